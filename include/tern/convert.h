@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Hugging Face directory -> .tern file.
+ */
+#ifndef TERN_CONVERT_H
+#define TERN_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tern_convert_message { TERN_CONVERT_TENSOR, TERN_CONVERT_NOTE, TERN_CONVERT_WARNING };
+
+enum tern_head_type { TERN_HEAD_Q8, TERN_HEAD_F16, TERN_HEAD_BF16 };
+
+struct tern_convert_params {
+    const char *source;  /* directory */
+    const char *output;  /* file; NULL = ./NAME.tern */
+    const char *name;    /* NULL = last component of the resolved source */
+    enum tern_head_type head;
+    bool no_tokenizer;
+    /* Progress: bytes read so far and in all. Return false to stop (TERN_INTERRUPTED). */
+    bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total);
+    /* One line for people: a tensor (verbose), a note, a warning. */
+    void (*on_message)(void *arg, enum tern_convert_message kind, const char *text);
+    void *arg;
+};
+
+struct tern_convert_result {
+    char output[4096]; /* path that was written */
+    bool replaced;     /* an existing file was replaced */
+    uint64_t source_bytes;
+    uint64_t output_bytes;
+    uint64_t n_ternary;
+    uint64_t n_zero;
+    double bits_per_weight; /* output bits per parameter */
+    double seconds;
+};
+
+/* Streams; memory does not grow with the model. On any failure the output is as it was before. */
+tern_status tern_convert(const struct tern_convert_params *params,
+                         struct tern_convert_result *result, struct tern_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

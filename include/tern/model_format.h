@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The .tern file: this header is its specification.
+ *
+ * One model in one file, little-endian, made to be mapped and used as it is.
+ *
+ *   0            +--------------------------------------+
+ *                | struct tern_file_header   (256 bytes)|
+ *   256          +--------------------------------------+ \
+ *                | metadata: struct tern_file_config,   |  |
+ *                |   then strings and source records    |  |
+ *                +--------------------------------------+  | XXH3-64 in the header,
+ *                | tensor table: n x tern_file_tensor   |  | checked at every open
+ *                +--------------------------------------+  |
+ *                | tokenizer: struct                    |  |
+ *                |   tern_file_tokenizer, then tables   |  |
+ *                +--------------------------------------+  |
+ *                | data hashes: u64 per 4 MiB of data   |  |
+ *   data.offset  +--------------------------------------+ /
+ *   (4096-aligned)| data: tensors and scales            |   XXH3-64 per 4 MiB,
+ *                |                                      |   checked by `tern verify`
+ *   file_bytes   +--------------------------------------+
+ *
+ * - Sections lie in this order, each 64-byte aligned, padded with zero bytes.
+ * - Tensors are 64-byte aligned; those of 64 KiB and more start on a 4 KiB page.
+ * - header.head_hash = XXH3-64 (seed 0) of bytes [0, data.offset) with the field itself as zero.
+ * - data hash i = XXH3-64 (seed 0) of data bytes [i * 4 MiB, min((i + 1) * 4 MiB, data.bytes)).
+ * - Reserved fields are zero. An unknown layout, scale kind, role, architecture, activation or
+ *   splitter is "not supported", not "corrupt".
+ * - A newer format version is refused; the version changes only when old readers would be wrong.
+ *
+ * Hashes protect against damage, not against malice: every index and size in the file is
+ * range-checked before use all the same.
+ */
+#ifndef TERN_MODEL_FORMAT_H
+#define TERN_MODEL_FORMAT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#define TERN_FILE_MAGIC "TERN\r\n\x1A\n" /* 8 bytes; broken by text-mode transfers */
+#define TERN_FILE_VERSION 1u
+#define TERN_FILE_ALIGN 64u
+#define TERN_FILE_PAGE 4096u
+#define TERN_FILE_PAGE_TENSOR 65536u /* tensors of this many bytes and more are page-aligned */
+#define TERN_FILE_CHUNK (4u << 20)   /* bytes of data per hash */
+
+/* Absolute limits; a file beyond one of them is refused. */
+#define TERN_MAX_LAYERS 1024u
+#define TERN_MAX_DIM (1u << 20)
+#define TERN_MAX_VOCAB (1u << 21)
+#define TERN_MAX_TENSORS 65536u
+#define TERN_MAX_CONTEXT (1u << 24)
+#define TERN_MAX_TOKEN_BYTES 65536u
+#define TERN_MAX_STOP_IDS 16u
+#define TERN_MAX_FINGERPRINT_IDS 8u
+
+/* Layer number of tensors that belong to no layer. */
+#define TERN_NO_LAYER 0xFFFFFFFFu
+/* "No such id": beginning of text that the model does not have. */
+#define TERN_NO_ID 0xFFFFFFFFu
+
+struct tern_file_section {
+    uint64_t offset; /* from the start of the file */
+    uint64_t bytes;  /* without padding */
+};
+
+/* Part of a section: text (UTF-8, not NUL-terminated) or records. */
+struct tern_file_ref {
+    uint32_t offset; /* from the start of the section */
+    uint32_t bytes;
+};
+
+struct tern_file_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes; /* 256 */
+    uint64_t file_bytes;   /* size of the whole file: a truncated file is seen at once */
+    uint64_t head_hash;
+    struct tern_file_section metadata;
+    struct tern_file_section tensors;
+    struct tern_file_section tokenizer; /* bytes 0: a model without a tokenizer */
+    struct tern_file_section hashes;
+    struct tern_file_section data;
+    uint8_t reserved[144];
+};
+static_assert(sizeof(struct tern_file_header) == 256, "file header is 256 bytes");
+
+enum tern_arch {
+    TERN_ARCH_BITNET = 1, /* models.md 5.1: RMSNorm, GQA, rotate-half rope, sub-norms */
+};
+
+enum tern_activation {
+    TERN_ACT_RELU2 = 1, /* max(z, 0)^2 */
+    TERN_ACT_SILU = 2,
+    TERN_ACT_GELU = 3,
+};
+
+/* How the input of a ternary product is rounded. */
+enum tern_act_quant {
+    TERN_ACT_QUANT_NONE = 0,
+    TERN_ACT_QUANT_I8_TOKEN = 1, /* q = rne(x * 127 / max(|x|_max, 1e-5)), one scale per token */
+};
+
+enum tern_rope {
+    TERN_ROPE_HALF = 1, /* pairs (j, j + head_dim / 2), no scaling */
+};
+
+/* Flags of tern_file_config.flags */
+#define TERN_MODEL_TIED_HEAD 1u /* the embedding is also the head; no TERN_ROLE_HEAD tensor */
+
+/* Starts the metadata section; refs count from the section's start. */
+struct tern_file_config {
+    uint32_t arch;       /* enum tern_arch */
+    uint32_t flags;      /* TERN_MODEL_* */
+    uint32_t n_layer;
+    uint32_t hidden;
+    uint32_t ffn;
+    uint32_t n_head;
+    uint32_t n_kv_head;  /* divides n_head */
+    uint32_t head_dim;   /* even */
+    uint32_t vocab;      /* rows of embedding and head */
+    uint32_t context;    /* positions that the model was made for */
+    uint32_t activation; /* enum tern_activation */
+    uint32_t act_quant;  /* enum tern_act_quant */
+    uint32_t rope;       /* enum tern_rope */
+    float rms_eps;
+    double rope_theta;
+    double rope_params[6]; /* scaling factors of later rope kinds; zero for TERN_ROPE_HALF */
+    uint64_t n_params;
+    uint32_t bos_id;       /* TERN_NO_ID when there is none */
+    uint32_t n_stop_ids;
+    uint32_t stop_ids[TERN_MAX_STOP_IDS];
+    /* Fingerprint: XXH3-64 of the little-endian f32 logits of the last of these ids, cache f32,
+     * positions from 0. Equal on every machine. n 0: none. */
+    uint32_t n_fingerprint_ids;
+    uint32_t fingerprint_ids[TERN_MAX_FINGERPRINT_IDS];
+    uint32_t reserved0;
+    uint64_t fingerprint_hash;
+    struct tern_file_ref name;            /* shown to people */
+    struct tern_file_ref template_name;   /* "" when the template is not a known one */
+    struct tern_file_ref template_source; /* Jinja text as published; "" when there is none */
+    struct tern_file_ref converter;       /* "tern 0.1.0" */
+    struct tern_file_ref sources;         /* n x struct tern_file_source */
+    uint8_t reserved[232];
+};
+static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
+
+/* Provenance: a file that the model was converted from. */
+struct tern_file_source {
+    struct tern_file_ref name; /* file name without folder */
+    uint64_t bytes;
+    uint64_t hash;             /* XXH3-64 of the whole file */
+};
+static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes");
+
+/* What a tensor is for. Numbers are part of the format; new ones are added at the end. */
+#define TERN_ROLE_LIST(X)                                                                          \
+    X(EMBED, 1, "embed")           /* [vocab][hidden] */                                           \
+    X(HEAD, 2, "head")             /* [vocab][hidden]; absent when tied */                         \
+    X(FINAL_NORM, 3, "norm")       /* [hidden] */                                                  \
+    X(ATTN_NORM, 4, "attn_norm")   /* [hidden], before q, k, v */                                  \
+    X(FFN_NORM, 5, "ffn_norm")     /* [hidden], before gate and up */                              \
+    X(ATTN_SUB_NORM, 6, "attn_sub_norm") /* [n_head * head_dim], before o; optional */             \
+    X(FFN_SUB_NORM, 7, "ffn_sub_norm")   /* [ffn], before down; optional */                        \
+    X(Q, 8, "q")                   /* [n_head * head_dim][hidden] */                               \
+    X(K, 9, "k")                   /* [n_kv_head * head_dim][hidden] */                            \
+    X(V, 10, "v")                  /* [n_kv_head * head_dim][hidden] */                            \
+    X(O, 11, "o")                  /* [hidden][n_head * head_dim] */                               \
+    X(GATE, 12, "gate")            /* [ffn][hidden] */                                             \
+    X(UP, 13, "up")                /* [ffn][hidden] */                                             \
+    X(DOWN, 14, "down")            /* [hidden][ffn] */                                             \
+    X(Q_NORM, 15, "q_norm")        /* [head_dim]; reserved */                                      \
+    X(K_NORM, 16, "k_norm")        /* [head_dim]; reserved */                                      \
+    X(Q_BIAS, 17, "q_bias")        /* reserved */                                                  \
+    X(K_BIAS, 18, "k_bias")        /* reserved */                                                  \
+    X(V_BIAS, 19, "v_bias")        /* reserved */                                                  \
+    X(O_BIAS, 20, "o_bias")        /* reserved */
+
+enum tern_role {
+#define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,
+    TERN_ROLE_LIST(TERN_ROLE_ENUM)
+#undef TERN_ROLE_ENUM
+};
+
+/*
+ * Layouts.  R = rows, C = columns of the logical matrix [R][C]; code = w + 1, so -1, 0, +1 are
+ * 0, 1, 2; code 3 never occurs; padding is code 1 (zero).
+ *
+ * F32, F16, BF16: row-major [R][C], no padding.
+ *
+ * T2 (2 bits, tiles): R padded to 64, C to 128. Tile = 64 rows x all columns; inside a tile,
+ *   column group after column group; a group is 4 consecutive columns and 64 bytes; byte i of
+ *   group g holds row i: code(4g) | code(4g+1) << 2 | code(4g+2) << 4 | code(4g+3) << 6.
+ *
+ * R2 (2 bits, rows; for `up` of squared ReLU, where whole rows are skipped): C padded to 256.
+ *   Row after row; a row is C/256 blocks of 64 bytes; byte j of block b holds columns
+ *   256b + j, +64, +128, +192 in bits 0-1, 2-3, 4-5, 6-7.
+ *
+ * C2 (2 bits, columns; for `down` of squared ReLU, where whole columns are skipped): R padded to
+ *   256. Column after column (C of them, no padding); a column is R/256 blocks of 64 bytes;
+ *   byte j of block b holds rows 256b + j, +64, +128, +192 in bits 0-1, 2-3, 4-5, 6-7.
+ *   (R2 of the transposed matrix.)
+ *
+ * Q8: int8 [R][C], C as it is; w = q * scale[row], scale = max|w| of the row / 127,
+ *   q = rne(w / scale), 0 for a row of zeros. Scales f32 [R], kind ROW.
+ *
+ * Reserved: Q8_PLANES (q8 as a high and a low plane), Q6, Q4, T3 (1.78 bits).
+ */
+#define TERN_LAYOUT_LIST(X)                                                                        \
+    X(F32, 1, "f32")                                                                               \
+    X(F16, 2, "f16")                                                                               \
+    X(BF16, 3, "bf16")                                                                             \
+    X(Q8, 4, "q8")                                                                                 \
+    X(Q8_PLANES, 5, "q8p")                                                                         \
+    X(Q6, 6, "q6")                                                                                 \
+    X(Q4, 7, "q4")                                                                                 \
+    X(T2, 16, "t2")                                                                                \
+    X(R2, 17, "r2")                                                                                \
+    X(C2, 18, "c2")                                                                                \
+    X(T3, 19, "t3")
+
+enum tern_layout {
+#define TERN_LAYOUT_ENUM(name, number, text) TERN_LAYOUT_##name = number,
+    TERN_LAYOUT_LIST(TERN_LAYOUT_ENUM)
+#undef TERN_LAYOUT_ENUM
+};
+
+#define TERN_T2_TILE_ROWS 64u
+#define TERN_T2_COL_ALIGN 128u
+#define TERN_R2_COL_ALIGN 256u
+#define TERN_C2_ROW_ALIGN 256u
+
+/* Granularity of scales: w = t * scale. */
+enum tern_scale_kind {
+    TERN_SCALE_NONE = 0,
+    TERN_SCALE_TENSOR = 1,    /* tern_file_tensor.scale */
+    TERN_SCALE_ROW = 2,       /* f32 [R] at scale_offset */
+    TERN_SCALE_ROW_BLOCK = 3, /* f32 per scale_group rows; reserved */
+    TERN_SCALE_COL_GROUP = 4, /* f32 per scale_group columns of each row; reserved */
+};
+
+struct tern_file_tensor {
+    uint32_t role;  /* enum tern_role */
+    uint32_t layer; /* or TERN_NO_LAYER */
+    uint32_t layout;
+    uint32_t scale_kind;
+    uint32_t rows; /* logical; 1 for vectors */
+    uint32_t cols;
+    uint32_t scale_group;
+    float scale;           /* TERN_SCALE_TENSOR: finite and > 0; multiplied */
+    uint64_t offset;       /* from the start of the file, in the data section */
+    uint64_t bytes;        /* what layout, rows and cols make of it */
+    uint64_t scale_offset; /* from the start of the file; 0 without */
+    uint64_t scale_bytes;
+    uint64_t n_zero;       /* zero weights of a ternary tensor, for `info` */
+    uint64_t reserved[3];
+};
+static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");
+
+enum tern_tokenizer_kind {
+    TERN_TOKENIZER_BYTE_BPE = 1,
+};
+
+enum tern_splitter {
+    TERN_SPLIT_LLAMA3 = 1,
+    TERN_SPLIT_GPT2 = 2,
+    TERN_SPLIT_QWEN2 = 3, /* reserved */
+};
+
+/* Flags of tern_file_tokenizer.flags */
+#define TERN_TOK_IGNORE_MERGES 1u /* a whole pre-token that is in the vocabulary is one token */
+#define TERN_TOK_NFC 2u           /* reserved */
+
+/* Starts the tokenizer section; refs count from the section's start and are 8-byte aligned.
+ * A lookup needs nothing but the mapping. */
+struct tern_file_tokenizer {
+    uint32_t kind;
+    uint32_t splitter;
+    uint32_t flags;
+    uint32_t n_tokens;       /* ids 0 .. n_tokens-1; at most config.vocab */
+    uint32_t n_added;
+    uint32_t n_prefix;       /* ids that the post-processor puts before a text (BOS) */
+    uint32_t n_suffix;       /* and after it */
+    uint32_t n_merges;
+    uint32_t prefix_ids[4];
+    uint32_t suffix_ids[4];
+    struct tern_file_ref token_offsets; /* u32 [n_tokens + 1], into token_bytes; a hole is empty */
+    struct tern_file_ref token_bytes;   /* the bytes of every token, decoded from the byte alphabet */
+    struct tern_file_ref vocab_slots;   /* u32 [2^k]: id + 1, 0 = empty; open addressing, linear
+                                           probing, slot = XXH3-64(bytes) & (2^k - 1); model.vocab
+                                           only, not added tokens */
+    struct tern_file_ref merge_slots;   /* struct tern_file_merge [2^k]; open addressing, linear
+                                           probing, slot = hash of the pair, see
+                                           tern_file_merge */
+    struct tern_file_ref byte_ids;      /* u32 [256]: id of each single byte, or TERN_NO_ID */
+    struct tern_file_ref added;         /* struct tern_file_added [n_added], longest content first */
+    uint8_t reserved[144];
+};
+static_assert(sizeof(struct tern_file_tokenizer) == 256, "tokenizer header is 256 bytes");
+
+/* left, right -> merged, at a rank (0 merges first).  Hash of the pair:
+ * ((u64)left << 32 | right) * 0x9E3779B97F4A7C15, its top k bits. Empty: left = TERN_NO_ID. */
+struct tern_file_merge {
+    uint32_t left;
+    uint32_t right;
+    uint32_t rank;
+    uint32_t merged;
+};
+static_assert(sizeof(struct tern_file_merge) == 16, "merge record is 16 bytes");
+
+/* Flags of tern_file_added.flags, as in tokenizer.json. */
+#define TERN_ADDED_SPECIAL 1u
+#define TERN_ADDED_LSTRIP 2u
+#define TERN_ADDED_RSTRIP 4u
+#define TERN_ADDED_SINGLE_WORD 8u
+#define TERN_ADDED_NORMALIZED 16u
+
+/* An added token; its content is the token's bytes. */
+struct tern_file_added {
+    uint32_t id;
+    uint32_t flags;
+};
+static_assert(sizeof(struct tern_file_added) == 8, "added-token record is 8 bytes");
+
+#endif

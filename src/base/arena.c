@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Bump allocator.
+ */
+#include "base/arena.h"
+
+#include <assert.h>
+
+#include "base/bits.h"
+
+void *tn_arena_take(struct tn_arena *arena, size_t n_bytes)
+{
+    size_t start = arena->used;
+    arena->used = start + tn_align_up(n_bytes, 64);
+    if (!arena->base)
+        return NULL;
+    assert(arena->used <= arena->capacity && "memplan counted fewer bytes than are used");
+    return arena->base + start;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A bump allocator over one block of memory whose size the plan knows.
+ *
+ *   |used...........|free..........................|
+ *   base            base + used                    base + capacity
+ *
+ * Does not own the block and never grows: memplan computes the size with the
+ * same sequence of requests (a NULL base only counts).
+ */
+#ifndef TN_ARENA_H
+#define TN_ARENA_H
+
+#include <stddef.h>
+
+struct tn_arena {
+    char *base; /* 64-byte aligned, or NULL to count only */
+    size_t capacity;
+    size_t used;
+};
+
+/* n_bytes bytes at a 64-byte boundary; NULL when counting.  Running over the capacity is a
+ * programmer error (the plan and the use disagree) and asserts. */
+void *tn_arena_take(struct tn_arena *arena, size_t n_bytes);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A growing byte buffer.  Zero-initialise to create; tn_buf_fini frees.
+ * A failed append leaves the buffer as it was and sets `failed`, so that a
+ * chain of appends needs one check at its end.
+ */
+#ifndef TN_BUF_H
+#define TN_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+struct tn_buf {
+    char *data; /* n_bytes bytes, then room; not NUL-terminated unless tn_buf_text is called */
+    size_t n_bytes;
+    size_t capacity;
+    bool failed; /* an append ran out of memory */
+};
+
+bool tn_buf_reserve(struct tn_buf *buf, size_t extra);
+bool tn_buf_append(struct tn_buf *buf, const void *bytes, size_t n);
+bool tn_buf_append_text(struct tn_buf *buf, const char *text);
+bool tn_buf_printf(struct tn_buf *buf, const char *format, ...) TN_PRINTF(2, 3);
+/* NUL-terminates and returns the bytes; "" after a failure. Valid until the next append. */
+const char *tn_buf_text(struct tn_buf *buf);
+void tn_buf_clear(struct tn_buf *buf);
+void tn_buf_fini(struct tn_buf *buf);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Instruction-set features as a bit mask.  sysinfo/ finds them, kern/ asks for
+ * them, the engine's mask (`--cpu LEVEL`) takes some away.
+ */
+#ifndef TN_CPU_BITS_H
+#define TN_CPU_BITS_H
+
+/* x86-64.  AVX2 includes what its kernels use beside it: F16C (with OS support for ymm state).
+ * AVX512 is F, BW, VL, DQ, VBMI and VNNI together (with OS support for zmm state). */
+#define TN_CPU_SSSE3 (1u << 0)
+#define TN_CPU_AVX2 (1u << 1)
+#define TN_CPU_AVXVNNI (1u << 2)
+#define TN_CPU_AVX512 (1u << 3)
+
+/* aarch64 */
+#define TN_CPU_NEON (1u << 8)
+#define TN_CPU_DOTPROD (1u << 9)
+#define TN_CPU_I8MM (1u << 10)
+
+#endif

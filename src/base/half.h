@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bf16 and f16 <-> f32, in integer arithmetic, so that every machine gives the
+ * same bits.  Rounding is to nearest, ties to even; NaN stays NaN (quiet).
+ */
+#ifndef TN_HALF_H
+#define TN_HALF_H
+
+#include "base/bits.h"
+
+static inline float tn_bf16_to_f32(uint16_t h)
+{
+    return tn_f32_from_bits((uint32_t)h << 16);
+}
+
+static inline uint16_t tn_f32_to_bf16(float f)
+{
+    uint32_t x = tn_f32_to_bits(f);
+    if ((x & 0x7FFFFFFFu) > 0x7F800000u)
+        return (uint16_t)(x >> 16 | 0x40u);
+    return (uint16_t)((x + 0x7FFFu + (x >> 16 & 1u)) >> 16);
+}
+
+static inline float tn_f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+    uint32_t exponent = h >> 10 & 0x1Fu;
+    uint32_t mantissa = h & 0x3FFu;
+    if (exponent == 31) {
+        uint32_t quiet = mantissa ? 0x400000u : 0u;
+        return tn_f32_from_bits(sign | 0x7F800000u | quiet | mantissa << 13);
+    }
+    if (exponent != 0)
+        return tn_f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+    /* Zero or subnormal: mantissa * 2^-24, exact in f32. */
+    float value = (float)mantissa * 0x1p-24f;
+    return tn_f32_from_bits(sign | tn_f32_to_bits(value));
+}
+
+/* Values that round beyond 65504 become infinity, as the conversion instructions do. */
+static inline uint16_t tn_f32_to_f16(float f)
+{
+    uint32_t x = tn_f32_to_bits(f);
+    uint32_t sign = x >> 16 & 0x8000u;
+    uint32_t a = x & 0x7FFFFFFFu;
+    if (a > 0x7F800000u)
+        return (uint16_t)(sign | 0x7E00u | (a >> 13 & 0x3FFu));
+    if (a >= 0x47800000u) /* 65536 and above, infinity */
+        return (uint16_t)(sign | 0x7C00u);
+    if (a >= 0x38800000u) { /* normal */
+        uint32_t rounded = a + 0xFFFu + (a >> 13 & 1u);
+        return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
+    }
+    /* Subnormal: adding 0.5 makes the f32 adder round to multiples of 2^-24. */
+    float shifted = tn_f32_from_bits(a) + 0.5f;
+    return (uint16_t)(sign | (tn_f32_to_bits(shifted) - 0x3F000000u));
+}
+
+#endif

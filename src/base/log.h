@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Filling a struct tern_error.
+ */
+#ifndef TN_LOG_H
+#define TN_LOG_H
+
+#include "base/compiler.h"
+#include "tern/status.h"
+
+/* Sets err->status and err->detail (printf rules; cut at a UTF-8 character boundary; control
+ * characters, which may come from a hostile file, become '?') and returns `status`, so that
+ * `return tn_fail(err, TERN_INPUT, "...")` works.  err may be NULL. */
+tern_status tn_fail(struct tern_error *err, tern_status status, const char *format, ...)
+    TN_PRINTF(3, 4);
+
+/* Sets err to TERN_OK, "" and returns TERN_OK. */
+tern_status tn_ok(struct tern_error *err);
+
+#endif

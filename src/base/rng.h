@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * xoshiro256** 1.0 (Blackman and Vigna), seeded by splitmix64.  The sampler's
+ * generator; the same sequence on every machine.
+ */
+#ifndef TN_RNG_H
+#define TN_RNG_H
+
+#include <stdint.h>
+
+struct tn_rng {
+    uint64_t s[4];
+};
+
+void tn_rng_seed(struct tn_rng *rng, uint64_t seed);
+uint64_t tn_rng_next(struct tn_rng *rng);
+/* Uniform in [0, 1): (x >> 40) * 2^-24, exact in f32. */
+float tn_rng_f32(struct tn_rng *rng);
+
+#endif

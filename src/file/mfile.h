@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Opening a .tern file: map, check, look up.  After tn_mfile_open every size,
+ * offset and enum of header, configuration and tensor table has been checked
+ * against include/tern/model_format.h, so that users of a struct tn_mfile may
+ * form pointers without checking again.  The tokenizer section is checked by
+ * text/tokenizer.c, the tensors' presence and shapes against the configuration
+ * here (tn_mfile_open) and the data bytes by tn_mfile_verify_chunk only.
+ * Read-only and thread-safe once open.
+ */
+#ifndef TN_MFILE_H
+#define TN_MFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plat/plat.h"
+#include "tern/model_format.h"
+#include "tern/status.h"
+
+struct tn_mfile {
+    struct tn_map map;
+    const struct tern_file_header *header;
+    const struct tern_file_config *config;
+    const struct tern_file_tensor *tensors;
+    uint32_t n_tensors;
+    const unsigned char *tokenizer; /* NULL without */
+    size_t tokenizer_bytes;
+    const uint64_t *data_hashes;
+    uint32_t n_chunks;
+};
+
+/* TERN_INPUT: missing, unreadable, empty, truncated, a Git-LFS pointer, not a .tern file, hash
+ * wrong, a field out of range (named with value and limit). TERN_UNSUPPORTED: newer version,
+ * unknown layout and so on. The first 16 KiB decide most of it before the hash is computed. */
+tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_error *err);
+void tn_mfile_close(struct tn_mfile *file);
+
+/* The tensor with this role and layer, or NULL. */
+const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum tern_role role,
+                                               uint32_t layer);
+const void *tn_mfile_data(const struct tn_mfile *file, const struct tern_file_tensor *tensor);
+const float *tn_mfile_scales(const struct tn_mfile *file, const struct tern_file_tensor *tensor);
+/* Bytes of a metadata string; *n_bytes may be 0. Never NULL. */
+const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref, size_t *n_bytes);
+/* "layers.3.up" into dst (at least 48 bytes); returns dst. */
+const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tensor *tensor);
+const char *tn_role_name(uint32_t role);     /* NULL if unknown */
+const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
+
+/* Bytes that `layout` needs for [rows][cols], without scales; false when the layout is unknown or
+ * the size overflows. Shared by reader and writer. */
+int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);
+
+/* Compares the hash of data chunk i; TERN_INPUT names the chunk and the tensor at its start. */
+tern_status tn_mfile_verify_chunk(const struct tn_mfile *file, uint32_t i_chunk,
+                                  struct tern_error *err);
+
+#endif

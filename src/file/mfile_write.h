@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing a .tern file as a stream: the table is known first (tensors are
+ * declared with shape and layout), the data follows tensor by tensor in the
+ * order of declaration, the head comes last.
+ *
+ *   tn_mwriter_create   FILE.part
+ *   tn_mwriter_declare  for each tensor         -> offsets are fixed
+ *   tn_mwriter_begin    metadata, tokenizer     -> free space checked
+ *   tn_mwriter_append   bytes of the tensors, in order (hashed on the way)
+ *   tn_mwriter_seal     head and hash written: FILE.part is a valid model
+ *   tn_mwriter_set_fingerprint   (optional) patches the head
+ *   tn_mwriter_commit   sync, rename to FILE, sync the directory
+ *   tn_mwriter_abort    at any time: the part file is gone, FILE as before
+ */
+#ifndef TN_MFILE_WRITE_H
+#define TN_MFILE_WRITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/model_format.h"
+#include "tern/status.h"
+
+struct tn_mwriter;
+
+/* Strings and source records that go into the metadata section. NULL texts mean "". */
+struct tn_mwriter_meta {
+    struct tern_file_config config; /* refs are filled in by the writer */
+    const char *name;
+    const char *template_name;
+    const char *template_source;
+    size_t template_source_bytes;
+    const char *converter;
+    uint32_t n_sources;
+    const struct {
+        const char *name;
+        uint64_t bytes;
+        uint64_t hash;
+    } *sources;
+};
+
+tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err);
+/* Role, layer, layout, scale kind, rows, cols; offset and bytes are computed. Returns the index
+ * through *i_tensor. */
+tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
+                               uint32_t *i_tensor, struct tern_error *err);
+tern_status tn_mwriter_begin(struct tn_mwriter *writer, const struct tn_mwriter_meta *meta,
+                             const void *tokenizer, size_t tokenizer_bytes,
+                             struct tern_error *err);
+/* Size of the finished file; valid after begin. */
+uint64_t tn_mwriter_file_bytes(const struct tn_mwriter *writer);
+/* Appends bytes of tensor i_tensor; its data must be complete before the next tensor starts.
+ * Row scales of the tensor follow its data (tn_mwriter_append_scales). */
+tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, const void *bytes,
+                              size_t n_bytes, struct tern_error *err);
+tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
+                                     const float *scales, size_t n_scales, struct tern_error *err);
+/* Facts that are known only after the tensor was read; before seal. */
+void tn_mwriter_set_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
+                                 uint64_t n_zero);
+/* Source hashes that are known only at the end; before seal. Same count and names as in begin. */
+void tn_mwriter_set_source(struct tn_mwriter *writer, uint32_t i_source, uint64_t bytes,
+                           uint64_t hash);
+tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err);
+const char *tn_mwriter_part_path(const struct tn_mwriter *writer);
+tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t *ids,
+                                       uint32_t n_ids, uint64_t hash, struct tern_error *err);
+tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err); /* frees */
+void tn_mwriter_abort(struct tn_mwriter *writer); /* frees; NULL is fine */
+
+#endif

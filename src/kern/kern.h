@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The kernels: pure arithmetic on memory that the caller owns.  No allocation,
+ * no I/O, no locks, no globals, no failure.  kern_list.h lists every
+ * implementation; struct tn_kernels is the table that an engine selected.
+ *
+ * The same bits everywhere.  Every implementation of an operation returns the
+ * bits of its _ref twin:
+ *   - integer sums are exact in int32;
+ *   - f32 reductions use the LANE ORDER: element i is added to lane i mod 16 in ascending order
+ *     of i, starting from +0; then the 16 lanes are added as a tree:
+ *     lane[j] += lane[j + 8] for j < 8, then + 4, + 2, + 1 (tn_tree_sum_f32 below);
+ *   - a product is rounded before it is added: no fused multiply-add anywhere;
+ *   - division and square root are IEEE; exp is ours (exp.h).
+ *
+ * Kernels read only their inputs and write only their outputs (guard-page test).  Pointers marked
+ * [64] are 64-byte aligned; others have the natural alignment of their type.  Nothing overlaps
+ * unless the contract says so.
+ */
+#ifndef TN_KERN_H
+#define TN_KERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "tern/model_format.h"
+
+/* ---- ternary products: int8 activations, exact int32 sums ----
+ *
+ * Activations lie in [-127, 127] (-128 is excluded: some kernels negate in 8 bits), padded with
+ * zeros to TN_X_PAD columns.  cols <= 2^24, so that 127 * cols < 2^31.
+ */
+#define TN_X_PAD 256u
+
+/* A ternary matrix as it lies in the file: rows and cols are logical, padding is weight 0. */
+struct tn_ternary {
+    const uint8_t *data; /* [64], in `layout` */
+    uint32_t rows;
+    uint32_t cols;
+    uint32_t layout; /* TERN_LAYOUT_T2, _R2 or _C2 */
+};
+
+/* Bytes of the look-up table that lut_t2 writes for an input of cols columns (any level). */
+#define TN_LUT_BYTES(cols) ((size_t)tn_kern_pad(cols) * 32u)
+/* Bytes that prep_r2 writes for an input of cols columns (any level). */
+#define TN_PREP_R2_BYTES(cols) ((size_t)tn_kern_pad(cols) * 4u)
+/* Scratch of one gemm call (any level, any layout), [64]. */
+#define TN_GEMM_SCRATCH_BYTES (512u * 1024u)
+
+static inline uint32_t tn_kern_pad(uint32_t cols)
+{
+    return (cols + TN_X_PAD - 1) / TN_X_PAD * TN_X_PAD;
+}
+
+/* lut_t2: prepares x [tn_kern_pad(cols)] int8 for gemv_t2_i8 of the same level.
+ *   lut   [64] TN_LUT_BYTES(cols); its contents are private to the level */
+typedef void tn_lut_t2_fn(void *lut, const int8_t *x, uint32_t cols);
+
+/* gemv_t2_i8: dst[r] = sum over c of W[row_begin + r][c] * x[c], unscaled, without multiplication.
+ *   dst        [64] row_end - row_begin sums
+ *   w          layout T2
+ *   row_begin  multiple of 64;  row_end multiple of 64 (padding rows included)
+ *   lut        what lut_t2 of this level made of x */
+typedef void tn_gemv_t2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
+                              uint32_t row_end, const void *lut);
+
+/* prep_r2: prepares x for gemv_r2_i8 of the same level. prep [64] TN_PREP_R2_BYTES(cols). */
+typedef void tn_prep_r2_fn(void *prep, const int8_t *x, uint32_t cols);
+
+/* gemv_r2_i8: dst[i] = sum over c of W[rows[i]][c] * x[c], for a list of rows, without
+ * multiplication.
+ *   w      layout R2
+ *   rows   n_rows row numbers below w->rows, ascending */
+typedef void tn_gemv_r2_i8_fn(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
+                              uint32_t n_rows, const void *prep);
+
+/* gemv_c2_i8: dst[r] = sum over i of W[row_begin + r][cols[i]] * x[i], for a list of columns,
+ * without multiplication.
+ *   dst        [64] row_end - row_begin sums
+ *   w          layout C2
+ *   row_begin  multiple of 256;  row_end multiple of 256 (padding rows included), at most
+ *              TN_C2_MAX_ROWS apart
+ *   cols       n_cols column numbers below w->cols, ascending
+ *   x          their n_cols inputs */
+#define TN_C2_MAX_ROWS 4096u
+typedef void tn_gemv_c2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
+                              uint32_t row_end, const uint32_t *cols, const int8_t *x,
+                              uint32_t n_cols);
+
+/* gemm_<layout>_i8: dst[t * dst_stride + r] = sum over c of W[row_begin + r][c] * x[t][c] for
+ * n_tokens inputs: the same sums as the gemv kernels; multiplication is allowed here.
+ *   row_begin, row_end  multiples of TN_GEMM_ROWS, row_end at most the padded rows of w
+ *                       (rounded up to TN_GEMM_ROWS; dst has room for them)
+ *   x          [n_tokens][x_stride] int8, [64], x_stride >= tn_kern_pad(cols), multiple of 64,
+ *              zeros behind cols
+ *   dst        [64], dst_stride multiple of 16
+ *   scratch    [64] TN_GEMM_SCRATCH_BYTES, one per thread */
+#define TN_GEMM_ROWS 256u
+typedef void tn_gemm_i8_fn(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                           uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
+                           uint32_t n_tokens, void *scratch);
+typedef tn_gemm_i8_fn tn_gemm_t2_i8_fn;
+typedef tn_gemm_i8_fn tn_gemm_r2_i8_fn;
+typedef tn_gemm_i8_fn tn_gemm_c2_i8_fn;
+
+/* ---- activations ---- */
+
+/* quant_i8: int8 rounding of one token's input (models.md 4.4, reference A):
+ *   a = max(max |x_k|, 1e-5); q_k = rne(x_k * (127 / a)), clamped to [-127, 127]
+ * and zeros up to tn_kern_pad(n). Returns a / 127, the factor that undoes it. */
+typedef float tn_quant_i8_fn(int8_t *q, const float *x, uint32_t n);
+
+/* rms_norm_f32: dst_k = w_k * (x_k * (1 / sqrt(mean(x^2) + eps))); the sum in lane order.
+ * dst may be x. */
+typedef void tn_rms_norm_f32_fn(float *dst, const float *x, const float *w, uint32_t n, float eps);
+
+/* rms_norm_quant: quant_i8 of rms_norm_f32, without the memory between. */
+typedef float tn_rms_norm_quant_fn(int8_t *q, const float *x, const float *w, uint32_t n,
+                                   float eps);
+
+/* scale_i32_f32: dst_k = (float)sum_k * scale.  The epilogue of a ternary product. */
+typedef void tn_scale_i32_f32_fn(float *dst, const int32_t *sum, uint32_t n, float scale);
+
+/* add_i32_f32: dst_k += (float)sum_k * scale.  The same, into the residual stream. */
+typedef void tn_add_i32_f32_fn(float *dst, const int32_t *sum, uint32_t n, float scale);
+
+/* relu2_mul_f32: dst_k = gate_k > 0 ? (gate_k * gate_k) * up_k : +0.  dst may be gate or up. */
+typedef void tn_relu2_mul_f32_fn(float *dst, const float *gate, const float *up, uint32_t n);
+
+/* rope_f32: rotates n_heads heads of head_dim values in place, pairs (j, j + head_dim / 2):
+ *   x_j = x_j * cos_j - x_{j+h} * sin_j;  x_{j+h} = x_{j+h} * cos_j + x_j * sin_j
+ *   cos, sin   head_dim / 2 values of this position;  stride  floats between heads */
+typedef void tn_rope_f32_fn(float *x, const float *cos, const float *sin, uint32_t n_heads,
+                            uint32_t head_dim, uint32_t stride);
+
+/* ---- head: logits of n_tokens hidden states ----
+ *   dst[t * dst_stride + r] = (lane-order sum over c of (float)w[r][c] * x[t][c]) (* scale[r])
+ *   w       [n_rows][cols] as in the file, rows follow each other without padding
+ *   x       [n_tokens][x_stride] f32 */
+typedef void tn_gemv_q8_f32_fn(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
+                               uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
+                               uint32_t n_tokens);
+typedef void tn_gemv_f16_f32_fn(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
+                                uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens);
+typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
+
+/* ---- attention over one block of cached positions of one key/value head ----
+ *
+ * Keys and values: n_pos rows of `dim` values (multiple of 16, padded with zeros), row after row.
+ * q8: int8 values and one f16 scale per 64 values, scales [n_pos][ceil(dim / 64)].
+ * A row's value is (float)q * scale. */
+
+/* attn_qk_<type>: s[i * s_stride + t] = (lane-order sum over d of k[t][d] * q[i][d]) * factor for
+ * the n_q query heads that share the key head.  For q8 the product is
+ * ((float)k * scale) * q, rounded at each step.
+ *   q  [n_q][dim] f32 */
+typedef void tn_attn_qk_fn(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
+                           const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor);
+typedef tn_attn_qk_fn tn_attn_qk_f32_fn;
+typedef tn_attn_qk_fn tn_attn_qk_f16_fn;
+typedef tn_attn_qk_fn tn_attn_qk_q8_fn;
+
+/* attn_pv_<type>: o[i][d] = sum over t, ascending from +0, of p[i * p_stride + t] * v[t][d]; for
+ * q8 p * ((float)v * scale).
+ *   o  [n_q][dim] f32 */
+typedef void tn_attn_pv_fn(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
+                           const uint16_t *v_scales, uint32_t n_pos, uint32_t dim);
+typedef tn_attn_pv_fn tn_attn_pv_f32_fn;
+typedef tn_attn_pv_fn tn_attn_pv_f16_fn;
+typedef tn_attn_pv_fn tn_attn_pv_q8_fn;
+
+/* max_f32: the largest of n >= 1 values, none of them NaN. */
+typedef float tn_max_f32_fn(const float *x, uint32_t n);
+
+/* exp_sum_f32: x_k = exp(x_k - max) in place (tn_exp_f32 of exp.h); returns their lane-order sum.
+ * Every x_k <= max. */
+typedef float tn_exp_sum_f32_fn(float *x, uint32_t n, float max);
+
+/* ---- key/value rows ---- */
+
+/* kv_store_<type>: one row of dim values (multiple of 16) into the cache.  q8: per 64 values
+ * scale = f16(max|x| / 127), q = rne(x / (float)scale) clamped to [-127, 127], 0 where the scale
+ * is 0.  f16: round to nearest even, clamped to +-65504. */
+typedef void tn_kv_store_fn(void *dst, uint16_t *scales, const float *x, uint32_t dim);
+typedef tn_kv_store_fn tn_kv_store_f32_fn;
+typedef tn_kv_store_fn tn_kv_store_f16_fn;
+typedef tn_kv_store_fn tn_kv_store_q8_fn;
+
+/* ---- the table ---- */
+
+/* Every operation once.  kern_list.h lists the implementations of each. */
+#define TN_KERN_OPS(X)                                                                             \
+    X(lut_t2)                                                                                      \
+    X(gemv_t2_i8)                                                                                  \
+    X(prep_r2)                                                                                     \
+    X(gemv_r2_i8)                                                                                  \
+    X(gemv_c2_i8)                                                                                  \
+    X(gemm_t2_i8)                                                                                  \
+    X(gemm_r2_i8)                                                                                  \
+    X(gemm_c2_i8)                                                                                  \
+    X(quant_i8)                                                                                    \
+    X(rms_norm_f32)                                                                                \
+    X(rms_norm_quant)                                                                              \
+    X(scale_i32_f32)                                                                               \
+    X(add_i32_f32)                                                                                 \
+    X(relu2_mul_f32)                                                                               \
+    X(rope_f32)                                                                                    \
+    X(gemv_q8_f32)                                                                                 \
+    X(gemv_f16_f32)                                                                                \
+    X(gemv_bf16_f32)                                                                               \
+    X(attn_qk_f32)                                                                                 \
+    X(attn_qk_f16)                                                                                 \
+    X(attn_qk_q8)                                                                                  \
+    X(attn_pv_f32)                                                                                 \
+    X(attn_pv_f16)                                                                                 \
+    X(attn_pv_q8)                                                                                  \
+    X(max_f32)                                                                                     \
+    X(exp_sum_f32)                                                                                 \
+    X(kv_store_f32)                                                                                \
+    X(kv_store_f16)                                                                                \
+    X(kv_store_q8)
+
+struct tn_kernels {
+#define TN_KERN_MEMBER(op) tn_##op##_fn *op;
+    TN_KERN_OPS(TN_KERN_MEMBER)
+#undef TN_KERN_MEMBER
+};
+
+/* Declarations of every implementation: tn_<op>_<isa>. */
+#define TN_KERN(op, isa, needs) tn_##op##_fn tn_##op##_##isa;
+#include "kern/kern_list.h"
+#undef TN_KERN
+
+/* Fills the table with the best implementation of each operation whose needs are all in
+ * `features` (TN_CPU_*).  lut_t2 and gemv_t2_i8, prep_r2 and gemv_r2_i8 always come from the same
+ * level. */
+void tn_kernels_select(struct tn_kernels *out, uint32_t features);
+
+/* Every implementation, for tests, `verify` and benchmarks. */
+struct tn_kernel_row {
+    const char *op;
+    const char *isa;
+    uint32_t needs;
+    void (*fn)(void); /* cast to tn_<op>_fn */
+};
+extern const struct tn_kernel_row tn_kernel_rows[];
+extern const uint32_t tn_n_kernel_rows;
+
+/* ((l0+l8)+(l4+l12)) ... : the tree that ends every lane-order sum; destroys lane. */
+static inline float tn_tree_sum_f32(float lane[16])
+{
+    for (int half = 8; half >= 1; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every kernel implementation: TN_KERN(operation, isa, needs), for each
+ * operation from worst to best; the last row whose needs the CPU meets wins.
+ * A row brings the declaration (kern.h), the selection (kern.c), the kernel
+ * test (tests/kern) and the benchmark row (bench/bench_kern).
+ *
+ * No include guard: it is expanded several times.
+ */
+/* clang-format off */
+
+/* ternary products */
+TN_KERN(lut_t2,         ref, 0)
+TN_KERN(gemv_t2_i8,     ref, 0)
+TN_KERN(prep_r2,        ref, 0)
+TN_KERN(gemv_r2_i8,     ref, 0)
+TN_KERN(gemv_c2_i8,     ref, 0)
+TN_KERN(gemm_t2_i8,     ref, 0)
+TN_KERN(gemm_r2_i8,     ref, 0)
+TN_KERN(gemm_c2_i8,     ref, 0)
+
+/* activations */
+TN_KERN(quant_i8,       ref, 0)
+TN_KERN(rms_norm_f32,   ref, 0)
+TN_KERN(rms_norm_quant, ref, 0)
+TN_KERN(scale_i32_f32,  ref, 0)
+TN_KERN(add_i32_f32,    ref, 0)
+TN_KERN(relu2_mul_f32,  ref, 0)
+TN_KERN(rope_f32,       ref, 0)
+
+/* head */
+TN_KERN(gemv_q8_f32,    ref, 0)
+TN_KERN(gemv_f16_f32,   ref, 0)
+TN_KERN(gemv_bf16_f32,  ref, 0)
+
+/* attention */
+TN_KERN(attn_qk_f32,    ref, 0)
+TN_KERN(attn_qk_f16,    ref, 0)
+TN_KERN(attn_qk_q8,     ref, 0)
+TN_KERN(attn_pv_f32,    ref, 0)
+TN_KERN(attn_pv_f16,    ref, 0)
+TN_KERN(attn_pv_q8,     ref, 0)
+TN_KERN(max_f32,        ref, 0)
+TN_KERN(exp_sum_f32,    ref, 0)
+TN_KERN(kv_store_f32,   ref, 0)
+TN_KERN(kv_store_f16,   ref, 0)
+TN_KERN(kv_store_q8,    ref, 0)
+/* clang-format on */

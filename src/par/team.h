@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A persistent team of threads that runs parallel loops.
+ *
+ *   leader:  tn_team_for(n items) -> publishes the loop, takes items itself, waits for the rest
+ *   worker:  spins a moment for the next loop, then sleeps; takes items while there are any
+ *
+ * Items are taken one by one from a shared counter, so a core that is slow or
+ * busy with something else takes fewer; the leader waits only for items that
+ * were begun, never for a worker that is not running.  Nothing is allocated
+ * after creation.  One loop at a time; only the thread that created the team
+ * may call tn_team_for; items must not.
+ */
+#ifndef TN_TEAM_H
+#define TN_TEAM_H
+
+#include <stdint.h>
+
+#include "tern/status.h"
+
+struct tn_team;
+
+/* n_threads counts the leader; 1 starts no thread. When fewer threads can be started than asked
+ * for, the team is smaller (tn_team_n_threads); only memory shortage fails. */
+tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, struct tern_error *err);
+void tn_team_free(struct tn_team *team);
+uint32_t tn_team_n_threads(const struct tn_team *team);
+/* Uses only the first n_active threads from the next loop on (decode and prefill differ). */
+void tn_team_set_active(struct tn_team *team, uint32_t n_active);
+
+/* Calls fn(arg, i_item, i_thread) for every i_item in [0, n_items), each once, in any order, on
+ * any thread; returns when all are done. i_thread < tn_team_n_threads is for scratch memory: it
+ * is never used by two items at the same time. */
+typedef void tn_item_fn(void *arg, uint32_t i_item, uint32_t i_thread);
+void tn_team_for(struct tn_team *team, uint32_t n_items, tn_item_fn *fn, void *arg);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The operating system, seen by the rest of the program: files, mapped memory,
+ * threads, clock, console, signals.  plat_posix.c and plat_win32.c implement
+ * the same functions; OS headers are included nowhere else (but in sysinfo/).
+ *
+ * Paths and arguments are UTF-8 on every system.  Functions that can fail fill
+ * `err` with the path and the system's words for the reason; the status is
+ * TERN_INPUT for reading, TERN_OUTPUT for writing, TERN_MEMORY for memory.
+ */
+#ifndef TN_PLAT_H
+#define TN_PLAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+/* ---- mapped files ---- */
+
+struct tn_map {
+    const unsigned char *data; /* n_bytes bytes, read-only, page-aligned */
+    size_t n_bytes;
+    void *os; /* handle of the mapping (Windows), else NULL */
+};
+
+/* Maps a whole regular file. Directories, devices, empty files and files that cannot be read are
+ * TERN_INPUT. When the address space is short (RLIMIT_AS): TERN_MEMORY with numbers. */
+tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err);
+void tn_map_close(struct tn_map *map);
+
+enum tn_advice {
+    TN_ADVICE_WILLNEED, /* read ahead */
+    TN_ADVICE_DONTNEED, /* drop the pages from this process */
+    TN_ADVICE_HUGE,     /* large pages if the system gives them */
+};
+/* A hint about [data + offset, + n_bytes); never fails visibly. */
+void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice);
+
+/* A read error inside a mapping (file truncated, drive removed) ends in `handler`, called once on
+ * the faulting thread with the path's map; it must not return normally: it may only use
+ * async-signal-safe calls and tn_exit_now. NULL restores the default. */
+void tn_map_set_fault_handler(void (*handler)(void));
+/* Ends the process at once, without atexit handlers; safe in a signal handler. */
+_Noreturn void tn_exit_now(int exit_code);
+
+/* ---- anonymous memory ---- */
+
+/* Reserves address space; nothing may be touched before tn_pages_commit. NULL on failure. */
+void *tn_pages_reserve(size_t n_bytes);
+/* Makes [p, p + n_bytes) readable and writable, zero-filled; p page-aligned. */
+bool tn_pages_commit(void *p, size_t n_bytes);
+/* Gives the memory back, keeps the address space. */
+void tn_pages_decommit(void *p, size_t n_bytes);
+void tn_pages_release(void *p, size_t n_bytes);
+/* Hint that large pages help here. */
+void tn_pages_advise_huge(void *p, size_t n_bytes);
+size_t tn_page_bytes(void);
+/* Calls of tn_pages_commit so far, for the no-allocation test. */
+uint64_t tn_pages_n_commits(void);
+
+/* ---- files ---- */
+
+struct tn_file; /* an open file */
+
+tern_status tn_file_open_read(struct tn_file **out, const char *path, struct tern_error *err);
+/* Creates or truncates. */
+tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_error *err);
+uint64_t tn_file_size(const struct tn_file *file);
+/* Reads exactly n_bytes at offset; a shorter file is TERN_INPUT. Interrupted and short reads are
+ * continued. */
+tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, size_t n_bytes,
+                            struct tern_error *err);
+tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
+                             size_t n_bytes, struct tern_error *err);
+/* Hint: these bytes will not be read again (keeps the page cache for others). */
+void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes);
+/* To the disk (F_FULLFSYNC on macOS). */
+tern_status tn_file_sync(struct tn_file *file, struct tern_error *err);
+void tn_file_close(struct tn_file *file);
+
+/* Whole file into memory, at most max_bytes (more: TERN_INPUT with both numbers). *data is
+ * NUL-terminated beyond *n_bytes; free with tn_free. "-" is not special. */
+tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, size_t max_bytes,
+                             struct tern_error *err);
+/* The same from standard input. */
+tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
+                              struct tern_error *err);
+
+/* Renames over `to` atomically, then syncs the directory. */
+tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err);
+/* Removes a file; absent is fine. */
+void tn_file_remove(const char *path);
+enum tn_path_kind { TN_PATH_ABSENT, TN_PATH_FILE, TN_PATH_DIR, TN_PATH_OTHER };
+enum tn_path_kind tn_path_kind(const char *path);
+/* True when both name the same existing file. */
+bool tn_path_same(const char *a, const char *b);
+/* Absolute, links resolved; new memory (tn_free) or NULL. */
+char *tn_path_resolve(const char *path);
+/* dir + separator + name in new memory (tn_free), or NULL. */
+char *tn_path_join(const char *dir, const char *name);
+/* The folder of the running executable; new memory or NULL. */
+char *tn_path_of_executable_dir(void);
+/* The user's cache directory for tern (XDG_CACHE_HOME, ~/Library/Caches, LOCALAPPDATA), created
+ * if needed; new memory or NULL. */
+char *tn_path_of_cache_dir(void);
+/* Free bytes for this user on the file system of `path`'s directory; UINT64_MAX if unknown. */
+uint64_t tn_disk_free_bytes(const char *path);
+
+/* ---- threads ---- */
+
+struct tn_thread;
+/* stack 256 KiB. NULL when the system refuses. */
+struct tn_thread *tn_thread_start(void (*run)(void *arg), void *arg);
+void tn_thread_join(struct tn_thread *thread); /* and frees it */
+/* Sleeps while *word == expected, until tn_wake_all or spuriously; timeout_ns 0 = for ever. */
+void tn_wait_on(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+void tn_wake_all(_Atomic uint32_t *word);
+void tn_cpu_relax(void); /* pause instruction */
+void tn_thread_yield(void);
+/* Binds the calling thread to one logical CPU (OS index); false where it cannot be done. */
+bool tn_thread_bind(uint32_t os_cpu);
+/* For this process: `eco` asks for efficient cores and speeds (EcoQoS, QoS utility), else asks not
+ * to be throttled in the background. No effect where the system has no such thing. */
+void tn_process_set_eco(bool eco);
+
+/* ---- time and resources ---- */
+
+uint64_t tn_now_ns(void); /* monotonic */
+uint64_t tn_random_seed(void); /* from the system's generator */
+
+struct tn_usage {
+    uint64_t peak_rss_bytes;
+    uint64_t rss_bytes;
+    uint64_t anonymous_bytes; /* now; 0 if unknown */
+    uint64_t major_faults;
+    uint64_t minor_faults;
+};
+void tn_usage_now(struct tn_usage *out);
+
+/* ---- console and process ---- */
+
+/* Once, first thing in main: UTF-8 arguments, console code page, binary stdin and stdout, SIGPIPE
+ * ignored, SIGXFSZ ignored. Changes argc and argv where the system's are not UTF-8. */
+void tn_process_init(int *argc, char ***argv);
+enum tn_stream { TN_STDIN, TN_STDOUT, TN_STDERR };
+bool tn_is_terminal(enum tn_stream stream);
+/* Columns of the terminal, 80 if unknown. */
+uint32_t tn_terminal_columns(void);
+/* Writes all bytes. A console gets text however it wants it. Result: 0, or EPIPE-like = 1 (the
+ * reader is gone), or other error = 2. */
+int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes);
+/* One line from stdin without its newline, appended to a caller's buffer through `append`; false
+ * at the end of input. Interrupted (Ctrl-C): *interrupted = true, returns true with what came. */
+bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *arg,
+                  bool *interrupted);
+
+/* Ctrl-C, SIGTERM, SIGHUP only set flags. Number of Ctrl-C since the last tn_interrupt_clear. */
+void tn_interrupt_install(void);
+uint32_t tn_interrupt_count(void);
+void tn_interrupt_clear(void);
+/* Signal number of a SIGTERM or SIGHUP that arrived, else 0. */
+int tn_terminate_requested(void);
+/* Ends the process as the signal would have (130 and so on for the shell). */
+_Noreturn void tn_exit_by_signal(int signal_number);
+
+#endif
