@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Packing in two steps that compilers vectorise: four trits become a byte with
+ * neighbours in a row of memory, then strips of 64 x 64 bytes are transposed
+ * where the layout wants columns together (T2, C2).
+ */
+#include "kern/pack.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "tern/model_format.h"
+
+#define STRIP 64u          /* bytes per layout unit: rows of a T2 tile, bytes of an R2/C2 block */
+#define PADDING_BYTE 0x55u /* four times code 1 */
+
+static uint32_t round_up(uint32_t n, uint32_t to)
+{
+    return tn_div_ceil_u32(n, to) * to;
+}
+
+uint64_t tn_pack_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
+{
+    switch (layout) {
+    case TERN_LAYOUT_T2:
+        return (uint64_t)round_up(rows, TERN_T2_TILE_ROWS) * round_up(cols, TERN_T2_COL_ALIGN) / 4;
+    case TERN_LAYOUT_R2:
+        return (uint64_t)rows * round_up(cols, TERN_R2_COL_ALIGN) / 4;
+    default:
+        assert(layout == TERN_LAYOUT_C2);
+        return (uint64_t)cols * round_up(rows, TERN_C2_ROW_ALIGN) / 4;
+    }
+}
+
+/* dst[i] = codes of a[i], b[i], c[i], d[i] in bits 0-1, 2-3, 4-5, 6-7. */
+static void combine(uint8_t *dst, const int8_t *a, const int8_t *b, const int8_t *c,
+                    const int8_t *d, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        dst[i] = (uint8_t)((a[i] + 1) | (b[i] + 1) << 2 | (c[i] + 1) << 4 | (d[i] + 1) << 6);
+}
+
+/* dst[i] = codes of trits 4i, 4i+1, 4i+2, 4i+3. */
+static void combine_neighbours(uint8_t *dst, const int8_t *trits, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        /* Adds 1 to each byte without a carry into the next. */
+        uint32_t x = tn_load_u32(trits + 4 * (size_t)i);
+        x = ((x & 0x7F7F7F7Fu) + 0x01010101u) ^ (x & 0x80808080u);
+        x |= x >> 6;
+        dst[i] = (uint8_t)(x | x >> 12);
+    }
+}
+
+/* dst[c * stride + r] = src[r][c] for 64 rows r and n columns c. */
+static void transpose(uint8_t *dst, size_t stride, uint8_t src[STRIP][STRIP], uint32_t n)
+{
+    for (uint32_t c = 0; c < n; c++)
+        for (uint32_t r = 0; r < STRIP; r++)
+            dst[c * stride + r] = src[r][c];
+}
+
+/* One tile of up to 64 rows. */
+static void pack_t2_tile(uint8_t *dst, uint32_t cols, const int8_t *trits, uint32_t n_rows)
+{
+    const uint32_t n_groups = round_up(cols, TERN_T2_COL_ALIGN) / 4;
+    uint8_t strip[STRIP][STRIP];
+    int8_t last[4 * STRIP]; /* the columns of a strip that is not full */
+    for (uint32_t g = 0; g < n_groups; g += STRIP) {
+        const uint32_t n = TN_MIN(STRIP, n_groups - g);
+        const uint32_t first = TN_MIN(4 * g, cols);
+        const uint32_t n_cols = TN_MIN(4 * n, cols - first);
+        memset(strip, PADDING_BYTE, sizeof strip);
+        for (uint32_t r = 0; r < n_rows; r++) {
+            const int8_t *row = trits + (size_t)r * cols + first;
+            if (n_cols < 4 * n) {
+                memset(last, 0, sizeof last);
+                memcpy(last, row, n_cols);
+                row = last;
+            }
+            combine_neighbours(strip[r], row, n);
+        }
+        transpose(dst + (size_t)g * STRIP, STRIP, strip, n);
+    }
+}
+
+static void pack_t2(uint8_t *dst, uint32_t cols, uint32_t row_begin, uint32_t n_rows,
+                    const int8_t *trits)
+{
+    const size_t tile_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_T2, TERN_T2_TILE_ROWS, cols);
+    dst += row_begin / TERN_T2_TILE_ROWS * tile_bytes;
+    for (uint32_t r = 0; r < n_rows; r += TERN_T2_TILE_ROWS, dst += tile_bytes)
+        pack_t2_tile(dst, cols, trits + (size_t)r * cols, TN_MIN(TERN_T2_TILE_ROWS, n_rows - r));
+}
+
+static void pack_r2(uint8_t *dst, uint32_t cols, uint32_t row_begin, uint32_t n_rows,
+                    const int8_t *trits)
+{
+    const uint32_t n_blocks = tn_div_ceil_u32(cols, TERN_R2_COL_ALIGN);
+    dst += (size_t)row_begin * n_blocks * STRIP;
+    int8_t last[TERN_R2_COL_ALIGN];
+    for (uint32_t r = 0; r < n_rows; r++) {
+        for (uint32_t b = 0; b < n_blocks; b++, dst += STRIP) {
+            const uint32_t c = b * TERN_R2_COL_ALIGN;
+            const int8_t *t = trits + (size_t)r * cols + c;
+            if (cols - c < TERN_R2_COL_ALIGN) {
+                memset(last, 0, sizeof last);
+                memcpy(last, t, cols - c);
+                t = last;
+            }
+            combine(dst, t, t + STRIP, t + 2 * STRIP, t + 3 * STRIP, STRIP);
+        }
+    }
+}
+
+static void pack_c2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_begin,
+                    uint32_t n_rows, const int8_t *trits)
+{
+    static const int8_t zeros[STRIP];
+    const size_t column_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_C2, rows, 1);
+    uint8_t strip[STRIP][STRIP];
+    for (uint32_t r = 0; r < n_rows; r += TERN_C2_ROW_ALIGN) {
+        uint8_t *block = dst + (row_begin + r) / TERN_C2_ROW_ALIGN * (size_t)STRIP;
+        for (uint32_t c = 0; c < cols; c += STRIP) {
+            const uint32_t n = TN_MIN(STRIP, cols - c);
+            for (uint32_t j = 0; j < STRIP; j++) {
+                const int8_t *part[4];
+                for (uint32_t k = 0; k < 4; k++) {
+                    const uint32_t row = r + j + k * STRIP;
+                    part[k] = row < n_rows ? trits + (size_t)row * cols + c : zeros;
+                }
+                combine(strip[j], part[0], part[1], part[2], part[3], n);
+            }
+            transpose(block + c * column_bytes, column_bytes, strip, n);
+        }
+    }
+}
+
+void tn_pack_rows(uint8_t *dst, uint32_t layout, uint32_t rows, uint32_t cols, uint32_t row_begin,
+                  uint32_t n_rows, const int8_t *trits)
+{
+    assert(row_begin % TN_PACK_ROWS == 0 && row_begin + n_rows <= rows);
+    assert(n_rows % TN_PACK_ROWS == 0 || row_begin + n_rows == rows);
+    switch (layout) {
+    case TERN_LAYOUT_T2:
+        pack_t2(dst, cols, row_begin, n_rows, trits);
+        break;
+    case TERN_LAYOUT_R2:
+        pack_r2(dst, cols, row_begin, n_rows, trits);
+        break;
+    default:
+        assert(layout == TERN_LAYOUT_C2);
+        pack_c2(dst, rows, cols, row_begin, n_rows, trits);
+    }
+}
+
+/* Element i of a row of 64-byte blocks of 256 elements: R2's columns, C2's rows. */
+static int8_t block_trit(const uint8_t *blocks, uint32_t i)
+{
+    const uint8_t byte = blocks[i / 256 * STRIP + i % STRIP];
+    return (int8_t)((byte >> (i % 256 / STRIP * 2) & 3) - 1);
+}
+
+static int8_t t2_trit(const uint8_t *tile, uint32_t row, uint32_t col)
+{
+    const uint8_t byte = tile[(size_t)col / 4 * STRIP + row];
+    return (int8_t)((byte >> (col % 4 * 2) & 3) - 1);
+}
+
+void tn_unpack_rows(int8_t *trits, const uint8_t *src, uint32_t layout, uint32_t rows,
+                    uint32_t cols, uint32_t row_begin, uint32_t n_rows)
+{
+    const size_t tile_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_T2, TERN_T2_TILE_ROWS, cols);
+    const size_t row_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_R2, 1, cols);
+    const size_t column_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_C2, rows, 1);
+    for (uint32_t r = row_begin; r < row_begin + n_rows; r++) {
+        for (uint32_t c = 0; c < cols; c++) {
+            if (layout == TERN_LAYOUT_T2)
+                *trits++ = t2_trit(src + r / STRIP * tile_bytes, r % STRIP, c);
+            else if (layout == TERN_LAYOUT_R2)
+                *trits++ = block_trit(src + r * row_bytes, c);
+            else
+                *trits++ = block_trit(src + c * column_bytes, r);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Packing into T2, R2 and C2 against the definitions of tern/model_format.h,
+ * written down here a second time, element by element.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "kern/pack.h"
+#include "tern/model_format.h"
+
+static const uint32_t layouts[] = {TERN_LAYOUT_T2, TERN_LAYOUT_R2, TERN_LAYOUT_C2};
+
+static uint32_t padded(uint32_t n, uint32_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Byte and bit position of element (r, c), as the format's header words it. */
+static size_t position(uint32_t layout, uint32_t rows, uint32_t cols, uint32_t r, uint32_t c,
+                       uint32_t *shift)
+{
+    if (layout == TERN_LAYOUT_T2) {
+        *shift = c % 4 * 2;
+        return (size_t)(r / 64) * 64 * (padded(cols, 128) / 4) + (size_t)(c / 4) * 64 + r % 64;
+    }
+    const size_t line = layout == TERN_LAYOUT_R2 ? r : c;
+    const uint32_t i = layout == TERN_LAYOUT_R2 ? c : r;
+    const size_t line_bytes = padded(layout == TERN_LAYOUT_R2 ? cols : rows, 256) / 4;
+    *shift = i % 256 / 64 * 2;
+    return line * line_bytes + (size_t)(i / 256) * 64 + i % 64;
+}
+
+static void fill_random(int8_t *trits, size_t n, uint64_t seed)
+{
+    struct tn_rng rng;
+    tn_rng_seed(&rng, seed);
+    for (size_t i = 0; i < n; i++)
+        trits[i] = (int8_t)((int)(tn_rng_next(&rng) % 3) - 1);
+}
+
+static void check_shape(uint32_t layout, uint32_t rows, uint32_t cols)
+{
+    const size_t n_bytes = (size_t)tn_pack_bytes(layout, rows, cols);
+    int8_t *trits = malloc((size_t)rows * cols);
+    int8_t *back = malloc((size_t)rows * cols);
+    uint8_t *packed = malloc(n_bytes);
+    uint8_t *expected = malloc(n_bytes);
+    fill_random(trits, (size_t)rows * cols, rows * 1000u + cols);
+    memset(expected, 0x55, n_bytes);
+    for (uint32_t r = 0; r < rows; r++) {
+        for (uint32_t c = 0; c < cols; c++) {
+            uint32_t shift;
+            const size_t at = position(layout, rows, cols, r, c, &shift);
+            assert_true(at < n_bytes);
+            const unsigned code = (unsigned)(trits[(size_t)r * cols + c] + 1);
+            expected[at] = (uint8_t)((expected[at] & ~(3u << shift)) | code << shift);
+        }
+    }
+    memset(packed, 0xAA, n_bytes);
+    for (uint32_t r = 0; r < rows; r += TN_PACK_ROWS) {
+        const uint32_t n = rows - r < TN_PACK_ROWS ? rows - r : TN_PACK_ROWS;
+        tn_pack_rows(packed, layout, rows, cols, r, n, trits + (size_t)r * cols);
+    }
+    assert_memory_equal(packed, expected, n_bytes);
+    tn_unpack_rows(back, packed, layout, rows, cols, 0, rows);
+    assert_memory_equal(back, trits, (size_t)rows * cols);
+    tn_unpack_rows(back, packed, layout, rows, cols, rows - 1, 1);
+    assert_memory_equal(back, trits + (size_t)(rows - 1) * cols, cols);
+    free(trits);
+    free(back);
+    free(packed);
+    free(expected);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1, 3, 4, 63, 64, 65, 127, 129, 255, 256, 257, 546, 768};
+    const size_t n = sizeof sizes / sizeof *sizes;
+    for (size_t l = 0; l < 3; l++)
+        for (size_t r = 0; r < n; r++)
+            for (size_t c = 0; c < n; c++)
+                check_shape(layouts[l], sizes[r], sizes[c]);
+}
+
+/* T2 and R2: each block of 256 rows is packed as if it were alone. */
+static void test_blocks_are_independent(void **state)
+{
+    (void)state;
+    enum { ROWS = 600, COLS = 333 };
+    static int8_t trits[ROWS * COLS];
+    fill_random(trits, sizeof trits, 7);
+    for (size_t l = 0; l < 2; l++) {
+        const uint32_t layout = layouts[l];
+        const size_t n_bytes = (size_t)tn_pack_bytes(layout, ROWS, COLS);
+        uint8_t *whole = malloc(n_bytes);
+        uint8_t *part = malloc(n_bytes);
+        tn_pack_rows(whole, layout, ROWS, COLS, 0, ROWS, trits);
+        size_t at = 0;
+        for (uint32_t r = 0; r < ROWS; r += TN_PACK_ROWS) {
+            const uint32_t n = ROWS - r < TN_PACK_ROWS ? ROWS - r : TN_PACK_ROWS;
+            tn_pack_rows(part + at, layout, n, COLS, 0, n, trits + (size_t)r * COLS);
+            at += (size_t)tn_pack_bytes(layout, n, COLS);
+        }
+        assert_int_equal(at, n_bytes);
+        assert_memory_equal(part, whole, n_bytes);
+        free(whole);
+        free(part);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_blocks_are_independent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
