@@ -26,7 +26,7 @@ struct tern_sampler;
 struct tern_sampler_params {
     float temperature;       /* 0 = greedy: the largest logit after penalties, lowest id on ties */
     uint32_t top_k;          /* 0 = off; ids that equal the k-th largest stay too */
-    float top_p;             /* (0, 1]; 1 = off */
+    float top_p;             /* [0, 1]; 0 = only the most likely, 1 = off */
     float min_p;             /* [0, 1]; 0 = off */
     float repeat_penalty;    /* > 0; 1 = off */
     float presence_penalty;  /* 0 = off */
@@ -54,7 +54,7 @@ void tern_sampler_accept(struct tern_sampler *sampler, uint32_t id);
 void tern_sampler_clear_history(struct tern_sampler *sampler);
 
 /* Chooses from n <= n_vocab logits (not changed).  Ids at or beyond n_allowed are never chosen.
- * TERN_INTERNAL when no logit is finite (NaN counts as minus infinity). */
+ * TERN_INTERNAL when no logit is finite (infinities and NaN count as minus infinity). */
 tern_status tern_sampler_sample(struct tern_sampler *sampler, const float *logits, uint32_t n,
                                 uint32_t n_allowed, uint32_t *id, struct tern_error *err);
 
