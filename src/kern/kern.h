@@ -108,7 +108,8 @@ typedef tn_gemm_i8_fn tn_gemm_c2_i8_fn;
 
 /* quant_i8: int8 rounding of one token's input (models.md 4.4, reference A):
  *   a = max(max |x_k|, 1e-5); q_k = rne(x_k * (127 / a)), clamped to [-127, 127]
- * and zeros up to tn_kern_pad(n). Returns a / 127, the factor that undoes it. */
+ * and zeros up to tn_kern_pad(n). Returns a / 127, the factor that undoes it.
+ * The maximum passes over NaN; a NaN product gives 127. */
 typedef float tn_quant_i8_fn(int8_t *q, const float *x, uint32_t n);
 
 /* rms_norm_f32: dst_k = w_k * (x_k * (1 / sqrt(mean(x^2) + eps))); the sum in lane order.
@@ -170,7 +171,7 @@ typedef tn_attn_pv_fn tn_attn_pv_f32_fn;
 typedef tn_attn_pv_fn tn_attn_pv_f16_fn;
 typedef tn_attn_pv_fn tn_attn_pv_q8_fn;
 
-/* max_f32: the largest of n >= 1 values, none of them NaN. */
+/* max_f32: the largest of n >= 1 values, none of them NaN; a zero is +0. */
 typedef float tn_max_f32_fn(const float *x, uint32_t n);
 
 /* exp_sum_f32: x_k = exp(x_k - max) in place (tn_exp_f32 of exp.h); returns their lane-order sum.
@@ -180,8 +181,9 @@ typedef float tn_exp_sum_f32_fn(float *x, uint32_t n, float max);
 /* ---- key/value rows ---- */
 
 /* kv_store_<type>: one row of dim values (multiple of 16) into the cache.  q8: per 64 values
- * scale = f16(max|x| / 127), q = rne(x / (float)scale) clamped to [-127, 127], 0 where the scale
- * is 0.  f16: round to nearest even, clamped to +-65504. */
+ * scale = f16(max|x| / 127), at most 65504, q = rne(x / (float)scale) clamped to [-127, 127], 0
+ * where the scale is 0.  f16: round to nearest even, clamped to +-65504.  NaN: the maximum passes
+ * over it, the clamps give their upper limit. */
 typedef void tn_kv_store_fn(void *dst, uint16_t *scales, const float *x, uint32_t dim);
 typedef tn_kv_store_fn tn_kv_store_f32_fn;
 typedef tn_kv_store_fn tn_kv_store_f16_fn;
