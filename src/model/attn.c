@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Grouped-query attention over the block cache.
+ *
+ * The positions of a query are taken block by block (TN_KV_BLOCK).  A block
+ * gives a partial result (largest score m, sum l of exp(s - m), values o
+ * weighted by exp(s - m)); partial results are merged in ascending order:
+ *
+ *   M = max(m, m');  o = o * exp(m - M) + o' * exp(m' - M);  the same for l
+ *
+ * and att = o / l at the end.  Blocks are cut by absolute position, so the bits
+ * do not depend on threads or batches.  Decoding spreads (key head, block)
+ * pairs over threads and merges afterwards; prefill spreads (key head, group of
+ * tokens) and each item walks its blocks.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/exp.h"
+#include "model/forward.h"
+
+/* 1 / sqrt(head_dim): sqrt and division are IEEE, so every machine agrees. */
+static float score_factor(uint32_t head_dim)
+{
+    return 1.0f / __builtin_sqrtf((float)head_dim);
+}
+
+/* ---- rotate and store ---- */
+
+/* Copies n_heads heads of head_dim values to heads of dim values, zero-padded. */
+static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t head_dim,
+                      uint32_t dim)
+{
+    for (uint32_t i = 0; i < n_heads; i++) {
+        memcpy(dst + (size_t)i * dim, src + (size_t)i * head_dim, head_dim * sizeof(float));
+        memset(dst + (size_t)i * dim + head_dim, 0, (dim - head_dim) * sizeof(float));
+    }
+}
+
+static void store_row(const struct tn_forward *f, void *values, uint16_t *scales, uint32_t row,
+                      const float *x)
+{
+    const struct tn_kvcache *kv = f->kv;
+    tn_kv_store_fn *store = kv->type == TN_KV_F32   ? f->kernels->kv_store_f32
+                            : kv->type == TN_KV_F16 ? f->kernels->kv_store_f16
+                                                    : f->kernels->kv_store_q8;
+    store((unsigned char *)values + row * kv->row_bytes,
+          scales + (size_t)row * tn_div_ceil_u32(kv->dim, 64), x, kv->dim);
+}
+
+struct attn_task {
+    struct tn_forward *f;
+    uint32_t layer;
+    uint32_t tokens_per_group;
+};
+
+/* Rotates queries and keys of token t and puts keys and values into the cache. */
+static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    struct attn_task *task = arg;
+    struct tn_forward *f = task->f;
+    const struct tern_file_config *c = f->weights->config;
+    uint32_t dim = f->kv->dim, half = c->head_dim / 2;
+    const float *cosines = f->s.cos + (size_t)t * half, *sines = f->s.sin + (size_t)t * half;
+
+    float *q = f->s.q_rot + (size_t)t * c->n_head * dim;
+    pad_heads(q, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
+    f->kernels->rope_f32(q, cosines, sines, c->n_head, c->head_dim, dim);
+
+    uint32_t position = f->position + t;
+    for (uint32_t g = 0; g < c->n_kv_head; g++) {
+        size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
+        struct tn_kv_rows rows = tn_kvcache_rows(f->kv, task->layer, g, position / TN_KV_BLOCK);
+        float *key = f->s.threads[i_thread].kv_row, *value = key + dim;
+        pad_heads(key, f->s.k + from, 1, c->head_dim, dim);
+        f->kernels->rope_f32(key, cosines, sines, 1, c->head_dim, dim);
+        pad_heads(value, f->s.v + from, 1, c->head_dim, dim);
+        store_row(f, rows.k, rows.k_scales, position % TN_KV_BLOCK, key);
+        store_row(f, rows.v, rows.v_scales, position % TN_KV_BLOCK, value);
+    }
+}
+
+/* ---- one block ---- */
+
+struct query_group {
+    const float *q;          /* [n][dim] */
+    const uint32_t *n_valid; /* [n] positions of this block that each query may see */
+    uint32_t n;
+};
+
+static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
+                         uint32_t i_block, const struct query_group *group, float *score,
+                         struct tn_attn_state *out)
+{
+    const struct tn_kernels *k = f->kernels;
+    const struct tn_kvcache *kv = f->kv;
+    struct tn_kv_rows rows = tn_kvcache_rows(kv, layer, i_kv_head, i_block);
+    tn_attn_qk_fn *qk = kv->type == TN_KV_F32   ? k->attn_qk_f32
+                        : kv->type == TN_KV_F16 ? k->attn_qk_f16
+                                                : k->attn_qk_q8;
+    tn_attn_pv_fn *pv = kv->type == TN_KV_F32   ? k->attn_pv_f32
+                        : kv->type == TN_KV_F16 ? k->attn_pv_f16
+                                                : k->attn_pv_q8;
+    uint32_t n_pos = 0;
+    for (uint32_t i = 0; i < group->n; i++)
+        n_pos = TN_MAX(n_pos, group->n_valid[i]);
+
+    qk(score, TN_KV_BLOCK, group->q, group->n, rows.k, rows.k_scales, n_pos, kv->dim,
+       score_factor(f->weights->config->head_dim));
+    for (uint32_t i = 0; i < group->n; i++) {
+        float *s = score + (size_t)i * TN_KV_BLOCK;
+        uint32_t n = group->n_valid[i];
+        /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
+        memset(s + n, 0, (n_pos - n) * sizeof(float));
+        if (n == 0)
+            continue;
+        out->max[i] = k->max_f32(s, n);
+        out->sum[i] = k->exp_sum_f32(s, n, out->max[i]);
+    }
+    pv(out->out, score, TN_KV_BLOCK, group->n, rows.v, rows.v_scales, n_pos, kv->dim);
+}
+
+/* total[i] becomes the partial result over both stretches; from is the later one. */
+static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
+                  size_t j, uint32_t dim)
+{
+    float *o = total->out + (size_t)i * dim;
+    const float *p = from->out + j * dim;
+    float max = TN_MAX(total->max[i], from->max[j]);
+    float a = tn_exp_f32(total->max[i] - max), b = tn_exp_f32(from->max[j] - max);
+    total->max[i] = max;
+    total->sum[i] = total->sum[i] * a + from->sum[j] * b;
+    for (uint32_t d = 0; d < dim; d++)
+        o[d] = o[d] * a + p[d] * b;
+}
+
+static void copy_state(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
+                       size_t j, uint32_t dim)
+{
+    total->max[i] = from->max[j];
+    total->sum[i] = from->sum[j];
+    memcpy(total->out + (size_t)i * dim, from->out + j * dim, dim * sizeof(float));
+}
+
+/* att of head i_head of token t = o / l. */
+static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
+                        const struct tn_attn_state *state, uint32_t i)
+{
+    const struct tern_file_config *c = f->weights->config;
+    const float *o = state->out + (size_t)i * f->kv->dim;
+    float *att = f->s.att + ((size_t)t * c->n_head + i_head) * c->head_dim;
+    float inverse = 1.0f / state->sum[i];
+    for (uint32_t d = 0; d < c->head_dim; d++)
+        att[d] = o[d] * inverse;
+}
+
+/* ---- decode: (block, key head) pairs ---- */
+
+static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    struct attn_task *task = arg;
+    struct tn_forward *f = task->f;
+    const struct tern_file_config *c = f->weights->config;
+    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    uint32_t i_block = i_item / c->n_kv_head, g = i_item % c->n_kv_head;
+    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
+    uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
+    for (uint32_t i = 0; i < per_kv; i++)
+        scratch->n_valid[i] = n_pos;
+    struct query_group group = {f->s.q_rot + (size_t)g * per_kv * dim, scratch->n_valid, per_kv};
+    size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
+    struct tn_attn_state out = {f->s.blocks.max + at, f->s.blocks.sum + at,
+                                f->s.blocks.out + at * dim};
+    attend_block(f, task->layer, g, i_block, &group, scratch->score, &out);
+}
+
+static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
+{
+    (void)i_thread;
+    struct attn_task *task = arg;
+    struct tn_forward *f = task->f;
+    uint32_t n_head = f->weights->config->n_head;
+    uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
+    /* The first block's entry becomes the total. */
+    for (uint32_t b = 1; b < n_blocks; b++)
+        merge(&f->s.blocks, i_head, &f->s.blocks, (size_t)b * n_head + i_head, f->kv->dim);
+    finish_head(f, 0, i_head, &f->s.blocks, i_head);
+}
+
+/* ---- prefill: (key head, group of tokens) pairs ---- */
+
+/* Queries of tokens [t, t + n_tokens) under key head g, side by side. */
+static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, uint32_t n_tokens,
+                           float *dst)
+{
+    const struct tern_file_config *c = f->weights->config;
+    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    for (uint32_t i = 0; i < n_tokens; i++)
+        memcpy(dst + (size_t)i * per_kv * dim,
+               f->s.q_rot + ((size_t)(t + i) * c->n_head + (size_t)g * per_kv) * dim,
+               (size_t)per_kv * dim * sizeof(float));
+}
+
+static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    struct attn_task *task = arg;
+    struct tn_forward *f = task->f;
+    const struct tern_file_config *c = f->weights->config;
+    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
+    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    uint32_t g = i_item % c->n_kv_head;
+    uint32_t t = i_item / c->n_kv_head * task->tokens_per_group;
+    uint32_t n_tokens = TN_MIN(task->tokens_per_group, f->n_tokens - t);
+    uint32_t *n_valid = scratch->n_valid;
+    struct query_group group = {scratch->queries, n_valid, n_tokens * per_kv};
+
+    gather_queries(f, g, t, n_tokens, scratch->queries);
+    uint32_t last = f->position + t + n_tokens - 1;
+    for (uint32_t b = 0; b * TN_KV_BLOCK <= last; b++) {
+        for (uint32_t i = 0; i < group.n; i++) {
+            uint32_t n_seen = f->position + t + i / per_kv + 1; /* positions this token sees */
+            uint32_t before = b * TN_KV_BLOCK;
+            n_valid[i] = n_seen <= before ? 0 : TN_MIN(TN_KV_BLOCK, n_seen - before);
+        }
+        attend_block(f, task->layer, g, b, &group, scratch->score, &scratch->part);
+        for (uint32_t i = 0; i < group.n; i++) {
+            if (b == 0)
+                copy_state(&scratch->total, i, &scratch->part, i, dim);
+            else if (n_valid[i])
+                merge(&scratch->total, i, &scratch->part, i, dim);
+        }
+    }
+    for (uint32_t i = 0; i < group.n; i++)
+        finish_head(f, t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);
+}
+
+void tn_attention(struct tn_forward *f, uint32_t layer)
+{
+    const struct tern_file_config *c = f->weights->config;
+    struct attn_task task = {f, layer, tn_attn_group(c) / (c->n_head / c->n_kv_head)};
+    tn_team_for(f->team, f->n_tokens, rotate_and_store_item, &task);
+    if (f->n_tokens == 1) {
+        uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
+        tn_team_for(f->team, n_blocks * c->n_kv_head, decode_item, &task);
+        tn_team_for(f->team, c->n_head, merge_item, &task);
+    } else {
+        uint32_t n_groups = tn_div_ceil_u32(f->n_tokens, task.tokens_per_group);
+        tn_team_for(f->team, n_groups * c->n_kv_head, prefill_item, &task);
+    }
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The feed-forward block, and what squared ReLU lets it skip.
+ *
+ * relu(g)^2 * u is zero wherever g <= 0, and after the sub-norm many values
+ * round to the int8 zero.  So when one token is decoded and the layouts allow
+ * it (up in rows, down in columns):
+ *
+ *   1. gate for all rows
+ *   2. up only for the rows with gate > 0
+ *   3. down only for the columns whose int8 input is not zero
+ *
+ * What is skipped would have added an exact zero: the bits are those of the
+ * dense path.  With a full list the same kernels are the dense path.
+ */
+#include <string.h>
+
+#include "kern/exp.h"
+#include "model/forward.h"
+
+/* act(gate) * up for one row of n values, in place of gate. */
+static void activate(const struct tn_forward *f, float *gate, const float *up, uint32_t n)
+{
+    if (f->weights->config->activation == TERN_ACT_RELU2) {
+        f->kernels->relu2_mul_f32(gate, gate, up, n);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        gate[i] = gate[i] / (1.0f + tn_exp_f32(-gate[i])) * up[i];
+}
+
+/* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros. */
+static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
+{
+    uint32_t n_ffn = f->weights->config->ffn, n = 0;
+    bool all = f->weights->config->activation != TERN_ACT_RELU2;
+    for (uint32_t i = 0; i < n_ffn; i++) {
+        rows[n] = i;
+        n += all || f->s.gate[i] > 0.0f;
+    }
+    return n;
+}
+
+/* Step 2: s.gate becomes act(gate) * up, computed for the active rows only. */
+static void up_active(struct tn_forward *f, const struct tn_layer *layer)
+{
+    uint32_t n_ffn = f->weights->config->ffn;
+    uint32_t *rows = f->s.active;
+    float *up = f->s.active_up, *gate = f->s.up; /* s.up is free: it holds the gathered gates */
+    uint32_t n = list_active_rows(f, rows);
+    tn_project_rows(f, &layer->up, rows, n, up);
+    for (uint32_t i = 0; i < n; i++)
+        gate[i] = f->s.gate[rows[i]];
+    activate(f, gate, up, n);
+    memset(f->s.gate, 0, n_ffn * sizeof(float));
+    for (uint32_t i = 0; i < n; i++)
+        f->s.gate[rows[i]] = gate[i];
+    f->counters.up_active += n;
+    f->counters.up_rows += n_ffn;
+}
+
+/* Step 3: h += down of the rounded input in s.xq, columns with a zero input left out. */
+static void down_active(struct tn_forward *f, const struct tn_layer *layer)
+{
+    uint32_t n_ffn = f->weights->config->ffn, n = 0;
+    for (uint32_t i = 0; i < n_ffn; i++) {
+        f->s.active[n] = i;
+        f->s.active_x[n] = f->s.xq[i];
+        n += f->s.xq[i] != 0;
+    }
+    tn_project_cols(f, &layer->down, f->s.active, f->s.active_x, n, f->s.h);
+    f->counters.down_active += n;
+    f->counters.down_cols += n_ffn;
+}
+
+static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    (void)i_thread;
+    struct tn_forward *f = arg;
+    uint32_t n_ffn = f->weights->config->ffn;
+    activate(f, f->s.gate + (size_t)t * n_ffn, f->s.up + (size_t)t * n_ffn, n_ffn);
+}
+
+static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
+{
+    const struct tn_projection gate_up[] = {
+        {.linear = &layer->gate, .dst = f->s.gate},
+        {.linear = &layer->up, .dst = f->s.up},
+    };
+    tn_project(f, gate_up, 2);
+    tn_team_for(f->team, f->n_tokens, activate_item, f);
+}
+
+void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
+{
+    uint64_t start = f->now_ns();
+    bool decoding = f->n_tokens == 1;
+    if (decoding && layer->up.w.layout == TERN_LAYOUT_R2) {
+        tn_project(f, &(struct tn_projection){.linear = &layer->gate, .dst = f->s.gate}, 1);
+        tn_region_end(f, TN_REGION_GATE, &start);
+        up_active(f, layer);
+        tn_region_end(f, TN_REGION_UP, &start);
+    } else {
+        gate_and_up(f, layer);
+        tn_region_end(f, TN_REGION_GATE, &start);
+    }
+    tn_round_input(f, f->s.gate, layer->ffn_sub_norm, f->weights->config->ffn);
+    if (decoding && layer->down.w.layout == TERN_LAYOUT_C2)
+        down_active(f, layer);
+    else
+        tn_project(f, &(struct tn_projection){.linear = &layer->down, .dst = f->s.h, .add = true},
+                   1);
+    tn_region_end(f, TN_REGION_DOWN, &start);
+}

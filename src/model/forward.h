@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The forward pass of BitNet b1.58 (models.md 5.1; Hugging Face
+ * transformers/models/bitnet/modeling_bitnet.py is the reference).
+ *
+ * A struct tn_forward is one session's view of everything that an evaluation
+ * needs; the session owns the memory.  Nothing here allocates, does I/O or
+ * fails: the session has checked ids and made room in the cache.
+ *
+ * The result for a token does not depend on how many tokens are evaluated
+ * together, on the number of threads, or on the kernel level.
+ */
+#ifndef TN_FORWARD_H
+#define TN_FORWARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "kern/kern.h"
+#include "model/kvcache.h"
+#include "model/memplan.h"
+#include "model/weights.h"
+#include "par/team.h"
+
+/* Where a token's time goes; the order of tern_counter_region. */
+enum tn_region {
+    TN_REGION_QKV,
+    TN_REGION_ATTENTION,
+    TN_REGION_O,
+    TN_REGION_GATE,
+    TN_REGION_UP,
+    TN_REGION_DOWN,
+    TN_REGION_HEAD,
+    TN_N_REGIONS
+};
+
+struct tn_counters {
+    uint64_t n_decoded;
+    uint64_t n_prefilled;
+    uint64_t decode_weight_bytes;
+    uint64_t up_active, up_rows;     /* rows computed, rows in all, while decoding */
+    uint64_t down_active, down_cols; /* columns added, columns in all */
+    uint64_t region_ns[TN_N_REGIONS];
+};
+
+struct tn_forward {
+    const struct tn_weights *weights;
+    const struct tn_kernels *kernels;
+    struct tn_team *team;
+    struct tn_kvcache *kv;
+    struct tn_scratch s;
+    struct tn_counters counters;
+    uint64_t (*now_ns)(void);
+    /* Set from outside to stop between layers; NULL when nobody will. */
+    const atomic_bool *interrupted;
+    /* Called after each layer (giving its pages back); may be NULL. */
+    void (*after_layer)(void *arg, const struct tn_layer *layer);
+    void *after_layer_arg;
+    /* The batch in work. */
+    uint32_t n_tokens; /* tokens of this batch */
+    uint32_t position; /* of the first */
+};
+
+/* Evaluates ids [n] (n <= n_batch, each below vocab) at positions [position, position + n); the
+ * cache has room for them.  logits, if not NULL, receives rows of vocab f32: all n rows when
+ * all_rows, else only the last.  Returns false when interrupted: the positions are then not valid. */
+bool tn_forward_eval(struct tn_forward *f, const uint32_t *ids, uint32_t n, uint32_t position,
+                     float *logits, bool all_rows);
+
+/* ---- the parts, each in its own file ---- */
+
+/* linear.c: rounds x [n][cols] (through an RMSNorm with weight w when w is not NULL) to int8 into
+ * s.xq and s.xs, and prepares the look-up tables when one token is decoded. */
+void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols);
+
+/* One projection of the rounded input. */
+struct tn_projection {
+    const struct tn_linear *linear;
+    float *dst;    /* [n][rows], y, or += y when add */
+    bool add;
+};
+/* Computes up to 3 projections of the same input in one parallel loop. */
+void tn_project(struct tn_forward *f, const struct tn_projection *projections, uint32_t n);
+/* Decode only: y of n_active rows (ascending) of an R2 matrix into dst [n_active]. */
+void tn_project_rows(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *rows,
+                     uint32_t n_active, float *dst);
+/* Decode only: dst [rows] += y of a C2 matrix, adding only the given columns with their inputs. */
+void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
+                     const int8_t *x, uint32_t n_active, float *dst);
+
+/* attn.c: from s.q, s.k, s.v (not yet rotated) of layer i: rotates, stores keys and values in the
+ * cache, and leaves softmax(q.k^T / sqrt(d)) . v in s.att [n][n_head * head_dim]. */
+void tn_attention(struct tn_forward *f, uint32_t layer);
+
+/* ffn.c: h += down(norm(act(gate(x)) * up(x))), x = the rounded input in s.xq. */
+void tn_ffn(struct tn_forward *f, const struct tn_layer *layer);
+
+/* embed_head.c */
+void tn_embed(struct tn_forward *f, const uint32_t *ids);
+void tn_head(struct tn_forward *f, float *logits, bool all_rows);
+
+/* Adds the time since *start to a region and moves *start on. */
+void tn_region_end(struct tn_forward *f, enum tn_region region, uint64_t *start);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary projections: y = (W . q) * (w_scale * x_scale).
+ *
+ * The rows of a matrix are cut into blocks of TN_GEMM_ROWS; a block of one
+ * matrix is the unit of parallel work.  Each thread sums into its own small
+ * buffer and writes the scaled result, so no int32 matrix ever exists as a
+ * whole.  One token takes the multiplication-free gemv kernels, several take
+ * gemm; both give the same int32 sums.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "model/forward.h"
+
+#define MAX_PROJECTIONS 3
+
+static uint32_t row_blocks(const struct tn_linear *linear)
+{
+    return tn_div_ceil_u32(linear->w.rows, TN_GEMM_ROWS);
+}
+
+/* ---- rounding ---- */
+
+struct round_task {
+    struct tn_forward *f;
+    const float *x;
+    const float *norm;
+    uint32_t cols;
+};
+
+static void round_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    (void)i_thread;
+    struct round_task *task = arg;
+    struct tn_forward *f = task->f;
+    const float *x = task->x + (size_t)t * task->cols;
+    int8_t *q = f->s.xq + t * f->s.xq_stride;
+    f->s.xs[t] = task->norm ? f->kernels->rms_norm_quant(q, x, task->norm, task->cols,
+                                                         f->weights->config->rms_eps)
+                            : f->kernels->quant_i8(q, x, task->cols);
+}
+
+void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols)
+{
+    struct round_task task = {f, x, norm, cols};
+    tn_team_for(f->team, f->n_tokens, round_item, &task);
+}
+
+/* ---- dense projections ---- */
+
+struct project_task {
+    struct tn_forward *f;
+    const struct tn_projection *projections;
+    uint32_t n_projections;
+    uint32_t first_block[MAX_PROJECTIONS]; /* number of the first block of each matrix */
+};
+
+/* int32 sums of one row block for all tokens, [n_tokens][TN_GEMM_ROWS]. */
+static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t row,
+                      struct tn_thread_scratch *scratch)
+{
+    const struct tn_kernels *k = f->kernels;
+    if (f->n_tokens == 1 && w->layout == TERN_LAYOUT_T2) {
+        uint32_t padded = tn_div_ceil_u32(w->rows, TERN_T2_TILE_ROWS) * TERN_T2_TILE_ROWS;
+        k->gemv_t2_i8(scratch->sum, w, row, TN_MIN(row + TN_GEMM_ROWS, padded), f->s.lut);
+        return;
+    }
+    tn_gemm_i8_fn *gemm = w->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
+                          : w->layout == TERN_LAYOUT_R2 ? k->gemm_r2_i8
+                                                        : k->gemm_c2_i8;
+    gemm(scratch->sum, TN_GEMM_ROWS, w, row, row + TN_GEMM_ROWS, f->s.xq, f->s.xq_stride,
+         f->n_tokens, scratch->gemm);
+}
+
+static void project_item(void *arg, uint32_t i_block, uint32_t i_thread)
+{
+    struct project_task *task = arg;
+    struct tn_forward *f = task->f;
+    uint32_t i = task->n_projections - 1;
+    while (i_block < task->first_block[i])
+        i--;
+    const struct tn_projection *p = &task->projections[i];
+    const struct tn_linear *linear = p->linear;
+    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
+
+    uint32_t row = (i_block - task->first_block[i]) * TN_GEMM_ROWS;
+    uint32_t n_rows = TN_MIN(TN_GEMM_ROWS, linear->w.rows - row);
+    sum_block(f, &linear->w, row, scratch);
+    for (uint32_t t = 0; t < f->n_tokens; t++) {
+        const int32_t *sum = scratch->sum + (size_t)t * TN_GEMM_ROWS;
+        float *dst = p->dst + (size_t)t * linear->w.rows + row;
+        float scale = linear->scale * f->s.xs[t];
+        if (p->add)
+            f->kernels->add_i32_f32(dst, sum, n_rows, scale);
+        else
+            f->kernels->scale_i32_f32(dst, sum, n_rows, scale);
+    }
+}
+
+static void count_weights(struct tn_forward *f, uint64_t n_weights)
+{
+    if (f->n_tokens == 1)
+        f->counters.decode_weight_bytes += n_weights / 4;
+}
+
+void tn_project(struct tn_forward *f, const struct tn_projection *projections, uint32_t n)
+{
+    assert(n >= 1 && n <= MAX_PROJECTIONS);
+    struct project_task task = {.f = f, .projections = projections, .n_projections = n};
+    uint32_t n_blocks = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tn_ternary *w = &projections[i].linear->w;
+        task.first_block[i] = n_blocks;
+        n_blocks += row_blocks(projections[i].linear);
+        count_weights(f, (uint64_t)w->rows * w->cols);
+    }
+    if (f->n_tokens == 1 && projections[0].linear->w.layout == TERN_LAYOUT_T2)
+        f->kernels->lut_t2(f->s.lut, f->s.xq, projections[0].linear->w.cols);
+    tn_team_for(f->team, n_blocks, project_item, &task);
+}
+
+/* ---- projections that skip ---- */
+
+/* Rows of up per parallel item: about 40 KB of weights at 2B-4T size. */
+#define ACTIVE_ROWS_PER_ITEM 64u
+
+struct rows_task {
+    struct tn_forward *f;
+    const struct tn_linear *linear;
+    const uint32_t *rows;
+    uint32_t n_active;
+    float *dst;
+};
+
+static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    struct rows_task *task = arg;
+    struct tn_forward *f = task->f;
+    uint32_t first = i_item * ACTIVE_ROWS_PER_ITEM;
+    uint32_t n = TN_MIN(ACTIVE_ROWS_PER_ITEM, task->n_active - first);
+    int32_t *sum = f->s.threads[i_thread].sum;
+    f->kernels->gemv_r2_i8(sum, &task->linear->w, task->rows + first, n, f->s.prep);
+    f->kernels->scale_i32_f32(task->dst + first, sum, n, task->linear->scale * f->s.xs[0]);
+}
+
+void tn_project_rows(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *rows,
+                     uint32_t n_active, float *dst)
+{
+    struct rows_task task = {f, linear, rows, n_active, dst};
+    count_weights(f, (uint64_t)n_active * linear->w.cols);
+    f->kernels->prep_r2(f->s.prep, f->s.xq, linear->w.cols);
+    tn_team_for(f->team, tn_div_ceil_u32(n_active, ACTIVE_ROWS_PER_ITEM), rows_item, &task);
+}
+
+/* Ranges of rows per thread: more than one, so that a busy core may take fewer; not many, so that
+ * each visit to a column reads some neighbouring cache lines. */
+#define C2_RANGES_PER_THREAD 2u
+
+struct cols_task {
+    struct tn_forward *f;
+    const struct tn_linear *linear;
+    const uint32_t *cols;
+    const int8_t *x;
+    uint32_t n_active;
+    float *dst;
+    uint32_t rows_per_item;
+};
+
+static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    struct cols_task *task = arg;
+    struct tn_forward *f = task->f;
+    const struct tn_ternary *w = &task->linear->w;
+    uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
+    uint32_t row = i_item * task->rows_per_item;
+    uint32_t row_end = TN_MIN(row + task->rows_per_item, padded);
+    int32_t *sum = f->s.threads[i_thread].sum;
+    f->kernels->gemv_c2_i8(sum, w, row, row_end, task->cols, task->x, task->n_active);
+    f->kernels->add_i32_f32(task->dst + row, sum, TN_MIN(row_end, w->rows) - row,
+                            task->linear->scale * f->s.xs[0]);
+}
+
+void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
+                     const int8_t *x, uint32_t n_active, float *dst)
+{
+    uint32_t n_blocks = tn_div_ceil_u32(linear->w.rows, TERN_C2_ROW_ALIGN);
+    uint32_t n_threads = tn_team_n_threads(f->team);
+    uint32_t n_ranges = n_threads == 1 ? 1 : n_threads * C2_RANGES_PER_THREAD;
+    uint32_t blocks_per_item = TN_MIN(tn_div_ceil_u32(n_blocks, n_ranges),
+                                      TN_C2_MAX_ROWS / TERN_C2_ROW_ALIGN);
+    struct cols_task task = {f, linear, cols, x, n_active, dst,
+                             blocks_per_item * TERN_C2_ROW_ALIGN};
+    count_weights(f, (uint64_t)n_active * linear->w.rows);
+    tn_team_for(f->team, tn_div_ceil_u32(n_blocks, blocks_per_item), cols_item, &task);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sizes of a session.
+ */
+#include "model/memplan.h"
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "kern/kern.h"
+
+uint32_t tn_attn_group(const struct tern_file_config *config)
+{
+    uint32_t per_token = config->n_head / config->n_kv_head;
+    return per_token * TN_MAX(1u, TN_ATTN_QUERIES / per_token);
+}
+
+static float *take_f32(struct tn_arena *arena, size_t n)
+{
+    return tn_arena_take(arena, n * sizeof(float));
+}
+
+static void layout_attn_state(struct tn_attn_state *out, struct tn_arena *arena, size_t n,
+                              size_t dim)
+{
+    out->max = take_f32(arena, n);
+    out->sum = take_f32(arena, n);
+    out->out = take_f32(arena, n * dim);
+}
+
+static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
+                          const struct tern_file_config *config, uint32_t n_batch)
+{
+    size_t dim = tn_kv_dim(config->head_dim);
+    size_t queries = tn_attn_group(config);
+    size_t sums = TN_MAX((size_t)n_batch * TN_GEMM_ROWS, (size_t)TN_C2_MAX_ROWS);
+    struct tn_thread_scratch t;
+    t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
+    t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
+    t.kv_row = take_f32(arena, 2 * dim);
+    t.queries = take_f32(arena, queries * dim);
+    t.n_valid = tn_arena_take(arena, queries * sizeof(uint32_t));
+    t.score = take_f32(arena, queries * TN_KV_BLOCK);
+    layout_attn_state(&t.part, arena, queries, dim);
+    layout_attn_state(&t.total, arena, queries, dim);
+    if (arena->base)
+        *out = t;
+}
+
+static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
+                          const struct tern_file_config *c, uint32_t n_ctx)
+{
+    size_t q_dim = (size_t)c->n_head * c->head_dim;
+    size_t widest = TN_MAX(TN_MAX((size_t)c->hidden, q_dim), (size_t)c->ffn);
+    size_t n_blocks = tn_div_ceil_u32(n_ctx, TN_KV_BLOCK);
+    s->lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));
+    s->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(c->hidden));
+    s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
+    s->active_x = tn_arena_take(arena, c->ffn);
+    s->active_up = take_f32(arena, c->ffn);
+    layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
+    s->logits = take_f32(arena, c->vocab);
+    s->ids = tn_arena_take(arena, n_ctx * sizeof(uint32_t));
+}
+
+void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
+                       const struct tern_file_config *c, const struct tn_plan_input *input)
+{
+    struct tn_scratch *s = out;
+    size_t n = input->n_batch;
+    size_t q_dim = (size_t)c->n_head * c->head_dim;
+    size_t kv_dim = (size_t)c->n_kv_head * c->head_dim;
+    size_t dim = tn_kv_dim(c->head_dim);
+    uint32_t widest = (uint32_t)TN_MAX(TN_MAX((size_t)c->hidden, q_dim), (size_t)c->ffn);
+
+    s->h = take_f32(arena, n * c->hidden);
+    s->x = take_f32(arena, n * c->hidden);
+    s->xq_stride = tn_kern_pad(widest);
+    s->xq = tn_arena_take(arena, n * s->xq_stride);
+    s->xs = take_f32(arena, n);
+    s->q = take_f32(arena, n * q_dim);
+    s->k = take_f32(arena, n * kv_dim);
+    s->v = take_f32(arena, n * kv_dim);
+    s->q_rot = take_f32(arena, n * c->n_head * dim);
+    s->att = take_f32(arena, n * q_dim);
+    s->gate = take_f32(arena, n * c->ffn);
+    s->up = take_f32(arena, n * c->ffn);
+    s->cos = take_f32(arena, n * c->head_dim / 2);
+    s->sin = take_f32(arena, n * c->head_dim / 2);
+    s->inv_freq = tn_arena_take(arena, c->head_dim / 2 * sizeof(double));
+    layout_decode(s, arena, c, input->n_ctx);
+    s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
+    for (uint32_t i = 0; i < input->n_threads; i++)
+        layout_thread(s->threads ? &s->threads[i] : NULL, arena, c, input->n_batch);
+}
+
+void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,
+                     const struct tn_plan_input *input)
+{
+    struct tn_scratch scratch;
+    struct tn_arena arena = {0};
+    struct tn_kvcache kv;
+    tn_scratch_layout(&scratch, &arena, config, input);
+    tn_kvcache_plan(&kv, config, input->kv, input->n_ctx);
+    *out = (struct tn_memplan){
+        .scratch_bytes = arena.used,
+        .kv_block_bytes = kv.block_bytes,
+        .kv_full_bytes = (uint64_t)kv.block_bytes * kv.n_blocks,
+        .kv_bytes_per_token = tn_kv_bytes_per_token(config, input->kv),
+    };
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every size of a session, computed before anything is allocated.  Nothing in
+ * model/ or run/session.c takes memory for a run that is not counted here.
+ *
+ *   session memory = scratch (one arena, taken at once)
+ *                  + cache blocks (address space at once, pages 256 positions at a time)
+ */
+#ifndef TN_MEMPLAN_H
+#define TN_MEMPLAN_H
+
+#include "base/arena.h"
+#include "model/kvcache.h"
+
+/* What a session is planned for. */
+struct tn_plan_input {
+    uint32_t n_ctx;     /* positions, at least 1 */
+    uint32_t n_batch;   /* tokens of a prefill batch, 1..512 */
+    uint32_t n_threads; /* of the engine's team */
+    enum tn_kv_type kv;
+};
+
+/* Attention handles at least this many query rows together where a batch has them. */
+#define TN_ATTN_QUERIES 16u
+
+/* Partial attention of a group of query rows over some positions: see attn.c. */
+struct tn_attn_state {
+    float *max; /* [n] largest score */
+    float *sum; /* [n] sum of exp(score - max) */
+    float *out; /* [n][dim] sum of exp(score - max) * v */
+};
+
+/* One thread's share of scratch memory. */
+struct tn_thread_scratch {
+    int32_t *sum;  /* [n_batch][TN_GEMM_ROWS], and TN_C2_MAX_ROWS at least */
+    void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
+    float *kv_row;     /* [2][dim] one rotated key and one value */
+    float *queries;    /* [queries][dim] */
+    uint32_t *n_valid; /* [queries] */
+    float *score;      /* [queries][TN_KV_BLOCK] */
+    struct tn_attn_state part;  /* [queries], one block */
+    struct tn_attn_state total; /* [queries], the blocks so far */
+};
+
+/* Activations of one batch; n_batch rows unless said otherwise. */
+struct tn_scratch {
+    float *h;          /* [hidden] residual stream */
+    float *x;          /* [hidden] input of the head */
+    int8_t *xq;        /* [xq_stride] rounded input of a projection, zero-padded */
+    float *xs;         /* factor that undoes the rounding */
+    size_t xq_stride;
+    float *q;          /* [n_head * head_dim] */
+    float *k;          /* [n_kv_head * head_dim] */
+    float *v;          /* [n_kv_head * head_dim] */
+    float *q_rot;      /* [n_head][dim] rotated, padded with zeros */
+    float *att;        /* [n_head * head_dim] */
+    float *gate;       /* [ffn]; then the product act(gate) * up */
+    float *up;         /* [ffn] */
+    float *cos, *sin;  /* [head_dim / 2] */
+    double *inv_freq;  /* [head_dim / 2], not per token */
+    /* decode only */
+    void *lut;         /* TN_LUT_BYTES of the widest input */
+    void *prep;        /* TN_PREP_R2_BYTES of hidden */
+    uint32_t *active;  /* [ffn] rows of up, then columns of down, that matter */
+    int8_t *active_x;  /* [ffn] inputs of these columns */
+    float *active_up;  /* [ffn] results of these rows */
+    struct tn_attn_state blocks; /* [n_blocks][n_head] */
+    float *logits;     /* [vocab] */
+    uint32_t *ids;     /* [n_ctx] what the cache holds */
+    struct tn_thread_scratch *threads; /* [n_threads] */
+};
+
+struct tn_memplan {
+    uint64_t scratch_bytes;
+    uint64_t kv_block_bytes;
+    uint64_t kv_full_bytes;  /* n_ctx filled */
+    uint64_t kv_bytes_per_token;
+};
+
+/* Query rows that share a key head in one attention item. */
+uint32_t tn_attn_group(const struct tern_file_config *config);
+
+/* Lays scratch memory out; with a NULL arena base it only counts. */
+void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
+                       const struct tern_file_config *config, const struct tn_plan_input *input);
+void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,
+                     const struct tn_plan_input *input);
+
+#endif
