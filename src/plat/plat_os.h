@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Between the files of this folder: what the operating systems give
+ * plat_common.c, and what it keeps for them.  Nobody else includes this.
+ */
+#ifndef TN_PLAT_OS_H
+#define TN_PLAT_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+/* ---- sequential input: files, pipes, terminals ---- */
+
+typedef intptr_t tn_os_stream;
+
+tern_status tn_os_stream_open(tn_os_stream *out, const char *path, struct tern_error *err);
+void tn_os_stream_close(tn_os_stream stream);
+tn_os_stream tn_os_stream_stdin(void);
+
+enum tn_os_read { TN_OS_READ_OK, TN_OS_READ_FAILED, TN_OS_READ_INTERRUPTED };
+/* Reads at least one byte, or none at the end (*n_read 0). INTERRUPTED: Ctrl-C, SIGTERM or SIGHUP
+ * came while waiting for standard input, after tn_interrupt_install. FAILED fills err; `name` is
+ * for its text. */
+enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *dst, size_t n_bytes,
+                                  size_t *n_read, struct tern_error *err);
+
+/* ---- mapped regions, for the fault handlers ---- */
+
+/* The list is fixed-size and lock-free, so that a signal handler may read it. Regions beyond its
+ * capacity are not remembered one by one: while there are any, every address counts as mapped. */
+void tn_os_regions_add(const void *data, size_t n_bytes);
+void tn_os_regions_remove(const void *data);
+bool tn_os_regions_hold(const void *address);
+
+/* ---- errors ---- */
+
+/* "PATH: WHAT: the system's words"; `code` is errno or GetLastError(). */
+tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
+                       const char *what, unsigned long code);
+
+/* Copy in new memory, or NULL. */
+char *tn_os_copy_text(const char *text);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POSIX: standard streams, the terminal, signals.
+ *
+ * Signal handlers only set flags.  The one exception: a second Ctrl-C within
+ * two seconds, while nobody has looked at the first one, ends the process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "plat/plat.h"
+#include "plat/plat_os.h"
+#include "plat/posix.h"
+
+/* ---- streams ---- */
+
+void tn_process_init(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error code of write */
+    signal(SIGXFSZ, SIG_IGN); /* and so is the file-size limit */
+    /* A closed standard stream would give its number to the next file that is opened. The wrong
+     * access mode keeps it an error to use it. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+static int stream_fd(enum tn_stream stream)
+{
+    return stream == TN_STDIN ? STDIN_FILENO
+                              : stream == TN_STDOUT ? STDOUT_FILENO : STDERR_FILENO;
+}
+
+bool tn_is_terminal(enum tn_stream stream)
+{
+    return isatty(stream_fd(stream)) == 1;
+}
+
+uint32_t tn_terminal_columns(void)
+{
+    static const int fds[] = {STDERR_FILENO, STDOUT_FILENO, STDIN_FILENO};
+    for (size_t i = 0; i < TN_COUNT_OF(fds); i++) {
+        struct winsize size;
+        if (ioctl(fds[i], TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+            return size.ws_col;
+    }
+    return 80;
+}
+
+int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes)
+{
+    int fd = stream_fd(stream);
+    size_t done = 0;
+    while (done < n_bytes) {
+        ssize_t n = write(fd, (const char *)bytes + done, n_bytes - done);
+        if (n >= 0) {
+            done += (size_t)n;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            /* Somebody who shares the terminal made it non-blocking. */
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            (void)poll(&wait, 1, -1);
+        } else if (errno != EINTR) {
+            return errno == EPIPE ? 1 : 2;
+        }
+    }
+    return 0;
+}
+
+/* ---- signals ---- */
+
+static _Atomic uint32_t n_interrupts; /* since the last clear */
+static _Atomic bool is_interrupt_unread;
+static _Atomic uint64_t interrupt_ns; /* when the last one came */
+static _Atomic int terminate_signal;
+
+static void on_interrupt(int signal_number)
+{
+    int saved = errno;
+    uint64_t now = tn_now_ns();
+    bool unread = atomic_exchange(&is_interrupt_unread, true);
+    if (unread && now - atomic_load(&interrupt_ns) < 2000000000u) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number); /* arrives when this handler returns */
+    }
+    atomic_store(&interrupt_ns, now);
+    atomic_fetch_add(&n_interrupts, 1);
+    errno = saved;
+}
+
+static void on_terminate(int signal_number)
+{
+    atomic_store(&terminate_signal, signal_number);
+}
+
+/* Signals that were ignored when we were started (nohup, background jobs) stay ignored. Calls are
+ * not restarted, so that waiting for input ends. */
+static void install(int signal_number, void (*handler)(int))
+{
+    struct sigaction old, action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    if (sigaction(signal_number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        (void)sigaction(signal_number, &action, NULL);
+}
+
+void tn_interrupt_install(void)
+{
+    install(SIGINT, on_interrupt);
+    install(SIGTERM, on_terminate);
+    install(SIGHUP, on_terminate);
+}
+
+uint32_t tn_interrupt_count(void)
+{
+    uint32_t n = atomic_load(&n_interrupts);
+    if (n > 0)
+        atomic_store(&is_interrupt_unread, false);
+    return n;
+}
+
+void tn_interrupt_clear(void)
+{
+    atomic_store(&n_interrupts, 0);
+    atomic_store(&is_interrupt_unread, false);
+}
+
+int tn_terminate_requested(void)
+{
+    return atomic_load(&terminate_signal);
+}
+
+void tn_exit_by_signal(int signal_number)
+{
+    sigset_t set;
+    signal(signal_number, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, signal_number);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    raise(signal_number);
+    _exit(128 + signal_number);
+}
+
+/* The signals are blocked while the flags are looked at and arrive inside pselect only, so that
+ * none is missed between the look and the wait. */
+bool tn_posix_wait_readable(int fd)
+{
+    sigset_t set, old;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, &old);
+    bool interrupted = tn_interrupt_count() > 0 || tn_terminate_requested();
+    while (!interrupted && fd < FD_SETSIZE) {
+        fd_set fds;
+        FD_ZERO(&fds);
+        FD_SET(fd, &fds);
+        if (pselect(fd + 1, &fds, NULL, NULL, NULL, &old) >= 0 || errno != EINTR)
+            break;
+        interrupted = tn_interrupt_count() > 0 || tn_terminate_requested();
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return !interrupted;
+}

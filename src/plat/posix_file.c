@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POSIX: files and paths.  Interrupted and short transfers are continued.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "plat/plat_os.h"
+#include "plat/posix.h"
+
+/* macOS refuses transfers of 2 GiB and more. */
+#define MAX_TRANSFER ((size_t)1 << 30)
+
+struct tn_file {
+    int fd;
+    char path[]; /* for messages */
+};
+
+tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
+                       const char *what, unsigned long code)
+{
+    return tn_fail(err, status, "%s: %s: %s", path, what, strerror((int)code));
+}
+
+int tn_posix_open(const char *path, int flags)
+{
+    int fd;
+    do
+        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* Regular files only: O_NONBLOCK keeps a FIFO without a writer from blocking the open. */
+tern_status tn_posix_open_regular(int *out, uint64_t *n_bytes, const char *path,
+                                  struct tern_error *err)
+{
+    int fd = tn_posix_open(path, O_RDONLY | O_NONBLOCK);
+    if (fd < 0)
+        return tn_os_fail(err, TERN_INPUT, path, "cannot be opened", (unsigned long)errno);
+    struct stat st;
+    tern_status status = TERN_OK;
+    if (fstat(fd, &st) != 0)
+        status = tn_os_fail(err, TERN_INPUT, path, "cannot be read", (unsigned long)errno);
+    else if (S_ISDIR(st.st_mode))
+        status = tn_fail(err, TERN_INPUT, "%s: is a directory, a file is needed", path);
+    else if (!S_ISREG(st.st_mode))
+        status = tn_fail(err, TERN_INPUT, "%s: is not a regular file", path);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    *out = fd;
+    *n_bytes = (uint64_t)st.st_size;
+    return TERN_OK;
+}
+
+static tern_status make_file(struct tn_file **out, int fd, const char *path, struct tern_error *err)
+{
+    size_t n_path = strlen(path) + 1;
+    struct tn_file *file = tn_alloc(sizeof *file + n_path);
+    if (!file) {
+        close(fd);
+        return tn_fail(err, TERN_MEMORY, "%s: no memory to open it", path);
+    }
+    file->fd = fd;
+    memcpy(file->path, path, n_path);
+    *out = file;
+    return TERN_OK;
+}
+
+tern_status tn_file_open_read(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    int fd;
+    uint64_t n_bytes;
+    tern_status status = tn_posix_open_regular(&fd, &n_bytes, path, err);
+    return status ? status : make_file(out, fd, path, err);
+}
+
+tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    int fd = tn_posix_open(path, O_RDWR | O_CREAT | O_TRUNC);
+    /* A pipe or a terminal may be open for writing only. */
+    if (fd < 0 && (errno == EACCES || errno == ENXIO))
+        fd = tn_posix_open(path, O_WRONLY | O_CREAT | O_TRUNC);
+    if (fd < 0)
+        return tn_os_fail(err, TERN_OUTPUT, path, "cannot be created", (unsigned long)errno);
+    return make_file(out, fd, path, err);
+}
+
+uint64_t tn_file_size(const struct tn_file *file)
+{
+    struct stat st;
+    return fstat(file->fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, size_t n_bytes,
+                            struct tern_error *err)
+{
+    size_t done = 0;
+    while (done < n_bytes) {
+        ssize_t n = pread(file->fd, (char *)dst + done, TN_MIN(n_bytes - done, MAX_TRANSFER),
+                          (off_t)(offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return tn_os_fail(err, TERN_INPUT, file->path, "read failed", (unsigned long)errno);
+        if (n == 0)
+            return tn_fail(err, TERN_INPUT, "%s: ends at byte %llu, %zu bytes at %llu are needed",
+                           file->path, (unsigned long long)(offset + done), n_bytes,
+                           (unsigned long long)offset);
+        done += (size_t)n;
+    }
+    return TERN_OK;
+}
+
+/* Pipes and terminals, which convert and logits may be given as output, know no offsets. */
+static ssize_t write_some(int fd, const void *src, size_t n_bytes, uint64_t offset)
+{
+    ssize_t n = pwrite(fd, src, n_bytes, (off_t)offset);
+    return n < 0 && errno == ESPIPE ? write(fd, src, n_bytes) : n;
+}
+
+tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
+                             size_t n_bytes, struct tern_error *err)
+{
+    size_t done = 0;
+    while (done < n_bytes) {
+        ssize_t n = write_some(file->fd, (const char *)src + done,
+                               TN_MIN(n_bytes - done, MAX_TRANSFER), offset + done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
+                              (unsigned long)(n == 0 ? EIO : errno));
+        done += (size_t)n;
+    }
+    return TERN_OK;
+}
+
+void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes)
+{
+#if defined(POSIX_FADV_DONTNEED)
+    (void)posix_fadvise(file->fd, (off_t)offset, (off_t)n_bytes, POSIX_FADV_DONTNEED);
+#else
+    (void)file, (void)offset, (void)n_bytes;
+#endif
+}
+
+static bool sync_fd(int fd)
+{
+#if defined(F_FULLFSYNC)
+    if (fcntl(fd, F_FULLFSYNC) == 0)
+        return true; /* else the file system does not know it: fsync is what there is */
+#endif
+    int result;
+    do
+        result = fsync(fd);
+    while (result != 0 && errno == EINTR);
+    /* Devices, pipes and some network file systems have nothing to sync. */
+    return result == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
+tern_status tn_file_sync(struct tn_file *file, struct tern_error *err)
+{
+    if (!sync_fd(file->fd))
+        return tn_os_fail(err, TERN_OUTPUT, file->path, "cannot be written to disk",
+                          (unsigned long)errno);
+    return TERN_OK;
+}
+
+void tn_file_close(struct tn_file *file)
+{
+    if (!file)
+        return;
+    close(file->fd); /* not repeated after EINTR: the descriptor is gone on Linux and macOS */
+    tn_free(file);
+}
+
+/* The folder that holds `path`, in new memory. */
+static char *path_dir(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return tn_os_copy_text(".");
+    size_t n = TN_MAX((size_t)(slash - path), (size_t)1);
+    char *dir = tn_alloc(n + 1);
+    if (!dir)
+        return NULL;
+    memcpy(dir, path, n);
+    dir[n] = '\0';
+    return dir;
+}
+
+tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err)
+{
+    char *dir = path_dir(to);
+    if (!dir)
+        return tn_fail(err, TERN_MEMORY, "%s: no memory to rename it", from);
+    tern_status status = TERN_OK;
+    if (rename(from, to) != 0) {
+        status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", (unsigned long)errno);
+    } else {
+        /* A folder that may be written but not read cannot be synced; the rename stands. */
+        int fd = tn_posix_open(dir, O_RDONLY | O_DIRECTORY);
+        if (fd >= 0 && !sync_fd(fd))
+            status = tn_os_fail(err, TERN_OUTPUT, dir, "folder cannot be written to disk",
+                                (unsigned long)errno);
+        if (fd >= 0)
+            close(fd);
+    }
+    tn_free(dir);
+    return status;
+}
+
+void tn_file_remove(const char *path)
+{
+    (void)unlink(path);
+}
+
+enum tn_path_kind tn_path_kind(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return TN_PATH_ABSENT;
+    return S_ISREG(st.st_mode) ? TN_PATH_FILE : S_ISDIR(st.st_mode) ? TN_PATH_DIR : TN_PATH_OTHER;
+}
+
+bool tn_path_same(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+           sa.st_ino == sb.st_ino;
+}
+
+char *tn_path_resolve(const char *path)
+{
+    char resolved[PATH_MAX];
+    return realpath(path, resolved) ? tn_os_copy_text(resolved) : NULL;
+}
+
+char *tn_path_of_executable_dir(void)
+{
+    char path[PATH_MAX];
+#if defined(__APPLE__)
+    char unresolved[PATH_MAX];
+    uint32_t n_unresolved = sizeof unresolved;
+    if (_NSGetExecutablePath(unresolved, &n_unresolved) != 0 || !realpath(unresolved, path))
+        return NULL;
+#else
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0)
+        return NULL;
+    path[n] = '\0';
+#endif
+    return path_dir(path);
+}
+
+static bool make_dir(const char *path)
+{
+    return mkdir(path, 0700) == 0 || tn_path_kind(path) == TN_PATH_DIR;
+}
+
+char *tn_path_of_cache_dir(void)
+{
+    const char *home = getenv("HOME");
+    const char *given = NULL;
+    const char *below_home = "Library/Caches";
+#if !defined(__APPLE__)
+    given = getenv("XDG_CACHE_HOME");
+    below_home = ".cache";
+#endif
+    char *base = NULL;
+    if (given && given[0] == '/') /* relative ones are to be ignored, says the specification */
+        base = tn_os_copy_text(given);
+    else if (home && home[0] == '/')
+        base = tn_path_join(home, below_home);
+    if (!base)
+        return NULL;
+    char *dir = tn_path_join(base, "tern");
+    if (dir && (!make_dir(base) || !make_dir(dir))) {
+        tn_free(dir);
+        dir = NULL;
+    }
+    tn_free(base);
+    return dir;
+}
+
+uint64_t tn_disk_free_bytes(const char *path)
+{
+    char *dir = path_dir(path);
+    struct statvfs fs;
+    bool known = dir && statvfs(dir, &fs) == 0 && fs.f_blocks > 0;
+    tn_free(dir);
+    return known ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+}
+
+/* ---- sequential input ---- */
+
+tern_status tn_os_stream_open(tn_os_stream *out, const char *path, struct tern_error *err)
+{
+    int fd = tn_posix_open(path, O_RDONLY);
+    if (fd < 0)
+        return tn_os_fail(err, TERN_INPUT, path, "cannot be opened", (unsigned long)errno);
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        return tn_fail(err, TERN_INPUT, "%s: is a directory, a file is needed", path);
+    }
+    *out = fd;
+    return TERN_OK;
+}
+
+void tn_os_stream_close(tn_os_stream stream)
+{
+    close((int)stream);
+}
+
+tn_os_stream tn_os_stream_stdin(void)
+{
+    return STDIN_FILENO;
+}
+
+enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *dst, size_t n_bytes,
+                                  size_t *n_read, struct tern_error *err)
+{
+    int fd = (int)stream;
+    *n_read = 0;
+    for (;;) {
+        if (!tn_posix_wait_readable(fd))
+            return TN_OS_READ_INTERRUPTED;
+        ssize_t n = read(fd, dst, n_bytes);
+        if (n >= 0) {
+            *n_read = (size_t)n;
+            return TN_OS_READ_OK;
+        }
+        if (errno == EINTR || errno == EAGAIN)
+            continue;
+        tn_os_fail(err, TERN_INPUT, name, "read failed", (unsigned long)errno);
+        return TN_OS_READ_FAILED;
+    }
+}
