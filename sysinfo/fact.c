@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small text files of /proc and /sys: bounded reads, numbers digit by digit.
+ */
+#include "sysinfo_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+#if defined(_WIN32)
+
+static long read_file(const char *path, char *text, size_t capacity)
+{
+    wchar_t wide[TN_FACT_PATH_BYTES];
+    if (!MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, TN_FACT_PATH_BYTES))
+        return -1;
+    HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL,
+                              OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file == INVALID_HANDLE_VALUE)
+        return -1;
+    long n = -1;
+    if (GetFileType(file) == FILE_TYPE_DISK) {
+        DWORD got = 0;
+        n = 0;
+        while ((size_t)n < capacity &&
+               ReadFile(file, text + n, (DWORD)(capacity - (size_t)n), &got, NULL) && got > 0)
+            n += (long)got;
+    }
+    CloseHandle(file);
+    return n;
+}
+
+#else
+
+static long read_file(const char *path, char *text, size_t capacity)
+{
+    /* O_NONBLOCK: a pipe in a strange root must not make us wait. */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    struct stat st;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return -1;
+    }
+    size_t n = 0;
+    ssize_t got = 0;
+    while (n < capacity) {
+        got = read(fd, text + n, capacity - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    close(fd);
+    return got < 0 && n == 0 ? -1 : (long)n;
+}
+
+#endif
+
+long tn_fact_read(const char *root, const char *path, char *text, size_t capacity)
+{
+    text[0] = '\0';
+    char full[TN_FACT_PATH_BYTES];
+    int n_path = snprintf(full, sizeof full, "%s%s", root, path);
+    if (n_path < 0 || (size_t)n_path >= sizeof full)
+        return -1;
+    long n = read_file(full, text, capacity - 1);
+    if (n < 0) {
+        text[0] = '\0';
+        return -1;
+    }
+    text[n] = '\0';
+    return (long)strlen(text);
+}
+
+bool tn_fact_parse_u64(const char **text, uint64_t *out)
+{
+    const char *p = *text;
+    p += strspn(p, " \t");
+    if (*p < '0' || *p > '9')
+        return false;
+    uint64_t value = 0;
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return false;
+    *out = value;
+    *text = p;
+    return true;
+}
+
+bool tn_fact_whole_u64(const char *text, uint64_t *out)
+{
+    uint64_t value;
+    text += strspn(text, " \t\r\n");
+    if (!tn_fact_parse_u64(&text, &value) || text[strspn(text, " \t\r\n")] != '\0')
+        return false;
+    *out = value;
+    return true;
+}
+
+bool tn_fact_line_u64(const char *text, const char *key, uint64_t *out, bool *present)
+{
+    size_t n_key = strlen(key);
+    if (present)
+        *present = false;
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, n_key) != 0)
+            continue;
+        if (present)
+            *present = true;
+        const char *p = line + n_key;
+        return tn_fact_parse_u64(&p, out);
+    }
+    return false;
+}
+
+bool tn_fact_file_u64(const char *root, const char *path, uint64_t *out, uint32_t *unreadable,
+                      uint32_t fact)
+{
+    char text[128];
+    if (tn_fact_read(root, path, text, sizeof text) < 0)
+        return false;
+    if (tn_fact_whole_u64(text, out))
+        return true;
+    *unreadable |= fact;
+    return false;
+}
+
+uint64_t tn_fact_minus(uint64_t a, uint64_t b)
+{
+    if (a == TERN_UNKNOWN)
+        return a;
+    return a > b ? a - b : 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Puts the description of a machine together.
+ */
+#include "sysinfo_private.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/cpu_bits.h"
+#include "base/log.h"
+
+const char *tern_bound_text(enum tern_bound bound)
+{
+    static const char *const texts[TERN_BOUND_COUNT] = {
+        "unknown", "meminfo", "cgroup", "rlimit_as", "rlimit_data", "job", "commit", "user"};
+    return (unsigned)bound < TERN_BOUND_COUNT ? texts[bound] : texts[0];
+}
+
+const char *tern_fact_text(uint32_t i)
+{
+    static const char *const texts[TERN_N_FACTS] = {
+        "CPU topology", "CPU affinity",   "CPU quota",       "/proc/meminfo",
+        "cgroup memory limit", "process limits", "memory pressure", "process.json"};
+    return i < TERN_N_FACTS ? texts[i] : NULL;
+}
+
+const char *tern_cpu_feature_text(uint32_t i)
+{
+    switch (i < 32 ? 1u << i : 0) {
+    case TN_CPU_SSSE3:
+        return "ssse3";
+    case TN_CPU_AVX2:
+        return "avx2";
+    case TN_CPU_AVXVNNI:
+        return "avxvnni";
+    case TN_CPU_AVX512:
+        return "avx512";
+    case TN_CPU_NEON:
+        return "neon";
+    case TN_CPU_DOTPROD:
+        return "dotprod";
+    case TN_CPU_I8MM:
+        return "i8mm";
+    default:
+        return NULL;
+    }
+}
+
+static void clear(struct tern_sysinfo *out)
+{
+    memset(out, 0, sizeof *out);
+    out->quota_millicpus = TERN_UNKNOWN;
+    out->total_bytes = out->available_bytes = out->limit_bytes = TERN_UNKNOWN;
+    out->system_available_bytes = out->cgroup_available_bytes = TERN_UNKNOWN;
+    out->rlimit_as_left_bytes = out->rlimit_data_left_bytes = TERN_UNKNOWN;
+    out->job_available_bytes = out->commit_left_bytes = TERN_UNKNOWN;
+    out->swap_total_bytes = out->swap_free_bytes = TERN_UNKNOWN;
+    out->overcommit_mode = -1;
+    out->pressure_centi = TERN_UNKNOWN;
+    out->page_bytes = TERN_UNKNOWN;
+    out->n_thermal_throttles = TERN_UNKNOWN;
+}
+
+static void bind_available(struct tern_sysinfo *out, uint64_t bytes, enum tern_bound bound)
+{
+    if (bytes != TERN_UNKNOWN &&
+        (out->available_bytes == TERN_UNKNOWN || bytes < out->available_bytes)) {
+        out->available_bytes = bytes;
+        out->limited_by = bound;
+    }
+}
+
+/* The least of what applies. The commit limit is not among them: it binds anonymous memory only. */
+static void combine_available(struct tern_sysinfo *out)
+{
+    bind_available(out, out->system_available_bytes, TERN_BOUND_MEMINFO);
+    bind_available(out, out->cgroup_available_bytes, TERN_BOUND_CGROUP);
+    bind_available(out, out->rlimit_as_left_bytes, TERN_BOUND_RLIMIT_AS);
+    bind_available(out, out->rlimit_data_left_bytes, TERN_BOUND_RLIMIT_DATA);
+    bind_available(out, out->job_available_bytes, TERN_BOUND_JOB);
+}
+
+void tern_sysinfo_read(struct tern_sysinfo *out)
+{
+    clear(out);
+    tn_cpu_read_live(out);
+    tn_topology_read(out, "", NULL);
+    tn_memory_read_live(out);
+    combine_available(out);
+}
