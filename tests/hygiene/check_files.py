@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""No file over 20 MB, no path of somebody's machine, no address of an unexpected host, and a line
+with the licence in every source file; source files over 600 lines are named as a warning.
+usage: check_files.py SOURCE_DIR"""
+import os
+import re
+import sys
+
+from common import finish, planted, project_files
+
+LIMIT_BYTES = 20 * 1000 * 1000
+LIMIT_LINES = 600
+SOURCE = (".c", ".h", ".cmake", ".sh", ".py", ".txt", ".md", ".json", ".yml", ".in", "")
+# Data made elsewhere is not ours to rewrite.
+DATA = re.compile(r"(dist/demo|tests/data)/|tests/.*/(corpus|recordings|data|roots)/")
+LICENSED = re.compile(r"\.(c|h|cmake|sh|py)$")
+
+# Joined from pieces so that this file passes its own check.
+MACHINE_PATH = re.compile(r"(?<![\w.~}/-])/(?:" + "|".join(
+    ("wo" + "rk", "ro" + "ot", "ho" + "me/[a-z]", "Us" + "ers/[a-z]", "tm" + "p/build")) + r")/")
+URL = re.compile(r"\bhttps?://([\w.-]+)")
+HOSTS = {"github.com", "huggingface.co", "spdx.org", "example.com", "example.org", "localhost",
+         "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
+         "creativecommons.org", "opensource.org", "www.debian.org", "cmocka.org"}
+REGISTRY = re.compile(r"\b(?:deb|ftp|security|snapshot|files|registry|repo1?|proxy|static)\."
+                      r"(?:debian|pythonhosted|npmjs|maven|golang|crates)\.\w+|\bpypi\.\w+|"
+                      r"\bcrates\.io|\bindex\.crates")
+
+
+def check(root, warn=lambda text: None):
+    found = []
+    for path in project_files(root):
+        full = os.path.join(root, path)
+        if os.path.getsize(full) > LIMIT_BYTES:
+            found.append(f"{path}: {os.path.getsize(full)} bytes, the limit is {LIMIT_BYTES}")
+        if not path.endswith(SOURCE) or DATA.search(path):
+            continue
+        with open(full, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        if LICENSED.search(path) and "SPDX-License-Identifier: MIT" not in text[:400]:
+            found.append(f"{path}: no SPDX licence line at the top")
+        for number, line in enumerate(text.splitlines(), 1):
+            hosts = [h for h in URL.findall(line) if h not in HOSTS]
+            if MACHINE_PATH.search(line):
+                found.append(f"{path}:{number}: path of one machine: {line.strip()[:80]}")
+            if hosts or REGISTRY.search(line):
+                found.append(f"{path}:{number}: host name: {line.strip()[:80]}")
+        if path.endswith((".c", ".h")) and text.count("\n") > LIMIT_LINES:
+            warn(f"warning: {path} has {text.count(chr(10))} lines, the aim is {LIMIT_LINES}")
+    return found
+
+
+planted({
+    "a.c": "/* SPDX-License-Identifier: MIT */\n// see /wo" + "rk/main\n",
+    "b.md": "[x](http://evil.test/a) but https://github.com/x is fine, /proc/self too\n",
+    "c.sh": "# SPDX-License-Identifier: MIT\ncurl py" + "pi.org\n",
+    "d.h": "int no_licence;\n",
+    "e.txt": "a path like src/home/x or ../wo" + "rk/ is fine\n",
+}, check, expected=["a.c:2: path of one", "b.md:1: host", "c.sh:2: host", "d.h: no SPDX"],
+    clean=["e.txt", "a.c: no"])
+finish("files", check(sys.argv[1], print))

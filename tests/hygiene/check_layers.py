@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Includes go down only: every #include against the table of the layers, OS headers only where the
+OS is, third-party headers only in the files that wrap them, and no library code that prints, ends
+the program or goes round the allocator.   usage: check_layers.py SOURCE_DIR"""
+import re
+import sys
+
+from common import c_files, code_only, finish, planted, read
+
+ALL = "*"
+# layer -> (layers it may include, public headers it may include)
+TABLE = {
+    "include": (set(), ALL),
+    "base": ({"base"}, {"status"}),
+    "plat": ({"base", "plat"}, {"status"}),
+    "kern": ({"base", "kern"}, {"model_format"}),
+    "par": ({"base", "plat", "par"}, {"status"}),
+    "file": ({"base", "plat", "file"}, {"model_format", "status"}),
+    # The tokenizer's tables lie ready in the file, so text knows their format.
+    "text": ({"base", "text"}, {"tokenizer", "model_format", "status"}),
+    "model": ({"base", "kern", "par", "file", "model"}, {"model_format", "status"}),
+    "run": ({"base", "plat", "kern", "par", "file", "text", "model", "run"}, ALL),
+    "app": ({"base", "plat", "app"}, ALL),
+    "sysinfo": ({"base", "plat", "sysinfo"}, {"sysinfo", "status"}),
+    "convert": ({"base", "plat", "file", "text", "convert"}, ALL),
+}
+# Single headers of a layer that is otherwise closed.
+EXTRA = {("convert", "kern/pack.h")}
+
+STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stdalign stdarg stdatomic
+    stdbool stddef stdint stdio stdlib stdnoreturn string time""".split())
+# Third-party and instruction-set headers, and where they may be.
+PLACES = {
+    "hwloc.h": r"sysinfo/topo_hwloc\.c",
+    "utf8proc.h": r"src/text/unicode\.c",
+    "jansson.h": r"(convert|src/text|src/app)/.*",
+    "xxhash.h": r"(convert|src/file|src/run|src/app)/.*",
+    "malloc.h": r"src/base/alloc\.c",
+    "getopt.h": r"src/app/.*",
+    "immintrin.h": r"src/kern/x86/.*",
+    "tmmintrin.h": r"src/kern/x86/.*",
+    "emmintrin.h": r"src/kern/x86/.*",
+    "arm_neon.h": r"src/kern/arm/.*",
+}
+OS_PLACES = r"(src/plat|sysinfo)/.*"
+
+PRINTS = re.compile(r"\b(v?f?printf|puts|fputs|putchar|perror|exit|_exit|_Exit|quick_exit|abort|"
+                    r"system|popen)\s*\(")
+ALLOCATES = re.compile(r"\b(malloc|calloc|realloc|aligned_alloc|strdup|strndup)\s*\(")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
+
+
+def layer_of(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def include_violation(path, kind, target):
+    layer = layer_of(path)
+    layers, headers = TABLE[layer]
+    if kind == "<":
+        if target in PLACES:
+            return None if re.fullmatch(PLACES[target], path) else "belongs elsewhere"
+        if target.removesuffix(".h") in STANDARD or re.fullmatch(OS_PLACES, path):
+            return None
+        return "is neither C11 nor in a layer that may talk to the OS"
+    first = target.split("/")[0]
+    if first == "tern":
+        name = target.split("/")[1].removesuffix(".h")
+        return None if headers == ALL or name in headers else f"is not for layer {layer}"
+    if "/" not in target or first in layers or (layer, target) in EXTRA:
+        return None
+    return f"goes against the order of the layers (from {layer})"
+
+
+def check(root):
+    found = []
+    for path in c_files(root):
+        if layer_of(path) not in TABLE:
+            found.append(f"{path}: unknown layer '{layer_of(path)}'")
+            continue
+        text = read(root, path)
+        for kind, target in INCLUDE.findall(text):
+            why = include_violation(path, kind, target)
+            if why:
+                found.append(f"{path}: include of {target} {why}")
+        if layer_of(path) == "app":
+            continue
+        code = code_only(text)
+        calls = PRINTS.findall(code)
+        if layer_of(path) == "plat":  # a fault handler has nowhere to return to
+            calls = [name for name in calls if name != "_exit"]
+        if path != "src/base/alloc.c":
+            calls += ALLOCATES.findall(code)
+        found += [f"{path}: library code calls {name}()" for name in calls]
+    return found
+
+
+planted({
+    "src/base/a.c": '#include "plat/plat.h"\n',
+    "src/model/b.c": '#include "text/bpe.h"\n#include "tern/tokenizer.h"\n#include "kern/kern.h"\n',
+    "src/kern/c.c": "#include <unistd.h>\n#include <stdint.h>\n",
+    "src/text/d.c": "#include <utf8proc.h>\n",
+    "src/text/unicode.c": "#include <utf8proc.h>\n",
+    "sysinfo/e.c": "#include <hwloc.h>\n#include <sys/mman.h>\n",
+    "src/run/f.c": 'int main(void) { /* puts("x"); */ exit (1); }\n',
+    "src/file/g.c": "void *p(void) { return malloc(4); }\n",
+    "convert/h.c": '#include "kern/pack.h"\n#include "kern/kern.h"\n',
+    "src/odd/i.c": "\n",
+}, check,
+    expected=["base/a.c: include of plat/plat.h", "b.c: include of text/bpe.h",
+              "b.c: include of tern/tokenizer.h", "c.c: include of unistd.h",
+              "d.c: include of utf8proc.h", "e.c: include of hwloc.h", "f.c: library code calls exit",
+              "g.c: library code calls malloc", "h.c: include of kern/kern.h", "unknown layer 'odd'"],
+    clean=["b.c: include of kern/kern.h", "stdint.h", "src/text/unicode.c", "sys/mman.h",
+           "calls puts", "kern/pack.h"])
+
+finish("layers", check(sys.argv[1]))
