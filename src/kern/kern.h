@@ -42,7 +42,7 @@ struct tn_ternary {
 };
 
 /* Bytes of the look-up table that lut_t2 writes for an input of cols columns (any level). */
-#define TN_LUT_BYTES(cols) ((size_t)tn_kern_pad(cols) * 32u)
+#define TN_LUT_BYTES(cols) ((size_t)tn_kern_pad(cols) * 44u)
 /* Bytes that prep_r2 writes for an input of cols columns (any level). */
 #define TN_PREP_R2_BYTES(cols) ((size_t)tn_kern_pad(cols) * 4u)
 /* Scratch of one gemm call (any level, any layout), [64]. */
@@ -90,8 +90,9 @@ typedef void tn_gemv_c2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t
 
 /* gemm_<layout>_i8: dst[t * dst_stride + r] = sum over c of W[row_begin + r][c] * x[t][c] for
  * n_tokens inputs: the same sums as the gemv kernels; multiplication is allowed here.
- *   row_begin, row_end  multiples of TN_GEMM_ROWS, row_end at most the padded rows of w
- *                       (rounded up to TN_GEMM_ROWS; dst has room for them)
+ *   row_begin, row_end  multiples of TN_GEMM_ROWS, row_end at most w->rows rounded up to
+ *                       TN_GEMM_ROWS; dst has room for all of them, but the sums of rows at or
+ *                       beyond w->rows are either not written or 0
  *   x          [n_tokens][x_stride] int8, [64], x_stride >= tn_kern_pad(cols), multiple of 64,
  *              zeros behind cols
  *   dst        [64], dst_stride multiple of 16
