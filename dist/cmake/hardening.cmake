@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+#
+# Flags that make the binary harder to attack and the same on every build.  dist/check-release.sh
+# checks their effect on what is shipped.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+option(TERN_STATIC_BINARY "link programs without shared libraries, for release archives" OFF)
+
+set(optimised $<NOT:$<CONFIG:Debug>>)
+if(NOT TERN_SANITIZE)
+    target_compile_options(tern_options INTERFACE -fstack-protector-strong
+        $<${optimised}:-U_FORTIFY_SOURCE> $<${optimised}:-D_FORTIFY_SOURCE=2>)
+endif()
+
+if(WIN32)
+    target_link_options(tern_options INTERFACE
+        -Wl,--dynamicbase,--nxcompat,--high-entropy-va,--no-insert-timestamp)
+elseif(NOT APPLE)
+    target_link_options(tern_options INTERFACE
+        -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--build-id=sha1)
+endif()
+
+if(TERN_STATIC_BINARY)
+    # No path of the building machine gets into the binary.
+    target_compile_options(tern_options INTERFACE -ffunction-sections -fdata-sections
+        "-ffile-prefix-map=${CMAKE_SOURCE_DIR}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build")
+    if(APPLE)
+        target_link_options(tern_options INTERFACE -Wl,-dead_strip)
+    else()
+        target_link_options(tern_options INTERFACE -Wl,--gc-sections
+            $<IF:$<BOOL:${WIN32}>,-static,-static-pie>)
+    endif()
+endif()

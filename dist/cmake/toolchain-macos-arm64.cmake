@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+# macOS 11 or newer on arm64 by the zig compiler; nothing here can run what is built.
+set(tern_target macos-arm64)
+set(CMAKE_SYSTEM_NAME Darwin)
+set(CMAKE_SYSTEM_PROCESSOR arm64)
+include("${CMAKE_CURRENT_LIST_DIR}/target-prefix.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/zig.cmake")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+#
+# Shell functions shared by the scripts of dist/ (POSIX sh; source it, do not run it).
+
+say() { printf '\n== %s\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# has COMMAND: is there such a program?
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# cpus: how many jobs a build may run.
+cpus() { nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
+
+# as_root COMMAND...: run it as root, through sudo where we are not.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"
+    elif has sudo; then sudo "$@"
+    else die "this needs root: $*"
+    fi
+}
+
+# missing_packages PACKAGE...: those that dpkg does not know as installed.
+missing_packages() {
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            printf '%s ' "$package"
+    done
+}
+
+# need_packages PACKAGE...: install with apt what is missing; elsewhere say what is needed.
+need_packages() {
+    if ! has apt-get || ! has dpkg-query; then
+        say "no apt here; these must be installed (Debian's names): $*"
+        return 0
+    fi
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    say "installing $missing"
+    as_root apt-get update -qq
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends $missing >&2 ||
+        die "apt could not install: $missing"
+}
+
+# What a build of tern needs, and what its tests need besides.
+build_packages="gcc libc6-dev cmake ninja-build pkg-config
+    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev libcmocka-dev"
