@@ -18,6 +18,13 @@ TN_KERN(gemv_c2_i8,     ref, 0)
 TN_KERN(gemm_t2_i8,     ref, 0)
 TN_KERN(gemm_r2_i8,     ref, 0)
 TN_KERN(gemm_c2_i8,     ref, 0)
+#if TN_ARCH_X86_64
+TN_KERN(lut_t2,         avx512, TN_CPU_AVX512)
+TN_KERN(gemv_t2_i8,     avx512, TN_CPU_AVX512)
+TN_KERN(prep_r2,        avx512, TN_CPU_AVX512)
+TN_KERN(gemv_r2_i8,     avx512, TN_CPU_AVX512)
+TN_KERN(gemv_c2_i8,     avx512, TN_CPU_AVX512)
+#endif
 
 /* activations */
 TN_KERN(quant_i8,       ref, 0)
