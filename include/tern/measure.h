@@ -5,6 +5,7 @@
 #ifndef TERN_MEASURE_H
 #define TERN_MEASURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,12 +42,13 @@ tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model 
 struct tern_verify_result {
     uint64_t data_bytes;
     double seconds;        /* of the checksums */
-    uint32_t n_kernels;    /* kernel implementations compared with the reference */
-    uint32_t n_fingerprint_levels; /* levels that reproduced the fingerprint */
+    uint32_t n_levels;     /* kernel levels compared with the reference */
+    bool fingerprint_checked; /* false: the file has none */
 };
 
 /* Every checksum, every kernel level that this CPU has against the reference on the file's own
- * first rows, and the fingerprint. TERN_INPUT names what is wrong. */
+ * first rows, and the fingerprint at the best level. TERN_INPUT names what is wrong with the file,
+ * TERN_INTERNAL a kernel that differs from the reference. */
 tern_status tern_verify(const struct tern_model *model,
                         bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
                         void *arg, struct tern_verify_result *result, struct tern_error *err);

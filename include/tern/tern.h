@@ -100,8 +100,13 @@ struct tern_session_params {
     uint32_t n_ctx;   /* positions; 0 = the model's context */
     enum tern_kv kv;
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
-    uint64_t budget_bytes; /* stop growing the cache here; 0 = no limit */
     bool drop_pages;  /* give each layer's pages back after use: slow, for little memory */
+    /* Asked before the cache grows by n_bytes; false stops the evaluation with TERN_MEMORY. NULL:
+     * always. */
+    bool (*may_grow)(void *arg, uint64_t n_bytes);
+    /* Asked between layers; true stops with TERN_INTERRUPTED. Must be quick. NULL: never. */
+    bool (*should_stop)(void *arg);
+    void *arg;
 };
 void tern_session_params_default(struct tern_session_params *out); /* f16 */
 
@@ -130,20 +135,16 @@ tern_status tern_session_eval(struct tern_session *session, const uint32_t *ids,
                               float *all_logits, struct tern_error *err);
 /* [vocab] f32 of the last evaluated position; NULL before the first. */
 const float *tern_session_logits(const struct tern_session *session);
-/* Makes a running eval or generate stop within a token with TERN_INTERRUPTED; may be called from
- * another thread or a signal handler. Cleared by the next call that starts work. */
-void tern_session_interrupt(struct tern_session *session);
-
-/* What the last evaluations cost and saved, since tern_session_create or _reset_counters. */
+/* What evaluations cost and saved, since tern_session_create or _reset_counters. */
 struct tern_counters {
     uint64_t n_decoded;          /* tokens evaluated one at a time */
     uint64_t n_prefilled;
     uint64_t decode_weight_bytes; /* bytes of weights that decoding needed */
     double up_density;            /* share of up rows computed, 1 when dense */
     double down_density;          /* share of down columns added, 1 when dense */
-    double seconds[8];            /* per region, see tern_counter_region */
+    double seconds[7];            /* per region, see tern_counter_region */
 };
-#define TERN_N_REGIONS 8
+#define TERN_N_REGIONS 7
 const char *tern_counter_region(uint32_t i); /* "qkv", "attention", ...; NULL beyond the last */
 void tern_session_get_counters(const struct tern_session *session, struct tern_counters *out);
 void tern_session_reset_counters(struct tern_session *session);
@@ -156,7 +157,7 @@ enum tern_stop {
     TERN_STOP_LENGTH,    /* max_tokens */
     TERN_STOP_CONTEXT,   /* the context is full */
     TERN_STOP_MEMORY,    /* the cache may not grow */
-    TERN_STOP_INTERRUPT, /* tern_session_interrupt or the callback */
+    TERN_STOP_INTERRUPT, /* should_stop, or a callback returned false */
 };
 const char *tern_stop_text(enum tern_stop stop); /* "eos" "stop" "length" "context" ... */
 

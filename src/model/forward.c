@@ -84,9 +84,7 @@ bool tn_forward_eval(struct tn_forward *f, const uint32_t *ids, uint32_t n, uint
         const struct tn_layer *layer = &f->weights->layers[i];
         self_attention(f, i);
         feed_forward(f, layer);
-        if (f->after_layer)
-            f->after_layer(f->after_layer_arg, layer);
-        if (f->interrupted && atomic_load_explicit(f->interrupted, memory_order_relaxed))
+        if (f->after_layer && !f->after_layer(f->after_layer_arg, layer))
             return false;
     }
     if (logits) {

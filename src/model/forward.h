@@ -13,7 +13,6 @@
 #ifndef TN_FORWARD_H
 #define TN_FORWARD_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "kern/kern.h"
@@ -51,10 +50,8 @@ struct tn_forward {
     struct tn_scratch s;
     struct tn_counters counters;
     uint64_t (*now_ns)(void);
-    /* Set from outside to stop between layers; NULL when nobody will. */
-    const atomic_bool *interrupted;
-    /* Called after each layer (giving its pages back); may be NULL. */
-    void (*after_layer)(void *arg, const struct tn_layer *layer);
+    /* Called after each layer; false stops the evaluation. NULL: nothing to do. */
+    bool (*after_layer)(void *arg, const struct tn_layer *layer);
     void *after_layer_arg;
     /* The batch in work. */
     uint32_t n_tokens; /* tokens of this batch */
@@ -63,7 +60,7 @@ struct tn_forward {
 
 /* Evaluates ids [n] (n <= n_batch, each below vocab) at positions [position, position + n); the
  * cache has room for them.  logits, if not NULL, receives rows of vocab f32: all n rows when
- * all_rows, else only the last.  Returns false when interrupted: the positions are then not valid. */
+ * all_rows, else only the last.  Returns false when after_layer did: the positions are then not valid. */
 bool tn_forward_eval(struct tn_forward *f, const uint32_t *ids, uint32_t n, uint32_t position,
                      float *logits, bool all_rows);
 

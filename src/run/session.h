@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The insides of a session, for the other files of this layer.
+ */
+#ifndef TN_SESSION_H
+#define TN_SESSION_H
+
+#include "model/forward.h"
+#include "run/engine.h"
+
+struct tern_session {
+    struct tern_engine *engine;
+    const struct tern_model *model;
+    struct tern_session_params params;
+    struct tn_memplan plan;
+    struct tn_forward forward;
+    struct tn_kvcache kv;
+    void *scratch_base;
+    size_t scratch_bytes;
+    uint32_t n_ctx;
+    uint32_t n_batch;
+    uint32_t n_past;
+    bool has_logits; /* forward.s.logits belong to position n_past - 1 */
+};
+
+#endif
