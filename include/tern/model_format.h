@@ -21,8 +21,12 @@
  *                |                                      |   checked by `tern verify`
  *   file_bytes   +--------------------------------------+
  *
- * - Sections lie in this order, each 64-byte aligned, padded with zero bytes.
- * - Tensors are 64-byte aligned; those of 64 KiB and more start on a 4 KiB page.
+ * - Sections lie in this order, each at the first 64-byte boundary behind the one before it (data:
+ *   4096), padded with zero bytes. The file ends with the data.
+ * - The tensor table is sorted by layer, then role, without duplicates; the tensors of no layer
+ *   come last. The data lies in the same order, without further gaps: tensors at the next 64-byte
+ *   boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their tensor at
+ *   the next 64-byte boundary.
  * - header.head_hash = XXH3-64 (seed 0) of bytes [0, data.offset) with the field itself as zero.
  * - data hash i = XXH3-64 (seed 0) of data bytes [i * 4 MiB, min((i + 1) * 4 MiB, data.bytes)).
  * - Reserved fields are zero. An unknown layout, scale kind, role, architecture, activation or
@@ -54,6 +58,8 @@
 #define TERN_MAX_TOKEN_BYTES 65536u
 #define TERN_MAX_STOP_IDS 16u
 #define TERN_MAX_FINGERPRINT_IDS 8u
+#define TERN_MAX_METADATA_BYTES (16u << 20)
+#define TERN_MAX_TOKENIZER_BYTES (256u << 20)
 
 /* Layer number of tensors that belong to no layer. */
 #define TERN_NO_LAYER 0xFFFFFFFFu
@@ -273,48 +279,53 @@ enum tern_splitter {
 #define TERN_TOK_NFC 2u           /* reserved */
 
 /* Starts the tokenizer section; refs count from the section's start and are 8-byte aligned.
- * A lookup needs nothing but the mapping. */
+ * A lookup needs nothing but the mapping: both hash tables have 2^k slots, open addressing with
+ * linear probing, value + 1 in a slot, 0 = empty. */
 struct tern_file_tokenizer {
     uint32_t kind;
     uint32_t splitter;
     uint32_t flags;
-    uint32_t n_tokens;       /* ids 0 .. n_tokens-1; at most config.vocab */
+    uint32_t n_tokens;       /* ids 0 .. n_tokens-1 all exist; at most config.vocab */
     uint32_t n_added;
     uint32_t n_prefix;       /* ids that the post-processor puts before a text (BOS) */
     uint32_t n_suffix;       /* and after it */
     uint32_t n_merges;
     uint32_t prefix_ids[4];
     uint32_t suffix_ids[4];
-    struct tern_file_ref token_offsets; /* u32 [n_tokens + 1], into token_bytes; a hole is empty */
+    struct tern_file_ref token_offsets; /* u32 [n_tokens + 1], into token_bytes, ascending */
     struct tern_file_ref token_bytes;   /* the bytes of every token, decoded from the byte alphabet */
-    struct tern_file_ref vocab_slots;   /* u32 [2^k]: id + 1, 0 = empty; open addressing, linear
-                                           probing, slot = XXH3-64(bytes) & (2^k - 1); model.vocab
-                                           only, not added tokens */
-    struct tern_file_ref merge_slots;   /* struct tern_file_merge [2^k]; open addressing, linear
-                                           probing, slot = hash of the pair, see
-                                           tern_file_merge */
-    struct tern_file_ref byte_ids;      /* u32 [256]: id of each single byte, or TERN_NO_ID */
-    struct tern_file_ref added;         /* struct tern_file_added [n_added], longest content first */
-    uint8_t reserved[144];
+    struct tern_file_ref vocab_slots;   /* u32 [2^k]: id + 1, from slot XXH3-64(bytes) & (2^k - 1);
+                                           model.vocab only, without added tokens */
+    struct tern_file_ref merges;        /* struct tern_file_merge [n_merges] in order of rank, 0
+                                           merges first */
+    struct tern_file_ref merge_slots;   /* u32 [2^k]: rank + 1, from the top k bits of
+                                           (left << 32 | right) * 0x9E3779B97F4A7C15; of a pair
+                                           that occurs twice only the later rank */
+    struct tern_file_ref byte_ids;      /* u32 [256]: the id of each single byte */
+    struct tern_file_ref added;         /* struct tern_file_added [n_added], ascending by bytes */
+    struct tern_file_ref special_bits;  /* u8 [ceil(n_tokens / 8)]: id i is special when bit i & 7
+                                           of byte i / 8 is set */
+    uint8_t reserved[128];
 };
 static_assert(sizeof(struct tern_file_tokenizer) == 256, "tokenizer header is 256 bytes");
 
-/* left, right -> merged, at a rank (0 merges first).  Hash of the pair:
- * ((u64)left << 32 | right) * 0x9E3779B97F4A7C15, its top k bits. Empty: left = TERN_NO_ID. */
+/* left, right -> merged; the place in the table is the rank. */
 struct tern_file_merge {
     uint32_t left;
     uint32_t right;
-    uint32_t rank;
     uint32_t merged;
 };
-static_assert(sizeof(struct tern_file_merge) == 16, "merge record is 16 bytes");
+static_assert(sizeof(struct tern_file_merge) == 12, "merge record is 12 bytes");
 
 /* Flags of tern_file_added.flags, as in tokenizer.json. */
-#define TERN_ADDED_SPECIAL 1u
-#define TERN_ADDED_LSTRIP 2u
-#define TERN_ADDED_RSTRIP 4u
-#define TERN_ADDED_SINGLE_WORD 8u
-#define TERN_ADDED_NORMALIZED 16u
+#define TERN_ADDED_SPECIAL 1u      /* only the template makes it, never a user's text */
+#define TERN_ADDED_LSTRIP 2u       /* reserved */
+#define TERN_ADDED_RSTRIP 4u       /* reserved */
+#define TERN_ADDED_SINGLE_WORD 8u  /* reserved */
+#define TERN_ADDED_NORMALIZED 16u  /* searched after those without this flag */
+
+/* Longest content of an added token. */
+#define TERN_MAX_ADDED_BYTES 512u
 
 /* An added token; its content is the token's bytes. */
 struct tern_file_added {

@@ -5,7 +5,9 @@
  * against include/tern/model_format.h, so that users of a struct tn_mfile may
  * form pointers without checking again.  The tokenizer section is checked by
  * text/tokenizer.c, the tensors' presence and shapes against the configuration
- * here (tn_mfile_open) and the data bytes by tn_mfile_verify_chunk only.
+ * here (tn_mfile_open) and the data bytes by tn_mfile_verify_chunk only; row
+ * scales are the exception: they are few, so that they are finite and not
+ * negative is checked at once.
  * Read-only and thread-safe once open.
  */
 #ifndef TN_MFILE_H
@@ -34,9 +36,13 @@ struct tn_mfile {
  * wrong, a field out of range (named with value and limit). TERN_UNSUPPORTED: newer version,
  * unknown layout and so on. The first 16 KiB decide most of it before the hash is computed. */
 tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_error *err);
+/* The same checks for a file that is in memory already: `bytes` is 8-byte aligned and outlives
+ * *out; `name` stands for the path in messages. Nothing to close. */
+tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_bytes,
+                           const char *name, struct tern_error *err);
 void tn_mfile_close(struct tn_mfile *file);
 
-/* The tensor with this role and layer, or NULL. */
+/* The tensor with this role and layer, or NULL. O(log n). */
 const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum tern_role role,
                                                uint32_t layer);
 const void *tn_mfile_data(const struct tn_mfile *file, const struct tern_file_tensor *tensor);
@@ -51,6 +57,12 @@ const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
 /* Bytes that `layout` needs for [rows][cols], without scales; false when the layout is unknown or
  * the size overflows. Shared by reader and writer. */
 int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);
+
+/* Where tensor data of n_bytes bytes may start, at `end` or behind it; shared by reader and writer.
+ * False when that overflows. */
+int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset);
+/* <0, 0, >0: order of the table, by layer, then role. */
+int tn_tensor_compare(uint32_t layer_a, uint32_t role_a, uint32_t layer_b, uint32_t role_b);
 
 /* Compares the hash of data chunk i; TERN_INPUT names the chunk and the tensor at its start. */
 tern_status tn_mfile_verify_chunk(const struct tn_mfile *file, uint32_t i_chunk,

@@ -24,6 +24,13 @@
 
 struct tn_mwriter;
 
+/* A file that the model is made from; see struct tern_file_source. */
+struct tn_mwriter_source {
+    const char *name;
+    uint64_t bytes;
+    uint64_t hash;
+};
+
 /* Strings and source records that go into the metadata section. NULL texts mean "". */
 struct tn_mwriter_meta {
     struct tern_file_config config; /* refs are filled in by the writer */
@@ -33,16 +40,13 @@ struct tn_mwriter_meta {
     size_t template_source_bytes;
     const char *converter;
     uint32_t n_sources;
-    const struct {
-        const char *name;
-        uint64_t bytes;
-        uint64_t hash;
-    } *sources;
+    const struct tn_mwriter_source *sources;
 };
 
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err);
 /* Role, layer, layout, scale kind, rows, cols; offset and bytes are computed. Returns the index
- * through *i_tensor. */
+ * through *i_tensor. In the order of the table: by layer, then role, tensors of no layer
+ * (TERN_NO_LAYER) last; anything else is TERN_INTERNAL. */
 tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
                                uint32_t *i_tensor, struct tern_error *err);
 tern_status tn_mwriter_begin(struct tn_mwriter *writer, const struct tn_mwriter_meta *meta,

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The checks behind tn_mfile_check, between mfile.c, mfile_check.c and
+ * mfile_check_tensors.c.
+ */
+#ifndef TN_MFILE_CHECK_H
+#define TN_MFILE_CHECK_H
+
+#include "file/mfile.h"
+
+struct tn_mcheck {
+    struct tn_mfile *file; /* header, config and so on are set as soon as they may be read */
+    const unsigned char *bytes;
+    size_t n_bytes;
+    const char *name; /* of the file, short enough for a message */
+    struct tern_error *err;
+};
+
+/* In this order; each trusts what the ones before it have checked. */
+tern_status tn_mcheck_header(struct tn_mcheck *c);
+tern_status tn_mcheck_head_hash(struct tn_mcheck *c);
+tern_status tn_mcheck_config(struct tn_mcheck *c);
+tern_status tn_mcheck_tensors(struct tn_mcheck *c);
+
+/* TERN_OK when min <= value <= max, else TERN_INPUT with all three. */
+tern_status tn_mcheck_range(struct tn_mcheck *c, const char *field, uint64_t value, uint64_t min,
+                            uint64_t max);
+/* TERN_OK when value == expected. */
+tern_status tn_mcheck_equal(struct tn_mcheck *c, const char *field, uint64_t value,
+                            uint64_t expected);
+/* TERN_UNSUPPORTED, "written by a newer tern", unless all bytes are zero. */
+tern_status tn_mcheck_reserved(struct tn_mcheck *c, const char *field, const void *bytes,
+                               size_t n_bytes);
+/* TERN_UNSUPPORTED with field and value. */
+tern_status tn_mcheck_unknown(struct tn_mcheck *c, const char *field, uint64_t value);
+
+#endif

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Writing a .tern file.
+ *
+ * Data goes through a buffer of one hash chunk: a full buffer is hashed and
+ * written at once.  The head is kept in memory (it does not grow with the
+ * weights) and written last, so that a part file without a head is never taken
+ * for a model.
+ */
+#define XXH_INLINE_ALL
+#include "file/mfile_write.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/log.h"
+#include "file/mfile.h"
+#include "plat/plat.h"
+
+struct tn_mwriter {
+    char *path;
+    char *part_path;
+    struct tn_file *file;
+
+    struct tern_file_tensor *tensors; /* offsets count from the start of the data until begin */
+    uint32_t n_tensors;
+    uint32_t capacity;
+    uint64_t data_bytes; /* end of the last declared tensor */
+
+    unsigned char *head; /* [header.data.offset], NULL before begin */
+    struct tern_file_header header;
+
+    unsigned char *chunk; /* [TERN_FILE_CHUNK] data that is not written yet */
+    uint64_t position;    /* bytes of data so far, those in the chunk included */
+    uint32_t i_current;   /* tensor that is being written */
+    bool is_sealed;
+};
+
+/* ---- create and end ---- */
+
+static void free_writer(struct tn_mwriter *w)
+{
+    tn_file_close(w->file);
+    tn_free(w->path);
+    tn_free(w->part_path);
+    tn_free(w->tensors);
+    tn_free(w->head);
+    tn_free_aligned(w->chunk);
+    tn_free(w);
+}
+
+static char *concat(const char *a, const char *b)
+{
+    size_t n_a = strlen(a), n_b = strlen(b) + 1;
+    char *text = tn_alloc(n_a + n_b);
+    if (text) {
+        memcpy(text, a, n_a);
+        memcpy(text + n_a, b, n_b);
+    }
+    return text;
+}
+
+tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    if (tn_path_kind(path) == TN_PATH_DIR)
+        return tn_fail(err, TERN_OUTPUT, "%s: is a directory, give the name of a file", path);
+    struct tn_mwriter *w = tn_alloc_zeroed(1, sizeof *w);
+    if (!w)
+        return tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
+    w->path = concat(path, "");
+    w->part_path = concat(path, ".part");
+    w->chunk = tn_alloc_aligned(TERN_FILE_CHUNK, TERN_FILE_ALIGN);
+    tern_status status = TERN_OK;
+    if (!w->path || !w->part_path || !w->chunk) {
+        status = tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
+    } else {
+        tn_file_remove(w->part_path); /* of a run that was killed; never written through a link */
+        status = tn_file_create(&w->file, w->part_path, err);
+    }
+    if (status) {
+        free_writer(w);
+        return status;
+    }
+    *out = w;
+    return TERN_OK;
+}
+
+const char *tn_mwriter_part_path(const struct tn_mwriter *writer)
+{
+    return writer->part_path;
+}
+
+void tn_mwriter_abort(struct tn_mwriter *writer)
+{
+    if (!writer)
+        return;
+    tn_file_close(writer->file); /* first: Windows does not remove open files */
+    writer->file = NULL;
+    tn_file_remove(writer->part_path);
+    free_writer(writer);
+}
+
+/* ---- declare ---- */
+
+static tern_status grow_table(struct tn_mwriter *w, struct tern_error *err)
+{
+    if (w->n_tensors < w->capacity)
+        return TERN_OK;
+    if (w->n_tensors == TERN_MAX_TENSORS)
+        return tn_fail(err, TERN_LIMIT, "more than %u tensors", TERN_MAX_TENSORS);
+    uint32_t capacity = TN_MIN(TN_MAX(w->capacity * 2, 256u), TERN_MAX_TENSORS);
+    struct tern_file_tensor *tensors = tn_realloc(w->tensors, capacity * sizeof *tensors);
+    if (!tensors)
+        return tn_fail(err, TERN_MEMORY, "no memory for a table of %u tensors", capacity);
+    w->tensors = tensors;
+    w->capacity = capacity;
+    return TERN_OK;
+}
+
+/* Offsets from the start of the data: it is page-aligned, so that alignments hold. */
+static bool place(struct tern_file_tensor *t, uint64_t *end)
+{
+    if (!tn_layout_bytes(t->layout, t->rows, t->cols, &t->bytes) ||
+        !tn_tensor_place(*end, t->bytes, &t->offset) || !tn_add_u64(t->offset, t->bytes, end))
+        return false;
+    if (t->scale_kind != TERN_SCALE_ROW)
+        return true;
+    t->scale_bytes = (uint64_t)t->rows * sizeof(float);
+    return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&
+           tn_add_u64(t->scale_offset, t->scale_bytes, end);
+}
+
+tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
+                               uint32_t *i_tensor, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    tern_status status = grow_table(w, err);
+    if (status)
+        return status;
+    char name[48];
+    tn_tensor_name(name, sizeof name, tensor);
+    const struct tern_file_tensor *last = w->n_tensors ? &w->tensors[w->n_tensors - 1] : NULL;
+    if (w->head || (last && tn_tensor_compare(last->layer, last->role, tensor->layer,
+                                              tensor->role) >= 0))
+        return tn_fail(err, TERN_INTERNAL, "tensor \"%s\" is declared out of order", name);
+    struct tern_file_tensor t = {
+        .role = tensor->role,
+        .layer = tensor->layer,
+        .layout = tensor->layout,
+        .scale_kind = tensor->scale_kind,
+        .rows = tensor->rows,
+        .cols = tensor->cols,
+        .scale = tensor->scale,
+        .n_zero = tensor->n_zero,
+    };
+    uint64_t end = w->data_bytes;
+    if (!place(&t, &end))
+        return tn_fail(err, TERN_INTERNAL, "tensor \"%s\": layout %u cannot hold %u x %u", name,
+                       t.layout, t.rows, t.cols);
+    w->data_bytes = end;
+    *i_tensor = w->n_tensors;
+    w->tensors[w->n_tensors++] = t;
+    return TERN_OK;
+}
+
+/* ---- begin: the head ---- */
+
+/* Places of the sections for these sizes; false when something is too large. */
+static bool place_sections(struct tern_file_header *h, uint64_t metadata_bytes,
+                           uint64_t tensors_bytes, uint64_t tokenizer_bytes, uint64_t data_bytes)
+{
+    uint64_t n_chunks = data_bytes / TERN_FILE_CHUNK + (data_bytes % TERN_FILE_CHUNK != 0);
+    const struct {
+        struct tern_file_section *section;
+        uint64_t bytes;
+        uint32_t align;
+    } list[] = {
+        {&h->metadata, metadata_bytes, TERN_FILE_ALIGN},
+        {&h->tensors, tensors_bytes, TERN_FILE_ALIGN},
+        {&h->tokenizer, tokenizer_bytes, TERN_FILE_ALIGN},
+        {&h->hashes, n_chunks * sizeof(uint64_t), TERN_FILE_ALIGN},
+        {&h->data, data_bytes, TERN_FILE_PAGE},
+    };
+    uint64_t end = sizeof *h;
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
+        list[i].section->bytes = list[i].bytes;
+        if (!tn_align_up_u64(end, list[i].align, &list[i].section->offset) ||
+            !tn_add_u64(list[i].section->offset, list[i].bytes, &end))
+            return false;
+    }
+    h->file_bytes = end;
+    return end <= INT64_MAX && h->data.offset <= SIZE_MAX;
+}
+
+static size_t text_bytes(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+static uint64_t metadata_bytes(const struct tn_mwriter_meta *meta)
+{
+    uint64_t n = sizeof(struct tern_file_config) + text_bytes(meta->name) +
+                 text_bytes(meta->template_name) + meta->template_source_bytes +
+                 text_bytes(meta->converter);
+    for (uint32_t i = 0; i < meta->n_sources; i++)
+        n += sizeof(struct tern_file_source) + text_bytes(meta->sources[i].name);
+    return n;
+}
+
+/* Appends bytes to the metadata, whose size the limit keeps below 4 GiB. */
+static struct tern_file_ref put(unsigned char *metadata, uint32_t *end, const void *bytes, size_t n)
+{
+    struct tern_file_ref ref = {.offset = *end, .bytes = (uint32_t)n};
+    if (n)
+        memcpy(metadata + *end, bytes, n);
+    *end += (uint32_t)n;
+    return ref;
+}
+
+static struct tern_file_ref put_text(unsigned char *metadata, uint32_t *end, const char *text)
+{
+    return put(metadata, end, text, text_bytes(text));
+}
+
+static struct tern_file_config *head_config(const struct tn_mwriter *w)
+{
+    return (void *)(w->head + w->header.metadata.offset);
+}
+
+static struct tern_file_source *head_sources(const struct tn_mwriter *w)
+{
+    return (void *)(w->head + w->header.metadata.offset + sizeof(struct tern_file_config));
+}
+
+/* Configuration, source records, then the texts. */
+static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *meta)
+{
+    unsigned char *metadata = w->head + w->header.metadata.offset;
+    struct tern_file_config *config = head_config(w);
+    struct tern_file_source *sources = head_sources(w);
+    uint32_t n_records = meta->n_sources * (uint32_t)sizeof *sources;
+    uint32_t end = (uint32_t)sizeof *config + n_records;
+    *config = meta->config;
+    config->sources = (struct tern_file_ref){sizeof *config, n_records};
+    config->name = put_text(metadata, &end, meta->name);
+    config->template_name = put_text(metadata, &end, meta->template_name);
+    config->template_source =
+        put(metadata, &end, meta->template_source, meta->template_source_bytes);
+    config->converter = put_text(metadata, &end, meta->converter);
+    for (uint32_t i = 0; i < meta->n_sources; i++)
+        sources[i] = (struct tern_file_source){
+            .name = put_text(metadata, &end, meta->sources[i].name),
+            .bytes = meta->sources[i].bytes,
+            .hash = meta->sources[i].hash,
+        };
+}
+
+static tern_status fail_space(const struct tn_mwriter *w, uint64_t n_free, struct tern_error *err)
+{
+    return tn_fail(err, TERN_OUTPUT,
+                   "%s: the disk is too full: %" PRIu64 " bytes are needed, %" PRIu64 " are free",
+                   w->part_path, w->header.file_bytes, n_free);
+}
+
+tern_status tn_mwriter_begin(struct tn_mwriter *writer, const struct tn_mwriter_meta *meta,
+                             const void *tokenizer, size_t tokenizer_bytes, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    uint64_t n_metadata = metadata_bytes(meta);
+    if (n_metadata > TERN_MAX_METADATA_BYTES)
+        return tn_fail(err, TERN_LIMIT, "metadata of %" PRIu64 " bytes, at most %u", n_metadata,
+                       TERN_MAX_METADATA_BYTES);
+    if (tokenizer_bytes > TERN_MAX_TOKENIZER_BYTES)
+        return tn_fail(err, TERN_LIMIT, "tokenizer of %zu bytes, at most %u", tokenizer_bytes,
+                       TERN_MAX_TOKENIZER_BYTES);
+    struct tern_file_header *h = &w->header;
+    *h = (struct tern_file_header){.version = TERN_FILE_VERSION, .header_bytes = sizeof *h};
+    memcpy(h->magic, TERN_FILE_MAGIC, sizeof h->magic);
+    if (!place_sections(h, n_metadata, w->n_tensors * sizeof *w->tensors, tokenizer_bytes,
+                        w->data_bytes))
+        return tn_fail(err, TERN_LIMIT, "the model is too large for a file");
+    uint64_t n_free = tn_disk_free_bytes(w->part_path);
+    if (n_free < h->file_bytes)
+        return fail_space(w, n_free, err);
+    w->head = tn_alloc_zeroed(1, (size_t)h->data.offset);
+    if (!w->head)
+        return tn_fail(err, TERN_MEMORY, "no memory for the file head, %" PRIu64 " bytes",
+                       h->data.offset);
+    fill_metadata(w, meta);
+    if (tokenizer_bytes)
+        memcpy(w->head + h->tokenizer.offset, tokenizer, tokenizer_bytes);
+    for (uint32_t i = 0; i < w->n_tensors; i++) {
+        w->tensors[i].offset += h->data.offset;
+        if (w->tensors[i].scale_bytes)
+            w->tensors[i].scale_offset += h->data.offset;
+    }
+    return TERN_OK;
+}
+
+uint64_t tn_mwriter_file_bytes(const struct tn_mwriter *writer)
+{
+    return writer->header.file_bytes;
+}
+
+/* ---- data ---- */
+
+static tern_status write_at(struct tn_mwriter *w, uint64_t offset, const void *bytes, size_t n,
+                            struct tern_error *err)
+{
+    tern_status status = tn_file_write_at(w->file, offset, bytes, n, err);
+    uint64_t n_free = status ? tn_disk_free_bytes(w->part_path) : UINT64_MAX;
+    return n_free < n ? fail_space(w, n_free, err) : status;
+}
+
+/* The chunk, which ends at `position`, is hashed and written. */
+static tern_status flush_chunk(struct tn_mwriter *w, struct tern_error *err)
+{
+    if (w->position == 0)
+        return TERN_OK;
+    uint64_t i_chunk = (w->position - 1) / TERN_FILE_CHUNK;
+    uint64_t begin = i_chunk * TERN_FILE_CHUNK;
+    size_t n = (size_t)(w->position - begin);
+    uint64_t hash = XXH3_64bits(w->chunk, n);
+    memcpy(w->head + w->header.hashes.offset + i_chunk * sizeof hash, &hash, sizeof hash);
+    return write_at(w, w->header.data.offset + begin, w->chunk, n, err);
+}
+
+/* Bytes behind what is there; NULL bytes are zeros. */
+static tern_status emit(struct tn_mwriter *w, const unsigned char *bytes, uint64_t n,
+                        struct tern_error *err)
+{
+    while (n > 0) {
+        size_t used = (size_t)(w->position % TERN_FILE_CHUNK);
+        size_t part = (size_t)TN_MIN(n, (uint64_t)(TERN_FILE_CHUNK - used));
+        if (bytes) {
+            memcpy(w->chunk + used, bytes, part);
+            bytes += part;
+        } else {
+            memset(w->chunk + used, 0, part);
+        }
+        w->position += part;
+        n -= part;
+        if (used + part == TERN_FILE_CHUNK) {
+            tern_status status = flush_chunk(w, err);
+            if (status)
+                return status;
+        }
+    }
+    return TERN_OK;
+}
+
+static uint64_t end_of_tensor(const struct tern_file_tensor *t)
+{
+    return t->scale_bytes ? t->scale_offset + t->scale_bytes : t->offset + t->bytes;
+}
+
+static tern_status fail_order(const struct tern_file_tensor *t, const char *what,
+                              struct tern_error *err)
+{
+    char name[48];
+    return tn_fail(err, TERN_INTERNAL, "tensor \"%s\": %s", tn_tensor_name(name, sizeof name, t),
+                   what);
+}
+
+tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, const void *bytes,
+                              size_t n_bytes, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    const struct tern_file_tensor *t = &w->tensors[i_tensor];
+    uint64_t at = w->header.data.offset + w->position;
+    if (i_tensor != w->i_current) {
+        if (i_tensor != w->i_current + 1 || at != end_of_tensor(&w->tensors[w->i_current]))
+            return fail_order(t, "is begun before the one before it is complete", err);
+        w->i_current = i_tensor;
+    }
+    if (at < t->offset) {
+        tern_status status = emit(w, NULL, t->offset - at, err);
+        if (status)
+            return status;
+        at = t->offset;
+    }
+    if (at > t->offset + t->bytes || n_bytes > t->offset + t->bytes - at)
+        return fail_order(t, "gets more bytes than its shape has", err);
+    return emit(w, bytes, n_bytes, err);
+}
+
+tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
+                                     const float *scales, size_t n_scales, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    const struct tern_file_tensor *t = &w->tensors[i_tensor];
+    uint64_t at = w->header.data.offset + w->position;
+    if (i_tensor != w->i_current || at != t->offset + t->bytes)
+        return fail_order(t, "gets its scales before its data is complete", err);
+    if (n_scales * sizeof *scales != t->scale_bytes)
+        return fail_order(t, "gets another number of scales than it has", err);
+    tern_status status = emit(w, NULL, t->scale_offset - at, err);
+    return status ? status : emit(w, (const void *)scales, t->scale_bytes, err);
+}
+
+/* ---- seal ---- */
+
+void tn_mwriter_set_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
+                                 uint64_t n_zero)
+{
+    writer->tensors[i_tensor].scale = scale;
+    writer->tensors[i_tensor].n_zero = n_zero;
+}
+
+void tn_mwriter_set_source(struct tn_mwriter *writer, uint32_t i_source, uint64_t bytes,
+                           uint64_t hash)
+{
+    head_sources(writer)[i_source].bytes = bytes;
+    head_sources(writer)[i_source].hash = hash;
+}
+
+/* Puts the header with the hash of the whole head in front of it. */
+static void hash_head(struct tn_mwriter *w)
+{
+    w->header.head_hash = 0;
+    memcpy(w->head, &w->header, sizeof w->header);
+    w->header.head_hash = XXH3_64bits(w->head, (size_t)w->header.data.offset);
+    memcpy(w->head, &w->header, sizeof w->header);
+}
+
+tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    if (w->position != w->data_bytes || w->position == 0)
+        return tn_fail(err, TERN_INTERNAL,
+                       "%" PRIu64 " bytes of data were written, %" PRIu64 " were declared",
+                       w->position, w->data_bytes);
+    if (w->position % TERN_FILE_CHUNK != 0) {
+        tern_status status = flush_chunk(w, err);
+        if (status)
+            return status;
+    }
+    memcpy(w->head + w->header.tensors.offset, w->tensors, w->n_tensors * sizeof *w->tensors);
+    hash_head(w);
+    tern_status status = write_at(w, 0, w->head, (size_t)w->header.data.offset, err);
+    w->is_sealed = !status;
+    return status;
+}
+
+tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t *ids,
+                                       uint32_t n_ids, uint64_t hash, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    if (!w->is_sealed || n_ids > TERN_MAX_FINGERPRINT_IDS)
+        return tn_fail(err, TERN_INTERNAL, "fingerprint of %u ids%s", n_ids,
+                       w->is_sealed ? "" : " before the file is complete");
+    struct tern_file_config *config = head_config(w);
+    memset(config->fingerprint_ids, 0, sizeof config->fingerprint_ids);
+    memcpy(config->fingerprint_ids, ids, n_ids * sizeof *ids);
+    config->n_fingerprint_ids = n_ids;
+    config->fingerprint_hash = hash;
+    hash_head(w);
+    /* Header and configuration follow each other. */
+    return write_at(w, 0, w->head, sizeof w->header + sizeof *config, err);
+}
+
+tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err)
+{
+    struct tn_mwriter *w = writer;
+    tern_status status = w->is_sealed ? tn_file_sync(w->file, err)
+                                      : tn_fail(err, TERN_INTERNAL, "%s: commit of an incomplete "
+                                                                    "file", w->path);
+    tn_file_close(w->file);
+    w->file = NULL;
+    if (!status)
+        status = tn_file_replace(w->part_path, w->path, err);
+    if (status)
+        tn_file_remove(w->part_path);
+    free_writer(w);
+    return status;
+}
