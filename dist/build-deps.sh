@@ -137,7 +137,7 @@ cmake_static() { # SOURCE OPTIONS...
 
 build_hwloc() {
     unpack hwloc
-    (cd "$work/hwloc" && ./configure --host="$configure_host" --prefix="$prefix" \
+    (cd "$work/hwloc" && ./configure --host="$configure_host" --prefix="$prefix" --localstatedir=/var \
         CC="$cc" AR="$ar" RANLIB="$ranlib" CFLAGS="$dep_cflags" PKG_CONFIG=false \
         --enable-static --disable-shared --disable-plugins --disable-io --disable-libxml2 \
         --disable-libudev --disable-cairo --disable-opencl --disable-cuda --disable-nvml \

@@ -45,4 +45,39 @@ need_packages() {
 
 # What a build of tern needs, and what its tests need besides.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
-    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev libcmocka-dev"
+    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
+test_packages="$build_packages g++ libcmocka-dev python3 clang"
+
+# need_tools: end with the names of what is missing where apt could not provide it.
+need_tools() {
+    missing=
+    for tool in cmake ninja pkg-config cc; do
+        has "$tool" || missing="$missing $tool"
+    done
+    if has pkg-config; then
+        for module in hwloc libutf8proc jansson libxxhash; do
+            pkg-config --exists "$module" || missing="$missing $module"
+        done
+    fi
+    [ -z "$missing" ] || die "missing:$missing
+  Fedora:   dnf install gcc cmake ninja-build pkgconf-pkg-config hwloc-devel utf8proc-devel jansson-devel xxhash-devel libcmocka-devel
+  Arch:     pacman -S base-devel cmake ninja hwloc libutf8proc jansson xxhash cmocka
+  openSUSE: zypper install gcc cmake ninja pkgconf hwloc-devel utf8proc-devel libjansson-devel xxhash-devel libcmocka-devel
+  macOS:    brew install cmake ninja pkgconf hwloc utf8proc jansson xxhash cmocka"
+}
+
+# quietly COMMAND...: show what it says only if it fails.
+quietly() {
+    log=$(mktemp)
+    status=0
+    "$@" >"$log" 2>&1 || status=$?
+    [ $status -eq 0 ] || tail -n 60 "$log" >&2
+    rm -f "$log"
+    return $status
+}
+
+# build_preset PRESET CMAKE_OPTIONS...: configure and build into build/PRESET.
+build_preset() {
+    quietly cmake --preset "$@" || die "cmake --preset $* failed"
+    quietly cmake --build "build/$1" || die "the build of preset $1 failed"
+}

@@ -26,8 +26,10 @@ if(TERN_STATIC_BINARY)
         "-ffile-prefix-map=${CMAKE_SOURCE_DIR}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build")
     if(APPLE)
         target_link_options(tern_options INTERFACE -Wl,-dead_strip)
+    elseif(WIN32)
+        target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
-        target_link_options(tern_options INTERFACE -Wl,--gc-sections
-            $<IF:$<BOOL:${WIN32}>,-static,-static-pie>)
+        target_link_options(tern_options INTERFACE -Wl,--gc-sections)
+        set(CMAKE_C_LINK_OPTIONS_PIE -static-pie)  # in place of -pie, which would undo it
     endif()
 endif()

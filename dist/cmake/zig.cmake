@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+#
+# The zig compiler as a C compiler for macOS, through the wrappers that dist/targets.sh makes.
+# Its linker writes the ad-hoc signature that arm64 asks for; stripping later would break it, so
+# symbols are left out by the linker (-s).
+file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../targets.sh" zig_version REGEX "^ziglang_version=")
+string(REPLACE "ziglang_version=" "" zig_version "${zig_version}")
+set(zig_tools "${tern_build_cache}/zig-${zig_version}/tools/${tern_target}")
+set(CMAKE_C_COMPILER "${zig_tools}/cc")
+set(CMAKE_AR "${zig_tools}/ar")
+set(CMAKE_RANLIB "${zig_tools}/ranlib")
+set(CMAKE_OSX_SYSROOT "")
+set(CMAKE_OSX_DEPLOYMENT_TARGET "" CACHE STRING "")
+set(CMAKE_OSX_ARCHITECTURES "" CACHE STRING "")

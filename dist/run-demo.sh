@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# run-demo.sh: from a fresh clone to a first story.  Installs what is missing (apt), builds the
+# release preset, converts the demo model and runs it once plainly and once in chat mode.
+set -eu
+cd "$(dirname "$0")/.."
+. dist/lib.sh
+
+need_packages $build_packages
+need_tools
+say "building"
+build_preset release -DTERN_TESTS=OFF
+say "converting the demo model"
+build/release/tern convert dist/demo -o build/release/demo.tern
+
+say "a plain continuation"
+build/release/tern run --raw -p "Once upon a time" --seed 1 -n 128 --stats
+say "a question in chat mode"
+build/release/tern run -p "Tell me a story about a fox." --seed 2 --stats
+
+cat <<'END'
+
+Three commands to try next:
+  build/release/tern chat
+  build/release/tern run --raw -p "The king had three daughters" --temp 0.9
+  build/release/tern info
+END

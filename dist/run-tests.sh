@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# run-tests.sh [STAGE...]: everything that CI runs, from a fresh clone: installs what is missing,
+# builds, tests.  Without arguments the stages of CI; TERN_CI_FULL=1 adds the long ones.
+#
+#   release  demo asan  fuzz  cross      always
+#   clang  tsan  wine  aarch64  levels  packages      with TERN_CI_FULL=1, or by name
+#
+# Each stage runs even if an earlier one failed; the exit code is 1 if any did.  Some tests read
+# reference data in ../shared; without it they are skipped, except where CI=true: there they fail.
+set -u
+cd "$(dirname "$0")/.."
+. dist/lib.sh
+. dist/targets.sh
+export CI="${CI:-}"
+fuzz_seconds=${TERN_FUZZ_SECONDS:-5}
+results=$(mktemp)
+trap 'rm -f "$results"' EXIT
+
+# suite FOLDER CTEST_OPTIONS...: run ctest there; its summary is kept for the end.
+suite() {
+    folder=$1; shift
+    ctest --test-dir "$folder" --output-on-failure -j "$(cpus)" "$@" 2>&1 | tee "$folder/ctest.log"
+    grep 'tests passed' "$folder/ctest.log" >>"$results" || die "ctest in $folder ran no test"
+    grep -q '^100% tests passed' "$folder/ctest.log"
+}
+
+stage_release() {
+    build_preset release
+    suite build/release
+}
+
+stage_demo() {
+    dist/run-demo.sh >build/demo.log 2>&1 || { cat build/demo.log >&2; return 1; }
+    dist/smoke.sh build/release/tern
+}
+
+stage_asan() {
+    build_preset asan
+    suite build/asan
+}
+
+stage_tsan() {
+    build_preset tsan
+    suite build/tsan
+}
+
+stage_clang() {
+    quietly cmake -S . -B build/clang -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS=-Werror
+    quietly cmake --build build/clang
+    suite build/clang
+}
+
+stage_fuzz() {
+    dist/run-fuzz.sh "$fuzz_seconds"
+}
+
+# cross_build TARGET: the libraries, then tern and its tests, in build/TARGET.
+cross_build() {
+    dist/build-deps.sh "$1"
+    quietly cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_TOOLCHAIN_FILE="$PWD/dist/cmake/toolchain-$1.cmake"
+    quietly cmake --build "build/$1"
+}
+
+# The prefix that wine fills is thrown away; its messages are not ours.
+use_wine() {
+    need_packages wine64
+    WINEPREFIX="$PWD/build/wine"
+    WINEDEBUG=-all
+    export WINEPREFIX WINEDEBUG
+    wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
+    [ -x "$wine" ] || die "wine64 was not found"
+}
+
+stage_cross() {
+    cross_build linux-x86_64
+    dist/smoke.sh build/linux-x86_64/tern
+    use_wine
+    cross_build windows-x86_64
+    dist/smoke.sh "$wine" build/windows-x86_64/tern.exe
+}
+
+stage_wine() {
+    use_wine
+    cross_build windows-x86_64
+    suite build/windows-x86_64
+}
+
+stage_aarch64() {
+    need_packages qemu-user-static
+    cross_build linux-aarch64
+    suite build/linux-aarch64
+    for cpu in cortex-a53 cortex-a76 max; do
+        dist/smoke.sh qemu-aarch64-static -cpu $cpu build/linux-aarch64/tern
+    done
+}
+
+stage_levels() {
+    need_packages qemu-user-static
+    cross_build linux-x86_64
+    for cpu in Nehalem Haswell max; do
+        dist/smoke.sh qemu-x86_64-static -cpu $cpu build/linux-x86_64/tern
+    done
+}
+
+stage_packages() {
+    dist/build-release.sh
+    dist/check-release.sh build/dist
+}
+
+# run STAGE: in a subshell of its own, with its time.
+failed=0
+run() {
+    say "stage $1"
+    begin=$(date +%s)
+    (set -e; "stage_$1")
+    status=$?
+    [ $status -eq 0 ] && word=ok || { word=FAILED; failed=1; }
+    echo "$1: $word, $(($(date +%s) - begin)) s" >>"$results"
+}
+
+need_packages $test_packages
+need_tools
+stages="release demo asan fuzz cross"
+[ "${TERN_CI_FULL:-0}" != 1 ] || {
+    stages="$stages clang tsan wine aarch64 levels packages"
+    fuzz_seconds=${TERN_FUZZ_SECONDS:-600}
+}
+[ $# -eq 0 ] || stages=$*
+for stage in $stages; do run "$stage"; done
+
+say "summary"
+cat "$results"
+exit $failed
