@@ -182,15 +182,15 @@ build_target() {
     set_target "$target"
     key=$(cat "$build_cache/chosen.txt" "$here/build-deps.sh" "$here/targets.sh" \
         "$here/cmake/toolchain-$target.cmake" | sha256sum | cut -d ' ' -f 1)
-    prefix="$build_cache/prefix/$target"
-    if [ "$(cat "$prefix/stamp" 2>/dev/null)" = "$key" ]; then
+    final="$build_cache/prefix/$target"
+    if [ "$(cat "$final/stamp" 2>/dev/null)" = "$key" ]; then
         say "libraries for $target: up to date"
         return 0
     fi
     say "libraries for $target"
     need_target_tools "$target"
     work=$(mktemp -d "$build_cache/work.XXXXXX")
-    rm -rf "$prefix"
+    prefix="$work/prefix"
     mkdir -p "$prefix/lib/pkgconfig" "$prefix/include"
     dep_cflags="-O2 $target_cflags -fstack-protector-strong -ffunction-sections -fdata-sections"
     dep_cflags="$dep_cflags -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -ffile-prefix-map=$work=."
@@ -204,6 +204,9 @@ build_target() {
     cp "$build_cache/chosen.txt" "$prefix/sources.txt"
     collect_licences
     echo "$key" >"$prefix/stamp"
+    rm -rf "$prefix"/share "$prefix"/lib/*.la "$final"
+    mkdir -p "$build_cache/prefix"
+    mv "$prefix" "$final"
     rm -rf "$work"
 }
 
