@@ -18,30 +18,41 @@
 
 #if defined(_WIN32)
 
-static long read_file(const char *path, char *text, size_t capacity)
+static intptr_t open_file(const char *path)
 {
     wchar_t wide[TN_FACT_PATH_BYTES];
     if (!MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, TN_FACT_PATH_BYTES))
         return -1;
     HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL,
                               OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
-    if (file == INVALID_HANDLE_VALUE)
+    if (file != INVALID_HANDLE_VALUE && GetFileType(file) != FILE_TYPE_DISK) {
+        CloseHandle(file);
         return -1;
-    long n = -1;
-    if (GetFileType(file) == FILE_TYPE_DISK) {
-        DWORD got = 0;
-        n = 0;
-        while ((size_t)n < capacity &&
-               ReadFile(file, text + n, (DWORD)(capacity - (size_t)n), &got, NULL) && got > 0)
-            n += (long)got;
     }
-    CloseHandle(file);
-    return n;
+    return (intptr_t)file; /* INVALID_HANDLE_VALUE is -1 */
+}
+
+static long read_from_start(intptr_t handle, char *text, size_t capacity)
+{
+    HANDLE file = (HANDLE)handle;
+    LARGE_INTEGER start = {.QuadPart = 0};
+    if (!SetFilePointerEx(file, start, NULL, FILE_BEGIN))
+        return -1;
+    size_t n = 0;
+    DWORD got = 0;
+    while (n < capacity && ReadFile(file, text + n, (DWORD)(capacity - n), &got, NULL) && got > 0)
+        n += got;
+    return (long)n;
+}
+
+static void close_file(intptr_t handle)
+{
+    CloseHandle((HANDLE)handle);
 }
 
 #else
 
-static long read_file(const char *path, char *text, size_t capacity)
+static intptr_t open_file(const char *path)
 {
     /* O_NONBLOCK: a pipe in a strange root must not make us wait. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -52,36 +63,62 @@ static long read_file(const char *path, char *text, size_t capacity)
         close(fd);
         return -1;
     }
+    return fd;
+}
+
+static long read_from_start(intptr_t handle, char *text, size_t capacity)
+{
     size_t n = 0;
-    ssize_t got = 0;
     while (n < capacity) {
-        got = read(fd, text + n, capacity - n);
+        ssize_t got = pread((int)handle, text + n, capacity - n, (off_t)n);
         if (got < 0 && errno == EINTR)
             continue;
+        if (got < 0 && n == 0)
+            return -1;
         if (got <= 0)
             break;
         n += (size_t)got;
     }
-    close(fd);
-    return got < 0 && n == 0 ? -1 : (long)n;
+    return (long)n;
+}
+
+static void close_file(intptr_t handle)
+{
+    close((int)handle);
 }
 
 #endif
 
-long tn_fact_read(const char *root, const char *path, char *text, size_t capacity)
+bool tn_fact_open(struct tn_fact_file *file, const char *root, const char *path)
 {
-    text[0] = '\0';
     char full[TN_FACT_PATH_BYTES];
     int n_path = snprintf(full, sizeof full, "%s%s", root, path);
-    if (n_path < 0 || (size_t)n_path >= sizeof full)
-        return -1;
-    long n = read_file(full, text, capacity - 1);
-    if (n < 0) {
-        text[0] = '\0';
-        return -1;
-    }
-    text[n] = '\0';
-    return (long)strlen(text);
+    bool fits = n_path >= 0 && (size_t)n_path < sizeof full;
+    file->handle = fits ? open_file(full) : -1;
+    return file->handle != -1;
+}
+
+long tn_fact_reread(const struct tn_fact_file *file, char *text, size_t capacity)
+{
+    long n = file->handle == -1 ? -1 : read_from_start(file->handle, text, capacity - 1);
+    text[n > 0 ? n : 0] = '\0';
+    return n < 0 ? -1 : (long)strlen(text);
+}
+
+void tn_fact_close(struct tn_fact_file *file)
+{
+    if (file->handle != -1)
+        close_file(file->handle);
+    file->handle = -1;
+}
+
+long tn_fact_read(const char *root, const char *path, char *text, size_t capacity)
+{
+    struct tn_fact_file file;
+    tn_fact_open(&file, root, path);
+    long n = tn_fact_reread(&file, text, capacity);
+    tn_fact_close(&file);
+    return n;
 }
 
 bool tn_fact_parse_u64(const char **text, uint64_t *out)

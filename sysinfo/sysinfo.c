@@ -6,9 +6,11 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/cpu_bits.h"
 #include "base/log.h"
+#include "plat/plat.h"
 
 const char *tern_bound_text(enum tern_bound bound)
 {
@@ -88,4 +90,26 @@ void tern_sysinfo_read(struct tern_sysinfo *out)
     tn_topology_read(out, "", NULL);
     tn_memory_read_live(out);
     combine_available(out);
+}
+
+tern_status tern_sysinfo_read_root(struct tern_sysinfo *out, const char *root,
+                                   struct tern_error *err)
+{
+    clear(out);
+    if (tn_path_kind(root) != TN_PATH_DIR)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: not a directory; a recorded machine is one with proc/ and sys/", root);
+    struct tn_process_facts *facts = tn_alloc(sizeof *facts);
+    if (!facts)
+        return tn_fail(err, TERN_MEMORY, "no memory to read %s (%zu bytes)", root, sizeof *facts);
+    tn_process_json_read(facts, root, &out->unreadable);
+    out->cpu_features = facts->cpu_features;
+    tn_cpu_name_from_proc(out, root);
+    tn_topology_read(out, root, facts->has_affinity ? facts->affinity : NULL);
+    tn_memory_read_proc(out, root);
+    tn_limits_read(out, root);
+    tn_process_limits(out, facts, root);
+    tn_free(facts);
+    combine_available(out);
+    return tn_ok(err);
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the parts of sysinfo/ share.  `root` is the prefix of every path: "" for the live machine,
- * a directory for a recorded one.
+ * a directory for a recorded one.  Everything that reads a root works on every system, so that any
+ * machine can be replayed on any other.
  *
  *   sysinfo.c       puts the parts together
  *   cpu_x86.c, cpu_arm.c   features and name of the processor
  *   topo_hwloc.c    cores, kinds, caches, affinity (the only user of hwloc)
  *   limits.c        control groups v1 and v2: quota and memory
- *   mem_linux.c, mem_macos.c, mem_win32.c   memory, process limits, energy
+ *   mem_linux.c     memory, pressure, energy from /proc and /sys
+ *   mem_posix.c, mem_win32.c, mem_macos.c   what only system calls tell
+ *   monitor.c       facts that change while running
  *   fact.c          bounded file reads and digit-by-digit numbers
- *   recording.c     process.json and the writing of recordings
+ *   process_json.c, record.c   recordings
  */
 #ifndef TN_SYSINFO_PRIVATE_H
 #define TN_SYSINFO_PRIVATE_H
@@ -24,9 +27,20 @@
 
 enum { TN_FACT_PATH_BYTES = 4096 };
 
-/* Reads a small regular file into text[capacity], NUL-terminated, cut at capacity - 1; an embedded
- * NUL ends it. The number of bytes, or -1: absent, unreadable, not a regular file. */
+/* A small text file that is kept open to be read again and again. */
+struct tn_fact_file {
+    intptr_t handle; /* -1 closed */
+};
+
+/* False: absent, unreadable, not a regular file (the file is then closed). */
+bool tn_fact_open(struct tn_fact_file *file, const char *root, const char *path);
+/* Reads from the start into text[capacity], NUL-terminated, cut at capacity - 1; an embedded NUL
+ * ends it. The number of bytes, or -1 when it cannot be read or is closed. */
+long tn_fact_reread(const struct tn_fact_file *file, char *text, size_t capacity);
+void tn_fact_close(struct tn_fact_file *file);
+/* Opens, reads, closes. */
 long tn_fact_read(const char *root, const char *path, char *text, size_t capacity);
+
 /* Skips spaces and tabs, then reads decimal digits. False (and *text unmoved) when there are none
  * or the number does not fit. */
 bool tn_fact_parse_u64(const char **text, uint64_t *out);
@@ -53,10 +67,79 @@ void tn_cpu_name_from_proc(struct tern_sysinfo *out, const char *root);
 
 /* Fills the cores part.  affinity: a CPU list ("0-3,8") for a recorded machine, or NULL. */
 void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *affinity);
+/* This machine's topology as XML without names, serial numbers and versions, in new memory
+ * (tn_free); NULL on failure. */
+char *tn_topology_export(void);
+/* This process's mask as a CPU list in new memory (tn_free); NULL if unknown. */
+char *tn_topology_affinity(void);
 
-/* ---- mem_linux.c (any system: it reads a root), mem_macos.c, mem_win32.c ---- */
+/* ---- limits.c ---- */
+
+enum tn_hierarchy { TN_CGROUP_V2, TN_CGROUP_V1_CPU, TN_CGROUP_V1_MEMORY, TN_N_HIERARCHIES };
+
+/* Where this process's groups lie: directories below the root, from the group itself up to the
+ * mount point. */
+struct tn_cgroups {
+    struct {
+        char group[1024];  /* path of the group's directory; "" if there is none */
+        size_t n_mount;    /* the first n_mount bytes of it are the mount point */
+    } at[TN_N_HIERARCHIES];
+};
+void tn_cgroups_find(struct tn_cgroups *out, const char *root);
+/* Goes from the group to its ancestors up to the mount point: true while there is another one.
+ * Start with dir = "". */
+bool tn_cgroups_next(const struct tn_cgroups *groups, enum tn_hierarchy hierarchy, char dir[1024]);
+
+/* One group with a memory limit, as texts of its files; NULL = absent. */
+struct tn_cgroup_memory {
+    bool v2;
+    const char *limit;   /* memory.max or memory.limit_in_bytes */
+    const char *high;    /* v2: memory.high */
+    const char *current; /* memory.current or memory.usage_in_bytes */
+    const char *stat;    /* memory.stat */
+};
+/* What is left in the group, TERN_UNKNOWN without a limit; *limit the limit itself. total: memory
+ * of the machine (a larger limit is none), or TERN_UNKNOWN. */
+uint64_t tn_cgroup_memory_left(const struct tn_cgroup_memory *group, uint64_t total,
+                               uint64_t *limit, uint32_t *unreadable);
+/* CPU quota in 1/1000 CPU of one group, TERN_UNKNOWN without one. */
+uint64_t tn_cgroup_quota(const char *root, const char *dir, bool v2, uint32_t *unreadable);
+/* Quota and memory over all groups. Needs total_bytes. */
+void tn_limits_read(struct tern_sysinfo *out, const char *root);
+
+/* ---- mem_linux.c ---- */
+
+/* Memory, pressure and energy. */
+void tn_memory_read_proc(struct tern_sysinfo *out, const char *root);
+/* MemAvailable of a meminfo text, TERN_UNKNOWN if it is not told. */
+uint64_t tn_meminfo_available(const char *text);
+/* "some avg10=1.23 ..." in 1/100 %, TERN_UNKNOWN if it is not told. */
+uint64_t tn_pressure_parse(const char *text);
+
+/* What system calls or process.json tell about the process. */
+struct tn_process_facts {
+    uint64_t rlimit_as;   /* TERN_UNKNOWN = no limit */
+    uint64_t rlimit_data;
+    uint64_t vm_size;     /* TERN_UNKNOWN: as in /proc/self/status */
+    uint64_t page_bytes;
+    uint32_t cpu_features;
+    bool has_affinity;
+    char affinity[4096];  /* CPU list */
+};
+/* RLIMIT_AS and RLIMIT_DATA less what is used. */
+void tn_process_limits(struct tern_sysinfo *out, const struct tn_process_facts *facts,
+                       const char *root);
+
+/* ---- process_json.c ---- */
+
+/* process.json of a recording; facts that are missing stay unknown. */
+void tn_process_json_read(struct tn_process_facts *out, const char *root, uint32_t *unreadable);
+
+/* ---- mem_posix.c (Linux and others), mem_macos.c, mem_win32.c ---- */
 
 /* Memory, process limits, quota and energy of this machine. */
 void tn_memory_read_live(struct tern_sysinfo *out);
+/* Available memory and pressure again, cheaply, where monitor.c cannot use /proc. */
+void tn_memory_sample_live(struct tern_monitor_sample *out);
 
 #endif
