@@ -119,6 +119,8 @@ void tn_wait_on(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void tn_wake_all(_Atomic uint32_t *word);
 void tn_cpu_relax(void); /* pause instruction */
 void tn_thread_yield(void);
+/* Logical CPUs that this process may run on; at least 1. */
+uint32_t tn_cpu_count(void);
 /* Binds the calling thread to one logical CPU (OS index); false where it cannot be done. */
 bool tn_thread_bind(uint32_t os_cpu);
 /* For this process: `eco` asks for efficient cores and speeds (EcoQoS, QoS utility), else asks not

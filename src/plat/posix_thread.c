@@ -128,10 +128,23 @@ void tn_thread_yield(void)
     sched_yield();
 }
 
+#define N_CPU_SETS 8 /* 8192 CPUs */
+
+uint32_t tn_cpu_count(void)
+{
+#if defined(__linux__)
+    cpu_set_t sets[N_CPU_SETS];
+    if (sched_getaffinity(0, sizeof sets, sets) == 0)
+        return (uint32_t)TN_MAX(CPU_COUNT_S(sizeof sets, sets), 1);
+#endif
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (uint32_t)n : 1;
+}
+
 bool tn_thread_bind(uint32_t os_cpu)
 {
 #if defined(__linux__)
-    cpu_set_t sets[8]; /* 8192 CPUs */
+    cpu_set_t sets[N_CPU_SETS];
     if (os_cpu >= sizeof sets * 8)
         return false;
     CPU_ZERO_S(sizeof sets, sets);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The thread team: every item once, on any number of threads, with pauses, with
+ * fewer active threads, with many loops behind each other; asleep when idle.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "par/team.h"
+#include "plat/plat.h"
+
+#define MAX_ITEMS 4096u
+#define MAX_THREADS 16u
+
+struct loop {
+    uint32_t n_items;
+    uint32_t n_threads; /* that may be seen */
+    uint32_t n_calls[MAX_ITEMS];            /* not atomic: an item runs once, on one thread */
+    _Atomic uint32_t is_busy[MAX_THREADS];  /* i_thread is never used twice at a time */
+    _Atomic uint32_t n_wrong;
+};
+
+static void count_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    struct loop *loop = arg;
+    if (i_item >= loop->n_items || i_thread >= loop->n_threads) {
+        atomic_fetch_add(&loop->n_wrong, 1);
+        return;
+    }
+    if (atomic_exchange(&loop->is_busy[i_thread], 1))
+        atomic_fetch_add(&loop->n_wrong, 1);
+    loop->n_calls[i_item]++;
+    atomic_store(&loop->is_busy[i_thread], 0);
+}
+
+static void run_and_check(struct tn_team *team, struct loop *loop, uint32_t n_items,
+                          uint32_t n_threads)
+{
+    loop->n_items = n_items;
+    loop->n_threads = n_threads;
+    memset(loop->n_calls, 0, n_items * sizeof loop->n_calls[0]);
+    tn_team_for(team, n_items, count_item, loop);
+    for (uint32_t i = 0; i < n_items; i++)
+        assert_int_equal(loop->n_calls[i], 1);
+    assert_int_equal(loop->n_wrong, 0);
+}
+
+static struct tn_team *make_team(uint32_t n_threads)
+{
+    struct tn_team *team;
+    struct tern_error err;
+    assert_int_equal(tn_team_create(&team, n_threads, &err), TERN_OK);
+    assert_int_equal(tn_team_n_threads(team), n_threads);
+    return team;
+}
+
+static void every_item_runs_once(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 1);
+    for (uint32_t n_threads = 1; n_threads <= MAX_THREADS; n_threads++) {
+        struct tn_team *team = make_team(n_threads);
+        for (int i = 0; i < 300; i++)
+            run_and_check(team, &loop, (uint32_t)(tn_rng_next(&rng) % (i % 10 ? 40 : MAX_ITEMS)),
+                          n_threads);
+        tn_team_free(team);
+    }
+}
+
+static void loops_after_sleep_run(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    struct tn_team *team = make_team(4);
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 2);
+    for (int i = 0; i < 200; i++) {
+        /* Around the time at which workers fall asleep, the likeliest place of a lost wake-up. */
+        uint64_t pause = tn_rng_next(&rng) % 100000;
+        for (uint64_t start = tn_now_ns(); tn_now_ns() - start < pause;)
+            tn_cpu_relax();
+        run_and_check(team, &loop, 1 + (uint32_t)(tn_rng_next(&rng) % 64), 4);
+    }
+    tn_team_free(team);
+}
+
+static void only_active_threads_run(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    struct tn_team *team = make_team(8);
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 3);
+    for (int i = 0; i < 500; i++) {
+        uint32_t n_active = 1 + (uint32_t)(tn_rng_next(&rng) % 8);
+        tn_team_set_active(team, n_active);
+        run_and_check(team, &loop, 1 + (uint32_t)(tn_rng_next(&rng) % 100), n_active);
+    }
+    tn_team_set_active(team, 0); /* the leader is always there */
+    run_and_check(team, &loop, 100, 1);
+    tn_team_set_active(team, 99);
+    run_and_check(team, &loop, 100, 8);
+    tn_team_free(team);
+}
+
+/* All threads are in one loop at the same time: items that wait for each other end. */
+struct meeting {
+    _Atomic uint32_t n_there;
+    uint32_t n_needed;
+};
+
+static void meet(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    (void)i_item, (void)i_thread;
+    struct meeting *meeting = arg;
+    atomic_fetch_add(&meeting->n_there, 1);
+    while (atomic_load(&meeting->n_there) < meeting->n_needed)
+        tn_thread_yield();
+}
+
+static void all_threads_take_part(void **state)
+{
+    (void)state;
+    for (uint32_t n_threads = 2; n_threads <= MAX_THREADS; n_threads += 7) {
+        struct tn_team *team = make_team(n_threads);
+        for (int i = 0; i < 20; i++) {
+            struct meeting meeting = {.n_needed = n_threads};
+            tn_team_for(team, n_threads, meet, &meeting);
+            assert_int_equal(meeting.n_there, n_threads);
+        }
+        tn_team_free(team);
+    }
+}
+
+static void no_items_no_calls(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    struct tn_team *team = make_team(2);
+    run_and_check(team, &loop, 0, 2);
+    run_and_check(team, &loop, 1, 1);
+    tn_team_free(team);
+    tn_team_free(NULL);
+}
+
+static int refuse(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    int *n_left = arg;
+    return (*n_left)-- > 0;
+}
+
+static void memory_shortage_fails_or_shrinks(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    for (int n_allowed = 0; n_allowed < 4; n_allowed++) {
+        struct tn_team *team;
+        struct tern_error err;
+        int n_left = n_allowed;
+        tn_alloc_set_hook(refuse, &n_left);
+        tern_status status = tn_team_create(&team, 8, &err);
+        tn_alloc_set_hook(NULL, NULL);
+        assert_int_equal(status, n_allowed == 0 ? TERN_MEMORY : TERN_OK);
+        if (n_allowed == 0) {
+            assert_null(team);
+            continue;
+        }
+        assert_int_equal(tn_team_n_threads(team), n_allowed);
+        run_and_check(team, &loop, 50, (uint32_t)n_allowed);
+        tn_team_free(team);
+    }
+}
+
+static void nothing(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    (void)arg, (void)i_item, (void)i_thread;
+}
+
+/* Printed, not judged: time is not the same everywhere. */
+static void overhead_is_printed(void **state)
+{
+    (void)state;
+    for (uint32_t n_threads = 1; n_threads <= 2; n_threads++) {
+        struct tn_team *team = make_team(n_threads);
+        const uint32_t n = 20000;
+        uint64_t best = UINT64_MAX;
+        for (int i = 0; i < 5; i++) {
+            uint64_t start = tn_now_ns();
+            for (uint32_t k = 0; k < n; k++)
+                tn_team_for(team, 2 * n_threads, nothing, NULL);
+            uint64_t ns = tn_now_ns() - start;
+            best = ns < best ? ns : best;
+        }
+        print_message("%u threads: %.0f ns per loop\n", n_threads, (double)best / n);
+        tn_team_free(team);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_item_runs_once),
+        cmocka_unit_test(loops_after_sleep_run),
+        cmocka_unit_test(only_active_threads_run),
+        cmocka_unit_test(all_threads_take_part),
+        cmocka_unit_test(no_items_no_calls),
+        cmocka_unit_test(memory_shortage_fails_or_shrinks),
+        cmocka_unit_test(overhead_is_printed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
