@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary decode kernels for AVX2: no multiplication.
+ *
+ * T2 and C2: `vpshufb` looks 32 rows up in a table of 16 bytes; an index of four bits is a pair:
+ * the codes of two columns.  A sum of two inputs, biased by 256, lies in 2..510; its table has two
+ * planes of bytes:
+ *
+ *     t + 256 = 16 * high + low,   high in 0..31,   low in 0..15
+ *
+ * Eight pairs (a batch) are added in bytes: 8 * 31 = 248 fits.  Then the bytes are widened.  A
+ * 16-bit lane holds the bytes of rows 2i and 2i+1; instead of unpacking, `raw` adds whole lanes
+ * (even + 256 * odd, modulo 2^16) and `odd` adds the upper bytes; the even sum is
+ * raw - 256 * odd modulo 2^16.
+ *
+ * T2: a batch is 4 groups: 16 columns x 32 rows take 12 instructions for indices, 16 look-ups,
+ * 14 + 6 additions: 0.094 per weight, and loads.
+ *
+ * C2: the bytes of two columns give four indices (4 x 32 rows): 14 instructions; with 8 look-ups
+ * and 8 additions 0.12 per weight.
+ *
+ * R2: 32 columns of a row are one vector: the code, moved to the top of its byte, is the sign
+ * operand of `vpsignb`, `vpsadbw` adds the biased bytes: 6 instructions, 0.19 per weight.
+ */
+#include <immintrin.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/kern.h"
+
+#define BATCH_PAIRS 8u
+#define PAIR_BYTES 32u /* table of a pair: 16 low bytes, 16 high bytes */
+#define BATCH_BYTES (BATCH_PAIRS * PAIR_BYTES)
+
+static inline __m256i load(const void *p)
+{
+    return _mm256_loadu_si256(p);
+}
+
+static inline __m256i twice(const uint8_t *table)
+{
+    return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)(const void *)table));
+}
+
+/* The table of a pair: entry i is 256 + (c0 - 1) a + (c1 - 1) b with the codes c0, c1 in bits 0-1
+ * and 2-3 of i. */
+static inline void build_table(uint8_t *table, int8_t a, int8_t b)
+{
+    const __m256i a_sign = _mm256_setr_epi16(-1, 0, 1, 0, -1, 0, 1, 0, -1, 0, 1, 0, -1, 0, 1, 0);
+    const __m256i b_sign = _mm256_setr_epi16(-1, -1, -1, -1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0);
+    const __m256i t = _mm256_add_epi16(
+        _mm256_set1_epi16(256), _mm256_add_epi16(_mm256_sign_epi16(_mm256_set1_epi16(a), a_sign),
+                                                 _mm256_sign_epi16(_mm256_set1_epi16(b), b_sign)));
+    const __m256i low = _mm256_and_si256(t, _mm256_set1_epi16(15));
+    const __m256i both = _mm256_packus_epi16(low, _mm256_srli_epi16(t, 4));
+    _mm256_store_si256((void *)table, _mm256_permute4x64_epi64(both, 0xD8));
+}
+
+/* Byte sums of up to eight pairs. */
+struct planes {
+    __m256i low, high;
+};
+
+static TN_ALWAYS_INLINE void add_pair(struct planes *p, __m256i index, const uint8_t *table)
+{
+    p->low = _mm256_add_epi8(p->low, _mm256_shuffle_epi8(twice(table), index));
+    p->high = _mm256_add_epi8(p->high, _mm256_shuffle_epi8(twice(table + 16), index));
+}
+
+/* 16-bit sums of 32 rows over up to WIDE_BATCHES batches: 264 * 248 = 65472 < 65536, so the even
+ * and the odd sums are exact without sign. */
+struct wide {
+    __m256i low_raw, low_odd, high_raw, high_odd;
+};
+#define WIDE_BATCHES 264u
+
+static TN_ALWAYS_INLINE void widen(struct wide *s, const struct planes *p)
+{
+    s->low_raw = _mm256_add_epi16(s->low_raw, p->low);
+    s->low_odd = _mm256_add_epi16(s->low_odd, _mm256_srli_epi16(p->low, 8));
+    s->high_raw = _mm256_add_epi16(s->high_raw, p->high);
+    s->high_odd = _mm256_add_epi16(s->high_odd, _mm256_srli_epi16(p->high, 8));
+}
+
+/* dst[0..7] += low + 16 * high - bias. */
+static inline void add_8(int32_t *dst, __m128i low, __m128i high, __m256i bias)
+{
+    const __m256i sum = _mm256_add_epi32(_mm256_cvtepu16_epi32(low),
+                                         _mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 4));
+    _mm256_store_si256((void *)dst, _mm256_add_epi32(load(dst), _mm256_sub_epi32(sum, bias)));
+}
+
+/* Adds the 32 sums of n_batches batches to dst, in natural order. */
+static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
+{
+    const __m256i low_even = _mm256_sub_epi16(s->low_raw, _mm256_slli_epi16(s->low_odd, 8));
+    const __m256i high_even = _mm256_sub_epi16(s->high_raw, _mm256_slli_epi16(s->high_odd, 8));
+    const __m256i bias = _mm256_set1_epi32((int)(n_batches << 11)); /* 8 * 256 a batch */
+    const __m256i low0 = _mm256_unpacklo_epi16(low_even, s->low_odd);
+    const __m256i low1 = _mm256_unpackhi_epi16(low_even, s->low_odd);
+    const __m256i high0 = _mm256_unpacklo_epi16(high_even, s->high_odd);
+    const __m256i high1 = _mm256_unpackhi_epi16(high_even, s->high_odd);
+    add_8(dst, _mm256_castsi256_si128(low0), _mm256_castsi256_si128(high0), bias);
+    add_8(dst + 8, _mm256_castsi256_si128(low1), _mm256_castsi256_si128(high1), bias);
+    add_8(dst + 16, _mm256_extracti128_si256(low0, 1), _mm256_extracti128_si256(high0, 1), bias);
+    add_8(dst + 24, _mm256_extracti128_si256(low1, 1), _mm256_extracti128_si256(high1, 1), bias);
+}
+
+/* ---- T2 ---- */
+
+static uint32_t t2_groups(const struct tn_ternary *w)
+{
+    return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * (TERN_T2_COL_ALIGN / 4);
+}
+
+/* Pairs of columns in their order. */
+void tn_lut_t2_avx2(void *lut, const int8_t *x, uint32_t cols)
+{
+    const uint32_t padded = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
+    uint8_t *table = lut;
+    for (uint32_t c = 0; c < padded; c += 2, table += PAIR_BYTES)
+        build_table(table, x[c], x[c + 1]);
+}
+
+/* 16 columns of 32 rows of one tile. */
+static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, const uint8_t *table)
+{
+    const __m256i nibble = _mm256_set1_epi8(15);
+    struct planes p = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (uint32_t i = 0; i < 4; i++) {
+        const __m256i codes = load(group + 64 * i);
+        add_pair(&p, _mm256_and_si256(codes, nibble), table + 2 * PAIR_BYTES * i);
+        add_pair(&p, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble),
+                 table + 2 * PAIR_BYTES * i + PAIR_BYTES);
+    }
+    widen(s, &p);
+}
+
+/* Bytes ahead of the weights in use; measured. */
+#define PREFETCH_BYTES 4096
+
+/* n_tiles (a constant) tiles at once: the tables are fetched once for all of them. */
+static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_t n_groups,
+                                      const uint8_t *lut, const uint32_t n_tiles)
+{
+    const size_t tile_bytes = (size_t)n_groups * 64;
+    memset(dst, 0, n_tiles * 64 * sizeof *dst);
+    for (uint32_t done = 0; done < n_groups; done += WIDE_BATCHES * 4) {
+        const uint32_t n_batches = TN_MIN(n_groups - done, WIDE_BATCHES * 4) / 4;
+        const uint8_t *group = tile + (size_t)done * 64;
+        struct wide s[4];
+        memset(s, 0, sizeof s);
+        for (uint32_t b = 0; b < n_batches; b++, group += 4 * 64, lut += BATCH_BYTES)
+            for (uint32_t i = 0; i < n_tiles; i++) {
+                const uint8_t *g = group + i * tile_bytes;
+                for (uint32_t line = 0; line < 4; line++)
+                    TN_PREFETCH(g + line * 64 + PREFETCH_BYTES);
+                t2_batch(&s[2 * i], g, lut);
+                t2_batch(&s[2 * i + 1], g + 32, lut);
+            }
+        for (uint32_t i = 0; i < 2 * n_tiles; i++)
+            flush(dst + 32 * i, &s[i], n_batches);
+    }
+}
+
+void tn_gemv_t2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
+                        uint32_t row_end, const void *lut)
+{
+    const uint32_t n_groups = t2_groups(w);
+    uint32_t row = row_begin;
+    for (; row + 128 <= row_end; row += 128)
+        t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 2);
+    if (row < row_end)
+        t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 1);
+}
+
+/* ---- C2 ---- */
+
+#define C2_BATCH_COLS 16u
+#define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 32)
+
+/* The codes of two columns, 4 x 32 rows, as four indices. */
+static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m256i a, __m256i b,
+                                         const uint8_t *table)
+{
+    const __m256i m33 = _mm256_set1_epi8(0x33), mcc = _mm256_set1_epi8((char)0xCC);
+    const __m256i nibble = _mm256_set1_epi8(15);
+    /* Fields 0 and 2 of both, then fields 1 and 3. */
+    const __m256i f02 = _mm256_or_si256(_mm256_and_si256(a, m33),
+                                        _mm256_and_si256(_mm256_slli_epi16(b, 2), mcc));
+    const __m256i f13 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 2), m33),
+                                        _mm256_and_si256(b, mcc));
+    add_pair(&p[0], _mm256_and_si256(f02, nibble), table);
+    add_pair(&p[1], _mm256_and_si256(f13, nibble), table);
+    add_pair(&p[2], _mm256_and_si256(_mm256_srli_epi16(f02, 4), nibble), table);
+    add_pair(&p[3], _mm256_and_si256(_mm256_srli_epi16(f13, 4), nibble), table);
+}
+
+/* The columns of a batch; those that are missing are column cols[0] with input 0. */
+static void c2_batch(const uint8_t *col[C2_BATCH_COLS], int8_t x[C2_BATCH_COLS],
+                     const uint8_t *data, size_t col_bytes, const uint32_t *cols,
+                     const int8_t *inputs, uint32_t i, uint32_t n_cols)
+{
+    for (uint32_t k = 0; k < C2_BATCH_COLS; k++, i++) {
+        col[k] = data + cols[i < n_cols ? i : 0] * col_bytes;
+        x[k] = i < n_cols ? inputs[i] : 0;
+    }
+}
+
+/* sums [n_blocks][2 halves][4 fields]: field q of half h holds rows 64 q + 32 h + 0..31. */
+static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
+                         const uint8_t *const *next, const uint8_t *tables)
+{
+    for (uint32_t b = 0; b < n_blocks * 2; b++, sums += 4) {
+        struct planes p[4];
+        memset(p, 0, sizeof p);
+        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2) {
+            TN_PREFETCH(next[k + b % 2] + b / 2 * 64);
+            add_columns(p, load(col[k] + b * 32), load(col[k + 1] + b * 32),
+                        tables + k / 2 * PAIR_BYTES);
+        }
+        for (uint32_t q = 0; q < 4; q++)
+            widen(&sums[q], &p[q]);
+    }
+}
+
+static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, uint32_t n_batches)
+{
+    for (uint32_t b = 0; b < n_blocks; b++)
+        for (uint32_t half = 0; half < 2; half++)
+            for (uint32_t q = 0; q < 4; q++)
+                flush(dst + 256 * b + 64 * q + 32 * half, sums++, n_batches);
+}
+
+void tn_gemv_c2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
+                        uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
+{
+    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const uint8_t *data = w->data + row_begin / 4;
+    const uint32_t n_blocks = (row_end - row_begin) / 256;
+    struct wide sums[C2_MAX_VECTORS];
+    uint8_t tables[BATCH_BYTES] __attribute__((aligned(32)));
+    const uint8_t *col[2][C2_BATCH_COLS];
+    int8_t inputs[2][C2_BATCH_COLS];
+
+    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
+    if (n_cols)
+        c2_batch(col[0], inputs[0], data, col_bytes, cols, x, 0, n_cols);
+    uint32_t n_batches = 0;
+    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
+        if (n_batches == 0)
+            memset(sums, 0, n_blocks * 8 * sizeof *sums);
+        const bool is_last = n_cols - i <= C2_BATCH_COLS;
+        c2_batch(col[now ^ 1], inputs[now ^ 1], data, col_bytes, cols, x, i + C2_BATCH_COLS,
+                 n_cols);
+        for (uint32_t t = 0; t < BATCH_PAIRS; t++)
+            build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
+        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
+        if (++n_batches == WIDE_BATCHES || is_last) {
+            c2_flush(dst, sums, n_blocks, n_batches);
+            n_batches = 0;
+        }
+    }
+}
+
+/* ---- R2 ---- */
+
+/* -x: the code 2 (weight +1) becomes a negative sign operand. */
+void tn_prep_r2_avx2(void *prep, const int8_t *x, uint32_t cols)
+{
+    int8_t *p = prep;
+    for (uint32_t c = 0; c < tn_kern_pad(cols); c += 32)
+        _mm256_store_si256((void *)(p + c), _mm256_sub_epi8(_mm256_setzero_si256(), load(x + c)));
+}
+
+/* Adds 32 columns whose codes, xored with 1, stand in the two upper bits of `signs`: 0 became 1
+ * (positive), 1 became 0, 2 became 3 (negative). */
+static TN_ALWAYS_INLINE __m256i r2_add(__m256i sum, __m256i signs, __m256i minus_x)
+{
+    const __m256i top = _mm256_set1_epi8((char)0xC0), bias = _mm256_set1_epi8((char)0x80);
+    const __m256i v = _mm256_sign_epi8(minus_x, _mm256_and_si256(signs, top));
+    return _mm256_add_epi64(sum, _mm256_sad_epu8(_mm256_xor_si256(v, bias),
+                                                 _mm256_setzero_si256()));
+}
+
+static inline int64_t add_lanes(__m256i sum)
+{
+    __m128i s = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    s = _mm_add_epi64(s, _mm_unpackhi_epi64(s, s));
+    return _mm_cvtsi128_si64(s);
+}
+
+/* n (a constant) rows at once; next[i] is prefetched in step. */
+static TN_ALWAYS_INLINE void r2_rows(int32_t *dst, const uint8_t *const *row,
+                                     const uint8_t *const *next, uint32_t n_blocks,
+                                     const int8_t *prep, const uint32_t n)
+{
+    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (uint32_t b = 0; b < n_blocks; b++, prep += 256)
+        for (uint32_t i = 0; i < n; i++) {
+            TN_PREFETCH(next[i] + 64 * b);
+            for (uint32_t half = 0; half < 2; half++) {
+                const int8_t *x = prep + 32 * half;
+                const __m256i codes = _mm256_xor_si256(load(row[i] + 64 * b + 32 * half),
+                                                       _mm256_set1_epi8(0x55));
+                sum[i] = r2_add(sum[i], _mm256_slli_epi16(codes, 6), load(x));
+                sum[i] = r2_add(sum[i], _mm256_slli_epi16(codes, 4), load(x + 64));
+                sum[i] = r2_add(sum[i], _mm256_slli_epi16(codes, 2), load(x + 128));
+                sum[i] = r2_add(sum[i], codes, load(x + 192));
+            }
+        }
+    /* Each of the 256 * n_blocks bytes was biased by 128. */
+    for (uint32_t i = 0; i < n; i++)
+        dst[i] = (int32_t)(add_lanes(sum[i]) - ((int64_t)n_blocks << 15));
+}
+
+void tn_gemv_r2_i8_avx2(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
+                        uint32_t n_rows, const void *prep)
+{
+    const uint32_t n_blocks = tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
+    const size_t row_bytes = (size_t)n_blocks * 64;
+    for (uint32_t i = 0; i < n_rows; i += 2) {
+        const uint8_t *row[2], *next[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            row[k] = w->data + rows[TN_MIN(i + k, n_rows - 1)] * row_bytes;
+            next[k] = w->data + rows[TN_MIN(i + 2 + k, n_rows - 1)] * row_bytes;
+        }
+        if (n_rows - i >= 2)
+            r2_rows(dst + i, row, next, n_blocks, prep, 2);
+        else
+            r2_rows(dst + i, row, next, n_blocks, prep, 1);
+    }
+}
