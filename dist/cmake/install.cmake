@@ -10,9 +10,9 @@ set(package_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tern")
 
 # With an emulator this works for cross builds too.
 add_custom_command(OUTPUT "${CMAKE_BINARY_DIR}/demo.tern"
-    COMMAND tern_command convert "${CMAKE_CURRENT_SOURCE_DIR}/dist/demo"
+    COMMAND tern_cmd convert "${CMAKE_CURRENT_SOURCE_DIR}/dist/demo"
             -o "${CMAKE_BINARY_DIR}/demo.tern"
-    DEPENDS tern_command dist/demo/model.safetensors dist/demo/config.json
+    DEPENDS tern_cmd dist/demo/model.safetensors dist/demo/config.json
             dist/demo/generation_config.json dist/demo/tokenizer.json
             dist/demo/tokenizer_config.json
     VERBATIM)
@@ -22,11 +22,10 @@ if(WIN32)
     enable_language(RC)
     configure_file("${packaging}/tern.rc.in" tern.rc @ONLY)
     configure_file("${packaging}/tern.manifest" tern.manifest COPYONLY)
-    target_sources(tern_command PRIVATE "${CMAKE_BINARY_DIR}/tern.rc")
+    target_sources(tern_cmd PRIVATE "${CMAKE_BINARY_DIR}/tern.rc")
 endif()
 
-# The command, the demo model where it was made, the C library for find_package and pkg-config.
-install(TARGETS tern_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+# The demo model where it was made, the C library for find_package and pkg-config.
 install(FILES "${CMAKE_BINARY_DIR}/demo.tern" DESTINATION "${CMAKE_INSTALL_DATADIR}/tern" OPTIONAL)
 install(FILES README.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(TARGETS tern EXPORT tern-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
