@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A model directory as a set of named tensors that are read piece by piece.
+ *
+ *   tn_source_open     reads and checks the headers of all weight files
+ *   tn_source_find     a tensor by name
+ *   tn_source_read     some of its bytes
+ *   tn_source_close
+ *
+ * Files are read, not mapped, so that memory stays small and a file that
+ * shrinks is an error instead of a signal.  src_safetensors.c implements it.
+ */
+#ifndef TN_SOURCE_H
+#define TN_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plat/plat.h"
+#include "tern/status.h"
+
+/* Stricter than the format's own limits (100 MB of header, no others). */
+#define TN_ST_MAX_HEADER (16u << 20)
+#define TN_ST_MAX_RANK 8u
+#define TN_ST_MAX_SHARDS 256u
+
+/* X(name, bits): the element types of safetensors. */
+#define TN_DTYPE_LIST(X)                                                                           \
+    X(F4, 4) X(F6_E2M3, 6) X(F6_E3M2, 6)                                                           \
+    X(BOOL, 8) X(U8, 8) X(I8, 8) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8)                         \
+    X(F8_E4M3FNUZ, 8) X(F8_E5M2FNUZ, 8)                                                            \
+    X(I16, 16) X(U16, 16) X(F16, 16) X(BF16, 16)                                                   \
+    X(I32, 32) X(U32, 32) X(F32, 32)                                                               \
+    X(C64, 64) X(F64, 64) X(I64, 64) X(U64, 64)
+
+enum tn_dtype {
+#define TN_DTYPE_ENUM(name, bits) TN_DTYPE_##name,
+    TN_DTYPE_LIST(TN_DTYPE_ENUM)
+#undef TN_DTYPE_ENUM
+        TN_DTYPE_COUNT
+};
+const char *tn_dtype_text(enum tn_dtype dtype);
+
+struct tn_source_tensor {
+    char *name; /* UTF-8, NUL-terminated */
+    enum tn_dtype dtype;
+    uint32_t rank;
+    uint64_t shape[TN_ST_MAX_RANK];
+    uint64_t offset; /* from the start of the file */
+    uint64_t bytes;
+    uint32_t i_file;
+    bool used; /* for the caller: tensors that nobody asked for */
+};
+
+struct tn_source_file {
+    char *name; /* without folder */
+    struct tn_file *file;
+    uint64_t bytes;
+};
+
+struct tn_source {
+    struct tn_source_file *files;
+    uint32_t n_files;
+    struct tn_source_tensor *tensors; /* sorted by name */
+    uint32_t n_tensors;
+    uint32_t capacity;
+    bool has_index; /* shards: model.safetensors.index.json is an input too */
+};
+
+#define TN_ST_SINGLE_FILE "model.safetensors"
+#define TN_ST_INDEX_FILE "model.safetensors.index.json"
+
+/* Opens model.safetensors, or the shards that the index names. TERN_INPUT: missing or damaged
+ * files, anything against the format (models are data from outside), a Git-LFS pointer.  *out is
+ * closed on failure. */
+tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err);
+void tn_source_close(struct tn_source *source);
+
+/* NULL when there is none. */
+struct tn_source_tensor *tn_source_find(const struct tn_source *source, const char *name);
+
+/* Bytes [begin, begin + n) of a tensor, which must lie inside it. */
+tern_status tn_source_read(const struct tn_source *source, const struct tn_source_tensor *tensor,
+                           uint64_t begin, void *dst, size_t n, struct tern_error *err);
+
+/* "[768, 256]" into dst; returns dst. */
+const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor);
+
+/* True for the text file that a checkout without Git-LFS holds in place of a large file. */
+bool tn_is_lfs_pointer(const void *bytes, size_t n);
+
+/* ---- for src_safetensors.c, the tests and the fuzzer ---- */
+
+/* Checks the JSON text of one header against a data area of data_bytes bytes that starts at
+ * data_offset of file i_file, and appends its tensors (unsorted) to source. */
+tern_status tn_st_parse_header(struct tn_source *source, const char *file_name, uint32_t i_file,
+                               const char *json, size_t n_json, uint64_t data_offset,
+                               uint64_t data_bytes, struct tern_error *err);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The files of a safetensors model: one file, or shards that an index lists.
+ *
+ *   u64 n (little-endian) | n bytes of JSON header | data
+ *
+ * Every file is checked alone (st_header.c), then the shards against the index.
+ */
+#include "source.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "json_scan.h"
+
+bool tn_is_lfs_pointer(const void *bytes, size_t n)
+{
+    static const char magic[] = "version https://git-lfs.github.com/spec/";
+    return n >= sizeof magic - 1 && memcmp(bytes, magic, sizeof magic - 1) == 0;
+}
+
+/* ---- one file ---- */
+
+/* Reads the header's JSON text into new memory. */
+static tern_status read_header(char **json, size_t *n_json, const struct tn_source_file *f,
+                               struct tern_error *err)
+{
+    unsigned char start[64] = {0};
+    const size_t n_start = (size_t)TN_MIN(f->bytes, (uint64_t)sizeof start);
+    tern_status status = tn_file_read_at(f->file, 0, start, n_start, err);
+    if (status != TERN_OK)
+        return status;
+    if (tn_is_lfs_pointer(start, n_start))
+        return tn_fail(err, TERN_INPUT,
+                       "%s: this is a Git-LFS pointer, not the file itself; fetch it with "
+                       "`git lfs pull` or download it from the web page",
+                       f->name);
+    if (n_start < 8)
+        return tn_fail(err, TERN_INPUT, "%s: %zu bytes are too few for a safetensors file",
+                       f->name, n_start);
+    const uint64_t n = tn_load_u64(start);
+    if (n > TN_ST_MAX_HEADER)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: header length %llu is beyond the limit of %u bytes (not a safetensors "
+                       "file?)",
+                       f->name, (unsigned long long)n, TN_ST_MAX_HEADER);
+    if (n > f->bytes - 8)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: header length %llu, but the file has only %llu bytes; it is truncated",
+                       f->name, (unsigned long long)n, (unsigned long long)f->bytes);
+    char *text = tn_alloc((size_t)n + 1);
+    if (!text)
+        return tn_fail(err, TERN_MEMORY, "%s: no memory for %llu bytes of header", f->name,
+                       (unsigned long long)n);
+    status = tn_file_read_at(f->file, 8, text, (size_t)n, err);
+    if (status != TERN_OK) {
+        tn_free(text);
+        return status;
+    }
+    text[n] = '\0';
+    *json = text;
+    *n_json = (size_t)n;
+    return TERN_OK;
+}
+
+/* Opens dir/name as the next file of the source and takes its tensors. */
+static tern_status add_file(struct tn_source *s, const char *dir, const char *name,
+                            struct tern_error *err)
+{
+    const uint32_t i_file = s->n_files;
+    char *path = tn_path_join(dir, name);
+    char *own_name = tn_alloc(strlen(name) + 1);
+    struct tn_source_file *files = tn_realloc(s->files, (i_file + 1) * sizeof *files);
+    if (files)
+        s->files = files;
+    if (!path || !own_name || !files) {
+        tn_free(path);
+        tn_free(own_name);
+        return tn_fail(err, TERN_MEMORY, "%s: no memory to open it", name);
+    }
+    struct tn_source_file *f = &s->files[i_file];
+    memset(f, 0, sizeof *f);
+    f->name = strcpy(own_name, name);
+    tern_status status = tn_file_open_read(&f->file, path, err);
+    tn_free(path);
+    if (status != TERN_OK) {
+        tn_free(own_name);
+        return status;
+    }
+    s->n_files++; /* from here on tn_source_close takes care of it */
+    f->bytes = tn_file_size(f->file);
+    char *json = NULL;
+    size_t n_json = 0;
+    status = read_header(&json, &n_json, f, err);
+    if (status != TERN_OK)
+        return status;
+    const uint64_t data_offset = 8 + (uint64_t)n_json;
+    status = tn_st_parse_header(s, f->name, i_file, json, n_json, data_offset,
+                                f->bytes - data_offset, err);
+    tn_free(json);
+    return status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct tn_source_tensor *)a)->name,
+                  ((const struct tn_source_tensor *)b)->name);
+}
+
+static tern_status sort_tensors(struct tn_source *s, struct tern_error *err)
+{
+    if (s->n_tensors)
+        qsort(s->tensors, s->n_tensors, sizeof *s->tensors, compare_names);
+    for (uint32_t i = 1; i < s->n_tensors; i++) {
+        const struct tn_source_tensor *a = &s->tensors[i - 1];
+        const struct tn_source_tensor *b = &s->tensors[i];
+        if (strcmp(a->name, b->name) == 0)
+            return tn_fail(err, TERN_INPUT, "tensor \"%s\" occurs in %s and in %s", a->name,
+                           s->files[a->i_file].name, s->files[b->i_file].name);
+    }
+    return TERN_OK;
+}
+
+/* ---- shards ---- */
+
+/* A plain file name inside the model directory. */
+static bool is_safe_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strlen(name) < 256 && !strpbrk(name, "/\\:");
+}
+
+static const struct tn_source_file *find_file(const struct tn_source *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->n_files; i++)
+        if (strcmp(s->files[i].name, name) == 0)
+            return &s->files[i];
+    return NULL;
+}
+
+/* Opens every file that the index's weight_map names. */
+static tern_status open_shards(struct tn_source *s, const char *dir, const json_t *map,
+                               struct tern_error *err)
+{
+    const char *tensor;
+    json_t *value;
+    json_object_foreach((json_t *)map, tensor, value) {
+        const char *name = json_string_value(value);
+        if (!name || !is_safe_name(name))
+            return tn_fail(err, TERN_INPUT,
+                           "%s: tensor \"%s\": \"%s\" is not the name of a file in this directory",
+                           TN_ST_INDEX_FILE, tensor, name ? name : "(no text)");
+        if (find_file(s, name))
+            continue;
+        if (s->n_files == TN_ST_MAX_SHARDS)
+            return tn_fail(err, TERN_INPUT, "%s: more than %u shards", TN_ST_INDEX_FILE,
+                           TN_ST_MAX_SHARDS);
+        tern_status status = add_file(s, dir, name, err);
+        if (status != TERN_OK)
+            return status;
+    }
+    return TERN_OK;
+}
+
+/* Index and shards must name the same tensors. */
+static tern_status check_index(const struct tn_source *s, const json_t *map,
+                               struct tern_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)map, name, value) {
+        const struct tn_source_tensor *t = tn_source_find(s, name);
+        if (!t || strcmp(s->files[t->i_file].name, json_string_value(value)) != 0)
+            return tn_fail(err, TERN_INPUT, "tensor \"%s\" is missing: %s says that it is in %s",
+                           name, TN_ST_INDEX_FILE, json_string_value(value));
+    }
+    for (uint32_t i = 0; i < s->n_tensors; i++)
+        if (!json_object_get(map, s->tensors[i].name))
+            return tn_fail(err, TERN_INPUT, "tensor \"%s\" of %s is not listed in %s",
+                           s->tensors[i].name, s->files[s->tensors[i].i_file].name,
+                           TN_ST_INDEX_FILE);
+    return TERN_OK;
+}
+
+static tern_status open_index(struct tn_source *s, const char *dir, const char *path,
+                              struct tern_error *err)
+{
+    char *text;
+    size_t n;
+    tern_status status = tn_file_read_all(&text, &n, path, TN_ST_MAX_HEADER, err);
+    if (status != TERN_OK)
+        return status;
+    if (tn_is_lfs_pointer(text, n)) {
+        tn_free(text);
+        return tn_fail(err, TERN_INPUT, "%s: this is a Git-LFS pointer, not the file itself",
+                       TN_ST_INDEX_FILE);
+    }
+    json_t *root;
+    status = tn_json_load(&root, TN_ST_INDEX_FILE, text, n, JSON_REJECT_DUPLICATES, err);
+    tn_free(text);
+    if (status != TERN_OK)
+        return status;
+    const json_t *map = json_object_get(root, "weight_map");
+    s->has_index = true;
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        status = tn_fail(err, TERN_INPUT, "%s: \"weight_map\" is missing or empty",
+                         TN_ST_INDEX_FILE);
+    if (status == TERN_OK)
+        status = open_shards(s, dir, map, err);
+    if (status == TERN_OK)
+        status = sort_tensors(s, err);
+    if (status == TERN_OK)
+        status = check_index(s, map, err);
+    json_decref(root);
+    return status;
+}
+
+/* ---- interface ---- */
+
+tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err)
+{
+    memset(out, 0, sizeof *out);
+    char *single = tn_path_join(dir, TN_ST_SINGLE_FILE);
+    char *index = tn_path_join(dir, TN_ST_INDEX_FILE);
+    tern_status status;
+    if (!single || !index)
+        status = tn_fail(err, TERN_MEMORY, "%s: no memory to open it", dir);
+    else if (tn_path_kind(single) == TN_PATH_ABSENT && tn_path_kind(index) != TN_PATH_ABSENT)
+        status = open_index(out, dir, index, err);
+    else
+        status = add_file(out, dir, TN_ST_SINGLE_FILE, err);
+    if (status == TERN_OK && !out->has_index)
+        status = sort_tensors(out, err);
+    tn_free(single);
+    tn_free(index);
+    if (status != TERN_OK)
+        tn_source_close(out);
+    return status;
+}
+
+void tn_source_close(struct tn_source *source)
+{
+    for (uint32_t i = 0; i < source->n_files; i++) {
+        tn_file_close(source->files[i].file);
+        tn_free(source->files[i].name);
+    }
+    for (uint32_t i = 0; i < source->n_tensors; i++)
+        tn_free(source->tensors[i].name);
+    tn_free(source->files);
+    tn_free(source->tensors);
+    memset(source, 0, sizeof *source);
+}
+
+struct tn_source_tensor *tn_source_find(const struct tn_source *source, const char *name)
+{
+    uint32_t low = 0;
+    uint32_t high = source->n_tensors;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const int order = strcmp(name, source->tensors[middle].name);
+        if (order == 0)
+            return &source->tensors[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+tern_status tn_source_read(const struct tn_source *source, const struct tn_source_tensor *tensor,
+                           uint64_t begin, void *dst, size_t n, struct tern_error *err)
+{
+    assert(tn_range_fits(begin, n, tensor->bytes));
+    return tn_file_read_at(source->files[tensor->i_file].file, tensor->offset + begin, dst, n,
+                           err);
+}
+
+const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor)
+{
+    size_t at = (size_t)snprintf(dst, n_dst, "[");
+    for (uint32_t i = 0; i < tensor->rank && at < n_dst; i++)
+        at += (size_t)snprintf(dst + at, n_dst - at, "%s%llu", i ? ", " : "",
+                               (unsigned long long)tensor->shape[i]);
+    if (at < n_dst)
+        snprintf(dst + at, n_dst - at, "]");
+    return dst;
+}

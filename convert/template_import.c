@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where a model's chat template lies: chat_template.jinja in newer
+ * repositories, a member of tokenizer_config.json in older ones.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "config_import.h"
+#include "json_scan.h"
+#include "text/tokenizer.h"
+
+#define TOKENIZER_CONFIG "tokenizer_config.json"
+#define TEMPLATE_FILE "chat_template.jinja"
+#define MAX_TEMPLATE_BYTES (1u << 20)
+
+static const json_t *find_template(const json_t *root)
+{
+    const json_t *value = json_object_get(root, "chat_template");
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *item = json_array_get(value, i);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name && strcmp(name, "default") == 0)
+            return json_object_get(item, "template");
+    }
+    return value;
+}
+
+static tern_status check_size(const char *file, size_t n, struct tern_error *err)
+{
+    if (n <= MAX_TEMPLATE_BYTES)
+        return TERN_OK;
+    return tn_fail(err, TERN_INPUT, "%s: a chat template of %zu bytes, at most %u are allowed",
+                   file, n, MAX_TEMPLATE_BYTES);
+}
+
+tern_status tn_template_parse(char **source, size_t *n_source, const char *json, size_t n_json,
+                              struct tern_error *err)
+{
+    *source = NULL;
+    *n_source = 0;
+    json_t *root;
+    tern_status status = tn_json_load(&root, TOKENIZER_CONFIG, json, n_json,
+                                      JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, err);
+    if (status != TERN_OK)
+        return status;
+    const json_t *template = find_template(root);
+    const size_t n = json_string_length(template);
+    if (n)
+        status = check_size(TOKENIZER_CONFIG, n, err);
+    if (n && status == TERN_OK) {
+        *source = tn_alloc(n + 1);
+        if (*source) {
+            memcpy(*source, json_string_value(template), n + 1);
+            *n_source = n;
+        } else {
+            status = tn_fail(err, TERN_MEMORY, "no memory for a chat template of %zu bytes", n);
+        }
+    }
+    json_decref(root);
+    return status;
+}
+
+tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
+                             struct tern_error *err)
+{
+    *from = TEMPLATE_FILE;
+    tern_status status = tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, true, err);
+    if (status == TERN_OK && *source) {
+        status = check_size(TEMPLATE_FILE, *n_source, err);
+        if (status != TERN_OK) {
+            tn_free(*source);
+            *source = NULL;
+        }
+        return status;
+    }
+    *from = NULL;
+    if (status != TERN_OK)
+        return status;
+    char *json;
+    size_t n_json;
+    status = tn_dir_read_text(&json, &n_json, dir, TOKENIZER_CONFIG, true, err);
+    if (status != TERN_OK || !json)
+        return status;
+    *from = TOKENIZER_CONFIG;
+    status = tn_template_parse(source, n_source, json, n_json, err);
+    tn_free(json);
+    return status;
+}
+
+/* The token that ends an answer. */
+static const char *end_of_message(const char *template_name)
+{
+    static const struct {
+        const char *name;
+        const char *token;
+    } rows[] = {
+        {"bitnet-2b-4t", "<|eot_id|>"}, {"llama3", "<|eot_id|>"},     {"chatml", "<|im_end|>"},
+        {"qwen3", "<|im_end|>"},        {"falcon3", "<|endoftext|>"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++)
+        if (strcmp(rows[i].name, template_name) == 0)
+            return rows[i].token;
+    return NULL;
+}
+
+tern_status tn_template_add_stop_id(struct tern_file_config *config, const char *template_name,
+                                    const void *tokenizer, size_t tokenizer_bytes,
+                                    struct tern_error *err)
+{
+    const char *token = end_of_message(template_name);
+    if (!token || config->n_stop_ids == TERN_MAX_STOP_IDS)
+        return TERN_OK;
+    struct tern_tokenizer *t;
+    tern_status status = tn_tokenizer_open(&t, tokenizer, tokenizer_bytes, config->vocab, err);
+    if (status != TERN_OK)
+        return status;
+    const uint32_t id = tern_tokenizer_find(t, token, strlen(token));
+    bool add = id != TERN_NO_ID && tern_tokenizer_is_special(t, id);
+    for (uint32_t i = 0; i < config->n_stop_ids; i++)
+        add = add && config->stop_ids[i] != id;
+    if (add)
+        config->stop_ids[config->n_stop_ids++] = id;
+    tn_tokenizer_close(t);
+    return TERN_OK;
+}

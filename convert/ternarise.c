@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Plain loops over short blocks, in a form that gcc and clang vectorise.
+ */
+#include "ternarise.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "base/half.h"
+
+#define BLOCK 1024u /* values that a loop works on between two stages; a multiple of 16 */
+
+/* ---- float types ---- */
+
+static size_t value_bytes(enum tn_dtype dtype)
+{
+    assert(dtype == TN_DTYPE_BF16 || dtype == TN_DTYPE_F16 || dtype == TN_DTYPE_F32);
+    return dtype == TN_DTYPE_F32 ? 4 : 2;
+}
+
+/* Magnitude bits of infinity: everything from there on is no finite number. */
+static uint32_t infinity_bits(enum tn_dtype dtype)
+{
+    return dtype == TN_DTYPE_F32 ? 0x7F800000u : dtype == TN_DTYPE_BF16 ? 0x7F80u : 0x7C00u;
+}
+
+static float value_of_bits(enum tn_dtype dtype, uint32_t bits)
+{
+    if (dtype == TN_DTYPE_F32)
+        return tn_f32_from_bits(bits);
+    return dtype == TN_DTYPE_BF16 ? tn_bf16_to_f32((uint16_t)bits)
+                                  : tn_f16_to_f32((uint16_t)bits);
+}
+
+void tn_floats_load(float *dst, enum tn_dtype dtype, const void *src, size_t n)
+{
+    const unsigned char *bytes = src;
+    if (dtype == TN_DTYPE_F32)
+        memcpy(dst, src, n * sizeof *dst);
+    else if (dtype == TN_DTYPE_BF16)
+        for (size_t i = 0; i < n; i++)
+            dst[i] = tn_bf16_to_f32(tn_load_u16(bytes + 2 * i));
+    else
+        for (size_t i = 0; i < n; i++)
+            dst[i] = tn_f16_to_f32(tn_load_u16(bytes + 2 * i));
+}
+
+static uint32_t magnitude_bits(enum tn_dtype dtype, const unsigned char *src, size_t i)
+{
+    return dtype == TN_DTYPE_F32 ? tn_load_u32(src + 4 * i) & 0x7FFFFFFFu
+                                 : tn_load_u16(src + 2 * i) & 0x7FFFu;
+}
+
+/* The largest magnitude of n values of two bytes. Signed, because processors have that maximum. */
+static int16_t largest_16(const unsigned char *src, size_t n)
+{
+    int16_t largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t bits = (int16_t)(tn_load_u16(src + 2 * i) & 0x7FFFu);
+        largest = TN_MAX(largest, bits);
+    }
+    return largest;
+}
+
+static int32_t largest_32(const unsigned char *src, size_t n)
+{
+    int32_t largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t bits = (int32_t)(tn_load_u32(src + 4 * i) & 0x7FFFFFFFu);
+        largest = TN_MAX(largest, bits);
+    }
+    return largest;
+}
+
+size_t tn_floats_find_nonfinite(enum tn_dtype dtype, const void *src, size_t n)
+{
+    const uint32_t infinity = infinity_bits(dtype);
+    const uint32_t largest = value_bytes(dtype) == 2 ? (uint32_t)largest_16(src, n)
+                                                     : (uint32_t)largest_32(src, n);
+    if (largest < infinity)
+        return n;
+    size_t i = 0;
+    while (magnitude_bits(dtype, src, i) < infinity)
+        i++;
+    return i;
+}
+
+/* ---- absmean ---- */
+
+void tn_absmean_add(struct tn_absmean *sum, enum tn_dtype dtype, const void *src, size_t n)
+{
+    assert(sum->n % 16 == 0);
+    const unsigned char *bytes = src;
+    const size_t step = value_bytes(dtype);
+    float block[BLOCK];
+    double lane[16];
+    memcpy(lane, sum->lane, sizeof lane);
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t n_block = TN_MIN(n - at, (size_t)BLOCK);
+        const size_t n_full = n_block / 16 * 16;
+        tn_floats_load(block, dtype, bytes + at * step, n_block);
+        for (size_t i = 0; i < n_full; i += 16)
+            for (size_t j = 0; j < 16; j++)
+                lane[j] += (double)fabsf(block[i + j]);
+        for (size_t i = n_full; i < n_block; i++)
+            lane[i - n_full] += (double)fabsf(block[i]);
+    }
+    memcpy(sum->lane, lane, sizeof lane);
+    sum->n += n;
+}
+
+double tn_absmean_get(const struct tn_absmean *sum)
+{
+    double lane[16];
+    memcpy(lane, sum->lane, sizeof lane);
+    for (size_t half = 8; half >= 1; half /= 2)
+        for (size_t j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    const double mean = lane[0] / (double)sum->n;
+    return mean < 1e-5 ? 1e-5 : mean;
+}
+
+uint32_t tn_trit_threshold(enum tn_dtype dtype, double mean)
+{
+    const double inverse = 1.0 / mean;
+    uint32_t low = 0; /* product at most 1/2 */
+    uint32_t high = infinity_bits(dtype);
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if ((double)value_of_bits(dtype, middle) * inverse > 0.5)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+static void trits_from_16(int8_t *dst, const unsigned char *src, size_t n, uint32_t threshold)
+{
+    const int16_t below = (int16_t)(threshold - 1);
+    for (size_t i = 0; i < n; i++) {
+        const int16_t bits = (int16_t)tn_load_u16(src + 2 * i);
+        const int16_t sign = (int16_t)(bits >> 15 | 1); /* -1 or 1 */
+        dst[i] = (int8_t)((bits & 0x7FFF) > below ? sign : 0);
+    }
+}
+
+static void trits_from_32(int8_t *dst, const unsigned char *src, size_t n, uint32_t threshold)
+{
+    const int32_t below = (int32_t)(threshold - 1);
+    for (size_t i = 0; i < n; i++) {
+        const int32_t bits = (int32_t)tn_load_u32(src + 4 * i);
+        const int32_t sign = bits >> 31 | 1;
+        dst[i] = (int8_t)((bits & 0x7FFFFFFF) > below ? sign : 0);
+    }
+}
+
+void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, size_t n,
+                          uint32_t threshold)
+{
+    if (value_bytes(dtype) == 2)
+        trits_from_16(dst, src, n, threshold);
+    else
+        trits_from_32(dst, src, n, threshold);
+}
+
+/* ---- codes ---- */
+
+bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift)
+{
+    uint8_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t code = src[i] >> shift & 3;
+        bad |= code & code >> 1;
+        dst[i] = (int8_t)(code - 1);
+    }
+    return !bad;
+}
+
+size_t tn_trits_count_zeros(const int8_t *trits, size_t n)
+{
+    size_t n_zero = 0;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        const size_t n_block = TN_MIN(n - at, (size_t)BLOCK);
+        uint16_t count = 0; /* narrow, so that more fit into a vector */
+        for (size_t i = 0; i < n_block; i++)
+            count = (uint16_t)(count + (trits[at + i] == 0));
+        n_zero += count;
+    }
+    return n_zero;
+}
+
+/* ---- q8 ---- */
+
+float tn_q8_row(int8_t *dst, const float *src, size_t n)
+{
+    uint32_t max_bits = 0; /* magnitudes compare like their bits */
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = tn_f32_to_bits(src[i]) & 0x7FFFFFFFu;
+        max_bits = TN_MAX(max_bits, bits);
+    }
+    const float scale = tn_f32_from_bits(max_bits) / 127.0f;
+    if (scale == 0.0f) {
+        memset(dst, 0, n);
+        return 0.0f;
+    }
+    for (size_t i = 0; i < n; i++) {
+        /* Adding and subtracting 1.5 * 2^23 rounds to nearest even; |w / scale| is about 127 at
+         * most, more only where scale is a subnormal number. */
+        const float q = src[i] / scale + 12582912.0f - 12582912.0f;
+        dst[i] = (int8_t)(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
+    }
+    return scale;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Arithmetic of the conversion: latent floats to trits (absmean), packed codes
+ * to trits, and rows of the embedding to q8.  No I/O, no memory of its own.
+ * Written so that compilers vectorise it for any processor; the results do not
+ * depend on how.
+ */
+#ifndef TN_TERNARISE_H
+#define TN_TERNARISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "source.h"
+
+/* ---- floats of any of the three types: BF16, F16, F32 ---- */
+
+/* Values to f32, exact. src needs no alignment. */
+void tn_floats_load(float *dst, enum tn_dtype dtype, const void *src, size_t n);
+
+/* Index of the first NaN or infinity; n when there is none. */
+size_t tn_floats_find_nonfinite(enum tn_dtype dtype, const void *src, size_t n);
+
+/* ---- absmean ---- */
+
+/* Running sum of |w|: element i of the whole tensor is added to lane i mod 16 in ascending order,
+ * in float64; then the lanes are added as a tree (8 to 8, 4 to 4, ...).  So the result does not
+ * depend on how a tensor is cut into pieces, as long as all but the last hold a multiple of 16. */
+struct tn_absmean {
+    double lane[16];
+    uint64_t n;
+};
+
+void tn_absmean_add(struct tn_absmean *sum, enum tn_dtype dtype, const void *src, size_t n);
+/* max(mean of |w|, 1e-5); NaN or infinity if some value was. */
+double tn_absmean_get(const struct tn_absmean *sum);
+
+/* The trit of w is clamp(rne(w * (1 / mean)), -1, 1), product in float64.  It is not 0 exactly when
+ * the product is beyond one half, and the product grows with |w|: so there is a smallest
+ * magnitude, as bits of the type without the sign, from which on it is not 0. */
+uint32_t tn_trit_threshold(enum tn_dtype dtype, double mean);
+
+/* Trits of n finite values. */
+void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, size_t n,
+                          uint32_t threshold);
+
+/* ---- packed codes ---- */
+
+/* dst[i] = ((src[i] >> shift) & 3) - 1.  False when a code is 3 (dst holds 2 there). */
+bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift);
+
+size_t tn_trits_count_zeros(const int8_t *trits, size_t n);
+
+/* ---- rows of embedding and head ---- */
+
+/* q8: scale = max|w| / 127, dst[i] = rne(w / scale); 0 and scale 0 for a row of zeros. All values
+ * are finite. Returns the scale. */
+float tn_q8_row(int8_t *dst, const float *src, size_t n);
+
+#endif
