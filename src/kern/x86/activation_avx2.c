@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Activations, AVX2: 8 values an instruction; the last ones are loaded and stored under a mask.
+ */
+#include <string.h>
+
+#include "kern/kern.h"
+#include "kern/x86/lanes_avx2.h"
+
+/* The first n values of v (n as in first_lanes) go to p. */
+static inline void store_first(float *p, __m256 v, int32_t n)
+{
+    if (n >= 8)
+        _mm256_storeu_ps(p, v);
+    else
+        _mm256_maskstore_ps(p, first_lanes(n), v);
+}
+
+/* max(so_far, |v|); the instruction returns its second operand where the first is NaN. */
+static inline __m256 max_abs(__m256 so_far, __m256 v)
+{
+    return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
+}
+
+static inline float reduce_max(__m256 v)
+{
+    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+}
+
+/* rne(v) clamped to [-127, 127], as eight int8; NaN gives 127. */
+static inline __m128i round_i8(__m256 v)
+{
+    v = _mm256_min_ps(v, _mm256_set1_ps(127.0f));
+    v = _mm256_max_ps(v, _mm256_set1_ps(-127.0f));
+    __m256i q = _mm256_cvtps_epi32(v);
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+    return _mm_packs_epi16(words, words);
+}
+
+/* The eight bytes may reach behind n: q has room to the padding, which is zeroed last. */
+static inline void store_i8(int8_t *q, __m128i bytes)
+{
+    _mm_storel_epi64((__m128i *)q, bytes);
+}
+
+float tn_quant_i8_avx2(int8_t *q, const float *x, uint32_t n)
+{
+    __m256 max = _mm256_set1_ps(1e-5f);
+    for (uint32_t k = 0; k < n; k += 8)
+        max = max_abs(max, load_first(x + k, (int32_t)(n - k)));
+    float a = reduce_max(max);
+    __m256 s = _mm256_set1_ps(127.0f / a);
+    for (uint32_t k = 0; k < n; k += 8)
+        store_i8(q + k, round_i8(_mm256_mul_ps(load_first(x + k, (int32_t)(n - k)), s)));
+    memset(q + n, 0, tn_kern_pad(n) - n);
+    return a / 127.0f;
+}
+
+/* 1 / sqrt(mean(x^2) + eps) */
+static float rms_factor(const float *x, uint32_t n, float eps)
+{
+    __m256 lanes[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (uint32_t k = 0; k < n; k += 16) {
+        __m256 lo = load_first(x + k, (int32_t)(n - k));
+        lanes[0] = _mm256_add_ps(lanes[0], _mm256_mul_ps(lo, lo));
+        if (n - k > 8) {
+            __m256 hi = load_first(x + k + 8, (int32_t)(n - k - 8));
+            lanes[1] = _mm256_add_ps(lanes[1], _mm256_mul_ps(hi, hi));
+        }
+    }
+    __m128 mean = _mm_set_ss(tree_sum(lanes) / (float)n + eps);
+    return 1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean));
+}
+
+static inline __m256 normed(const float *x, const float *w, uint32_t left, __m256 factor)
+{
+    __m256 v = _mm256_mul_ps(load_first(x, (int32_t)left), factor);
+    return _mm256_mul_ps(load_first(w, (int32_t)left), v);
+}
+
+void tn_rms_norm_f32_avx2(float *dst, const float *x, const float *w, uint32_t n, float eps)
+{
+    __m256 factor = _mm256_set1_ps(rms_factor(x, n, eps));
+    for (uint32_t k = 0; k < n; k += 8)
+        store_first(dst + k, normed(x + k, w + k, n - k, factor), (int32_t)(n - k));
+}
+
+float tn_rms_norm_quant_avx2(int8_t *q, const float *x, const float *w, uint32_t n, float eps)
+{
+    __m256 factor = _mm256_set1_ps(rms_factor(x, n, eps));
+    __m256 max = _mm256_set1_ps(1e-5f);
+    /* 0 * infinity in the lanes behind the end is NaN, which max_abs passes over. */
+    for (uint32_t k = 0; k < n; k += 8)
+        max = max_abs(max, normed(x + k, w + k, n - k, factor));
+    float a = reduce_max(max);
+    __m256 s = _mm256_set1_ps(127.0f / a);
+    for (uint32_t k = 0; k < n; k += 8)
+        store_i8(q + k, round_i8(_mm256_mul_ps(normed(x + k, w + k, n - k, factor), s)));
+    memset(q + n, 0, tn_kern_pad(n) - n);
+    return a / 127.0f;
+}
+
+/* Eight sums as f32 times scale; zeros behind `left`. */
+static inline __m256 scaled(const int32_t *sum, uint32_t left, __m256 scale)
+{
+    __m256i v = left >= 8 ? _mm256_loadu_si256((const __m256i *)sum)
+                          : _mm256_maskload_epi32(sum, first_lanes((int32_t)left));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(v), scale);
+}
+
+void tn_scale_i32_f32_avx2(float *dst, const int32_t *sum, uint32_t n, float scale)
+{
+    __m256 factor = _mm256_set1_ps(scale);
+    for (uint32_t k = 0; k < n; k += 8)
+        store_first(dst + k, scaled(sum + k, n - k, factor), (int32_t)(n - k));
+}
+
+void tn_add_i32_f32_avx2(float *dst, const int32_t *sum, uint32_t n, float scale)
+{
+    __m256 factor = _mm256_set1_ps(scale);
+    for (uint32_t k = 0; k < n; k += 8) {
+        int32_t left = (int32_t)(n - k);
+        __m256 v = scaled(sum + k, n - k, factor);
+        store_first(dst + k, _mm256_add_ps(load_first(dst + k, left), v), left);
+    }
+}
+
+void tn_relu2_mul_f32_avx2(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k += 8) {
+        int32_t left = (int32_t)(n - k);
+        __m256 g = load_first(gate + k, left);
+        __m256 v = _mm256_mul_ps(_mm256_mul_ps(g, g), load_first(up + k, left));
+        __m256 positive = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_GT_OQ);
+        store_first(dst + k, _mm256_and_ps(positive, v), left);
+    }
+}
+
+void tn_rope_f32_avx2(float *x, const float *cos, const float *sin, uint32_t n_heads,
+                      uint32_t head_dim, uint32_t stride)
+{
+    uint32_t half = head_dim / 2;
+    for (uint32_t i = 0; i < n_heads; i++) {
+        float *lo = x + (size_t)i * stride;
+        float *hi = lo + half;
+        for (uint32_t j = 0; j < half; j += 8) {
+            int32_t left = (int32_t)(half - j);
+            __m256 a = load_first(lo + j, left);
+            __m256 b = load_first(hi + j, left);
+            __m256 c = load_first(cos + j, left);
+            __m256 s = load_first(sin + j, left);
+            store_first(lo + j, _mm256_sub_ps(_mm256_mul_ps(a, c), _mm256_mul_ps(b, s)), left);
+            store_first(hi + j, _mm256_add_ps(_mm256_mul_ps(b, c), _mm256_mul_ps(a, s)), left);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Activations, AVX-512: 16 values an instruction, masks for the last ones.
+ */
+#include <string.h>
+
+#include "kern/kern.h"
+#include "kern/x86/lanes_avx512.h"
+
+/* max(so_far, |v|); the instruction returns its second operand where the first is NaN. */
+static inline __m512 max_abs(__m512 so_far, __m512 v)
+{
+    return _mm512_max_ps(_mm512_abs_ps(v), so_far);
+}
+
+/* rne(v) clamped to [-127, 127]; NaN gives 127. */
+static inline __m128i round_i8(__m512 v)
+{
+    v = _mm512_min_ps(v, _mm512_set1_ps(127.0f));
+    v = _mm512_max_ps(v, _mm512_set1_ps(-127.0f));
+    return _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v));
+}
+
+float tn_quant_i8_avx512(int8_t *q, const float *x, uint32_t n)
+{
+    __m512 max0 = _mm512_set1_ps(1e-5f);
+    __m512 max1 = max0;
+    uint32_t whole = n / 16 * 16;
+    __mmask16 tail = tail_mask(n);
+    uint32_t k = 0;
+    for (; k + 32 <= n; k += 32) {
+        max0 = max_abs(max0, _mm512_loadu_ps(x + k));
+        max1 = max_abs(max1, _mm512_loadu_ps(x + k + 16));
+    }
+    if (k < whole)
+        max0 = max_abs(max0, _mm512_loadu_ps(x + k));
+    if (tail)
+        max1 = max_abs(max1, _mm512_maskz_loadu_ps(tail, x + whole));
+    float a = _mm512_reduce_max_ps(_mm512_max_ps(max0, max1));
+
+    __m512 s = _mm512_set1_ps(127.0f / a);
+    for (k = 0; k < whole; k += 16)
+        _mm_storeu_si128((__m128i *)(q + k), round_i8(_mm512_mul_ps(_mm512_loadu_ps(x + k), s)));
+    if (tail)
+        _mm_mask_storeu_epi8(q + k, tail,
+                             round_i8(_mm512_mul_ps(_mm512_maskz_loadu_ps(tail, x + k), s)));
+    memset(q + n, 0, tn_kern_pad(n) - n);
+    return a / 127.0f;
+}
+
+/* 1 / sqrt(mean(x^2) + eps) */
+static float rms_factor(const float *x, uint32_t n, float eps)
+{
+    __m512 lanes = _mm512_setzero_ps();
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16) {
+        __m512 v = _mm512_loadu_ps(x + k);
+        lanes = _mm512_add_ps(lanes, _mm512_mul_ps(v, v));
+    }
+    __mmask16 tail = tail_mask(n);
+    if (tail) {
+        __m512 v = _mm512_maskz_loadu_ps(tail, x + k);
+        lanes = _mm512_add_ps(lanes, _mm512_mul_ps(v, v));
+    }
+    __m128 mean = _mm_set_ss(tree_sum(lanes) / (float)n + eps);
+    return 1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean));
+}
+
+static inline __m512 normed(__m512 x, __m512 w, __m512 factor)
+{
+    return _mm512_mul_ps(w, _mm512_mul_ps(x, factor));
+}
+
+void tn_rms_norm_f32_avx512(float *dst, const float *x, const float *w, uint32_t n, float eps)
+{
+    __m512 factor = _mm512_set1_ps(rms_factor(x, n, eps));
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16)
+        _mm512_storeu_ps(dst + k,
+                         normed(_mm512_loadu_ps(x + k), _mm512_loadu_ps(w + k), factor));
+    __mmask16 tail = tail_mask(n);
+    if (tail)
+        _mm512_mask_storeu_ps(dst + k, tail,
+                              normed(_mm512_maskz_loadu_ps(tail, x + k),
+                                     _mm512_maskz_loadu_ps(tail, w + k), factor));
+}
+
+float tn_rms_norm_quant_avx512(int8_t *q, const float *x, const float *w, uint32_t n, float eps)
+{
+    __m512 factor = _mm512_set1_ps(rms_factor(x, n, eps));
+    __m512 max = _mm512_set1_ps(1e-5f);
+    __mmask16 tail = tail_mask(n);
+    __m512 last = _mm512_setzero_ps();
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16)
+        max = max_abs(max, normed(_mm512_loadu_ps(x + k), _mm512_loadu_ps(w + k), factor));
+    if (tail) {
+        last = normed(_mm512_maskz_loadu_ps(tail, x + k), _mm512_maskz_loadu_ps(tail, w + k),
+                      factor);
+        /* 0 * infinity in the lanes behind the end is NaN, which max_abs passes over. */
+        max = max_abs(max, last);
+    }
+    float a = _mm512_reduce_max_ps(max);
+
+    __m512 s = _mm512_set1_ps(127.0f / a);
+    for (k = 0; k + 16 <= n; k += 16) {
+        __m512 v = normed(_mm512_loadu_ps(x + k), _mm512_loadu_ps(w + k), factor);
+        _mm_storeu_si128((__m128i *)(q + k), round_i8(_mm512_mul_ps(v, s)));
+    }
+    if (tail)
+        _mm_mask_storeu_epi8(q + k, tail, round_i8(_mm512_mul_ps(last, s)));
+    memset(q + n, 0, tn_kern_pad(n) - n);
+    return a / 127.0f;
+}
+
+void tn_scale_i32_f32_avx512(float *dst, const int32_t *sum, uint32_t n, float scale)
+{
+    __m512 factor = _mm512_set1_ps(scale);
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16)
+        _mm512_storeu_ps(dst + k,
+                         _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(sum + k)), factor));
+    __mmask16 tail = tail_mask(n);
+    if (tail) {
+        __m512i last = _mm512_maskz_loadu_epi32(tail, sum + k);
+        _mm512_mask_storeu_ps(dst + k, tail, _mm512_mul_ps(_mm512_cvtepi32_ps(last), factor));
+    }
+}
+
+void tn_add_i32_f32_avx512(float *dst, const int32_t *sum, uint32_t n, float scale)
+{
+    __m512 factor = _mm512_set1_ps(scale);
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16) {
+        __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(sum + k)), factor);
+        _mm512_storeu_ps(dst + k, _mm512_add_ps(_mm512_loadu_ps(dst + k), v));
+    }
+    __mmask16 tail = tail_mask(n);
+    if (tail) {
+        __m512i last = _mm512_maskz_loadu_epi32(tail, sum + k);
+        __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(last), factor);
+        _mm512_mask_storeu_ps(dst + k, tail,
+                              _mm512_add_ps(_mm512_maskz_loadu_ps(tail, dst + k), v));
+    }
+}
+
+/* gate > 0 ? gate^2 * up : +0 */
+static inline __m512 relu2_mul(__m512 gate, __m512 up)
+{
+    __mmask16 positive = _mm512_cmp_ps_mask(gate, _mm512_setzero_ps(), _CMP_GT_OQ);
+    return _mm512_maskz_mul_ps(positive, _mm512_mul_ps(gate, gate), up);
+}
+
+void tn_relu2_mul_f32_avx512(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16)
+        _mm512_storeu_ps(dst + k, relu2_mul(_mm512_loadu_ps(gate + k), _mm512_loadu_ps(up + k)));
+    __mmask16 tail = tail_mask(n);
+    if (tail)
+        _mm512_mask_storeu_ps(dst + k, tail,
+                              relu2_mul(_mm512_maskz_loadu_ps(tail, gate + k),
+                                        _mm512_maskz_loadu_ps(tail, up + k)));
+}
+
+/* Rotates the pairs (lo_j, hi_j) of the lanes in `mask`. */
+static TN_ALWAYS_INLINE void rotate(float *lo, float *hi, const float *cos, const float *sin,
+                                    __mmask16 mask)
+{
+    __m512 a = _mm512_maskz_loadu_ps(mask, lo);
+    __m512 b = _mm512_maskz_loadu_ps(mask, hi);
+    __m512 c = _mm512_maskz_loadu_ps(mask, cos);
+    __m512 s = _mm512_maskz_loadu_ps(mask, sin);
+    _mm512_mask_storeu_ps(lo, mask, _mm512_sub_ps(_mm512_mul_ps(a, c), _mm512_mul_ps(b, s)));
+    _mm512_mask_storeu_ps(hi, mask, _mm512_add_ps(_mm512_mul_ps(b, c), _mm512_mul_ps(a, s)));
+}
+
+void tn_rope_f32_avx512(float *x, const float *cos, const float *sin, uint32_t n_heads,
+                        uint32_t head_dim, uint32_t stride)
+{
+    uint32_t half = head_dim / 2;
+    __mmask16 tail = tail_mask(half);
+    for (uint32_t i = 0; i < n_heads; i++) {
+        float *lo = x + (size_t)i * stride;
+        uint32_t j = 0;
+        for (; j + 16 <= half; j += 16)
+            rotate(lo + j, lo + half + j, cos + j, sin + j, 0xFFFF);
+        if (tail)
+            rotate(lo + j, lo + half + j, cos + j, sin + j, tail);
+    }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention, AVX2.  The 16 lanes of the lane order are two registers.
+ *
+ * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once
+ *         for its heads, and one tree ends four sums.
+ * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over all positions.
+ *
+ * Per 8 values of the cache and query head: one multiplication and one addition; nothing may be
+ * fused.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kern/exp.h"
+#include "kern/kern.h"
+#include "kern/x86/lanes_avx2.h"
+
+#define Q8_BLOCK 64u /* values that share a scale */
+#define F16_MAX 65504.0f
+/* Positions ahead of the tile whose lines are fetched. */
+#define PREFETCH_POSITIONS 16u
+
+/* The cached rows of one key/value head. */
+struct rows {
+    const char *data;
+    size_t value_bytes;
+    size_t row_bytes;
+    const uint16_t *scales;
+    uint32_t blocks; /* scales per row */
+};
+
+/* 8 values at p as f32. `scale` is that of their block (q8 only). */
+typedef __m256 load8_fn(const void *p, __m256 scale);
+
+static TN_ALWAYS_INLINE __m256 load8_f32(const void *p, __m256 scale)
+{
+    (void)scale;
+    return _mm256_loadu_ps(p);
+}
+
+static TN_ALWAYS_INLINE __m256 load8_f16(const void *p, __m256 scale)
+{
+    (void)scale;
+    return _mm256_cvtph_ps(_mm_loadu_si128(p));
+}
+
+static TN_ALWAYS_INLINE __m256 load8_q8(const void *p, __m256 scale)
+{
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p))), scale);
+}
+
+static TN_ALWAYS_INLINE __m256 row_scale(const struct rows *rows, uint32_t t, uint32_t d)
+{
+    if (!rows->scales)
+        return _mm256_setzero_ps();
+    return _mm256_set1_ps(_cvtsh_ss(rows->scales[(size_t)t * rows->blocks + d / Q8_BLOCK]));
+}
+
+static TN_ALWAYS_INLINE void prefetch(const char *p, size_t n_bytes)
+{
+    for (size_t byte = 0; byte < n_bytes; byte += 64)
+        TN_PREFETCH(p + byte);
+}
+
+/* n_q is a constant of at most 4 where this is inlined. */
+static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load8_fn *load8,
+                                     const struct rows *k, uint32_t t, const float *q,
+                                     uint32_t n_q, uint32_t dim, float factor)
+{
+    const char *row = k->data + t * k->row_bytes;
+    __m256 sum[4][2];
+    for (uint32_t h = 0; h < 4; h++)
+        sum[h][0] = sum[h][1] = _mm256_setzero_ps();
+    for (uint32_t start = 0; start < dim; start += Q8_BLOCK) {
+        __m256 scale = row_scale(k, t, start);
+        uint32_t end = TN_MIN(dim, start + Q8_BLOCK);
+        for (uint32_t d = start; d < end; d += 16) {
+            for (uint32_t half = 0; half < 2; half++) {
+                __m256 key = load8(row + (d + 8 * half) * k->value_bytes, scale);
+                for (uint32_t h = 0; h < n_q; h++) {
+                    __m256 query = _mm256_loadu_ps(q + (size_t)h * dim + d + 8 * half);
+                    sum[h][half] = _mm256_add_ps(sum[h][half], _mm256_mul_ps(key, query));
+                }
+            }
+        }
+    }
+    float sums[4];
+    _mm_storeu_ps(sums, _mm_mul_ps(tree_sum_4((const __m256(*)[2])sum), _mm_set1_ps(factor)));
+    for (uint32_t h = 0; h < n_q; h++)
+        s[h * s_stride + t] = sums[h];
+}
+
+static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load8_fn *load8, const float *q,
+                                     uint32_t n_q, const struct rows *k, uint32_t n_pos,
+                                     uint32_t dim, float factor)
+{
+    for (uint32_t t = 0; t < n_pos; t++) {
+        prefetch(k->data + (t + PREFETCH_POSITIONS) * k->row_bytes, k->row_bytes);
+        uint32_t h = 0;
+        for (; h + 4 <= n_q; h += 4)
+            qk_tile(s + h * s_stride, s_stride, load8, k, t, q + (size_t)h * dim, 4, dim, factor);
+        if (h + 2 <= n_q) {
+            qk_tile(s + h * s_stride, s_stride, load8, k, t, q + (size_t)h * dim, 2, dim, factor);
+            h += 2;
+        }
+        if (h < n_q)
+            qk_tile(s + h * s_stride, s_stride, load8, k, t, q + (size_t)h * dim, 1, dim, factor);
+    }
+}
+
+/* Columns d .. d + 15; n_q is a constant of at most 4 where this is inlined. */
+static TN_ALWAYS_INLINE void pv_tile(float *o, load8_fn *load8, const float *p, size_t p_stride,
+                                     uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                     uint32_t dim, uint32_t d)
+{
+    __m256 sum[4][2];
+    for (uint32_t h = 0; h < 4; h++)
+        sum[h][0] = sum[h][1] = _mm256_setzero_ps();
+    for (uint32_t t = 0; t < n_pos; t++) {
+        const char *row = v->data + t * v->row_bytes;
+        if (d == 0) /* the other columns of the row follow soon */
+            prefetch(row + PREFETCH_POSITIONS * v->row_bytes, v->row_bytes);
+        __m256 scale = row_scale(v, t, d);
+        __m256 lo = load8(row + d * v->value_bytes, scale);
+        __m256 hi = load8(row + (d + 8) * v->value_bytes, scale);
+        for (uint32_t h = 0; h < n_q; h++) {
+            __m256 weight = _mm256_set1_ps(p[h * p_stride + t]);
+            sum[h][0] = _mm256_add_ps(sum[h][0], _mm256_mul_ps(weight, lo));
+            sum[h][1] = _mm256_add_ps(sum[h][1], _mm256_mul_ps(weight, hi));
+        }
+    }
+    for (uint32_t h = 0; h < n_q; h++) {
+        _mm256_storeu_ps(o + (size_t)h * dim + d, sum[h][0]);
+        _mm256_storeu_ps(o + (size_t)h * dim + d + 8, sum[h][1]);
+    }
+}
+
+static TN_ALWAYS_INLINE void attn_pv(float *o, load8_fn *load8, const float *p, size_t p_stride,
+                                     uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                     uint32_t dim)
+{
+    for (uint32_t d = 0; d < dim; d += 16) {
+        uint32_t h = 0;
+        for (; h + 4 <= n_q; h += 4)
+            pv_tile(o + (size_t)h * dim, load8, p + h * p_stride, p_stride, 4, v, n_pos, dim, d);
+        if (h + 2 <= n_q) {
+            pv_tile(o + (size_t)h * dim, load8, p + h * p_stride, p_stride, 2, v, n_pos, dim, d);
+            h += 2;
+        }
+        if (h < n_q)
+            pv_tile(o + (size_t)h * dim, load8, p + h * p_stride, p_stride, 1, v, n_pos, dim, d);
+    }
+}
+
+#define ATTENTION(type, value_bytes, has_scales)                                                   \
+    void tn_attn_qk_##type##_avx2(float *s, size_t s_stride, const float *q, uint32_t n_q,         \
+                                  const void *k, const uint16_t *k_scales, uint32_t n_pos,         \
+                                  uint32_t dim, float factor)                                      \
+    {                                                                                              \
+        struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes),                         \
+                            (has_scales) ? k_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        attn_qk(s, s_stride, load8_##type, q, n_q, &rows, n_pos, dim, factor);                     \
+    }                                                                                              \
+    void tn_attn_pv_##type##_avx2(float *o, const float *p, size_t p_stride, uint32_t n_q,         \
+                                  const void *v, const uint16_t *v_scales, uint32_t n_pos,         \
+                                  uint32_t dim)                                                    \
+    {                                                                                              \
+        struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes),                         \
+                            (has_scales) ? v_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        attn_pv(o, load8_##type, p, p_stride, n_q, &rows, n_pos, dim);                             \
+    }
+ATTENTION(f32, 4, 0)
+ATTENTION(f16, 2, 0)
+ATTENTION(q8, 1, 1)
+
+static inline float reduce_max(__m256 v)
+{
+    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
+}
+
+float tn_max_f32_avx2(const float *x, uint32_t n)
+{
+    __m256 max = _mm256_set1_ps(x[0]);
+    uint32_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        max = _mm256_max_ps(max, _mm256_loadu_ps(x + k));
+    float top = reduce_max(max);
+    for (; k < n; k++)
+        top = x[k] > top ? x[k] : top;
+    return top + 0.0f;
+}
+
+/* tn_exp_f32 of 8 values. */
+static inline __m256 exp8(__m256 x)
+{
+    const __m256 magic = _mm256_set1_ps(TN_EXP_ROUND);
+    __m256 rounded = _mm256_add_ps(_mm256_mul_ps(x, _mm256_set1_ps(TN_EXP_LOG2E)), magic);
+    __m256 n = _mm256_sub_ps(rounded, magic);
+    __m256 r = _mm256_sub_ps(x, _mm256_mul_ps(n, _mm256_set1_ps(TN_EXP_LN2_HI)));
+    r = _mm256_sub_ps(r, _mm256_mul_ps(n, _mm256_set1_ps(TN_EXP_LN2_LO)));
+    __m256 p = _mm256_set1_ps(TN_EXP_P4);
+    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P3));
+    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P2));
+    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P1));
+    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P0));
+    p = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(r, r), p), r);
+    p = _mm256_add_ps(p, _mm256_set1_ps(1.0f));
+    __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(rounded), 23);
+    __m256 y = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
+
+    __m256 finite = _mm256_cmp_ps(x, _mm256_set1_ps(TN_EXP_MAX), _CMP_LE_OQ);
+    y = _mm256_blendv_ps(_mm256_add_ps(x, _mm256_set1_ps(INFINITY)), y, finite);
+    __m256 normal = _mm256_cmp_ps(x, _mm256_set1_ps(TN_EXP_MIN), _CMP_NLT_UQ);
+    return _mm256_and_ps(normal, y);
+}
+
+float tn_exp_sum_f32_avx2(float *x, uint32_t n, float max)
+{
+    __m256 lanes[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+    __m256 top = _mm256_set1_ps(max);
+    for (uint32_t k = 0; k < n; k += 8) {
+        int32_t left = (int32_t)(n - k);
+        __m256 y = exp8(_mm256_sub_ps(load_first(x + k, left), top));
+        if (left >= 8) {
+            _mm256_storeu_ps(x + k, y);
+        } else {
+            __m256i mask = first_lanes(left);
+            _mm256_maskstore_ps(x + k, mask, y);
+            y = _mm256_and_ps(y, _mm256_castsi256_ps(mask));
+        }
+        lanes[k / 8 % 2] = _mm256_add_ps(lanes[k / 8 % 2], y);
+    }
+    return tree_sum(lanes);
+}
+
+/* [-limit, limit]; the instructions return their second operand where the first is NaN. */
+static inline __m256 clamp(__m256 v, float limit)
+{
+    v = _mm256_min_ps(v, _mm256_set1_ps(limit));
+    return _mm256_max_ps(v, _mm256_set1_ps(-limit));
+}
+
+void tn_kv_store_f16_avx2(void *dst, uint16_t *scales, const float *x, uint32_t dim)
+{
+    (void)scales;
+    uint16_t *out = dst;
+    for (uint32_t d = 0; d < dim; d += 8) {
+        __m256 v = clamp(_mm256_loadu_ps(x + d), F16_MAX);
+        _mm_storeu_si128((__m128i *)(out + d), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+
+void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t dim)
+{
+    int8_t *out = dst;
+    for (uint32_t start = 0; start < dim; start += Q8_BLOCK) {
+        uint32_t end = TN_MIN(dim, start + Q8_BLOCK);
+        __m256 max = _mm256_setzero_ps();
+        for (uint32_t d = start; d < end; d += 8)
+            max = _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_loadu_ps(x + d)),
+                                max);
+        float wanted = reduce_max(max) / 127.0f;
+        uint16_t half = _cvtss_sh(TN_MIN(wanted, F16_MAX), _MM_FROUND_TO_NEAREST_INT);
+        scales[start / Q8_BLOCK] = half;
+        __m256 scale = _mm256_set1_ps(_cvtsh_ss(half));
+        __m256 used = _mm256_cmp_ps(scale, _mm256_setzero_ps(), _CMP_GT_OQ);
+        for (uint32_t d = start; d < end; d += 8) {
+            __m256 v = clamp(_mm256_div_ps(_mm256_loadu_ps(x + d), scale), 127.0f);
+            __m256i q = _mm256_cvtps_epi32(_mm256_and_ps(used, v));
+            __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(q),
+                                            _mm256_extracti128_si256(q, 1));
+            _mm_storel_epi64((__m128i *)(out + d), _mm_packs_epi16(words, words));
+        }
+    }
+}

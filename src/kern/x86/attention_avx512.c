@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention, AVX-512.
+ *
+ * q . k   a tile is 4 positions x up to 4 query heads; a key is widened once for its heads, and
+ *         one transposing tree ends all 16 sums.
+ * p . v   a tile is 64 columns x up to 4 query heads in 16 registers, over all positions; a value
+ *         is widened once for its heads.
+ *
+ * Per 16 values of the cache and query head: one multiplication and one addition; nothing may be
+ * fused.  That, not the widening, is the limit for four heads and more.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kern/exp.h"
+#include "kern/kern.h"
+#include "kern/x86/lanes_avx512.h"
+
+#define Q8_BLOCK 64u /* values that share a scale */
+#define F16_MAX 65504.0f
+/* Positions ahead of the tile whose lines are fetched. */
+#define PREFETCH_POSITIONS 16u
+
+/* The cached rows of one key/value head. */
+struct rows {
+    const char *data;
+    size_t value_bytes;
+    size_t row_bytes;
+    const uint16_t *scales;
+    uint32_t blocks; /* scales per row */
+};
+
+/* 16 values from column d of row t as f32. `scale` is that of the row's block (q8 only). */
+typedef __m512 load16_fn(const char *row, uint32_t d, __m512 scale);
+
+static TN_ALWAYS_INLINE __m512 load16_f32(const char *row, uint32_t d, __m512 scale)
+{
+    (void)scale;
+    return _mm512_loadu_ps((const float *)row + d);
+}
+
+static TN_ALWAYS_INLINE __m512 load16_f16(const char *row, uint32_t d, __m512 scale)
+{
+    (void)scale;
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)((const uint16_t *)row + d)));
+}
+
+static TN_ALWAYS_INLINE __m512 load16_q8(const char *row, uint32_t d, __m512 scale)
+{
+    __m128i q = _mm_loadu_si128((const __m128i *)((const int8_t *)row + d));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)), scale);
+}
+
+static TN_ALWAYS_INLINE __m512 row_scale(const struct rows *rows, uint32_t t, uint32_t d)
+{
+    if (!rows->scales)
+        return _mm512_setzero_ps();
+    return _mm512_set1_ps(_cvtsh_ss(rows->scales[(size_t)t * rows->blocks + d / Q8_BLOCK]));
+}
+
+/* Adds columns [d, d_end), which lie in one block of 64, to the sums of a tile. */
+static TN_ALWAYS_INLINE void qk_block(__m512 sum[4][4], load16_fn *load16, const struct rows *k,
+                                      uint32_t t, uint32_t n_pos, const float *q, uint32_t n_q,
+                                      uint32_t dim, uint32_t d, uint32_t d_end)
+{
+    __m512 scale[4];
+    for (uint32_t i = 0; i < n_pos; i++)
+        scale[i] = row_scale(k, t + i, d);
+    for (; d < d_end; d += 16) {
+        __m512 key[4];
+        for (uint32_t i = 0; i < n_pos; i++)
+            key[i] = load16(k->data + (t + i) * k->row_bytes, d, scale[i]);
+        for (uint32_t h = 0; h < n_q; h++) {
+            __m512 query = _mm512_loadu_ps(q + (size_t)h * dim + d);
+            for (uint32_t i = 0; i < n_pos; i++)
+                sum[i][h] = _mm512_add_ps(sum[i][h], _mm512_mul_ps(key[i], query));
+        }
+    }
+}
+
+/* n_pos is 4 or 1 and n_q at most 4, constants where this is inlined. */
+static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load16_fn *load16,
+                                     const struct rows *k, uint32_t t, uint32_t n_pos,
+                                     const float *q, uint32_t n_q, uint32_t dim, float factor)
+{
+    __m512 sum[4][4];
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t h = 0; h < 4; h++)
+            sum[i][h] = _mm512_setzero_ps();
+    uint32_t d = 0;
+    for (; d + Q8_BLOCK <= dim; d += Q8_BLOCK)
+        qk_block(sum, load16, k, t, n_pos, q, n_q, dim, d, d + Q8_BLOCK);
+    if (d < dim)
+        qk_block(sum, load16, k, t, n_pos, q, n_q, dim, d, dim);
+
+    /* Element 4 h + i. */
+    __m512 sums = _mm512_mul_ps(tree_sum_16((const __m512(*)[4])sum), _mm512_set1_ps(factor));
+    __m128 by_head[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1),
+                         _mm512_extractf32x4_ps(sums, 2), _mm512_extractf32x4_ps(sums, 3)};
+    /* No masked stores: gcc folds them into vextractf32x4, which touches what the mask leaves
+     * out. */
+    for (uint32_t h = 0; h < n_q; h++) {
+        if (n_pos == 4)
+            _mm_storeu_ps(s + h * s_stride + t, by_head[h]);
+        else
+            s[h * s_stride + t] = _mm_cvtss_f32(by_head[h]);
+    }
+}
+
+static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, load16_fn *load16,
+                                      const struct rows *k, uint32_t t, uint32_t n_pos,
+                                      const float *q, uint32_t n_q, uint32_t dim, float factor)
+{
+    uint32_t h = 0;
+    for (; h + 4 <= n_q; h += 4)
+        qk_tile(s + h * s_stride, s_stride, load16, k, t, n_pos, q + (size_t)h * dim, 4, dim,
+                factor);
+    if (h + 2 <= n_q) {
+        qk_tile(s + h * s_stride, s_stride, load16, k, t, n_pos, q + (size_t)h * dim, 2, dim,
+                factor);
+        h += 2;
+    }
+    if (h < n_q)
+        qk_tile(s + h * s_stride, s_stride, load16, k, t, n_pos, q + (size_t)h * dim, 1, dim,
+                factor);
+}
+
+static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load16_fn *load16, const float *q,
+                                     uint32_t n_q, const struct rows *k, uint32_t n_pos,
+                                     uint32_t dim, float factor)
+{
+    uint32_t t = 0;
+    for (; t + 4 <= n_pos; t += 4) {
+        const char *ahead = k->data + (t + PREFETCH_POSITIONS) * k->row_bytes;
+        for (size_t byte = 0; byte < 4 * k->row_bytes; byte += 64)
+            TN_PREFETCH(ahead + byte);
+        qk_heads(s, s_stride, load16, k, t, 4, q, n_q, dim, factor);
+    }
+    for (; t < n_pos; t++)
+        qk_heads(s, s_stride, load16, k, t, 1, q, n_q, dim, factor);
+}
+
+/* n_regs and n_q are constants of at most 4 where this is inlined; the columns d .. d + 16 n_regs
+ * lie in one block of 64. */
+static TN_ALWAYS_INLINE void pv_tile(float *o, load16_fn *load16, const float *p, size_t p_stride,
+                                     uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                     uint32_t dim, uint32_t d, uint32_t n_regs)
+{
+    __m512 sum[4][4];
+    for (uint32_t h = 0; h < 4; h++)
+        for (uint32_t j = 0; j < 4; j++)
+            sum[h][j] = _mm512_setzero_ps();
+    for (uint32_t t = 0; t < n_pos; t++) {
+        const char *row = v->data + t * v->row_bytes;
+        const char *ahead = row + PREFETCH_POSITIONS * v->row_bytes + d * v->value_bytes;
+        for (size_t byte = 0; byte < 16 * n_regs * v->value_bytes; byte += 64)
+            TN_PREFETCH(ahead + byte);
+        __m512 scale = row_scale(v, t, d);
+        __m512 value[4];
+        for (uint32_t j = 0; j < n_regs; j++)
+            value[j] = load16(row, d + 16 * j, scale);
+        for (uint32_t h = 0; h < n_q; h++) {
+            __m512 weight = _mm512_set1_ps(p[h * p_stride + t]);
+            for (uint32_t j = 0; j < n_regs; j++)
+                sum[h][j] = _mm512_add_ps(sum[h][j], _mm512_mul_ps(weight, value[j]));
+        }
+    }
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t j = 0; j < n_regs; j++)
+            _mm512_storeu_ps(o + (size_t)h * dim + d + 16 * j, sum[h][j]);
+}
+
+static TN_ALWAYS_INLINE void pv_heads(float *o, load16_fn *load16, const float *p, size_t p_stride,
+                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                      uint32_t dim, uint32_t d, uint32_t n_regs)
+{
+    uint32_t h = 0;
+    for (; h + 4 <= n_q; h += 4)
+        pv_tile(o + (size_t)h * dim, load16, p + h * p_stride, p_stride, 4, v, n_pos, dim, d,
+                n_regs);
+    if (h + 2 <= n_q) {
+        pv_tile(o + (size_t)h * dim, load16, p + h * p_stride, p_stride, 2, v, n_pos, dim, d,
+                n_regs);
+        h += 2;
+    }
+    if (h < n_q)
+        pv_tile(o + (size_t)h * dim, load16, p + h * p_stride, p_stride, 1, v, n_pos, dim, d,
+                n_regs);
+}
+
+static TN_ALWAYS_INLINE void attn_pv(float *o, load16_fn *load16, const float *p, size_t p_stride,
+                                     uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                     uint32_t dim)
+{
+    uint32_t d = 0;
+    for (; d + 64 <= dim; d += 64)
+        pv_heads(o, load16, p, p_stride, n_q, v, n_pos, dim, d, 4);
+    for (; d < dim; d += 16)
+        pv_heads(o, load16, p, p_stride, n_q, v, n_pos, dim, d, 1);
+}
+
+#define ATTENTION(type, value_bytes, has_scales)                                                   \
+    void tn_attn_qk_##type##_avx512(float *s, size_t s_stride, const float *q, uint32_t n_q,       \
+                                    const void *k, const uint16_t *k_scales, uint32_t n_pos,       \
+                                    uint32_t dim, float factor)                                    \
+    {                                                                                              \
+        struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes),                         \
+                            (has_scales) ? k_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        attn_qk(s, s_stride, load16_##type, q, n_q, &rows, n_pos, dim, factor);                    \
+    }                                                                                              \
+    void tn_attn_pv_##type##_avx512(float *o, const float *p, size_t p_stride, uint32_t n_q,       \
+                                    const void *v, const uint16_t *v_scales, uint32_t n_pos,       \
+                                    uint32_t dim)                                                  \
+    {                                                                                              \
+        struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes),                         \
+                            (has_scales) ? v_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        attn_pv(o, load16_##type, p, p_stride, n_q, &rows, n_pos, dim);                            \
+    }
+ATTENTION(f32, 4, 0)
+ATTENTION(f16, 2, 0)
+ATTENTION(q8, 1, 1)
+
+float tn_max_f32_avx512(const float *x, uint32_t n)
+{
+    __m512 max = _mm512_set1_ps(-INFINITY);
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16)
+        max = _mm512_max_ps(max, _mm512_loadu_ps(x + k));
+    __mmask16 tail = tail_mask(n);
+    if (tail)
+        max = _mm512_mask_max_ps(max, tail, max, _mm512_maskz_loadu_ps(tail, x + k));
+    return _mm512_reduce_max_ps(max) + 0.0f;
+}
+
+/* tn_exp_f32 of 16 values. */
+static inline __m512 exp16(__m512 x)
+{
+    const __m512 magic = _mm512_set1_ps(TN_EXP_ROUND);
+    __m512 rounded = _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(TN_EXP_LOG2E)), magic);
+    __m512 n = _mm512_sub_ps(rounded, magic);
+    __m512 r = _mm512_sub_ps(x, _mm512_mul_ps(n, _mm512_set1_ps(TN_EXP_LN2_HI)));
+    r = _mm512_sub_ps(r, _mm512_mul_ps(n, _mm512_set1_ps(TN_EXP_LN2_LO)));
+    __m512 p = _mm512_set1_ps(TN_EXP_P4);
+    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P3));
+    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P2));
+    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P1));
+    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P0));
+    p = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(r, r), p), r);
+    p = _mm512_add_ps(p, _mm512_set1_ps(1.0f));
+    __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(rounded), 23);
+    __m512 y = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), exponent));
+
+    __mmask16 finite = _mm512_cmp_ps_mask(x, _mm512_set1_ps(TN_EXP_MAX), _CMP_LE_OQ);
+    y = _mm512_mask_blend_ps(finite, _mm512_add_ps(x, _mm512_set1_ps(INFINITY)), y);
+    __mmask16 normal = _mm512_cmp_ps_mask(x, _mm512_set1_ps(TN_EXP_MIN), _CMP_NLT_UQ);
+    return _mm512_maskz_mov_ps(normal, y);
+}
+
+float tn_exp_sum_f32_avx512(float *x, uint32_t n, float max)
+{
+    __m512 lanes = _mm512_setzero_ps();
+    __m512 top = _mm512_set1_ps(max);
+    uint32_t k = 0;
+    for (; k + 16 <= n; k += 16) {
+        __m512 y = exp16(_mm512_sub_ps(_mm512_loadu_ps(x + k), top));
+        _mm512_storeu_ps(x + k, y);
+        lanes = _mm512_add_ps(lanes, y);
+    }
+    __mmask16 tail = tail_mask(n);
+    if (tail) {
+        __m512 y = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(tail, x + k), top));
+        _mm512_mask_storeu_ps(x + k, tail, y);
+        lanes = _mm512_mask_add_ps(lanes, tail, lanes, y);
+    }
+    return tree_sum(lanes);
+}
+
+/* [-limit, limit]; the instructions return their second operand where the first is NaN. */
+static inline __m512 clamp(__m512 v, float limit)
+{
+    v = _mm512_min_ps(v, _mm512_set1_ps(limit));
+    return _mm512_max_ps(v, _mm512_set1_ps(-limit));
+}
+
+void tn_kv_store_f16_avx512(void *dst, uint16_t *scales, const float *x, uint32_t dim)
+{
+    (void)scales;
+    uint16_t *out = dst;
+    for (uint32_t d = 0; d < dim; d += 16) {
+        __m512 v = clamp(_mm512_loadu_ps(x + d), F16_MAX);
+        _mm256_storeu_si256((__m256i *)(out + d), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+
+void tn_kv_store_q8_avx512(void *dst, uint16_t *scales, const float *x, uint32_t dim)
+{
+    int8_t *out = dst;
+    for (uint32_t start = 0; start < dim; start += Q8_BLOCK) {
+        uint32_t end = TN_MIN(dim, start + Q8_BLOCK);
+        __m512 max = _mm512_setzero_ps();
+        for (uint32_t d = start; d < end; d += 16)
+            max = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + d)), max);
+        float wanted = _mm512_reduce_max_ps(max) / 127.0f;
+        uint16_t half = _cvtss_sh(TN_MIN(wanted, F16_MAX), _MM_FROUND_TO_NEAREST_INT);
+        scales[start / Q8_BLOCK] = half;
+        __m512 scale = _mm512_set1_ps(_cvtsh_ss(half));
+        __mmask16 used = _mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_GT_OQ);
+        for (uint32_t d = start; d < end; d += 16) {
+            __m512 v = clamp(_mm512_div_ps(_mm512_loadu_ps(x + d), scale), 127.0f);
+            __m512i q = _mm512_cvtps_epi32(_mm512_maskz_mov_ps(used, v));
+            _mm_storeu_si128((__m128i *)(out + d), _mm512_cvtepi32_epi8(q));
+        }
+    }
+}

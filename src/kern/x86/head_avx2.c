@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Head, AVX2.  The 16 lanes of the lane order are two registers.  A tile is 4 rows x 1 token or
+ * 1 row x 4 tokens: eight accumulators; in the second the weights are widened once for all.
+ *
+ * Per 8 weights and token: load + widen, convert, multiply, add.
+ */
+#include <string.h>
+
+#include "kern/kern.h"
+#include "kern/x86/lanes_avx2.h"
+
+/* Bytes ahead in each row's stream; the rows of a tile lie one behind the other. */
+#define PREFETCH_BYTES 4096u
+
+/* Eight weights as f32. */
+typedef __m256 load8_fn(const void *w);
+
+static TN_ALWAYS_INLINE __m256 load8_q8(const void *w)
+{
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(w)));
+}
+
+static TN_ALWAYS_INLINE __m256 load8_f16(const void *w)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128(w));
+}
+
+static TN_ALWAYS_INLINE __m256 load8_bf16(const void *w)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(w));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+struct matrix {
+    const char *data;
+    size_t value_bytes;
+    size_t row_bytes;
+    uint32_t cols;
+};
+
+/* Adds 16 columns of the tile: weights at w (rows row_bytes apart), inputs at x. */
+static TN_ALWAYS_INLINE void tile_step(__m256 sum[4][2], load8_fn *load8, const char *w,
+                                       const struct matrix *m, uint32_t n_rows, const float *x,
+                                       size_t x_stride, uint32_t n_tokens)
+{
+    for (uint32_t half = 0; half < 2; half++) {
+        for (uint32_t r = 0; r < n_rows; r++) {
+            __m256 weights = load8(w + r * m->row_bytes + half * 8 * m->value_bytes);
+            for (uint32_t t = 0; t < n_tokens; t++) {
+                __m256 value = _mm256_loadu_ps(x + t * x_stride + half * 8);
+                sum[r + t][half] = _mm256_add_ps(sum[r + t][half], _mm256_mul_ps(weights, value));
+            }
+        }
+    }
+}
+
+/* The sums of n_rows x n_tokens dot products, (4, 1), (1, 4) or (1, 1), constants where this is
+ * inlined. */
+static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uint32_t first_row,
+                                    uint32_t n_rows, const float *x, size_t x_stride,
+                                    uint32_t n_tokens)
+{
+    const char *row = m->data + first_row * m->row_bytes;
+    __m256 sum[4][2];
+    for (uint32_t i = 0; i < 4; i++)
+        sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+    size_t step = 64 / m->value_bytes; /* one cache line of each row */
+    size_t c = 0;
+    for (; c + step <= m->cols; c += step) {
+        for (uint32_t r = 0; r < n_rows; r++)
+            TN_PREFETCH(row + r * m->row_bytes + c * m->value_bytes + PREFETCH_BYTES);
+        for (size_t i = c; i < c + step; i += 16)
+            tile_step(sum, load8, row + i * m->value_bytes, m, n_rows, x + i, x_stride, n_tokens);
+    }
+    for (; c + 16 <= m->cols; c += 16)
+        tile_step(sum, load8, row + c * m->value_bytes, m, n_rows, x + c, x_stride, n_tokens);
+    size_t left = m->cols - c;
+    if (left > 0) { /* zero weights and inputs leave a lane as it is */
+        char last_w[4][64] = {{0}};
+        float last_x[4][16] = {{0}};
+        struct matrix last = {last_w[0], m->value_bytes, sizeof last_w[0], 16};
+        for (uint32_t r = 0; r < n_rows; r++)
+            memcpy(last_w[r], row + r * m->row_bytes + c * m->value_bytes, left * m->value_bytes);
+        for (uint32_t t = 0; t < n_tokens; t++)
+            memcpy(last_x[t], x + t * x_stride + c, left * sizeof x[0]);
+        tile_step(sum, load8, last.data, &last, n_rows, last_x[0], 16, n_tokens);
+    }
+    return tree_sum_4((const __m256(*)[2])sum);
+}
+
+/* What a call computes: logits of n_tokens hidden states. */
+struct logits {
+    float *dst;
+    size_t dst_stride;
+    const float *scales; /* NULL: none */
+    const float *x;
+    size_t x_stride;
+    uint32_t n_tokens;
+};
+
+/* One row, the tokens from t on. */
+static TN_ALWAYS_INLINE void gemv_row(const struct logits *l, load8_fn *load8,
+                                      const struct matrix *m, uint32_t r, uint32_t t, uint32_t end)
+{
+    float scale = l->scales ? l->scales[r] : 1.0f;
+    for (; t + 4 <= end; t += 4) {
+        __m128 sums = tile(load8, m, r, 1, l->x + t * l->x_stride, l->x_stride, 4);
+        float four[4];
+        _mm_storeu_ps(four, _mm_mul_ps(sums, _mm_set1_ps(scale)));
+        for (uint32_t i = 0; i < 4; i++)
+            l->dst[(t + i) * l->dst_stride + r] = four[i];
+    }
+    for (; t < end; t++) {
+        __m128 sum = tile(load8, m, r, 1, l->x + t * l->x_stride, l->x_stride, 1);
+        l->dst[t * l->dst_stride + r] = _mm_cvtss_f32(sum) * scale;
+    }
+}
+
+static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, const struct matrix *m,
+                                  uint32_t n_rows)
+{
+    uint32_t in_fours = l->n_tokens / 4 * 4;
+    uint32_t r = 0;
+    for (; r + 4 <= n_rows; r += 4) {
+        for (uint32_t i = 0; i < 4 && in_fours > 0; i++)
+            gemv_row(l, load8, m, r + i, 0, in_fours);
+        for (uint32_t t = in_fours; t < l->n_tokens; t++) {
+            __m128 sums = tile(load8, m, r, 4, l->x + t * l->x_stride, l->x_stride, 1);
+            if (l->scales)
+                sums = _mm_mul_ps(sums, _mm_loadu_ps(l->scales + r));
+            _mm_storeu_ps(l->dst + t * l->dst_stride + r, sums);
+        }
+    }
+    for (; r < n_rows; r++)
+        gemv_row(l, load8, m, r, 0, l->n_tokens);
+}
+
+void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
+                         uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
+                         uint32_t n_tokens)
+{
+    struct matrix m = {(const char *)w, 1, cols, cols};
+    struct logits l = {dst, dst_stride, scales, x, x_stride, n_tokens};
+    gemv(&l, load8_q8, &m, n_rows);
+}
+
+void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
+                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
+    struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
+    gemv(&l, load8_f16, &m, n_rows);
+}
+
+void tn_gemv_bf16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
+                           uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
+    struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
+    gemv(&l, load8_bf16, &m, n_rows);
+}

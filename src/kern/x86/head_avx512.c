@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Head, AVX-512.  A tile is 4 rows x up to 4 tokens: one accumulator each, which is the 16 lanes
+ * of the lane order.  The weights of a tile are loaded and widened once for all its tokens, and
+ * the four rows keep four independent addition chains going.
+ *
+ * Per 16 weights and token: load + widen, convert, multiply, add.
+ */
+#include "kern/kern.h"
+#include "kern/x86/lanes_avx512.h"
+
+/* Bytes ahead in each row's stream; the four rows of a tile lie one behind the other. */
+#define PREFETCH_BYTES 4096u
+
+/* The weights c .. c + 15 of a row as f32, zero where `mask` has no bit. */
+typedef __m512 load16_fn(const void *row, size_t c, __mmask16 mask);
+
+static TN_ALWAYS_INLINE __m512 load16_q8(const void *row, size_t c, __mmask16 mask)
+{
+    __m128i w = _mm_maskz_loadu_epi8(mask, (const int8_t *)row + c);
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(w));
+}
+
+static TN_ALWAYS_INLINE __m512 load16_f16(const void *row, size_t c, __mmask16 mask)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + c));
+}
+
+static TN_ALWAYS_INLINE __m512 load16_bf16(const void *row, size_t c, __mmask16 mask)
+{
+    __m256i w = _mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + c);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(w), 16));
+}
+
+struct matrix {
+    const char *data;
+    size_t row_bytes;
+    uint32_t value_bytes;
+    uint32_t cols;
+};
+
+/* Adds the columns c .. c + 15 of the tile. */
+static TN_ALWAYS_INLINE void tile_step(__m512 sum[4][4], load16_fn *load16, const struct matrix *w,
+                                       const char *row, uint32_t n_rows, const float *x,
+                                       size_t x_stride, uint32_t n_tokens, size_t c, __mmask16 mask)
+{
+    __m512 weights[4];
+    for (uint32_t r = 0; r < n_rows; r++)
+        weights[r] = load16(row + r * w->row_bytes, c, mask);
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        __m512 value = _mm512_maskz_loadu_ps(mask, x + t * x_stride + c);
+        for (uint32_t r = 0; r < n_rows; r++)
+            sum[r][t] = _mm512_add_ps(sum[r][t], _mm512_mul_ps(weights[r], value));
+    }
+}
+
+/* No masked stores: gcc folds them into vextractf32x4, which touches what the mask leaves out. */
+static TN_ALWAYS_INLINE void store_rows(float *dst, __m128 sums, const float *scales,
+                                        uint32_t n_rows)
+{
+    if (n_rows == 4)
+        _mm_storeu_ps(dst, scales ? _mm_mul_ps(sums, _mm_loadu_ps(scales)) : sums);
+    else
+        *dst = scales ? _mm_cvtss_f32(sums) * *scales : _mm_cvtss_f32(sums);
+}
+
+/* dst[t * dst_stride + r] of 4 rows or 1 and n_tokens <= 4 tokens, constants where this is
+ * inlined. */
+static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load16,
+                                  const struct matrix *w, const float *scales, uint32_t first_row,
+                                  uint32_t n_rows, const float *x, size_t x_stride,
+                                  uint32_t n_tokens)
+{
+    const char *row = w->data + first_row * w->row_bytes;
+    __m512 sum[4][4];
+    for (uint32_t r = 0; r < 4; r++)
+        for (uint32_t t = 0; t < 4; t++)
+            sum[r][t] = _mm512_setzero_ps();
+    size_t c = 0;
+    size_t step = 64 / w->value_bytes; /* one cache line of each row */
+    for (; c + step <= w->cols; c += step) {
+        for (uint32_t r = 0; r < n_rows; r++)
+            TN_PREFETCH(row + r * w->row_bytes + c * w->value_bytes + PREFETCH_BYTES);
+        for (size_t i = 0; i < step; i += 16)
+            tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c + i, 0xFFFF);
+    }
+    for (; c + 16 <= w->cols; c += 16)
+        tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c, 0xFFFF);
+    __mmask16 tail = tail_mask(w->cols);
+    if (tail)
+        tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c, tail);
+
+    /* Element 4 t + r; what does not exist is a sum of zeros. */
+    __m512 sums = tree_sum_16((const __m512(*)[4])sum);
+    __m128 by_token[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1),
+                          _mm512_extractf32x4_ps(sums, 2), _mm512_extractf32x4_ps(sums, 3)};
+    for (uint32_t t = 0; t < n_tokens; t++)
+        store_rows(dst + t * dst_stride + first_row, by_token[t],
+                   scales ? scales + first_row : NULL, n_rows);
+}
+
+static TN_ALWAYS_INLINE void gemv(float *dst, size_t dst_stride, load16_fn *load16,
+                                  const struct matrix *w, const float *scales, uint32_t n_rows,
+                                  const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    uint32_t r = 0;
+    for (; r + 4 <= n_rows; r += 4) {
+        uint32_t t = 0;
+        for (; t + 4 <= n_tokens; t += 4)
+            tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 4, x + t * x_stride,
+                 x_stride, 4);
+        for (; t < n_tokens; t++)
+            tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 4, x + t * x_stride,
+                 x_stride, 1);
+    }
+    for (; r < n_rows; r++)
+        for (uint32_t t = 0; t < n_tokens; t++)
+            tile(dst + t * dst_stride, dst_stride, load16, w, scales, r, 1, x + t * x_stride,
+                 x_stride, 1);
+}
+
+void tn_gemv_q8_f32_avx512(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
+                           uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
+                           uint32_t n_tokens)
+{
+    struct matrix matrix = {(const char *)w, cols, 1, cols};
+    gemv(dst, dst_stride, load16_q8, &matrix, scales, n_rows, x, x_stride, n_tokens);
+}
+
+void tn_gemv_f16_f32_avx512(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
+                            uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    struct matrix matrix = {(const char *)w, (size_t)cols * 2, 2, cols};
+    gemv(dst, dst_stride, load16_f16, &matrix, NULL, n_rows, x, x_stride, n_tokens);
+}
+
+void tn_gemv_bf16_f32_avx512(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
+                             uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    struct matrix matrix = {(const char *)w, (size_t)cols * 2, 2, cols};
+    gemv(dst, dst_stride, load16_bf16, &matrix, NULL, n_rows, x, x_stride, n_tokens);
+}

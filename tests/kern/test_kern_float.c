@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The float kernels: every row of kern_list.h that this CPU runs must give the bits of ref, for
+ * every size around its blocks, with inputs and outputs against pages that cannot be touched; and
+ * ref itself must do what kern.h says, in the words of kern.h.
+ *
+ * "The same bits": a result that is not a number only has to be not a number; its sign and
+ * payload differ between architectures and kern.h does not promise them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "base/half.h"
+#include "base/rng.h"
+#include "kern/exp.h"
+#include "kern/guard.h"
+#include "kern/kern.h"
+
+static uint32_t features;
+static struct tn_rng rng;
+
+/* ---- guarded buffers of one check ---- */
+
+static struct {
+    struct tn_guard guards[16];
+    size_t n;
+    enum tn_guard_side side;
+} memory;
+
+static void *take(size_t n_bytes, size_t align)
+{
+    assert_true(memory.n < TN_COUNT_OF(memory.guards));
+    return tn_guard_new(&memory.guards[memory.n++], n_bytes, align, memory.side);
+}
+
+static float *take_f32(size_t n)
+{
+    return take(n * sizeof(float), sizeof(float));
+}
+
+/* Ends a check; the next one lies against the other side. */
+static void release_all(const struct tn_kernel_row *row)
+{
+    for (size_t i = 0; i < memory.n; i++) {
+        if (!tn_guard_is_intact(&memory.guards[i]))
+            fail_msg("%s %s wrote beyond a buffer of %zu bytes", row->op, row->isa,
+                     memory.guards[i].n_bytes);
+        tn_guard_free(&memory.guards[i]);
+    }
+    memory.n = 0;
+    memory.side = memory.side == TN_GUARD_AT_END ? TN_GUARD_AT_START : TN_GUARD_AT_END;
+}
+
+/* ---- values ---- */
+
+enum fill {
+    FILL_PLAIN,   /* between -2 and 2 */
+    FILL_WIDE,    /* 2^-40 ... 2^40 */
+    FILL_TINY,    /* subnormal numbers and the least normal ones */
+    FILL_HUGE,    /* near the largest: sums overflow */
+    FILL_SPARSE,  /* mostly zeros of both signs */
+    FILL_SPECIAL, /* some infinities and some that are not a number */
+    N_FILLS
+};
+
+static float random_f32(enum fill fill)
+{
+    uint64_t bits = tn_rng_next(&rng);
+    uint32_t sign = (uint32_t)(bits >> 63) << 31;
+    uint32_t mantissa = (uint32_t)bits & 0x7FFFFFu;
+    uint32_t pick = (uint32_t)(bits >> 32) & 0xFFFFu;
+    switch (fill) {
+    case FILL_PLAIN:
+        return tn_rng_f32(&rng) * 4.0f - 2.0f;
+    case FILL_WIDE:
+        return tn_f32_from_bits(sign | (87 + pick % 80) << 23 | mantissa);
+    case FILL_TINY:
+        return tn_f32_from_bits(sign | (pick % 3) << 23 | mantissa);
+    case FILL_HUGE:
+        return tn_f32_from_bits(sign | (250 + pick % 5) << 23 | mantissa);
+    case FILL_SPARSE:
+        return pick % 4 ? tn_f32_from_bits(sign) : tn_f32_from_bits(sign | 127u << 23 | mantissa);
+    default:
+        if (pick % 16 == 0)
+            return tn_f32_from_bits(sign | 0x7F800000u);
+        return pick % 16 == 1 ? tn_f32_from_bits(0x7FC00000u) : random_f32(FILL_PLAIN);
+    }
+}
+
+static void fill_f32(float *x, size_t n, enum fill fill)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_f32(fill);
+}
+
+static void fill_bytes(void *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((unsigned char *)p)[i] = (unsigned char)(tn_rng_next(&rng) >> 20);
+}
+
+/* f16 values: all finite ones, and with FILL_SPECIAL infinities too. */
+static void fill_f16(uint16_t *x, size_t n, enum fill fill)
+{
+    fill_bytes(x, n * sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        if ((x[i] & 0x7C00u) == 0x7C00u)
+            x[i] = fill == FILL_SPECIAL ? (uint16_t)(x[i] & 0xFC00u) : 0x3C00u;
+}
+
+static float *take_filled(size_t n, enum fill fill)
+{
+    float *x = take_f32(n);
+    fill_f32(x, n, fill);
+    return x;
+}
+
+static bool is_same(float a, float b)
+{
+    return tn_f32_to_bits(a) == tn_f32_to_bits(b) || (isnan(a) && isnan(b));
+}
+
+static void check_f32(const struct tn_kernel_row *row, const float *got, const float *want,
+                      size_t n, const char *shape)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_same(got[i], want[i]))
+            fail_msg("%s %s, %s: value %zu is %a, ref has %a", row->op, row->isa, shape, i,
+                     (double)got[i], (double)want[i]);
+}
+
+static void check_bytes(const struct tn_kernel_row *row, const void *got, const void *want,
+                        size_t n, const char *shape)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((const int8_t *)got)[i] != ((const int8_t *)want)[i])
+            fail_msg("%s %s, %s: byte %zu is %d, ref has %d", row->op, row->isa, shape, i,
+                     ((const int8_t *)got)[i], ((const int8_t *)want)[i]);
+}
+
+static char shape_text[120];
+
+#define SHAPE(...) (snprintf(shape_text, sizeof shape_text, __VA_ARGS__), shape_text)
+
+/* ---- one check per operation: fn against ref ---- */
+
+typedef void check_fn(const struct tn_kernel_row *row, uint32_t n, enum fill fill);
+
+static void check_quant_i8(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const float *x = take_filled(n, fill);
+    int8_t *got = take(tn_kern_pad(n), 1);
+    int8_t *want = take(tn_kern_pad(n), 1);
+    float scale = ((tn_quant_i8_fn *)row->fn)(got, x, n);
+    float want_scale = tn_quant_i8_ref(want, x, n);
+    check_f32(row, &scale, &want_scale, 1, SHAPE("n %u fill %d, the scale", n, (int)fill));
+    check_bytes(row, got, want, tn_kern_pad(n), SHAPE("n %u fill %d", n, (int)fill));
+}
+
+static void check_rms_norm_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const float *x = take_filled(n, fill);
+    const float *w = take_filled(n, fill == FILL_SPECIAL ? FILL_WIDE : FILL_PLAIN);
+    float *got = take_f32(n);
+    float *want = take_f32(n);
+    tn_rms_norm_f32_ref(want, x, w, n, 1e-5f);
+    ((tn_rms_norm_f32_fn *)row->fn)(got, x, w, n, 1e-5f);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
+    memcpy(got, x, n * sizeof *x);
+    ((tn_rms_norm_f32_fn *)row->fn)(got, got, w, n, 1e-5f);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d, in place", n, (int)fill));
+}
+
+static void check_rms_norm_quant(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const float *x = take_filled(n, fill);
+    const float *w = take_filled(n, FILL_PLAIN);
+    int8_t *got = take(tn_kern_pad(n), 1);
+    int8_t *want = take(tn_kern_pad(n), 1);
+    /* Without eps a row of zeros gives 0 * infinity. */
+    float eps = n % 2 ? 1e-6f : 0.0f;
+    float want_scale = tn_rms_norm_quant_ref(want, x, w, n, eps);
+    float scale = ((tn_rms_norm_quant_fn *)row->fn)(got, x, w, n, eps);
+    check_f32(row, &scale, &want_scale, 1, SHAPE("n %u fill %d, the scale", n, (int)fill));
+    check_bytes(row, got, want, tn_kern_pad(n), SHAPE("n %u fill %d", n, (int)fill));
+}
+
+static int32_t *take_sums(uint32_t n)
+{
+    int32_t *sum = take(n * sizeof(int32_t), sizeof(int32_t));
+    fill_bytes(sum, n * sizeof *sum);
+    return sum;
+}
+
+static void check_scale_i32_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const int32_t *sum = take_sums(n);
+    float *got = take_f32(n);
+    float *want = take_f32(n);
+    float scale = random_f32(fill);
+    tn_scale_i32_f32_ref(want, sum, n, scale);
+    ((tn_scale_i32_f32_fn *)row->fn)(got, sum, n, scale);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
+}
+
+static void check_add_i32_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const int32_t *sum = take_sums(n);
+    float *want = take_filled(n, fill);
+    float *got = take_f32(n);
+    memcpy(got, want, n * sizeof *got);
+    float scale = random_f32(fill);
+    tn_add_i32_f32_ref(want, sum, n, scale);
+    ((tn_add_i32_f32_fn *)row->fn)(got, sum, n, scale);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
+}
+
+static void check_relu2_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    float *gate = take_filled(n, fill);
+    float *up = take_filled(n, fill);
+    float *got = take_f32(n);
+    float *want = take_f32(n);
+    tn_relu2_mul_f32_ref(want, gate, up, n);
+    tn_relu2_mul_f32_fn *fn = (tn_relu2_mul_f32_fn *)row->fn;
+    fn(got, gate, up, n);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
+    memcpy(got, up, n * sizeof *up);
+    fn(got, gate, got, n);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d, dst is up", n, (int)fill));
+    fn(gate, gate, up, n);
+    check_f32(row, gate, want, n, SHAPE("n %u fill %d, dst is gate", n, (int)fill));
+}
+
+/* n is half a head. */
+static void check_rope_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const uint32_t n_heads = 1 + n % 4, stride = 2 * n + n % 3 * 5;
+    const size_t n_floats = (size_t)(n_heads - 1) * stride + 2 * n;
+    const float *cos = take_filled(n, FILL_PLAIN);
+    const float *sin = take_filled(n, FILL_PLAIN);
+    float *want = take_filled(n_floats, fill);
+    float *got = take_f32(n_floats);
+    memcpy(got, want, n_floats * sizeof *got);
+    tn_rope_f32_ref(want, cos, sin, n_heads, 2 * n, stride);
+    ((tn_rope_f32_fn *)row->fn)(got, cos, sin, n_heads, 2 * n, stride);
+    check_f32(row, got, want, n_floats, SHAPE("half %u heads %u", n, n_heads));
+}
+
+/* n is the number of columns. */
+static void check_gemv(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const bool is_q8 = !strcmp(row->op, "gemv_q8_f32");
+    const uint32_t n_rows = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
+    const uint32_t n_tokens = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
+    const size_t x_stride = n + n % 3, dst_stride = n_rows + n % 2;
+    const size_t n_x = (n_tokens - 1) * x_stride + n;
+    const size_t n_dst = (n_tokens - 1) * dst_stride + n_rows;
+    const size_t w_bytes = (size_t)n_rows * n * (is_q8 ? 1 : 2);
+    const float *x = take_filled(n_x, fill);
+    const float *scales = take_filled(n_rows, FILL_WIDE);
+    void *w = take(w_bytes, is_q8 ? 1 : 2);
+    float *got = take_f32(n_dst);
+    float *want = take_f32(n_dst);
+    fill_bytes(w, w_bytes);
+    if (is_q8) {
+        tn_gemv_q8_f32_ref(want, dst_stride, w, scales, n_rows, n, x, x_stride, n_tokens);
+        ((tn_gemv_q8_f32_fn *)row->fn)(got, dst_stride, w, scales, n_rows, n, x, x_stride,
+                                       n_tokens);
+    } else {
+        if (!strcmp(row->op, "gemv_f16_f32")) {
+            fill_f16(w, w_bytes / 2, fill);
+            tn_gemv_f16_f32_ref(want, dst_stride, w, n_rows, n, x, x_stride, n_tokens);
+        } else {
+            tn_gemv_bf16_f32_ref(want, dst_stride, w, n_rows, n, x, x_stride, n_tokens);
+        }
+        ((tn_gemv_f16_f32_fn *)row->fn)(got, dst_stride, w, n_rows, n, x, x_stride, n_tokens);
+    }
+    check_f32(row, got, want, n_dst, SHAPE("%u x %u, %u tokens", n_rows, n, n_tokens));
+}
+
+struct cache {
+    uint32_t dim;
+    uint32_t n_pos;
+    uint32_t n_q;
+    void *rows;
+    uint16_t *scales;
+};
+
+/* A cache of the row's type, n_pos and n_q drawn around the tiles; n / 16 + 1 sixteens. */
+static struct cache take_cache(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const char *type = strrchr(row->op, '_') + 1;
+    struct cache c = {.dim = 16 * (1 + n / 16)};
+    c.n_pos = (uint32_t)(tn_rng_next(&rng) % (n % 8 ? 12 : 70));
+    c.n_q = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
+    size_t n_values = (size_t)c.n_pos * c.dim;
+    if (!strcmp(type, "f32")) {
+        c.rows = take_filled(n_values, fill);
+    } else if (!strcmp(type, "f16")) {
+        c.rows = take(n_values * 2, 2);
+        fill_f16(c.rows, n_values, fill);
+    } else {
+        size_t n_scales = (size_t)c.n_pos * ((c.dim + 63) / 64);
+        c.rows = take(n_values, 1);
+        fill_bytes(c.rows, n_values);
+        c.scales = take(n_scales * 2, 2);
+        fill_f16(c.scales, n_scales, fill);
+    }
+    return c;
+}
+
+static void check_attn_qk(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    static tn_attn_qk_fn *const refs[] = {tn_attn_qk_f32_ref, tn_attn_qk_f16_ref,
+                                          tn_attn_qk_q8_ref};
+    struct cache c = take_cache(row, n, fill);
+    tn_attn_qk_fn *ref = refs[c.scales ? 2 : !strcmp(row->op, "attn_qk_f16")];
+    const size_t s_stride = c.n_pos + n % 3;
+    const size_t n_s = (c.n_q - 1) * s_stride + c.n_pos;
+    const float *q = take_filled((size_t)c.n_q * c.dim, fill);
+    float *got = take_f32(n_s);
+    float *want = take_f32(n_s);
+    ref(want, s_stride, q, c.n_q, c.rows, c.scales, c.n_pos, c.dim, 0.088f);
+    ((tn_attn_qk_fn *)row->fn)(got, s_stride, q, c.n_q, c.rows, c.scales, c.n_pos, c.dim, 0.088f);
+    check_f32(row, got, want, n_s, SHAPE("dim %u, %u heads, %u positions", c.dim, c.n_q, c.n_pos));
+}
+
+static void check_attn_pv(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    static tn_attn_pv_fn *const refs[] = {tn_attn_pv_f32_ref, tn_attn_pv_f16_ref,
+                                          tn_attn_pv_q8_ref};
+    struct cache c = take_cache(row, n, fill);
+    tn_attn_pv_fn *ref = refs[c.scales ? 2 : !strcmp(row->op, "attn_pv_f16")];
+    const size_t p_stride = c.n_pos + n % 3;
+    const size_t n_o = (size_t)c.n_q * c.dim;
+    const float *p = take_filled((c.n_q - 1) * p_stride + c.n_pos, fill);
+    float *got = take_f32(n_o);
+    float *want = take_f32(n_o);
+    ref(want, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
+    ((tn_attn_pv_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
+    check_f32(row, got, want, n_o, SHAPE("dim %u, %u heads, %u positions", c.dim, c.n_q, c.n_pos));
+}
+
+static void check_max_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    float *x = take_filled(n, fill == FILL_SPECIAL ? FILL_SPARSE : fill);
+    if (fill == FILL_SPECIAL)
+        for (uint32_t i = 0; i < n; i++)
+            x[i] = i % 5 ? -INFINITY : -0.0f - (float)(i % 2);
+    float want = tn_max_f32_ref(x, n);
+    float got = ((tn_max_f32_fn *)row->fn)(x, n);
+    check_f32(row, &got, &want, 1, SHAPE("n %u fill %d", n, (int)fill));
+}
+
+static void check_exp_sum_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    float *want = take_filled(n, fill);
+    if (fill == FILL_WIDE)
+        for (uint32_t i = 0; i < n; i++)
+            want[i] = (tn_rng_f32(&rng) - 1.0f) * 110.0f;
+    float *got = take_f32(n);
+    memcpy(got, want, n * sizeof *got);
+    float max = fill == FILL_SPECIAL ? 0.5f : tn_max_f32_ref(want, n);
+    float want_sum = tn_exp_sum_f32_ref(want, n, max);
+    float sum = ((tn_exp_sum_f32_fn *)row->fn)(got, n, max);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
+    check_f32(row, &sum, &want_sum, 1, SHAPE("n %u fill %d, the sum", n, (int)fill));
+}
+
+static void check_kv_store(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const uint32_t dim = 16 * (1 + n / 16), n_scales = (dim + 63) / 64;
+    const char *type = strrchr(row->op, '_') + 1;
+    tn_kv_store_fn *ref = !strcmp(type, "f32")   ? tn_kv_store_f32_ref
+                          : !strcmp(type, "f16") ? tn_kv_store_f16_ref
+                                                 : tn_kv_store_q8_ref;
+    const size_t value_bytes = !strcmp(type, "f32") ? 4 : !strcmp(type, "f16") ? 2 : 1;
+    const float *x = take_filled(dim, fill);
+    void *got = take(dim * value_bytes, value_bytes);
+    void *want = take(dim * value_bytes, value_bytes);
+    uint16_t *scales = take(n_scales * sizeof *scales, sizeof *scales);
+    uint16_t *want_scales = take(n_scales * sizeof *scales, sizeof *scales);
+    ref(want, want_scales, x, dim);
+    ((tn_kv_store_fn *)row->fn)(got, scales, x, dim);
+    check_bytes(row, got, want, dim * value_bytes, SHAPE("dim %u fill %d", dim, (int)fill));
+    check_bytes(row, scales, want_scales, n_scales * sizeof *scales, SHAPE("dim %u, scales", dim));
+}
+
+static const struct op {
+    const char *name;
+    check_fn *check;
+} ops[] = {
+    {"quant_i8", check_quant_i8},
+    {"rms_norm_f32", check_rms_norm_f32},
+    {"rms_norm_quant", check_rms_norm_quant},
+    {"scale_i32_f32", check_scale_i32_f32},
+    {"add_i32_f32", check_add_i32_f32},
+    {"relu2_mul_f32", check_relu2_mul_f32},
+    {"rope_f32", check_rope_f32},
+    {"gemv_q8_f32", check_gemv},
+    {"gemv_f16_f32", check_gemv},
+    {"gemv_bf16_f32", check_gemv},
+    {"attn_qk_f32", check_attn_qk},
+    {"attn_qk_f16", check_attn_qk},
+    {"attn_qk_q8", check_attn_qk},
+    {"attn_pv_f32", check_attn_pv},
+    {"attn_pv_f16", check_attn_pv},
+    {"attn_pv_q8", check_attn_pv},
+    {"max_f32", check_max_f32},
+    {"exp_sum_f32", check_exp_sum_f32},
+    {"kv_store_f32", check_kv_store},
+    {"kv_store_f16", check_kv_store},
+    {"kv_store_q8", check_kv_store},
+};
+
+static void test_like_ref(void **state)
+{
+    const struct op *op = *state;
+    static const uint32_t large[] = {127, 128, 129, 143,  144,  191,  192,  255,
+                                     256, 257, 500, 1000, 2560, 4095, 4096, 6912};
+    uint32_t n_checked = 0;
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        const struct tn_kernel_row *row = &tn_kernel_rows[i];
+        if (strcmp(row->op, op->name) || (row->needs & ~features))
+            continue;
+        for (int fill = 0; fill < N_FILLS; fill++) {
+            for (uint32_t n = 1; n <= 70 + TN_COUNT_OF(large); n++) {
+                op->check(row, n <= 70 ? n : large[n - 71], (enum fill)fill);
+                release_all(row);
+            }
+        }
+        n_checked++;
+    }
+    assert_true(n_checked >= 1);
+}
+
+/* Every operation has its check, here or in test_kern_ternary.c. */
+static void test_no_row_is_forgotten(void **state)
+{
+    (void)state;
+    static const char *const ternary[] = {"lut_t2",     "gemv_t2_i8", "prep_r2",    "gemv_r2_i8",
+                                          "gemv_c2_i8", "gemm_t2_i8", "gemm_r2_i8", "gemm_c2_i8"};
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < TN_COUNT_OF(ternary); k++)
+            is_known |= !strcmp(ternary[k], tn_kernel_rows[i].op);
+        for (size_t k = 0; k < TN_COUNT_OF(ops); k++)
+            is_known |= !strcmp(ops[k].name, tn_kernel_rows[i].op);
+        if (!is_known)
+            fail_msg("%s has no kernel test", tn_kernel_rows[i].op);
+    }
+}
+
+/* ---- what ref does, in the words of kern.h ---- */
+
+static float lane_order_sum(const float *x, size_t n)
+{
+    float l[16] = {0};
+    for (size_t i = 0; i < n; i++)
+        l[i % 16] += x[i];
+    float a = ((l[0] + l[8]) + (l[4] + l[12])) + ((l[2] + l[10]) + (l[6] + l[14]));
+    float b = ((l[1] + l[9]) + (l[5] + l[13])) + ((l[3] + l[11]) + (l[7] + l[15]));
+    return a + b;
+}
+
+static void assert_same(float got, float want)
+{
+    if (!is_same(got, want))
+        fail_msg("%a, expected %a", (double)got, (double)want);
+}
+
+static void test_quant_rounds_to_even(void **state)
+{
+    (void)state;
+    /* 127 / 127 = 1: the values are their own codes. */
+    const float x[] = {127.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -126.5f, 0.0f, 3.49f};
+    const int8_t want[] = {127, 0, 2, 2, 0, -2, -126, 0, 3};
+    int8_t q[TN_X_PAD];
+    assert_same(tn_quant_i8_ref(q, x, TN_COUNT_OF(x)), 1.0f);
+    assert_memory_equal(q, want, sizeof want);
+    for (size_t i = sizeof want; i < sizeof q; i++)
+        assert_int_equal(q[i], 0);
+
+    const float zeros[3] = {0.0f, -0.0f, 1e-7f};
+    assert_same(tn_quant_i8_ref(q, zeros, 3), 1e-5f / 127.0f);
+    assert_int_equal(q[0] | q[1], 0);
+    assert_int_equal(q[2], 1);
+}
+
+static void test_rms_norm_formula(void **state)
+{
+    (void)state;
+    float x[100], w[100], squares[100], y[100];
+    fill_f32(x, 100, FILL_PLAIN);
+    fill_f32(w, 100, FILL_PLAIN);
+    for (size_t i = 0; i < 100; i++)
+        squares[i] = x[i] * x[i];
+    float factor = 1.0f / sqrtf(lane_order_sum(squares, 100) / 100.0f + 1e-5f);
+    tn_rms_norm_f32_ref(y, x, w, 100, 1e-5f);
+    for (size_t i = 0; i < 100; i++)
+        assert_same(y[i], w[i] * (x[i] * factor));
+
+    int8_t q[TN_X_PAD], want[TN_X_PAD];
+    float scale = tn_rms_norm_quant_ref(q, x, w, 100, 1e-5f);
+    assert_same(scale, tn_quant_i8_ref(want, y, 100));
+    assert_memory_equal(q, want, sizeof q);
+}
+
+static void test_small_formulas(void **state)
+{
+    (void)state;
+    const float gate[] = {-1.0f, 0.0f, -0.0f, 2.0f, 3.0f};
+    const float up[] = {5.0f, 5.0f, 5.0f, -1.0f, 0.5f};
+    const float want[] = {0.0f, 0.0f, 0.0f, -4.0f, 4.5f};
+    float y[5];
+    tn_relu2_mul_f32_ref(y, gate, up, 5);
+    assert_memory_equal(y, want, sizeof want);
+
+    const int32_t sum[] = {3, -2};
+    const float scaled[] = {1.5f, -1.0f}, added[] = {3.0f, -2.0f};
+    tn_scale_i32_f32_ref(y, sum, 2, 0.5f);
+    assert_memory_equal(y, scaled, sizeof scaled);
+    tn_add_i32_f32_ref(y, sum, 2, 0.5f);
+    assert_memory_equal(y, added, sizeof added);
+
+    /* A quarter turn, then none, two heads with a gap. */
+    float x[] = {1, 2, 3, 4, 99, 5, 6, 7, 8};
+    const float turned[] = {-3, 2, 1, 4, 99, -7, 6, 5, 8};
+    const float cos[] = {0, 1}, sin[] = {1, 0};
+    tn_rope_f32_ref(x, cos, sin, 2, 4, 5);
+    assert_memory_equal(x, turned, sizeof turned);
+
+    const float zeros[] = {-1.0f, -0.0f, -2.0f};
+    assert_same(tn_max_f32_ref(zeros, 3), 0.0f);
+}
+
+static void test_dot_products_are_lane_order(void **state)
+{
+    (void)state;
+    enum { COLS = 75 };
+    float x[COLS], products[COLS], y;
+    int8_t w8[COLS];
+    uint16_t w16[COLS];
+    fill_f32(x, COLS, FILL_WIDE);
+    fill_bytes(w8, sizeof w8);
+    fill_f16(w16, COLS, FILL_PLAIN);
+    const float scale = 0.3f;
+    for (size_t i = 0; i < COLS; i++)
+        products[i] = (float)w8[i] * x[i];
+    tn_gemv_q8_f32_ref(&y, 1, w8, &scale, 1, COLS, x, COLS, 1);
+    assert_same(y, lane_order_sum(products, COLS) * scale);
+    for (size_t i = 0; i < COLS; i++)
+        products[i] = tn_f16_to_f32(w16[i]) * x[i];
+    tn_gemv_f16_f32_ref(&y, 1, w16, 1, COLS, x, COLS, 1);
+    assert_same(y, lane_order_sum(products, COLS));
+    for (size_t i = 0; i < COLS; i++)
+        products[i] = tn_bf16_to_f32(w16[i]) * x[i];
+    tn_gemv_bf16_f32_ref(&y, 1, w16, 1, COLS, x, COLS, 1);
+    assert_same(y, lane_order_sum(products, COLS));
+}
+
+static void test_attention_formulas(void **state)
+{
+    (void)state;
+    enum { DIM = 80, POS = 5, HEADS = 2 };
+    int8_t k[POS * DIM];
+    uint16_t scales[POS * 2];
+    float q[HEADS * DIM], p[HEADS * POS], s[HEADS * POS], o[HEADS * DIM], products[DIM];
+    fill_bytes(k, sizeof k);
+    fill_f32(q, HEADS * DIM, FILL_PLAIN);
+    fill_f32(p, HEADS * POS, FILL_PLAIN);
+    for (int i = 0; i < POS * 2; i++)
+        scales[i] = tn_f32_to_f16(0.01f * (float)(i + 1));
+    tn_attn_qk_q8_ref(s, POS, q, HEADS, k, scales, POS, DIM, 0.25f);
+    tn_attn_pv_q8_ref(o, p, POS, HEADS, k, scales, POS, DIM);
+    for (int h = 0; h < HEADS; h++) {
+        for (int t = 0; t < POS; t++) {
+            for (int d = 0; d < DIM; d++)
+                products[d] = (float)k[t * DIM + d] * tn_f16_to_f32(scales[t * 2 + d / 64]) *
+                              q[h * DIM + d];
+            assert_same(s[h * POS + t], lane_order_sum(products, DIM) * 0.25f);
+        }
+        for (int d = 0; d < DIM; d++) {
+            float sum = 0.0f;
+            for (int t = 0; t < POS; t++)
+                sum += p[h * POS + t] *
+                       ((float)k[t * DIM + d] * tn_f16_to_f32(scales[t * 2 + d / 64]));
+            assert_same(o[h * DIM + d], sum);
+        }
+    }
+}
+
+static void test_softmax_formula(void **state)
+{
+    (void)state;
+    float x[37], want[37];
+    fill_f32(x, 37, FILL_PLAIN);
+    x[3] = -INFINITY;
+    for (size_t i = 0; i < 37; i++)
+        want[i] = tn_exp_f32(x[i] - 2.0f);
+    assert_same(tn_exp_sum_f32_ref(x, 37, 2.0f), lane_order_sum(want, 37));
+    assert_memory_equal(x, want, sizeof want);
+    assert_same(x[3], 0.0f);
+}
+
+static void test_kv_rows(void **state)
+{
+    (void)state;
+    float x[128] = {0};
+    int8_t q[128];
+    uint16_t scales[2], halves[128];
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)(i - 20); /* the largest is 43 */
+    tn_kv_store_q8_ref(q, scales, x, 128);
+    float scale = tn_f16_to_f32(scales[0]);
+    assert_int_equal(scales[0], tn_f32_to_f16(43.0f / 127.0f));
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(q[i], (int)fmaxf(-127.0f, fminf(127.0f, rintf(x[i] / scale))));
+    assert_int_equal(scales[1], 0);
+    for (int i = 64; i < 128; i++)
+        assert_int_equal(q[i], 0);
+
+    x[0] = 1e30f; /* its scale does not fit into f16 */
+    x[1] = -INFINITY;
+    tn_kv_store_q8_ref(q, scales, x, 64);
+    assert_int_equal(scales[0], 0x7BFF);
+    assert_int_equal(q[0], 127);
+    assert_int_equal(q[1], -127);
+    tn_kv_store_f16_ref(halves, NULL, x, 16);
+    assert_int_equal(halves[0], 0x7BFF);
+    assert_int_equal(halves[1], 0xFBFF);
+    assert_int_equal(halves[2], tn_f32_to_f16(-18.0f));
+}
+
+int main(void)
+{
+    features = tn_test_cpu_features();
+    tn_rng_seed(&rng, 20);
+    struct CMUnitTest tests[TN_COUNT_OF(ops) + 8] = {
+        cmocka_unit_test(test_no_row_is_forgotten),
+        cmocka_unit_test(test_quant_rounds_to_even),
+        cmocka_unit_test(test_rms_norm_formula),
+        cmocka_unit_test(test_small_formulas),
+        cmocka_unit_test(test_dot_products_are_lane_order),
+        cmocka_unit_test(test_attention_formulas),
+        cmocka_unit_test(test_softmax_formula),
+        cmocka_unit_test(test_kv_rows),
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(ops); i++)
+        tests[8 + i] = (struct CMUnitTest){.name = ops[i].name,
+                                           .test_func = test_like_ref,
+                                           .initial_state = (void *)(uintptr_t)&ops[i]};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
