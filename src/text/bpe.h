@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Byte-pair merging inside one piece of text.
+ *
+ * A piece starts as one symbol per byte; the adjacent pair with the lowest rank
+ * is merged, the leftmost of equal ones, until no pair has a rank.
+ */
+#ifndef TN_BPE_H
+#define TN_BPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/model_format.h"
+#include "tern/status.h"
+
+#define TN_NO_RANK 0xFFFFFFFFu
+
+/* Views into the tokenizer section.  Contents come from a file: what is read out of slots and
+ * merges is range-checked at use; n_slots is a power of two. */
+struct tn_bpe_tables {
+    const uint32_t *byte_ids; /* [256], each < n_tokens */
+    const struct tern_file_merge *merges;
+    const uint32_t *slots;
+    uint32_t n_merges;
+    uint32_t n_slots;
+    uint32_t n_tokens;
+};
+
+/* First slot of a pair in a table of n_slots (a power of two). */
+static inline uint32_t tn_bpe_slot(uint32_t left, uint32_t right, uint32_t n_slots)
+{
+    uint64_t hash = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u;
+    return (uint32_t)((hash >> 32) * n_slots >> 32);
+}
+
+/* Work memory for long pieces, kept between the pieces of one text.  Zero-initialise. */
+struct tn_bpe_work;
+void tn_bpe_work_free(struct tn_bpe_work *work);
+
+/* Merges text[0..n), n > 0, and writes the ids, at most n, to out.  Returns their number, or 0
+ * when memory is short.  O(n log n); pieces longer than 96 bytes need 24 bytes of work memory per
+ * byte and 9 bytes per merge of the vocabulary, in *work (created when needed). */
+size_t tn_bpe_encode(const struct tn_bpe_tables *tables, const char *text, size_t n, uint32_t *out,
+                     struct tn_bpe_work **work);
+
+#endif

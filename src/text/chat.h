@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Chat templates as built-in code: what chat.c and the renderers share.
+ */
+#ifndef TN_CHAT_H
+#define TN_CHAT_H
+
+#include "base/buf.h"
+#include "tern/tokenizer.h"
+
+/* A conversation on its way to text. `user` is a map of the text: 1 for bytes of a message. */
+struct tn_chat {
+    const struct tern_message *messages;
+    size_t n_messages;
+    bool add_generation_prompt;
+    const char *bos;
+    const char *eos;
+    struct tn_buf text;
+    struct tn_buf user;
+    struct tern_error *err;
+};
+
+struct tern_chat_template {
+    const char *name;
+    const char *bos; /* the model family's tokens, when the tokenizer does not say */
+    const char *eos;
+    tern_status (*render)(struct tn_chat *chat);
+};
+
+/* The built-in templates, ended by one without a name (chat_templates.c). */
+extern const struct tern_chat_template tn_chat_templates[];
+
+/* Appends text of the template, and bytes of a message. A shortage of memory shows in
+ * chat->text.failed or chat->user.failed. */
+void tn_chat_put(struct tn_chat *chat, const char *text);
+void tn_chat_put_user(struct tn_chat *chat, const char *bytes, size_t n);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * UTF-8 and character classes.  unicode.c is the only user of utf8proc.
+ *
+ * The classes that decide token ids come from tables pinned to Unicode 16.0
+ * (unicode_tables.c), never from the system's library.
+ */
+#ifndef TN_UNICODE_H
+#define TN_UNICODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "text/unicode_tables.h"
+
+enum tn_char_class {
+    TN_CHAR_OTHER = 0,
+    TN_CHAR_LETTER = 1, /* \p{L} */
+    TN_CHAR_NUMBER = 2, /* \p{N} */
+    TN_CHAR_SPACE = 3,  /* \s: White_Space */
+};
+
+/* Stands for a byte that is no part of a UTF-8 character; its class is TN_CHAR_OTHER. */
+#define TN_NOT_UTF8 0xFFFFFFFFu
+
+static inline enum tn_char_class tn_char_class(uint32_t c)
+{
+    if (c >= 0x110000)
+        return TN_CHAR_OTHER;
+    uint8_t bits = tn_unicode_class_bits[tn_unicode_block[c >> 8]][(c & 0xFF) >> 2];
+    return (enum tn_char_class)(bits >> (c & 3) * 2 & 3);
+}
+
+size_t tn_utf8_next_multibyte(const char *text, size_t n, uint32_t *c);
+
+/* The character at text[0], n > 0: stores the code point and returns its bytes, or stores
+ * TN_NOT_UTF8 and returns 1. */
+static inline size_t tn_utf8_next(const char *text, size_t n, uint32_t *c)
+{
+    unsigned char first = (unsigned char)text[0];
+    if (first < 0x80) {
+        *c = first;
+        return 1;
+    }
+    return tn_utf8_next_multibyte(text, n, c);
+}
+
+/* What the bytes at text[0], n > 0, are. */
+enum tn_utf8_kind {
+    TN_UTF8_CHARACTER, /* *n_bytes is its length */
+    TN_UTF8_PARTIAL,   /* all n bytes are the start of a character */
+    TN_UTF8_INVALID,   /* *n_bytes is the maximal subpart: what one U+FFFD replaces */
+};
+enum tn_utf8_kind tn_utf8_scan(const char *text, size_t n, size_t *n_bytes);
+
+/* Python's str.strip(): White_Space and U+001C..001F.  Moves *text and *n. */
+void tn_text_strip(const char **text, size_t *n);
+
+/* Case of one character (simple mappings); others come back unchanged. */
+uint32_t tn_char_title(uint32_t c);
+uint32_t tn_char_lower(uint32_t c);
+/* Writes up to 4 bytes and returns their number. */
+size_t tn_utf8_put(uint32_t c, char *out);
+
+#endif
