@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fuzz target: a whole .tern file, as it is and with its size and head hash put
+ * right, so that mutations reach what lies behind them.  A file that is
+ * accepted is used: every byte that its tables promise is read.
+ */
+#define XXH_INLINE_ALL
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "file/mfile.h"
+#include "tiny_model.h"
+
+static volatile uint64_t sink;
+
+static void read_bytes(const void *bytes, uint64_t n)
+{
+    const unsigned char *b = bytes;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < n; i++)
+        sum += b[i];
+    sink = sum;
+}
+
+static void read_text(const struct tn_mfile *file, struct tern_file_ref ref)
+{
+    size_t n;
+    const char *text = tn_mfile_text(file, ref, &n);
+    read_bytes(text, n);
+}
+
+static void use(const struct tn_mfile *file)
+{
+    struct tern_error err;
+    char name[48];
+    for (uint32_t i = 0; i < file->n_tensors; i++) {
+        const struct tern_file_tensor *t = &file->tensors[i];
+        if (tn_mfile_tensor(file, (enum tern_role)t->role, t->layer) != t ||
+            strlen(tn_tensor_name(name, sizeof name, t)) == 0)
+            abort();
+        read_bytes(tn_mfile_data(file, t), t->bytes);
+        if (t->scale_bytes)
+            read_bytes(tn_mfile_scales(file, t), t->scale_bytes);
+    }
+    read_text(file, file->config->name);
+    read_text(file, file->config->template_name);
+    read_text(file, file->config->template_source);
+    read_text(file, file->config->converter);
+    for (uint32_t i = 0; i < file->n_chunks; i++)
+        (void)tn_mfile_verify_chunk(file, i, &err);
+    read_bytes(file->tokenizer, file->tokenizer ? file->tokenizer_bytes : 0);
+}
+
+static void check(const uint8_t *bytes, size_t n)
+{
+    struct tn_mfile file;
+    struct tern_error err = {TERN_OK, ""};
+    tern_status status = tn_mfile_check(&file, bytes, n, "fuzz", &err);
+    if (status == TERN_OK)
+        use(&file);
+    else if (err.status != status || err.detail[0] == '\0' || file.header)
+        abort(); /* every refusal is explained and leaves nothing */
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct tern_file_header header;
+    uint8_t *copy = tn_alloc(n); /* aligned, and its end is guarded */
+    if (!copy)
+        return 0;
+    if (n)
+        memcpy(copy, data, n);
+    check(copy, n);
+    if (n >= sizeof header) {
+        memcpy(&header, copy, sizeof header);
+        header.file_bytes = n;
+        header.head_hash = 0;
+        memcpy(copy, &header, sizeof header);
+        if (header.data.offset >= sizeof header && header.data.offset <= n)
+            header.head_hash = XXH3_64bits(copy, (size_t)header.data.offset);
+        memcpy(copy, &header, sizeof header);
+        check(copy, n);
+    }
+    tn_free(copy);
+    return 0;
+}
+
+size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
+{
+    static const struct tiny_variant variants[] = {
+        {TERN_LAYOUT_Q8, true, true, true, true},
+        {TERN_LAYOUT_F16, false, false, false, false},
+        {TERN_LAYOUT_BF16, true, true, false, true},
+    };
+    const char path[] = "fuzz_mfile.seed.tern";
+    struct tern_error err;
+    char *bytes;
+    size_t n;
+    if (i >= TN_COUNT_OF(variants))
+        return 0;
+    if (tiny_model_make(path, &variants[i], &err) ||
+        tn_file_read_all(&bytes, &n, path, capacity, &err))
+        abort();
+    memcpy(dst, bytes, n);
+    tn_free(bytes);
+    tn_file_remove(path);
+    return n;
+}

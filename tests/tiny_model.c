@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A tiny model for tests.
+ */
+#include "tiny_model.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/rng.h"
+#include "file/mfile.h"
+
+#define HIDDEN 64u
+#define FFN 96u
+#define VOCAB 40u
+#define KV 32u
+#define N_LAYER 2u
+
+static const struct tn_mwriter_source tiny_sources[] = {
+    {"config.json", 123, 0x0123456789ABCDEFu},
+    {"model.safetensors", 45678, 0xFEDCBA9876543210u},
+};
+
+struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
+{
+    static const char template_source[] = "{% for m in messages %}\n{{ m.content }}";
+    struct tn_mwriter_meta meta = {
+        .config = {
+            .arch = TERN_ARCH_BITNET,
+            .flags = variant->has_head ? 0 : TERN_MODEL_TIED_HEAD,
+            .n_layer = N_LAYER,
+            .hidden = HIDDEN,
+            .ffn = FFN,
+            .n_head = 4,
+            .n_kv_head = 2,
+            .head_dim = 16,
+            .vocab = VOCAB,
+            .context = 64,
+            .activation = TERN_ACT_RELU2,
+            .act_quant = TERN_ACT_QUANT_I8_TOKEN,
+            .rope = TERN_ROPE_HALF,
+            .rms_eps = 1e-5f,
+            .rope_theta = 10000,
+            .n_params = 1,
+            .bos_id = 1,
+            .n_stop_ids = 2,
+            .stop_ids = {2, 3},
+        },
+        .name = "tiny",
+        .template_name = "llama3",
+        .template_source = template_source,
+        .template_source_bytes = sizeof template_source - 1,
+        .converter = "tern test",
+        .n_sources = TN_COUNT_OF(tiny_sources),
+        .sources = tiny_sources,
+    };
+    return meta;
+}
+
+/* ---- tensors, in the order of the table ---- */
+
+#define MAX_TENSORS 32
+
+struct shape {
+    enum tern_role role;
+    uint32_t layer;
+    uint32_t layout;
+    uint32_t rows;
+    uint32_t cols;
+};
+
+static size_t list_shapes(struct shape *list, const struct tiny_variant *v)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < N_LAYER; i++) {
+        list[n++] = (struct shape){TERN_ROLE_ATTN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_FFN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN};
+        if (v->has_sub_norms) {
+            list[n++] = (struct shape){TERN_ROLE_ATTN_SUB_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN};
+            list[n++] = (struct shape){TERN_ROLE_FFN_SUB_NORM, i, TERN_LAYOUT_F32, 1, FFN};
+        }
+        list[n++] = (struct shape){TERN_ROLE_Q, i, TERN_LAYOUT_T2, HIDDEN, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_K, i, TERN_LAYOUT_T2, KV, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_V, i, TERN_LAYOUT_T2, KV, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_O, i, TERN_LAYOUT_T2, HIDDEN, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_GATE, i, TERN_LAYOUT_T2, FFN, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_UP, i, v->is_sparse ? TERN_LAYOUT_R2 : TERN_LAYOUT_T2,
+                                   FFN, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_DOWN, i,
+                                   v->is_sparse ? TERN_LAYOUT_C2 : TERN_LAYOUT_T2, HIDDEN, FFN};
+    }
+    list[n++] = (struct shape){TERN_ROLE_EMBED, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN};
+    if (v->has_head)
+        list[n++] = (struct shape){TERN_ROLE_HEAD, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN};
+    list[n++] = (struct shape){TERN_ROLE_FINAL_NORM, TERN_NO_LAYER, TERN_LAYOUT_F32, 1, HIDDEN};
+    return n;
+}
+
+static uint32_t scale_kind(uint32_t layout)
+{
+    return layout >= TERN_LAYOUT_T2   ? TERN_SCALE_TENSOR
+           : layout == TERN_LAYOUT_Q8 ? TERN_SCALE_ROW
+                                      : TERN_SCALE_NONE;
+}
+
+/* Any bytes are a valid q8; f32, f16 and bf16 get ones; ternary codes must not be 3. */
+static void fill(unsigned char *bytes, size_t n, uint32_t layout, struct tn_rng *rng)
+{
+    static const unsigned char one_f32[4] = {0, 0, 0x80, 0x3F}, one_f16[2] = {0, 0x3C},
+                               one_bf16[2] = {0x80, 0x3F};
+    for (size_t i = 0; i < n; i++) {
+        uint64_t random = tn_rng_next(rng);
+        uint64_t codes = random % 3 | random / 3 % 3 << 2 | random / 9 % 3 << 4 |
+                         random / 27 % 3 << 6;
+        bytes[i] = layout >= TERN_LAYOUT_T2      ? (unsigned char)codes
+                   : layout == TERN_LAYOUT_F32   ? one_f32[i % 4]
+                   : layout == TERN_LAYOUT_F16   ? one_f16[i % 2]
+                   : layout == TERN_LAYOUT_BF16  ? one_bf16[i % 2]
+                   : (unsigned char)random == 128 ? 0
+                                                  : (unsigned char)random;
+    }
+}
+
+static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct shape *shape,
+                                struct tn_rng *rng, struct tern_error *err)
+{
+    static const float scales[VOCAB] = {[0] = 0.5f, [VOCAB - 1] = 0.25f};
+    unsigned char part[100]; /* pieces that divide nothing evenly */
+    uint64_t n_bytes;
+    if (!tn_layout_bytes(shape->layout, shape->rows, shape->cols, &n_bytes))
+        return TERN_INTERNAL;
+    for (uint64_t done = 0; done < n_bytes;) {
+        size_t n = (size_t)TN_MIN(n_bytes - done, (uint64_t)sizeof part);
+        fill(part, n, shape->layout, rng);
+        tern_status status = tn_mwriter_append(w, i, part, n, err);
+        if (status)
+            return status;
+        done += n;
+    }
+    if (shape->layout >= TERN_LAYOUT_T2)
+        tn_mwriter_set_tensor_facts(w, i, 0.5f, 7);
+    return scale_kind(shape->layout) == TERN_SCALE_ROW
+               ? tn_mwriter_append_scales(w, i, scales, VOCAB, err)
+               : TERN_OK;
+}
+
+static tern_status write_all(struct tn_mwriter *w, const struct tiny_variant *variant,
+                             struct tern_error *err)
+{
+    static const unsigned char tokenizer[300] = {1, 2, 3, [299] = 4}; /* checked by others */
+    struct shape shapes[MAX_TENSORS];
+    size_t n = list_shapes(shapes, variant);
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 42);
+    tern_status status = TERN_OK;
+    for (size_t i = 0; i < n && !status; i++) {
+        uint32_t index;
+        struct tern_file_tensor t = {
+            .role = shapes[i].role, .layer = shapes[i].layer, .layout = shapes[i].layout,
+            .scale_kind = scale_kind(shapes[i].layout), .rows = shapes[i].rows,
+            .cols = shapes[i].cols};
+        status = tn_mwriter_declare(w, &t, &index, err);
+    }
+    struct tn_mwriter_meta meta = tiny_model_meta(variant);
+    if (!status)
+        status = tn_mwriter_begin(w, &meta, tokenizer, variant->has_tokenizer ? 300 : 0, err);
+    for (size_t i = 0; i < n && !status; i++)
+        status = write_tensor(w, (uint32_t)i, &shapes[i], &rng, err);
+    return status ? status : tn_mwriter_seal(w, err);
+}
+
+tern_status tiny_model_write(struct tn_mwriter **out, const char *path,
+                             const struct tiny_variant *variant, struct tern_error *err)
+{
+    tern_status status = tn_mwriter_create(out, path, err);
+    if (status)
+        return status;
+    status = write_all(*out, variant, err);
+    if (status) {
+        tn_mwriter_abort(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+tern_status tiny_model_make(const char *path, const struct tiny_variant *variant,
+                            struct tern_error *err)
+{
+    struct tn_mwriter *w;
+    tern_status status = tiny_model_write(&w, path, variant, err);
+    return status ? status : tn_mwriter_commit(w, err);
+}

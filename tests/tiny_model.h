@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The smallest model that has everything: two layers, written by the real
+ * writer with weights from a generator, always the same bytes.
+ */
+#ifndef TINY_MODEL_H
+#define TINY_MODEL_H
+
+#include <stdbool.h>
+
+#include "file/mfile_write.h"
+
+struct tiny_variant {
+    uint32_t embed_layout; /* TERN_LAYOUT_Q8, _F16 or _BF16 */
+    bool has_head;         /* not tied */
+    bool has_sub_norms;
+    bool is_sparse; /* up in R2, down in C2 */
+    bool has_tokenizer;
+};
+
+/* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40, context 64. */
+struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant);
+
+/* Everything up to tn_mwriter_seal; the caller commits or aborts *out. */
+tern_status tiny_model_write(struct tn_mwriter **out, const char *path,
+                             const struct tiny_variant *variant, struct tern_error *err);
+/* A finished file. */
+tern_status tiny_model_make(const char *path, const struct tiny_variant *variant,
+                            struct tern_error *err);
+
+#endif
