@@ -1,0 +1,223 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# acceptance.sh [SECTION...]: measure what the project promises and print, line by line, what was
+# asked, what was measured, and whether it is met.  It judges nothing else: it always exits 0.
+#
+#   build  correct  convert  open  memory  speed        (default: all)
+#
+# Needs a release build (build/release, made by dist/run-demo.sh) and the reference data in
+# ../shared.  The sections convert, open, memory and speed use models of the dimensions of BitNet
+# 2B-4T that are made here first: about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).
+# Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
+set -u
+cd "$(dirname "$0")/.."
+root=$PWD
+tern="$root/build/release/tern"
+shared="${TERN_SHARED_DIR:-$root/../shared}"
+demo="$shared/reference/models/demo"
+work="${TERN_ACCEPT_DIR:-$root/build/acceptance}"
+mkdir -p "$work"
+synthetic="$shared/reference/tools/make_synthetic.py"
+llama3="$shared/reference/tokenizers/llama3"
+
+# row WHAT ASKED MEASURED VERDICT
+row() { printf '%-52s %-16s %-20s %s\n' "$1" "$2" "$3" "$4"; }
+# most WHAT LIMIT UNIT VALUE / least ...: met when VALUE is at most / at least LIMIT.
+most() { judge "$1" "<= $2 $3" "$4 $3" "$4 <= $2"; }
+least() { judge "$1" ">= $2 $3" "$4 $3" "$4 >= $2"; }
+judge() { row "$1" "$2" "$3" "$(calc "'met' if $4 else 'NOT MET'")"; }
+yes() { # WHAT COMMAND...
+    what=$1; shift
+    if "$@" >/dev/null 2>"$work/error"; then row "$what" yes yes met
+    else row "$what" yes no "NOT MET: $(head -c 100 "$work/error" | head -n 1)"
+    fi
+}
+calc() { python3 -c "print($1)" 2>/dev/null || echo "not measured"; }
+# field FILE EXPRESSION: a value from a JSON file, d being the whole.
+field() { python3 -c "import json; d = json.load(open('$1')); print($2)" 2>/dev/null || echo nan; }
+now() { date +%s.%N; }
+# seconds COMMAND...: how long it takes; "nan" if it fails.
+seconds() {
+    begin=$(now)
+    if "$@" >"$work/out" 2>"$work/error"; then calc "round($(now) - $begin, 3)"; else echo nan; fi
+}
+# best_of N COMMAND...: the shortest time.
+best_of() {
+    runs=$1; shift
+    times=
+    for _ in $(seq "$runs"); do times="$times $(seconds "$@"),"; done
+    calc "min([$(echo "$times" | sed 's/nan/float(\"nan\")/g')])"
+}
+# peak_mb COMMAND...: peak resident memory of the process, file mappings counted.
+peak_mb() { python3 - "$@" <<'END'
+import resource, subprocess, sys
+result = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(round(peak, 1) if result.returncode == 0 else "nan")
+END
+}
+
+section_build() {
+    folder="$work/build"
+    rm -rf "$folder"
+    cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g" >/dev/null 2>&1
+    most "full build, with tests and benchmarks" 60 s "$(seconds cmake --build "$folder")"
+    touch src/model/forward.c
+    most "build after a change of one file" 5 s "$(seconds cmake --build "$folder")"
+}
+
+# greedy_and_logits MODEL_DIR: the largest difference to the golden logits; greedy ids compared.
+golden_difference() { python3 - "$tern" "$1" "$2" "$work" <<'END'
+import array, json, subprocess, sys
+tern, folder, model, work = sys.argv[1:5]
+golden = json.load(open(f"{folder}/golden/ids.json"))
+worst, same = 0.0, 0
+for i, (ids, greedy) in enumerate(zip(golden["prompt_ids"], golden["greedy"])):
+    out = subprocess.run([tern, "logits", model, "--ids", " ".join(map(str, ids)), "--kv", "f32",
+                          "-o", f"{work}/l.f32", "--greedy", str(len(greedy))], check=True,
+                         text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+    got, want = array.array("f"), array.array("f")
+    got.frombytes(open(f"{work}/l.f32", "rb").read())
+    want.frombytes(open(f"{folder}/golden/logits_{i}.f32", "rb").read())
+    if len(got) != len(want):
+        sys.exit("sizes differ")
+    worst = max(worst, max(abs(a - b) for a, b in zip(got, want)))
+    same += out.split() == [str(g) for g in greedy]
+print(f"{worst:.2e} {same} {len(golden['greedy'])}")
+END
+}
+
+section_correct() {
+    for name in demo tiny-bitnet-bf16 tiny-bitnet-packed; do
+        model="$work/$name.tern"
+        options=
+        "$tern" convert "$shared/reference/models/$name" -o "$model" --head bf16 $options \
+            >/dev/null 2>&1
+        set -- $(golden_difference "$shared/reference/models/$name" "$model" || echo nan 0 1)
+        most "$name: logits against the float64 reference" 1e-4 "" "$1"
+        judge "$name: greedy continuations equal" "all" "$2 of $3" "$2 == $3"
+    done
+    ids=$(seq -s ' ' 1 40)
+    "$tern" logits "$work/demo.tern" --ids "$ids" -o "$work/a.f32" >/dev/null 2>&1
+    for options in "--cpu ref" "--cpu avx2" "--threads 1" "--threads 2" "--threads 3" \
+        "--threads 7" "--batch 1" "--batch 2" "--batch 17" "--batch 64"; do
+        # shellcheck disable=SC2086
+        "$tern" logits "$work/demo.tern" --ids "$ids" $options -o "$work/b.f32" >/dev/null 2>&1
+        yes "same logits with $options" cmp "$work/a.f32" "$work/b.f32"
+    done
+    "$tern" perplexity "$work/demo.tern" "$demo/golden/perplexity.txt" --ctx 512 --stride 256 --json \
+        >"$work/bf16.json" 2>/dev/null
+    "$tern" convert dist/demo -o "$work/demo-q8.tern" >/dev/null 2>&1
+    "$tern" perplexity "$work/demo-q8.tern" "$demo/golden/perplexity.txt" --ctx 512 --stride 256 \
+        --json >"$work/q8.json" 2>/dev/null
+    bf16=$(field "$work/bf16.json" "d['nats_per_token']")
+    golden=$(field "$demo/golden/perplexity.json" "d['nats_per_token']")
+    most "perplexity against the reference" 0.002 nats "$(calc "round(abs($bf16 - $golden), 6)")"
+    p8=$(field "$work/q8.json" "d['perplexity']") p16=$(field "$work/bf16.json" "d['perplexity']")
+    most "perplexity cost of the q8 head" 0.1 % "$(calc "round(100 * ($p8 / $p16 - 1), 4)")"
+    head -c 16777216 /dev/zero | tr '\0' a >"$work/long.txt"
+    most "tokenize 16 MiB of one letter" 3 s \
+        "$(seconds sh -c "'$tern' tokenize '$work/demo.tern' <'$work/long.txt'")"
+}
+
+# big NAME OPTIONS...: make and convert a model of real dimensions, once.
+big_folder() {
+    name=$1; shift
+    [ -e "$work/$name/model.safetensors" ] ||
+        python3 "$synthetic" "$work/$name" --tokenizer "$llama3" "$@" >/dev/null 2>&1
+}
+big_model() {
+    name=$1; shift
+    [ -e "$work/$name.tern" ] && return
+    big_folder "$name" "$@"
+    "$tern" convert "$work/$name" -o "$work/$name.tern" >/dev/null 2>&1
+}
+
+section_convert() {
+    big_folder big-bf16
+    cat "$work"/big-bf16/* >/dev/null 2>&1
+    bytes=$(wc -c <"$work/big-bf16/model.safetensors")
+    time=$(seconds taskset -c 0 "$tern" convert "$work/big-bf16" -o "$work/big-bf16.tern")
+    least "convert 4.8 GB of bf16 from cache, one core" 300 MB/s \
+        "$(calc "round($bytes / 1e6 / $time, 1)")"
+    most "convert: peak memory" 128 MB \
+        "$(peak_mb "$tern" convert "$work/big-bf16" -o "$work/big-bf16.tern")"
+    row "size of the .tern file" - "$(calc "round($(wc -c <"$work/big-bf16.tern") / 1e6)") MB" -
+}
+
+section_open() {
+    big_model big --packed
+    cat "$work/big.tern" >/dev/null
+    most "open with 128,256 tokens, warm (tern info)" 0.05 s \
+        "$(best_of 5 "$tern" info "$work/big.tern")"
+    most "open: anonymous memory (waiting tokenize)" 2 MB "$(waiting_anonymous_mb)"
+    most "open to first token, warm" 0.3 s \
+        "$(best_of 3 "$tern" run "$work/big.tern" --raw -p Once -n 1 -q)"
+}
+
+waiting_anonymous_mb() { python3 - "$tern" "$work/big.tern" <<'END'
+import re, subprocess, sys, time
+child = subprocess.Popen([sys.argv[1], "tokenize", sys.argv[2]], stdin=subprocess.PIPE,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+time.sleep(0.5)
+status = open(f"/proc/{child.pid}/status").read()
+child.communicate(b"")
+print(round(int(re.search(r"RssAnon:\s+(\d+)", status).group(1)) / 1024, 2))
+END
+}
+
+section_memory() {
+    big_model big --packed
+    python3 -c "print(' '.join(str(i * 7919 % 128000) for i in range(4090)))" >"$work/ids.txt"
+    file=$(wc -c <"$work/big.tern")
+    "$tern" info "$work/big.tern" --json >"$work/info.json" 2>/dev/null
+    for kv in f16 q8; do
+        per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['$kv']")
+        peak=$(peak_mb "$tern" logits "$work/big.tern" --kv $kv --ids "$(cat "$work/ids.txt")" \
+            --greedy 6)
+        limit=$(calc "round(($file + 4096 * $per_token) / 2**20 + 64)")
+        most "peak memory at a filled 4096 context, $kv cache" "$limit" MB "$peak"
+        [ $kv = f16 ] || most "the same as a plain number" 1011 MB "$peak" # 1.06 GB
+    done
+}
+
+section_speed() {
+    most "demo model: decode time of one token, 1 thread" 0.667 ms "$(
+        "$tern" bench build/release/demo.tern --threads 1 --json >"$work/demo-bench.json" 2>/dev/null
+        field "$work/demo-bench.json" \
+            "round(1000 / max(r['decode_tok_s'] for r in d['runs'] if not r['depth']), 3)")"
+    speed_of big-real 52 90 --packed --density 0.25
+    speed_of big 42 70 --packed
+}
+
+# speed_of NAME DECODE_1 DECODE_2 OPTIONS...: goals in tok/s, scaled where the stream rate is lower.
+speed_of() {
+    name=$1 goal_1=$2 goal_2=$3; shift 3
+    big_model "$name" "$@"
+    "$tern" bench "$work/$name.tern" -p 128 -n 64 --threads 1,2 --json >"$work/$name.json" 2>/dev/null
+    for threads in 1 2; do
+        if [ $threads = 1 ]; then goal=$goal_1 stream_goal=40 prefill=188
+        else goal=$goal_2 stream_goal=62 prefill=375; fi
+        stream=$(field "$work/$name.json" "round(d['stream_gb_s']['$threads'], 1)")
+        pick="[r for r in d['runs'] if r['threads'] == $threads and not r['depth']]"
+        decode=$(field "$work/$name.json" "round(max(r['decode_tok_s'] for r in $pick), 1)")
+        share=$(field "$work/$name.json" \
+            "round(100 * max(r['decode_gb_s'] for r in $pick) / d['stream_gb_s']['$threads'])")
+        fast=$(field "$work/$name.json" "round(max(r['prefill_tok_s'] for r in $pick), 1)")
+        row "$name: memory stream, $threads threads" - "$stream GB/s" -
+        least "$name: decode, $threads threads" \
+            "$(calc "round($goal * min(1, $stream / $stream_goal), 1)")" tok/s "$decode"
+        least "$name: share of the stream rate, $threads threads" \
+            "$([ "$name" = big ] && echo 70 || echo 60)" % "$share"
+        least "$name: prefill of 128 tokens, $threads threads" "$prefill" tok/s "$fast"
+    done
+}
+
+[ -x "$tern" ] || { echo "no $tern; run dist/run-demo.sh first" >&2; exit 0; }
+row "what" asked measured verdict
+for section in ${*:-build correct convert open memory speed}; do
+    "section_$section"
+done
+exit 0
