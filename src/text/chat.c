@@ -19,12 +19,18 @@
 
 /* ---- names and sources ---- */
 
-/* Canonical forms of published sources, see tests/text/test_chat.c. */
+/* tn_jinja_hash of published sources, which tests/text/test_chat.c holds. */
 static const struct {
     uint64_t hash;
     const char *name;
 } known_sources[] = {
-    {0, "bitnet-2b-4t"},
+    {0x7A0DE6EC23ABABBE, "bitnet-2b-4t"},
+    {0xB1F6A803E6827671, "bitnet-2b-4t"}, /* writes bos_token itself: the ids are the same */
+    {0x98DB376B81142D86, "llama3"},
+    {0x5D024DF2DA48DE7E, "chatml"},
+    {0x192AFAB84B7E1CED, "chatml"}, /* gives add_generation_prompt a default first */
+    {0x3DFD0FFBEBE5B855, "falcon3"},
+    {0xE78D54FEC2A3F681, "qwen3"},
 };
 
 const struct tern_chat_template *tern_chat_template_find(const char *name)
