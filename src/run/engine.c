@@ -45,7 +45,7 @@ static const char *list_levels(struct tn_buf *buf, uint32_t features)
     return tn_buf_text(buf);
 }
 
-static tern_status choose_level(const struct tn_cpu_level **out, const char *name,
+tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *name,
                                 uint32_t features, struct tern_error *err)
 {
     *out = tn_cpu_level_best(features);
@@ -86,7 +86,7 @@ tern_status tern_engine_create(struct tern_engine **out, const struct tern_engin
     tn_free(machine);
 
     const struct tn_cpu_level *level;
-    tern_status status = choose_level(&level, params->cpu_level, features, err);
+    tern_status status = tn_cpu_level_choose(&level, params->cpu_level, features, err);
     if (status == TERN_OK) {
         engine->level = level->name;
         tn_kernels_select(&engine->kernels, level->features & features);

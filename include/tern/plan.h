@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plan: from the machine, the model's sizes and the user's limits to threads, context, cache
+ * type, token cap.  Made before anything large is allocated, and each value carries the rule that
+ * bound it.
+ *
+ * tern_plan_make is a pure function: it reads nothing but its arguments, so any machine can be
+ * planned for anywhere.
+ *
+ *   struct tern_sysinfo machine;      tern_sysinfo_read(&machine);
+ *   struct tern_plan_model sizes;     tern_plan_model_sizes(&sizes, model, 0);
+ *   struct tern_plan plan;            tern_plan_make(&plan, &machine, &sizes, &limits, &err);
+ */
+#ifndef TERN_PLAN_H
+#define TERN_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+#include "tern/sysinfo.h"
+#include "tern/tern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TERN_PLAN_MAX_THREADS 256
+#define TERN_PLAN_MAX_REASONS 12
+#define TERN_PLAN_MAX_NOTICES 8
+#define TERN_PLAN_KV_BLOCK 256 /* the cache grows by this many positions */
+
+/* ---- input ---- */
+
+/* Sizes of a model, as plain numbers. */
+struct tern_plan_model {
+    uint32_t n_ctx;                    /* positions that the model was made for */
+    uint64_t file_bytes;               /* mapped, read-only */
+    uint64_t base_bytes;               /* anonymous memory of a session, without what follows */
+    uint64_t thread_bytes;             /* more per thread */
+    uint64_t position_bytes;           /* more per position of the context, beside the cache */
+    uint64_t kv_block_bytes[3];        /* cache, per TERN_PLAN_KV_BLOCK positions, by tern_kv */
+};
+
+/* The sizes of an open model for prefill batches of n_batch tokens (0 = the default). */
+void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
+                           uint32_t n_batch);
+
+/* What replaces the cap on new tokens. */
+enum tern_caps {
+    TERN_CAPS_TIERS = 0, /* the table of the tiers */
+    TERN_CAPS_MEMORY,    /* what the cache may really grow to */
+    TERN_CAPS_OFF,       /* the model's context */
+};
+
+/* What the user asks for; all zero = nothing. */
+struct tern_plan_limits {
+    uint32_t n_threads;    /* for decode and prefill; 0 = planned */
+    uint32_t n_ctx;        /* 0 = planned */
+    bool has_kv;
+    enum tern_kv kv;       /* with has_kv */
+    const char *cpu_level; /* highest kernel level; NULL = the best */
+    uint64_t ram_bytes;    /* plan as if no more were free; 0 = no such limit */
+    bool eco;              /* half of the fast cores */
+    enum tern_caps caps;
+    uint32_t max_tokens;   /* new tokens; 0 = the tier's default */
+    uint32_t n_prompt;     /* tokens of the prompt; 0 = unknown */
+};
+
+/* ---- output ---- */
+
+/* Why a value is what it is. */
+struct tern_plan_reason {
+    const char *what;     /* name of the value: "threads_decode", "context", ... */
+    char value[24];       /* decimal number, or a word such as "f16" */
+    bool is_number;
+    const char *bound_by; /* one word: "cores", "quota", "affinity", "cpuset", "user", "model",
+                             "memory", "tier", "pressure", "cpu", "unknown" */
+    char detail[128];     /* the same for people */
+};
+
+struct tern_plan {
+    /* threads and kernels */
+    uint32_t n_threads_decode;
+    uint32_t n_threads_prefill;
+    uint32_t n_threads_ceil; /* decode threads if a fractional quota were rounded up; else 0 */
+    bool threads_fixed;      /* the user's: nothing to calibrate */
+    bool bind_threads;       /* thread i belongs on cores[i] */
+    uint32_t n_cores;        /* max(decode, prefill) entries when bind_threads, else 0 */
+    uint32_t cores[TERN_PLAN_MAX_THREADS]; /* OS numbers, fast cores first */
+    bool eco;
+    const char *cpu_level; /* "avx2" */
+
+    /* memory */
+    uint64_t available_bytes; /* what was planned with */
+    enum tern_bound limited_by;
+    uint64_t reserve_bytes;   /* left free for others */
+    uint32_t tier;            /* 0 (least memory) to 3 */
+    uint32_t default_new_tokens;
+    uint32_t cap_new_tokens;
+
+    /* with a model only */
+    bool has_model;
+    uint32_t n_ctx;
+    enum tern_kv kv;
+    uint32_t max_new_tokens; /* the least of wish or default, cap, room behind the prompt */
+    bool capped;             /* max_new_tokens is the cap's doing */
+    uint64_t predicted_anonymous_bytes; /* of the process, with n_ctx filled */
+    uint64_t predicted_hot_bytes;       /* and the model file: what should stay in memory */
+    bool will_page;          /* the model does not fit beside it: reads from disk while running */
+
+    uint32_t n_reasons;
+    struct tern_plan_reason reasons[TERN_PLAN_MAX_REASONS];
+    /* Lines that a user should see: caps, shortages. */
+    uint32_t n_notices;
+    char notices[TERN_PLAN_MAX_NOTICES][200];
+};
+
+/* model NULL: the part that depends on none.  limits NULL: none.
+ * TERN_MEMORY: the model cannot run in what is available (need, have, what would work);
+ * TERN_LIMIT: the prompt is longer than the context; TERN_USAGE: limits that contradict each other
+ * or an unknown level; TERN_UNSUPPORTED: a level that this CPU lacks. *out is zeroed on failure. */
+tern_status tern_plan_make(struct tern_plan *out, const struct tern_sysinfo *machine,
+                           const struct tern_plan_model *model,
+                           const struct tern_plan_limits *limits, struct tern_error *err);
+
+/* ---- while running ---- */
+
+struct tern_watch;
+
+enum tern_watch_event {
+    TERN_WATCH_NONE = 0,
+    TERN_WATCH_SLOWER,  /* the quota stops us: use one thread fewer */
+    TERN_WATCH_SHORT,   /* memory is short: release what can be released, let nothing grow */
+};
+
+/* Watches the machine that the plan was made for.  root as in tern_monitor_open.  Opens what it
+ * will read.  Nothing is ever raised again during a run. */
+tern_status tern_watch_create(struct tern_watch **out, const struct tern_plan *plan,
+                              const char *root, struct tern_error *err);
+void tern_watch_free(struct tern_watch *watch);
+/* Call once per token: looks at the machine every two seconds, else costs a comparison. */
+enum tern_watch_event tern_watch_poll(struct tern_watch *watch, uint64_t now_ns);
+/* May the session take `bytes` more? Looks at the machine now. Made for
+ * tern_session_params.may_grow: arg is the watch. */
+bool tern_watch_may_grow(void *arg, uint64_t bytes);
+/* As if the machine had said this: for tests, and for systems that send events. */
+enum tern_watch_event tern_watch_inject(struct tern_watch *watch,
+                                        const struct tern_monitor_sample *sample);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the parts of the plan share: plan.c makes threads, tiers and caps, plan_memory.c makes
+ * context and cache type.
+ */
+#ifndef TN_PLAN_H
+#define TN_PLAN_H
+
+#include "base/compiler.h"
+#include "tern/plan.h"
+
+#define TN_PLAN_MIB ((uint64_t)1 << 20)
+#define TN_PLAN_GIB ((uint64_t)1 << 30)
+
+/* Anonymous memory of the process beside the session: libraries, hwloc's traces, open files. */
+#define TN_PLAN_PROCESS_BYTES (4 * TN_PLAN_MIB)
+/* What a thread's stack really takes. */
+#define TN_PLAN_STACK_BYTES ((uint64_t)64 << 10)
+/* Assumed when the available memory is unknown, or half of the machine's if that is less. */
+#define TN_PLAN_ASSUMED_BYTES (2 * TN_PLAN_GIB)
+/* A context must leave room for this many new tokens. */
+#define TN_PLAN_MIN_NEW 16u
+
+/* Adds a reason; value is a number when text is NULL. */
+void tn_plan_reason(struct tern_plan *plan, const char *what, uint64_t number, const char *text,
+                    const char *bound_by, const char *detail, ...) TN_PRINTF(6, 7);
+void tn_plan_notice(struct tern_plan *plan, const char *format, ...) TN_PRINTF(2, 3);
+
+/* "900 MiB", "3.4 GiB": into a buffer that the caller names. */
+struct tn_plan_size {
+    char text[24];
+};
+const char *tn_plan_size_text(struct tn_plan_size *out, uint64_t bytes);
+
+/* Context, cache type and predicted memory; threads and available memory are already in *plan. */
+tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *machine,
+                           const struct tern_plan_model *model,
+                           const struct tern_plan_limits *limits, struct tern_error *err);
+
+#endif

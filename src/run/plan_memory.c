@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plan's memory: how long a context fits, with which cache type.
+ *
+ *   anonymous(C) = process + threads * (stack + scratch) + session + C * position + cache(C)
+ *   must:   anonymous(C) <= available - reserve       else a shorter context, then refusal
+ *   want:   anonymous(C) + file <= available - reserve   else it runs, but pages from disk
+ *   rlimit: anonymous(C) + file <= what RLIMIT_AS leaves, because mappings count there
+ *
+ * The cache grows by whole blocks, so C is planned in blocks too.
+ */
+#include "run/plan.h"
+
+#include "base/bits.h"
+#include "base/log.h"
+
+/* What one configuration of threads and cache type costs. */
+struct cost {
+    uint64_t fixed_bytes; /* whatever the context */
+    uint64_t block_bytes; /* per block of positions */
+};
+
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return tn_add_u64(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static uint64_t mul_saturated(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return tn_mul_u64(a, b, &product) ? product : UINT64_MAX;
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threads, enum tern_kv kv)
+{
+    uint64_t per_thread = add_saturated(model->thread_bytes, TN_PLAN_STACK_BYTES);
+    struct cost c;
+    c.fixed_bytes = add_saturated(add_saturated(TN_PLAN_PROCESS_BYTES, model->base_bytes),
+                                  mul_saturated(per_thread, n_threads));
+    c.block_bytes = add_saturated(model->kv_block_bytes[kv],
+                                  mul_saturated(model->position_bytes, TERN_PLAN_KV_BLOCK));
+    return c;
+}
+
+static uint64_t anonymous_bytes(struct cost c, uint32_t n_ctx)
+{
+    uint32_t n_blocks = tn_div_ceil_u32(n_ctx, TERN_PLAN_KV_BLOCK);
+    return add_saturated(c.fixed_bytes, mul_saturated(c.block_bytes, n_blocks));
+}
+
+/* The longest context up to `want` that costs at most `budget`; 0 if there is none. */
+static uint32_t longest_context(struct cost c, uint64_t budget, uint32_t want)
+{
+    uint64_t room = minus(budget, c.fixed_bytes);
+    uint64_t n_blocks = c.block_bytes ? room / c.block_bytes : UINT32_MAX;
+    uint64_t n = mul_saturated(n_blocks, TERN_PLAN_KV_BLOCK);
+    return n < want ? (uint32_t)n : c.fixed_bytes <= budget ? want : 0;
+}
+
+/* Threads that may exist at once. */
+static uint32_t team_size(const struct tern_plan *plan)
+{
+    return TN_MAX(plan->n_threads_ceil, TN_MAX(plan->n_threads_decode, plan->n_threads_prefill));
+}
+
+/* f16 when it fits and does not take more than a quarter of what is free beside the model. */
+static bool f16_is_affordable(const struct tern_plan *plan, const struct tern_plan_model *model,
+                              uint64_t budget, uint32_t want)
+{
+    struct cost c = cost_of(model, team_size(plan), TERN_KV_F16);
+    uint64_t beside_model =
+        minus(minus(plan->available_bytes, plan->reserve_bytes), model->file_bytes);
+    uint64_t cache = mul_saturated(model->kv_block_bytes[TERN_KV_F16],
+                                   tn_div_ceil_u32(want, TERN_PLAN_KV_BLOCK));
+    return beside_model > 0 && longest_context(c, budget, want) == want &&
+           cache <= beside_model / 4;
+}
+
+/* ---- refusal ---- */
+
+/* The least available memory with which `need` anonymous bytes are granted: the reserve is the
+ * lesser of a fixed part and 15 %. */
+static uint64_t least_available(const struct tern_plan *plan, uint64_t need)
+{
+    uint64_t share = mul_saturated(need / 85 + 1, 100);
+    return TN_MIN(share, add_saturated(need, TN_MAX(plan->reserve_bytes, 192 * TN_PLAN_MIB)));
+}
+
+static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_model *model,
+                          const struct tern_plan_limits *limits, uint64_t budget, uint32_t least_ctx,
+                          struct tern_error *err)
+{
+    struct tn_plan_size need, have, enough;
+    enum tern_kv kv = limits->has_kv ? limits->kv : TERN_KV_Q8;
+    uint64_t need_bytes = anonymous_bytes(cost_of(model, team_size(plan), kv), least_ctx);
+    tn_plan_size_text(&need, need_bytes);
+    tn_plan_size_text(&have, budget);
+    const struct {
+        enum tern_kv kv;
+        uint32_t n_threads;
+        const char *flag;
+    } smaller[] = {
+        {TERN_KV_Q8, team_size(plan), ""},
+        {TERN_KV_Q8, 1, " --threads 1"},
+    };
+    for (uint32_t i = 0; i < TN_COUNT_OF(smaller); i++) {
+        struct cost c = cost_of(model, smaller[i].n_threads, smaller[i].kv);
+        uint32_t n_ctx = longest_context(c, budget, model->n_ctx);
+        if (n_ctx >= least_ctx)
+            return tn_fail(err, TERN_MEMORY,
+                           "a context of %u needs %s of memory beside the model and %s are left "
+                           "(%s of available memory less a reserve); this would work: --kv q8 "
+                           "--ctx %u%s",
+                           least_ctx, need.text, have.text, tern_bound_text(plan->limited_by),
+                           n_ctx, smaller[i].flag);
+    }
+    uint64_t least = anonymous_bytes(cost_of(model, 1, TERN_KV_Q8), least_ctx);
+    tn_plan_size_text(&enough, least_available(plan, least));
+    return tn_fail(err, TERN_MEMORY,
+                   "a context of %u needs %s of memory beside the model and %s are left (available "
+                   "by %s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would "
+                   "work: close other programs, raise the limit, or take a smaller model",
+                   least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), enough.text,
+                   least_ctx);
+}
+
+/* ---- context ---- */
+
+static tern_status check_prompt(const struct tern_plan_limits *limits, uint32_t want,
+                                const struct tern_plan_model *model, struct tern_error *err)
+{
+    if (limits->n_prompt <= want)
+        return tn_ok(err);
+    return tn_fail(err, TERN_LIMIT, "the prompt has %u tokens, the context %u (%s); shorten it%s",
+                   limits->n_prompt, want, want < model->n_ctx ? "--ctx" : "of the model",
+                   want < model->n_ctx ? " or raise --ctx" : "");
+}
+
+static void say_context(struct tern_plan *plan, const struct tern_plan_model *model,
+                        const struct tern_plan_limits *limits, uint32_t want, uint64_t budget)
+{
+    struct tn_plan_size size;
+    if (plan->n_ctx < want) {
+        tn_plan_reason(plan, "context", plan->n_ctx, NULL, "memory",
+                       "%u do not fit into the %s left beside the reserve", want,
+                       tn_plan_size_text(&size, budget));
+        tn_plan_notice(plan, "the context is limited by memory: %u of %u tokens", plan->n_ctx,
+                       want);
+    } else if (want < model->n_ctx) {
+        tn_plan_reason(plan, "context", plan->n_ctx, NULL, "user", "--ctx %u", want);
+    } else {
+        tn_plan_reason(plan, "context", plan->n_ctx, NULL, "model", "the model's context");
+    }
+    if (limits->n_ctx > model->n_ctx)
+        tn_plan_notice(plan, "--ctx %u is more than the model's %u: planned with %u", limits->n_ctx,
+                       model->n_ctx, plan->n_ctx);
+}
+
+static void say_cache(struct tern_plan *plan, const struct tern_plan_limits *limits)
+{
+    const char *name = tern_kv_text(plan->kv);
+    if (limits->has_kv)
+        tn_plan_reason(plan, "kv", 0, name, "user", "--kv %s", name);
+    else if (plan->kv == TERN_KV_F16)
+        tn_plan_reason(plan, "kv", 0, name, "rule",
+                       "a full f16 cache takes at most a quarter of what is free beside the model");
+    else
+        tn_plan_reason(plan, "kv", 0, name, "memory",
+                       "a full f16 cache would take more than a quarter of what is free beside "
+                       "the model");
+}
+
+static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
+{
+    struct tn_plan_size hot, room;
+    struct cost c = cost_of(model, team_size(plan), plan->kv);
+    uint64_t free_bytes = minus(plan->available_bytes, plan->reserve_bytes);
+    plan->predicted_anonymous_bytes = anonymous_bytes(c, plan->n_ctx);
+    plan->predicted_hot_bytes = add_saturated(plan->predicted_anonymous_bytes, model->file_bytes);
+    plan->will_page = plan->predicted_hot_bytes > free_bytes;
+    if (plan->will_page)
+        tn_plan_notice(plan, "model and cache want %s, %s are left: it may read from the disk "
+                             "while running, which is slow",
+                       tn_plan_size_text(&hot, plan->predicted_hot_bytes),
+                       tn_plan_size_text(&room, free_bytes));
+}
+
+tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *machine,
+                           const struct tern_plan_model *model,
+                           const struct tern_plan_limits *limits, struct tern_error *err)
+{
+    uint32_t want = limits->n_ctx ? TN_MIN(limits->n_ctx, model->n_ctx) : model->n_ctx;
+    tern_status status = check_prompt(limits, want, model, err);
+    if (status != TERN_OK)
+        return status;
+    uint64_t budget = minus(plan->available_bytes, plan->reserve_bytes);
+    if (machine->rlimit_as_left_bytes != TERN_UNKNOWN)
+        budget = TN_MIN(budget, minus(machine->rlimit_as_left_bytes, model->file_bytes));
+    budget = TN_MIN(budget, machine->commit_left_bytes);
+
+    if (limits->has_kv)
+        plan->kv = limits->kv;
+    else
+        plan->kv = f16_is_affordable(plan, model, budget, want) ? TERN_KV_F16 : TERN_KV_Q8;
+    plan->n_ctx = longest_context(cost_of(model, team_size(plan), plan->kv), budget, want);
+    uint32_t least_ctx = (uint32_t)TN_MIN((uint64_t)limits->n_prompt + TN_PLAN_MIN_NEW, want);
+    if (plan->n_ctx < least_ctx)
+        return refuse(plan, model, limits, budget, least_ctx, err);
+    plan->has_model = true;
+    say_context(plan, model, limits, want, budget);
+    say_cache(plan, limits);
+    predict(plan, model);
+    return tn_ok(err);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sizes of a model as the plan takes them: linear pieces of what model/memplan.h computes.
+ */
+#include "model/memplan.h"
+#include "run/plan.h"
+
+enum { DEFAULT_BATCH = 128 };
+
+static uint64_t scratch_bytes(const struct tern_file_config *config, uint32_t n_ctx,
+                              uint32_t n_batch, uint32_t n_threads)
+{
+    struct tn_memplan plan;
+    struct tn_plan_input input = {n_ctx, n_batch, n_threads, TN_KV_F16};
+    tn_memplan_make(&plan, config, &input);
+    return plan.scratch_bytes;
+}
+
+void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
+                           uint32_t n_batch)
+{
+    enum { BLOCK = TERN_PLAN_KV_BLOCK, FAR = 64 };
+    const struct tern_file_config *config = tern_model_config(model);
+    struct tern_model_info info;
+    tern_model_get_info(model, &info);
+    *out = (struct tern_plan_model){.n_ctx = config->context, .file_bytes = info.file_bytes};
+    if (n_batch == 0)
+        n_batch = TN_MIN(DEFAULT_BATCH, config->context);
+
+    uint64_t one = scratch_bytes(config, BLOCK, n_batch, 1);
+    uint64_t two_threads = scratch_bytes(config, BLOCK, n_batch, 2);
+    uint64_t many_blocks = scratch_bytes(config, FAR * BLOCK, n_batch, 1);
+    out->thread_bytes = two_threads - one;
+    out->position_bytes = (many_blocks - one + (FAR - 1) * BLOCK - 1) / ((FAR - 1) * BLOCK);
+    uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;
+    out->base_bytes = one > counted ? one - counted : 0;
+    for (int kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
+        struct tn_memplan plan;
+        struct tn_plan_input input = {BLOCK, n_batch, 1, (enum tn_kv_type)kv};
+        tn_memplan_make(&plan, config, &input);
+        out->kv_block_bytes[kv] = plan.kv_block_bytes;
+    }
+}
