@@ -29,6 +29,9 @@ TN_KERN(gemv_r2_i8,     avx2,   TN_CPU_AVX2)
 TN_KERN(gemv_r2_i8,     avx512, TN_CPU_AVX512)
 TN_KERN(gemv_c2_i8,     avx2,   TN_CPU_AVX2)
 TN_KERN(gemv_c2_i8,     avx512, TN_CPU_AVX512)
+TN_KERN(gemm_t2_i8,     avx512, TN_CPU_AVX512)
+TN_KERN(gemm_r2_i8,     avx512, TN_CPU_AVX512)
+TN_KERN(gemm_c2_i8,     avx512, TN_CPU_AVX512)
 #endif
 
 /* activations */

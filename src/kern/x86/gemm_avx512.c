@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary matrix times many int8 vectors for AVX-512 VNNI.
+ *
+ * A panel of 64 rows x up to PANEL_COLS columns is unpacked to codes 0, 1, 2, one byte each, in
+ * the order that `vpdpbusd` wants: group after group of 4 columns, 64 rows of 4 bytes.  It stays
+ * in the first-level cache while all tokens pass: 4 vectors of weights x up to 6 tokens are 24
+ * accumulators; per group 4 + 6 loads feed 24 dot products of 64 multiply-adds.  Codes are the
+ * weights plus one: the sums start at minus the token's sum of inputs.
+ *
+ * Unpacking costs per vector of 64 codes: T2 3 instructions, R2 3, C2 4.5.
+ */
+#include <immintrin.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/kern.h"
+
+#define PANEL_COLS 512u
+#define PANEL_BYTES (PANEL_COLS * 64u)
+#define TILE_ROWS 64u
+#define TILE_TOKENS 6u
+#define CHUNK_TOKENS 4096u
+_Static_assert(PANEL_BYTES + CHUNK_TOKENS * 4 <= TN_GEMM_SCRATCH_BYTES, "scratch is too small");
+
+/* panel [n_groups][64 rows][4 columns] of the rows [row, row + 64) and the columns
+ * [col, col + 4 * n_groups); col is a multiple of PANEL_COLS. */
+typedef void unpack_fn(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                       uint32_t n_groups);
+
+/* ---- unpacking ---- */
+
+/* A byte per row, 4 codes in it -> 4 bytes per row. */
+static TN_ALWAYS_INLINE void unpack_group(uint8_t *panel, __m512i packed)
+{
+    /* Bit offsets in a quadword: of bytes 0 1, 2 3, 4 5, 6 7 in turn. */
+    const __m512i shifts = _mm512_set_epi64(0x3E3C3A3836343230, 0x2E2C2A2826242220,
+                                            0x1E1C1A1816141210, 0x0E0C0A0806040200,
+                                            0x3E3C3A3836343230, 0x2E2C2A2826242220,
+                                            0x1E1C1A1816141210, 0x0E0C0A0806040200);
+    const __m512i code = _mm512_set1_epi8(3);
+    const __m512i index = _mm512_set_epi64(1, 1, 1, 1, 0, 0, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        const __m512i from = _mm512_add_epi64(index, _mm512_set1_epi64(2 * i));
+        const __m512i v = _mm512_permutexvar_epi64(from, packed);
+        _mm512_store_si512(panel + 64 * i,
+                           _mm512_and_si512(_mm512_multishift_epi64_epi8(shifts, v), code));
+    }
+}
+
+static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                      uint32_t n_groups)
+{
+    const uint32_t row_groups = tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * 32;
+    const uint8_t *group = w->data + (size_t)row * row_groups + (size_t)col * 16;
+    for (uint32_t g = 0; g < n_groups; g++)
+        unpack_group(panel + 256 * g, _mm512_load_si512(group + 64 * g));
+}
+
+/* v[i] holds dwords 0..15 of row i; afterwards v[d] holds dword d of rows 0..15. */
+static TN_ALWAYS_INLINE void transpose_16x16(__m512i v[16])
+{
+    __m512i t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    /* v[4 k + j], lane l: dword 4 l + j of rows 4 k .. 4 k + 3. */
+    for (int j = 0; j < 4; j++) {
+        t[j] = _mm512_shuffle_i32x4(v[j], v[4 + j], 0x88);
+        t[4 + j] = _mm512_shuffle_i32x4(v[j], v[4 + j], 0xDD);
+        t[8 + j] = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0x88);
+        t[12 + j] = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0xDD);
+    }
+    for (int j = 0; j < 4; j++) {
+        v[j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0x88);
+        v[8 + j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0xDD);
+        v[4 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0x88);
+        v[12 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0xDD);
+    }
+}
+
+/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits
+ * higher: groups d, 16 + d, 32 + d, 48 + d. */
+static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                      uint32_t n_groups)
+{
+    const size_t row_bytes = (size_t)tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN) * 64;
+    const __m512i code = _mm512_set1_epi8(3);
+    for (uint32_t part = 0; part < TILE_ROWS; part += 16)
+        for (uint32_t block = 0; block < n_groups / 64; block++) {
+            __m512i v[16];
+            for (uint32_t i = 0; i < 16; i++) {
+                const uint32_t r = row + part + i;
+                v[i] = r < w->rows ? _mm512_load_si512(w->data + r * row_bytes + col / 4 +
+                                                       block * 64)
+                                   : _mm512_set1_epi8(0x55);
+            }
+            transpose_16x16(v);
+            uint8_t *out = panel + block * (64 * 256) + part * 4;
+            for (uint32_t d = 0; d < 16; d++, out += 256) {
+                _mm512_store_si512(out, _mm512_and_si512(v[d], code));
+                _mm512_store_si512(out + 16 * 256,
+                                   _mm512_and_si512(_mm512_srli_epi16(v[d], 2), code));
+                _mm512_store_si512(out + 32 * 256,
+                                   _mm512_and_si512(_mm512_srli_epi16(v[d], 4), code));
+                _mm512_store_si512(out + 48 * 256,
+                                   _mm512_and_si512(_mm512_srli_epi16(v[d], 6), code));
+            }
+        }
+}
+
+/* Field q of four columns -> the four fields of a byte. */
+static TN_ALWAYS_INLINE __m512i gather_field(const __m512i v[4], const int q)
+{
+    __m512i moved[4];
+    for (int i = 0; i < 4; i++)
+        moved[i] = i >= q ? _mm512_slli_epi16(v[i], (unsigned)(2 * (i - q)))
+                          : _mm512_srli_epi16(v[i], (unsigned)(2 * (q - i)));
+    /* 0xCA: the first operand selects the second where 1, the third where 0. */
+    const __m512i low = _mm512_ternarylogic_epi64(_mm512_set1_epi8(0x03), moved[0], moved[1], 0xCA);
+    const __m512i high =
+        _mm512_ternarylogic_epi64(_mm512_set1_epi8(0x30), moved[2], moved[3], 0xCA);
+    return _mm512_ternarylogic_epi64(_mm512_set1_epi8(0x0F), low, high, 0xCA);
+}
+
+static TN_ALWAYS_INLINE void unpack_c2_field(uint8_t *panel, const struct tn_ternary *w,
+                                             uint32_t row, uint32_t col, uint32_t n_groups,
+                                             const int q)
+{
+    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const uint8_t *block = w->data + row / 256 * 64 + col * col_bytes;
+    for (uint32_t g = 0; g < n_groups; g++, col += 4) {
+        __m512i v[4];
+        for (uint32_t i = 0; i < 4; i++, block += col_bytes)
+            v[i] = col + i < w->cols ? _mm512_load_si512(block) : _mm512_set1_epi8(0x55);
+        unpack_group(panel + 256 * g, gather_field(v, q));
+    }
+}
+
+static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                      uint32_t n_groups)
+{
+    switch (row / 64 % 4) {
+    case 0:
+        unpack_c2_field(panel, w, row, col, n_groups, 0);
+        break;
+    case 1:
+        unpack_c2_field(panel, w, row, col, n_groups, 1);
+        break;
+    case 2:
+        unpack_c2_field(panel, w, row, col, n_groups, 2);
+        break;
+    default:
+        unpack_c2_field(panel, w, row, col, n_groups, 3);
+        break;
+    }
+}
+
+/* ---- multiplying ---- */
+
+static int32_t sum_of(const int8_t *x, uint32_t n)
+{
+    const __m512i one = _mm512_set1_epi8(1);
+    __m512i sum = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < n; i += 64)
+        sum = _mm512_dpbusd_epi32(sum, one, _mm512_load_si512(x + i));
+    return _mm512_reduce_add_epi32(sum);
+}
+
+/* n (a constant) tokens x 64 rows; `start` holds their first values, or NULL: go on from dst. */
+static TN_ALWAYS_INLINE void multiply_tile(int32_t *dst, size_t dst_stride, const uint8_t *panel,
+                                           uint32_t n_groups, const int8_t *x, size_t x_stride,
+                                           const int32_t *start, const uint32_t n)
+{
+    __m512i sum[TILE_TOKENS][4];
+#pragma GCC unroll 6
+    for (uint32_t t = 0; t < n; t++)
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < 4; i++)
+            sum[t][i] = start ? _mm512_set1_epi32(start[t])
+                              : _mm512_load_si512(dst + t * dst_stride + 16 * i);
+    for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
+        const __m512i w0 = _mm512_load_si512(panel), w1 = _mm512_load_si512(panel + 64);
+        const __m512i w2 = _mm512_load_si512(panel + 128), w3 = _mm512_load_si512(panel + 192);
+#pragma GCC unroll 6
+        for (uint32_t t = 0; t < n; t++) {
+            const __m512i v = _mm512_set1_epi32((int)tn_load_u32(x + t * x_stride));
+            sum[t][0] = _mm512_dpbusd_epi32(sum[t][0], w0, v);
+            sum[t][1] = _mm512_dpbusd_epi32(sum[t][1], w1, v);
+            sum[t][2] = _mm512_dpbusd_epi32(sum[t][2], w2, v);
+            sum[t][3] = _mm512_dpbusd_epi32(sum[t][3], w3, v);
+        }
+    }
+#pragma GCC unroll 6
+    for (uint32_t t = 0; t < n; t++)
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < 4; i++)
+            _mm512_store_si512(dst + t * dst_stride + 16 * i, sum[t][i]);
+}
+
+static void multiply_panel(int32_t *dst, size_t dst_stride, const uint8_t *panel,
+                           uint32_t n_groups, const int8_t *x, size_t x_stride, uint32_t n_tokens,
+                           const int32_t *start)
+{
+    /* As many tiles as needed, as equal as possible: 8 tokens are 4 + 4, not 6 + 2. */
+    for (uint32_t n_left = n_tokens; n_left > 0;) {
+        const uint32_t n = tn_div_ceil_u32(n_left, tn_div_ceil_u32(n_left, TILE_TOKENS));
+#define CASE(k)                                                                                    \
+    case k:                                                                                        \
+        multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, start, k);                    \
+        break;
+        switch (n) {
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+            CASE(5)
+        default:
+            multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, start, 6);
+        }
+#undef CASE
+        n_left -= n;
+        dst += n * dst_stride;
+        x += n * x_stride;
+        if (start)
+            start += n;
+    }
+}
+
+static void gemm_chunk(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                       uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
+                       uint32_t n_tokens, uint8_t *scratch, uint32_t padded_cols,
+                       unpack_fn *unpack)
+{
+    int32_t *start = (int32_t *)(void *)(scratch + PANEL_BYTES);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        start[t] = -sum_of(x + t * x_stride, tn_kern_pad(w->cols));
+    row_end = TN_MIN(row_end, w->rows);
+    for (uint32_t col = 0; col < padded_cols; col += PANEL_COLS) {
+        const uint32_t n_groups = TN_MIN(padded_cols - col, PANEL_COLS) / 4;
+        for (uint32_t row = row_begin; row < row_end; row += TILE_ROWS) {
+            unpack(scratch, w, row, col, n_groups);
+            multiply_panel(dst + (row - row_begin), dst_stride, scratch, n_groups, x + col,
+                           x_stride, n_tokens, col ? NULL : start);
+        }
+    }
+}
+
+static void gemm(int32_t *dst, size_t dst_stride, const struct tn_ternary *w, uint32_t row_begin,
+                 uint32_t row_end, const int8_t *x, size_t x_stride, uint32_t n_tokens,
+                 void *scratch, uint32_t col_align, unpack_fn *unpack)
+{
+    const uint32_t padded_cols = tn_div_ceil_u32(w->cols, col_align) * col_align;
+    for (uint32_t t = 0; t < n_tokens; t += CHUNK_TOKENS)
+        gemm_chunk(dst + t * dst_stride, dst_stride, w, row_begin, row_end, x + t * x_stride,
+                   x_stride, TN_MIN(n_tokens - t, CHUNK_TOKENS), scratch, padded_cols, unpack);
+}
+
+void tn_gemm_t2_i8_avx512(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
+                          uint32_t n_tokens, void *scratch)
+{
+    gemm(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch,
+         TERN_T2_COL_ALIGN, unpack_t2);
+}
+
+void tn_gemm_r2_i8_avx512(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
+                          uint32_t n_tokens, void *scratch)
+{
+    gemm(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch,
+         TERN_R2_COL_ALIGN, unpack_r2);
+}
+
+void tn_gemm_c2_i8_avx512(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
+                          uint32_t n_tokens, void *scratch)
+{
+    gemm(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch, 4, unpack_c2);
+}
