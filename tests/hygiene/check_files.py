@@ -20,7 +20,7 @@ LICENSED = re.compile(r"\.(c|h|cmake|sh|py)$")
 MACHINE_PATH = re.compile(r"(?<![\w.~}/-])/(?:" + "|".join(
     ("wo" + "rk", "ro" + "ot", "ho" + "me/[a-z]", "Us" + "ers/[a-z]", "tm" + "p/build")) + r")/")
 URL = re.compile(r"\bhttps?://([\w.-]+)")
-HOSTS = {"github.com", "huggingface.co", "spdx.org", "example.com", "example.org", "localhost",
+HOSTS = {"github.com", "git-lfs.github.com", "git-lfs", "huggingface.co", "spdx.org", "example.com", "example.org", "localhost",
          "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
          "creativecommons.org", "opensource.org", "www.debian.org", "cmocka.org"}
 REGISTRY = re.compile(r"\b(?:deb|ftp|security|snapshot|files|registry|repo1?|proxy|static)\."
@@ -53,7 +53,7 @@ def check(root, warn=lambda text: None):
 
 planted({
     "a.c": "/* SPDX-License-Identifier: MIT */\n// see /wo" + "rk/main\n",
-    "b.md": "[x](http://evil.test/a) but https://github.com/x is fine, /proc/self too\n",
+    "b.md": "[x](ht" + "tp://evil.test/a) but https://github.com/x is fine, /proc/self too\n",
     "c.sh": "# SPDX-License-Identifier: MIT\ncurl py" + "pi.org\n",
     "d.h": "int no_licence;\n",
     "e.txt": "a path like src/home/x or ../wo" + "rk/ is fine\n",
