@@ -107,8 +107,9 @@ stage_levels() {
 }
 
 stage_packages() {
-    dist/build-release.sh
+    dist/build-release.sh --url https://example.org/tern
     dist/check-release.sh build/dist
+    dist/check-reproducible.sh
 }
 
 # run STAGE: in a subshell of its own, with its time.
