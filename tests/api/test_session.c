@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sessions through the public API, on the demo model: the result must not depend on how work is
+ * split, memory must be what the plan says, and every way to stop must leave a usable session.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "plat/plat.h"
+#include "tern/convert.h"
+#include "tern/tern.h"
+
+#define MODEL_PATH TERN_BUILD_DIR "/test_session.tern"
+#define N_IDS 300u /* more than one block of the cache */
+
+static struct tern_engine *engine;
+static struct tern_model *model;
+static uint32_t vocab;
+static uint32_t ids[N_IDS];
+
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        struct tern_error e = {TERN_OK, ""};                                                       \
+        if ((call) != TERN_OK)                                                                     \
+            fail_msg("%s: %s", #call, e.detail);                                                   \
+    } while (0)
+
+static int setup(void **state)
+{
+    (void)state;
+    struct tern_error e;
+    struct tern_convert_result result;
+    struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
+                                          .output = MODEL_PATH};
+    if (tern_convert(&convert, &result, &e) != TERN_OK ||
+        tern_engine_create(&engine, &(struct tern_engine_params){.n_threads = 2}, &e) != TERN_OK ||
+        tern_model_open(&model, MODEL_PATH, &e) != TERN_OK) {
+        fprintf(stderr, "%s\n", e.detail);
+        return 1;
+    }
+    vocab = tern_model_config(model)->vocab;
+    for (uint32_t i = 0; i < N_IDS; i++)
+        ids[i] = i * 7919u % 4000u;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tern_model_free(model);
+    tern_engine_free(engine);
+    tn_file_remove(MODEL_PATH);
+    return 0;
+}
+
+static struct tern_session *open_session(struct tern_engine *with, enum tern_kv kv, uint32_t n_batch)
+{
+    struct tern_session *s;
+    struct tern_session_params p = {.n_ctx = 512, .kv = kv, .n_batch = n_batch};
+    assert_ok(tern_session_create(&s, with, model, &p, &e));
+    return s;
+}
+
+/* All logits of ids[0, n), evaluated `step` at a time. */
+static float *logits_of(struct tern_engine *with, enum tern_kv kv, uint32_t n_batch, uint32_t step,
+                        uint32_t n)
+{
+    float *out = test_malloc((size_t)n * vocab * sizeof *out);
+    struct tern_session *s = open_session(with, kv, n_batch);
+    for (uint32_t i = 0; i < n; i += step) {
+        uint32_t m = n - i < step ? n - i : step;
+        assert_ok(tern_session_eval(s, ids + i, m, out + (size_t)i * vocab, &e));
+    }
+    tern_session_free(s);
+    return out;
+}
+
+static void logits_do_not_depend_on_batches(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t n_batch, step;
+    } ways[] = {{1, 1}, {2, N_IDS}, {17, N_IDS}, {64, 50}, {128, 7}};
+    for (enum tern_kv kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
+        float *want = logits_of(engine, kv, 128, N_IDS, N_IDS);
+        for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+            float *got = logits_of(engine, kv, ways[i].n_batch, ways[i].step, N_IDS);
+            assert_memory_equal(got, want, (size_t)N_IDS * vocab * sizeof *got);
+            test_free(got);
+        }
+        test_free(want);
+    }
+}
+
+static void logits_do_not_depend_on_threads_and_levels(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {"ref",  "ssse3",   "avx2", "avxvnni", "avx512",
+                                         "neon", "dotprod", "i8mm"};
+    const uint32_t n = 40;
+    float *want = logits_of(engine, TERN_KV_F16, 16, n, n);
+    uint32_t n_levels = 0;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        for (uint32_t n_threads = 1; n_threads <= 7; n_threads += n_threads == 3 ? 4 : 1) {
+            struct tern_engine *other;
+            struct tern_engine_params p = {.n_threads = n_threads, .cpu_level = levels[i]};
+            if (tern_engine_create(&other, &p, NULL) != TERN_OK)
+                break;
+            n_levels += n_threads == 1;
+            for (uint32_t step = 1; step <= n; step += n - 1) {
+                float *got = logits_of(other, TERN_KV_F16, 16, step, n);
+                assert_memory_equal(got, want, (size_t)n * vocab * sizeof *got);
+                test_free(got);
+            }
+            tern_engine_free(other);
+        }
+    }
+    assert_true(n_levels >= 1);
+    test_free(want);
+}
+
+static void a_shortened_session_continues_as_if_new(void **state)
+{
+    (void)state;
+    float *want = logits_of(engine, TERN_KV_F16, 0, 60, 60);
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    assert_ok(tern_session_eval(s, ids + 100, 150, NULL, &e));
+    tern_session_truncate(s, 0);
+    assert_null(tern_session_logits(s));
+    assert_ok(tern_session_eval(s, ids, 50, NULL, &e));
+    assert_ok(tern_session_eval(s, ids + 200, 30, NULL, &e));
+    tern_session_truncate(s, 50);
+    assert_ok(tern_session_eval(s, ids + 50, 10, NULL, &e));
+    assert_memory_equal(tern_session_logits(s), want + 59 * (size_t)vocab, vocab * sizeof *want);
+    assert_int_equal(tern_session_n_past(s), 60);
+    assert_memory_equal(tern_session_ids(s), ids, 60 * sizeof *ids);
+    tern_session_free(s);
+    test_free(want);
+}
+
+static void bad_ids_and_full_contexts_are_refused(void **state)
+{
+    (void)state;
+    struct tern_error e;
+    struct tern_session *s;
+    struct tern_session_params p = {.n_ctx = 8, .kv = TERN_KV_F32};
+    assert_int_equal(tern_session_create(&s, engine, model, &p, &e), TERN_OK);
+    assert_int_equal(tern_session_eval(s, &vocab, 1, NULL, &e), TERN_USAGE);
+    assert_int_equal(tern_session_eval(s, ids, 9, NULL, &e), TERN_LIMIT);
+    assert_int_equal(tern_session_n_past(s), 0);
+    assert_int_equal(tern_session_eval(s, ids, 8, NULL, &e), TERN_OK);
+    assert_int_equal(tern_session_eval(s, ids, 1, NULL, &e), TERN_LIMIT);
+    tern_session_free(s);
+    p.n_ctx = tern_model_config(model)->context + 1;
+    assert_int_equal(tern_session_create(&s, engine, model, &p, &e), TERN_USAGE);
+    assert_null(s);
+}
+
+/* ---- generate ---- */
+
+struct run {
+    char text[8192];
+    size_t n_text;
+    uint32_t n_tokens;
+    uint32_t arm_at;        /* token from which allocations are counted */
+    uint32_t n_allocations; /* while armed */
+    uint64_t commits_before;
+    uint32_t refuse_at;     /* on_text returns false at this token */
+};
+
+static int count_allocation(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    ((struct run *)arg)->n_allocations++;
+    return 1;
+}
+
+static void on_token(void *arg, uint32_t id)
+{
+    (void)id;
+    struct run *run = arg;
+    if (++run->n_tokens == run->arm_at) {
+        run->commits_before = tn_pages_n_commits();
+        tn_alloc_set_hook(count_allocation, run);
+    }
+}
+
+static bool on_text(void *arg, const char *text, size_t n)
+{
+    struct run *run = arg;
+    assert_true(run->n_text + n < sizeof run->text);
+    memcpy(run->text + run->n_text, text, n);
+    run->n_text += n;
+    run->text[run->n_text] = '\0';
+    return run->refuse_at == 0 || run->n_tokens < run->refuse_at;
+}
+
+static struct tern_generate_result generate(struct tern_session *s, struct run *run,
+                                            uint32_t max_tokens, const char *stop)
+{
+    struct tern_sampler *sampler;
+    struct tern_sampler_params sp;
+    struct tern_generate_result result;
+    tern_sampler_params_default(&sp);
+    sp.seed = 1;
+    assert_ok(tern_sampler_create(&sampler, &sp, vocab, &e));
+    struct tern_generate_params p = {.sampler = sampler, .max_tokens = max_tokens,
+                                     .ignore_eos = true, .stop_strings = &stop,
+                                     .n_stop_strings = stop ? 1 : 0, .on_text = on_text,
+                                     .on_token = on_token, .arg = run};
+    static const uint32_t prompt[] = {4080, 507, 458, 980};
+    assert_ok(tern_generate(s, prompt, 4, &p, &result, &e));
+    tern_sampler_free(sampler);
+    return result;
+}
+
+static void nothing_is_allocated_between_the_tokens(void **state)
+{
+    (void)state;
+    struct run run = {.arm_at = 1};
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    uint64_t before = tern_session_bytes(s);
+    struct tern_generate_result r = generate(s, &run, 400, NULL);
+    tn_alloc_set_hook(NULL, NULL);
+    assert_int_equal(r.n_new, 400);
+    /* Freeing the text at the end allocates nothing either. */
+    assert_int_equal(run.n_allocations, 0);
+    /* 403 positions: the second block of 256 was committed, once, and is counted. */
+    assert_int_equal(tn_pages_n_commits() - run.commits_before, 1);
+    assert_true(tern_session_bytes(s) > before);
+    assert_int_equal(tern_session_bytes(s), tern_session_bytes_full(s));
+    tern_session_free(s);
+}
+
+/* Refuses growth beyond the first block. */
+static bool grow_once(void *arg, uint64_t n_bytes)
+{
+    assert_true(n_bytes > 0);
+    return ++*(uint32_t *)arg <= 1;
+}
+
+static void short_memory_ends_the_text_cleanly(void **state)
+{
+    (void)state;
+    uint32_t n_asked = 0;
+    struct run run = {0};
+    struct tern_session *s;
+    struct tern_session_params p = {
+        .n_ctx = 512, .kv = TERN_KV_F16, .may_grow = grow_once, .arg = &n_asked};
+    assert_ok(tern_session_create(&s, engine, model, &p, &e));
+    struct tern_generate_result r = generate(s, &run, 400, NULL);
+    assert_int_equal(r.stop, TERN_STOP_MEMORY);
+    assert_int_equal(tern_session_n_past(s), 256);
+    assert_int_equal(n_asked, 2);
+    tern_session_free(s);
+}
+
+static bool stop_at_zero(void *arg)
+{
+    uint32_t *left = arg;
+    return *left > 0 && --*left == 0;
+}
+
+static void an_interrupted_session_goes_on(void **state)
+{
+    (void)state;
+    float *want = logits_of(engine, TERN_KV_F16, 0, 60, 60);
+    uint32_t left = 3; /* layers */
+    struct tern_error e;
+    struct tern_session *s;
+    struct tern_session_params p = {
+        .n_ctx = 512, .kv = TERN_KV_F16, .should_stop = stop_at_zero, .arg = &left};
+    assert_int_equal(tern_session_create(&s, engine, model, &p, &e), TERN_OK);
+    assert_int_equal(tern_session_eval(s, ids, 60, NULL, &e), TERN_INTERRUPTED);
+    assert_int_equal(tern_session_n_past(s), 0);
+    assert_int_equal(tern_session_eval(s, ids, 60, NULL, &e), TERN_OK);
+    assert_memory_equal(tern_session_logits(s), want + 59 * (size_t)vocab, vocab * sizeof *want);
+    tern_session_free(s);
+    test_free(want);
+}
+
+static void stop_strings_are_never_shown(void **state)
+{
+    (void)state;
+    struct run whole = {0}, cut = {0}, refused = {.refuse_at = 5};
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    generate(s, &whole, 60, NULL);
+    assert_true(whole.n_text > 40);
+    /* A stretch that begins and ends inside words, so inside tokens too. */
+    char stop[12];
+    memcpy(stop, whole.text + 25, 11);
+    stop[11] = '\0';
+    struct tern_generate_result r = generate(s, &cut, 60, stop);
+    assert_int_equal(r.stop, TERN_STOP_STRING);
+    size_t expected = (size_t)(strstr(whole.text, stop) - whole.text);
+    assert_int_equal(cut.n_text, expected);
+    assert_memory_equal(cut.text, whole.text, expected);
+
+    r = generate(s, &refused, 60, NULL);
+    assert_int_equal(r.stop, TERN_STOP_INTERRUPT);
+    assert_true(r.n_new <= 6);
+    tern_session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_do_not_depend_on_batches),
+        cmocka_unit_test(logits_do_not_depend_on_threads_and_levels),
+        cmocka_unit_test(a_shortened_session_continues_as_if_new),
+        cmocka_unit_test(bad_ids_and_full_contexts_are_refused),
+        cmocka_unit_test(nothing_is_allocated_between_the_tokens),
+        cmocka_unit_test(short_memory_ends_the_text_cleanly),
+        cmocka_unit_test(an_interrupted_session_goes_on),
+        cmocka_unit_test(stop_strings_are_never_shown),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
