@@ -8,6 +8,7 @@
  */
 #include "config_import.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -57,14 +58,15 @@ static tern_status get_integer(uint32_t *out, const char *key, const json_t *val
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", key);
     const double d = json_number_value(value);
     if (!(d >= min && d <= max))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.17g, allowed are %u to %u", key, d,
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, allowed are %u to %u", key, d,
                        min, max);
     if (d != floor(d))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.17g, not an integer", key, d);
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, not an integer", key, d);
     *out = (uint32_t)d;
     return TERN_OK;
 }
 
+/* A number above 0 that stays above 0 in f32, up to max. */
 static tern_status get_positive(double *out, const char *key, const json_t *value, double max,
                                 struct tern_error *err)
 {
@@ -73,9 +75,9 @@ static tern_status get_positive(double *out, const char *key, const json_t *valu
     if (!json_is_number(value))
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", key);
     const double d = json_number_value(value);
-    if (!(d > 0 && d <= max))
+    if (!(d >= FLT_MIN && d <= max))
         return tn_fail(err, TERN_INPUT,
-                       CONFIG ": \"%s\" is %.17g, allowed are values above 0 up to %g", key, d,
+                       CONFIG ": \"%s\" is %.15g, allowed are values above 0 up to %g", key, d,
                        max);
     *out = d;
     return TERN_OK;
@@ -306,7 +308,7 @@ static tern_status get_id(uint32_t *out, const char *file, const char *key, cons
     if (!(d >= 0 && d < vocab) || d != floor(d)) {
         if (!json_is_number(value))
             return tn_fail(err, TERN_INPUT, "%s: \"%s\" is not an id", file, key);
-        return tn_fail(err, TERN_INPUT, "%s: \"%s\" is %.17g, the vocabulary has ids 0 to %u",
+        return tn_fail(err, TERN_INPUT, "%s: \"%s\" is %.15g, the vocabulary has ids 0 to %u",
                        file, key, d, vocab - 1);
     }
     *out = (uint32_t)d;

@@ -122,20 +122,23 @@ static tern_status check_params(struct job *j)
     return TERN_OK;
 }
 
-/* Last component of the resolved source; "model" for a root directory. */
+/* Last component of the resolved source; "model" where that is no name. */
 static const char *source_name(const struct job *j)
 {
     const char *name = j->resolved;
     for (const char *c = j->resolved; *c; c++)
         if ((*c == '/' || *c == '\\') && c[1] != '\0')
             name = c + 1;
-    return strpbrk(name, "/\\:") ? "model" : name;
+    const size_t n = strlen(name);
+    return strpbrk(name, "/\\:") || tn_text_find_bad(name, n, true) < n ? "model" : name;
 }
 
 static tern_status choose_names(struct job *j)
 {
     const char *last = source_name(j);
     j->name = j->params->name ? j->params->name : last;
+    if (tn_text_find_bad(j->name, strlen(j->name), true) < strlen(j->name))
+        return tn_fail(j->err, TERN_USAGE, "the name is not UTF-8 text in one line: %s", j->name);
     char *path = j->result->output;
     const size_t n_path = sizeof j->result->output;
     const char *output = j->params->output;
@@ -454,6 +457,7 @@ tern_status tern_convert(const struct tern_convert_params *params,
     const uint64_t begin = tn_now_ns();
     memset(result, 0, sizeof *result);
     tn_ok(err);
+    json_set_alloc_funcs(tn_alloc, tn_free);
     struct job job = {.params = params, .result = result, .err = err};
     tern_status status = read_everything(&job);
     if (status == TERN_OK) {

@@ -17,6 +17,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "config_import.h"
 #include "json_scan.h"
 
 bool tn_is_lfs_pointer(const void *bytes, size_t n)
@@ -132,7 +133,9 @@ static tern_status sort_tensors(struct tn_source *s, struct tern_error *err)
 /* A plain file name inside the model directory. */
 static bool is_safe_name(const char *name)
 {
-    return name[0] != '\0' && name[0] != '.' && strlen(name) < 256 && !strpbrk(name, "/\\:");
+    const size_t n = strlen(name);
+    return n > 0 && n < 256 && name[0] != '.' && !strpbrk(name, "/\\:") &&
+           tn_text_find_bad(name, n, true) == n;
 }
 
 static const struct tn_source_file *find_file(const struct tn_source *s, const char *name)

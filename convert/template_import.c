@@ -11,10 +11,25 @@
 #include "config_import.h"
 #include "json_scan.h"
 #include "text/tokenizer.h"
+#include "text/unicode.h"
 
 #define TOKENIZER_CONFIG "tokenizer_config.json"
 #define TEMPLATE_FILE "chat_template.jinja"
 #define MAX_TEMPLATE_BYTES (1u << 20)
+
+size_t tn_text_find_bad(const char *text, size_t n, bool single_line)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint32_t c;
+        const size_t n_bytes = tn_utf8_next(text + i, n - i, &c);
+        const bool layout = c == '\n' || c == '\r' || c == '\t' || c == '\f';
+        if (c == TN_NOT_UTF8 || c == 0x7F || (c < 0x20 && (single_line || !layout)))
+            return i;
+        i += n_bytes;
+    }
+    return n;
+}
 
 static const json_t *find_template(const json_t *root)
 {
@@ -28,12 +43,18 @@ static const json_t *find_template(const json_t *root)
     return value;
 }
 
-static tern_status check_size(const char *file, size_t n, struct tern_error *err)
+static tern_status check_template(const char *file, const char *text, size_t n,
+                                  struct tern_error *err)
 {
-    if (n <= MAX_TEMPLATE_BYTES)
-        return TERN_OK;
-    return tn_fail(err, TERN_INPUT, "%s: a chat template of %zu bytes, at most %u are allowed",
-                   file, n, MAX_TEMPLATE_BYTES);
+    if (n > MAX_TEMPLATE_BYTES)
+        return tn_fail(err, TERN_INPUT, "%s: a chat template of %zu bytes, at most %u are allowed",
+                       file, n, MAX_TEMPLATE_BYTES);
+    const size_t bad = tn_text_find_bad(text, n, false);
+    if (bad < n)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: byte 0x%02x at offset %zu of the chat template is not text", file,
+                       (unsigned char)text[bad], bad);
+    return TERN_OK;
 }
 
 tern_status tn_template_parse(char **source, size_t *n_source, const char *json, size_t n_json,
@@ -49,7 +70,7 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
     const json_t *template = find_template(root);
     const size_t n = json_string_length(template);
     if (n)
-        status = check_size(TOKENIZER_CONFIG, n, err);
+        status = check_template(TOKENIZER_CONFIG, json_string_value(template), n, err);
     if (n && status == TERN_OK) {
         *source = tn_alloc(n + 1);
         if (*source) {
@@ -69,7 +90,7 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
     *from = TEMPLATE_FILE;
     tern_status status = tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, true, err);
     if (status == TERN_OK && *source) {
-        status = check_size(TEMPLATE_FILE, *n_source, err);
+        status = check_template(TEMPLATE_FILE, *source, *n_source, err);
         if (status != TERN_OK) {
             tn_free(*source);
             *source = NULL;
