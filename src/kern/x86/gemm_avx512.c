@@ -2,31 +2,15 @@
  *
  * Ternary matrix times many int8 vectors for AVX-512 VNNI.
  *
- * A panel of 64 rows x up to PANEL_COLS columns is unpacked to codes 0, 1, 2, one byte each, in
- * the order that `vpdpbusd` wants: group after group of 4 columns, 64 rows of 4 bytes.  It stays
- * in the first-level cache while all tokens pass: 4 vectors of weights x up to 6 tokens are 24
- * accumulators; per group 4 + 6 loads feed 24 dot products of 64 multiply-adds.  Codes are the
- * weights plus one: the sums start at minus the token's sum of inputs.
+ * The panels of gemm_panel.h are what `vpdpbusd` wants: 4 vectors of 16 rows a group.  4 vectors
+ * x up to 6 tokens are 24 accumulators; per group 4 + 6 loads feed 24 dot products of 64
+ * multiply-adds.
  *
  * Unpacking costs per vector of 64 codes: T2 3 instructions, R2 3, C2 4.5.
  */
 #include <immintrin.h>
-#include <string.h>
 
-#include "base/bits.h"
-#include "kern/kern.h"
-
-#define PANEL_COLS 512u
-#define PANEL_BYTES (PANEL_COLS * 64u)
-#define TILE_ROWS 64u
-#define TILE_TOKENS 6u
-#define CHUNK_TOKENS 4096u
-_Static_assert(PANEL_BYTES + CHUNK_TOKENS * 4 <= TN_GEMM_SCRATCH_BYTES, "scratch is too small");
-
-/* panel [n_groups][64 rows][4 columns] of the rows [row, row + 64) and the columns
- * [col, col + 4 * n_groups); col is a multiple of PANEL_COLS. */
-typedef void unpack_fn(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
-                       uint32_t n_groups);
+#include "kern/gemm_panel.h"
 
 /* ---- unpacking ---- */
 
@@ -93,7 +77,7 @@ static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
 {
     const size_t row_bytes = (size_t)tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN) * 64;
     const __m512i code = _mm512_set1_epi8(3);
-    for (uint32_t part = 0; part < TILE_ROWS; part += 16)
+    for (uint32_t part = 0; part < GEMM_PANEL_ROWS; part += 16)
         for (uint32_t block = 0; block < n_groups / 64; block++) {
             __m512i v[16];
             for (uint32_t i = 0; i < 16; i++) {
@@ -165,6 +149,8 @@ static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
 
 /* ---- multiplying ---- */
 
+#define TILE_TOKENS 6u
+
 static int32_t sum_of(const int8_t *x, uint32_t n)
 {
     const __m512i one = _mm512_set1_epi8(1);
@@ -205,83 +191,24 @@ static TN_ALWAYS_INLINE void multiply_tile(int32_t *dst, size_t dst_stride, cons
             _mm512_store_si512(dst + t * dst_stride + 16 * i, sum[t][i]);
 }
 
-static void multiply_panel(int32_t *dst, size_t dst_stride, const uint8_t *panel,
-                           uint32_t n_groups, const int8_t *x, size_t x_stride, uint32_t n_tokens,
-                           const int32_t *start)
+static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
+                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
 {
-    /* As many tiles as needed, as equal as possible: 8 tokens are 4 + 4, not 6 + 2. */
-    for (uint32_t n_left = n_tokens; n_left > 0;) {
-        const uint32_t n = tn_div_ceil_u32(n_left, tn_div_ceil_u32(n_left, TILE_TOKENS));
-#define CASE(k)                                                                                    \
-    case k:                                                                                        \
-        multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, start, k);                    \
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, start, n);                    \
         break;
-        switch (n) {
-            CASE(1)
-            CASE(2)
-            CASE(3)
-            CASE(4)
-            CASE(5)
-        default:
-            multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, start, 6);
-        }
+    switch (n_tokens) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+    }
 #undef CASE
-        n_left -= n;
-        dst += n * dst_stride;
-        x += n * x_stride;
-        if (start)
-            start += n;
-    }
 }
 
-static void gemm_chunk(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
-                       uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                       uint32_t n_tokens, uint8_t *scratch, uint32_t padded_cols,
-                       unpack_fn *unpack)
-{
-    int32_t *start = (int32_t *)(void *)(scratch + PANEL_BYTES);
-    for (uint32_t t = 0; t < n_tokens; t++)
-        start[t] = -sum_of(x + t * x_stride, tn_kern_pad(w->cols));
-    row_end = TN_MIN(row_end, w->rows);
-    for (uint32_t col = 0; col < padded_cols; col += PANEL_COLS) {
-        const uint32_t n_groups = TN_MIN(padded_cols - col, PANEL_COLS) / 4;
-        for (uint32_t row = row_begin; row < row_end; row += TILE_ROWS) {
-            unpack(scratch, w, row, col, n_groups);
-            multiply_panel(dst + (row - row_begin), dst_stride, scratch, n_groups, x + col,
-                           x_stride, n_tokens, col ? NULL : start);
-        }
-    }
-}
+static const struct gemm_level level = {512, TILE_TOKENS, sum_of, multiply};
 
-static void gemm(int32_t *dst, size_t dst_stride, const struct tn_ternary *w, uint32_t row_begin,
-                 uint32_t row_end, const int8_t *x, size_t x_stride, uint32_t n_tokens,
-                 void *scratch, uint32_t col_align, unpack_fn *unpack)
-{
-    const uint32_t padded_cols = tn_div_ceil_u32(w->cols, col_align) * col_align;
-    for (uint32_t t = 0; t < n_tokens; t += CHUNK_TOKENS)
-        gemm_chunk(dst + t * dst_stride, dst_stride, w, row_begin, row_end, x + t * x_stride,
-                   x_stride, TN_MIN(n_tokens - t, CHUNK_TOKENS), scratch, padded_cols, unpack);
-}
-
-void tn_gemm_t2_i8_avx512(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
-                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                          uint32_t n_tokens, void *scratch)
-{
-    gemm(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch,
-         TERN_T2_COL_ALIGN, unpack_t2);
-}
-
-void tn_gemm_r2_i8_avx512(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
-                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                          uint32_t n_tokens, void *scratch)
-{
-    gemm(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch,
-         TERN_R2_COL_ALIGN, unpack_r2);
-}
-
-void tn_gemm_c2_i8_avx512(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
-                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                          uint32_t n_tokens, void *scratch)
-{
-    gemm(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch, 4, unpack_c2);
-}
+GEMM_DEFINE_ALL(avx512)

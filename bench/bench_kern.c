@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * bench_kern [FILTER]: every kernel of kern_list.h that this CPU runs, with one thread.
+ *
+ * Decode kernels: GB/s of weights from the second-level cache and from memory, as a share of the stream rate
+ * measured on the spot.  gemm: multiply-adds per second from cache, as a share of what the
+ * instruction gives.  Median of the runs and the distance between their quartiles.  FILTER is a
+ * part of "op_isa".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/rng.h"
+#include "bench/peak.h"
+#include "kern/guard.h"
+#include "kern/kern.h"
+#include "par/team.h"
+#include "plat/plat.h"
+
+#define ARENA_BYTES ((size_t)256 << 20) /* beyond the last cache */
+#define N_RUNS 21u
+#define RUN_NS 1500000u /* a run repeats its call for at least this long */
+
+/* Dimensions of BitNet 2B-4T. */
+#define HIDDEN 2560u
+#define FFN 6912u
+
+struct bench {
+    uint8_t *arena; /* ARENA_BYTES of packed weights, code 3 nowhere */
+    size_t offset;  /* of the matrix in use */
+    size_t matrix_bytes;
+    bool from_memory;
+    const struct tn_kernel_row *row;
+    struct tn_ternary w;
+    uint32_t *list; /* active rows or columns */
+    uint32_t n_list;
+    int8_t *x;
+    uint8_t *table;
+    int32_t *dst;
+    uint32_t n_tokens;
+    uint8_t *scratch;
+    double stream_gbs;
+};
+
+static void *must(void *p)
+{
+    if (!p) {
+        fputs("bench_kern: out of memory\n", stderr);
+        exit(3);
+    }
+    return p;
+}
+
+static void *pages(size_t n_bytes)
+{
+    void *p = must(tn_pages_reserve(n_bytes));
+    tn_pages_advise_huge(p, n_bytes);
+    return must(tn_pages_commit(p, n_bytes) ? p : NULL);
+}
+
+static void fill_weights(uint8_t *data, size_t n_bytes)
+{
+    const size_t part = 1 << 20;
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 1);
+    for (size_t i = 0; i < part; i += 8) {
+        uint64_t v = tn_rng_next(&rng);
+        v &= ~(v >> 1 & v & 0x5555555555555555u); /* code 3 becomes 2 */
+        memcpy(data + i, &v, sizeof v);
+    }
+    for (size_t i = part; i < n_bytes; i += part)
+        memcpy(data + i, data, part);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of one call: median, and the distance between the quartiles relative to it. */
+static double median_seconds(void (*call)(struct bench *), struct bench *b, double *spread)
+{
+    double t[N_RUNS];
+    call(b);
+    for (unsigned i = 0; i < N_RUNS; i++) {
+        unsigned n = 0;
+        const uint64_t begin = tn_now_ns();
+        uint64_t end;
+        do {
+            if (b->from_memory) {
+                b->offset += tn_align_up(b->matrix_bytes, 4096);
+                if (b->offset + b->matrix_bytes > ARENA_BYTES)
+                    b->offset = 0;
+                b->w.data = b->arena + b->offset;
+            }
+            call(b);
+            n++;
+            end = tn_now_ns();
+        } while (end - begin < RUN_NS);
+        t[i] = (double)(end - begin) * 1e-9 / n;
+    }
+    qsort(t, N_RUNS, sizeof t[0], by_value);
+    *spread = (t[N_RUNS * 3 / 4] - t[N_RUNS / 4]) / t[N_RUNS / 2];
+    return t[N_RUNS / 2];
+}
+
+static void call_lut_t2(struct bench *b)
+{
+    ((tn_lut_t2_fn *)b->row->fn)(b->table, b->x, b->w.cols);
+}
+
+static void call_prep_r2(struct bench *b)
+{
+    ((tn_prep_r2_fn *)b->row->fn)(b->table, b->x, b->w.cols);
+}
+
+static void call_gemv_t2(struct bench *b)
+{
+    ((tn_gemv_t2_i8_fn *)b->row->fn)(b->dst, &b->w, 0, b->w.rows, b->table);
+}
+
+static void call_gemv_r2(struct bench *b)
+{
+    ((tn_gemv_r2_i8_fn *)b->row->fn)(b->dst, &b->w, b->list, b->n_list, b->table);
+}
+
+static void call_gemv_c2(struct bench *b)
+{
+    ((tn_gemv_c2_i8_fn *)b->row->fn)(b->dst, &b->w, 0, b->w.rows, b->list, b->x, b->n_list);
+}
+
+static void call_gemm(struct bench *b)
+{
+    ((tn_gemm_i8_fn *)b->row->fn)(b->dst, b->w.rows, &b->w, 0, b->w.rows, b->x,
+                                  tn_kern_pad(b->w.cols), b->n_tokens, b->scratch);
+}
+
+/* About `density` of n, ascending. */
+static void pick_active(struct bench *b, uint32_t n, double density)
+{
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 7);
+    b->n_list = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if ((double)tn_rng_f32(&rng) < density)
+            b->list[b->n_list++] = i;
+}
+
+static void set_matrix(struct bench *b, uint32_t layout, uint32_t rows, uint32_t cols)
+{
+    b->w = (struct tn_ternary){b->arena, rows, cols, layout};
+    b->matrix_bytes = (size_t)rows * cols / 4;
+    b->offset = 0;
+}
+
+static void print_decode(struct bench *b, void (*call)(struct bench *), const char *where,
+                         double bytes)
+{
+    double spread;
+    const double s = median_seconds(call, b, &spread);
+    const double gbs = bytes / s * 1e-9;
+    printf("%-12s %-8s %-7s %6u x %-6u %9.1f us +-%4.1f %%  %6.2f GB/s %7.1f Gw/s  %3.0f %% of the stream\n",
+           b->row->op, b->row->isa, where, b->w.rows, b->w.cols, s * 1e6, spread * 100, gbs,
+           gbs * 4, gbs / b->stream_gbs * 100);
+}
+
+/* The first kernel of a pair fills the table for the second. */
+static void prepare(struct bench *b, const char *op)
+{
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        const struct tn_kernel_row *row = &tn_kernel_rows[i];
+        if (strcmp(row->op, op) == 0 && strcmp(row->isa, b->row->isa) == 0) {
+            const struct tn_kernel_row *kept = b->row;
+            b->row = row;
+            (strcmp(op, "lut_t2") == 0 ? call_lut_t2 : call_prep_r2)(b);
+            b->row = kept;
+        }
+    }
+}
+
+static void bench_table(struct bench *b, void (*call)(struct bench *))
+{
+    double spread;
+    b->from_memory = false;
+    set_matrix(b, TERN_LAYOUT_T2, 64, HIDDEN);
+    const double s = median_seconds(call, b, &spread);
+    printf("%-12s %-8s %-7s %6u x %-6u %9.1f us +-%4.1f %%\n", b->row->op, b->row->isa, "cache", 1u,
+           HIDDEN, s * 1e6, spread * 100);
+}
+
+static void bench_lut_t2(struct bench *b)
+{
+    bench_table(b, call_lut_t2);
+}
+
+static void bench_prep_r2(struct bench *b)
+{
+    bench_table(b, call_prep_r2);
+}
+
+static void bench_gemv_t2(struct bench *b)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_T2, memory ? FFN : 512, HIDDEN);
+        prepare(b, "lut_t2");
+        print_decode(b, call_gemv_t2, memory ? "memory" : "cache", (double)b->matrix_bytes);
+    }
+}
+
+static void bench_gemv_r2(struct bench *b)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_R2, memory ? FFN : 512, HIDDEN);
+        pick_active(b, b->w.rows, 0.25);
+        prepare(b, "prep_r2");
+        print_decode(b, call_gemv_r2, memory ? "memory" : "cache", b->n_list * (HIDDEN / 4.0));
+    }
+}
+
+static void bench_gemv_c2(struct bench *b)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_C2, HIDDEN, FFN);
+        pick_active(b, b->w.cols, memory ? 0.16 : 0.08);
+        print_decode(b, call_gemv_c2, memory ? "memory" : "cache", b->n_list * (HIDDEN / 4.0));
+    }
+}
+
+static void bench_gemm(struct bench *b, uint32_t layout)
+{
+    static const uint32_t n_tokens[] = {8, 64, 128, 512};
+    const double peak = tn_peak_macs(b->row->isa);
+    b->from_memory = false;
+    for (size_t i = 0; i < TN_COUNT_OF(n_tokens); i++) {
+        double spread;
+        b->n_tokens = n_tokens[i];
+        set_matrix(b, layout, TN_GEMM_ROWS, HIDDEN);
+        const double s = median_seconds(call_gemm, b, &spread);
+        const double macs = (double)TN_GEMM_ROWS * HIDDEN * n_tokens[i] / s * 1e-9;
+        printf("%-12s %-8s %-7s %4u tokens    %9.1f us +-%4.1f %%  %6.1f G multiply-adds/s", b->row->op,
+               b->row->isa, "cache", n_tokens[i], s * 1e6, spread * 100, macs);
+        if (peak > 0)
+            printf("  %3.0f %% of %.0f", macs / peak * 100, peak);
+        printf("\n");
+    }
+}
+
+static void bench_gemm_t2(struct bench *b)
+{
+    bench_gemm(b, TERN_LAYOUT_T2);
+}
+
+static void bench_gemm_r2(struct bench *b)
+{
+    bench_gemm(b, TERN_LAYOUT_R2);
+}
+
+static void bench_gemm_c2(struct bench *b)
+{
+    bench_gemm(b, TERN_LAYOUT_C2);
+}
+
+static const struct {
+    const char *op;
+    void (*run)(struct bench *);
+} benches[] = {
+    {"lut_t2", bench_lut_t2},      {"gemv_t2_i8", bench_gemv_t2}, {"prep_r2", bench_prep_r2},
+    {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"gemm_t2_i8", bench_gemm_t2},
+    {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
+};
+
+static void nothing(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    (void)arg, (void)i_item, (void)i_thread;
+}
+
+/* What a parallel loop costs when it has nothing to do. */
+static void bench_loop_cost(uint32_t n_threads)
+{
+    struct tn_team *team;
+    struct tern_error err;
+    if (tn_team_create(&team, n_threads, &err) != TERN_OK) {
+        fprintf(stderr, "bench_kern: %s\n", err.detail);
+        return;
+    }
+    double t[N_RUNS];
+    const unsigned n_loops = 2000;
+    for (unsigned i = 0; i < N_RUNS; i++) {
+        const uint64_t begin = tn_now_ns();
+        for (unsigned k = 0; k < n_loops; k++)
+            tn_team_for(team, n_threads, nothing, NULL);
+        t[i] = (double)(tn_now_ns() - begin) / n_loops;
+    }
+    qsort(t, N_RUNS, sizeof t[0], by_value);
+    printf("parallel loop, %u threads: %.2f us (%.2f .. %.2f)\n", tn_team_n_threads(team),
+           t[N_RUNS / 2] * 1e-3, t[0] * 1e-3, t[N_RUNS - 1] * 1e-3);
+    tn_team_free(team);
+}
+
+int main(int argc, char **argv)
+{
+    const char *filter = argc > 1 ? argv[1] : "";
+    const uint32_t features = tn_test_cpu_features();
+    struct bench b = {0};
+    b.arena = pages(ARENA_BYTES);
+    fill_weights(b.arena, ARENA_BYTES);
+    b.list = pages(FFN * sizeof *b.list);
+    b.x = pages((size_t)512 * tn_kern_pad(FFN));
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 3);
+    for (size_t i = 0; i < (size_t)512 * tn_kern_pad(FFN); i++)
+        b.x[i] = (int8_t)((int)(tn_rng_next(&rng) % 255) - 127);
+    b.table = pages(TN_LUT_BYTES(FFN));
+    b.dst = pages((size_t)512 * FFN * sizeof *b.dst);
+    b.scratch = pages(TN_GEMM_SCRATCH_BYTES);
+    b.stream_gbs = tn_peak_stream(b.arena, ARENA_BYTES, 5);
+    printf("stream, 1 thread: %.1f GB/s\n", b.stream_gbs);
+    bench_loop_cost(1);
+    bench_loop_cost(2);
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        char name[64];
+        b.row = &tn_kernel_rows[i];
+        snprintf(name, sizeof name, "%s_%s", b.row->op, b.row->isa);
+        if ((b.row->needs & ~features) || !strstr(name, filter))
+            continue;
+        for (size_t k = 0; k < TN_COUNT_OF(benches); k++)
+            if (strcmp(benches[k].op, b.row->op) == 0)
+                benches[k].run(&b);
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ceilings: memory stream and int8 multiply-add instructions.
+ */
+#include "bench/peak.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "plat/plat.h"
+
+#if TN_ARCH_X86_64
+#include <immintrin.h>
+#elif TN_ARCH_AARCH64
+#include <arm_neon.h>
+#endif
+
+static volatile uint64_t sink;
+
+/* Four sequential streams with prefetch: one stream alone does not keep enough cache lines under
+ * way on the machines that were tried. */
+static uint64_t read_all(const uint8_t *data, size_t n_bytes)
+{
+    const size_t part = n_bytes / 4 & ~(size_t)63;
+    uint64_t sum[4] = {0};
+    for (size_t i = 0; i < part; i += 64)
+        for (size_t k = 0; k < 4; k++) {
+            const uint8_t *line = data + k * part + i;
+            TN_PREFETCH(line + 2048);
+            for (int word = 0; word < 8; word += 2)
+                sum[k] += tn_load_u64(line + 8 * word) ^ tn_load_u64(line + 8 * word + 8);
+        }
+    return sum[0] + sum[1] + sum[2] + sum[3];
+}
+
+double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs)
+{
+    double best = 0;
+    for (unsigned i = 0; i < n_runs; i++) {
+        const uint64_t begin = tn_now_ns();
+        sink = read_all(data, n_bytes);
+        best = TN_MAX(best, (double)n_bytes / (double)(tn_now_ns() - begin));
+    }
+    return best;
+}
+
+#define PEAK_LOOPS 200000u
+#define PEAK_CHAINS 12 /* more than the latency needs, few enough for the registers */
+
+/* Defines loop_<name>: PEAK_LOOPS x PEAK_CHAINS independent steps a = step(a, x, y); the compiler
+ * can neither see through x and y nor drop a. */
+#define PEAK_LOOP(name, features, sum_type, input_type, reg, zero, one, step)                      \
+    __attribute__((target(features))) static void loop_##name(void)                                \
+    {                                                                                              \
+        input_type x = one, y = one;                                                               \
+        sum_type a[PEAK_CHAINS];                                                                   \
+        _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++) a[i] = zero;                \
+        for (unsigned n = 0; n < PEAK_LOOPS; n++) {                                                \
+            _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++)                         \
+            {                                                                                      \
+                __asm__ volatile("" : "+" reg(x), "+" reg(y));                                     \
+                a[i] = step(a[i], x, y);                                                           \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_CHAINS; i++)                             \
+            __asm__ volatile("" : : reg(a[i]));                                                    \
+    }
+
+#if TN_ARCH_X86_64
+
+#define MADD_256(a, x, y) _mm256_add_epi16(a, _mm256_maddubs_epi16(x, y))
+#define MADD_128(a, x, y) _mm_add_epi16(a, _mm_maddubs_epi16(x, y))
+
+PEAK_LOOP(ssse3, "ssse3", __m128i, __m128i, "x", _mm_setzero_si128(), _mm_set1_epi8(1), MADD_128)
+PEAK_LOOP(avx2, "avx2", __m256i, __m256i, "x", _mm256_setzero_si256(), _mm256_set1_epi8(1),
+          MADD_256)
+PEAK_LOOP(avxvnni, "avx2,avxvnni", __m256i, __m256i, "x", _mm256_setzero_si256(),
+          _mm256_set1_epi8(1), _mm256_dpbusd_avx_epi32)
+PEAK_LOOP(avx512, "avx512f,avx512vnni", __m512i, __m512i, "v", _mm512_setzero_si512(),
+          _mm512_set1_epi8(1), _mm512_dpbusd_epi32)
+
+static const struct {
+    const char *isa;
+    void (*loop)(void);
+    unsigned macs; /* of one step */
+} peaks[] = {
+    {"ssse3", loop_ssse3, 16},
+    {"avx2", loop_avx2, 32},
+    {"avxvnni", loop_avxvnni, 32},
+    {"avx512", loop_avx512, 64},
+};
+
+#elif TN_ARCH_AARCH64
+
+#define MLAL(a, x, y) vmlal_s8(a, vget_low_s8(x), vget_low_s8(y))
+
+PEAK_LOOP(neon, "arch=armv8-a", int16x8_t, int8x16_t, "w", vdupq_n_s16(0), vdupq_n_s8(1), MLAL)
+PEAK_LOOP(dotprod, "arch=armv8.2-a+dotprod", int32x4_t, int8x16_t, "w", vdupq_n_s32(0),
+          vdupq_n_s8(1), vdotq_s32)
+PEAK_LOOP(i8mm, "arch=armv8.2-a+i8mm", int32x4_t, int8x16_t, "w", vdupq_n_s32(0), vdupq_n_s8(1),
+          vmmlaq_s32)
+
+static const struct {
+    const char *isa;
+    void (*loop)(void);
+    unsigned macs; /* of one step */
+} peaks[] = {
+    {"neon", loop_neon, 8},
+    {"dotprod", loop_dotprod, 16},
+    {"i8mm", loop_i8mm, 32},
+};
+
+#else
+#error "no multiply-add loop for this architecture"
+#endif
+
+double tn_peak_macs(const char *isa)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(peaks); i++) {
+        if (strcmp(peaks[i].isa, isa) != 0)
+            continue;
+        double best = 0;
+        for (int run = 0; run < 5; run++) {
+            const uint64_t begin = tn_now_ns();
+            peaks[i].loop();
+            const double ns = (double)(tn_now_ns() - begin);
+            best = TN_MAX(best, (double)PEAK_LOOPS * PEAK_CHAINS * peaks[i].macs / ns);
+        }
+        return best;
+    }
+    return 0;
+}
