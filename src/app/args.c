@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parser of the command line, driven by the table of options.c.
+ */
+#include "args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/log.h"
+#include "nearest.h"
+#include "plat/plat.h"
+#include "utf8.h"
+
+struct parser {
+    struct tn_options *o;
+    char **argv;
+    int argc;
+    int i; /* the next argument */
+    bool only_positional;
+    struct tern_error *err;
+};
+
+/* ---- values ---- */
+
+static tern_status bad_value(struct parser *p, const struct tn_option_row *row, const char *value)
+{
+    char range[128];
+    tn_option_range_text(row, range, sizeof range);
+    return tn_fail(p->err, TERN_USAGE, "--%s \"%s\": must be %s%s", row->name, value,
+                   row->kind == TN_OPT_CHOICE ? "one of " : "", range);
+}
+
+static bool parse_count(const char *text, uint64_t *out)
+{
+    if (!*text)
+        return false;
+    uint64_t n = 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || __builtin_mul_overflow(n, 10u, &n) ||
+            __builtin_add_overflow(n, (unsigned)(*text - '0'), &n))
+            return false;
+    }
+    *out = n;
+    return true;
+}
+
+/* Plain decimal numbers only: strtod alone would also take " 1", "0x1", "inf" and "nan".  The
+ * program never calls setlocale, so the point is a point. */
+static bool parse_real(const char *text, double *out)
+{
+    char *end;
+    if (strspn(text, "+-.0123456789eE") != strlen(text))
+        return false;
+    *out = strtod(text, &end);
+    return end != text && !*end;
+}
+
+static bool parse_choice(const char *choices, const char *text, int64_t *out)
+{
+    size_t n = strlen(text);
+    for (int64_t i = 0;; i++) {
+        size_t n_choice = strcspn(choices, "|");
+        if (n == n_choice && memcmp(choices, text, n) == 0) {
+            *out = i;
+            return true;
+        }
+        if (!choices[n_choice])
+            return false;
+        choices += n_choice + 1;
+    }
+}
+
+/* Stores a value; `value` is NULL for flags that take none. */
+static tern_status set_value(struct parser *p, const struct tn_option_row *row, const char *value)
+{
+    struct tn_options *o = p->o;
+    char *slot = (char *)o + row->slot;
+    bool good = true;
+    switch (row->kind) {
+    case TN_OPT_FLAG:
+        *(bool *)slot = true;
+        break;
+    case TN_OPT_SET:
+        *(int64_t *)slot = (int64_t)row->low;
+        break;
+    case TN_OPT_ZERO:
+        *(double *)slot = 0.0;
+        break;
+    case TN_OPT_TEXT:
+        *(const char **)slot = value;
+        break;
+    case TN_OPT_STOP:
+        if (!*value)
+            return tn_fail(p->err, TERN_USAGE, "--%s \"\": must not be empty", row->name);
+        if (o->n_stop == TN_MAX_STOP_STRINGS)
+            return tn_fail(p->err, TERN_USAGE, "--%s \"%s\": at most %d stop texts", row->name,
+                           value, TN_MAX_STOP_STRINGS);
+        o->stop[o->n_stop++] = value;
+        break;
+    case TN_OPT_COUNT: {
+        uint64_t n;
+        good = parse_count(value, &n) && n >= row->low && n <= row->high;
+        if (good)
+            *(uint64_t *)slot = n;
+        break;
+    }
+    case TN_OPT_REAL: {
+        double x;
+        good = parse_real(value, &x) && x >= row->real_low && x <= row->real_high &&
+               !(row->open && x <= row->real_low);
+        if (good)
+            *(double *)slot = x;
+        break;
+    }
+    case TN_OPT_CHOICE:
+        good = parse_choice(row->choices, value, (int64_t *)slot);
+        break;
+    case TN_OPT_STATS:
+        good = !value || strcmp(value, "json") == 0;
+        if (!good)
+            return tn_fail(p->err, TERN_USAGE, "--stats=%s: must be --stats or --stats=json",
+                           value);
+        *(int64_t *)slot = value ? TN_STATS_JSON : TN_STATS_TEXT;
+        break;
+    }
+    return good ? TERN_OK : bad_value(p, row, value);
+}
+
+static void set_defaults(struct parser *p)
+{
+    for (uint32_t i = 0; i < tn_n_option_rows; i++) {
+        const struct tn_option_row *row = &tn_option_rows[i];
+        if (row->initial && row->commands >> p->o->command & 1)
+            (void)set_value(p, row, row->initial);
+    }
+}
+
+/* ---- names ---- */
+
+static bool is_name_of(const struct tn_option_row *row, const char *name, size_t n)
+{
+    if (n == 2 && name[0] == '-' && name[1] != '-')
+        return row->letter == name[1];
+    return n > 2 && name[0] == '-' && name[1] == '-' && strlen(row->name) == n - 2 &&
+           memcmp(row->name, name + 2, n - 2) == 0;
+}
+
+/* The row of a name for this command; for any command when there is no such. NULL: unknown. */
+static const struct tn_option_row *find_row(enum tn_command command, const char *name, size_t n)
+{
+    const struct tn_option_row *other = NULL;
+    for (uint32_t i = 0; i < tn_n_option_rows; i++) {
+        if (!is_name_of(&tn_option_rows[i], name, n))
+            continue;
+        if (tn_option_rows[i].commands >> command & 1)
+            return &tn_option_rows[i];
+        other = &tn_option_rows[i];
+    }
+    return other;
+}
+
+static size_t name_length(const char *argument)
+{
+    return strcspn(argument, "=");
+}
+
+static bool is_flag(const struct parser *p, const char *argument)
+{
+    return strcmp(argument, "--") == 0 ||
+           find_row(p->o->command, argument, name_length(argument)) != NULL;
+}
+
+static tern_status unknown_flag(struct parser *p, const char *name, size_t n)
+{
+    struct tn_nearest nearest;
+    tn_nearest_init(&nearest, name, n);
+    for (uint32_t i = 0; i < tn_n_option_rows; i++)
+        if (tn_option_rows[i].commands >> p->o->command & 1)
+            tn_nearest_try(&nearest, "--", tn_option_rows[i].name);
+    if (nearest.best)
+        return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; did you mean --%s?", (int)n,
+                       name, nearest.best);
+    return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; see tern help %s", (int)n, name,
+                   tn_command_rows[p->o->command].name);
+}
+
+static tern_status foreign_flag(struct parser *p, const struct tn_option_row *row,
+                                const char *name, size_t n)
+{
+    uint32_t other = 0;
+    while (!(row->commands >> other & 1))
+        other++;
+    return tn_fail(p->err, TERN_USAGE, "%.*s is a flag of tern %s, not of tern %s", (int)n, name,
+                   tn_command_rows[other].name, tn_command_rows[p->o->command].name);
+}
+
+/* ---- arguments ---- */
+
+static bool takes_value(const struct tn_option_row *row)
+{
+    return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_STOP || row->kind == TN_OPT_COUNT ||
+           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE;
+}
+
+static tern_status parse_flag(struct parser *p, const char *argument)
+{
+    size_t n = name_length(argument);
+    const struct tn_option_row *row = find_row(p->o->command, argument, n);
+    if (!row)
+        return unknown_flag(p, argument, n);
+    if (!(row->commands >> p->o->command & 1))
+        return foreign_flag(p, row, argument, n);
+    const char *value = argument[n] == '=' ? argument + n + 1 : NULL;
+    if (takes_value(row) && !value) {
+        if (p->i == p->argc || is_flag(p, p->argv[p->i]))
+            return tn_fail(p->err, TERN_USAGE, "%.*s needs a value: %.*s %s", (int)n, argument,
+                           (int)n, argument, row->value);
+        value = p->argv[p->i++];
+    } else if (value && !takes_value(row) && row->kind != TN_OPT_STATS) {
+        return tn_fail(p->err, TERN_USAGE, "%.*s takes no value, but \"%s\" was given", (int)n,
+                       argument, value);
+    }
+    p->o->given |= (uint64_t)1 << (row - tn_option_rows);
+    return set_value(p, row, value);
+}
+
+static tern_status parse_positional(struct parser *p, const char *argument)
+{
+    struct tn_options *o = p->o;
+    if (o->n_positional < tn_command_rows[o->command].max_positional) {
+        o->positional[o->n_positional++] = argument;
+        return TERN_OK;
+    }
+    return tn_fail(p->err, TERN_USAGE, "unexpected argument \"%s\"%s", argument,
+                   o->command == TN_CMD_RUN ? "; a prompt stands behind -p, in quotes" : "");
+}
+
+static tern_status parse_arguments(struct parser *p)
+{
+    while (p->i < p->argc) {
+        const char *argument = p->argv[p->i++];
+        tern_status status;
+        if (!p->only_positional && strcmp(argument, "--") == 0) {
+            p->only_positional = true;
+            continue;
+        }
+        if (!p->only_positional && argument[0] == '-' && argument[1])
+            status = parse_flag(p, argument);
+        else
+            status = parse_positional(p, argument);
+        if (status != TERN_OK)
+            return status;
+    }
+    return TERN_OK;
+}
+
+/* ---- the command word ---- */
+
+enum tn_command tn_command_find(const char *name)
+{
+    uint32_t i = 0;
+    while (i < TN_N_COMMANDS && strcmp(tn_command_rows[i].name, name) != 0)
+        i++;
+    return (enum tn_command)i;
+}
+
+const char *tn_command_nearest(const char *name)
+{
+    struct tn_nearest nearest;
+    tn_nearest_init(&nearest, name, strlen(name));
+    for (uint32_t i = 0; i < TN_N_COMMANDS; i++)
+        tn_nearest_try(&nearest, "", tn_command_rows[i].name);
+    return nearest.best;
+}
+
+static bool has_argument(const struct parser *p, const char *name)
+{
+    for (int i = 1; i < p->argc && strcmp(p->argv[i], "--") != 0; i++)
+        if (strlen(name) == name_length(p->argv[i]) &&
+            strncmp(p->argv[i], name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+/* Without a command word: what the flags ask for, a conversation on a terminal, else one answer. */
+static enum tn_command implied_command(const struct parser *p)
+{
+    if (has_argument(p, "--convert"))
+        return TN_CMD_CONVERT;
+    if (has_argument(p, "--help") || has_argument(p, "-h"))
+        return TN_CMD_HELP;
+    if (has_argument(p, "--version"))
+        return TN_CMD_VERSION;
+    bool has_prompt = has_argument(p, "-p") || has_argument(p, "--prompt") ||
+                      has_argument(p, "-f") || has_argument(p, "--file");
+    bool on_terminal = tn_is_terminal(TN_STDIN) && tn_is_terminal(TN_STDOUT);
+    return on_terminal && !has_prompt ? TN_CMD_CHAT : TN_CMD_RUN;
+}
+
+static tern_status find_command(struct parser *p)
+{
+    struct tn_options *o = p->o;
+    p->i = 1;
+    if (p->argc < 2 || p->argv[1][0] == '-') {
+        o->command = implied_command(p);
+        return TERN_OK;
+    }
+    const char *word = p->argv[p->i++];
+    o->command = tn_command_find(word);
+    o->is_command_given = true;
+    if (o->command != TN_N_COMMANDS)
+        return TERN_OK;
+    const char *nearest = tn_command_nearest(word);
+    if (tn_path_kind(word) != TN_PATH_ABSENT)
+        return tn_fail(p->err, TERN_USAGE, "\"%s\" is a file, not a command; try: tern %s %s", word,
+                       tn_path_kind(word) == TN_PATH_DIR ? "convert" : "run", word);
+    if (nearest)
+        return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; did you mean tern %s?", word,
+                       nearest);
+    return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; see tern help", word);
+}
+
+tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct tern_error *err)
+{
+    *out = (struct tn_options){.command = TN_CMD_HELP};
+    struct parser p = {.o = out, .argv = argv, .argc = argc, .err = err};
+    for (int i = 1; i < argc; i++) {
+        size_t bad = tn_utf8_find_invalid(argv[i], strlen(argv[i]));
+        if (argv[i][bad])
+            return tn_fail(err, TERN_USAGE, "argument %d is not UTF-8 (byte %zu is 0x%02X)", i,
+                           bad, (unsigned char)argv[i][bad]);
+    }
+    tern_status status = find_command(&p);
+    if (status != TERN_OK)
+        return status;
+    set_defaults(&p);
+    return parse_arguments(&p);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern info: what is in a model file.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "app.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "output.h"
+
+/* ---- for people ---- */
+
+static void print_template(const struct tern_model_info *info)
+{
+    tn_out_printf("template      %s\n", info->template_name  ? info->template_name
+                                        : info->has_template ? "in the file, but not implemented"
+                                                             : "none");
+}
+
+static void print_token(const struct tern_model *model, const char *label, uint32_t id)
+{
+    size_t n = 0;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
+    const char *bytes = tokenizer ? tern_tokenizer_token_bytes(tokenizer, id, &n) : NULL;
+    tn_out_printf("%-13s %u", label, id);
+    if (bytes)
+        tn_out_printf(" %.*s", (int)n, bytes);
+    tn_out_text("\n");
+}
+
+static void print_tokens(const struct tern_model *model)
+{
+    const struct tern_file_config *c = tern_model_config(model);
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
+    tn_out_printf("vocabulary    %u", c->vocab);
+    if (tokenizer)
+        tn_out_printf(", tokenizer of %u", tern_tokenizer_n_tokens(tokenizer));
+    tn_out_text(tokenizer ? "\n" : ", no tokenizer in the file\n");
+    if (c->bos_id != TERN_NO_ID)
+        print_token(model, "begins with", c->bos_id);
+    for (uint32_t i = 0; i < c->n_stop_ids; i++)
+        print_token(model, "stops at", c->stop_ids[i]);
+}
+
+static void print_text(const struct tern_model *model, const struct tern_model_info *info)
+{
+    const struct tern_file_config *c = tern_model_config(model);
+    tn_out_printf("name          %s\n", info->name);
+    tn_out_printf("architecture  %s, %s parameters\n", info->architecture,
+                  tn_count_text((double)c->n_params).text);
+    tn_out_printf("shape         %u layers, hidden %u, ffn %u, %u heads (%u key/value) of %u\n",
+                  c->n_layer, c->hidden, c->ffn, c->n_head, c->n_kv_head, c->head_dim);
+    tn_out_printf("context       %u tokens\n", c->context);
+    print_tokens(model);
+    print_template(info);
+    tn_out_printf("layout        %s, head %s%s\n", info->layout, info->head,
+                  c->flags & TERN_MODEL_TIED_HEAD ? " (also the embedding)" : "");
+    tn_out_printf("file          %s: ternary %s, head %s\n",
+                  tn_size_decimal((double)info->file_bytes).text,
+                  tn_size_decimal((double)info->ternary_bytes).text,
+                  tn_size_decimal((double)info->head_bytes).text);
+    tn_out_printf("zeros         %.1f %% of %s ternary weights\n",
+                  info->n_ternary ? 100.0 * (double)info->n_zero / (double)info->n_ternary : 0.0,
+                  tn_count_text((double)info->n_ternary).text);
+    tn_out_printf("per token     %s of weights are read\n",
+                  tn_size_decimal((double)info->bytes_per_token).text);
+    tn_out_printf("cache         per token of context: f32 %s, f16 %s, q8 %s\n",
+                  tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F32]).text,
+                  tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F16]).text,
+                  tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_Q8]).text);
+}
+
+static void print_tensors(const struct tern_model *model)
+{
+    tn_out_text("\ntensor                    layout        shape           bytes   zeros\n");
+    for (uint32_t i = 0; i < tern_model_n_tensors(model); i++) {
+        char name[48], shape[32];
+        const struct tern_file_tensor *t = tern_model_tensor(model, i, name);
+        snprintf(shape, sizeof shape, "%u x %u", t->rows, t->cols);
+        tn_out_printf("%-25s %-6s %15s %15" PRIu64, name, tern_layout_text(t->layout), shape,
+                      t->bytes + t->scale_bytes);
+        if (t->n_zero)
+            tn_out_printf("  %4.1f %%",
+                          100.0 * (double)t->n_zero / ((double)t->rows * (double)t->cols));
+        tn_out_text("\n");
+    }
+}
+
+/* ---- for programs ---- */
+
+static json_t *integer(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return text ? json_string(text) : json_null();
+}
+
+static json_t *stop_ids(const struct tern_file_config *c)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < c->n_stop_ids; i++)
+        json_array_append_new(list, integer(c->stop_ids[i]));
+    return list;
+}
+
+static json_t *tensors(const struct tern_model *model)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < tern_model_n_tensors(model); i++) {
+        char name[48];
+        const struct tern_file_tensor *t = tern_model_tensor(model, i, name);
+        json_t *row = json_object();
+        json_object_set_new(row, "name", json_string(name));
+        json_object_set_new(row, "layout", json_string(tern_layout_text(t->layout)));
+        json_object_set_new(row, "rows", integer(t->rows));
+        json_object_set_new(row, "cols", integer(t->cols));
+        json_object_set_new(row, "bytes", integer(t->bytes + t->scale_bytes));
+        json_object_set_new(row, "zeros", integer(t->n_zero));
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
+static json_t *make_json(const struct tern_model *model, const struct tern_model_info *info,
+                         bool with_tensors)
+{
+    const struct tern_file_config *c = tern_model_config(model);
+    json_t *kv = json_object();
+    for (int i = TERN_KV_F32; i <= TERN_KV_Q8; i++)
+        json_object_set_new(kv, tern_kv_text((enum tern_kv)i),
+                            integer(info->kv_bytes_per_token[i]));
+    json_t *root = json_object();
+    json_object_set_new(root, "name", text_or_null(info->name));
+    json_object_set_new(root, "architecture", text_or_null(info->architecture));
+    json_object_set_new(root, "n_layer", integer(c->n_layer));
+    json_object_set_new(root, "hidden", integer(c->hidden));
+    json_object_set_new(root, "ffn", integer(c->ffn));
+    json_object_set_new(root, "n_head", integer(c->n_head));
+    json_object_set_new(root, "n_kv_head", integer(c->n_kv_head));
+    json_object_set_new(root, "head_dim", integer(c->head_dim));
+    json_object_set_new(root, "vocab", integer(c->vocab));
+    json_object_set_new(root, "context", integer(c->context));
+    json_object_set_new(root, "n_params", integer(c->n_params));
+    json_object_set_new(root, "layout", text_or_null(info->layout));
+    json_object_set_new(root, "head", text_or_null(info->head));
+    json_object_set_new(root, "tied", json_boolean(c->flags & TERN_MODEL_TIED_HEAD));
+    json_object_set_new(root, "template", text_or_null(info->template_name));
+    json_object_set_new(root, "bos",
+                        c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));
+    json_object_set_new(root, "stop_ids", stop_ids(c));
+    json_object_set_new(root, "file_bytes", integer(info->file_bytes));
+    json_object_set_new(root, "ternary_bytes", integer(info->ternary_bytes));
+    json_object_set_new(root, "head_bytes", integer(info->head_bytes));
+    json_object_set_new(root, "bytes_per_token", integer(info->bytes_per_token));
+    json_object_set_new(root, "kv_bytes_per_token", kv);
+    if (with_tensors)
+        json_object_set_new(root, "tensors", tensors(model));
+    return root;
+}
+
+static tern_status print_json(const struct tern_model *model, const struct tern_model_info *info,
+                              bool with_tensors, struct tern_error *err)
+{
+    json_t *root = make_json(model, info, with_tensors);
+    char *text = json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    if (!text)
+        return tn_fail(err, TERN_MEMORY, "no memory for the report");
+    tn_out_text(text);
+    tn_out_text("\n");
+    free(text);
+    return TERN_OK;
+}
+
+int tn_cmd_info(const struct tn_options *o)
+{
+    struct tn_opened opened;
+    struct tern_error err = {0};
+    struct tern_model_info info;
+    tern_status status =
+        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, 0, &err);
+    if (status != TERN_OK)
+        return tn_error_print(&err);
+    tern_model_get_info(opened.model, &info);
+    if (o->json) {
+        status = print_json(opened.model, &info, o->tensors, &err);
+    } else {
+        print_text(opened.model, &info);
+        if (o->tensors)
+            print_tensors(opened.model);
+    }
+    tn_close(&opened);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}

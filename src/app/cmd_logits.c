@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern logits: raw float32 logits at every position, for comparison with a reference.
+ *
+ * The rows go to FILE.part, which gets its name when it is complete. What is no regular file (a
+ * pipe, /dev/stdout) is written directly.
+ */
+#include <string.h>
+
+#include "app.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "idlist.h"
+#include "output.h"
+#include "plat/plat.h"
+
+#define MAX_ROWS_BYTES ((size_t)64 << 20)
+
+struct logits {
+    const struct tn_options *o;
+    struct tern_session *session;
+    struct tern_ids ids;
+    uint32_t vocab;
+};
+
+static bool should_stop(void *arg)
+{
+    (void)arg;
+    return tn_stop_requested();
+}
+
+static tern_status check(struct logits *l, struct tern_error *err)
+{
+    const struct tn_options *o = l->o;
+    if (!o->ids)
+        return tn_fail(err, TERN_USAGE, "no ids; usage: tern logits [MODEL] --ids \"1 2 3\" -o "
+                                        "FILE");
+    if (!o->output && !o->n_greedy)
+        return tn_fail(err, TERN_USAGE, "nothing to do: give -o FILE, --greedy N or both");
+    tern_status status = tn_idlist_parse(&l->ids, o->ids, strlen(o->ids), "--ids", err);
+    if (status == TERN_OK && l->ids.n == 0)
+        status = tn_fail(err, TERN_USAGE, "--ids \"\": at least one id is needed");
+    return status;
+}
+
+static tern_status check_against_model(const struct logits *l, struct tern_error *err)
+{
+    uint32_t n_ctx = tern_session_n_ctx(l->session);
+    for (size_t i = 0; i < l->ids.n; i++)
+        if (l->ids.ids[i] >= l->vocab)
+            return tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", l->ids.ids[i],
+                           l->vocab);
+    /* The last new id is not evaluated. */
+    size_t n_more = l->o->n_greedy ? (size_t)l->o->n_greedy - 1 : 0;
+    if (l->ids.n + n_more > n_ctx)
+        return tn_fail(err, TERN_LIMIT, "%zu ids and %zu new ones: the context is %u", l->ids.n,
+                       (size_t)l->o->n_greedy, n_ctx);
+    return TERN_OK;
+}
+
+/* Evaluates all ids, in steps whose rows fit the buffer, and writes the rows. */
+static tern_status write_rows(const struct logits *l, struct tn_file *file, struct tern_error *err)
+{
+    size_t row_bytes = (size_t)l->vocab * sizeof(float);
+    size_t n_step = TN_MIN((size_t)l->o->batch, MAX_ROWS_BYTES / row_bytes);
+    n_step = TN_MAX(n_step, (size_t)1);
+    n_step = TN_MIN(n_step, l->ids.n);
+    float *rows = tn_alloc(n_step * row_bytes);
+    if (!rows)
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu rows of %u logits", n_step, l->vocab);
+    tern_status status = TERN_OK;
+    for (size_t i = 0; i < l->ids.n && status == TERN_OK; i += n_step) {
+        size_t n = TN_MIN(n_step, l->ids.n - i);
+        status = tern_session_eval(l->session, l->ids.ids + i, n, rows, err);
+        if (status == TERN_OK)
+            status = tn_file_write_at(file, (uint64_t)i * row_bytes, rows, n * row_bytes, err);
+    }
+    tn_free(rows);
+    return status;
+}
+
+static tern_status write_file(const struct logits *l, struct tern_error *err)
+{
+    const char *path = l->o->output;
+    struct tn_buf part = {0};
+    struct tn_file *file;
+    bool direct = tn_path_kind(path) == TN_PATH_OTHER;
+    tn_buf_printf(&part, "%s%s", path, direct ? "" : ".part");
+    if (part.failed)
+        return tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tern_status status = tn_file_create(&file, tn_buf_text(&part), err);
+    if (status == TERN_OK) {
+        status = write_rows(l, file, err);
+        tn_file_close(file);
+        if (status == TERN_OK && !direct)
+            status = tn_file_replace(tn_buf_text(&part), path, err);
+        if (status != TERN_OK && !direct)
+            tn_file_remove(tn_buf_text(&part));
+    }
+    tn_buf_fini(&part);
+    return status;
+}
+
+struct id_printer {
+    bool any;
+};
+
+static void print_id(void *arg, uint32_t id)
+{
+    struct id_printer *p = arg;
+    tn_out_printf("%s%u", p->any ? " " : "", id);
+    p->any = true;
+}
+
+static tern_status print_greedy(const struct logits *l, struct tern_error *err)
+{
+    struct tern_sampler_params params = {.top_p = 1.0f, .repeat_penalty = 1.0f};
+    struct id_printer printer = {0};
+    struct tern_generate_params generate = {
+        .max_tokens = (uint32_t)l->o->n_greedy,
+        .ignore_eos = true,
+        .on_token = print_id,
+        .arg = &printer,
+    };
+    struct tern_generate_result result;
+    tern_status status = tern_sampler_create(&generate.sampler, &params, l->vocab, err);
+    if (status == TERN_OK)
+        status = tern_generate(l->session, l->ids.ids, l->ids.n, &generate, &result, err);
+    tn_out_end_line();
+    if (status == TERN_OK && result.stop == TERN_STOP_INTERRUPT)
+        status = tn_fail(err, TERN_INTERRUPTED, "interrupted");
+    tern_sampler_free(generate.sampler);
+    return status;
+}
+
+static tern_status run(struct logits *l, struct tn_opened *opened, struct tern_error *err)
+{
+    struct tern_session_params params;
+    tern_session_params_default(&params);
+    params.kv = (enum tern_kv)l->o->kv;
+    params.n_batch = (uint32_t)l->o->batch;
+    params.should_stop = should_stop;
+    l->vocab = tern_model_config(opened->model)->vocab;
+    tern_status status =
+        tern_session_create(&l->session, opened->engine, opened->model, &params, err);
+    if (status == TERN_OK)
+        status = check_against_model(l, err);
+    if (status == TERN_OK && l->o->output)
+        status = write_file(l, err);
+    if (status == TERN_OK && l->o->n_greedy)
+        status = print_greedy(l, err);
+    tern_session_free(l->session);
+    return status;
+}
+
+int tn_cmd_logits(const struct tn_options *o)
+{
+    struct tern_error err = {0};
+    struct tn_opened opened = {0};
+    struct logits l = {.o = o};
+    tern_status status = check(&l, &err);
+    if (status == TERN_OK)
+        status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_ENGINE,
+                         &err);
+    if (status == TERN_OK)
+        status = run(&l, &opened, &err);
+    tn_close(&opened);
+    tern_ids_free(&l.ids);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}

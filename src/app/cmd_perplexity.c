@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern perplexity: how well a model predicts a text.
+ */
+#include <inttypes.h>
+
+#include "app.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "progress.h"
+#include "tern/measure.h"
+
+#define MAX_TEXT_BYTES ((size_t)1 << 30)
+
+static bool on_progress(void *arg, size_t n_done, size_t n_total)
+{
+    return tn_progress_callback(arg, n_done, n_total);
+}
+
+static tern_status measure(struct tern_perplexity_result *r, const struct tn_options *o,
+                           struct tn_opened *opened, const char *path, struct tern_error *err)
+{
+    struct tern_perplexity_params params = {
+        .n_ctx = (uint32_t)o->ctx,
+        .n_stride = (uint32_t)o->stride,
+        .kv = (enum tern_kv)o->kv,
+        .on_progress = on_progress,
+    };
+    char *text;
+    size_t n;
+    tern_status status = tn_file_read_all(&text, &n, path, MAX_TEXT_BYTES, err);
+    if (status != TERN_OK)
+        return status;
+    tn_progress_start("perplexity", TN_PROGRESS_TOKENS, false);
+    status = tern_perplexity(opened->engine, opened->model, text, n, &params, r, err);
+    tn_progress_end();
+    tn_free(text);
+    return status;
+}
+
+int tn_cmd_perplexity(const struct tn_options *o)
+{
+    struct tn_opened opened;
+    struct tern_error err = {0};
+    struct tern_perplexity_result r;
+    if (o->n_positional == 0)
+        return tn_error_say(TERN_USAGE, "no text; usage: tern perplexity [MODEL] FILE");
+    const char *model = o->n_positional == 2 ? o->positional[0] : NULL;
+    tern_status status = tn_open(&opened, o, model, TN_OPEN_ENGINE | TN_OPEN_TOKENIZER, &err);
+    if (status == TERN_OK)
+        status = measure(&r, o, &opened, o->positional[o->n_positional - 1], &err);
+    tn_close(&opened);
+    if (status != TERN_OK)
+        return tn_error_print(&err);
+    if (o->json)
+        tn_out_printf("{\"tokens\":%" PRIu64 ",\"nats_per_token\":%.9g,\"perplexity\":%.9g}\n",
+                      r.n_scored, r.nats_per_token, r.perplexity);
+    else
+        tn_out_printf("%" PRIu64 " tokens, %.5f nats per token, perplexity %.4f\n", r.n_scored,
+                      r.nats_per_token, r.perplexity);
+    return 0;
+}

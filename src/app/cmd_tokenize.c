@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern tokenize: text -> ids;  tern detokenize: ids -> bytes.
+ */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "app.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "idlist.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "utf8.h"
+
+#define MAX_INPUT_BYTES ((size_t)1 << 30)
+#define MAX_MESSAGES 65536u
+
+/* ---- output ---- */
+
+static tern_status print_ids(const struct tern_ids *ids, struct tern_error *err)
+{
+    struct tn_buf out = {0};
+    for (size_t i = 0; i < ids->n; i++)
+        tn_buf_printf(&out, "%s%u", i ? " " : "", ids->ids[i]);
+    tn_buf_append_text(&out, "\n");
+    tern_status status = out.failed ? tn_fail(err, TERN_MEMORY, "no memory for %zu ids", ids->n)
+                                    : TERN_OK;
+    if (status == TERN_OK)
+        tn_out_write(out.data, out.n_bytes);
+    tn_buf_fini(&out);
+    return status;
+}
+
+/* A token's bytes in one line: control characters, the backslash and what is not UTF-8 as \n,
+ * \xE2 and so on. */
+static void append_piece(struct tn_buf *out, const char *bytes, size_t n)
+{
+    uint32_t c;
+    for (size_t i = 0, length; i < n; i += length) {
+        length = tn_utf8_character(bytes + i, n - i, &c);
+        if (length == 1 && c == '\n')
+            tn_buf_append_text(out, "\\n");
+        else if (length == 1 && c == '\\')
+            tn_buf_append_text(out, "\\\\");
+        else if (length == 0 || c < 0x20 || c == 0x7F)
+            tn_buf_printf(out, "\\x%02X", (unsigned char)bytes[i]);
+        else
+            tn_buf_append(out, bytes + i, length);
+        length += length == 0;
+    }
+}
+
+static tern_status print_pieces(const struct tern_tokenizer *tokenizer,
+                                const struct tern_ids *ids, struct tern_error *err)
+{
+    struct tn_buf out = {0};
+    for (size_t i = 0; i < ids->n; i++) {
+        size_t n;
+        const char *bytes = tern_tokenizer_token_bytes(tokenizer, ids->ids[i], &n);
+        tn_buf_printf(&out, "%u\t", ids->ids[i]);
+        append_piece(&out, bytes, n);
+        tn_buf_append_text(&out, "\n");
+    }
+    tern_status status = out.failed ? tn_fail(err, TERN_MEMORY, "no memory for %zu ids", ids->n)
+                                    : TERN_OK;
+    if (status == TERN_OK)
+        tn_out_write(out.data, out.n_bytes);
+    tn_buf_fini(&out);
+    return status;
+}
+
+/* ---- tokenize ---- */
+
+static tern_status encode_text(struct tern_ids *ids, const struct tn_options *o,
+                               const struct tern_tokenizer *tokenizer, struct tern_error *err)
+{
+    char *text;
+    size_t n;
+    tern_status status = tn_stdin_read_all(&text, &n, MAX_INPUT_BYTES, err);
+    if (status != TERN_OK)
+        return status;
+    uint32_t flags = (o->no_bos ? 0 : TERN_ENCODE_ADD_SPECIAL) |
+                     (o->special ? TERN_ENCODE_PARSE_SPECIAL : 0);
+    status = tern_tokenizer_encode(tokenizer, text, n, flags, ids, err);
+    tn_free(text);
+    return status;
+}
+
+/* The strings belong to `root`. */
+static tern_status read_message(struct tern_message *m, json_t *item, size_t i,
+                                struct tern_error *err)
+{
+    json_t *role = json_object_get(item, "role");
+    json_t *content = json_object_get(item, "content");
+    if (!json_is_string(role) || !json_is_string(content))
+        return tn_fail(err, TERN_USAGE,
+                       "message %zu: \"role\" and \"content\" must both be strings", i);
+    *m = (struct tern_message){json_string_value(role), json_string_length(role),
+                               json_string_value(content), json_string_length(content)};
+    return TERN_OK;
+}
+
+static tern_status read_messages(json_t **root, struct tern_message **messages, size_t *n,
+                                 struct tern_error *err)
+{
+    char *text;
+    size_t n_bytes;
+    json_error_t e;
+    *messages = NULL;
+    *root = NULL;
+    tern_status status = tn_stdin_read_all(&text, &n_bytes, MAX_INPUT_BYTES, err);
+    if (status != TERN_OK)
+        return status;
+    *root = json_loadb(text, n_bytes, JSON_ALLOW_NUL, &e);
+    tn_free(text);
+    if (!*root)
+        return tn_fail(err, TERN_USAGE, "standard input is not JSON: line %d, column %d: %s",
+                       e.line, e.column, e.text);
+    *n = json_array_size(*root);
+    if (!json_is_array(*root) || *n > MAX_MESSAGES)
+        return tn_fail(err, TERN_USAGE,
+                       "standard input must be a JSON array of at most %u messages", MAX_MESSAGES);
+    *messages = tn_alloc_zeroed(*n ? *n : 1, sizeof **messages);
+    if (!*messages)
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu messages", *n);
+    for (size_t i = 0; i < *n && status == TERN_OK; i++)
+        status = read_message(&(*messages)[i], json_array_get(*root, i), i, err);
+    return status;
+}
+
+static const char *token_text(const struct tern_tokenizer *tokenizer, uint32_t id,
+                              struct tn_buf *buf)
+{
+    size_t n = 0;
+    const char *bytes = id == TERN_NO_ID ? NULL : tern_tokenizer_token_bytes(tokenizer, id, &n);
+    tn_buf_append(buf, bytes ? bytes : "", n);
+    return tn_buf_text(buf);
+}
+
+static tern_status print_rendered(const struct tn_options *o, const struct tern_model *model,
+                                  const struct tern_chat_template *t,
+                                  const struct tern_message *messages, size_t n,
+                                  struct tern_error *err)
+{
+    const struct tern_file_config *config = tern_model_config(model);
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
+    struct tn_buf bos = {0}, eos = {0};
+    char *text;
+    size_t n_text;
+    uint32_t eos_id = config->n_stop_ids ? config->stop_ids[0] : TERN_NO_ID;
+    tern_status status = tern_chat_render(t, messages, n, !o->no_generation_prompt,
+                                          token_text(tokenizer, config->bos_id, &bos),
+                                          token_text(tokenizer, eos_id, &eos), &text, &n_text,
+                                          NULL, err);
+    if (status == TERN_OK) {
+        tn_out_write(text, n_text);
+        tern_text_free(text);
+    }
+    tn_buf_fini(&bos);
+    tn_buf_fini(&eos);
+    return status;
+}
+
+/* Ids of the conversation on standard input; with --text its rendering is printed instead. */
+static tern_status tokenize_chat(struct tern_ids *ids, const struct tn_options *o,
+                                 const struct tern_model *model, struct tern_error *err)
+{
+    const struct tern_chat_template *t;
+    json_t *root = NULL;
+    struct tern_message *messages = NULL;
+    size_t n = 0;
+    tern_status status = tn_choose_template(&t, o, model, err);
+    if (status == TERN_OK)
+        status = read_messages(&root, &messages, &n, err);
+    if (status == TERN_OK && o->as_text)
+        status = print_rendered(o, model, t, messages, n, err);
+    else if (status == TERN_OK)
+        status = tern_chat_encode(tern_model_tokenizer(model), t, messages, n,
+                                  !o->no_generation_prompt, ids, err);
+    tn_free(messages);
+    json_decref(root);
+    return status;
+}
+
+static tern_status check_flags(const struct tn_options *o, struct tern_error *err)
+{
+    if (!o->as_chat && (o->as_text || o->no_generation_prompt || o->template_name))
+        return tn_fail(err, TERN_USAGE, "%s needs --chat",
+                       o->as_text                ? "--text"
+                       : o->no_generation_prompt ? "--no-generation-prompt"
+                                                 : "--template");
+    if (o->as_chat && (o->special || o->no_bos))
+        return tn_fail(err, TERN_USAGE, "%s does not go with --chat",
+                       o->special ? "--special" : "--no-bos");
+    if (o->as_text && o->pieces)
+        return tn_fail(err, TERN_USAGE, "--pieces does not go with --text");
+    return tn_check_template_name(o, err);
+}
+
+static tern_status tokenize(const struct tn_options *o, struct tern_error *err)
+{
+    struct tn_opened opened;
+    struct tern_ids ids = {0};
+    tern_status status = check_flags(o, err);
+    if (status != TERN_OK)
+        return status;
+    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER, err);
+    if (status != TERN_OK)
+        return status;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(opened.model);
+    status = o->as_chat ? tokenize_chat(&ids, o, opened.model, err)
+                        : encode_text(&ids, o, tokenizer, err);
+    if (status == TERN_OK && !o->as_text)
+        status = o->pieces ? print_pieces(tokenizer, &ids, err) : print_ids(&ids, err);
+    tern_ids_free(&ids);
+    tn_close(&opened);
+    return status;
+}
+
+int tn_cmd_tokenize(const struct tn_options *o)
+{
+    struct tern_error err = {0};
+    return tokenize(o, &err) == TERN_OK ? 0 : tn_error_print(&err);
+}
+
+/* ---- detokenize ---- */
+
+static tern_status print_bytes(const struct tern_tokenizer *tokenizer, const struct tern_ids *ids,
+                               bool with_special, struct tern_error *err)
+{
+    struct tn_buf out = {0};
+    tern_status status = TERN_OK;
+    uint32_t n_tokens = tern_tokenizer_n_tokens(tokenizer);
+    for (size_t i = 0; i < ids->n && status == TERN_OK; i++) {
+        size_t n;
+        if (ids->ids[i] >= n_tokens) {
+            status = tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", ids->ids[i],
+                             n_tokens);
+        } else if (with_special || !tern_tokenizer_is_special(tokenizer, ids->ids[i])) {
+            const char *bytes = tern_tokenizer_token_bytes(tokenizer, ids->ids[i], &n);
+            if (n > 0 && !tn_buf_append(&out, bytes, n))
+                status = tn_fail(err, TERN_MEMORY, "no memory for the text of %zu ids", ids->n);
+        }
+    }
+    if (status == TERN_OK)
+        tn_out_write(out.data, out.n_bytes);
+    tn_buf_fini(&out);
+    return status;
+}
+
+int tn_cmd_detokenize(const struct tn_options *o)
+{
+    struct tn_opened opened;
+    struct tern_error err = {0};
+    struct tern_ids ids = {0};
+    char *text = NULL;
+    size_t n = 0;
+    tern_status status =
+        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER, &err);
+    if (status == TERN_OK)
+        status = tn_stdin_read_all(&text, &n, MAX_INPUT_BYTES, &err);
+    if (status == TERN_OK)
+        status = tn_idlist_parse(&ids, text, n, "standard input", &err);
+    if (status == TERN_OK)
+        status = print_bytes(tern_model_tokenizer(opened.model), &ids, o->special, &err);
+    tn_free(text);
+    tern_ids_free(&ids);
+    tn_close(&opened);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern verify: is the file intact, and does this machine compute it right.
+ */
+#include "app.h"
+#include "output.h"
+#include "progress.h"
+#include "tern/measure.h"
+
+int tn_cmd_verify(const struct tn_options *o)
+{
+    struct tn_opened opened;
+    struct tern_error err = {0};
+    struct tern_verify_result r;
+    tern_status status =
+        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, 0, &err);
+    if (status != TERN_OK)
+        return tn_error_print(&err);
+    tn_progress_start("verifying", TN_PROGRESS_BYTES, false);
+    status = tern_verify(opened.model, tn_progress_callback, NULL, &r, &err);
+    tn_progress_end();
+    if (status == TERN_OK)
+        tn_out_printf("%s: intact: %s checked at %.2f GB/s, %u kernel level%s right, %s\n",
+                      tern_model_path(opened.model), tn_size_decimal((double)r.data_bytes).text,
+                      r.seconds > 0 ? (double)r.data_bytes / r.seconds * 1e-9 : 0.0, r.n_levels,
+                      r.n_levels == 1 ? "" : "s",
+                      r.fingerprint_checked ? "fingerprint equal" : "no fingerprint in the file");
+    tn_close(&opened);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}

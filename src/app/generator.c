@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Streaming answers.
+ */
+#include "generator.h"
+
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "progress.h"
+
+static bool should_stop(void *arg)
+{
+    (void)arg;
+    return tn_stop_requested();
+}
+
+static tern_status create_session(struct tn_generator *g, struct tern_error *err)
+{
+    struct tern_session_params params;
+    tern_session_params_default(&params);
+    params.n_ctx = (uint32_t)g->o->ctx;
+    params.kv = (enum tern_kv)g->o->kv;
+    params.should_stop = should_stop;
+    return tern_session_create(&g->session, g->opened->engine, g->opened->model, &params, err);
+}
+
+/* --greedy means the model's own choice: penalties only when they are asked for. */
+static tern_status create_sampler(struct tn_generator *g, struct tern_error *err)
+{
+    const struct tn_options *o = g->o;
+    bool greedy = o->temperature == 0.0;
+    /* Short enough to be typed again. */
+    g->seed = tn_options_given(o, seed) ? o->seed : tn_random_seed() >> 32;
+    struct tern_sampler_params params = {
+        .temperature = (float)o->temperature,
+        .top_k = (uint32_t)o->top_k,
+        .top_p = (float)o->top_p,
+        .min_p = (float)o->min_p,
+        .repeat_penalty = 1.0f,
+        .penalty_last = (uint32_t)o->penalty_last,
+        .seed = g->seed,
+    };
+    if (!greedy || tn_options_given(o, repeat_penalty))
+        params.repeat_penalty = (float)o->repeat_penalty;
+    if (!greedy || tn_options_given(o, presence_penalty))
+        params.presence_penalty = (float)o->presence_penalty;
+    if (!greedy || tn_options_given(o, frequency_penalty))
+        params.frequency_penalty = (float)o->frequency_penalty;
+    return tern_sampler_create(&g->sampler, &params, tern_model_config(g->opened->model)->vocab,
+                               err);
+}
+
+tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o,
+                              const struct tn_opened *opened, struct tern_error *err)
+{
+    *g = (struct tn_generator){.o = o, .opened = opened};
+    tern_status status = create_session(g, err);
+    if (status == TERN_OK)
+        status = create_sampler(g, err);
+    if (status == TERN_OK)
+        tn_banner(o, opened, g->session, (enum tern_kv)o->kv);
+    else
+        tn_generator_fini(g);
+    return status;
+}
+
+void tn_generator_fini(struct tn_generator *g)
+{
+    tern_sampler_free(g->sampler);
+    tern_session_free(g->session);
+    *g = (struct tn_generator){0};
+}
+
+/* ---- one answer ---- */
+
+static bool on_text(void *arg, const char *text, size_t n)
+{
+    struct tn_generator *g = arg;
+    tn_progress_end();
+    if (g->text)
+        tn_buf_append(g->text, text, n);
+    return tn_out_generated(text, n);
+}
+
+static void on_prefill(void *arg, size_t n_done, size_t n_total)
+{
+    (void)arg;
+    tn_progress_update(n_done, n_total);
+}
+
+static void say_why_it_ended(const struct tn_generator *g,
+                             const struct tern_generate_result *result)
+{
+    if (result->stop == TERN_STOP_CONTEXT)
+        tn_note_say("the context of %u tokens is full; the answer ends here",
+                    tern_session_n_ctx(g->session));
+    else if (result->stop == TERN_STOP_MEMORY)
+        tn_note_say("the key/value cache cannot grow any more; the answer ends here");
+}
+
+tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *ids,
+                                struct tern_generate_result *result, struct tern_error *err)
+{
+    struct tern_generate_params params = {
+        .sampler = g->sampler,
+        .max_tokens = (uint32_t)g->o->max_tokens,
+        .ignore_eos = g->o->ignore_eos,
+        .stop_strings = g->o->stop,
+        .n_stop_strings = g->o->n_stop,
+        .on_text = on_text,
+        .on_prefill = on_prefill,
+        .arg = g,
+    };
+    tern_session_reset_counters(g->session);
+    tn_progress_start("prompt", TN_PROGRESS_TOKENS, false);
+    tern_status status =
+        tern_generate(g->session, ids->ids, ids->n, &params, result, err);
+    tn_progress_end();
+    tn_out_end_line();
+    if (status == TERN_OK)
+        say_why_it_ended(g, result);
+    return status;
+}
+
+/* ---- statistics ---- */
+
+static void append_rate(struct tn_buf *out, uint64_t n, double seconds)
+{
+    tn_buf_printf(out, "%" PRIu64 " tokens in %.3f s", n, seconds);
+    if (n > 0 && seconds > 0)
+        tn_buf_printf(out, ", %.1f tok/s", (double)n / seconds);
+}
+
+static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
+                              const struct tern_generate_result *r,
+                              const struct tern_counters *counters, uint64_t peak_bytes)
+{
+    tn_buf_printf(out, "load        %.3f s\nprompt      ", g->opened->load_s);
+    append_rate(out, r->n_prompt_evaluated, r->prompt_s);
+    if (r->n_prompt_evaluated < r->n_prompt)
+        tn_buf_printf(out, " (%u more from the cache)", r->n_prompt - r->n_prompt_evaluated);
+    tn_buf_append_text(out, "\ngeneration  ");
+    append_rate(out, r->n_new, r->decode_s);
+    if (counters->n_decoded > 0 && r->decode_s > 0)
+        tn_buf_printf(out, ", %.2f GB/s",
+                      (double)counters->decode_weight_bytes / r->decode_s * 1e-9);
+    tn_buf_printf(out, "\nmemory      %s at the peak\n", tn_size_binary((double)peak_bytes).text);
+    tn_buf_printf(out, "seed        %" PRIu64 "\nstop        %s\n", g->seed,
+                  tern_stop_text(r->stop));
+}
+
+static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
+                              const struct tern_generate_result *r,
+                              const struct tern_counters *counters, uint64_t peak_bytes)
+{
+    tn_buf_printf(out,
+                  "{\"prompt_tokens\":%u,\"prompt_s\":%.6f,\"new_tokens\":%u,\"decode_s\":%.6f,"
+                  "\"load_s\":%.6f,\"peak_rss_bytes\":%" PRIu64 ",\"seed\":%" PRIu64
+                  ",\"stop\":\"%s\",\"kv\":\"%s\",\"bytes_per_token\":",
+                  r->n_prompt, r->prompt_s, r->n_new, r->decode_s, g->opened->load_s, peak_bytes,
+                  g->seed, tern_stop_text(r->stop), tern_kv_text((enum tern_kv)g->o->kv));
+    if (counters->n_decoded > 0)
+        tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);
+    else
+        tn_buf_append_text(out, "null");
+    tn_buf_append_text(out, "}\n");
+}
+
+void tn_generator_print_stats(const struct tn_generator *g,
+                              const struct tern_generate_result *result)
+{
+    struct tern_counters counters;
+    struct tn_usage usage;
+    struct tn_buf out = {0};
+    if (g->o->stats == TN_STATS_NONE)
+        return;
+    tern_session_get_counters(g->session, &counters);
+    tn_usage_now(&usage);
+    if (g->o->stats == TN_STATS_JSON)
+        append_stats_json(&out, g, result, &counters, usage.peak_rss_bytes);
+    else
+        append_stats_text(&out, g, result, &counters, usage.peak_rss_bytes);
+    (void)tn_write_stream(TN_STDERR, out.data, out.n_bytes);
+    tn_buf_fini(&out);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Lists of ids.
+ */
+#include "idlist.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+
+#define SEPARATORS " \t\r\n,"
+
+static bool append(struct tern_ids *out, uint32_t id)
+{
+    if (out->n == out->capacity) {
+        size_t capacity = out->capacity ? 2 * out->capacity : 64;
+        uint32_t *ids = tn_realloc(out->ids, capacity * sizeof *ids);
+        if (!ids)
+            return false;
+        out->ids = ids;
+        out->capacity = capacity;
+    }
+    out->ids[out->n++] = id;
+    return true;
+}
+
+static bool parse_id(const char *text, size_t n, uint32_t *id)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(text[i] - '0');
+        if (value > UINT32_MAX)
+            return false;
+    }
+    *id = (uint32_t)value;
+    return true;
+}
+
+tern_status tn_idlist_parse(struct tern_ids *out, const char *text, size_t n, const char *name,
+                            struct tern_error *err)
+{
+    for (size_t i = 0; i < n;) {
+        size_t start = i;
+        while (i < n && !memchr(SEPARATORS, text[i], sizeof SEPARATORS - 1))
+            i++;
+        uint32_t id;
+        if (i > start && !parse_id(text + start, i - start, &id))
+            return tn_fail(err, TERN_USAGE, "%s: \"%.*s\" is no token id", name,
+                           (int)TN_MIN(i - start, (size_t)40), text + start);
+        if (i > start && !append(out, id))
+            return tn_fail(err, TERN_MEMORY, "no memory for %zu ids", out->n);
+        i += i == start;
+    }
+    return TERN_OK;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern: the command.  Parses the command line, runs one command, ends with its exit code; a
+ * program that was stopped by a signal ends by that signal, so that shells see it.
+ */
+#include <signal.h>
+#include <stdio.h>
+
+#include "app.h"
+#include "args.h"
+#include "help.h"
+#include "output.h"
+#include "plat/plat.h"
+
+static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
+    [TN_CMD_RUN] = tn_cmd_run,
+    [TN_CMD_CHAT] = tn_cmd_chat,
+    [TN_CMD_CONVERT] = tn_cmd_convert,
+    [TN_CMD_INFO] = tn_cmd_info,
+    [TN_CMD_VERIFY] = tn_cmd_verify,
+    [TN_CMD_TOKENIZE] = tn_cmd_tokenize,
+    [TN_CMD_DETOKENIZE] = tn_cmd_detokenize,
+    [TN_CMD_PERPLEXITY] = tn_cmd_perplexity,
+    [TN_CMD_LOGITS] = tn_cmd_logits,
+    [TN_CMD_VERSION] = tn_cmd_version,
+    [TN_CMD_HELP] = tn_cmd_help,
+};
+
+static int dispatch(int argc, char **argv)
+{
+    struct tn_options o;
+    struct tern_error err;
+    if (tn_args_parse(&o, argc, argv, &err) != TERN_OK)
+        return tn_error_print(&err);
+    tn_message_set_level((int)o.level);
+    if (o.help && o.command != TN_CMD_HELP) {
+        tn_help_command(o.command);
+        return 0;
+    }
+    if (o.version)
+        return tn_cmd_version(&o);
+    return commands[o.command](&o);
+}
+
+int main(int argc, char **argv)
+{
+    tn_process_init(&argc, &argv);
+    tn_interrupt_install();
+    int exit_code = tn_out_finish(dispatch(argc, argv));
+    if (tn_terminate_requested())
+        tn_exit_by_signal(tn_terminate_requested());
+    if (exit_code == 130)
+        tn_exit_by_signal(SIGINT);
+    return exit_code;
+}

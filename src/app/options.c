@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of commands and flags. Its order is the order of the help.
+ */
+#include "options.h"
+
+#include <float.h>
+#include <stdio.h>
+
+#include "base/compiler.h"
+#include "tern/model_format.h"
+
+#define BIT(command) (1u << TN_CMD_##command)
+#define ALL ((1u << TN_N_COMMANDS) - 1u)
+#define GENERATE (BIT(RUN) | BIT(CHAT))
+#define COMPUTE (GENERATE | BIT(PERPLEXITY) | BIT(LOGITS))
+#define TOKENS (BIT(TOKENIZE) | BIT(DETOKENIZE))
+#define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(VERIFY))
+#define SLOT(member) offsetof(struct tn_options, member)
+
+const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
+    [TN_CMD_RUN] = {"run", "[MODEL] -p TEXT", "one answer to one prompt, then exit",
+                    "Writes the answer to standard output and nothing else. Without -p and -f the\n"
+                    "prompt is read from standard input. Ctrl-C stops the answer.\n"
+                    "\n"
+                    "  tern run demo.tern -p \"Tell me a story about a fox.\"\n"
+                    "  tern run --raw -p \"Once upon a time\" -n 100 --seed 1\n"
+                    "  tern run -p \"Sum this up:\" -f notes.txt > summary.txt\n",
+                    1},
+    [TN_CMD_CHAT] = {"chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
+                     "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
+                     "stops an answer, Ctrl-D leaves; /help lists the commands. Otherwise every\n"
+                     "line of standard input is one turn:\n"
+                     "\n"
+                     "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
+                     1},
+    [TN_CMD_CONVERT] = {"convert", "DIR [-o FILE]", "Hugging Face directory -> .tern file",
+                        "DIR holds config.json, model.safetensors (or shards with their index) and\n"
+                        "tokenizer.json of a BitNet b1.58 model, bf16 or packed. An existing FILE is\n"
+                        "replaced only when the new one is complete. Also: tern --convert DIR\n"
+                        "--save FILE.\n"
+                        "\n"
+                        "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n",
+                        1},
+    [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file", "", 1},
+    [TN_CMD_VERIFY] = {"verify", "[MODEL]", "check a model file and this machine's kernels",
+                       "Compares every checksum, then every kernel of this CPU with the reference\n"
+                       "on the model's own weights, then the stored fingerprint of the model.\n"
+                       "Exit code 5 when something differs.\n",
+                       1},
+    [TN_CMD_TOKENIZE] = {"tokenize", "[MODEL]", "text on standard input -> token ids",
+                         "  echo -n \"Hello world\" | tern tokenize demo.tern --pieces\n"
+                         "  echo '[{\"role\":\"user\",\"content\":\"Hi\"}]' | tern tokenize --chat "
+                         "--text\n",
+                         1},
+    [TN_CMD_DETOKENIZE] = {"detokenize", "[MODEL]", "token ids on standard input -> text",
+                           "The exact bytes of the tokens, with nothing added.\n"
+                           "\n"
+                           "  echo -n \"Hello\" | tern tokenize | tern detokenize\n",
+                           1},
+    [TN_CMD_PERPLEXITY] = {"perplexity", "[MODEL] FILE", "how well a model predicts a text",
+                           "The text is cut into overlapping windows; each token is scored once.\n",
+                           2},
+    [TN_CMD_LOGITS] = {"logits", "[MODEL] --ids \"1 2 3\" -o FILE",
+                       "raw logits, to compare with a reference",
+                       "FILE gets little-endian float32, one row of the vocabulary per id.\n"
+                       "\n"
+                       "  tern logits demo.tern --ids \"1 2 3\" -o out.f32 --greedy 16\n",
+                       1},
+    [TN_CMD_VERSION] = {"version", "", "version of the program and its libraries", "", 0},
+    [TN_CMD_HELP] = {"help", "[COMMAND]", "this text, or all about a command", "", 1},
+};
+
+const struct tn_option_row tn_option_rows[] = {
+    {"model", 'm', TN_OPT_TEXT, SLOT(model), WITH_MODEL, .value = "FILE",
+     .help = "the model, if not given by position"},
+    {"load", 0, TN_OPT_TEXT, SLOT(model), WITH_MODEL, .value = "FILE", .hidden = true},
+
+    /* prompt */
+    {"prompt", 'p', TN_OPT_TEXT, SLOT(prompt), BIT(RUN), .value = "TEXT", .help = "the prompt"},
+    {"file", 'f', TN_OPT_TEXT, SLOT(file), BIT(RUN), .value = "FILE",
+     .help = "prompt from a file, behind -p if both are given; - is standard input"},
+    {"chat", 0, TN_OPT_SET, SLOT(mode), GENERATE, .low = TN_MODE_CHAT,
+     .help = "use the model's chat template (default, if it has one)"},
+    {"raw", 0, TN_OPT_SET, SLOT(mode), BIT(RUN), .low = TN_MODE_RAW,
+     .help = "continue the prompt as it is"},
+    {"system", 's', TN_OPT_TEXT, SLOT(system), GENERATE, .value = "TEXT",
+     .help = "system message of the conversation"},
+    {"template", 0, TN_OPT_TEXT, SLOT(template_name), GENERATE | BIT(TOKENIZE), .value = "NAME",
+     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3 (default: the model's)"},
+
+    /* length and sampling */
+    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE, .value = "N", .initial = "256",
+     .low = 1, .high = TERN_MAX_CONTEXT, .help = "new tokens at most"},
+    {"temp", 0, TN_OPT_REAL, SLOT(temperature), GENERATE, .value = "T", .initial = "0.7",
+     .real_low = 0, .real_high = 2, .help = "randomness"},
+    {"top-k", 0, TN_OPT_COUNT, SLOT(top_k), GENERATE, .value = "K", .initial = "40",
+     .low = 0, .high = TERN_MAX_VOCAB, .help = "only the K most likely tokens; 0: all"},
+    {"top-p", 0, TN_OPT_REAL, SLOT(top_p), GENERATE, .value = "P", .initial = "0.95",
+     .real_low = 0, .real_high = 1, .open = true,
+     .help = "only the most likely tokens that together hold P; 1: all"},
+    {"min-p", 0, TN_OPT_REAL, SLOT(min_p), GENERATE, .value = "P", .initial = "0",
+     .real_low = 0, .real_high = 1,
+     .help = "only tokens with P times the probability of the best; 0: all"},
+    {"repeat-penalty", 0, TN_OPT_REAL, SLOT(repeat_penalty), GENERATE, .value = "R",
+     .initial = "1.1", .real_low = 0, .real_high = 100, .open = true,
+     .help = "divides logits of tokens that occurred; 1: off"},
+    {"presence-penalty", 0, TN_OPT_REAL, SLOT(presence_penalty), GENERATE, .value = "P",
+     .initial = "0.6", .real_low = -2, .real_high = 2,
+     .help = "subtracted once from tokens that occurred; 0: off"},
+    {"frequency-penalty", 0, TN_OPT_REAL, SLOT(frequency_penalty), GENERATE, .value = "F",
+     .initial = "0", .real_low = -2, .real_high = 2,
+     .help = "subtracted for each time they occurred; 0: off"},
+    {"penalty-last", 0, TN_OPT_COUNT, SLOT(penalty_last), GENERATE, .value = "N", .initial = "64",
+     .low = 0, .high = 65536, .help = "penalties look at the last N tokens; 0: no penalties"},
+    {"greedy", 0, TN_OPT_ZERO, SLOT(temperature), GENERATE,
+     .help = "always the most likely token (= --temp 0); no penalties unless given"},
+    {"seed", 0, TN_OPT_COUNT, SLOT(seed), GENERATE, .value = "N", .low = 0, .high = UINT64_MAX,
+     .help = "start of the random sequence (default: random; --stats shows it)"},
+    {"stop", 0, TN_OPT_STOP, SLOT(stop), GENERATE, .value = "TEXT",
+     .help = "end before this text (may be given several times)"},
+    {"ignore-eos", 0, TN_OPT_FLAG, SLOT(ignore_eos), GENERATE,
+     .help = "do not end at the model's stop tokens"},
+
+    /* logits */
+    {"ids", 0, TN_OPT_TEXT, SLOT(ids), BIT(LOGITS), .value = "IDS",
+     .help = "token ids, separated by spaces or commas"},
+    {"greedy", 0, TN_OPT_COUNT, SLOT(n_greedy), BIT(LOGITS), .value = "N", .low = 1,
+     .high = TERN_MAX_CONTEXT, .help = "print the N most likely following ids"},
+    {"batch", 0, TN_OPT_COUNT, SLOT(batch), BIT(LOGITS), .value = "N", .initial = "128", .low = 1,
+     .high = 512, .help = "ids that are computed together"},
+
+    /* convert */
+    {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(CONVERT) | BIT(LOGITS), .value = "FILE",
+     .help = "the file to write"},
+    {"save", 0, TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE", .hidden = true},
+    {"convert", 0, TN_OPT_TEXT, SLOT(source), BIT(CONVERT), .value = "DIR", .hidden = true},
+    {"name", 0, TN_OPT_TEXT, SLOT(name), BIT(CONVERT), .value = "NAME",
+     .help = "the model's name (default: that of DIR)"},
+    {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "q8",
+     .choices = "q8|f16|bf16", .help = "type of the embedding and output table"},
+    {"no-tokenizer", 0, TN_OPT_FLAG, SLOT(no_tokenizer), BIT(CONVERT),
+     .help = "leave the tokenizer out (for logits and verify only)"},
+
+    /* reports */
+    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(INFO) | BIT(PERPLEXITY), .help = "for programs"},
+    {"tensors", 0, TN_OPT_FLAG, SLOT(tensors), BIT(INFO), .help = "list the tensors"},
+    {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(TOKENIZE),
+     .help = "text such as <|eot_id|> becomes the control token"},
+    {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(DETOKENIZE), .help = "write control tokens too"},
+    {"no-bos", 0, TN_OPT_FLAG, SLOT(no_bos), BIT(TOKENIZE),
+     .help = "do not add what the tokenizer puts before a text"},
+    {"pieces", 0, TN_OPT_FLAG, SLOT(pieces), BIT(TOKENIZE), .help = "a line per token: id and text"},
+    {"chat", 0, TN_OPT_FLAG, SLOT(as_chat), BIT(TOKENIZE),
+     .help = "standard input is a JSON array of {\"role\",\"content\"}"},
+    {"text", 0, TN_OPT_FLAG, SLOT(as_text), BIT(TOKENIZE),
+     .help = "with --chat: the rendered text, not its ids"},
+    {"no-generation-prompt", 0, TN_OPT_FLAG, SLOT(no_generation_prompt), BIT(TOKENIZE),
+     .help = "with --chat: do not open the answer"},
+    {"stride", 0, TN_OPT_COUNT, SLOT(stride), BIT(PERPLEXITY), .value = "N", .low = 1,
+     .high = TERN_MAX_CONTEXT, .help = "step from window to window (default: half of --ctx)"},
+
+    /* machine */
+    {"ctx", 0, TN_OPT_COUNT, SLOT(ctx), GENERATE | BIT(PERPLEXITY), .value = "N", .low = 1,
+     .high = TERN_MAX_CONTEXT, .help = "context in tokens (default: the model's)"},
+    {"kv", 0, TN_OPT_CHOICE, SLOT(kv), GENERATE, .value = "TYPE", .initial = "f16",
+     .choices = "f32|f16|q8", .help = "type of the key/value cache"},
+    {"kv", 0, TN_OPT_CHOICE, SLOT(kv), BIT(PERPLEXITY) | BIT(LOGITS), .value = "TYPE",
+     .initial = "f32", .choices = "f32|f16|q8", .help = "type of the key/value cache"},
+    {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE, .value = "N", .low = 1, .high = 256,
+     .help = "default: one per core"},
+    {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), COMPUTE, .value = "LEVEL",
+     .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512 or ref, neon, "
+             "dotprod, i8mm (default: the best)"},
+
+    /* everywhere */
+    {"stats", 0, TN_OPT_STATS, SLOT(stats), GENERATE,
+     .help = "times, speeds, memory at the end; --stats=json for programs"},
+    {"quiet", 'q', TN_OPT_SET, SLOT(level), ALL, .low = (uint64_t)-1,
+     .help = "only warnings and errors on standard error"},
+    {"verbose", 'v', TN_OPT_SET, SLOT(level), ALL, .low = 1, .help = "say more"},
+    {"help", 'h', TN_OPT_FLAG, SLOT(help), ALL, .help = "this text"},
+    {"version", 0, TN_OPT_FLAG, SLOT(version), ALL, .help = "version of the program",
+     .hidden = true},
+};
+const uint32_t tn_n_option_rows = TN_COUNT_OF(tn_option_rows);
+static_assert(TN_COUNT_OF(tn_option_rows) <= 64, "struct tn_options.given has a bit per row");
+
+void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out)
+{
+    out[0] = '\0';
+    if (row->kind == TN_OPT_COUNT && row->high == UINT64_MAX)
+        snprintf(out, n_out, "%llu or more", (unsigned long long)row->low);
+    else if (row->kind == TN_OPT_COUNT)
+        snprintf(out, n_out, "%llu to %llu", (unsigned long long)row->low,
+                 (unsigned long long)row->high);
+    else if (row->kind == TN_OPT_REAL && row->open)
+        snprintf(out, n_out, "above %g, at most %g", row->real_low, row->real_high);
+    else if (row->kind == TN_OPT_REAL)
+        snprintf(out, n_out, "%g to %g", row->real_low, row->real_high);
+    else if (row->kind == TN_OPT_CHOICE) {
+        size_t n = 0;
+        for (const char *c = row->choices; *c && n + 3 < n_out; c++) {
+            if (*c == '|') {
+                out[n++] = ',';
+                out[n++] = ' ';
+            } else {
+                out[n++] = *c;
+            }
+        }
+        out[n] = '\0';
+    }
+}
+
+bool tn_options_given_slot(const struct tn_options *options, size_t slot)
+{
+    for (uint32_t i = 0; i < tn_n_option_rows; i++)
+        if (tn_option_rows[i].slot == slot && options->given >> i & 1)
+            return true;
+    return false;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The commands and flags of the program: one table makes the parser (args.c) and the help
+ * (help.c), so that they cannot disagree.
+ */
+#ifndef TN_OPTIONS_H
+#define TN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tn_command {
+    TN_CMD_RUN,
+    TN_CMD_CHAT,
+    TN_CMD_CONVERT,
+    TN_CMD_INFO,
+    TN_CMD_VERIFY,
+    TN_CMD_TOKENIZE,
+    TN_CMD_DETOKENIZE,
+    TN_CMD_PERPLEXITY,
+    TN_CMD_LOGITS,
+    TN_CMD_VERSION,
+    TN_CMD_HELP,
+    TN_N_COMMANDS
+};
+
+struct tn_command_row {
+    const char *name;
+    const char *arguments;   /* "[MODEL] [-p TEXT]" */
+    const char *summary;     /* a few words for the list of commands */
+    const char *text;        /* what else `help COMMAND` says; lines of at most 80 characters */
+    uint32_t max_positional; /* arguments that are not flags */
+};
+extern const struct tn_command_row tn_command_rows[TN_N_COMMANDS];
+
+enum tn_mode { TN_MODE_DEFAULT, TN_MODE_CHAT, TN_MODE_RAW };
+enum tn_stats { TN_STATS_NONE, TN_STATS_TEXT, TN_STATS_JSON };
+
+#define TN_MAX_STOP_STRINGS 32
+
+/* What the command line said; the defaults are those of the table. Texts are borrowed from argv
+ * and valid UTF-8. */
+struct tn_options {
+    enum tn_command command;
+    bool is_command_given; /* false: `tern --prompt Hi` */
+    const char *positional[2];
+    uint32_t n_positional;
+    bool help;
+    bool version;
+
+    const char *model;
+    const char *prompt;
+    const char *file;
+    const char *system;
+    const char *template_name;
+    const char *stop[TN_MAX_STOP_STRINGS];
+    size_t n_stop;
+    int64_t mode;  /* enum tn_mode */
+    int64_t level; /* -1 quiet, 0, 1 verbose */
+    int64_t stats; /* enum tn_stats */
+
+    uint64_t max_tokens;
+    double temperature;
+    uint64_t top_k;
+    double top_p;
+    double min_p;
+    double repeat_penalty;
+    double presence_penalty;
+    double frequency_penalty;
+    uint64_t penalty_last;
+    uint64_t seed;
+    bool ignore_eos;
+
+    uint64_t ctx;     /* 0: not given */
+    int64_t kv;       /* enum tern_kv, -1: the command's own default */
+    uint64_t threads; /* 0: not given */
+    const char *cpu;
+
+    const char *source; /* --convert DIR */
+    const char *output;
+    const char *name;
+    int64_t head; /* enum tern_head_type */
+    bool no_tokenizer;
+
+    bool json;
+    bool tensors;
+    bool special;
+    bool no_bos;
+    bool pieces;
+    bool as_chat;
+    bool as_text;
+    bool no_generation_prompt;
+
+    const char *ids;
+    uint64_t n_greedy;
+    uint64_t batch;  /* 0: not given */
+    uint64_t stride; /* 0: not given */
+
+    uint64_t given; /* bit i: row i of the table was on the command line */
+};
+
+enum tn_option_kind {
+    TN_OPT_FLAG,   /* bool = true */
+    TN_OPT_SET,    /* int64_t = low */
+    TN_OPT_ZERO,   /* double = 0 */
+    TN_OPT_TEXT,   /* const char * */
+    TN_OPT_STOP,   /* appended to the stop strings; not empty */
+    TN_OPT_COUNT,  /* uint64_t in [low, high] */
+    TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low when `open` */
+    TN_OPT_CHOICE, /* int64_t: index in `choices` */
+    TN_OPT_STATS,  /* --stats or --stats=json */
+};
+
+struct tn_option_row {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    enum tn_option_kind kind;
+    size_t slot;          /* offset in struct tn_options */
+    uint32_t commands;    /* bits of enum tn_command */
+    const char *value;    /* "N": how help calls the value; NULL for flags */
+    const char *initial;  /* default as it would be typed; NULL: none */
+    const char *choices;  /* "f32|f16|q8" */
+    uint64_t low, high;
+    double real_low, real_high;
+    bool open;
+    bool hidden;      /* another name of a row, or an old spelling; not in the help */
+    const char *help; /* a few words; range and default are added */
+};
+extern const struct tn_option_row tn_option_rows[];
+extern const uint32_t tn_n_option_rows;
+
+/* "0 to 2", "above 0, at most 1", "one of f32, f16, q8"; "" when there is no limit. */
+void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out);
+
+/* Was the flag whose value lies in this member given? */
+bool tn_options_given_slot(const struct tn_options *options, size_t slot);
+#define tn_options_given(options, member)                                                          \
+    tn_options_given_slot((options), offsetof(struct tn_options, member))
+
+#endif

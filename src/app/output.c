@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Standard output and standard error.
+ */
+#include "output.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "progress.h"
+#include "utf8.h"
+
+/* ---- results ---- */
+
+static struct {
+    int result; /* of tn_write_stream; not 0: closed */
+    bool any;
+    char last; /* last byte that was written */
+} out;
+
+bool tn_out_write(const void *bytes, size_t n)
+{
+    if (out.result != 0 || n == 0)
+        return out.result == 0;
+    out.result = tn_write_stream(TN_STDOUT, bytes, n);
+    out.any = true;
+    out.last = ((const char *)bytes)[n - 1];
+    return out.result == 0;
+}
+
+bool tn_out_text(const char *text)
+{
+    return tn_out_write(text, strlen(text));
+}
+
+bool tn_out_printf(const char *format, ...)
+{
+    struct tn_buf buf = {0};
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n > 0 && tn_buf_reserve(&buf, (size_t)n + 1))
+        vsnprintf(buf.data, (size_t)n + 1, format, again);
+    va_end(again);
+    bool good = n <= 0 || (buf.data && tn_out_write(buf.data, (size_t)n));
+    tn_buf_fini(&buf);
+    return good;
+}
+
+/* C0, DEL and C1: what a terminal may obey. */
+static bool is_control(uint32_t c)
+{
+    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
+}
+
+bool tn_out_generated(const char *text, size_t n)
+{
+    if (!tn_is_terminal(TN_STDOUT))
+        return tn_out_write(text, n);
+    size_t start = 0;
+    uint32_t c;
+    for (size_t i = 0, length; i < n; i += length) {
+        length = tn_utf8_character(text + i, n - i, &c);
+        if (length == 0) {
+            length = 1;
+            c = (unsigned char)text[i];
+        }
+        if (length < 3 && is_control(c)) {
+            char shown[8];
+            snprintf(shown, sizeof shown, "\\x%02X", c);
+            tn_out_write(text + start, i - start);
+            tn_out_text(shown);
+            start = i + length;
+        }
+    }
+    return tn_out_write(text + start, n - start);
+}
+
+bool tn_out_end_line(void)
+{
+    return !out.any || out.last == '\n' || tn_out_write("\n", 1);
+}
+
+bool tn_out_is_open(void)
+{
+    return out.result == 0;
+}
+
+int tn_out_finish(int exit_code)
+{
+    if (out.result == 0 || (exit_code != 0 && exit_code != 130))
+        return exit_code;
+    if (out.result == 1)
+        return exit_code; /* the reader has what it wanted */
+    return tn_error_say(TERN_OUTPUT, "standard output cannot be written (disk full or closed?)");
+}
+
+/* ---- messages ---- */
+
+static int message_level;
+
+void tn_message_set_level(int level)
+{
+    message_level = level;
+}
+
+int tn_message_level(void)
+{
+    return message_level;
+}
+
+static void say(const char *prefix, const char *text)
+{
+    struct tn_buf line = {0};
+    tn_progress_hide();
+    tn_buf_append_text(&line, prefix);
+    tn_buf_append_text(&line, text);
+    tn_buf_append_text(&line, "\n");
+    (void)tn_write_stream(TN_STDERR, line.data, line.n_bytes);
+    tn_buf_fini(&line);
+}
+
+int tn_error_print(const struct tern_error *err)
+{
+    say("tern: error: ", err->detail[0] ? err->detail : tern_status_text(err->status));
+    return tern_status_exit_code(err->status);
+}
+
+/* Formats into an error detail: one line, valid UTF-8, no control characters. */
+#define FORMAT_DETAIL(err, format)                                                                 \
+    do {                                                                                           \
+        char text[sizeof(err)->detail];                                                            \
+        va_list args;                                                                              \
+        va_start(args, format);                                                                    \
+        vsnprintf(text, sizeof text, format, args);                                                \
+        va_end(args);                                                                              \
+        tn_fail((err), TERN_OK, "%s", text);                                                       \
+    } while (0)
+
+int tn_error_say(tern_status status, const char *format, ...)
+{
+    struct tern_error err;
+    FORMAT_DETAIL(&err, format);
+    err.status = status;
+    return tn_error_print(&err);
+}
+
+void tn_warning_say(const char *format, ...)
+{
+    struct tern_error err;
+    FORMAT_DETAIL(&err, format);
+    say("tern: warning: ", err.detail);
+}
+
+void tn_note_say(const char *format, ...)
+{
+    struct tern_error err;
+    if (message_level < 0)
+        return;
+    FORMAT_DETAIL(&err, format);
+    say("tern: note: ", err.detail);
+}
+
+void tn_info_say(const char *format, ...)
+{
+    struct tern_error err;
+    if (message_level < 0)
+        return;
+    FORMAT_DETAIL(&err, format);
+    say("", err.detail);
+}
+
+/* ---- numbers for people ---- */
+
+static struct tn_size_text scale(double n, double step, const char *const *units)
+{
+    struct tn_size_text t;
+    uint32_t i = 0;
+    for (; n >= step && units[i + 1]; i++)
+        n /= step;
+    snprintf(t.text, sizeof t.text, i == 0 ? "%.0f%s" : n < 99.95 ? "%.1f%s" : "%.0f%s", n,
+             units[i]);
+    return t;
+}
+
+struct tn_size_text tn_size_decimal(double bytes)
+{
+    static const char *const units[] = {" bytes", " kB", " MB", " GB", " TB", NULL};
+    return scale(bytes, 1000.0, units);
+}
+
+struct tn_size_text tn_size_binary(double bytes)
+{
+    static const char *const units[] = {" bytes", " KiB", " MiB", " GiB", " TiB", NULL};
+    return scale(bytes, 1024.0, units);
+}
+
+struct tn_size_text tn_count_text(double n)
+{
+    static const char *const units[] = {"", " K", " M", " B", " T", NULL};
+    return scale(n, 1000.0, units);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Everything that the command writes: results to standard output, all else to standard error.
+ *
+ * Results fail once: after the first write error nothing more is written, and tn_out_finish turns
+ * it into the exit code (a reader that closed the pipe is no error).
+ */
+#ifndef TN_OUTPUT_H
+#define TN_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "tern/status.h"
+
+/* ---- results ---- */
+
+/* Writes through, unbuffered. False when the output is gone. */
+bool tn_out_write(const void *bytes, size_t n);
+bool tn_out_text(const char *text);
+bool tn_out_printf(const char *format, ...) TN_PRINTF(1, 2);
+/* Generated text: like tn_out_write, but on a terminal control characters other than newline and
+ * tab are shown as \x1B. `text` is whole UTF-8 characters. */
+bool tn_out_generated(const char *text, size_t n);
+/* Ends a text that does not end in a newline; nothing when nothing was written. */
+bool tn_out_end_line(void);
+/* False after a write error. */
+bool tn_out_is_open(void);
+/* The exit code of a command that would end with `exit_code`; says so when writing failed. */
+int tn_out_finish(int exit_code);
+
+/* ---- messages ---- */
+
+/* -1: warnings and errors only, 0, 1: verbose. */
+void tn_message_set_level(int level);
+int tn_message_level(void);
+/* "tern: error: ..." on one line; returns the exit code of the status. */
+int tn_error_print(const struct tern_error *err);
+/* The same from a format. */
+int tn_error_say(tern_status status, const char *format, ...) TN_PRINTF(2, 3);
+void tn_warning_say(const char *format, ...) TN_PRINTF(1, 2);
+/* "tern: note: ..."; nothing when quiet. */
+void tn_note_say(const char *format, ...) TN_PRINTF(1, 2);
+/* A line to standard error as it is; nothing when quiet. */
+void tn_info_say(const char *format, ...) TN_PRINTF(1, 2);
+
+/* ---- numbers for people ---- */
+
+struct tn_size_text {
+    char text[32];
+};
+/* "2.9 MB" (powers of 1000), "22.8 GiB" (powers of 1024). */
+struct tn_size_text tn_size_decimal(double bytes);
+struct tn_size_text tn_size_binary(double bytes);
+/* "7.4 M", "2.4 B": a number of parameters. */
+struct tn_size_text tn_count_text(double n);
+
+#endif

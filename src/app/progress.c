@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The progress line.
+ */
+#include "progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "output.h"
+#include "plat/plat.h"
+
+#define SHOW_AFTER_NS 500000000u
+#define REDRAW_NS 100000000u
+
+static struct {
+    const char *what; /* NULL: no task */
+    enum tn_progress_unit unit;
+    bool lines;
+    uint64_t start_ns;
+    uint64_t drawn_ns;
+    size_t n_shown; /* bytes of the line on the screen; the line is ASCII */
+    uint64_t n_tenths;
+} progress;
+
+void tn_progress_start(const char *what, enum tn_progress_unit unit, bool lines)
+{
+    uint64_t now = tn_now_ns();
+    progress.what = what;
+    progress.unit = unit;
+    progress.lines = lines;
+    progress.start_ns = now;
+    progress.drawn_ns = now;
+    progress.n_shown = 0;
+    progress.n_tenths = 0;
+}
+
+void tn_progress_hide(void)
+{
+    char blank[128];
+    if (progress.n_shown == 0)
+        return;
+    memset(blank, ' ', sizeof blank);
+    blank[0] = '\r';
+    size_t n = TN_MIN(progress.n_shown, sizeof blank - 2);
+    blank[n + 1] = '\r';
+    (void)tn_write_stream(TN_STDERR, blank, n + 2);
+    progress.n_shown = 0;
+}
+
+static void format_line(char *line, size_t n_line, uint64_t n_done, uint64_t n_total, double s)
+{
+    double rate = s > 0 ? (double)n_done / s : 0;
+    double left = rate > 0 ? (double)(n_total - n_done) / rate : 0;
+    unsigned percent = n_total ? (unsigned)((double)n_done / (double)n_total * 100.0) : 0;
+    if (progress.unit == TN_PROGRESS_BYTES)
+        snprintf(line, n_line, "%s: %u %%, %s of %s, %s/s, %.0f s left", progress.what, percent,
+                 tn_size_decimal((double)n_done).text, tn_size_decimal((double)n_total).text,
+                 tn_size_decimal(rate).text, left);
+    else
+        snprintf(line, n_line, "%s: %u %%, %llu of %llu tokens, %.1f/s, %.0f s left",
+                 progress.what, percent, (unsigned long long)n_done, (unsigned long long)n_total,
+                 rate, left);
+}
+
+static void print_tenth(uint64_t n_done, uint64_t n_total)
+{
+    uint64_t n_tenths = n_total ? (uint64_t)((double)n_done / (double)n_total * 10.0) : 0;
+    if (n_tenths <= progress.n_tenths)
+        return;
+    progress.n_tenths = n_tenths;
+    tn_info_say("%s: %u %%", progress.what, (unsigned)n_tenths * 10);
+}
+
+void tn_progress_update(uint64_t n_done, uint64_t n_total)
+{
+    if (!progress.what || tn_message_level() < 0)
+        return;
+    if (!tn_is_terminal(TN_STDERR)) {
+        if (progress.lines)
+            print_tenth(n_done, n_total);
+        return;
+    }
+    uint64_t now = tn_now_ns();
+    if (now - progress.start_ns < SHOW_AFTER_NS || now - progress.drawn_ns < REDRAW_NS)
+        return;
+    char line[120];
+    format_line(line, sizeof line, n_done, n_total, (double)(now - progress.start_ns) * 1e-9);
+    size_t n_columns = tn_terminal_columns();
+    size_t n = TN_MIN(strlen(line), n_columns > 1 ? n_columns - 1 : 1);
+    tn_progress_hide();
+    (void)tn_write_stream(TN_STDERR, line, n);
+    progress.n_shown = n;
+    progress.drawn_ns = now;
+}
+
+void tn_progress_end(void)
+{
+    tn_progress_hide();
+    progress.what = NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The prompt of `tern run`: from -p, a file, standard input.
+ */
+#ifndef TN_PROMPT_H
+#define TN_PROMPT_H
+
+#include "base/buf.h"
+#include "options.h"
+#include "tern/status.h"
+
+/* TERN_USAGE when there is nothing to read: no -p, no -f, and standard input is a terminal. */
+tern_status tn_prompt_check(const struct tn_options *o, struct tern_error *err);
+
+/* The prompt's bytes, valid UTF-8 (NUL is a character like others), without a byte order mark.
+ * Standard input is read only when asked for, or when there is neither -p nor -f. */
+tern_status tn_prompt_read(struct tn_buf *out, const struct tn_options *o, struct tern_error *err);
+
+/* For chat: removes newlines at the end. */
+void tn_prompt_trim_newlines(struct tn_buf *prompt);
+/* Nothing but white space? */
+bool tn_prompt_is_blank(const char *text, size_t n);
+
+#endif
