@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Between the win32_*.c files.
+ */
+#ifndef TN_WIN32_H
+#define TN_WIN32_H
+
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#if !defined(_WIN32_WINNT) || _WIN32_WINNT < 0x0602
+#undef _WIN32_WINNT
+#define _WIN32_WINNT 0x0602 /* Windows 8: WaitOnAddress */
+#endif
+#include <windows.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+/* UTF-8 -> UTF-16 and back in new memory (tn_free); NULL when memory is short or the bytes are not
+ * UTF-8. Lone surrogates of a file name become U+FFFD. */
+wchar_t *tn_win32_wide(const char *text);
+char *tn_win32_utf8(const wchar_t *wide);
+/* A path for the wide functions: absolute, backslashes, \\?\ in front, so that it may be longer
+ * than 260 characters. Device names such as NUL and CON stay as they are. */
+wchar_t *tn_win32_path(const char *path);
+
+/* A file on a disk; *n_bytes is its size. */
+tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
+                                  struct tern_error *err);
+
+/* A function that older Windows does not have, or NULL. */
+void (*tn_win32_function(const wchar_t *module, const char *name))(void);
+
+/* Gives the console back as it was. */
+void tn_win32_restore_console(void);
+/* Ctrl-C or Ctrl-Break or the end of the session arrived and is not cleared. */
+bool tn_win32_is_interrupted(void);
+
+#endif

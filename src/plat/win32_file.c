@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Windows: files and paths.
+ */
+#include "plat/win32.h"
+
+#include <string.h>
+#include <wchar.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "plat/plat_os.h"
+
+#define MAX_TRANSFER ((size_t)1 << 30)
+
+struct tn_file {
+    HANDLE handle;
+    char path[]; /* for messages */
+};
+
+/* ---- texts and errors ---- */
+
+wchar_t *tn_win32_wide(const char *text)
+{
+    int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
+    wchar_t *wide = n > 0 ? tn_alloc((size_t)n * sizeof *wide) : NULL;
+    if (wide)
+        MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, n);
+    return wide;
+}
+
+char *tn_win32_utf8(const wchar_t *wide)
+{
+    int n = WideCharToMultiByte(CP_UTF8, 0, wide, -1, NULL, 0, NULL, NULL);
+    char *text = n > 0 ? tn_alloc((size_t)n) : NULL;
+    if (text)
+        WideCharToMultiByte(CP_UTF8, 0, wide, -1, text, n, NULL, NULL);
+    return text;
+}
+
+void (*tn_win32_function(const wchar_t *module, const char *name))(void)
+{
+    HMODULE handle = GetModuleHandleW(module);
+    return handle ? (void (*)(void))GetProcAddress(handle, name) : NULL;
+}
+
+tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
+                       const char *what, unsigned long code)
+{
+    wchar_t wide[256];
+    char text[512] = "";
+    DWORD n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
+                             code, 0, wide, TN_COUNT_OF(wide), NULL);
+    while (n > 0 && (wide[n - 1] <= L' ' || wide[n - 1] == L'.'))
+        n--; /* "The system cannot find the file specified.\r\n" */
+    int n_text = WideCharToMultiByte(CP_UTF8, 0, wide, (int)n, text, sizeof text - 1, NULL, NULL);
+    text[n_text > 0 ? n_text : 0] = '\0';
+    if (text[0] == '\0')
+        return tn_fail(err, status, "%s: %s: error %lu", path, what, code);
+    return tn_fail(err, status, "%s: %s: %s", path, what, text);
+}
+
+/* ---- paths ---- */
+
+/* New memory with the full path; devices come out as \\.\NUL. */
+static wchar_t *full_path(const wchar_t *wide)
+{
+    DWORD n = GetFullPathNameW(wide, 0, NULL, NULL);
+    wchar_t *full = n > 0 ? tn_alloc(n * sizeof *full) : NULL;
+    DWORD n_full = full ? GetFullPathNameW(wide, n, full, NULL) : 0;
+    if (n_full > 0 && n_full < n)
+        return full;
+    tn_free(full);
+    return NULL;
+}
+
+wchar_t *tn_win32_path(const char *path)
+{
+    static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
+    wchar_t *wide = tn_win32_wide(path);
+    wchar_t *full = wide ? full_path(wide) : NULL;
+    tn_free(wide);
+    if (!full)
+        return NULL;
+    bool is_share = full[0] == L'\\' && full[1] == L'\\';
+    if (is_share && (full[2] == L'?' || full[2] == L'.'))
+        return full;
+    const wchar_t *prefix = is_share ? share : drive;
+    const wchar_t *rest = is_share ? full + 2 : full;
+    size_t n_prefix = wcslen(prefix), n_rest = wcslen(rest) + 1;
+    wchar_t *result = tn_alloc((n_prefix + n_rest) * sizeof *result);
+    if (result) {
+        memcpy(result, prefix, n_prefix * sizeof *result);
+        memcpy(result + n_prefix, rest, n_rest * sizeof *result);
+    }
+    tn_free(full);
+    return result;
+}
+
+/* Takes \\?\ off again, for people. */
+static char *utf8_without_prefix(wchar_t *wide)
+{
+    if (wcsncmp(wide, L"\\\\?\\UNC\\", 8) == 0) {
+        wide[6] = L'\\';
+        return tn_win32_utf8(wide + 6);
+    }
+    return tn_win32_utf8(wcsncmp(wide, L"\\\\?\\", 4) == 0 ? wide + 4 : wide);
+}
+
+/* ---- open ---- */
+
+/* INVALID_HANDLE_VALUE and GetLastError(). */
+static HANDLE open_handle(const char *path, DWORD access, DWORD share, DWORD how, DWORD flags)
+{
+    wchar_t *wide = tn_win32_path(path);
+    if (!wide) {
+        SetLastError(ERROR_INVALID_NAME);
+        return INVALID_HANDLE_VALUE;
+    }
+    HANDLE handle = CreateFileW(wide, access, share, NULL, how, flags, NULL);
+    DWORD code = GetLastError();
+    tn_free(wide);
+    SetLastError(code);
+    return handle;
+}
+
+/* Others may rename and delete what we read; only sequential access wants other flags. */
+static tern_status open_read(HANDLE *out, const char *path, DWORD flags, struct tern_error *err)
+{
+    HANDLE handle =
+        open_handle(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                    OPEN_EXISTING, flags);
+    if (handle != INVALID_HANDLE_VALUE) {
+        *out = handle;
+        return TERN_OK;
+    }
+    DWORD code = GetLastError();
+    if (tn_path_kind(path) == TN_PATH_DIR)
+        return tn_fail(err, TERN_INPUT, "%s: is a directory, a file is needed", path);
+    return tn_os_fail(err, TERN_INPUT, path, "cannot be opened", code);
+}
+
+tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
+                                  struct tern_error *err)
+{
+    LARGE_INTEGER size;
+    tern_status status = open_read(out, path, FILE_ATTRIBUTE_NORMAL, err);
+    if (status)
+        return status;
+    if (GetFileType(*out) != FILE_TYPE_DISK)
+        status = tn_fail(err, TERN_INPUT, "%s: is not a regular file", path);
+    else if (!GetFileSizeEx(*out, &size))
+        status = tn_os_fail(err, TERN_INPUT, path, "cannot be read", GetLastError());
+    if (status)
+        CloseHandle(*out);
+    else
+        *n_bytes = (uint64_t)size.QuadPart;
+    return status;
+}
+
+static tern_status make_file(struct tn_file **out, HANDLE handle, const char *path,
+                             struct tern_error *err)
+{
+    size_t n_path = strlen(path) + 1;
+    struct tn_file *file = tn_alloc(sizeof *file + n_path);
+    if (!file) {
+        CloseHandle(handle);
+        return tn_fail(err, TERN_MEMORY, "%s: no memory to open it", path);
+    }
+    file->handle = handle;
+    memcpy(file->path, path, n_path);
+    *out = file;
+    return TERN_OK;
+}
+
+tern_status tn_file_open_read(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    HANDLE handle;
+    uint64_t n_bytes;
+    tern_status status = tn_win32_open_regular(&handle, &n_bytes, path, err);
+    return status ? status : make_file(out, handle, path, err);
+}
+
+tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    HANDLE handle = open_handle(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ, CREATE_ALWAYS,
+                                FILE_ATTRIBUTE_NORMAL);
+    if (handle == INVALID_HANDLE_VALUE)
+        return tn_os_fail(err, TERN_OUTPUT, path, "cannot be created", GetLastError());
+    return make_file(out, handle, path, err);
+}
+
+uint64_t tn_file_size(const struct tn_file *file)
+{
+    LARGE_INTEGER size;
+    return GetFileSizeEx(file->handle, &size) ? (uint64_t)size.QuadPart : 0;
+}
+
+void tn_file_close(struct tn_file *file)
+{
+    if (!file)
+        return;
+    CloseHandle(file->handle);
+    tn_free(file);
+}
+
+/* ---- read and write ---- */
+
+static OVERLAPPED at_offset(uint64_t offset)
+{
+    return (OVERLAPPED){.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+}
+
+tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, size_t n_bytes,
+                            struct tern_error *err)
+{
+    for (size_t done = 0; done < n_bytes;) {
+        OVERLAPPED at = at_offset(offset + done);
+        DWORD n = 0;
+        BOOL ok = ReadFile(file->handle, (char *)dst + done,
+                           (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n, &at);
+        if (!ok && GetLastError() != ERROR_HANDLE_EOF)
+            return tn_os_fail(err, TERN_INPUT, file->path, "read failed", GetLastError());
+        if (n == 0)
+            return tn_fail(err, TERN_INPUT, "%s: ends at byte %llu, %zu bytes at %llu are needed",
+                           file->path, (unsigned long long)(offset + done), n_bytes,
+                           (unsigned long long)offset);
+        done += n;
+    }
+    return TERN_OK;
+}
+
+tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
+                             size_t n_bytes, struct tern_error *err)
+{
+    for (size_t done = 0; done < n_bytes;) {
+        OVERLAPPED at = at_offset(offset + done);
+        DWORD n = 0;
+        BOOL ok = WriteFile(file->handle, (const char *)src + done,
+                            (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n, &at);
+        if (!ok || n == 0)
+            return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
+                              ok ? ERROR_WRITE_FAULT : GetLastError());
+        done += n;
+    }
+    return TERN_OK;
+}
+
+void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes)
+{
+    (void)file, (void)offset, (void)n_bytes; /* Windows decides by itself */
+}
+
+tern_status tn_file_sync(struct tn_file *file, struct tern_error *err)
+{
+    if (!FlushFileBuffers(file->handle) && GetFileType(file->handle) == FILE_TYPE_DISK)
+        return tn_os_fail(err, TERN_OUTPUT, file->path, "cannot be written to disk",
+                          GetLastError());
+    return TERN_OK;
+}
+
+tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err)
+{
+    wchar_t *wide_from = tn_win32_path(from), *wide_to = tn_win32_path(to);
+    tern_status status = TERN_OK;
+    if (!wide_from || !wide_to)
+        status = tn_fail(err, TERN_MEMORY, "%s: no memory to rename it", from);
+    /* WRITE_THROUGH: on disk when the call returns; NTFS journals the folder. */
+    else if (!MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+        status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", GetLastError());
+    tn_free(wide_from);
+    tn_free(wide_to);
+    return status;
+}
+
+void tn_file_remove(const char *path)
+{
+    wchar_t *wide = tn_win32_path(path);
+    if (wide)
+        (void)DeleteFileW(wide);
+    tn_free(wide);
+}
+
+/* ---- about paths ---- */
+
+enum tn_path_kind tn_path_kind(const char *path)
+{
+    wchar_t *wide = tn_win32_path(path);
+    DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+    bool is_device = wide && wcsncmp(wide, L"\\\\.\\", 4) == 0;
+    tn_free(wide);
+    if (attributes == INVALID_FILE_ATTRIBUTES)
+        return TN_PATH_ABSENT;
+    if (is_device || attributes & FILE_ATTRIBUTE_DEVICE)
+        return TN_PATH_OTHER;
+    return attributes & FILE_ATTRIBUTE_DIRECTORY ? TN_PATH_DIR : TN_PATH_FILE;
+}
+
+/* A handle that is good for asking only; directories too. */
+static HANDLE open_to_ask(const char *path)
+{
+    return open_handle(path, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                       OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS);
+}
+
+static bool file_identity(const char *path, BY_HANDLE_FILE_INFORMATION *out)
+{
+    HANDLE handle = open_to_ask(path);
+    if (handle == INVALID_HANDLE_VALUE)
+        return false;
+    bool ok = GetFileInformationByHandle(handle, out);
+    CloseHandle(handle);
+    return ok;
+}
+
+bool tn_path_same(const char *a, const char *b)
+{
+    BY_HANDLE_FILE_INFORMATION ia, ib;
+    return file_identity(a, &ia) && file_identity(b, &ib) &&
+           ia.dwVolumeSerialNumber == ib.dwVolumeSerialNumber &&
+           ia.nFileIndexHigh == ib.nFileIndexHigh && ia.nFileIndexLow == ib.nFileIndexLow;
+}
+
+char *tn_path_resolve(const char *path)
+{
+    HANDLE handle = open_to_ask(path);
+    if (handle == INVALID_HANDLE_VALUE)
+        return NULL;
+    DWORD n = GetFinalPathNameByHandleW(handle, NULL, 0, FILE_NAME_NORMALIZED);
+    wchar_t *wide = n > 0 ? tn_alloc((n + 1) * sizeof *wide) : NULL;
+    DWORD n_wide =
+        wide ? GetFinalPathNameByHandleW(handle, wide, n + 1, FILE_NAME_NORMALIZED) : 0;
+    char *result = n_wide > 0 && n_wide <= n ? utf8_without_prefix(wide) : NULL;
+    tn_free(wide);
+    CloseHandle(handle);
+    return result;
+}
+
+/* Cuts the last component off. */
+static void cut_to_dir(wchar_t *path)
+{
+    wchar_t *last = wcsrchr(path, L'\\');
+    if (last)
+        last[1] = L'\0'; /* "C:\" keeps its meaning */
+}
+
+char *tn_path_of_executable_dir(void)
+{
+    DWORD capacity = 32768; /* the longest path of NTFS */
+    wchar_t *wide = tn_alloc(capacity * sizeof *wide);
+    char *result = NULL;
+    DWORD n = wide ? GetModuleFileNameW(NULL, wide, capacity) : 0;
+    if (n > 0 && n < capacity) {
+        cut_to_dir(wide);
+        result = utf8_without_prefix(wide);
+    }
+    tn_free(wide);
+    return result;
+}
+
+char *tn_path_of_cache_dir(void)
+{
+    wchar_t wide[MAX_PATH + 1];
+    DWORD n = GetEnvironmentVariableW(L"LOCALAPPDATA", wide, TN_COUNT_OF(wide));
+    if (n == 0 || n >= TN_COUNT_OF(wide))
+        return NULL;
+    char *base = tn_win32_utf8(wide);
+    char *dir = base ? tn_path_join(base, "tern") : NULL;
+    tn_free(base);
+    wchar_t *wide_dir = dir ? tn_win32_path(dir) : NULL;
+    bool exists = wide_dir && (CreateDirectoryW(wide_dir, NULL) ||
+                               GetLastError() == ERROR_ALREADY_EXISTS);
+    tn_free(wide_dir);
+    if (!exists) {
+        tn_free(dir);
+        dir = NULL;
+    }
+    return dir;
+}
+
+uint64_t tn_disk_free_bytes(const char *path)
+{
+    ULARGE_INTEGER n_free;
+    wchar_t *wide = tn_win32_path(path);
+    if (wide)
+        cut_to_dir(wide);
+    bool known = wide && GetDiskFreeSpaceExW(wide, &n_free, NULL, NULL);
+    tn_free(wide);
+    return known ? n_free.QuadPart : UINT64_MAX;
+}
+
+/* ---- sequential input ---- */
+
+tern_status tn_os_stream_open(tn_os_stream *out, const char *path, struct tern_error *err)
+{
+    HANDLE handle = NULL;
+    tern_status status = open_read(&handle, path, FILE_FLAG_SEQUENTIAL_SCAN, err);
+    if (!status)
+        *out = (tn_os_stream)handle;
+    return status;
+}
+
+void tn_os_stream_close(tn_os_stream stream)
+{
+    CloseHandle((HANDLE)stream);
+}
