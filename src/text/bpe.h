@@ -39,8 +39,9 @@ struct tn_bpe_work;
 void tn_bpe_work_free(struct tn_bpe_work *work);
 
 /* Merges text[0..n), n > 0, and writes the ids, at most n, to out.  Returns their number, or 0
- * when memory is short.  O(n log n); pieces longer than 96 bytes need 24 bytes of work memory per
- * byte and 9 bytes per merge of the vocabulary, in *work (created when needed). */
+ * when memory is short.  O(n log n); pieces longer than 96 bytes need *work (made when needed):
+ * 24 bytes per byte of the longest piece and up to 12 bytes per merge of the vocabulary, of which
+ * the system provides only what is touched. */
 size_t tn_bpe_encode(const struct tn_bpe_tables *tables, const char *text, size_t n, uint32_t *out,
                      struct tn_bpe_work **work);
 

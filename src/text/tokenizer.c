@@ -35,7 +35,7 @@ struct tern_tokenizer {
     const uint8_t *special_bits;
     tn_split_fn split;
     struct tn_bpe_tables bpe;
-    uint32_t added_first[8]; /* bit set of the first bytes of added tokens */
+    uint64_t added_starts[65536 / 64]; /* bit set: two bytes that an added token can start with */
 };
 
 uint64_t tn_token_hash(const void *bytes, size_t n_bytes)
@@ -137,6 +137,23 @@ static const char *token_at(const struct tern_tokenizer *t, uint32_t id, size_t 
     return t->token_bytes + t->token_offsets[id];
 }
 
+/* Behind a token of one byte anything may follow. */
+static void note_added_start(struct tern_tokenizer *t, const unsigned char *bytes, size_t n_bytes)
+{
+    uint64_t *row = t->added_starts + bytes[0] * (size_t)4;
+    if (n_bytes == 1)
+        memset(row, 0xFF, 4 * sizeof *row);
+    else
+        row[bytes[1] / 64] |= 1ull << bytes[1] % 64;
+}
+
+/* False when no added token can start at text[0], n > 0. */
+static inline bool may_start_added(const struct tern_tokenizer *t, const char *text, size_t n)
+{
+    unsigned char first = (unsigned char)text[0], second = n > 1 ? (unsigned char)text[1] : 0;
+    return t->added_starts[first * (size_t)4 + second / 64] >> second % 64 & 1;
+}
+
 /* The search relies on ascending order and on ids and lengths in range. */
 static tern_status check_added(struct tern_tokenizer *t, struct tern_error *err)
 {
@@ -160,8 +177,7 @@ static tern_status check_added(struct tern_tokenizer *t, struct tern_error *err)
             return tn_fail(err, TERN_INPUT, "tokenizer: added token %u is out of order", i);
         previous = bytes;
         n_previous = n_bytes;
-        unsigned char first = (unsigned char)bytes[0];
-        t->added_first[first / 32] |= 1u << first % 32;
+        note_added_start(t, (const unsigned char *)bytes, n_bytes);
     }
     return TERN_OK;
 }
@@ -406,10 +422,9 @@ static bool encode_added(struct encoder *e, const char *text, size_t n, uint32_t
 {
     size_t done = 0, i = 0;
     while (i < n) {
-        unsigned char first = (unsigned char)text[i];
         size_t n_match;
         const struct tern_file_added *added = NULL;
-        if (e->t->added_first[first / 32] >> first % 32 & 1)
+        if (may_start_added(e->t, text + i, n - i))
             added = added_match(e->t, text + i, n - i, normalized, &n_match);
         if (!added) {
             i++;
@@ -459,8 +474,7 @@ static size_t next_template_special(const struct tern_tokenizer *t, const char *
 {
     *added = NULL;
     for (; i < n; i++) {
-        unsigned char first = (unsigned char)text[i];
-        if (user_map[i] || !(t->added_first[first / 32] >> first % 32 & 1))
+        if (user_map[i] || !may_start_added(t, text + i, n - i))
             continue;
         size_t limit = n - i < TERN_MAX_ADDED_BYTES ? n - i : TERN_MAX_ADDED_BYTES;
         const unsigned char *user = memchr(user_map + i, 1, limit);
