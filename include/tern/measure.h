@@ -53,6 +53,66 @@ tern_status tern_verify(const struct tern_model *model,
                         bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
                         void *arg, struct tern_verify_result *result, struct tern_error *err);
 
+/* ---- bench ---- */
+
+/* One combination of level, threads and depth. Rates are medians; spread = (max - min) / median. */
+struct tern_bench_run {
+    const char *kernel; /* level */
+    uint32_t n_threads;
+    uint32_t depth;     /* positions in the cache before the first decoded token */
+    double prefill_tok_s; /* 0 where depth is not the prompt's */
+    double prefill_spread;
+    double decode_tok_s;
+    double decode_spread;
+    uint64_t decode_bytes_per_token; /* weights and cache that a token needed */
+    double decode_gb_s;
+    uint64_t output_hash; /* XXH3-64 of the generated ids, little-endian u32 */
+};
+
+/* One kernel on the model's own matrices, one thread. */
+struct tern_bench_kernel {
+    const char *op;
+    const char *isa;
+    double gb_s;  /* bytes of weights that were needed, per second */
+    double share; /* of the stream rate of one thread */
+};
+
+#define TERN_BENCH_MAX_THREADS 16
+#define TERN_BENCH_MAX_RUNS 256
+#define TERN_BENCH_MAX_KERNELS 64
+
+struct tern_bench_params {
+    uint32_t n_prompt; /* prefilled; ids are i * 7919 mod vocab */
+    uint32_t n_new;    /* decoded greedily, stop ids ignored, cache f16 */
+    uint32_t n_repeats;
+    uint32_t threads[TERN_BENCH_MAX_THREADS];
+    uint32_t n_threads;
+    const char *levels[8]; /* kernel levels, n_levels of them; 0 = the best */
+    uint32_t n_levels;
+    uint32_t depths[8]; /* beside that of the prompt; each + n_new within the context */
+    uint32_t n_depths;
+    /* A line for people about what is being measured; return false to stop. May be NULL. */
+    bool (*on_progress)(void *arg, const char *what);
+    void *arg;
+};
+
+struct tern_bench_result {
+    double stream_gb_s[TERN_BENCH_MAX_THREADS]; /* for each of params.threads: plain reading */
+    struct tern_bench_run runs[TERN_BENCH_MAX_RUNS];
+    uint32_t n_runs;
+    struct tern_bench_kernel kernels[TERN_BENCH_MAX_KERNELS];
+    uint32_t n_kernels;
+    double load_cold_s; /* open to first token, file dropped from the page cache; 0 if it cannot be */
+    double load_warm_s;
+    uint64_t peak_rss_bytes;
+    uint64_t major_faults;
+    bool hashes_agree; /* of all runs of the same depth */
+};
+
+/* Measures; takes seconds to minutes. TERN_USAGE for counts out of range. */
+tern_status tern_bench(const char *model_path, const struct tern_bench_params *params,
+                       struct tern_bench_result *result, struct tern_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -37,15 +37,23 @@ static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t h
     }
 }
 
-static void store_row(const struct tn_forward *f, void *values, uint16_t *scales, uint32_t row,
-                      const float *x)
+static void store_row(const struct tn_kvcache *kv, tn_kv_store_fn *store, void *values,
+                      uint16_t *scales, uint32_t row, const float *x)
+{
+    store((unsigned char *)values + row * kv->row_bytes,
+          scales + (size_t)row * tn_div_ceil_u32(kv->dim, 64), x, kv->dim);
+}
+
+void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
+                     uint32_t position, const float *key, const float *value)
 {
     const struct tn_kvcache *kv = f->kv;
     tn_kv_store_fn *store = kv->type == TN_KV_F32   ? f->kernels->kv_store_f32
                             : kv->type == TN_KV_F16 ? f->kernels->kv_store_f16
                                                     : f->kernels->kv_store_q8;
-    store((unsigned char *)values + row * kv->row_bytes,
-          scales + (size_t)row * tn_div_ceil_u32(kv->dim, 64), x, kv->dim);
+    struct tn_kv_rows rows = tn_kvcache_rows(kv, layer, i_kv_head, position / TN_KV_BLOCK);
+    store_row(kv, store, rows.k, rows.k_scales, position % TN_KV_BLOCK, key);
+    store_row(kv, store, rows.v, rows.v_scales, position % TN_KV_BLOCK, value);
 }
 
 struct attn_task {
@@ -67,16 +75,13 @@ static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
     pad_heads(q, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
     f->kernels->rope_f32(q, cosines, sines, c->n_head, c->head_dim, dim);
 
-    uint32_t position = f->position + t;
     for (uint32_t g = 0; g < c->n_kv_head; g++) {
         size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
-        struct tn_kv_rows rows = tn_kvcache_rows(f->kv, task->layer, g, position / TN_KV_BLOCK);
         float *key = f->s.threads[i_thread].kv_row, *value = key + dim;
         pad_heads(key, f->s.k + from, 1, c->head_dim, dim);
         f->kernels->rope_f32(key, cosines, sines, 1, c->head_dim, dim);
         pad_heads(value, f->s.v + from, 1, c->head_dim, dim);
-        store_row(f, rows.k, rows.k_scales, position % TN_KV_BLOCK, key);
-        store_row(f, rows.v, rows.v_scales, position % TN_KV_BLOCK, value);
+        tn_kv_store_row(f, task->layer, g, f->position + t, key, value);
     }
 }
 

@@ -89,6 +89,10 @@ void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const
  * cache, and leaves softmax(q.k^T / sqrt(d)) . v in s.att [n][n_head * head_dim]. */
 void tn_attention(struct tn_forward *f, uint32_t layer);
 
+/* attn.c: puts a rotated key and a value, [dim] each, into the cache. */
+void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
+                     uint32_t position, const float *key, const float *value);
+
 /* ffn.c: h += down(norm(act(gate(x)) * up(x))), x = the rounded input in s.xq. */
 void tn_ffn(struct tn_forward *f, const struct tn_layer *layer);
 

@@ -178,8 +178,7 @@ const float *tern_session_logits(const struct tern_session *s)
 
 /* ---- evaluation ---- */
 
-/* Makes the cache usable for positions below n. */
-static tern_status grow_cache(struct tern_session *s, uint32_t n, struct tern_error *err)
+tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err)
 {
     uint32_t n_blocks = tn_div_ceil_u32(n, TN_KV_BLOCK);
     while (s->kv.n_ready < n_blocks) {
@@ -198,7 +197,7 @@ static tern_status grow_cache(struct tern_session *s, uint32_t n, struct tern_er
 static tern_status eval_batch(struct tern_session *s, const uint32_t *ids, uint32_t n,
                               float *logits, bool all_rows, struct tern_error *err)
 {
-    tern_status status = grow_cache(s, s->n_past + n, err);
+    tern_status status = tn_session_grow(s, s->n_past + n, err);
     if (status != TERN_OK)
         return status;
     tn_team_set_active(s->engine->team, n == 1 ? s->engine->n_decode : s->engine->n_prefill);

@@ -23,4 +23,7 @@ struct tern_session {
     bool has_logits; /* forward.s.logits belong to position n_past - 1 */
 };
 
+/* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */
+tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err);
+
 #endif

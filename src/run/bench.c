@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Speed of a model on this machine, and whether the fast answer is the right
+ * one.  Runs of the same depth must generate the same ids at every kernel level
+ * and thread count; their hash is part of the result.
+ *
+ * Deep contexts are not computed token by token: the cache is filled with
+ * pseudo-random rows, which cost the same to read.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "run/bench.h"
+#include "run/session.h"
+
+static double seconds_since(uint64_t start_ns)
+{
+    return (double)(tn_now_ns() - start_ns) * 1e-9;
+}
+
+static bool report(const struct tern_bench_params *p, const char *what)
+{
+    return !p->on_progress || p->on_progress(p->arg, what);
+}
+
+/* ---- one run ---- */
+
+#define MAX_REPEATS 32u
+
+struct samples {
+    double v[MAX_REPEATS];
+    uint32_t n;
+};
+
+static void add_sample(struct samples *s, double v)
+{
+    uint32_t i = s->n++;
+    for (; i > 0 && s->v[i - 1] > v; i--)
+        s->v[i] = s->v[i - 1];
+    s->v[i] = v;
+}
+
+static double median(const struct samples *s)
+{
+    return s->n ? (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2 : 0;
+}
+
+static double spread(const struct samples *s)
+{
+    return s->n ? (s->v[s->n - 1] - s->v[0]) / median(s) : 0;
+}
+
+static uint32_t best_id(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+/* Pseudo-random rows at positions [0, depth). */
+static tern_status fill_cache(struct tern_session *s, uint32_t depth, struct tern_error *err)
+{
+    const struct tern_file_config *c = s->model->file.config;
+    float *row = s->forward.s.threads[0].kv_row;
+    struct tn_rng rng;
+    tern_status status = tn_session_grow(s, depth, err);
+    if (status != TERN_OK)
+        return status;
+    tn_rng_seed(&rng, depth);
+    for (uint32_t layer = 0; layer < c->n_layer; layer++)
+        for (uint32_t g = 0; g < c->n_kv_head; g++)
+            for (uint32_t position = 0; position < depth; position++) {
+                for (uint32_t d = 0; d < s->kv.dim; d++)
+                    row[d] = d < c->head_dim ? tn_rng_f32(&rng) - 0.5f : 0.0f;
+                tn_kv_store_row(&s->forward, layer, g, position, row, row);
+            }
+    s->n_past = depth;
+    return TERN_OK;
+}
+
+struct one_run {
+    struct samples prefill, decode;
+    uint64_t hash;
+    uint64_t weight_bytes;
+};
+
+static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n_new,
+                              struct one_run *run, struct tern_error *err)
+{
+    uint32_t vocab = s->model->file.config->vocab, id = first;
+    XXH3_state_t hash;
+    XXH3_64bits_reset(&hash);
+    tern_session_reset_counters(s);
+    uint64_t start = tn_now_ns();
+    for (uint32_t i = 0; i < n_new; i++) {
+        XXH3_64bits_update(&hash, &id, sizeof id);
+        tern_status status = tern_session_eval(s, &id, 1, NULL, err);
+        if (status != TERN_OK)
+            return status;
+        id = best_id(tern_session_logits(s), vocab);
+    }
+    add_sample(&run->decode, n_new / seconds_since(start));
+    run->hash = XXH3_64bits_digest(&hash);
+    run->weight_bytes = s->forward.counters.decode_weight_bytes / n_new;
+    return TERN_OK;
+}
+
+/* depth 0: prefill the prompt, then decode; else decode behind a filled cache. */
+static tern_status repeat_once(struct tern_session *s, const struct tern_bench_params *p,
+                               const uint32_t *prompt, uint32_t depth, struct one_run *run,
+                               struct tern_error *err)
+{
+    tern_session_truncate(s, 0);
+    if (depth) {
+        tern_status status = fill_cache(s, depth, err);
+        return status == TERN_OK ? decode_run(s, 1, p->n_new, run, err) : status;
+    }
+    uint64_t start = tn_now_ns();
+    tern_status status = tern_session_eval(s, prompt, p->n_prompt, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    add_sample(&run->prefill, p->n_prompt / seconds_since(start));
+    uint32_t first = best_id(tern_session_logits(s), s->model->file.config->vocab);
+    return decode_run(s, first, p->n_new, run, err);
+}
+
+/* Cache bytes that the decoded tokens read on average. */
+static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
+{
+    return s->plan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
+}
+
+static tern_status measure_depth(struct tern_session *s, const struct tern_bench_params *p,
+                                 const uint32_t *prompt, uint32_t depth,
+                                 struct tern_bench_result *result, struct tern_error *err)
+{
+    struct one_run run = {0};
+    for (uint32_t i = 0; i < p->n_repeats; i++) {
+        tern_status status = repeat_once(s, p, prompt, depth, &run, err);
+        if (status != TERN_OK)
+            return status;
+    }
+    uint32_t start = depth ? depth : p->n_prompt;
+    struct tern_bench_run *out = &result->runs[result->n_runs++];
+    *out = (struct tern_bench_run){
+        .kernel = s->engine->level,
+        .n_threads = tern_engine_n_threads(s->engine),
+        .depth = start,
+        .prefill_tok_s = median(&run.prefill),
+        .prefill_spread = spread(&run.prefill),
+        .decode_tok_s = median(&run.decode),
+        .decode_spread = spread(&run.decode),
+        .decode_bytes_per_token = run.weight_bytes + cache_bytes(s, start, p->n_new),
+        .output_hash = run.hash,
+    };
+    out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode_tok_s * 1e-9;
+    for (uint32_t i = 0; i + 1 < result->n_runs; i++)
+        if (result->runs[i].depth == out->depth && result->runs[i].output_hash != out->output_hash)
+            result->hashes_agree = false;
+    return TERN_OK;
+}
+
+static uint32_t deepest(const struct tern_bench_params *p)
+{
+    uint32_t depth = p->n_prompt;
+    for (uint32_t i = 0; i < p->n_depths; i++)
+        depth = TN_MAX(depth, p->depths[i]);
+    return depth;
+}
+
+/* All depths at one level and thread count. */
+static tern_status measure_engine(const struct tern_model *model, const char *level,
+                                  uint32_t n_threads, const struct tern_bench_params *p,
+                                  const uint32_t *prompt, struct tern_bench_result *result,
+                                  struct tern_error *err)
+{
+    struct tern_engine *engine = NULL;
+    struct tern_session *session = NULL;
+    struct tern_engine_params ep = {.n_threads = n_threads, .cpu_level = level};
+    struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new, .kv = TERN_KV_F16};
+    char what[96];
+    tern_status status = tern_engine_create(&engine, &ep, err);
+    if (status == TERN_OK)
+        status = tern_session_create(&session, engine, model, &sp, err);
+    for (uint32_t i = 0; i <= p->n_depths && status == TERN_OK; i++) {
+        uint32_t depth = i ? p->depths[i - 1] : 0;
+        snprintf(what, sizeof what, "%s, %u thread%s, depth %u", engine->level, n_threads,
+                 n_threads == 1 ? "" : "s", depth ? depth : p->n_prompt);
+        status = report(p, what) ? measure_depth(session, p, prompt, depth, result, err)
+                                 : tn_fail(err, TERN_INTERRUPTED, "interrupted");
+    }
+    tern_session_free(session);
+    tern_engine_free(engine);
+    return status;
+}
+
+/* ---- loading ---- */
+
+/* Seconds from opening the file to the first token's logits. */
+static tern_status measure_load(double *seconds, const char *path, struct tern_error *err)
+{
+    struct tern_engine *engine = NULL;
+    struct tern_model *model = NULL;
+    struct tern_session *session = NULL;
+    struct tern_session_params sp = {.n_ctx = 1, .kv = TERN_KV_F16};
+    uint32_t id = 0;
+    uint64_t start = tn_now_ns();
+    tern_status status = tern_engine_create(&engine, NULL, err);
+    if (status == TERN_OK)
+        status = tern_model_open(&model, path, err);
+    if (status == TERN_OK)
+        status = tern_session_create(&session, engine, model, &sp, err);
+    if (status == TERN_OK)
+        status = tern_session_eval(session, &id, 1, NULL, err);
+    *seconds = seconds_since(start);
+    tern_session_free(session);
+    tern_model_free(model);
+    tern_engine_free(engine);
+    return status;
+}
+
+static tern_status measure_loads(const char *path, struct tern_bench_result *result,
+                                 struct tern_error *err)
+{
+    struct tn_file *file;
+    tern_status status = tn_file_open_read(&file, path, err);
+    if (status != TERN_OK)
+        return status;
+    tn_file_drop_cache(file, 0, tn_file_size(file));
+    tn_file_close(file);
+    status = measure_load(&result->load_cold_s, path, err);
+    return status == TERN_OK ? measure_load(&result->load_warm_s, path, err) : status;
+}
+
+/* ---- all ---- */
+
+static tern_status check_params(const struct tern_bench_params *p, const struct tern_model *model,
+                                struct tern_error *err)
+{
+    uint32_t context = model->file.config->context;
+    uint32_t n_levels = TN_MAX(p->n_levels, 1u);
+    if (p->n_prompt == 0 || p->n_new == 0 || p->n_repeats == 0 || p->n_repeats > MAX_REPEATS)
+        return tn_fail(err, TERN_USAGE, "prompt and new tokens must be at least 1, repeats 1 to %u",
+                       MAX_REPEATS);
+    if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS || p->n_levels > 8 ||
+        p->n_depths > 8 || n_levels * p->n_threads * (p->n_depths + 1) > TERN_BENCH_MAX_RUNS)
+        return tn_fail(err, TERN_USAGE, "too many combinations of levels, threads and depths");
+    if (deepest(p) > context || p->n_new > context - deepest(p))
+        return tn_fail(err, TERN_USAGE, "depth %u and %u new tokens exceed the model's context %u",
+                       deepest(p), p->n_new, context);
+    return TERN_OK;
+}
+
+static tern_status measure_all(const struct tern_model *model, const struct tern_bench_params *p,
+                               struct tern_bench_result *result, struct tern_error *err)
+{
+    uint32_t *prompt = tn_alloc(p->n_prompt * sizeof *prompt);
+    if (!prompt)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u ids", p->n_prompt);
+    for (uint32_t i = 0; i < p->n_prompt; i++)
+        prompt[i] = (uint32_t)((uint64_t)i * 7919 % model->file.config->vocab);
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < TN_MAX(p->n_levels, 1u) && status == TERN_OK; i++)
+        for (uint32_t j = 0; j < p->n_threads && status == TERN_OK; j++)
+            status = measure_engine(model, p->n_levels ? p->levels[i] : NULL, p->threads[j], p,
+                                    prompt, result, err);
+    tn_free(prompt);
+    return status;
+}
+
+tern_status tern_bench(const char *model_path, const struct tern_bench_params *p,
+                       struct tern_bench_result *result, struct tern_error *err)
+{
+    struct tern_model *model = NULL;
+    *result = (struct tern_bench_result){.hashes_agree = true};
+    tern_status status = tern_model_open(&model, model_path, err);
+    if (status == TERN_OK)
+        status = check_params(p, model, err);
+    if (status == TERN_OK && report(p, "loading"))
+        status = measure_loads(model_path, result, err);
+    if (status == TERN_OK && report(p, "stream rate"))
+        status = tn_bench_stream(result->stream_gb_s, model, p->threads, p->n_threads, err);
+    if (status == TERN_OK && report(p, "kernels"))
+        status = tn_bench_kernels(result, model, err);
+    if (status == TERN_OK)
+        status = measure_all(model, p, result, err);
+    tern_model_free(model);
+    struct tn_usage usage;
+    tn_usage_now(&usage);
+    result->peak_rss_bytes = usage.peak_rss_bytes;
+    result->major_faults = usage.major_faults;
+    return status == TERN_OK ? tn_ok(err) : status;
+}

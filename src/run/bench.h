@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The parts of tern_bench that look below the session: memory and kernels.
+ */
+#ifndef TN_BENCH_H
+#define TN_BENCH_H
+
+#include "run/engine.h"
+#include "tern/measure.h"
+
+/* GB/s of plain reading with each of threads[n], from the model's own data where it is larger than
+ * the caches, else from memory taken for it. */
+tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const uint32_t *threads,
+                            uint32_t n, struct tern_error *err);
+
+/* Every weight-reading kernel of this CPU on the model's matrices, one thread. result->stream_gb_s
+ * [0] is what shares refer to. */
+tern_status tn_bench_kernels(struct tern_bench_result *result, const struct tern_model *model,
+                             struct tern_error *err);
+
+#endif
