@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary matrix times many int8 vectors for AVX2.
+ *
+ * `vpmaddubsw` multiplies 32 codes (0, 1, 2) with 32 inputs and adds pairs: at most
+ * 2 * 2 * 127 = 508 in magnitude.  Those are added in int16 over the 64 groups of a panel,
+ * 64 * 508 = 32512 < 32768, then `vpmaddwd` with ones widens them.  2 vectors of 8 rows x up to 5
+ * tokens: two instructions for 32 multiply-adds, per group 2 + 5 loads.
+ */
+#include "kern/x86/gemm_unpack_avx2.h"
+
+#define PANEL_COLS 256u
+_Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
+#define TILE_TOKENS 5u
+
+static int32_t sum_of(const int8_t *x, uint32_t n)
+{
+    const __m256i bias = _mm256_set1_epi8((char)0x80);
+    __m256i sum = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < n; i += 32) {
+        const __m256i v = _mm256_xor_si256(_mm256_load_si256((const void *)(x + i)), bias);
+        sum = _mm256_add_epi64(sum, _mm256_sad_epu8(v, _mm256_setzero_si256()));
+    }
+    __m128i s = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    s = _mm_add_epi64(s, _mm_unpackhi_epi64(s, s));
+    return (int32_t)(_mm_cvtsi128_si64(s) - (int64_t)n * 128);
+}
+
+/* n (a constant) tokens x 16 rows. */
+static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
+                                           uint32_t n_groups, const int8_t *x, size_t x_stride,
+                                           const int32_t *start, const uint32_t n)
+{
+    __m256i sum[TILE_TOKENS][2];
+#pragma GCC unroll 5
+    for (uint32_t t = 0; t < n; t++)
+        sum[t][0] = sum[t][1] = _mm256_setzero_si256();
+    for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
+        const __m256i w0 = _mm256_load_si256((const void *)panel);
+        const __m256i w1 = _mm256_load_si256((const void *)(panel + 32));
+#pragma GCC unroll 5
+        for (uint32_t t = 0; t < n; t++) {
+            const __m256i v = _mm256_set1_epi32((int)tn_load_u32(x + t * x_stride));
+            sum[t][0] = _mm256_add_epi16(sum[t][0], _mm256_maddubs_epi16(w0, v));
+            sum[t][1] = _mm256_add_epi16(sum[t][1], _mm256_maddubs_epi16(w1, v));
+        }
+    }
+    const __m256i one = _mm256_set1_epi16(1);
+#pragma GCC unroll 5
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = 0; i < 2; i++) {
+            __m256i *out = (__m256i *)(void *)(dst + t * dst_stride + 8 * i);
+            const __m256i first = start ? _mm256_set1_epi32(start[t]) : _mm256_load_si256(out);
+            _mm256_store_si256(out, _mm256_add_epi32(first, _mm256_madd_epi16(sum[t][i], one)));
+        }
+}
+
+static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
+                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+{
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        break;
+    for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
+        switch (n_tokens) {
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+            CASE(5)
+        }
+#undef CASE
+}
+
+static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, sum_of, multiply};
+
+GEMM_DEFINE_ALL(avx2)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary matrix times many int8 vectors for AVX-VNNI (the 256-bit `vpdpbusd` of CPUs without
+ * AVX-512).  2 vectors of 8 rows x up to 6 tokens: 12 dot products of 32 multiply-adds and 2 + 6
+ * loads per group.
+ */
+#include "kern/x86/gemm_unpack_avx2.h"
+
+#define TILE_TOKENS 6u
+
+static int32_t sum_of(const int8_t *x, uint32_t n)
+{
+    const __m256i one = _mm256_set1_epi8(1);
+    __m256i sum = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < n; i += 32)
+        sum = _mm256_dpbusd_avx_epi32(sum, one, _mm256_load_si256((const void *)(x + i)));
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
+    return _mm_cvtsi128_si32(s);
+}
+
+/* n (a constant) tokens x 16 rows. */
+static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
+                                           uint32_t n_groups, const int8_t *x, size_t x_stride,
+                                           const int32_t *start, const uint32_t n)
+{
+    __m256i sum[TILE_TOKENS][2];
+#pragma GCC unroll 6
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = 0; i < 2; i++)
+            sum[t][i] = start ? _mm256_set1_epi32(start[t])
+                              : _mm256_load_si256((void *)(dst + t * dst_stride + 8 * i));
+    for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
+        const __m256i w0 = _mm256_load_si256((const void *)panel);
+        const __m256i w1 = _mm256_load_si256((const void *)(panel + 32));
+#pragma GCC unroll 6
+        for (uint32_t t = 0; t < n; t++) {
+            const __m256i v = _mm256_set1_epi32((int)tn_load_u32(x + t * x_stride));
+            sum[t][0] = _mm256_dpbusd_avx_epi32(sum[t][0], w0, v);
+            sum[t][1] = _mm256_dpbusd_avx_epi32(sum[t][1], w1, v);
+        }
+    }
+#pragma GCC unroll 6
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = 0; i < 2; i++)
+            _mm256_store_si256((void *)(dst + t * dst_stride + 8 * i), sum[t][i]);
+}
+
+static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
+                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+{
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        break;
+    for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
+        switch (n_tokens) {
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+            CASE(5)
+            CASE(6)
+        }
+#undef CASE
+}
+
+static const struct gemm_level level = {512, TILE_TOKENS, sum_of, multiply};
+
+GEMM_DEFINE_ALL(avxvnni)
