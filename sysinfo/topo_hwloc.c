@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/compiler.h"
 
 #if HWLOC_API_VERSION < 0x00020800
@@ -22,11 +23,19 @@
 
 enum {
     MAX_RAW_KINDS = 64,
+    MAX_FLAT_CPUS = 4096,
     MAX_CPU_INDEX = 65535,  /* a list that names more CPUs than this is garbage */
     MAX_XML_BYTES = 8 << 20,
+    MAX_CPUINFO_BYTES = 1 << 20,
     ATOM_PERCENT = 65, /* an Intel E core at the same frequency, measured against a P core */
     UNRANKED_CAPACITY = 512, /* a slower kind of which nothing but the rank is known */
 };
+
+#if defined(__linux__)
+#define HAS_FSROOT true /* hwloc can read another machine's files */
+#else
+#define HAS_FSROOT false
+#endif
 
 /* A kind as hwloc tells it, with low-power cores apart. */
 struct raw_kind {
@@ -48,7 +57,7 @@ struct reader {
     bool estimated; /* scores are ours, not the system's */
 };
 
-/* ---- loading ---- */
+/* ---- small things ---- */
 
 static void env_set(const char *name, const char *value)
 {
@@ -68,36 +77,136 @@ static bool exists(const char *root, const char *path)
     return tn_fact_read(root, path, text, sizeof text) >= 0;
 }
 
-/* Decides where a recorded machine's topology comes from. False: nowhere. */
-static bool set_source(hwloc_topology_t topology, const char *root, char **xml)
+/* ---- sets of CPUs ---- */
+
+/* "3" or "0-3", from the front of *text. */
+static bool parse_range(const char **text, hwloc_bitmap_t set)
 {
-    if (!*root)
-        return true;
-    if (exists(root, "/topology.xml")) {
-        *xml = tn_alloc(MAX_XML_BYTES);
-        if (!*xml)
-            return false;
-        long n = tn_fact_read(root, "/topology.xml", *xml, MAX_XML_BYTES);
-        return n > 0 && n < MAX_XML_BYTES - 1 &&
-               hwloc_topology_set_xmlbuffer(topology, *xml, (int)n + 1) == 0;
-    }
-#if defined(__linux__)
-    char path[TN_FACT_PATH_BYTES];
-    if (!exists(root, "/sys/devices/system/cpu/online") ||
-        snprintf(path, sizeof path, "%s/cpuid", root) >= (int)sizeof path)
+    uint64_t first, last;
+    if (!tn_fact_parse_u64(text, &first))
         return false;
+    last = first;
+    if (**text == '-') {
+        ++*text;
+        if (!tn_fact_parse_u64(text, &last))
+            return false;
+    }
+    if (first > last || last > MAX_CPU_INDEX)
+        return false;
+    return hwloc_bitmap_set_range(set, (unsigned)first, (int)last) == 0;
+}
+
+/* "0-3,8": false (and an empty set) on anything else. */
+static bool parse_cpu_list(const char *text, hwloc_bitmap_t set)
+{
+    hwloc_bitmap_zero(set);
+    bool ok = parse_range(&text, set);
+    while (ok && *text == ',') {
+        text++;
+        ok = parse_range(&text, set);
+    }
+    if (ok && text[strspn(text, " \t\r\n")] == '\0')
+        return true;
+    hwloc_bitmap_zero(set);
+    return false;
+}
+
+/* ---- loading ---- */
+
+/* Does `root` hold what hwloc reads of Linux? Without it hwloc would ask the live machine. */
+static bool has_linux_topology(const char *root, hwloc_const_bitmap_t online)
+{
+    static const char *const names[] = {"core_cpus", "thread_siblings", "core_id"};
+    char path[128];
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s",
+                 hwloc_bitmap_first(online), names[i]);
+        if (exists(root, path))
+            return true;
+    }
+    return false;
+}
+
+/* The CPUs that are on, from /sys or at least counted in /proc/cpuinfo. */
+static bool read_online(const char *root, hwloc_bitmap_t online)
+{
+    char text[4096];
+    if (tn_fact_read(root, "/sys/devices/system/cpu/online", text, sizeof text) >= 0 &&
+        parse_cpu_list(text, online))
+        return true;
+    hwloc_bitmap_zero(online);
+    char *info = tn_alloc(MAX_CPUINFO_BYTES);
+    unsigned n = 0;
+    if (info && tn_fact_read(root, "/proc/cpuinfo", info, MAX_CPUINFO_BYTES) > 0)
+        for (const char *line = info; line; line = strchr(line, '\n')) {
+            line += *line == '\n';
+            n += strncmp(line, "processor", 9) == 0 && strchr(" \t:", line[9]) != NULL;
+        }
+    tn_free(info);
+    if (n > 0)
+        hwloc_bitmap_set_range(online, 0, (int)TN_MIN(n, MAX_CPU_INDEX) - 1);
+    return n > 0;
+}
+
+/* A flat topology of which nothing is known but the numbers of the CPUs. */
+static bool set_flat(hwloc_topology_t topology, hwloc_const_bitmap_t online)
+{
+    struct tn_buf text = {0};
+    if (hwloc_bitmap_weight(online) > MAX_FLAT_CPUS)
+        return false;
+    tn_buf_printf(&text, "pu:%d(indexes=", hwloc_bitmap_weight(online));
+    for (int cpu = hwloc_bitmap_first(online); cpu >= 0; cpu = hwloc_bitmap_next(online, cpu))
+        tn_buf_printf(&text, "%s%d", cpu == hwloc_bitmap_first(online) ? "" : ",", cpu);
+    tn_buf_append_text(&text, ")");
+    bool ok = !text.failed && hwloc_topology_set_synthetic(topology, tn_buf_text(&text)) == 0;
+    tn_buf_fini(&text);
+    return ok;
+}
+
+static bool set_xml(hwloc_topology_t topology, const char *root, char **xml)
+{
+    *xml = tn_alloc(MAX_XML_BYTES);
+    if (!*xml)
+        return false;
+    long n = tn_fact_read(root, "/topology.xml", *xml, MAX_XML_BYTES);
+    return n > 0 && n < MAX_XML_BYTES - 1 &&
+           hwloc_topology_set_xmlbuffer(topology, *xml, (int)n + 1) == 0;
+}
+
+static void set_linux_root(hwloc_topology_t topology, const char *root)
+{
+    char path[TN_FACT_PATH_BYTES];
     env_set("HWLOC_FSROOT", root);
-    if (exists(root, "/cpuid/hwloc-cpuid-info"))
+    if (exists(root, "/cpuid/hwloc-cpuid-info") &&
+        snprintf(path, sizeof path, "%s/cpuid", root) < (int)sizeof path)
         env_set("HWLOC_CPUID_PATH", path);
     else
         hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
-    return true;
-#else
-    return false;
-#endif
 }
 
-static hwloc_topology_t load(const char *root)
+/* Where a topology comes from, best first. */
+enum source { FROM_MACHINE, FROM_XML, FROM_FILES, FROM_COUNT };
+
+static bool set_source(hwloc_topology_t topology, enum source source, const char *root, char **xml)
+{
+    if (source == FROM_MACHINE)
+        return true;
+    if (source == FROM_XML)
+        return exists(root, "/topology.xml") && set_xml(topology, root, xml);
+    hwloc_bitmap_t online = hwloc_bitmap_alloc();
+    bool ok = online && read_online(root, online);
+    if (source == FROM_FILES) {
+        ok = ok && HAS_FSROOT && *root && has_linux_topology(root, online);
+        if (ok)
+            set_linux_root(topology, root);
+    } else {
+        ok = ok && set_flat(topology, online);
+    }
+    hwloc_bitmap_free(online);
+    return ok;
+}
+
+static hwloc_topology_t load_from(enum source source, const char *root)
 {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
@@ -107,19 +216,13 @@ static hwloc_topology_t load(const char *root)
 #if defined(_WIN32)
     flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
 #endif
-    /* The library never prints, so hwloc may not either. */
-    bool hide = !getenv("HWLOC_HIDE_ERRORS");
-    if (hide)
-        env_set("HWLOC_HIDE_ERRORS", "2");
     char *xml = NULL;
     bool ok = hwloc_topology_set_flags(topology, flags) == 0 &&
-              set_source(topology, root, &xml) && hwloc_topology_load(topology) == 0;
-    if (*root) {
+              set_source(topology, source, root, &xml) && hwloc_topology_load(topology) == 0;
+    if (source == FROM_FILES) {
         env_set("HWLOC_FSROOT", NULL);
         env_set("HWLOC_CPUID_PATH", NULL);
     }
-    if (hide)
-        env_set("HWLOC_HIDE_ERRORS", NULL);
     tn_free(xml);
     if (!ok) {
         hwloc_topology_destroy(topology);
@@ -128,33 +231,21 @@ static hwloc_topology_t load(const char *root)
     return topology;
 }
 
-/* ---- sets of CPUs ---- */
-
-/* "0-3,8": false (and an empty set) on anything else. */
-static bool parse_cpu_list(const char *text, hwloc_bitmap_t set)
+static hwloc_topology_t load(const char *root, uint32_t *unreadable)
 {
-    hwloc_bitmap_zero(set);
-    for (;;) {
-        uint64_t first, last;
-        if (!tn_fact_parse_u64(&text, &first))
-            break;
-        last = first;
-        if (*text == '-') {
-            text++;
-            if (!tn_fact_parse_u64(&text, &last))
-                break;
-        }
-        if (first > last || last > MAX_CPU_INDEX)
-            break;
-        hwloc_bitmap_set_range(set, (unsigned)first, (int)last);
-        if (*text != ',')
-            break;
-        text++;
-    }
-    if (text[strspn(text, " \t\r\n")] == '\0' && !hwloc_bitmap_iszero(set))
-        return true;
-    hwloc_bitmap_zero(set);
-    return false;
+    /* The library never prints, so hwloc may not either. */
+    bool hide = !getenv("HWLOC_HIDE_ERRORS");
+    if (hide)
+        env_set("HWLOC_HIDE_ERRORS", "2");
+    hwloc_topology_t topology = NULL;
+    int source = *root ? FROM_XML : FROM_MACHINE;
+    while (source <= FROM_COUNT && !(topology = load_from((enum source)source, root)))
+        source++;
+    if (!*root ? source != FROM_MACHINE : exists(root, "/topology.xml") && source != FROM_XML)
+        *unreadable |= TERN_FACT_TOPOLOGY;
+    if (hide)
+        env_set("HWLOC_HIDE_ERRORS", NULL);
+    return topology;
 }
 
 /* The mask of this process, or of the recorded one; false if unknown. */
@@ -453,13 +544,11 @@ void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *af
     struct reader *r = tn_alloc_zeroed(1, sizeof *r);
     if (!r)
         return;
-    r->topology = load(root);
+    r->topology = load(root, &out->unreadable);
     r->usable = hwloc_bitmap_alloc();
     if (r->topology && r->usable) {
         memset(out->kinds, 0, sizeof out->kinds);
         describe(r, out, root, affinity);
-    } else if (!*root || exists(root, "/topology.xml")) {
-        out->unreadable |= TERN_FACT_TOPOLOGY;
     }
     for (uint32_t i = 0; i < r->n_kinds; i++)
         hwloc_bitmap_free(r->kinds[i].cpus);
