@@ -81,6 +81,8 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
     } else {
         tn_file_remove(w->part_path); /* of a run that was killed; never written through a link */
         status = tn_file_create(&w->file, w->part_path, err);
+        if (status)
+            tn_file_remove(w->part_path); /* created, but no memory to remember it */
     }
     if (status) {
         free_writer(w);

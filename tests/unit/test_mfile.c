@@ -1,0 +1,780 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Model files: what the writer writes the reader finds; truncated, damaged and
+ * hostile files are refused with the name of what is wrong.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define XXH_INLINE_ALL
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "base/rng.h"
+#include "file/mfile.h"
+#include "tiny_model.h"
+
+#define PATH "test_mfile.tern"
+
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true};
+static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false};
+
+/* ---- a file in memory ---- */
+
+struct image {
+    unsigned char *bytes; /* tn_free */
+    size_t n;
+};
+
+static struct image make_image(const struct tiny_variant *variant)
+{
+    struct tern_error err;
+    struct image image;
+    char *data;
+    assert_int_equal(tiny_model_make(PATH, variant, &err), TERN_OK);
+    assert_int_equal(tn_file_read_all(&data, &image.n, PATH, SIZE_MAX, &err), TERN_OK);
+    tn_file_remove(PATH);
+    image.bytes = (unsigned char *)data;
+    return image;
+}
+
+static struct tern_file_header *header_of(struct image *image)
+{
+    return (void *)image->bytes;
+}
+
+static void fix_hash(struct image *image)
+{
+    struct tern_file_header *h = header_of(image);
+    h->head_hash = 0;
+    if (h->data.offset <= image->n)
+        h->head_hash = XXH3_64bits(image->bytes, (size_t)h->data.offset);
+}
+
+static tern_status check(const struct image *image, struct tern_error *err)
+{
+    struct tn_mfile file;
+    return tn_mfile_check(&file, image->bytes, image->n, "model", err);
+}
+
+/* ---- round trip ---- */
+
+static void assert_text(const struct tn_mfile *file, struct tern_file_ref ref, const char *expected)
+{
+    size_t n;
+    const char *text = tn_mfile_text(file, ref, &n);
+    assert_int_equal(n, strlen(expected));
+    assert_memory_equal(text, expected, n);
+}
+
+static void check_round_trip(const struct tiny_variant *variant)
+{
+    struct tn_mfile file;
+    struct tern_error err;
+    char name[48];
+    assert_int_equal(tiny_model_make(PATH, variant, &err), TERN_OK);
+    assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_ABSENT);
+    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
+
+    struct tn_mwriter_meta meta = tiny_model_meta(variant);
+    assert_memory_equal(file.config, &meta.config, offsetof(struct tern_file_config, name));
+    assert_text(&file, file.config->name, "tiny");
+    assert_text(&file, file.config->template_name, "llama3");
+    assert_text(&file, file.config->template_source, meta.template_source);
+    assert_text(&file, file.config->converter, "tern test");
+    assert_int_equal(file.config->sources.bytes, 2 * sizeof(struct tern_file_source));
+    const struct tern_file_source *sources =
+        (const void *)((const char *)file.config + file.config->sources.offset);
+    assert_text(&file, sources[1].name, "model.safetensors");
+    assert_int_equal(sources[1].bytes, 45678);
+
+    assert_int_equal(file.tokenizer_bytes, variant->has_tokenizer ? 300 : 0);
+    assert_int_equal(file.tokenizer != NULL, variant->has_tokenizer);
+    const struct tern_file_tensor *up = tn_mfile_tensor(&file, TERN_ROLE_UP, 1);
+    assert_non_null(up);
+    assert_string_equal(tn_tensor_name(name, sizeof name, up), "layers.1.up");
+    assert_int_equal(up->layout, variant->is_sparse ? TERN_LAYOUT_R2 : TERN_LAYOUT_T2);
+    assert_int_equal(up->n_zero, 7);
+    assert_true(up->scale == 0.5f);
+    const struct tern_file_tensor *embed = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+    assert_string_equal(tn_tensor_name(name, sizeof name, embed), "embed");
+    assert_int_equal(tn_mfile_scales(&file, embed) != NULL,
+                     variant->embed_layout == TERN_LAYOUT_Q8);
+    assert_int_equal(tn_mfile_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER) != NULL,
+                     variant->has_head);
+    assert_null(tn_mfile_tensor(&file, TERN_ROLE_Q, 2));
+    assert_null(tn_mfile_tensor(&file, TERN_ROLE_Q, TERN_NO_LAYER));
+    for (uint32_t i = 0; i < file.n_tensors; i++) {
+        assert_ptr_equal(tn_mfile_tensor(&file, (enum tern_role)file.tensors[i].role,
+                                         file.tensors[i].layer), &file.tensors[i]);
+        assert_int_equal((uintptr_t)tn_mfile_data(&file, &file.tensors[i]) % 64, 0);
+    }
+    for (uint32_t i = 0; i < file.n_chunks; i++)
+        assert_int_equal(tn_mfile_verify_chunk(&file, i, &err), TERN_OK);
+    tn_mfile_close(&file);
+    tn_file_remove(PATH);
+}
+
+static void round_trip(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3 * 16; i++)
+        check_round_trip(&(struct tiny_variant){TERN_LAYOUT_F16 + i / 16, i & 1, i & 2, i & 4,
+                                                i & 8});
+}
+
+static void same_input_same_bytes(void **state)
+{
+    (void)state;
+    struct image a = make_image(&full), b = make_image(&full);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.bytes, b.bytes, a.n);
+    tn_free(a.bytes);
+    tn_free(b.bytes);
+}
+
+/* Several chunks: data larger than the hash granularity, in uneven pieces. */
+static void many_chunks(void **state)
+{
+    (void)state;
+    const uint32_t vocab = 70000, hidden = 64;
+    struct tern_error err;
+    struct tn_mwriter *w;
+    struct tn_mfile file;
+    struct tiny_variant variant = plain;
+    struct tn_mwriter_meta meta = tiny_model_meta(&variant);
+    struct tern_file_tensor embed = {.role = TERN_ROLE_EMBED, .layer = TERN_NO_LAYER,
+                                     .layout = TERN_LAYOUT_BF16, .rows = vocab, .cols = hidden};
+    uint32_t i_tensor;
+    unsigned char piece[70001];
+    for (size_t i = 0; i < sizeof piece; i++)
+        piece[i] = (unsigned char)(i * 7 % 251);
+    assert_int_equal(tn_mwriter_create(&w, PATH, &err), TERN_OK);
+    assert_int_equal(tn_mwriter_declare(w, &embed, &i_tensor, &err), TERN_OK);
+    meta.config.vocab = vocab;
+    assert_int_equal(tn_mwriter_begin(w, &meta, NULL, 0, &err), TERN_OK);
+    uint64_t n_bytes = (uint64_t)vocab * hidden * 2, done = 0;
+    while (done < n_bytes) {
+        size_t n = (size_t)TN_MIN(n_bytes - done, (uint64_t)sizeof piece);
+        assert_int_equal(tn_mwriter_append(w, i_tensor, piece, n, &err), TERN_OK);
+        done += n;
+    }
+    assert_int_equal(tn_mwriter_append(w, i_tensor, piece, 1, &err), TERN_INTERNAL);
+    assert_int_equal(tn_mwriter_seal(w, &err), TERN_OK);
+    uint64_t file_bytes = tn_mwriter_file_bytes(w);
+    assert_int_equal(tn_mwriter_commit(w, &err), TERN_OK);
+
+    /* The other tensors are missing, which is what the reader says; the data is as it was given. */
+    char *data;
+    size_t n;
+    assert_int_equal(tn_file_read_all(&data, &n, PATH, SIZE_MAX, &err), TERN_OK);
+    assert_int_equal(n, file_bytes);
+    const struct tern_file_header *h = (const void *)data;
+    assert_int_equal(h->hashes.bytes, 3 * 8);
+    for (uint64_t i = 0; i < n_bytes; i++)
+        if ((unsigned char)data[h->data.offset + i] != piece[i % sizeof piece])
+            fail_msg("data byte %llu", (unsigned long long)i);
+    for (uint64_t i = 0; i < 3; i++) {
+        uint64_t begin = i * TERN_FILE_CHUNK;
+        assert_int_equal(tn_load_u64(data + h->hashes.offset + 8 * i),
+                         XXH3_64bits(data + h->data.offset + begin,
+                                     (size_t)TN_MIN(n_bytes - begin, (uint64_t)TERN_FILE_CHUNK)));
+    }
+    tn_free(data);
+    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "\"norm\" is present 0 times, must be 1"));
+    tn_file_remove(PATH);
+}
+
+/* ---- the writer's rules ---- */
+
+static void put_file(const char *path, const void *bytes, size_t n)
+{
+    struct tn_file *file;
+    struct tern_error err;
+    assert_int_equal(tn_file_create(&file, path, &err), TERN_OK);
+    assert_int_equal(tn_file_write_at(file, 0, bytes, n, &err), TERN_OK);
+    tn_file_close(file);
+}
+
+static void abort_leaves_everything_as_it_was(void **state)
+{
+    (void)state;
+    struct tn_mwriter *w;
+    struct tern_error err;
+    char *data;
+    size_t n;
+    put_file(PATH, "old", 3);
+    put_file(PATH ".part", "left by a run that was killed, longer than what follows", 55);
+    assert_int_equal(tiny_model_write(&w, PATH, &full, &err), TERN_OK);
+    assert_string_equal(tn_mwriter_part_path(w), PATH ".part");
+    assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_FILE);
+    tn_mwriter_abort(w);
+    assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_ABSENT);
+    assert_int_equal(tn_file_read_all(&data, &n, PATH, 100, &err), TERN_OK);
+    assert_string_equal(data, "old");
+    tn_free(data);
+    tn_mwriter_abort(NULL);
+
+    assert_int_equal(tiny_model_make(PATH, &full, &err), TERN_OK); /* replaces it */
+    struct tn_mfile file;
+    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
+    tn_mfile_close(&file);
+    tn_file_remove(PATH);
+}
+
+static void fingerprint_is_patched_in(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {1, 39, 7};
+    struct tn_mwriter *w;
+    struct tn_mfile file;
+    struct tern_error err;
+    assert_int_equal(tiny_model_write(&w, PATH, &full, &err), TERN_OK);
+    assert_int_equal(tn_mfile_open(&file, tn_mwriter_part_path(w), &err), TERN_OK);
+    assert_int_equal(file.config->n_fingerprint_ids, 0);
+    tn_mfile_close(&file);
+    assert_int_equal(tn_mwriter_set_fingerprint(w, ids, 9, 5, &err), TERN_INTERNAL);
+    assert_int_equal(tn_mwriter_set_fingerprint(w, ids, 3, 0xABCDEF0123u, &err), TERN_OK);
+    assert_int_equal(tn_mwriter_commit(w, &err), TERN_OK);
+    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
+    assert_int_equal(file.config->n_fingerprint_ids, 3);
+    assert_memory_equal(file.config->fingerprint_ids, ids, sizeof ids);
+    assert_int_equal(file.config->fingerprint_hash, 0xABCDEF0123u);
+    tn_mfile_close(&file);
+    tn_file_remove(PATH);
+}
+
+static void misuse_of_the_writer_is_refused(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mwriter *w;
+    uint32_t i;
+    struct tern_file_tensor q = {.role = TERN_ROLE_Q, .layer = 1, .layout = TERN_LAYOUT_T2,
+                                 .rows = 64, .cols = 64, .scale_kind = TERN_SCALE_TENSOR};
+    struct tern_file_tensor early = q, unknown = q;
+    early.layer = 0;
+    unknown.layer = 2;
+    unknown.layout = 99;
+    assert_int_equal(tn_mwriter_create(&w, ".", &err), TERN_OUTPUT);
+    assert_null(w);
+    assert_int_equal(tn_mwriter_create(&w, "no-such-folder/x.tern", &err), TERN_OUTPUT);
+    assert_int_equal(tn_mwriter_create(&w, PATH, &err), TERN_OK);
+    assert_int_equal(tn_mwriter_declare(w, &q, &i, &err), TERN_OK);
+    assert_int_equal(tn_mwriter_declare(w, &q, &i, &err), TERN_INTERNAL);
+    assert_int_equal(tn_mwriter_declare(w, &early, &i, &err), TERN_INTERNAL);
+    assert_int_equal(tn_mwriter_declare(w, &unknown, &i, &err), TERN_INTERNAL);
+    struct tn_mwriter_meta meta = tiny_model_meta(&plain);
+    assert_int_equal(tn_mwriter_begin(w, &meta, NULL, 0, &err), TERN_OK);
+    assert_int_equal(tn_mwriter_seal(w, &err), TERN_INTERNAL); /* no data yet */
+    assert_int_equal(tn_mwriter_append_scales(w, 0, NULL, 0, &err), TERN_INTERNAL);
+    assert_int_equal(tn_mwriter_commit(w, &err), TERN_INTERNAL);
+    assert_int_equal(tn_path_kind(PATH), TN_PATH_ABSENT);
+    assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_ABSENT);
+}
+
+/* A disk that is nearly full is not available here; a model that is too large for any disk is. */
+static void free_space_is_checked_first(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mwriter *w;
+    uint32_t i;
+    assert_int_equal(tn_mwriter_create(&w, PATH, &err), TERN_OK);
+    for (uint32_t layer = 0; layer < 64; layer++) {
+        struct tern_file_tensor t = {.role = TERN_ROLE_Q, .layer = layer, .layout = TERN_LAYOUT_F32,
+                                     .rows = 1u << 25, .cols = 1u << 25};
+        assert_int_equal(tn_mwriter_declare(w, &t, &i, &err), TERN_OK);
+    }
+    struct tn_mwriter_meta meta = tiny_model_meta(&plain);
+    assert_int_equal(tn_mwriter_begin(w, &meta, NULL, 0, &err), TERN_OUTPUT);
+    assert_non_null(strstr(err.detail, "are needed"));
+    tn_mwriter_abort(w);
+}
+
+struct allocations {
+    int n;
+    int fail_at; /* this one fails; -1: none */
+};
+
+static int count_allocation(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    struct allocations *a = arg;
+    return a->n++ != a->fail_at;
+}
+
+static void every_allocation_of_the_writer_may_fail(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct allocations a = {.fail_at = -1};
+    tn_alloc_set_hook(count_allocation, &a);
+    assert_int_equal(tiny_model_make(PATH, &full, &err), TERN_OK);
+    int n = a.n;
+    tn_file_remove(PATH);
+    for (int i = 0; i < n; i++) {
+        a = (struct allocations){.fail_at = i};
+        tn_alloc_set_hook(count_allocation, &a);
+        tern_status status = tiny_model_make(PATH, &full, &err);
+        tn_alloc_set_hook(NULL, NULL);
+        if (status == TERN_OK) { /* it was one that may fail, such as for the free space */
+            tn_file_remove(PATH);
+            continue;
+        }
+        assert_int_equal(status, TERN_MEMORY);
+        assert_int_equal(err.status, TERN_MEMORY);
+        assert_int_equal(tn_path_kind(PATH), TN_PATH_ABSENT);
+        assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_ABSENT);
+    }
+}
+
+/* ---- damage ---- */
+
+static void truncation_is_seen(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct image image = make_image(&full);
+    size_t n = image.n, head = (size_t)header_of(&image)->data.offset;
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 1);
+    for (size_t i = 0; i < head + 1000; i++) {
+        size_t length = i < head ? i : head + (size_t)(tn_rng_next(&rng) % (n - head));
+        /* A copy of exactly that length: a sanitizer sees a byte behind it that is read. */
+        struct image cut = {tn_alloc(length), length};
+        memcpy(cut.bytes, image.bytes, length);
+        assert_int_equal(check(&cut, &err), TERN_INPUT);
+        if (length >= sizeof(struct tern_file_header) && !strstr(err.detail, "truncated"))
+            fail_msg("%zu bytes: %s", length, err.detail);
+        tn_free(cut.bytes);
+    }
+    image.n++; /* one byte of the NUL that tn_file_read_all adds */
+    assert_int_equal(check(&image, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "1 more than"));
+    tn_free(image.bytes);
+}
+
+static void every_bit_of_the_head_counts(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct image image = make_image(&full);
+    size_t head = (size_t)header_of(&image)->data.offset;
+    for (size_t bit = 0; bit < 8 * head; bit++) {
+        image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        if (check(&image, &err) == TERN_OK)
+            fail_msg("bit %zu of byte %zu", bit % 8, bit / 8);
+        image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    assert_int_equal(check(&image, &err), TERN_OK);
+    tn_free(image.bytes);
+}
+
+static void every_bit_of_the_data_is_verified(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct image image = make_image(&plain); /* without row scales, which are checked at open */
+    size_t head = (size_t)header_of(&image)->data.offset;
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 2);
+    for (int i = 0; i < 2000; i++) {
+        size_t bit = 8 * head + (size_t)(tn_rng_next(&rng) % (8 * (image.n - head)));
+        struct tn_mfile file;
+        image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+        assert_int_equal(tn_mfile_verify_chunk(&file, 0, &err), TERN_INPUT);
+        assert_non_null(strstr(err.detail, "data chunk 0 of 1"));
+        assert_non_null(strstr(err.detail, "\"layers.0.attn_norm\""));
+        image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    tn_free(image.bytes);
+}
+
+/* ---- other files given by mistake ---- */
+
+static void mistakes_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *expected;
+    } list[] = {
+#define ROW(text, expected) {text, sizeof text - 1, expected}
+        ROW("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "git lfs"),
+        ROW("GGUF\3\0\0\0\1\2\3\4\5\6\7\10", "GGUF"),
+        ROW("\x0b\0\0\0\0\0\0\0{\"a\":[1,2]}", "safetensors"),
+        ROW("PK\3\4abcdefghijk", "PyTorch"),
+        ROW("TERN\n\x1A\n12345678901234567890", "line ends"),
+        ROW("TERN", "truncated"),
+        ROW("TERN\r\n\x1A\n", "truncated: 8 bytes"),
+        ROW("\0\0\0\0\0\0\0\0\0\0\0\0", "zeros"),
+        ROW("{\"architectures\": [\"BitNetForCausalLM\"]}", "not a .tern file"),
+#undef ROW
+    };
+    struct tern_error err;
+    struct tn_mfile file;
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
+        put_file(PATH, list[i].bytes, list[i].n);
+        assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+        if (!strstr(err.detail, list[i].expected) || !strstr(err.detail, PATH))
+            fail_msg("%s: %s", list[i].expected, err.detail);
+        assert_null(file.map.data);
+    }
+    put_file(PATH, "", 0);
+    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "empty"));
+    tn_file_remove(PATH);
+    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, PATH));
+    assert_int_equal(tn_mfile_open(&file, ".", &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "tern convert"));
+    tn_mfile_close(&file); /* of a file that was never open */
+}
+
+static void long_names_leave_room_for_the_reason(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mfile file;
+    char name[3000];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    memcpy(name + sizeof name - 201, "\xe2\x82\xac", 3); /* cut inside this character */
+    assert_int_equal(tn_mfile_check(&file, "GGUFxxxxxxxx", 12, name, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "GGUF"));
+}
+
+/* ---- hostile fields, with a correct hash ---- */
+
+struct mutation {
+    const char *expected; /* part of the message */
+    size_t offset;        /* from the start of the part of the file */
+    uint32_t n_bytes;
+    uint64_t value;
+};
+
+static unsigned n_mutations;
+
+static void mutate(const struct image *image, size_t base, const struct mutation *m)
+{
+    struct tern_error err = {TERN_OK, ""};
+    struct image copy = {tn_alloc(image->n), image->n};
+    memcpy(copy.bytes, image->bytes, image->n);
+    memcpy(copy.bytes + base + m->offset, &m->value, m->n_bytes);
+    fix_hash(&copy);
+    tern_status status = check(&copy, &err);
+    if (status != TERN_INPUT && status != TERN_UNSUPPORTED)
+        fail_msg("%s = %llu is accepted", m->expected, (unsigned long long)m->value);
+    if (!strstr(err.detail, m->expected))
+        fail_msg("%s = %llu: %s", m->expected, (unsigned long long)m->value, err.detail);
+    tn_free(copy.bytes);
+    n_mutations++;
+}
+
+#define FIELD(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
+
+static void hostile_headers_are_refused(void **state)
+{
+    (void)state;
+    struct image image = make_image(&full);
+    const struct tern_file_header h = *header_of(&image);
+    const struct {
+        const char *name;
+        size_t offset;
+        const struct tern_file_section *section;
+    } sections[] = {
+#define SECTION(name) {#name, offsetof(struct tern_file_header, name), &h.name}
+        SECTION(metadata), SECTION(tensors), SECTION(tokenizer), SECTION(hashes), SECTION(data),
+#undef SECTION
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(sections); i++) {
+        const uint64_t offset = sections[i].section->offset, bytes = sections[i].section->bytes;
+        const uint64_t offsets[] = {0, 1, offset - 64, offset + 64, offset + 1, offset + 4096,
+                                    image.n, image.n + 64, UINT64_MAX, UINT64_MAX - 63,
+                                    (uint64_t)1 << 63};
+        for (size_t k = 0; k < TN_COUNT_OF(offsets); k++)
+            mutate(&image, 0, &(struct mutation){sections[i].name, sections[i].offset, 8,
+                                                 offsets[k]});
+        /* By one 64-byte unit: less may be hidden in the padding, where it does no harm. */
+        const uint64_t sizes[] = {bytes + 64, bytes - 64, image.n, UINT64_MAX,
+                                  UINT64_MAX - offset, UINT64_MAX - offset + 1, (uint64_t)1 << 63};
+        for (size_t k = 0; k < TN_COUNT_OF(sizes); k++)
+            mutate(&image, 0, &(struct mutation){"", sections[i].offset + 8, 8, sizes[k]});
+    }
+    const struct mutation list[] = {
+        {"not a .tern", FIELD(tern_file_header, magic), 0x1234},
+        {"version", FIELD(tern_file_header, version), 0},
+        {"newer", FIELD(tern_file_header, version), 2},
+        {"newer", FIELD(tern_file_header, version), UINT32_MAX},
+        {"header_bytes", FIELD(tern_file_header, header_bytes), 0},
+        {"header_bytes", FIELD(tern_file_header, header_bytes), 255},
+        {"header_bytes", FIELD(tern_file_header, header_bytes), UINT32_MAX},
+        {"file_bytes", FIELD(tern_file_header, file_bytes), 0},
+        {"file_bytes", FIELD(tern_file_header, file_bytes), image.n + 1},
+        {"file_bytes", FIELD(tern_file_header, file_bytes), image.n - 1},
+        {"truncated", FIELD(tern_file_header, file_bytes), UINT64_MAX},
+        {"metadata.bytes", offsetof(struct tern_file_header, metadata) + 8, 8, 0},
+        {"metadata.bytes", offsetof(struct tern_file_header, metadata) + 8, 8, 511},
+        {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, 0},
+        {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, 96 * 65537},
+        {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, h.tensors.bytes - 1},
+        {"hashes.bytes", offsetof(struct tern_file_header, hashes) + 8, 8, 0},
+        {"data.bytes", offsetof(struct tern_file_header, data) + 8, 8, 0},
+        {"header.reserved", offsetof(struct tern_file_header, reserved) + 0, 1, 1},
+        {"header.reserved", offsetof(struct tern_file_header, reserved) + 143, 1, 128},
+        {"padding", (size_t)h.data.offset - 1, 1, 1},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++)
+        mutate(&image, 0, &list[i]);
+    tn_free(image.bytes);
+}
+
+static void hostile_configurations_are_refused(void **state)
+{
+    (void)state;
+    const uint64_t inf32 = 0x7F800000u, nan32 = 0x7FC00000u, minus1_32 = 0xBF800000u;
+    const uint64_t inf64 = 0x7FF0000000000000u, nan64 = 0x7FF8000000000000u,
+                   minus1_64 = 0xBFF0000000000000u;
+#define C(member) FIELD(tern_file_config, member)
+    const struct mutation list[] = {
+        {"arch", C(arch), 0}, {"arch", C(arch), 2}, {"arch", C(arch), UINT32_MAX},
+        {"flags", C(flags), 2}, {"flags", C(flags), 1u << 31},
+        {"head", C(flags), TERN_MODEL_TIED_HEAD}, /* but there is a head */
+        {"n_layer", C(n_layer), 0}, {"n_layer", C(n_layer), 1025},
+        {"n_layer", C(n_layer), UINT32_MAX}, {"layer", C(n_layer), 1}, {"times", C(n_layer), 3},
+        {"hidden", C(hidden), 0}, {"hidden", C(hidden), TERN_MAX_DIM + 1},
+        {"hidden", C(hidden), UINT32_MAX}, {"cols", C(hidden), 63}, {"cols", C(hidden), 128},
+        {"ffn", C(ffn), 0}, {"ffn", C(ffn), TERN_MAX_DIM + 1}, {"ffn", C(ffn), UINT32_MAX},
+        {"cols", C(ffn), 97}, {"cols", C(ffn), TERN_MAX_DIM},
+        {"n_head", C(n_head), 0}, {"n_head", C(n_head), TERN_MAX_DIM + 1},
+        {"n_head", C(n_head), UINT32_MAX}, {"n_kv_head", C(n_head), 1}, {"n_kv_head", C(n_head), 3},
+        {"n_head * head_dim", C(n_head), TERN_MAX_DIM}, {"cols", C(n_head), 8},
+        {"n_kv_head", C(n_kv_head), 0}, {"n_kv_head", C(n_kv_head), 3},
+        {"n_kv_head", C(n_kv_head), 5}, {"n_kv_head", C(n_kv_head), UINT32_MAX},
+        {"rows", C(n_kv_head), 1}, {"rows", C(n_kv_head), 4},
+        {"head_dim", C(head_dim), 0}, {"head_dim", C(head_dim), 15},
+        {"head_dim", C(head_dim), TERN_MAX_DIM + 2}, {"head_dim", C(head_dim), UINT32_MAX},
+        {"n_head * head_dim", C(head_dim), TERN_MAX_DIM}, {"cols", C(head_dim), 32},
+        {"vocab", C(vocab), 0}, {"vocab", C(vocab), TERN_MAX_VOCAB + 1},
+        {"vocab", C(vocab), UINT32_MAX}, {"stop_ids", C(vocab), 3}, {"bos_id", C(vocab), 1},
+        {"rows", C(vocab), 39}, {"rows", C(vocab), TERN_MAX_VOCAB},
+        {"context", C(context), 0}, {"context", C(context), TERN_MAX_CONTEXT + 1},
+        {"context", C(context), UINT32_MAX},
+        {"activation", C(activation), 0}, {"activation", C(activation), TERN_ACT_GELU},
+        {"activation", C(activation), 4}, {"activation", C(activation), UINT32_MAX},
+        {"act_quant", C(act_quant), 0}, {"act_quant", C(act_quant), 2},
+        {"rope", C(rope), 0}, {"rope", C(rope), 2},
+        {"rms_eps", C(rms_eps), 0}, {"rms_eps", C(rms_eps), 0x80000000u},
+        {"rms_eps", C(rms_eps), minus1_32}, {"rms_eps", C(rms_eps), inf32},
+        {"rms_eps", C(rms_eps), nan32},
+        {"rope_theta", C(rope_theta), 0}, {"rope_theta", C(rope_theta), minus1_64},
+        {"rope_theta", C(rope_theta), inf64}, {"rope_theta", C(rope_theta), nan64},
+        {"rope_params", offsetof(struct tern_file_config, rope_params) + 40, 8, nan64},
+        {"rope_params", offsetof(struct tern_file_config, rope_params), 8, 1},
+        {"bos_id", C(bos_id), 40}, {"bos_id", C(bos_id), UINT32_MAX - 1},
+        {"n_stop_ids", C(n_stop_ids), 17}, {"n_stop_ids", C(n_stop_ids), UINT32_MAX},
+        {"stop_ids", C(n_stop_ids), 1}, /* the second is left over */
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids), 4, 40},
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids) + 4, 4, UINT32_MAX},
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids) + 60, 4, 1},
+        {"n_fingerprint_ids", C(n_fingerprint_ids), 9},
+        {"n_fingerprint_ids", C(n_fingerprint_ids), UINT32_MAX},
+        {"fingerprint_ids", offsetof(struct tern_file_config, fingerprint_ids), 4, 1},
+        {"fingerprint_ids", offsetof(struct tern_file_config, fingerprint_ids) + 28, 4, UINT32_MAX},
+        {"reserved0", C(reserved0), 1},
+        {"config.reserved", offsetof(struct tern_file_config, reserved), 1, 1},
+        {"config.reserved", offsetof(struct tern_file_config, reserved) + 231, 1, 255},
+        {"sources", offsetof(struct tern_file_config, sources), 4, 513},
+        {"sources", offsetof(struct tern_file_config, sources), 4, UINT32_MAX},
+        {"sources", offsetof(struct tern_file_config, sources) + 4, 4, 47},
+        {"sources", offsetof(struct tern_file_config, sources) + 4, 4, UINT32_MAX},
+        {"sources.name", sizeof(struct tern_file_config), 4, UINT32_MAX},
+        {"sources.name", sizeof(struct tern_file_config) + 4, 4, UINT32_MAX},
+        {"sources.name", sizeof(struct tern_file_config) + 24 + 4, 4, 1u << 20},
+    };
+    struct image image = make_image(&full);
+    size_t metadata = (size_t)header_of(&image)->metadata.offset;
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++)
+        mutate(&image, metadata, &list[i]);
+
+    static const struct {
+        const char *name;
+        size_t offset; /* of the ref */
+    } texts[] = {
+        {"name", offsetof(struct tern_file_config, name)},
+        {"template_name", offsetof(struct tern_file_config, template_name)},
+        {"template_source", offsetof(struct tern_file_config, template_source)},
+        {"converter", offsetof(struct tern_file_config, converter)},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(texts); i++) {
+        struct tern_file_ref ref;
+        memcpy(&ref, image.bytes + metadata + texts[i].offset, sizeof ref);
+        const struct mutation m[] = {
+            {texts[i].name, texts[i].offset, 4, UINT32_MAX},
+            {texts[i].name, texts[i].offset, 4, 1u << 20},
+            {texts[i].name, texts[i].offset + 4, 4, UINT32_MAX},
+            {texts[i].name, texts[i].offset + 4, 4, 1u << 20},
+            {texts[i].name, texts[i].offset, 8, UINT64_MAX},
+            {texts[i].name, ref.offset, 1, 0},         /* NUL */
+            {texts[i].name, ref.offset, 1, 0x1B},      /* escape */
+            {texts[i].name, ref.offset, 1, 0x80},      /* no character begins so */
+            {texts[i].name, ref.offset, 1, 0xFF},
+            {texts[i].name, ref.offset, 2, 0xAFC0},    /* overlong */
+            {texts[i].name, ref.offset, 3, 0x80A0ED},  /* surrogate */
+            {texts[i].name, ref.offset, 4, 0x808090F4}, /* beyond U+10FFFF */
+            {texts[i].name, ref.offset + ref.bytes - 1, 1, 0xE2}, /* cut */
+        };
+        for (size_t k = 0; k < TN_COUNT_OF(m); k++)
+            mutate(&image, metadata, &m[k]);
+    }
+    tn_free(image.bytes);
+#undef C
+}
+
+static void hostile_tensors_are_refused(void **state)
+{
+    (void)state;
+    const uint64_t inf32 = 0x7F800000u, nan32 = 0x7FC00000u, minus1_32 = 0xBF800000u;
+    struct image image = make_image(&full);
+    struct tn_mfile file;
+    struct tern_error err;
+    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+#define T(member) FIELD(tern_file_tensor, member)
+    for (uint32_t i = 0; i < file.n_tensors; i++) {
+        const struct tern_file_tensor t = file.tensors[i];
+        const char *name = tn_role_name(t.role);
+        bool ternary = t.layout >= TERN_LAYOUT_T2;
+        const struct mutation list[] = {
+            {"role", T(role), 0}, {"role", T(role), 21}, {"role", T(role), UINT32_MAX},
+            {"role", T(role), TERN_ROLE_Q_NORM}, {"role", T(role), TERN_ROLE_O_BIAS},
+            {"layer", T(layer), 2}, {"layer", T(layer), 0xFFFFFFFEu},
+            {"layer", T(layer), t.layer == TERN_NO_LAYER ? 0 : TERN_NO_LAYER},
+            {"layout", T(layout), 0}, {"layout", T(layout), TERN_LAYOUT_T3},
+            {"layout", T(layout), TERN_LAYOUT_Q4}, {"layout", T(layout), 32},
+            {"layout", T(layout), UINT32_MAX},
+            {"layout", T(layout), ternary ? TERN_LAYOUT_Q8 : TERN_LAYOUT_T2},
+            {"scale_kind", T(scale_kind), 3}, {"scale_kind", T(scale_kind), 4},
+            {"scale_kind", T(scale_kind), UINT32_MAX},
+            {"scale_kind", T(scale_kind), t.scale_kind == 0 ? 1 : 0},
+            {"rows", T(rows), 0}, {"rows", T(rows), t.rows + 1}, {"rows", T(rows), UINT32_MAX},
+            {"cols", T(cols), 0}, {"cols", T(cols), t.cols - 1}, {"cols", T(cols), UINT32_MAX},
+            {"scale_group", T(scale_group), 1},
+            {"scale is", T(scale), minus1_32}, {"scale is", T(scale), inf32},
+            {"scale is", T(scale), nan32},
+            {"offset", T(offset), 0}, {"offset", T(offset), t.offset + 64},
+            {"offset", T(offset), t.offset - 64}, {"offset", T(offset), t.offset + 1},
+            {"offset", T(offset), image.n}, {"offset", T(offset), UINT64_MAX},
+            {"offset", T(offset), (uint64_t)1 << 63},
+            {"bytes", T(bytes), 0}, {"bytes", T(bytes), t.bytes + 1},
+            {"bytes", T(bytes), t.bytes - 1}, {"bytes", T(bytes), UINT64_MAX},
+            {"bytes", T(bytes), (uint64_t)0 - t.offset},
+            {"scale_offset", T(scale_offset), t.scale_offset + 64},
+            {"scale_offset", T(scale_offset), UINT64_MAX},
+            {"scale_bytes", T(scale_bytes), t.scale_bytes + 4},
+            {"scale_bytes", T(scale_bytes), UINT64_MAX},
+            {"n_zero", T(n_zero), (uint64_t)t.rows * t.cols + 1}, {"n_zero", T(n_zero), UINT64_MAX},
+            {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
+            {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 16, 8, UINT64_MAX},
+        };
+        size_t base = (size_t)((const unsigned char *)&file.tensors[i] - image.bytes);
+        for (size_t k = 0; k < TN_COUNT_OF(list); k++)
+            mutate(&image, base, &list[k]);
+        /* The message names the tensor. */
+        struct image copy = {tn_alloc(image.n), image.n};
+        memcpy(copy.bytes, image.bytes, image.n);
+        memset(copy.bytes + base + offsetof(struct tern_file_tensor, rows), 0, 4);
+        fix_hash(&copy);
+        assert_int_equal(check(&copy, &err), TERN_INPUT);
+        assert_non_null(strstr(err.detail, name));
+        tn_free(copy.bytes);
+    }
+#undef T
+    /* Row scales are data, but looked at all the same. */
+    const struct tern_file_tensor *embed = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+    const struct mutation scales[] = {{"row 3", 12, 4, nan32}, {"row 39", 156, 4, inf32},
+                                      {"row 0", 0, 4, minus1_32}};
+    for (size_t i = 0; i < TN_COUNT_OF(scales); i++)
+        mutate(&image, (size_t)embed->scale_offset, &scales[i]);
+
+    /* The same tensor twice; two tensors in the wrong order; one too few in a layer. */
+    size_t table = (size_t)file.header->tensors.offset, size = sizeof(struct tern_file_tensor);
+    struct image copy = {tn_alloc(image.n), image.n};
+    memcpy(copy.bytes, image.bytes, image.n);
+    memcpy(copy.bytes + table + size, image.bytes + table, 8);
+    fix_hash(&copy);
+    assert_int_equal(check(&copy, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "same role and layer"));
+    memcpy(copy.bytes + table, image.bytes + table + size, size);
+    memcpy(copy.bytes + table + size, image.bytes + table, size);
+    fix_hash(&copy);
+    assert_int_equal(check(&copy, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "\"layers.0.ffn_norm\": offset"));
+    tn_free(copy.bytes);
+    tn_free(image.bytes);
+    print_message("%u hostile fields\n", n_mutations);
+    assert_true(n_mutations >= 200);
+}
+
+/* ---- layouts ---- */
+
+static void layout_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t layout, rows, cols;
+        uint64_t bytes;
+    } list[] = {
+        {TERN_LAYOUT_F32, 1, 5, 20}, {TERN_LAYOUT_F16, 3, 5, 30}, {TERN_LAYOUT_BF16, 3, 5, 30},
+        {TERN_LAYOUT_Q8, 3, 5, 15}, {TERN_LAYOUT_T2, 64, 128, 2048}, {TERN_LAYOUT_T2, 65, 1, 4096},
+        {TERN_LAYOUT_T2, 1, 129, 4096}, {TERN_LAYOUT_R2, 3, 257, 3 * 128},
+        {TERN_LAYOUT_C2, 257, 3, 3 * 128}, {TERN_LAYOUT_C2, 256, 1, 64},
+        {TERN_LAYOUT_Q8, 1u << 31, 1u << 29, (uint64_t)1 << 60},
+    };
+    uint64_t n;
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
+        assert_int_equal(tn_layout_bytes(list[i].layout, list[i].rows, list[i].cols, &n), 1);
+        assert_int_equal(n, list[i].bytes);
+    }
+    assert_int_equal(tn_layout_bytes(TERN_LAYOUT_F32, UINT32_MAX, UINT32_MAX, &n), 0);
+    assert_int_equal(tn_layout_bytes(TERN_LAYOUT_T2, UINT32_MAX, UINT32_MAX, &n), 0);
+    assert_int_equal(tn_layout_bytes(TERN_LAYOUT_T3, 64, 64, &n), 0);
+    assert_int_equal(tn_layout_bytes(0, 64, 64, &n), 0);
+    assert_null(tn_role_name(0));
+    assert_null(tn_layout_name(99));
+    assert_string_equal(tn_layout_name(TERN_LAYOUT_T2), "t2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(same_input_same_bytes),
+        cmocka_unit_test(many_chunks),
+        cmocka_unit_test(abort_leaves_everything_as_it_was),
+        cmocka_unit_test(fingerprint_is_patched_in),
+        cmocka_unit_test(misuse_of_the_writer_is_refused),
+        cmocka_unit_test(free_space_is_checked_first),
+        cmocka_unit_test(every_allocation_of_the_writer_may_fail),
+        cmocka_unit_test(truncation_is_seen),
+        cmocka_unit_test(every_bit_of_the_head_counts),
+        cmocka_unit_test(every_bit_of_the_data_is_verified),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(long_names_leave_room_for_the_reason),
+        cmocka_unit_test(hostile_headers_are_refused),
+        cmocka_unit_test(hostile_configurations_are_refused),
+        cmocka_unit_test(hostile_tensors_are_refused),
+        cmocka_unit_test(layout_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
