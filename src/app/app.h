@@ -14,6 +14,7 @@ int tn_cmd_chat(const struct tn_options *o);
 int tn_cmd_convert(const struct tn_options *o);
 int tn_cmd_info(const struct tn_options *o);
 int tn_cmd_verify(const struct tn_options *o);
+int tn_cmd_bench(const struct tn_options *o);
 int tn_cmd_tokenize(const struct tn_options *o);
 int tn_cmd_detokenize(const struct tn_options *o);
 int tn_cmd_perplexity(const struct tn_options *o);

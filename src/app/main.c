@@ -18,6 +18,7 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_CONVERT] = tn_cmd_convert,
     [TN_CMD_INFO] = tn_cmd_info,
     [TN_CMD_VERIFY] = tn_cmd_verify,
+    [TN_CMD_BENCH] = tn_cmd_bench,
     [TN_CMD_TOKENIZE] = tn_cmd_tokenize,
     [TN_CMD_DETOKENIZE] = tn_cmd_detokenize,
     [TN_CMD_PERPLEXITY] = tn_cmd_perplexity,

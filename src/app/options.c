@@ -15,7 +15,7 @@
 #define GENERATE (BIT(RUN) | BIT(CHAT))
 #define COMPUTE (GENERATE | BIT(PERPLEXITY) | BIT(LOGITS))
 #define TOKENS (BIT(TOKENIZE) | BIT(DETOKENIZE))
-#define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(VERIFY))
+#define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(VERIFY) | BIT(BENCH))
 #define SLOT(member) offsetof(struct tn_options, member)
 
 const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
@@ -48,6 +48,13 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
                        "on the model's own weights, then the stored fingerprint of the model.\n"
                        "Exit code 5 when something differs.\n",
                        1},
+    [TN_CMD_BENCH] = {"bench", "[MODEL]", "speed, bandwidth, memory",
+                      "Loading, prefill and decode at several context depths, each kernel beside\n"
+                      "the rate at which this machine reads memory, and a hash of the generated\n"
+                      "tokens: exit code 1 when levels or thread counts disagree.\n"
+                      "\n"
+                      "  tern bench bitnet.tern --threads 1,2 --cpu avx2,avx512\n",
+                      1},
     [TN_CMD_TOKENIZE] = {"tokenize", "[MODEL]", "text on standard input -> token ids",
                          "  echo -n \"Hello world\" | tern tokenize demo.tern --pieces\n"
                          "  echo '[{\"role\":\"user\",\"content\":\"Hi\"}]' | tern tokenize --chat "
@@ -81,13 +88,13 @@ const struct tn_option_row tn_option_rows[] = {
     {"file", 'f', TN_OPT_TEXT, SLOT(file), BIT(RUN), .value = "FILE",
      .help = "prompt from a file, behind -p if both are given; - is standard input"},
     {"chat", 0, TN_OPT_SET, SLOT(mode), GENERATE, .low = TN_MODE_CHAT,
-     .help = "use the model's chat template (default, if it has one)"},
+     .help = "use the chat template; the default for models that have one"},
     {"raw", 0, TN_OPT_SET, SLOT(mode), BIT(RUN), .low = TN_MODE_RAW,
      .help = "continue the prompt as it is"},
     {"system", 's', TN_OPT_TEXT, SLOT(system), GENERATE, .value = "TEXT",
      .help = "system message of the conversation"},
     {"template", 0, TN_OPT_TEXT, SLOT(template_name), GENERATE | BIT(TOKENIZE), .value = "NAME",
-     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3 (default: the model's)"},
+     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3", .otherwise = "the model's"},
 
     /* length and sampling */
     {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE, .value = "N", .initial = "256",
@@ -116,34 +123,51 @@ const struct tn_option_row tn_option_rows[] = {
     {"greedy", 0, TN_OPT_ZERO, SLOT(temperature), GENERATE,
      .help = "always the most likely token (= --temp 0); no penalties unless given"},
     {"seed", 0, TN_OPT_COUNT, SLOT(seed), GENERATE, .value = "N", .low = 0, .high = UINT64_MAX,
-     .help = "start of the random sequence (default: random; --stats shows it)"},
+     .otherwise = "random, shown by --stats", .help = "start of the random sequence"},
     {"stop", 0, TN_OPT_STOP, SLOT(stop), GENERATE, .value = "TEXT",
      .help = "end before this text (may be given several times)"},
     {"ignore-eos", 0, TN_OPT_FLAG, SLOT(ignore_eos), GENERATE,
      .help = "do not end at the model's stop tokens"},
 
+    /* bench */
+    {"prompt", 'p', TN_OPT_COUNT, SLOT(n_prompt), BIT(BENCH), .value = "N", .initial = "128",
+     .low = 1, .high = TERN_MAX_CONTEXT, .help = "tokens to prefill"},
+    {"new", 'n', TN_OPT_COUNT, SLOT(n_new), BIT(BENCH), .value = "N", .initial = "32", .low = 1,
+     .high = TERN_MAX_CONTEXT, .help = "tokens to decode"},
+    {"repeat", 'r', TN_OPT_COUNT, SLOT(repeats), BIT(BENCH), .value = "N", .initial = "3",
+     .low = 1, .high = 32, .help = "runs of each kind; the median counts"},
+    {"threads", 0, TN_OPT_TEXT, SLOT(thread_list), BIT(BENCH), .value = "LIST",
+     .help = "thread counts, such as 1,2 (default: 1 and one per core)"},
+    {"depths", 0, TN_OPT_TEXT, SLOT(depth_list), BIT(BENCH), .value = "LIST",
+     .help = "context depths to decode at (default: 512,2048,4000, as far as they fit)"},
+    {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), BIT(BENCH), .value = "LIST",
+     .help = "kernel levels, such as avx2,avx512 (default: the best)"},
+
     /* logits */
     {"ids", 0, TN_OPT_TEXT, SLOT(ids), BIT(LOGITS), .value = "IDS",
-     .help = "token ids, separated by spaces or commas"},
+     .help = "token ids with spaces or commas between them"},
     {"greedy", 0, TN_OPT_COUNT, SLOT(n_greedy), BIT(LOGITS), .value = "N", .low = 1,
      .high = TERN_MAX_CONTEXT, .help = "print the N most likely following ids"},
     {"batch", 0, TN_OPT_COUNT, SLOT(batch), BIT(LOGITS), .value = "N", .initial = "128", .low = 1,
      .high = 512, .help = "ids that are computed together"},
 
     /* convert */
-    {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(CONVERT) | BIT(LOGITS), .value = "FILE",
+    {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE",
+     .otherwise = "./NAME.tern", .help = "the file to write"},
+    {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(LOGITS), .value = "FILE",
      .help = "the file to write"},
     {"save", 0, TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE", .hidden = true},
     {"convert", 0, TN_OPT_TEXT, SLOT(source), BIT(CONVERT), .value = "DIR", .hidden = true},
     {"name", 0, TN_OPT_TEXT, SLOT(name), BIT(CONVERT), .value = "NAME",
-     .help = "the model's name (default: that of DIR)"},
+     .otherwise = "that of DIR", .help = "the model's name"},
     {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "q8",
      .choices = "q8|f16|bf16", .help = "type of the embedding and output table"},
     {"no-tokenizer", 0, TN_OPT_FLAG, SLOT(no_tokenizer), BIT(CONVERT),
      .help = "leave the tokenizer out (for logits and verify only)"},
 
     /* reports */
-    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(INFO) | BIT(PERPLEXITY), .help = "for programs"},
+    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(INFO) | BIT(BENCH) | BIT(PERPLEXITY),
+     .help = "for programs"},
     {"tensors", 0, TN_OPT_FLAG, SLOT(tensors), BIT(INFO), .help = "list the tensors"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(TOKENIZE),
      .help = "text such as <|eot_id|> becomes the control token"},
@@ -158,20 +182,22 @@ const struct tn_option_row tn_option_rows[] = {
     {"no-generation-prompt", 0, TN_OPT_FLAG, SLOT(no_generation_prompt), BIT(TOKENIZE),
      .help = "with --chat: do not open the answer"},
     {"stride", 0, TN_OPT_COUNT, SLOT(stride), BIT(PERPLEXITY), .value = "N", .low = 1,
-     .high = TERN_MAX_CONTEXT, .help = "step from window to window (default: half of --ctx)"},
+     .high = TERN_MAX_CONTEXT, .otherwise = "half of --ctx",
+     .help = "step from window to window"},
 
     /* machine */
     {"ctx", 0, TN_OPT_COUNT, SLOT(ctx), GENERATE | BIT(PERPLEXITY), .value = "N", .low = 1,
-     .high = TERN_MAX_CONTEXT, .help = "context in tokens (default: the model's)"},
+     .high = TERN_MAX_CONTEXT, .otherwise = "the model's", .help = "context in tokens"},
     {"kv", 0, TN_OPT_CHOICE, SLOT(kv), GENERATE, .value = "TYPE", .initial = "f16",
      .choices = "f32|f16|q8", .help = "type of the key/value cache"},
     {"kv", 0, TN_OPT_CHOICE, SLOT(kv), BIT(PERPLEXITY) | BIT(LOGITS), .value = "TYPE",
      .initial = "f32", .choices = "f32|f16|q8", .help = "type of the key/value cache"},
     {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE, .value = "N", .low = 1, .high = 256,
-     .help = "default: one per core"},
+     .otherwise = "one per core", .help = "threads"},
     {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), COMPUTE, .value = "LEVEL",
-     .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512 or ref, neon, "
-             "dotprod, i8mm (default: the best)"},
+     .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512; on Arm ref, neon, "
+             "dotprod, i8mm",
+     .otherwise = "the best"},
 
     /* everywhere */
     {"stats", 0, TN_OPT_STATS, SLOT(stats), GENERATE,

@@ -16,6 +16,7 @@ enum tn_command {
     TN_CMD_CONVERT,
     TN_CMD_INFO,
     TN_CMD_VERIFY,
+    TN_CMD_BENCH,
     TN_CMD_TOKENIZE,
     TN_CMD_DETOKENIZE,
     TN_CMD_PERPLEXITY,
@@ -97,6 +98,12 @@ struct tn_options {
     uint64_t batch;  /* 0: not given */
     uint64_t stride; /* 0: not given */
 
+    uint64_t n_prompt; /* bench */
+    uint64_t n_new;
+    uint64_t repeats;
+    const char *thread_list;
+    const char *depth_list;
+
     uint64_t given; /* bit i: row i of the table was on the command line */
 };
 
@@ -120,6 +127,7 @@ struct tn_option_row {
     uint32_t commands;    /* bits of enum tn_command */
     const char *value;    /* "N": how help calls the value; NULL for flags */
     const char *initial;  /* default as it would be typed; NULL: none */
+    const char *otherwise; /* a default that is not a constant, in words: "the model's" */
     const char *choices;  /* "f32|f16|q8" */
     uint64_t low, high;
     double real_low, real_high;

@@ -284,16 +284,17 @@ tern_status tern_bench(const char *model_path, const struct tern_bench_params *p
         status = check_params(p, model, err);
     if (status == TERN_OK && report(p, "loading"))
         status = measure_loads(model_path, result, err);
-    if (status == TERN_OK && report(p, "stream rate"))
-        status = tn_bench_stream(result->stream_gb_s, model, p->threads, p->n_threads, err);
-    if (status == TERN_OK && report(p, "kernels"))
-        status = tn_bench_kernels(result, model, err);
     if (status == TERN_OK)
         status = measure_all(model, p, result, err);
-    tern_model_free(model);
+    /* Before the stream rate, which may need memory of its own. */
     struct tn_usage usage;
     tn_usage_now(&usage);
     result->peak_rss_bytes = usage.peak_rss_bytes;
     result->major_faults = usage.major_faults;
+    if (status == TERN_OK && report(p, "stream rate"))
+        status = tn_bench_stream(result->stream_gb_s, model, p->threads, p->n_threads, err);
+    if (status == TERN_OK && report(p, "kernels"))
+        status = tn_bench_kernels(result, model, err);
+    tern_model_free(model);
     return status == TERN_OK ? tn_ok(err) : status;
 }

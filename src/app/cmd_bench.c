@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern bench: how fast, how near to what the memory allows, and whether all kernel levels and
+ * thread counts generate the same tokens.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "idlist.h"
+#include "output.h"
+#include "tern/measure.h"
+
+/* ---- parameters ---- */
+
+/* "1,2,4" into dst; at most n_max numbers of at least 1. */
+static tern_status parse_list(uint32_t *dst, uint32_t *n, uint32_t n_max, const char *text,
+                              const char *flag, struct tern_error *err)
+{
+    struct tern_ids list = {0};
+    tern_status status = tn_idlist_parse(&list, text, strlen(text), flag, err);
+    for (size_t i = 0; i < list.n && status == TERN_OK; i++) {
+        if (i == n_max || list.ids[i] == 0)
+            status = tn_fail(err, TERN_USAGE, "%s \"%s\": 1 to %u numbers of at least 1", flag,
+                             text, n_max);
+        else
+            dst[(*n)++] = list.ids[i];
+    }
+    tern_ids_free(&list);
+    return status;
+}
+
+/* "avx2,avx512": cuts a copy at its commas. */
+static tern_status parse_levels(struct tern_bench_params *p, char *copy, struct tern_error *err)
+{
+    for (char *word = strtok(copy, ", "); word; word = strtok(NULL, ", ")) {
+        if (p->n_levels == TN_COUNT_OF(p->levels))
+            return tn_fail(err, TERN_USAGE, "--cpu: at most %u levels", p->n_levels);
+        p->levels[p->n_levels++] = word;
+    }
+    return TERN_OK;
+}
+
+static bool show_step(void *arg, const char *what)
+{
+    (void)arg;
+    if (tn_message_level() > 0)
+        tn_info_say("measuring: %s", what);
+    return !tn_stop_requested();
+}
+
+/* One thread, and one per core. */
+static void default_threads(struct tern_bench_params *p)
+{
+    struct tern_engine *engine;
+    p->threads[p->n_threads++] = 1;
+    if (tern_engine_create(&engine, NULL, NULL) != TERN_OK)
+        return;
+    if (tern_engine_n_threads(engine) > 1)
+        p->threads[p->n_threads++] = tern_engine_n_threads(engine);
+    tern_engine_free(engine);
+}
+
+/* Depths that show what a long context costs, as far as the model's context goes. */
+static void default_depths(struct tern_bench_params *p, uint32_t context)
+{
+    static const uint32_t depths[] = {512, 2048, 4000};
+    for (size_t i = 0; i < TN_COUNT_OF(depths); i++)
+        if (depths[i] != p->n_prompt && depths[i] + p->n_new <= context)
+            p->depths[p->n_depths++] = depths[i];
+}
+
+static tern_status make_params(struct tern_bench_params *p, const struct tn_options *o,
+                               char *levels, uint32_t context, struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    *p = (struct tern_bench_params){
+        .n_prompt = (uint32_t)o->n_prompt,
+        .n_new = (uint32_t)o->n_new,
+        .n_repeats = (uint32_t)o->repeats,
+        .on_progress = show_step,
+    };
+    if (o->thread_list)
+        status = parse_list(p->threads, &p->n_threads, TERN_BENCH_MAX_THREADS, o->thread_list,
+                            "--threads", err);
+    if (p->n_threads == 0)
+        default_threads(p);
+    if (status == TERN_OK && o->depth_list)
+        status = parse_list(p->depths, &p->n_depths, TN_COUNT_OF(p->depths), o->depth_list,
+                            "--depths", err);
+    else if (status == TERN_OK)
+        default_depths(p, context);
+    if (status == TERN_OK && levels)
+        status = parse_levels(p, levels, err);
+    return status;
+}
+
+/* ---- for people ---- */
+
+static void print_table(const struct tern_bench_params *p, const struct tern_bench_result *r)
+{
+    tn_out_printf("load        cold %.3f s, warm %.3f s (opening to the first token)\n",
+                  r->load_cold_s, r->load_warm_s);
+    for (uint32_t i = 0; i < p->n_threads; i++)
+        tn_out_printf("stream      %.1f GB/s with %u thread%s (plain reading)\n", r->stream_gb_s[i],
+                      p->threads[i], p->threads[i] == 1 ? "" : "s");
+    tn_out_text("\nkernel   threads  depth    prefill tok/s    decode tok/s      MB/token   GB/s  "
+                "output\n");
+    for (uint32_t i = 0; i < r->n_runs; i++) {
+        const struct tern_bench_run *run = &r->runs[i];
+        tn_out_printf("%-8s %7u %6u", run->kernel, run->n_threads, run->depth);
+        if (run->prefill_tok_s > 0)
+            tn_out_printf("  %8.1f +-%3.0f %%", run->prefill_tok_s, 50 * run->prefill_spread);
+        else
+            tn_out_printf("  %8s %6s", "-", "");
+        tn_out_printf("  %8.2f +-%3.0f %%  %8.1f %6.1f  %016" PRIx64 "\n", run->decode_tok_s,
+                      50 * run->decode_spread, (double)run->decode_bytes_per_token * 1e-6,
+                      run->decode_gb_s, run->output_hash);
+    }
+    tn_out_text("\noperation     level      GB/s  of the stream rate (one thread)\n");
+    for (uint32_t i = 0; i < r->n_kernels; i++)
+        tn_out_printf("%-13s %-8s %6.1f  %3.0f %%\n", r->kernels[i].op, r->kernels[i].isa,
+                      r->kernels[i].gb_s, 100 * r->kernels[i].share);
+    tn_out_printf("\nmemory      %s at the peak, mapped pages counted; %" PRIu64 " major faults\n",
+                  tn_size_binary((double)r->peak_rss_bytes).text, r->major_faults);
+    tn_out_printf("output      %s\n", r->hashes_agree
+                                          ? "the same tokens in all runs of the same depth"
+                                          : "DIFFERENT tokens in runs of the same depth");
+}
+
+/* ---- for programs ---- */
+
+static json_t *integer(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *run_json(const struct tern_bench_run *run)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016" PRIx64, run->output_hash);
+    bool prefilled = run->prefill_tok_s > 0;
+    json_t *row = json_object();
+    json_object_set_new(row, "kernel", json_string(run->kernel));
+    json_object_set_new(row, "threads", integer(run->n_threads));
+    json_object_set_new(row, "depth", integer(run->depth));
+    json_object_set_new(row, "prefill_tok_s",
+                        prefilled ? json_real(run->prefill_tok_s) : json_null());
+    json_object_set_new(row, "prefill_spread",
+                        prefilled ? json_real(run->prefill_spread) : json_null());
+    json_object_set_new(row, "decode_tok_s", json_real(run->decode_tok_s));
+    json_object_set_new(row, "decode_spread", json_real(run->decode_spread));
+    json_object_set_new(row, "decode_bytes_per_token", integer(run->decode_bytes_per_token));
+    json_object_set_new(row, "decode_gb_s", json_real(run->decode_gb_s));
+    json_object_set_new(row, "output_hash", json_string(hash));
+    return row;
+}
+
+static json_t *make_json(const char *model, const struct tern_bench_params *p,
+                         const struct tern_bench_result *r)
+{
+    json_t *root = json_object(), *stream = json_object();
+    json_t *runs = json_array(), *kernels = json_array();
+    char threads[12];
+    for (uint32_t i = 0; i < p->n_threads; i++) {
+        snprintf(threads, sizeof threads, "%u", p->threads[i]);
+        json_object_set_new(stream, threads, json_real(r->stream_gb_s[i]));
+    }
+    for (uint32_t i = 0; i < r->n_runs; i++)
+        json_array_append_new(runs, run_json(&r->runs[i]));
+    for (uint32_t i = 0; i < r->n_kernels; i++) {
+        json_t *row = json_object();
+        json_object_set_new(row, "op", json_string(r->kernels[i].op));
+        json_object_set_new(row, "isa", json_string(r->kernels[i].isa));
+        json_object_set_new(row, "gb_s", json_real(r->kernels[i].gb_s));
+        json_object_set_new(row, "share", json_real(r->kernels[i].share));
+        json_array_append_new(kernels, row);
+    }
+    json_object_set_new(root, "model", json_string(model));
+    json_object_set_new(root, "prompt_tokens", integer(p->n_prompt));
+    json_object_set_new(root, "new_tokens", integer(p->n_new));
+    json_object_set_new(root, "stream_gb_s", stream);
+    json_object_set_new(root, "runs", runs);
+    json_object_set_new(root, "load_cold_s", json_real(r->load_cold_s));
+    json_object_set_new(root, "load_warm_s", json_real(r->load_warm_s));
+    json_object_set_new(root, "peak_rss_bytes", integer(r->peak_rss_bytes));
+    json_object_set_new(root, "major_faults", integer(r->major_faults));
+    json_object_set_new(root, "kernels", kernels);
+    return root;
+}
+
+static tern_status print_json(const char *model, const struct tern_bench_params *p,
+                              const struct tern_bench_result *r, struct tern_error *err)
+{
+    json_t *root = make_json(model, p, r);
+    char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    json_decref(root);
+    if (!text)
+        return tn_fail(err, TERN_MEMORY, "no memory for the report");
+    tn_out_printf("%s\n", text);
+    free(text);
+    return TERN_OK;
+}
+
+static tern_status bench(const struct tn_options *o, const struct tern_model *model,
+                         struct tern_bench_result *r, struct tern_error *err)
+{
+    struct tern_bench_params p;
+    struct tern_model_info info;
+    char *levels = NULL;
+    if (o->cpu) {
+        levels = tn_alloc(strlen(o->cpu) + 1);
+        if (!levels)
+            return tn_fail(err, TERN_MEMORY, "no memory for --cpu");
+        memcpy(levels, o->cpu, strlen(o->cpu) + 1);
+    }
+    tern_status status = make_params(&p, o, levels, tern_model_config(model)->context, err);
+    if (status == TERN_OK)
+        status = tern_bench(tern_model_path(model), &p, r, err);
+    if (status == TERN_OK) {
+        tern_model_get_info(model, &info);
+        if (o->json)
+            status = print_json(info.name, &p, r, err);
+        else
+            print_table(&p, r);
+        if (status == TERN_OK && !r->hashes_agree)
+            status = tn_fail(err, TERN_INTERNAL,
+                             "runs of the same depth generated different tokens");
+    }
+    tn_free(levels);
+    return status;
+}
+
+int tn_cmd_bench(const struct tn_options *o)
+{
+    struct tn_opened opened;
+    struct tern_error err = {0};
+    struct tern_bench_result *r = tn_alloc(sizeof *r);
+    if (!r)
+        return tn_error_say(TERN_MEMORY, "no memory for the results");
+    tern_status status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, 0, &err);
+    if (status == TERN_OK) {
+        status = bench(o, opened.model, r, &err);
+        tn_close(&opened);
+    }
+    tn_free(r);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}
