@@ -116,17 +116,15 @@ static tern_status check_params(struct job *j)
                        "model.safetensors",
                        source);
     }
-    j->resolved = tn_path_resolve(source);
-    if (!j->resolved)
-        return tn_fail(j->err, TERN_INPUT, "%s: cannot be resolved", source);
     return TERN_OK;
 }
 
 /* Last component of the resolved source; "model" where that is no name. */
-static const char *source_name(const struct job *j)
+static const char *source_name(struct job *j)
 {
-    const char *name = j->resolved;
-    for (const char *c = j->resolved; *c; c++)
+    j->resolved = tn_path_resolve(j->params->source);
+    const char *name = j->resolved ? j->resolved : "model";
+    for (const char *c = name; *c; c++)
         if ((*c == '/' || *c == '\\') && c[1] != '\0')
             name = c + 1;
     const size_t n = strlen(name);
@@ -457,7 +455,6 @@ tern_status tern_convert(const struct tern_convert_params *params,
     const uint64_t begin = tn_now_ns();
     memset(result, 0, sizeof *result);
     tn_ok(err);
-    json_set_alloc_funcs(tn_alloc, tn_free);
     struct job job = {.params = params, .result = result, .err = err};
     tern_status status = read_everything(&job);
     if (status == TERN_OK) {

@@ -4,8 +4,10 @@
  */
 #include "json_scan.h"
 
+#include <stdbool.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 
 /* Index of the quote that ends the string which starts at text[i - 1], or n. */
@@ -43,6 +45,18 @@ tern_status tn_json_check_depth(const char *text, size_t n, uint32_t max_depth,
     return TERN_OK;
 }
 
+/* jansson takes some failed allocations for errors of syntax, and overlooks others; so they are
+ * noted here. */
+static _Thread_local bool ran_out_of_memory;
+
+static void *allocate(size_t n)
+{
+    void *p = tn_alloc(n);
+    if (!p)
+        ran_out_of_memory = true;
+    return p;
+}
+
 tern_status tn_json_load(json_t **out, const char *name, const char *text, size_t n, size_t flags,
                          struct tern_error *err)
 {
@@ -50,12 +64,17 @@ tern_status tn_json_load(json_t **out, const char *name, const char *text, size_
     struct tern_error depth_error;
     if (tn_json_check_depth(text, n, TN_JSON_MAX_DEPTH, &depth_error) != TERN_OK)
         return tn_fail(err, TERN_INPUT, "%s: %s", name, depth_error.detail);
+    json_set_alloc_funcs(allocate, tn_free);
+    ran_out_of_memory = false;
     json_error_t parse_error;
     *out = json_loadb(text, n, flags, &parse_error);
+    if (ran_out_of_memory) {
+        json_decref(*out);
+        *out = NULL;
+        return tn_fail(err, TERN_MEMORY, "%s: not enough memory to parse %zu bytes", name, n);
+    }
     if (*out)
         return TERN_OK;
-    if (json_error_code(&parse_error) == json_error_out_of_memory)
-        return tn_fail(err, TERN_MEMORY, "%s: not enough memory to parse %zu bytes", name, n);
     return tn_fail(err, TERN_INPUT, "%s: line %d, column %d: %s", name, parse_error.line,
                    parse_error.column, parse_error.text);
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A small Hugging Face directory made in memory, so that tests can spoil any
+ * part of it before it is written.  The default is a BitNet of one layer:
+ * hidden 32, ffn 64, 2 heads of 16, 1 key head, vocab 40, no tokenizer.
+ */
+#ifndef MODEL_DIR_H
+#define MODEL_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct model_dir {
+    char config[4096];
+    char generation[1024];
+    char header[16384]; /* JSON of model.safetensors */
+    unsigned char data[65536];
+    size_t n_data;
+    size_t n_header; /* length to write in front of the header; 0 = its real length */
+    size_t n_cut;    /* bytes missing at the end of model.safetensors */
+};
+
+enum model_form { MODEL_BF16, MODEL_F16, MODEL_F32, MODEL_PACKED };
+
+/* The same weights for the same form, always. */
+void model_dir_make(struct model_dir *m, enum model_form form);
+
+/* Replaces the first occurrence of `find` in a text (config, generation, header); there must be
+ * one. */
+void model_dir_replace(char *text, size_t capacity, const char *find, const char *replacement);
+
+/* Start of a tensor's data. */
+unsigned char *model_dir_tensor(struct model_dir *m, const char *name);
+
+/* Writes config.json, generation_config.json and model.safetensors into an existing directory;
+ * all other files that tests make there are removed. */
+void model_dir_write(const struct model_dir *m, const char *dir);
+
+void write_test_file(const char *dir, const char *name, const void *bytes, size_t n);
+
+#endif
