@@ -46,6 +46,21 @@ TN_KERN(gemm_c2_i8,     ssse3,  TN_CPU_SSSE3)
 TN_KERN(gemm_c2_i8,     avx2,   TN_CPU_AVX2)
 TN_KERN(gemm_c2_i8,     avxvnni, TN_CPU_AVX2 | TN_CPU_AVXVNNI)
 TN_KERN(gemm_c2_i8,     avx512, TN_CPU_AVX512)
+#elif TN_ARCH_AARCH64
+TN_KERN(lut_t2,         neon, TN_CPU_NEON)
+TN_KERN(gemv_t2_i8,     neon, TN_CPU_NEON)
+TN_KERN(prep_r2,        neon, TN_CPU_NEON)
+TN_KERN(gemv_r2_i8,     neon, TN_CPU_NEON)
+TN_KERN(gemv_c2_i8,     neon, TN_CPU_NEON)
+TN_KERN(gemm_t2_i8,     neon, TN_CPU_NEON)
+TN_KERN(gemm_t2_i8,     dotprod, TN_CPU_NEON | TN_CPU_DOTPROD)
+TN_KERN(gemm_t2_i8,     i8mm, TN_CPU_NEON | TN_CPU_DOTPROD | TN_CPU_I8MM)
+TN_KERN(gemm_r2_i8,     neon, TN_CPU_NEON)
+TN_KERN(gemm_r2_i8,     dotprod, TN_CPU_NEON | TN_CPU_DOTPROD)
+TN_KERN(gemm_r2_i8,     i8mm, TN_CPU_NEON | TN_CPU_DOTPROD | TN_CPU_I8MM)
+TN_KERN(gemm_c2_i8,     neon, TN_CPU_NEON)
+TN_KERN(gemm_c2_i8,     dotprod, TN_CPU_NEON | TN_CPU_DOTPROD)
+TN_KERN(gemm_c2_i8,     i8mm, TN_CPU_NEON | TN_CPU_DOTPROD | TN_CPU_I8MM)
 #endif
 
 /* activations */

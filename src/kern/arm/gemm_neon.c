@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary matrix times many int8 vectors for NEON.
+ *
+ * `smlal` multiplies 8 codes (0, 1, 2) with 8 inputs, at most 2 * 127 = 254 in magnitude, and adds
+ * them in int16: over the 64 groups of a panel 64 * 254 = 16256 < 32768.  Then the four columns of
+ * a row are added in int32.  8 rows x up to 4 tokens.
+ */
+#include "kern/arm/gemm_unpack_neon.h"
+
+#define PANEL_COLS 256u
+_Static_assert(PANEL_COLS / 4 * 254 <= 32767, "a panel's products fit int16");
+#define TILE_TOKENS 4u
+
+/* The 4 sums of rows 0, 1 (in lo) and 2, 3 (in hi). */
+static TN_ALWAYS_INLINE int32x4_t add_columns(int16x8_t lo, int16x8_t hi)
+{
+    return vpaddq_s32(vpaddlq_s16(lo), vpaddlq_s16(hi));
+}
+
+/* n (a constant) tokens x 8 rows. */
+static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
+                                           uint32_t n_groups, const int8_t *x, size_t x_stride,
+                                           const int32_t *start, const uint32_t n)
+{
+    int16x8_t sum[TILE_TOKENS][4];
+#pragma GCC unroll 4
+    for (uint32_t t = 0; t < n; t++)
+        sum[t][0] = sum[t][1] = sum[t][2] = sum[t][3] = vdupq_n_s16(0);
+    for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
+        const int8x16_t w0 = vreinterpretq_s8_u8(vld1q_u8(panel));
+        const int8x16_t w1 = vreinterpretq_s8_u8(vld1q_u8(panel + 16));
+#pragma GCC unroll 4
+        for (uint32_t t = 0; t < n; t++) {
+            const int8x16_t v =
+                vreinterpretq_s8_u32(vdupq_n_u32(tn_load_u32(x + t * x_stride)));
+            sum[t][0] = vmlal_s8(sum[t][0], vget_low_s8(w0), vget_low_s8(v));
+            sum[t][1] = vmlal_high_s8(sum[t][1], w0, v);
+            sum[t][2] = vmlal_s8(sum[t][2], vget_low_s8(w1), vget_low_s8(v));
+            sum[t][3] = vmlal_high_s8(sum[t][3], w1, v);
+        }
+    }
+#pragma GCC unroll 4
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = 0; i < 2; i++) {
+            int32_t *out = dst + t * dst_stride + 4 * i;
+            const int32x4_t first = start ? vdupq_n_s32(start[t]) : vld1q_s32(out);
+            vst1q_s32(out, vaddq_s32(first, add_columns(sum[t][2 * i], sum[t][2 * i + 1])));
+        }
+}
+
+static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
+                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+{
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        break;
+    for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)
+        switch (n_tokens) {
+            CASE(1)
+            CASE(2)
+            CASE(3)
+            CASE(4)
+        }
+#undef CASE
+}
+
+static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, sum_of, multiply};
+
+GEMM_DEFINE_ALL(neon)
