@@ -151,11 +151,17 @@ typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
  *
  * Keys and values: n_pos rows of `dim` values (multiple of 16, padded with zeros), row after row.
  * q8: int8 values and one f16 scale per 64 values, scales [n_pos][ceil(dim / 64)].
- * A row's value is (float)q * scale. */
+ *
+ * The q8 kernels sum integers, exactly, and round the other factor to 16 bits for it:
+ *   i16(x) of a vector x: a = max(max |x_k|, 1e-30), x16_k = rne(x_k * (32767 / a)) clamped to
+ *   +-32767; a / 32767 undoes it.  The maximum passes over NaN; a NaN product gives 32767.
+ * That is 2^8 times finer than the cache itself, and twice as fast as f32 products. */
 
-/* attn_qk_<type>: s[i * s_stride + t] = (lane-order sum over d of k[t][d] * q[i][d]) * factor for
- * the n_q query heads that share the key head.  For q8 the product is
- * ((float)k * scale) * q, rounded at each step.
+/* attn_qk_<type>: scores of n_pos positions for the n_q query heads that share the key head.
+ *   f32, f16: s[i * s_stride + t] = (lane-order sum over d of k[t][d] * q[i][d]) * factor
+ *   q8:       s[i * s_stride + t] = (sum over blocks b of 64 columns, ascending from +0, of
+ *             ((float)(sum over d in b of k[t][d] * q16[d]) * k_scale[t][b]) * (a / 32767))
+ *             * factor, where q16, a = i16(q[i][b])
  *   q  [n_q][dim] f32 */
 typedef void tn_attn_qk_fn(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
                            const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor);
@@ -163,9 +169,14 @@ typedef tn_attn_qk_fn tn_attn_qk_f32_fn;
 typedef tn_attn_qk_fn tn_attn_qk_f16_fn;
 typedef tn_attn_qk_fn tn_attn_qk_q8_fn;
 
-/* attn_pv_<type>: o[i][d] = sum over t, ascending from +0, of p[i * p_stride + t] * v[t][d]; for
- * q8 p * ((float)v * scale).
- *   o  [n_q][dim] f32 */
+/* attn_pv_<type>: the weighted sum of the values.
+ *   f32, f16: o[i][d] = sum over t, ascending from +0, of p[i * p_stride + t] * v[t][d]
+ *   q8:       o[i][d] = sum over chunks of TN_PV_CHUNK positions, ascending from +0, of
+ *             (float)(sum over t in the chunk of w16[t] * v[t][d]) * (a / 32767), where
+ *             w16, a = i16 of the chunk's p[i * p_stride + t] * v_scale[t][d / 64]
+ *   o  [n_q][dim] f32
+ * A weight of zero changes no bit, wherever it stands. */
+#define TN_PV_CHUNK 256u
 typedef void tn_attn_pv_fn(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
                            const uint16_t *v_scales, uint32_t n_pos, uint32_t dim);
 typedef tn_attn_pv_fn tn_attn_pv_f32_fn;

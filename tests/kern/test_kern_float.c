@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -295,12 +296,13 @@ struct cache {
     uint16_t *scales;
 };
 
-/* A cache of the row's type, n_pos and n_q drawn around the tiles; n / 16 + 1 sixteens. */
+/* A cache of the row's type, n_pos and n_q drawn around the tiles, sometimes beyond TN_PV_CHUNK;
+ * n / 16 + 1 sixteens. */
 static struct cache take_cache(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const char *type = strrchr(row->op, '_') + 1;
     struct cache c = {.dim = 16 * (1 + n / 16)};
-    c.n_pos = (uint32_t)(tn_rng_next(&rng) % (n % 8 ? 12 : 70));
+    c.n_pos = (uint32_t)(tn_rng_next(&rng) % (n % 8 ? 12 : n < 70 ? 600 : 70));
     c.n_q = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
     size_t n_values = (size_t)c.n_pos * c.dim;
     if (!strcmp(type, "f32")) {
@@ -568,34 +570,117 @@ static void test_dot_products_are_lane_order(void **state)
     assert_same(y, lane_order_sum(products, COLS));
 }
 
-static void test_attention_formulas(void **state)
+/* i16 of kern.h; returns a / 32767. */
+static float round_i16(int32_t *dst, const float *x, uint32_t n)
+{
+    float a = 1e-30f;
+    for (uint32_t i = 0; i < n; i++)
+        a = fmaxf(a, fabsf(x[i]));
+    for (uint32_t i = 0; i < n; i++)
+        dst[i] = (int32_t)rintf(x[i] * (32767.0f / a));
+    return a / 32767.0f;
+}
+
+enum { DIM = 80, POS = 300, HEADS = 2 };
+
+struct small_cache {
+    int8_t rows[POS * DIM];
+    uint16_t scales[POS * 2];
+    float q[HEADS * DIM], p[HEADS * POS];
+};
+
+static void fill_small_cache(struct small_cache *c)
+{
+    fill_bytes(c->rows, sizeof c->rows);
+    fill_f32(c->q, HEADS * DIM, FILL_PLAIN);
+    for (int i = 0; i < HEADS * POS; i++)
+        c->p[i] = tn_exp_f32(-6.0f * tn_rng_f32(&rng));
+    for (int i = 0; i < POS * 2; i++)
+        c->scales[i] = tn_f32_to_f16(0.01f + 0.01f * tn_rng_f32(&rng));
+}
+
+static float value_of(const struct small_cache *c, int t, int d)
+{
+    return (float)c->rows[t * DIM + d] * tn_f16_to_f32(c->scales[t * 2 + d / 64]);
+}
+
+/* kern.h's formula to the bit, and within rounding of the plain product. */
+static void test_q8_scores(void **state)
 {
     (void)state;
-    enum { DIM = 80, POS = 5, HEADS = 2 };
-    int8_t k[POS * DIM];
-    uint16_t scales[POS * 2];
-    float q[HEADS * DIM], p[HEADS * POS], s[HEADS * POS], o[HEADS * DIM], products[DIM];
-    fill_bytes(k, sizeof k);
-    fill_f32(q, HEADS * DIM, FILL_PLAIN);
-    fill_f32(p, HEADS * POS, FILL_PLAIN);
-    for (int i = 0; i < POS * 2; i++)
-        scales[i] = tn_f32_to_f16(0.01f * (float)(i + 1));
-    tn_attn_qk_q8_ref(s, POS, q, HEADS, k, scales, POS, DIM, 0.25f);
-    tn_attn_pv_q8_ref(o, p, POS, HEADS, k, scales, POS, DIM);
+    static struct small_cache c;
+    static float s[HEADS * POS];
+    fill_small_cache(&c);
+    tn_attn_qk_q8_ref(s, POS, c.q, HEADS, c.rows, c.scales, POS, DIM, 0.25f);
     for (int h = 0; h < HEADS; h++) {
+        int32_t q16[DIM];
+        float a[2] = {round_i16(q16, c.q + h * DIM, 64), round_i16(q16 + 64, c.q + h * DIM + 64, 16)};
         for (int t = 0; t < POS; t++) {
-            for (int d = 0; d < DIM; d++)
-                products[d] = (float)k[t * DIM + d] * tn_f16_to_f32(scales[t * 2 + d / 64]) *
-                              q[h * DIM + d];
-            assert_same(s[h * POS + t], lane_order_sum(products, DIM) * 0.25f);
+            int32_t dots[2] = {0, 0};
+            double plain = 0.0, magnitude = 0.0;
+            for (int d = 0; d < DIM; d++) {
+                dots[d / 64] += q16[d] * c.rows[t * DIM + d];
+                plain += (double)value_of(&c, t, d) * (double)c.q[h * DIM + d];
+                magnitude += fabs((double)value_of(&c, t, d) * 2.0);
+            }
+            float score = 0.0f;
+            for (int b = 0; b < 2; b++)
+                score += (float)dots[b] * tn_f16_to_f32(c.scales[t * 2 + b]) * a[b];
+            assert_same(s[h * POS + t], score * 0.25f);
+            assert_true(fabs((double)score - plain) < magnitude / 65000.0);
         }
+    }
+}
+
+static void test_q8_weighted_sums(void **state)
+{
+    (void)state;
+    static struct small_cache c;
+    static float o[HEADS * DIM];
+    fill_small_cache(&c);
+    tn_attn_pv_q8_ref(o, c.p, POS, HEADS, c.rows, c.scales, POS, DIM);
+    for (int h = 0; h < HEADS; h++) {
         for (int d = 0; d < DIM; d++) {
             float sum = 0.0f;
-            for (int t = 0; t < POS; t++)
-                sum += p[h * POS + t] *
-                       ((float)k[t * DIM + d] * tn_f16_to_f32(scales[t * 2 + d / 64]));
+            double plain = 0.0, magnitude = 0.0;
+            for (int first = 0; first < POS; first += (int)TN_PV_CHUNK) {
+                static float w[TN_PV_CHUNK];
+                static int32_t w16[TN_PV_CHUNK];
+                int n = TN_MIN((int)TN_PV_CHUNK, POS - first);
+                int32_t dot = 0;
+                for (int t = 0; t < n; t++)
+                    w[t] = c.p[h * POS + first + t] *
+                           tn_f16_to_f32(c.scales[(first + t) * 2 + d / 64]);
+                float a = round_i16(w16, w, (uint32_t)n);
+                for (int t = 0; t < n; t++) {
+                    dot += w16[t] * c.rows[(first + t) * DIM + d];
+                    plain += (double)w[t] * c.rows[(first + t) * DIM + d];
+                    magnitude += 0.02 * abs(c.rows[(first + t) * DIM + d]);
+                }
+                sum += (float)dot * a;
+            }
             assert_same(o[h * DIM + d], sum);
+            assert_true(fabs((double)sum - plain) < magnitude / 65000.0);
         }
+    }
+}
+
+/* Weights of zero behind the last valid position change nothing: prefill relies on it. */
+static void test_zero_weights_change_nothing(void **state)
+{
+    (void)state;
+    static struct small_cache c;
+    static float with[HEADS * DIM], without[HEADS * DIM];
+    fill_small_cache(&c);
+    for (int h = 0; h < HEADS; h++)
+        memset(c.p + h * POS + 37, 0, (POS - 37) * sizeof(float));
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        const struct tn_kernel_row *row = &tn_kernel_rows[i];
+        if (strcmp(row->op, "attn_pv_q8") || (row->needs & ~features))
+            continue;
+        ((tn_attn_pv_fn *)row->fn)(with, c.p, POS, HEADS, c.rows, c.scales, 200, DIM);
+        ((tn_attn_pv_fn *)row->fn)(without, c.p, POS, HEADS, c.rows, c.scales, 37, DIM);
+        assert_memory_equal(with, without, sizeof with);
     }
 }
 
@@ -643,20 +728,23 @@ static void test_kv_rows(void **state)
 
 int main(void)
 {
+    enum { N_PLAIN = 10 };
     features = tn_test_cpu_features();
     tn_rng_seed(&rng, 20);
-    struct CMUnitTest tests[TN_COUNT_OF(ops) + 8] = {
+    struct CMUnitTest tests[TN_COUNT_OF(ops) + N_PLAIN] = {
         cmocka_unit_test(test_no_row_is_forgotten),
         cmocka_unit_test(test_quant_rounds_to_even),
         cmocka_unit_test(test_rms_norm_formula),
         cmocka_unit_test(test_small_formulas),
         cmocka_unit_test(test_dot_products_are_lane_order),
-        cmocka_unit_test(test_attention_formulas),
+        cmocka_unit_test(test_q8_scores),
+        cmocka_unit_test(test_q8_weighted_sums),
+        cmocka_unit_test(test_zero_weights_change_nothing),
         cmocka_unit_test(test_softmax_formula),
         cmocka_unit_test(test_kv_rows),
     };
     for (size_t i = 0; i < TN_COUNT_OF(ops); i++)
-        tests[8 + i] = (struct CMUnitTest){.name = ops[i].name,
+        tests[N_PLAIN + i] = (struct CMUnitTest){.name = ops[i].name,
                                            .test_func = test_like_ref,
                                            .initial_state = (void *)(uintptr_t)&ops[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);

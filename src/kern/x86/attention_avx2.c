@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention, AVX2.  The 16 lanes of the lane order are two registers.
+ * Attention over f32 and f16 caches, and softmax, AVX2.  The 16 lanes of the lane order are two registers.
  *
  * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once
  *         for its heads, and one tree ends four sums.
@@ -16,7 +16,6 @@
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx2.h"
 
-#define Q8_BLOCK 64u /* values that share a scale */
 #define F16_MAX 65504.0f
 /* Positions ahead of the tile whose lines are fetched. */
 #define PREFETCH_POSITIONS 16u
@@ -26,35 +25,19 @@ struct rows {
     const char *data;
     size_t value_bytes;
     size_t row_bytes;
-    const uint16_t *scales;
-    uint32_t blocks; /* scales per row */
 };
 
-/* 8 values at p as f32. `scale` is that of their block (q8 only). */
-typedef __m256 load8_fn(const void *p, __m256 scale);
+/* 8 values at p as f32. */
+typedef __m256 load8_fn(const void *p);
 
-static TN_ALWAYS_INLINE __m256 load8_f32(const void *p, __m256 scale)
+static TN_ALWAYS_INLINE __m256 load8_f32(const void *p)
 {
-    (void)scale;
     return _mm256_loadu_ps(p);
 }
 
-static TN_ALWAYS_INLINE __m256 load8_f16(const void *p, __m256 scale)
+static TN_ALWAYS_INLINE __m256 load8_f16(const void *p)
 {
-    (void)scale;
     return _mm256_cvtph_ps(_mm_loadu_si128(p));
-}
-
-static TN_ALWAYS_INLINE __m256 load8_q8(const void *p, __m256 scale)
-{
-    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p))), scale);
-}
-
-static TN_ALWAYS_INLINE __m256 row_scale(const struct rows *rows, uint32_t t, uint32_t d)
-{
-    if (!rows->scales)
-        return _mm256_setzero_ps();
-    return _mm256_set1_ps(_cvtsh_ss(rows->scales[(size_t)t * rows->blocks + d / Q8_BLOCK]));
 }
 
 static TN_ALWAYS_INLINE void prefetch(const char *p, size_t n_bytes)
@@ -72,16 +55,12 @@ static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load8_fn *load8,
     __m256 sum[4][2];
     for (uint32_t h = 0; h < 4; h++)
         sum[h][0] = sum[h][1] = _mm256_setzero_ps();
-    for (uint32_t start = 0; start < dim; start += Q8_BLOCK) {
-        __m256 scale = row_scale(k, t, start);
-        uint32_t end = TN_MIN(dim, start + Q8_BLOCK);
-        for (uint32_t d = start; d < end; d += 16) {
-            for (uint32_t half = 0; half < 2; half++) {
-                __m256 key = load8(row + (d + 8 * half) * k->value_bytes, scale);
-                for (uint32_t h = 0; h < n_q; h++) {
-                    __m256 query = _mm256_loadu_ps(q + (size_t)h * dim + d + 8 * half);
-                    sum[h][half] = _mm256_add_ps(sum[h][half], _mm256_mul_ps(key, query));
-                }
+    for (uint32_t d = 0; d < dim; d += 16) {
+        for (uint32_t half = 0; half < 2; half++) {
+            __m256 key = load8(row + (d + 8 * half) * k->value_bytes);
+            for (uint32_t h = 0; h < n_q; h++) {
+                __m256 query = _mm256_loadu_ps(q + (size_t)h * dim + d + 8 * half);
+                sum[h][half] = _mm256_add_ps(sum[h][half], _mm256_mul_ps(key, query));
             }
         }
     }
@@ -121,9 +100,8 @@ static TN_ALWAYS_INLINE void pv_tile(float *o, load8_fn *load8, const float *p, 
         const char *row = v->data + t * v->row_bytes;
         if (d == 0) /* the other columns of the row follow soon */
             prefetch(row + PREFETCH_POSITIONS * v->row_bytes, v->row_bytes);
-        __m256 scale = row_scale(v, t, d);
-        __m256 lo = load8(row + d * v->value_bytes, scale);
-        __m256 hi = load8(row + (d + 8) * v->value_bytes, scale);
+        __m256 lo = load8(row + d * v->value_bytes);
+        __m256 hi = load8(row + (d + 8) * v->value_bytes);
         for (uint32_t h = 0; h < n_q; h++) {
             __m256 weight = _mm256_set1_ps(p[h * p_stride + t]);
             sum[h][0] = _mm256_add_ps(sum[h][0], _mm256_mul_ps(weight, lo));
@@ -153,26 +131,25 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load8_fn *load8, const float *p, 
     }
 }
 
-#define ATTENTION(type, value_bytes, has_scales)                                                   \
+#define ATTENTION(type, value_bytes)                                                               \
     void tn_attn_qk_##type##_avx2(float *s, size_t s_stride, const float *q, uint32_t n_q,         \
                                   const void *k, const uint16_t *k_scales, uint32_t n_pos,         \
                                   uint32_t dim, float factor)                                      \
     {                                                                                              \
-        struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes),                         \
-                            (has_scales) ? k_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        (void)k_scales;                                                                            \
+        struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes)};                        \
         attn_qk(s, s_stride, load8_##type, q, n_q, &rows, n_pos, dim, factor);                     \
     }                                                                                              \
     void tn_attn_pv_##type##_avx2(float *o, const float *p, size_t p_stride, uint32_t n_q,         \
                                   const void *v, const uint16_t *v_scales, uint32_t n_pos,         \
                                   uint32_t dim)                                                    \
     {                                                                                              \
-        struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes),                         \
-                            (has_scales) ? v_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        (void)v_scales;                                                                            \
+        struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes)};                        \
         attn_pv(o, load8_##type, p, p_stride, n_q, &rows, n_pos, dim);                             \
     }
-ATTENTION(f32, 4, 0)
-ATTENTION(f16, 2, 0)
-ATTENTION(q8, 1, 1)
+ATTENTION(f32, 4)
+ATTENTION(f16, 2)
 
 static inline float reduce_max(__m256 v)
 {
@@ -250,29 +227,5 @@ void tn_kv_store_f16_avx2(void *dst, uint16_t *scales, const float *x, uint32_t 
     for (uint32_t d = 0; d < dim; d += 8) {
         __m256 v = clamp(_mm256_loadu_ps(x + d), F16_MAX);
         _mm_storeu_si128((__m128i *)(out + d), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
-    }
-}
-
-void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t dim)
-{
-    int8_t *out = dst;
-    for (uint32_t start = 0; start < dim; start += Q8_BLOCK) {
-        uint32_t end = TN_MIN(dim, start + Q8_BLOCK);
-        __m256 max = _mm256_setzero_ps();
-        for (uint32_t d = start; d < end; d += 8)
-            max = _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_loadu_ps(x + d)),
-                                max);
-        float wanted = reduce_max(max) / 127.0f;
-        uint16_t half = _cvtss_sh(TN_MIN(wanted, F16_MAX), _MM_FROUND_TO_NEAREST_INT);
-        scales[start / Q8_BLOCK] = half;
-        __m256 scale = _mm256_set1_ps(_cvtsh_ss(half));
-        __m256 used = _mm256_cmp_ps(scale, _mm256_setzero_ps(), _CMP_GT_OQ);
-        for (uint32_t d = start; d < end; d += 8) {
-            __m256 v = clamp(_mm256_div_ps(_mm256_loadu_ps(x + d), scale), 127.0f);
-            __m256i q = _mm256_cvtps_epi32(_mm256_and_ps(used, v));
-            __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(q),
-                                            _mm256_extracti128_si256(q, 1));
-            _mm_storel_epi64((__m128i *)(out + d), _mm_packs_epi16(words, words));
-        }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention, AVX-512.
+ * Attention over f32 and f16 caches, and softmax, AVX-512.
  *
  * q . k   a tile is 4 positions x up to 4 query heads; a key is widened once for its heads, and
  *         one transposing tree ends all 16 sums.
@@ -17,7 +17,6 @@
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx512.h"
 
-#define Q8_BLOCK 64u /* values that share a scale */
 #define F16_MAX 65504.0f
 /* Positions ahead of the tile whose lines are fetched. */
 #define PREFETCH_POSITIONS 16u
@@ -27,56 +26,19 @@ struct rows {
     const char *data;
     size_t value_bytes;
     size_t row_bytes;
-    const uint16_t *scales;
-    uint32_t blocks; /* scales per row */
 };
 
-/* 16 values from column d of row t as f32. `scale` is that of the row's block (q8 only). */
-typedef __m512 load16_fn(const char *row, uint32_t d, __m512 scale);
+/* 16 values at p as f32. */
+typedef __m512 load16_fn(const void *p);
 
-static TN_ALWAYS_INLINE __m512 load16_f32(const char *row, uint32_t d, __m512 scale)
+static TN_ALWAYS_INLINE __m512 load16_f32(const void *p)
 {
-    (void)scale;
-    return _mm512_loadu_ps((const float *)row + d);
+    return _mm512_loadu_ps(p);
 }
 
-static TN_ALWAYS_INLINE __m512 load16_f16(const char *row, uint32_t d, __m512 scale)
+static TN_ALWAYS_INLINE __m512 load16_f16(const void *p)
 {
-    (void)scale;
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)((const uint16_t *)row + d)));
-}
-
-static TN_ALWAYS_INLINE __m512 load16_q8(const char *row, uint32_t d, __m512 scale)
-{
-    __m128i q = _mm_loadu_si128((const __m128i *)((const int8_t *)row + d));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)), scale);
-}
-
-static TN_ALWAYS_INLINE __m512 row_scale(const struct rows *rows, uint32_t t, uint32_t d)
-{
-    if (!rows->scales)
-        return _mm512_setzero_ps();
-    return _mm512_set1_ps(_cvtsh_ss(rows->scales[(size_t)t * rows->blocks + d / Q8_BLOCK]));
-}
-
-/* Adds columns [d, d_end), which lie in one block of 64, to the sums of a tile. */
-static TN_ALWAYS_INLINE void qk_block(__m512 sum[4][4], load16_fn *load16, const struct rows *k,
-                                      uint32_t t, uint32_t n_pos, const float *q, uint32_t n_q,
-                                      uint32_t dim, uint32_t d, uint32_t d_end)
-{
-    __m512 scale[4];
-    for (uint32_t i = 0; i < n_pos; i++)
-        scale[i] = row_scale(k, t + i, d);
-    for (; d < d_end; d += 16) {
-        __m512 key[4];
-        for (uint32_t i = 0; i < n_pos; i++)
-            key[i] = load16(k->data + (t + i) * k->row_bytes, d, scale[i]);
-        for (uint32_t h = 0; h < n_q; h++) {
-            __m512 query = _mm512_loadu_ps(q + (size_t)h * dim + d);
-            for (uint32_t i = 0; i < n_pos; i++)
-                sum[i][h] = _mm512_add_ps(sum[i][h], _mm512_mul_ps(key[i], query));
-        }
-    }
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
 }
 
 /* n_pos is 4 or 1 and n_q at most 4, constants where this is inlined. */
@@ -88,11 +50,16 @@ static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load16_fn *load1
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t h = 0; h < 4; h++)
             sum[i][h] = _mm512_setzero_ps();
-    uint32_t d = 0;
-    for (; d + Q8_BLOCK <= dim; d += Q8_BLOCK)
-        qk_block(sum, load16, k, t, n_pos, q, n_q, dim, d, d + Q8_BLOCK);
-    if (d < dim)
-        qk_block(sum, load16, k, t, n_pos, q, n_q, dim, d, dim);
+    for (uint32_t d = 0; d < dim; d += 16) {
+        __m512 key[4];
+        for (uint32_t i = 0; i < n_pos; i++)
+            key[i] = load16(k->data + (t + i) * k->row_bytes + d * k->value_bytes);
+        for (uint32_t h = 0; h < n_q; h++) {
+            __m512 query = _mm512_loadu_ps(q + (size_t)h * dim + d);
+            for (uint32_t i = 0; i < n_pos; i++)
+                sum[i][h] = _mm512_add_ps(sum[i][h], _mm512_mul_ps(key[i], query));
+        }
+    }
 
     /* Element 4 h + i. */
     __m512 sums = _mm512_mul_ps(tree_sum_16((const __m512(*)[4])sum), _mm512_set1_ps(factor));
@@ -141,8 +108,7 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load16_fn *load1
         qk_heads(s, s_stride, load16, k, t, 1, q, n_q, dim, factor);
 }
 
-/* n_regs and n_q are constants of at most 4 where this is inlined; the columns d .. d + 16 n_regs
- * lie in one block of 64. */
+/* Columns d .. d + 16 n_regs; n_regs and n_q are constants of at most 4 where this is inlined. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load16_fn *load16, const float *p, size_t p_stride,
                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
                                      uint32_t dim, uint32_t d, uint32_t n_regs)
@@ -156,10 +122,9 @@ static TN_ALWAYS_INLINE void pv_tile(float *o, load16_fn *load16, const float *p
         const char *ahead = row + PREFETCH_POSITIONS * v->row_bytes + d * v->value_bytes;
         for (size_t byte = 0; byte < 16 * n_regs * v->value_bytes; byte += 64)
             TN_PREFETCH(ahead + byte);
-        __m512 scale = row_scale(v, t, d);
         __m512 value[4];
         for (uint32_t j = 0; j < n_regs; j++)
-            value[j] = load16(row, d + 16 * j, scale);
+            value[j] = load16(row + (d + 16 * j) * v->value_bytes);
         for (uint32_t h = 0; h < n_q; h++) {
             __m512 weight = _mm512_set1_ps(p[h * p_stride + t]);
             for (uint32_t j = 0; j < n_regs; j++)
@@ -200,26 +165,25 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load16_fn *load16, const float *p
         pv_heads(o, load16, p, p_stride, n_q, v, n_pos, dim, d, 1);
 }
 
-#define ATTENTION(type, value_bytes, has_scales)                                                   \
+#define ATTENTION(type, value_bytes)                                                               \
     void tn_attn_qk_##type##_avx512(float *s, size_t s_stride, const float *q, uint32_t n_q,       \
                                     const void *k, const uint16_t *k_scales, uint32_t n_pos,       \
                                     uint32_t dim, float factor)                                    \
     {                                                                                              \
-        struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes),                         \
-                            (has_scales) ? k_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        (void)k_scales;                                                                            \
+        struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes)};                        \
         attn_qk(s, s_stride, load16_##type, q, n_q, &rows, n_pos, dim, factor);                    \
     }                                                                                              \
     void tn_attn_pv_##type##_avx512(float *o, const float *p, size_t p_stride, uint32_t n_q,       \
                                     const void *v, const uint16_t *v_scales, uint32_t n_pos,       \
                                     uint32_t dim)                                                  \
     {                                                                                              \
-        struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes),                         \
-                            (has_scales) ? v_scales : NULL, (dim + Q8_BLOCK - 1) / Q8_BLOCK};      \
+        (void)v_scales;                                                                            \
+        struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes)};                        \
         attn_pv(o, load16_##type, p, p_stride, n_q, &rows, n_pos, dim);                            \
     }
-ATTENTION(f32, 4, 0)
-ATTENTION(f16, 2, 0)
-ATTENTION(q8, 1, 1)
+ATTENTION(f32, 4)
+ATTENTION(f16, 2)
 
 float tn_max_f32_avx512(const float *x, uint32_t n)
 {
@@ -290,26 +254,5 @@ void tn_kv_store_f16_avx512(void *dst, uint16_t *scales, const float *x, uint32_
     for (uint32_t d = 0; d < dim; d += 16) {
         __m512 v = clamp(_mm512_loadu_ps(x + d), F16_MAX);
         _mm256_storeu_si256((__m256i *)(out + d), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
-    }
-}
-
-void tn_kv_store_q8_avx512(void *dst, uint16_t *scales, const float *x, uint32_t dim)
-{
-    int8_t *out = dst;
-    for (uint32_t start = 0; start < dim; start += Q8_BLOCK) {
-        uint32_t end = TN_MIN(dim, start + Q8_BLOCK);
-        __m512 max = _mm512_setzero_ps();
-        for (uint32_t d = start; d < end; d += 16)
-            max = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + d)), max);
-        float wanted = _mm512_reduce_max_ps(max) / 127.0f;
-        uint16_t half = _cvtss_sh(TN_MIN(wanted, F16_MAX), _MM_FROUND_TO_NEAREST_INT);
-        scales[start / Q8_BLOCK] = half;
-        __m512 scale = _mm512_set1_ps(_cvtsh_ss(half));
-        __mmask16 used = _mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_GT_OQ);
-        for (uint32_t d = start; d < end; d += 16) {
-            __m512 v = clamp(_mm512_div_ps(_mm512_loadu_ps(x + d), scale), 127.0f);
-            __m512i q = _mm512_cvtps_epi32(_mm512_maskz_mov_ps(used, v));
-            _mm_storeu_si128((__m128i *)(out + d), _mm512_cvtepi32_epi8(q));
-        }
     }
 }
