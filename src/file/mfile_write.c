@@ -85,8 +85,6 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
             tn_file_remove(w->part_path); /* created, but no memory to remember it */
     }
     if (status) {
-        if (w->part_path)
-            tn_file_remove(w->part_path); /* created, but memory ran out then */
         free_writer(w);
         return status;
     }
