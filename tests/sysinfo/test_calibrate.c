@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The measurement of thread counts on made-up machines, and its file.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "plat/plat.h"
+#include "run/calibrate.h"
+
+/* Feeds a machine whose token takes cost(threads) until the choice is made. */
+static uint32_t run(uint32_t n, uint32_t n_ceil, uint64_t (*cost)(uint32_t n_threads),
+                    uint32_t *n_tokens)
+{
+    struct tn_calibrate c;
+    tn_calibrate_start(&c, n, n_ceil);
+    *n_tokens = 0;
+    while (!tn_calibrate_is_done(&c)) {
+        tn_calibrate_feed(&c, cost(tn_calibrate_threads(&c)));
+        assert_true(++*n_tokens <= TN_CALIBRATE_MAX * TN_CALIBRATE_TOKENS);
+    }
+    return tn_calibrate_threads(&c);
+}
+
+static uint64_t scales(uint32_t n)
+{
+    return 80000000 / n;
+}
+
+static uint64_t saturates_at_4(uint32_t n)
+{
+    return n < 4 ? 80000000 / n : 20000000 - n * 1000;
+}
+
+static uint64_t gets_worse(uint32_t n)
+{
+    return n * 10000000;
+}
+
+static uint64_t spikes(uint32_t n)
+{
+    static uint32_t i;
+    return i++ % 4 == 3 ? 900000000 : 80000000 / n;
+}
+
+static void picks_the_smallest_that_is_fast(void **state)
+{
+    (void)state;
+    uint32_t n_tokens;
+    assert_int_equal(run(8, 0, scales, &n_tokens), 8);
+    assert_int_equal(run(8, 0, saturates_at_4, &n_tokens), 4);
+    assert_int_equal(run(8, 0, gets_worse, &n_tokens), 4);
+    assert_int_equal(run(16, 0, gets_worse, &n_tokens), 8);
+    assert_int_equal(run(2, 0, scales, &n_tokens), 2);
+    assert_int_equal(run(2, 0, gets_worse, &n_tokens), 1);
+    assert_int_equal(run(3, 0, gets_worse, &n_tokens), 2);
+    assert_int_equal(run(8, 0, spikes, &n_tokens), 8);
+}
+
+static void costs_few_tokens(void **state)
+{
+    (void)state;
+    uint32_t n_tokens;
+    run(8, 0, saturates_at_4, &n_tokens);
+    assert_int_equal(n_tokens, 3 * TN_CALIBRATE_TOKENS);
+    run(8, 0, scales, &n_tokens); /* 6 is 33 % and 4 is 100 % slower: two tokens each */
+    assert_int_equal(n_tokens, TN_CALIBRATE_TOKENS + 4);
+    assert_int_equal(run(1, 0, scales, &n_tokens), 1);
+    assert_int_equal(n_tokens, 0);
+}
+
+static uint64_t ceiling_4_percent(uint32_t n)
+{
+    return n == 2 ? 9600 : 10000;
+}
+
+static uint64_t ceiling_2_percent(uint32_t n)
+{
+    return n == 2 ? 9800 : 10000;
+}
+
+static void ceiling_must_be_clearly_better(void **state)
+{
+    (void)state;
+    uint32_t n_tokens;
+    assert_int_equal(run(1, 2, ceiling_4_percent, &n_tokens), 2);
+    assert_int_equal(run(1, 2, ceiling_2_percent, &n_tokens), 1);
+    assert_int_equal(run(4, 5, scales, &n_tokens), 5);
+    assert_int_equal(run(4, 5, gets_worse, &n_tokens), 2);
+}
+
+static uint64_t three_percent(uint32_t n)
+{
+    return n == 4 ? 10000 : n == 3 ? 10300 : 10301;
+}
+
+static void three_percent_is_exact(void **state)
+{
+    (void)state;
+    uint32_t n_tokens;
+    assert_int_equal(run(4, 0, three_percent, &n_tokens), 3);
+}
+
+static void abandoning_keeps_what_runs(void **state)
+{
+    (void)state;
+    struct tn_calibrate c;
+    tn_calibrate_start(&c, 8, 0);
+    for (int i = 0; i < TN_CALIBRATE_TOKENS; i++)
+        tn_calibrate_feed(&c, 1000);
+    assert_int_equal(tn_calibrate_threads(&c), 6);
+    tn_calibrate_abandon(&c);
+    assert_true(tn_calibrate_is_done(&c));
+    assert_int_equal(tn_calibrate_threads(&c), 6);
+    tn_calibrate_feed(&c, 1); /* without effect */
+    assert_int_equal(tn_calibrate_threads(&c), 6);
+}
+
+/* ---- the file ---- */
+
+static const char path[] = TERN_BUILD_DIR "/test_calibrate.cache";
+
+static void write_text(const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+    fclose(f);
+}
+
+static void file_remembers(void **state)
+{
+    (void)state;
+    tn_file_remove(path);
+    assert_int_equal(tn_calibrate_load(path, 1, 256), 0);
+    tn_calibrate_save(path, 1, 6);
+    tn_calibrate_save(path, UINT64_MAX, 256);
+    tn_calibrate_save(path, 1, 4); /* replaces */
+    assert_int_equal(tn_calibrate_load(path, 1, 256), 4);
+    assert_int_equal(tn_calibrate_load(path, 1, 3), 0); /* more than may be used now */
+    assert_int_equal(tn_calibrate_load(path, UINT64_MAX, 256), 256);
+    assert_int_equal(tn_calibrate_load(path, 2, 256), 0);
+    /* The oldest go. */
+    for (uint64_t key = 100; key < 200; key++)
+        tn_calibrate_save(path, key, 2);
+    assert_int_equal(tn_calibrate_load(path, 1, 256), 0);
+    assert_int_equal(tn_calibrate_load(path, 136, 256), 2);
+    assert_int_equal(tn_calibrate_load(path, 135, 256), 0);
+    tn_file_remove(path);
+    tn_calibrate_save(NULL, 1, 6);
+    assert_int_equal(tn_calibrate_load(NULL, 1, 256), 0);
+}
+
+static void damaged_files_are_ignored(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",
+        "tern threads 2\n0000000000000001 6\n",
+        "tern threads 1\n0000000000000001 0\n",
+        "tern threads 1\n0000000000000001 257\n",
+        "tern threads 1\n0000000000000001 99999999999999999999\n",
+        "tern threads 1\n0000000000000001 -6\n",
+        "tern threads 1\n0000000000000001 6",
+        "tern threads 1\n000000000000001 6\n",
+        "tern threads 1\n000000000000000G 6\n",
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(texts); i++) {
+        write_text(texts[i]);
+        assert_int_equal(tn_calibrate_load(path, 1, 256), 0);
+        tn_calibrate_save(path, 1, 5);
+        assert_int_equal(tn_calibrate_load(path, 1, 256), 5);
+    }
+    tn_file_remove(path);
+}
+
+static void keys_tell_machines_apart(void **state)
+{
+    (void)state;
+    static struct tern_sysinfo machine;
+    static struct tern_plan plan;
+    snprintf(machine.cpu_name, sizeof machine.cpu_name, "Example CPU");
+    machine.n_cores = 2;
+    plan.cpu_level = "avx2";
+    plan.n_threads_decode = 2;
+    uint64_t key = tn_calibrate_key(&machine, &plan, 7);
+    assert_true(key == tn_calibrate_key(&machine, &plan, 7));
+    assert_true(key != tn_calibrate_key(&machine, &plan, 8));
+    machine.quota_millicpus = 1500;
+    assert_true(key != tn_calibrate_key(&machine, &plan, 7));
+    machine.quota_millicpus = 0;
+    machine.cores[1].os_cpu = 3;
+    assert_true(key != tn_calibrate_key(&machine, &plan, 7));
+    machine.cores[1].os_cpu = 0;
+    plan.cpu_level = "ref";
+    assert_true(key != tn_calibrate_key(&machine, &plan, 7));
+    plan.cpu_level = "avx2";
+    assert_true(key == tn_calibrate_key(&machine, &plan, 7));
+}
+
+static void cache_can_be_switched_off(void **state)
+{
+    (void)state;
+#if defined(_WIN32)
+    _putenv_s("TERN_CACHE", "off");
+#else
+    setenv("TERN_CACHE", "off", 1);
+#endif
+    assert_null(tn_calibrate_cache_path());
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(picks_the_smallest_that_is_fast),
+        cmocka_unit_test(costs_few_tokens),
+        cmocka_unit_test(ceiling_must_be_clearly_better),
+        cmocka_unit_test(three_percent_is_exact),
+        cmocka_unit_test(abandoning_keeps_what_runs),
+        cmocka_unit_test(file_remembers),
+        cmocka_unit_test(damaged_files_are_ignored),
+        cmocka_unit_test(keys_tell_machines_apart),
+        cmocka_unit_test(cache_can_be_switched_off),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
