@@ -290,7 +290,7 @@ static void bench_loop_cost(uint32_t n_threads)
 {
     struct tn_team *team;
     struct tern_error err;
-    if (tn_team_create(&team, n_threads, &err) != TERN_OK) {
+    if (tn_team_create(&team, n_threads, NULL, &err) != TERN_OK) {
         fprintf(stderr, "bench_kern: %s\n", err.detail);
         return;
     }

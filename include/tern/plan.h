@@ -149,6 +149,28 @@ bool tern_watch_may_grow(void *arg, uint64_t bytes);
 enum tern_watch_event tern_watch_inject(struct tern_watch *watch,
                                         const struct tern_monitor_sample *sample);
 
+/* ---- steering: what a run does about it ---- */
+
+/* Finds the decode thread count that is fastest here (the first tokens of a run are the
+ * measurement; the choice is kept in the user's cache directory, TERN_CACHE=off switches that off),
+ * and watches the machine. Speeds change, results do not. */
+struct tern_steering;
+
+/* The engine was created with the plan's thread counts; `machine` is what the plan was made from.
+ * All three and the model outlive the steering. */
+tern_status tern_steering_create(struct tern_steering **out, struct tern_engine *engine,
+                                 const struct tern_model *model,
+                                 const struct tern_sysinfo *machine,
+                                 const struct tern_plan *plan, struct tern_error *err);
+/* Keeps a finished choice for the next run. */
+void tern_steering_free(struct tern_steering *steering);
+/* May the session take n_bytes more? For tern_session_params.may_grow. */
+bool tern_steering_may_grow(struct tern_steering *steering, uint64_t n_bytes);
+/* Before each decoded token: sets the engine's threads. */
+void tern_steering_before_token(struct tern_steering *steering);
+/* After it. */
+void tern_steering_after_token(struct tern_steering *steering);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,8 +33,11 @@ extern "C" {
 struct tern_engine;
 
 struct tern_engine_params {
-    uint32_t n_threads;    /* decode; 0 = one per allowed physical core */
-    uint32_t n_threads_prefill; /* 0 = the same */
+    uint32_t n_threads;         /* decode; 0 = as many as help on this machine (tern/plan.h) */
+    uint32_t n_threads_prefill; /* 0 = the same rule */
+    /* OS numbers of CPUs to bind the threads to, the calling thread first; at least as many as
+     * threads. NULL: the scheduler decides. */
+    const uint32_t *cpus;
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
 };
 
@@ -161,8 +164,11 @@ enum tern_stop {
 };
 const char *tern_stop_text(enum tern_stop stop); /* "eos" "stop" "length" "context" ... */
 
+struct tern_steering; /* tern/plan.h */
+
 struct tern_generate_params {
     struct tern_sampler *sampler;
+    struct tern_steering *steering; /* adapts thread counts while running; may be NULL */
     uint32_t max_tokens;
     bool ignore_eos;
     const char *const *stop_strings; /* n_stop_strings texts, none empty */

@@ -50,8 +50,4 @@ tern_status tn_choose_template(const struct tern_chat_template **out, const stru
 /* --template names a known one, or none was given. For the checks before anything is opened. */
 tern_status tn_check_template_name(const struct tn_options *o, struct tern_error *err);
 
-/* Two lines about model and machine to standard error: on a terminal, or when verbose. */
-void tn_banner(const struct tn_options *o, const struct tn_opened *opened,
-               const struct tern_session *session, enum tern_kv kv);
-
 #endif

@@ -58,6 +58,32 @@ static bool parse_real(const char *text, double *out)
     return end != text && !*end;
 }
 
+/* "900M", "1.5G", "123456": bytes; K, M, G and T are powers of 1024, with or without "B" or "iB". */
+static bool parse_size(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    char number[32];
+    size_t n = strspn(text, "0123456789.");
+    double x;
+    if (n == 0 || n >= sizeof number)
+        return false;
+    memcpy(number, text, n);
+    number[n] = '\0';
+    if (!parse_real(number, &x))
+        return false;
+    text += n;
+    const char *unit = *text ? strchr(units, *text) : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++)
+            x *= 1024.0;
+        text += text[1] == 'i' && text[2] == 'B' ? 3 : text[1] == 'B' ? 2 : 1;
+    }
+    if (*text || x < 1.0 || x > 0x1p62)
+        return false;
+    *out = (uint64_t)x;
+    return true;
+}
+
 static bool parse_choice(const char *choices, const char *text, int64_t *out)
 {
     size_t n = strlen(text);
@@ -115,6 +141,9 @@ static tern_status set_value(struct parser *p, const struct tn_option_row *row, 
             *(double *)slot = x;
         break;
     }
+    case TN_OPT_SIZE:
+        good = parse_size(value, (uint64_t *)slot);
+        break;
     case TN_OPT_CHOICE:
         good = parse_choice(row->choices, value, (int64_t *)slot);
         break;
@@ -202,7 +231,7 @@ static tern_status foreign_flag(struct parser *p, const struct tn_option_row *ro
 static bool takes_value(const struct tn_option_row *row)
 {
     return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_STOP || row->kind == TN_OPT_COUNT ||
-           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE;
+           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE || row->kind == TN_OPT_SIZE;
 }
 
 static tern_status parse_flag(struct parser *p, const char *argument)
@@ -223,7 +252,8 @@ static tern_status parse_flag(struct parser *p, const char *argument)
         return tn_fail(p->err, TERN_USAGE, "%.*s takes no value, but \"%s\" was given", (int)n,
                        argument, value);
     }
-    p->o->given |= (uint64_t)1 << (row - tn_option_rows);
+    size_t i = (size_t)(row - tn_option_rows);
+    p->o->given[i / 64] |= (uint64_t)1 << i % 64;
     return set_value(p, row, value);
 }
 
@@ -325,7 +355,7 @@ static tern_status find_command(struct parser *p)
 
 tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct tern_error *err)
 {
-    *out = (struct tn_options){.command = TN_CMD_HELP};
+    *out = (struct tn_options){.command = TN_CMD_HELP, .kv = -1};
     struct parser p = {.o = out, .argv = argv, .argc = argc, .err = err};
     for (int i = 1; i < argc; i++) {
         size_t bad = tn_utf8_find_invalid(argv[i], strlen(argv[i]));

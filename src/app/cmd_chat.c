@@ -43,7 +43,7 @@ static void print(const char *text)
 static tern_status fit_context(struct chat *chat, struct tern_error *err)
 {
     uint64_t n_ctx = tern_session_n_ctx(chat->g.session);
-    uint64_t n_room = TN_MIN(chat->o->max_tokens, n_ctx / 4);
+    uint64_t n_room = TN_MIN(tn_generator_max_tokens(&chat->g), n_ctx / 4);
     size_t n_dropped = 0;
     tern_status status = tn_conversation_encode(&chat->c, chat->model, chat->t, &chat->ids, err);
     bool is_full = status == TERN_OK && chat->ids.n + n_room > n_ctx;
@@ -349,7 +349,7 @@ static tern_status start(struct chat *chat, const struct tn_opened *opened, stru
     if (status == TERN_OK && o->system)
         status = check_system(chat, err);
     if (status == TERN_OK)
-        status = tn_generator_init(&chat->g, o, opened, err);
+        status = tn_generator_init(&chat->g, o, opened, 0, err);
     return status;
 }
 
@@ -361,7 +361,7 @@ int tn_cmd_chat(const struct tn_options *o)
     tern_status status = tn_check_template_name(o, &err);
     if (status == TERN_OK)
         status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
-                         TN_OPEN_ENGINE | TN_OPEN_TOKENIZER, &err);
+                         TN_OPEN_TOKENIZER, &err);
     chat.model = opened.model;
     if (status == TERN_OK)
         status = start(&chat, &opened, &err);

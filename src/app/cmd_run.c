@@ -47,7 +47,7 @@ static tern_status answer(const struct tn_options *o, const struct tn_opened *op
 {
     struct tn_generator g;
     struct tern_generate_result result;
-    tern_status status = tn_generator_init(&g, o, opened, err);
+    tern_status status = tn_generator_init(&g, o, opened, ids->n, err);
     if (status != TERN_OK)
         return status;
     if (echo)
@@ -72,8 +72,8 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
         status = tn_check_template_name(o, err);
     if (status != TERN_OK)
         return status;
-    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
-                     TN_OPEN_ENGINE | TN_OPEN_TOKENIZER, err);
+    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER,
+                     err);
     if (status == TERN_OK)
         status = tn_choose_template(&t, o, opened.model, err);
     if (status == TERN_OK)

@@ -6,7 +6,9 @@
 
 #include <inttypes.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
+#include "banner.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
@@ -17,14 +19,28 @@ static bool should_stop(void *arg)
     return tn_stop_requested();
 }
 
+static bool may_grow(void *arg, uint64_t n_bytes)
+{
+    return tern_steering_may_grow(((struct tn_generator *)arg)->steering, n_bytes);
+}
+
 static tern_status create_session(struct tn_generator *g, struct tern_error *err)
 {
-    struct tern_session_params params;
-    tern_session_params_default(&params);
-    params.n_ctx = (uint32_t)g->o->ctx;
-    params.kv = (enum tern_kv)g->o->kv;
-    params.should_stop = should_stop;
-    return tern_session_create(&g->session, g->opened->engine, g->opened->model, &params, err);
+    const struct tern_plan *plan = &g->planned->plan;
+    struct tern_session_params params = {
+        .n_ctx = plan->n_ctx,
+        .kv = plan->kv,
+        .may_grow = may_grow,
+        .should_stop = should_stop,
+        .arg = g,
+    };
+    tern_status status = tn_plan_engine(&g->engine, g->planned, err);
+    if (status == TERN_OK)
+        status = tern_steering_create(&g->steering, g->engine, g->opened->model,
+                                      &g->planned->machine, plan, err);
+    if (status == TERN_OK)
+        status = tern_session_create(&g->session, g->engine, g->opened->model, &params, err);
+    return status;
 }
 
 /* --greedy means the model's own choice: penalties only when they are asked for. */
@@ -54,23 +70,36 @@ static tern_status create_sampler(struct tn_generator *g, struct tern_error *err
 }
 
 tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o,
-                              const struct tn_opened *opened, struct tern_error *err)
+                              const struct tn_opened *opened, size_t n_prompt,
+                              struct tern_error *err)
 {
     *g = (struct tn_generator){.o = o, .opened = opened};
-    tern_status status = create_session(g, err);
+    tern_status status = tn_plan_run(&g->planned, o, opened->model, n_prompt, err);
+    if (status == TERN_OK)
+        status = create_session(g, err);
     if (status == TERN_OK)
         status = create_sampler(g, err);
     if (status == TERN_OK)
-        tn_banner(o, opened, g->session, (enum tern_kv)o->kv);
+        tn_banner(o, opened->model, g->planned);
     else
         tn_generator_fini(g);
     return status;
+}
+
+uint32_t tn_generator_max_tokens(const struct tn_generator *g)
+{
+    const struct tern_plan *plan = &g->planned->plan;
+    uint32_t wish = g->o->max_tokens ? (uint32_t)g->o->max_tokens : plan->default_new_tokens;
+    return TN_MIN(wish, plan->cap_new_tokens);
 }
 
 void tn_generator_fini(struct tn_generator *g)
 {
     tern_sampler_free(g->sampler);
     tern_session_free(g->session);
+    tern_steering_free(g->steering);
+    tern_engine_free(g->engine);
+    tn_free(g->planned);
     *g = (struct tn_generator){0};
 }
 
@@ -106,7 +135,8 @@ tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *i
 {
     struct tern_generate_params params = {
         .sampler = g->sampler,
-        .max_tokens = (uint32_t)g->o->max_tokens,
+        .steering = g->steering,
+        .max_tokens = tn_generator_max_tokens(g),
         .ignore_eos = g->o->ignore_eos,
         .stop_strings = g->o->stop,
         .n_stop_strings = g->o->n_stop,
@@ -126,6 +156,13 @@ tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *i
 }
 
 /* ---- statistics ---- */
+
+/* "cap" where a tier of memory, not the user, ended the text. */
+static const char *stop_text(const struct tn_generator *g, const struct tern_generate_result *r)
+{
+    bool capped = r->stop == TERN_STOP_LENGTH && g->planned->plan.capped;
+    return capped ? "cap" : tern_stop_text(r->stop);
+}
 
 static void append_rate(struct tn_buf *out, uint64_t n, double seconds)
 {
@@ -149,7 +186,7 @@ static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
                       (double)counters->decode_weight_bytes / r->decode_s * 1e-9);
     tn_buf_printf(out, "\nmemory      %s at the peak\n", tn_size_binary((double)peak_bytes).text);
     tn_buf_printf(out, "seed        %" PRIu64 "\nstop        %s\n", g->seed,
-                  tern_stop_text(r->stop));
+                  stop_text(g, r));
 }
 
 static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
@@ -161,7 +198,7 @@ static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
                   "\"load_s\":%.6f,\"peak_rss_bytes\":%" PRIu64 ",\"seed\":%" PRIu64
                   ",\"stop\":\"%s\",\"kv\":\"%s\",\"bytes_per_token\":",
                   r->n_prompt, r->prompt_s, r->n_new, r->decode_s, g->opened->load_s, peak_bytes,
-                  g->seed, tern_stop_text(r->stop), tern_kv_text((enum tern_kv)g->o->kv));
+                  g->seed, stop_text(g, r), tern_kv_text(g->planned->plan.kv));
     if (counters->n_decoded > 0)
         tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);
     else

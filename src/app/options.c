@@ -13,6 +13,7 @@
 #define BIT(command) (1u << TN_CMD_##command)
 #define ALL ((1u << TN_N_COMMANDS) - 1u)
 #define GENERATE (BIT(RUN) | BIT(CHAT))
+#define PLANNED GENERATE
 #define COMPUTE (GENERATE | BIT(PERPLEXITY) | BIT(LOGITS))
 #define TOKENS (BIT(TOKENIZE) | BIT(DETOKENIZE))
 #define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(VERIFY) | BIT(BENCH))
@@ -97,8 +98,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3", .otherwise = "the model's"},
 
     /* length and sampling */
-    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE, .value = "N", .initial = "256",
-     .low = 1, .high = TERN_MAX_CONTEXT, .help = "new tokens at most"},
+    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE, .value = "N", .low = 1,
+     .high = TERN_MAX_CONTEXT, .otherwise = "by available memory", .help = "new tokens at most"},
     {"temp", 0, TN_OPT_REAL, SLOT(temperature), GENERATE, .value = "T", .initial = "0.7",
      .real_low = 0, .real_high = 2, .help = "randomness"},
     {"top-k", 0, TN_OPT_COUNT, SLOT(top_k), GENERATE, .value = "K", .initial = "40",
@@ -186,15 +187,25 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "step from window to window"},
 
     /* machine */
-    {"ctx", 0, TN_OPT_COUNT, SLOT(ctx), GENERATE | BIT(PERPLEXITY), .value = "N", .low = 1,
-     .high = TERN_MAX_CONTEXT, .otherwise = "the model's", .help = "context in tokens"},
-    {"kv", 0, TN_OPT_CHOICE, SLOT(kv), GENERATE, .value = "TYPE", .initial = "f16",
-     .choices = "f32|f16|q8", .help = "type of the key/value cache"},
+    {"ctx", 0, TN_OPT_COUNT, SLOT(ctx), PLANNED, .value = "N", .low = 1,
+     .high = TERN_MAX_CONTEXT, .otherwise = "the model's, or what memory allows",
+     .help = "context in tokens"},
+    {"ctx", 0, TN_OPT_COUNT, SLOT(ctx), BIT(PERPLEXITY), .value = "N", .low = 1,
+     .high = TERN_MAX_CONTEXT, .otherwise = "the model's context", .help = "tokens per window"},
+    {"kv", 0, TN_OPT_CHOICE, SLOT(kv), PLANNED, .value = "TYPE", .choices = "f32|f16|q8",
+     .otherwise = "f16, or q8 when memory is short", .help = "type of the key/value cache"},
     {"kv", 0, TN_OPT_CHOICE, SLOT(kv), BIT(PERPLEXITY) | BIT(LOGITS), .value = "TYPE",
      .initial = "f32", .choices = "f32|f16|q8", .help = "type of the key/value cache"},
-    {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE, .value = "N", .low = 1, .high = 256,
-     .otherwise = "one per core", .help = "threads"},
-    {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), COMPUTE, .value = "LEVEL",
+    {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE | PLANNED, .value = "N", .low = 1,
+     .high = 256, .otherwise = "one per core that helps", .help = "threads"},
+    {"ram", 0, TN_OPT_SIZE, SLOT(ram), PLANNED, .value = "SIZE",
+     .help = "plan as if no more memory were free: 900M, 1.5G"},
+    {"eco", 0, TN_OPT_FLAG, SLOT(eco), PLANNED, .help = "use half of the fast cores"},
+    {"caps", 0, TN_OPT_CHOICE, SLOT(caps), PLANNED, .value = "KIND", .initial = "tiers",
+     .choices = "tiers|memory|off",
+     .help = "what limits new tokens: the tier of available memory, what the cache really costs, "
+             "or only the model's context"},
+    {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), COMPUTE | PLANNED, .value = "LEVEL",
      .help = "highest kernel level to use: ref, ssse3, avx2, avxvnni, avx512; on Arm ref, neon, "
              "dotprod, i8mm",
      .otherwise = "the best"},
@@ -210,7 +221,7 @@ const struct tn_option_row tn_option_rows[] = {
      .hidden = true},
 };
 const uint32_t tn_n_option_rows = TN_COUNT_OF(tn_option_rows);
-static_assert(TN_COUNT_OF(tn_option_rows) <= 64, "struct tn_options.given has a bit per row");
+static_assert(TN_COUNT_OF(tn_option_rows) <= 128, "struct tn_options.given has a bit per row");
 
 void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out)
 {
@@ -220,6 +231,8 @@ void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_o
     else if (row->kind == TN_OPT_COUNT)
         snprintf(out, n_out, "%llu to %llu", (unsigned long long)row->low,
                  (unsigned long long)row->high);
+    else if (row->kind == TN_OPT_SIZE)
+        snprintf(out, n_out, "a size such as 900M or 1.5G");
     else if (row->kind == TN_OPT_REAL && row->open)
         snprintf(out, n_out, "above %g, at most %g", row->real_low, row->real_high);
     else if (row->kind == TN_OPT_REAL)
@@ -241,7 +254,7 @@ void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_o
 bool tn_options_given_slot(const struct tn_options *options, size_t slot)
 {
     for (uint32_t i = 0; i < tn_n_option_rows; i++)
-        if (tn_option_rows[i].slot == slot && options->given >> i & 1)
+        if (tn_option_rows[i].slot == slot && options->given[i / 64] >> i % 64 & 1)
             return true;
     return false;
 }

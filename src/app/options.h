@@ -61,7 +61,7 @@ struct tn_options {
     int64_t level; /* -1 quiet, 0, 1 verbose */
     int64_t stats; /* enum tn_stats */
 
-    uint64_t max_tokens;
+    uint64_t max_tokens; /* 0: not given */
     double temperature;
     uint64_t top_k;
     double top_p;
@@ -74,9 +74,12 @@ struct tn_options {
     bool ignore_eos;
 
     uint64_t ctx;     /* 0: not given */
-    int64_t kv;       /* enum tern_kv, -1: the command's own default */
+    int64_t kv;       /* enum tern_kv, -1: planned */
     uint64_t threads; /* 0: not given */
     const char *cpu;
+    uint64_t ram;     /* bytes; 0: not given */
+    bool eco;
+    int64_t caps;     /* enum tern_caps */
 
     const char *source; /* --convert DIR */
     const char *output;
@@ -104,7 +107,7 @@ struct tn_options {
     const char *thread_list;
     const char *depth_list;
 
-    uint64_t given; /* bit i: row i of the table was on the command line */
+    uint64_t given[2]; /* bit i: row i of the table was on the command line */
 };
 
 enum tn_option_kind {
@@ -116,6 +119,7 @@ enum tn_option_kind {
     TN_OPT_COUNT,  /* uint64_t in [low, high] */
     TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low when `open` */
     TN_OPT_CHOICE, /* int64_t: index in `choices` */
+    TN_OPT_SIZE,   /* uint64_t bytes: "900M", "1.5G" (powers of 1024); at least 1 */
     TN_OPT_STATS,  /* --stats or --stats=json */
 };
 

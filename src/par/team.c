@@ -26,12 +26,17 @@
 #include "plat/plat.h"
 
 #define SPIN_NS 40000u
+/* From here on a spinning thread yields: on a busy machine it may sit on the CPU of the very thread
+ * that it waits for. */
+#define POLITE_NS 4000u
 #define CACHE_LINE 64
 
 struct worker {
     struct tn_team *team;
     struct tn_thread *thread;
     uint32_t i_thread;
+    bool is_bound;
+    uint32_t cpu; /* when bound */
 };
 
 struct tn_team {
@@ -59,14 +64,14 @@ struct tn_team {
 /* Waits a moment inside a spin loop that began at *start; false when it is time to sleep. */
 static bool spin(const struct tn_team *team, uint64_t *start)
 {
-    if (team->is_crowded)
-        tn_thread_yield();
-    else
-        for (int i = 0; i < 8; i++)
-            tn_cpu_relax();
     uint64_t now = tn_now_ns();
     if (*start == 0)
         *start = now;
+    if (team->is_crowded || now - *start > POLITE_NS)
+        tn_thread_yield();
+    else
+        for (int i = 0; i < 4; i++)
+            tn_cpu_relax();
     return now - *start < SPIN_NS;
 }
 
@@ -126,6 +131,8 @@ static void run_worker(void *arg)
     const struct worker *worker = arg;
     struct tn_team *team = worker->team;
     uint64_t spin_start = 0;
+    if (worker->is_bound)
+        tn_thread_bind(worker->cpu);
     while (!atomic_load(&team->is_stopping)) {
         wait_until_active(team, worker->i_thread);
         if ((uint32_t)atomic_load(&team->ticket) != 0) {
@@ -140,7 +147,8 @@ static void run_worker(void *arg)
 
 /* ---- the leader ---- */
 
-tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, struct tern_error *err)
+tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, const uint32_t *cpus,
+                           struct tern_error *err)
 {
     *out = NULL;
     n_threads = TN_MAX(n_threads, 1u);
@@ -150,9 +158,15 @@ tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, struct tern
         return tn_fail(err, TERN_MEMORY, "no memory for a team of %u threads", n_threads);
     *team = (struct tn_team){.n_active = n_threads, .is_crowded = n_threads > tn_cpu_count()};
     team->n_threads = 1;
+    if (cpus)
+        tn_thread_bind(cpus[0]);
     for (; team->n_threads < n_threads; team->n_threads++) {
         struct worker *worker = &team->workers[team->n_threads];
         *worker = (struct worker){.team = team, .i_thread = team->n_threads};
+        if (cpus) {
+            worker->is_bound = true;
+            worker->cpu = cpus[team->n_threads];
+        }
         worker->thread = tn_thread_start(run_worker, worker);
         if (!worker->thread)
             break;

@@ -45,7 +45,7 @@ static tern_status stream_once(double *gb_s, struct stream *s, uint32_t n_slices
                                uint32_t n_threads, struct tern_error *err)
 {
     struct tn_team *team;
-    tern_status status = tn_team_create(&team, n_threads, err);
+    tern_status status = tn_team_create(&team, n_threads, NULL, err);
     if (status != TERN_OK)
         return status;
     *gb_s = 0;

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/cpu_bits.h"
 #include "base/log.h"
+#include "tern/plan.h"
 #include "tern/sysinfo.h"
 
 const struct tn_cpu_level tn_cpu_levels[] = {
@@ -67,40 +68,50 @@ tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *nam
     return status;
 }
 
+/* Threads and level as the plan for this machine has them. */
+static tern_status configure(struct tern_engine *engine, const struct tern_engine_params *params,
+                             const struct tern_sysinfo *machine, struct tern_plan *plan,
+                             struct tern_error *err)
+{
+    struct tern_plan_limits limits = {.cpu_level = params->cpu_level};
+    const struct tn_cpu_level *level;
+    tern_status status = tern_plan_make(plan, machine, NULL, &limits, err);
+    if (status == TERN_OK)
+        status = tn_cpu_level_choose(&level, plan->cpu_level, machine->cpu_features, err);
+    if (status != TERN_OK)
+        return status;
+    engine->level = level->name;
+    tn_kernels_select(&engine->kernels, level->features & machine->cpu_features);
+    engine->n_decode = params->n_threads ? params->n_threads : plan->n_threads_decode;
+    engine->n_prefill = params->n_threads_prefill ? params->n_threads_prefill
+                        : params->n_threads       ? params->n_threads
+                                                  : plan->n_threads_prefill;
+    return tn_team_create(&engine->team, TN_MAX(engine->n_decode, engine->n_prefill),
+                          params->cpus, err);
+}
+
 tern_status tern_engine_create(struct tern_engine **out, const struct tern_engine_params *params,
                                struct tern_error *err)
 {
     static const struct tern_engine_params defaults;
     *out = NULL;
-    if (!params)
-        params = &defaults;
     struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
+    struct tern_plan *plan = tn_alloc(sizeof *plan);
     struct tern_engine *engine = tn_alloc_zeroed(1, sizeof *engine);
-    if (!machine || !engine) {
-        tn_free(machine);
-        tn_free(engine);
-        return tn_fail(err, TERN_MEMORY, "no memory for an engine");
-    }
-    tern_sysinfo_read(machine);
-    uint32_t features = machine->cpu_features, n_cores = machine->n_allowed;
-    tn_free(machine);
-
-    const struct tn_cpu_level *level;
-    tern_status status = tn_cpu_level_choose(&level, params->cpu_level, features, err);
+    tern_status status = tn_ok(err);
+    if (!machine || !plan || !engine)
+        status = tn_fail(err, TERN_MEMORY, "no memory for an engine");
     if (status == TERN_OK) {
-        engine->level = level->name;
-        tn_kernels_select(&engine->kernels, level->features & features);
-        engine->n_decode = params->n_threads ? params->n_threads : n_cores;
-        engine->n_prefill =
-            params->n_threads_prefill ? params->n_threads_prefill : engine->n_decode;
-        status = tn_team_create(&engine->team, TN_MAX(engine->n_decode, engine->n_prefill), err);
+        tern_sysinfo_read(machine);
+        status = configure(engine, params ? params : &defaults, machine, plan, err);
     }
-    if (status != TERN_OK) {
+    tn_free(machine);
+    tn_free(plan);
+    if (status == TERN_OK)
+        *out = engine;
+    else
         tn_free(engine);
-        return status;
-    }
-    *out = engine;
-    return tn_ok(err);
+    return status;
 }
 
 void tern_engine_free(struct tern_engine *engine)

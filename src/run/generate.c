@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "run/session.h"
+#include "tern/plan.h"
 
 const char *tern_stop_text(enum tern_stop stop)
 {
@@ -178,6 +179,17 @@ static void start_history(struct tern_sampler *sampler, const struct tern_model 
         tern_sampler_accept(sampler, ids[i]);
 }
 
+static tern_status decode_one(struct tern_session *s, struct tern_steering *steering, uint32_t id,
+                              struct tern_error *err)
+{
+    if (!steering)
+        return tern_session_eval(s, &id, 1, NULL, err);
+    tern_steering_before_token(steering);
+    tern_status status = tern_session_eval(s, &id, 1, NULL, err);
+    tern_steering_after_token(steering);
+    return status;
+}
+
 /* Samples until something ends the text; result->stop says what. */
 static tern_status decode(struct tern_session *s, const struct tern_generate_params *params,
                           struct text_out *text, struct tern_generate_result *result,
@@ -205,7 +217,7 @@ static tern_status decode(struct tern_session *s, const struct tern_generate_par
                                                            : TERN_STOP_CONTEXT;
         if (verdict != TEXT_GOES_ON || result->n_new == params->max_tokens || s->n_past == s->n_ctx)
             return tn_ok(err);
-        status = tern_session_eval(s, &id, 1, NULL, err);
+        status = decode_one(s, params->steering, id, err);
         if (status != TERN_OK) {
             result->stop = status == TERN_MEMORY ? TERN_STOP_MEMORY : TERN_STOP_INTERRUPT;
             return status == TERN_MEMORY || status == TERN_INTERRUPTED ? tn_ok(err) : status;

@@ -58,7 +58,7 @@ static struct tn_team *make_team(uint32_t n_threads)
 {
     struct tn_team *team;
     struct tern_error err;
-    assert_int_equal(tn_team_create(&team, n_threads, &err), TERN_OK);
+    assert_int_equal(tn_team_create(&team, n_threads, NULL, &err), TERN_OK);
     assert_int_equal(tn_team_n_threads(team), n_threads);
     return team;
 }
@@ -170,7 +170,7 @@ static void memory_shortage_fails_or_shrinks(void **state)
         struct tern_error err;
         int n_left = n_allowed;
         tn_alloc_set_hook(refuse, &n_left);
-        tern_status status = tn_team_create(&team, 8, &err);
+        tern_status status = tn_team_create(&team, 8, NULL, &err);
         tn_alloc_set_hook(NULL, NULL);
         assert_int_equal(status, n_allowed == 0 ? TERN_MEMORY : TERN_OK);
         if (n_allowed == 0) {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The plan of a run.
+ */
+#include "planned.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "output.h"
+#include "plat/plat.h"
+
+void tn_plan_limits(struct tern_plan_limits *out, const struct tn_options *o)
+{
+    *out = (struct tern_plan_limits){
+        .n_threads = (uint32_t)o->threads,
+        .n_ctx = (uint32_t)o->ctx,
+        .has_kv = o->kv >= 0,
+        .kv = o->kv >= 0 ? (enum tern_kv)o->kv : TERN_KV_F16,
+        .cpu_level = o->cpu,
+        .ram_bytes = o->ram,
+        .eco = o->eco,
+        .caps = (enum tern_caps)o->caps,
+        .max_tokens = (uint32_t)o->max_tokens,
+    };
+}
+
+tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
+                        const struct tern_model *model, size_t n_prompt, struct tern_error *err)
+{
+    struct tern_plan_limits limits;
+    struct tern_plan_model sizes;
+    struct tn_planned *planned = tn_alloc(sizeof *planned);
+    *out = NULL;
+    if (!planned)
+        return tn_fail(err, TERN_MEMORY, "no memory for a plan");
+    tern_sysinfo_read(&planned->machine);
+    tern_plan_model_sizes(&sizes, model, 0);
+    tn_plan_limits(&limits, o);
+    limits.n_prompt = (uint32_t)n_prompt;
+    tern_status status = tern_plan_make(&planned->plan, &planned->machine, &sizes, &limits, err);
+    if (status != TERN_OK) {
+        tn_free(planned);
+        return status;
+    }
+    for (uint32_t i = 0; i < planned->plan.n_notices; i++)
+        tn_note_say("%s", planned->plan.notices[i]);
+    *out = planned;
+    return TERN_OK;
+}
+
+tern_status tn_plan_engine(struct tern_engine **out, const struct tn_planned *planned,
+                           struct tern_error *err)
+{
+    const struct tern_plan *plan = &planned->plan;
+    struct tern_engine_params params = {
+        .n_threads = TN_MAX(plan->n_threads_decode, plan->n_threads_ceil),
+        .n_threads_prefill = plan->n_threads_prefill,
+        .cpu_level = plan->cpu_level,
+        .cpus = plan->bind_threads && plan->n_threads_ceil <= plan->n_cores ? plan->cores : NULL,
+    };
+    tn_process_set_eco(plan->eco);
+    return tern_engine_create(out, &params, err);
+}
