@@ -86,6 +86,14 @@ TN_KERN(scale_i32_f32,  avx512, TN_CPU_AVX512)
 TN_KERN(add_i32_f32,    avx512, TN_CPU_AVX512)
 TN_KERN(relu2_mul_f32,  avx512, TN_CPU_AVX512)
 TN_KERN(rope_f32,       avx512, TN_CPU_AVX512)
+#elif TN_ARCH_AARCH64
+TN_KERN(quant_i8,       neon, TN_CPU_NEON)
+TN_KERN(rms_norm_f32,   neon, TN_CPU_NEON)
+TN_KERN(rms_norm_quant, neon, TN_CPU_NEON)
+TN_KERN(scale_i32_f32,  neon, TN_CPU_NEON)
+TN_KERN(add_i32_f32,    neon, TN_CPU_NEON)
+TN_KERN(relu2_mul_f32,  neon, TN_CPU_NEON)
+TN_KERN(rope_f32,       neon, TN_CPU_NEON)
 #endif
 
 /* head */
@@ -99,6 +107,10 @@ TN_KERN(gemv_bf16_f32,  avx2, TN_CPU_AVX2)
 TN_KERN(gemv_q8_f32,    avx512, TN_CPU_AVX512)
 TN_KERN(gemv_f16_f32,   avx512, TN_CPU_AVX512)
 TN_KERN(gemv_bf16_f32,  avx512, TN_CPU_AVX512)
+#elif TN_ARCH_AARCH64
+TN_KERN(gemv_q8_f32,    neon, TN_CPU_NEON)
+TN_KERN(gemv_f16_f32,   neon, TN_CPU_NEON)
+TN_KERN(gemv_bf16_f32,  neon, TN_CPU_NEON)
 #endif
 
 /* attention */
@@ -134,5 +146,16 @@ TN_KERN(max_f32,        avx512, TN_CPU_AVX512)
 TN_KERN(exp_sum_f32,    avx512, TN_CPU_AVX512)
 TN_KERN(kv_store_f16,   avx512, TN_CPU_AVX512)
 TN_KERN(kv_store_q8,    avx512, TN_CPU_AVX512)
+#elif TN_ARCH_AARCH64
+TN_KERN(attn_qk_f32,    neon, TN_CPU_NEON)
+TN_KERN(attn_qk_f16,    neon, TN_CPU_NEON)
+TN_KERN(attn_qk_q8,     neon, TN_CPU_NEON)
+TN_KERN(attn_pv_f32,    neon, TN_CPU_NEON)
+TN_KERN(attn_pv_f16,    neon, TN_CPU_NEON)
+TN_KERN(attn_pv_q8,     neon, TN_CPU_NEON)
+TN_KERN(max_f32,        neon, TN_CPU_NEON)
+TN_KERN(exp_sum_f32,    neon, TN_CPU_NEON)
+TN_KERN(kv_store_f16,   neon, TN_CPU_NEON)
+TN_KERN(kv_store_q8,    neon, TN_CPU_NEON)
 #endif
 /* clang-format on */
