@@ -74,7 +74,7 @@ fetch() {
     fi
     has apt-get || return 1
     download=$(mktemp -d "$build_cache/download.XXXXXX")
-    (cd "$download" && apt_source "$3" "$1/$3") || true
+    (cd "$download" && apt_source "$3" "$1/$3") 2>"$download/log" || true
     found=1
     if [ -e "$download/$4" ]; then
         check_archive "$download/$4" "$5"

@@ -45,8 +45,8 @@ need_packages() {
 
 # What a build of tern needs, and what its tests need besides.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
-    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
-test_packages="$build_packages g++ libcmocka-dev python3 clang"
+    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev libcmocka-dev"
+test_packages="$build_packages g++ python3 clang"
 
 # need_tools: end with the names of what is missing where apt could not provide it.
 need_tools() {
@@ -55,7 +55,7 @@ need_tools() {
         has "$tool" || missing="$missing $tool"
     done
     if has pkg-config; then
-        for module in hwloc libutf8proc jansson libxxhash; do
+        for module in hwloc libutf8proc jansson libxxhash cmocka; do
             pkg-config --exists "$module" || missing="$missing $module"
         done
     fi
@@ -76,8 +76,9 @@ quietly() {
     return $status
 }
 
-# build_preset PRESET CMAKE_OPTIONS...: configure and build into build/PRESET.
+# build_preset PRESET BUILD_OPTIONS...: configure and build into build/PRESET.
 build_preset() {
-    quietly cmake --preset "$@" || die "cmake --preset $* failed"
-    quietly cmake --build "build/$1" || die "the build of preset $1 failed"
+    preset=$1; shift
+    quietly cmake --preset "$preset" || die "cmake --preset $preset failed"
+    quietly cmake --build "build/$preset" "$@" || die "the build of preset $preset failed"
 }

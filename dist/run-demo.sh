@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 need_packages $build_packages
 need_tools
 say "building"
-build_preset release -DTERN_TESTS=OFF
+build_preset release --target tern_cmd
 say "converting the demo model"
 build/release/tern convert dist/demo -o build/release/demo.tern
 

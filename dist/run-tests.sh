@@ -57,12 +57,14 @@ stage_fuzz() {
     dist/run-fuzz.sh "$fuzz_seconds"
 }
 
-# cross_build TARGET: the libraries, then tern and its tests, in build/TARGET.
+# cross_build TARGET BUILD_OPTIONS...: the libraries, then tern and its tests, in build/TARGET.
 cross_build() {
     dist/build-deps.sh "$1"
     quietly cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/dist/cmake/toolchain-$1.cmake"
-    quietly cmake --build "build/$1"
+    folder="build/$1"; shift
+    quietly cmake --build "$folder" "$@"
 }
 
 # The prefix that wine fills is thrown away; its messages are not ours.
@@ -76,10 +78,10 @@ use_wine() {
 }
 
 stage_cross() {
-    cross_build linux-x86_64
+    cross_build linux-x86_64 --target tern_cmd
     dist/smoke.sh build/linux-x86_64/tern
     use_wine
-    cross_build windows-x86_64
+    cross_build windows-x86_64 --target tern_cmd
     dist/smoke.sh "$wine" build/windows-x86_64/tern.exe
 }
 
@@ -100,7 +102,7 @@ stage_aarch64() {
 
 stage_levels() {
     need_packages qemu-user-static
-    cross_build linux-x86_64
+    cross_build linux-x86_64 --target tern_cmd
     for cpu in Nehalem Haswell max; do
         dist/smoke.sh qemu-x86_64-static -cpu $cpu build/linux-x86_64/tern
     done

@@ -13,7 +13,7 @@ if(NOT TERN_SANITIZE)
 endif()
 
 if(WIN32)
-    target_link_options(tern_options INTERFACE
+    target_link_options(tern_options INTERFACE -fstack-protector-strong  # brings libssp in
         -Wl,--dynamicbase,--nxcompat,--high-entropy-va,--no-insert-timestamp)
 elseif(NOT APPLE)
     target_link_options(tern_options INTERFACE
