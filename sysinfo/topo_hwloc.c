@@ -559,3 +559,64 @@ void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *af
     if (out->n_cores == 0)
         set_defaults(out);
 }
+
+/* ---- recording ---- */
+
+/* Attributes that describe cores; the others tell names, serial numbers and versions. */
+static bool is_wanted_info(const char *line)
+{
+    static const char *const names[] = {"CPUModel", "CoreType", "FrequencyMaxMHz",
+                                        "FrequencyBaseMHz", "LinuxCapacity"};
+    static const char start[] = "<info name=\"";
+    line += strspn(line, " ");
+    if (strncmp(line, start, sizeof start - 1) != 0)
+        return true;
+    line += sizeof start - 1;
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++)
+        if (strncmp(line, names[i], strlen(names[i])) == 0 && line[strlen(names[i])] == '"')
+            return true;
+    return false;
+}
+
+char *tn_topology_export(void)
+{
+    uint32_t unreadable = 0;
+    hwloc_topology_t topology = load("", &unreadable);
+    char *xml = NULL;
+    int n = 0;
+    struct tn_buf out = {0};
+    if (topology && hwloc_topology_export_xmlbuffer(topology, &xml, &n, 0) == 0)
+        for (const char *line = xml; *line;) {
+            size_t length = strcspn(line, "\n");
+            length += line[length] == '\n';
+            if (is_wanted_info(line))
+                tn_buf_append(&out, line, length);
+            line += length;
+        }
+    char *copy = NULL;
+    if (!out.failed && out.n_bytes > 0 && (copy = tn_alloc(out.n_bytes + 1)) != NULL)
+        memcpy(copy, tn_buf_text(&out), out.n_bytes + 1);
+    tn_buf_fini(&out);
+    if (xml)
+        hwloc_free_xmlbuffer(topology, xml);
+    if (topology)
+        hwloc_topology_destroy(topology);
+    return copy;
+}
+
+char *tn_topology_affinity(void)
+{
+    struct reader r = {0};
+    char *list = NULL, *copy = NULL;
+    uint32_t unreadable = 0;
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    r.topology = load("", &unreadable);
+    if (r.topology && set && read_affinity(&r, "", NULL, set, &unreadable) &&
+        hwloc_bitmap_list_asprintf(&list, set) > 0 && (copy = tn_alloc(strlen(list) + 1)) != NULL)
+        memcpy(copy, list, strlen(list) + 1);
+    free(list); /* hwloc took it from malloc */
+    hwloc_bitmap_free(set);
+    if (r.topology)
+        hwloc_topology_destroy(r.topology);
+    return copy;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What changes while running: the monitor reads files again, the watch decides.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "tern/plan.h"
+
+#if defined(_WIN32)
+#include <direct.h>
+#define make_dir(path) _mkdir(path)
+#else
+#include <sys/stat.h>
+#define make_dir(path) mkdir(path, 0777)
+#endif
+
+#define MIB ((uint64_t)1 << 20)
+#define SECOND 1000000000ull
+
+static const char root[] = TERN_BUILD_DIR "/test_watch.root";
+static struct tern_error err;
+
+static void put(const char *path, const char *text)
+{
+    char full[1024];
+    snprintf(full, sizeof full, "%s/%s", root, path);
+    for (char *p = full + sizeof root; (p = strchr(p, '/')) != NULL; p++) {
+        *p = '\0';
+        make_dir(full);
+        *p = '/';
+    }
+    FILE *f = fopen(full, "wb");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void put_available(uint64_t mib)
+{
+    char text[128];
+    snprintf(text, sizeof text, "MemTotal: 8388608 kB\nMemAvailable: %llu kB\n",
+             (unsigned long long)mib * 1024);
+    put("proc/meminfo", text);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_dir(root);
+    put_available(4096);
+    put("proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    put("sys/fs/cgroup/a/memory.max", "3221225472\n");
+    put("sys/fs/cgroup/a/memory.current", "1073741824\n");
+    put("sys/fs/cgroup/a/memory.stat", "inactive_file 0\nactive_file 0\n");
+    put("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+    put("sys/fs/cgroup/a/cpu.stat", "nr_periods 100\nnr_throttled 5\n");
+    put("sys/fs/cgroup/a/b/cpu.max", "200000 100000\n");
+    put("sys/fs/cgroup/a/b/cpu.stat", "nr_periods 0\nnr_throttled 0\n");
+    return 0;
+}
+
+/* A plan of which only the reserve matters here. */
+static struct tern_watch *watch_with_reserve(uint64_t reserve)
+{
+    static struct tern_plan plan;
+    plan.reserve_bytes = reserve;
+    struct tern_watch *watch;
+    assert_int_equal(tern_watch_create(&watch, &plan, root, &err), TERN_OK);
+    return watch;
+}
+
+static void monitor_follows_the_files(void **state)
+{
+    (void)state;
+    struct tern_monitor *monitor;
+    struct tern_monitor_sample sample;
+    assert_int_equal(tern_monitor_open(&monitor, root, &err), TERN_OK);
+    tern_monitor_read(monitor, &sample);
+    assert_int_equal(sample.available_bytes, 2048 * MIB); /* the group's */
+    assert_int_equal(sample.n_periods, 100);
+    assert_int_equal(sample.n_throttled, 5);
+    assert_int_equal(sample.pressure_centi, 0);
+    put("sys/fs/cgroup/a/memory.current", "2147483648\n");
+    put("sys/fs/cgroup/a/cpu.stat", "nr_periods 120\nnr_throttled 25\n");
+    put("proc/pressure/memory", "some avg10=11.25 avg60=0.00 avg300=0.00 total=0\n");
+    tern_monitor_read(monitor, &sample);
+    assert_int_equal(sample.available_bytes, 1024 * MIB);
+    assert_int_equal(sample.n_throttled, 25);
+    assert_int_equal(sample.pressure_centi, 1125);
+    put_available(512);
+    tern_monitor_read(monitor, &sample);
+    assert_int_equal(sample.available_bytes, 512 * MIB);
+    put("proc/meminfo", "garbage");
+    put("sys/fs/cgroup/a/memory.current", "garbage");
+    put("sys/fs/cgroup/a/cpu.stat", "");
+    put("proc/pressure/memory", "");
+    tern_monitor_read(monitor, &sample);
+    assert_int_equal(sample.available_bytes, 3072 * MIB); /* the limit still holds */
+    assert_int_equal(sample.n_periods, TERN_UNKNOWN);
+    assert_int_equal(sample.pressure_centi, TERN_UNKNOWN);
+    tern_monitor_close(monitor);
+}
+
+static int refuse_allocation(void *arg, size_t n_bytes)
+{
+    (void)arg;
+    (void)n_bytes;
+    return 0;
+}
+
+static void looking_allocates_nothing(void **state)
+{
+    (void)state;
+    struct tern_watch *watch = watch_with_reserve(100 * MIB);
+    tn_alloc_set_hook(refuse_allocation, NULL);
+    assert_int_equal(tern_watch_poll(watch, SECOND), TERN_WATCH_NONE);
+    assert_true(tern_watch_may_grow(watch, MIB));
+    tn_alloc_set_hook(NULL, NULL);
+    tern_watch_free(watch);
+}
+
+static void growth_keeps_half_of_the_reserve(void **state)
+{
+    (void)state;
+    struct tern_watch *watch = watch_with_reserve(200 * MIB);
+    put_available(300);
+    assert_true(tern_watch_may_grow(watch, 200 * MIB));
+    assert_false(tern_watch_may_grow(watch, 200 * MIB + 1));
+    put_available(99);
+    assert_false(tern_watch_may_grow(watch, 0));
+    /* A refusal alone changes nothing: memory may come back. */
+    put_available(300);
+    assert_true(tern_watch_may_grow(watch, 200 * MIB));
+    tern_watch_free(watch);
+}
+
+static void looks_every_two_seconds(void **state)
+{
+    (void)state;
+    struct tern_watch *watch = watch_with_reserve(200 * MIB);
+    assert_int_equal(tern_watch_poll(watch, 10 * SECOND), TERN_WATCH_NONE);
+    put_available(50);
+    assert_int_equal(tern_watch_poll(watch, 12 * SECOND - 1), TERN_WATCH_NONE);
+    assert_int_equal(tern_watch_poll(watch, 12 * SECOND), TERN_WATCH_SHORT);
+    /* Short stays short. */
+    put_available(4096);
+    assert_false(tern_watch_may_grow(watch, 1));
+    tern_watch_free(watch);
+}
+
+static void pressure_stops_growth(void **state)
+{
+    (void)state;
+    struct tern_watch *watch = watch_with_reserve(0);
+    put("proc/pressure/memory", "some avg10=10.01 avg60=0.00 avg300=0.00 total=0\n");
+    assert_false(tern_watch_may_grow(watch, 1));
+    assert_int_equal(tern_watch_poll(watch, SECOND), TERN_WATCH_SHORT);
+    tern_watch_free(watch);
+    /* Pressure from before the run does not keep it from running. */
+    watch = watch_with_reserve(0);
+    assert_true(tern_watch_may_grow(watch, 1));
+    assert_int_equal(tern_watch_poll(watch, SECOND), TERN_WATCH_NONE);
+    tern_watch_free(watch);
+}
+
+static struct tern_monitor_sample sample_of(uint64_t n_periods, uint64_t n_throttled)
+{
+    return (struct tern_monitor_sample){TERN_UNKNOWN, n_periods, n_throttled, TERN_UNKNOWN, 0};
+}
+
+static void throttling_takes_a_thread(void **state)
+{
+    (void)state;
+    struct tern_watch *watch = watch_with_reserve(0); /* 100 periods, 5 stopped */
+    struct tern_monitor_sample sample = sample_of(120, 7);
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE); /* 10 % exactly */
+    sample = sample_of(140, 10);
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_SLOWER); /* 15 % */
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);   /* nothing new */
+    sample = sample_of(TERN_UNKNOWN, TERN_UNKNOWN);
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);
+    sample = sample_of(10, 10); /* counters that went back are no measurement */
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);
+    tern_watch_free(watch);
+}
+
+static void systems_may_send_events(void **state)
+{
+    (void)state;
+    struct tern_watch *watch = watch_with_reserve(100 * MIB);
+    struct tern_monitor_sample sample = sample_of(TERN_UNKNOWN, TERN_UNKNOWN);
+    sample.pressure_level = 1;
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_NONE);
+    sample.pressure_level = 2;
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_SHORT);
+    assert_false(tern_watch_may_grow(watch, 1));
+    tern_watch_free(watch);
+    watch = watch_with_reserve(100 * MIB);
+    sample.pressure_level = 0;
+    sample.available_bytes = 50 * MIB - 1;
+    assert_int_equal(tern_watch_inject(watch, &sample), TERN_WATCH_SHORT);
+    tern_watch_free(watch);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(monitor_follows_the_files, set_up),
+        cmocka_unit_test_setup(looking_allocates_nothing, set_up),
+        cmocka_unit_test_setup(growth_keeps_half_of_the_reserve, set_up),
+        cmocka_unit_test_setup(looks_every_two_seconds, set_up),
+        cmocka_unit_test_setup(pressure_stops_growth, set_up),
+        cmocka_unit_test_setup(throttling_takes_a_thread, set_up),
+        cmocka_unit_test_setup(systems_may_send_events, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
