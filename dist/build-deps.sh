@@ -180,8 +180,10 @@ build_cmocka() {
 build_target() {
     target=$1
     set_target "$target"
-    key=$(cat "$build_cache/chosen.txt" "$here/build-deps.sh" "$here/targets.sh" \
-        "$here/cmake/toolchain-$target.cmake" | sha256sum | cut -d ' ' -f 1)
+    key=$({
+        cat "$build_cache/chosen.txt" "$here/targets.sh" "$here/cmake/toolchain-$target.cmake"
+        sed -n '/^cmake_static/,$p' "$here/build-deps.sh"
+    } | sha256sum | cut -d ' ' -f 1)
     final="$build_cache/prefix/$target"
     if [ "$(cat "$final/stamp" 2>/dev/null)" = "$key" ]; then
         say "libraries for $target: up to date"
