@@ -47,7 +47,8 @@ bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total);
 /* The template that the flags and the model ask for; *out is NULL in raw mode. */
 tern_status tn_choose_template(const struct tern_chat_template **out, const struct tn_options *o,
                                const struct tern_model *model, struct tern_error *err);
-/* --template names a known one, or none was given. For the checks before anything is opened. */
-tern_status tn_check_template_name(const struct tn_options *o, struct tern_error *err);
+/* --template and --cpu name something that exists here. For `run` and `chat`, before they open
+ * anything. */
+tern_status tn_check_names(const struct tn_options *o, struct tern_error *err);
 
 #endif

@@ -186,7 +186,7 @@ static const struct tn_option_row *find_row(enum tn_command command, const char 
             continue;
         if (tn_option_rows[i].commands >> command & 1)
             return &tn_option_rows[i];
-        other = &tn_option_rows[i];
+        other = other ? other : &tn_option_rows[i];
     }
     return other;
 }

@@ -358,7 +358,7 @@ int tn_cmd_chat(const struct tn_options *o)
     struct tern_error err = {0};
     struct tn_opened opened = {0};
     struct chat chat = {.o = o, .on_terminal = tn_is_terminal(TN_STDIN)};
-    tern_status status = tn_check_template_name(o, &err);
+    tern_status status = tn_check_names(o, &err);
     if (status == TERN_OK)
         status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
                          TN_OPEN_TOKENIZER, &err);

@@ -69,7 +69,7 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     const struct tern_chat_template *t = NULL;
     tern_status status = tn_prompt_check(o, err);
     if (status == TERN_OK)
-        status = tn_check_template_name(o, err);
+        status = tn_check_names(o, err);
     if (status != TERN_OK)
         return status;
     status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER,

@@ -197,7 +197,7 @@ static tern_status check_flags(const struct tn_options *o, struct tern_error *er
                        o->special ? "--special" : "--no-bos");
     if (o->as_text && o->pieces)
         return tn_fail(err, TERN_USAGE, "--pieces does not go with --text");
-    return tn_check_template_name(o, err);
+    return tn_check_names(o, err);
 }
 
 static tern_status tokenize(const struct tn_options *o, struct tern_error *err)

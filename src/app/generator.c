@@ -74,6 +74,10 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
                               struct tern_error *err)
 {
     *g = (struct tn_generator){.o = o, .opened = opened};
+    uint32_t limit = tern_model_config(opened->model)->context;
+    if (o->ctx > limit)
+        return tn_fail(err, TERN_USAGE, "--ctx %" PRIu64 ": this model has a context of %u", o->ctx,
+                       limit);
     tern_status status = tn_plan_run(&g->planned, o, opened->model, n_prompt, err);
     if (status == TERN_OK)
         status = create_session(g, err);

@@ -4,6 +4,7 @@
  */
 #include "help.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,53 +14,58 @@
 #define N_COLUMNS 80u
 #define HELP_COLUMN 30u
 
-/* Appends words, broken so that lines end before column 80 and go on at `indent`. */
-static void append_wrapped(struct tn_buf *out, const char *text, size_t column, size_t indent)
+/* Appends words, broken so that lines end within N_COLUMNS and go on at HELP_COLUMN, where the
+ * first line begins. */
+static void append_wrapped(struct tn_buf *out, const char *text)
 {
-    while (*text) {
-        size_t n = strcspn(text, " ");
-        if (column + n > N_COLUMNS && column > indent) {
-            tn_buf_printf(out, "\n%*s", (int)indent, "");
-            column = indent;
-        }
-        tn_buf_append(out, text, n);
-        column += n;
-        text += n;
-        if (*text == ' ') {
-            text++;
+    size_t column = HELP_COLUMN;
+    for (size_t n; *text; text += n + strspn(text + n, " ")) {
+        n = strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + n > N_COLUMNS) {
+            tn_buf_printf(out, "\n%*s", (int)HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (column > HELP_COLUMN) {
             tn_buf_append(out, " ", 1);
             column++;
         }
+        tn_buf_append(out, text, n);
+        column += n;
     }
-    while (out->n_bytes > 0 && out->data[out->n_bytes - 1] == ' ')
-        out->n_bytes--;
     tn_buf_append(out, "\n", 1);
+}
+
+/* "  -n, --max-tokens N", filled up to HELP_COLUMN. */
+static void append_name(struct tn_buf *out, const struct tn_option_row *row)
+{
+    size_t start = out->n_bytes;
+    if (row->letter)
+        tn_buf_printf(out, "  -%c, ", row->letter);
+    else
+        tn_buf_append_text(out, "      ");
+    tn_buf_printf(out, "--%s", row->name);
+    if (row->kind == TN_OPT_STATS)
+        tn_buf_append_text(out, "[=json]");
+    else if (row->value)
+        tn_buf_printf(out, " %s", row->value);
+    size_t n = out->n_bytes - start;
+    tn_buf_printf(out, "%*s", n + 2 <= HELP_COLUMN ? (int)(HELP_COLUMN - n) : 2, "");
 }
 
 static void append_option(struct tn_buf *out, const struct tn_option_row *row)
 {
-    char left[64];
     char range[128];
     struct tn_buf text = {0};
-    int n = snprintf(left, sizeof left, "  %c%c%s --%s%s%s", row->letter ? '-' : ' ',
-                     row->letter ? row->letter : ' ', row->letter ? "," : " ", row->name,
-                     row->kind == TN_OPT_STATS ? "[=json]" : row->value ? " " : "",
-                     row->value ? row->value : "");
     tn_option_range_text(row, range, sizeof range);
-    tn_buf_append_text(&text, row->help);
     /* Limits that nobody meets by accident are not worth a line. */
-    if (range[0] && !(row->kind == TN_OPT_COUNT && row->high > 512))
-        tn_buf_printf(&text, "; %s", range);
-    if (row->initial)
-        tn_buf_printf(&text, " (default %s)", row->initial);
-    tn_buf_append_text(out, left);
-    size_t column = (size_t)n;
-    if (column + 2 > HELP_COLUMN) {
-        tn_buf_append_text(out, "\n");
-        column = 0;
-    }
-    tn_buf_printf(out, "%*s", (int)(HELP_COLUMN - column), "");
-    append_wrapped(out, tn_buf_text(&text), HELP_COLUMN, HELP_COLUMN);
+    if (row->kind == TN_OPT_COUNT && row->high > 512)
+        range[0] = '\0';
+    tn_buf_append_text(&text, row->help);
+    const char *initial = row->initial ? row->initial : row->otherwise;
+    if (range[0] || initial)
+        tn_buf_printf(&text, " (%s%s%s%s)", range, range[0] && initial ? "; " : "",
+                      initial ? "default " : "", initial ? initial : "");
+    append_name(out, row);
+    append_wrapped(out, tn_buf_text(&text));
     tn_buf_fini(&text);
 }
 
@@ -80,9 +86,10 @@ void tn_help_command(enum tn_command command)
 {
     const struct tn_command_row *row = &tn_command_rows[command];
     struct tn_buf out = {0};
-    tn_buf_printf(&out, "Usage: tern %s%s%s\n\n%s%s", row->name, row->arguments[0] ? " " : "",
-                  row->arguments, row->summary, row->text[0] ? ".\n\n" : ".\n");
-    tn_buf_append_text(&out, row->text);
+    tn_buf_printf(&out, "Usage: tern %s%s%s\n\n%c%s.\n%s%s", row->name,
+                  row->arguments[0] ? " " : "", row->arguments,
+                  toupper((unsigned char)row->summary[0]), row->summary + 1,
+                  row->text[0] ? "\n" : "", row->text);
     tn_buf_append_text(&out, "\nFlags:\n");
     append_options(&out, command);
     if (strstr(row->arguments, "[MODEL]"))

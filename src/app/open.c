@@ -46,9 +46,11 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     if (positional && o->model)
         return tn_fail(err, TERN_USAGE, "two models are given: \"%s\" and --model \"%s\"",
                        positional, o->model);
-    if (!named)
-        named = getenv("TERN_MODEL");
-    if (named && named[0]) {
+    if (!named) {
+        const char *variable = getenv("TERN_MODEL");
+        named = variable && variable[0] ? variable : NULL;
+    }
+    if (named) {
         size_t n = strlen(named) + 1;
         *out = tn_alloc(n);
         if (!*out)
@@ -151,10 +153,21 @@ static const char *list_templates(struct tn_buf *buf)
     return tn_buf_text(buf);
 }
 
-tern_status tn_check_template_name(const struct tn_options *o, struct tern_error *err)
+static tern_status check_cpu_level(const struct tn_options *o, struct tern_error *err)
+{
+    struct tern_engine_params params = {.n_threads = 1, .cpu_level = o->cpu};
+    struct tern_engine *engine;
+    if (!o->cpu)
+        return TERN_OK;
+    tern_status status = tern_engine_create(&engine, &params, err);
+    tern_engine_free(engine);
+    return status;
+}
+
+tern_status tn_check_names(const struct tn_options *o, struct tern_error *err)
 {
     if (!o->template_name || tern_chat_template_find(o->template_name))
-        return TERN_OK;
+        return check_cpu_level(o, err);
     struct tn_buf list = {0};
     tn_fail(err, TERN_USAGE, "--template \"%s\": must be one of %s", o->template_name,
             list_templates(&list));

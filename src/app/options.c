@@ -199,7 +199,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE | PLANNED, .value = "N", .low = 1,
      .high = 256, .otherwise = "one per core that helps", .help = "threads"},
     {"ram", 0, TN_OPT_SIZE, SLOT(ram), PLANNED, .value = "SIZE",
-     .help = "plan as if no more memory were free: 900M, 1.5G"},
+     .help = "plan as if no more memory were free"},
     {"eco", 0, TN_OPT_FLAG, SLOT(eco), PLANNED, .help = "use half of the fast cores"},
     {"caps", 0, TN_OPT_CHOICE, SLOT(caps), PLANNED, .value = "KIND", .initial = "tiers",
      .choices = "tiers|memory|off",

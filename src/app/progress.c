@@ -77,13 +77,15 @@ void tn_progress_update(uint64_t n_done, uint64_t n_total)
 {
     if (!progress.what || tn_message_level() < 0)
         return;
+    uint64_t now = tn_now_ns();
+    if (now - progress.start_ns < SHOW_AFTER_NS)
+        return;
     if (!tn_is_terminal(TN_STDERR)) {
         if (progress.lines)
             print_tenth(n_done, n_total);
         return;
     }
-    uint64_t now = tn_now_ns();
-    if (now - progress.start_ns < SHOW_AFTER_NS || now - progress.drawn_ns < REDRAW_NS)
+    if (now - progress.drawn_ns < REDRAW_NS)
         return;
     char line[120];
     format_line(line, sizeof line, n_done, n_total, (double)(now - progress.start_ns) * 1e-9);

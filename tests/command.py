@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""Running the tern command in tests (standard library only).
+
+  TERN          path of the command
+  TERN_RUNNER   what it runs under: "", "wine", "qemu-aarch64 -L /usr/aarch64-linux-gnu"
+  TERN_SHARED   reference data; tests that need it are skipped without it, and fail if CI=true
+"""
+import array
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DEMO = os.path.join(ROOT, "dist", "demo")
+TERN = os.environ.get("TERN", os.path.join(ROOT, "build", "release", "tern"))
+RUNNER = shlex.split(os.environ.get("TERN_RUNNER", ""))
+SHARED = os.environ.get("TERN_SHARED", os.path.join(ROOT, "..", "shared"))
+NATIVE = not RUNNER
+TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
+
+_folder = tempfile.TemporaryDirectory(prefix="tern-test-")
+
+
+def scratch(name):
+    """A path in a folder that goes away with the process."""
+    return os.path.join(_folder.name, name)
+
+
+def environment(**changes):
+    env = dict(os.environ, **changes)
+    if "TERN_MODEL" not in changes:
+        env.pop("TERN_MODEL", None)
+    return env
+
+
+def argv(*args):
+    return RUNNER + [TERN] + [os.fspath(a) if not isinstance(a, bytes) else a for a in args]
+
+
+class Result:
+    def __init__(self, done):
+        self.code = done.returncode
+        self.out = done.stdout
+        self.err = done.stderr.decode("utf-8") if done.stderr is not None else ""
+        if RUNNER and "wine" in RUNNER[0]:
+            # wine's own chatter
+            lines = [line for line in self.err.splitlines(True)
+                     if not line[:4].isdigit() and ":fixme:" not in line and ":err:" not in line]
+            self.err = "".join(lines)
+
+    @property
+    def text(self):
+        return self.out.decode("utf-8")
+
+
+def tern(*args, stdin=b"", env=None, cwd=None, timeout=TIMEOUT):
+    """Runs the command to its end. Standard input is bytes, or a file object."""
+    keywords = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
+    done = subprocess.run(argv(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=env or environment(), cwd=cwd, timeout=timeout, **keywords)
+    return Result(done)
+
+
+def shared(*parts):
+    path = os.path.join(SHARED, *parts)
+    if not os.path.exists(path):
+        if os.environ.get("CI") == "true":
+            raise AssertionError(f"{path} is missing")
+        raise unittest.SkipTest(f"{path} is missing")
+    return path
+
+
+_models = {}
+
+
+def model(source=DEMO, *flags):
+    """The converted model of a directory; made once per process."""
+    key = (source, flags)
+    if key not in _models:
+        path = scratch(f"model{len(_models)}.tern")
+        result = tern("convert", source, "-o", path, *flags)
+        assert result.code == 0, result.err
+        _models[key] = path
+    return _models[key]
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def read_bytes(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def floats(data):
+    values = array.array("f", data)
+    if sys.byteorder != "little":
+        values.byteswap()
+    return values
+
+
+class TestCase(unittest.TestCase):
+    """Checks that many tests share."""
+
+    def ok(self, *args, **keywords):
+        """Runs; expects success. Returns the result."""
+        result = tern(*args, **keywords)
+        self.assertEqual(result.code, 0, f"{args}: {result.err}")
+        return result
+
+    def refused(self, code, *args, **keywords):
+        """Runs; expects the exit code, nothing on standard output and one line of error."""
+        result = tern(*args, **keywords)
+        self.assertEqual(result.code, code, f"{args}: {result.err} {result.out!r:.200}")
+        self.assertEqual(result.out, b"")
+        lines = result.err.splitlines()
+        self.assertEqual(len(lines), 1, f"{args}: {result.err}")
+        self.assertTrue(lines[0].startswith("tern: error: "), result.err)
+        self.assertNotIn("\x1b", result.err)
+        return result.err
+
+
+def main():
+    unittest.main(verbosity=1)

@@ -1,0 +1,401 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Bad input to the command: each gives one line, its exit code, and leaves nothing behind."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import NATIVE, read_bytes, read_json, scratch, shared
+
+POSIX = NATIVE and os.name == "posix"
+LFS = (b"version https://git-lfs.github.com/spec/v1\n"
+       b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n")
+
+
+class ModelFiles(command.TestCase):
+    def setUp(self):
+        self.model = command.model()
+        self.data = read_bytes(self.model)
+
+    def check(self, data, code=5, commands=("info",)):
+        path = scratch("bad.tern")
+        with open(path, "wb") as f:
+            f.write(data)
+        for name in commands:
+            arguments = [name, path] + (["-p", "Hi"] if name == "run" else [])
+            text = self.refused(code, *arguments)
+            self.assertIn("bad.tern", text)
+        return text
+
+    def test_no_such_file_and_no_file(self):
+        self.refused(5, "run", scratch("missing.tern"), "-p", "Hi")
+        self.refused(5, "run", command.DEMO, "-p", "Hi")
+        self.refused(5, "info", "")
+
+    def test_foreign_files(self):
+        everywhere = ("run", "info", "verify", "tokenize")
+        self.check(b"", commands=everywhere)
+        self.check(b"\x89PNG\r\n\x1a\n" + bytes(5000), commands=everywhere)
+        self.assertIn("LFS", self.check(LFS, commands=everywhere))
+        self.check(b"GGUF" + bytes(5000))
+        self.check(bytes(1 << 20))
+
+    def sections(self):
+        return struct.unpack_from("<10Q", self.data, 32)
+
+    def test_truncated_at_every_boundary(self):
+        sections = self.sections()
+        places = {1, 7, 8, 12, 255, 256, 257, len(self.data) - 1}
+        for offset, size in zip(sections[::2], sections[1::2]):
+            places |= {offset, offset + 1, offset + size - 1, offset + size}
+        for n in sorted(p for p in places if 0 < p < len(self.data)):
+            with self.subTest(n=n):
+                self.check(self.data[:n])
+
+    def test_longer_than_it_should_be(self):
+        self.check(self.data + b"\0")
+
+    def test_flipped_bits_before_the_data(self):
+        end = self.sections()[8]
+        for i in list(range(0, 256, 5)) + list(range(256, end, max(1, end // 60))):
+            with self.subTest(byte=i):
+                flipped = bytearray(self.data)
+                flipped[i] ^= 1 << (i % 8)
+                path = scratch("bad.tern")
+                with open(path, "wb") as f:
+                    f.write(flipped)
+                self.assertIn(command.tern("info", path).code, (5, 6))
+
+    def test_newer_version(self):
+        newer = bytearray(self.data)
+        struct.pack_into("<I", newer, 8, 2)
+        self.assertIn("version", self.check(bytes(newer), 6))
+
+    def test_without_a_tokenizer(self):
+        model = command.model(command.DEMO, "--no-tokenizer")
+        for arguments in (["run", model, "-p", "Hi"], ["chat", model], ["tokenize", model],
+                          ["detokenize", model], ["perplexity", model, __file__]):
+            self.assertIn("--no-tokenizer", self.refused(5, *arguments))
+        self.ok("verify", model)
+        self.ok("info", model)
+        self.ok("logits", model, "--ids", "1 2", "--greedy", "2")
+
+
+@unittest.skipUnless(POSIX, "truncates a mapped file")
+class Mapped(command.TestCase):
+    def test_truncated_while_in_use(self):
+        path = scratch("shrinks.tern")
+        shutil.copyfile(command.model(), path)
+        process = subprocess.Popen(
+            command.argv("run", path, "--raw", "-p", "Once", "-n", "1000", "--ignore-eos",
+                         "--cpu", "ref", "--threads", "1"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.read(1)
+        os.truncate(path, 4096)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 74)
+        self.assertEqual(err.count(b"\n"), 1)
+        self.assertIn(b"shrinks.tern", err)
+
+
+class Directories(command.TestCase):
+    """Conversions of a small model with one thing wrong."""
+
+    def setUp(self):
+        self.source = shared("reference", "models", "tiny-bitnet-bf16")
+        self.dir = scratch("dir")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.mkdir(self.dir)
+        for name in ("config.json", "generation_config.json", "model.safetensors",
+                     "tokenizer.json", "tokenizer_config.json"):
+            shutil.copyfile(os.path.join(self.source, name), self.path(name))
+        self.out = scratch("converted.tern")
+        if os.path.exists(self.out):
+            os.unlink(self.out)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+
+    def check(self, code, *words):
+        text = self.refused(code, "convert", self.dir, "-o", self.out)
+        for word in words:
+            self.assertIn(word, text)
+        self.assertFalse(os.path.exists(self.out))
+        self.assertFalse(os.path.exists(self.out + ".part"))
+
+    def config(self, **changes):
+        config = read_json(os.path.join(self.source, "config.json"))
+        for key, value in changes.items():
+            if value is None:
+                del config[key]
+            else:
+                config[key] = value
+        self.write("config.json", json.dumps(config).encode())
+
+    def test_intact(self):
+        self.ok("convert", self.dir, "-o", self.out)
+        self.ok("verify", self.out)
+
+    def test_directories(self):
+        for path in (scratch("no such folder"), os.path.abspath(__file__)):
+            self.refused(5, "convert", path, "-o", self.out)
+        os.unlink(self.path("config.json"))
+        self.check(5, "config.json")
+        self.refused(2, "convert")
+
+    def test_config_is_no_json(self):
+        for data in (b"", b"{", b"[]", b"nonsense", b"\xff\xfe", b"[" * 100000, b'{"a":1}x', LFS):
+            with self.subTest(data=data[:20]):
+                self.write("config.json", data)
+                self.check(5, "config.json")
+
+    def test_config_values(self):
+        for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size",
+                    "intermediate_size", "max_position_embeddings"):
+            for value in (None, 0, -1, 1 << 40, 1.5, "x", 10 ** 30):
+                with self.subTest(key=key, value=value):
+                    self.config(**{key: value})
+                    self.check(5)
+        for changes in ({"num_attention_heads": 3}, {"num_key_value_heads": 3},
+                        {"hidden_size": 250}, {"rms_norm_eps": -1.0}, {"rope_theta": 0},
+                        {"num_key_value_heads": 0}, {"vocab_size": 500}):
+            with self.subTest(changes=changes):
+                self.config(**changes)
+                self.check(5)
+
+    def test_config_of_other_models(self):
+        for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"}, {"hidden_act": "gelu_new"},
+                        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}):
+            with self.subTest(changes=changes):
+                self.config(**changes)
+                self.check(6)
+
+    def test_unused_big_integers_convert(self):
+        self.config(some_length=10 ** 30)
+        self.ok("convert", self.dir, "-o", self.out)
+
+    def safetensors(self):
+        data = read_bytes(os.path.join(self.source, "model.safetensors"))
+        n = struct.unpack_from("<Q", data)[0]
+        return json.loads(data[8:8 + n]), data[8 + n:]
+
+    def write_safetensors(self, header, body):
+        text = json.dumps(header).encode()
+        self.write("model.safetensors", struct.pack("<Q", len(text)) + text + body)
+
+    def test_safetensors_files(self):
+        data = read_bytes(os.path.join(self.source, "model.safetensors"))
+        for bad in (b"", data[:4], data[:8], data[:100], data[:-1], data[: len(data) // 2],
+                    data + b"\0", LFS, struct.pack("<Q", 1 << 60) + data[8:], bytes(4096)):
+            with self.subTest(n=len(bad)):
+                self.write("model.safetensors", bad)
+                self.check(5)
+        os.unlink(self.path("model.safetensors"))
+        self.check(5)
+
+    def test_tensors(self):
+        name = "model.layers.1.mlp.up_proj.weight"
+
+        def missing(h):
+            del h[name]
+
+        def misnamed(h):
+            h["model.layers.1.mlp.upp_proj.weight"] = h.pop(name)
+
+        def extra(h):
+            h["model.layers.9.mlp.up_proj.weight"] = dict(h[name])
+
+        def shape(h):
+            h[name]["shape"] = h[name]["shape"][::-1]
+
+        def short(h):
+            h[name]["shape"] = [h[name]["shape"][0], h[name]["shape"][1] - 1]
+
+        def dtype(h):
+            h[name]["dtype"] = "I16"
+
+        def unknown_dtype(h):
+            h[name]["dtype"] = "Q7"
+
+        def overlap(h):
+            start, end = h[name]["data_offsets"]
+            h[name]["data_offsets"] = [start - 2, end - 2]
+
+        def outside(h):
+            start, end = h[name]["data_offsets"]
+            h[name]["data_offsets"] = [start + (1 << 40), end + (1 << 40)]
+
+        def backwards(h):
+            h[name]["data_offsets"] = h[name]["data_offsets"][::-1]
+
+        def negative(h):
+            h[name]["data_offsets"] = [-2, h[name]["data_offsets"][1]]
+
+        for change in (missing, misnamed, extra, shape, short, dtype, unknown_dtype, overlap,
+                       outside, backwards, negative):
+            with self.subTest(change=change.__name__):
+                header, body = self.safetensors()
+                change(header)
+                self.write_safetensors(header, body)
+                result = command.tern("convert", self.dir, "-o", self.out)
+                self.assertIn(result.code, (5, 6), result.err)
+                self.assertIn("tensor", result.err)
+                self.assertEqual(len(result.err.splitlines()), 1)
+                self.assertFalse(os.path.exists(self.out))
+                self.assertFalse(os.path.exists(self.out + ".part"))
+
+    def test_values_that_are_not_finite(self):
+        header, body = self.safetensors()
+        for name in ("model.layers.2.mlp.down_proj.weight", "model.norm.weight",
+                     "model.embed_tokens.weight"):
+            for bits in (0x7FC0, 0x7F80, 0xFF80):
+                with self.subTest(name=name, bits=bits):
+                    bad = bytearray(body)
+                    struct.pack_into("<H", bad, header[name]["data_offsets"][0] + 64, bits)
+                    self.write_safetensors(header, bytes(bad))
+                    self.check(5, name)
+
+    def test_a_dense_model(self):
+        source = shared("reference", "models", "tiny-dense-llama")
+        text = self.refused(6, "convert", source, "-o", self.out, "--no-tokenizer")
+        self.assertFalse(os.path.exists(self.out))
+        self.assertNotIn("--no-tokenizer", text)
+
+    def test_tokenizers(self):
+        original = read_json(os.path.join(self.source, "tokenizer.json"))
+
+        def changed(change, code):
+            tokenizer = json.loads(json.dumps(original))
+            change(tokenizer)
+            self.write("tokenizer.json", json.dumps(tokenizer).encode())
+            with self.subTest(change=change.__name__):
+                self.check(code, "tokenizer.json")
+
+        def hole(t):
+            del t["model"]["vocab"][next(iter(t["model"]["vocab"]))]
+
+        def twice(t):
+            vocab = t["model"]["vocab"]
+            keys = list(vocab)
+            vocab[keys[10]] = vocab[keys[11]]
+
+        def beyond(t):
+            vocab = t["model"]["vocab"]
+            vocab[list(vocab)[-1]] = 1 << 20
+
+        def splitter(t):
+            t["pre_tokenizer"] = {"type": "Whitespace"}
+
+        def normalizer(t):
+            t["normalizer"] = {"type": "Lowercase"}
+
+        def kind(t):
+            t["model"]["type"] = "Unigram"
+
+        changed(hole, 5)
+        changed(twice, 5)
+        changed(beyond, 5)
+        changed(splitter, 6)
+        changed(normalizer, 6)
+        changed(kind, 6)
+        for data in (b"", b"{", LFS):
+            self.write("tokenizer.json", data)
+            self.check(5, "tokenizer.json")
+        os.unlink(self.path("tokenizer.json"))
+        self.check(5, "tokenizer.json")
+        self.ok("convert", self.dir, "-o", self.out, "--no-tokenizer")
+
+
+class Destinations(command.TestCase):
+    def test_missing_folder(self):
+        out = os.path.join(scratch("nowhere"), "x.tern")
+        self.refused(4, "convert", command.DEMO, "-o", out)
+        self.assertFalse(os.path.exists(os.path.dirname(out)))
+
+    def test_a_folder(self):
+        os.makedirs(scratch("folder.tern"), exist_ok=True)
+        self.refused(4, "convert", command.DEMO, "-o", scratch("folder.tern"))
+        self.assertEqual(os.listdir(scratch("folder.tern")), [])
+
+    def test_one_of_the_inputs(self):
+        folder = scratch("inputs")
+        shutil.copytree(command.DEMO, folder)
+        before = sorted(os.listdir(folder))
+        for name in ("model.safetensors", "config.json"):
+            self.refused(2, "convert", folder, "-o", os.path.join(folder, name))
+        self.assertEqual(sorted(os.listdir(folder)), before)
+        self.assertEqual(os.path.getsize(os.path.join(folder, "model.safetensors")),
+                         os.path.getsize(os.path.join(command.DEMO, "model.safetensors")))
+
+    def test_default_name_replacing_and_determinism(self):
+        folder = scratch("cwd")
+        os.makedirs(folder, exist_ok=True)
+        first = self.ok("convert", command.DEMO, cwd=folder)
+        self.assertEqual(first.out, b"")
+        path = os.path.join(folder, "demo.tern")
+        data = read_bytes(path)
+        again = self.ok("convert", command.DEMO, "-o", path)
+        self.assertIn("replaced", again.err)
+        self.assertEqual(read_bytes(path), data)
+        alias = self.ok("--convert", command.DEMO, "--save", os.path.join(folder, "a.tern"))
+        self.assertEqual(alias.out, b"")
+        self.assertEqual(read_bytes(os.path.join(folder, "a.tern")), data)
+        self.assertEqual(sorted(os.listdir(folder)), ["a.tern", "demo.tern"])
+
+    @unittest.skipUnless(POSIX, "resource limits")
+    def test_full_disk(self):
+        import resource
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        out = scratch("full.tern")
+        done = subprocess.run(command.argv("convert", command.DEMO, "-o", out), preexec_fn=limit,
+                              capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+        self.assertFalse(os.path.exists(out))
+        self.assertFalse(os.path.exists(out + ".part"))
+
+    @unittest.skipUnless(POSIX and hasattr(os, "geteuid") and os.geteuid() != 0,
+                         "root may write everywhere")
+    def test_not_writable(self):
+        folder = scratch("readonly")
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o555)
+        self.refused(4, "convert", command.DEMO, "-o", os.path.join(folder, "x.tern"))
+
+    @unittest.skipUnless(POSIX, "POSIX signals")
+    def test_interrupted(self):
+        import signal
+        out = scratch("interrupted.tern")
+        n_interrupted = 0
+        for i in range(30):
+            process = subprocess.Popen(command.argv("convert", command.DEMO, "-o", out),
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(0.01 + 0.003 * i)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+            self.assertFalse(os.path.exists(out + ".part"))
+            if process.returncode == 0:
+                self.assertTrue(os.path.exists(out))
+                os.unlink(out)
+            else:
+                n_interrupted += 1
+                self.assertEqual(process.returncode, -signal.SIGINT, err)
+                self.assertFalse(os.path.exists(out))
+        self.assertGreater(n_interrupted, 0)
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The command on a terminal: a pseudo-terminal of this process (Linux and macOS)."""
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import scratch
+
+
+class Terminal:
+    """A child whose standard streams are a terminal, but for those given otherwise."""
+
+    def __init__(self, *args, env=None, **streams):
+        import pty
+        self.fd, child = pty.openpty()
+        for name in ("stdin", "stdout", "stderr"):
+            streams.setdefault(name, child)
+
+        def lead():
+            os.setsid()
+            import fcntl
+            import termios
+            fcntl.ioctl(child, termios.TIOCSCTTY, 0)
+        self.process = subprocess.Popen(command.argv(*args), preexec_fn=lead,
+                                        env=command.environment(**(env or {})),
+                                        pass_fds=[child], **streams)
+        os.close(child)
+        self.seen = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        os.close(self.fd)
+
+    def read_some(self, timeout):
+        if not select.select([self.fd], [], [], timeout)[0]:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.seen += data
+        return bool(data)
+
+    def expect(self, pattern, timeout=60):
+        """Waits for bytes that match; returns and forgets what came up to their end."""
+        end = time.monotonic() + timeout
+        while True:
+            match = re.search(pattern, self.seen, re.S)
+            if match:
+                before, self.seen = self.seen[:match.end()], self.seen[match.end():]
+                return before
+            if not self.read_some(max(0.0, end - time.monotonic())):
+                raise AssertionError(f"{pattern!r} did not come: {self.seen!r}")
+
+    def send(self, text):
+        os.write(self.fd, text)
+
+    def finish(self, timeout=60):
+        """Reads to the end; returns all that was left and the exit code."""
+        end = time.monotonic() + timeout
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read_some(0.05)
+        while self.read_some(0.05):
+            pass
+        return self.seen, self.process.wait(timeout=1)
+
+
+@unittest.skipUnless(command.NATIVE and os.name == "posix", "needs a POSIX terminal")
+class OnATerminal(command.TestCase):
+    def setUp(self):
+        self.model = command.model()
+
+    def test_no_prompt_is_invented(self):
+        with Terminal("run", self.model) as t:
+            text, code = t.finish()
+        self.assertEqual(code, 2)
+        self.assertIn(b"-p", text)
+
+    def test_a_run_ends_by_itself(self):
+        with Terminal("run", self.model, "-p", "Hi", "-n", "4") as t:
+            _, code = t.finish()
+        self.assertEqual(code, 0)
+
+    def test_banner_and_quiet(self):
+        with Terminal("run", self.model, "-p", "Hi", "-n", "2") as t:
+            text, _ = t.finish()
+        self.assertIn("tern 0.".encode(), text)
+        self.assertIn(b"machine: ", text)
+        self.assertNotIn(b"\x1b", text)
+        with Terminal("run", self.model, "-p", "Hi", "-n", "2", "--greedy", "-q") as t:
+            text, _ = t.finish()
+        self.assertNotIn(b"machine: ", text)
+
+    def test_raw_prompts_are_repeated(self):
+        with Terminal("run", self.model, "--raw", "-p", "Once upon", "-n", "2", "-q") as t:
+            text, _ = t.finish()
+        self.assertTrue(text.startswith(b"Once upon"), text)
+        with Terminal("run", self.model, "-p", "Tell me", "-n", "2", "-q") as t:
+            text, _ = t.finish()
+        self.assertNotIn(b"Tell me", text)
+
+    def test_control_characters_of_the_prompt_are_shown(self):
+        prompt = "a\x1b[31mb\x07\u009b!"
+        with Terminal("run", self.model, "--raw", "-p", prompt, "-n", "1", "-q") as t:
+            text, _ = t.finish()
+        self.assertTrue(text.startswith(b"a\\x1B[31mb\\x07\\x9B!"), text)
+        with open(scratch("raw"), "wb") as f:
+            with Terminal("run", self.model, "--raw", "-p", prompt, "-n", "1", stdout=f) as t:
+                t.finish()
+
+    def test_interrupt_while_generating(self):
+        with Terminal("run", self.model, "--raw", "-p", "Once", "-n", "1000", "--ignore-eos",
+                      "--cpu", "ref", "--threads", "1", "--stats=json", "-q") as t:
+            t.expect(b"Once.{20}")
+            t.send(b"\x03")
+            text, code = t.finish()
+        self.assertEqual(code, -signal.SIGINT)
+        self.assertEqual(json.loads(text[text.index(b"{"):])["stop"], "interrupt")
+
+    def test_chat(self):
+        with Terminal("chat", self.model, "--greedy", "-n", "12") as t:
+            t.expect(b"/help.*\r\n> ")
+            t.send(b"Hello\n")
+            t.expect(b"Hello\r\n.+\r\n> ")
+            t.send(b"/help\n")
+            t.expect(b"/exit.*> ")
+            t.send(b"one\\\n")
+            t.expect(rb"one\\\r\n\. ")
+            t.send(b"two\n")
+            t.expect(b"two\r\n.+\r\n> ")
+            t.send(b"/stats\n")
+            t.expect(b"4 messages.*> ")
+            t.send(b"\x04")
+            _, code = t.finish()
+        self.assertEqual(code, 0)
+
+    def test_tern_alone_is_a_chat(self):
+        with Terminal(env={"TERN_MODEL": self.model}) as t:
+            t.expect(b"> ")
+            t.send(b"/exit\n")
+            _, code = t.finish()
+        self.assertEqual(code, 0)
+
+    def test_interrupts_in_chat(self):
+        with Terminal("chat", self.model, "-n", "1000", "--ignore-eos", "--cpu", "ref",
+                      "--threads", "1", "-q") as t:
+            t.expect(b"> ")
+            for _ in range(5):
+                t.send(b"Hello\n")
+                t.expect(b"Hello\r\n.{10}")
+                start = time.monotonic()
+                t.send(b"\x03")
+                t.expect(b"\r\n> ")
+                self.assertLess(time.monotonic() - start, 2.0)
+            t.send(b"/stats\n")
+            t.expect(b"10 messages.*> ")
+            t.send(b"\x03")
+            t.expect(b"once more.*> ")
+            t.send(b"\x03")
+            _, code = t.finish()
+        self.assertEqual(code, -signal.SIGINT)
+
+    def test_an_interrupt_at_the_prompt_forgets_the_line(self):
+        with Terminal("chat", self.model, "-n", "4") as t:
+            t.expect(b"> ")
+            t.send(b"half a line\x03")
+            t.expect(b"once more.*> ")
+            t.send(b"/stats\n")
+            t.expect(b"0 messages.*> ")
+            t.send(b"\x03")
+            t.expect(b"once more.*> ")
+            t.send(b"/exit\n")
+            _, code = t.finish()
+        self.assertEqual(code, 0)
+
+    def test_terminate_at_the_prompt(self):
+        import termios
+        with Terminal("chat", self.model) as t:
+            before = termios.tcgetattr(t.fd)
+            t.expect(b"> ")
+            t.process.send_signal(signal.SIGTERM)
+            _, code = t.finish()
+            self.assertEqual(termios.tcgetattr(t.fd), before)
+        self.assertEqual(code, -signal.SIGTERM)
+
+    def test_narrow_terminals_and_dumb_ones(self):
+        import fcntl
+        import struct
+        import termios
+        with Terminal("chat", self.model, "--greedy", "-n", "8",
+                      env={"TERM": "dumb", "NO_COLOR": "1"}) as t:
+            fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("4H", 10, 20, 0, 0))
+            t.expect(b"> ")
+            t.send(b"Hello\n")
+            text = t.expect(b"Hello\r\n.+\r\n> ")
+            t.send(b"\x04")
+            t.finish()
+        self.assertNotIn(b"\x1b", text)
+
+
+if __name__ == "__main__":
+    command.main()
