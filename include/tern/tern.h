@@ -69,6 +69,14 @@ const struct tern_tokenizer *tern_model_tokenizer(const struct tern_model *model
 const struct tern_chat_template *tern_model_chat_template(const struct tern_model *model);
 bool tern_model_is_stop_id(const struct tern_model *model, uint32_t id);
 
+/* Touches every page of the file in order, so that the first tokens do not wait for the disk at
+ * random places: 10 ms where the file is in the page cache, else as long as reading takes. Not
+ * where the file is larger than the free memory. on_progress (bytes) returns false to stop:
+ * TERN_INTERRUPTED. May be NULL. */
+tern_status tern_model_prefetch(const struct tern_model *model,
+                                bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
+                                void *arg, struct tern_error *err);
+
 struct tern_model_info {
     const char *name; /* NUL-terminated, valid as long as the model */
     const char *architecture;

@@ -43,6 +43,15 @@ static tern_status create_session(struct tn_generator *g, struct tern_error *err
     return status;
 }
 
+/* The file from the disk, with progress where that takes time. */
+static tern_status prefetch(const struct tern_model *model, struct tern_error *err)
+{
+    tn_progress_start("loading", TN_PROGRESS_BYTES, false);
+    tern_status status = tern_model_prefetch(model, tn_progress_callback, NULL, err);
+    tn_progress_end();
+    return status;
+}
+
 /* --greedy means the model's own choice: penalties only when they are asked for. */
 static tern_status create_sampler(struct tn_generator *g, struct tern_error *err)
 {
@@ -81,6 +90,8 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
     tern_status status = tn_plan_run(&g->planned, o, opened->model, n_prompt, err);
     if (status == TERN_OK)
         status = create_session(g, err);
+    if (status == TERN_OK && !g->planned->plan.will_page)
+        status = prefetch(opened->model, err);
     if (status == TERN_OK)
         status = create_sampler(g, err);
     if (status == TERN_OK)

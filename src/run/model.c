@@ -121,6 +121,39 @@ bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)
     return false;
 }
 
+/* ---- prefetch ---- */
+
+#define PREFETCH_BYTES ((size_t)8 << 20)
+
+/* One byte of every page; the sum is returned so that the reads are not optimised away. */
+static uint32_t touch_pages(const unsigned char *p, size_t n, size_t page_bytes)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n; i += page_bytes)
+        sum += ((const volatile unsigned char *)p)[i];
+    return sum;
+}
+
+tern_status tern_model_prefetch(const struct tern_model *m,
+                                bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
+                                void *arg, struct tern_error *err)
+{
+    const struct tn_map *map = &m->file.map;
+    size_t page_bytes = tn_page_bytes();
+    tn_map_advise(map, 0, TN_MIN(PREFETCH_BYTES, map->n_bytes), TN_ADVICE_WILLNEED);
+    for (size_t at = 0; at < map->n_bytes; at += PREFETCH_BYTES) {
+        size_t n = TN_MIN(PREFETCH_BYTES, map->n_bytes - at);
+        /* The disk works on the next stretch while this one is touched. */
+        if (at + n < map->n_bytes)
+            tn_map_advise(map, at + n, TN_MIN(PREFETCH_BYTES, map->n_bytes - at - n),
+                          TN_ADVICE_WILLNEED);
+        (void)touch_pages(map->data + at, n, page_bytes);
+        if (on_progress && !on_progress(arg, at + n, map->n_bytes))
+            return tn_fail(err, TERN_INTERRUPTED, "interrupted while reading \"%s\"", m->path);
+    }
+    return tn_ok(err);
+}
+
 /* ---- description ---- */
 
 static bool is_ternary(uint32_t layout)
