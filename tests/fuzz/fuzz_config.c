@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fuzz target: the small files of a model directory.
+ * Input: config.json | NUL | generation_config.json or tokenizer_config.json.
+ */
+#include "fuzz/fuzz.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "convert/config_import.h"
+
+/* What tn_config_parse promises. */
+static void check(const struct tern_file_config *c)
+{
+    assert(c->n_layer >= 1 && c->n_layer <= TERN_MAX_LAYERS);
+    assert(c->hidden >= 1 && c->hidden <= TERN_MAX_DIM);
+    assert(c->ffn >= 1 && c->ffn <= TERN_MAX_DIM);
+    assert(c->vocab >= 1 && c->vocab <= TERN_MAX_VOCAB);
+    assert(c->context >= 1 && c->context <= TERN_MAX_CONTEXT);
+    assert(c->n_kv_head >= 1 && c->n_head % c->n_kv_head == 0);
+    assert(c->head_dim >= 2 && c->head_dim % 2 == 0);
+    assert((uint64_t)c->n_head * c->head_dim <= TERN_MAX_DIM);
+    assert(isfinite(c->rms_eps) && c->rms_eps > 0);
+    assert(isfinite(c->rope_theta) && c->rope_theta > 0);
+    assert(c->bos_id == TERN_NO_ID || c->bos_id < c->vocab);
+    assert(c->n_stop_ids <= TERN_MAX_STOP_IDS);
+    for (uint32_t i = 0; i < c->n_stop_ids; i++)
+        assert(c->stop_ids[i] < c->vocab);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    const char *first = (const char *)data;
+    const char *end = n ? memchr(data, 0, n) : NULL;
+    const size_t n_first = end ? (size_t)(end - first) : n;
+    const char *second = end ? end + 1 : NULL;
+    const size_t n_second = end ? n - n_first - 1 : 0;
+    struct tn_config_import import;
+    struct tern_error err;
+    if (tn_config_parse(&import, first, n_first, second, n_second, &err) == TERN_OK)
+        check(&import.config);
+    else
+        assert(err.detail[0] != '\0');
+    char *source;
+    size_t n_source;
+    if (second && tn_template_parse(&source, &n_source, second, n_second, &err) == TERN_OK) {
+        assert(!source || (n_source > 0 && source[n_source] == '\0'));
+        tn_free(source);
+    }
+    return 0;
+}
+
+#define SIZES                                                                                      \
+    "\"hidden_size\":32,\"intermediate_size\":64,\"num_hidden_layers\":1,"                         \
+    "\"num_attention_heads\":2,\"vocab_size\":40,\"max_position_embeddings\":128,"                 \
+    "\"hidden_act\":\"relu2\",\"rms_norm_eps\":1e-05,"
+#define QUANT                                                                                      \
+    "\"quantization_config\":{\"quant_method\":\"bitnet\",\"linear_class\":\"autobitlinear\","     \
+    "\"quantization_mode\":\"online\",\"modules_to_not_convert\":[\"lm_head\"]}"
+
+size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
+{
+    static const struct {
+        const char *first;
+        const char *second;
+    } seeds[] = {
+        {"{\"architectures\":[\"BitNetForCausalLM\"]," SIZES "\"rope_theta\":10000.0,"
+         "\"tie_word_embeddings\":true,\"bos_token_id\":38,\"eos_token_id\":39," QUANT "}",
+         "{\"eos_token_id\":[39,7]}"},
+        {"{\"model_type\":\"bitnet\"," SIZES "\"num_key_value_heads\":1,\"head_dim\":16,"
+         "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5},"
+         "\"model_max_length\":1000000000000000019884624838656," QUANT "}",
+         "{\"chat_template\":[{\"name\":\"default\",\"template\":\"{{ messages }}\"}]}"},
+        {"{\"weight_bits\":1,\"input_bits\":8}", "{\"chat_template\":\"{% for m in messages %}\"}"},
+    };
+    if (i >= sizeof seeds / sizeof *seeds)
+        return 0;
+    const size_t n_first = strlen(seeds[i].first) + 1;
+    const size_t n_second = strlen(seeds[i].second);
+    assert(n_first + n_second <= capacity);
+    memcpy(dst, seeds[i].first, n_first);
+    memcpy(dst + n_first, seeds[i].second, n_second);
+    return n_first + n_second;
+}
