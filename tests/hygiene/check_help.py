@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The README and the examples name only commands and flags that the program has.
+usage: check_help.py SOURCE_DIR TERN"""
+import os
+import re
+import subprocess
+import sys
+
+from common import finish, planted, read
+
+FILES = ("README.md", "dist/packaging/EXAMPLES.txt", "dist/run-demo.sh")
+# A call of the program: "tern", "./tern", ".\tern.exe", "build/release/tern", then words.
+CALL = re.compile(r"(?:^|[\s`$/\\])tern(?:\.exe)? ([^`\n]*)")
+
+
+def output(*arguments):
+    return subprocess.run([TERN, *arguments], check=True, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL).stdout
+
+
+def calls(text):
+    """Commands in code: indented or fenced lines and what stands between backticks."""
+    fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    spans = "\n".join(re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text,
+                                                        flags=re.MULTILINE | re.DOTALL)))
+    indented = "\n".join(re.findall(r"^ {2,}(.*)$", text, re.MULTILINE))
+    for block in (fenced, spans, indented):
+        for line in block.splitlines():
+            for words in CALL.findall(line.split("#")[0]):
+                yield words.split()
+
+
+def check(root):
+    found = []
+    for path in FILES:
+        if not os.path.exists(os.path.join(root, path)):
+            continue
+        for words in calls(read(root, path)):
+            command = words[0] if words[0] in COMMANDS else "run"
+            if words[0] not in COMMANDS and re.fullmatch(r"[a-z]+", words[0]):
+                found.append(f"{path}: 'tern {words[0]}' is no command")
+            for flag in re.findall(r"(?:^|\s)(--[a-z][a-z-]*)", " ".join(words)):
+                if flag not in FLAGS[command]:
+                    found.append(f"{path}: 'tern {command}' has no {flag}")
+    return found
+
+
+TERN = sys.argv[2]
+COMMANDS = re.findall(r"^  ([a-z]+) {2,}\S", output("help").split("Flags")[0], re.MULTILINE)
+FLAGS = {name: set(re.findall(r"--[a-z][a-z-]*", output("help", name))) | {"--version", "--help"}
+         for name in COMMANDS}
+planted({"README.md": "`tern run -p x --no-such` and `tern juggle x`\n\n"
+                      "```\n$ tern --prompt x --temp 1\ntern info --temp 1\n```\n"
+                      "The tern --not-code is a bird.\n"}, check,
+        expected=["'tern run' has no --no-such", "'tern juggle' is no command",
+                  "'tern info' has no --temp"],
+        clean=["has no --prompt", "run' has no --temp", "not-code"])
+finish("help", check(sys.argv[1]))
