@@ -133,6 +133,21 @@ check_archive() { # FILE
     esac
 }
 
+check_deb() { # FILE
+    target=deb
+    dpkg-deb -c "$1" >"$scratch/list"
+    for path in usr/bin/tern usr/share/tern/demo.tern usr/include/tern/tern.h; do
+        expect "holds $path" contains "\./$path\$" "$scratch/list"
+    done
+    dpkg-deb -f "$1" Depends >"$scratch/depends"
+    for library in libc6 libhwloc15 libjansson4 libutf8proc; do
+        expect "depends on $library" contains "$library" "$scratch/depends"
+    done
+    dpkg-deb -x "$1" "$scratch/deb"
+    expect "--version" prints_version "$scratch/deb/usr/bin/tern"
+    expect "finds its demo model" "$scratch/deb/usr/bin/tern" info
+}
+
 need_packages binutils binutils-mingw-w64-x86-64 llvm unzip
 # Folders that a build could have left in a binary: the tree, the cache, a home, a scratch folder.
 tree=$(cd "$here/.." && pwd)
@@ -145,6 +160,9 @@ for archive in "$folder"/tern-"$version"-*; do
     case $archive in
     *.tar.gz | *.zip) check_archive "$archive"; found=$((found + 1)) ;;
     esac
+done
+for package in "$folder"/tern_*.deb; do
+    [ ! -e "$package" ] || { check_deb "$package"; found=$((found + 1)); }
 done
 [ $found -gt 0 ] || die "no archive of tern $version in $folder"
 echo "$found archives, $failures failures"

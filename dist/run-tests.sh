@@ -34,6 +34,7 @@ stage_release() {
 stage_demo() {
     dist/run-demo.sh >build/demo.log 2>&1 || { cat build/demo.log >&2; return 1; }
     dist/smoke.sh build/release/tern
+    dist/check-install.sh build/release
 }
 
 stage_asan() {
