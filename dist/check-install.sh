@@ -28,13 +28,13 @@ target_link_libraries(example PRIVATE tern::tern)
 END
 quietly cmake -S "$scratch/project" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
 quietly cmake --build "$scratch/build"
-"$scratch/build/example" "$model" >"$scratch/one" || die "the example (find_package) failed"
+"$scratch/build/example" "$model" "Once upon a time" >"$scratch/one" || die "the example (find_package) failed"
 
 modules=$(dirname "$(find "$scratch/prefix" -name tern.pc)")
 # shellcheck disable=SC2046
 PKG_CONFIG_PATH="$modules" quietly sh -c \
     "cc '$scratch/project/example.c' -o '$scratch/example' \$(pkg-config --cflags --libs tern)"
-"$scratch/example" "$model" >"$scratch/two" || die "the example (pkg-config) failed"
+"$scratch/example" "$model" "Once upon a time" >"$scratch/two" || die "the example (pkg-config) failed"
 cmp "$scratch/one" "$scratch/two"
 [ -s "$scratch/one" ] || die "the example printed nothing"
 echo "install: find_package and pkg-config work"
