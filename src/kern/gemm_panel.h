@@ -13,8 +13,7 @@
 #ifndef TN_GEMM_PANEL_H
 #define TN_GEMM_PANEL_H
 
-#include "base/bits.h"
-#include "kern/kern.h"
+#include "kern/ternary_layout.h"
 
 #define GEMM_PANEL_ROWS 64u
 #define GEMM_PANEL_COLS_MAX 512u

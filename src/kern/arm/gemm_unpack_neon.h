@@ -18,8 +18,7 @@ static TN_ALWAYS_INLINE uint8x16_t field(uint8x16_t v, int q)
 static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const uint32_t row_groups = tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * 32;
-    const uint8_t *group = w->data + (size_t)row * row_groups + (size_t)col * 16;
+    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
     for (uint32_t i = 0; i < n_groups * 4; i++) {
         const uint8x16_t v = vld1q_u8(group + 16 * i);
         const uint8x16x4_t codes = {{field(v, 0), field(v, 1), field(v, 2), field(v, 3)}};
@@ -46,7 +45,7 @@ static TN_ALWAYS_INLINE void unpack_r2_part(uint8_t *panel, const uint32x4_t v[4
 static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const size_t row_bytes = (size_t)tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN) * 64;
+    const size_t row_bytes = (size_t)r2_blocks(w) * 64;
     for (uint32_t part = 0; part < GEMM_PANEL_ROWS; part += 4)
         for (uint32_t k = 0; k < n_groups / 16; k++) {
             uint32x4_t v[4];
@@ -63,7 +62,7 @@ static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
 static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const size_t col_bytes = c2_col_bytes(w);
     const int q = (int)(row / 64 % 4);
     const uint8_t *block = w->data + row / 256 * 64 + col * col_bytes;
     for (uint32_t g = 0; g < n_groups; g++, col += 4, block += 4 * col_bytes)

@@ -35,8 +35,7 @@ static TN_ALWAYS_INLINE void unpack_group(uint8_t *panel, __m512i packed)
 static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const uint32_t row_groups = tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * 32;
-    const uint8_t *group = w->data + (size_t)row * row_groups + (size_t)col * 16;
+    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
     for (uint32_t g = 0; g < n_groups; g++)
         unpack_group(panel + 256 * g, _mm512_load_si512(group + 64 * g));
 }
@@ -75,7 +74,7 @@ static TN_ALWAYS_INLINE void transpose_16x16(__m512i v[16])
 static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const size_t row_bytes = (size_t)tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN) * 64;
+    const size_t row_bytes = (size_t)r2_blocks(w) * 64;
     const __m512i code = _mm512_set1_epi8(3);
     for (uint32_t part = 0; part < GEMM_PANEL_ROWS; part += 16)
         for (uint32_t block = 0; block < n_groups / 64; block++) {
@@ -118,7 +117,7 @@ static TN_ALWAYS_INLINE void unpack_c2_field(uint8_t *panel, const struct tn_ter
                                              uint32_t row, uint32_t col, uint32_t n_groups,
                                              const int q)
 {
-    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const size_t col_bytes = c2_col_bytes(w);
     const uint8_t *block = w->data + row / 256 * 64 + col * col_bytes;
     for (uint32_t g = 0; g < n_groups; g++, col += 4) {
         __m512i v[4];

@@ -39,8 +39,7 @@ static TN_ALWAYS_INLINE __m256i field(__m256i v, int q)
 static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const uint32_t row_groups = tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * 32;
-    const uint8_t *group = w->data + (size_t)row * row_groups + (size_t)col * 16;
+    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
     for (uint32_t i = 0; i < n_groups * 2; i++) {
         const __m256i v = order_rows(_mm256_load_si256((const void *)(group + 32 * i)));
         const __m256i codes[4] = {field(v, 0), field(v, 1), field(v, 2), field(v, 3)};
@@ -83,7 +82,7 @@ static TN_ALWAYS_INLINE void unpack_r2_half(uint8_t *panel, __m256i v[8])
 static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const size_t row_bytes = (size_t)tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN) * 64;
+    const size_t row_bytes = (size_t)r2_blocks(w) * 64;
     for (uint32_t part = 0; part < GEMM_PANEL_ROWS; part += 8)
         for (uint32_t half = 0; half < n_groups / 32; half++) {
             __m256i v[8];
@@ -100,7 +99,7 @@ static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
 static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const size_t col_bytes = c2_col_bytes(w);
     const __m128i shift = _mm_cvtsi32_si128((int)(row / 64 % 4 * 2));
     const uint8_t *block = w->data + row / 256 * 64 + col * col_bytes;
     for (uint32_t g = 0; g < n_groups; g++, col += 4, block += 4 * col_bytes)

@@ -26,8 +26,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/bits.h"
-#include "kern/kern.h"
+#include "kern/ternary_layout.h"
 
 #define BATCH_PAIRS 8u
 #define PAIR_BYTES 32u /* table of a pair: 16 low bytes, 16 high bytes */
@@ -108,11 +107,6 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 }
 
 /* ---- T2 ---- */
-
-static uint32_t t2_groups(const struct tn_ternary *w)
-{
-    return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * (TERN_T2_COL_ALIGN / 4);
-}
 
 /* Pairs of columns in their order. */
 void tn_lut_t2_avx2(void *lut, const int8_t *x, uint32_t cols)
@@ -197,17 +191,6 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m256i a, __m256i 
     add_pair(&p[3], _mm256_and_si256(_mm256_srli_epi16(f13, 4), nibble), table);
 }
 
-/* The columns of a batch; those that are missing are column cols[0] with input 0. */
-static void c2_batch(const uint8_t *col[C2_BATCH_COLS], int8_t x[C2_BATCH_COLS],
-                     const uint8_t *data, size_t col_bytes, const uint32_t *cols,
-                     const int8_t *inputs, uint32_t i, uint32_t n_cols)
-{
-    for (uint32_t k = 0; k < C2_BATCH_COLS; k++, i++) {
-        col[k] = data + cols[i < n_cols ? i : 0] * col_bytes;
-        x[k] = i < n_cols ? inputs[i] : 0;
-    }
-}
-
 /* sums [n_blocks][2 halves][4 fields]: field q of half h holds rows 64 q + 32 h + 0..31. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
                          const uint8_t *const *next, const uint8_t *tables)
@@ -236,7 +219,7 @@ static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, u
 void tn_gemv_c2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                         uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
 {
-    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const size_t col_bytes = c2_col_bytes(w);
     const uint8_t *data = w->data + row_begin / 4;
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
@@ -246,14 +229,14 @@ void tn_gemv_c2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_b
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
     if (n_cols)
-        c2_batch(col[0], inputs[0], data, col_bytes, cols, x, 0, n_cols);
+        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
     uint32_t n_batches = 0;
     for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 8 * sizeof *sums);
         const bool is_last = n_cols - i <= C2_BATCH_COLS;
-        c2_batch(col[now ^ 1], inputs[now ^ 1], data, col_bytes, cols, x, i + C2_BATCH_COLS,
-                 n_cols);
+        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
+                        i + C2_BATCH_COLS, n_cols);
         for (uint32_t t = 0; t < BATCH_PAIRS; t++)
             build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
         c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
@@ -318,7 +301,7 @@ static TN_ALWAYS_INLINE void r2_rows(int32_t *dst, const uint8_t *const *row,
 void tn_gemv_r2_i8_avx2(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                         uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
+    const uint32_t n_blocks = r2_blocks(w);
     const size_t row_bytes = (size_t)n_blocks * 64;
     for (uint32_t i = 0; i < n_rows; i += 2) {
         const uint8_t *row[2], *next[2];

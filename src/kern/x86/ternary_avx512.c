@@ -29,8 +29,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/bits.h"
-#include "kern/kern.h"
+#include "kern/ternary_layout.h"
 
 #define BIAS 384           /* of one triple; a multiple of 32 above 3 * 127 */
 #define BATCH_TRIPLES 8u
@@ -124,11 +123,6 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 
 /* ---- T2 ---- */
 
-static uint32_t t2_groups(const struct tn_ternary *w)
-{
-    return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * (TERN_T2_COL_ALIGN / 4);
-}
-
 /* Tables in the order of use: per batch (24 columns, the last one filled up with zeros) columns
  * 0-2, 4-6, 8-10, then 3 7 11, and the same 12 columns further. */
 void tn_lut_t2_avx512(void *lut, const int8_t *x, uint32_t cols)
@@ -191,23 +185,23 @@ static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_
     const size_t tile_bytes = (size_t)n_groups * 64;
     memset(dst, 0, n_tiles * 64 * sizeof *dst);
     for (uint32_t done = 0; done < n_groups; done += WIDE_BATCHES * 6) {
-        const uint32_t n = TN_MIN(n_groups - done, WIDE_BATCHES * 6);
-        const uint32_t n_full = n / 6;
-        const uint8_t *group = tile + (size_t)done * 64;
+        uint32_t left = TN_MIN(n_groups - done, WIDE_BATCHES * 6), n_batches = 0;
         struct wide s[4];
         memset(s, 0, sizeof s);
-        for (uint32_t b = 0; b < n_full; b++, group += 6 * 64, lut += BATCH_BYTES)
+        for (; left >= 6; left -= 6, n_batches++, tile += 6 * 64, lut += BATCH_BYTES)
             for (uint32_t i = 0; i < n_tiles; i++) {
-                const uint8_t *g = group + i * tile_bytes;
+                const uint8_t *group = tile + i * tile_bytes;
                 for (uint32_t line = 0; line < 6; line++)
-                    TN_PREFETCH(g + line * 64 + PREFETCH_BYTES);
-                t2_batch(&s[i], g, 6, lut);
+                    TN_PREFETCH(group + line * 64 + PREFETCH_BYTES);
+                t2_batch(&s[i], group, 6, lut);
             }
-        if (n % 6)
+        if (left > 0) {
             for (uint32_t i = 0; i < n_tiles; i++)
-                t2_batch(&s[i], group + i * tile_bytes, n % 6, lut);
+                t2_batch(&s[i], tile + i * tile_bytes, left, lut);
+            n_batches++;
+        }
         for (uint32_t i = 0; i < n_tiles; i++)
-            flush(dst + 64 * i, &s[i], n_full + (n % 6 != 0));
+            flush(dst + 64 * i, &s[i], n_batches);
     }
 }
 
@@ -249,17 +243,6 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m512i a, __m512i 
 #undef PICK
 }
 
-/* The columns of a batch; those that are missing are column cols[0] with input 0. */
-static void c2_batch(const uint8_t *col[C2_BATCH_COLS], int8_t x[C2_BATCH_COLS],
-                     const uint8_t *data, size_t col_bytes, const uint32_t *cols,
-                     const int8_t *inputs, uint32_t i, uint32_t n_cols)
-{
-    for (uint32_t k = 0; k < C2_BATCH_COLS; k++, i++) {
-        col[k] = data + cols[i < n_cols ? i : 0] * col_bytes;
-        x[k] = i < n_cols ? inputs[i] : 0;
-    }
-}
-
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
                          const uint8_t *const *next, const uint8_t *tables)
 {
@@ -280,7 +263,7 @@ static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *co
 void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                           uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
 {
-    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const size_t col_bytes = c2_col_bytes(w);
     const uint8_t *data = w->data + row_begin / 4;
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
@@ -290,14 +273,14 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
     if (n_cols)
-        c2_batch(col[0], inputs[0], data, col_bytes, cols, x, 0, n_cols);
+        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
     uint32_t n_batches = 0;
     for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 4 * sizeof *sums);
         const bool is_last = n_cols - i <= C2_BATCH_COLS;
-        c2_batch(col[now ^ 1], inputs[now ^ 1], data, col_bytes, cols, x, i + C2_BATCH_COLS,
-                 n_cols);
+        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
+                        i + C2_BATCH_COLS, n_cols);
         for (uint32_t t = 0; t < BATCH_TRIPLES; t++)
             build_table(tables + 128 * t, inputs[now][3 * t], inputs[now][3 * t + 1],
                         inputs[now][3 * t + 2]);
@@ -357,7 +340,7 @@ static TN_ALWAYS_INLINE void r2_rows(int32_t *dst, const uint8_t *const *row,
 void tn_gemv_r2_i8_avx512(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                           uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
+    const uint32_t n_blocks = r2_blocks(w);
     const size_t row_bytes = (size_t)n_blocks * 64;
     for (uint32_t i = 0; i < n_rows; i += 4) {
         const uint32_t n = TN_MIN(n_rows - i, 4u);

@@ -18,8 +18,7 @@
 #include <string.h>
 #include <tmmintrin.h>
 
-#include "base/bits.h"
-#include "kern/kern.h"
+#include "kern/ternary_layout.h"
 
 #define BATCH_PAIRS 8u
 #define PAIR_BYTES 32u /* table of a pair: 16 low bytes, 16 high bytes */
@@ -105,11 +104,6 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 
 /* ---- T2 ---- */
 
-static uint32_t t2_groups(const struct tn_ternary *w)
-{
-    return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * (TERN_T2_COL_ALIGN / 4);
-}
-
 /* Pairs of columns in their order. */
 void tn_lut_t2_ssse3(void *lut, const int8_t *x, uint32_t cols)
 {
@@ -183,17 +177,6 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m128i a, __m128i 
     add_pair(&p[3], _mm_and_si128(_mm_srli_epi16(f13, 4), nibble), table);
 }
 
-/* The columns of a batch; those that are missing are column cols[0] with input 0. */
-static void c2_batch(const uint8_t *col[C2_BATCH_COLS], int8_t x[C2_BATCH_COLS],
-                     const uint8_t *data, size_t col_bytes, const uint32_t *cols,
-                     const int8_t *inputs, uint32_t i, uint32_t n_cols)
-{
-    for (uint32_t k = 0; k < C2_BATCH_COLS; k++, i++) {
-        col[k] = data + cols[i < n_cols ? i : 0] * col_bytes;
-        x[k] = i < n_cols ? inputs[i] : 0;
-    }
-}
-
 /* sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
                          const uint8_t *tables)
@@ -220,7 +203,7 @@ static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, u
 void tn_gemv_c2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                          uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
 {
-    const size_t col_bytes = (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
+    const size_t col_bytes = c2_col_bytes(w);
     const uint8_t *data = w->data + row_begin / 4;
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
@@ -233,7 +216,7 @@ void tn_gemv_c2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, uint32_t row_
     for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 16 * sizeof *sums);
-        c2_batch(col, inputs, data, col_bytes, cols, x, i, n_cols);
+        c2_take_columns(col, inputs, C2_BATCH_COLS, data, col_bytes, cols, x, i, n_cols);
         for (uint32_t t = 0; t < BATCH_PAIRS; t++)
             build_table(tables + PAIR_BYTES * t, inputs[2 * t], inputs[2 * t + 1]);
         c2_add_batch(sums, n_blocks, col, tables);
@@ -282,7 +265,7 @@ static int32_t r2_row(const uint8_t *block, uint32_t n_blocks, const int8_t *x)
 void tn_gemv_r2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                          uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
+    const uint32_t n_blocks = r2_blocks(w);
     const size_t row_bytes = (size_t)n_blocks * 64;
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = r2_row(w->data + rows[i] * row_bytes, n_blocks, prep);
