@@ -75,6 +75,7 @@ struct tern_plan_reason {
     const char *what;     /* name of the value: "threads_decode", "context", ... */
     char value[24];       /* decimal number, or a word such as "f16" */
     bool is_number;
+    uint64_t number;      /* value again, when it is one */
     const char *bound_by; /* one word: "cores", "quota", "affinity", "cpuset", "user", "model",
                              "memory", "tier", "pressure", "cpu", "unknown" */
     char detail[128];     /* the same for people */

@@ -13,6 +13,7 @@ int tn_cmd_run(const struct tn_options *o);
 int tn_cmd_chat(const struct tn_options *o);
 int tn_cmd_convert(const struct tn_options *o);
 int tn_cmd_info(const struct tn_options *o);
+int tn_cmd_probe(const struct tn_options *o);
 int tn_cmd_verify(const struct tn_options *o);
 int tn_cmd_bench(const struct tn_options *o);
 int tn_cmd_tokenize(const struct tn_options *o);

@@ -6,8 +6,11 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "app.h"
 #include "args.h"
+#include "base/alloc.h"
 #include "help.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -17,6 +20,7 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_CHAT] = tn_cmd_chat,
     [TN_CMD_CONVERT] = tn_cmd_convert,
     [TN_CMD_INFO] = tn_cmd_info,
+    [TN_CMD_PROBE] = tn_cmd_probe,
     [TN_CMD_VERIFY] = tn_cmd_verify,
     [TN_CMD_BENCH] = tn_cmd_bench,
     [TN_CMD_TOKENIZE] = tn_cmd_tokenize,
@@ -47,6 +51,7 @@ int main(int argc, char **argv)
 {
     tn_process_init(&argc, &argv);
     tn_interrupt_install();
+    json_set_alloc_funcs(tn_alloc, tn_free);
     int exit_code = tn_out_finish(dispatch(argc, argv));
     if (tn_terminate_requested())
         tn_exit_by_signal(tn_terminate_requested());

@@ -13,68 +13,85 @@
 #define BIT(command) (1u << TN_CMD_##command)
 #define ALL ((1u << TN_N_COMMANDS) - 1u)
 #define GENERATE (BIT(RUN) | BIT(CHAT))
-#define PLANNED GENERATE
+#define PLANNED (GENERATE | BIT(PROBE))
 #define COMPUTE (GENERATE | BIT(PERPLEXITY) | BIT(LOGITS))
 #define TOKENS (BIT(TOKENIZE) | BIT(DETOKENIZE))
-#define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(VERIFY) | BIT(BENCH))
+#define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(PROBE) | BIT(VERIFY) | BIT(BENCH))
 #define SLOT(member) offsetof(struct tn_options, member)
 
 const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
-    [TN_CMD_RUN] = {"run", "[MODEL] -p TEXT", "one answer to one prompt, then exit",
-                    "Writes the answer to standard output and nothing else. Without -p and -f the\n"
-                    "prompt is read from standard input. Ctrl-C stops the answer.\n"
-                    "\n"
-                    "  tern run demo.tern -p \"Tell me a story about a fox.\"\n"
-                    "  tern run --raw -p \"Once upon a time\" -n 100 --seed 1\n"
-                    "  tern run -p \"Sum this up:\" -f notes.txt > summary.txt\n",
-                    1},
-    [TN_CMD_CHAT] = {"chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
-                     "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
-                     "stops an answer, Ctrl-D leaves; /help lists the commands. Otherwise every\n"
-                     "line of standard input is one turn:\n"
-                     "\n"
-                     "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
-                     1},
-    [TN_CMD_CONVERT] = {"convert", "DIR [-o FILE]", "Hugging Face directory -> .tern file",
-                        "DIR holds config.json, model.safetensors (or shards with their index) and\n"
-                        "tokenizer.json of a BitNet b1.58 model, bf16 or packed. An existing FILE is\n"
-                        "replaced only when the new one is complete. Also: tern --convert DIR\n"
-                        "--save FILE.\n"
-                        "\n"
-                        "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n",
-                        1},
+    [TN_CMD_RUN] = {
+        "run", "[MODEL] -p TEXT", "one answer to one prompt, then exit",
+        "Writes the answer to standard output and nothing else. Without -p and -f the\n"
+        "prompt is read from standard input. Ctrl-C stops the answer.\n"
+        "\n"
+        "  tern run demo.tern -p \"Tell me a story about a fox.\"\n"
+        "  tern run --raw -p \"Once upon a time\" -n 100 --seed 1\n"
+        "  tern run -p \"Sum this up:\" -f notes.txt > summary.txt\n",
+        1},
+    [TN_CMD_CHAT] = {
+        "chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
+        "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
+        "stops an answer, Ctrl-D leaves; /help lists the commands. Otherwise every\n"
+        "line of standard input is one turn:\n"
+        "\n"
+        "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
+        1},
+    [TN_CMD_CONVERT] = {
+        "convert", "DIR [-o FILE]", "Hugging Face directory -> .tern file",
+        "DIR holds config.json, model.safetensors (or shards with their index) and\n"
+        "tokenizer.json of a BitNet b1.58 model, bf16 or packed. An existing FILE is\n"
+        "replaced only when the new one is complete. Also: tern --convert DIR\n"
+        "--save FILE.\n"
+        "\n"
+        "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n",
+        1},
     [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file", "", 1},
-    [TN_CMD_VERIFY] = {"verify", "[MODEL]", "check a model file and this machine's kernels",
-                       "Compares every checksum, then every kernel of this CPU with the reference\n"
-                       "on the model's own weights, then the stored fingerprint of the model.\n"
-                       "Exit code 5 when something differs.\n",
-                       1},
-    [TN_CMD_BENCH] = {"bench", "[MODEL]", "speed, bandwidth, memory",
-                      "Loading, prefill and decode at several context depths, each kernel beside\n"
-                      "the rate at which this machine reads memory, and a hash of the generated\n"
-                      "tokens: exit code 1 when levels or thread counts disagree.\n"
+    [TN_CMD_PROBE] = {"probe", "[MODEL]", "what this machine gives, and the plan for a model",
+                      "Every limit on cores and memory that applies here, which one binds, and what\n"
+                      "follows: threads, context, cache type, length of answers. With the flags of\n"
+                      "tern run: what they would change.\n"
                       "\n"
-                      "  tern bench bitnet.tern --threads 1,2 --cpu avx2,avx512\n",
+                      "  tern probe bitnet.tern --ram 900M\n"
+                      "  tern probe --record machine; tern probe --probe-root machine\n",
                       1},
-    [TN_CMD_TOKENIZE] = {"tokenize", "[MODEL]", "text on standard input -> token ids",
-                         "  echo -n \"Hello world\" | tern tokenize demo.tern --pieces\n"
-                         "  echo '[{\"role\":\"user\",\"content\":\"Hi\"}]' | tern tokenize --chat "
-                         "--text\n",
-                         1},
-    [TN_CMD_DETOKENIZE] = {"detokenize", "[MODEL]", "token ids on standard input -> text",
-                           "The exact bytes of the tokens, with nothing added.\n"
-                           "\n"
-                           "  echo -n \"Hello\" | tern tokenize | tern detokenize\n",
-                           1},
-    [TN_CMD_PERPLEXITY] = {"perplexity", "[MODEL] FILE", "how well a model predicts a text",
-                           "The text is cut into overlapping windows; each token is scored once.\n",
-                           2},
-    [TN_CMD_LOGITS] = {"logits", "[MODEL] --ids \"1 2 3\" -o FILE",
-                       "raw logits, to compare with a reference",
-                       "FILE gets little-endian float32, one row of the vocabulary per id.\n"
-                       "\n"
-                       "  tern logits demo.tern --ids \"1 2 3\" -o out.f32 --greedy 16\n",
-                       1},
+    [TN_CMD_VERIFY] = {
+        "verify", "[MODEL]", "check a model file and this machine's kernels",
+        "Compares every checksum, then every kernel of this CPU with the reference\n"
+        "on the model's own weights, then the stored fingerprint of the model.\n"
+        "Exit code 5 when something differs.\n",
+        1},
+    [TN_CMD_BENCH] = {
+        "bench", "[MODEL]", "speed, bandwidth, memory",
+        "Loading, prefill and decode at several context depths, each kernel beside\n"
+        "the rate at which this machine reads memory, and a hash of the generated\n"
+        "tokens: exit code 1 when levels or thread counts disagree.\n"
+        "\n"
+        "  tern bench bitnet.tern --threads 1,2 --cpu avx2,avx512\n",
+        1},
+    [TN_CMD_TOKENIZE] = {
+        "tokenize", "[MODEL]", "text on standard input -> token ids",
+        "  echo -n \"Hello world\" | tern tokenize demo.tern --pieces\n"
+        "  echo '[{\"role\":\"user\",\"content\":\"Hi\"}]' | tern tokenize --chat "
+        "--text\n",
+        1},
+    [TN_CMD_DETOKENIZE] = {
+        "detokenize", "[MODEL]", "token ids on standard input -> text",
+        "The exact bytes of the tokens, with nothing added.\n"
+        "\n"
+        "  echo -n \"Hello\" | tern tokenize | tern detokenize\n",
+        1},
+    [TN_CMD_PERPLEXITY] = {
+        "perplexity", "[MODEL] FILE", "how well a model predicts a text",
+        "The text is cut into overlapping windows; each token is scored once.\n",
+        2},
+    [TN_CMD_LOGITS] = {
+        "logits", "[MODEL] --ids \"1 2 3\" -o FILE",
+        "raw logits, to compare with a reference",
+        "FILE gets little-endian float32, one row of the vocabulary per id.\n"
+        "\n"
+        "  tern logits demo.tern --ids \"1 2 3\" -o out.f32 --greedy 16\n",
+        1},
     [TN_CMD_VERSION] = {"version", "", "version of the program and its libraries", "", 0},
     [TN_CMD_HELP] = {"help", "[COMMAND]", "this text, or all about a command", "", 1},
 };
@@ -95,10 +112,11 @@ const struct tn_option_row tn_option_rows[] = {
     {"system", 's', TN_OPT_TEXT, SLOT(system), GENERATE, .value = "TEXT",
      .help = "system message of the conversation"},
     {"template", 0, TN_OPT_TEXT, SLOT(template_name), GENERATE | BIT(TOKENIZE), .value = "NAME",
-     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3", .otherwise = "the model's"},
+     .otherwise = "the model's",
+     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3"},
 
     /* length and sampling */
-    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE, .value = "N", .low = 1,
+    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), PLANNED, .value = "N", .low = 1,
      .high = TERN_MAX_CONTEXT, .otherwise = "by available memory", .help = "new tokens at most"},
     {"temp", 0, TN_OPT_REAL, SLOT(temperature), GENERATE, .value = "T", .initial = "0.7",
      .real_low = 0, .real_high = 2, .help = "randomness"},
@@ -167,7 +185,11 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "leave the tokenizer out (for logits and verify only)"},
 
     /* reports */
-    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(INFO) | BIT(BENCH) | BIT(PERPLEXITY),
+    {"probe-root", 0, TN_OPT_TEXT, SLOT(probe_root), BIT(PROBE), .value = "DIR",
+     .help = "a recorded machine instead of this one"},
+    {"record", 0, TN_OPT_TEXT, SLOT(record), BIT(PROBE), .value = "DIR",
+     .help = "record this machine, without names and serial numbers"},
+    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(INFO) | BIT(PROBE) | BIT(BENCH) | BIT(PERPLEXITY),
      .help = "for programs"},
     {"tensors", 0, TN_OPT_FLAG, SLOT(tensors), BIT(INFO), .help = "list the tensors"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(TOKENIZE),
@@ -175,7 +197,8 @@ const struct tn_option_row tn_option_rows[] = {
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(DETOKENIZE), .help = "write control tokens too"},
     {"no-bos", 0, TN_OPT_FLAG, SLOT(no_bos), BIT(TOKENIZE),
      .help = "do not add what the tokenizer puts before a text"},
-    {"pieces", 0, TN_OPT_FLAG, SLOT(pieces), BIT(TOKENIZE), .help = "a line per token: id and text"},
+    {"pieces", 0, TN_OPT_FLAG, SLOT(pieces), BIT(TOKENIZE),
+     .help = "a line per token: id and text"},
     {"chat", 0, TN_OPT_FLAG, SLOT(as_chat), BIT(TOKENIZE),
      .help = "standard input is a JSON array of {\"role\",\"content\"}"},
     {"text", 0, TN_OPT_FLAG, SLOT(as_text), BIT(TOKENIZE),

@@ -15,6 +15,7 @@ enum tn_command {
     TN_CMD_CHAT,
     TN_CMD_CONVERT,
     TN_CMD_INFO,
+    TN_CMD_PROBE,
     TN_CMD_VERIFY,
     TN_CMD_BENCH,
     TN_CMD_TOKENIZE,
@@ -86,6 +87,9 @@ struct tn_options {
     const char *name;
     int64_t head; /* enum tern_head_type */
     bool no_tokenizer;
+
+    const char *probe_root; /* a recorded machine instead of this one */
+    const char *record;     /* directory for a recording of this machine */
 
     bool json;
     bool tensors;

@@ -27,6 +27,7 @@ void tn_plan_reason(struct tern_plan *plan, const char *what, uint64_t number, c
     struct tern_plan_reason *r = &plan->reasons[plan->n_reasons++];
     r->what = what;
     r->is_number = text == NULL;
+    r->number = number;
     r->bound_by = bound_by;
     if (text)
         snprintf(r->value, sizeof r->value, "%s", text);
@@ -136,13 +137,13 @@ static void apply_rules(struct bounded *b, uint32_t n_cores, const char *which,
                         : m->limited_by_cpuset ? "cpuset"
                                                : NULL;
     if (taken)
-        lower(b, n_cores, taken, "%u %s of the %u in this machine may be used", n_cores, which,
+        lower(b, n_cores, taken, "one per %s that may be used: %u of %u", which, n_cores,
               m->n_physical);
     else
-        lower(b, n_cores, "cores", "one per physical core: %u %s, %u hardware threads", n_cores,
-              which, m->n_logical);
+        lower(b, n_cores, "cores", "one per %s: %u of %u hardware threads", which, n_cores,
+              m->n_logical);
     if (limits->eco)
-        lower(b, TN_MAX(n_cores / 2, 1u), "eco", "--eco: half of %u %s", n_cores, which);
+        lower(b, TN_MAX(n_cores / 2, 1u), "eco", "--eco: half of %u, one per %s", n_cores, which);
     if (m->quota_millicpus != TERN_UNKNOWN)
         lower(b, quota_floor(m->quota_millicpus), "quota",
               "CPU quota of %.2f, rounded down to whole threads",
@@ -204,10 +205,11 @@ static tern_status plan_threads(struct tern_plan *plan, const struct tern_sysinf
     if (limits->n_threads) {
         use_user_threads(plan, m, limits->n_threads);
     } else {
-        const char *fast = cores.n_fast < m->n_allowed ? "fast cores" : "cores";
+        const char *fast = cores.n_fast < m->n_allowed ? "fast core" : "physical core";
         struct bounded decode = {0}, prefill = {0};
         apply_rules(&decode, cores.n_fast, fast, m, limits);
-        apply_rules(&prefill, limits->eco ? cores.n_fast : cores.n_useful, "cores", m, limits);
+        apply_rules(&prefill, limits->eco ? cores.n_fast : cores.n_useful, "physical core", m,
+                    limits);
         plan->n_threads_decode = decode.n;
         plan->n_threads_prefill = prefill.n;
         tn_plan_reason(plan, "threads_decode", decode.n, NULL, decode.bound_by, "%s",
@@ -261,7 +263,7 @@ static void plan_available(struct tern_plan *plan, const struct tern_sysinfo *m,
         plan->limited_by = TERN_BOUND_USER;
     }
     tn_plan_reason(plan, "available", plan->available_bytes, NULL,
-                   tern_bound_text(plan->limited_by), "%s available",
+                   tern_bound_text(plan->limited_by), "%s, the least of the limits",
                    tn_plan_size_text(&size, plan->available_bytes));
 }
 
@@ -316,7 +318,7 @@ static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m)
     plan->default_new_tokens = tiers[tier].default_new;
     plan->cap_new_tokens = tiers[tier].cap;
     tn_plan_reason(plan, "default_new_tokens", plan->default_new_tokens, NULL, bound_by,
-                   "tier of %s", tiers[tier].range);
+                   "for %s of available memory", tiers[tier].range);
     if (tier < 2)
         tn_plan_notice(plan, "%s of memory available: at most %u new tokens%s",
                        tiers[tier].range, plan->cap_new_tokens,
@@ -337,7 +339,8 @@ static void plan_caps(struct tern_plan *plan, const struct tern_plan_model *mode
                        "--caps off: the model's context");
     } else {
         tn_plan_reason(plan, "cap_new_tokens", plan->cap_new_tokens, NULL, "tier",
-                       "tier of %s; --caps memory or off replaces it", tiers[plan->tier].range);
+                       "for %s of available memory; --caps memory or off replaces it",
+                       tiers[plan->tier].range);
     }
 }
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern probe: what this machine gives, and the plan for a model, with reasons.
+ */
+#include <stdlib.h>
+
+#include "app.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "output.h"
+#include "planned.h"
+#include "probe.h"
+
+void tn_probe_count_cores(const struct tern_sysinfo *m, uint32_t *n_performance,
+                          uint32_t *n_efficiency)
+{
+    *n_performance = *n_efficiency = 0;
+    for (uint32_t i = 0; i < m->n_kinds; i++) {
+        bool fast = !m->kinds[i].low_power && m->kinds[i].capacity * 100 >= 1024 * 60;
+        *(fast ? n_performance : n_efficiency) += m->kinds[i].n_cores;
+    }
+}
+
+static tern_status check_flags(const struct tn_options *o, struct tern_error *err)
+{
+    if (o->probe_root && o->record)
+        return tn_fail(err, TERN_USAGE,
+                       "--record \"%s\" records this machine, --probe-root \"%s\" replays another: "
+                       "give one of them",
+                       o->record, o->probe_root);
+    return TERN_OK;
+}
+
+static tern_status read_machine(struct tn_probe *p, const struct tn_options *o,
+                                struct tern_error *err)
+{
+    if (o->probe_root)
+        return tern_sysinfo_read_root(&p->machine, o->probe_root, err);
+    tern_sysinfo_read(&p->machine);
+    return TERN_OK;
+}
+
+/* A model that was named must be there; one that only might lie beside the program need not. */
+static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
+                              const struct tn_options *o, struct tern_error *err)
+{
+    const char *positional = o->n_positional ? o->positional[0] : NULL;
+    const char *variable = getenv("TERN_MODEL");
+    bool named = positional || o->model || (variable && variable[0]);
+    tern_status status = tn_open(opened, o, positional, 0, err);
+    if (status == TERN_OK) {
+        struct tern_model_info info;
+        tern_model_get_info(opened->model, &info);
+        p->model_name = info.name;
+        tern_plan_model_sizes(&p->sizes, opened->model, 0);
+        return TERN_OK;
+    }
+    if (named)
+        return status;
+    if (tn_message_level() > 0)
+        tn_note_say("planned without a model: %s", err->detail);
+    return tn_ok(err);
+}
+
+/* When the model cannot run here, that is the result, beside what can be planned without it. */
+static tern_status make_plan(struct tn_probe *p, struct tern_error *err)
+{
+    const struct tern_plan_model *sizes = p->model_name ? &p->sizes : NULL;
+    tern_status status = tern_plan_make(&p->plan, &p->machine, sizes, &p->limits, err);
+    if (status != TERN_MEMORY)
+        return status;
+    p->refusal = *err;
+    return tern_plan_make(&p->plan, &p->machine, NULL, &p->limits, err);
+}
+
+static tern_status probe(struct tn_probe *p, struct tn_opened *opened, const struct tn_options *o,
+                         struct tern_error *err)
+{
+    tern_status status = check_flags(o, err);
+    if (status == TERN_OK && o->record)
+        status = tern_sysinfo_record(o->record, err);
+    if (status == TERN_OK)
+        status = read_machine(p, o, err);
+    if (status == TERN_OK)
+        status = open_model(p, opened, o, err);
+    tn_plan_limits(&p->limits, o);
+    if (status == TERN_OK)
+        status = make_plan(p, err);
+    if (status != TERN_OK)
+        return status;
+    if (o->record)
+        tn_note_say("this machine is recorded in \"%s\"", o->record);
+    if (o->json)
+        return tn_probe_print_json(p, err);
+    tn_probe_print_text(p);
+    return TERN_OK;
+}
+
+int tn_cmd_probe(const struct tn_options *o)
+{
+    struct tern_error err = {0};
+    struct tn_opened opened = {0};
+    struct tn_probe *p = tn_alloc_zeroed(1, sizeof *p);
+    if (!p)
+        return tn_error_say(TERN_MEMORY, "no memory for a probe");
+    tern_status status = probe(p, &opened, o, &err);
+    if (status == TERN_OK && p->refusal.status != TERN_OK) {
+        err = p->refusal;
+        status = err.status;
+    }
+    tn_close(&opened);
+    tn_free(p);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}

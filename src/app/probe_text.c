@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern probe for people: what is there, what limits it, what follows.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "output.h"
+#include "probe.h"
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static struct tn_size_text size_text(uint64_t bytes)
+{
+    struct tn_size_text unknown = {"unknown"};
+    return bytes == TERN_UNKNOWN ? unknown : tn_size_binary((double)bytes);
+}
+
+/* ---- processor ---- */
+
+static void print_kinds(const struct tern_sysinfo *m)
+{
+    for (uint32_t i = 0; i < m->n_kinds && m->n_kinds > 1; i++) {
+        const struct tern_cpu_kind *kind = &m->kinds[i];
+        tn_out_printf("  kind %u      %u core%s", i + 1, kind->n_cores, plural(kind->n_cores));
+        if (kind->core_type[0])
+            tn_out_printf(", %s", kind->core_type);
+        if (kind->max_mhz)
+            tn_out_printf(", up to %u MHz", kind->max_mhz);
+        tn_out_printf(", %s%u %% of the fastest%s", kind->capacity_estimated ? "about " : "",
+                      (kind->capacity * 100 + 512) / 1024, kind->low_power ? ", low power" : "");
+        if (kind->n_allowed < kind->n_cores)
+            tn_out_printf(", %u may be used", kind->n_allowed);
+        tn_out_text("\n");
+    }
+}
+
+static void print_caches(const struct tern_sysinfo *m)
+{
+    const char *separator = "";
+    if (m->cache_bytes[0] == TERN_UNKNOWN && m->cache_bytes[1] == TERN_UNKNOWN &&
+        m->cache_bytes[2] == TERN_UNKNOWN)
+        return;
+    tn_out_text("caches        ");
+    for (uint32_t i = 0; i < 3; i++)
+        if (m->cache_bytes[i] != TERN_UNKNOWN) {
+            tn_out_printf("%sL%u %s", separator, i + 1, size_text(m->cache_bytes[i]).text);
+            separator = ", ";
+        }
+    tn_out_text("\n");
+}
+
+static void print_processor(const struct tn_probe *p)
+{
+    const struct tern_sysinfo *m = &p->machine;
+    tn_out_printf("processor     %s\n", m->cpu_name[0] ? m->cpu_name : "unknown");
+    tn_out_text("features     ");
+    for (uint32_t i = 0; i < 32; i++)
+        if (m->cpu_features >> i & 1)
+            tn_out_printf(" %s", tern_cpu_feature_text(i));
+    tn_out_text(m->cpu_features ? "\n" : " none that tern uses\n");
+    tn_out_printf("cores         %u, %u hardware thread%s, %u package%s\n", m->n_physical,
+                  m->n_logical, plural(m->n_logical), m->n_packages, plural(m->n_packages));
+    print_kinds(m);
+    tn_out_printf("  allowed     %u%s%s\n", m->n_allowed,
+                  m->limited_by_cpuset ? ", the rest is withheld by a cpuset" : "",
+                  m->limited_by_affinity ? ", by the affinity of this process" : "");
+    if (m->quota_millicpus == TERN_UNKNOWN)
+        tn_out_text("  quota       none\n");
+    else
+        tn_out_printf("  quota       %.2f CPUs\n", (double)m->quota_millicpus / 1000.0);
+    print_caches(m);
+}
+
+/* ---- memory ---- */
+
+/* One limit, with a mark at the one that binds; nothing when there is none. */
+static void print_limit(const struct tern_plan *plan, enum tern_bound bound, const char *label,
+                        uint64_t bytes)
+{
+    if (bytes != TERN_UNKNOWN)
+        tn_out_printf("  %-11s %10s%s\n", label, size_text(bytes).text,
+                      plan->limited_by == bound ? "  <- binds" : "");
+}
+
+static void print_memory(const struct tn_probe *p)
+{
+    const struct tern_sysinfo *m = &p->machine;
+    const struct tern_plan *plan = &p->plan;
+    tn_out_printf("memory        %s", size_text(m->total_bytes).text);
+    if (m->limit_bytes != TERN_UNKNOWN)
+        tn_out_printf(", limited to %s", size_text(m->limit_bytes).text);
+    tn_out_text("; available:\n");
+    print_limit(plan, TERN_BOUND_MEMINFO, "system", m->system_available_bytes);
+    print_limit(plan, TERN_BOUND_CGROUP, "cgroup", m->cgroup_available_bytes);
+    print_limit(plan, TERN_BOUND_RLIMIT_AS, "ulimit -v", m->rlimit_as_left_bytes);
+    print_limit(plan, TERN_BOUND_RLIMIT_DATA, "ulimit -d", m->rlimit_data_left_bytes);
+    print_limit(plan, TERN_BOUND_JOB, "job", m->job_available_bytes);
+    print_limit(plan, TERN_BOUND_COMMIT, "commit", m->commit_left_bytes);
+    if (p->limits.ram_bytes)
+        print_limit(plan, TERN_BOUND_USER, "--ram", p->limits.ram_bytes);
+    if (m->swap_total_bytes != TERN_UNKNOWN && m->swap_total_bytes > 0)
+        tn_out_printf("swap          %s, never counted\n", size_text(m->swap_total_bytes).text);
+    if (m->pressure_centi != TERN_UNKNOWN)
+        tn_out_printf("pressure      %.2f %% of the last 10 seconds\n",
+                      (double)m->pressure_centi / 100.0);
+}
+
+static void print_energy(const struct tern_sysinfo *m)
+{
+    static const char *const powers[] = {"", "mains", "battery"};
+    if (m->power != TERN_POWER_UNKNOWN)
+        tn_out_printf("power         %s\n", powers[m->power]);
+    if (m->governor[0])
+        tn_out_printf("governor      %s\n", m->governor);
+    if (m->n_thermal_throttles != TERN_UNKNOWN && m->n_thermal_throttles > 0)
+        tn_out_printf("heat          the processor slowed down %llu time%s since start\n",
+                      (unsigned long long)m->n_thermal_throttles, plural(m->n_thermal_throttles));
+}
+
+static void print_unreadable(const struct tern_sysinfo *m)
+{
+    for (uint32_t i = 0; i < TERN_N_FACTS; i++)
+        if (m->unreadable >> i & 1)
+            tn_out_printf("unreadable    %s: there, but it makes no sense; taken as unknown\n",
+                          tern_fact_text(i));
+}
+
+/* ---- plan ---- */
+
+static const char *label_of(const char *what)
+{
+    static const struct {
+        const char *what, *label;
+    } labels[] = {
+        {"threads_decode", "threads, decode"},
+        {"threads_prefill", "threads, prefill"},
+        {"kernel", "kernel level"},
+        {"available", "memory, available"},
+        {"reserve", "memory, kept free"},
+        {"default_new_tokens", "new tokens, default"},
+        {"cap_new_tokens", "new tokens, cap"},
+        {"context", "context"},
+        {"kv", "cache type"},
+        {"max_new_tokens", "new tokens, at most"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(labels); i++)
+        if (strcmp(labels[i].what, what) == 0)
+            return labels[i].label;
+    return what;
+}
+
+static void print_plan(const struct tn_probe *p)
+{
+    const struct tern_plan *plan = &p->plan;
+    if (p->model_name)
+        tn_out_printf("\nplan for %s (%s)\n", p->model_name,
+                      tn_size_decimal((double)p->sizes.file_bytes).text);
+    else
+        tn_out_text("\nplan without a model\n");
+    for (uint32_t i = 0; i < plan->n_reasons; i++) {
+        const struct tern_plan_reason *r = &plan->reasons[i];
+        bool is_size = strcmp(r->what, "available") == 0 || strcmp(r->what, "reserve") == 0;
+        tn_out_printf("  %-20s %10s  %s: %s\n", label_of(r->what),
+                      is_size ? size_text(r->number).text : r->value, r->bound_by, r->detail);
+    }
+    if (plan->has_model)
+        tn_out_printf("  %-20s %10s  with the context filled, beside the model file\n",
+                      "memory, needed", size_text(plan->predicted_anonymous_bytes).text);
+    for (uint32_t i = 0; i < plan->n_notices; i++)
+        tn_out_printf("note: %s\n", plan->notices[i]);
+}
+
+/* What this machine would do if so much were available, and nothing else limited it. */
+static void print_what_if(const struct tn_probe *p)
+{
+    static const struct {
+        const char *label;
+        uint64_t mib;
+    } rows[] = {{"600M", 600}, {"800M", 800}, {"1G", 1024}, {"1.5G", 1536}, {"2G", 2048}};
+    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
+    struct tern_plan *plan = tn_alloc(sizeof *plan);
+    if (machine && plan && p->model_name) {
+        *machine = p->machine;
+        machine->limited_by = TERN_BOUND_USER;
+        machine->rlimit_as_left_bytes = machine->commit_left_bytes = TERN_UNKNOWN;
+        machine->limit_bytes = TERN_UNKNOWN;
+        struct tern_plan_limits limits = p->limits;
+        limits.ram_bytes = 0;
+        tn_out_text("\nwith so much available memory it would be\n");
+        for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+            struct tern_error err;
+            machine->available_bytes = rows[i].mib << 20;
+            if (tern_plan_make(plan, machine, &p->sizes, &limits, &err) == TERN_OK)
+                tn_out_printf("  %-5s context %u, cache %s, up to %u new tokens%s\n",
+                              rows[i].label, plan->n_ctx, tern_kv_text(plan->kv),
+                              plan->max_new_tokens,
+                              plan->will_page ? "; slow: the model does not stay in memory" : "");
+            else
+                tn_out_printf("  %-5s not enough\n", rows[i].label);
+        }
+    }
+    tn_free(machine);
+    tn_free(plan);
+}
+
+void tn_probe_print_text(const struct tn_probe *p)
+{
+    print_processor(p);
+    print_memory(p);
+    print_energy(&p->machine);
+    print_unreadable(&p->machine);
+    print_plan(p);
+    print_what_if(p);
+}
