@@ -58,7 +58,7 @@ static bool parse_real(const char *text, double *out)
     return end != text && !*end;
 }
 
-/* "900M", "1.5G", "123456": bytes; K, M, G and T are powers of 1024, with or without "B" or "iB". */
+/* "900M", "1.5G", "123456": bytes; K, M, G and T are powers of 1024, also written KB or KiB. */
 static bool parse_size(const char *text, uint64_t *out)
 {
     static const char units[] = "KMGT";

@@ -203,7 +203,7 @@ static tern_status print_json(const char *model, const struct tern_bench_params 
     if (!text)
         return tn_fail(err, TERN_MEMORY, "no memory for the report");
     tn_out_printf("%s\n", text);
-    free(text);
+    tn_free(text);
     return TERN_OK;
 }
 

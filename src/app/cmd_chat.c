@@ -179,7 +179,8 @@ static void cmd_undo(struct chat *chat, const char *argument)
     (void)argument;
     bool any = tn_conversation_remove_last(&chat->c, "assistant");
     any = tn_conversation_remove_last(&chat->c, "user") || any;
-    print(any ? "The last question and its answer are forgotten.\n" : "There is nothing to undo.\n");
+    print(any ? "The last question and its answer are forgotten.\n"
+              : "There is nothing to undo.\n");
 }
 
 static void cmd_regen(struct chat *chat, const char *argument)

@@ -3,92 +3,113 @@
  * tern info: what is in a model file.
  */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "app.h"
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "output.h"
 
 /* ---- for people ---- */
 
-static void print_template(const struct tern_model_info *info)
+static void append_template(struct tn_buf *out, const struct tern_model_info *info)
 {
-    tn_out_printf("template      %s\n", info->template_name  ? info->template_name
-                                        : info->has_template ? "in the file, but not implemented"
-                                                             : "none");
+    const char *name = info->template_name  ? info->template_name
+                       : info->has_template ? "in the file, but not implemented"
+                                            : "none";
+    tn_buf_printf(out, "template      %s\n", name);
 }
 
-static void print_token(const struct tern_model *model, const char *label, uint32_t id)
+static void append_token(struct tn_buf *out, const struct tern_model *model, const char *label,
+                         uint32_t id)
 {
     size_t n = 0;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
     const char *bytes = tokenizer ? tern_tokenizer_token_bytes(tokenizer, id, &n) : NULL;
-    tn_out_printf("%-13s %u", label, id);
+    tn_buf_printf(out, "%-13s %u", label, id);
     if (bytes)
-        tn_out_printf(" %.*s", (int)n, bytes);
-    tn_out_text("\n");
+        tn_buf_printf(out, " %.*s", (int)n, bytes);
+    tn_buf_append_text(out, "\n");
 }
 
-static void print_tokens(const struct tern_model *model)
+static void append_tokens(struct tn_buf *out, const struct tern_model *model)
 {
     const struct tern_file_config *c = tern_model_config(model);
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
-    tn_out_printf("vocabulary    %u", c->vocab);
+    tn_buf_printf(out, "vocabulary    %u", c->vocab);
     if (tokenizer)
-        tn_out_printf(", tokenizer of %u", tern_tokenizer_n_tokens(tokenizer));
-    tn_out_text(tokenizer ? "\n" : ", no tokenizer in the file\n");
+        tn_buf_printf(out, ", tokenizer of %u", tern_tokenizer_n_tokens(tokenizer));
+    tn_buf_append_text(out, tokenizer ? "\n" : ", no tokenizer in the file\n");
     if (c->bos_id != TERN_NO_ID)
-        print_token(model, "begins with", c->bos_id);
+        append_token(out, model, "begins with", c->bos_id);
     for (uint32_t i = 0; i < c->n_stop_ids; i++)
-        print_token(model, "stops at", c->stop_ids[i]);
+        append_token(out, model, "stops at", c->stop_ids[i]);
 }
 
-static void print_text(const struct tern_model *model, const struct tern_model_info *info)
+static void append_text(struct tn_buf *out, const struct tern_model *model,
+                        const struct tern_model_info *info)
 {
     const struct tern_file_config *c = tern_model_config(model);
-    tn_out_printf("name          %s\n", info->name);
-    tn_out_printf("architecture  %s, %s parameters\n", info->architecture,
+    tn_buf_printf(out, "name          %s\n", info->name);
+    tn_buf_printf(out, "architecture  %s, %s parameters\n", info->architecture,
                   tn_count_text((double)c->n_params).text);
-    tn_out_printf("shape         %u layers, hidden %u, ffn %u, %u heads (%u key/value) of %u\n",
+    tn_buf_printf(out,
+                  "shape         %u layers, hidden %u, ffn %u, %u heads (%u key/value) of %u\n",
                   c->n_layer, c->hidden, c->ffn, c->n_head, c->n_kv_head, c->head_dim);
-    tn_out_printf("context       %u tokens\n", c->context);
-    print_tokens(model);
-    print_template(info);
-    tn_out_printf("layout        %s, head %s%s\n", info->layout, info->head,
+    tn_buf_printf(out, "context       %u tokens\n", c->context);
+    append_tokens(out, model);
+    append_template(out, info);
+    tn_buf_printf(out, "layout        %s, head %s%s\n", info->layout, info->head,
                   c->flags & TERN_MODEL_TIED_HEAD ? " (also the embedding)" : "");
-    tn_out_printf("file          %s: ternary %s, head %s\n",
+    tn_buf_printf(out, "file          %s: ternary %s, head %s\n",
                   tn_size_decimal((double)info->file_bytes).text,
                   tn_size_decimal((double)info->ternary_bytes).text,
                   tn_size_decimal((double)info->head_bytes).text);
-    tn_out_printf("zeros         %.1f %% of %s ternary weights\n",
+    tn_buf_printf(out, "zeros         %.1f %% of %s ternary weights\n",
                   info->n_ternary ? 100.0 * (double)info->n_zero / (double)info->n_ternary : 0.0,
                   tn_count_text((double)info->n_ternary).text);
-    tn_out_printf("per token     %s of weights are read\n",
+    tn_buf_printf(out, "per token     %s of weights are read\n",
                   tn_size_decimal((double)info->bytes_per_token).text);
-    tn_out_printf("cache         per token of context: f32 %s, f16 %s, q8 %s\n",
+    tn_buf_printf(out, "cache         per token of context: f32 %s, f16 %s, q8 %s\n",
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F32]).text,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F16]).text,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_Q8]).text);
 }
 
-static void print_tensors(const struct tern_model *model)
+static void append_tensors(struct tn_buf *out, const struct tern_model *model)
 {
-    tn_out_text("\ntensor                    layout        shape           bytes   zeros\n");
+    tn_buf_append_text(out, "\ntensor                    layout        shape           bytes"
+                            "   zeros\n");
     for (uint32_t i = 0; i < tern_model_n_tensors(model); i++) {
         char name[48], shape[32];
         const struct tern_file_tensor *t = tern_model_tensor(model, i, name);
         snprintf(shape, sizeof shape, "%u x %u", t->rows, t->cols);
-        tn_out_printf("%-25s %-6s %15s %15" PRIu64, name, tern_layout_text(t->layout), shape,
+        tn_buf_printf(out, "%-25s %-6s %15s %15" PRIu64, name, tern_layout_text(t->layout), shape,
                       t->bytes + t->scale_bytes);
         if (t->n_zero)
-            tn_out_printf("  %4.1f %%",
+            tn_buf_printf(out, "  %4.1f %%",
                           100.0 * (double)t->n_zero / ((double)t->rows * (double)t->cols));
-        tn_out_text("\n");
+        tn_buf_append_text(out, "\n");
     }
+}
+
+static tern_status print_text(const struct tern_model *model, const struct tern_model_info *info,
+                              bool with_tensors, struct tern_error *err)
+{
+    struct tn_buf out = {0};
+    append_text(&out, model, info);
+    if (with_tensors)
+        append_tensors(&out, model);
+    bool failed = out.failed;
+    /* Names in a file are as foreign as what a model says. */
+    if (!failed)
+        tn_out_generated(out.data, out.n_bytes);
+    tn_buf_fini(&out);
+    return failed ? tn_fail(err, TERN_MEMORY, "no memory for the report") : TERN_OK;
 }
 
 /* ---- for programs ---- */
@@ -98,9 +119,11 @@ static json_t *integer(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
+/* null also for what is not UTF-8. */
 static json_t *text_or_null(const char *text)
 {
-    return text ? json_string(text) : json_null();
+    json_t *string = text ? json_string(text) : NULL;
+    return string ? string : json_null();
 }
 
 static json_t *stop_ids(const struct tern_file_config *c)
@@ -176,7 +199,7 @@ static tern_status print_json(const struct tern_model *model, const struct tern_
         return tn_fail(err, TERN_MEMORY, "no memory for the report");
     tn_out_text(text);
     tn_out_text("\n");
-    free(text);
+    tn_free(text);
     return TERN_OK;
 }
 
@@ -190,13 +213,8 @@ int tn_cmd_info(const struct tn_options *o)
     if (status != TERN_OK)
         return tn_error_print(&err);
     tern_model_get_info(opened.model, &info);
-    if (o->json) {
-        status = print_json(opened.model, &info, o->tensors, &err);
-    } else {
-        print_text(opened.model, &info);
-        if (o->tensors)
-            print_tensors(opened.model);
-    }
+    status = o->json ? print_json(opened.model, &info, o->tensors, &err)
+                     : print_text(opened.model, &info, o->tensors, &err);
     tn_close(&opened);
     return status == TERN_OK ? 0 : tn_error_print(&err);
 }

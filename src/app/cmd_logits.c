@@ -142,6 +142,8 @@ static tern_status run(struct logits *l, struct tn_opened *opened, struct tern_e
     params.n_batch = (uint32_t)l->o->batch;
     params.should_stop = should_stop;
     l->vocab = tern_model_config(opened->model)->vocab;
+    if (l->o->output && tn_path_same(l->o->output, tern_model_path(opened->model)))
+        return tn_fail(err, TERN_USAGE, "-o \"%s\" is the model itself", l->o->output);
     tern_status status =
         tern_session_create(&l->session, opened->engine, opened->model, &params, err);
     if (status == TERN_OK)

@@ -26,5 +26,7 @@ int tn_cmd_verify(const struct tn_options *o)
                       r.n_levels == 1 ? "" : "s",
                       r.fingerprint_checked ? "fingerprint equal" : "no fingerprint in the file");
     tn_close(&opened);
+    if (status == TERN_INTERNAL)
+        err.status = TERN_INPUT; /* `verify` knows two answers: all is well, or not */
     return status == TERN_OK ? 0 : tn_error_print(&err);
 }

@@ -107,7 +107,8 @@ void tn_help_all(void)
                              "\nCommands:\n");
     for (uint32_t i = 0; i < TN_N_COMMANDS; i++)
         tn_buf_printf(&out, "  %-11s %s\n", tn_command_rows[i].name, tn_command_rows[i].summary);
-    tn_buf_append_text(&out, "\nFlags of tern run (tern help COMMAND lists those of the others):\n");
+    tn_buf_append_text(&out,
+                       "\nFlags of tern run (tern help COMMAND lists those of the others):\n");
     append_options(&out, TN_CMD_RUN);
     tn_buf_append_text(&out,
                        "\nMODEL is a .tern file, anywhere among the arguments; without it: "
