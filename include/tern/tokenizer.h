@@ -86,8 +86,9 @@ const struct tern_chat_template *tern_chat_template_recognise(const char *source
 
 /* Renders a conversation.  *text is new memory (tern_text_free).  *user_map, if not NULL, is new
  * memory of the same length: 1 for bytes that come from a message, 0 for bytes of the template.
- * bos and eos are the texts of those tokens ("" when undefined).  TERN_USAGE when the template
- * cannot express the conversation (its own message in err). */
+ * bos and eos are the texts of those tokens ("" when undefined); NULL: those of the models that
+ * the template was published with.  TERN_USAGE when the template cannot express the conversation
+ * (its own message in err). */
 tern_status tern_chat_render(const struct tern_chat_template *t,
                              const struct tern_message *messages, size_t n_messages,
                              bool add_generation_prompt, const char *bos, const char *eos,

@@ -99,7 +99,12 @@ tern_status tern_chat_render(const struct tern_chat_template *t,
                              char **text, size_t *n_text, unsigned char **user_map,
                              struct tern_error *err)
 {
-    struct tn_chat chat = {messages, n_messages, add_generation_prompt, bos, eos, {0}, {0}, err};
+    struct tn_chat chat = {.messages = messages,
+                           .n_messages = n_messages,
+                           .add_generation_prompt = add_generation_prompt,
+                           .bos = bos ? bos : t->bos,
+                           .eos = eos ? eos : t->eos,
+                           .err = err};
     *text = NULL;
     *n_text = 0;
     if (user_map)
@@ -128,9 +133,8 @@ void tern_text_free(void *text)
 
 #define MAX_BOS_BYTES 64
 
-/* The text of the first id that the post-processor adds, else the template's own. */
-static const char *bos_text(const struct tern_tokenizer *tokenizer,
-                            const struct tern_chat_template *t, char *room, size_t n_room)
+/* The text of the first id that the post-processor adds; NULL when there is none. */
+static const char *bos_text(const struct tern_tokenizer *tokenizer, char *room, size_t n_room)
 {
     uint32_t n_prefix;
     const uint32_t *prefix = tn_tokenizer_prefix(tokenizer, &n_prefix);
@@ -138,7 +142,7 @@ static const char *bos_text(const struct tern_tokenizer *tokenizer,
     const char *bytes =
         n_prefix ? tern_tokenizer_token_bytes(tokenizer, prefix[0], &n_bytes) : NULL;
     if (!bytes || n_bytes >= n_room)
-        return t->bos;
+        return NULL;
     memcpy(room, bytes, n_bytes);
     room[n_bytes] = '\0';
     return room;
@@ -155,8 +159,8 @@ tern_status tern_chat_encode(const struct tern_tokenizer *tokenizer,
     size_t n_text, start = out->n;
     unsigned char *user_map;
     tern_status status = tern_chat_render(
-        t, messages, n_messages, add_generation_prompt, bos_text(tokenizer, t, bos, sizeof bos),
-        t->eos, &text, &n_text, &user_map, err);
+        t, messages, n_messages, add_generation_prompt, bos_text(tokenizer, bos, sizeof bos), NULL,
+        &text, &n_text, &user_map, err);
     if (status != TERN_OK)
         return status;
     status = tn_tokenizer_encode_mapped(tokenizer, text, user_map, n_text, out, err);

@@ -10,14 +10,23 @@
 
 static const char replacement[3] = {(char)0xEF, (char)0xBF, (char)0xBD};
 
-/* The longest start of bytes[0..n) that is decided; writes it to out and returns the bytes used. */
-static size_t decode_decided(const char *bytes, size_t n, char *out, size_t *n_out)
+/* ED A0 .. ED BF begin the encoding of a surrogate, which is no character.  The reference decides
+ * about these two bytes when a third one is there. */
+static bool is_half_surrogate(const char *bytes, size_t n)
+{
+    return n == 2 && (unsigned char)bytes[0] == 0xED && (unsigned char)bytes[1] >= 0xA0 &&
+           (unsigned char)bytes[1] <= 0xBF;
+}
+
+/* Writes what bytes[0..n) are to out and returns the number of bytes used: all of them when
+ * `final`, else those that are decided. */
+static size_t decode(const char *bytes, size_t n, bool final, char *out, size_t *n_out)
 {
     size_t i = 0;
     while (i < n) {
         size_t length;
         enum tn_utf8_kind kind = tn_utf8_scan(bytes + i, n - i, &length);
-        if (kind == TN_UTF8_PARTIAL)
+        if (!final && (kind == TN_UTF8_PARTIAL || is_half_surrogate(bytes + i, n - i)))
             break;
         bool whole = kind == TN_UTF8_CHARACTER;
         memcpy(out + *n_out, whole ? bytes + i : replacement, whole ? length : 3);
@@ -36,13 +45,13 @@ size_t tern_decoder_push(struct tern_decoder *decoder, const char *bytes, size_t
         memcpy(joined, decoder->held, decoder->n_held);
         joined[decoder->n_held] = bytes[i];
         size_t n_joined = decoder->n_held + 1;
-        size_t used = decode_decided(joined, n_joined, out, &n_out);
+        size_t used = decode(joined, n_joined, false, out, &n_out);
         i++;
         memmove(decoder->held, joined + used, n_joined - used);
         decoder->n_held = (uint32_t)(n_joined - used);
     }
     if (i < n_bytes) {
-        i += decode_decided(bytes + i, n_bytes - i, out, &n_out);
+        i += decode(bytes + i, n_bytes - i, false, out, &n_out);
         memcpy(decoder->held, bytes + i, n_bytes - i);
         decoder->n_held = (uint32_t)(n_bytes - i);
     }
@@ -51,9 +60,8 @@ size_t tern_decoder_push(struct tern_decoder *decoder, const char *bytes, size_t
 
 size_t tern_decoder_flush(struct tern_decoder *decoder, char *out)
 {
-    if (decoder->n_held == 0)
-        return 0;
-    memcpy(out, replacement, 3);
+    size_t n_out = 0;
+    decode(decoder->held, decoder->n_held, true, out, &n_out);
     decoder->n_held = 0;
-    return 3;
+    return n_out;
 }
