@@ -47,6 +47,7 @@ static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
     uint32_t row = i_item * HEAD_ROWS_PER_ITEM;
     uint32_t n = TN_MIN(HEAD_ROWS_PER_ITEM, head->rows - row);
     size_t at = (size_t)row * head->cols;
+    size_t value_bytes = head->layout == TERN_LAYOUT_Q8 ? 1 : 2;
     float *dst = task->logits + row;
     if (head->layout == TERN_LAYOUT_Q8)
         k->gemv_q8_f32(dst, head->rows, (const int8_t *)head->data + at, head->scales + row, n,
@@ -57,6 +58,10 @@ static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
     else
         k->gemv_bf16_f32(dst, head->rows, (const uint16_t *)head->data + at, n, head->cols,
                          task->x, head->cols, task->n_rows);
+    if (task->f->after_head_rows)
+        task->f->after_head_rows(task->f->after_layer_arg,
+                                 (const char *)head->data + at * value_bytes,
+                                 (size_t)n * head->cols * value_bytes);
 }
 
 void tn_head(struct tn_forward *f, float *logits, bool all_rows)

@@ -53,6 +53,9 @@ struct tn_forward {
     /* Called after each layer; false stops the evaluation. NULL: nothing to do. */
     bool (*after_layer)(void *arg, const struct tn_layer *layer);
     void *after_layer_arg;
+    /* Called with the same argument after each run of head rows, on the thread that used them.
+     * NULL: nothing to do. */
+    void (*after_head_rows)(void *arg, const void *rows, size_t n_bytes);
     /* The batch in work. */
     uint32_t n_tokens; /* tokens of this batch */
     uint32_t position; /* of the first */

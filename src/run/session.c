@@ -66,6 +66,14 @@ static bool after_layer(void *arg, const struct tn_layer *layer)
     return !s->params.should_stop || !s->params.should_stop(s->params.arg);
 }
 
+static void drop_head_rows(void *arg, const void *rows, size_t n_bytes)
+{
+    struct tern_session *s = arg;
+    const struct tn_map *map = &s->model->file.map;
+    tn_map_advise(map, (size_t)((const unsigned char *)rows - map->data), n_bytes,
+                  TN_ADVICE_DONTNEED);
+}
+
 static void wire(struct tern_session *s, const struct tn_plan_input *input)
 {
     const struct tern_file_config *c = s->model->file.config;
@@ -79,6 +87,8 @@ static void wire(struct tern_session *s, const struct tn_plan_input *input)
     s->forward.now_ns = tn_now_ns;
     s->forward.after_layer = after_layer;
     s->forward.after_layer_arg = s;
+    if (s->params.drop_pages)
+        s->forward.after_head_rows = drop_head_rows;
 }
 
 tern_status tern_session_create(struct tern_session **out, struct tern_engine *engine,
