@@ -2,7 +2,7 @@
  *
  * Fuzz target: a whole .tern file, as it is and with its size and head hash put
  * right, so that mutations reach what lies behind them.  A file that is
- * accepted is used: every byte that its tables promise is read.
+ * accepted is used: what its tables promise is read to the last byte.
  */
 #define XXH_INLINE_ALL
 #include "fuzz/fuzz.h"
@@ -16,15 +16,16 @@
 #include "file/mfile.h"
 #include "tiny_model.h"
 
-static volatile uint64_t sink;
+static volatile unsigned char sink;
 
+/* The first, the last and enough between them that no page and no red zone is stepped over. */
 static void read_bytes(const void *bytes, uint64_t n)
 {
     const unsigned char *b = bytes;
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < n; i++)
-        sum += b[i];
-    sink = sum;
+    for (uint64_t i = 0; i < n; i += 32)
+        sink = b[i];
+    if (n > 0)
+        sink = b[n - 1];
 }
 
 static void read_text(const struct tn_mfile *file, struct tern_file_ref ref)
