@@ -6,14 +6,14 @@
 #
 #   build  correct  convert  open  memory  speed        (default: all)
 #
-# Needs a release build (build/release, made by dist/run-demo.sh) and the reference data in
+# Needs a release build ($TERN, default build/release/tern, made by dist/run-demo.sh) and the reference data in
 # ../shared.  The sections convert, open, memory and speed use models of the dimensions of BitNet
 # 2B-4T that are made here first: about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).
 # Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
 set -u
 cd "$(dirname "$0")/.."
 root=$PWD
-tern="$root/build/release/tern"
+tern="${TERN:-$root/build/release/tern}"
 shared="${TERN_SHARED_DIR:-$root/../shared}"
 demo="$shared/reference/models/demo"
 work="${TERN_ACCEPT_DIR:-$root/build/acceptance}"
@@ -185,7 +185,7 @@ section_memory() {
 
 section_speed() {
     most "demo model: decode time of one token, 1 thread" 0.667 ms "$(
-        "$tern" bench build/release/demo.tern --threads 1 --json >"$work/demo-bench.json" 2>/dev/null
+        "$tern" bench "$work/demo-q8.tern" --threads 1 --json >"$work/demo-bench.json" 2>/dev/null
         field "$work/demo-bench.json" \
             "round(1000 / max(r['decode_tok_s'] for r in d['runs'] if not r['depth']), 3)")"
     speed_of big-real 52 90 --packed --density 0.25

@@ -14,10 +14,10 @@ build_preset release --target tern_cmd
 say "converting the demo model"
 build/release/tern convert dist/demo -o build/release/demo.tern
 
-say "a plain continuation"
-build/release/tern run --raw -p "Once upon a time" --seed 1 -n 128 --stats
-say "a question in chat mode"
-build/release/tern run -p "Tell me a story about a fox." --seed 2 --stats
+say "raw: a continuation of \"Once upon a time\""
+build/release/tern run --raw -p "Once upon a time" --temp 0.3 --seed 1 -n 128 --stats
+say "chat: an answer to \"Tell me a story.\""
+build/release/tern run --chat -p "Tell me a story." --temp 0.3 --seed 2 --stats
 
 cat <<'END'
 
