@@ -50,7 +50,7 @@ struct tn_team {
     uint32_t n_items;
 
     _Alignas(CACHE_LINE) _Atomic uint32_t n_sleepers; /* active workers in or near sleep */
-    _Atomic uint32_t n_published; /* they sleep on this */
+    _Atomic uint32_t n_wakes; /* they sleep on this */
     _Atomic uint32_t n_active;    /* workers beyond it sleep on this */
     _Atomic bool is_leader_waiting; /* the leader sleeps on n_done */
     _Atomic bool is_stopping;
@@ -116,13 +116,13 @@ static void wait_until_active(struct tn_team *team, uint32_t i_thread)
 }
 
 /* Announced as a sleeper first, it looks once more: either it sees the new loop, or the leader
- * sees the sleeper. */
+ * sees the sleeper and changes n_wakes. */
 static void sleep_until_published(struct tn_team *team)
 {
-    uint32_t n = atomic_load(&team->n_published);
+    uint32_t n = atomic_load(&team->n_wakes);
     atomic_fetch_add(&team->n_sleepers, 1);
     if ((uint32_t)atomic_load(&team->ticket) == 0 && !atomic_load(&team->is_stopping))
-        tn_wait_on(&team->n_published, n, 0);
+        tn_wait_on(&team->n_wakes, n, 0);
     atomic_fetch_sub(&team->n_sleepers, 1);
 }
 
@@ -181,8 +181,8 @@ void tn_team_free(struct tn_team *team)
     if (!team)
         return;
     atomic_store(&team->is_stopping, true);
-    atomic_fetch_add(&team->n_published, 1);
-    tn_wake_all(&team->n_published);
+    atomic_fetch_add(&team->n_wakes, 1);
+    tn_wake_all(&team->n_wakes);
     atomic_store(&team->n_active, 0);
     tn_wake_all(&team->n_active);
     for (uint32_t i = 1; i < team->n_threads; i++)
@@ -209,9 +209,10 @@ static void publish(struct tn_team *team, uint32_t n_items, tn_item_fn *fn, void
     team->n_items = n_items;
     atomic_store(&team->n_done, 0);
     atomic_store(&team->ticket, (uint64_t)++team->loop << 32 | n_items);
-    atomic_fetch_add(&team->n_published, 1);
-    if (atomic_load(&team->n_sleepers) > 0)
-        tn_wake_all(&team->n_published);
+    if (atomic_load(&team->n_sleepers) > 0) {
+        atomic_fetch_add(&team->n_wakes, 1);
+        tn_wake_all(&team->n_wakes);
+    }
 }
 
 static void wait_until_done(struct tn_team *team)

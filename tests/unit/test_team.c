@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -183,6 +184,26 @@ static void memory_shortage_fails_or_shrinks(void **state)
     }
 }
 
+#if !defined(_WIN32) /* there clock() is the time on the wall */
+
+static void an_idle_team_uses_no_cpu_time(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    struct tn_team *team = make_team(8);
+    _Atomic uint32_t never = 0;
+    run_and_check(team, &loop, 100, 8);
+    tn_wait_on(&never, 0, 50000000); /* they stop spinning long before */
+    clock_t before = clock();
+    for (uint64_t start = tn_now_ns(); tn_now_ns() - start < 200000000;)
+        tn_wait_on(&never, 0, 200000000);
+    assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 0.02);
+    run_and_check(team, &loop, 100, 8);
+    tn_team_free(team);
+}
+
+#endif
+
 static void nothing(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     (void)arg, (void)i_item, (void)i_thread;
@@ -217,6 +238,9 @@ int main(void)
         cmocka_unit_test(all_threads_take_part),
         cmocka_unit_test(no_items_no_calls),
         cmocka_unit_test(memory_shortage_fails_or_shrinks),
+#if !defined(_WIN32)
+        cmocka_unit_test(an_idle_team_uses_no_cpu_time),
+#endif
         cmocka_unit_test(overhead_is_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
