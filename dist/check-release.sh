@@ -29,7 +29,7 @@ lacks() { ! grep -qaE "$1" "$2"; }
 contains() { grep -qaE "$1" "$2"; }
 at_most() { [ "$(wc -c <"$1")" -le "$2" ]; }
 
-check_elf() { # FILE MACHINE
+check_elf() { # FILE MACHINE BINUTILS_PREFIX
     readelf -hW "$1" >"$scratch/header"
     readelf -lW "$1" >"$scratch/segments"
     readelf -dW "$1" >"$scratch/dynamic"
@@ -43,6 +43,8 @@ check_elf() { # FILE MACHINE
     expect "no segment writable and executable" lacks 'LOAD.* RWE ' "$scratch/segments"
     expect "stack protector" contains 'stack smashing detected' "$1"
     expect "fortified (_FORTIFY_SOURCE)" contains 'buffer overflow detected' "$1"
+    "$3objdump" -d "$1" | grep -m 1 -E 'endbr64|paciasp|bti' >"$scratch/pads" || true
+    expect "landing pads (CET, BTI)" test -s "$scratch/pads"
 }
 
 check_pe() { # FILE
@@ -124,8 +126,8 @@ check_archive() { # FILE
     expect "archive <= 6 MB ($(wc -c <"$archive"))" at_most "$archive" $max_archive
     expect "no build path inside" lacks "$build_paths" "$unpacked/$program"
     case $target in
-    linux-x86_64) check_elf "$unpacked/tern" X86-64; run_linux_x86_64 ;;
-    linux-aarch64) check_elf "$unpacked/tern" AArch64; run_linux_aarch64 ;;
+    linux-x86_64) check_elf "$unpacked/tern" X86-64 ""; run_linux_x86_64 ;;
+    linux-aarch64) check_elf "$unpacked/tern" AArch64 aarch64-linux-gnu-; run_linux_aarch64 ;;
     windows-x86_64) check_pe "$unpacked/tern.exe"; run_windows_x86_64 ;;
     macos-arm64) check_macho "$unpacked/tern" Arm64 ;;
     macos-x86_64) check_macho "$unpacked/tern" X86-64 ;;
@@ -148,7 +150,7 @@ check_deb() { # FILE
     expect "finds its demo model" "$scratch/deb/usr/bin/tern" info
 }
 
-need_packages binutils binutils-mingw-w64-x86-64 llvm unzip
+need_packages binutils binutils-mingw-w64-x86-64 binutils-aarch64-linux-gnu llvm unzip
 # Folders that a build could have left in a binary: the tree, the cache, a home, a scratch folder.
 tree=$(cd "$here/.." && pwd)
 build_paths="$tree/|$build_cache|/home/[a-z]|${TMPDIR:-/tmp}/[A-Za-z]+\."

@@ -30,6 +30,12 @@ if(TERN_STATIC_BINARY)
         target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
         target_link_options(tern_options INTERFACE -Wl,--gc-sections)
+        # Landing pads for indirect branches; no-ops on processors that do not know them.
+        if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+            target_compile_options(tern_options INTERFACE -mbranch-protection=standard)
+        else()
+            target_compile_options(tern_options INTERFACE -fcf-protection=full)
+        endif()
         set(CMAKE_C_LINK_OPTIONS_PIE -static-pie)  # in place of -pie, which would undo it
     endif()
 endif()
