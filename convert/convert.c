@@ -212,7 +212,7 @@ static tern_status read_template(struct job *j)
 static void say_notes(const struct job *j)
 {
     if (j->plan.n_ignored)
-        say(j, TERN_CONVERT_NOTE, "%u tensors *.rotary_emb.inv_freq are not needed and left out",
+        say(j, TERN_CONVERT_NOTE, "left out, because tern computes it: *.rotary_emb.inv_freq (%u)",
             j->plan.n_ignored);
     const enum tn_weight_form form = j->plan.is_packed ? TN_FORM_PACKED : TN_FORM_LATENT;
     if (j->import.form != TN_FORM_UNSAID && j->import.form != form)
@@ -225,26 +225,38 @@ static void say_notes(const struct job *j)
             "the model names no end-of-text id: it will not stop by itself");
 }
 
+/* TERN_USAGE if the output would replace this file of the source directory. */
+static tern_status check_not_input(struct job *j, const char *name)
+{
+    char *path = tn_path_join(j->params->source, name);
+    if (!path)
+        return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
+    const bool same = tn_path_same(path, j->result->output);
+    tn_free(path);
+    if (!same)
+        return TERN_OK;
+    return tn_fail(j->err, TERN_USAGE,
+                   "%s is a file of the model that is converted; choose another output",
+                   j->result->output);
+}
+
 static tern_status check_output(struct job *j)
 {
+    /* Not read without a tokenizer, but just as precious. */
+    static const char *const others[] = {TOKENIZER_FILE, "tokenizer_config.json",
+                                         "chat_template.jinja"};
     const char *output = j->result->output;
     const enum tn_path_kind kind = tn_path_kind(output);
     if (kind == TN_PATH_DIR || kind == TN_PATH_OTHER)
         return tn_fail(j->err, TERN_OUTPUT, "%s: is %s, give the name of a file", output,
                        kind == TN_PATH_DIR ? "a directory" : "not a regular file");
     j->result->replaced = kind == TN_PATH_FILE;
-    for (uint32_t i = 0; i < j->n_inputs && kind == TN_PATH_FILE; i++) {
-        char *path = tn_path_join(j->params->source, j->inputs[i].name);
-        if (!path)
-            return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
-        const bool same = tn_path_same(path, output);
-        tn_free(path);
-        if (same)
-            return tn_fail(j->err, TERN_USAGE,
-                           "%s is one of the files that are converted; choose another output",
-                           output);
-    }
-    return TERN_OK;
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
+        status = check_not_input(j, j->inputs[i].name);
+    for (size_t i = 0; i < TN_COUNT_OF(others) && status == TERN_OK; i++)
+        status = check_not_input(j, others[i]);
+    return status;
 }
 
 static tern_status read_everything(struct job *j)

@@ -15,6 +15,9 @@
 
 #include "base/alloc.h"
 #include "base/half.h"
+#include "base/buf.h"
+#include "convert/config_import.h"
+#include "convert/tok_import.h"
 #include "file/mfile.h"
 #include "plat/plat.h"
 #include "robust/model_dir.h"
@@ -382,8 +385,10 @@ static void test_places(void **state)
     expect_params_failure(DIR, DIR, TERN_OUTPUT, "is a directory");
     expect_params_failure(DIR, DIR "/nowhere/x.tern", TERN_OUTPUT, "nowhere");
     expect_params_failure(DIR, "", TERN_USAGE, "output path is empty");
-    expect_params_failure(DIR, DIR "/config.json", TERN_USAGE, "one of the files that are");
-    expect_params_failure(DIR, DIR "/./model.safetensors", TERN_USAGE, "one of the files that are");
+    expect_params_failure(DIR, DIR "/config.json", TERN_USAGE, "a file of the model");
+    expect_params_failure(DIR, DIR "/./model.safetensors", TERN_USAGE, "a file of the model");
+    write_test_file(DIR, "tokenizer.json", "{}", 2);
+    expect_params_failure(DIR, DIR "/tokenizer.json", TERN_USAGE, "a file of the model");
     struct tern_error err;
     assert_int_equal(convert(TERN_HEAD_Q8, &err), TERN_OK); /* the inputs are as they were */
     tn_file_remove(OUT);
@@ -485,6 +490,133 @@ static void test_odd_but_right(void **state)
     expect_success("\"tie_word_embeddings\": true,", "");
     expect_success("relu2", "silu");
     expect_success("\"bos_token_id\": 38,", "");
+}
+
+/* ---- notes and warnings ---- */
+
+struct messages {
+    unsigned n[3]; /* by kind */
+    char last[512];
+};
+
+static void take_message(void *arg, enum tern_convert_message kind, const char *text)
+{
+    struct messages *m = arg;
+    m->n[kind]++;
+    if (kind != TERN_CONVERT_TENSOR)
+        snprintf(m->last, sizeof m->last, "%s", text);
+}
+
+static void expect_message(enum tern_convert_message kind, const char *text)
+{
+    struct messages messages = {{0}, ""};
+    const struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
+                                               .on_message = take_message, .arg = &messages};
+    struct tern_convert_result result;
+    struct tern_error err;
+    if (tern_convert(&params, &result, &err) != TERN_OK)
+        fail_msg("%s: %s", text, err.detail);
+    assert_int_equal(messages.n[TERN_CONVERT_TENSOR], 13);
+    assert_int_equal(messages.n[TERN_CONVERT_NOTE], kind == TERN_CONVERT_NOTE);
+    assert_int_equal(messages.n[TERN_CONVERT_WARNING], kind == TERN_CONVERT_WARNING);
+    if (!strstr(messages.last, text))
+        fail_msg("\"%s\" is not in \"%s\"", text, messages.last);
+    tn_file_remove(OUT);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_TENSOR, "");
+    model_dir_replace(model.header, sizeof model.header, "{",
+                      "{\"model.layers.0.self_attn.rotary_emb.inv_freq\":{\"dtype\":\"F32\","
+                      "\"shape\":[0],\"data_offsets\":[0,0]},");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_NOTE, "*.rotary_emb.inv_freq (1)");
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_replace(model.config, sizeof model.config, "online", "offline");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_WARNING, "quantization_mode \"offline\", but the weights are fl");
+    model_dir_make(&model, MODEL_PACKED);
+    model_dir_replace(model.config, sizeof model.config, "\"eos_token_id\": 39,", "");
+    model_dir_replace(model.generation, sizeof model.generation, "[39, 7]", "null");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_WARNING, "no end-of-text id");
+}
+
+/* ---- chat templates ---- */
+
+static void expect_template(const char *json, tern_status expected, const char *source)
+{
+    char *text;
+    size_t n;
+    struct tern_error err;
+    assert_int_equal(tn_template_parse(&text, &n, json, strlen(json), &err), expected);
+    if (source)
+        assert_string_equal(text, source);
+    else
+        assert_null(text);
+    assert_int_equal(n, source ? strlen(source) : 0);
+    tn_free(text);
+}
+
+static void test_template_places(void **state)
+{
+    (void)state;
+    expect_template("{}", TERN_OK, NULL);
+    expect_template("{\"chat_template\": null}", TERN_OK, NULL);
+    expect_template("{\"chat_template\": \"a\\nb\"}", TERN_OK, "a\nb");
+    expect_template("{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"t\"},"
+                    "{\"name\": \"default\", \"template\": \"d\"}]}",
+                    TERN_OK, "d");
+    expect_template("{\"chat_template\": \"a\\u0000b\"}", TERN_INPUT, NULL);
+    expect_template("{\"chat_template\": \"a\\u001bb\"}", TERN_INPUT, NULL);
+    expect_template("{\"chat_template\"", TERN_INPUT, NULL);
+    static const char latin1[] = "caf\xE9";
+    char *text;
+    size_t n;
+    const char *from;
+    struct tern_error err;
+    write_test_file(DIR, "chat_template.jinja", latin1, strlen(latin1));
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "chat_template.jinja: byte 0xe9 at offset 3"));
+    write_test_file(DIR, "chat_template.jinja", "new", 3);
+    write_test_file(DIR, "tokenizer_config.json", "{\"chat_template\": \"old\"}", 24);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "new");
+    tn_free(text);
+    tn_file_remove(DIR "/chat_template.jinja");
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "old");
+    tn_free(text);
+}
+
+/* A template's own end token stops the model even if generation_config.json forgot it. */
+static void test_template_stop_id(void **state)
+{
+    (void)state;
+    char *json;
+    size_t n;
+    struct tern_error err;
+    struct tn_buf section = {0};
+    struct tn_tok_facts facts;
+    struct tern_file_config config = {.vocab = 4096, .n_stop_ids = 1, .stop_ids = {4081}};
+    assert_int_equal(tn_file_read_all(&json, &n, TERN_SOURCE_DIR "/dist/demo/tokenizer.json",
+                                      1u << 20, &err), TERN_OK);
+    assert_int_equal(tn_tok_import(json, n, config.vocab, &section, &facts, &err), TERN_OK);
+    tn_free(json);
+    for (int i = 0; i < 2; i++) { /* once is enough */
+        assert_int_equal(tn_template_add_stop_id(&config, "bitnet-2b-4t", section.data,
+                                                 section.n_bytes, &err), TERN_OK);
+        assert_int_equal(config.n_stop_ids, 2);
+        assert_int_equal(config.stop_ids[1], 4089);
+    }
+    assert_int_equal(tn_template_add_stop_id(&config, "chatml", section.data, section.n_bytes,
+                                             &err), TERN_OK);
+    assert_int_equal(config.n_stop_ids, 2);
+    tn_buf_fini(&section);
 }
 
 /* The file holds what the small files say. */
@@ -677,6 +809,9 @@ int main(void)
         cmocka_unit_test_setup(test_places, clean),
         cmocka_unit_test_setup(test_shards, clean),
         cmocka_unit_test_setup(test_odd_but_right, clean),
+        cmocka_unit_test_setup(test_messages, clean),
+        cmocka_unit_test_setup(test_template_places, clean),
+        cmocka_unit_test_setup(test_template_stop_id, clean),
         cmocka_unit_test_setup(test_facts, clean),
         cmocka_unit_test_setup(test_head_values, clean),
         cmocka_unit_test_setup(test_stop_anywhere, clean),
