@@ -69,7 +69,8 @@ static unsigned char *add_tensor(struct model_dir *m, const char *name, const ch
     char text[512];
     const size_t begin = m->n_data;
     assert(begin + n_bytes <= sizeof m->data);
-    snprintf(text, sizeof text, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}",
+    snprintf(text, sizeof text,
+             "%s\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}",
              m->header[1] == '\0' ? "" : ",", name, dtype, shape, begin, begin + n_bytes);
     assert(strlen(m->header) + strlen(text) + 2 < sizeof m->header);
     strcat(m->header, text);
