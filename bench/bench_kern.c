@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "base/rng.h"
+#include "bench/bench_float.h"
 #include "bench/peak.h"
 #include "kern/guard.h"
 #include "kern/kern.h"
@@ -337,6 +338,7 @@ int main(int argc, char **argv)
         for (size_t k = 0; k < TN_COUNT_OF(benches); k++)
             if (strcmp(benches[k].op, b.row->op) == 0)
                 benches[k].run(&b);
+        tn_bench_float(b.row, b.stream_gbs);
         fflush(stdout);
     }
     return 0;

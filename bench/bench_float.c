@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The float kernels: head and attention in GB/s from the second-level cache and from memory, the
+ * rest in nanoseconds per value.  Median of the runs; dimensions of BitNet 2B-4T.
+ */
+#include "bench/bench_float.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "plat/plat.h"
+
+#define ARENA_BYTES ((size_t)256 << 20) /* beyond the last cache */
+#define N_RUNS 15u
+#define RUN_NS 1500000u /* a run repeats its call for at least this long */
+
+enum { HIDDEN = 2560, FFN = 6912, HEADS = 20, HEAD_DIM = 128, QUERIES = 4, BLOCK = 256 };
+
+struct work {
+    const struct tn_kernel_row *row;
+    unsigned char *arena; /* weights or cached rows: normal numbers in f32, f16 and bf16 */
+    size_t offset;        /* of what the call reads */
+    size_t bytes;         /* that the call reads from the arena */
+    uint32_t n_rows;      /* of the head */
+    uint16_t *scales;
+    float *x, *y;
+    int32_t *sums;
+    int8_t *q;
+};
+
+typedef void call_fn(struct work *w);
+
+static void call_head(struct work *w)
+{
+    const void *weights = w->arena + w->offset;
+    if (!strcmp(w->row->op, "gemv_q8_f32"))
+        ((tn_gemv_q8_f32_fn *)w->row->fn)(w->y, w->n_rows, weights, w->x, w->n_rows, HIDDEN, w->x,
+                                          HIDDEN, 1);
+    else
+        ((tn_gemv_f16_f32_fn *)w->row->fn)(w->y, w->n_rows, weights, w->n_rows, HIDDEN, w->x,
+                                           HIDDEN, 1);
+}
+
+static void call_qk(struct work *w)
+{
+    ((tn_attn_qk_fn *)w->row->fn)(w->y, BLOCK, w->x, QUERIES, w->arena + w->offset, w->scales,
+                                  BLOCK, HEAD_DIM, 0.1f);
+}
+
+static void call_pv(struct work *w)
+{
+    ((tn_attn_pv_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, w->arena + w->offset, w->scales,
+                                  BLOCK, HEAD_DIM);
+}
+
+static void call_quant(struct work *w)
+{
+    ((tn_quant_i8_fn *)w->row->fn)(w->q, w->x, FFN);
+}
+
+static void call_norm(struct work *w)
+{
+    ((tn_rms_norm_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN, 1e-5f);
+}
+
+static void call_norm_quant(struct work *w)
+{
+    ((tn_rms_norm_quant_fn *)w->row->fn)(w->q, w->x, w->x, FFN, 1e-5f);
+}
+
+/* Scale 0 keeps what add_i32_f32 sums up over many calls small. */
+static void call_scale(struct work *w)
+{
+    ((tn_scale_i32_f32_fn *)w->row->fn)(w->y, w->sums, FFN, 0.0f);
+}
+
+static void call_relu2(struct work *w)
+{
+    ((tn_relu2_mul_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN);
+}
+
+static void call_rope(struct work *w)
+{
+    memcpy(w->y, w->x, HEADS * HEAD_DIM * sizeof(float));
+    ((tn_rope_f32_fn *)w->row->fn)(w->y, w->x, w->x, HEADS, HEAD_DIM, HEAD_DIM);
+}
+
+static void call_max(struct work *w)
+{
+    w->y[0] = ((tn_max_f32_fn *)w->row->fn)(w->x, BLOCK);
+}
+
+static void call_exp(struct work *w)
+{
+    memcpy(w->y, w->x, BLOCK * sizeof(float));
+    w->y[BLOCK] = ((tn_exp_sum_f32_fn *)w->row->fn)(w->y, BLOCK, 2.0f);
+}
+
+static void call_store(struct work *w)
+{
+    ((tn_kv_store_fn *)w->row->fn)(w->y, w->scales, w->x, HEAD_DIM);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median seconds of one call. */
+static double measure(call_fn *call, struct work *w, bool from_memory)
+{
+    double t[N_RUNS];
+    w->offset = 0;
+    call(w);
+    for (unsigned i = 0; i < N_RUNS; i++) {
+        unsigned n = 0;
+        const uint64_t begin = tn_now_ns();
+        uint64_t end;
+        do {
+            w->offset += from_memory ? w->bytes : 0;
+            if (w->offset + w->bytes > ARENA_BYTES)
+                w->offset = 0;
+            call(w);
+            n++;
+            end = tn_now_ns();
+        } while (end - begin < RUN_NS);
+        t[i] = (double)(end - begin) * 1e-9 / n;
+    }
+    qsort(t, N_RUNS, sizeof t[0], by_value);
+    return t[N_RUNS / 2];
+}
+
+static const struct {
+    const char *op;
+    call_fn *call;
+    uint32_t n_values; /* that one call handles; 0: a reader of the arena */
+} benches[] = {
+    {"quant_i8", call_quant, FFN},
+    {"rms_norm_f32", call_norm, FFN},
+    {"rms_norm_quant", call_norm_quant, FFN},
+    {"scale_i32_f32", call_scale, FFN},
+    {"add_i32_f32", call_scale, FFN},
+    {"relu2_mul_f32", call_relu2, FFN},
+    {"rope_f32", call_rope, HEADS * HEAD_DIM},
+    {"gemv_q8_f32", call_head, 0},
+    {"gemv_f16_f32", call_head, 0},
+    {"gemv_bf16_f32", call_head, 0},
+    {"attn_qk_f32", call_qk, 0},
+    {"attn_qk_f16", call_qk, 0},
+    {"attn_qk_q8", call_qk, 0},
+    {"attn_pv_f32", call_pv, 0},
+    {"attn_pv_f16", call_pv, 0},
+    {"attn_pv_q8", call_pv, 0},
+    {"max_f32", call_max, BLOCK},
+    {"exp_sum_f32", call_exp, BLOCK},
+    {"kv_store_f32", call_store, HEAD_DIM},
+    {"kv_store_f16", call_store, HEAD_DIM},
+    {"kv_store_q8", call_store, HEAD_DIM},
+};
+
+static void *pages(size_t n_bytes)
+{
+    void *p = tn_pages_reserve(n_bytes);
+    if (!p || !tn_pages_commit(p, n_bytes)) {
+        fputs("bench_kern: out of memory\n", stderr);
+        exit(3);
+    }
+    return p;
+}
+
+static void prepare(struct work *w)
+{
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 5);
+    w->arena = pages(ARENA_BYTES);
+    uint16_t *halves = (uint16_t *)(void *)w->arena;
+    for (size_t i = 0; i < ARENA_BYTES / 2; i++)
+        halves[i] = (uint16_t)(0x3C00 | (i * 40503 >> 5 & 0x3FF));
+    w->scales = pages(BLOCK * 2 * sizeof *w->scales);
+    for (size_t i = 0; i < BLOCK * 2; i++)
+        w->scales[i] = 0x2000;
+    const size_t n = (ARENA_BYTES >> 9) / HIDDEN * HIDDEN; /* rows of the head and more */
+    w->x = pages(n * sizeof *w->x);
+    for (size_t i = 0; i < n; i++)
+        w->x[i] = tn_rng_f32(&rng) * 4.0f - 2.0f;
+    w->y = pages(n * sizeof *w->y);
+    w->sums = pages(FFN * sizeof *w->sums);
+    w->q = pages(tn_kern_pad(FFN));
+}
+
+/* Bytes of one value of the operation's weights or cache. */
+static uint32_t value_bytes(const char *op)
+{
+    return strstr(op, "q8") ? 1 : strstr(op, "f16") ? 2 : 4;
+}
+
+static void bench_reader(struct work *w, call_fn *call, double stream_gbs)
+{
+    for (int from_memory = 0; from_memory < 2; from_memory++) {
+        uint32_t size = value_bytes(w->row->op);
+        w->n_rows = from_memory ? 4096 / size : 256 / size;
+        w->bytes = (call == call_head ? (size_t)w->n_rows * HIDDEN : BLOCK * HEAD_DIM) * size;
+        double t = measure(call, w, from_memory);
+        double gbs = (double)w->bytes / t * 1e-9;
+        printf("%-14s %-7s %-6s %8.1f us  %6.2f GB/s  %3.0f %% of the stream", w->row->op,
+               w->row->isa, from_memory ? "memory" : "cache", t * 1e6, gbs,
+               gbs / stream_gbs * 100);
+        if (call == call_head)
+            printf("\n");
+        else
+            printf("  %5.1f ns per position, %d heads\n", t * 1e9 / BLOCK, QUERIES);
+    }
+}
+
+void tn_bench_float(const struct tn_kernel_row *row, double stream_gbs)
+{
+    static struct work w;
+    for (size_t i = 0; i < TN_COUNT_OF(benches); i++) {
+        if (strcmp(benches[i].op, row->op))
+            continue;
+        if (!w.arena)
+            prepare(&w);
+        w.row = row;
+        if (benches[i].n_values == 0) {
+            bench_reader(&w, benches[i].call, stream_gbs);
+            return;
+        }
+        w.bytes = 0;
+        double t = measure(benches[i].call, &w, false);
+        printf("%-14s %-7s cache  %8.2f us  %6.3f ns per value\n", row->op, row->isa, t * 1e6,
+               t * 1e9 / benches[i].n_values);
+    }
+}
