@@ -136,7 +136,7 @@ static void fill_input(struct probe *p, uint32_t cols)
     for (uint32_t t = 0; t < PROBE_TOKENS; t++)
         for (uint32_t i = 0; i < p->stride; i++)
             p->x[t * p->stride + i] =
-                i < cols ? (int8_t)((int)(tn_rng_next(&rng) >> 32) % 255 % 128) : 0;
+                (int8_t)(i < cols ? (int)(tn_rng_next(&rng) % 255) - 127 : 0);
 }
 
 static void multiply(const struct tn_kernels *k, const struct tn_ternary *w, struct probe *p,
