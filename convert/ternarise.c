@@ -170,15 +170,31 @@ void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, siz
 
 /* ---- codes ---- */
 
-bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift)
+/* Vectors of bytes can be shifted by a constant only, so there is one loop for each shift. */
+static TN_ALWAYS_INLINE bool trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, int shift)
 {
     uint8_t bad = 0;
     for (size_t i = 0; i < n; i++) {
-        const uint8_t code = src[i] >> shift & 3;
-        bad |= code & code >> 1;
+        const uint8_t code = (uint8_t)(src[i] >> shift) & 3;
+        bad |= code & (uint8_t)(code >> 1);
         dst[i] = (int8_t)(code - 1);
     }
     return !bad;
+}
+
+bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shift)
+{
+    switch (shift) {
+    case 0:
+        return trits_from_codes(dst, src, n, 0);
+    case 2:
+        return trits_from_codes(dst, src, n, 2);
+    case 4:
+        return trits_from_codes(dst, src, n, 4);
+    default:
+        assert(shift == 6);
+        return trits_from_codes(dst, src, n, 6);
+    }
 }
 
 size_t tn_trits_count_zeros(const int8_t *trits, size_t n)
