@@ -338,7 +338,7 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
 
 static tern_status check_positive(struct tn_mcheck *c, const char *field, double value)
 {
-    if (isfinite(value) && value > 0)
+    if (value > 0 && value < (double)INFINITY) /* false for NaN */
         return TERN_OK;
     return tn_fail(c->err, TERN_INPUT, "%s: %s is %g, must be finite and above 0", c->name, field,
                    value);

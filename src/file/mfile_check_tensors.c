@@ -132,7 +132,7 @@ static tern_status check_scale_kind(struct tensor_check *k)
                           "not supported for this layout");
     if (t->scale_group != 0)
         return fail_field(k, TERN_UNSUPPORTED, "scale_group", t->scale_group, "must be 0");
-    bool good = ternary ? isfinite(t->scale) && t->scale > 0 : t->scale == 0;
+    bool good = ternary ? t->scale > 0 && t->scale < INFINITY : t->scale == 0;
     if (!good)
         return tn_fail(k->c->err, TERN_INPUT, "%s: tensor \"%s\": scale is %g, must be %s",
                        k->c->name, k->name, (double)t->scale,
@@ -149,7 +149,7 @@ static tern_status check_row_scales(struct tensor_check *k)
 {
     const float *scales = tn_mfile_scales(k->c->file, k->t);
     for (uint32_t r = 0; scales && r < k->t->rows; r++)
-        if (!isfinite(scales[r]) || scales[r] < 0)
+        if (!(scales[r] >= 0 && scales[r] < INFINITY)) /* NaN too */
             return tn_fail(k->c->err, TERN_INPUT,
                            "%s: tensor \"%s\": scale of row %u is %g, must be finite and not "
                            "negative", k->c->name, k->name, r, (double)scales[r]);

@@ -114,7 +114,7 @@ tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, siz
         if (result == TN_OS_READ_INTERRUPTED)
             status = tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while reading", path);
         else if (result == TN_OS_READ_FAILED)
-            status = TERN_INPUT;
+            status = err ? err->status : TERN_INPUT;
         else
             status = append_limited(&buf, part, n, path, max_bytes, err);
     } while (!status && n > 0);
@@ -137,7 +137,7 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
         if (result == TN_OS_READ_INTERRUPTED)
             status = tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while reading", name);
         else if (result == TN_OS_READ_FAILED)
-            status = TERN_INPUT;
+            status = err ? err->status : TERN_INPUT;
         else
             status = append_limited(&buf, stdin_buffer.bytes + stdin_buffer.next, n, name,
                                     max_bytes, err);

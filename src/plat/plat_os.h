@@ -37,7 +37,8 @@ bool tn_os_regions_hold(const void *address);
 
 /* ---- errors ---- */
 
-/* "PATH: WHAT: the system's words"; `code` is errno or GetLastError(). */
+/* "PATH: WHAT: the system's words"; `code` is errno or GetLastError(). TERN_MEMORY instead of
+ * `status` when the code says so. */
 tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
                        const char *what, unsigned long code);
 

@@ -34,6 +34,8 @@ struct tn_file {
 tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
                        const char *what, unsigned long code)
 {
+    if (code == ENOMEM)
+        status = TERN_MEMORY;
     return tn_fail(err, status, "%s: %s: %s", path, what, strerror((int)code));
 }
 

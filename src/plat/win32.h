@@ -19,8 +19,8 @@
 
 #include "tern/status.h"
 
-/* UTF-8 -> UTF-16 and back in new memory (tn_free); NULL when memory is short or the bytes are not
- * UTF-8. Lone surrogates of a file name become U+FFFD. */
+/* UTF-8 -> UTF-16 and back in new memory (tn_free); NULL and GetLastError() when memory is short or
+ * the bytes are not UTF-8. Lone surrogates of a file name become U+FFFD. */
 wchar_t *tn_win32_wide(const char *text);
 char *tn_win32_utf8(const wchar_t *wide);
 /* A path for the wide functions: absolute, backslashes, \\?\ in front, so that it may be longer

@@ -22,10 +22,18 @@ struct tn_file {
 
 /* ---- texts and errors ---- */
 
+static wchar_t *alloc_wide(size_t n)
+{
+    wchar_t *wide = tn_alloc(n * sizeof *wide);
+    if (!wide)
+        SetLastError(ERROR_NOT_ENOUGH_MEMORY);
+    return wide;
+}
+
 wchar_t *tn_win32_wide(const char *text)
 {
     int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
-    wchar_t *wide = n > 0 ? tn_alloc((size_t)n * sizeof *wide) : NULL;
+    wchar_t *wide = n > 0 ? alloc_wide((size_t)n) : NULL;
     if (wide)
         MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, n);
     return wide;
@@ -51,6 +59,8 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 {
     wchar_t wide[256];
     char text[512] = "";
+    if (code == ERROR_NOT_ENOUGH_MEMORY)
+        status = TERN_MEMORY;
     DWORD n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
                              code, 0, wide, TN_COUNT_OF(wide), NULL);
     while (n > 0 && (wide[n - 1] <= L' ' || wide[n - 1] == L'.'))
@@ -68,11 +78,13 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 static wchar_t *full_path(const wchar_t *wide)
 {
     DWORD n = GetFullPathNameW(wide, 0, NULL, NULL);
-    wchar_t *full = n > 0 ? tn_alloc(n * sizeof *full) : NULL;
+    wchar_t *full = n > 0 ? alloc_wide(n) : NULL;
     DWORD n_full = full ? GetFullPathNameW(wide, n, full, NULL) : 0;
     if (n_full > 0 && n_full < n)
         return full;
+    DWORD code = GetLastError();
     tn_free(full);
+    SetLastError(code);
     return NULL;
 }
 
@@ -81,7 +93,9 @@ wchar_t *tn_win32_path(const char *path)
     static const wchar_t drive[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
     wchar_t *wide = tn_win32_wide(path);
     wchar_t *full = wide ? full_path(wide) : NULL;
+    DWORD code = GetLastError();
     tn_free(wide);
+    SetLastError(code);
     if (!full)
         return NULL;
     bool is_share = full[0] == L'\\' && full[1] == L'\\';
@@ -90,7 +104,7 @@ wchar_t *tn_win32_path(const char *path)
     const wchar_t *prefix = is_share ? share : drive;
     const wchar_t *rest = is_share ? full + 2 : full;
     size_t n_prefix = wcslen(prefix), n_rest = wcslen(rest) + 1;
-    wchar_t *result = tn_alloc((n_prefix + n_rest) * sizeof *result);
+    wchar_t *result = alloc_wide(n_prefix + n_rest);
     if (result) {
         memcpy(result, prefix, n_prefix * sizeof *result);
         memcpy(result + n_prefix, rest, n_rest * sizeof *result);
@@ -115,10 +129,8 @@ static char *utf8_without_prefix(wchar_t *wide)
 static HANDLE open_handle(const char *path, DWORD access, DWORD share, DWORD how, DWORD flags)
 {
     wchar_t *wide = tn_win32_path(path);
-    if (!wide) {
-        SetLastError(ERROR_INVALID_NAME);
+    if (!wide)
         return INVALID_HANDLE_VALUE;
-    }
     HANDLE handle = CreateFileW(wide, access, share, NULL, how, flags, NULL);
     DWORD code = GetLastError();
     tn_free(wide);
@@ -268,7 +280,7 @@ tern_status tn_file_replace(const char *from, const char *to, struct tern_error 
     wchar_t *wide_from = tn_win32_path(from), *wide_to = tn_win32_path(to);
     tern_status status = TERN_OK;
     if (!wide_from || !wide_to)
-        status = tn_fail(err, TERN_MEMORY, "%s: no memory to rename it", from);
+        status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", GetLastError());
     /* WRITE_THROUGH: on disk when the call returns; NTFS journals the folder. */
     else if (!MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
         status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", GetLastError());

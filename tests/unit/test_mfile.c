@@ -354,7 +354,7 @@ static void truncation_is_seen(void **state)
         memcpy(cut.bytes, image.bytes, length);
         assert_int_equal(check(&cut, &err), TERN_INPUT);
         if (length >= sizeof(struct tern_file_header) && !strstr(err.detail, "truncated"))
-            fail_msg("%zu bytes: %s", length, err.detail);
+            fail_msg("%u bytes: %s", (unsigned)length, err.detail);
         tn_free(cut.bytes);
     }
     image.n++; /* one byte of the NUL that tn_file_read_all adds */
@@ -372,7 +372,7 @@ static void every_bit_of_the_head_counts(void **state)
     for (size_t bit = 0; bit < 8 * head; bit++) {
         image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         if (check(&image, &err) == TERN_OK)
-            fail_msg("bit %zu of byte %zu", bit % 8, bit / 8);
+            fail_msg("bit %u of byte %u", (unsigned)(bit % 8), (unsigned)(bit / 8));
         image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
     assert_int_equal(check(&image, &err), TERN_OK);
@@ -448,10 +448,11 @@ static void long_names_leave_room_for_the_reason(void **state)
     struct tern_error err;
     struct tn_mfile file;
     char name[3000];
+    static const _Alignas(8) char gguf[] = "GGUFxxxxxxxx";
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     memcpy(name + sizeof name - 201, "\xe2\x82\xac", 3); /* cut inside this character */
-    assert_int_equal(tn_mfile_check(&file, "GGUFxxxxxxxx", 12, name, &err), TERN_INPUT);
+    assert_int_equal(tn_mfile_check(&file, gguf, 12, name, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "GGUF"));
 }
 

@@ -289,7 +289,8 @@ static void system_facts(void **state)
     memset(p, 1, n);
     tn_usage_now(&after);
     assert_true(after.peak_rss_bytes >= before.rss_bytes + n / 2);
-    assert_true(after.minor_faults > before.minor_faults);
+    if (before.minor_faults) /* wine does not count them */
+        assert_true(after.minor_faults > before.minor_faults);
     if (before.anonymous_bytes)
         assert_true(after.anonymous_bytes >= before.anonymous_bytes + n / 2);
     tn_free(p);
