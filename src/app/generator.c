@@ -141,6 +141,11 @@ static void say_why_it_ended(const struct tn_generator *g,
     if (result->stop == TERN_STOP_CONTEXT)
         tn_note_say("the context of %u tokens is full; the answer ends here",
                     tern_session_n_ctx(g->session));
+    else if (result->stop == TERN_STOP_LENGTH && g->planned->plan.capped)
+        tn_note_say("the cap of %u new tokens ended the answer; --caps memory or off lifts it",
+                    tn_generator_max_tokens(g));
+    else if (result->stop == TERN_STOP_LENGTH && !tn_options_given(g->o, max_tokens))
+        tn_note_say("the answer ends after %u new tokens; -n raises the limit", result->n_new);
     else if (result->stop == TERN_STOP_MEMORY)
         tn_note_say("the key/value cache cannot grow any more; the answer ends here");
 }

@@ -17,8 +17,8 @@ CASES = [
     ["-p", "Tell me a story about a witch.", "--seed", "3", "--temp", "1", "--top-k", "0",
      "--top-p", "1", "-n", "64"],
     ["-p", "Who are you?", "--greedy", "--kv", "q8"],
-    ["--raw", "-p", "Es war einmal", "-n", "48", "--seed", "18446744073709551615", "--min-p", "0.05",
-     "--repeat-penalty", "1.3", "--frequency-penalty", "0.5", "--kv", "f32"],
+    ["--raw", "-p", "Es war einmal", "-n", "48", "--seed", "18446744073709551615",
+     "--min-p", "0.05", "--repeat-penalty", "1.3", "--frequency-penalty", "0.5", "--kv", "f32"],
 ]
 
 

@@ -370,6 +370,19 @@ class Generation(command.TestCase):
         one = json.loads(self.ok("run", self.model, "-p", "Hi", "-n", "1", "--stats=json").err)
         self.assertIsNone(one["bytes_per_token"])
 
+    def test_what_ended_a_text_is_said(self):
+        result = self.ok("run", self.model, "--raw", "-p", "Once", "--ignore-eos", "--ram", "2G",
+                         "-n", "900", "--stats=json")
+        self.assertIn("512", result.err)
+        self.assertEqual(json.loads(result.err.splitlines()[-1])["stop"], "cap")
+        result = self.ok("run", self.model, "--raw", "-p", "Once", "--ignore-eos", "--ram", "2G",
+                         "--stats=json")
+        self.assertIn("-n", result.err)
+        self.assertEqual(json.loads(result.err.splitlines()[-1])["stop"], "length")
+
+    def test_too_little_memory(self):
+        self.assertIn("--ctx", self.refused(3, "run", self.model, "-p", "Hi", "--ram", "1M"))
+
     def test_the_context_ends_a_text(self):
         result = self.ok("run", self.model, "--raw", "-p", "Once", "--ctx", "20", "--ignore-eos",
                          "--stats=json")

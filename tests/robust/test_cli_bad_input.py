@@ -175,7 +175,8 @@ class Directories(command.TestCase):
                 self.check(5)
 
     def test_config_of_other_models(self):
-        for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"}, {"hidden_act": "gelu_new"},
+        for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
+                        {"hidden_act": "gelu_new"},
                         {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}):
             with self.subTest(changes=changes):
                 self.config(**changes)
@@ -251,7 +252,7 @@ class Directories(command.TestCase):
                 result = command.tern("convert", self.dir, "-o", self.out)
                 self.assertIn(result.code, (5, 6), result.err)
                 self.assertIn("tensor", result.err)
-                self.assertEqual(len(result.err.splitlines()), 1)
+                self.assertEqual(result.err.count("tern: "), 1)
                 self.assertFalse(os.path.exists(self.out))
                 self.assertFalse(os.path.exists(self.out + ".part"))
 
@@ -360,8 +361,8 @@ class Destinations(command.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
         out = scratch("full.tern")
-        done = subprocess.run(command.argv("convert", command.DEMO, "-o", out), preexec_fn=limit,
-                              capture_output=True, timeout=60)
+        done = subprocess.run(command.argv("convert", "-q", command.DEMO, "-o", out),
+                              preexec_fn=limit, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 4)
         self.assertEqual(done.stderr.count(b"\n"), 1)
         self.assertFalse(os.path.exists(out))
