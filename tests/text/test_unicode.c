@@ -102,7 +102,7 @@ static void test_strip(void **state)
     check_strip("\xC2\x85\xC2\xA0\xE3\x80\x80 a b\xE2\x80\xA8\xE1\x9A\x80\xE2\x81\x9F", "a b");
     check_strip("\xE2\x80\x8B x \xEF\xBB\xBF", "\xE2\x80\x8B x \xEF\xBB\xBF");
     check_strip(" \x80 ", "\x80");
-    check_strip(" \xC2\xA0\x80 ", "\xC2\xA0\x80" + 2);
+    check_strip(" \xC2\xA0\x80 ", "\x80");
     check_strip("a \xA0", "a \xA0"); /* the last byte of NBSP alone is no space */
     check_strip("a \xE3\x80", "a \xE3\x80");
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fuzz target: a conversation.  Messages end in byte 0xFF, a role in byte 0xFE.
+ * For every template the map fits the text, the ids stand for all of the text, and
+ * no special id covers a byte of a message.  The bytes are also taken for a
+ * template's source.
+ */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "small_tokenizer.h"
+
+#define MAX_MESSAGES 16
+
+static const struct tern_tokenizer *tokenizer(void)
+{
+    static struct tern_tokenizer *t;
+    if (!t) {
+        size_t n;
+        const void *section = small_tokenizer_section(&n);
+        if (tn_tokenizer_open(&t, section, n, SMALL_VOCAB, NULL) != TERN_OK)
+            abort();
+    }
+    return t;
+}
+
+static size_t read_messages(const char *p, const char *end, struct tern_message *messages)
+{
+    size_t n = 0;
+    for (; p < end && n < MAX_MESSAGES; n++) {
+        const char *stop = memchr(p, 0xFF, (size_t)(end - p));
+        stop = stop ? stop : end;
+        const char *role_end = memchr(p, 0xFE, (size_t)(stop - p));
+        if (role_end)
+            messages[n] = (struct tern_message){p, (size_t)(role_end - p), role_end + 1,
+                                                (size_t)(stop - role_end - 1)};
+        else
+            messages[n] = (struct tern_message){"user", 4, p, (size_t)(stop - p)};
+        p = stop + 1;
+    }
+    return n;
+}
+
+static void check_ids(const struct tern_ids *ids, const char *text, const unsigned char *map,
+                      size_t n_text)
+{
+    const struct tern_tokenizer *t = tokenizer();
+    size_t at = 0, n;
+    for (size_t i = 0; i < ids->n; i++) {
+        const char *bytes = tern_tokenizer_token_bytes(t, ids->ids[i], &n);
+        bool is_there = n <= n_text - at && memcmp(text + at, bytes, n) == 0;
+        if (i == 0 && (!is_there || map[0]))
+            continue; /* BOS, which the template does not write */
+        if (!is_there ||
+            (tern_tokenizer_is_special(t, ids->ids[i]) && memchr(map + at, 1, n)))
+            abort();
+        at += n;
+    }
+    if (at != n_text)
+        abort();
+}
+
+static void check_template(const char *name, const struct tern_message *messages, size_t n)
+{
+    const struct tern_chat_template *t = tern_chat_template_find(name);
+    struct tern_ids ids = {0};
+    struct tern_error err = {TERN_OK, ""};
+    char *text;
+    unsigned char *map;
+    size_t n_text;
+    bool prompt = n % 2 == 0;
+    tern_status status =
+        tern_chat_render(t, messages, n, prompt, NULL, NULL, &text, &n_text, &map, &err);
+    if (status != tern_chat_encode(tokenizer(), t, messages, n, prompt, &ids, &err))
+        abort();
+    if (status == TERN_OK)
+        check_ids(&ids, text, map, n_text);
+    else if (err.detail[0] == '\0' || text)
+        abort();
+    tern_ids_free(&ids);
+    tern_text_free(text);
+    tern_text_free(map);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct tern_message messages[MAX_MESSAGES];
+    size_t n_messages = read_messages((const char *)data, (const char *)data + n, messages);
+    tern_chat_template_recognise((const char *)data, n);
+    for (const char *const *name = tern_chat_template_names(); *name; name++)
+        check_template(*name, messages, n_messages);
+    return 0;
+}
+
+size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
+{
+    static const char *const seeds[] = {
+        ("system\xFE be brief \xFFuser\xFEhi <|eot_id|>\xFF"
+         "assistant\xFE<think>\nhm\n</think>\n\nyes<|im_end|>\xFFuser\xFEso"),
+        "tool\xFE<tool_response>\xFFuser\xFE<tool_response>x</tool_response>\xFFTOOL\xFE\xC2\xA0y",
+        "assistant\xFEx</think>y<think>z</think>w\xFF\xFE\xFF<|eot_i",
+        "{%- for m in messages %}\n  {{- '<|im_start|>' + m[\"role\"] }}{# c #}{% endfor %}{{ 'a' }}",
+    };
+    if (i >= TN_COUNT_OF(seeds) || strlen(seeds[i]) > capacity)
+        return 0;
+    memcpy(dst, seeds[i], strlen(seeds[i]));
+    return strlen(seeds[i]);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fuzz target: a tokenizer.json.  What is accepted makes a section that opens and
+ * loses no byte of a text.
+ */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "convert/tok_import.h"
+#include "small_tokenizer.h"
+
+static void check_round_trip(const struct tern_tokenizer *t)
+{
+    static const char text[] = "the aaaaaaaa abc 12 \n\n don't <|eot_id|>\xC3\xA9\xFF\xED\xA0\x80";
+    struct tern_ids ids = {0};
+    size_t at = 0, n;
+    if (tern_tokenizer_encode(t, text, sizeof text, 0, &ids, NULL) != TERN_OK)
+        abort();
+    for (size_t i = 0; i < ids.n; i++, at += n) {
+        const char *bytes = tern_tokenizer_token_bytes(t, ids.ids[i], &n);
+        if (!bytes || n > sizeof text - at || memcmp(text + at, bytes, n) != 0 ||
+            tern_tokenizer_is_special(t, ids.ids[i]))
+            abort();
+    }
+    if (at != sizeof text)
+        abort();
+    tern_ids_free(&ids);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct tn_buf section = {0};
+    struct tn_tok_facts facts;
+    struct tern_error err = {TERN_OK, ""};
+    struct tern_tokenizer *t;
+    tern_status status =
+        tn_tok_import((const char *)data, n, SMALL_VOCAB, &section, &facts, &err);
+    if (status == TERN_OK) {
+        if (tn_tokenizer_open(&t, section.data, section.n_bytes, SMALL_VOCAB, &err) != TERN_OK)
+            abort();
+        check_round_trip(t);
+        tn_tokenizer_close(t);
+    } else if (err.status != status || err.detail[0] == '\0' || section.data) {
+        abort();
+    }
+    tn_buf_fini(&section);
+    return 0;
+}
+
+size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
+{
+    struct tn_buf json = {0};
+    if (i >= 2)
+        return 0;
+    small_tokenizer_json(&json, i == 0);
+    if (json.failed || json.n_bytes > capacity)
+        abort();
+    size_t n = json.n_bytes;
+    memcpy(dst, json.data, n);
+    tn_buf_fini(&json);
+    return n;
+}

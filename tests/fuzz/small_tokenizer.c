@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A small tokenizer for the fuzz targets.
+ */
+#include "small_tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "convert/tok_import.h"
+
+static const char *const merges[][2] = {
+    {"a", "a"},  {"t", "h"}, {"th", "e"},  {"aa", "aa"},  {"a", "b"},      {"ab", "c"},
+    {"b", "c"},  {"aa", "bc"}, {"\\u0120", "the"}, {"1", "2"}, {"\\u010a", "\\u010a"}, {"c", "c"},
+};
+
+static const char *const specials[] = {
+    "<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>",  "<|start_header_id|>",
+    "<|end_header_id|>", "<|im_start|>",    "<|im_end|>",  "<|endoftext|>",
+    "<|user|>",          "<|assistant|>",   "<|system|>",  "<think>",
+};
+
+/* The character of a byte in the byte alphabet. */
+static unsigned alphabet_character(unsigned byte)
+{
+    if ((byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE)
+        return byte;
+    return 0x100 + (byte < 0x21 ? byte : byte == 0xAD ? 67 : byte - 0x7F + 33);
+}
+
+void small_tokenizer_json(struct tn_buf *json, bool pairs)
+{
+    unsigned id = 0;
+    tn_buf_append_text(json, "{\"added_tokens\": [");
+    for (size_t i = 0; i < TN_COUNT_OF(specials); i++)
+        tn_buf_printf(json, "%s{\"id\": %u, \"content\": \"%s\", \"special\": true}", i ? ", " : "",
+                      (unsigned)(256 + TN_COUNT_OF(merges) + i), specials[i]);
+    tn_buf_append_text(
+        json, "], \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", "
+              "\"add_prefix_space\": false}, \"decoder\": {\"type\": \"ByteLevel\"}, "
+              "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": "
+              "[{\"SpecialToken\": {\"id\": \"b\"}}, {\"Sequence\": {\"id\": \"A\"}}], ");
+    tn_buf_printf(json, "\"special_tokens\": {\"b\": {\"ids\": [%u]}}}, ",
+                  (unsigned)(256 + TN_COUNT_OF(merges)));
+    tn_buf_append_text(json, "\"model\": {\"type\": \"BPE\", \"vocab\": {");
+    for (; id < 256; id++)
+        tn_buf_printf(json, "\"\\u%04x\": %u, ", alphabet_character(id), id);
+    for (size_t i = 0; i < TN_COUNT_OF(merges); i++)
+        tn_buf_printf(json, "%s\"%s%s\": %u", i ? ", " : "", merges[i][0], merges[i][1], id++);
+    tn_buf_append_text(json, "}, \"merges\": [");
+    for (size_t i = 0; i < TN_COUNT_OF(merges); i++)
+        tn_buf_printf(json, pairs ? "%s[\"%s\", \"%s\"]" : "%s\"%s %s\"", i ? ", " : "",
+                      merges[i][0], merges[i][1]);
+    tn_buf_append_text(json, "]}}");
+}
+
+void *small_tokenizer_section(size_t *n_bytes)
+{
+    struct tn_buf json = {0}, section = {0};
+    struct tn_tok_facts facts;
+    struct tern_error err;
+    small_tokenizer_json(&json, true);
+    if (json.failed ||
+        tn_tok_import(json.data, json.n_bytes, SMALL_VOCAB, &section, &facts, &err) != TERN_OK) {
+        fprintf(stderr, "%s\n", err.detail);
+        abort();
+    }
+    void *aligned = tn_alloc_aligned(section.n_bytes, 64);
+    if (!aligned)
+        abort();
+    memcpy(aligned, section.data, section.n_bytes);
+    *n_bytes = section.n_bytes;
+    tn_buf_fini(&json);
+    tn_buf_fini(&section);
+    return aligned;
+}
