@@ -45,17 +45,17 @@ need_packages() {
 
 # What a build of tern needs, and what its tests need besides.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
-    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev libcmocka-dev"
-test_packages="$build_packages g++ python3 clang"
+    libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
+test_packages="$build_packages g++ libcmocka-dev python3 clang"
 
-# need_tools: end with the names of what is missing where apt could not provide it.
+# need_tools MODULES...: end with the names of what is missing where apt could not provide it.
 need_tools() {
     missing=
     for tool in cmake ninja pkg-config cc; do
         has "$tool" || missing="$missing $tool"
     done
     if has pkg-config; then
-        for module in hwloc libutf8proc jansson libxxhash cmocka; do
+        for module in hwloc libutf8proc jansson libxxhash "$@"; do
             pkg-config --exists "$module" || missing="$missing $module"
         done
     fi

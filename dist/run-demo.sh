@@ -10,7 +10,10 @@ cd "$(dirname "$0")/.."
 need_packages $build_packages
 need_tools
 say "building"
-build_preset release --target tern_cmd
+# Tests and benchmarks are for run-tests.sh, which turns them on again.
+[ -e build/release/build.ninja ] ||
+    quietly cmake --preset release -DTERN_TESTS=OFF -DTERN_BENCH=OFF || die "cmake failed"
+quietly cmake --build build/release --target tern_cmd || die "the build failed"
 say "converting the demo model"
 build/release/tern convert dist/demo -o build/release/demo.tern
 

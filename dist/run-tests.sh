@@ -127,7 +127,7 @@ run() {
 }
 
 need_packages $test_packages
-need_tools
+need_tools cmocka
 stages="release demo asan fuzz cross"
 [ "${TERN_CI_FULL:-0}" != 1 ] || {
     stages="$stages clang tsan wine aarch64 levels packages"
