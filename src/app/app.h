@@ -6,6 +6,7 @@
 #define TN_APP_H
 
 #include "options.h"
+#include "tern/sysinfo.h"
 #include "tern/tern.h"
 
 /* Each does one command and returns the exit code; what went wrong has been said. */
@@ -28,11 +29,13 @@ int tn_cmd_help(const struct tn_options *o);
 struct tn_opened {
     struct tern_engine *engine; /* NULL without TN_OPEN_ENGINE */
     struct tern_model *model;
+    struct tern_sysinfo *machine; /* NULL without TN_OPEN_MACHINE */
     double load_s;
 };
 
 #define TN_OPEN_ENGINE 1u
 #define TN_OPEN_TOKENIZER 2u /* a model without one is an error */
+#define TN_OPEN_MACHINE 4u   /* read the machine before the file is mapped: a plan needs that */
 
 /* `positional`: the model as an argument without a flag, or NULL.  Also arranges that a file which
  * is truncated while mapped ends the program with exit code 74 and its name. */

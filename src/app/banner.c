@@ -12,7 +12,7 @@
 
 static void say_machine(const struct tn_planned *planned)
 {
-    const struct tern_sysinfo *m = &planned->machine;
+    const struct tern_sysinfo *m = planned->machine;
     const struct tern_plan *plan = &planned->plan;
     char memory[80] = "RAM unknown";
     if (m->total_bytes != TERN_UNKNOWN)

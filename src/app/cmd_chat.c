@@ -362,7 +362,7 @@ int tn_cmd_chat(const struct tn_options *o)
     tern_status status = tn_check_names(o, &err);
     if (status == TERN_OK)
         status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
-                         TN_OPEN_TOKENIZER, &err);
+                         TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, &err);
     chat.model = opened.model;
     if (status == TERN_OK)
         status = start(&chat, &opened, &err);

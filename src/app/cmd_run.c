@@ -72,8 +72,8 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
         status = tn_check_names(o, err);
     if (status != TERN_OK)
         return status;
-    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER,
-                     err);
+    status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
+                     TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, err);
     if (status == TERN_OK)
         status = tn_choose_template(&t, o, opened.model, err);
     if (status == TERN_OK)

@@ -99,6 +99,15 @@ static tern_status open_engine(struct tn_opened *out, const struct tn_options *o
     return tern_engine_create(&out->engine, &params, err);
 }
 
+static tern_status read_machine(struct tn_opened *out, struct tern_error *err)
+{
+    out->machine = tn_alloc(sizeof *out->machine);
+    if (!out->machine)
+        return tn_fail(err, TERN_MEMORY, "no memory to describe the machine");
+    tern_sysinfo_read(out->machine);
+    return TERN_OK;
+}
+
 tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const char *positional,
                     uint32_t flags, struct tern_error *err)
 {
@@ -108,6 +117,8 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
     tern_status status = find_model(&path, o, positional, err);
     if (status == TERN_OK && flags & TN_OPEN_ENGINE)
         status = open_engine(out, o, err);
+    if (status == TERN_OK && flags & TN_OPEN_MACHINE)
+        status = read_machine(out, err);
     if (status == TERN_OK) {
         watch_file(path);
         status = tern_model_open(&out->model, path, err);
@@ -127,6 +138,7 @@ void tn_close(struct tn_opened *opened)
 {
     tern_model_free(opened->model);
     tern_engine_free(opened->engine);
+    tn_free(opened->machine);
     *opened = (struct tn_opened){0};
 }
 

@@ -25,7 +25,7 @@ void tn_plan_limits(struct tern_plan_limits *out, const struct tn_options *o)
 }
 
 tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
-                        const struct tern_model *model, size_t n_prompt, struct tern_error *err)
+                        const struct tn_opened *opened, size_t n_prompt, struct tern_error *err)
 {
     struct tern_plan_limits limits;
     struct tern_plan_model sizes;
@@ -33,11 +33,11 @@ tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
     *out = NULL;
     if (!planned)
         return tn_fail(err, TERN_MEMORY, "no memory for a plan");
-    tern_sysinfo_read(&planned->machine);
-    tern_plan_model_sizes(&sizes, model, 0);
+    planned->machine = opened->machine;
+    tern_plan_model_sizes(&sizes, opened->model, 0);
     tn_plan_limits(&limits, o);
     limits.n_prompt = (uint32_t)n_prompt;
-    tern_status status = tern_plan_make(&planned->plan, &planned->machine, &sizes, &limits, err);
+    tern_status status = tern_plan_make(&planned->plan, planned->machine, &sizes, &limits, err);
     if (status != TERN_OK) {
         tn_free(planned);
         return status;

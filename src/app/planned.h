@@ -10,16 +10,17 @@
 #include "tern/plan.h"
 
 struct tn_planned {
-    struct tern_sysinfo machine;
+    const struct tern_sysinfo *machine; /* belongs to the struct tn_opened */
     struct tern_plan plan;
 };
 
 /* What the flags ask of a plan. */
 void tn_plan_limits(struct tern_plan_limits *out, const struct tn_options *o);
 
-/* n_prompt: tokens of the prompt, 0 if unknown. *out is new memory (tn_free). */
+/* `opened` has a machine. n_prompt: tokens of the prompt, 0 if unknown. *out is new memory
+ * (tn_free). */
 tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
-                        const struct tern_model *model, size_t n_prompt, struct tern_error *err);
+                        const struct tn_opened *opened, size_t n_prompt, struct tern_error *err);
 
 /* An engine with the plan's threads, kernel level and cores. */
 tern_status tn_plan_engine(struct tern_engine **out, const struct tn_planned *planned,
