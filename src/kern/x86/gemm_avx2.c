@@ -4,14 +4,14 @@
  *
  * `vpmaddubsw` multiplies 32 codes (0, 1, 2) with 32 inputs and adds pairs: at most
  * 2 * 2 * 127 = 508 in magnitude.  Those are added in int16 over the 64 groups of a panel,
- * 64 * 508 = 32512 < 32768, then `vpmaddwd` with ones widens them.  2 vectors of 8 rows x up to 5
- * tokens: two instructions for 32 multiply-adds, per group 2 + 5 loads.
+ * 64 * 508 = 32512 < 32768, then `vpmaddwd` with ones widens them.  2 vectors of 8 rows x up to 4
+ * tokens: two instructions for 32 multiply-adds, per group 2 + 4 loads (a fifth token would spill).
  */
 #include "kern/x86/gemm_unpack_avx2.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
-#define TILE_TOKENS 5u
+#define TILE_TOKENS 4u
 
 static int32_t sum_of(const int8_t *x, uint32_t n)
 {
@@ -32,13 +32,13 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
                                            const int32_t *start, const uint32_t n)
 {
     __m256i sum[TILE_TOKENS][2];
-#pragma GCC unroll 5
+#pragma GCC unroll 4
     for (uint32_t t = 0; t < n; t++)
         sum[t][0] = sum[t][1] = _mm256_setzero_si256();
     for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
         const __m256i w0 = _mm256_load_si256((const void *)panel);
         const __m256i w1 = _mm256_load_si256((const void *)(panel + 32));
-#pragma GCC unroll 5
+#pragma GCC unroll 4
         for (uint32_t t = 0; t < n; t++) {
             const __m256i v = _mm256_set1_epi32((int)tn_load_u32(x + t * x_stride));
             sum[t][0] = _mm256_add_epi16(sum[t][0], _mm256_maddubs_epi16(w0, v));
@@ -46,7 +46,7 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
         }
     }
     const __m256i one = _mm256_set1_epi16(1);
-#pragma GCC unroll 5
+#pragma GCC unroll 4
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 2; i++) {
             __m256i *out = (__m256i *)(void *)(dst + t * dst_stride + 8 * i);
@@ -68,7 +68,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
             CASE(2)
             CASE(3)
             CASE(4)
-            CASE(5)
         }
 #undef CASE
 }

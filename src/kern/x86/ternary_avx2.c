@@ -132,7 +132,7 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
 }
 
 /* Bytes ahead of the weights in use; measured. */
-#define PREFETCH_BYTES 4096
+#define PREFETCH_BYTES 2048
 
 /* n_tiles (a constant) tiles at once: the tables are fetched once for all of them. */
 static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_t n_groups,
@@ -143,7 +143,7 @@ static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_
     for (uint32_t done = 0; done < n_groups; done += WIDE_BATCHES * 4) {
         const uint32_t n_batches = TN_MIN(n_groups - done, WIDE_BATCHES * 4) / 4;
         const uint8_t *group = tile + (size_t)done * 64;
-        struct wide s[4];
+        struct wide s[8];
         memset(s, 0, sizeof s);
         for (uint32_t b = 0; b < n_batches; b++, group += 4 * 64, lut += BATCH_BYTES)
             for (uint32_t i = 0; i < n_tiles; i++) {
@@ -163,9 +163,9 @@ void tn_gemv_t2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_b
 {
     const uint32_t n_groups = t2_groups(w);
     uint32_t row = row_begin;
-    for (; row + 128 <= row_end; row += 128)
-        t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 2);
-    if (row < row_end)
+    for (; row + 256 <= row_end; row += 256)
+        t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 4);
+    for (; row < row_end; row += 64)
         t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 1);
 }
 
@@ -279,7 +279,8 @@ static TN_ALWAYS_INLINE void r2_rows(int32_t *dst, const uint8_t *const *row,
                                      const uint8_t *const *next, uint32_t n_blocks,
                                      const int8_t *prep, const uint32_t n)
 {
-    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                      _mm256_setzero_si256()};
     for (uint32_t b = 0; b < n_blocks; b++, prep += 256)
         for (uint32_t i = 0; i < n; i++) {
             TN_PREFETCH(next[i] + 64 * b);
@@ -303,15 +304,17 @@ void tn_gemv_r2_i8_avx2(int32_t *dst, const struct tn_ternary *w, const uint32_t
 {
     const uint32_t n_blocks = r2_blocks(w);
     const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i += 2) {
-        const uint8_t *row[2], *next[2];
-        for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t i = 0; i < n_rows; i += 4) {
+        const uint32_t n = TN_MIN(n_rows - i, 4u);
+        const uint8_t *row[4], *next[4];
+        for (uint32_t k = 0; k < 4; k++) {
             row[k] = w->data + rows[TN_MIN(i + k, n_rows - 1)] * row_bytes;
-            next[k] = w->data + rows[TN_MIN(i + 2 + k, n_rows - 1)] * row_bytes;
+            next[k] = w->data + rows[TN_MIN(i + 4 + k, n_rows - 1)] * row_bytes;
         }
-        if (n_rows - i >= 2)
-            r2_rows(dst + i, row, next, n_blocks, prep, 2);
+        if (n == 4)
+            r2_rows(dst + i, row, next, n_blocks, prep, 4);
         else
-            r2_rows(dst + i, row, next, n_blocks, prep, 1);
+            for (uint32_t k = 0; k < n; k++)
+                r2_rows(dst + i + k, row + k, next + k, n_blocks, prep, 1);
     }
 }

@@ -176,7 +176,7 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, uint
 }
 
 /* Bytes ahead of the weights in use; measured. */
-#define PREFETCH_BYTES 4096
+#define PREFETCH_BYTES 2048
 
 /* n_tiles (a constant) tiles at once: the tables are read once for all of them. */
 static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_t n_groups,
