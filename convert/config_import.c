@@ -21,10 +21,10 @@
 
 #define CONFIG "config.json"
 #define GENERATION "generation_config.json"
-#define MAX_TEXT_BYTES (64u << 20)
+#define MAX_CONFIG_BYTES (1u << 20) /* published ones have some KB */
 
 tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
-                             bool may_be_absent, struct tern_error *err)
+                             size_t max_bytes, struct tern_error *err)
 {
     *text = NULL;
     *n_text = 0;
@@ -32,8 +32,8 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
     if (!path)
         return tn_fail(err, TERN_MEMORY, "%s: no memory to open it", name);
     tern_status status = TERN_OK;
-    if (!may_be_absent || tn_path_kind(path) != TN_PATH_ABSENT)
-        status = tn_file_read_all(text, n_text, path, MAX_TEXT_BYTES, err);
+    if (tn_path_kind(path) != TN_PATH_ABSENT)
+        status = tn_file_read_all(text, n_text, path, max_bytes, err);
     tn_free(path);
     if (status == TERN_OK && *text && tn_is_lfs_pointer(*text, *n_text)) {
         tn_free(*text);
@@ -425,9 +425,12 @@ tern_status tn_config_read(struct tn_config_import *out, bool *has_generation, c
     size_t n_json;
     size_t n_generation = 0;
     *has_generation = false;
-    tern_status status = tn_dir_read_text(&json, &n_json, dir, CONFIG, false, err);
+    tern_status status = tn_dir_read_text(&json, &n_json, dir, CONFIG, MAX_CONFIG_BYTES, err);
+    if (status == TERN_OK && !json)
+        status = tn_fail(err, TERN_INPUT, "%s: " CONFIG " is missing", dir);
     if (status == TERN_OK)
-        status = tn_dir_read_text(&generation, &n_generation, dir, GENERATION, true, err);
+        status = tn_dir_read_text(&generation, &n_generation, dir, GENERATION, MAX_CONFIG_BYTES,
+                                  err);
     if (status == TERN_OK)
         status = tn_config_parse(out, json, n_json, generation, n_generation, err);
     *has_generation = generation != NULL;

@@ -57,9 +57,9 @@ tern_status tn_template_add_stop_id(struct tern_file_config *config, const char 
  * character (line breaks and tabs are fine unless single_line); n when there is none. */
 size_t tn_text_find_bad(const char *text, size_t n, bool single_line);
 
-/* Reads a text file of the directory, at most 64 MiB, and refuses Git-LFS pointers. *text is new
- * memory, NUL-terminated; *text = NULL and TERN_OK when the file is absent and may be. */
+/* Reads a text file of the directory and refuses Git-LFS pointers and more than max_bytes. *text is
+ * new memory, NUL-terminated; NULL (and TERN_OK) when the file is absent. */
 tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
-                             bool may_be_absent, struct tern_error *err);
+                             size_t max_bytes, struct tern_error *err);
 
 #endif

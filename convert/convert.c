@@ -34,6 +34,7 @@
 #include "tok_import.h"
 
 #define TOKENIZER_FILE "tokenizer.json"
+#define MAX_TOKENIZER_JSON_BYTES (64u << 20)
 #define HASH_PIECE_BYTES (1u << 20)
 #define MAX_INPUTS (TN_ST_MAX_SHARDS + 6u)
 
@@ -105,6 +106,8 @@ static tern_status add_input(struct job *j, const char *name)
 static tern_status check_params(struct job *j)
 {
     const char *source = j->params->source;
+    if ((unsigned)j->params->head > TERN_HEAD_BF16)
+        return tn_fail(j->err, TERN_USAGE, "head type %d is unknown", (int)j->params->head);
     switch (tn_path_kind(source)) {
     case TN_PATH_DIR:
         break;
@@ -172,8 +175,8 @@ static tern_status read_tokenizer(struct job *j)
 {
     char *json;
     size_t n_json;
-    tern_status status = tn_dir_read_text(&json, &n_json, j->params->source, TOKENIZER_FILE, true,
-                                          j->err);
+    tern_status status = tn_dir_read_text(&json, &n_json, j->params->source, TOKENIZER_FILE,
+                                          MAX_TOKENIZER_JSON_BYTES, j->err);
     if (status != TERN_OK)
         return status;
     if (!json)
@@ -377,6 +380,13 @@ static tern_status hash_inputs(struct job *j)
 
 /* ---- finish ---- */
 
+static bool should_stop(void *arg)
+{
+    const struct job *j = arg;
+    const struct tern_convert_params *p = j->params;
+    return p->on_progress && !p->on_progress(p->arg, j->stream.n_done, j->stream.n_total);
+}
+
 /* Hash of the logits after a few fixed ids, computed on the part file as `tern verify` will. */
 static tern_status compute_fingerprint(struct job *j, struct tern_engine *engine,
                                        const uint32_t *ids, uint32_t n_ids, uint64_t *hash)
@@ -389,6 +399,8 @@ static tern_status compute_fingerprint(struct job *j, struct tern_engine *engine
     params.kv = TERN_KV_F32;
     params.n_batch = n_ids;
     params.drop_pages = true;
+    params.should_stop = should_stop;
+    params.arg = j;
     tern_status status = tern_model_open(&model, tn_mwriter_part_path(j->writer), j->err);
     if (status == TERN_OK)
         status = tern_session_create(&session, engine, model, &params,
@@ -430,7 +442,7 @@ static tern_status write_file(struct job *j)
         status = stream_tensors(j);
     if (status == TERN_OK)
         status = hash_inputs(j);
-    tn_stream_fini(&j->stream);
+    tn_stream_drop_buffers(&j->stream);
     if (status == TERN_OK)
         status = tn_mwriter_seal(j->writer, j->err);
     if (status == TERN_OK)

@@ -32,14 +32,19 @@ static void *take(struct tn_stream_buffer *buffer, size_t n_bytes, struct tern_e
     return buffer->data;
 }
 
-void tn_stream_fini(struct tn_streamer *s)
+static void drop(struct tn_stream_buffer *buffer)
 {
-    tn_free(s->raw.data);
-    tn_free(s->trits.data);
-    tn_free(s->packed.data);
-    tn_free(s->floats.data);
-    tn_free(s->scales.data);
-    memset(s, 0, sizeof *s);
+    tn_free(buffer->data);
+    *buffer = (struct tn_stream_buffer){NULL, 0};
+}
+
+void tn_stream_drop_buffers(struct tn_streamer *s)
+{
+    drop(&s->raw);
+    drop(&s->trits);
+    drop(&s->packed);
+    drop(&s->floats);
+    drop(&s->scales);
 }
 
 tern_status tn_stream_progress(struct tn_streamer *s, uint64_t n, struct tern_error *err)

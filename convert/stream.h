@@ -51,6 +51,7 @@ tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_plan_te
 /* Counts n bytes as read and calls on_progress. */
 tern_status tn_stream_progress(struct tn_streamer *stream, uint64_t n, struct tern_error *err);
 
-void tn_stream_fini(struct tn_streamer *stream);
+/* Frees the buffers; the next tensor makes new ones. */
+void tn_stream_drop_buffers(struct tn_streamer *stream);
 
 #endif

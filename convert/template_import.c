@@ -16,6 +16,7 @@
 #define TOKENIZER_CONFIG "tokenizer_config.json"
 #define TEMPLATE_FILE "chat_template.jinja"
 #define MAX_TEMPLATE_BYTES (1u << 20)
+#define MAX_CONFIG_BYTES (8u << 20) /* published ones have up to 1 MB: all added tokens again */
 
 size_t tn_text_find_bad(const char *text, size_t n, bool single_line)
 {
@@ -88,7 +89,8 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
                              struct tern_error *err)
 {
     *from = TEMPLATE_FILE;
-    tern_status status = tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, true, err);
+    tern_status status =
+        tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, MAX_TEMPLATE_BYTES, err);
     if (status == TERN_OK && *source) {
         status = check_template(TEMPLATE_FILE, *source, *n_source, err);
         if (status != TERN_OK) {
@@ -102,7 +104,7 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
         return status;
     char *json;
     size_t n_json;
-    status = tn_dir_read_text(&json, &n_json, dir, TOKENIZER_CONFIG, true, err);
+    status = tn_dir_read_text(&json, &n_json, dir, TOKENIZER_CONFIG, MAX_CONFIG_BYTES, err);
     if (status != TERN_OK || !json)
         return status;
     *from = TOKENIZER_CONFIG;

@@ -24,7 +24,8 @@ struct tern_convert_params {
     const char *name;    /* NULL = last component of the resolved source */
     enum tern_head_type head;
     bool no_tokenizer;
-    /* Progress: bytes read so far and in all. Return false to stop (TERN_INTERRUPTED). */
+    /* Progress: bytes read so far and in all; parts of the source are read more than once. Return
+     * false to stop (TERN_INTERRUPTED). */
     bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total);
     /* One line for people: a tensor (verbose), a note, a warning. */
     void (*on_message)(void *arg, enum tern_convert_message kind, const char *text);
@@ -34,7 +35,7 @@ struct tern_convert_params {
 struct tern_convert_result {
     char output[4096]; /* path that was written */
     bool replaced;     /* an existing file was replaced */
-    uint64_t source_bytes;
+    uint64_t source_bytes; /* of all files that were read, each once */
     uint64_t output_bytes;
     uint64_t n_ternary;
     uint64_t n_zero;

@@ -90,7 +90,7 @@ static void put_float(unsigned char *dst, enum model_form form, size_t i, float 
 static void add_floats(struct model_dir *m, enum model_form form, const struct row *row,
                        struct tn_rng *rng)
 {
-    static const char *const dtypes[] = {"BF16", "F16", "F32", "BF16"};
+    static const char *const dtypes[] = {"BF16", "F16", "F32", "BF16", "BF16"};
     const size_t n = (size_t)(row->rows ? row->rows : 1) * (size_t)row->cols;
     char shape[64];
     if (row->rows)
@@ -117,6 +117,21 @@ static void add_packed(struct model_dir *m, const struct row *row, struct tn_rng
     put_float(add_tensor(m, scale, "BF16", "[1]", 2), MODEL_BF16, 0, 0.25f);
 }
 
+/* Twice as many query heads, with head_dim given, and a head. */
+static void add_wide(struct model_dir *m, const struct row *row, struct tn_rng *rng)
+{
+    struct row wide = *row;
+    if (strstr(row->name, "q_proj"))
+        wide.rows *= 2;
+    if (strstr(row->name, "o_proj") || strstr(row->name, "attn_sub_norm"))
+        wide.cols *= 2;
+    add_floats(m, MODEL_WIDE, &wide, rng);
+    if (strstr(row->name, "embed_tokens")) {
+        wide.name = "lm_head.weight";
+        add_floats(m, MODEL_WIDE, &wide, rng);
+    }
+}
+
 void model_dir_make(struct model_dir *m, enum model_form form)
 {
     struct tn_rng rng;
@@ -128,12 +143,19 @@ void model_dir_make(struct model_dir *m, enum model_form form)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (form == MODEL_PACKED && rows[i].is_ternary)
             add_packed(m, &rows[i], &rng);
+        else if (form == MODEL_WIDE)
+            add_wide(m, &rows[i], &rng);
         else
             add_floats(m, form, &rows[i], &rng);
     }
     strcat(m->header, "}");
     if (form == MODEL_PACKED)
         model_dir_replace(m->config, sizeof m->config, "online", "offline");
+    if (form == MODEL_WIDE) {
+        model_dir_replace(m->config, sizeof m->config, "\"num_attention_heads\": 2",
+                          "\"num_attention_heads\": 4, \"head_dim\": 16");
+        model_dir_replace(m->config, sizeof m->config, "true", "false");
+    }
 }
 
 void model_dir_replace(char *text, size_t capacity, const char *find, const char *replacement)

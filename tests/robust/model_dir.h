@@ -21,7 +21,13 @@ struct model_dir {
     size_t n_cut;    /* bytes missing at the end of model.safetensors */
 };
 
-enum model_form { MODEL_BF16, MODEL_F16, MODEL_F32, MODEL_PACKED };
+enum model_form {
+    MODEL_BF16,
+    MODEL_F16,
+    MODEL_F32,
+    MODEL_PACKED,
+    MODEL_WIDE, /* BF16, 4 heads of 16: heads * head_dim is not hidden; lm_head of its own */
+};
 
 /* The same weights for the same form, always. */
 void model_dir_make(struct model_dir *m, enum model_form form);

@@ -654,6 +654,53 @@ static void test_facts(void **state)
     tn_file_remove(OUT);
 }
 
+/* A head of its own, and more heads than hidden / head_dim. */
+static void test_wide_and_untied(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mfile file;
+    model_dir_make(&model, MODEL_WIDE);
+    for (int i = 0; i < 2; i++) {
+        model_dir_write(&model, DIR);
+        if (convert(TERN_HEAD_BF16, &err) != TERN_OK)
+            fail_msg("%s", err.detail);
+        assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+        assert_int_equal(file.config->flags, 0);
+        const struct tern_file_tensor *embed =
+            tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+        const struct tern_file_tensor *head = tn_mfile_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER);
+        assert_memory_equal(tn_mfile_data(&file, embed),
+                            model_dir_tensor(&model, "model.embed_tokens.weight"), 40 * 32 * 2);
+        assert_memory_equal(tn_mfile_data(&file, head), model_dir_tensor(&model, "lm_head.weight"),
+                            40 * 32 * 2);
+        const struct tern_file_tensor *o = tn_mfile_tensor(&file, TERN_ROLE_O, 0);
+        assert_int_equal(o->rows, 32);
+        assert_int_equal(o->cols, 64);
+        tn_mfile_close(&file);
+        tn_file_remove(OUT);
+        /* Without the key, the tensor decides. */
+        if (i == 0)
+            model_dir_replace(model.config, sizeof model.config,
+                              "\"tie_word_embeddings\": false,", "");
+    }
+}
+
+/* weight_scale of shape [] is as good as [1]. */
+static void test_scale_without_dimension(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    model_dir_make(&model, MODEL_PACKED);
+    model_dir_replace(model.header, sizeof model.header, "[1]", "[]");
+    model_dir_write(&model, DIR);
+    assert_int_equal(convert(TERN_HEAD_Q8, &err), TERN_OK);
+    tn_file_remove(OUT);
+    model_dir_replace(model.header, sizeof model.header, "[1]", "[1,1]");
+    model_dir_write(&model, DIR);
+    expect_failure("scale [1,1]", TERN_INPUT, "shape [1, 1], but config.json makes it [1]");
+}
+
 /* q8 stays within half a step of every weight, bf16 is exact. */
 static void test_head_values(void **state)
 {
@@ -814,6 +861,8 @@ int main(void)
         cmocka_unit_test_setup(test_template_places, clean),
         cmocka_unit_test_setup(test_template_stop_id, clean),
         cmocka_unit_test_setup(test_facts, clean),
+        cmocka_unit_test_setup(test_wide_and_untied, clean),
+        cmocka_unit_test_setup(test_scale_without_dimension, clean),
         cmocka_unit_test_setup(test_head_values, clean),
         cmocka_unit_test_setup(test_stop_anywhere, clean),
         cmocka_unit_test_setup(test_memory_fails_once, clean),
