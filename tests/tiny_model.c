@@ -190,3 +190,15 @@ tern_status tiny_model_make(const char *path, const struct tiny_variant *variant
     tern_status status = tiny_model_write(&w, path, variant, err);
     return status ? status : tn_mwriter_commit(w, err);
 }
+
+tern_status tiny_model_image(struct tiny_image *out, const char *path,
+                             const struct tiny_variant *variant, struct tern_error *err)
+{
+    tern_status status = tiny_model_make(path, variant, err);
+    char *bytes = NULL;
+    if (!status)
+        status = tn_file_read_all(&bytes, &out->n, path, SIZE_MAX, err);
+    out->bytes = (unsigned char *)bytes;
+    tn_file_remove(path);
+    return status;
+}

@@ -28,4 +28,12 @@ tern_status tiny_model_write(struct tn_mwriter **out, const char *path,
 tern_status tiny_model_make(const char *path, const struct tiny_variant *variant,
                             struct tern_error *err);
 
+/* The bytes of such a file, for a moment written to `path`. */
+struct tiny_image {
+    unsigned char *bytes; /* tn_free */
+    size_t n;
+};
+tern_status tiny_model_image(struct tiny_image *out, const char *path,
+                             const struct tiny_variant *variant, struct tern_error *err);
+
 #endif

@@ -14,7 +14,7 @@
 #include "plat/plat_os.h"
 
 #if defined(_WIN32)
-#define SEPARATORS "/\\"
+#define SEPARATORS "\\/" /* the first is the system's own */
 #else
 #define SEPARATORS "/"
 #endif
@@ -167,7 +167,7 @@ char *tn_path_join(const char *dir, const char *name)
         return NULL;
     memcpy(path, dir, n_dir);
     if (needs_separator)
-        path[n_dir++] = '/';
+        path[n_dir++] = SEPARATORS[0];
     memcpy(path + n_dir, name, n_name + 1);
     return path;
 }

@@ -61,7 +61,8 @@ struct memory_range {
     void *address;
     SIZE_T n_bytes;
 };
-typedef BOOL WINAPI prefetch_fn(HANDLE process, ULONG_PTR n, struct memory_range *list, ULONG flags);
+typedef BOOL WINAPI prefetch_fn(HANDLE process, ULONG_PTR n, struct memory_range *list,
+                                ULONG flags);
 
 void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice)
 {

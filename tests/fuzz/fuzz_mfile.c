@@ -100,15 +100,12 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
     };
     const char path[] = "fuzz_mfile.seed.tern";
     struct tern_error err;
-    char *bytes;
-    size_t n;
+    struct tiny_image image;
     if (i >= TN_COUNT_OF(variants))
         return 0;
-    if (tiny_model_make(path, &variants[i], &err) ||
-        tn_file_read_all(&bytes, &n, path, capacity, &err))
+    if (tiny_model_image(&image, path, &variants[i], &err) || image.n > capacity)
         abort();
-    memcpy(dst, bytes, n);
-    tn_free(bytes);
-    tn_file_remove(path);
-    return n;
+    memcpy(dst, image.bytes, image.n);
+    tn_free(image.bytes);
+    return image.n;
 }

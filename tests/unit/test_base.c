@@ -93,7 +93,8 @@ static void every_f16_widens_exactly(void **state)
         else if ((h & 0x7FFF) == 0x7C00)
             assert_true(isinf(f) && (f < 0) == (bool)(h >> 15));
         else
-            assert_true((double)f == f16_value((uint16_t)h) && (signbit(f) != 0) == (bool)(h >> 15));
+            assert_true((double)f == f16_value((uint16_t)h) &&
+                        (signbit(f) != 0) == (bool)(h >> 15));
         if (!is_f16_nan((uint16_t)h))
             assert_int_equal(tn_f32_to_f16(f), h);
         else
