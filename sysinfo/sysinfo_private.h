@@ -6,12 +6,15 @@
  *
  *   sysinfo.c       puts the parts together
  *   cpu_x86.c, cpu_arm.c   features and name of the processor
- *   topo_hwloc.c    cores, kinds, caches, affinity (the only user of hwloc)
+ *   topo.c          cores, kinds, caches, affinity, from
+ *     topo_hwloc.c    the live machine or /sys of a recording (the only user of hwloc)
+ *     topo_xml.c      topology.xml of a recording
  *   limits.c        control groups v1 and v2: quota and memory
  *   mem_linux.c     memory, pressure, energy from /proc and /sys
  *   mem_posix.c, mem_win32.c, mem_macos.c   what only system calls tell
  *   monitor.c       facts that change while running
- *   fact.c          bounded file reads and digit-by-digit numbers
+ *   fact_file.c     bounded file reads
+ *   fact.c          digit-by-digit numbers
  *   process_json.c, record.c   recordings
  */
 #ifndef TN_SYSINFO_PRIVATE_H
@@ -23,7 +26,7 @@
 
 #include "tern/sysinfo.h"
 
-/* ---- fact.c ---- */
+/* ---- fact_file.c ---- */
 
 enum { TN_FACT_PATH_BYTES = 4096 };
 
@@ -40,6 +43,8 @@ long tn_fact_reread(const struct tn_fact_file *file, char *text, size_t capacity
 void tn_fact_close(struct tn_fact_file *file);
 /* Opens, reads, closes. */
 long tn_fact_read(const char *root, const char *path, char *text, size_t capacity);
+
+/* ---- fact.c ---- */
 
 /* Skips spaces and tabs, then reads decimal digits. False (and *text unmoved) when there are none
  * or the number does not fit. */
@@ -63,10 +68,12 @@ void tn_cpu_read_live(struct tern_sysinfo *out);
 /* The name that /proc/cpuinfo gives. */
 void tn_cpu_name_from_proc(struct tern_sysinfo *out, const char *root);
 
-/* ---- topo_hwloc.c ---- */
+/* ---- topo.c ---- */
 
 /* Fills the cores part.  affinity: a CPU list ("0-3,8") for a recorded machine, or NULL. */
 void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *affinity);
+/* ---- topo_hwloc.c ---- */
+
 /* This machine's topology as XML without names, serial numbers and versions, in new memory
  * (tn_free); NULL on failure. */
 char *tn_topology_export(void);
