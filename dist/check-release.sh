@@ -11,9 +11,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/targets.sh"
 folder=$(cd "${1:-$here/../build/dist}" && pwd)
 version=$(sed -n 's/.*TERN_VERSION_STRING "\(.*\)"/\1/p' "$here/../include/tern/version.h")
-max_binary=$((2 * 1024 * 1024))
-max_archive=$((6 * 1024 * 1024))
-system_dlls='KERNEL32|msvcrt|ADVAPI32|USER32|SHELL32|POWRPROF|api-ms-win-core-synch-l1-2-0|NTDLL|PSAPI'
+max_binary=2000000
+max_archive=6000000
+system_dlls='KERNEL32|bcrypt|msvcrt|ADVAPI32|USER32|SHELL32|POWRPROF|api-ms-win-core-synch-l1-2-0|NTDLL|PSAPI'
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -43,8 +43,9 @@ check_elf() { # FILE MACHINE BINUTILS_PREFIX
     expect "no segment writable and executable" lacks 'LOAD.* RWE ' "$scratch/segments"
     expect "stack protector" contains 'stack smashing detected' "$1"
     expect "fortified (_FORTIFY_SOURCE)" contains 'buffer overflow detected' "$1"
-    "$3objdump" -d "$1" | grep -m 1 -E 'endbr64|paciasp|bti' >"$scratch/pads" || true
-    expect "landing pads (CET, BTI)" test -s "$scratch/pads"
+    # The C library's start code has a few of its own; functions of tern and of hwloc are hundreds.
+    pads=$("$3objdump" -d "$1" | grep -cE 'endbr64|paciasp|bti')
+    expect "landing pads (CET, BTI: $pads)" test "$pads" -ge 200
 }
 
 check_pe() { # FILE
@@ -89,7 +90,7 @@ story() {
 run_linux_x86_64() {
     story "$unpacked/tern"
     if [ "$(id -u)" -eq 0 ]; then
-        expect "runs in an empty root folder" chroot "$unpacked" /tern run --raw -p Once -n 4
+        expect "runs in an empty root folder" chroot "$unpacked" /tern run /demo.tern --raw -p Once -n 4
     fi
 }
 

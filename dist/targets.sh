@@ -10,14 +10,15 @@ ziglang_version=0.13.0.post1
 # set_target TARGET: cc, ar, ranlib, configure_host, target_cflags, hwloc_libs.
 set_target() {
     ar=ar ranlib=ranlib target_cflags= hwloc_libs=
+    no_unwind="-fno-asynchronous-unwind-tables -fno-unwind-tables"
     case $1 in
     linux-x86_64)
         configure_host=x86_64-linux-gnu cc=gcc
-        target_cflags="-march=x86-64 -fPIE" hwloc_libs="-lm -lpthread" ;;
+        target_cflags="-march=x86-64 -fPIE $no_unwind" hwloc_libs="-lm -lpthread" ;;
     linux-aarch64)
         configure_host=aarch64-linux-gnu cc=aarch64-linux-gnu-gcc
         ar=aarch64-linux-gnu-ar ranlib=aarch64-linux-gnu-ranlib
-        target_cflags="-march=armv8-a -fPIE" hwloc_libs="-lm -lpthread" ;;
+        target_cflags="-march=armv8-a -fPIE $no_unwind" hwloc_libs="-lm -lpthread" ;;
     windows-x86_64)
         configure_host=x86_64-w64-mingw32 cc=x86_64-w64-mingw32-gcc-win32
         ar=x86_64-w64-mingw32-ar ranlib=x86_64-w64-mingw32-ranlib
@@ -63,11 +64,12 @@ need_zig() {
     macos-x86_64) zig_triple=x86_64-macos.11.0 ;;
     esac
     mkdir -p "$zig_home/tools/$1"
-    for tool in cc ar ranlib; do
-        arguments=$tool
-        [ $tool != cc ] || arguments="cc -target $zig_triple"
-        printf '#!/bin/sh\nexec "%s/bin/python" -m ziglang %s "$@"\n' "$zig_home" "$arguments" \
+    cp "$here/zig-cc.sh" "$zig_home/tools/"
+    printf '#!/bin/sh\nexec "%s" "%s" %s "$@"\n' "$zig_home/tools/zig-cc.sh" \
+        "$zig_home/bin/python" "$zig_triple" >"$zig_home/tools/$1/cc"
+    for tool in ar ranlib; do
+        printf '#!/bin/sh\nexec "%s" -m ziglang %s "$@"\n' "$zig_home/bin/python" $tool \
             >"$zig_home/tools/$1/$tool"
-        chmod +x "$zig_home/tools/$1/$tool"
     done
+    chmod +x "$zig_home/tools/$1"/*
 }

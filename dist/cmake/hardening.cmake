@@ -30,6 +30,9 @@ if(TERN_STATIC_BINARY)
         target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
         target_link_options(tern_options INTERFACE -Wl,--gc-sections)
+        # Nobody unwinds C, and the tables are a tenth of the binary.
+        target_compile_options(tern_options INTERFACE
+            -fno-asynchronous-unwind-tables -fno-unwind-tables)
         # Landing pads for indirect branches; no-ops on processors that do not know them.
         if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
             target_compile_options(tern_options INTERFACE -mbranch-protection=standard)

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# zig-cc.sh PYTHON TRIPLE ARGUMENTS...: the zig compiler with gcc's way of naming Arm features.
+# zig refuses -march=armv8.2-a+dotprod; the clang inside it takes features one by one.
+set -eu
+python=$1 triple=$2
+shift 2
+for argument; do
+    shift
+    case $argument in
+    -march=armv8*)
+        features=${argument#-march=armv8*-a}
+        for feature in $(printf '%s' "$features" | tr + ' '); do
+            set -- "$@" -Xclang -target-feature -Xclang "+$feature"
+        done ;;
+    *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "$python" -m ziglang cc -target "$triple" "$@"
