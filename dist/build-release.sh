@@ -143,8 +143,10 @@ python3 dist/make_sbom.py "$version" "$build_cache/prefix/linux-x86_64/sources.t
     >"$out/tern-$version.spdx.json.new"
 mv "$out/tern-$version.spdx.json.new" "$out/tern-$version.spdx.json"
 if [ -n "$url" ]; then
-    for template in homebrew/tern.rb winget/tern.yaml winget/tern.installer.yaml \
-        winget/tern.locale.en-US.yaml; do
+    templates=homebrew/tern.rb
+    [ ! -e "$out/tern-$version-windows-x86_64.zip" ] ||
+        templates="$templates winget/tern.yaml winget/tern.installer.yaml winget/tern.locale.en-US.yaml"
+    for template in $templates; do
         fill "dist/packaging/$template.in" >"$out/$(basename "$template")"
     done
 fi

@@ -167,6 +167,10 @@ done
 for package in "$folder"/tern_*.deb; do
     [ ! -e "$package" ] || { check_deb "$package"; found=$((found + 1)); }
 done
+target=templates
+for filled in "$folder"/tern.rb "$folder"/*.yaml; do
+    [ ! -e "$filled" ] || expect "$(basename "$filled") is filled" lacks '@[A-Z]' "$filled"
+done
 [ $found -gt 0 ] || die "no archive of tern $version in $folder"
 echo "$found archives, $failures failures"
 [ $failures -eq 0 ]
