@@ -160,6 +160,11 @@ static tern_status read_template(const json_t *processor, struct tern_file_token
             status = read_template_token(processor, token, head->suffix_ids, &head->n_suffix, err);
         else if (sequence && strcmp(sequence, "A") == 0)
             n_texts++;
+        else
+            return tn_fail(err, TERN_UNSUPPORTED,
+                           FILE_NAME ": post-processor template with an unknown item %zu is not "
+                                     "supported",
+                           i);
         if (status != TERN_OK)
             return status;
     }
@@ -176,8 +181,10 @@ static tern_status read_post_processor(const json_t *root, struct tern_file_toke
     const json_t *post = json_object_get(root, "post_processor");
     if (is_absent(post))
         return TERN_OK;
-    json_t *list = json_object_get(post, "processors");
+    const json_t *list = json_object_get(post, "processors");
     bool is_sequence = has_type(post, "Sequence");
+    if (is_sequence && !json_is_array(list))
+        return unsupported(err, "post-processor without a list of processors,", post);
     size_t n = is_sequence ? json_array_size(list) : 1, n_templates = 0;
     for (size_t i = 0; i < n; i++) {
         const json_t *processor = is_sequence ? json_array_get(list, i) : post;

@@ -176,6 +176,8 @@ static tern_status collect_added_token(struct build *b, const json_t *item)
 
 static tern_status collect_added(struct build *b, const json_t *added)
 {
+    if (added && !json_is_null(added) && !json_is_array(added))
+        return tn_fail(b->err, TERN_INPUT, FILE_NAME ": added_tokens is not a list");
     for (size_t i = 0; i < json_array_size(added); i++) {
         tern_status status = collect_added_token(b, json_array_get(added, i));
         if (status != TERN_OK)
