@@ -796,6 +796,9 @@ static int allow(void *arg, size_t n_bytes)
 
 static void run_out_of_memory(bool for_ever, enum model_form form)
 {
+#if defined(_WIN32)
+    skip(); /* paths need memory for UTF-16 there: without it every file looks absent */
+#endif
     model_dir_make(&model, form);
     model_dir_write(&model, DIR);
     for (unsigned i = 1;; i++) {
