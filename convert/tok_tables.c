@@ -274,6 +274,14 @@ static uint32_t slots_for(uint32_t n)
     return n_slots;
 }
 
+/* Only a vocabulary that was made for it fills a table so unevenly. */
+static tern_status too_many_probes(const struct build *b, const char *what, uint32_t i)
+{
+    return tn_fail(b->err, TERN_UNSUPPORTED,
+                   FILE_NAME ": %s %u collides with more than %u others", what, i,
+                   TERN_MAX_PROBES);
+}
+
 /* A special token is left out: a user's text must never become one. */
 static bool is_merge_token(const struct token *token)
 {
@@ -291,9 +299,10 @@ static tern_status write_vocab_slots(struct build *b)
             continue;
         size_t n_bytes;
         const char *bytes = token_bytes(b, id, &n_bytes);
-        uint32_t slot = (uint32_t)tn_token_hash(bytes, n_bytes) & (n_slots - 1);
-        while (slots[slot])
-            slot = (slot + 1) & (n_slots - 1);
+        uint32_t slot = (uint32_t)tn_token_hash(bytes, n_bytes) & (n_slots - 1), probes = 1;
+        for (; slots[slot]; slot = (slot + 1) & (n_slots - 1))
+            if (++probes > TERN_MAX_PROBES)
+                return too_many_probes(b, "token", id);
         slots[slot] = id + 1;
     }
     return TERN_OK;
@@ -418,10 +427,14 @@ static tern_status write_merge_slots(struct build *b)
     const struct tern_file_merge *merges = table_at(b, b->head->merges);
     for (uint32_t rank = 0; rank < n; rank++) {
         uint32_t left = merges[rank].left, right = merges[rank].right;
-        uint32_t slot = tn_bpe_slot(left, right, n_slots);
-        while (slots[slot] && (merges[slots[slot] - 1].left != left ||
-                               merges[slots[slot] - 1].right != right))
-            slot = (slot + 1) & (n_slots - 1);
+        uint32_t slot = tn_bpe_slot(left, right, n_slots), probes = 1;
+        for (; slots[slot]; slot = (slot + 1) & (n_slots - 1)) {
+            const struct tern_file_merge *other = &merges[slots[slot] - 1];
+            if (other->left == left && other->right == right)
+                break;
+            if (++probes > TERN_MAX_PROBES)
+                return too_many_probes(b, "merge", rank);
+        }
         slots[slot] = rank + 1;
     }
     return TERN_OK;

@@ -211,7 +211,15 @@ enum tern_role {
  * Q8: int8 [R][C], C as it is; w = q * scale[row], scale = max|w| of the row / 127,
  *   q = rne(w / scale), 0 for a row of zeros. Scales f32 [R], kind ROW.
  *
- * Reserved: Q8_PLANES (q8 as a high and a low plane), Q6, Q4, T3 (1.78 bits).
+ * Q8_PLANES (specified; this version's readers refuse it): Q8 with the bits of u = q + 128 apart,
+ *   so that a head search reads the low ones of few rows (model/head.h).  Three planes follow each
+ *   other, each 64-byte aligned: u >> 4 (4 bits), u >> 2 & 3, u & 3 (2 bits each).  C padded to 128
+ *   with code 0.  Row after row; a row of a b-bit plane is C/128 groups of 16b bytes; byte j of a
+ *   group holds the columns j, j + 16b, j + 32b ... from its lowest bits up.  Scales f32 [3][R],
+ *   kind ROW: the scale of q8; then the norms over a row, rounded up, of what is left around the
+ *   middle: |u mod 16 - 7.5| and |u mod 4 - 1.5|.
+ *
+ * Reserved: Q6, Q4, T3 (1.78 bits).
  */
 #define TERN_LAYOUT_LIST(X)                                                                        \
     X(F32, 1, "f32")                                                                               \
@@ -280,7 +288,8 @@ enum tern_splitter {
 
 /* Starts the tokenizer section; refs count from the section's start and are 8-byte aligned.
  * A lookup needs nothing but the mapping: both hash tables have 2^k slots, open addressing with
- * linear probing, value + 1 in a slot, 0 = empty. */
+ * linear probing of at most TERN_MAX_PROBES slots, value + 1 in a slot, 0 = empty. */
+#define TERN_MAX_PROBES 1024u
 struct tern_file_tokenizer {
     uint32_t kind;
     uint32_t splitter;

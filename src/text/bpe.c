@@ -65,7 +65,7 @@ struct tn_bpe_work {
 static uint32_t pair_rank(const struct tn_bpe_tables *t, uint32_t left, uint32_t right)
 {
     uint32_t slot = tn_bpe_slot(left, right, t->n_slots);
-    for (uint32_t probes = 0; probes < t->n_slots; probes++) {
+    for (uint32_t probes = 0; probes < TERN_MAX_PROBES; probes++) {
         uint32_t rank = t->slots[slot] - 1;
         if (rank >= t->n_merges) /* empty, or damaged */
             return TN_NO_RANK;

@@ -275,7 +275,7 @@ static uint32_t vocab_find(const struct tern_tokenizer *t, const char *bytes, si
 {
     uint32_t mask = t->n_vocab_slots - 1;
     uint32_t slot = (uint32_t)tn_token_hash(bytes, n) & mask;
-    for (uint32_t probes = 0; probes <= mask; probes++) {
+    for (uint32_t probes = 0; probes < TERN_MAX_PROBES; probes++) {
         uint32_t id = t->vocab_slots[slot] - 1;
         if (id >= t->head->n_tokens) /* empty, or damaged */
             return TERN_NO_ID;
