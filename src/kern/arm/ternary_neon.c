@@ -18,6 +18,7 @@
  * weight +1 and of weight -1, `sadalp` adds them up separately: 0.4.
  */
 #include <arm_neon.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "kern/ternary_layout.h"
@@ -161,11 +162,13 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], uint8x16_t a, uint8
 
 /* sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
-                         const uint8_t *tables)
+                         const uint8_t *const *next, const uint8_t *tables)
 {
     for (uint32_t b = 0; b < n_blocks * 4; b++, sums += 4) {
         struct planes p[4];
         memset(p, 0, sizeof p);
+        for (uint32_t k = b % 4; k < C2_BATCH_COLS; k += 4)
+            TN_PREFETCH(next[k] + b / 4 * 64);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
             add_columns(p, vld1q_u8(col[k] + b * 16), vld1q_u8(col[k + 1] + b * 16),
                         tables + k / 2 * PAIR_BYTES);
@@ -190,18 +193,21 @@ void tn_gemv_c2_i8_neon(int32_t *dst, const struct tn_ternary *w, uint32_t row_b
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
     uint8_t tables[BATCH_BYTES];
-    const uint8_t *col[C2_BATCH_COLS];
-    int8_t inputs[C2_BATCH_COLS];
+    const uint8_t *col[2][C2_BATCH_COLS];
+    int8_t inputs[2][C2_BATCH_COLS];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
+    if (n_cols)
+        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
     uint32_t n_batches = 0;
-    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
+    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 16 * sizeof *sums);
-        c2_take_columns(col, inputs, C2_BATCH_COLS, data, col_bytes, cols, x, i, n_cols);
+        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
+                        i + C2_BATCH_COLS, n_cols);
         for (uint32_t t = 0; t < BATCH_PAIRS; t++)
-            build_table(tables + PAIR_BYTES * t, inputs[2 * t], inputs[2 * t + 1]);
-        c2_add_batch(sums, n_blocks, col, tables);
+            build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
+        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
         if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
             c2_flush(dst, sums, n_blocks, n_batches);
             n_batches = 0;
@@ -231,13 +237,15 @@ static TN_ALWAYS_INLINE void r2_add(int16x8_t *plus, int16x8_t *minus, uint8x16_
     *minus = vpadalq_s8(*minus, vbicq_s8(v, vreinterpretq_s8_u8(not_zero)));
 }
 
-static int32_t r2_row(const uint8_t *block, uint32_t n_blocks, const int8_t *x)
+/* The line of the next row at the same place is prefetched in step. */
+static int32_t r2_row(const uint8_t *block, ptrdiff_t to_next, uint32_t n_blocks, const int8_t *x)
 {
     int32x4_t sum = vdupq_n_s32(0);
     while (n_blocks > 0) {
         const uint32_t n = TN_MIN(n_blocks, R2_FLUSH_BLOCKS);
         int16x8_t plus = vdupq_n_s16(0), minus = plus;
-        for (uint32_t b = 0; b < n; b++, block += 64, x += 256)
+        for (uint32_t b = 0; b < n; b++, block += 64, x += 256) {
+            TN_PREFETCH(block + to_next);
             for (uint32_t j = 0; j < 64; j += 16) {
                 const uint8x16_t codes = vld1q_u8(block + j);
                 r2_add(&plus, &minus, codes, 0, x + j);
@@ -245,6 +253,7 @@ static int32_t r2_row(const uint8_t *block, uint32_t n_blocks, const int8_t *x)
                 r2_add(&plus, &minus, codes, 2, x + j);
                 r2_add(&plus, &minus, codes, 3, x + j);
             }
+        }
         sum = vpadalq_s16(sum, plus);
         sum = vsubq_s32(sum, vpaddlq_s16(minus));
         n_blocks -= n;
@@ -257,6 +266,9 @@ void tn_gemv_r2_i8_neon(int32_t *dst, const struct tn_ternary *w, const uint32_t
 {
     const uint32_t n_blocks = r2_blocks(w);
     const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = r2_row(w->data + rows[i] * row_bytes, n_blocks, prep);
+    for (uint32_t i = 0; i < n_rows; i++) {
+        const uint8_t *row = w->data + rows[i] * row_bytes;
+        const uint8_t *next = w->data + rows[TN_MIN(i + 1, n_rows - 1)] * row_bytes;
+        dst[i] = r2_row(row, next - row, n_blocks, prep);
+    }
 }

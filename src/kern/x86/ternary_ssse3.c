@@ -14,7 +14,7 @@
  * R2: 16 columns of a row are one vector: the code, moved to the top of its byte, is the sign
  * operand of `psignb`, `psadbw` adds the biased bytes: 0.4 per weight.
  */
-#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <tmmintrin.h>
 
@@ -179,11 +179,13 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m128i a, __m128i 
 
 /* sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
-                         const uint8_t *tables)
+                         const uint8_t *const *next, const uint8_t *tables)
 {
     for (uint32_t b = 0; b < n_blocks * 4; b++, sums += 4) {
         struct planes p[4];
         memset(p, 0, sizeof p);
+        for (uint32_t k = b % 4; k < C2_BATCH_COLS; k += 4)
+            TN_PREFETCH(next[k] + b / 4 * 64);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
             add_columns(p, load(col[k] + b * 16), load(col[k + 1] + b * 16),
                         tables + k / 2 * PAIR_BYTES);
@@ -208,18 +210,21 @@ void tn_gemv_c2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, uint32_t row_
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
     uint8_t tables[BATCH_BYTES] __attribute__((aligned(16)));
-    const uint8_t *col[C2_BATCH_COLS];
-    int8_t inputs[C2_BATCH_COLS];
+    const uint8_t *col[2][C2_BATCH_COLS];
+    int8_t inputs[2][C2_BATCH_COLS];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
+    if (n_cols)
+        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
     uint32_t n_batches = 0;
-    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
+    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 16 * sizeof *sums);
-        c2_take_columns(col, inputs, C2_BATCH_COLS, data, col_bytes, cols, x, i, n_cols);
+        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
+                        i + C2_BATCH_COLS, n_cols);
         for (uint32_t t = 0; t < BATCH_PAIRS; t++)
-            build_table(tables + PAIR_BYTES * t, inputs[2 * t], inputs[2 * t + 1]);
-        c2_add_batch(sums, n_blocks, col, tables);
+            build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
+        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
         if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
             c2_flush(dst, sums, n_blocks, n_batches);
             n_batches = 0;
@@ -246,10 +251,12 @@ static TN_ALWAYS_INLINE __m128i r2_add(__m128i sum, __m128i signs, __m128i minus
     return _mm_add_epi64(sum, _mm_sad_epu8(_mm_xor_si128(v, bias), _mm_setzero_si128()));
 }
 
-static int32_t r2_row(const uint8_t *block, uint32_t n_blocks, const int8_t *x)
+/* The line of the next row at the same place is prefetched in step. */
+static int32_t r2_row(const uint8_t *block, ptrdiff_t to_next, uint32_t n_blocks, const int8_t *x)
 {
     __m128i sum = _mm_setzero_si128();
-    for (uint32_t b = 0; b < n_blocks; b++, block += 64, x += 256)
+    for (uint32_t b = 0; b < n_blocks; b++, block += 64, x += 256) {
+        TN_PREFETCH(block + to_next);
         for (uint32_t j = 0; j < 64; j += 16) {
             const __m128i codes = _mm_xor_si128(load(block + j), _mm_set1_epi8(0x55));
             sum = r2_add(sum, _mm_slli_epi16(codes, 6), load(x + j));
@@ -257,6 +264,7 @@ static int32_t r2_row(const uint8_t *block, uint32_t n_blocks, const int8_t *x)
             sum = r2_add(sum, _mm_slli_epi16(codes, 2), load(x + j + 128));
             sum = r2_add(sum, codes, load(x + j + 192));
         }
+    }
     sum = _mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum));
     /* Each of the 256 * n_blocks bytes was biased by 128. */
     return (int32_t)(_mm_cvtsi128_si64(sum) - ((int64_t)n_blocks << 15));
@@ -267,6 +275,9 @@ void tn_gemv_r2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, const uint32_
 {
     const uint32_t n_blocks = r2_blocks(w);
     const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = r2_row(w->data + rows[i] * row_bytes, n_blocks, prep);
+    for (uint32_t i = 0; i < n_rows; i++) {
+        const uint8_t *row = w->data + rows[i] * row_bytes;
+        const uint8_t *next = w->data + rows[TN_MIN(i + 1, n_rows - 1)] * row_bytes;
+        dst[i] = r2_row(row, next - row, n_blocks, prep);
+    }
 }
