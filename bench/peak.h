@@ -8,12 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One thread reading n_bytes of memory once; returns GB/s, the best of `n_runs`. */
+/* One thread reading n_bytes of memory n_runs times; returns GB/s. n_bytes must be far more than
+ * the caches hold. */
 double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs);
 
+/* The same for rows of row_bytes (a multiple of 64) of which each is read with probability
+ * `density`: what skipping costs when nothing is computed. */
+double tn_peak_rows(const void *data, size_t n_bytes, size_t row_bytes, double density,
+                    unsigned n_runs);
+
 /* int8 multiply-adds per second (1e9) of the instruction that the gemm kernels of `isa` use, from
- * registers only: what those kernels could reach at best. 0 when there is no such measurement. The CPU must have
- * the instruction. */
+ * registers only: what those kernels could reach at best. The CPU must have the instruction; 0
+ * when there is no such measurement. */
 double tn_peak_macs(const char *isa);
 
 #endif

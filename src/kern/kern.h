@@ -46,7 +46,7 @@ struct tn_ternary {
 /* Bytes that prep_r2 writes for an input of cols columns (any level). */
 #define TN_PREP_R2_BYTES(cols) ((size_t)tn_kern_pad(cols) * 4u)
 /* Scratch of one gemm call (any level, any layout), [64]. */
-#define TN_GEMM_SCRATCH_BYTES (512u * 1024u)
+#define TN_GEMM_SCRATCH_BYTES (64u * 1024u)
 
 static inline uint32_t tn_kern_pad(uint32_t cols)
 {
@@ -147,6 +147,23 @@ typedef void tn_gemv_f16_f32_fn(float *dst, size_t dst_stride, const uint16_t *w
                                 uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens);
 typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
 
+/* ---- head in planes (layout Q8_PLANES): sums of the bits of one plane ----
+ *
+ * dot_u4_i16, dot_u2_i16: dst[i] = sum over c of code[r][c] * x[c], exact in int32, for the n_rows
+ * rows r = rows[i], or r = i where rows is NULL.
+ *   plane  rows of tn_plane_row_bytes(cols, 4 or 2) bytes, as in the file
+ *   x      [cols padded to TN_PLANE_COLS] int16, zeros behind cols;
+ *          15 * max |x| * cols < 2^31 */
+#define TN_PLANE_COLS 128u
+static inline size_t tn_plane_row_bytes(uint32_t cols, uint32_t bits)
+{
+    return (size_t)(cols + TN_PLANE_COLS - 1) / TN_PLANE_COLS * (TN_PLANE_COLS / 8 * bits);
+}
+typedef void tn_dot_plane_fn(int32_t *dst, const uint8_t *plane, const uint32_t *rows,
+                             uint32_t n_rows, uint32_t cols, const int16_t *x);
+typedef tn_dot_plane_fn tn_dot_u4_i16_fn;
+typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
+
 /* ---- attention over one block of cached positions of one key/value head ----
  *
  * Keys and values: n_pos rows of `dim` values (multiple of 16, padded with zeros), row after row.
@@ -223,6 +240,8 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemv_q8_f32)                                                                                 \
     X(gemv_f16_f32)                                                                                \
     X(gemv_bf16_f32)                                                                               \
+    X(dot_u4_i16)                                                                                  \
+    X(dot_u2_i16)                                                                                  \
     X(attn_qk_f32)                                                                                 \
     X(attn_qk_f16)                                                                                 \
     X(attn_qk_q8)                                                                                  \

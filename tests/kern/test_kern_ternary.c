@@ -414,11 +414,11 @@ static void test_selection_is_consistent(void **state)
     }
 }
 
-#define OP_TESTS(i)                                                                                \
-    cmocka_unit_test_prestate(test_sizes, (void *)&ops[i]),                                        \
-        cmocka_unit_test_prestate(test_extremes, (void *)&ops[i]),                                 \
-        cmocka_unit_test_prestate(test_long_rows, (void *)&ops[i]),                                \
-        cmocka_unit_test_prestate(test_many_rows, (void *)&ops[i])
+#define OP_TEST(name, fn, i) {name, fn, NULL, NULL, (void *)&ops[i]}
+#define OP_TESTS(name, i)                                                                          \
+    OP_TEST(name ": sizes", test_sizes, i), OP_TEST(name ": extremes", test_extremes, i),          \
+        OP_TEST(name ": long rows", test_long_rows, i),                                            \
+        OP_TEST(name ": many rows", test_many_rows, i)
 
 int main(void)
 {
@@ -431,7 +431,12 @@ int main(void)
                     printf(" %s_%s", tn_kernel_rows[i].op, tn_kernel_rows[i].isa);
     printf("\n");
     const struct CMUnitTest tests[] = {
-        OP_TESTS(0), OP_TESTS(1), OP_TESTS(2), OP_TESTS(3), OP_TESTS(4), OP_TESTS(5),
+        OP_TESTS("gemv_t2_i8", 0),
+        OP_TESTS("gemv_r2_i8", 1),
+        OP_TESTS("gemv_c2_i8", 2),
+        OP_TESTS("gemm_t2_i8", 3),
+        OP_TESTS("gemm_r2_i8", 4),
+        OP_TESTS("gemm_c2_i8", 5),
         cmocka_unit_test(test_gemm_many_tokens),
         cmocka_unit_test(test_longest_row),
         cmocka_unit_test(test_selection_is_consistent),
