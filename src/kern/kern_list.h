@@ -100,17 +100,25 @@ TN_KERN(rope_f32,       neon, TN_CPU_NEON)
 TN_KERN(gemv_q8_f32,    ref, 0)
 TN_KERN(gemv_f16_f32,   ref, 0)
 TN_KERN(gemv_bf16_f32,  ref, 0)
+TN_KERN(dot_u4_i16,     ref, 0)
+TN_KERN(dot_u2_i16,     ref, 0)
 #if TN_ARCH_X86_64
 TN_KERN(gemv_q8_f32,    avx2, TN_CPU_AVX2)
 TN_KERN(gemv_f16_f32,   avx2, TN_CPU_AVX2)
 TN_KERN(gemv_bf16_f32,  avx2, TN_CPU_AVX2)
+TN_KERN(dot_u4_i16,     avx2, TN_CPU_AVX2)
+TN_KERN(dot_u2_i16,     avx2, TN_CPU_AVX2)
 TN_KERN(gemv_q8_f32,    avx512, TN_CPU_AVX512)
 TN_KERN(gemv_f16_f32,   avx512, TN_CPU_AVX512)
 TN_KERN(gemv_bf16_f32,  avx512, TN_CPU_AVX512)
+TN_KERN(dot_u4_i16,     avx512, TN_CPU_AVX512)
+TN_KERN(dot_u2_i16,     avx512, TN_CPU_AVX512)
 #elif TN_ARCH_AARCH64
 TN_KERN(gemv_q8_f32,    neon, TN_CPU_NEON)
 TN_KERN(gemv_f16_f32,   neon, TN_CPU_NEON)
 TN_KERN(gemv_bf16_f32,  neon, TN_CPU_NEON)
+TN_KERN(dot_u4_i16,     neon, TN_CPU_NEON)
+TN_KERN(dot_u2_i16,     neon, TN_CPU_NEON)
 #endif
 
 /* attention */

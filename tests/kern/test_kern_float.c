@@ -288,6 +288,38 @@ static void check_gemv(const struct tn_kernel_row *row, uint32_t n, enum fill fi
     check_f32(row, got, want, n_dst, SHAPE("%u x %u, %u tokens", n_rows, n, n_tokens));
 }
 
+/* n is the number of columns; rows in order and from a list. */
+static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const bool is_u4 = !strcmp(row->op, "dot_u4_i16");
+    const size_t row_bytes = tn_plane_row_bytes(n, is_u4 ? 4 : 2);
+    const size_t n_x = tn_plane_row_bytes(n, 8);
+    uint8_t *plane = take(9 * row_bytes, 1);
+    int16_t *x = take(n_x * sizeof *x, sizeof *x);
+    uint32_t *rows = take(3 * sizeof *rows, sizeof *rows);
+    int32_t *got = take(9 * sizeof *got, sizeof *got);
+    int32_t want[9];
+    /* The padding of a row holds garbage; the zeros of x make it harmless. */
+    fill_bytes(plane, 9 * row_bytes);
+    if (fill == FILL_HUGE)
+        memset(plane, 0xFF, 9 * row_bytes);
+    fill_bytes(x, n * sizeof *x);
+    memset(x + n, 0, (n_x - n) * sizeof *x);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = (int16_t)TN_MAX((int)x[i], -32767);
+    for (uint32_t i = 0; i < n && fill == FILL_HUGE; i++)
+        x[i] = (int16_t)TN_MIN(32767u, 0x7FFFFFFFu / (15u * n));
+    rows[0] = 1, rows[1] = 4, rows[2] = 8;
+    tn_dot_plane_fn *ref = is_u4 ? tn_dot_u4_i16_ref : tn_dot_u2_i16_ref;
+    tn_dot_plane_fn *fn = (tn_dot_plane_fn *)row->fn;
+    ref(want, plane, NULL, 9, n, x);
+    fn(got, plane, NULL, 9, n, x);
+    check_bytes(row, got, want, sizeof want, SHAPE("%u columns", n));
+    ref(want, plane, rows, 3, n, x);
+    fn(got, plane, rows, 3, n, x);
+    check_bytes(row, got, want, 3 * sizeof want[0], SHAPE("%u columns, listed rows", n));
+}
+
 struct cache {
     uint32_t dim;
     uint32_t n_pos;
@@ -411,6 +443,8 @@ static const struct op {
     {"gemv_q8_f32", check_gemv},
     {"gemv_f16_f32", check_gemv},
     {"gemv_bf16_f32", check_gemv},
+    {"dot_u4_i16", check_dot_plane},
+    {"dot_u2_i16", check_dot_plane},
     {"attn_qk_f32", check_attn_qk},
     {"attn_qk_f16", check_attn_qk},
     {"attn_qk_q8", check_attn_qk},

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Planes of the head, NEON: codes are widened to int16, smlal adds four products.
+ */
+#include "kern/arm/lanes_neon.h"
+#include "kern/kern.h"
+
+/* Adds 16 codes times 16 values. */
+static TN_ALWAYS_INLINE int32x4_t add_products(int32x4_t sum, uint8x16_t codes, const int16_t *x)
+{
+    int16x8_t low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(codes)));
+    int16x8_t high = vreinterpretq_s16_u16(vmovl_high_u8(codes));
+    int16x8_t x_low = vld1q_s16(x), x_high = vld1q_s16(x + 8);
+    sum = vmlal_s16(sum, vget_low_s16(low), vget_low_s16(x_low));
+    sum = vmlal_high_s16(sum, low, x_low);
+    sum = vmlal_s16(sum, vget_low_s16(high), vget_low_s16(x_high));
+    return vmlal_high_s16(sum, high, x_high);
+}
+
+static int32_t dot_u4(const uint8_t *row, uint32_t cols, const int16_t *x)
+{
+    int32x4_t sum[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
+    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += 64) {
+        for (uint32_t j = 0; j < 64; j += 16) {
+            uint8x16_t bytes = vld1q_u8(row + j);
+            sum[0] = add_products(sum[0], vandq_u8(bytes, vdupq_n_u8(15)), x + c + j);
+            sum[1] = add_products(sum[1], vshrq_n_u8(bytes, 4), x + c + 64 + j);
+        }
+    }
+    return vaddvq_s32(vaddq_s32(sum[0], sum[1]));
+}
+
+static int32_t dot_u2(const uint8_t *row, uint32_t cols, const int16_t *x)
+{
+    const uint8x16_t three = vdupq_n_u8(3);
+    int32x4_t sum[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
+    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += 32) {
+        for (uint32_t j = 0; j < 32; j += 16) {
+            uint8x16_t bytes = vld1q_u8(row + j);
+            const int16_t *values = x + c + j;
+            sum[0] = add_products(sum[0], vandq_u8(bytes, three), values);
+            sum[1] = add_products(sum[1], vandq_u8(vshrq_n_u8(bytes, 2), three), values + 32);
+            sum[0] = add_products(sum[0], vandq_u8(vshrq_n_u8(bytes, 4), three), values + 64);
+            sum[1] = add_products(sum[1], vshrq_n_u8(bytes, 6), values + 96);
+        }
+    }
+    return vaddvq_s32(vaddq_s32(sum[0], sum[1]));
+}
+
+void tn_dot_u4_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                        uint32_t cols, const int16_t *x)
+{
+    const size_t row_bytes = tn_plane_row_bytes(cols, 4);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = dot_u4(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
+}
+
+void tn_dot_u2_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                        uint32_t cols, const int16_t *x)
+{
+    const size_t row_bytes = tn_plane_row_bytes(cols, 2);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = dot_u2(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Planes of the head, portable C: exact sums of small codes times int16.
+ */
+#include "kern/kern.h"
+
+/* The codes of a group of 128 columns lie field after field: byte j of the group holds column j in
+ * its lowest bits, then the columns j + n_bytes, j + 2 n_bytes ... */
+static TN_ALWAYS_INLINE int32_t dot(const uint8_t *row, uint32_t bits, uint32_t cols,
+                                    const int16_t *x)
+{
+    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
+    int32_t sum = 0;
+    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += n_bytes)
+        for (uint32_t field = 0; field < 8 / bits; field++)
+            for (uint32_t j = 0; j < n_bytes; j++)
+                sum += (row[j] >> field * bits & ((1 << bits) - 1)) * x[c + field * n_bytes + j];
+    return sum;
+}
+
+void tn_dot_u4_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                       uint32_t cols, const int16_t *x)
+{
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 4), 4, cols, x);
+}
+
+void tn_dot_u2_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                       uint32_t cols, const int16_t *x)
+{
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 2), 2, cols, x);
+}

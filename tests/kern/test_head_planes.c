@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The head in planes: packing is lossless, the bounds hold at every stage, and what greedy choice
+ * and top-k see is what the plain q8 head gives, to the bit.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "kern/guard.h"
+#include "model/head.h"
+
+enum kind {
+    RANDOM,      /* rows and states without structure: the worst for the savings */
+    PEAKED,      /* the state lies along a row, as in text that is easy to go on with */
+    ADVERSARIAL, /* the state lies along what stage 0 leaves open of a row */
+    OUTLIERS,    /* a few columns of the state carry most of it */
+    EQUAL_ROWS,  /* many rows are the same: ties */
+    N_KINDS
+};
+
+struct head {
+    uint32_t rows, cols;
+    int8_t *q;
+    float *scales, *x, *full;
+    uint8_t *data;
+    float *rests;
+    struct tn_planes w;
+    struct tn_head_search s;
+    int8_t *row;
+};
+
+static struct tn_rng rng;
+static struct tn_kernels kernels;
+
+static float normal(void)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < 12; i++)
+        sum += tn_rng_f32(&rng);
+    return sum - 6.0f;
+}
+
+static void *must(void *p)
+{
+    assert_non_null(p);
+    return p;
+}
+
+static void fill_rows(struct head *h, enum kind kind)
+{
+    for (uint32_t r = 0; r < h->rows; r++) {
+        for (uint32_t c = 0; c < h->cols; c++) {
+            float v = rintf(normal() * 38.0f);
+            h->q[(size_t)r * h->cols + c] = (int8_t)fmaxf(-127.0f, fminf(127.0f, v));
+        }
+        h->scales[r] = 0.01f + 0.002f * tn_rng_f32(&rng);
+        if (kind == EQUAL_ROWS && r % 8) {
+            memcpy(h->q + (size_t)r * h->cols, h->q + (size_t)(r - r % 8) * h->cols, h->cols);
+            h->scales[r] = h->scales[r - r % 8];
+        }
+    }
+}
+
+static void fill_state(struct head *h, enum kind kind)
+{
+    const int8_t *row = h->q + (size_t)(h->rows / 3) * h->cols;
+    for (uint32_t c = 0; c < h->cols; c++) {
+        float open = (float)((row[c] + 128) & 15) - 7.5f;
+        h->x[c] = kind == PEAKED        ? normal() + (float)row[c] * 0.01f
+                  : kind == ADVERSARIAL ? open * 0.2f
+                  : kind == OUTLIERS    ? normal() * (c % 50 == 0 ? 100.0f : 1.0f)
+                                        : normal();
+    }
+}
+
+static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind kind)
+{
+    memset(h, 0, sizeof *h);
+    h->rows = rows;
+    h->cols = cols;
+    h->q = must(malloc((size_t)rows * cols));
+    h->scales = must(malloc(rows * sizeof(float)));
+    h->x = must(malloc(cols * sizeof(float)));
+    h->full = must(malloc(rows * sizeof(float)));
+    h->row = must(malloc(cols));
+    fill_rows(h, kind);
+    fill_state(h, kind);
+    size_t bytes4 = tn_plane_row_bytes(cols, 4), bytes2 = tn_plane_row_bytes(cols, 2);
+    h->data = must(malloc(rows * (bytes4 + 2 * bytes2)));
+    h->rests = must(malloc(rows * 2 * sizeof(float)));
+    uint8_t *high = h->data + rows * bytes4, *low = high + rows * bytes2;
+    for (uint32_t r = 0; r < rows; r++)
+        tn_planes_pack_row(h->data + r * bytes4, high + r * bytes2, low + r * bytes2, &h->rests[r],
+                           &h->rests[rows + r], h->q + (size_t)r * cols, cols);
+    h->w = (struct tn_planes){h->data, high, low, h->scales, h->rests, h->rests + rows, rows, cols};
+    h->s = (struct tn_head_search){
+        .w = &h->w,
+        .kernels = &kernels,
+        .x = h->x,
+        .n_allowed = rows,
+        .logits = must(malloc(rows * sizeof(float))),
+        .x16 = must(malloc(tn_plane_row_bytes(cols, 8) * sizeof(int16_t))),
+        .sums = must(malloc(rows * sizeof(int64_t))),
+        .group_best = must(malloc((rows / TN_HEAD_GROUP_ROWS + 1) * sizeof(float))),
+        .n_read = must(malloc((rows / TN_HEAD_ITEM_ROWS + 1) * sizeof(uint32_t))),
+    };
+    kernels.gemv_q8_f32(h->full, rows, h->q, h->scales, rows, cols, h->x, cols, 1);
+}
+
+static void head_fini(struct head *h)
+{
+    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->row,          h->data,
+                   h->rests, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.n_read};
+    for (size_t i = 0; i < TN_COUNT_OF(all); i++)
+        free(all[i]);
+}
+
+static uint32_t n_violations;
+
+/* Bounds of all rows that a stage has read. */
+static void check_bounds(const struct head *h, uint32_t stage)
+{
+    for (uint32_t r = 0; r < h->rows; r++) {
+        if (h->s.logits[r] == -INFINITY)
+            continue;
+        float low, high;
+        tn_head_bounds(&h->s, stage, r, h->s.sums[r], &low, &high);
+        n_violations += !(low <= h->full[r] && h->full[r] <= high);
+    }
+}
+
+static void search(struct head *h, uint32_t n_best, const uint32_t *always, uint32_t n_always)
+{
+    struct tn_head_search *s = &h->s;
+    s->n_best = n_best;
+    s->always = always;
+    s->n_always = n_always;
+    uint32_t first = tn_head_search_begin(s) ? 0 : 3;
+    for (uint32_t stage = first; stage < TN_HEAD_STAGES; stage++) {
+        for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < s->n_allowed; i++)
+            tn_head_search_item(s, stage, i, h->row);
+        if (stage < 3)
+            check_bounds(h, stage);
+        tn_head_search_end(s, stage);
+    }
+}
+
+static int descending(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+/* Every row among the n_best of those that are not in `always`, and all of `always`, is exact; the
+ * others are exact or minus infinity. */
+static void check_result(const struct head *h, uint32_t n_best, const uint32_t *always,
+                         uint32_t n_always)
+{
+    float *sorted = must(malloc(h->rows * sizeof *sorted));
+    uint32_t n = 0, i_always = 0;
+    for (uint32_t r = 0; r < h->s.n_allowed; r++) {
+        if (i_always < n_always && always[i_always] == r)
+            i_always++;
+        else
+            sorted[n++] = h->full[r];
+    }
+    qsort(sorted, n, sizeof *sorted, descending);
+    float least = n_best <= n ? sorted[n_best - 1] : -INFINITY;
+    i_always = 0;
+    for (uint32_t r = 0; r < h->rows; r++) {
+        bool is_always = i_always < n_always && always[i_always] == r;
+        i_always += is_always;
+        bool is_needed = r < h->s.n_allowed && (is_always || h->full[r] >= least);
+        if (is_needed || h->s.logits[r] != -INFINITY)
+            assert_memory_equal(&h->s.logits[r], &h->full[r], sizeof(float));
+        if (r >= h->s.n_allowed)
+            assert_true(h->s.logits[r] == -INFINITY);
+    }
+    free(sorted);
+}
+
+static void test_choice_is_that_of_the_plain_head(void **state)
+{
+    (void)state;
+    static const uint32_t cols[] = {1, 17, 64, 127, 128, 129, 256, 640, 2560};
+    static const uint32_t n_best[] = {1, 2, 20, 40, 256};
+    n_violations = 0;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        for (size_t i = 0; i < TN_COUNT_OF(cols); i++) {
+            struct head h;
+            uint32_t rows = cols[i] == 2560 ? 1300 : 3001;
+            head_init(&h, rows, cols[i], (enum kind)kind);
+            const uint32_t always[] = {0, 5, rows / 3, rows / 3 + 1, rows - 2};
+            for (size_t k = 0; k < TN_COUNT_OF(n_best); k++) {
+                search(&h, n_best[k], NULL, 0);
+                check_result(&h, n_best[k], NULL, 0);
+                search(&h, n_best[k], always, TN_COUNT_OF(always));
+                check_result(&h, n_best[k], always, TN_COUNT_OF(always));
+            }
+            h.s.n_allowed = rows - 100;
+            search(&h, 3, always, TN_COUNT_OF(always) - 1);
+            check_result(&h, 3, always, TN_COUNT_OF(always) - 1);
+            head_fini(&h);
+        }
+    }
+    assert_int_equal(n_violations, 0);
+}
+
+/* The bound is not so wide that nothing is saved. */
+static void test_peaked_states_read_few_rows(void **state)
+{
+    (void)state;
+    struct head h;
+    head_init(&h, 4000, 256, PEAKED);
+    search(&h, 1, NULL, 0);
+    assert_int_equal(h.s.n_rows[0], 4000);
+    assert_true(h.s.n_rows[1] < 2000);
+    assert_true(h.s.n_rows[2] < 200);
+    assert_true(h.s.n_rows[3] < 20);
+    head_fini(&h);
+}
+
+static void test_states_without_bounds(void **state)
+{
+    (void)state;
+    static const float values[] = {INFINITY, NAN, 1e38f};
+    for (size_t i = 0; i < TN_COUNT_OF(values); i++) {
+        struct head h;
+        head_init(&h, 700, 64, RANDOM);
+        h.x[3] = values[i];
+        kernels.gemv_q8_f32(h.full, h.rows, h.q, h.scales, h.rows, h.cols, h.x, h.cols, 1);
+        search(&h, 1, NULL, 0);
+        assert_int_equal(h.s.n_rows[3], 700);
+        assert_memory_equal(h.s.logits, h.full, h.rows * sizeof(float));
+        head_fini(&h);
+    }
+}
+
+static void test_rows_come_back(void **state)
+{
+    (void)state;
+    for (uint32_t cols = 1; cols < 300; cols += 13) {
+        struct head h;
+        head_init(&h, 5, cols, RANDOM);
+        for (uint32_t r = 0; r < 5; r++) {
+            tn_planes_unpack_row(h.row, &h.w, r);
+            assert_memory_equal(h.row, h.q + (size_t)r * cols, cols);
+        }
+        head_fini(&h);
+    }
+}
+
+int main(void)
+{
+    tn_rng_seed(&rng, 8);
+    tn_kernels_select(&kernels, tn_test_cpu_features());
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_come_back),
+        cmocka_unit_test(test_choice_is_that_of_the_plain_head),
+        cmocka_unit_test(test_peaked_states_read_few_rows),
+        cmocka_unit_test(test_states_without_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
