@@ -56,7 +56,8 @@ const char *tn_plan_size_text(struct tn_plan_size *out, uint64_t bytes)
     else if (bytes >= TN_PLAN_GIB)
         snprintf(out->text, sizeof out->text, "%.1f GiB", (double)bytes / (double)TN_PLAN_GIB);
     else
-        snprintf(out->text, sizeof out->text, "%.0f MiB", (double)bytes / (double)TN_PLAN_MIB);
+        snprintf(out->text, sizeof out->text, bytes < 100 * TN_PLAN_MIB ? "%.1f MiB" : "%.0f MiB",
+                 (double)bytes / (double)TN_PLAN_MIB);
     return out->text;
 }
 

@@ -13,7 +13,7 @@
 #define TN_PLAN_GIB ((uint64_t)1 << 30)
 
 /* Anonymous memory of the process beside the session: libraries, hwloc's traces, open files. */
-#define TN_PLAN_PROCESS_BYTES (4 * TN_PLAN_MIB)
+#define TN_PLAN_PROCESS_BYTES (3 * TN_PLAN_MIB)
 /* What a thread's stack really takes. */
 #define TN_PLAN_STACK_BYTES ((uint64_t)64 << 10)
 /* Assumed when the available memory is unknown, or half of the machine's if that is less. */

@@ -85,11 +85,16 @@ static bool f16_is_affordable(const struct tern_plan *plan, const struct tern_pl
 /* ---- refusal ---- */
 
 /* The least available memory with which `need` anonymous bytes are granted: the reserve is the
- * lesser of a fixed part and 15 %. */
-static uint64_t least_available(const struct tern_plan *plan, uint64_t need)
+ * lesser of a fixed part and 15 %, and RLIMIT_AS counts the file too. */
+static uint64_t least_available(const struct tern_plan *plan, const struct tern_plan_model *model,
+                                uint64_t need)
 {
     uint64_t share = mul_saturated(need / 85 + 1, 100);
-    return TN_MIN(share, add_saturated(need, TN_MAX(plan->reserve_bytes, 192 * TN_PLAN_MIB)));
+    uint64_t beside = add_saturated(need, TN_MAX(plan->reserve_bytes, 192 * TN_PLAN_MIB));
+    uint64_t mapped = plan->limited_by == TERN_BOUND_RLIMIT_AS
+                          ? add_saturated(need, model->file_bytes)
+                          : 0;
+    return TN_MAX(TN_MIN(share, beside), mapped);
 }
 
 static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_model *model,
@@ -114,18 +119,17 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_m
         uint32_t n_ctx = longest_context(c, budget, model->n_ctx);
         if (n_ctx >= least_ctx)
             return tn_fail(err, TERN_MEMORY,
-                           "a context of %u needs %s of memory beside the model and %s are left "
-                           "(%s of available memory less a reserve); this would work: --kv q8 "
-                           "--ctx %u%s",
+                           "a context of %u needs %s of memory beside the model, %s are left "
+                           "(limited by %s, less a reserve); this would work: --kv q8 --ctx %u%s",
                            least_ctx, need.text, have.text, tern_bound_text(plan->limited_by),
                            n_ctx, smaller[i].flag);
     }
     uint64_t least = anonymous_bytes(cost_of(model, 1, TERN_KV_Q8), least_ctx);
-    tn_plan_size_text(&enough, least_available(plan, least));
+    tn_plan_size_text(&enough, least_available(plan, model, least));
     return tn_fail(err, TERN_MEMORY,
-                   "a context of %u needs %s of memory beside the model and %s are left (available "
-                   "by %s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would "
-                   "work: close other programs, raise the limit, or take a smaller model",
+                   "a context of %u needs %s of memory beside the model, %s are left (limited by %s, "
+                   "less a reserve); with %s available --kv q8 --ctx %u --threads 1 would work: "
+                   "close other programs, raise the limit, or take a smaller model",
                    least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), enough.text,
                    least_ctx);
 }
