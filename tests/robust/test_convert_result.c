@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the converter makes of good input (facts, heads, messages, templates),
+ * and that nothing is left behind when the user stops it or memory runs out at
+ * any place.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/half.h"
+#include "convert/config_import.h"
+#include "convert/tok_import.h"
+#include "file/mfile.h"
+
+#define DIR TERN_BUILD_DIR "/test_convert_result"
+#include "robust/convert_case.h"
+
+/* ---- accepted ---- */
+
+static void expect_success(const char *find, const char *replacement)
+{
+    struct tern_error err;
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_replace(model.config, sizeof model.config, find, replacement);
+    model_dir_write(&model, DIR);
+    if (convert(TERN_HEAD_Q8, &err) != TERN_OK)
+        fail_msg("%s: %s", replacement, err.detail);
+    tn_file_remove(OUT);
+    assert_nothing_left();
+}
+
+static void test_odd_but_right(void **state)
+{
+    (void)state;
+    expect_success("{", "{\"model_max_length\": 1000000000000000019884624838656,");
+    expect_success("{", "{\"hidden_size\": 7, \"quantization_config\": null,"); /* last counts */
+    expect_success("\"num_key_value_heads\": 1,",
+                   "\"num_key_value_heads\": 1.0, \"head_dim\": 16,");
+    expect_success("\"rope_theta\": 10000.0",
+                   "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000}");
+    expect_success("\"rope_theta\"", "\"rope_scaling\": null, \"rope_theta\"");
+    expect_success("\"tie_word_embeddings\": true,", "");
+    expect_success("relu2", "silu");
+    expect_success("\"bos_token_id\": 38,", "");
+}
+
+/* ---- notes and warnings ---- */
+
+struct messages {
+    unsigned n[3]; /* by kind */
+    char last[512];
+};
+
+static void take_message(void *arg, enum tern_convert_message kind, const char *text)
+{
+    struct messages *m = arg;
+    m->n[kind]++;
+    if (kind != TERN_CONVERT_TENSOR)
+        snprintf(m->last, sizeof m->last, "%s", text);
+}
+
+static void expect_message(enum tern_convert_message kind, const char *text)
+{
+    struct messages messages = {{0}, ""};
+    const struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
+                                               .on_message = take_message, .arg = &messages};
+    struct tern_convert_result result;
+    struct tern_error err;
+    if (tern_convert(&params, &result, &err) != TERN_OK)
+        fail_msg("%s: %s", text, err.detail);
+    assert_int_equal(messages.n[TERN_CONVERT_TENSOR], 13);
+    assert_int_equal(messages.n[TERN_CONVERT_NOTE], kind == TERN_CONVERT_NOTE);
+    assert_int_equal(messages.n[TERN_CONVERT_WARNING], kind == TERN_CONVERT_WARNING);
+    if (!strstr(messages.last, text))
+        fail_msg("\"%s\" is not in \"%s\"", text, messages.last);
+    tn_file_remove(OUT);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_TENSOR, "");
+    model_dir_replace(model.header, sizeof model.header, "{",
+                      "{\"model.layers.0.self_attn.rotary_emb.inv_freq\":{\"dtype\":\"F32\","
+                      "\"shape\":[0],\"data_offsets\":[0,0]},");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_NOTE, "*.rotary_emb.inv_freq (1)");
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_replace(model.config, sizeof model.config, "online", "offline");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_WARNING, "quantization_mode \"offline\", but the weights are fl");
+    model_dir_make(&model, MODEL_PACKED);
+    model_dir_replace(model.config, sizeof model.config, "\"eos_token_id\": 39,", "");
+    model_dir_replace(model.generation, sizeof model.generation, "[39, 7]", "null");
+    model_dir_write(&model, DIR);
+    expect_message(TERN_CONVERT_WARNING, "no end-of-text id");
+}
+
+/* ---- chat templates ---- */
+
+static void expect_template(const char *json, tern_status expected, const char *source)
+{
+    char *text;
+    size_t n;
+    struct tern_error err;
+    assert_int_equal(tn_template_parse(&text, &n, json, strlen(json), &err), expected);
+    if (source)
+        assert_string_equal(text, source);
+    else
+        assert_null(text);
+    assert_int_equal(n, source ? strlen(source) : 0);
+    tn_free(text);
+}
+
+static void test_template_places(void **state)
+{
+    (void)state;
+    expect_template("{}", TERN_OK, NULL);
+    expect_template("{\"chat_template\": null}", TERN_OK, NULL);
+    expect_template("{\"chat_template\": \"a\\nb\"}", TERN_OK, "a\nb");
+    expect_template("{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"t\"},"
+                    "{\"name\": \"default\", \"template\": \"d\"}]}",
+                    TERN_OK, "d");
+    expect_template("{\"chat_template\": \"a\\u0000b\"}", TERN_INPUT, NULL);
+    expect_template("{\"chat_template\": \"a\\u001bb\"}", TERN_INPUT, NULL);
+    expect_template("{\"chat_template\"", TERN_INPUT, NULL);
+    static const char latin1[] = "caf\xE9";
+    char *text;
+    size_t n;
+    const char *from;
+    struct tern_error err;
+    write_test_file(DIR, "chat_template.jinja", latin1, strlen(latin1));
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_INPUT);
+    assert_non_null(strstr(err.detail, "chat_template.jinja: byte 0xe9 at offset 3"));
+    write_test_file(DIR, "chat_template.jinja", "new", 3);
+    write_test_file(DIR, "tokenizer_config.json", "{\"chat_template\": \"old\"}", 24);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "new");
+    tn_free(text);
+    tn_file_remove(DIR "/chat_template.jinja");
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "old");
+    tn_free(text);
+}
+
+/* A template's own end token stops the model even if generation_config.json forgot it. */
+static void test_template_stop_id(void **state)
+{
+    (void)state;
+    char *json;
+    size_t n;
+    struct tern_error err;
+    struct tn_buf section = {0};
+    struct tn_tok_facts facts;
+    struct tern_file_config config = {.vocab = 4096, .n_stop_ids = 1, .stop_ids = {4081}};
+    assert_int_equal(tn_file_read_all(&json, &n, TERN_SOURCE_DIR "/dist/demo/tokenizer.json",
+                                      1u << 20, &err), TERN_OK);
+    assert_int_equal(tn_tok_import(json, n, config.vocab, &section, &facts, &err), TERN_OK);
+    tn_free(json);
+    for (int i = 0; i < 2; i++) { /* once is enough */
+        assert_int_equal(tn_template_add_stop_id(&config, "bitnet-2b-4t", section.data,
+                                                 section.n_bytes, &err), TERN_OK);
+        assert_int_equal(config.n_stop_ids, 2);
+        assert_int_equal(config.stop_ids[1], 4089);
+    }
+    assert_int_equal(tn_template_add_stop_id(&config, "chatml", section.data, section.n_bytes,
+                                             &err), TERN_OK);
+    assert_int_equal(config.n_stop_ids, 2);
+    tn_buf_fini(&section);
+}
+
+/* The file holds what the small files say. */
+static void test_facts(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mfile file;
+    model_dir_make(&model, MODEL_PACKED);
+    model_dir_write(&model, DIR);
+    assert_int_equal(convert(TERN_HEAD_BF16, &err), TERN_OK);
+    assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+    const struct tern_file_config *c = file.config;
+    assert_int_equal(c->n_layer, 1);
+    assert_int_equal(c->hidden, 32);
+    assert_int_equal(c->ffn, 64);
+    assert_int_equal(c->n_head, 2);
+    assert_int_equal(c->n_kv_head, 1);
+    assert_int_equal(c->head_dim, 16);
+    assert_int_equal(c->vocab, 40);
+    assert_int_equal(c->context, 128);
+    assert_int_equal(c->flags, TERN_MODEL_TIED_HEAD);
+    assert_int_equal(c->bos_id, 38);
+    assert_int_equal(c->n_stop_ids, 2);
+    assert_int_equal(c->stop_ids[0], 39);
+    assert_int_equal(c->stop_ids[1], 7);
+    assert_int_equal(c->n_fingerprint_ids, 4);
+    assert_int_equal(c->fingerprint_ids[3], 39);
+    assert_int_equal(c->sources.bytes / sizeof(struct tern_file_source), 3);
+    assert_int_equal(c->n_params, 40 * 32 + 4 * 32 + 64 + 3 * 64 * 32 + 2 * 16 * 32 + 2 * 32 * 32);
+    const struct tern_file_tensor *q = tn_mfile_tensor(&file, TERN_ROLE_Q, 0);
+    assert_true(q->scale == 0.25f);
+    tn_mfile_close(&file);
+    tn_file_remove(OUT);
+}
+
+/* A head of its own, and more heads than hidden / head_dim. */
+static void test_wide_and_untied(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mfile file;
+    model_dir_make(&model, MODEL_WIDE);
+    for (int i = 0; i < 2; i++) {
+        model_dir_write(&model, DIR);
+        if (convert(TERN_HEAD_BF16, &err) != TERN_OK)
+            fail_msg("%s", err.detail);
+        assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+        assert_int_equal(file.config->flags, 0);
+        const struct tern_file_tensor *embed =
+            tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+        const struct tern_file_tensor *head = tn_mfile_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER);
+        assert_memory_equal(tn_mfile_data(&file, embed),
+                            model_dir_tensor(&model, "model.embed_tokens.weight"), 40 * 32 * 2);
+        assert_memory_equal(tn_mfile_data(&file, head), model_dir_tensor(&model, "lm_head.weight"),
+                            40 * 32 * 2);
+        const struct tern_file_tensor *o = tn_mfile_tensor(&file, TERN_ROLE_O, 0);
+        assert_int_equal(o->rows, 32);
+        assert_int_equal(o->cols, 64);
+        tn_mfile_close(&file);
+        tn_file_remove(OUT);
+        /* Without the key, the tensor decides. */
+        if (i == 0)
+            model_dir_replace(model.config, sizeof model.config,
+                              "\"tie_word_embeddings\": false,", "");
+    }
+}
+
+/* weight_scale of shape [] is as good as [1]. */
+static void test_scale_without_dimension(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    model_dir_make(&model, MODEL_PACKED);
+    model_dir_replace(model.header, sizeof model.header, "[1]", "[]");
+    model_dir_write(&model, DIR);
+    assert_int_equal(convert(TERN_HEAD_Q8, &err), TERN_OK);
+    tn_file_remove(OUT);
+    model_dir_replace(model.header, sizeof model.header, "[1]", "[1,1]");
+    model_dir_write(&model, DIR);
+    expect_failure("scale [1,1]", TERN_INPUT, "shape [1, 1], but config.json makes it [1]");
+}
+
+/* q8 stays within half a step of every weight, bf16 is exact. */
+static void test_head_values(void **state)
+{
+    (void)state;
+    static const enum tern_head_type heads[] = {TERN_HEAD_Q8, TERN_HEAD_F16, TERN_HEAD_BF16};
+    struct tern_error err;
+    model_dir_make(&model, MODEL_F32);
+    model_dir_write(&model, DIR);
+    const unsigned char *src = model_dir_tensor(&model, "model.embed_tokens.weight");
+    for (size_t h = 0; h < 3; h++) {
+        struct tn_mfile file;
+        assert_int_equal(convert(heads[h], &err), TERN_OK);
+        assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+        const struct tern_file_tensor *t = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+        const int8_t *q = tn_mfile_data(&file, t);
+        const uint16_t *half = tn_mfile_data(&file, t);
+        for (size_t i = 0; i < 40 * 32; i++) {
+            float w;
+            memcpy(&w, src + 4 * i, 4);
+            if (heads[h] == TERN_HEAD_Q8) {
+                const float scale = tn_mfile_scales(&file, t)[i / 32];
+                assert_in_range(q[i] + 127, 0, 254);
+                const float distance = w - (float)q[i] * scale;
+                assert_true(distance <= 0.501f * scale && distance >= -0.501f * scale);
+            } else if (heads[h] == TERN_HEAD_F16) {
+                assert_int_equal(half[i], tn_f32_to_f16(w));
+            } else {
+                assert_int_equal(half[i], tn_f32_to_bf16(w));
+            }
+        }
+        tn_mfile_close(&file);
+        tn_file_remove(OUT);
+    }
+}
+
+/* ---- interruption and memory ---- */
+
+struct stopper {
+    unsigned n_calls;
+    unsigned stop_at;
+};
+
+static bool stop_later(void *arg, uint64_t n_done, uint64_t n_total)
+{
+    struct stopper *s = arg;
+    assert_true(n_done <= n_total);
+    return ++s->n_calls != s->stop_at;
+}
+
+static void test_stop_anywhere(void **state)
+{
+    (void)state;
+    static const char before[] = "not a model, but mine";
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_write(&model, DIR);
+    struct stopper stopper = {0, 0};
+    struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
+                                         .on_progress = stop_later, .arg = &stopper};
+    struct tern_convert_result result;
+    struct tern_error err;
+    assert_int_equal(tern_convert(&params, &result, &err), TERN_OK);
+    const unsigned n_calls = stopper.n_calls;
+    assert_true(n_calls > 20);
+    write_test_file(DIR, "out.tern", before, sizeof before);
+    for (unsigned i = 1; i <= n_calls; i++) {
+        stopper = (struct stopper){0, i};
+        assert_int_equal(tern_convert(&params, &result, &err), TERN_INTERRUPTED);
+        assert_int_equal(tn_path_kind(PART), TN_PATH_ABSENT);
+    }
+    char *text;
+    size_t n;
+    assert_int_equal(tn_file_read_all(&text, &n, OUT, 1000, &err), TERN_OK);
+    assert_int_equal(n, sizeof before);
+    assert_memory_equal(text, before, n);
+    tn_free(text);
+    tn_file_remove(OUT);
+}
+
+/* Fails allocation number `fail_at`, and all later ones if `for_ever`. */
+struct short_memory {
+    unsigned n;
+    unsigned fail_at;
+    bool for_ever;
+};
+
+static int allow(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    struct short_memory *s = arg;
+    s->n++;
+    return s->n < s->fail_at || (s->n > s->fail_at && !s->for_ever);
+}
+
+static void run_out_of_memory(bool for_ever, enum model_form form)
+{
+#if defined(_WIN32)
+    skip(); /* paths need memory for UTF-16 there: without it every file looks absent */
+#endif
+    model_dir_make(&model, form);
+    model_dir_write(&model, DIR);
+    for (unsigned i = 1;; i++) {
+        struct short_memory memory = {0, i, for_ever};
+        struct tern_error err;
+        tn_alloc_set_hook(allow, &memory);
+        const tern_status status = convert(TERN_HEAD_Q8, &err);
+        tn_alloc_set_hook(NULL, NULL);
+        if (status == TERN_OK && memory.n < i)
+            break;
+        if (status == TERN_OK && !for_ever) {
+            tn_file_remove(OUT); /* an allocation that may fail (a hint, a fallback) */
+            continue;
+        }
+        if (status != TERN_MEMORY)
+            fail_msg("allocation %u: status %d, \"%s\"", i, status, err.detail);
+        if (err.detail[0] == '\0' || tn_path_kind(OUT) != TN_PATH_ABSENT ||
+            tn_path_kind(PART) != TN_PATH_ABSENT)
+            fail_msg("allocation %u: \"%s\", or a file is left", i, err.detail);
+        assert_true(i < 100000);
+    }
+    tn_file_remove(OUT);
+}
+
+static void test_memory_fails_once(void **state)
+{
+    (void)state;
+    run_out_of_memory(false, MODEL_BF16);
+}
+
+static void test_memory_fails_for_ever(void **state)
+{
+    (void)state;
+    run_out_of_memory(true, MODEL_PACKED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_odd_but_right, clean),
+        cmocka_unit_test_setup(test_messages, clean),
+        cmocka_unit_test_setup(test_template_places, clean),
+        cmocka_unit_test_setup(test_template_stop_id, clean),
+        cmocka_unit_test_setup(test_facts, clean),
+        cmocka_unit_test_setup(test_wide_and_untied, clean),
+        cmocka_unit_test_setup(test_scale_without_dimension, clean),
+        cmocka_unit_test_setup(test_head_values, clean),
+        cmocka_unit_test_setup(test_stop_anywhere, clean),
+        cmocka_unit_test_setup(test_memory_fails_once, clean),
+        cmocka_unit_test_setup(test_memory_fails_for_ever, clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
