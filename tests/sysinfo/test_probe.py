@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tern probe as people and programs see it, on recorded machines and on this one."""
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import NATIVE, scratch, tern
+
+ROOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "roots")
+LINUX = NATIVE and sys.platform.startswith("linux")
+
+
+def root(name):
+    return os.path.join(ROOTS, name)
+
+
+class Probe(command.TestCase):
+    def probe(self, *flags, code=0):
+        result = tern("probe", command.model(), "--json", *flags)
+        self.assertEqual(result.code, code, result.err)
+        return json.loads(result.text)
+
+    def test_json_has_the_promised_fields(self):
+        found = self.probe("--probe-root", root("nothing"))
+        fields = {
+            "cpu": ["name", "features", "kernel"],
+            "cores": ["physical", "logical", "allowed", "quota", "performance", "efficiency"],
+            "memory": ["total", "available", "limit", "limited_by"],
+            "plan": ["threads_decode", "threads_prefill", "context", "kv", "default_new_tokens",
+                     "cap_new_tokens", "reserve_bytes", "predicted_anonymous_bytes", "reasons"],
+        }
+        for part, names in fields.items():
+            for name in names:
+                self.assertIn(name, found[part])
+        # Unknown is null, never 0.
+        self.assertIsNone(found["cpu"]["name"])
+        self.assertIsNone(found["cores"]["quota"])
+        for name in fields["memory"]:
+            self.assertIsNone(found["memory"][name])
+        self.assertEqual(found["plan"]["threads_decode"], 1)
+        for reason in found["plan"]["reasons"]:
+            for name in ("what", "value", "bound_by"):
+                self.assertIn(name, reason)
+
+    def test_threads_and_reasons(self):
+        for name, threads, bound_by in (("v2-quota-4-of-8", 4, "quota"),
+                                        ("v2-quota-7.65-on-parent", 7, "quota"),
+                                        ("v2-quota-half", 1, "quota"),
+                                        ("sysfs-smt", 2, "cores"),
+                                        ("affinity-2-of-8", 2, "affinity")):
+            if name.startswith("sysfs") and not LINUX:
+                continue
+            found = self.probe("--probe-root", root(name))
+            self.assertEqual(found["plan"]["threads_decode"], threads, name)
+            reason = [r for r in found["plan"]["reasons"] if r["what"] == "threads_decode"][0]
+            self.assertEqual((reason["value"], reason["bound_by"]), (threads, bound_by))
+            found = self.probe("--probe-root", root(name), "--threads", "3")
+            self.assertEqual(found["plan"]["threads_decode"], 3, name)
+
+    def test_quota_is_a_number_of_cpus(self):
+        found = self.probe("--probe-root", root("v2-quota-7.65-on-parent"))
+        self.assertEqual(found["cores"]["quota"], 7.65)
+        self.assertEqual(found["cores"]["allowed"], 96)
+
+    def test_memory_and_what_limits_it(self):
+        found = self.probe("--probe-root", root("v2-memory-max"))["memory"]
+        self.assertEqual(found["limit"], 2 << 30)
+        self.assertEqual(found["available"], (2048 - 686) << 20)
+        self.assertEqual(found["limited_by"], "cgroup")
+        found = self.probe("--probe-root", root("v2-memory-max"), "--ram", "600M")["memory"]
+        self.assertEqual((found["available"], found["limited_by"]), (600 << 20, "user"))
+        found = self.probe("--probe-root", root("rlimit-as"))["memory"]
+        self.assertEqual(found["limited_by"], "rlimit_as")
+
+    def test_tier_edges_to_the_kib(self):
+        tiers = [(256, 512), (512, 1024), (1024, 2048), (2048, 8192)]
+        for i, gib in enumerate((4, 8, 12)):
+            for name, tier in (("minus", tiers[i]), ("exact", tiers[i + 1]),
+                               ("plus", tiers[i + 1])):
+                plan = self.probe("--probe-root", root(f"tier-{gib}-gib-{name}"))["plan"]
+                self.assertEqual((plan["default_new_tokens"], plan["cap_new_tokens"]), tier)
+
+    def test_caps(self):
+        where = ("--probe-root", root("tier-4-gib-minus"), "-n", "700")
+        self.assertEqual(self.probe(*where)["plan"]["max_new_tokens"], 512)
+        self.assertEqual(self.probe(*where, "--caps", "off")["plan"]["max_new_tokens"], 700)
+        self.assertEqual(self.probe(*where, "--caps", "memory")["plan"]["max_new_tokens"], 700)
+        notices = " ".join(self.probe(*where)["plan"]["notices"])
+        self.assertIn("700", notices)
+        self.assertIn("512", notices)
+
+    def test_what_cannot_run_is_refused_with_numbers(self):
+        found = self.probe("--probe-root", root("one-cpu"), "--ram", "1M", code=3)
+        self.assertIsNone(found["plan"]["context"])
+        self.assertIn("would work", found["plan"]["refusal"])
+        result = tern("probe", command.model(), "--ram", "1M")
+        self.assertEqual(result.code, 3)
+        self.assertIn("processor", result.text)
+        self.assertEqual(len(result.err.strip().splitlines()), 1)
+
+    def test_contradictions(self):
+        for flags, words in ((("--threads", "200", "--eco"), ("--threads 200", "--eco")),
+                             (("--record", "a", "--probe-root", "b"), ("a", "b")),
+                             (("--cpu", "sse9"), ("sse9",)),
+                             (("--threads", "0"), ("0",))):
+            result = self.refused(2, "probe", command.model(), *flags)
+            for word in words:
+                self.assertIn(word, result)
+        self.refused(5, "probe", "--probe-root", scratch("no-such-machine"))
+        self.refused(5, "probe", scratch("no-such-model.tern"))
+
+    def test_table_for_people(self):
+        text = self.ok("probe", command.model(), "--probe-root", root("v2-memory-max")).text
+        for words in ("processor", "quota", "<- binds", "threads, decode", "context",
+                      "with so much available memory", "600M", "1.5G", "2G"):
+            self.assertIn(words, text)
+        bound = [line for line in text.splitlines() if "<- binds" in line]
+        self.assertEqual(len(bound), 1)
+        self.assertIn("cgroup", bound[0])
+
+    def test_damage_is_told(self):
+        text = self.ok("probe", "--probe-root", root("quota-garbage")).text
+        self.assertIn("CPU quota", [line for line in text.splitlines() if "unreadable" in line][0])
+
+    @unittest.skipUnless(LINUX, "recordings are made on Linux")
+    def test_recording_replays(self):
+        folder = scratch("machine")
+        self.ok("probe", command.model(), "--record", folder)
+        live, again = self.probe(), self.probe("--probe-root", folder)
+        self.assertEqual(live["cpu"], again["cpu"])
+        for name in ("physical", "logical", "allowed", "quota", "performance", "efficiency"):
+            self.assertEqual(live["cores"][name], again["cores"][name])
+        for name in ("total", "limit", "limited_by"):
+            self.assertEqual(live["memory"][name], again["memory"][name])
+        for name in ("threads_decode", "threads_prefill", "kv", "context"):
+            self.assertEqual(live["plan"][name], again["plan"][name])
+        self.refused(4, "probe", "--record", folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
