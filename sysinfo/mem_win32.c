@@ -103,12 +103,23 @@ void tn_memory_read_live(struct tern_sysinfo *out)
     read_power(out);
 }
 
+/* Does the system itself say that memory is low? */
+static bool is_low_on_memory(void)
+{
+    static HANDLE notification; /* lives as long as the process */
+    BOOL low = FALSE;
+    if (!notification)
+        notification = CreateMemoryResourceNotification(LowMemoryResourceNotification);
+    return notification && QueryMemoryResourceNotification(notification, &low) && low;
+}
+
 void tn_memory_sample_live(struct tern_monitor_sample *out)
 {
     uint64_t total = TERN_UNKNOWN, available = TERN_UNKNOWN, commit = TERN_UNKNOWN;
     read_memory(&total, &available, &commit);
     /* The cache is anonymous memory: the commit limit binds its growth too. */
     out->available_bytes = TN_MIN(available, commit);
+    out->pressure_level = is_low_on_memory() ? 2 : 1;
 }
 
 #else

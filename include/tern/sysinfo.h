@@ -116,7 +116,7 @@ struct tern_sysinfo {
     uint64_t swap_free_bytes;
     int32_t overcommit_mode;    /* 0, 1, 2; -1 unknown */
     uint64_t pressure_centi;    /* PSI some avg10 in 1/100 %; TERN_UNKNOWN */
-    uint32_t pressure_level;    /* macOS: 1 normal, 2 warning, 4 critical; 0 unknown */
+    uint32_t pressure_level;    /* macOS, Windows: 1 normal, 2 low, 4 critical; 0 unknown */
     uint64_t page_bytes;
     enum tern_huge_pages huge_pages;
 

@@ -63,6 +63,10 @@ static void check_root(void **state)
     static struct tern_sysinfo machine;
     static struct tern_plan plan;
 
+#if !defined(__linux__)
+    if (strncmp(name, "sysfs-", 6) == 0)
+        skip(); /* only there can hwloc read another machine's /sys */
+#endif
     snprintf(path, sizeof path, "%s/tests/sysinfo/roots/%s/expected.json", TERN_SOURCE_DIR, name);
     json_t *expected = json_load_file(path, 0, NULL);
     assert_true(json_is_object(expected));
