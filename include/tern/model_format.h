@@ -211,15 +211,17 @@ enum tern_role {
  * Q8: int8 [R][C], C as it is; w = q * scale[row], scale = max|w| of the row / 127,
  *   q = rne(w / scale), 0 for a row of zeros. Scales f32 [R], kind ROW.
  *
- * Q8_PLANES (specified; this version's readers refuse it): Q8 with the bits of u = q + 128 apart,
- *   so that a head search reads the low ones of few rows (model/head.h).  Three planes follow each
- *   other, each 64-byte aligned: u >> 4 (4 bits), u >> 2 & 3, u & 3 (2 bits each).  C padded to 128
- *   with code 0.  Row after row; a row of a b-bit plane is C/128 groups of 16b bytes; byte j of a
- *   group holds the columns j, j + 16b, j + 32b ... from its lowest bits up.  Scales f32 [3][R],
- *   kind ROW: the scale of q8; then the norms over a row, rounded up, of what is left around the
- *   middle: |u mod 16 - 7.5| and |u mod 4 - 1.5|.
+ * Q8_PLANES, Q6, Q4: integers of b = 8, 6 or 4 bits as planes of bits, so that the search for the
+ *   best rows reads the low bits of few (model/head.h).  w = q * scale[row],
+ *   scale = max|w| of the row / (2^(b-1) - 1), q = rne(w / scale), u = q + 2^(b-1).  The first plane
+ *   holds the 4 high bits of u, each further plane 2 bits more.  C padded to 128 with code 0.
+ *   Rows in blocks of 512 (the last has what is left); in a block plane after plane, in a plane row
+ *   after row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of a group holds the
+ *   columns j, j + 16k, j + 32k ... from its lowest bits up.  Scales f32 [planes][R], kind ROW: the
+ *   scale; then, for each plane but the last, the norm over the row, rounded up, of what the bits
+ *   up to there leave open around its middle: for Q8_PLANES |u mod 16 - 7.5| and |u mod 4 - 1.5|.
  *
- * Reserved: Q6, Q4, T3 (1.78 bits).
+ * Reserved: T3 (1.78 bits).
  */
 #define TERN_LAYOUT_LIST(X)                                                                        \
     X(F32, 1, "f32")                                                                               \
@@ -244,6 +246,8 @@ enum tern_layout {
 #define TERN_T2_COL_ALIGN 128u
 #define TERN_R2_COL_ALIGN 256u
 #define TERN_C2_ROW_ALIGN 256u
+#define TERN_PLANE_COL_ALIGN 128u
+#define TERN_PLANE_BLOCK_ROWS 512u
 
 /* Granularity of scales: w = t * scale. */
 enum tern_scale_kind {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of a q8 matrix as three planes of bits (layout Q8_PLANES of tern/model_format.h).
+ * Rows of small integers as planes of bits: the layouts Q8_PLANES, Q6 and Q4 of
+ * tern/model_format.h.  The first plane holds the 4 high bits, each further one
+ * 2 bits more: 3, 2 or 1 planes for 8, 6 or 4 bits.
  */
 #ifndef TN_PLANES_H
 #define TN_PLANES_H
@@ -9,21 +11,48 @@
 
 #include "kern/kern.h"
 
-/* The matrix as it lies in the file.  q = 16 * u4 + 4 * u2_high + u2_low - 128. */
+#define TN_MAX_PLANES 3u
+
+/* The matrix as it lies in the file.  q = u - 2^(bits - 1), u the bits of all planes. */
 struct tn_planes {
-    const uint8_t *u4;      /* [rows][tn_plane_row_bytes(cols, 4)] */
-    const uint8_t *u2_high; /* [rows][tn_plane_row_bytes(cols, 2)] */
-    const uint8_t *u2_low;
-    const float *scales;    /* [rows] */
-    const float *rest4;     /* [rows] norm of what u4 leaves open around its middle, rounded up */
-    const float *rest6;     /* the same for u4 and u2_high */
+    const uint8_t *data;
+    const float *scales; /* [n_planes][rows]: w = q * scale; then the norms of what is left open */
     uint32_t rows;
     uint32_t cols;
+    uint32_t n_planes;
 };
 
-/* One row.  q: cols values in [-127, 127]; padding columns get code 0. */
-void tn_planes_pack_row(uint8_t *u4, uint8_t *u2_high, uint8_t *u2_low, float *rest4, float *rest6,
-                        const int8_t *q, uint32_t cols);
+/* 3 for Q8_PLANES, 2 for Q6, 1 for Q4; 0 for other layouts. */
+uint32_t tn_planes_of_layout(uint32_t layout);
+
+/* Bits per value: 8, 6 or 4; the largest |q|: 127, 31 or 7. */
+static inline uint32_t tn_planes_bits(uint32_t n_planes)
+{
+    return 2 * n_planes + 2;
+}
+
+static inline int32_t tn_planes_max(uint32_t n_planes)
+{
+    return (1 << (tn_planes_bits(n_planes) - 1)) - 1;
+}
+
+/* Bytes of one row in plane i. */
+static inline size_t tn_plane_row(uint32_t cols, uint32_t i_plane)
+{
+    return tn_plane_row_bytes(cols, i_plane == 0 ? 4 : 2);
+}
+
+/* Plane i_plane of the block of TERN_PLANE_BLOCK_ROWS rows that begins at row `block_row`. */
+const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, uint32_t i_plane);
+
+/* Packs a block of n rows: q [n][cols] in [-max, max] to dst (tn_planes_block_bytes), and to
+ * rests [n_planes - 1][rest_stride] the norms of what the planes up to there leave open around its
+ * middle, rounded up. */
+void tn_planes_pack(uint8_t *dst, float *rests, size_t rest_stride, const int8_t *q, uint32_t n,
+                    uint32_t cols, uint32_t n_planes);
+size_t tn_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes);
+
+/* q [cols] of one row. */
 void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row);
 
 #endif

@@ -33,7 +33,8 @@ static bool round_x(struct tn_head_search *s)
     }
     double root = sqrt((double)cols);
     double rounding = (cols / 16.0 + 16.0) * 0x1p-24;
-    s->slack = 128.0 * root * sqrt(lost) + 127.0 * root * s->norm_x * rounding;
+    double most = tn_planes_max(s->w->n_planes) + 1;
+    s->slack = most * root * sqrt(lost) + most * root * s->norm_x * rounding;
     return true;
 }
 
@@ -56,13 +57,21 @@ bool tn_head_search_begin(struct tn_head_search *s)
     return s->n_best <= TN_HEAD_MAX_BEST && s->n_best <= n_groups(s) && round_x(s);
 }
 
+/* Bits that a stage has not read. */
+static uint32_t open_bits(const struct tn_planes *w, uint32_t stage)
+{
+    return 2 * (w->n_planes - 1 - stage);
+}
+
 void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, int64_t sum,
                     float *low, float *high)
 {
-    static const double middle[3] = {7.5, 1.5, 0.0}; /* of the bits that are still open */
     const struct tn_planes *w = s->w;
-    double open = stage == 0 ? (double)w->rest4[row] : stage == 1 ? (double)w->rest6[row] : 0.0;
-    double estimate = s->unit * ((double)sum + (middle[stage] - 128.0) * s->sum_x16);
+    bool is_whole = stage + 1 == w->n_planes;
+    double open = is_whole ? 0.0 : (double)w->scales[(size_t)(stage + 1) * w->rows + row];
+    double middle = ((1 << open_bits(w, stage)) - 1) * 0.5; /* of the bits that are still open */
+    double bias = tn_planes_max(w->n_planes) + 1;
+    double estimate = s->unit * ((double)sum + (middle - bias) * s->sum_x16);
     double scale = (double)w->scales[row];
     double wide = fabs(scale) * (open * s->norm_x + s->slack);
     double around = (fabs(estimate * scale) + wide) * 1e-6 + 1e-37;
@@ -70,14 +79,15 @@ void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row
     *high = (float)(estimate * scale + wide + around);
 }
 
-/* The rows of an item that are still alive; the others become minus infinity. */
+/* The rows of an item that are still alive, counted from `begin`; the others become minus
+ * infinity. */
 static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32_t end,
                           uint32_t rows[TN_HEAD_ITEM_ROWS])
 {
     uint32_t n = 0;
     for (uint32_t r = begin; r < end; r++) {
         if (s->logits[r] >= s->threshold)
-            rows[n++] = r;
+            rows[n++] = r - begin;
         else
             s->logits[r] = -INFINITY;
     }
@@ -93,22 +103,22 @@ static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
     return i;
 }
 
+/* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
 static void narrow(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
                    const uint32_t *rows)
 {
-    static const int64_t weight[3] = {16, 4, 1};
     const struct tn_planes *w = s->w;
+    const uint8_t *plane = tn_planes_block(w, begin, stage);
     int32_t dots[TN_HEAD_ITEM_ROWS];
     if (stage == 0)
-        s->kernels->dot_u4_i16(dots, w->u4 + begin * tn_plane_row_bytes(w->cols, 4), NULL, n,
-                               w->cols, s->x16);
+        s->kernels->dot_u4_i16(dots, plane, NULL, n, w->cols, s->x16);
     else
-        s->kernels->dot_u2_i16(dots, stage == 1 ? w->u2_high : w->u2_low, rows, n, w->cols, s->x16);
+        s->kernels->dot_u2_i16(dots, plane, rows, n, w->cols, s->x16);
     uint32_t i_always = first_always(s, begin);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t r = rows[i];
+        uint32_t r = begin + rows[i];
         float low;
-        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + weight[stage] * dots[i];
+        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + ((int64_t)dots[i] << open_bits(w, stage));
         tn_head_bounds(s, stage, r, s->sums[r], &low, &s->logits[r]);
         while (i_always < s->n_always && s->always[i_always] < r)
             i_always++;
@@ -132,14 +142,14 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
     uint32_t rows[TN_HEAD_ITEM_ROWS];
     uint32_t n = survivors(s, begin, end, rows);
     s->n_read[i_item] = n;
-    if (stage < 3) {
+    if (stage < s->w->n_planes) {
         for (uint32_t r = begin; r < end; r += TN_HEAD_GROUP_ROWS)
             s->group_best[r / TN_HEAD_GROUP_ROWS] = -INFINITY;
         narrow(s, stage, begin, n, rows);
         return;
     }
     for (uint32_t i = 0; i < n; i++)
-        score(s, rows[i], row);
+        score(s, begin + rows[i], row);
     for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < end; i++)
         score(s, s->always[i], row);
 }
@@ -165,7 +175,7 @@ void tn_head_search_end(struct tn_head_search *s, uint32_t stage)
 {
     for (uint32_t i = 0; i < n_items(s); i++)
         s->n_rows[stage] += s->n_read[i];
-    if (stage < 3) {
+    if (stage < s->w->n_planes) {
         float best = nth_best(s);
         s->threshold = TN_MAX(s->threshold, best);
     }

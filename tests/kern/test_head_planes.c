@@ -32,7 +32,6 @@ struct head {
     int8_t *q;
     float *scales, *x, *full;
     uint8_t *data;
-    float *rests;
     struct tn_planes w;
     struct tn_head_search s;
     int8_t *row;
@@ -55,12 +54,13 @@ static void *must(void *p)
     return p;
 }
 
-static void fill_rows(struct head *h, enum kind kind)
+static void fill_rows(struct head *h, enum kind kind, int32_t max)
 {
     for (uint32_t r = 0; r < h->rows; r++) {
         for (uint32_t c = 0; c < h->cols; c++) {
-            float v = rintf(normal() * 38.0f);
-            h->q[(size_t)r * h->cols + c] = (int8_t)fmaxf(-127.0f, fminf(127.0f, v));
+            float v = rintf(normal() * (float)max * 0.3f);
+            v = fmaxf((float)-max, fminf((float)max, v));
+            h->q[(size_t)r * h->cols + c] = (int8_t)v;
         }
         h->scales[r] = 0.01f + 0.002f * tn_rng_f32(&rng);
         if (kind == EQUAL_ROWS && r % 8) {
@@ -82,26 +82,28 @@ static void fill_state(struct head *h, enum kind kind)
     }
 }
 
-static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind kind)
+static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind kind,
+                      uint32_t n_planes)
 {
     memset(h, 0, sizeof *h);
     h->rows = rows;
     h->cols = cols;
     h->q = must(malloc((size_t)rows * cols));
-    h->scales = must(malloc(rows * sizeof(float)));
+    h->scales = must(malloc(TN_MAX_PLANES * rows * sizeof(float)));
     h->x = must(malloc(cols * sizeof(float)));
     h->full = must(malloc(rows * sizeof(float)));
     h->row = must(malloc(cols));
-    fill_rows(h, kind);
+    fill_rows(h, kind, tn_planes_max(n_planes));
     fill_state(h, kind);
-    size_t bytes4 = tn_plane_row_bytes(cols, 4), bytes2 = tn_plane_row_bytes(cols, 2);
-    h->data = must(malloc(rows * (bytes4 + 2 * bytes2)));
-    h->rests = must(malloc(rows * 2 * sizeof(float)));
-    uint8_t *high = h->data + rows * bytes4, *low = high + rows * bytes2;
-    for (uint32_t r = 0; r < rows; r++)
-        tn_planes_pack_row(h->data + r * bytes4, high + r * bytes2, low + r * bytes2, &h->rests[r],
-                           &h->rests[rows + r], h->q + (size_t)r * cols, cols);
-    h->w = (struct tn_planes){h->data, high, low, h->scales, h->rests, h->rests + rows, rows, cols};
+    h->data = must(malloc(tn_planes_block_bytes(rows, cols, n_planes)));
+    uint8_t *block = h->data;
+    for (uint32_t r = 0; r < rows; r += TERN_PLANE_BLOCK_ROWS) {
+        uint32_t n = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows - r);
+        tn_planes_pack(block, h->scales + rows + r, rows, h->q + (size_t)r * cols, n, cols,
+                       n_planes);
+        block += tn_planes_block_bytes(n, cols, n_planes);
+    }
+    h->w = (struct tn_planes){h->data, h->scales, rows, cols, n_planes};
     h->s = (struct tn_head_search){
         .w = &h->w,
         .kernels = &kernels,
@@ -118,8 +120,7 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
 
 static void head_fini(struct head *h)
 {
-    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->row,          h->data,
-                   h->rests, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.n_read};
+    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->row, h->data, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.n_read};
     for (size_t i = 0; i < TN_COUNT_OF(all); i++)
         free(all[i]);
 }
@@ -144,11 +145,12 @@ static void search(struct head *h, uint32_t n_best, const uint32_t *always, uint
     s->n_best = n_best;
     s->always = always;
     s->n_always = n_always;
-    uint32_t first = tn_head_search_begin(s) ? 0 : 3;
-    for (uint32_t stage = first; stage < TN_HEAD_STAGES; stage++) {
+    uint32_t n_stages = tn_head_n_stages(s);
+    uint32_t first = tn_head_search_begin(s) ? 0 : n_stages - 1;
+    for (uint32_t stage = first; stage < n_stages; stage++) {
         for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < s->n_allowed; i++)
             tn_head_search_item(s, stage, i, h->row);
-        if (stage < 3)
+        if (stage + 1 < n_stages)
             check_bounds(h, stage);
         tn_head_search_end(s, stage);
     }
@@ -194,11 +196,11 @@ static void test_choice_is_that_of_the_plain_head(void **state)
     static const uint32_t cols[] = {1, 17, 64, 127, 128, 129, 256, 640, 2560};
     static const uint32_t n_best[] = {1, 2, 20, 40, 256};
     n_violations = 0;
-    for (int kind = 0; kind < N_KINDS; kind++) {
+    for (uint32_t kind = 0; kind < N_KINDS * TN_MAX_PLANES; kind++) {
         for (size_t i = 0; i < TN_COUNT_OF(cols); i++) {
             struct head h;
             uint32_t rows = cols[i] == 2560 ? 1300 : 3001;
-            head_init(&h, rows, cols[i], (enum kind)kind);
+            head_init(&h, rows, cols[i], (enum kind)(kind % N_KINDS), 1 + kind / N_KINDS);
             const uint32_t always[] = {0, 5, rows / 3, rows / 3 + 1, rows - 2};
             for (size_t k = 0; k < TN_COUNT_OF(n_best); k++) {
                 search(&h, n_best[k], NULL, 0);
@@ -220,7 +222,7 @@ static void test_peaked_states_read_few_rows(void **state)
 {
     (void)state;
     struct head h;
-    head_init(&h, 4000, 256, PEAKED);
+    head_init(&h, 4000, 256, PEAKED, 3);
     search(&h, 1, NULL, 0);
     assert_int_equal(h.s.n_rows[0], 4000);
     assert_true(h.s.n_rows[1] < 2000);
@@ -235,7 +237,7 @@ static void test_states_without_bounds(void **state)
     static const float values[] = {INFINITY, NAN, 1e38f};
     for (size_t i = 0; i < TN_COUNT_OF(values); i++) {
         struct head h;
-        head_init(&h, 700, 64, RANDOM);
+        head_init(&h, 700, 64, RANDOM, 3);
         h.x[3] = values[i];
         kernels.gemv_q8_f32(h.full, h.rows, h.q, h.scales, h.rows, h.cols, h.x, h.cols, 1);
         search(&h, 1, NULL, 0);
@@ -250,7 +252,7 @@ static void test_rows_come_back(void **state)
     (void)state;
     for (uint32_t cols = 1; cols < 300; cols += 13) {
         struct head h;
-        head_init(&h, 5, cols, RANDOM);
+        head_init(&h, 5, cols, RANDOM, 1 + cols % TN_MAX_PLANES);
         for (uint32_t r = 0; r < 5; r++) {
             tn_planes_unpack_row(h.row, &h.w, r);
             assert_memory_equal(h.row, h.q + (size_t)r * cols, cols);
