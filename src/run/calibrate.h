@@ -30,6 +30,7 @@ struct tn_calibrate {
     uint32_t n_fed;
     uint64_t token_ns[TN_CALIBRATE_TOKENS];
     uint32_t choice;
+    bool is_noisy; /* others were busy: the choice is the plan's and not worth keeping */
 };
 
 /* n: planned decode threads; n_ceil: the quota rounded up, or 0. With one candidate it is done at

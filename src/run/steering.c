@@ -101,6 +101,6 @@ void tern_steering_after_token(struct tern_steering *s)
     s->n_threads = tn_calibrate_threads(&s->calibrate);
     if (tn_calibrate_is_done(&s->calibrate)) {
         s->is_calibrating = false;
-        s->must_save = true;
+        s->must_save = !s->calibrate.is_noisy;
     }
 }

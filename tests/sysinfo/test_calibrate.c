@@ -65,6 +65,32 @@ static void picks_the_smallest_that_is_fast(void **state)
     assert_int_equal(run(8, 0, spikes, &n_tokens), 8);
 }
 
+/* As gets_worse, but somebody else needs the processor now and then. */
+static uint64_t disturbed(uint32_t n)
+{
+    static uint32_t i;
+    return n * 10000000 + (i++ % 4 == 0 ? 90000000 * n : 0);
+}
+
+static uint64_t one_spike(uint32_t n)
+{
+    static uint32_t i;
+    return n * 10000000 + (i++ % 8 == 0 ? 900000000 : 0);
+}
+
+static void noise_decides_nothing(void **state)
+{
+    (void)state;
+    uint32_t n_tokens;
+    assert_int_equal(run(8, 0, disturbed, &n_tokens), 8);
+    assert_int_equal(run(8, 0, one_spike, &n_tokens), 4);
+    struct tn_calibrate c;
+    tn_calibrate_start(&c, 2, 0);
+    for (int i = 0; !tn_calibrate_is_done(&c); i++)
+        tn_calibrate_feed(&c, i % 4 ? 1000 : 2000);
+    assert_true(c.is_noisy);
+}
+
 static void costs_few_tokens(void **state)
 {
     (void)state;
@@ -221,6 +247,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(picks_the_smallest_that_is_fast),
+        cmocka_unit_test(noise_decides_nothing),
         cmocka_unit_test(costs_few_tokens),
         cmocka_unit_test(ceiling_must_be_clearly_better),
         cmocka_unit_test(three_percent_is_exact),
