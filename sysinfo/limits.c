@@ -6,7 +6,7 @@
  * v1.  A limit may sit at any level between the process's group and the mount point; the least
  * counts.  Where the groups lie is found in /proc/self/mountinfo:
  *
- *   mountinfo:  root /a/b   mount point /sys/fs/cgroup      (what part of the tree is mounted where)
+ *   mountinfo:  root /a/b   mount point /sys/fs/cgroup      (which part of the tree is where)
  *   cgroup:     /a/b/c                                      (where the process is in the tree)
  *   directory:  /sys/fs/cgroup/c, then /sys/fs/cgroup
  *
@@ -172,7 +172,8 @@ void tn_cgroups_find(struct tn_cgroups *out, const char *root)
     memset(out, 0, sizeof *out);
     struct group_paths *paths = tn_alloc_zeroed(1, sizeof *paths);
     char *text = tn_alloc(MAX_MOUNTINFO_BYTES);
-    if (paths && text && tn_fact_read(root, "/proc/self/mountinfo", text, MAX_MOUNTINFO_BYTES) > 0) {
+    if (paths && text &&
+        tn_fact_read(root, "/proc/self/mountinfo", text, MAX_MOUNTINFO_BYTES) > 0) {
         read_group_paths(paths, root);
         bool exact[TN_N_HIERARCHIES] = {false};
         struct span rest = {text, strlen(text)}, line;

@@ -2,7 +2,7 @@
  *
  * topology.xml of a recording: the part of hwloc's XML format (version 2) that describes cores.
  *
- *   <topology> <object type="Machine" allowed_cpuset="0x3"> <object type="L3Cache" cache_size="...">
+ *   <topology> <object type="Machine" allowed_cpuset="0x3"> <object type="L3Cache" ...>
  *     <object type="Core"> <object type="PU" os_index="0"/> ... </topology>
  *   <cpukind cpuset="0x1"> <info name="CoreType" value="IntelCore"/> </cpukind>
  *

@@ -279,7 +279,8 @@ static void plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m)
     plan->reserve_bytes = TN_MIN(tenth, share);
     struct tn_plan_size size;
     tn_plan_reason(plan, "reserve", plan->reserve_bytes, NULL, share < tenth ? "available" : "rule",
-                   share < tenth ? "15 %% of %s available" : "10 %% of %s, within 192 MiB and 1 GiB",
+                   share < tenth ? "15 %% of %s available"
+                                 : "10 %% of %s, within 192 MiB and 1 GiB",
                    tn_plan_size_text(&size, share < tenth ? plan->available_bytes : whole));
 }
 

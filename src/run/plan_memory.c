@@ -98,8 +98,8 @@ static uint64_t least_available(const struct tern_plan *plan, const struct tern_
 }
 
 static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_model *model,
-                          const struct tern_plan_limits *limits, uint64_t budget, uint32_t least_ctx,
-                          struct tern_error *err)
+                          const struct tern_plan_limits *limits, uint64_t budget,
+                          uint32_t least_ctx, struct tern_error *err)
 {
     struct tn_plan_size need, have, enough;
     enum tern_kv kv = limits->has_kv ? limits->kv : TERN_KV_Q8;
@@ -127,8 +127,8 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_m
     uint64_t least = anonymous_bytes(cost_of(model, 1, TERN_KV_Q8), least_ctx);
     tn_plan_size_text(&enough, least_available(plan, model, least));
     return tn_fail(err, TERN_MEMORY,
-                   "a context of %u needs %s of memory beside the model, %s are left (limited by %s, "
-                   "less a reserve); with %s available --kv q8 --ctx %u --threads 1 would work: "
+                   "a context of %u needs %s of memory beside the model, %s are left (limited by "
+                   "%s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would work: "
                    "close other programs, raise the limit, or take a smaller model",
                    least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), enough.text,
                    least_ctx);
