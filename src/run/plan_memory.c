@@ -128,8 +128,8 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_m
     tn_plan_size_text(&enough, least_available(plan, model, least));
     return tn_fail(err, TERN_MEMORY,
                    "a context of %u needs %s of memory beside the model, %s are left (limited by "
-                   "%s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would work: "
-                   "close other programs, raise the limit, or take a smaller model",
+                   "%s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would "
+                   "work: close other programs, raise the limit, or take a smaller model",
                    least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), enough.text,
                    least_ctx);
 }
