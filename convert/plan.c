@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "file/mfile.h"
 
 /* One layer, sorted by role number. */
 static const struct {
@@ -95,7 +96,7 @@ static void append(struct planner *p, enum tn_plan_kind kind, enum tern_role rol
     t->file.layer = layer;
     t->file.layout = layout;
     t->file.scale_kind = ternary                    ? TERN_SCALE_TENSOR
-                         : layout == TERN_LAYOUT_Q8 ? TERN_SCALE_ROW
+                         : tn_layout_scales(layout) ? TERN_SCALE_ROW
                                                     : TERN_SCALE_NONE;
     t->file.rows = rows;
     t->file.cols = cols;
@@ -218,7 +219,9 @@ static tern_status plan_layer(struct planner *p, uint32_t layer)
 static tern_status plan_table(struct planner *p, enum tern_role role, const char *name)
 {
     static const uint32_t layouts[] = {
-        [TERN_HEAD_Q8] = TERN_LAYOUT_Q8,
+        [TERN_HEAD_Q8] = TERN_LAYOUT_Q8_PLANES,
+        [TERN_HEAD_Q6] = TERN_LAYOUT_Q6,
+        [TERN_HEAD_Q4] = TERN_LAYOUT_Q4,
         [TERN_HEAD_F16] = TERN_LAYOUT_F16,
         [TERN_HEAD_BF16] = TERN_LAYOUT_BF16,
     };

@@ -12,6 +12,7 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "kern/pack.h"
+#include "kern/planes.h"
 #include "ternarise.h"
 
 #define PIECE_BYTES (1u << 20) /* read at a time where rows do not matter; a multiple of 64 */
@@ -105,20 +106,14 @@ static tern_status stream_norm(struct tn_streamer *s, const struct tn_plan_tenso
 
 /* ---- embedding and head ---- */
 
-/* One row in the file's type; the scale of q8 goes to *scale. */
-static tern_status encode_row(void *dst, float *scale, const float *src,
-                              const struct tn_plan_tensor *t, uint32_t row, struct tern_error *err)
+/* One row as f16 or bf16. */
+static tern_status encode_halves(uint16_t *dst, const float *src, const struct tn_plan_tensor *t,
+                                 uint32_t row, struct tern_error *err)
 {
-    const uint32_t n = t->file.cols;
-    uint16_t *half = dst;
-    if (t->file.layout == TERN_LAYOUT_Q8) {
-        *scale = tn_q8_row(dst, src, n);
-        return TERN_OK;
-    }
     const bool f16 = t->file.layout == TERN_LAYOUT_F16;
-    for (uint32_t i = 0; i < n; i++) {
-        half[i] = f16 ? tn_f32_to_f16(src[i]) : tn_f32_to_bf16(src[i]);
-        const bool fits = f16 ? fabsf(src[i]) <= 65504.0f : (half[i] & 0x7FFF) < 0x7F80;
+    for (uint32_t i = 0; i < t->file.cols; i++) {
+        dst[i] = f16 ? tn_f32_to_f16(src[i]) : tn_f32_to_bf16(src[i]);
+        const bool fits = f16 ? fabsf(src[i]) <= 65504.0f : (dst[i] & 0x7FFF) < 0x7F80;
         if (!fits)
             return tn_fail(err, TERN_INPUT,
                            "tensor \"%s\": the value %g in row %u is too large for %s; use "
@@ -128,37 +123,71 @@ static tern_status encode_row(void *dst, float *scale, const float *src,
     return TERN_OK;
 }
 
+/* What stream_table works with: one block of rows at a time. */
+struct table_buffers {
+    char *raw;      /* source bytes of a block */
+    char *rows;     /* the block as integers or halves, [n][cols] */
+    char *packed;   /* integers: the block in planes */
+    float *values;  /* [cols] */
+    float *scales;  /* [planes][rows] */
+};
+
+/* Rows [row, row + n) of the source, encoded and written. */
+static tern_status stream_table_block(struct tn_streamer *s, const struct tn_plan_tensor *t,
+                                      uint32_t i_tensor, const struct table_buffers *b,
+                                      uint32_t row, uint32_t n, struct tern_error *err)
+{
+    const uint32_t cols = t->file.cols, rows = t->file.rows;
+    const uint32_t n_planes = tn_planes_of_layout(t->file.layout);
+    const size_t src_row = cols * float_bytes(t->weight);
+    const size_t dst_row = cols * (n_planes ? (size_t)1 : (size_t)2);
+    tern_status status =
+        read_piece(s, t->weight, row * (uint64_t)src_row, b->raw, n * src_row, err);
+    if (status == TERN_OK)
+        status = check_finite(t->weight, b->raw, (size_t)n * cols, (uint64_t)row * cols, cols, err);
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
+        void *dst = b->rows + i * dst_row;
+        tn_floats_load(b->values, t->weight->dtype, b->raw + i * src_row, cols);
+        if (n_planes)
+            b->scales[row + i] = tn_round_row(dst, b->values, cols, tn_planes_max(n_planes));
+        else
+            status = encode_halves(dst, b->values, t, row + i, err);
+    }
+    if (status != TERN_OK)
+        return status;
+    if (!n_planes)
+        return tn_mwriter_append(s->writer, i_tensor, b->rows, n * dst_row, err);
+    tn_planes_pack((uint8_t *)b->packed, b->scales + rows + row, rows, (const int8_t *)b->rows, n,
+                   cols, n_planes);
+    return tn_mwriter_append(s->writer, i_tensor, b->packed,
+                             tn_planes_block_bytes(n, cols, n_planes), err);
+}
+
 static tern_status stream_table(struct tn_streamer *s, const struct tn_plan_tensor *t,
                                 uint32_t i_tensor, struct tern_error *err)
 {
-    const uint32_t rows = t->file.rows;
-    const uint32_t cols = t->file.cols;
-    const size_t src_row = cols * float_bytes(t->weight);
-    const size_t dst_row = cols * (t->file.layout == TERN_LAYOUT_Q8 ? (size_t)1 : (size_t)2);
-    const uint32_t n_step = (uint32_t)TN_MAX((size_t)1, PIECE_BYTES / src_row);
-    char *raw = take(&s->raw, n_step * src_row, err);
-    char *out = take(&s->packed, n_step * dst_row, err);
-    float *values = take(&s->floats, cols * sizeof *values, err);
-    float *scales = take(&s->scales, rows * sizeof *scales, err);
-    if (!raw || !out || !values || !scales)
+    const uint32_t rows = t->file.rows, cols = t->file.cols;
+    const uint32_t n_planes = tn_planes_of_layout(t->file.layout);
+    const uint32_t n_step = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows);
+    const size_t n_scales = (size_t)rows * TN_MAX(n_planes, 1u);
+    const struct table_buffers b = {
+        .raw = take(&s->raw, n_step * cols * float_bytes(t->weight), err),
+        .rows = take(&s->trits, n_step * cols * (n_planes ? (size_t)1 : (size_t)2), err),
+        .packed = take(&s->packed, tn_planes_block_bytes(n_step, cols, TN_MAX(n_planes, 1u)), err),
+        .values = take(&s->floats, cols * sizeof(float), err),
+        .scales = take(&s->scales, n_scales * sizeof(float), err),
+    };
+    if (!b.raw || !b.rows || !b.packed || !b.values || !b.scales)
         return TERN_MEMORY;
-    for (uint32_t r = 0; r < rows; r += n_step) {
-        const uint32_t n = TN_MIN(n_step, rows - r);
-        tern_status status = read_piece(s, t->weight, r * (uint64_t)src_row, raw, n * src_row, err);
-        if (status == TERN_OK)
-            status = check_finite(t->weight, raw, (size_t)n * cols, (uint64_t)r * cols, cols, err);
-        for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
-            tn_floats_load(values, t->weight->dtype, raw + i * src_row, cols);
-            status = encode_row(out + i * dst_row, &scales[r + i], values, t, r + i, err);
-        }
-        if (status == TERN_OK)
-            status = tn_mwriter_append(s->writer, i_tensor, out, n * dst_row, err);
+    for (uint32_t row = 0; row < rows; row += n_step) {
+        tern_status status =
+            stream_table_block(s, t, i_tensor, &b, row, TN_MIN(n_step, rows - row), err);
         if (status != TERN_OK)
             return status;
     }
     if (t->file.scale_kind != TERN_SCALE_ROW)
         return TERN_OK;
-    return tn_mwriter_append_scales(s->writer, i_tensor, scales, rows, err);
+    return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, n_scales, err);
 }
 
 /* ---- ternary matrices ---- */

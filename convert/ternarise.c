@@ -210,25 +210,26 @@ size_t tn_trits_count_zeros(const int8_t *trits, size_t n)
     return n_zero;
 }
 
-/* ---- q8 ---- */
+/* ---- rows of small integers ---- */
 
-float tn_q8_row(int8_t *dst, const float *src, size_t n)
+float tn_round_row(int8_t *dst, const float *src, size_t n, int32_t max)
 {
     uint32_t max_bits = 0; /* magnitudes compare like their bits */
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = tn_f32_to_bits(src[i]) & 0x7FFFFFFFu;
         max_bits = TN_MAX(max_bits, bits);
     }
-    const float scale = tn_f32_from_bits(max_bits) / 127.0f;
+    const float limit = (float)max;
+    const float scale = tn_f32_from_bits(max_bits) / limit;
     if (scale == 0.0f) {
         memset(dst, 0, n);
         return 0.0f;
     }
     for (size_t i = 0; i < n; i++) {
-        /* Adding and subtracting 1.5 * 2^23 rounds to nearest even; |w / scale| is about 127 at
+        /* Adding and subtracting 1.5 * 2^23 rounds to nearest even; |w / scale| is about `max` at
          * most, more only where scale is a subnormal number. */
         const float q = src[i] / scale + 12582912.0f - 12582912.0f;
-        dst[i] = (int8_t)(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
+        dst[i] = (int8_t)(q > limit ? limit : q < -limit ? -limit : q);
     }
     return scale;
 }

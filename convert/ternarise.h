@@ -54,8 +54,8 @@ size_t tn_trits_count_zeros(const int8_t *trits, size_t n);
 
 /* ---- rows of embedding and head ---- */
 
-/* q8: scale = max|w| / 127, dst[i] = rne(w / scale); 0 and scale 0 for a row of zeros. All values
- * are finite. Returns the scale. */
-float tn_q8_row(int8_t *dst, const float *src, size_t n);
+/* scale = max|w| / max, dst[i] = rne(w / scale) in [-max, max]; 0 and scale 0 for a row of zeros.
+ * max: 127 for q8, 31 for q6, 7 for q4. All values are finite. Returns the scale. */
+float tn_round_row(int8_t *dst, const float *src, size_t n, int32_t max);
 
 #endif

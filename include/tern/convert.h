@@ -16,7 +16,7 @@ extern "C" {
 
 enum tern_convert_message { TERN_CONVERT_TENSOR, TERN_CONVERT_NOTE, TERN_CONVERT_WARNING };
 
-enum tern_head_type { TERN_HEAD_Q8, TERN_HEAD_F16, TERN_HEAD_BF16 };
+enum tern_head_type { TERN_HEAD_Q8, TERN_HEAD_Q6, TERN_HEAD_Q4, TERN_HEAD_F16, TERN_HEAD_BF16 };
 
 struct tern_convert_params {
     const char *source;  /* directory */

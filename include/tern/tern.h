@@ -153,6 +153,7 @@ struct tern_counters {
     uint64_t decode_weight_bytes; /* bytes of weights that decoding needed */
     double up_density;            /* share of up rows computed, 1 when dense */
     double down_density;          /* share of down columns added, 1 when dense */
+    double head_density;          /* share of head rows computed exactly, 1 without a search */
     double seconds[7];            /* per region, see tern_counter_region */
 };
 #define TERN_N_REGIONS 7

@@ -180,7 +180,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"name", 0, TN_OPT_TEXT, SLOT(name), BIT(CONVERT), .value = "NAME",
      .otherwise = "that of DIR", .help = "the model's name"},
     {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "q8",
-     .choices = "q8|f16|bf16", .help = "type of the embedding and output table"},
+     .choices = "q8|q6|q4|f16|bf16", .help = "type of the embedding and output table"},
     {"no-tokenizer", 0, TN_OPT_FLAG, SLOT(no_tokenizer), BIT(CONVERT),
      .help = "leave the tokenizer out (for logits and verify only)"},
 
@@ -249,9 +249,7 @@ static_assert(TN_COUNT_OF(tn_option_rows) <= 128, "struct tn_options.given has a
 void tn_option_range_text(const struct tn_option_row *row, char *out, size_t n_out)
 {
     out[0] = '\0';
-    if (row->kind == TN_OPT_COUNT && row->high == UINT64_MAX)
-        snprintf(out, n_out, "%llu or more", (unsigned long long)row->low);
-    else if (row->kind == TN_OPT_COUNT)
+    if (row->kind == TN_OPT_COUNT)
         snprintf(out, n_out, "%llu to %llu", (unsigned long long)row->low,
                  (unsigned long long)row->high);
     else if (row->kind == TN_OPT_SIZE)

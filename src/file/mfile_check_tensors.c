@@ -12,7 +12,9 @@
 #include "file/mfile_check.h"
 
 #define LAYOUT_BIT(name) (1u << TERN_LAYOUT_##name)
-#define TABLE_LAYOUTS (LAYOUT_BIT(Q8) | LAYOUT_BIT(F16) | LAYOUT_BIT(BF16))
+#define TABLE_LAYOUTS                                                                              \
+    (LAYOUT_BIT(Q8) | LAYOUT_BIT(Q8_PLANES) | LAYOUT_BIT(Q6) | LAYOUT_BIT(Q4) | LAYOUT_BIT(F16) |  \
+     LAYOUT_BIT(BF16))
 
 /* What the architecture says about a role. */
 struct role_rule {
@@ -125,8 +127,9 @@ static tern_status check_scale_kind(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
     bool ternary = t->layout >= TERN_LAYOUT_T2;
-    uint32_t kind = ternary ? TERN_SCALE_TENSOR
-                            : t->layout == TERN_LAYOUT_Q8 ? TERN_SCALE_ROW : TERN_SCALE_NONE;
+    uint32_t kind = ternary                       ? TERN_SCALE_TENSOR
+                    : tn_layout_scales(t->layout) ? TERN_SCALE_ROW
+                                                  : TERN_SCALE_NONE;
     if (t->scale_kind != kind)
         return fail_field(k, TERN_UNSUPPORTED, "scale_kind", t->scale_kind,
                           "not supported for this layout");
@@ -148,11 +151,13 @@ static tern_status check_scale_kind(struct tensor_check *k)
 static tern_status check_row_scales(struct tensor_check *k)
 {
     const float *scales = tn_mfile_scales(k->c->file, k->t);
-    for (uint32_t r = 0; scales && r < k->t->rows; r++)
+    uint64_t n = (uint64_t)k->t->rows * tn_layout_scales(k->t->layout);
+    for (uint64_t r = 0; scales && r < n; r++)
         if (!(scales[r] >= 0 && scales[r] < INFINITY)) /* NaN too */
             return tn_fail(k->c->err, TERN_INPUT,
-                           "%s: tensor \"%s\": scale of row %u is %g, must be finite and not "
-                           "negative", k->c->name, k->name, r, (double)scales[r]);
+                           "%s: tensor \"%s\": scale of row %" PRIu64 " is %g, must be finite and not "
+                           "negative",
+                           k->c->name, k->name, r % k->t->rows, (double)scales[r]);
     return TERN_OK;
 }
 
@@ -177,7 +182,7 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
         status = expect(k, "scale_offset", t->scale_offset, 0);
         return status ? status : expect(k, "scale_bytes", t->scale_bytes, 0);
     }
-    n_bytes = (uint64_t)t->rows * sizeof(float);
+    n_bytes = (uint64_t)t->rows * tn_layout_scales(t->layout) * sizeof(float);
     offset = (*end + TERN_FILE_ALIGN - 1) & ~(uint64_t)(TERN_FILE_ALIGN - 1);
     status = expect(k, "scale_bytes", t->scale_bytes, n_bytes);
     if (!status)

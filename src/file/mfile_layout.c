@@ -58,6 +58,21 @@ static int padded_bytes(uint32_t rows, uint32_t row_align, uint32_t cols, uint32
     return 1;
 }
 
+uint32_t tn_layout_scales(uint32_t layout)
+{
+    switch (layout) {
+    case TERN_LAYOUT_Q8:
+    case TERN_LAYOUT_Q4:
+        return 1;
+    case TERN_LAYOUT_Q6:
+        return 2;
+    case TERN_LAYOUT_Q8_PLANES:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
 int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out)
 {
     *out = 0;
@@ -69,6 +84,12 @@ int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out
         return padded_bytes(rows, 1, cols, 1, 16, out);
     case TERN_LAYOUT_Q8:
         return padded_bytes(rows, 1, cols, 1, 8, out);
+    case TERN_LAYOUT_Q8_PLANES:
+        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, 8, out);
+    case TERN_LAYOUT_Q6:
+        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, 6, out);
+    case TERN_LAYOUT_Q4:
+        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, 4, out);
     case TERN_LAYOUT_T2:
         return padded_bytes(rows, TERN_T2_TILE_ROWS, cols, TERN_T2_COL_ALIGN, 2, out);
     case TERN_LAYOUT_R2:

@@ -132,7 +132,7 @@ static bool place(struct tern_file_tensor *t, uint64_t *end)
         return false;
     if (t->scale_kind != TERN_SCALE_ROW)
         return true;
-    t->scale_bytes = (uint64_t)t->rows * sizeof(float);
+    t->scale_bytes = (uint64_t)t->rows * tn_layout_scales(t->layout) * sizeof(float);
     return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&
            tn_add_u64(t->scale_offset, t->scale_bytes, end);
 }

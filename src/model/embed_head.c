@@ -6,18 +6,26 @@
 #include "base/bits.h"
 #include "base/half.h"
 #include "model/forward.h"
+#include "model/head.h"
 
-/* Row `id` of the embedding as f32. */
-static void embed_row(float *dst, const struct tn_table *table, uint32_t id)
+/* ---- embedding ---- */
+
+/* Row `id` of the embedding as f32.  q: room for a row of integers. */
+static void embed_row(float *dst, const struct tn_table *table, uint32_t id, int8_t *q)
 {
     size_t at = (size_t)id * table->cols;
+    const int8_t *integers = (const int8_t *)table->data + at;
+    if (table->planes.n_planes) {
+        tn_planes_unpack_row(q, &table->planes, id);
+        integers = q;
+    }
     for (uint32_t i = 0; i < table->cols; i++) {
-        if (table->layout == TERN_LAYOUT_Q8)
-            dst[i] = (float)((const int8_t *)table->data)[at + i] * table->scales[id];
-        else if (table->layout == TERN_LAYOUT_F16)
+        if (table->layout == TERN_LAYOUT_F16)
             dst[i] = tn_f16_to_f32(((const uint16_t *)table->data)[at + i]);
-        else
+        else if (table->layout == TERN_LAYOUT_BF16)
             dst[i] = tn_bf16_to_f32(((const uint16_t *)table->data)[at + i]);
+        else
+            dst[i] = (float)integers[i] * table->scales[id];
     }
 }
 
@@ -25,56 +33,131 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
 {
     uint32_t hidden = f->weights->config->hidden;
     for (uint32_t t = 0; t < f->n_tokens; t++)
-        embed_row(f->s.h + (size_t)t * hidden, &f->weights->embed, ids[t]);
+        embed_row(f->s.h + (size_t)t * hidden, &f->weights->embed, ids[t],
+                  f->s.threads[0].head_rows);
 }
+
+/* ---- head: all rows ---- */
 
 /* Rows of the head per parallel item: about 1.3 MB of q8 at 2B-4T size. */
 #define HEAD_ROWS_PER_ITEM 512u
 
 struct head_task {
     struct tn_forward *f;
-    const float *x; /* [n_rows][hidden] normed hidden states */
-    float *logits;  /* [n_rows][vocab] */
-    uint32_t n_rows;
+    const float *x; /* [n_tokens][hidden] normed hidden states */
+    float *logits;  /* [n_tokens][vocab] */
+    uint32_t n_tokens;
 };
+
+/* Rows [row, row + n) of a head in planes, some at a time. */
+static void planes_rows(const struct head_task *task, uint32_t row, uint32_t n, int8_t *unpacked)
+{
+    const struct tn_table *head = &task->f->weights->head;
+    for (uint32_t i = 0; i < n; i += TN_HEAD_UNPACK_ROWS) {
+        uint32_t m = TN_MIN(TN_HEAD_UNPACK_ROWS, n - i);
+        for (uint32_t k = 0; k < m; k++)
+            tn_planes_unpack_row(unpacked + (size_t)k * head->cols, &head->planes, row + i + k);
+        task->f->kernels->gemv_q8_f32(task->logits + row + i, head->rows, unpacked,
+                                      head->scales + row + i, m, head->cols, task->x, head->cols,
+                                      task->n_tokens);
+    }
+}
 
 static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
-    (void)i_thread;
-    struct head_task *task = arg;
+    const struct head_task *task = arg;
     const struct tn_kernels *k = task->f->kernels;
     const struct tn_table *head = &task->f->weights->head;
     uint32_t row = i_item * HEAD_ROWS_PER_ITEM;
     uint32_t n = TN_MIN(HEAD_ROWS_PER_ITEM, head->rows - row);
     size_t at = (size_t)row * head->cols;
-    size_t value_bytes = head->layout == TERN_LAYOUT_Q8 ? 1 : 2;
     float *dst = task->logits + row;
-    if (head->layout == TERN_LAYOUT_Q8)
+    if (head->planes.n_planes)
+        planes_rows(task, row, n, task->f->s.threads[i_thread].head_rows);
+    else if (head->layout == TERN_LAYOUT_Q8)
         k->gemv_q8_f32(dst, head->rows, (const int8_t *)head->data + at, head->scales + row, n,
-                       head->cols, task->x, head->cols, task->n_rows);
+                       head->cols, task->x, head->cols, task->n_tokens);
     else if (head->layout == TERN_LAYOUT_F16)
         k->gemv_f16_f32(dst, head->rows, (const uint16_t *)head->data + at, n, head->cols, task->x,
-                        head->cols, task->n_rows);
+                        head->cols, task->n_tokens);
     else
         k->gemv_bf16_f32(dst, head->rows, (const uint16_t *)head->data + at, n, head->cols,
-                         task->x, head->cols, task->n_rows);
-    if (task->f->after_head_rows)
-        task->f->after_head_rows(task->f->after_layer_arg,
-                                 (const char *)head->data + at * value_bytes,
-                                 (size_t)n * head->cols * value_bytes);
+                         task->x, head->cols, task->n_tokens);
+}
+
+static uint32_t bits_per_weight(const struct tn_table *head)
+{
+    return head->planes.n_planes ? tn_planes_bits(head->planes.n_planes)
+           : head->layout == TERN_LAYOUT_Q8 ? 8
+                                            : 16;
+}
+
+/* ---- head: the best rows ---- */
+
+struct search_task {
+    struct tn_forward *f;
+    struct tn_head_search search;
+    uint32_t stage;
+};
+
+static void search_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    struct search_task *task = arg;
+    tn_head_search_item(&task->search, task->stage, i_item,
+                        task->f->s.threads[i_thread].head_rows);
+}
+
+/* Bytes of weights that the stages of a search read. */
+static uint64_t search_bytes(const struct tn_head_search *s)
+{
+    uint32_t last = tn_head_n_stages(s) - 1;
+    uint64_t bytes =
+        s->n_rows[last] * tn_plane_row_bytes(s->w->cols, tn_planes_bits(s->w->n_planes));
+    for (uint32_t i = 0; i < last; i++)
+        bytes += s->n_rows[i] * tn_plane_row(s->w->cols, i);
+    return bytes;
+}
+
+static void search_head(struct tn_forward *f, float *logits)
+{
+    struct search_task task = {
+        .f = f,
+        .search = {.w = &f->weights->head.planes, .kernels = f->kernels, .x = f->s.x,
+                   .n_best = f->need.n_best, .n_allowed = f->need.n_allowed,
+                   .always = f->need.always, .n_always = f->need.n_always, .logits = logits,
+                   .x16 = f->s.head_x16, .sums = f->s.head_sums,
+                   .group_best = f->s.head_group_best, .n_read = f->s.head_n_read},
+    };
+    struct tn_head_search *s = &task.search;
+    uint32_t n_stages = tn_head_n_stages(s);
+    uint32_t n_items = tn_div_ceil_u32(s->n_allowed, TN_HEAD_ITEM_ROWS);
+    for (task.stage = tn_head_search_begin(s) ? 0 : n_stages - 1; task.stage < n_stages;
+         task.stage++) {
+        tn_team_for(f->team, n_items, search_item, &task);
+        tn_head_search_end(s, task.stage);
+    }
+    if (f->n_tokens == 1)
+        f->counters.decode_weight_bytes += search_bytes(s);
+    f->counters.head_rows += s->w->rows;
+    f->counters.head_exact += s->n_rows[n_stages - 1];
 }
 
 void tn_head(struct tn_forward *f, float *logits, bool all_rows)
 {
     const struct tern_file_config *c = f->weights->config;
+    const struct tn_table *head = &f->weights->head;
     uint32_t first = all_rows ? 0 : f->n_tokens - 1;
-    struct head_task task = {f, f->s.x, logits, f->n_tokens - first};
     for (uint32_t t = first; t < f->n_tokens; t++)
         f->kernels->rms_norm_f32(f->s.x + (size_t)(t - first) * c->hidden,
                                  f->s.h + (size_t)t * c->hidden, f->weights->final_norm, c->hidden,
                                  c->rms_eps);
+    if (!all_rows && f->need.n_best && head->planes.n_planes) {
+        search_head(f, logits);
+        return;
+    }
+    struct head_task task = {f, f->s.x, logits, f->n_tokens - first};
     tn_team_for(f->team, tn_div_ceil_u32(c->vocab, HEAD_ROWS_PER_ITEM), head_item, &task);
     if (f->n_tokens == 1)
         f->counters.decode_weight_bytes +=
-            (uint64_t)c->vocab * c->hidden * (f->weights->head.layout == TERN_LAYOUT_Q8 ? 1 : 2);
+            (uint64_t)c->vocab * c->hidden * bits_per_weight(head) / 8;
 }

@@ -39,7 +39,18 @@ struct tn_counters {
     uint64_t decode_weight_bytes;
     uint64_t up_active, up_rows;     /* rows computed, rows in all, while decoding */
     uint64_t down_active, down_cols; /* columns added, columns in all */
+    uint64_t head_rows, head_exact;  /* rows of the head, rows computed exactly */
     uint64_t region_ns[TN_N_REGIONS];
+};
+
+/* Which logits must be exact.  With n_best 0 all are.  Else the n_best largest (ties included) of
+ * those that are not in `always`, and all in `always`, are exact and the others may be minus
+ * infinity: a head in planes then reads far fewer bytes. */
+struct tn_head_need {
+    uint32_t n_best;
+    uint32_t n_allowed;     /* rows from here on are never chosen */
+    const uint32_t *always; /* [n_always] ascending */
+    uint32_t n_always;
 };
 
 struct tn_forward {
@@ -56,6 +67,8 @@ struct tn_forward {
     /* Called with the same argument after each run of head rows, on the thread that used them.
      * NULL: nothing to do. */
     void (*after_head_rows)(void *arg, const void *rows, size_t n_bytes);
+    /* Which logits somebody will look at; set before tn_forward_eval. */
+    struct tn_head_need need;
     /* The batch in work. */
     uint32_t n_tokens; /* tokens of this batch */
     uint32_t position; /* of the first */

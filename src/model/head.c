@@ -63,20 +63,47 @@ static uint32_t open_bits(const struct tn_planes *w, uint32_t stage)
     return 2 * (w->n_planes - 1 - stage);
 }
 
+/* What the bounds of a stage have in common. */
+struct stage_terms {
+    double unit, norm_x, slack;
+    double shift;        /* of a sum: the middle of the open bits less the bias, times the sum of x16 */
+    const float *scales; /* [rows] */
+    const float *open;   /* [rows] norms of what is open; NULL: nothing */
+};
+
+static struct stage_terms terms_of(const struct tn_head_search *s, uint32_t stage)
+{
+    const struct tn_planes *w = s->w;
+    double middle = ((1 << open_bits(w, stage)) - 1) * 0.5;
+    double bias = tn_planes_max(w->n_planes) + 1;
+    bool is_whole = stage + 1 == w->n_planes;
+    return (struct stage_terms){
+        .unit = s->unit,
+        .norm_x = s->norm_x,
+        .slack = s->slack,
+        .shift = (middle - bias) * s->sum_x16,
+        .scales = w->scales,
+        .open = is_whole ? NULL : w->scales + (size_t)(stage + 1) * w->rows,
+    };
+}
+
+static inline void bound_row(const struct stage_terms *t, uint32_t row, int64_t sum, float *low,
+                             float *high)
+{
+    double scale = (double)t->scales[row];
+    double open = t->open ? (double)t->open[row] : 0.0;
+    double estimate = t->unit * ((double)sum + t->shift) * scale;
+    double wide = fabs(scale) * (open * t->norm_x + t->slack);
+    double around = (fabs(estimate) + wide) * 1e-6 + 1e-37;
+    *low = (float)(estimate - wide - around);
+    *high = (float)(estimate + wide + around);
+}
+
 void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, int64_t sum,
                     float *low, float *high)
 {
-    const struct tn_planes *w = s->w;
-    bool is_whole = stage + 1 == w->n_planes;
-    double open = is_whole ? 0.0 : (double)w->scales[(size_t)(stage + 1) * w->rows + row];
-    double middle = ((1 << open_bits(w, stage)) - 1) * 0.5; /* of the bits that are still open */
-    double bias = tn_planes_max(w->n_planes) + 1;
-    double estimate = s->unit * ((double)sum + (middle - bias) * s->sum_x16);
-    double scale = (double)w->scales[row];
-    double wide = fabs(scale) * (open * s->norm_x + s->slack);
-    double around = (fabs(estimate * scale) + wide) * 1e-6 + 1e-37;
-    *low = (float)(estimate * scale - wide - around);
-    *high = (float)(estimate * scale + wide + around);
+    struct stage_terms terms = terms_of(s, stage);
+    bound_row(&terms, row, sum, low, high);
 }
 
 /* The rows of an item that are still alive, counted from `begin`; the others become minus
@@ -114,12 +141,14 @@ static void narrow(struct tn_head_search *s, uint32_t stage, uint32_t begin, uin
         s->kernels->dot_u4_i16(dots, plane, NULL, n, w->cols, s->x16);
     else
         s->kernels->dot_u2_i16(dots, plane, rows, n, w->cols, s->x16);
+    struct stage_terms terms = terms_of(s, stage);
+    uint32_t shift = open_bits(w, stage);
     uint32_t i_always = first_always(s, begin);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t r = begin + rows[i];
         float low;
-        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + ((int64_t)dots[i] << open_bits(w, stage));
-        tn_head_bounds(s, stage, r, s->sums[r], &low, &s->logits[r]);
+        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + ((int64_t)dots[i] << shift);
+        bound_row(&terms, r, s->sums[r], &low, &s->logits[r]);
         while (i_always < s->n_always && s->always[i_always] < r)
             i_always++;
         float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS];

@@ -9,6 +9,7 @@
  * gemm; both give the same int32 sums.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "model/forward.h"
@@ -153,9 +154,12 @@ void tn_project_rows(struct tn_forward *f, const struct tn_linear *linear, const
     tn_team_for(f->team, tn_div_ceil_u32(n_active, ACTIVE_ROWS_PER_ITEM), rows_item, &task);
 }
 
-/* Ranges of rows per thread: more than one, so that a busy core may take fewer; not many, so that
- * each visit to a column reads some neighbouring cache lines. */
-#define C2_RANGES_PER_THREAD 2u
+/* Columns of down are spread over threads whole, since a column is only some cache lines long and
+ * those are read together; every thread sums its columns apart, and integers may be added in any
+ * order.  Few items, because each begins with empty sums; more than threads, so that a busy core
+ * may take fewer. */
+#define COL_ITEMS_PER_THREAD 3u
+#define MIN_COLS_PER_ITEM 96u
 
 struct cols_task {
     struct tn_forward *f;
@@ -163,34 +167,41 @@ struct cols_task {
     const uint32_t *cols;
     const int8_t *x;
     uint32_t n_active;
-    float *dst;
-    uint32_t rows_per_item;
+    uint32_t cols_per_item;
+    uint32_t padded_rows;
 };
 
 static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     struct cols_task *task = arg;
-    struct tn_forward *f = task->f;
-    const struct tn_ternary *w = &task->linear->w;
-    uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
-    uint32_t row = i_item * task->rows_per_item;
-    uint32_t row_end = TN_MIN(row + task->rows_per_item, padded);
-    int32_t *sum = f->s.threads[i_thread].sum;
-    f->kernels->gemv_c2_i8(sum, w, row, row_end, task->cols, task->x, task->n_active);
-    f->kernels->add_i32_f32(task->dst + row, sum, TN_MIN(row_end, w->rows) - row,
-                            task->linear->scale * f->s.xs[0]);
+    struct tn_thread_scratch *scratch = &task->f->s.threads[i_thread];
+    uint32_t first = i_item * task->cols_per_item;
+    uint32_t n = TN_MIN(task->cols_per_item, task->n_active - first);
+    for (uint32_t row = 0; row < task->padded_rows; row += TN_C2_MAX_ROWS) {
+        uint32_t row_end = TN_MIN(row + TN_C2_MAX_ROWS, task->padded_rows);
+        task->f->kernels->gemv_c2_i8(scratch->sum, &task->linear->w, row, row_end,
+                                     task->cols + first, task->x + first, n);
+        for (uint32_t i = row; i < row_end; i++)
+            scratch->col_sum[i] += scratch->sum[i - row];
+    }
 }
 
 void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
                      const int8_t *x, uint32_t n_active, float *dst)
 {
-    uint32_t n_blocks = tn_div_ceil_u32(linear->w.rows, TERN_C2_ROW_ALIGN);
+    const struct tn_ternary *w = &linear->w;
     uint32_t n_threads = tn_team_n_threads(f->team);
-    uint32_t n_ranges = n_threads == 1 ? 1 : n_threads * C2_RANGES_PER_THREAD;
-    uint32_t blocks_per_item = TN_MIN(tn_div_ceil_u32(n_blocks, n_ranges),
-                                      TN_C2_MAX_ROWS / TERN_C2_ROW_ALIGN);
-    struct cols_task task = {f, linear, cols, x, n_active, dst,
-                             blocks_per_item * TERN_C2_ROW_ALIGN};
-    count_weights(f, (uint64_t)n_active * linear->w.rows);
-    tn_team_for(f->team, tn_div_ceil_u32(n_blocks, blocks_per_item), cols_item, &task);
+    uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
+    uint32_t n_items = n_threads == 1 ? 1 : n_threads * COL_ITEMS_PER_THREAD;
+    uint32_t per_item = TN_MAX(tn_div_ceil_u32(n_active, n_items), MIN_COLS_PER_ITEM);
+    struct cols_task task = {f, linear, cols, x, n_active, per_item, padded};
+    count_weights(f, (uint64_t)n_active * w->rows);
+    for (uint32_t t = 0; t < n_threads; t++)
+        memset(f->s.threads[t].col_sum, 0, padded * sizeof(int32_t));
+    tn_team_for(f->team, tn_div_ceil_u32(n_active, per_item), cols_item, &task);
+    int32_t *sum = f->s.threads[0].col_sum;
+    for (uint32_t t = 1; t < n_threads; t++)
+        for (uint32_t i = 0; i < w->rows; i++)
+            sum[i] += f->s.threads[t].col_sum[i];
+    f->kernels->add_i32_f32(dst, sum, w->rows, linear->scale * f->s.xs[0]);
 }

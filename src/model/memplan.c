@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "kern/kern.h"
+#include "model/head.h"
 
 uint32_t tn_attn_group(const struct tern_file_config *config)
 {
@@ -34,7 +34,9 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     size_t queries = tn_attn_group(config);
     size_t sums = TN_MAX((size_t)n_batch * TN_GEMM_ROWS, (size_t)TN_C2_MAX_ROWS);
     struct tn_thread_scratch t;
+    t.head_rows = tn_arena_take(arena, (size_t)TN_HEAD_UNPACK_ROWS * config->hidden);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
+    t.col_sum = tn_arena_take(arena, tn_align_up(config->hidden, TERN_C2_ROW_ALIGN) * sizeof(int32_t));
     t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
     t.kv_row = take_f32(arena, 2 * dim);
     t.queries = take_f32(arena, queries * dim);
@@ -59,6 +61,11 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
     s->active_up = take_f32(arena, c->ffn);
     layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
     s->logits = take_f32(arena, c->vocab);
+    s->head_x16 = tn_arena_take(arena, tn_align_up(c->hidden, TN_PLANE_COLS) * sizeof(int16_t));
+    s->head_sums = tn_arena_take(arena, c->vocab * sizeof(int64_t));
+    s->head_group_best = take_f32(arena, c->vocab / TN_HEAD_GROUP_ROWS + 1);
+    s->head_n_read = tn_arena_take(arena, (c->vocab / TN_HEAD_ITEM_ROWS + 1) * sizeof(uint32_t));
+    s->head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t));
     s->ids = tn_arena_take(arena, n_ctx * sizeof(uint32_t));
 }
 

@@ -20,6 +20,11 @@ struct tn_plan_input {
     enum tn_kv_type kv;
 };
 
+/* Rows whose logits change before the choice (penalties) that a head search can take. */
+#define TN_HEAD_MAX_ALWAYS 1024u
+/* Rows of a head in planes that are unpacked together. */
+#define TN_HEAD_UNPACK_ROWS 8u
+
 /* Attention handles at least this many query rows together where a batch has them. */
 #define TN_ATTN_QUERIES 16u
 
@@ -32,7 +37,9 @@ struct tn_attn_state {
 
 /* One thread's share of scratch memory. */
 struct tn_thread_scratch {
+    int8_t *head_rows; /* [TN_HEAD_UNPACK_ROWS][hidden] rows of a head in planes */
     int32_t *sum;  /* [n_batch][TN_GEMM_ROWS], and TN_C2_MAX_ROWS at least */
+    int32_t *col_sum; /* [hidden padded to TERN_C2_ROW_ALIGN] */
     void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
     float *kv_row;     /* [2][dim] one rotated key and one value */
     float *queries;    /* [queries][dim] */
@@ -66,6 +73,12 @@ struct tn_scratch {
     float *active_up;  /* [ffn] results of these rows */
     struct tn_attn_state blocks; /* [n_blocks][n_head] */
     float *logits;     /* [vocab] */
+    /* head in planes: struct tn_head_search (head.h) */
+    int16_t *head_x16;
+    int64_t *head_sums;
+    float *head_group_best;
+    uint32_t *head_n_read;
+    uint32_t *head_always; /* [TN_HEAD_MAX_ALWAYS] */
     uint32_t *ids;     /* [n_ctx] what the cache holds */
     struct tn_thread_scratch *threads; /* [n_threads] */
 };

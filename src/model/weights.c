@@ -38,13 +38,17 @@ static struct tn_linear bind_linear(const struct tn_mfile *file, enum tern_role 
 static struct tn_table bind_table(const struct tn_mfile *file, enum tern_role role)
 {
     const struct tern_file_tensor *t = required(file, role, TERN_NO_LAYER);
-    return (struct tn_table){
+    struct tn_table table = {
         .data = tn_mfile_data(file, t),
         .scales = t->scale_kind == TERN_SCALE_ROW ? tn_mfile_scales(file, t) : NULL,
         .layout = t->layout,
         .rows = t->rows,
         .cols = t->cols,
     };
+    table.planes = (struct tn_planes){.data = table.data, .scales = table.scales, .rows = t->rows,
+                                      .cols = t->cols,
+                                      .n_planes = tn_planes_of_layout(t->layout)};
+    return table;
 }
 
 static void bind_range(struct tn_layer *layer, const struct tn_mfile *file, uint32_t i)

@@ -7,7 +7,7 @@
 #define TN_WEIGHTS_H
 
 #include "file/mfile.h"
-#include "kern/kern.h"
+#include "kern/planes.h"
 
 /* A ternary projection: y = (W . q) * (scale * activation scale). */
 struct tn_linear {
@@ -15,13 +15,15 @@ struct tn_linear {
     float scale;
 };
 
-/* Embedding or head: [rows][cols] in q8 (with scales [rows]), f16 or bf16. */
+/* Embedding or head: [rows][cols] in q8 (with scales [rows]), in planes of bits (q8, q6, q4), f16 or
+ * bf16. */
 struct tn_table {
     const void *data;
     const float *scales;
     uint32_t layout;
     uint32_t rows;
     uint32_t cols;
+    struct tn_planes planes; /* n_planes 0: not in planes */
 };
 
 struct tn_layer {

@@ -86,6 +86,7 @@ tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const 
 struct bench_memory {
     int8_t *x;       /* rounded input, [widest] */
     float *xf;       /* the same as f32 */
+    int16_t *x16;    /* and as int16 */
     uint32_t *index; /* 0, 1, 2, ... */
     void *prepared;
     int32_t *sum;
@@ -96,6 +97,7 @@ static void bench_memory_fini(struct bench_memory *m)
 {
     tn_free_aligned(m->x);
     tn_free_aligned(m->xf);
+    tn_free_aligned(m->x16);
     tn_free_aligned(m->index);
     tn_free_aligned(m->prepared);
     tn_free_aligned(m->sum);
@@ -109,17 +111,19 @@ static bool bench_memory_init(struct bench_memory *m, const struct tern_file_con
     *m = (struct bench_memory){
         .x = tn_alloc_aligned(widest, 64),
         .xf = tn_alloc_aligned(widest * sizeof(float), 64),
+        .x16 = tn_alloc_aligned(widest * sizeof(int16_t), 64),
         .index = tn_alloc_aligned(widest * sizeof(uint32_t), 64),
         .prepared = tn_alloc_aligned(TN_LUT_BYTES(widest), 64),
         .sum = tn_alloc_aligned((size_t)widest * sizeof(int32_t), 64),
         .logits = tn_alloc_aligned(c->vocab * sizeof(float), 64),
     };
-    if (!m->x || !m->xf || !m->index || !m->prepared || !m->sum || !m->logits)
+    if (!m->x || !m->xf || !m->x16 || !m->index || !m->prepared || !m->sum || !m->logits)
         return false;
     tn_rng_seed(&rng, 1);
     for (uint32_t i = 0; i < widest; i++) {
         m->x[i] = (int8_t)((int)(tn_rng_next(&rng) >> 57) - 63);
         m->xf[i] = m->x[i];
+        m->x16[i] = m->x[i];
         m->index[i] = i;
     }
     return true;
@@ -186,6 +190,19 @@ static uint64_t pass_q8(const struct tn_kernels *k, const struct tern_model *mod
     return (uint64_t)head->rows * head->cols;
 }
 
+/* The high bits of the head: the first stage of a search. */
+static uint64_t pass_u4(const struct tn_kernels *k, const struct tern_model *model,
+                        struct bench_memory *m)
+{
+    const struct tn_planes *w = &model->weights.head.planes;
+    if (w->n_planes == 0)
+        return 0;
+    for (uint32_t row = 0; row < w->rows; row += TERN_PLANE_BLOCK_ROWS)
+        k->dot_u4_i16((int32_t *)m->logits + row, tn_planes_block(w, row, 0), NULL,
+                      TN_MIN(TERN_PLANE_BLOCK_ROWS, w->rows - row), w->cols, m->x16);
+    return w->rows * (uint64_t)tn_plane_row(w->cols, 0);
+}
+
 static const struct {
     const char *op;
     pass_fn *pass;
@@ -194,6 +211,7 @@ static const struct {
     {"gemv_r2_i8", pass_r2},
     {"gemv_c2_i8", pass_c2},
     {"gemv_q8_f32", pass_q8},
+    {"dot_u4_i16", pass_u4},
 };
 
 /* Best of a few passes, in GB/s; 0 when the model has no such matrix. */

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "run/sampler.h"
 #include "run/session.h"
 #include "tern/plan.h"
 
@@ -128,6 +129,22 @@ static void text_end(struct text_out *t)
     text_flush(t, true);
 }
 
+/* ---- which logits ---- */
+
+/* The next choice's needs: the sampler looks at the best few and at the penalised ids. */
+static void need_for_choice(struct tern_session *s, struct tern_sampler *sampler)
+{
+    struct tn_head_need need = {
+        .n_best = tn_sampler_n_best(sampler),
+        .n_allowed = s->model->n_allowed,
+        .always = s->forward.s.head_always,
+    };
+    if (need.n_best && !tn_sampler_penalised(sampler, s->forward.s.head_always,
+                                             TN_HEAD_MAX_ALWAYS, &need.n_always))
+        need.n_best = 0;
+    tn_session_need(s, &need);
+}
+
 /* ---- prefill ---- */
 
 /* Positions that the cache already holds; at least the last id is evaluated again for its
@@ -217,6 +234,7 @@ static tern_status decode(struct tern_session *s, const struct tern_generate_par
                                                            : TERN_STOP_CONTEXT;
         if (verdict != TEXT_GOES_ON || result->n_new == params->max_tokens || s->n_past == s->n_ctx)
             return tn_ok(err);
+        need_for_choice(s, params->sampler);
         status = decode_one(s, params->steering, id, err);
         if (status != TERN_OK) {
             result->stop = status == TERN_MEMORY ? TERN_STOP_MEMORY : TERN_STOP_INTERRUPT;
@@ -246,6 +264,7 @@ tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_
     tern_session_truncate(s, common_prefix(s, ids, n_ids));
     result->n_prompt_evaluated = (uint32_t)n_ids - s->n_past;
     start_history(params->sampler, s->model, ids, n_ids);
+    need_for_choice(s, params->sampler);
     status = prefill(s, ids, n_ids, params, err);
     result->prompt_s = seconds_since(start);
 
@@ -258,6 +277,7 @@ tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_
     } else if (status == TERN_OK) {
         result->stop = TERN_STOP_LENGTH;
     }
+    tn_session_need(s, NULL);
     text_out_fini(&text);
     return status;
 }

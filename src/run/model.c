@@ -175,7 +175,9 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
         .name = m->name,
         .architecture = "bitnet",
         .layout = "t2",
-        .head = tn_layout_name(m->weights.head.layout),
+        .head = m->weights.head.layout == TERN_LAYOUT_Q8_PLANES
+                    ? "q8"
+                    : tn_layout_name(m->weights.head.layout),
         .template_name = m->chat_template ? tern_chat_template_name(m->chat_template) : NULL,
         .has_template = c->template_source.bytes > 0,
         .file_bytes = m->file.map.n_bytes,

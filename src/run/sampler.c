@@ -12,7 +12,7 @@
  * The same token on every machine: logits are float and compared exactly, exp is ours, sums are
  * double in a fixed order. Rank is by falling score, then rising id, so it has no ties.
  */
-#include "tern/sampler.h"
+#include "run/sampler.h"
 
 #include <assert.h>
 #include <float.h>
@@ -197,6 +197,50 @@ static void apply_penalties(struct tern_sampler *s, uint32_t n)
     }
     for (uint32_t i = 0; i < s->n_window; i++)
         s->counts[s->window[i]] &= ~COUNT_DONE;
+}
+
+/* ---- what a choice depends on ---- */
+
+/* Beyond this many a search for the best rows of the head saves little. */
+#define MAX_BEST 256u
+
+uint32_t tn_sampler_n_best(const struct tern_sampler *s)
+{
+    if (s->params.temperature == 0.0f)
+        return 1;
+    return s->params.top_k <= MAX_BEST ? s->params.top_k : 0;
+}
+
+static bool has_penalties(const struct tern_sampler_params *p)
+{
+    return p->repeat_penalty != 1.0f || p->frequency_penalty != 0.0f ||
+           p->presence_penalty != 0.0f;
+}
+
+/* Puts id into its place among n ascending ids. */
+static void insert_sorted(uint32_t *ids, uint32_t n, uint32_t id)
+{
+    for (; n > 0 && ids[n - 1] > id; n--)
+        ids[n] = ids[n - 1];
+    ids[n] = id;
+}
+
+bool tn_sampler_penalised(struct tern_sampler *s, uint32_t *ids, uint32_t capacity, uint32_t *n)
+{
+    bool fits = true;
+    *n = 0;
+    for (uint32_t i = 0; i < s->n_window && has_penalties(&s->params); i++) {
+        uint32_t id = s->window[i];
+        if (s->counts[id] & COUNT_DONE)
+            continue;
+        s->counts[id] |= COUNT_DONE;
+        fits = fits && *n < capacity;
+        if (fits)
+            insert_sorted(ids, (*n)++, id);
+    }
+    for (uint32_t i = 0; i < s->n_window; i++)
+        s->counts[s->window[i]] &= ~COUNT_DONE;
+    return fits;
 }
 
 /* ---- rank, heap ---- */

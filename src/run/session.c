@@ -188,6 +188,11 @@ const float *tern_session_logits(const struct tern_session *s)
 
 /* ---- evaluation ---- */
 
+void tn_session_need(struct tern_session *s, const struct tn_head_need *need)
+{
+    s->forward.need = need ? *need : (struct tn_head_need){0};
+}
+
 tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err)
 {
     uint32_t n_blocks = tn_div_ceil_u32(n, TN_KV_BLOCK);
@@ -277,6 +282,7 @@ void tern_session_get_counters(const struct tern_session *s, struct tern_counter
         .decode_weight_bytes = c->decode_weight_bytes,
         .up_density = share(c->up_active, c->up_rows),
         .down_density = share(c->down_active, c->down_cols),
+        .head_density = share(c->head_exact, c->head_rows),
     };
     for (uint32_t i = 0; i < TERN_N_REGIONS; i++)
         out->seconds[i] = (double)c->region_ns[i] * 1e-9;

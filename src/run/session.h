@@ -23,6 +23,10 @@ struct tern_session {
     bool has_logits; /* forward.s.logits belong to position n_past - 1 */
 };
 
+/* Which logits the next evaluations need; all when need is NULL. `always` is borrowed. With a part
+ * only, tern_session_logits are minus infinity at the others. */
+void tn_session_need(struct tern_session *s, const struct tn_head_need *need);
+
 /* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */
 tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err);
 

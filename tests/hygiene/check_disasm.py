@@ -31,7 +31,8 @@ ADDRESS = {
 }
 VECTOR_OPERAND = re.compile(r"\b[vqdshbz]\d+\b")
 CALL = {"x86_64": re.compile(r"call[lq]?"), "aarch64": re.compile(r"blr?")}
-LEAVES = {"memset", "memcpy"}
+# Filling, copying, and what hardened builds make of them.
+LEAVES = {"memset", "memcpy", "__memset_chk", "__memcpy_chk", "__stack_chk_fail"}
 
 
 def functions(library):

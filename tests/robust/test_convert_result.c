@@ -19,6 +19,7 @@
 #include "convert/config_import.h"
 #include "convert/tok_import.h"
 #include "file/mfile.h"
+#include "kern/planes.h"
 
 #define DIR TERN_BUILD_DIR "/test_convert_result"
 #include "robust/convert_case.h"
@@ -260,29 +261,34 @@ static void test_scale_without_dimension(void **state)
     expect_failure("scale [1,1]", TERN_INPUT, "shape [1, 1], but config.json makes it [1]");
 }
 
-/* q8 stays within half a step of every weight, bf16 is exact. */
+/* q8, q6 and q4 stay within half a step of every weight, bf16 is exact. */
 static void test_head_values(void **state)
 {
     (void)state;
-    static const enum tern_head_type heads[] = {TERN_HEAD_Q8, TERN_HEAD_F16, TERN_HEAD_BF16};
+    static const enum tern_head_type heads[] = {TERN_HEAD_Q8, TERN_HEAD_Q6, TERN_HEAD_Q4,
+                                                 TERN_HEAD_F16, TERN_HEAD_BF16};
     struct tern_error err;
     model_dir_make(&model, MODEL_F32);
     model_dir_write(&model, DIR);
     const unsigned char *src = model_dir_tensor(&model, "model.embed_tokens.weight");
-    for (size_t h = 0; h < 3; h++) {
+    for (size_t h = 0; h < TN_COUNT_OF(heads); h++) {
         struct tn_mfile file;
         assert_int_equal(convert(heads[h], &err), TERN_OK);
         assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
         const struct tern_file_tensor *t = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
-        const int8_t *q = tn_mfile_data(&file, t);
+        const struct tn_planes planes = {tn_mfile_data(&file, t), tn_mfile_scales(&file, t), 40, 32,
+                                         tn_planes_of_layout(t->layout)};
+        int8_t q[32];
         const uint16_t *half = tn_mfile_data(&file, t);
         for (size_t i = 0; i < 40 * 32; i++) {
             float w;
             memcpy(&w, src + 4 * i, 4);
-            if (heads[h] == TERN_HEAD_Q8) {
-                const float scale = tn_mfile_scales(&file, t)[i / 32];
-                assert_in_range(q[i] + 127, 0, 254);
-                const float distance = w - (float)q[i] * scale;
+            if (planes.n_planes) {
+                const int32_t max = tn_planes_max(planes.n_planes);
+                const float scale = planes.scales[i / 32];
+                tn_planes_unpack_row(q, &planes, (uint32_t)i / 32);
+                assert_true(q[i % 32] >= -max && q[i % 32] <= max);
+                const float distance = w - (float)q[i % 32] * scale;
                 assert_true(distance <= 0.501f * scale && distance >= -0.501f * scale);
             } else if (heads[h] == TERN_HEAD_F16) {
                 assert_int_equal(half[i], tn_f32_to_f16(w));

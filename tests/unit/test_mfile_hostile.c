@@ -261,7 +261,7 @@ static void hostile_tensors_are_refused(void **state)
             {"layer", T(layer), 2}, {"layer", T(layer), 0xFFFFFFFEu},
             {"layer", T(layer), t.layer == TERN_NO_LAYER ? 0 : TERN_NO_LAYER},
             {"layout", T(layout), 0}, {"layout", T(layout), TERN_LAYOUT_T3},
-            {"layout", T(layout), TERN_LAYOUT_Q4}, {"layout", T(layout), 32},
+            {"layout", T(layout), t.layout <= TERN_LAYOUT_Q4 && t.rows > 1 ? TERN_LAYOUT_F32 : TERN_LAYOUT_Q4}, {"layout", T(layout), 32},
             {"layout", T(layout), UINT32_MAX},
             {"layout", T(layout), ternary ? TERN_LAYOUT_Q8 : TERN_LAYOUT_T2},
             {"scale_kind", T(scale_kind), 3}, {"scale_kind", T(scale_kind), 4},

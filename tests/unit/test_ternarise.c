@@ -141,22 +141,22 @@ static void test_q8(void **state)
     static const float row[] = {1.0f, -1.0f, 0.5f, 0.0f, 0.5f / 127, 1.5f / 127, -2.5f / 127};
     static const int8_t expected[] = {127, -127, 64, 0, 0, 2, -2};
     int8_t q[7];
-    assert_true(tn_q8_row(q, row, 7) == 1.0f / 127.0f);
+    assert_true(tn_round_row(q, row, 7, 127) == 1.0f / 127.0f);
     assert_memory_equal(q, expected, 7);
     static const float zeros[3] = {0.0f, -0.0f, 0.0f};
     memset(q, 1, sizeof q);
-    assert_true(tn_q8_row(q, zeros, 3) == 0.0f);
+    assert_true(tn_round_row(q, zeros, 3, 127) == 0.0f);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(q[i], 0);
     /* Subnormal scales are coarse; q stays in range. */
     for (uint32_t bits = 1; bits < 1000; bits++) {
         const float tiny[2] = {tn_f32_from_bits(bits), -tn_f32_from_bits(bits)};
-        tn_q8_row(q, tiny, 2);
+        tn_round_row(q, tiny, 2, 127);
         assert_in_range(q[0], 0, 127);
         assert_int_equal(q[1], -q[0]);
     }
     static const float huge[2] = {3.4028235e38f, -3.4028235e38f};
-    assert_true(isfinite(tn_q8_row(q, huge, 2)));
+    assert_true(isfinite(tn_round_row(q, huge, 2, 127)));
     assert_int_equal(q[0], 127);
     assert_int_equal(q[1], -127);
 }
