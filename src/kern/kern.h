@@ -152,9 +152,10 @@ typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
  * dot_u4_i16, dot_u2_i16: dst[i] = sum over c of code[r][c] * x[c], exact in int32, for the n_rows
  * rows r = rows[i], or r = i where rows is NULL.
  *   plane  rows of tn_plane_row_bytes(cols, 4 or 2) bytes, as in the file
- *   x      [cols padded to TN_PLANE_COLS] int16, zeros behind cols;
- *          15 * max |x| * cols < 2^31 */
+ *   x      [cols padded to TN_PLANE_COLS] int16, zeros behind cols; |x| <= TN_PLANE_X_MAX (so that
+ *          x is two signed bytes) and 15 * max |x| * cols < 2^31 */
 #define TN_PLANE_COLS 128u
+#define TN_PLANE_X_MAX 32639u
 static inline size_t tn_plane_row_bytes(uint32_t cols, uint32_t bits)
 {
     return (size_t)(cols + TN_PLANE_COLS - 1) / TN_PLANE_COLS * (TN_PLANE_COLS / 8 * bits);

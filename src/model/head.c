@@ -19,7 +19,7 @@ static bool round_x(struct tn_head_search *s)
     if (!(s->norm_x < 1e30)) /* infinities and NaN too */
         return false;
     /* 15 * limit * cols < 2^31: the sums of u4 fit into int32. */
-    double limit = (double)TN_MIN(32767u, 0x7FFFFFFFu / (15u * cols));
+    double limit = (double)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * cols));
     s->unit = largest > 0.0 ? largest / limit : 1.0;
     s->sum_x16 = 0.0;
     memset(s->x16, 0, tn_plane_row_bytes(cols, 8) * sizeof s->x16[0]);

@@ -97,9 +97,7 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
                               struct one_run *run, struct tern_error *err)
 {
     uint32_t vocab = s->model->file.config->vocab, id = first;
-    const struct tn_head_need greedy = {.n_best = 1, .n_allowed = vocab};
     tern_session_reset_counters(s);
-    tn_session_need(s, &greedy);
     uint64_t start = tn_now_ns();
     for (uint32_t i = 0; i < n_new; i++) {
         tern_status status = tern_session_eval(s, &id, 1, NULL, err);
@@ -118,6 +116,9 @@ static tern_status repeat_once(struct tern_session *s, const struct tern_bench_p
                                const uint32_t *prompt, uint32_t depth, struct one_run *run,
                                struct tern_error *err)
 {
+    const struct tn_head_need greedy = {
+        .n_best = 1, .n_allowed = s->model->file.config->vocab};
+    tn_session_need(s, &greedy);
     tern_session_truncate(s, 0);
     if (depth) {
         tern_status status = fill_cache(s, depth, err);
