@@ -89,7 +89,9 @@ static tern_status answer(struct chat *chat, struct tern_error *err)
         chat->g.text = NULL;
         if (status == TERN_OK)
             tn_generator_print_stats(&chat->g, &result);
-        else
+        if (status == TERN_OK && turn->text.failed)
+            status = tn_fail(err, TERN_MEMORY, "no memory to remember the answer");
+        if (status != TERN_OK)
             tn_conversation_remove_last(&chat->c, "assistant");
     }
     if (status != TERN_OK)

@@ -82,6 +82,7 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
                               const struct tn_opened *opened, size_t n_prompt,
                               struct tern_error *err)
 {
+    uint64_t start = tn_now_ns();
     *g = (struct tn_generator){.o = o, .opened = opened};
     uint32_t limit = tern_model_config(opened->model)->context;
     if (o->ctx > limit)
@@ -94,6 +95,7 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
         status = prefetch(opened->model, err);
     if (status == TERN_OK)
         status = create_sampler(g, err);
+    g->load_s = opened->load_s + (double)(tn_now_ns() - start) * 1e-9;
     if (status == TERN_OK)
         tn_banner(o, opened->model, g->planned);
     else
@@ -166,8 +168,7 @@ tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *i
     };
     tern_session_reset_counters(g->session);
     tn_progress_start("prompt", TN_PROGRESS_TOKENS, false);
-    tern_status status =
-        tern_generate(g->session, ids->ids, ids->n, &params, result, err);
+    tern_status status = tern_generate(g->session, ids->ids, ids->n, &params, result, err);
     tn_progress_end();
     tn_out_end_line();
     if (status == TERN_OK)
@@ -195,7 +196,7 @@ static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
                               const struct tern_generate_result *r,
                               const struct tern_counters *counters, uint64_t peak_bytes)
 {
-    tn_buf_printf(out, "load        %.3f s\nprompt      ", g->opened->load_s);
+    tn_buf_printf(out, "load        %.3f s\nprompt      ", g->load_s);
     append_rate(out, r->n_prompt_evaluated, r->prompt_s);
     if (r->n_prompt_evaluated < r->n_prompt)
         tn_buf_printf(out, " (%u more from the cache)", r->n_prompt - r->n_prompt_evaluated);
@@ -217,7 +218,7 @@ static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
                   "{\"prompt_tokens\":%u,\"prompt_s\":%.6f,\"new_tokens\":%u,\"decode_s\":%.6f,"
                   "\"load_s\":%.6f,\"peak_rss_bytes\":%" PRIu64 ",\"seed\":%" PRIu64
                   ",\"stop\":\"%s\",\"kv\":\"%s\",\"bytes_per_token\":",
-                  r->n_prompt, r->prompt_s, r->n_new, r->decode_s, g->opened->load_s, peak_bytes,
+                  r->n_prompt, r->prompt_s, r->n_new, r->decode_s, g->load_s, peak_bytes,
                   g->seed, stop_text(g, r), tern_kv_text(g->planned->plan.kv));
     if (counters->n_decoded > 0)
         tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);

@@ -18,6 +18,7 @@ struct tn_generator {
     struct tern_steering *steering;
     struct tern_session *session;
     struct tern_sampler *sampler;
+    double load_s; /* model, plan, engine, session, and the file where it had to be read */
     uint64_t seed; /* given, or drawn */
     struct tn_buf *text; /* also gets the text of the running answer, or NULL */
 };

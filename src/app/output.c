@@ -62,7 +62,7 @@ static bool is_control(uint32_t c)
 
 bool tn_out_generated(const char *text, size_t n)
 {
-    if (!tn_is_terminal(TN_STDOUT))
+    if (n == 0 || !tn_is_terminal(TN_STDOUT))
         return tn_out_write(text, n);
     size_t start = 0;
     uint32_t c;

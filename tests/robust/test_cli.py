@@ -91,8 +91,8 @@ class Arguments(command.TestCase):
                 ("--top-p", "0", "above 0"), ("--top-p", "1.01", "at most 1"),
                 ("--min-p", "-0.1", "0 to 1"), ("--repeat-penalty", "0", "above 0"),
                 ("--presence-penalty", "2.5", "-2 to 2"), ("--threads", "-1", "1 to 256"),
-                ("--threads", "257", "1 to 256"), ("--seed", "-1", "0 or more"),
-                ("--seed", "18446744073709551616", "0 or more"), ("--kv", "f8", "f32, f16, q8"),
+                ("--threads", "257", "1 to 256"), ("--seed", "-1", "0 to"),
+                ("--seed", "18446744073709551616", "0 to 18446744073709551615"), ("--kv", "f8", "f32, f16, q8"),
                 ("--stats=xml", None, "json"), ("--stop", "", "empty"), ("--greedy=1", None, "no"),
                 ("--template", "llama9", "chatml"), ("--cpu", "sse9", "ref")):
             arguments = [flag] if value is None else [flag, value]
