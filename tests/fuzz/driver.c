@@ -2,12 +2,12 @@
  *
  * Runs a fuzz target without libFuzzer.
  *
- *   TARGET [--seconds N] [--first I] [--count N] [--write DIR] [SEED FILES...]
+ *   TARGET [--seconds N] [--first I] [--count N] [FILES...]
  *
- * First every seed as it is, then mutations of them.  Input number I depends on
- * the seeds and I only; I is kept in TARGET.last while it runs, so that after a
- * crash `--first I --count 1` repeats it.  --write puts the seeds into files,
- * for libFuzzer.
+ * First every seed as it is (FILES, then those that the target makes), then
+ * mutations of them.  Input number I depends on the seeds and I only; I is kept
+ * in TARGET.last while it runs, so that after a crash `--first I --count 1`
+ * repeats it.
  */
 #include "fuzz/fuzz.h"
 
@@ -59,7 +59,6 @@ static void add_seed_file(const char *path)
 
 static void add_made_seeds(void)
 {
-#if defined(TERN_FUZZ_MAKES_SEEDS)
     uint8_t *bytes = tn_alloc(MAX_INPUT);
     size_t n;
     if (!bytes)
@@ -67,7 +66,6 @@ static void add_made_seeds(void)
     for (uint32_t i = 0; (n = fuzz_seed(i, bytes, MAX_INPUT)) > 0; i++)
         add_seed(bytes, n);
     tn_free(bytes);
-#endif
 }
 
 /* ---- mutations ---- */
@@ -202,23 +200,6 @@ static void run_input(const struct input *in)
     tn_free(copy);
 }
 
-static int write_seeds(const char *dir)
-{
-    for (size_t i = 0; i < n_seeds; i++) {
-        char name[32];
-        struct tn_file *file;
-        struct tern_error err;
-        snprintf(name, sizeof name, "seed-%03zu", i);
-        char *path = tn_path_join(dir, name);
-        if (!path || tn_file_create(&file, path, &err) ||
-            tn_file_write_at(file, 0, seeds[i].bytes, seeds[i].n, &err))
-            return 4;
-        tn_file_close(file);
-        tn_free(path);
-    }
-    return 0;
-}
-
 /* Runs inputs first, first + 1, ... for the time or the count given. */
 static void run_inputs(const char *last_path, uint64_t first, uint64_t count, uint64_t seconds)
 {
@@ -245,7 +226,6 @@ static void run_inputs(const char *last_path, uint64_t first, uint64_t count, ui
 int main(int argc, char **argv)
 {
     uint64_t first = 0, count = UINT64_MAX, seconds = 10;
-    const char *write_dir = NULL;
     tn_process_init(&argc, &argv);
     for (int i = 1; i < argc; i++) {
         bool has_value = i + 1 < argc;
@@ -255,8 +235,6 @@ int main(int argc, char **argv)
             first = strtoull(argv[++i], NULL, 10);
         else if (has_value && strcmp(argv[i], "--count") == 0)
             count = strtoull(argv[++i], NULL, 10);
-        else if (has_value && strcmp(argv[i], "--write") == 0)
-            write_dir = argv[++i];
         else
             add_seed_file(argv[i]);
     }
@@ -265,12 +243,8 @@ int main(int argc, char **argv)
         add_seed("", 0);
     char last_path[1024];
     snprintf(last_path, sizeof last_path, "%s.last", argv[0]);
-    int exit_code = 0;
-    if (write_dir)
-        exit_code = write_seeds(write_dir);
-    else
-        run_inputs(last_path, first, count, seconds);
+    run_inputs(last_path, first, count, seconds);
     for (size_t i = 0; i < n_seeds; i++)
         tn_free(seeds[i].bytes);
-    return exit_code;
+    return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between a fuzz target and driver.c.
+ * What a fuzz target defines, for driver.c or libFuzzer.
  */
 #ifndef TN_FUZZ_H
 #define TN_FUZZ_H
@@ -11,7 +11,7 @@
 /* The target: looks at n bytes from outside, never crashes. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* Targets with MAKES_SEEDS: writes seed number i, at most capacity bytes, and returns its size;
+/* Writes seed number i, at most capacity bytes, and returns its size;
  * 0 behind the last. */
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity);
 
