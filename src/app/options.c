@@ -47,14 +47,15 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n",
         1},
     [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file", "", 1},
-    [TN_CMD_PROBE] = {"probe", "[MODEL]", "what this machine gives, and the plan for a model",
-                      "Every limit on cores and memory that applies here, which one binds, and what\n"
-                      "follows: threads, context, cache type, length of answers. With the flags of\n"
-                      "tern run: what they would change.\n"
-                      "\n"
-                      "  tern probe bitnet.tern --ram 900M\n"
-                      "  tern probe --record machine; tern probe --probe-root machine\n",
-                      1},
+    [TN_CMD_PROBE] = {
+        "probe", "[MODEL]", "what this machine gives, and the plan for a model",
+        "Every limit on cores and memory that applies here, which one binds, and what\n"
+        "follows: threads, context, cache type, length of answers. With the flags of\n"
+        "tern run: what they would change.\n"
+        "\n"
+        "  tern probe bitnet.tern --ram 900M\n"
+        "  tern probe --record machine; tern probe --probe-root machine\n",
+        1},
     [TN_CMD_VERIFY] = {
         "verify", "[MODEL]", "check a model file and this machine's kernels",
         "Compares every checksum, then every kernel of this CPU with the reference\n"
