@@ -30,11 +30,16 @@ const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, ui
 
 /* ---- packing ---- */
 
-/* Column j of a group of 128 lies in byte j % n_bytes, field j / n_bytes. */
-static void put(uint8_t *row, uint32_t bits, uint32_t column, uint32_t code)
+/* A group of 128 codes of 4 or 2 bits: code j lies in byte j % n_bytes, field j / n_bytes. */
+static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t bits)
 {
-    uint32_t n_bytes = TN_PLANE_COLS / 8 * bits, j = column % TN_PLANE_COLS;
-    row[column / TN_PLANE_COLS * n_bytes + j % n_bytes] |= (uint8_t)(code << j / n_bytes * bits);
+    if (bits == 4) {
+        for (uint32_t j = 0; j < 64; j++)
+            dst[j] = (uint8_t)(code[j] | code[j + 64] << 4);
+    } else {
+        for (uint32_t j = 0; j < 32; j++)
+            dst[j] = (uint8_t)(code[j] | code[j + 32] << 2 | code[j + 64] << 4 | code[j + 96] << 6);
+    }
 }
 
 /* One plane of one row: the `bits` bits of u above the `open` lowest.  Returns the norm of what
@@ -43,12 +48,19 @@ static float pack_plane(uint8_t *dst, uint32_t bits, uint32_t open, const int8_t
                         int32_t bias)
 {
     uint64_t squares = 0; /* of twice the distance: halves become integers */
-    int64_t top = (1 << open) - 1;
-    for (uint32_t c = 0; c < cols; c++) {
-        uint32_t u = (uint32_t)(q[c] + bias);
-        put(dst, bits, c, u >> open & ((1u << bits) - 1));
-        int64_t d = 2 * (int64_t)(u & (uint32_t)top) - top;
-        squares += (uint64_t)(d * d);
+    const int32_t top = (1 << open) - 1, mask = (1 << bits) - 1;
+    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, dst += TN_PLANE_COLS / 8 * bits) {
+        const uint32_t n = TN_MIN(TN_PLANE_COLS, cols - c);
+        uint8_t code[TN_PLANE_COLS] = {0};
+        int32_t sum = 0;
+        for (uint32_t j = 0; j < n; j++) {
+            const int32_t u = q[c + j] + bias;
+            const int32_t d = 2 * (u & top) - top;
+            code[j] = (uint8_t)(u >> open & mask);
+            sum += d * d;
+        }
+        put_group(dst, code, bits);
+        squares += (uint32_t)sum;
     }
     return (float)(0.5 * sqrt((double)squares) * 1.000001);
 }
@@ -57,7 +69,6 @@ void tn_planes_pack(uint8_t *dst, float *rests, size_t rest_stride, const int8_t
                     uint32_t cols, uint32_t n_planes)
 {
     int32_t bias = tn_planes_max(n_planes) + 1;
-    memset(dst, 0, tn_planes_block_bytes(n, cols, n_planes));
     for (uint32_t i = 0; i < n_planes; i++) {
         uint32_t open = 2 * (n_planes - 1 - i);
         for (uint32_t r = 0; r < n; r++, dst += tn_plane_row(cols, i)) {

@@ -63,6 +63,19 @@ static void planes_rows(const struct head_task *task, uint32_t row, uint32_t n, 
     }
 }
 
+/* Rows [row, row + n) are not needed any more; items hold whole blocks of planes. */
+static void leave_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
+{
+    const struct tn_table *head = &f->weights->head;
+    size_t row_bytes =
+        head->planes.n_planes
+            ? tn_plane_row_bytes(head->cols, tn_planes_bits(head->planes.n_planes))
+            : head->cols * (head->layout == TERN_LAYOUT_Q8 ? (size_t)1 : (size_t)2);
+    if (f->after_head_rows)
+        f->after_head_rows(f->after_layer_arg, (const char *)head->data + row * row_bytes,
+                           n * row_bytes);
+}
+
 static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct head_task *task = arg;
@@ -83,6 +96,7 @@ static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
     else
         k->gemv_bf16_f32(dst, head->rows, (const uint16_t *)head->data + at, n, head->cols,
                          task->x, head->cols, task->n_tokens);
+    leave_rows(task->f, row, n);
 }
 
 static uint32_t bits_per_weight(const struct tn_table *head)
