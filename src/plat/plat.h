@@ -38,9 +38,10 @@ enum tn_advice {
 /* A hint about [data + offset, + n_bytes); never fails visibly. */
 void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice);
 
-/* A read error inside a mapping (file truncated, drive removed) ends in `handler`, called once on
- * the faulting thread with the path's map; it must not return normally: it may only use
- * async-signal-safe calls and tn_exit_now. NULL restores the default. */
+/* A read error inside a mapping (file truncated, drive removed) ends in `handler`, called once in
+ * the life of the process, on the thread that faulted; it must not return: it may only use
+ * async-signal-safe calls and tn_exit_now. Install from the main thread. NULL restores the
+ * default. */
 void tn_map_set_fault_handler(void (*handler)(void));
 /* Ends the process at once, without atexit handlers; safe in a signal handler. */
 _Noreturn void tn_exit_now(int exit_code);
@@ -153,8 +154,9 @@ uint32_t tn_terminal_columns(void);
 /* Writes all bytes. A console gets text however it wants it. Result: 0, or EPIPE-like = 1 (the
  * reader is gone), or other error = 2. */
 int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes);
-/* One line from stdin without its newline, appended to a caller's buffer through `append`; false
- * at the end of input. Interrupted (Ctrl-C): *interrupted = true, returns true with what came. */
+/* One line from stdin without its \n or \r\n, appended to a caller's buffer through `append`; false
+ * at the end of input. Interrupted (Ctrl-C, SIGTERM, SIGHUP, also before the call and not cleared):
+ * *interrupted = true, returns true with what came. */
 bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *arg,
                   bool *interrupted);
 
