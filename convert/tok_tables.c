@@ -78,9 +78,8 @@ static tern_status read_id(const json_t *value, const char *text, const struct b
         return tn_fail(b->err, TERN_INPUT, FILE_NAME ": token \"%.80s\" has no valid id", text);
     if (number >= b->model_vocab)
         return tn_fail(b->err, TERN_INPUT,
-                       FILE_NAME ": token \"%.80s\" has id %" JSON_INTEGER_FORMAT
-                                 ", the model has %u",
-                       text, number, b->model_vocab);
+                       FILE_NAME ": token \"%.80s\" has id %lld, the model has %u", text,
+                       (long long)number, b->model_vocab);
     *id = (uint32_t)number;
     return TERN_OK;
 }

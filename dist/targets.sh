@@ -39,8 +39,9 @@ need_target_tools() {
     need_packages gcc libc6-dev make cmake ninja-build pkg-config bzip2 xz-utils
     case $1 in
     linux-x86_64) ;;
-    linux-aarch64) need_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
-    windows-x86_64) need_packages gcc-mingw-w64-x86-64-win32 ;;
+    linux-aarch64)
+        need_packages gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+    windows-x86_64) need_packages gcc-mingw-w64-x86-64-win32 g++-mingw-w64-x86-64-win32 ;;
     macos-*) need_zig "$1" ;;
     esac
     set_target "$1"

@@ -131,36 +131,20 @@ static tern_status read_messages(json_t **root, struct tern_message **messages, 
     return status;
 }
 
-static const char *token_text(const struct tern_tokenizer *tokenizer, uint32_t id,
-                              struct tn_buf *buf)
-{
-    size_t n = 0;
-    const char *bytes = id == TERN_NO_ID ? NULL : tern_tokenizer_token_bytes(tokenizer, id, &n);
-    tn_buf_append(buf, bytes ? bytes : "", n);
-    return tn_buf_text(buf);
-}
-
-static tern_status print_rendered(const struct tn_options *o, const struct tern_model *model,
-                                  const struct tern_chat_template *t,
+/* With the same texts of BOS and EOS as tern_chat_encode: those that the template was published
+ * with. */
+static tern_status print_rendered(const struct tn_options *o, const struct tern_chat_template *t,
                                   const struct tern_message *messages, size_t n,
                                   struct tern_error *err)
 {
-    const struct tern_file_config *config = tern_model_config(model);
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
-    struct tn_buf bos = {0}, eos = {0};
     char *text;
     size_t n_text;
-    uint32_t eos_id = config->n_stop_ids ? config->stop_ids[0] : TERN_NO_ID;
-    tern_status status = tern_chat_render(t, messages, n, !o->no_generation_prompt,
-                                          token_text(tokenizer, config->bos_id, &bos),
-                                          token_text(tokenizer, eos_id, &eos), &text, &n_text,
-                                          NULL, err);
+    tern_status status = tern_chat_render(t, messages, n, !o->no_generation_prompt, NULL, NULL,
+                                          &text, &n_text, NULL, err);
     if (status == TERN_OK) {
         tn_out_write(text, n_text);
         tern_text_free(text);
     }
-    tn_buf_fini(&bos);
-    tn_buf_fini(&eos);
     return status;
 }
 
@@ -176,7 +160,7 @@ static tern_status tokenize_chat(struct tern_ids *ids, const struct tn_options *
     if (status == TERN_OK)
         status = read_messages(&root, &messages, &n, err);
     if (status == TERN_OK && o->as_text)
-        status = print_rendered(o, model, t, messages, n, err);
+        status = print_rendered(o, t, messages, n, err);
     else if (status == TERN_OK)
         status = tern_chat_encode(tern_model_tokenizer(model), t, messages, n,
                                   !o->no_generation_prompt, ids, err);
