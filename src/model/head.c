@@ -147,7 +147,7 @@ static void narrow(struct tn_head_search *s, uint32_t stage, uint32_t begin, uin
     for (uint32_t i = 0; i < n; i++) {
         uint32_t r = begin + rows[i];
         float low;
-        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + ((int64_t)dots[i] << shift);
+        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + dots[i] * ((int64_t)1 << shift);
         bound_row(&terms, r, s->sums[r], &low, &s->logits[r]);
         while (i_always < s->n_always && s->always[i_always] < r)
             i_always++;
