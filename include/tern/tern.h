@@ -154,7 +154,8 @@ struct tern_counters {
     double up_density;            /* share of up rows computed, 1 when dense */
     double down_density;          /* share of down columns added, 1 when dense */
     double head_density;          /* share of head rows computed exactly, 1 without a search */
-    double seconds[7];            /* per region, see tern_counter_region */
+    double decode_s[7];           /* per region, see tern_counter_region */
+    double prefill_s[7];
 };
 #define TERN_N_REGIONS 7
 const char *tern_counter_region(uint32_t i); /* "qkv", "attention", ...; NULL beyond the last */

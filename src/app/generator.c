@@ -192,6 +192,39 @@ static void append_rate(struct tn_buf *out, uint64_t n, double seconds)
         tn_buf_printf(out, ", %.1f tok/s", (double)n / seconds);
 }
 
+/* What a decoded token reads and what it skips, and where its time goes. */
+static void append_counters_text(struct tn_buf *out, const struct tern_model *model,
+                                 const struct tern_counters *c)
+{
+    struct tern_model_info info;
+    if (c->n_decoded == 0)
+        return;
+    tern_model_get_info(model, &info);
+    tn_buf_printf(out,
+                  "\nread        %s of %s per token: %.0f %% of up, %.0f %% of down, %.2f %% of the "
+                  "head exactly\ntime        ",
+                  tn_size_decimal((double)c->decode_weight_bytes / (double)c->n_decoded).text,
+                  tn_size_decimal((double)info.bytes_per_token).text, 100 * c->up_density,
+                  100 * c->down_density, 100 * c->head_density);
+    for (uint32_t i = 0; i < TERN_N_REGIONS; i++)
+        tn_buf_printf(out, "%s%s %.2f", i ? ", " : "", tern_counter_region(i),
+                      1e3 * c->decode_s[i] / (double)c->n_decoded);
+    tn_buf_append_text(out, " ms per token");
+}
+
+static void append_counters_json(struct tn_buf *out, const struct tern_counters *c)
+{
+    double n = c->n_decoded ? (double)c->n_decoded : 1.0;
+    tn_buf_printf(out,
+                  ",\"up_density\":%.6f,\"down_density\":%.6f,\"head_density\":%.6f,"
+                  "\"token_s\":{",
+                  c->up_density, c->down_density, c->head_density);
+    for (uint32_t i = 0; i < TERN_N_REGIONS; i++)
+        tn_buf_printf(out, "%s\"%s\":%.9f", i ? "," : "", tern_counter_region(i),
+                      c->decode_s[i] / n);
+    tn_buf_append_text(out, "}}\n");
+}
+
 static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
                               const struct tern_generate_result *r,
                               const struct tern_counters *counters, uint64_t peak_bytes)
@@ -205,6 +238,7 @@ static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
     if (counters->n_decoded > 0 && r->decode_s > 0)
         tn_buf_printf(out, ", %.2f GB/s",
                       (double)counters->decode_weight_bytes / r->decode_s * 1e-9);
+    append_counters_text(out, g->opened->model, counters);
     tn_buf_printf(out, "\nmemory      %s at the peak\n", tn_size_binary((double)peak_bytes).text);
     tn_buf_printf(out, "seed        %" PRIu64 "\nstop        %s\n", g->seed,
                   stop_text(g, r));
@@ -224,7 +258,7 @@ static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
         tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);
     else
         tn_buf_append_text(out, "null");
-    tn_buf_append_text(out, "}\n");
+    append_counters_json(out, counters);
 }
 
 void tn_generator_print_stats(const struct tn_generator *g,

@@ -22,7 +22,8 @@
 void tn_region_end(struct tn_forward *f, enum tn_region region, uint64_t *start)
 {
     uint64_t now = f->now_ns();
-    f->counters.region_ns[region] += now - *start;
+    uint64_t *ns = f->n_tokens == 1 ? f->counters.decode_ns : f->counters.prefill_ns;
+    ns[region] += now - *start;
     *start = now;
 }
 

@@ -284,8 +284,10 @@ void tern_session_get_counters(const struct tern_session *s, struct tern_counter
         .down_density = share(c->down_active, c->down_cols),
         .head_density = share(c->head_exact, c->head_rows),
     };
-    for (uint32_t i = 0; i < TERN_N_REGIONS; i++)
-        out->seconds[i] = (double)c->region_ns[i] * 1e-9;
+    for (uint32_t i = 0; i < TERN_N_REGIONS; i++) {
+        out->decode_s[i] = (double)c->decode_ns[i] * 1e-9;
+        out->prefill_s[i] = (double)c->prefill_ns[i] * 1e-9;
+    }
 }
 
 void tern_session_reset_counters(struct tern_session *s)
