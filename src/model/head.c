@@ -87,19 +87,19 @@ static struct stage_terms terms_of(const struct tn_head_search *s, uint32_t stag
     };
 }
 
-static inline void bound_row(const struct stage_terms *t, uint32_t row, int64_t sum, float *low,
+static inline void bound_row(const struct stage_terms *t, uint32_t row, double sum, float *low,
                              float *high)
 {
     double scale = (double)t->scales[row];
     double open = t->open ? (double)t->open[row] : 0.0;
-    double estimate = t->unit * ((double)sum + t->shift) * scale;
+    double estimate = t->unit * (sum + t->shift) * scale;
     double wide = fabs(scale) * (open * t->norm_x + t->slack);
     double around = (fabs(estimate) + wide) * 1e-6 + 1e-37;
     *low = (float)(estimate - wide - around);
     *high = (float)(estimate + wide + around);
 }
 
-void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, int64_t sum,
+void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,
                     float *low, float *high)
 {
     struct stage_terms terms = terms_of(s, stage);
@@ -112,11 +112,11 @@ static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32
                           uint32_t rows[TN_HEAD_ITEM_ROWS])
 {
     uint32_t n = 0;
-    for (uint32_t r = begin; r < end; r++) {
-        if (s->logits[r] >= s->threshold)
-            rows[n++] = r - begin;
-        else
-            s->logits[r] = -INFINITY;
+    for (uint32_t r = begin; r < end; r++) { /* without branches: nobody can predict them */
+        bool is_alive = s->logits[r] >= s->threshold;
+        rows[n] = r - begin;
+        n += is_alive;
+        s->logits[r] = is_alive ? s->logits[r] : -INFINITY;
     }
     return n;
 }
@@ -128,6 +128,21 @@ static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
     while (i < s->n_always && s->always[i] < row)
         i++;
     return i;
+}
+
+/* The best lower bound of each group, `always` left out. */
+static void raise_group_best(struct tn_head_search *s, uint32_t begin, uint32_t n,
+                             const uint32_t *rows, const float *low)
+{
+    uint32_t i_always = first_always(s, begin);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t r = begin + rows[i];
+        while (i_always < s->n_always && s->always[i_always] < r)
+            i_always++;
+        float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS];
+        if (low[i] > *best && !(i_always < s->n_always && s->always[i_always] == r))
+            *best = low[i];
+    }
 }
 
 /* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
@@ -142,19 +157,22 @@ static void narrow(struct tn_head_search *s, uint32_t stage, uint32_t begin, uin
     else
         s->kernels->dot_u2_i16(dots, plane, rows, n, w->cols, s->x16);
     struct stage_terms terms = terms_of(s, stage);
-    uint32_t shift = open_bits(w, stage);
-    uint32_t i_always = first_always(s, begin);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t r = begin + rows[i];
-        float low;
-        s->sums[r] = (stage == 0 ? 0 : s->sums[r]) + dots[i] * ((int64_t)1 << shift);
-        bound_row(&terms, r, s->sums[r], &low, &s->logits[r]);
-        while (i_always < s->n_always && s->always[i_always] < r)
-            i_always++;
-        float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS];
-        if (low > *best && !(i_always < s->n_always && s->always[i_always] == r))
-            *best = low;
+    double weight = (double)(1u << open_bits(w, stage));
+    float low[TN_HEAD_ITEM_ROWS];
+    if (stage == 0) {
+        /* All rows of the block, side by side: a loop that the compiler makes vectors of. */
+        for (uint32_t i = 0; i < n; i++) {
+            s->sums[begin + i] = weight * (double)dots[i];
+            bound_row(&terms, begin + i, s->sums[begin + i], &low[i], &s->logits[begin + i]);
+        }
+    } else {
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t r = begin + rows[i];
+            s->sums[r] += weight * (double)dots[i];
+            bound_row(&terms, r, s->sums[r], &low[i], &s->logits[r]);
+        }
     }
+    raise_group_best(s, begin, n, rows, low);
 }
 
 static void score(const struct tn_head_search *s, uint32_t r, int8_t *row)

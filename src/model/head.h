@@ -46,7 +46,7 @@ struct tn_head_search {
     float *logits;          /* [rows] result; upper bounds in between */
     /* memory of the caller */
     int16_t *x16;           /* [cols padded to TN_PLANE_COLS] */
-    int64_t *sums;          /* [rows] */
+    double *sums;           /* [rows] what the bits so far give: integers, exact */
     float *group_best;      /* [rows / TN_HEAD_GROUP_ROWS, rounded up] lower bounds */
     uint32_t *n_read;       /* [items] */
     /* result */
@@ -72,7 +72,7 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage);
 
 /* What a stage but the last knows of a row whose bits so far give `sum`. */
-void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, int64_t sum,
+void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,
                     float *low, float *high);
 
 #endif

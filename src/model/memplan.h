@@ -75,7 +75,7 @@ struct tn_scratch {
     float *logits;     /* [vocab] */
     /* head in planes: struct tn_head_search (head.h) */
     int16_t *head_x16;
-    int64_t *head_sums;
+    double *head_sums;
     float *head_group_best;
     uint32_t *head_n_read;
     uint32_t *head_always; /* [TN_HEAD_MAX_ALWAYS] */

@@ -111,7 +111,7 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
         .n_allowed = rows,
         .logits = must(malloc(rows * sizeof(float))),
         .x16 = must(malloc(tn_plane_row_bytes(cols, 8) * sizeof(int16_t))),
-        .sums = must(malloc(rows * sizeof(int64_t))),
+        .sums = must(malloc(rows * sizeof(double))),
         .group_best = must(malloc((rows / TN_HEAD_GROUP_ROWS + 1) * sizeof(float))),
         .n_read = must(malloc((rows / TN_HEAD_ITEM_ROWS + 1) * sizeof(uint32_t))),
     };
