@@ -6,6 +6,7 @@
 set -eu
 python=$1 triple=$2
 shift 2
+# Its names of x86 processors have underscores.
 for argument; do
     shift
     case $argument in
@@ -14,6 +15,7 @@ for argument; do
         for feature in $(printf '%s' "$features" | tr + ' '); do
             set -- "$@" -Xclang -target-feature -Xclang "+$feature"
         done ;;
+    -march=x86-64) set -- "$@" -march=x86_64 ;;
     *) set -- "$@" "$argument" ;;
     esac
 done
