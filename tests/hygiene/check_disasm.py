@@ -31,8 +31,9 @@ ADDRESS = {
 }
 VECTOR_OPERAND = re.compile(r"\b[vqdshbz]\d+\b")
 CALL = {"x86_64": re.compile(r"call[lq]?"), "aarch64": re.compile(r"blr?")}
-# Filling, copying, and what hardened builds make of them.
-LEAVES = {"memset", "memcpy", "__memset_chk", "__memcpy_chk", "__stack_chk_fail"}
+# Filling, copying, what hardened builds make of them, and the probe of big frames on Windows.
+LEAVES = {"memset", "memcpy", "__memset_chk", "__memcpy_chk", "__stack_chk_fail",
+          "___chkstk_ms"}
 
 
 def functions(library):
