@@ -6,7 +6,7 @@
 set -eu
 python=$1 triple=$2
 shift 2
-# Its names of x86 processors have underscores.
+# Its names of x86 processors have underscores; its clang wants to be told that 512 bits are meant.
 for argument; do
     shift
     case $argument in
@@ -15,6 +15,7 @@ for argument; do
         for feature in $(printf '%s' "$features" | tr + ' '); do
             set -- "$@" -Xclang -target-feature -Xclang "+$feature"
         done ;;
+    -mavx512f) set -- "$@" -mavx512f -Xclang -target-feature -Xclang +evex512 ;;
     -march=x86-64) set -- "$@" -march=x86_64 ;;
     *) set -- "$@" "$argument" ;;
     esac

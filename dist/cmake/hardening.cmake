@@ -29,7 +29,9 @@ if(TERN_STATIC_BINARY)
     elseif(WIN32)
         target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
-        target_link_options(tern_options INTERFACE -Wl,--gc-sections)
+        # Packed relocations need glibc 2.36 or newer where the release is built.
+        target_link_options(tern_options INTERFACE
+            -Wl,--gc-sections,-z,pack-relative-relocs)
         # Nobody unwinds C, and the tables are a tenth of the binary.
         target_compile_options(tern_options INTERFACE
             -fno-asynchronous-unwind-tables -fno-unwind-tables)
