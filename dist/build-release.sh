@@ -48,6 +48,7 @@ out=$(cd "$out" && pwd)
 # build_command TARGET: build/release-TARGET/tern[.exe], stripped by the linker.
 build_command() {
     say "tern for $1"
+    need_target_tools "$1"
     quietly cmake -S . -B "build/release-$1" -G Ninja -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_FLAGS_RELEASE=-O2 -DCMAKE_EXE_LINKER_FLAGS=-Wl,-s \
         -DCMAKE_TOOLCHAIN_FILE="$here/cmake/toolchain-$1.cmake" -DTERN_TESTS=OFF -DTERN_BENCH=OFF

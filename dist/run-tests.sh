@@ -61,6 +61,7 @@ stage_fuzz() {
 # cross_build TARGET BUILD_OPTIONS...: the libraries, then tern and its tests, in build/TARGET.
 cross_build() {
     dist/build-deps.sh "$1"
+    (need_target_tools "$1")
     quietly cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/dist/cmake/toolchain-$1.cmake"
