@@ -195,9 +195,12 @@ enum tern_role {
  *
  * F32, F16, BF16: row-major [R][C], no padding.
  *
- * T2 (2 bits, tiles): R padded to 64, C to 128. Tile = 64 rows x all columns; inside a tile,
- *   column group after column group; a group is 4 consecutive columns and 64 bytes; byte i of
- *   group g holds row i: code(4g) | code(4g+1) << 2 | code(4g+2) << 4 | code(4g+3) << 6.
+ * T2 (2 bits, tiles): R padded to 64, C to 128. Bands of 256 rows, that is 4 tiles of 64 (the last
+ *   band has what is left); in a band, 128 columns after 128 columns; of these, tile after tile a
+ *   run of 32 groups; a group is 4 consecutive columns and 64 bytes; byte i of group g holds row i
+ *   of the tile: code(4g) | code(4g+1) << 2 | code(4g+2) << 4 | code(4g+3) << 6.
+ *   (The tables of 128 inputs stay in the first-level cache for a whole band, and its bytes are one
+ *   sequence.)
  *
  * R2 (2 bits, rows; for `up` of squared ReLU, where whole rows are skipped): C padded to 256.
  *   Row after row; a row is C/256 blocks of 64 bytes; byte j of block b holds columns
@@ -243,6 +246,7 @@ enum tern_layout {
 };
 
 #define TERN_T2_TILE_ROWS 64u
+#define TERN_T2_BAND_ROWS 256u
 #define TERN_T2_COL_ALIGN 128u
 #define TERN_R2_COL_ALIGN 256u
 #define TERN_C2_ROW_ALIGN 256u

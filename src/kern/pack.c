@@ -62,37 +62,46 @@ static void transpose(uint8_t *dst, size_t stride, uint8_t src[STRIP][STRIP], ui
             dst[c * stride + r] = src[r][c];
 }
 
-/* One tile of up to 64 rows. */
-static void pack_t2_tile(uint8_t *dst, uint32_t cols, const int8_t *trits, uint32_t n_rows)
+/* Address of the run of T2 that holds 64 rows, from a multiple of 64 on, and 128 columns. */
+static size_t t2_run_offset(uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
 {
-    const uint32_t n_groups = round_up(cols, TERN_T2_COL_ALIGN) / 4;
-    uint8_t strip[STRIP][STRIP];
-    int8_t last[4 * STRIP]; /* the columns of a strip that is not full */
-    for (uint32_t g = 0; g < n_groups; g += STRIP) {
-        const uint32_t n = TN_MIN(STRIP, n_groups - g);
-        const uint32_t first = TN_MIN(4 * g, cols);
-        const uint32_t n_cols = TN_MIN(4 * n, cols - first);
-        memset(strip, PADDING_BYTE, sizeof strip);
-        for (uint32_t r = 0; r < n_rows; r++) {
-            const int8_t *row = trits + (size_t)r * cols + first;
-            if (n_cols < 4 * n) {
-                memset(last, 0, sizeof last);
-                memcpy(last, row, n_cols);
-                row = last;
-            }
-            combine_neighbours(strip[r], row, n);
-        }
-        transpose(dst + (size_t)g * STRIP, STRIP, strip, n);
-    }
+    const size_t run_bytes = (size_t)TERN_T2_TILE_ROWS * TERN_T2_COL_ALIGN / 4;
+    const uint32_t band = row / TERN_T2_BAND_ROWS * TERN_T2_BAND_ROWS;
+    const uint32_t n_tiles =
+        tn_div_ceil_u32(TN_MIN(rows - band, TERN_T2_BAND_ROWS), TERN_T2_TILE_ROWS);
+    const size_t before_band =
+        (size_t)band / TERN_T2_TILE_ROWS * tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN);
+    return (before_band + (size_t)(col / TERN_T2_COL_ALIGN) * n_tiles +
+            (row - band) / TERN_T2_TILE_ROWS) * run_bytes;
 }
 
-static void pack_t2(uint8_t *dst, uint32_t cols, uint32_t row_begin, uint32_t n_rows,
-                    const int8_t *trits)
+/* Up to 64 rows and 128 columns, first of [n_rows][cols]. */
+static void pack_t2_run(uint8_t *dst, uint32_t cols, const int8_t *first, uint32_t n_rows,
+                        uint32_t n_cols)
 {
-    const size_t tile_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_T2, TERN_T2_TILE_ROWS, cols);
-    dst += row_begin / TERN_T2_TILE_ROWS * tile_bytes;
-    for (uint32_t r = 0; r < n_rows; r += TERN_T2_TILE_ROWS, dst += tile_bytes)
-        pack_t2_tile(dst, cols, trits + (size_t)r * cols, TN_MIN(TERN_T2_TILE_ROWS, n_rows - r));
+    uint8_t strip[STRIP][STRIP];
+    int8_t last[TERN_T2_COL_ALIGN]; /* the columns of a run that is not full */
+    memset(strip, PADDING_BYTE, sizeof strip);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        const int8_t *row = first + (size_t)r * cols;
+        if (n_cols < TERN_T2_COL_ALIGN) {
+            memset(last, 0, sizeof last);
+            memcpy(last, row, n_cols);
+            row = last;
+        }
+        combine_neighbours(strip[r], row, TERN_T2_COL_ALIGN / 4);
+    }
+    transpose(dst, STRIP, strip, TERN_T2_COL_ALIGN / 4);
+}
+
+static void pack_t2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_begin,
+                    uint32_t n_rows, const int8_t *trits)
+{
+    for (uint32_t r = 0; r < n_rows; r += TERN_T2_TILE_ROWS)
+        for (uint32_t c = 0; c < cols; c += TERN_T2_COL_ALIGN)
+            pack_t2_run(dst + t2_run_offset(rows, cols, row_begin + r, c), cols,
+                        trits + (size_t)r * cols + c, TN_MIN(TERN_T2_TILE_ROWS, n_rows - r),
+                        TN_MIN(TERN_T2_COL_ALIGN, cols - c));
 }
 
 static void pack_r2(uint8_t *dst, uint32_t cols, uint32_t row_begin, uint32_t n_rows,
@@ -145,7 +154,7 @@ void tn_pack_rows(uint8_t *dst, uint32_t layout, uint32_t rows, uint32_t cols, u
     assert(n_rows % TN_PACK_ROWS == 0 || row_begin + n_rows == rows);
     switch (layout) {
     case TERN_LAYOUT_T2:
-        pack_t2(dst, cols, row_begin, n_rows, trits);
+        pack_t2(dst, rows, cols, row_begin, n_rows, trits);
         break;
     case TERN_LAYOUT_R2:
         pack_r2(dst, cols, row_begin, n_rows, trits);
@@ -163,22 +172,21 @@ static int8_t block_trit(const uint8_t *blocks, uint32_t i)
     return (int8_t)((byte >> (i % 256 / STRIP * 2) & 3) - 1);
 }
 
-static int8_t t2_trit(const uint8_t *tile, uint32_t row, uint32_t col)
+static int8_t t2_trit(const uint8_t *run, uint32_t row, uint32_t col)
 {
-    const uint8_t byte = tile[(size_t)col / 4 * STRIP + row];
+    const uint8_t byte = run[col % TERN_T2_COL_ALIGN / 4 * STRIP + row % TERN_T2_TILE_ROWS];
     return (int8_t)((byte >> (col % 4 * 2) & 3) - 1);
 }
 
 void tn_unpack_rows(int8_t *trits, const uint8_t *src, uint32_t layout, uint32_t rows,
                     uint32_t cols, uint32_t row_begin, uint32_t n_rows)
 {
-    const size_t tile_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_T2, TERN_T2_TILE_ROWS, cols);
     const size_t row_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_R2, 1, cols);
     const size_t column_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_C2, rows, 1);
     for (uint32_t r = row_begin; r < row_begin + n_rows; r++) {
         for (uint32_t c = 0; c < cols; c++) {
             if (layout == TERN_LAYOUT_T2)
-                *trits++ = t2_trit(src + r / STRIP * tile_bytes, r % STRIP, c);
+                *trits++ = t2_trit(src + t2_run_offset(rows, cols, r, c), r, c);
             else if (layout == TERN_LAYOUT_R2)
                 *trits++ = block_trit(src + r * row_bytes, c);
             else

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows to pack at a time: a multiple of the height of a T2 tile and of a C2 block. */
+/* Rows to pack at a time: the height of a T2 band and of a C2 block. */
 #define TN_PACK_ROWS 256u
 
 /* Bytes of a packed matrix. layout is TERN_LAYOUT_T2, _R2 or _C2; rows and cols are at most

@@ -9,11 +9,30 @@
 #include "base/bits.h"
 #include "kern/kern.h"
 
-/* Groups of 4 columns in a tile of T2, 64 bytes each. Tile row / 64 begins at byte
- * row * t2_groups(w). */
-static inline uint32_t t2_groups(const struct tn_ternary *w)
+/* A run of T2: 64 rows x 128 columns, 32 groups of 64 bytes. */
+#define T2_RUN_GROUPS (TERN_T2_COL_ALIGN / 4)
+#define T2_RUN_BYTES (T2_RUN_GROUPS * 64)
+
+/* Runs side by side in a row of T2. */
+static inline uint32_t t2_runs(const struct tn_ternary *w)
 {
-    return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * (TERN_T2_COL_ALIGN / 4);
+    return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN);
+}
+
+/* Tiles of 64 rows in the band that begins at a row: 4, in the last band 1 to 4. */
+static inline uint32_t t2_band_tiles(const struct tn_ternary *w, uint32_t band_row)
+{
+    return tn_div_ceil_u32(TN_MIN(w->rows - band_row, TERN_T2_BAND_ROWS), TERN_T2_TILE_ROWS);
+}
+
+/* The run of a tile; row is a multiple of 64.  The next run of the same tile is
+ * t2_band_tiles(w, row / 256 * 256) runs further. */
+static inline const uint8_t *t2_run(const struct tn_ternary *w, uint32_t row, uint32_t i_run)
+{
+    const uint32_t band_row = row / TERN_T2_BAND_ROWS * TERN_T2_BAND_ROWS;
+    const size_t before = (size_t)band_row / TERN_T2_TILE_ROWS * t2_runs(w) +
+                          (size_t)i_run * t2_band_tiles(w, band_row);
+    return w->data + (before + (row - band_row) / TERN_T2_TILE_ROWS) * T2_RUN_BYTES;
 }
 
 /* 64-byte blocks of 256 columns in a row of R2. */

@@ -159,9 +159,9 @@ static void test_t2(const struct tn_kernel_row *row, struct problem *p)
 {
     const uint32_t padded = tn_div_ceil_u32(p->rows, 64) * 64;
     run_t2(p, row, 0, padded);
-    if (padded > 64) {
-        run_t2(p, row, 64, padded);
-        run_t2(p, row, padded - 128, padded - 64);
+    if (padded > 256) {
+        run_t2(p, row, 256, padded);
+        run_t2(p, row, 0, 256);
     }
 }
 

@@ -29,7 +29,11 @@ static size_t position(uint32_t layout, uint32_t rows, uint32_t cols, uint32_t r
 {
     if (layout == TERN_LAYOUT_T2) {
         *shift = c % 4 * 2;
-        return (size_t)(r / 64) * 64 * (padded(cols, 128) / 4) + (size_t)(c / 4) * 64 + r % 64;
+        const size_t band_tiles = padded(rows, 64) / 64 - r / 256 * 4;
+        const size_t n_tiles = band_tiles < 4 ? band_tiles : 4;
+        const size_t run = (size_t)(c / 128) * n_tiles + r % 256 / 64;
+        return (size_t)(r / 256) * 256 * (padded(cols, 128) / 4) + run * 2048 +
+               (size_t)(c % 128 / 4) * 64 + r % 64;
     }
     const size_t line = layout == TERN_LAYOUT_R2 ? r : c;
     const uint32_t i = layout == TERN_LAYOUT_R2 ? c : r;

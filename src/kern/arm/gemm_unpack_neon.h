@@ -15,15 +15,20 @@ static TN_ALWAYS_INLINE uint8x16_t field(uint8x16_t v, int q)
     return vandq_u8(vshlq_u8(v, vdupq_n_s8((int8_t)(-2 * q))), vdupq_n_u8(3));
 }
 
-static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
-                      uint32_t n_groups)
+static void unpack_t2_run(uint8_t *panel, const uint8_t *group)
 {
-    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
-    for (uint32_t i = 0; i < n_groups * 4; i++) {
+    for (uint32_t i = 0; i < T2_RUN_GROUPS * 4u; i++) {
         const uint8x16_t v = vld1q_u8(group + 16 * i);
         const uint8x16x4_t codes = {{field(v, 0), field(v, 1), field(v, 2), field(v, 3)}};
         vst4q_u8(panel + 64 * i, codes); /* interleaves: 16 rows of 4 columns */
     }
+}
+
+static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                      uint32_t n_groups)
+{
+    for (uint32_t g = 0; g < n_groups; g += T2_RUN_GROUPS)
+        unpack_t2_run(panel + 256 * g, t2_run(w, row, (col / 4 + g) / T2_RUN_GROUPS));
 }
 
 /* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits

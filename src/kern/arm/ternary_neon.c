@@ -114,31 +114,48 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
 }
 
 /* Bytes ahead of the weights in use. */
-#define PREFETCH_BYTES 2048
+#define PREFETCH_BYTES 8192
 
-static void t2_tile(int32_t *dst, const uint8_t *group, uint32_t n_groups, const uint8_t *lut)
+#define RUN_BATCHES (T2_RUN_GROUPS / 4)
+#define WIDE_RUNS (WIDE_BATCHES / RUN_BATCHES)
+#define TILE_QUARTERS 4u
+
+/* 128 columns of 16 rows: a quarter of a tile, a quarter of every line. */
+static TN_ALWAYS_INLINE void t2_add_quarter_run(struct wide *sum, const uint8_t *quarter,
+                                                const uint8_t *table)
 {
-    memset(dst, 0, TERN_T2_TILE_ROWS * sizeof *dst);
-    for (uint32_t done = 0; done < n_groups; done += WIDE_BATCHES * 4) {
-        const uint32_t n_batches = TN_MIN(n_groups - done, WIDE_BATCHES * 4) / 4;
-        struct wide s[4];
+    struct wide s = *sum;
+    for (uint32_t b = 0; b < RUN_BATCHES; b++, quarter += 4 * 64, table += BATCH_BYTES)
+        t2_batch(&s, quarter, table);
+    *sum = s;
+}
+
+static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
+                    const uint8_t *lut)
+{
+    memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
+    for (uint32_t n; n_runs > 0; n_runs -= n) {
+        struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS][TILE_QUARTERS];
         memset(s, 0, sizeof s);
-        for (uint32_t b = 0; b < n_batches; b++, group += 4 * 64, lut += BATCH_BYTES)
-            for (uint32_t i = 0; i < 4; i++) {
-                TN_PREFETCH(group + 64 * i + PREFETCH_BYTES);
-                t2_batch(&s[i], group + 16 * i, lut);
-            }
-        for (uint32_t i = 0; i < 4; i++)
-            flush(dst + 16 * i, &s[i], n_batches);
+        n = TN_MIN(n_runs, WIDE_RUNS);
+        for (uint32_t i = 0; i < n; i++, lut += RUN_BATCHES * BATCH_BYTES)
+            for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
+                for (uint32_t q = 0; q < TILE_QUARTERS; q++) {
+                    for (uint32_t line = q; line < T2_RUN_GROUPS; line += TILE_QUARTERS)
+                        TN_PREFETCH(run + 64 * line + PREFETCH_BYTES);
+                    t2_add_quarter_run(&s[t][q], run + 16 * q, lut);
+                }
+        for (uint32_t t = 0; t < n_tiles; t++)
+            for (uint32_t q = 0; q < TILE_QUARTERS; q++)
+                flush(dst + TERN_T2_TILE_ROWS * t + 16 * q, &s[t][q], n * RUN_BATCHES);
     }
 }
 
 void tn_gemv_t2_i8_neon(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                         uint32_t row_end, const void *lut)
 {
-    const uint32_t n_groups = t2_groups(w);
-    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_TILE_ROWS)
-        t2_tile(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut);
+    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
+        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
 }
 
 /* ---- C2 ---- */

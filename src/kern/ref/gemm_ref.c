@@ -12,11 +12,12 @@ typedef void unpack_fn(int8_t *weights, const struct tn_ternary *w, uint32_t row
 static void unpack_t2(int8_t *weights, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n)
 {
-    const uint32_t n_groups = t2_groups(w);
-    const uint8_t *tile = w->data + (size_t)(row / 64 * 64) * n_groups + row % 64;
+    const uint32_t tile_row = row % TERN_T2_TILE_ROWS;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = col + i;
-        weights[i] = (int8_t)((tile[(size_t)(c / 4) * 64] >> c % 4 * 2 & 3) - 1);
+        const uint8_t *run = t2_run(w, row - tile_row, c / TERN_T2_COL_ALIGN);
+        uint32_t group = c % TERN_T2_COL_ALIGN / 4;
+        weights[i] = (int8_t)((run[group * 64 + tile_row] >> c % 4 * 2 & 3) - 1);
     }
 }
 

@@ -14,7 +14,7 @@ static inline int32_t signed_by_code(uint32_t code, int32_t x)
     return code == 2 ? x : code == 0 ? -x : 0;
 }
 
-/* ---- T2: tiles of 64 rows; a byte holds 4 consecutive columns of one row ---- */
+/* ---- T2: bands of tiles of 64 rows; a byte holds 4 consecutive columns of one row ---- */
 
 /* The table of this level is x itself. */
 void tn_lut_t2_ref(void *lut, const int8_t *x, uint32_t cols)
@@ -22,22 +22,25 @@ void tn_lut_t2_ref(void *lut, const int8_t *x, uint32_t cols)
     memcpy(lut, x, tn_kern_pad(cols));
 }
 
+static void t2_add_run(int32_t *sum, const uint8_t *group, const int8_t *x)
+{
+    for (uint32_t g = 0; g < T2_RUN_GROUPS; g++, group += 64, x += 4)
+        for (uint32_t i = 0; i < TERN_T2_TILE_ROWS; i++)
+            sum[i] += signed_by_code(group[i] & 3u, x[0]) +
+                      signed_by_code(group[i] >> 2 & 3u, x[1]) +
+                      signed_by_code(group[i] >> 4 & 3u, x[2]) +
+                      signed_by_code(group[i] >> 6, x[3]);
+}
+
 void tn_gemv_t2_i8_ref(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                        uint32_t row_end, const void *lut)
 {
-    const uint32_t n_groups = t2_groups(w);
-    const uint8_t *group = w->data + (size_t)row_begin * n_groups;
-    for (uint32_t tile = row_begin; tile < row_end; tile += TERN_T2_TILE_ROWS) {
-        int32_t sum[TERN_T2_TILE_ROWS] = {0};
-        const int8_t *x = lut;
-        for (uint32_t g = 0; g < n_groups; g++, group += 64, x += 4)
-            for (uint32_t i = 0; i < TERN_T2_TILE_ROWS; i++)
-                sum[i] += signed_by_code(group[i] & 3u, x[0]) +
-                          signed_by_code(group[i] >> 2 & 3u, x[1]) +
-                          signed_by_code(group[i] >> 4 & 3u, x[2]) +
-                          signed_by_code(group[i] >> 6, x[3]);
-        memcpy(dst + (tile - row_begin), sum, sizeof sum);
-    }
+    const uint32_t n_runs = t2_runs(w);
+    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
+    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_TILE_ROWS)
+        for (uint32_t i = 0; i < n_runs; i++)
+            t2_add_run(dst + (row - row_begin), t2_run(w, row, i),
+                       (const int8_t *)lut + (size_t)i * TERN_T2_COL_ALIGN);
 }
 
 /* ---- R2: rows of 64-byte blocks; byte j holds columns j, j + 64, j + 128, j + 192 ---- */

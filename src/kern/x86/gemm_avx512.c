@@ -35,9 +35,11 @@ static TN_ALWAYS_INLINE void unpack_group(uint8_t *panel, __m512i packed)
 static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
-    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
-    for (uint32_t g = 0; g < n_groups; g++)
-        unpack_group(panel + 256 * g, _mm512_load_si512(group + 64 * g));
+    for (uint32_t begin = 0; begin < n_groups; begin += T2_RUN_GROUPS) {
+        const uint8_t *run = t2_run(w, row, (col / 4 + begin) / T2_RUN_GROUPS);
+        for (uint32_t g = 0; g < T2_RUN_GROUPS; g++)
+            unpack_group(panel + 256 * (begin + g), _mm512_load_si512(run + 64 * g));
+    }
 }
 
 /* v[i] holds dwords 0..15 of row i; afterwards v[d] holds dword d of rows 0..15. */

@@ -40,15 +40,20 @@ static TN_ALWAYS_INLINE void interleave_columns(uint8_t *panel, const __m128i co
     _mm_store_si128((void *)(panel + 48), _mm_unpackhi_epi16(hi01, hi23));
 }
 
-static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
-                      uint32_t n_groups)
+static void unpack_t2_run(uint8_t *panel, const uint8_t *group)
 {
-    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
-    for (uint32_t i = 0; i < n_groups * 4; i++) {
+    for (uint32_t i = 0; i < T2_RUN_GROUPS * 4u; i++) {
         const __m128i v = load(group + 16 * i);
         const __m128i codes[4] = {field(v, 0), field(v, 1), field(v, 2), field(v, 3)};
         interleave_columns(panel + 64 * i, codes);
     }
+}
+
+static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                      uint32_t n_groups)
+{
+    for (uint32_t g = 0; g < n_groups; g += T2_RUN_GROUPS)
+        unpack_t2_run(panel + 256 * g, t2_run(w, row, (col / 4 + g) / T2_RUN_GROUPS));
 }
 
 /* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits

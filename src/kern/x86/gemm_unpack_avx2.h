@@ -36,15 +36,20 @@ static TN_ALWAYS_INLINE __m256i field(__m256i v, int q)
     return _mm256_and_si256(_mm256_srli_epi16(v, 2 * q), _mm256_set1_epi8(3));
 }
 
-static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
-                      uint32_t n_groups)
+static void unpack_t2_run(uint8_t *panel, const uint8_t *group)
 {
-    const uint8_t *group = w->data + (size_t)row * t2_groups(w) + (size_t)col * 16;
-    for (uint32_t i = 0; i < n_groups * 2; i++) {
+    for (uint32_t i = 0; i < T2_RUN_GROUPS * 2u; i++) {
         const __m256i v = order_rows(_mm256_load_si256((const void *)(group + 32 * i)));
         const __m256i codes[4] = {field(v, 0), field(v, 1), field(v, 2), field(v, 3)};
         interleave_columns(panel + 128 * i, codes);
     }
+}
+
+static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
+                      uint32_t n_groups)
+{
+    for (uint32_t g = 0; g < n_groups; g += T2_RUN_GROUPS)
+        unpack_t2_run(panel + 256 * g, t2_run(w, row, (col / 4 + g) / T2_RUN_GROUPS));
 }
 
 /* v[i] holds dwords 0..7 of row i; afterwards v[d] holds dword d of rows 0..7. */

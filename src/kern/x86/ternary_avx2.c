@@ -122,6 +122,7 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
 {
     const __m256i nibble = _mm256_set1_epi8(15);
     struct planes p = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++) {
         const __m256i codes = load(group + 64 * i);
         add_pair(&p, _mm256_and_si256(codes, nibble), table + 2 * PAIR_BYTES * i);
@@ -132,41 +133,49 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
 }
 
 /* Bytes ahead of the weights in use; measured. */
-#define PREFETCH_BYTES 2048
+#define PREFETCH_BYTES 8192
 
-/* n_tiles (a constant) tiles at once: the tables are fetched once for all of them. */
-static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_t n_groups,
-                                      const uint8_t *lut, const uint32_t n_tiles)
+#define RUN_BATCHES (T2_RUN_GROUPS / 4)
+#define WIDE_RUNS (WIDE_BATCHES / RUN_BATCHES)
+#define TILE_HALVES 2u
+
+/* 128 columns of 32 rows: half of a tile, half of every line. */
+static TN_ALWAYS_INLINE void t2_add_half_run(struct wide *sum, const uint8_t *half,
+                                             const uint8_t *table)
 {
-    const size_t tile_bytes = (size_t)n_groups * 64;
-    memset(dst, 0, n_tiles * 64 * sizeof *dst);
-    for (uint32_t done = 0; done < n_groups; done += WIDE_BATCHES * 4) {
-        const uint32_t n_batches = TN_MIN(n_groups - done, WIDE_BATCHES * 4) / 4;
-        const uint8_t *group = tile + (size_t)done * 64;
-        struct wide s[8];
+    struct wide s = *sum;
+    for (uint32_t b = 0; b < RUN_BATCHES; b++, half += 4 * 64, table += BATCH_BYTES) {
+        /* Two of the four lines: the other half of the tile asks for the others. */
+        TN_PREFETCH(half + PREFETCH_BYTES);
+        TN_PREFETCH(half + 64 + PREFETCH_BYTES);
+        t2_batch(&s, half, table);
+    }
+    *sum = s;
+}
+
+static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
+                    const uint8_t *lut)
+{
+    memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
+    for (uint32_t n; n_runs > 0; n_runs -= n) {
+        struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS][TILE_HALVES];
         memset(s, 0, sizeof s);
-        for (uint32_t b = 0; b < n_batches; b++, group += 4 * 64, lut += BATCH_BYTES)
-            for (uint32_t i = 0; i < n_tiles; i++) {
-                const uint8_t *g = group + i * tile_bytes;
-                for (uint32_t line = 0; line < 4; line++)
-                    TN_PREFETCH(g + line * 64 + PREFETCH_BYTES);
-                t2_batch(&s[2 * i], g, lut);
-                t2_batch(&s[2 * i + 1], g + 32, lut);
-            }
-        for (uint32_t i = 0; i < 2 * n_tiles; i++)
-            flush(dst + 32 * i, &s[i], n_batches);
+        n = TN_MIN(n_runs, WIDE_RUNS);
+        for (uint32_t i = 0; i < n; i++, lut += RUN_BATCHES * BATCH_BYTES)
+            for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
+                for (uint32_t half = 0; half < TILE_HALVES; half++)
+                    t2_add_half_run(&s[t][half], run + 32 * half, lut);
+        for (uint32_t t = 0; t < n_tiles; t++)
+            for (uint32_t half = 0; half < TILE_HALVES; half++)
+                flush(dst + TERN_T2_TILE_ROWS * t + 32 * half, &s[t][half], n * RUN_BATCHES);
     }
 }
 
 void tn_gemv_t2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                         uint32_t row_end, const void *lut)
 {
-    const uint32_t n_groups = t2_groups(w);
-    uint32_t row = row_begin;
-    for (; row + 256 <= row_end; row += 256)
-        t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 4);
-    for (; row < row_end; row += 64)
-        t2_tiles(dst + (row - row_begin), w->data + (size_t)row * n_groups, n_groups, lut, 1);
+    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
+        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
 }
 
 /* ---- C2 ---- */

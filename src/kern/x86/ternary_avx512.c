@@ -16,7 +16,9 @@
  * T2: in a byte (4 columns) the lower three codes are an index as they are (vpermb ignores the
  * upper two bits); the fourth codes of three groups make one more index.  So 6 groups are a batch:
  * 24 columns x 64 rows take 10 instructions for indices, 16 look-ups, 14 + 6 additions, 6 loads:
- * 0.034 instructions per weight.
+ * 0.034 instructions per weight.  The tables of a run (128 columns, 5.4 KB) stay in the first-level
+ * cache for the 4 tiles of a band: a table that had to come from the second level would queue
+ * behind the weights that are on their way from memory.
  *
  * C2: the bytes of three columns give four indices (4 x 64 rows).  A batch is 24 columns; per 64
  * rows 34 instructions for indices, 16 look-ups, 14 additions, 8 to widen, 6 loads: 0.051.
@@ -94,16 +96,15 @@ static TN_ALWAYS_INLINE void widen(struct wide *s, const struct planes *p)
     s->high_odd = _mm512_add_epi16(s->high_odd, _mm512_srli_epi16(p->high, 8));
 }
 
-/* Adds the 64 sums of n_batches batches to dst, in natural order. */
-static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
+/* Adds the 64 sums to dst, in natural order; bias_sum is that of all their triples. */
+static void flush(int32_t *dst, const struct wide *s, uint32_t bias_sum)
 {
     static const uint16_t order[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
                                        37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
                                        11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
     const __m512i low_even = _mm512_sub_epi16(s->low_raw, _mm512_slli_epi16(s->low_odd, 8));
     const __m512i high_even = _mm512_sub_epi16(s->high_raw, _mm512_slli_epi16(s->high_odd, 8));
-    /* BATCH_BIAS = 3072 = 1024 + 2048 */
-    const __m512i bias = _mm512_set1_epi32((int)((n_batches << 10) + (n_batches << 11)));
+    const __m512i bias = _mm512_set1_epi32((int)bias_sum);
     for (int half = 0; half < 2; half++) {
         const __m512i mix = _mm512_add_epi16(load(order), _mm512_set1_epi16((short)(16 * half)));
         const __m512i low = _mm512_permutex2var_epi16(low_even, mix, s->low_odd);
@@ -123,23 +124,26 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 
 /* ---- T2 ---- */
 
-/* Tables in the order of use: per batch (24 columns, the last one filled up with zeros) columns
- * 0-2, 4-6, 8-10, then 3 7 11, and the same 12 columns further. */
+/* Tables in the order of use: of every 12 columns 0-2, 4-6, 8-10, then 3 7 11; at the end of a run
+ * 8 columns are left: 0-2, 4-6, then 3 7. */
+#define RUN_TABLE_BYTES (43u * 128u)
+
 void tn_lut_t2_avx512(void *lut, const int8_t *x, uint32_t cols)
 {
-    const uint32_t padded = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
     uint8_t *table = lut;
-    for (uint32_t col = 0; col < padded; col += 12, table += 512) {
-        int8_t v[12] = {0};
-        memcpy(v, x + col, TN_MIN(padded - col, 12u));
+    for (uint32_t run = 0; run < cols; run += TERN_T2_COL_ALIGN, x += TERN_T2_COL_ALIGN) {
+        const int8_t *v = x;
+        for (uint32_t i = 0; i < 10; i++, v += 12, table += 512) {
+            build_table(table, v[0], v[1], v[2]);
+            build_table(table + 128, v[4], v[5], v[6]);
+            build_table(table + 256, v[8], v[9], v[10]);
+            build_table(table + 384, v[3], v[7], v[11]);
+        }
         build_table(table, v[0], v[1], v[2]);
         build_table(table + 128, v[4], v[5], v[6]);
-        build_table(table + 256, v[8], v[9], v[10]);
-        build_table(table + 384, v[3], v[7], v[11]);
+        build_table(table + 256, v[3], v[7], 0);
+        table += 384;
     }
-    if ((size_t)(table - (uint8_t *)lut) % BATCH_BYTES)
-        for (int i = 0; i < 4; i++, table += 128)
-            build_table(table, 0, 0, 0);
 }
 
 /* The index of the fourth codes of three groups. */
@@ -162,61 +166,60 @@ static TN_ALWAYS_INLINE void add_groups(struct planes *p, __m512i a, __m512i b, 
     add_triple(p, fourth_codes(a, b, c), table + 384);
 }
 
-/* Columns [6 * 4 * batch, ...) of one tile; n_groups of them exist, the others count as zeros. */
-static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, uint32_t n_groups,
-                                      const uint8_t *table)
+/* Bytes ahead of the weights in use; measured. */
+#define PREFETCH_BYTES 8192
+
+/* 128 columns of one tile: 5 batches of 6 groups, then 2 groups. */
+static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group, const uint8_t *table)
 {
+    struct wide s = *sum;
+    for (uint32_t b = 0; b < 5; b++, group += 6 * 64, table += BATCH_BYTES) {
+        struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+#pragma GCC unroll 6
+        for (uint32_t line = 0; line < 6; line++)
+            TN_PREFETCH(group + line * 64 + PREFETCH_BYTES);
+        add_groups(&p, load(group), load(group + 64), load(group + 128), table);
+        add_groups(&p, load(group + 192), load(group + 256), load(group + 320),
+                   table + BATCH_BYTES / 2);
+        widen(&s, &p);
+    }
     struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    __m512i g[6];
-    for (uint32_t i = 0; i < 6; i++)
-        g[i] = i < n_groups ? load(group + 64 * i) : _mm512_setzero_si512();
-    add_groups(&p, g[0], g[1], g[2], table);
-    add_groups(&p, g[3], g[4], g[5], table + BATCH_BYTES / 2);
-    widen(s, &p);
+    TN_PREFETCH(group + PREFETCH_BYTES);
+    TN_PREFETCH(group + 64 + PREFETCH_BYTES);
+    const __m512i a = load(group), b = load(group + 64);
+    add_triple(&p, a, table);
+    add_triple(&p, b, table + 128);
+    add_triple(&p, fourth_codes(a, b, _mm512_setzero_si512()), table + 256);
+    widen(&s, &p);
+    *sum = s;
 }
 
-/* Bytes ahead of the weights in use; measured. */
-#define PREFETCH_BYTES 2048
+/* A run widens 6 times; 44 of them are WIDE_BATCHES. Its 43 triples are biased by 43 * 384 =
+ * 2^14 + 2^7. */
+#define WIDE_RUNS 44u
+_Static_assert(WIDE_RUNS * 6 <= WIDE_BATCHES && 43 * BIAS == (1 << 14) + (1 << 7), "see above");
 
-/* n_tiles (a constant) tiles at once: the tables are read once for all of them. */
-static TN_ALWAYS_INLINE void t2_tiles(int32_t *dst, const uint8_t *tile, uint32_t n_groups,
-                                      const uint8_t *lut, const uint32_t n_tiles)
+static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
+                    const uint8_t *lut)
 {
-    const size_t tile_bytes = (size_t)n_groups * 64;
-    memset(dst, 0, n_tiles * 64 * sizeof *dst);
-    for (uint32_t done = 0; done < n_groups; done += WIDE_BATCHES * 6) {
-        uint32_t left = TN_MIN(n_groups - done, WIDE_BATCHES * 6), n_batches = 0;
-        struct wide s[4];
+    memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
+    for (uint32_t n; n_runs > 0; n_runs -= n) {
+        struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS];
         memset(s, 0, sizeof s);
-        for (; left >= 6; left -= 6, n_batches++, tile += 6 * 64, lut += BATCH_BYTES)
-            for (uint32_t i = 0; i < n_tiles; i++) {
-                const uint8_t *group = tile + i * tile_bytes;
-                for (uint32_t line = 0; line < 6; line++)
-                    TN_PREFETCH(group + line * 64 + PREFETCH_BYTES);
-                t2_batch(&s[i], group, 6, lut);
-            }
-        if (left > 0) {
-            for (uint32_t i = 0; i < n_tiles; i++)
-                t2_batch(&s[i], tile + i * tile_bytes, left, lut);
-            n_batches++;
-        }
-        for (uint32_t i = 0; i < n_tiles; i++)
-            flush(dst + 64 * i, &s[i], n_batches);
+        n = TN_MIN(n_runs, WIDE_RUNS);
+        for (uint32_t i = 0; i < n; i++, lut += RUN_TABLE_BYTES)
+            for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
+                t2_add_run(&s[t], run, lut);
+        for (uint32_t t = 0; t < n_tiles; t++)
+            flush(dst + TERN_T2_TILE_ROWS * t, &s[t], (n << 14) + (n << 7));
     }
 }
 
 void tn_gemv_t2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                           uint32_t row_end, const void *lut)
 {
-    const uint32_t n_groups = t2_groups(w);
-    const uint8_t *data = w->data;
-    uint32_t row = row_begin;
-    for (; row + 256 <= row_end; row += 256)
-        t2_tiles(dst + (row - row_begin), data + (size_t)row * n_groups, n_groups, lut, 4);
-    for (; row + 128 <= row_end; row += 128)
-        t2_tiles(dst + (row - row_begin), data + (size_t)row * n_groups, n_groups, lut, 2);
-    for (; row < row_end; row += 64)
-        t2_tiles(dst + (row - row_begin), data + (size_t)row * n_groups, n_groups, lut, 1);
+    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
+        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
 }
 
 /* ---- C2 ---- */
@@ -285,9 +288,9 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
             build_table(tables + 128 * t, inputs[now][3 * t], inputs[now][3 * t + 1],
                         inputs[now][3 * t + 2]);
         c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
-        if (++n_batches == WIDE_BATCHES || is_last) {
+        if (++n_batches == WIDE_BATCHES || is_last) { /* a batch is biased by 8 * 384 = 2^10 + 2^11 */
             for (uint32_t v = 0; v < n_blocks * 4; v++)
-                flush(dst + 64 * v, &sums[v], n_batches);
+                flush(dst + 64 * v, &sums[v], (n_batches << 10) + (n_batches << 11));
             n_batches = 0;
         }
     }
