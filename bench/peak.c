@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/rng.h"
+#include "base/stream.h"
 #include "plat/plat.h"
 
 #if TN_ARCH_X86_64
@@ -29,20 +30,6 @@ static uint64_t read_line(const uint8_t *line)
     return sum;
 }
 
-/* Eight sequential streams with prefetch: one stream alone does not keep enough cache lines under
- * way on the machines that were tried. */
-static uint64_t read_all(const uint8_t *data, size_t n_bytes)
-{
-    const size_t part = n_bytes / STREAMS & ~(size_t)63;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < part; i += 64)
-        for (size_t k = 0; k < STREAMS; k++) {
-            TN_PREFETCH(data + k * part + i + 1024);
-            sum += read_line(data + k * part + i);
-        }
-    return sum;
-}
-
 /* Memory is read in pieces of a millisecond or so; the best piece counts, because on a shared
  * machine some other process takes part of the others. */
 #define PIECE_BYTES ((size_t)16 << 20)
@@ -53,7 +40,7 @@ double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs)
     for (unsigned i = 0; i < n_runs; i++)
         for (size_t at = 0; at + PIECE_BYTES <= n_bytes; at += PIECE_BYTES) {
             const uint64_t begin = tn_now_ns();
-            sink = read_all((const uint8_t *)data + at, PIECE_BYTES);
+            sink = tn_read_stream((const uint8_t *)data + at, PIECE_BYTES);
             best = TN_MAX(best, (double)PIECE_BYTES / (double)(tn_now_ns() - begin));
         }
     return best;

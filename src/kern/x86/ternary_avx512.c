@@ -170,7 +170,8 @@ static TN_ALWAYS_INLINE void add_groups(struct planes *p, __m512i a, __m512i b, 
 #define PREFETCH_BYTES 8192
 
 /* 128 columns of one tile: 5 batches of 6 groups, then 2 groups. */
-static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group, const uint8_t *table)
+static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
+                                        const uint8_t *table)
 {
     struct wide s = *sum;
     for (uint32_t b = 0; b < 5; b++, group += 6 * 64, table += BATCH_BYTES) {
@@ -288,7 +289,7 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
             build_table(tables + 128 * t, inputs[now][3 * t], inputs[now][3 * t + 1],
                         inputs[now][3 * t + 2]);
         c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
-        if (++n_batches == WIDE_BATCHES || is_last) { /* a batch is biased by 8 * 384 = 2^10 + 2^11 */
+        if (++n_batches == WIDE_BATCHES || is_last) { /* biased by 8 * 384 = 2^10 + 2^11 each */
             for (uint32_t v = 0; v < n_blocks * 4; v++)
                 flush(dst + 64 * v, &sums[v], (n_batches << 10) + (n_batches << 11));
             n_batches = 0;
