@@ -200,6 +200,13 @@ static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
 #define WIDE_RUNS 44u
 _Static_assert(WIDE_RUNS * 6 <= WIDE_BATCHES && 43 * BIAS == (1 << 14) + (1 << 7), "see above");
 
+static inline uint32_t bias_of_runs(uint32_t n)
+{
+    uint32_t bias = n << 7;
+    __asm__("" : "+r"(bias)); /* shifts stay shifts */
+    return (bias << 7) + bias;
+}
+
 static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
                     const uint8_t *lut)
 {
@@ -212,7 +219,7 @@ static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t
             for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
                 t2_add_run(&s[t], run, lut);
         for (uint32_t t = 0; t < n_tiles; t++)
-            flush(dst + TERN_T2_TILE_ROWS * t, &s[t], (n << 14) + (n << 7));
+            flush(dst + TERN_T2_TILE_ROWS * t, &s[t], bias_of_runs(n));
     }
 }
 
