@@ -184,34 +184,70 @@ section_memory() {
 }
 
 section_speed() {
-    most "demo model: decode time of one token, 1 thread" 0.667 ms "$(
-        "$tern" bench "$work/demo-q8.tern" --threads 1 --json >"$work/demo-bench.json" 2>/dev/null
-        field "$work/demo-bench.json" \
-            "round(1000 / max(r['decode_tok_s'] for r in d['runs'] if not r['depth']), 3)")"
-    speed_of big-real 52 90 --packed --density 0.25
-    speed_of big 42 70 --packed
+    "$tern" bench "$work/demo-q8.tern" --threads 1 -n 64 -r 5 --json >"$work/demo-bench.json" \
+        2>/dev/null
+    least "demo model: decode, 1 thread" 1500 tok/s "$(
+        field "$work/demo-bench.json" "round(max(r['decode_best_tok_s'] or 0 for r in d['runs']))")"
+    speed_of big-real 60 52 90 --packed --density 0.25
+    speed_of big 70 42 70 --packed
+    level_of big-real avx2 30 55
+    depth_of big-real 1.40
+    depth_of big 1.25
 }
 
-# speed_of NAME DECODE_1 DECODE_2 OPTIONS...: goals in tok/s, scaled where the stream rate is lower.
+# bench NAME OPTIONS...: measures into NAME.json.  Best of 5 after a prompt of 128 tokens.
+bench() {
+    name=$1; shift
+    "$tern" bench "$work/$name.tern" -p 128 -n 64 -r 5 --json "$@" >"$work/$name.json" 2>/dev/null
+}
+# pick NAME THREADS KEY: of the run behind the prompt.
+pick() {
+    field "$work/$1.json" \
+        "[r['$3'] for r in d['runs'] if r['threads'] == $2 and r['prefill_tok_s']][0]"
+}
+stream() { field "$work/$1.json" "round(d['stream_gb_s']['$2'], 1)"; }
+# scaled GOAL STREAM_OF_GOAL STREAM: goals in tok/s shrink with the stream rate.
+scaled() { calc "round($1 * min(1, $3 / $2), 1)"; }
+stream_goal() { [ "$1" = 1 ] && echo 40 || echo 62; }
+
+# speed_of NAME SHARE DECODE_1 DECODE_2 MODEL_OPTIONS...
 speed_of() {
-    name=$1 goal_1=$2 goal_2=$3; shift 3
+    name=$1 share_goal=$2 goal_1=$3 goal_2=$4; shift 4
     big_model "$name" "$@"
-    "$tern" bench "$work/$name.tern" -p 128 -n 64 --threads 1,2 --json >"$work/$name.json" 2>/dev/null
+    bench "$name" --threads 1,2 --depths 128
     for threads in 1 2; do
-        if [ $threads = 1 ]; then goal=$goal_1 stream_goal=40 prefill=188
-        else goal=$goal_2 stream_goal=62 prefill=375; fi
-        stream=$(field "$work/$name.json" "round(d['stream_gb_s']['$threads'], 1)")
-        pick="[r for r in d['runs'] if r['threads'] == $threads and not r['depth']]"
-        decode=$(field "$work/$name.json" "round(max(r['decode_tok_s'] for r in $pick), 1)")
-        share=$(field "$work/$name.json" \
-            "round(100 * max(r['decode_gb_s'] for r in $pick) / d['stream_gb_s']['$threads'])")
-        fast=$(field "$work/$name.json" "round(max(r['prefill_tok_s'] for r in $pick), 1)")
-        row "$name: memory stream, $threads threads" - "$stream GB/s" -
+        [ $threads = 1 ] && goal=$goal_1 prefill=188 || { goal=$goal_2 prefill=375; }
+        rate=$(stream "$name" $threads)
+        row "$name: memory stream, $threads threads" - "$rate GB/s" -
+        decode=$(pick "$name" $threads decode_best_tok_s)
         least "$name: decode, $threads threads" \
-            "$(calc "round($goal * min(1, $stream / $stream_goal), 1)")" tok/s "$decode"
-        least "$name: share of the stream rate, $threads threads" \
-            "$([ "$name" = big ] && echo 70 || echo 60)" % "$share"
-        least "$name: prefill of 128 tokens, $threads threads" "$prefill" tok/s "$fast"
+            "$(scaled "$goal" "$(stream_goal $threads)" "$rate")" tok/s "$(calc "round($decode, 1)")"
+        bytes=$(pick "$name" $threads decode_bytes_per_token)
+        least "$name: share of the stream rate, $threads threads" "$share_goal" % \
+            "$(calc "round($bytes * $decode / $rate / 1e7)")"
+        least "$name: prefill of 128 tokens, $threads threads" "$prefill" tok/s \
+            "$(calc "round($(pick "$name" $threads prefill_best_tok_s), 1)")"
+    done
+}
+
+# level_of NAME LEVEL DECODE_1 DECODE_2
+level_of() {
+    bench "$1" --threads 1,2 --depths 128 --cpu "$2"
+    for threads in 1 2; do
+        [ $threads = 1 ] && goal=$3 || goal=$4
+        least "$1: decode at level $2, $threads threads" \
+            "$(scaled "$goal" "$(stream_goal $threads)" "$(stream "$1" $threads)")" tok/s \
+            "$(calc "round($(pick "$1" $threads decode_best_tok_s), 1)")"
+    done
+}
+
+# depth_of NAME RATIO: time of a token behind 4000 others, compared with the first.
+depth_of() {
+    bench "$1" --threads 1,2 --depths 0,4000 --kv q8
+    for threads in 1 2; do
+        rates="{r['depth']: r['decode_tok_s'] for r in d['runs'] if r['threads'] == $threads}"
+        most "$1: token at depth 4000, q8 cache, $threads threads" "$2" "x that at 0" \
+            "$(field "$work/$1.json" "(lambda r: round(r[0] / r[4000], 2))($rates)")"
     done
 }
 

@@ -55,15 +55,20 @@ tern_status tern_verify(const struct tern_model *model,
 
 /* ---- bench ---- */
 
-/* One combination of level, threads and depth. Rates are medians; spread = (max - min) / median. */
+/* Tokens per second over the repeats. */
+struct tern_bench_rate {
+    double median; /* 0: not measured */
+    double best;
+    double spread; /* (best - worst) / median */
+};
+
+/* One combination of level, threads and depth. */
 struct tern_bench_run {
     const char *kernel; /* level */
     uint32_t n_threads;
     uint32_t depth;     /* positions in the cache before the first decoded token */
-    double prefill_tok_s; /* 0 where depth is not the prompt's */
-    double prefill_spread;
-    double decode_tok_s;
-    double decode_spread;
+    struct tern_bench_rate prefill; /* of `depth` tokens; not measured behind a filled cache */
+    struct tern_bench_rate decode;  /* not measured behind the second and further prompts */
     uint64_t decode_bytes_per_token; /* weights and cache that a token needed */
     double decode_gb_s;
     uint64_t output_hash; /* XXH3-64 of the generated ids, little-endian u32 */
@@ -82,14 +87,16 @@ struct tern_bench_kernel {
 #define TERN_BENCH_MAX_KERNELS 64
 
 struct tern_bench_params {
-    uint32_t n_prompt; /* prefilled; ids are i * 7919 mod vocab */
-    uint32_t n_new;    /* decoded greedily, stop ids ignored, cache f16 */
+    uint32_t prompts[8]; /* lengths to prefill, n_prompts of them; ids are i * 7919 mod vocab */
+    uint32_t n_prompts;
+    uint32_t n_new; /* decoded greedily behind the first prompt, stop ids ignored */
+    enum tern_kv kv;
     uint32_t n_repeats;
     uint32_t threads[TERN_BENCH_MAX_THREADS];
     uint32_t n_threads;
     const char *levels[8]; /* kernel levels, n_levels of them; 0 = the best */
     uint32_t n_levels;
-    uint32_t depths[8]; /* beside that of the prompt; each + n_new within the context */
+    uint32_t depths[8]; /* of a cache filled with random rows; each + n_new within the context */
     uint32_t n_depths;
     /* A line for people about what is being measured; return false to stop. May be NULL. */
     bool (*on_progress)(void *arg, const char *what);

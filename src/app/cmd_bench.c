@@ -18,21 +18,21 @@
 
 /* ---- parameters ---- */
 
-/* "1,2,4" into dst; at most n_max numbers of at least 1. */
-static tern_status parse_list(uint32_t *dst, uint32_t *n, uint32_t n_max, const char *text,
-                              const char *flag, struct tern_error *err)
+/* "1,2,4" into dst; at most n_max numbers of at least `low`. */
+static tern_status parse_list(uint32_t *dst, uint32_t *n, uint32_t n_max, uint32_t low,
+                              const char *text, const char *flag, struct tern_error *err)
 {
     struct tern_ids list = {0};
-    tern_status status = tn_idlist_parse(&list, text, strlen(text), flag, err);
-    for (size_t i = 0; i < list.n && status == TERN_OK; i++) {
-        if (i == n_max || list.ids[i] == 0)
-            status = tn_fail(err, TERN_USAGE, "%s \"%s\": 1 to %u numbers of at least 1", flag,
-                             text, n_max);
-        else
-            dst[(*n)++] = list.ids[i];
+    bool is_good = tn_idlist_parse(&list, text, strlen(text), flag, err) == TERN_OK &&
+                   list.n >= 1 && list.n <= n_max;
+    for (size_t i = 0; i < list.n && is_good; i++) {
+        is_good = list.ids[i] >= low;
+        dst[(*n)++] = list.ids[i];
     }
     tern_ids_free(&list);
-    return status;
+    return is_good ? tn_ok(err)
+                   : tn_fail(err, TERN_USAGE, "%s \"%s\": 1 to %u numbers of at least %u", flag,
+                             text, n_max, low);
 }
 
 /* "avx2,avx512": cuts a copy at its commas. */
@@ -71,27 +71,29 @@ static void default_depths(struct tern_bench_params *p, uint32_t context)
 {
     static const uint32_t depths[] = {512, 2048, 4000};
     for (size_t i = 0; i < TN_COUNT_OF(depths); i++)
-        if (depths[i] != p->n_prompt && depths[i] + p->n_new <= context)
+        if (depths[i] + p->n_new <= context)
             p->depths[p->n_depths++] = depths[i];
 }
 
 static tern_status make_params(struct tern_bench_params *p, const struct tn_options *o,
                                char *levels, uint32_t context, struct tern_error *err)
 {
-    tern_status status = TERN_OK;
+    tern_status status;
     *p = (struct tern_bench_params){
-        .n_prompt = (uint32_t)o->n_prompt,
+        .kv = (enum tern_kv)o->kv,
         .n_new = (uint32_t)o->n_new,
         .n_repeats = (uint32_t)o->repeats,
         .on_progress = show_step,
     };
-    if (o->thread_list)
-        status = parse_list(p->threads, &p->n_threads, TERN_BENCH_MAX_THREADS, o->thread_list,
+    status = parse_list(p->prompts, &p->n_prompts, TN_COUNT_OF(p->prompts), 1, o->prompt_list,
+                        "--prompt", err);
+    if (status == TERN_OK && o->thread_list)
+        status = parse_list(p->threads, &p->n_threads, TERN_BENCH_MAX_THREADS, 1, o->thread_list,
                             "--threads", err);
     if (p->n_threads == 0)
         default_threads(p);
     if (status == TERN_OK && o->depth_list)
-        status = parse_list(p->depths, &p->n_depths, TN_COUNT_OF(p->depths), o->depth_list,
+        status = parse_list(p->depths, &p->n_depths, TN_COUNT_OF(p->depths), 0, o->depth_list,
                             "--depths", err);
     else if (status == TERN_OK)
         default_depths(p, context);
@@ -101,6 +103,14 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
 }
 
 /* ---- for people ---- */
+
+static void print_rate(const struct tern_bench_rate *rate)
+{
+    if (rate->median > 0)
+        tn_out_printf("  %8.2f +-%3.0f %%", rate->median, 50 * rate->spread);
+    else
+        tn_out_printf("  %8s %6s", "-", "");
+}
 
 static void print_table(const struct tern_bench_params *p, const struct tern_bench_result *r)
 {
@@ -114,13 +124,12 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
     for (uint32_t i = 0; i < r->n_runs; i++) {
         const struct tern_bench_run *run = &r->runs[i];
         tn_out_printf("%-8s %7u %6u", run->kernel, run->n_threads, run->depth);
-        if (run->prefill_tok_s > 0)
-            tn_out_printf("  %8.1f +-%3.0f %%", run->prefill_tok_s, 50 * run->prefill_spread);
-        else
-            tn_out_printf("  %8s %6s", "-", "");
-        tn_out_printf("  %8.2f +-%3.0f %%  %8.1f %6.1f  %016" PRIx64 "\n", run->decode_tok_s,
-                      50 * run->decode_spread, (double)run->decode_bytes_per_token * 1e-6,
-                      run->decode_gb_s, run->output_hash);
+        print_rate(&run->prefill);
+        print_rate(&run->decode);
+        if (run->decode.median > 0)
+            tn_out_printf("  %8.1f %6.1f  %016" PRIx64, (double)run->decode_bytes_per_token * 1e-6,
+                          run->decode_gb_s, run->output_hash);
+        tn_out_text("\n");
     }
     tn_out_text("\noperation     level      GB/s  of the stream rate (one thread)\n");
     for (uint32_t i = 0; i < r->n_kernels; i++)
@@ -140,24 +149,35 @@ static json_t *integer(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
+/* <name>_tok_s, <name>_best_tok_s and <name>_spread; null where nothing was measured. */
+static void set_rate(json_t *row, const char *name, const struct tern_bench_rate *rate)
+{
+    const struct {
+        const char *suffix;
+        double value;
+    } fields[] = {{"tok_s", rate->median}, {"best_tok_s", rate->best}, {"spread", rate->spread}};
+    char key[32];
+    for (size_t i = 0; i < TN_COUNT_OF(fields); i++) {
+        snprintf(key, sizeof key, "%s_%s", name, fields[i].suffix);
+        json_object_set_new(row, key, rate->median > 0 ? json_real(fields[i].value) : json_null());
+    }
+}
+
 static json_t *run_json(const struct tern_bench_run *run)
 {
     char hash[17];
     snprintf(hash, sizeof hash, "%016" PRIx64, run->output_hash);
-    bool prefilled = run->prefill_tok_s > 0;
     json_t *row = json_object();
     json_object_set_new(row, "kernel", json_string(run->kernel));
     json_object_set_new(row, "threads", integer(run->n_threads));
     json_object_set_new(row, "depth", integer(run->depth));
-    json_object_set_new(row, "prefill_tok_s",
-                        prefilled ? json_real(run->prefill_tok_s) : json_null());
-    json_object_set_new(row, "prefill_spread",
-                        prefilled ? json_real(run->prefill_spread) : json_null());
-    json_object_set_new(row, "decode_tok_s", json_real(run->decode_tok_s));
-    json_object_set_new(row, "decode_spread", json_real(run->decode_spread));
-    json_object_set_new(row, "decode_bytes_per_token", integer(run->decode_bytes_per_token));
-    json_object_set_new(row, "decode_gb_s", json_real(run->decode_gb_s));
-    json_object_set_new(row, "output_hash", json_string(hash));
+    set_rate(row, "prefill", &run->prefill);
+    set_rate(row, "decode", &run->decode);
+    bool decoded = run->decode.median > 0;
+    json_object_set_new(row, "decode_bytes_per_token",
+                        decoded ? integer(run->decode_bytes_per_token) : json_null());
+    json_object_set_new(row, "decode_gb_s", decoded ? json_real(run->decode_gb_s) : json_null());
+    json_object_set_new(row, "output_hash", decoded ? json_string(hash) : json_null());
     return row;
 }
 
@@ -182,7 +202,7 @@ static json_t *make_json(const char *model, const struct tern_bench_params *p,
         json_array_append_new(kernels, row);
     }
     json_object_set_new(root, "model", json_string(model));
-    json_object_set_new(root, "prompt_tokens", integer(p->n_prompt));
+    json_object_set_new(root, "kv", json_string(tern_kv_text(p->kv)));
     json_object_set_new(root, "new_tokens", integer(p->n_new));
     json_object_set_new(root, "stream_gb_s", stream);
     json_object_set_new(root, "runs", runs);

@@ -150,12 +150,14 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "do not end at the model's stop tokens"},
 
     /* bench */
-    {"prompt", 'p', TN_OPT_COUNT, SLOT(n_prompt), BIT(BENCH), .value = "N", .initial = "128",
-     .low = 1, .high = TERN_MAX_CONTEXT, .help = "tokens to prefill"},
+    {"prompt", 'p', TN_OPT_TEXT, SLOT(prompt_list), BIT(BENCH), .value = "LIST", .initial = "128",
+     .help = "tokens to prefill, such as 128,512; decoding follows the first"},
     {"new", 'n', TN_OPT_COUNT, SLOT(n_new), BIT(BENCH), .value = "N", .initial = "32", .low = 1,
      .high = TERN_MAX_CONTEXT, .help = "tokens to decode"},
     {"repeat", 'r', TN_OPT_COUNT, SLOT(repeats), BIT(BENCH), .value = "N", .initial = "3",
-     .low = 1, .high = 32, .help = "runs of each kind; the median counts"},
+     .low = 1, .high = 32, .help = "runs of each kind; the table shows the median"},
+    {"kv", 0, TN_OPT_CHOICE, SLOT(kv), BIT(BENCH), .value = "TYPE", .choices = "f32|f16|q8",
+     .initial = "f16", .help = "type of the cache"},
     {"threads", 0, TN_OPT_TEXT, SLOT(thread_list), BIT(BENCH), .value = "LIST",
      .help = "thread counts, such as 1,2 (default: 1 and one per core)"},
     {"depths", 0, TN_OPT_TEXT, SLOT(depth_list), BIT(BENCH), .value = "LIST",

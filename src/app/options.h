@@ -105,7 +105,7 @@ struct tn_options {
     uint64_t batch;  /* 0: not given */
     uint64_t stride; /* 0: not given */
 
-    uint64_t n_prompt; /* bench */
+    const char *prompt_list; /* bench */
     uint64_t n_new;
     uint64_t repeats;
     const char *thread_list;

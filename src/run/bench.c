@@ -47,14 +47,14 @@ static void add_sample(struct samples *s, double v)
     s->v[i] = v;
 }
 
-static double median(const struct samples *s)
+static struct tern_bench_rate rate(const struct samples *s)
 {
-    return s->n ? (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2 : 0;
-}
-
-static double spread(const struct samples *s)
-{
-    return s->n ? (s->v[s->n - 1] - s->v[0]) / median(s) : 0;
+    if (s->n == 0)
+        return (struct tern_bench_rate){0};
+    double worst = s->v[0], best = s->v[s->n - 1];
+    double median = (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2;
+    return (struct tern_bench_rate){.median = median, .best = best,
+                                    .spread = (best - worst) / median};
 }
 
 static uint32_t best_id(const float *logits, uint32_t n)
@@ -111,26 +111,35 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
     return TERN_OK;
 }
 
-/* depth 0: prefill the prompt, then decode; else decode behind a filled cache. */
+/* What a row of the table is about. */
+struct subject {
+    uint32_t n_prompt; /* prefill so many tokens, or */
+    uint32_t depth;    /* decode behind so many random rows */
+    bool decodes;
+};
+
 static tern_status repeat_once(struct tern_session *s, const struct tern_bench_params *p,
-                               const uint32_t *prompt, uint32_t depth, struct one_run *run,
-                               struct tern_error *err)
+                               const uint32_t *prompt, const struct subject *subject,
+                               struct one_run *run, struct tern_error *err)
 {
-    const struct tn_head_need greedy = {
-        .n_best = 1, .n_allowed = s->model->file.config->vocab};
+    uint32_t vocab = s->model->file.config->vocab, first = 1;
+    const struct tn_head_need greedy = {.n_best = 1, .n_allowed = vocab};
     tn_session_need(s, &greedy);
     tern_session_truncate(s, 0);
-    if (depth) {
-        tern_status status = fill_cache(s, depth, err);
-        return status == TERN_OK ? decode_run(s, 1, p->n_new, run, err) : status;
+    tern_status status;
+    if (subject->n_prompt) {
+        uint64_t start = tn_now_ns();
+        status = tern_session_eval(s, prompt, subject->n_prompt, NULL, err);
+        if (status != TERN_OK)
+            return status;
+        add_sample(&run->prefill, subject->n_prompt / seconds_since(start));
+        first = best_id(tern_session_logits(s), vocab);
+    } else {
+        status = fill_cache(s, subject->depth, err);
     }
-    uint64_t start = tn_now_ns();
-    tern_status status = tern_session_eval(s, prompt, p->n_prompt, NULL, err);
-    if (status != TERN_OK)
-        return status;
-    add_sample(&run->prefill, p->n_prompt / seconds_since(start));
-    uint32_t first = best_id(tern_session_logits(s), s->model->file.config->vocab);
-    return decode_run(s, first, p->n_new, run, err);
+    if (status == TERN_OK && subject->decodes)
+        status = decode_run(s, first, p->n_new, run, err);
+    return status;
 }
 
 /* Cache bytes that the decoded tokens read on average. */
@@ -139,45 +148,67 @@ static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32
     return s->plan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
-static tern_status measure_depth(struct tern_session *s, const struct tern_bench_params *p,
-                                 const uint32_t *prompt, uint32_t depth,
-                                 struct tern_bench_result *result, struct tern_error *err)
+static tern_status measure(struct tern_session *s, const struct tern_bench_params *p,
+                           const uint32_t *prompt, const struct subject *subject,
+                           struct tern_bench_result *result, struct tern_error *err)
 {
     struct one_run run = {0};
     for (uint32_t i = 0; i < p->n_repeats; i++) {
-        tern_status status = repeat_once(s, p, prompt, depth, &run, err);
+        tern_status status = repeat_once(s, p, prompt, subject, &run, err);
         if (status != TERN_OK)
             return status;
     }
-    uint32_t start = depth ? depth : p->n_prompt;
     struct tern_bench_run *out = &result->runs[result->n_runs++];
     *out = (struct tern_bench_run){
         .kernel = s->engine->level,
         .n_threads = tern_engine_n_threads(s->engine),
-        .depth = start,
-        .prefill_tok_s = median(&run.prefill),
-        .prefill_spread = spread(&run.prefill),
-        .decode_tok_s = median(&run.decode),
-        .decode_spread = spread(&run.decode),
-        .decode_bytes_per_token = run.weight_bytes + cache_bytes(s, start, p->n_new),
+        .depth = subject->n_prompt ? subject->n_prompt : subject->depth,
+        .prefill = rate(&run.prefill),
+        .decode = rate(&run.decode),
         .output_hash = run.hash,
     };
-    out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode_tok_s * 1e-9;
-    for (uint32_t i = 0; i + 1 < result->n_runs; i++)
-        if (result->runs[i].depth == out->depth && result->runs[i].output_hash != out->output_hash)
+    if (!subject->decodes)
+        return TERN_OK;
+    out->decode_bytes_per_token = run.weight_bytes + cache_bytes(s, out->depth, p->n_new);
+    out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
+    for (uint32_t i = 0; i + 1 < result->n_runs; i++) {
+        const struct tern_bench_run *other = &result->runs[i];
+        if (other->depth == out->depth && other->decode.median > 0 &&
+            (other->prefill.median > 0) == (out->prefill.median > 0) &&
+            other->output_hash != out->output_hash)
             result->hashes_agree = false;
+    }
     return TERN_OK;
+}
+
+static uint32_t largest(const uint32_t *list, uint32_t n)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        most = TN_MAX(most, list[i]);
+    return most;
 }
 
 static uint32_t deepest(const struct tern_bench_params *p)
 {
-    uint32_t depth = p->n_prompt;
-    for (uint32_t i = 0; i < p->n_depths; i++)
-        depth = TN_MAX(depth, p->depths[i]);
-    return depth;
+    return TN_MAX(largest(p->prompts, p->n_prompts), largest(p->depths, p->n_depths));
 }
 
-/* All depths at one level and thread count. */
+static tern_status measure_step(struct tern_session *s, const struct tern_bench_params *p,
+                                const uint32_t *prompt, const struct subject *subject,
+                                struct tern_bench_result *result, struct tern_error *err)
+{
+    char what[96];
+    uint32_t n_threads = tern_engine_n_threads(s->engine);
+    snprintf(what, sizeof what, "%s, %u thread%s, %s %u", s->engine->level, n_threads,
+             n_threads == 1 ? "" : "s", subject->n_prompt ? "prompt of" : "depth",
+             subject->n_prompt ? subject->n_prompt : subject->depth);
+    if (!report(p, what))
+        return tn_fail(err, TERN_INTERRUPTED, "interrupted");
+    return measure(s, p, prompt, subject, result, err);
+}
+
+/* All prompts and depths at one level and thread count. */
 static tern_status measure_engine(const struct tern_model *model, const char *level,
                                   uint32_t n_threads, const struct tern_bench_params *p,
                                   const uint32_t *prompt, struct tern_bench_result *result,
@@ -186,17 +217,17 @@ static tern_status measure_engine(const struct tern_model *model, const char *le
     struct tern_engine *engine = NULL;
     struct tern_session *session = NULL;
     struct tern_engine_params ep = {.n_threads = n_threads, .cpu_level = level};
-    struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new, .kv = TERN_KV_F16};
-    char what[96];
+    struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new, .kv = p->kv};
     tern_status status = tern_engine_create(&engine, &ep, err);
     if (status == TERN_OK)
         status = tern_session_create(&session, engine, model, &sp, err);
-    for (uint32_t i = 0; i <= p->n_depths && status == TERN_OK; i++) {
-        uint32_t depth = i ? p->depths[i - 1] : 0;
-        snprintf(what, sizeof what, "%s, %u thread%s, depth %u", engine->level, n_threads,
-                 n_threads == 1 ? "" : "s", depth ? depth : p->n_prompt);
-        status = report(p, what) ? measure_depth(session, p, prompt, depth, result, err)
-                                 : tn_fail(err, TERN_INTERRUPTED, "interrupted");
+    for (uint32_t i = 0; i < p->n_prompts && status == TERN_OK; i++) {
+        struct subject subject = {.n_prompt = p->prompts[i], .decodes = i == 0};
+        status = measure_step(session, p, prompt, &subject, result, err);
+    }
+    for (uint32_t i = 0; i < p->n_depths && status == TERN_OK; i++) {
+        struct subject subject = {.depth = p->depths[i], .decodes = true};
+        status = measure_step(session, p, prompt, &subject, result, err);
     }
     tern_session_free(session);
     tern_engine_free(engine);
@@ -248,11 +279,16 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
 {
     uint32_t context = model->file.config->context;
     uint32_t n_levels = TN_MAX(p->n_levels, 1u);
-    if (p->n_prompt == 0 || p->n_new == 0 || p->n_repeats == 0 || p->n_repeats > MAX_REPEATS)
-        return tn_fail(err, TERN_USAGE, "prompt and new tokens must be at least 1, repeats 1 to %u",
-                       MAX_REPEATS);
-    if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS || p->n_levels > 8 ||
-        p->n_depths > 8 || n_levels * p->n_threads * (p->n_depths + 1) > TERN_BENCH_MAX_RUNS)
+    if (p->n_prompts == 0 || p->n_prompts > TN_COUNT_OF(p->prompts) || p->n_new == 0 ||
+        p->n_repeats == 0 || p->n_repeats > MAX_REPEATS)
+        return tn_fail(err, TERN_USAGE, "1 to %zu prompts, new tokens at least 1, repeats 1 to %u",
+                       TN_COUNT_OF(p->prompts), MAX_REPEATS);
+    for (uint32_t i = 0; i < p->n_prompts; i++)
+        if (p->prompts[i] == 0)
+            return tn_fail(err, TERN_USAGE, "a prompt has at least 1 token");
+    if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS ||
+        p->n_levels > TN_COUNT_OF(p->levels) || p->n_depths > TN_COUNT_OF(p->depths) ||
+        n_levels * p->n_threads * (p->n_prompts + p->n_depths) > TERN_BENCH_MAX_RUNS)
         return tn_fail(err, TERN_USAGE, "too many combinations of levels, threads and depths");
     if (deepest(p) > context || p->n_new > context - deepest(p))
         return tn_fail(err, TERN_USAGE, "depth %u and %u new tokens exceed the model's context %u",
@@ -263,10 +299,11 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
 static tern_status measure_all(const struct tern_model *model, const struct tern_bench_params *p,
                                struct tern_bench_result *result, struct tern_error *err)
 {
-    uint32_t *prompt = tn_alloc(p->n_prompt * sizeof *prompt);
+    uint32_t n_prompt = largest(p->prompts, p->n_prompts);
+    uint32_t *prompt = tn_alloc(n_prompt * sizeof *prompt);
     if (!prompt)
-        return tn_fail(err, TERN_MEMORY, "no memory for %u ids", p->n_prompt);
-    for (uint32_t i = 0; i < p->n_prompt; i++)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u ids", n_prompt);
+    for (uint32_t i = 0; i < n_prompt; i++)
         prompt[i] = (uint32_t)((uint64_t)i * 7919 % model->file.config->vocab);
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < TN_MAX(p->n_levels, 1u) && status == TERN_OK; i++)
