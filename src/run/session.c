@@ -54,6 +54,8 @@ static bool reserve_memory(struct tern_session *s)
     if (!s->scratch_base || !tn_pages_commit(s->scratch_base, s->scratch_bytes))
         return false;
     s->kv.base = tn_pages_reserve(s->kv.block_bytes * s->kv.n_blocks);
+    if (s->kv.base)
+        tn_pages_advise_huge(s->kv.base, s->kv.block_bytes * s->kv.n_blocks);
     return s->kv.base != NULL;
 }
 
