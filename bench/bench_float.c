@@ -17,7 +17,7 @@
 #define N_RUNS 15u
 #define RUN_NS 1500000u /* a run repeats its call for at least this long */
 
-enum { HIDDEN = 2560, FFN = 6912, HEADS = 20, HEAD_DIM = 128, QUERIES = 4, BLOCK = 256 };
+enum { HIDDEN = 2560, FFN = 6912, HEADS = 20, HEAD_DIM = 128, QUERIES = 4, BLOCK = TN_KV_BLOCK };
 
 struct work {
     const struct tn_kernel_row *row;

@@ -167,18 +167,39 @@ typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
 
 /* ---- attention over one block of cached positions of one key/value head ----
  *
- * Keys and values: n_pos rows of `dim` values (multiple of 16, padded with zeros), row after row.
- * q8: int8 values and one f16 scale per 64 values, scales [n_pos][ceil(dim / 64)].
+ * f32, f16: n_pos <= TN_KV_BLOCK rows of `dim` values (multiple of 16, padded with zeros), row
+ * after row.
  *
- * The q8 kernels sum integers, exactly, and round the other factor to 16 bits for it:
- *   i16(x) of a vector x: a = max(max |x_k|, 1e-30), x16_k = rne(x_k * (32767 / a)) clamped to
- *   +-32767; a / 32767 undoes it.  The maximum passes over NaN; a NaN product gives 32767.
- * That is 2^8 times finer than the cache itself, and twice as fast as f32 products. */
+ * q8: int8 values plus 128, so that they are unsigned, in tiles of 16 lanes.  The lanes of a key
+ * tile are positions, those of a value tile columns; what is summed over comes in fours, as the
+ * dot-product instructions want it, and nothing is left to sum across lanes:
+ *
+ *   keys    [TN_KV_BLOCK / 16 tiles][dim / 4][16 positions][4 columns]
+ *   values  [dim / 16 tiles][TN_KV_BLOCK / 4][16 columns][4 positions]
+ *   scales  [ceil(dim / 64)][TN_KV_BLOCK] f16, one per position and 64 columns
+ *
+ * The whole block is readable; what lies at positions from n_pos on does not matter.  The kernels
+ * sum integers, exactly, and round the other factor to 16 bits (two signed bytes) for it:
+ *   i16(x) of a vector x: a = max(max |x_k|, 1e-30), x16_k = rne(x_k * (32639 / a)) clamped to
+ *   +-32639; a / 32639 undoes it.  The maximum passes over NaN; a NaN product gives 32639.
+ * That is 2^8 times finer than the cache itself, and faster than f32 products. */
+#define TN_KV_BLOCK 256u
+#define TN_I16_MAX 32639 /* 256 * 127 + 127 */
+
+/* Where the byte of position t and column d lies. */
+static inline size_t tn_kv_q8_key_at(uint32_t t, uint32_t d, uint32_t dim)
+{
+    return ((size_t)(t / 16) * (dim / 4) + d / 4) * 64 + t % 16 * 4 + d % 4;
+}
+static inline size_t tn_kv_q8_value_at(uint32_t t, uint32_t d)
+{
+    return ((size_t)(d / 16) * (TN_KV_BLOCK / 4) + t / 4) * 64 + d % 16 * 4 + t % 4;
+}
 
 /* attn_qk_<type>: scores of n_pos positions for the n_q query heads that share the key head.
  *   f32, f16: s[i * s_stride + t] = (lane-order sum over d of k[t][d] * q[i][d]) * factor
  *   q8:       s[i * s_stride + t] = (sum over blocks b of 64 columns, ascending from +0, of
- *             ((float)(sum over d in b of k[t][d] * q16[d]) * k_scale[t][b]) * (a / 32767))
+ *             ((float)(sum over d in b of k[t][d] * q16[d]) * k_scale[b][t]) * (a / 32639))
  *             * factor, where q16, a = i16(q[i][b])
  *   q  [n_q][dim] f32 */
 typedef void tn_attn_qk_fn(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
@@ -189,12 +210,10 @@ typedef tn_attn_qk_fn tn_attn_qk_q8_fn;
 
 /* attn_pv_<type>: the weighted sum of the values.
  *   f32, f16: o[i][d] = sum over t, ascending from +0, of p[i * p_stride + t] * v[t][d]
- *   q8:       o[i][d] = sum over chunks of TN_PV_CHUNK positions, ascending from +0, of
- *             (float)(sum over t in the chunk of w16[t] * v[t][d]) * (a / 32767), where
- *             w16, a = i16 of the chunk's p[i * p_stride + t] * v_scale[t][d / 64]
+ *   q8:       o[i][d] = (float)(sum over t of w16[t] * v[t][d]) * (a / 32639), where
+ *             w16, a = i16 of p[i * p_stride + t] * v_scale[d / 64][t]
  *   o  [n_q][dim] f32
  * A weight of zero changes no bit, wherever it stands. */
-#define TN_PV_CHUNK 256u
 typedef void tn_attn_pv_fn(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
                            const uint16_t *v_scales, uint32_t n_pos, uint32_t dim);
 typedef tn_attn_pv_fn tn_attn_pv_f32_fn;

@@ -9,8 +9,8 @@
  *   M = max(m, m');  o = o * exp(m - M) + o' * exp(m' - M);  the same for l
  *
  * and att = o / l at the end.  Blocks are cut by absolute position, so the bits
- * do not depend on threads or batches.  Decoding spreads (key head, block)
- * pairs over threads and merges afterwards; prefill spreads (key head, group of
+ * do not depend on threads or batches.  Decoding spreads runs of (block, key
+ * head) pairs over threads and merges afterwards; prefill spreads (key head, group of
  * tokens) and each item walks its blocks.
  */
 #include <string.h>
@@ -37,29 +37,46 @@ static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t h
     }
 }
 
-static void store_row(const struct tn_kvcache *kv, tn_kv_store_fn *store, void *values,
-                      uint16_t *scales, uint32_t row, const float *x)
+/* One row to its place among the tiles; `is_key` says in which kind. */
+static void store_row_q8(const struct tn_forward *f, uint8_t *tiles, uint16_t *scales, uint32_t row,
+                         bool is_key, const float *x)
 {
-    store((unsigned char *)values + row * kv->row_bytes,
-          scales + (size_t)row * tn_div_ceil_u32(kv->dim, 64), x, kv->dim);
+    enum { BLOCK = 64 }; /* values that share a scale */
+    uint32_t dim = f->kv->dim;
+    for (uint32_t start = 0; start < dim; start += BLOCK) {
+        int8_t q[BLOCK];
+        uint32_t n = TN_MIN(dim - start, BLOCK);
+        f->kernels->kv_store_q8(q, &scales[start / BLOCK * TN_KV_BLOCK + row], x + start, n);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t d = start + i;
+            size_t at = is_key ? tn_kv_q8_key_at(row, d, dim) : tn_kv_q8_value_at(row, d);
+            tiles[at] = (uint8_t)(q[i] + 128);
+        }
+    }
 }
 
 void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
                      uint32_t position, const float *key, const float *value)
 {
     const struct tn_kvcache *kv = f->kv;
-    tn_kv_store_fn *store = kv->type == TN_KV_F32   ? f->kernels->kv_store_f32
-                            : kv->type == TN_KV_F16 ? f->kernels->kv_store_f16
-                                                    : f->kernels->kv_store_q8;
     struct tn_kv_rows rows = tn_kvcache_rows(kv, layer, i_kv_head, position / TN_KV_BLOCK);
-    store_row(kv, store, rows.k, rows.k_scales, position % TN_KV_BLOCK, key);
-    store_row(kv, store, rows.v, rows.v_scales, position % TN_KV_BLOCK, value);
+    uint32_t row = position % TN_KV_BLOCK;
+    if (kv->type == TN_KV_Q8) {
+        store_row_q8(f, rows.k, rows.k_scales, row, true, key);
+        store_row_q8(f, rows.v, rows.v_scales, row, false, value);
+        return;
+    }
+    tn_kv_store_fn *store =
+        kv->type == TN_KV_F32 ? f->kernels->kv_store_f32 : f->kernels->kv_store_f16;
+    store((unsigned char *)rows.k + row * kv->row_bytes, NULL, key, kv->dim);
+    store((unsigned char *)rows.v + row * kv->row_bytes, NULL, value, kv->dim);
 }
 
 struct attn_task {
     struct tn_forward *f;
     uint32_t layer;
-    uint32_t tokens_per_group;
+    uint32_t tokens_per_group; /* prefill */
+    uint32_t n_pairs, n_items; /* decode */
 };
 
 /* Rotates queries and keys of token t and puts keys and values into the cache. */
@@ -129,14 +146,15 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
 static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
                   size_t j, uint32_t dim)
 {
-    float *o = total->out + (size_t)i * dim;
-    const float *p = from->out + j * dim;
+    float *restrict o = total->out + (size_t)i * dim;
+    const float *restrict p = from->out + j * dim;
     float max = TN_MAX(total->max[i], from->max[j]);
     float a = tn_exp_f32(total->max[i] - max), b = tn_exp_f32(from->max[j] - max);
     total->max[i] = max;
     total->sum[i] = total->sum[i] * a + from->sum[j] * b;
-    for (uint32_t d = 0; d < dim; d++)
-        o[d] = o[d] * a + p[d] * b;
+    for (uint32_t d = 0; d < dim; d += 16)
+        for (uint32_t k = d; k < d + 16; k++) /* a length that the compiler makes vectors of */
+            o[k] = o[k] * a + p[k] * b;
 }
 
 static void copy_state(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
@@ -159,16 +177,18 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
         att[d] = o[d] * inverse;
 }
 
-/* ---- decode: (block, key head) pairs ---- */
+/* ---- decode: runs of (block, key head) pairs ---- */
 
-static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
+/* Pairs are numbered as they lie in memory, and an item is a run of them, so that a thread reads
+ * long stretches; several items for each, so that a busy core may take fewer. */
+#define DECODE_ITEMS_PER_THREAD 4u
+
+static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t g,
+                        struct tn_thread_scratch *scratch)
 {
-    struct attn_task *task = arg;
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
     uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
-    uint32_t i_block = i_item / c->n_kv_head, g = i_item % c->n_kv_head;
-    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
     for (uint32_t i = 0; i < per_kv; i++)
         scratch->n_valid[i] = n_pos;
@@ -177,6 +197,15 @@ static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
     struct tn_attn_state out = {f->s.blocks.max + at, f->s.blocks.sum + at,
                                 f->s.blocks.out + at * dim};
     attend_block(f, task->layer, g, i_block, &group, scratch->score, &out);
+}
+
+static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    const struct attn_task *task = arg;
+    uint32_t n_kv_head = task->f->weights->config->n_kv_head;
+    uint32_t end = (uint32_t)((uint64_t)task->n_pairs * (i_item + 1) / task->n_items);
+    for (uint32_t i = (uint32_t)((uint64_t)task->n_pairs * i_item / task->n_items); i < end; i++)
+        decode_pair(task, i / n_kv_head, i % n_kv_head, &task->f->s.threads[i_thread]);
 }
 
 static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
@@ -242,13 +271,16 @@ static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
 void tn_attention(struct tn_forward *f, uint32_t layer)
 {
     const struct tern_file_config *c = f->weights->config;
-    struct attn_task task = {f, layer, tn_attn_group(c) / (c->n_head / c->n_kv_head)};
+    struct attn_task task = {.f = f, .layer = layer};
     tn_team_for(f->team, f->n_tokens, rotate_and_store_item, &task);
     if (f->n_tokens == 1) {
-        uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
-        tn_team_for(f->team, n_blocks * c->n_kv_head, decode_item, &task);
+        task.n_pairs = (f->position / TN_KV_BLOCK + 1) * c->n_kv_head;
+        task.n_items =
+            TN_MIN(task.n_pairs, tn_team_n_threads(f->team) * DECODE_ITEMS_PER_THREAD);
+        tn_team_for(f->team, task.n_items, decode_item, &task);
         tn_team_for(f->team, c->n_head, merge_item, &task);
     } else {
+        task.tokens_per_group = tn_attn_group(c) / (c->n_head / c->n_kv_head);
         uint32_t n_groups = tn_div_ceil_u32(f->n_tokens, task.tokens_per_group);
         tn_team_for(f->team, n_groups * c->n_kv_head, prefill_item, &task);
     }

@@ -46,13 +46,13 @@ struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, uint32_t layer, u
     assert(i_block < kv->n_ready && "the session makes blocks usable before they are asked for");
     unsigned char *head = kv->base + (size_t)i_block * kv->block_bytes +
                           ((size_t)layer * kv->n_kv_head + i_kv_head) * kv->head_bytes;
-    size_t values = TN_KV_BLOCK * kv->row_bytes;
-    uint16_t *scales = (uint16_t *)(void *)(head + 2 * values);
+    size_t scale_bytes = TN_KV_BLOCK * sizeof(uint16_t) * scales_per_row(kv);
+    unsigned char *values = head + kv->head_bytes / 2;
     return (struct tn_kv_rows){
-        .k = head,
-        .v = head + values,
-        .k_scales = scales,
-        .v_scales = scales + (size_t)TN_KV_BLOCK * scales_per_row(kv),
+        .k_scales = (uint16_t *)(void *)head,
+        .k = head + scale_bytes,
+        .v_scales = (uint16_t *)(void *)values,
+        .v = values + scale_bytes,
     };
 }
 

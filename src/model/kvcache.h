@@ -3,16 +3,16 @@
  * The key/value cache: where each row lies.  Pure arithmetic on an address
  * range that the session reserved; the session also makes blocks usable.
  *
- * Positions come in blocks of 256.  A block holds all layers, so that growth is
- * one range; inside, rows of one key/value head follow each other, so that
- * attention reads forward:
+ * Positions come in blocks of TN_KV_BLOCK.  A block holds all layers, so that
+ * growth is one range; inside, everything lies in the order in which attention
+ * reads it:
  *
- *   block b:  layer 0: head 0: K [256][dim]  V [256][dim]  K scales  V scales
+ *   block b:  layer 0: head 0: K scales  K [256][dim]  V scales  V [256][dim]
  *                      head 1: ...
  *             layer 1: ...
  *
  * dim is head_dim padded with zeros to a multiple of 16.  Types: f32, f16, or
- * int8 with one f16 scale per 64 values of a row.
+ * int8 with one f16 scale per 64 values of a row, in tiles (kern.h).
  */
 #ifndef TN_KVCACHE_H
 #define TN_KVCACHE_H
@@ -20,9 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kern/kern.h"
 #include "tern/model_format.h"
-
-#define TN_KV_BLOCK 256u /* positions per block */
 
 /* The numbers of enum tern_kv (tern.h). */
 enum tn_kv_type { TN_KV_F32 = 0, TN_KV_F16 = 1, TN_KV_Q8 = 2 };
@@ -41,9 +40,9 @@ struct tn_kvcache {
 
 /* The rows of one head in one block. */
 struct tn_kv_rows {
-    void *k;             /* [256][dim] */
-    void *v;             /* [256][dim] */
-    uint16_t *k_scales;  /* [256][ceil(dim / 64)], q8 only */
+    void *k;             /* [256][dim], q8: tiles */
+    void *v;             /* [256][dim], q8: tiles */
+    uint16_t *k_scales;  /* [ceil(dim / 64)][256], q8 only */
     uint16_t *v_scales;
 };
 

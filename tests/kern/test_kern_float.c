@@ -325,13 +325,14 @@ struct cache {
     uint16_t *scales;
 };
 
-/* A cache of the row's type, n_pos and n_q drawn around the tiles, sometimes beyond TN_PV_CHUNK;
+/* A cache of the row's type, n_pos and n_q drawn around the tiles, sometimes a whole block;
  * n / 16 + 1 sixteens. */
 static struct cache take_cache(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const char *type = strrchr(row->op, '_') + 1;
     struct cache c = {.dim = 16 * (1 + n / 16)};
-    c.n_pos = (uint32_t)(tn_rng_next(&rng) % (n % 8 ? 12 : n < 70 ? 600 : 70));
+    c.n_pos = (uint32_t)(tn_rng_next(&rng) % (n % 8 ? 12 : n < 70 ? 400 : 70));
+    c.n_pos = TN_MIN(c.n_pos, TN_KV_BLOCK);
     c.n_q = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
     size_t n_values = (size_t)c.n_pos * c.dim;
     if (!strcmp(type, "f32")) {
@@ -340,7 +341,8 @@ static struct cache take_cache(const struct tn_kernel_row *row, uint32_t n, enum
         c.rows = take(n_values * 2, 2);
         fill_f16(c.rows, n_values, fill);
     } else {
-        size_t n_scales = (size_t)c.n_pos * ((c.dim + 63) / 64);
+        size_t n_scales = (size_t)TN_KV_BLOCK * ((c.dim + 63) / 64);
+        n_values = (size_t)TN_KV_BLOCK * c.dim;
         c.rows = take(n_values, 1);
         fill_bytes(c.rows, n_values);
         c.scales = take(n_scales * 2, 2);

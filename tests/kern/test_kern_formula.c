@@ -152,38 +152,48 @@ static void test_dot_products_are_lane_order(void **state)
     assert_same(y, lane_order_sum(products, COLS));
 }
 
-/* i16 of kern.h; returns a / 32767. */
+/* i16 of kern.h; returns a / 32639. */
 static float round_i16(int32_t *dst, const float *x, uint32_t n)
 {
     float a = 1e-30f;
     for (uint32_t i = 0; i < n; i++)
         a = fmaxf(a, fabsf(x[i]));
     for (uint32_t i = 0; i < n; i++)
-        dst[i] = (int32_t)rintf(x[i] * (32767.0f / a));
-    return a / 32767.0f;
+        dst[i] = (int32_t)rintf(x[i] * ((float)TN_I16_MAX / a));
+    return a / 32639.0f;
 }
 
-enum { DIM = 80, POS = 300, HEADS = 2 };
+enum { DIM = 80, POS = TN_KV_BLOCK - 3, HEADS = 2 };
 
 struct small_cache {
-    int8_t rows[POS * DIM];
-    uint16_t scales[POS * 2];
+    uint8_t tiles[TN_KV_BLOCK * DIM];
+    uint16_t scales[2 * TN_KV_BLOCK];
     float q[HEADS * DIM], p[HEADS * POS];
 };
 
 static void fill_small_cache(struct small_cache *c)
 {
-    fill_bytes(c->rows, sizeof c->rows);
+    fill_bytes(c->tiles, sizeof c->tiles);
     fill_f32(c->q, HEADS * DIM, false);
     for (int i = 0; i < HEADS * POS; i++)
         c->p[i] = tn_exp_f32(-6.0f * tn_rng_f32(&rng));
-    for (int i = 0; i < POS * 2; i++)
+    for (size_t i = 0; i < TN_COUNT_OF(c->scales); i++)
         c->scales[i] = tn_f32_to_f16(0.01f + 0.01f * tn_rng_f32(&rng));
 }
 
-static float value_of(const struct small_cache *c, int t, int d)
+static int32_t key_of(const struct small_cache *c, int t, int d)
 {
-    return (float)c->rows[t * DIM + d] * tn_f16_to_f32(c->scales[t * 2 + d / 64]);
+    return c->tiles[(t / 16 * (DIM / 4) + d / 4) * 64 + t % 16 * 4 + d % 4] - 128;
+}
+
+static int32_t value_of(const struct small_cache *c, int t, int d)
+{
+    return c->tiles[(d / 16 * ((int)TN_KV_BLOCK / 4) + t / 4) * 64 + d % 16 * 4 + t % 4] - 128;
+}
+
+static float scale_of(const struct small_cache *c, int t, int d)
+{
+    return tn_f16_to_f32(c->scales[d / 64 * (int)TN_KV_BLOCK + t]);
 }
 
 /* kern.h's formula to the bit, and within rounding of the plain product. */
@@ -193,7 +203,7 @@ static void test_q8_scores(void **state)
     static struct small_cache c;
     static float s[HEADS * POS];
     fill_small_cache(&c);
-    tn_attn_qk_q8_ref(s, POS, c.q, HEADS, c.rows, c.scales, POS, DIM, 0.25f);
+    tn_attn_qk_q8_ref(s, POS, c.q, HEADS, c.tiles, c.scales, POS, DIM, 0.25f);
     for (int h = 0; h < HEADS; h++) {
         int32_t q16[DIM];
         float a[2] = {round_i16(q16, c.q + h * DIM, 64), round_i16(q16 + 64, c.q + h * DIM + 64, 16)};
@@ -201,13 +211,14 @@ static void test_q8_scores(void **state)
             int32_t dots[2] = {0, 0};
             double plain = 0.0, magnitude = 0.0;
             for (int d = 0; d < DIM; d++) {
-                dots[d / 64] += q16[d] * c.rows[t * DIM + d];
-                plain += (double)value_of(&c, t, d) * (double)c.q[h * DIM + d];
-                magnitude += fabs((double)value_of(&c, t, d) * 2.0);
+                dots[d / 64] += q16[d] * key_of(&c, t, d);
+                double key = (double)key_of(&c, t, d) * (double)scale_of(&c, t, d);
+                plain += key * (double)c.q[h * DIM + d];
+                magnitude += fabs(key * 2.0);
             }
             float score = 0.0f;
             for (int b = 0; b < 2; b++)
-                score += (float)dots[b] * tn_f16_to_f32(c.scales[t * 2 + b]) * a[b];
+                score += (float)dots[b] * scale_of(&c, t, 64 * b) * a[b];
             assert_same(s[h * POS + t], score * 0.25f);
             assert_true(fabs((double)score - plain) < magnitude / 65000.0);
         }
@@ -220,27 +231,22 @@ static void test_q8_weighted_sums(void **state)
     static struct small_cache c;
     static float o[HEADS * DIM];
     fill_small_cache(&c);
-    tn_attn_pv_q8_ref(o, c.p, POS, HEADS, c.rows, c.scales, POS, DIM);
+    tn_attn_pv_q8_ref(o, c.p, POS, HEADS, c.tiles, c.scales, POS, DIM);
     for (int h = 0; h < HEADS; h++) {
         for (int d = 0; d < DIM; d++) {
-            float sum = 0.0f;
+            static float w[POS];
+            static int32_t w16[POS];
+            int32_t dot = 0;
             double plain = 0.0, magnitude = 0.0;
-            for (int first = 0; first < POS; first += (int)TN_PV_CHUNK) {
-                static float w[TN_PV_CHUNK];
-                static int32_t w16[TN_PV_CHUNK];
-                int n = TN_MIN((int)TN_PV_CHUNK, POS - first);
-                int32_t dot = 0;
-                for (int t = 0; t < n; t++)
-                    w[t] = c.p[h * POS + first + t] *
-                           tn_f16_to_f32(c.scales[(first + t) * 2 + d / 64]);
-                float a = round_i16(w16, w, (uint32_t)n);
-                for (int t = 0; t < n; t++) {
-                    dot += w16[t] * c.rows[(first + t) * DIM + d];
-                    plain += (double)w[t] * c.rows[(first + t) * DIM + d];
-                    magnitude += 0.02 * abs(c.rows[(first + t) * DIM + d]);
-                }
-                sum += (float)dot * a;
+            for (int t = 0; t < POS; t++)
+                w[t] = c.p[h * POS + t] * scale_of(&c, t, d);
+            float a = round_i16(w16, w, POS);
+            for (int t = 0; t < POS; t++) {
+                dot += w16[t] * value_of(&c, t, d);
+                plain += (double)w[t] * value_of(&c, t, d);
+                magnitude += 0.02 * abs(value_of(&c, t, d));
             }
+            float sum = (float)dot * a;
             assert_same(o[h * DIM + d], sum);
             assert_true(fabs((double)sum - plain) < magnitude / 65000.0);
         }
@@ -260,8 +266,8 @@ static void test_zero_weights_change_nothing(void **state)
         const struct tn_kernel_row *row = &tn_kernel_rows[i];
         if (strcmp(row->op, "attn_pv_q8") || (row->needs & ~tn_test_cpu_features()))
             continue;
-        ((tn_attn_pv_fn *)row->fn)(with, c.p, POS, HEADS, c.rows, c.scales, 200, DIM);
-        ((tn_attn_pv_fn *)row->fn)(without, c.p, POS, HEADS, c.rows, c.scales, 37, DIM);
+        ((tn_attn_pv_fn *)row->fn)(with, c.p, POS, HEADS, c.tiles, c.scales, 200, DIM);
+        ((tn_attn_pv_fn *)row->fn)(without, c.p, POS, HEADS, c.tiles, c.scales, 37, DIM);
         assert_memory_equal(with, without, sizeof with);
     }
 }

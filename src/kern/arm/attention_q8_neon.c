@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache, NEON.  Sums are exact in int32, so their order is free; smlal adds
- * four int16 products.
+ * Attention over a q8 cache, NEON.
  *
- * Sums:  q . k at most 64 * 128 * 32767 < 2^29;  p . v at most 256 * 128 * 32767 < 2^31.
+ * Keys and values lie in tiles (kern.h): groups of four bytes for each of 16 lanes, which are
+ * positions in q . k and columns in p . v.  The four bytes of a lane are widened to words and
+ * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.
+ *
+ * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30.
  */
 #include <string.h>
 
@@ -14,57 +17,89 @@
 #define BLOCK 64u     /* values that share a scale */
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
+#define GROUP_BYTES 64u
 
-/* i16 of n values (kern.h). Returns a / 32767. */
-static float round_i16(int16_t *dst, const float *x, uint32_t n)
-{
-    float32x4_t max = vdupq_n_f32(1e-30f);
-    for (uint32_t k = 0; k < n; k += 4)
-        max = max_abs(max, load_first(x + k, n - k));
-    float a = vmaxvq_f32(max);
-    float s = 32767.0f / a;
-    for (uint32_t k = 0; k < n; k += 4) {
-        float32x4_t v = clamp(vmulq_n_f32(load_first(x + k, n - k), s), 32767.0f);
-        int16_t four[4];
-        vst1_s16(four, vmovn_s32(vcvtnq_s32_f32(v)));
-        memcpy(dst + k, four, TN_MIN(n - k, 4) * sizeof *dst);
-    }
-    return a / 32767.0f;
-}
-
-/* Up to 4 rounded queries. */
-struct queries {
-    int16_t q16[4][MAX_BLOCKS * BLOCK];
-    float scales[4][MAX_BLOCKS];
+/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 4. */
+struct factors {
+    int16_t x16[4][TN_KV_BLOCK];
+    float scale[4];
 };
 
-/* Scores of one key; n_q is a constant of at most 4 where this is inlined. */
-static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, const struct queries *q,
-                                     uint32_t n_q, const int8_t *key, const uint16_t *scales,
-                                     uint32_t dim, float factor)
+/* i16 of n <= TN_KV_BLOCK values for head h; they are a multiple of 4, zeros behind the end.
+ * A zero stays one: 0 * (32639 / a) is never NaN. */
+static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_t n)
 {
-    float score[4] = {0};
-    for (uint32_t start = 0; start < dim; start += BLOCK) {
-        uint32_t b = start / BLOCK, end = TN_MIN(dim, start + BLOCK);
-        int32x4_t sum[4][2];
-        for (uint32_t h = 0; h < 4; h++)
-            sum[h][0] = sum[h][1] = vdupq_n_s32(0);
-        for (uint32_t d = start; d < end; d += 8) {
-            int16x8_t k = vmovl_s8(vld1_s8(key + d));
-            for (uint32_t h = 0; h < n_q; h++) {
-                int16x8_t query = vld1q_s16(q->q16[h] + d);
-                sum[h][0] = vmlal_s16(sum[h][0], vget_low_s16(k), vget_low_s16(query));
-                sum[h][1] = vmlal_high_s16(sum[h][1], k, query);
-            }
-        }
-        float k_scale = tn_f16_to_f32(scales[b]);
+    const float limit = (float)TN_I16_MAX;
+    float32x4_t max = vdupq_n_f32(1e-30f);
+    for (uint32_t k = 0; k < n; k += 4)
+        max = max_abs(max, vld1q_f32(x + k));
+    float a = vmaxvq_f32(max);
+    float s = limit / a;
+    for (uint32_t k = 0; k < n; k += 4) {
+        float32x4_t v = clamp(vmulq_n_f32(vld1q_f32(x + k), s), limit);
+        vst1_s16(f->x16[h] + k, vmovn_s32(vcvtnq_s32_f32(v)));
+    }
+    f->scale[h] = a / limit;
+}
+
+/* dots[h] = n_groups groups of 4 lanes times the factors of head h.  n_q is a constant of at most 4
+ * where this is inlined, or a little slower. */
+static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes, uint32_t n_groups,
+                                       const struct factors *f, uint32_t n_q)
+{
+    int32x4_t sum[4][4];
+    for (uint32_t h = 0; h < 4; h++)
+        for (uint32_t j = 0; j < 4; j++)
+            sum[h][j] = vdupq_n_s32(0);
+    for (uint32_t g = 0; g < n_groups; g++, lanes += GROUP_BYTES) {
+        /* Bytes are 128 too large: flipping the top bit makes them signed. */
+        int8x16_t bytes = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(lanes), vdupq_n_u8(0x80)));
+        int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
         for (uint32_t h = 0; h < n_q; h++) {
-            int32_t dot = vaddvq_s32(vaddq_s32(sum[h][0], sum[h][1]));
-            score[h] += (float)dot * k_scale * q->scales[h][b];
+            int16x4_t factors = vld1_s16(f->x16[h] + 4 * g);
+            int16x8_t twice = vcombine_s16(factors, factors);
+            sum[h][0] = vmlal_s16(sum[h][0], vget_low_s16(low), factors);
+            sum[h][1] = vmlal_high_s16(sum[h][1], low, twice);
+            sum[h][2] = vmlal_s16(sum[h][2], vget_low_s16(high), factors);
+            sum[h][3] = vmlal_high_s16(sum[h][3], high, twice);
         }
     }
     for (uint32_t h = 0; h < n_q; h++)
-        s[h * s_stride] = score[h] * factor;
+        dots[h] = vpaddq_s32(vpaddq_s32(sum[h][0], sum[h][1]), vpaddq_s32(sum[h][2], sum[h][3]));
+}
+
+/* ---- q . k ---- */
+
+/* The cached keys of one key head. */
+struct keys {
+    const uint8_t *tiles;
+    const uint16_t *scales;
+    uint32_t dim;
+};
+
+/* Scores of 4 positions from t on, of which n_pos exist. */
+static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
+                                      uint32_t n_q, const struct keys *k, uint32_t t,
+                                      uint32_t n_pos, float factor)
+{
+    const uint8_t *lanes = k->tiles + (size_t)(t / 16 * 16) * k->dim + t % 16 * 4;
+    float32x4_t score[4];
+    for (uint32_t h = 0; h < 4; h++)
+        score[h] = vdupq_n_f32(0.0f);
+    for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
+        int32x4_t dots[4];
+        dot_lanes(dots, lanes + (size_t)d * 16, TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
+        float four[4];
+        for (uint32_t i = 0; i < 4; i++)
+            four[i] = tn_f16_to_f32(k->scales[(size_t)b * TN_KV_BLOCK + t + i]);
+        float32x4_t k_scale = vld1q_f32(four);
+        for (uint32_t h = 0; h < n_q; h++) {
+            float32x4_t term = vmulq_f32(vcvtq_f32_s32(dots[h]), k_scale);
+            score[h] = vaddq_f32(score[h], vmulq_n_f32(term, q[b].scale[h]));
+        }
+    }
+    for (uint32_t h = 0; h < n_q; h++)
+        store_first(s + h * s_stride + t, vmulq_n_f32(score[h], factor), n_pos - t);
 }
 
 void tn_attn_qk_q8_neon(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
@@ -74,92 +109,61 @@ void tn_attn_qk_q8_neon(float *s, size_t s_stride, const float *q, uint32_t n_q,
         tn_attn_qk_q8_ref(s, s_stride, q, n_q, k, k_scales, n_pos, dim, factor);
         return;
     }
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
+    const struct keys keys = {k, k_scales, dim};
     for (uint32_t h = 0; h < n_q; h += 4) {
-        struct queries queries;
+        struct factors rounded[MAX_BLOCKS]; /* of each block of 64 columns */
         uint32_t n = TN_MIN(4, n_q - h);
-        for (uint32_t i = 0; i < n; i++)
-            for (uint32_t d = 0; d < dim; d += BLOCK)
-                queries.scales[i][d / BLOCK] = round_i16(
-                    queries.q16[i] + d, q + (size_t)(h + i) * dim + d, TN_MIN(BLOCK, dim - d));
-        for (uint32_t t = 0; t < n_pos; t++) {
-            float *score = s + h * s_stride + t;
-            const int8_t *key = (const int8_t *)k + (size_t)t * dim;
-            const uint16_t *scales = k_scales + t * n_blocks;
+        for (uint32_t d = 0; d < dim; d += BLOCK)
+            for (uint32_t i = 0; i < n; i++)
+                round_factors(&rounded[d / BLOCK], i, q + (size_t)(h + i) * dim + d,
+                              TN_MIN(BLOCK, dim - d));
+        for (uint32_t t = 0; t < n_pos; t += 4) {
             if (n == 4)
-                qk_tile(score, s_stride, &queries, 4, key, scales, dim, factor);
+                qk_lanes(s + h * s_stride, s_stride, rounded, 4, &keys, t, n_pos, factor);
             else
-                qk_tile(score, s_stride, &queries, n, key, scales, dim, factor);
+                qk_lanes(s + h * s_stride, s_stride, rounded, n, &keys, t, n_pos, factor);
         }
     }
 }
 
-/* The weights of up to 4 heads, rounded. */
-struct weights {
-    int16_t w16[4][TN_PV_CHUNK];
-    float scale[4];
-};
+/* ---- p . v ---- */
 
-/* 16 columns, with which o and v begin; n_q is a constant of at most 4 where this is inlined. */
-static TN_ALWAYS_INLINE void pv_tile(float *o, const int8_t *v, uint32_t n_pos, uint32_t dim,
-                                     const struct weights *weights, uint32_t n_q)
+static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
+                          const uint16_t *scales, uint32_t n_pos)
 {
-    int32x4_t sum[4][4];
-    for (uint32_t h = 0; h < 4; h++)
-        for (uint32_t j = 0; j < 4; j++)
-            sum[h][j] = vdupq_n_s32(0);
-    for (uint32_t t = 0; t < n_pos; t++) {
-        int8x16_t bytes = vld1q_s8(v + (size_t)t * dim);
-        int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
-        for (uint32_t h = 0; h < n_q; h++) {
-            int16_t w = weights->w16[h][t];
-            sum[h][0] = vmlal_n_s16(sum[h][0], vget_low_s16(low), w);
-            sum[h][1] = vmlal_high_n_s16(sum[h][1], low, w);
-            sum[h][2] = vmlal_n_s16(sum[h][2], vget_low_s16(high), w);
-            sum[h][3] = vmlal_high_n_s16(sum[h][3], high, w);
-        }
-    }
+    float w[TN_KV_BLOCK + 4], scale[TN_KV_BLOCK];
+    for (uint32_t t = 0; t < n_pos; t++)
+        scale[t] = tn_f16_to_f32(scales[t]);
     for (uint32_t h = 0; h < n_q; h++) {
-        for (uint32_t j = 0; j < 4; j++) {
-            float *dst = o + (size_t)h * dim + 4 * j;
-            float32x4_t term = vmulq_n_f32(vcvtq_f32_s32(sum[h][j]), weights->scale[h]);
-            vst1q_f32(dst, vaddq_f32(vld1q_f32(dst), term));
-        }
-    }
-}
-
-/* At most 4 heads, TN_PV_CHUNK positions and one block of n_columns <= 64. */
-static void pv_block(float *o, const float *p, size_t p_stride, uint32_t n_q, const int8_t *v,
-                     const uint16_t *v_scales, uint32_t n_pos, uint32_t dim, uint32_t n_columns)
-{
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    struct weights weights;
-    for (uint32_t h = 0; h < n_q; h++) {
-        float w[TN_PV_CHUNK];
         for (uint32_t t = 0; t < n_pos; t++)
-            w[t] = p[h * p_stride + t] * tn_f16_to_f32(v_scales[t * n_blocks]);
-        weights.scale[h] = round_i16(weights.w16[h], w, n_pos);
-    }
-    for (uint32_t c = 0; c < n_columns; c += 16) {
-        if (n_q == 4)
-            pv_tile(o + c, v + c, n_pos, dim, &weights, 4);
-        else
-            pv_tile(o + c, v + c, n_pos, dim, &weights, n_q);
+            w[t] = p[h * p_stride + t] * scale[t];
+        memset(w + n_pos, 0, 4 * sizeof w[0]);
+        round_factors(dst, h, w, n_pos);
     }
 }
 
 void tn_attn_pv_q8_neon(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
                         const uint16_t *v_scales, uint32_t n_pos, uint32_t dim)
 {
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    memset(o, 0, (size_t)n_q * dim * sizeof o[0]);
-    for (uint32_t t = 0; t < n_pos; t += TN_PV_CHUNK)
-        for (uint32_t d = 0; d < dim; d += BLOCK)
-            for (uint32_t h = 0; h < n_q; h += 4)
-                pv_block(o + (size_t)h * dim + d, p + h * p_stride + t, p_stride,
-                         TN_MIN(4, n_q - h), (const int8_t *)v + (size_t)t * dim + d,
-                         v_scales + t * n_blocks + d / BLOCK, TN_MIN(TN_PV_CHUNK, n_pos - t), dim,
-                         TN_MIN(BLOCK, dim - d));
+    for (uint32_t h = 0; h < n_q; h += 4) {
+        struct factors rounded;
+        uint32_t n = TN_MIN(4, n_q - h);
+        for (uint32_t c = 0; c < dim; c += 4) {
+            if (c % BLOCK == 0)
+                round_weights(&rounded, p + h * p_stride, p_stride, n,
+                              v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
+            const uint8_t *lanes =
+                (const uint8_t *)v + (size_t)(c / 16 * 16) * TN_KV_BLOCK + c % 16 * 4;
+            int32x4_t dots[4];
+            if (n == 4)
+                dot_lanes(dots, lanes, (n_pos + 3) / 4, &rounded, 4);
+            else
+                dot_lanes(dots, lanes, (n_pos + 3) / 4, &rounded, n);
+            for (uint32_t i = 0; i < n; i++)
+                vst1q_f32(o + (size_t)(h + i) * dim + c,
+                          vmulq_n_f32(vcvtq_f32_s32(dots[i]), rounded.scale[i]));
+        }
+    }
 }
 
 void tn_kv_store_q8_neon(void *dst, uint16_t *scales, const float *x, uint32_t dim)

@@ -30,70 +30,69 @@ static float max_abs(const float *x, uint32_t n, float at_least)
     return a;
 }
 
-/* i16 of kern.h; returns a / 32767. */
+/* i16 of kern.h; returns a / 32639. */
 static float round_i16(int16_t *dst, const float *x, uint32_t n)
 {
+    const float limit = (float)TN_I16_MAX;
     float a = max_abs(x, n, 1e-30f);
-    float s = 32767.0f / a;
+    float s = limit / a;
     for (uint32_t k = 0; k < n; k++)
-        dst[k] = (int16_t)round_clamped(x[k] * s, 32767.0f);
-    return a / 32767.0f;
+        dst[k] = (int16_t)round_clamped(x[k] * s, limit);
+    return a / limit;
+}
+
+/* Adds the terms of columns [d, d + n), n <= 64, of one head to its scores. */
+static void qk_block(float *score, const float *q, const uint8_t *k, const uint16_t *k_scales,
+                     uint32_t n_pos, uint32_t dim, uint32_t d, uint32_t n)
+{
+    int16_t q16[BLOCK];
+    float q_scale = round_i16(q16, q + d, n);
+    for (uint32_t t = 0; t < n_pos; t++) {
+        int32_t sum = 0; /* at most 64 * 128 * 32639 < 2^28 */
+        for (uint32_t j = 0; j < n; j++)
+            sum += (k[tn_kv_q8_key_at(t, d + j, dim)] - 128) * q16[j];
+        score[t] += (float)sum * tn_f16_to_f32(k_scales[t]) * q_scale;
+    }
 }
 
 void tn_attn_qk_q8_ref(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
                        const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor)
 {
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
     for (uint32_t i = 0; i < n_q; i++) {
         float *score = s + i * s_stride;
         memset(score, 0, n_pos * sizeof score[0]);
-        for (uint32_t d = 0; d < dim; d += BLOCK) {
-            int16_t q16[BLOCK];
-            uint32_t n = TN_MIN(BLOCK, dim - d);
-            float q_scale = round_i16(q16, q + (size_t)i * dim + d, n);
-            for (uint32_t t = 0; t < n_pos; t++) {
-                const int8_t *key = (const int8_t *)k + (size_t)t * dim + d;
-                int32_t sum = 0; /* at most 64 * 128 * 32767 < 2^29 */
-                for (uint32_t j = 0; j < n; j++)
-                    sum += key[j] * q16[j];
-                score[t] += (float)sum * tn_f16_to_f32(k_scales[t * n_blocks + d / BLOCK]) * q_scale;
-            }
-        }
+        for (uint32_t d = 0; d < dim; d += BLOCK)
+            qk_block(score, q + (size_t)i * dim, k, k_scales + d / BLOCK * TN_KV_BLOCK, n_pos, dim,
+                     d, TN_MIN(BLOCK, dim - d));
         for (uint32_t t = 0; t < n_pos; t++)
             score[t] *= factor;
     }
 }
 
-/* One head, at most TN_PV_CHUNK positions, one block of n <= 64 columns: adds to o. */
-static void pv_block(float *o, const float *p, const int8_t *v, const uint16_t *v_scales,
-                     uint32_t n_pos, uint32_t dim, uint32_t n)
+/* Columns [d, d + n), n <= 64, of one head. */
+static void pv_block(float *o, const float *p, const uint8_t *v, const uint16_t *v_scales,
+                     uint32_t n_pos, uint32_t d, uint32_t n)
 {
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    float w[TN_PV_CHUNK];
-    int16_t w16[TN_PV_CHUNK];
-    int32_t sum[BLOCK] = {0}; /* at most 256 * 128 * 32767 < 2^31 */
+    float w[TN_KV_BLOCK];
+    int16_t w16[TN_KV_BLOCK];
     for (uint32_t t = 0; t < n_pos; t++)
-        w[t] = p[t] * tn_f16_to_f32(v_scales[t * n_blocks]);
+        w[t] = p[t] * tn_f16_to_f32(v_scales[t]);
     float w_scale = round_i16(w16, w, n_pos);
-    for (uint32_t t = 0; t < n_pos; t++)
-        for (uint32_t j = 0; j < n; j++)
-            sum[j] += w16[t] * v[(size_t)t * dim + j];
-    for (uint32_t j = 0; j < n; j++)
-        o[j] += (float)sum[j] * w_scale;
+    for (uint32_t j = 0; j < n; j++) {
+        int32_t sum = 0; /* at most 256 * 128 * 32639 < 2^30 */
+        for (uint32_t t = 0; t < n_pos; t++)
+            sum += (v[tn_kv_q8_value_at(t, d + j)] - 128) * w16[t];
+        o[d + j] = (float)sum * w_scale;
+    }
 }
 
 void tn_attn_pv_q8_ref(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
                        const uint16_t *v_scales, uint32_t n_pos, uint32_t dim)
 {
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    memset(o, 0, (size_t)n_q * dim * sizeof o[0]);
-    for (uint32_t t = 0; t < n_pos; t += TN_PV_CHUNK)
-        for (uint32_t i = 0; i < n_q; i++)
-            for (uint32_t d = 0; d < dim; d += BLOCK)
-                pv_block(o + (size_t)i * dim + d, p + i * p_stride + t,
-                         (const int8_t *)v + (size_t)t * dim + d,
-                         v_scales + t * n_blocks + d / BLOCK, TN_MIN(TN_PV_CHUNK, n_pos - t), dim,
-                         TN_MIN(BLOCK, dim - d));
+    for (uint32_t i = 0; i < n_q; i++)
+        for (uint32_t d = 0; d < dim; d += BLOCK)
+            pv_block(o + (size_t)i * dim, p + i * p_stride, v,
+                     v_scales + d / BLOCK * TN_KV_BLOCK, n_pos, d, TN_MIN(BLOCK, dim - d));
 }
 
 void tn_kv_store_q8_ref(void *dst, uint16_t *scales, const float *x, uint32_t dim)

@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache, AVX2.  Sums are exact in int32, so their order is free; vpmaddwd
- * adds two int16 products in each of 8 lanes.
+ * Attention over a q8 cache, AVX2.
  *
- * q . k   a tile is 4 positions x up to 4 query heads, one block of 64 columns after the other.
- *         Per position, head and block: 4 vpmaddwd, 3 vpaddd and about 2 for the final sums.
- * p . v   16 columns after the other, positions in pairs: two rows are widened and interleaved so
- *         that a lane holds the same column of both.
- *         Per pair of positions and 16 columns: 4 shuffles, then 2 vpmaddwd, 2 vpaddd for each
- *         head.
+ * Keys and values lie in tiles (kern.h): groups of four bytes for each of 16 lanes, which are
+ * positions in q . k and columns in p . v.  16 bytes, four lanes, are widened to words and
+ * multiplied with four factors of 16 bits by `vpmaddwd`, which leaves two sums in a lane; they meet
+ * when a tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32 bytes 2 loads, 4
+ * broadcasts and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times the sum of the
+ * factors is subtracted.
  *
- * Sums:  q . k at most 64 * 128 * 32767 < 2^29;  p . v at most 256 * 128 * 32767 < 2^31.
+ * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30; before that
+ * subtraction at most 256 * 255 * 32639 < 2^31.
  */
 #include <string.h>
 
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx2.h"
 
-#define BLOCK 64u /* values that share a scale */
+#define BLOCK 64u     /* values that share a scale */
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
-/* Positions ahead whose line is fetched. */
-#define PREFETCH_POSITIONS 32u
-
-/* The cached rows of one key/value head. */
-struct rows {
-    const int8_t *data;
-    const uint16_t *scales;
-    uint32_t dim;
-    uint32_t n_blocks; /* scales per row */
-};
+#define GROUP_BYTES 64u
+#define PREFETCH_BYTES 8192u /* ahead of what is read */
 
 /* max(so_far, |v|) and [-limit, limit]; the instructions return their second operand where the
  * first is NaN. */
@@ -58,102 +50,114 @@ static inline __m128i round_8(__m256 v)
     return _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
 }
 
-/* i16 of n values (kern.h); zeros up to the next multiple of 8. Returns a / 32767. */
-static float round_i16(int16_t *dst, const float *x, uint32_t n)
+/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
+struct factors {
+    int16_t x16[4][TN_KV_BLOCK];
+    int32_t excess[4]; /* 128 times the sum */
+    float scale[4];
+};
+
+/* i16 of n <= TN_KV_BLOCK values for head h; they are a multiple of 8, zeros behind the end.
+ * A zero stays one: 0 * (32639 / a) is never NaN. */
+static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_t n)
 {
+    const float limit = (float)TN_I16_MAX;
     __m256 max = _mm256_set1_ps(1e-30f);
     for (uint32_t k = 0; k < n; k += 8)
-        max = max_abs(max, load_first(x + k, (int32_t)(n - k)));
+        max = max_abs(max, _mm256_loadu_ps(x + k));
     float a = reduce_max(max);
-    __m256 s = _mm256_set1_ps(32767.0f / a);
+    __m256 s = _mm256_set1_ps(limit / a);
+    __m128i sum = _mm_setzero_si128();
     for (uint32_t k = 0; k < n; k += 8) {
-        __m256 v = clamp(_mm256_mul_ps(load_first(x + k, (int32_t)(n - k)), s), 32767.0f);
-        /* Behind the end 0 * infinity may have given 32767. */
-        v = _mm256_and_ps(v, _mm256_castsi256_ps(first_lanes((int32_t)(n - k))));
-        _mm_storeu_si128((__m128i *)(dst + k), round_8(v));
+        __m128i words = round_8(clamp(_mm256_mul_ps(_mm256_loadu_ps(x + k), s), limit));
+        sum = _mm_add_epi32(sum, _mm_madd_epi16(words, _mm_set1_epi16(128)));
+        _mm_storeu_si128((__m128i *)(f->x16[h] + k), words);
     }
-    return a / 32767.0f;
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1));
+    f->excess[h] = _mm_cvtsi128_si32(sum);
+    f->scale[h] = a / limit;
+}
+
+static TN_ALWAYS_INLINE __m256i load_words(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+}
+
+/* dots[h] = n_groups groups of 8 lanes times the factors of head h.  n_q is a constant of at most 4
+ * where this is inlined. */
+static TN_ALWAYS_INLINE void dot_lanes(__m256i dots[4], const uint8_t *lanes, uint32_t n_groups,
+                                       const struct factors *f, uint32_t n_q)
+{
+    __m256i sum[4][2];
+    for (uint32_t h = 0; h < n_q; h++)
+        sum[h][0] = sum[h][1] = _mm256_setzero_si256();
+    for (uint32_t g = 0; g < n_groups; g++, lanes += GROUP_BYTES) {
+        __m256i low = load_words(lanes), high = load_words(lanes + 16);
+        TN_PREFETCH(lanes + PREFETCH_BYTES);
+        for (uint32_t h = 0; h < n_q; h++) {
+            int64_t four;
+            memcpy(&four, f->x16[h] + 4 * g, sizeof four);
+            __m256i factors = _mm256_set1_epi64x(four);
+            sum[h][0] = _mm256_add_epi32(sum[h][0], _mm256_madd_epi16(low, factors));
+            sum[h][1] = _mm256_add_epi32(sum[h][1], _mm256_madd_epi16(high, factors));
+        }
+    }
+    for (uint32_t h = 0; h < n_q; h++) {
+        /* lanes 0 1 4 5 | 2 3 6 7 */
+        __m256i all = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum[h][0], sum[h][1]), 0xD8);
+        dots[h] = _mm256_sub_epi32(all, _mm256_set1_epi32(f->excess[h]));
+    }
 }
 
 /* ---- q . k ---- */
 
-/* Up to 4 rounded queries. */
-struct queries {
-    int16_t q16[4][MAX_BLOCKS * BLOCK];
-    float scales[MAX_BLOCKS][4]; /* [block][head] */
+/* The cached keys of one key head. */
+struct keys {
+    const uint8_t *tiles;
+    const uint16_t *scales;
+    uint32_t dim;
 };
 
-static void round_queries(struct queries *dst, const float *q, uint32_t n_q, uint32_t dim)
+/* Scores of 8 positions from t on, of which n_pos exist; n_q is a constant where this is
+ * inlined. */
+static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
+                                      uint32_t n_q, const struct keys *k, uint32_t t,
+                                      uint32_t n_pos, float factor)
 {
-    memset(dst->scales, 0, sizeof dst->scales);
+    const uint8_t *lanes = k->tiles + (size_t)(t / 16 * 16) * k->dim + t % 16 * 4;
+    __m256 score[4];
     for (uint32_t h = 0; h < n_q; h++)
-        for (uint32_t d = 0; d < dim; d += BLOCK)
-            dst->scales[d / BLOCK][h] =
-                round_i16(dst->q16[h] + d, q + (size_t)h * dim + d, TN_MIN(BLOCK, dim - d));
-}
-
-/* The terms of one position and the columns [d, d_end) of one block, element h for head h. */
-static TN_ALWAYS_INLINE __m128 qk_block(const struct queries *q, const struct rows *k, uint32_t t,
-                                        uint32_t n_q, uint32_t d, uint32_t d_end)
-{
-    const int8_t *key = k->data + (size_t)t * k->dim;
-    uint32_t b = d / BLOCK;
-    __m256i sum[4];
-    for (uint32_t h = 0; h < 4; h++)
-        sum[h] = _mm256_setzero_si256();
-    for (; d < d_end; d += 16) {
-        __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(key + d)));
+        score[h] = _mm256_setzero_ps();
+    for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
+        __m256i dots[4];
+        dot_lanes(dots, lanes + (size_t)d * 16, TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
+        const uint16_t *scales = k->scales + (size_t)b * TN_KV_BLOCK + t;
+        __m256 k_scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)scales));
         for (uint32_t h = 0; h < n_q; h++) {
-            __m256i query = _mm256_loadu_si256((const __m256i *)(q->q16[h] + d));
-            sum[h] = _mm256_add_epi32(sum[h], _mm256_madd_epi16(words, query));
+            __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]), k_scale);
+            score[h] = _mm256_add_ps(score[h], _mm256_mul_ps(term, _mm256_set1_ps(q[b].scale[h])));
         }
     }
-    __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(sum[0], sum[1]),
-                                    _mm256_hadd_epi32(sum[2], sum[3]));
-    __m128i dots = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-    __m128 scale = _mm_set1_ps(_cvtsh_ss(k->scales[(size_t)t * k->n_blocks + b]));
-    return _mm_mul_ps(_mm_mul_ps(_mm_cvtepi32_ps(dots), scale), _mm_loadu_ps(q->scales[b]));
-}
-
-/* n_pos is 4 or 1 and n_q at most 4, constants where this is inlined. */
-static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, const struct queries *q,
-                                     const struct rows *k, uint32_t t, uint32_t n_pos, uint32_t n_q,
-                                     float factor)
-{
-    __m128 score[4];
-    for (uint32_t i = 0; i < 4; i++)
-        score[i] = _mm_setzero_ps();
-    for (uint32_t i = 0; i < n_pos; i++) {
-        uint32_t d = 0;
-        for (; d + BLOCK <= k->dim; d += BLOCK)
-            score[i] = _mm_add_ps(score[i], qk_block(q, k, t + i, n_q, d, d + BLOCK));
-        if (d < k->dim)
-            score[i] = _mm_add_ps(score[i], qk_block(q, k, t + i, n_q, d, k->dim));
-        score[i] = _mm_mul_ps(score[i], _mm_set1_ps(factor));
-    }
-    _MM_TRANSPOSE4_PS(score[0], score[1], score[2], score[3]);
     for (uint32_t h = 0; h < n_q; h++) {
-        if (n_pos == 4)
-            _mm_storeu_ps(s + h * s_stride + t, score[h]);
+        __m256 scores = _mm256_mul_ps(score[h], _mm256_set1_ps(factor));
+        if (n_pos - t >= 8)
+            _mm256_storeu_ps(s + h * s_stride + t, scores);
         else
-            _mm_store_ss(s + h * s_stride + t, score[h]);
+            _mm256_maskstore_ps(s + h * s_stride + t, first_lanes((int32_t)(n_pos - t)), scores);
     }
 }
 
 static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const float *q, uint32_t n_q,
-                                      const struct rows *k, uint32_t n_pos, float factor)
+                                      const struct keys *k, uint32_t n_pos, float factor)
 {
-    struct queries queries;
-    round_queries(&queries, q, n_q, k->dim);
-    uint32_t t = 0;
-    for (; t + 4 <= n_pos; t += 4) {
-        const int8_t *ahead = k->data + (size_t)(t + PREFETCH_POSITIONS) * k->dim;
-        for (uint32_t byte = 0; byte < 4 * k->dim; byte += 64)
-            TN_PREFETCH(ahead + byte);
-        qk_tile(s, s_stride, &queries, k, t, 4, n_q, factor);
-    }
-    for (; t < n_pos; t++)
-        qk_tile(s, s_stride, &queries, k, t, 1, n_q, factor);
+    struct factors rounded[MAX_BLOCKS]; /* of each block of 64 columns */
+    for (uint32_t d = 0; d < k->dim; d += BLOCK)
+        for (uint32_t h = 0; h < n_q; h++)
+            round_factors(&rounded[d / BLOCK], h, q + (size_t)h * k->dim + d,
+                          TN_MIN(BLOCK, k->dim - d));
+    for (uint32_t t = 0; t < n_pos; t += 8)
+        qk_lanes(s, s_stride, rounded, n_q, k, t, n_pos, factor);
 }
 
 void tn_attn_qk_q8_avx2(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
@@ -163,125 +167,66 @@ void tn_attn_qk_q8_avx2(float *s, size_t s_stride, const float *q, uint32_t n_q,
         tn_attn_qk_q8_ref(s, s_stride, q, n_q, k, k_scales, n_pos, dim, factor);
         return;
     }
-    struct rows rows = {k, k_scales, dim, (dim + BLOCK - 1) / BLOCK};
+    struct keys keys = {k, k_scales, dim};
     uint32_t h = 0;
     for (; h + 4 <= n_q; h += 4)
-        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 4, &rows, n_pos, factor);
+        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 4, &keys, n_pos, factor);
     if (h + 2 <= n_q) {
-        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 2, &rows, n_pos, factor);
+        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 2, &keys, n_pos, factor);
         h += 2;
     }
     if (h < n_q)
-        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 1, &rows, n_pos, factor);
+        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 1, &keys, n_pos, factor);
 }
 
 /* ---- p . v ---- */
 
-/* The weights of up to 4 heads, rounded: pairs of positions side by side, zeros behind the end. */
-struct weights {
-    int16_t w16[4][TN_PV_CHUNK];
-    float scale[4];
-};
-
-static void round_weights(struct weights *dst, const float *p, size_t p_stride, uint32_t n_q,
-                          const struct rows *v, uint32_t n_pos)
+static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
+                          const uint16_t *scales, uint32_t n_pos)
 {
-    uint16_t halves[TN_PV_CHUNK] = {0};
-    float w[TN_PV_CHUNK];
-    for (uint32_t t = 0; t < n_pos; t++)
-        halves[t] = v->scales[(size_t)t * v->n_blocks];
+    float w[TN_KV_BLOCK];
     for (uint32_t h = 0; h < n_q; h++) {
         for (uint32_t t = 0; t < n_pos; t += 8) {
-            __m256 scales = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(halves + t)));
-            __m256 weights = load_first(p + h * p_stride + t, (int32_t)(n_pos - t));
-            _mm256_storeu_ps(w + t, _mm256_mul_ps(weights, scales));
+            int32_t left = (int32_t)(n_pos - t);
+            __m256 scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(scales + t)));
+            __m256 weight = _mm256_mul_ps(load_first(p + h * p_stride + t, left), scale);
+            /* Behind the end the scale may be anything. */
+            weight = _mm256_and_ps(weight, _mm256_castsi256_ps(first_lanes(left)));
+            _mm256_storeu_ps(w + t, weight);
         }
-        dst->scale[h] = round_i16(dst->w16[h], w, n_pos);
+        round_factors(dst, h, w, n_pos);
     }
 }
 
-static TN_ALWAYS_INLINE __m256i load_words(const int8_t *p)
+static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
+                                      const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
+                                      uint32_t dim)
 {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
-}
-
-/* Adds 16 columns of rows a and b with one pair of weights per head. */
-static TN_ALWAYS_INLINE void pv_pair(__m256i sum[4][2], __m256i a, __m256i b,
-                                     const struct weights *weights, uint32_t t, uint32_t n_q)
-{
-    __m256i low = _mm256_unpacklo_epi16(a, b);
-    __m256i high = _mm256_unpackhi_epi16(a, b);
-    for (uint32_t h = 0; h < n_q; h++) {
-        int32_t pair;
-        memcpy(&pair, &weights->w16[h][t], sizeof pair);
-        __m256i both = _mm256_set1_epi32(pair);
-        sum[h][0] = _mm256_add_epi32(sum[h][0], _mm256_madd_epi16(low, both));
-        sum[h][1] = _mm256_add_epi32(sum[h][1], _mm256_madd_epi16(high, both));
+    struct factors rounded;
+    for (uint32_t c = 0; c < dim; c += 8) {
+        if (c % BLOCK == 0)
+            round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
+        __m256i dots[4];
+        dot_lanes(dots, v + (size_t)(c / 16 * 16) * TN_KV_BLOCK + c % 16 * 4, (n_pos + 3) / 4,
+                  &rounded, n_q);
+        for (uint32_t h = 0; h < n_q; h++)
+            _mm256_storeu_ps(o + (size_t)h * dim + c, _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]),
+                                                                    _mm256_set1_ps(rounded.scale[h])));
     }
-}
-
-/* 16 columns of at most TN_PV_CHUNK positions; n_q is a constant of at most 4 where this is
- * inlined. */
-static TN_ALWAYS_INLINE void pv_columns(float *o, const int8_t *v, uint32_t n_pos, uint32_t dim,
-                                        const struct weights *weights, uint32_t n_q,
-                                        uint32_t prefetch_bytes)
-{
-    __m256i sum[4][2];
-    for (uint32_t h = 0; h < 4; h++)
-        sum[h][0] = sum[h][1] = _mm256_setzero_si256();
-    uint32_t t = 0;
-    for (; t + 2 <= n_pos; t += 2) {
-        const int8_t *row = v + (size_t)t * dim;
-        const int8_t *ahead = row + (size_t)PREFETCH_POSITIONS * dim;
-        for (uint32_t byte = 0; byte < prefetch_bytes; byte += 64)
-            TN_PREFETCH(ahead + byte);
-        pv_pair(sum, load_words(row), load_words(row + dim), weights, t, n_q);
-    }
-    if (t < n_pos)
-        pv_pair(sum, load_words(v + (size_t)t * dim), _mm256_setzero_si256(), weights, t, n_q);
-    for (uint32_t h = 0; h < n_q; h++) {
-        __m256 scale = _mm256_set1_ps(weights->scale[h]);
-        for (uint32_t half = 0; half < 2; half++) {
-            __m256i columns = half == 0 ? _mm256_permute2x128_si256(sum[h][0], sum[h][1], 0x20)
-                                        : _mm256_permute2x128_si256(sum[h][0], sum[h][1], 0x31);
-            float *dst = o + (size_t)h * dim + 8 * half;
-            __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(columns), scale);
-            _mm256_storeu_ps(dst, _mm256_add_ps(_mm256_loadu_ps(dst), term));
-        }
-    }
-}
-
-static TN_ALWAYS_INLINE void pv_block(float *o, const float *p, size_t p_stride, uint32_t n_q,
-                                      const struct rows *v, uint32_t n_pos, uint32_t n_columns,
-                                      uint32_t prefetch_bytes)
-{
-    struct weights weights;
-    round_weights(&weights, p, p_stride, n_q, v, n_pos);
-    for (uint32_t c = 0; c < n_columns; c += 16)
-        pv_columns(o + c, v->data + c, n_pos, v->dim, &weights, n_q, c == 0 ? prefetch_bytes : 0);
 }
 
 void tn_attn_pv_q8_avx2(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
                         const uint16_t *v_scales, uint32_t n_pos, uint32_t dim)
 {
-    const size_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    memset(o, 0, (size_t)n_q * dim * sizeof o[0]);
-    for (uint32_t t = 0; t < n_pos; t += TN_PV_CHUNK) {
-        uint32_t n = TN_MIN(TN_PV_CHUNK, n_pos - t);
-        for (uint32_t d = 0; d < dim; d += BLOCK) {
-            struct rows rows = {(const int8_t *)v + (size_t)t * dim + d,
-                                v_scales + t * n_blocks + d / BLOCK, dim, (uint32_t)n_blocks};
-            uint32_t n_columns = TN_MIN(BLOCK, dim - d), h = 0;
-            /* The first pass over the rows fetches the lines of all. */
-            uint32_t prefetch_bytes = d == 0 ? 2 * dim : 0;
-            for (; h + 4 <= n_q; h += 4)
-                pv_block(o + (size_t)h * dim + d, p + h * p_stride + t, p_stride, 4, &rows, n,
-                         n_columns, prefetch_bytes);
-            for (; h < n_q; h++)
-                pv_block(o + (size_t)h * dim + d, p + h * p_stride + t, p_stride, 1, &rows, n,
-                         n_columns, prefetch_bytes);
-        }
+    uint32_t h = 0;
+    for (; h + 4 <= n_q; h += 4)
+        pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 4, v, v_scales, n_pos, dim);
+    if (h + 2 <= n_q) {
+        pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 2, v, v_scales, n_pos, dim);
+        h += 2;
     }
+    if (h < n_q)
+        pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 1, v, v_scales, n_pos, dim);
 }
 
 void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t dim)
