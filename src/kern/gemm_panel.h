@@ -50,6 +50,31 @@ static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, 
     }
 }
 
+/* Asks for the packed bytes of a panel, which will be unpacked while many tokens pass from now. */
+static inline void gemm_fetch_panel(const struct tn_ternary *w, uint32_t row, uint32_t col,
+                                    uint32_t n_groups)
+{
+    if (w->layout == TERN_LAYOUT_T2) {
+        for (uint32_t begin = 0; begin < n_groups; begin += T2_RUN_GROUPS) {
+            const uint8_t *run = t2_run(w, row, (col / 4 + begin) / T2_RUN_GROUPS);
+            for (uint32_t byte = 0; byte < T2_RUN_BYTES; byte += 64)
+                __builtin_prefetch(run + byte, 0, 2);
+        }
+    } else if (w->layout == TERN_LAYOUT_R2) {
+        const size_t row_bytes = (size_t)r2_blocks(w) * 64;
+        for (uint32_t r = row; r < TN_MIN(row + GEMM_PANEL_ROWS, w->rows); r++)
+            for (uint32_t byte = 0; byte < n_groups; byte += 64)
+                __builtin_prefetch(w->data + r * row_bytes + col / 4 + byte, 0, 2);
+    } else {
+        /* Four panels share the lines: a quarter for each. */
+        const size_t col_bytes = c2_col_bytes(w);
+        const uint8_t *block = w->data + row / 256 * 64;
+        uint32_t first = col + row / 64 % 4 * n_groups;
+        for (uint32_t c = first; c < TN_MIN(first + n_groups, w->cols); c++)
+            __builtin_prefetch(block + c * col_bytes, 0, 2);
+    }
+}
+
 static inline void gemm_chunk(const struct gemm_level *level, gemm_unpack_fn *unpack,
                               uint32_t padded_cols, int32_t *dst, size_t dst_stride,
                               const struct tn_ternary *w, uint32_t row_begin, uint32_t row_end,
@@ -63,6 +88,12 @@ static inline void gemm_chunk(const struct gemm_level *level, gemm_unpack_fn *un
         const uint32_t n_groups = TN_MIN(padded_cols - col, level->panel_cols) / 4;
         for (uint32_t row = row_begin; row < row_end; row += GEMM_PANEL_ROWS) {
             unpack(panel, w, row, col, n_groups);
+            const uint32_t next = col + level->panel_cols;
+            if (next < padded_cols)
+                gemm_fetch_panel(w, row, next, TN_MIN(padded_cols - next, level->panel_cols) / 4);
+            else if (row + TN_GEMM_ROWS < w->rows)
+                gemm_fetch_panel(w, row + TN_GEMM_ROWS, 0,
+                                 TN_MIN(padded_cols, level->panel_cols) / 4);
             gemm_one_panel(level, dst + (row - row_begin), dst_stride, panel, n_groups, x + col,
                            x_stride, col ? NULL : start, n_tokens);
         }

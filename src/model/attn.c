@@ -170,10 +170,14 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
                         const struct tn_attn_state *state, uint32_t i)
 {
     const struct tern_file_config *c = f->weights->config;
-    const float *o = state->out + (size_t)i * f->kv->dim;
-    float *att = f->s.att + ((size_t)t * c->n_head + i_head) * c->head_dim;
+    const float *restrict o = state->out + (size_t)i * f->kv->dim;
+    float *restrict att = f->s.att + ((size_t)t * c->n_head + i_head) * c->head_dim;
     float inverse = 1.0f / state->sum[i];
-    for (uint32_t d = 0; d < c->head_dim; d++)
+    uint32_t d = 0;
+    for (; d + 16 <= c->head_dim; d += 16)
+        for (uint32_t k = d; k < d + 16; k++) /* a length that the compiler makes vectors of */
+            att[k] = o[k] * inverse;
+    for (; d < c->head_dim; d++)
         att[d] = o[d] * inverse;
 }
 
