@@ -26,10 +26,10 @@
 #include "file/mfile.h"
 #include "file/mfile_write.h"
 #include "json_scan.h"
-#include "plan.h"
 #include "plat/plat.h"
 #include "source.h"
 #include "stream.h"
+#include "tensor_plan.h"
 #include "tern/tern.h"
 #include "tok_import.h"
 

@@ -66,6 +66,7 @@ struct tn_source {
     uint32_t n_tensors;
     uint32_t capacity;
     bool has_index; /* shards: model.safetensors.index.json is an input too */
+    struct tern_error hole; /* the first data that belong to no tensor; status TERN_OK: none */
 };
 
 #define TN_ST_SINGLE_FILE "model.safetensors"
@@ -73,7 +74,8 @@ struct tn_source {
 
 /* Opens model.safetensors, or the shards that the index names. TERN_INPUT: missing or damaged
  * files, anything against the format (models are data from outside), a Git-LFS pointer.  *out is
- * closed on failure. */
+ * closed on failure.  Data that belong to no tensor are only noted in out->hole: whoever knows
+ * which tensors there should be may have a better word for it, but must not accept them. */
 tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err);
 void tn_source_close(struct tn_source *source);
 
@@ -93,7 +95,7 @@ bool tn_is_lfs_pointer(const void *bytes, size_t n);
 /* ---- for src_safetensors.c, the tests and the fuzzer ---- */
 
 /* Checks the JSON text of one header against a data area of data_bytes bytes that starts at
- * data_offset of file i_file, and appends its tensors (unsorted) to source. */
+ * data_offset of file i_file, and appends its tensors (unsorted) to source; see source->hole. */
 tern_status tn_st_parse_header(struct tn_source *source, const char *file_name, uint32_t i_file,
                                const char *json, size_t n_json, uint64_t data_offset,
                                uint64_t data_bytes, struct tern_error *err);

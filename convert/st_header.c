@@ -189,26 +189,31 @@ static int compare_offsets(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The tensors must tile the data area: no hole, no overlap, nothing behind the last one. */
-static tern_status check_tiling(struct tn_source_tensor *tensors, uint32_t n, const char *file,
-                                uint64_t data_bytes, struct tern_error *err)
+/* The tensors must tile the data area.  An overlap is an error at once, a hole is noted. */
+static tern_status check_tiling(struct tn_source *s, struct tn_source_tensor *tensors, uint32_t n,
+                                const char *file, uint64_t data_bytes, struct tern_error *err)
 {
     if (n)
         qsort(tensors, n, sizeof *tensors, compare_offsets);
     uint64_t end = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct tn_source_tensor *t = &tensors[i];
-        if (t->offset != end)
+        if (t->offset < end)
             return tn_fail(err, TERN_INPUT,
-                           "%s: tensor \"%s\" starts at data byte %llu, expected %llu: %s", file,
-                           t->name, (unsigned long long)t->offset, (unsigned long long)end,
-                           t->offset < end ? "tensors overlap" : "there is a hole");
-        end += t->bytes;
+                           "%s: tensor \"%s\" starts at data byte %llu, expected %llu: tensors "
+                           "overlap",
+                           file, t->name, (unsigned long long)t->offset, (unsigned long long)end);
+        if (t->offset > end && s->hole.status == TERN_OK)
+            (void)tn_fail(&s->hole, TERN_INPUT,
+                          "%s: tensor \"%s\" starts at data byte %llu, expected %llu: there is a "
+                          "hole",
+                          file, t->name, (unsigned long long)t->offset, (unsigned long long)end);
+        end = t->offset + t->bytes;
     }
-    if (end != data_bytes)
-        return tn_fail(err, TERN_INPUT,
-                       "%s: %llu bytes of data, but the tensors need %llu; the file is damaged",
-                       file, (unsigned long long)data_bytes, (unsigned long long)end);
+    if (end != data_bytes && s->hole.status == TERN_OK)
+        (void)tn_fail(&s->hole, TERN_INPUT,
+                      "%s: %llu bytes of data, but the tensors need %llu; the file is damaged",
+                      file, (unsigned long long)data_bytes, (unsigned long long)end);
     return TERN_OK;
 }
 
@@ -246,7 +251,7 @@ tern_status tn_st_parse_header(struct tn_source *source, const char *file_name, 
         return status;
     struct tn_source_tensor *own = source->tensors ? source->tensors + first : NULL;
     const uint32_t n = source->n_tensors - first;
-    status = check_tiling(own, n, file_name, data_bytes, err);
+    status = check_tiling(source, own, n, file_name, data_bytes, err);
     for (uint32_t i = 0; i < n; i++)
         own[i].offset += data_offset;
     return status;

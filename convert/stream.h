@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "file/mfile_write.h"
-#include "plan.h"
 #include "source.h"
+#include "tensor_plan.h"
 #include "tern/convert.h"
 
 /* A buffer that keeps its size for the next tensor. */

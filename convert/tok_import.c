@@ -246,7 +246,10 @@ tern_status tn_tok_import(const char *json, size_t n, uint32_t vocab, struct tn_
         return status;
     struct tern_file_tokenizer head = {.kind = TERN_TOKENIZER_BYTE_BPE};
     const json_t *model = json_object_get(root, "model");
-    status = read_components(root, &head, err);
+    if (!json_is_object(root))
+        status = tn_fail(err, TERN_INPUT, FILE_NAME ": not a JSON object");
+    if (status == TERN_OK)
+        status = read_components(root, &head, err);
     if (status == TERN_OK)
         status = read_model_options(model, &head, err);
     if (status == TERN_OK)

@@ -252,6 +252,8 @@ class Directories(command.TestCase):
                 result = command.tern("convert", self.dir, "-o", self.out)
                 self.assertIn(result.code, (5, 6), result.err)
                 self.assertIn("tensor", result.err)
+                if change in (missing, misnamed):
+                    self.assertIn(f'"{name}" is missing', result.err)
                 self.assertEqual(result.err.count("tern: "), 1)
                 self.assertFalse(os.path.exists(self.out))
                 self.assertFalse(os.path.exists(self.out + ".part"))
@@ -310,7 +312,7 @@ class Directories(command.TestCase):
         changed(splitter, 6)
         changed(normalizer, 6)
         changed(kind, 6)
-        for data in (b"", b"{", LFS):
+        for data in (b"", b"{", b"[]", LFS):
             self.write("tokenizer.json", data)
             self.check(5, "tokenizer.json")
         os.unlink(self.path("tokenizer.json"))

@@ -130,7 +130,11 @@ static const struct text_case text_cases[] = {
      "F32 [32, 32] does not fit its 2048 bytes"},
     {HEADER, "\"" Q "\":{\"dtype\":\"BF16\"", "\"" Q "\":{\"dtype\":\"X\"", TERN_INPUT,
      "dtype \"X\" is unknown"},
-    {HEADER, "[0,2560]", "[2,2562]", TERN_INPUT, "there is a hole"},
+    {HEADER, "[0,2560]", "[2,2562]", TERN_INPUT, "tensors overlap"},
+    {HEADER, "{", "{\"m.rotary_emb.inv_freq\":{\"dtype\":\"BF16\",\"shape\":[0],"
+     "\"data_offsets\":[2,2]},", TERN_INPUT, "tensors overlap"},
+    {HEADER, "\"model.embed_tokens.weight\":{\"dtype\":\"BF16\",\"shape\":[40,32],"
+     "\"data_offsets\":[0,2560]},", "", TERN_INPUT, "\"model.embed_tokens.weight\" is missing"},
     {HEADER, "[0,2560]", "[0,2558]", TERN_INPUT, "does not fit its 2558 bytes"},
     {HEADER, "[0,2560]", "[-1,2559]", TERN_INPUT, "not a pair"},
     {HEADER, "[0,2560]", "[2560,0]", TERN_INPUT, "not a pair"},
@@ -138,7 +142,7 @@ static const struct text_case text_cases[] = {
     {HEADER, "[0,2560]", "[0,9223372036854775807]", TERN_INPUT, "it is truncated or damaged"},
     {HEADER, "[0,2560]", "[0,18446744073709551616]", TERN_INPUT, "too big integer"},
     {HEADER, "[40,32],\"data_offsets\":[0,2560]", "[39,32],\"data_offsets\":[0,2496]", TERN_INPUT,
-     "there is a hole"},
+     "shape [39, 32], but config.json makes it [40, 32]"},
     {HEADER, "[40,32],\"data_offsets\":[0,2560]", "[41,32],\"data_offsets\":[0,2624]", TERN_INPUT,
      "tensors overlap"},
     {HEADER, "{", "{\"lm_head.weight\":{\"dtype\":\"BF16\",\"shape\":[0],\"data_offsets\":[0,0]},",

@@ -4,8 +4,8 @@
  * and for each the tensors of the source that it is made of.  Everything that
  * can be known from headers is checked here, before anything is written.
  */
-#ifndef TN_PLAN_H
-#define TN_PLAN_H
+#ifndef TN_TENSOR_PLAN_H
+#define TN_TENSOR_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

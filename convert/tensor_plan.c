@@ -2,7 +2,7 @@
  *
  * Tensor names and shapes of the BitNet family.
  */
-#include "plan.h"
+#include "tensor_plan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -279,7 +279,14 @@ static tern_status plan_all(struct planner *p)
         status = plan_table(p, TERN_ROLE_HEAD, HEAD_NAME);
     if (status == TERN_OK)
         status = plan_norm(p, TERN_ROLE_FINAL_NORM, TERN_NO_LAYER, NORM_NAME, p->config->hidden);
-    return status == TERN_OK ? check_unused(p) : status;
+    if (status == TERN_OK)
+        status = check_unused(p);
+    /* Last: a tensor that is missing from the header leaves a hole, and its name says more. */
+    if (status == TERN_OK && p->source->hole.status != TERN_OK) {
+        *p->err = p->source->hole;
+        status = p->err->status;
+    }
+    return status;
 }
 
 tern_status tn_plan_make(struct tn_plan *out, const struct tn_config_import *import,
