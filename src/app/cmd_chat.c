@@ -73,7 +73,7 @@ static void print_ids(const struct chat *chat)
     tn_buf_fini(&out);
 }
 
-/* Answers the last turn. A question without an answer is taken back. */
+/* Answers the last turn; without success the conversation ends with the question again. */
 static tern_status answer(struct chat *chat, struct tern_error *err)
 {
     struct tern_generate_result result;
@@ -94,8 +94,6 @@ static tern_status answer(struct chat *chat, struct tern_error *err)
         if (status != TERN_OK)
             tn_conversation_remove_last(&chat->c, "assistant");
     }
-    if (status != TERN_OK)
-        tn_conversation_remove_last(&chat->c, "user");
     return status;
 }
 
@@ -123,8 +121,11 @@ static void ask(struct chat *chat, const char *text, size_t n)
 {
     struct tern_error err;
     tern_status status = tn_conversation_add(&chat->c, "user", text, n, NULL, &err);
-    if (status == TERN_OK)
+    if (status == TERN_OK) {
         status = answer(chat, &err);
+        if (status != TERN_OK)
+            tn_conversation_remove_last(&chat->c, "user");
+    }
     after_answer(chat, status, &err);
 }
 
@@ -189,11 +190,16 @@ static void cmd_regen(struct chat *chat, const char *argument)
 {
     (void)argument;
     struct tern_error err;
-    if (!tn_conversation_remove_last(&chat->c, "assistant")) {
+    struct tn_turn old;
+    if (!tn_conversation_take_last(&chat->c, "assistant", &old)) {
         print("There is no answer yet.\n");
         return;
     }
     tern_status status = answer(chat, &err);
+    if (status == TERN_OK)
+        tn_buf_fini(&old.text);
+    else
+        tn_conversation_put_back(&chat->c, &old);
     after_answer(chat, status, &err);
 }
 

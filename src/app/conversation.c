@@ -4,6 +4,7 @@
  */
 #include "conversation.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -62,11 +63,26 @@ tern_status tn_conversation_add(struct tn_conversation *c, const char *role, con
     return TERN_OK;
 }
 
-bool tn_conversation_remove_last(struct tn_conversation *c, const char *role)
+bool tn_conversation_take_last(struct tn_conversation *c, const char *role, struct tn_turn *out)
 {
     if (c->n_turns == 0 || strcmp(c->turns[c->n_turns - 1].role, role) != 0)
         return false;
-    tn_buf_fini(&c->turns[--c->n_turns].text);
+    *out = c->turns[--c->n_turns];
+    return true;
+}
+
+void tn_conversation_put_back(struct tn_conversation *c, const struct tn_turn *turn)
+{
+    assert(c->n_turns < c->capacity && "the turn was taken from here");
+    c->turns[c->n_turns++] = *turn;
+}
+
+bool tn_conversation_remove_last(struct tn_conversation *c, const char *role)
+{
+    struct tn_turn turn;
+    if (!tn_conversation_take_last(c, role, &turn))
+        return false;
+    tn_buf_fini(&turn.text);
     return true;
 }
 

@@ -37,6 +37,10 @@ tern_status tn_conversation_add(struct tn_conversation *c, const char *role, con
                                 size_t n, struct tn_turn **turn, struct tern_error *err);
 /* Removes the last turn if it has this role; false otherwise. */
 bool tn_conversation_remove_last(struct tn_conversation *c, const char *role);
+/* Takes the last turn out if it has this role; *out is the caller's until it is put back, for which
+ * there is room as long as no more turns were added than removed. */
+bool tn_conversation_take_last(struct tn_conversation *c, const char *role, struct tn_turn *out);
+void tn_conversation_put_back(struct tn_conversation *c, const struct tn_turn *turn);
 /* Removes the oldest question with its answer; false when only the last question is left. */
 bool tn_conversation_drop_oldest(struct tn_conversation *c);
 

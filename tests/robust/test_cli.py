@@ -333,8 +333,9 @@ class Generation(command.TestCase):
         self.assertEqual(self.story("--seed", "0").out, self.story("--seed", "0").out)
         self.assertNotEqual(self.story("--seed", "0").out, self.story("--seed", "1").out)
         first, second = self.story("--stats=json"), self.story("--stats=json")
-        self.assertNotEqual(first.out, second.out)
+        # Not the texts: one story in five ends at once.
         seed = json.loads(first.err)["seed"]
+        self.assertNotEqual(seed, json.loads(second.err)["seed"])
         self.assertEqual(self.story("--seed", str(seed)).out, first.out)
 
     def test_threads_and_levels_give_the_same_text(self):
@@ -492,9 +493,16 @@ class Chat(command.TestCase):
         self.assertEqual(regenerated, [fresh, fresh])
         self.assertIn("nothing", self.chat(["/undo"]).err)
         self.assertIn("no answer", self.chat(["/regen"]).err)
+        # A failed attempt loses neither the question nor the answer.
+        again = self.chat(["Hi", "/system " + "word " * 3000, "/regen", "/system Be kind.",
+                           "/regen", "/undo"], "-n", "8", "-v")
+        self.assertEqual(again.code, 3)
+        self.assertIn("too long", again.err)
+        self.assertIn("The last question and its answer are forgotten", again.err)
         with_system = self.ids_of_turns(self.chat(["/system Be kind.", "Hi"], "-n", "8", "-v"))[0]
         given = self.ids_of_turns(self.chat(["Hi"], "-n", "8", "-v", "-s", "Be kind."))[0]
         self.assertEqual(with_system, given)
+        self.assertEqual(self.ids_of_turns(again)[-1], given)
         self.assertIn("Be kind.", self.chat(["/system"], "-s", "Be kind.").err)
 
     def test_slashes_and_continued_lines(self):
