@@ -49,11 +49,11 @@ best_of() {
     for _ in $(seq "$runs"); do times="$times $(seconds "$@"),"; done
     calc "min([$(echo "$times" | sed 's/nan/float(\"nan\")/g')])"
 }
-# peak_mb COMMAND...: peak resident memory of the process, file mappings counted.
+# peak_mb COMMAND...: peak resident memory of the process in 10^6 bytes, file mappings counted.
 peak_mb() { python3 - "$@" <<'END'
 import resource, subprocess, sys
 result = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
 print(round(peak, 1) if result.returncode == 0 else "nan")
 END
 }
@@ -109,7 +109,7 @@ section_correct() {
     done
     "$tern" perplexity "$work/demo.tern" "$demo/golden/perplexity.txt" --ctx 512 --stride 256 --json \
         >"$work/bf16.json" 2>/dev/null
-    "$tern" convert dist/demo -o "$work/demo-q8.tern" >/dev/null 2>&1
+    demo_model
     "$tern" perplexity "$work/demo-q8.tern" "$demo/golden/perplexity.txt" --ctx 512 --stride 256 \
         --json >"$work/q8.json" 2>/dev/null
     bf16=$(field "$work/bf16.json" "d['nats_per_token']")
@@ -121,6 +121,8 @@ section_correct() {
     most "tokenize 16 MiB of one letter" 3 s \
         "$(seconds sh -c "'$tern' tokenize '$work/demo.tern' <'$work/long.txt'")"
 }
+
+demo_model() { "$tern" convert dist/demo -o "$work/demo-q8.tern" >/dev/null 2>&1; }
 
 # big NAME OPTIONS...: make and convert a model of real dimensions, once.
 big_folder() {
@@ -169,21 +171,26 @@ END
 }
 
 section_memory() {
+    demo_model
     big_model big --packed
+    python3 bench/memory.py "$tern" "$work/demo-q8.tern" 256 512 768 1024
+    python3 bench/memory.py "$tern" "$work/big.tern"
     python3 -c "print(' '.join(str(i * 7919 % 128000) for i in range(4090)))" >"$work/ids.txt"
-    file=$(wc -c <"$work/big.tern")
     "$tern" info "$work/big.tern" --json >"$work/info.json" 2>/dev/null
-    for kv in f16 q8; do
-        per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['$kv']")
-        peak=$(peak_mb "$tern" logits "$work/big.tern" --kv $kv --ids "$(cat "$work/ids.txt")" \
-            --greedy 6)
-        limit=$(calc "round(($file + 4096 * $per_token) / 2**20 + 64)")
-        most "peak memory at a filled 4096 context, $kv cache" "$limit" MB "$peak"
-        [ $kv = f16 ] || most "the same as a plain number" 1011 MB "$peak" # 1.06 GB
+    per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['q8']")
+    for head in q8:1060 q6:980 q4:900; do
+        model="$work/big-${head%:*}.tern"
+        [ -e "$model" ] || { big_folder big --packed; "$tern" convert "$work/big" -o "$model" \
+            --head "${head%:*}" >/dev/null 2>&1; }
+        peak=$(peak_mb "$tern" logits "$model" --kv q8 --ids "$(cat "$work/ids.txt")" --greedy 6)
+        most "peak memory, ${head%:*} head, q8 cache of 4096 filled" "${head#*:}" MB "$peak"
+        most "  beside the file and the cache" 64 MB \
+            "$(calc "round($peak - ($(wc -c <"$model") + 4096 * $per_token) / 1e6, 1)")"
     done
 }
 
 section_speed() {
+    demo_model
     "$tern" bench "$work/demo-q8.tern" --threads 1 -n 64 -r 5 --json >"$work/demo-bench.json" \
         2>/dev/null
     least "demo model: decode, 1 thread" 1500 tok/s "$(
