@@ -36,18 +36,21 @@ void tn_calibrate_start(struct tn_calibrate *c, uint32_t n, uint32_t n_ceil)
 
 bool tn_calibrate_is_done(const struct tn_calibrate *c)
 {
-    return c->current == c->n_candidates;
+    return c->current == c->n_candidates && !c->is_confirming;
 }
 
 uint32_t tn_calibrate_threads(const struct tn_calibrate *c)
 {
-    return tn_calibrate_is_done(c) ? c->choice : c->candidates[c->current];
+    return c->is_confirming           ? c->candidates[0]
+           : tn_calibrate_is_done(c) ? c->choice
+                                     : c->candidates[c->current];
 }
 
 void tn_calibrate_abandon(struct tn_calibrate *c)
 {
     c->choice = tn_calibrate_threads(c);
     c->current = c->n_candidates;
+    c->is_confirming = false;
 }
 
 static void sort(uint64_t *sorted, const uint64_t *values, uint32_t n)
@@ -60,17 +63,17 @@ static void sort(uint64_t *sorted, const uint64_t *values, uint32_t n)
     }
 }
 
-/* Takes the median of the candidate that ran. Two slow tokens in eight are somebody else's doing:
- * such a measurement may not decide anything. */
-static void finish_candidate(struct tn_calibrate *c)
+/* The median of the candidate that ran. Two slow tokens in eight are somebody else's doing: such a
+ * measurement may not decide anything. */
+static uint64_t take_median(struct tn_calibrate *c)
 {
-    uint64_t sorted[TN_CALIBRATE_TOKENS];
+    uint64_t sorted[TN_CALIBRATE_TOKENS] = {0};
     sort(sorted, c->token_ns, c->n_fed);
     uint64_t median = sorted[c->n_fed / 2];
     if (c->n_fed == TN_CALIBRATE_TOKENS && sorted[c->n_fed - 2] > median + median / 2)
         c->is_noisy = true;
-    c->median_ns[c->current++] = median;
     c->n_fed = 0;
+    return median;
 }
 
 /* slower <= faster * 1.03 */
@@ -80,30 +83,46 @@ static bool within_3_percent(uint64_t slower, uint64_t faster)
 }
 
 /* The smallest count within 3 % of the best; the ceiling of a quota only if it is clearly better,
- * since too many threads stop each other. */
+ * since too many threads stop each other. Noise leaves the plan's. */
 static void choose(struct tn_calibrate *c)
 {
     uint32_t n_plain = c->n_candidates - c->has_ceiling, best = 0;
     for (uint32_t i = 1; i < n_plain; i++)
         if (c->median_ns[i] < c->median_ns[best])
             best = i;
-    c->choice = c->candidates[0];
     if (c->is_noisy)
         return;
-    c->choice = c->candidates[best];
+    uint32_t chosen = best, last = c->n_candidates - 1;
     for (uint32_t i = 0; i < n_plain; i++)
-        if (c->candidates[i] < c->choice && within_3_percent(c->median_ns[i], c->median_ns[best]))
-            c->choice = c->candidates[i];
-    uint32_t last = c->n_candidates - 1;
+        if (c->candidates[i] < c->candidates[chosen] &&
+            within_3_percent(c->median_ns[i], c->median_ns[best]))
+            chosen = i;
     if (c->has_ceiling && !within_3_percent(c->median_ns[best], c->median_ns[last]))
-        c->choice = c->candidates[last];
+        chosen = last;
+    c->choice = c->candidates[chosen];
+    c->choice_ns = c->median_ns[chosen];
+    c->is_confirming = chosen != 0;
+}
+
+/* The first candidate ran once more: does the choice hold? */
+static void confirm(struct tn_calibrate *c)
+{
+    uint64_t again = take_median(c);
+    bool holds = c->choice > c->candidates[0] ? !within_3_percent(again, c->choice_ns)
+                                              : within_3_percent(c->choice_ns, again);
+    c->is_confirming = false;
+    if (holds && !c->is_noisy)
+        return;
+    c->is_noisy = true;
+    c->choice = c->candidates[0];
 }
 
 /* Two tokens that both take a quarter longer than the first candidate's: not worth six more. */
 static bool is_hopeless(const struct tn_calibrate *c)
 {
     uint64_t limit = c->median_ns[0] + c->median_ns[0] / 4;
-    return c->current > 0 && c->n_fed == 2 && c->token_ns[0] > limit && c->token_ns[1] > limit;
+    return c->current > 0 && !c->is_confirming && c->n_fed == 2 && c->token_ns[0] > limit &&
+           c->token_ns[1] > limit;
 }
 
 void tn_calibrate_feed(struct tn_calibrate *c, uint64_t token_ns)
@@ -113,8 +132,12 @@ void tn_calibrate_feed(struct tn_calibrate *c, uint64_t token_ns)
     c->token_ns[c->n_fed++] = token_ns;
     if (c->n_fed < TN_CALIBRATE_TOKENS && !is_hopeless(c))
         return;
-    finish_candidate(c);
-    if (tn_calibrate_is_done(c))
+    if (c->is_confirming) {
+        confirm(c);
+        return;
+    }
+    c->median_ns[c->current] = take_median(c);
+    if (++c->current == c->n_candidates)
         choose(c);
 }
 

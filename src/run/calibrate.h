@@ -3,7 +3,9 @@
  * How many threads decode fastest: decoding is bound by memory bandwidth, so fewer may do.
  *
  * The first tokens of a run are the measurement, eight for each candidate; nothing is computed for
- * it alone and results do not depend on it.  A pure state machine:
+ * it alone and results do not depend on it.  Clocks rise and neighbours leave while it lasts, so a
+ * choice other than the plan's must also beat a second measurement of the plan's, behind its own.
+ * A pure state machine:
  *
  *   tn_calibrate_start(&c, plan->n_threads_decode, plan->n_threads_ceil);
  *   per token:  decode with tn_calibrate_threads(&c) threads; tn_calibrate_feed(&c, nanoseconds);
@@ -26,10 +28,12 @@ struct tn_calibrate {
     uint32_t candidates[TN_CALIBRATE_MAX]; /* threads: n, about 3n/4, about n/2, the ceiling */
     uint64_t median_ns[TN_CALIBRATE_MAX];
     bool has_ceiling; /* the last candidate is the quota rounded up */
-    uint32_t current; /* index of the candidate that runs; n_candidates when done */
+    uint32_t current; /* index of the candidate that runs; n_candidates when all ran */
+    bool is_confirming; /* the first candidate runs again */
     uint32_t n_fed;
     uint64_t token_ns[TN_CALIBRATE_TOKENS];
     uint32_t choice;
+    uint64_t choice_ns;
     bool is_noisy; /* others were busy: the choice is the plan's and not worth keeping */
 };
 
