@@ -43,6 +43,8 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
             const __m256i v = _mm256_set1_epi32((int)tn_load_u32(x + t * x_stride));
             sum[t][0] = _mm256_add_epi16(sum[t][0], _mm256_maddubs_epi16(w0, v));
             sum[t][1] = _mm256_add_epi16(sum[t][1], _mm256_maddubs_epi16(w1, v));
+            /* One register for each sum: otherwise gcc copies all of them every time. */
+            __asm__("" : "+x"(sum[t][0]), "+x"(sum[t][1]));
         }
     }
     const __m256i one = _mm256_set1_epi16(1);

@@ -132,6 +132,8 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
             const __m128i v = _mm_set1_epi32((int)tn_load_u32(x + t * x_stride));
             sum[t][0] = _mm_add_epi16(sum[t][0], _mm_maddubs_epi16(w0, v));
             sum[t][1] = _mm_add_epi16(sum[t][1], _mm_maddubs_epi16(w1, v));
+            /* One register for each sum: otherwise gcc copies all of them every time. */
+            __asm__("" : "+x"(sum[t][0]), "+x"(sum[t][1]));
         }
     }
     const __m128i one = _mm_set1_epi16(1);
