@@ -149,7 +149,7 @@ static void say_why_it_ended(const struct tn_generator *g,
     else if (result->stop == TERN_STOP_LENGTH && !tn_options_given(g->o, max_tokens))
         tn_note_say("the answer ends after %u new tokens; -n raises the limit", result->n_new);
     else if (result->stop == TERN_STOP_MEMORY)
-        tn_note_say("the key/value cache cannot grow any more; the answer ends here");
+        tn_note_say("context limited by memory: the cache cannot grow; the answer ends here");
 }
 
 tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *ids,
