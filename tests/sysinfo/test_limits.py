@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Real limits: a control group (version 1, made here below our own, where that is allowed) and
+ulimit -v. Every run succeeds or is refused with numbers; none is killed."""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import NATIVE
+
+LINUX = NATIVE and sys.platform.startswith("linux")
+MIB = 1 << 20
+STORY = ("--raw", "-p", "Once upon a time", "--caps", "off", "--ignore-eos", "--seed", "1")
+
+
+def own_group(controller):
+    """Folder of our group of a version 1 controller, or None."""
+    with open("/proc/self/cgroup", encoding="ascii") as f:
+        paths = dict(line.rstrip("\n").split(":", 2)[1:] for line in f)
+    with open("/proc/self/mountinfo", encoding="ascii") as f:
+        for line in f:
+            before, after = line.split(" - ")
+            kind, _, options = after.split()[:3]
+            if kind == "cgroup" and controller in options.split(",") and controller in paths:
+                return before.split()[4] + paths[controller].rstrip("/")
+    return None
+
+
+class Group:
+    """A group below ours for the children of a test; raises SkipTest where that is not allowed."""
+
+    def __init__(self, controller):
+        parent = own_group(controller)
+        try:
+            self.path = tempfile.mkdtemp(prefix="tern-test-", dir=parent) if parent else None
+        except OSError:
+            self.path = None
+        if not self.path or not os.path.exists(self.path + "/cgroup.procs"):
+            raise unittest.SkipTest(f"no {controller} group of version 1 can be made here")
+
+    def write(self, name, text):
+        with open(f"{self.path}/{name}", "w", encoding="ascii") as f:
+            f.write(str(text))
+
+    def read(self, name):
+        with open(f"{self.path}/{name}", encoding="ascii") as f:
+            return f.read()
+
+    def run(self, *arguments):
+        return command.Result(subprocess.run(
+            command.argv(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, timeout=command.TIMEOUT,
+            preexec_fn=lambda: self.write("cgroup.procs", os.getpid())))
+
+    def remove(self):
+        os.rmdir(self.path)
+
+
+def predicted(*flags):
+    out = command.tern("probe", command.model(), "--json", *flags).out
+    return json.loads(out)["plan"]["predicted_anonymous_bytes"]
+
+
+@unittest.skipUnless(LINUX, "needs Linux")
+class Limits(command.TestCase):
+    def check(self, result, where):
+        self.assertIn(result.code, (0, 3), f"{where}: {result.err}")
+        if result.code == 3:
+            self.assertEqual(result.out, b"")
+            self.assertIn("limit", result.err)
+            self.assertRegex(result.err, r"\d (bytes|MiB|GiB)")
+
+    def test_memory_group(self):
+        group = Group("memory")
+        self.addCleanup(group.remove)
+        need = predicted()
+        codes = set()
+        for percent in range(25, 160, 9):
+            limit = need * percent // 100
+            group.write("memory.force_empty", 0)
+            group.write("memory.limit_in_bytes", limit)
+            result = group.run("run", command.model(), *STORY, "-n", "2000")
+            self.check(result, f"{percent} %")
+            codes.add(result.code)
+        self.assertEqual(codes, {0, 3})
+        self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
+
+    def test_processor_quota(self):
+        group = Group("cpu")
+        self.addCleanup(group.remove)
+        group.write("cpu.cfs_period_us", 100000)
+        for quota in (50000, 150000):
+            group.write("cpu.cfs_quota_us", quota)
+            probe = json.loads(group.run("probe", command.model(), "--json").out)
+            self.assertEqual(probe["cores"]["quota"], quota / 100000)
+            self.assertEqual(probe["plan"]["threads_decode"], 1)
+
+    def test_address_space(self):
+        for mib in range(16, 512, 32):
+            result = command.Result(subprocess.run(
+                command.argv("run", command.model(), *STORY, "-n", "20"),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                timeout=command.TIMEOUT,
+                preexec_fn=lambda n=mib: resource.setrlimit(resource.RLIMIT_AS,
+                                                            (n * MIB, n * MIB))))
+            if result.code == 127:
+                continue  # the dynamic loader's own refusal
+            with self.subTest(mib=mib):
+                self.check(result, f"{mib} MiB")
+        self.assertEqual(result.code, 0, result.err)
+
+
+if __name__ == "__main__":
+    command.main()
