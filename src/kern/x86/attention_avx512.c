@@ -19,7 +19,7 @@
 
 #define F16_MAX 65504.0f
 /* Positions ahead of the tile whose lines are fetched. */
-#define PREFETCH_POSITIONS 16u
+#define PREFETCH_POSITIONS 24u
 
 /* The cached rows of one key/value head. */
 struct rows {
