@@ -153,7 +153,8 @@ typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
  * rows r = rows[i], or r = i where rows is NULL.
  *   plane  rows of tn_plane_row_bytes(cols, 4 or 2) bytes, as in the file
  *   x      [cols padded to TN_PLANE_COLS] int16, zeros behind cols; |x| <= TN_PLANE_X_MAX (so that
- *          x is two signed bytes) and 15 * max |x| * cols < 2^31 */
+ *          x is two signed bytes) and 15 * max |x| * cols < 2^31; groups of columns with |x| <= 127
+ *          take half the time */
 #define TN_PLANE_COLS 128u
 #define TN_PLANE_X_MAX 32639u
 static inline size_t tn_plane_row_bytes(uint32_t cols, uint32_t bits)

@@ -103,6 +103,8 @@ TN_KERN(gemv_bf16_f32,  ref, 0)
 TN_KERN(dot_u4_i16,     ref, 0)
 TN_KERN(dot_u2_i16,     ref, 0)
 #if TN_ARCH_X86_64
+TN_KERN(dot_u4_i16,     ssse3, TN_CPU_SSSE3)
+TN_KERN(dot_u2_i16,     ssse3, TN_CPU_SSSE3)
 TN_KERN(gemv_q8_f32,    avx2, TN_CPU_AVX2)
 TN_KERN(gemv_f16_f32,   avx2, TN_CPU_AVX2)
 TN_KERN(gemv_bf16_f32,  avx2, TN_CPU_AVX2)

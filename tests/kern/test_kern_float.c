@@ -306,6 +306,9 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
         x[i] = (int16_t)TN_MAX(TN_MIN((int)x[i], (int)TN_PLANE_X_MAX), -(int)TN_PLANE_X_MAX);
     for (uint32_t i = 0; i < n && fill == FILL_HUGE; i++)
         x[i] = (int16_t)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * n));
+    /* One digit for most columns, as in a search, and the least values that take two. */
+    for (uint32_t i = 0; i < n && fill == FILL_PLAIN; i++)
+        x[i] = (int16_t)(i % 700 == 90 ? -129 : i % 700 == 400 ? 128 : x[i] % 129);
     rows[0] = 1, rows[1] = 4, rows[2] = 8;
     tn_dot_plane_fn *ref = is_u4 ? tn_dot_u4_i16_ref : tn_dot_u2_i16_ref;
     tn_dot_plane_fn *fn = (tn_dot_plane_fn *)row->fn;

@@ -1,76 +1,140 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, AVX2: codes are widened to int16, vpmaddwd adds two products in each of 8
- * lanes.  Per 128 columns: 8 vpmaddwd, 8 vpaddd and 14 to 18 instructions that unpack.
+ * Planes of the head, AVX2: codes stay bytes, and the activations are split into two signed digits,
+ * x = 256 * high + low, so that vpmaddubsw multiplies 32 codes at once.  Groups of columns whose
+ * high digits are all zero, which the caller sees to for most, are multiplied once.
+ *
+ *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
+ *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
+ *   256 afterwards may wrap, as may the sums of chunks: the result fits.
  */
+#include <stdbool.h>
+
 #include "kern/kern.h"
+#include "kern/plane_rows.h"
 #include "kern/x86/lanes_avx2.h"
 
-#define PREFETCH_BYTES 2048u
+/* Columns whose digits are kept at a time; a multiple of 256. */
+#define CHUNK_COLS 4096u
 
-static inline __m256i add_products(__m256i sum, __m256i codes, const int16_t *x)
+struct digits {
+    _Alignas(32) int8_t low[CHUNK_COLS];
+    _Alignas(32) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
+    uint32_t wide[CHUNK_COLS / TN_PLANE_COLS]; /* numbers of the groups with high digits */
+    uint32_t n_wide;
+    uint32_t n_groups;
+};
+
+/* 16 activations; returns whether one has a high digit. */
+static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
 {
-    __m256i values = _mm256_loadu_si256((const __m256i *)x);
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(codes, values));
+    __m256i v = _mm256_loadu_si256((const __m256i *)x);
+    __m256i h = _mm256_srai_epi16(_mm256_add_epi16(v, _mm256_set1_epi16(128)), 8);
+    __m256i l = _mm256_sub_epi16(v, _mm256_slli_epi16(h, 8));
+    __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(l, h), 0xD8);
+    _mm_store_si128((__m128i *)low, _mm256_castsi256_si128(both));
+    _mm_store_si128((__m128i *)high, _mm256_extracti128_si256(both, 1));
+    return !_mm256_testz_si256(h, h);
 }
 
-static inline int32_t total(__m256i a, __m256i b)
+/* n columns, a multiple of TN_PLANE_COLS. */
+static void split(struct digits *s, const int16_t *x, uint32_t n)
 {
-    __m256i all = _mm256_add_epi32(a, b);
-    __m128i v = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-    v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4E));
-    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xB1)));
+    s->n_groups = n / TN_PLANE_COLS;
+    s->n_wide = 0;
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        int8_t *high = s->high + TN_PLANE_COLS * s->n_wide;
+        bool is_wide = false;
+        for (uint32_t j = 0; j < TN_PLANE_COLS; j += 16) {
+            uint32_t c = TN_PLANE_COLS * g + j;
+            is_wide |= split_16(s->low + c, high + j, x + c);
+        }
+        s->wide[s->n_wide] = g;
+        s->n_wide += is_wide;
+    }
 }
 
-static inline __m256i load_words(const uint8_t *p)
+/* Sums of pairs of products: codes (field `shift` of 32 bytes) times activations. */
+static TN_ALWAYS_INLINE __m256i products(__m256i bytes, int shift, int mask, const int8_t *x)
 {
-    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+    __m256i codes = _mm256_and_si256(_mm256_srli_epi16(bytes, shift), _mm256_set1_epi8((char)mask));
+    return _mm256_maddubs_epi16(codes, _mm256_load_si256((const __m256i *)x));
 }
 
-static int32_t dot_u4(const uint8_t *row, uint32_t cols, const int16_t *x)
+/* 128 columns: lanes of four sums of pairs. */
+static TN_ALWAYS_INLINE __m256i group(uint32_t bits, const uint8_t *p, const int8_t *x)
 {
-    const __m256i nibble = _mm256_set1_epi16(15);
-    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += 64) {
-        TN_PREFETCH(row + PREFETCH_BYTES);
-        for (uint32_t j = 0; j < 64; j += 16) {
-            __m256i words = load_words(row + j);
-            sum[0] = add_products(sum[0], _mm256_and_si256(words, nibble), x + c + j);
-            sum[1] = add_products(sum[1], _mm256_srli_epi16(words, 4), x + c + 64 + j);
+    __m256i a = _mm256_loadu_si256((const __m256i *)p);
+    if (bits == 2)
+        return _mm256_add_epi16(
+            _mm256_add_epi16(products(a, 0, 3, x), products(a, 2, 3, x + 32)),
+            _mm256_add_epi16(products(a, 4, 3, x + 64), products(a, 6, 3, x + 96)));
+    __m256i b = _mm256_loadu_si256((const __m256i *)(p + 32));
+    return _mm256_add_epi16(
+        _mm256_add_epi16(products(a, 0, 15, x), products(b, 0, 15, x + 32)),
+        _mm256_add_epi16(products(a, 4, 15, x + 64), products(b, 4, 15, x + 96)));
+}
+
+static TN_ALWAYS_INLINE __m256i add_wide(__m256i sum, __m256i pairs)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* 8 sums whose sum is that of the row. */
+static TN_ALWAYS_INLINE __m256i row_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+                                         const struct digits *x)
+{
+    const uint32_t line = TN_PLANE_COLS * bits / 8;
+    __m256i low = _mm256_setzero_si256(), high = low;
+    uint32_t g = 0;
+    for (; g + 2 <= x->n_groups; g += 2) {
+        for (uint32_t i = 0; i < 2 * line; i += 64)
+            TN_PREFETCH_ONCE(ahead + g * line + i);
+        const int8_t *values = x->low + g * TN_PLANE_COLS;
+        low = add_wide(low, _mm256_add_epi16(
+                                group(bits, row + g * line, values),
+                                group(bits, row + (g + 1) * line, values + TN_PLANE_COLS)));
+    }
+    if (g < x->n_groups)
+        low = add_wide(low, group(bits, row + g * line, x->low + g * TN_PLANE_COLS));
+    for (uint32_t i = 0; i < x->n_wide; i++)
+        high = add_wide(high, group(bits, row + x->wide[i] * line, x->high + i * TN_PLANE_COLS));
+    return _mm256_add_epi32(low, _mm256_slli_epi32(high, 8));
+}
+
+static inline int32_t total(__m256i v)
+{
+    __m128i a = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    a = _mm_add_epi32(a, _mm_shuffle_epi32(a, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xB1)));
+}
+
+static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
+                                       uint32_t cols, const int16_t *x)
+{
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
+    struct digits s;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
+        const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
+        split(&s, x + c, n);
+        for (uint32_t i = 0; i < p.n_rows; i++) {
+            const uint8_t *ahead = plane_row_ahead(&p, i, n * bits / 8);
+            const int32_t sum = total(row_sums(bits, plane_row(&p, i), ahead, &s));
+            dst[i] = c ? (int32_t)((uint32_t)dst[i] + (uint32_t)sum) : sum;
         }
     }
-    return total(sum[0], sum[1]);
-}
-
-static int32_t dot_u2(const uint8_t *row, uint32_t cols, const int16_t *x)
-{
-    const __m256i three = _mm256_set1_epi16(3);
-    __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += 32) {
-        TN_PREFETCH(row + PREFETCH_BYTES);
-        for (int field = 0; field < 4; field++) {
-            for (uint32_t j = 0; j < 32; j += 16) {
-                __m256i words = _mm256_srli_epi16(load_words(row + j), 2 * field);
-                sum[j / 16] = add_products(sum[j / 16], _mm256_and_si256(words, three),
-                                           x + c + 32 * (uint32_t)field + j);
-            }
-        }
-    }
-    return total(sum[0], sum[1]);
 }
 
 void tn_dot_u4_i16_avx2(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
                         uint32_t cols, const int16_t *x)
 {
-    const size_t row_bytes = tn_plane_row_bytes(cols, 4);
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot_u4(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
+    dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 4)}, cols,
+              x);
 }
 
 void tn_dot_u2_i16_avx2(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
                         uint32_t cols, const int16_t *x)
 {
-    const size_t row_bytes = tn_plane_row_bytes(cols, 2);
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot_u2(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
+    dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)}, cols,
+              x);
 }

@@ -1,129 +1,188 @@
 /* SPDX-License-Identifier: MIT
  *
  * Planes of the head, AVX-512 with VNNI: codes stay bytes, and the activations are split into two
- * signed bytes, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once with each half.
- * Per 128 columns: 4 bits 7 instructions and 5 loads; 2 bits 7.5 and 4.5.
+ * signed digits, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once.  Groups of
+ * columns whose high digits are all zero, which the caller sees to for most, are multiplied once.
+ * Codes are not shifted down: fields that lie 4 bits higher have sums that are 16 times larger.
+ * Per 64 bytes: 4 bits 4 instructions and 3 loads; 2 bits 8 and 5.
  *
- *   |x| <= 32639 makes |high| <= 127.  A lane's sum of `high` products stays below
- *   15 * 127 * 4 * (CHUNK_COLS / 64) = 487,680, times 256 below 2^27.
+ *   |x| <= 32639 makes |high| <= 127.  A lane adds at most 255 * 128 * 4 for 64 columns, below 2^23
+ *   for CHUNK_COLS; what is multiplied by 256 afterwards may wrap, as may the sums of chunks: the
+ *   result fits.
  */
+#include <stdbool.h>
+
 #include "kern/kern.h"
+#include "kern/plane_rows.h"
 #include "kern/x86/lanes_avx512.h"
 
-#define PREFETCH_BYTES 2048u
-/* Columns whose split activations are kept at a time; a multiple of 256. */
+/* Columns whose digits are kept at a time; a multiple of 256. */
 #define CHUNK_COLS 4096u
+/* Columns that are wide together: one load of 2-bit codes. */
+#define GROUP_COLS 256u
 
-struct split {
-    _Alignas(64) int8_t high[CHUNK_COLS];
+struct digits {
     _Alignas(64) int8_t low[CHUNK_COLS];
+    _Alignas(64) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
+    uint32_t wide[CHUNK_COLS / GROUP_COLS]; /* first columns of the groups with high digits */
+    uint32_t n_wide;
+    uint32_t cols;
 };
 
-/* 32 activations to place `at`. */
-static inline void split_32(struct split *s, uint32_t at, const int16_t *x)
+/* 32 activations to place `at` of their group; returns whether one has a high digit. */
+static inline uint32_t split_32(int8_t *low, int8_t *high, uint32_t at, const int16_t *x)
 {
     __m512i v = _mm512_loadu_si512(x);
-    __m512i high = _mm512_srai_epi16(_mm512_add_epi16(v, _mm512_set1_epi16(128)), 8);
-    __m512i low = _mm512_sub_epi16(v, _mm512_slli_epi16(high, 8));
-    _mm256_store_si256((__m256i *)(s->high + at), _mm512_cvtepi16_epi8(high));
-    _mm256_store_si256((__m256i *)(s->low + at), _mm512_cvtepi16_epi8(low));
+    __m512i h = _mm512_srai_epi16(_mm512_add_epi16(v, _mm512_set1_epi16(128)), 8);
+    __m512i l = _mm512_sub_epi16(v, _mm512_slli_epi16(h, 8));
+    _mm256_store_si256((__m256i *)(low + at), _mm512_cvtepi16_epi8(l));
+    _mm256_store_si256((__m256i *)(high + at), _mm512_cvtepi16_epi8(h));
+    return _mm512_test_epi16_mask(h, h);
 }
 
-/* n columns (a multiple of 128) in their order. */
-static void split_u4(struct split *s, const int16_t *x, uint32_t n)
-{
-    for (uint32_t c = 0; c < n; c += 32)
-        split_32(s, c, x + c);
-}
-
-/* The same in the order of two groups of 2-bit codes that are read together: field after field,
- * 32 columns of the one group, then of the other; zeros for a group that is not there. */
-static void split_u2(struct split *s, const int16_t *x, uint32_t n)
+/* n columns (a multiple of 128; zeros behind them) in the order of the kernel: 4-bit codes as they
+ * are, 2-bit codes of two groups of 128 columns field after field, 32 columns of each. */
+static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
 {
     static const int16_t zeros[32];
-    for (uint32_t c = 0; c < n; c += 256)
-        for (uint32_t field = 0; field < 4; field++)
-            for (uint32_t half = 0; half < 2; half++) {
-                uint32_t from = c + 128 * half + 32 * field;
-                split_32(s, c + 64 * field + 32 * half, from < n ? x + from : zeros);
-            }
+    s->n_wide = 0;
+    s->cols = n;
+    for (uint32_t c = 0; c < n; c += GROUP_COLS) {
+        int8_t *high = s->high + GROUP_COLS * s->n_wide;
+        uint32_t is_wide = 0;
+        for (uint32_t j = 0; j < GROUP_COLS; j += 32) {
+            uint32_t from = c + (bits == 4 ? j : j / 64 * 32 + j % 64 / 32 * 128);
+            is_wide |= split_32(s->low + c, high, j, from < n ? x + from : zeros);
+        }
+        s->wide[s->n_wide] = c;
+        s->n_wide += is_wide != 0;
+    }
 }
 
-struct sums {
-    __m512i high, low;
+/* Sums of the fields of a byte, each as its bits lie. */
+struct fields {
+    __m512i f[4];
 };
 
-static inline void add_products(struct sums *sum, __m512i codes, const struct split *x,
-                                uint32_t at)
+static TN_ALWAYS_INLINE struct fields no_fields(void)
 {
-    sum->high = _mm512_dpbusd_epi32(sum->high, codes, _mm512_load_si512(x->high + at));
-    sum->low = _mm512_dpbusd_epi32(sum->low, codes, _mm512_load_si512(x->low + at));
+    __m512i zero = _mm512_setzero_si512();
+    return (struct fields){{zero, zero, zero, zero}};
 }
 
-static inline int32_t total(const struct sums *a, const struct sums *b)
+static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, int mask, const int8_t *x)
 {
-    __m512i high = _mm512_add_epi32(a->high, b->high);
-    __m512i low = _mm512_add_epi32(a->low, b->low);
-    return _mm512_reduce_add_epi32(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+    __m512i codes = _mm512_and_si512(bytes, _mm512_set1_epi8((char)mask));
+    return _mm512_dpbusd_epi32(sum, codes, _mm512_load_si512(x));
 }
 
-static int32_t dot_u4(const uint8_t *row, uint32_t cols, const struct split *x)
+/* 256 columns of 4-bit codes, the last 128 only when they are there. */
+static TN_ALWAYS_INLINE void add_u4(struct fields *sum, const uint8_t *p, bool is_whole,
+                                    const int8_t *x)
 {
-    const __m512i nibble = _mm512_set1_epi8(15), zero = _mm512_setzero_si512();
-    struct sums a = {zero, zero}, b = {zero, zero};
-    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += 64) {
-        TN_PREFETCH(row + PREFETCH_BYTES);
-        __m512i bytes = _mm512_loadu_si512(row);
-        add_products(&a, _mm512_and_si512(bytes, nibble), x, c);
-        add_products(&b, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), nibble), x, c + 64);
+    __m512i bytes = _mm512_loadu_si512(p);
+    sum->f[0] = product(sum->f[0], bytes, 15, x);
+    sum->f[1] = product(sum->f[1], bytes, 240, x + 64);
+    if (!is_whole)
+        return;
+    bytes = _mm512_loadu_si512(p + 64);
+    sum->f[2] = product(sum->f[2], bytes, 15, x + 128);
+    sum->f[3] = product(sum->f[3], bytes, 240, x + 192);
+}
+
+static TN_ALWAYS_INLINE __m512i total_u4(const struct fields *sum)
+{
+    return _mm512_add_epi32(_mm512_add_epi32(sum->f[0], sum->f[2]),
+                            _mm512_srai_epi32(_mm512_add_epi32(sum->f[1], sum->f[3]), 4));
+}
+
+static TN_ALWAYS_INLINE void add_u2(struct fields *sum, const uint8_t *p, bool is_whole,
+                                    const int8_t *x)
+{
+    __m512i bytes = is_whole ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(0xFFFFFFFFu, p);
+    sum->f[0] = product(sum->f[0], bytes, 3, x);
+    sum->f[1] = product(sum->f[1], bytes, 12, x + 64);
+    sum->f[2] = product(sum->f[2], bytes, 48, x + 128);
+    sum->f[3] = product(sum->f[3], bytes, 192, x + 192);
+}
+
+static TN_ALWAYS_INLINE __m512i total_u2(const struct fields *sum)
+{
+    return _mm512_add_epi32(
+        _mm512_add_epi32(sum->f[0], _mm512_srai_epi32(sum->f[1], 2)),
+        _mm512_add_epi32(_mm512_srai_epi32(sum->f[2], 4), _mm512_srai_epi32(sum->f[3], 6)));
+}
+
+/* 16 sums whose sum is that of the row. */
+static TN_ALWAYS_INLINE __m512i row_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+                                         const struct digits *x)
+{
+    const uint32_t line = GROUP_COLS * bits / 8;
+    struct fields low = no_fields();
+    uint32_t c = 0;
+    for (; c + GROUP_COLS <= x->cols; c += GROUP_COLS) {
+        const uint32_t at = c / GROUP_COLS * line;
+        for (uint32_t i = 0; i < line; i += 64)
+            TN_PREFETCH_ONCE(ahead + at + i);
+        (bits == 4 ? add_u4 : add_u2)(&low, row + at, true, x->low + c);
     }
-    return total(&a, &b);
+    if (c < x->cols)
+        (bits == 4 ? add_u4 : add_u2)(&low, row + c / GROUP_COLS * line, false, x->low + c);
+    __m512i sum = bits == 4 ? total_u4(&low) : total_u2(&low);
+    if (x->n_wide == 0)
+        return sum;
+    struct fields high = no_fields();
+    for (uint32_t i = 0; i < x->n_wide; i++)
+        (bits == 4 ? add_u4 : add_u2)(&high, row + x->wide[i] / GROUP_COLS * line,
+                                      x->wide[i] + GROUP_COLS <= x->cols,
+                                      x->high + GROUP_COLS * i);
+    __m512i sum_high = bits == 4 ? total_u4(&high) : total_u2(&high);
+    return _mm512_add_epi32(sum, _mm512_slli_epi32(sum_high, 8));
 }
 
-static int32_t dot_u2(const uint8_t *row, uint32_t cols, const struct split *x)
+/* The totals of four registers. */
+static TN_ALWAYS_INLINE __m128i totals(const __m512i v[4])
 {
-    const __m512i three = _mm512_set1_epi8(3), zero = _mm512_setzero_si512();
-    struct sums a = {zero, zero}, b = {zero, zero};
-    for (uint32_t c = 0; c < cols; c += 2 * TN_PLANE_COLS, row += 64) {
-        TN_PREFETCH(row + PREFETCH_BYTES);
-        __mmask64 present = cols - c > TN_PLANE_COLS ? ~(__mmask64)0 : 0xFFFFFFFFu;
-        __m512i bytes = _mm512_maskz_loadu_epi8(present, row);
-        add_products(&a, _mm512_and_si512(bytes, three), x, c);
-        add_products(&b, _mm512_and_si512(_mm512_srli_epi16(bytes, 2), three), x, c + 64);
-        add_products(&a, _mm512_and_si512(_mm512_srli_epi16(bytes, 4), three), x, c + 128);
-        add_products(&b, _mm512_and_si512(_mm512_srli_epi16(bytes, 6), three), x, c + 192);
+    __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]),
+                                  _mm512_unpackhi_epi32(v[0], v[1]));
+    __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]),
+                                  _mm512_unpackhi_epi32(v[2], v[3]));
+    __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+    return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
+                                       uint32_t cols, const int16_t *x)
+{
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
+    struct digits s;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
+        split(&s, bits, x + c, TN_MIN(CHUNK_COLS, padded - c));
+        for (uint32_t i = 0; i < p.n_rows; i += 4) {
+            __m512i v[4];
+            for (uint32_t k = 0; k < 4; k++) {
+                uint32_t row = TN_MIN(i + k, p.n_rows - 1);
+                v[k] = row_sums(bits, plane_row(&p, row),
+                                plane_row_ahead(&p, row, s.cols * bits / 8), &s);
+            }
+            __mmask8 present = (__mmask8)((1u << TN_MIN(4u, p.n_rows - i)) - 1);
+            __m128i before = c ? _mm_maskz_loadu_epi32(present, dst + i) : _mm_setzero_si128();
+            _mm_mask_storeu_epi32(dst + i, present, _mm_add_epi32(before, totals(v)));
+        }
     }
-    return total(&a, &b);
 }
 
 void tn_dot_u4_i16_avx512(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
                           uint32_t cols, const int16_t *x)
 {
-    const size_t row_bytes = tn_plane_row_bytes(cols, 4);
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
-    struct split s;
-    for (uint32_t c = 0; c < padded; c += CHUNK_COLS) {
-        uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
-        split_u4(&s, x + c, n);
-        for (uint32_t i = 0; i < n_rows; i++) {
-            int32_t sum = dot_u4(plane + (rows ? rows[i] : i) * row_bytes + c / 2, n, &s);
-            dst[i] = c ? dst[i] + sum : sum;
-        }
-    }
+    dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 4)}, cols,
+              x);
 }
 
 void tn_dot_u2_i16_avx512(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
                           uint32_t cols, const int16_t *x)
 {
-    const size_t row_bytes = tn_plane_row_bytes(cols, 2);
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
-    struct split s;
-    for (uint32_t c = 0; c < padded; c += CHUNK_COLS) {
-        uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
-        split_u2(&s, x + c, n);
-        for (uint32_t i = 0; i < n_rows; i++) {
-            int32_t sum = dot_u2(plane + (rows ? rows[i] : i) * row_bytes + c / 4, n, &s);
-            dst[i] = c ? dst[i] + sum : sum;
-        }
-    }
+    dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)}, cols,
+              x);
 }

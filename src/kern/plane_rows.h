@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The order in which the kernels of the head's planes read rows, listed or all, and how far they
+ * look ahead.  Only for the planes_*.c files.
+ */
+#ifndef TN_PLANE_ROWS_H
+#define TN_PLANE_ROWS_H
+
+#include "kern/kern.h"
+
+/* Bytes in the order of use: far enough for memory, near enough for the first-level cache, from
+ * which bytes that are read once should not drive anything else out. */
+#define PLANE_AHEAD_BYTES 8192u
+
+struct plane_rows {
+    const uint8_t *plane;
+    const uint32_t *rows; /* NULL: all in order */
+    uint32_t n_rows;
+    size_t row_bytes;
+};
+
+static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct plane_rows *p, uint32_t i)
+{
+    return p->plane + (p->rows ? p->rows[i] : i) * p->row_bytes;
+}
+
+/* The row that is read when about PLANE_AHEAD_BYTES more have been, `used_bytes` of each row; row i
+ * itself near the end, where there is nothing to prefetch. */
+static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *p, uint32_t i,
+                                                       uint32_t used_bytes)
+{
+    uint32_t ahead = i + TN_MAX(PLANE_AHEAD_BYTES / used_bytes, 1u);
+    return plane_row(p, ahead < p->n_rows ? ahead : i);
+}
+
+#endif

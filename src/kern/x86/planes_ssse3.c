@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Planes of the head, SSSE3: as planes_avx2.c, 16 codes at a time.
+ *
+ *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
+ *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
+ *   256 afterwards may wrap, as may the sums of chunks: the result fits.
+ */
+#include <stdbool.h>
+#include <tmmintrin.h>
+
+#include "kern/kern.h"
+#include "kern/plane_rows.h"
+
+/* Columns whose digits are kept at a time; a multiple of 128. */
+#define CHUNK_COLS 4096u
+
+struct digits {
+    _Alignas(16) int8_t low[CHUNK_COLS];
+    _Alignas(16) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
+    uint32_t wide[CHUNK_COLS / TN_PLANE_COLS]; /* numbers of the groups with high digits */
+    uint32_t n_wide;
+    uint32_t n_groups;
+};
+
+/* 16 activations; returns whether one has a high digit. */
+static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
+{
+    __m128i l[2], h[2];
+    for (int i = 0; i < 2; i++) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(x + 8 * i));
+        h[i] = _mm_srai_epi16(_mm_add_epi16(v, _mm_set1_epi16(128)), 8);
+        l[i] = _mm_sub_epi16(v, _mm_slli_epi16(h[i], 8));
+    }
+    __m128i all_high = _mm_packs_epi16(h[0], h[1]);
+    _mm_store_si128((__m128i *)low, _mm_packs_epi16(l[0], l[1]));
+    _mm_store_si128((__m128i *)high, all_high);
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(all_high, _mm_setzero_si128())) != 0xFFFF;
+}
+
+/* n columns, a multiple of TN_PLANE_COLS. */
+static void split(struct digits *s, const int16_t *x, uint32_t n)
+{
+    s->n_groups = n / TN_PLANE_COLS;
+    s->n_wide = 0;
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        int8_t *high = s->high + TN_PLANE_COLS * s->n_wide;
+        bool is_wide = false;
+        for (uint32_t j = 0; j < TN_PLANE_COLS; j += 16) {
+            uint32_t c = TN_PLANE_COLS * g + j;
+            is_wide |= split_16(s->low + c, high + j, x + c);
+        }
+        s->wide[s->n_wide] = g;
+        s->n_wide += is_wide;
+    }
+}
+
+/* Sums of pairs of products: codes (field `shift` of 16 bytes) times activations. */
+static TN_ALWAYS_INLINE __m128i products(__m128i bytes, int shift, int mask, const int8_t *x)
+{
+    __m128i codes = _mm_and_si128(_mm_srli_epi16(bytes, shift), _mm_set1_epi8((char)mask));
+    return _mm_maddubs_epi16(codes, _mm_load_si128((const __m128i *)x));
+}
+
+static TN_ALWAYS_INLINE __m128i add_wide(__m128i sum, __m128i pairs)
+{
+    return _mm_add_epi32(sum, _mm_madd_epi16(pairs, _mm_set1_epi16(1)));
+}
+
+/* Adds 128 columns, eight sums of pairs at a time. */
+static TN_ALWAYS_INLINE __m128i add_group(__m128i sum, uint32_t bits, const uint8_t *p,
+                                          const int8_t *x)
+{
+    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
+    __m128i pairs = _mm_setzero_si128();
+    for (uint32_t j = 0; j < n_bytes; j += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(p + j));
+        for (uint32_t field = 0; field < 8 / bits; field++)
+            pairs = _mm_add_epi16(pairs, products(bytes, (int)(field * bits), (1 << bits) - 1,
+                                                  x + field * n_bytes + j));
+    }
+    return add_wide(sum, pairs);
+}
+
+/* 4 sums whose sum is that of the row. */
+static TN_ALWAYS_INLINE __m128i row_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+                                         const struct digits *x)
+{
+    const uint32_t line = TN_PLANE_COLS * bits / 8;
+    __m128i low = _mm_setzero_si128(), high = low;
+    for (uint32_t g = 0; g < x->n_groups; g++) {
+        TN_PREFETCH_ONCE(ahead + g * line);
+        low = add_group(low, bits, row + g * line, x->low + g * TN_PLANE_COLS);
+    }
+    for (uint32_t i = 0; i < x->n_wide; i++)
+        high = add_group(high, bits, row + x->wide[i] * line, x->high + i * TN_PLANE_COLS);
+    return _mm_add_epi32(low, _mm_slli_epi32(high, 8));
+}
+
+static inline int32_t total(__m128i v)
+{
+    v = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4E));
+    return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xB1)));
+}
+
+static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
+                                       uint32_t cols, const int16_t *x)
+{
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
+    struct digits s;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
+        const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
+        split(&s, x + c, n);
+        for (uint32_t i = 0; i < p.n_rows; i++) {
+            const uint8_t *ahead = plane_row_ahead(&p, i, n * bits / 8);
+            const int32_t sum = total(row_sums(bits, plane_row(&p, i), ahead, &s));
+            dst[i] = c ? (int32_t)((uint32_t)dst[i] + (uint32_t)sum) : sum;
+        }
+    }
+}
+
+void tn_dot_u4_i16_ssse3(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                        uint32_t cols, const int16_t *x)
+{
+    dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 4)}, cols,
+              x);
+}
+
+void tn_dot_u2_i16_ssse3(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                        uint32_t cols, const int16_t *x)
+{
+    dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)}, cols,
+              x);
+}
