@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "base/log.h"
+#include "file/mfile.h"
 #include "kern/pack.h"
 #include "kern/planes.h"
 #include "ternarise.h"
@@ -129,8 +130,33 @@ struct table_buffers {
     char *rows;     /* the block as integers or halves, [n][cols] */
     char *packed;   /* integers: the block in planes */
     float *values;  /* [cols] */
-    float *scales;  /* [planes][rows] */
+    float *scales;  /* [rows], then what planes need, as in the file */
 };
+
+/* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers is
+ * refused later; here it counts as zeros. */
+static tern_status sample_offsets(struct tn_streamer *s, const struct tn_plan_tensor *t,
+                                  const struct table_buffers *b, uint32_t n,
+                                  struct tern_error *err)
+{
+    const uint32_t cols = t->file.cols, rows = t->file.rows;
+    const uint32_t n_planes = tn_layout_planes(t->file.layout);
+    const size_t src_row = cols * float_bytes(t->weight);
+    int8_t *q = (int8_t *)b->rows;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t row = (uint64_t)rows * i / n;
+        tern_status status = tn_source_read(s->source, t->weight, row * src_row, b->raw, src_row,
+                                            err);
+        if (status != TERN_OK)
+            return status;
+        tn_floats_load(b->values, t->weight->dtype, b->raw, cols);
+        if (tn_floats_find_nonfinite(t->weight->dtype, b->raw, cols) != cols)
+            memset(b->values, 0, cols * sizeof *b->values);
+        tn_round_row(q + (size_t)i * cols, b->values, cols, tn_planes_max(n_planes));
+    }
+    tn_planes_offsets(tn_planes_place_offsets(b->scales, rows, n_planes), q, n, cols);
+    return TERN_OK;
+}
 
 /* Rows [row, row + n) of the source, encoded and written. */
 static tern_status stream_table_block(struct tn_streamer *s, const struct tn_plan_tensor *t,
@@ -138,7 +164,7 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_pla
                                       uint32_t row, uint32_t n, struct tern_error *err)
 {
     const uint32_t cols = t->file.cols, rows = t->file.rows;
-    const uint32_t n_planes = tn_planes_of_layout(t->file.layout);
+    const uint32_t n_planes = tn_layout_planes(t->file.layout);
     const size_t src_row = cols * float_bytes(t->weight);
     const size_t dst_row = cols * (n_planes ? (size_t)1 : (size_t)2);
     tern_status status =
@@ -157,8 +183,8 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_pla
         return status;
     if (!n_planes)
         return tn_mwriter_append(s->writer, i_tensor, b->rows, n * dst_row, err);
-    tn_planes_pack((uint8_t *)b->packed, b->scales + rows + row, rows, (const int8_t *)b->rows, n,
-                   cols, n_planes);
+    tn_planes_pack((uint8_t *)b->packed, b->scales, (const int8_t *)b->rows, row, n, rows, cols,
+                   n_planes);
     return tn_mwriter_append(s->writer, i_tensor, b->packed,
                              tn_planes_block_bytes(n, cols, n_planes), err);
 }
@@ -167,18 +193,21 @@ static tern_status stream_table(struct tn_streamer *s, const struct tn_plan_tens
                                 uint32_t i_tensor, struct tern_error *err)
 {
     const uint32_t rows = t->file.rows, cols = t->file.cols;
-    const uint32_t n_planes = tn_planes_of_layout(t->file.layout);
+    const uint32_t n_planes = tn_layout_planes(t->file.layout);
     const uint32_t n_step = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows);
-    const size_t n_scales = (size_t)rows * TN_MAX(n_planes, 1u);
+    const size_t scale_bytes = (size_t)tn_layout_scale_bytes(t->file.layout, rows, cols);
     const struct table_buffers b = {
         .raw = take(&s->raw, n_step * cols * float_bytes(t->weight), err),
         .rows = take(&s->trits, n_step * cols * (n_planes ? (size_t)1 : (size_t)2), err),
         .packed = take(&s->packed, tn_planes_block_bytes(n_step, cols, TN_MAX(n_planes, 1u)), err),
         .values = take(&s->floats, cols * sizeof(float), err),
-        .scales = take(&s->scales, n_scales * sizeof(float), err),
+        .scales = take(&s->scales, TN_MAX(scale_bytes, 1u), err),
     };
     if (!b.raw || !b.rows || !b.packed || !b.values || !b.scales)
         return TERN_MEMORY;
+    tern_status sampled = n_planes ? sample_offsets(s, t, &b, n_step, err) : TERN_OK;
+    if (sampled != TERN_OK)
+        return sampled;
     for (uint32_t row = 0; row < rows; row += n_step) {
         tern_status status =
             stream_table_block(s, t, i_tensor, &b, row, TN_MIN(n_step, rows - row), err);
@@ -187,7 +216,7 @@ static tern_status stream_table(struct tn_streamer *s, const struct tn_plan_tens
     }
     if (t->file.scale_kind != TERN_SCALE_ROW)
         return TERN_OK;
-    return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, n_scales, err);
+    return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, scale_bytes, err);
 }
 
 /* ---- ternary matrices ---- */

@@ -30,7 +30,7 @@ struct tn_streamer {
     struct tn_stream_buffer trits;  /* int8 [rows][cols] */
     struct tn_stream_buffer packed; /* of some rows; layout C2: of the whole matrix */
     struct tn_stream_buffer floats; /* f32 [cols] */
-    struct tn_stream_buffer scales; /* f32 [rows] */
+    struct tn_stream_buffer scales; /* of a table, as in the file */
 };
 
 /* What is known of a tensor once it was read. */

@@ -99,7 +99,7 @@ static size_t list_shapes(struct shape *list, const struct tiny_variant *v)
 static uint32_t scale_kind(uint32_t layout)
 {
     return layout >= TERN_LAYOUT_T2   ? TERN_SCALE_TENSOR
-           : layout == TERN_LAYOUT_Q8 ? TERN_SCALE_ROW
+           : tn_layout_scales(layout) ? TERN_SCALE_ROW
                                       : TERN_SCALE_NONE;
 }
 
@@ -124,7 +124,17 @@ static void fill(unsigned char *bytes, size_t n, uint32_t layout, struct tn_rng 
 static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct shape *shape,
                                 struct tn_rng *rng, struct tern_error *err)
 {
-    static const float scales[VOCAB] = {[0] = 0.5f, [VOCAB - 1] = 0.25f};
+    /* In planes the norms and offsets stay zeros; the rows have every form. */
+    union {
+        float f[VOCAB];
+        unsigned char bytes[VOCAB * 4 * sizeof(float) + HIDDEN + VOCAB];
+    } scales = {.bytes = {0}};
+    const size_t scale_bytes =
+        (size_t)tn_layout_scale_bytes(shape->layout, shape->rows, shape->cols);
+    scales.f[0] = 0.5f;
+    scales.f[VOCAB - 1] = 0.25f;
+    for (uint32_t r = 0; r < VOCAB && tn_layout_planes(shape->layout); r++)
+        scales.bytes[scale_bytes - VOCAB + r] = (unsigned char)(r % 16);
     unsigned char part[100]; /* pieces that divide nothing evenly */
     uint64_t n_bytes;
     if (!tn_layout_bytes(shape->layout, shape->rows, shape->cols, &n_bytes))
@@ -140,7 +150,7 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
     if (shape->layout >= TERN_LAYOUT_T2)
         tn_mwriter_set_tensor_facts(w, i, 0.5f, 7);
     return scale_kind(shape->layout) == TERN_SCALE_ROW
-               ? tn_mwriter_append_scales(w, i, scales, VOCAB, err)
+               ? tn_mwriter_append_scales(w, i, &scales, scale_bytes, err)
                : TERN_OK;
 }
 

@@ -11,7 +11,7 @@
 #include "file/mfile_write.h"
 
 struct tiny_variant {
-    uint32_t embed_layout; /* TERN_LAYOUT_Q8, _F16 or _BF16 */
+    uint32_t embed_layout; /* TERN_LAYOUT_Q8, _Q8_PLANES, _F16 or _BF16 */
     bool has_head;         /* not tied */
     bool has_sub_norms;
     bool is_sparse; /* up in R2, down in C2 */

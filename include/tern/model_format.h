@@ -216,13 +216,23 @@ enum tern_role {
  *
  * Q8_PLANES, Q6, Q4: integers of b = 8, 6 or 4 bits as planes of bits, so that the search for the
  *   best rows reads the low bits of few (model/head.h).  w = q * scale[row],
- *   scale = max|w| of the row / (2^(b-1) - 1), q = rne(w / scale), u = q + 2^(b-1).  The first plane
- *   holds the 4 high bits of u, each further plane 2 bits more.  C padded to 128 with code 0.
- *   Rows in blocks of 512 (the last has what is left); in a block plane after plane, in a plane row
- *   after row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of a group holds the
- *   columns j, j + 16k, j + 32k ... from its lowest bits up.  Scales f32 [planes][R], kind ROW: the
- *   scale; then, for each plane but the last, the norm over the row, rounded up, of what the bits
- *   up to there leave open around its middle: for Q8_PLANES |u mod 16 - 7.5| and |u mod 4 - 1.5|.
+ *   scale = max|w| of the row / (2^(b-1) - 1), q = rne(w / scale).  What is stored of a row is
+ *     v = q - offset[column] in a row that is centred, v = q in others
+ *     u = v * 2^shift[row] + 2^(b-1)
+ *   with an integer offset for every column, near the middle of its values, and, of what fits into
+ *   b bits, the largest shift: the low bits of a row of small values are zeros that need not be
+ *   read.  The first plane holds the 4 high bits of u, each further plane 2 bits more.  C padded to
+ *   128 with code 0.  Rows in blocks of 512 (the last has what is left); in a block plane after
+ *   plane, in a plane row after row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of
+ *   a group holds the columns j, j + 16k, j + 32k ... from its lowest bits up.
+ *   Scales, kind ROW, without gaps:
+ *     f32 [R]          scale
+ *     f32 [R]          norm of v, the root of the sum of its squares
+ *     f32 [b/2-2][R]   for each plane but the last: the norm of (u mod 2^k - middle) / 2^shift, what
+ *                      the k bits below it leave open, where middle = (2^k - 2^shift) / 2; 0 where
+ *                      shift >= k.  Norms count the C columns and are rounded up.
+ *     int8 [C]         offset
+ *     u8 [R]           shift (below b) in bits 0-2, bit 3: centred; bits 4-7 are 0
  *
  * Reserved: T3 (1.78 bits).
  */
@@ -252,6 +262,9 @@ enum tern_layout {
 #define TERN_C2_ROW_ALIGN 256u
 #define TERN_PLANE_COL_ALIGN 128u
 #define TERN_PLANE_BLOCK_ROWS 512u
+/* The last byte of a row's scales. */
+#define TERN_PLANE_SHIFT 7u
+#define TERN_PLANE_CENTRED 8u
 
 /* Granularity of scales: w = t * scale. */
 enum tern_scale_kind {

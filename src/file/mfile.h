@@ -54,8 +54,13 @@ const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tenso
 const char *tn_role_name(uint32_t role);     /* NULL if unknown */
 const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
 
-/* Row scales per row of a layout (kind ROW): 1 for q8, 3, 2, 1 for q8, q6, q4 in planes; else 0. */
+/* f32 per row in the scales of a layout (kind ROW): 1 for q8; 4, 3, 2 for q8, q6, q4 in planes (scale
+ * and norms); else 0. */
 uint32_t tn_layout_scales(uint32_t layout);
+/* Bytes of these scales; in planes with the offsets and shifts that follow them. */
+uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
+/* Planes of a layout: 3, 2, 1 for q8, q6, q4 in planes; else 0. */
+uint32_t tn_layout_planes(uint32_t layout);
 /* Bytes that `layout` needs for [rows][cols], without scales; false when the layout is unknown or
  * the size overflows. Shared by reader and writer. */
 int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);

@@ -148,6 +148,25 @@ static tern_status check_scale_kind(struct tensor_check *k)
     return TERN_OK;
 }
 
+/* The shift of a row in planes leaves bits of its values, and no bit is unknown. */
+static tern_status check_row_shifts(struct tensor_check *k)
+{
+    const struct tern_file_tensor *t = k->t;
+    const uint32_t n_planes = tn_layout_planes(t->layout), n_bits = 2 * n_planes + 2;
+    if (n_planes == 0)
+        return TERN_OK;
+    const uint8_t *end = (const uint8_t *)tn_mfile_scales(k->c->file, t) + t->scale_bytes;
+    for (uint32_t r = 0; r < t->rows; r++) {
+        uint32_t form = (end - t->rows)[r];
+        if ((form & ~(TERN_PLANE_SHIFT | TERN_PLANE_CENTRED)) != 0 ||
+            (form & TERN_PLANE_SHIFT) >= n_bits)
+            return tn_fail(k->c->err, TERN_INPUT,
+                           "%s: tensor \"%s\": shift of row %u is %u, must be below %u",
+                           k->c->name, k->name, r, form & ~TERN_PLANE_CENTRED, n_bits);
+    }
+    return TERN_OK;
+}
+
 static tern_status check_row_scales(struct tensor_check *k)
 {
     const float *scales = tn_mfile_scales(k->c->file, k->t);
@@ -158,7 +177,7 @@ static tern_status check_row_scales(struct tensor_check *k)
                            "%s: tensor \"%s\": scale of row %" PRIu64 " is %g, must be finite and not "
                            "negative",
                            k->c->name, k->name, r % k->t->rows, (double)scales[r]);
-    return TERN_OK;
+    return check_row_shifts(k);
 }
 
 /* Data and scales lie exactly where they must, behind *end, which moves on. */
@@ -182,7 +201,7 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
         status = expect(k, "scale_offset", t->scale_offset, 0);
         return status ? status : expect(k, "scale_bytes", t->scale_bytes, 0);
     }
-    n_bytes = (uint64_t)t->rows * tn_layout_scales(t->layout) * sizeof(float);
+    n_bytes = tn_layout_scale_bytes(t->layout, t->rows, t->cols);
     offset = (*end + TERN_FILE_ALIGN - 1) & ~(uint64_t)(TERN_FILE_ALIGN - 1);
     status = expect(k, "scale_bytes", t->scale_bytes, n_bytes);
     if (!status)

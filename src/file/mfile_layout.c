@@ -58,19 +58,24 @@ static int padded_bytes(uint32_t rows, uint32_t row_align, uint32_t cols, uint32
     return 1;
 }
 
+uint32_t tn_layout_planes(uint32_t layout)
+{
+    return layout == TERN_LAYOUT_Q8_PLANES ? 3
+           : layout == TERN_LAYOUT_Q6      ? 2
+           : layout == TERN_LAYOUT_Q4      ? 1
+                                           : 0;
+}
+
 uint32_t tn_layout_scales(uint32_t layout)
 {
-    switch (layout) {
-    case TERN_LAYOUT_Q8:
-    case TERN_LAYOUT_Q4:
-        return 1;
-    case TERN_LAYOUT_Q6:
-        return 2;
-    case TERN_LAYOUT_Q8_PLANES:
-        return 3;
-    default:
-        return 0;
-    }
+    uint32_t n_planes = tn_layout_planes(layout);
+    return n_planes ? n_planes + 1 : layout == TERN_LAYOUT_Q8;
+}
+
+uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
+{
+    uint64_t floats = (uint64_t)rows * tn_layout_scales(layout) * sizeof(float);
+    return tn_layout_planes(layout) ? floats + cols + rows : floats;
 }
 
 int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out)

@@ -132,7 +132,7 @@ static bool place(struct tern_file_tensor *t, uint64_t *end)
         return false;
     if (t->scale_kind != TERN_SCALE_ROW)
         return true;
-    t->scale_bytes = (uint64_t)t->rows * tn_layout_scales(t->layout) * sizeof(float);
+    t->scale_bytes = tn_layout_scale_bytes(t->layout, t->rows, t->cols);
     return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&
            tn_add_u64(t->scale_offset, t->scale_bytes, end);
 }
@@ -392,17 +392,17 @@ tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, cons
 }
 
 tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
-                                     const float *scales, size_t n_scales, struct tern_error *err)
+                                     const void *scales, size_t n_bytes, struct tern_error *err)
 {
     struct tn_mwriter *w = writer;
     const struct tern_file_tensor *t = &w->tensors[i_tensor];
     uint64_t at = w->header.data.offset + w->position;
     if (i_tensor != w->i_current || at != t->offset + t->bytes)
         return fail_order(t, "gets its scales before its data is complete", err);
-    if (n_scales * sizeof *scales != t->scale_bytes)
+    if (n_bytes != t->scale_bytes)
         return fail_order(t, "gets another number of scales than it has", err);
     tern_status status = emit(w, NULL, t->scale_offset - at, err);
-    return status ? status : emit(w, (const void *)scales, t->scale_bytes, err);
+    return status ? status : emit(w, (const unsigned char *)scales, t->scale_bytes, err);
 }
 
 /* ---- seal ---- */

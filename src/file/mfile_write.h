@@ -59,7 +59,7 @@ uint64_t tn_mwriter_file_bytes(const struct tn_mwriter *writer);
 tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, const void *bytes,
                               size_t n_bytes, struct tern_error *err);
 tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
-                                     const float *scales, size_t n_scales, struct tern_error *err);
+                                     const void *scales, size_t n_bytes, struct tern_error *err);
 /* Facts that are known only after the tensor was read; before seal. */
 void tn_mwriter_set_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
                                  uint64_t n_zero);

@@ -5,14 +5,36 @@
 #include "kern/planes.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
-uint32_t tn_planes_of_layout(uint32_t layout)
+/* In scales: the scale, the norm of v, and an open norm for each plane but the last; per row. */
+static float *scale_array(void *scales, uint32_t rows, uint32_t i)
 {
-    return layout == TERN_LAYOUT_Q8_PLANES ? 3
-           : layout == TERN_LAYOUT_Q6      ? 2
-           : layout == TERN_LAYOUT_Q4      ? 1
-                                           : 0;
+    return (float *)scales + (size_t)i * rows;
+}
+
+int8_t *tn_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes)
+{
+    return (int8_t *)scale_array(scales, rows, n_planes + 1);
+}
+
+struct tn_planes tn_planes_view(const void *data, const void *scales, uint32_t rows, uint32_t cols,
+                                uint32_t n_planes)
+{
+    const float *floats = scales;
+    const int8_t *offsets = (const int8_t *)(floats + (size_t)(n_planes + 1) * rows);
+    return (struct tn_planes){
+        .data = data,
+        .scales = floats,
+        .norms = floats + rows,
+        .open = floats + 2 * (size_t)rows,
+        .offsets = offsets,
+        .forms = (const uint8_t *)offsets + cols,
+        .rows = rows,
+        .cols = cols,
+        .n_planes = n_planes,
+    };
 }
 
 size_t tn_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes)
@@ -42,40 +64,121 @@ static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t 
     }
 }
 
+/* A row on its way into planes: u = (q - offset) * 2^shift + bias. */
+struct row_form {
+    const int8_t *q, *offsets;
+    int32_t keep; /* -1: offsets count, 0: they do not */
+    uint32_t shift;
+    int32_t bias;
+};
+
+static inline int32_t row_code(const struct row_form *f, uint32_t c)
+{
+    return (f->q[c] - (f->offsets[c] & f->keep)) * (1 << f->shift) + f->bias;
+}
+
+/* The largest shift below `bits` that leaves all of [least, most] in `bits` bits; -1: none. */
+static int32_t largest_shift(int32_t least, int32_t most, uint32_t bits)
+{
+    const int32_t limit = 1 << (bits - 1);
+    int32_t shift = -1;
+    while (shift + 1 < (int32_t)bits && least * (1 << (shift + 1)) >= -limit &&
+           most * (1 << (shift + 1)) < limit)
+        shift++;
+    return shift;
+}
+
+/* Centred or not: what allows more shift. */
+static struct row_form choose_form(const int8_t *q, const int8_t *offsets, uint32_t cols,
+                                   uint32_t bits)
+{
+    int32_t least = 0, most = 0, least_centred = 0, most_centred = 0;
+    for (uint32_t c = 0; c < cols; c++) {
+        const int32_t v = q[c], centred = q[c] - offsets[c];
+        least = TN_MIN(least, v);
+        most = TN_MAX(most, v);
+        least_centred = TN_MIN(least_centred, centred);
+        most_centred = TN_MAX(most_centred, centred);
+    }
+    const int32_t shift = largest_shift(least, most, bits);
+    const int32_t shift_centred = largest_shift(least_centred, most_centred, bits);
+    const bool is_centred = shift_centred > shift;
+    return (struct row_form){q, offsets, is_centred ? -1 : 0,
+                             (uint32_t)(is_centred ? shift_centred : shift), 1 << (bits - 1)};
+}
+
+/* Root of sum / 4^shift, a little more than it is, so that no rounding makes it less. */
+static float norm_above(double sum, uint32_t shift)
+{
+    return (float)(sqrt(sum) / (1 << shift) * 1.000001);
+}
+
+static float norm_of_row(const struct row_form *f, uint32_t cols)
+{
+    double squares = 0.0;
+    for (uint32_t c = 0; c < cols; c++) {
+        const int32_t v = row_code(f, c) - f->bias;
+        squares += (double)(v * v);
+    }
+    return norm_above(squares, f->shift);
+}
+
 /* One plane of one row: the `bits` bits of u above the `open` lowest.  Returns the norm of what
- * stays open around its middle, a little more than it is, so that no rounding makes it less. */
-static float pack_plane(uint8_t *dst, uint32_t bits, uint32_t open, const int8_t *q, uint32_t cols,
-                        int32_t bias)
+ * stays open around its middle. */
+static float pack_plane(uint8_t *dst, uint32_t bits, uint32_t open, const struct row_form *f,
+                        uint32_t cols)
 {
     uint64_t squares = 0; /* of twice the distance: halves become integers */
     const int32_t top = (1 << open) - 1, mask = (1 << bits) - 1;
+    const int32_t twice_middle = f->shift < open ? (1 << open) - (1 << f->shift) : 0;
     for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, dst += TN_PLANE_COLS / 8 * bits) {
         const uint32_t n = TN_MIN(TN_PLANE_COLS, cols - c);
         uint8_t code[TN_PLANE_COLS] = {0};
         int32_t sum = 0;
         for (uint32_t j = 0; j < n; j++) {
-            const int32_t u = q[c + j] + bias;
-            const int32_t d = 2 * (u & top) - top;
+            const int32_t u = row_code(f, c + j);
+            const int32_t d = 2 * (u & top) - twice_middle;
             code[j] = (uint8_t)(u >> open & mask);
             sum += d * d;
         }
         put_group(dst, code, bits);
         squares += (uint32_t)sum;
     }
-    return (float)(0.5 * sqrt((double)squares) * 1.000001);
+    return norm_above(0.25 * (double)squares, f->shift);
 }
 
-void tn_planes_pack(uint8_t *dst, float *rests, size_t rest_stride, const int8_t *q, uint32_t n,
-                    uint32_t cols, uint32_t n_planes)
+void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
+                    uint32_t rows, uint32_t cols, uint32_t n_planes)
 {
-    int32_t bias = tn_planes_max(n_planes) + 1;
-    for (uint32_t i = 0; i < n_planes; i++) {
-        uint32_t open = 2 * (n_planes - 1 - i);
-        for (uint32_t r = 0; r < n; r++, dst += tn_plane_row(cols, i)) {
-            float rest = pack_plane(dst, i == 0 ? 4 : 2, open, q + (size_t)r * cols, cols, bias);
+    const int8_t *offsets = tn_planes_place_offsets(scales, rows, n_planes);
+    uint8_t *forms = (uint8_t *)tn_planes_place_offsets(scales, rows, n_planes) + cols;
+    float *norms = scale_array(scales, rows, 1);
+    for (uint32_t r = 0; r < n; r++, q += cols) {
+        const struct row_form f = choose_form(q, offsets, cols, tn_planes_bits(n_planes));
+        forms[row + r] = (uint8_t)(f.shift | (f.keep ? TERN_PLANE_CENTRED : 0));
+        norms[row + r] = norm_of_row(&f, cols);
+        uint8_t *plane = dst;
+        for (uint32_t i = 0; i < n_planes; i++) {
+            const size_t row_bytes = tn_plane_row(cols, i);
+            const uint32_t open = 2 * (n_planes - 1 - i);
+            const float rest =
+                pack_plane(plane + r * row_bytes, i == 0 ? 4 : 2, open, &f, cols);
             if (open)
-                rests[i * rest_stride + r] = rest;
+                scale_array(scales, rows, 2 + i)[row + r] = rest;
+            plane += n * row_bytes;
         }
+    }
+}
+
+void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols)
+{
+    for (uint32_t c = 0; c < cols; c++) {
+        uint32_t count[256] = {0}, below = 0, u = 0;
+        for (uint32_t r = 0; r < n; r++)
+            count[q[(size_t)r * cols + c] + 128]++;
+        while ((below += count[u]) <= (n - 1) / 2)
+            u++;
+        offsets[c] = (int8_t)((int32_t)u - 128);
     }
 }
 
@@ -96,7 +199,9 @@ void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row)
 {
     uint32_t block = row / TERN_PLANE_BLOCK_ROWS * TERN_PLANE_BLOCK_ROWS;
     const uint8_t *plane[TN_MAX_PLANES];
-    uint8_t bias = (uint8_t)(tn_planes_max(w->n_planes) + 1);
+    const uint32_t shift = w->forms[row] & TERN_PLANE_SHIFT;
+    const uint8_t bias = (uint8_t)((tn_planes_max(w->n_planes) + 1) >> shift);
+    const uint8_t keep = w->forms[row] & TERN_PLANE_CENTRED ? 255 : 0;
     for (uint32_t i = 0; i < w->n_planes; i++)
         plane[i] = tn_planes_block(w, block, i) + (row - block) * tn_plane_row(w->cols, i);
     for (uint32_t c = 0; c < w->cols; c += TN_PLANE_COLS) {
@@ -110,8 +215,10 @@ void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row)
             append_bits(u, plane[i]);
             plane[i] += 32;
         }
-        for (uint32_t j = 0; j < TN_PLANE_COLS; j++)
-            u[j] = (uint8_t)(u[j] - bias);
-        memcpy(q + c, u, TN_MIN(TN_PLANE_COLS, w->cols - c));
+        /* q modulo 256: int8 whatever a damaged file says. */
+        const uint32_t n = TN_MIN(TN_PLANE_COLS, w->cols - c);
+        for (uint32_t j = 0; j < n; j++)
+            u[j] = (uint8_t)((u[j] >> shift) - bias + ((uint8_t)w->offsets[c + j] & keep));
+        memcpy(q + c, u, n);
     }
 }

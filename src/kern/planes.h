@@ -13,17 +13,22 @@
 
 #define TN_MAX_PLANES 3u
 
-/* The matrix as it lies in the file.  q = u - 2^(bits - 1), u the bits of all planes. */
+/* The matrix as it lies in the file. */
 struct tn_planes {
     const uint8_t *data;
-    const float *scales; /* [n_planes][rows]: w = q * scale; then the norms of what is left open */
+    const float *scales;   /* [rows]: w = q * scale */
+    const float *norms;    /* [rows] of v */
+    const float *open;     /* [n_planes - 1][rows] norms of what the planes up to there leave open */
+    const int8_t *offsets; /* [cols] */
+    const uint8_t *forms;  /* [rows]: shift and TERN_PLANE_CENTRED */
     uint32_t rows;
     uint32_t cols;
     uint32_t n_planes;
 };
 
-/* 3 for Q8_PLANES, 2 for Q6, 1 for Q4; 0 for other layouts. */
-uint32_t tn_planes_of_layout(uint32_t layout);
+/* Finds the parts in data and scales, which lie as in the file. */
+struct tn_planes tn_planes_view(const void *data, const void *scales, uint32_t rows, uint32_t cols,
+                                uint32_t n_planes);
 
 /* Bits per value: 8, 6 or 4; the largest |q|: 127, 31 or 7. */
 static inline uint32_t tn_planes_bits(uint32_t n_planes)
@@ -45,11 +50,16 @@ static inline size_t tn_plane_row(uint32_t cols, uint32_t i_plane)
 /* Plane i_plane of the block of TERN_PLANE_BLOCK_ROWS rows that begins at row `block_row`. */
 const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, uint32_t i_plane);
 
-/* Packs a block of n rows: q [n][cols] in [-max, max] to dst (tn_planes_block_bytes), and to
- * rests [n_planes - 1][rest_stride] the norms of what the planes up to there leave open around its
- * middle, rounded up. */
-void tn_planes_pack(uint8_t *dst, float *rests, size_t rest_stride, const int8_t *q, uint32_t n,
-                    uint32_t cols, uint32_t n_planes);
+/* offsets [cols]: the medians of the columns of q [n][cols], n > 0. */
+void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols);
+/* Where they lie in scales. */
+int8_t *tn_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes);
+
+/* Packs the block of rows [row, row + n), q [n][cols] in [-max, max], to dst
+ * (tn_planes_block_bytes).  Their norms and forms go to their places in scales, where the offsets
+ * are already. */
+void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
+                    uint32_t rows, uint32_t cols, uint32_t n_planes);
 size_t tn_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes);
 
 /* q [cols] of one row. */

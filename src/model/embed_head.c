@@ -140,7 +140,7 @@ static void search_head(struct tn_forward *f, float *logits)
                    .n_best = f->need.n_best, .n_allowed = f->need.n_allowed,
                    .always = f->need.always, .n_always = f->need.n_always, .logits = logits,
                    .x16 = f->s.head_x16, .sums = f->s.head_sums,
-                   .group_best = f->s.head_group_best, .n_read = f->s.head_n_read},
+                   .group_best = f->s.head_group_best, .counts = f->s.head_counts},
     };
     struct tn_head_search *s = &task.search;
     uint32_t n_stages = tn_head_n_stages(s);

@@ -7,10 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-static bool round_x(struct tn_head_search *s)
+/* Columns beyond this many times the root mean square of x get a second digit (planes_*.c). */
+#define ONE_DIGIT 4.0
+
+static bool round_x(struct tn_head_search *s, double *unit, double *sum_x16)
 {
     const uint32_t cols = s->w->cols;
-    double largest = 0.0, squares = 0.0, lost = 0.0;
+    double largest = 0.0, squares = 0.0, sum = 0.0, lost = 0.0;
     for (uint32_t c = 0; c < cols; c++) {
         largest = TN_MAX(largest, fabs((double)s->x[c]));
         squares += (double)s->x[c] * (double)s->x[c];
@@ -20,23 +23,173 @@ static bool round_x(struct tn_head_search *s)
         return false;
     /* 15 * limit * cols < 2^31: the sums of u4 fit into int32. */
     double limit = (double)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * cols));
-    s->unit = largest > 0.0 ? largest / limit : 1.0;
-    s->sum_x16 = 0.0;
+    *unit = TN_MAX(largest / limit, s->norm_x / sqrt((double)cols) * (ONE_DIGIT / 127.0));
+    double per_unit = largest > 0.0 ? 1.0 / *unit : 0.0;
     memset(s->x16, 0, tn_plane_row_bytes(cols, 8) * sizeof s->x16[0]);
     for (uint32_t c = 0; c < cols; c++) {
-        double v = ((double)s->x[c] / s->unit + 0x1.8p52) - 0x1.8p52; /* to the nearest integer */
+        double v = ((double)s->x[c] * per_unit + 0x1.8p52) - 0x1.8p52; /* the nearest integer */
         v = TN_MAX(-limit, TN_MIN(limit, v));
-        double d = (double)s->x[c] - v * s->unit;
+        double d = (double)s->x[c] - v * *unit;
         s->x16[c] = (int16_t)v;
-        s->sum_x16 += v;
+        sum += v;
         lost += d * d;
     }
-    double root = sqrt((double)cols);
+    *sum_x16 = sum;
+    s->lost = sqrt(lost);
     double rounding = (cols / 16.0 + 16.0) * 0x1p-24;
-    double most = tn_planes_max(s->w->n_planes) + 1;
-    s->slack = most * root * sqrt(lost) + most * root * s->norm_x * rounding;
+    s->slack = (tn_planes_max(s->w->n_planes) + 1) * sqrt((double)cols) * s->norm_x * rounding;
     return true;
 }
+
+/* ---- bounds ---- */
+
+/* Bits that a stage has not read. */
+static uint32_t open_bits(const struct tn_planes *w, uint32_t stage)
+{
+    return 2 * (w->n_planes - 1 - stage);
+}
+
+/* The values t of the bound that are tried, multiples of an eighth of the root mean square of x. */
+#define N_LIMITS 32u
+
+struct limit {
+    double t;
+    double n_above, sum_above; /* of |x_c| >= t */
+    double squares_below;
+};
+
+static void sort_into_limits(struct limit limits[N_LIMITS], const struct tn_head_search *s)
+{
+    const double step = s->norm_x / sqrt((double)s->w->cols) / 8.0;
+    const double per_step = step > 0.0 ? 1.0 / step : 0.0;
+    struct limit bins[N_LIMITS + 1] = {{0}}; /* bin i: from t_i = i * step on */
+    for (uint32_t c = 0; c < s->w->cols; c++) {
+        const double x = fabs((double)s->x[c]);
+        struct limit *bin = &bins[(uint32_t)TN_MIN(x * per_step, (double)N_LIMITS)];
+        bin->n_above += 1.0;
+        bin->sum_above += x;
+        bin->squares_below += x * x;
+    }
+    for (uint32_t i = N_LIMITS; i-- > 0;) {
+        bins[i].n_above += bins[i + 1].n_above;
+        bins[i].sum_above += bins[i + 1].sum_above;
+    }
+    double squares = 0.0;
+    for (uint32_t i = 1; i <= N_LIMITS; i++) {
+        squares += bins[i - 1].squares_below;
+        limits[i - 1] = (struct limit){i * step, bins[i].n_above, bins[i].sum_above, squares};
+    }
+}
+
+/* Base and slope for |e_c| <= h that are best for |e| = typical. */
+static void choose_limit(struct tn_head_terms *out, const struct limit limits[N_LIMITS], double h,
+                         double typical)
+{
+    double best = INFINITY;
+    for (uint32_t i = 0; i < N_LIMITS && h > 0.0 && limits[i].t > 0.0; i++) {
+        const struct limit *l = &limits[i];
+        double base = h * (l->sum_above - 0.5 * l->t * l->n_above) +
+                      h * l->squares_below / (2.0 * l->t);
+        double slope = l->t / (2.0 * h);
+        if (base + slope * typical * typical < best) {
+            best = base + slope * typical * typical;
+            out->base = base;
+            out->slope = slope;
+        }
+    }
+}
+
+static void prepare_terms(struct tn_head_search *s, double unit, double sum_x16)
+{
+    const struct tn_planes *w = s->w;
+    const double bias = tn_planes_max(w->n_planes) + 1;
+    struct limit limits[N_LIMITS];
+    sort_into_limits(limits, s);
+    double offset = 0.0;
+    for (uint32_t c = 0; c < w->cols; c++)
+        offset += (double)w->offsets[c] * (double)s->x[c];
+    for (uint32_t stage = 0; stage < w->n_planes; stage++)
+        for (uint32_t form = 0; form < TN_HEAD_FORMS; form++) {
+            struct tn_head_terms *terms = &s->terms[stage][form];
+            const double one = 1u << (form & TERN_PLANE_SHIFT), all = 1u << open_bits(w, stage);
+            const double middle = TN_MAX(all - one, 0.0) * 0.5;
+            *terms = (struct tn_head_terms){
+                .factor = unit / one,
+                .add = unit / one * (middle - bias) * sum_x16 +
+                       (form & TERN_PLANE_CENTRED ? offset : 0.0),
+            };
+            /* An e of evenly spread bits: the variance of multiples of `one` below `all`. */
+            const double variance = TN_MAX(all * all - one * one, 0.0) / 12.0;
+            choose_limit(terms, limits, middle / one, sqrt(variance * w->cols) / one);
+        }
+}
+
+/* What a stage knows of its rows. */
+struct stage {
+    double norm_x, lost, slack;
+    const struct tn_head_terms *terms; /* [TN_HEAD_FORMS] */
+    const float *scales, *norms;       /* [rows] */
+    const float *open;                 /* [rows]; NULL: nothing is open */
+    const uint8_t *forms;              /* [rows] */
+};
+
+static struct stage stage_of(const struct tn_head_search *s, uint32_t stage)
+{
+    const struct tn_planes *w = s->w;
+    return (struct stage){
+        .norm_x = s->norm_x,
+        .lost = s->lost,
+        .slack = s->slack,
+        .terms = s->terms[stage],
+        .scales = w->scales,
+        .norms = w->norms,
+        .open = stage + 1 < w->n_planes ? w->open + (size_t)stage * w->rows : NULL,
+        .forms = w->forms,
+    };
+}
+
+static TN_ALWAYS_INLINE void bound_row(const struct stage *t, const struct tn_head_terms *f,
+                                       uint32_t row, double sum, float *low, float *high)
+{
+    double scale = (double)t->scales[row];
+    double open = t->open ? (double)t->open[row] : 0.0;
+    double estimate = (f->factor * sum + f->add) * scale;
+    double around = TN_MIN(open * t->norm_x, f->base + f->slope * open * open);
+    double wide = scale * (around + ((double)t->norms[row] + open) * t->lost + t->slack);
+    wide += (fabs(estimate) + wide) * 1e-6 + 1e-37;
+    *low = (float)(estimate - wide);
+    *high = (float)(estimate + wide);
+}
+
+static const struct tn_head_terms *terms_of_row(const struct stage *t, uint32_t row)
+{
+    return &t->terms[t->forms[row] % TN_HEAD_FORMS];
+}
+
+void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,
+                    float *low, float *high)
+{
+    const struct stage t = stage_of(s, stage);
+    bound_row(&t, terms_of_row(&t, row), row, sum, low, high);
+}
+
+/* The n rows from `begin` on.  Most often they have the same form: a loop that the compiler makes
+ * vectors of. */
+static void bound_rows(const struct stage *stage, uint32_t begin, uint32_t n,
+                       const double *restrict sums, float *restrict low, float *restrict high)
+{
+    const struct stage t = *stage;
+    if (memcmp(t.forms + begin, t.forms + begin + 1, n - 1) == 0) {
+        const struct tn_head_terms f = *terms_of_row(&t, begin);
+        for (uint32_t i = 0; i < n; i++)
+            bound_row(&t, &f, begin + i, sums[i], &low[i], &high[i]);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
+            bound_row(&t, terms_of_row(&t, begin + i), begin + i, sums[i], &low[i], &high[i]);
+    }
+}
+
+/* ---- items ---- */
 
 static uint32_t n_items(const struct tn_head_search *s)
 {
@@ -50,75 +203,55 @@ static uint32_t n_groups(const struct tn_head_search *s)
 
 bool tn_head_search_begin(struct tn_head_search *s)
 {
+    double unit, sum_x16;
     s->threshold = -INFINITY;
     memset(s->n_rows, 0, sizeof s->n_rows);
-    for (uint32_t r = 0; r < s->w->rows; r++)
-        s->logits[r] = r < s->n_allowed ? INFINITY : -INFINITY;
-    return s->n_best <= TN_HEAD_MAX_BEST && s->n_best <= n_groups(s) && round_x(s);
+    for (uint32_t r = s->n_allowed; r < s->w->rows; r++)
+        s->logits[r] = -INFINITY;
+    if (s->n_best <= TN_HEAD_MAX_BEST && s->n_best <= n_groups(s) &&
+        round_x(s, &unit, &sum_x16)) {
+        prepare_terms(s, unit, sum_x16);
+        return true;
+    }
+    for (uint32_t r = 0; r < s->n_allowed; r++)
+        s->logits[r] = INFINITY;
+    for (uint32_t i = 0; i < n_items(s); i++)
+        s->counts[i].n_alive = TN_HEAD_ITEM_ROWS;
+    return false;
 }
 
-/* Bits that a stage has not read. */
-static uint32_t open_bits(const struct tn_planes *w, uint32_t stage)
-{
-    return 2 * (w->n_planes - 1 - stage);
-}
-
-/* What the bounds of a stage have in common. */
-struct stage_terms {
-    double unit, norm_x, slack;
-    double shift;        /* of a sum: the middle of the open bits less the bias, times the sum of x16 */
-    const float *scales; /* [rows] */
-    const float *open;   /* [rows] norms of what is open; NULL: nothing */
-};
-
-static struct stage_terms terms_of(const struct tn_head_search *s, uint32_t stage)
-{
-    const struct tn_planes *w = s->w;
-    double middle = ((1 << open_bits(w, stage)) - 1) * 0.5;
-    double bias = tn_planes_max(w->n_planes) + 1;
-    bool is_whole = stage + 1 == w->n_planes;
-    return (struct stage_terms){
-        .unit = s->unit,
-        .norm_x = s->norm_x,
-        .slack = s->slack,
-        .shift = (middle - bias) * s->sum_x16,
-        .scales = w->scales,
-        .open = is_whole ? NULL : w->scales + (size_t)(stage + 1) * w->rows,
-    };
-}
-
-static inline void bound_row(const struct stage_terms *t, uint32_t row, double sum, float *low,
-                             float *high)
-{
-    double scale = (double)t->scales[row];
-    double open = t->open ? (double)t->open[row] : 0.0;
-    double estimate = t->unit * (sum + t->shift) * scale;
-    double wide = fabs(scale) * (open * t->norm_x + t->slack);
-    double around = (fabs(estimate) + wide) * 1e-6 + 1e-37;
-    *low = (float)(estimate - wide - around);
-    *high = (float)(estimate + wide + around);
-}
-
-void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,
-                    float *low, float *high)
-{
-    struct stage_terms terms = terms_of(s, stage);
-    bound_row(&terms, row, sum, low, high);
-}
-
-/* The rows of an item that are still alive, counted from `begin`; the others become minus
- * infinity. */
+/* The rows of an item that are still alive, counted from `begin`, without those of which nothing
+ * is open; dead ones become minus infinity.  open NULL: all that are alive. */
 static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32_t end,
-                          uint32_t rows[TN_HEAD_ITEM_ROWS])
+                          const float *open, uint32_t rows[TN_HEAD_ITEM_ROWS], uint32_t *n_alive)
 {
     uint32_t n = 0;
+    *n_alive = 0;
     for (uint32_t r = begin; r < end; r++) { /* without branches: nobody can predict them */
         bool is_alive = s->logits[r] >= s->threshold;
+        bool is_known = open && open[r] == 0.0f;
         rows[n] = r - begin;
-        n += is_alive;
+        n += is_alive & !is_known;
+        *n_alive += is_alive;
         s->logits[r] = is_alive ? s->logits[r] : -INFINITY;
     }
     return n;
+}
+
+static float largest(const float *v, uint32_t n)
+{
+    float lanes[8], all = -INFINITY;
+    for (uint32_t k = 0; k < 8; k++)
+        lanes[k] = -INFINITY;
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (uint32_t k = 0; k < 8; k++)
+            lanes[k] = TN_MAX(lanes[k], v[i + k]);
+    for (; i < n; i++)
+        all = TN_MAX(all, v[i]);
+    for (uint32_t k = 0; k < 8; k++)
+        all = TN_MAX(all, lanes[k]);
+    return all;
 }
 
 /* First of `always` at or behind row. */
@@ -130,49 +263,60 @@ static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
     return i;
 }
 
-/* The best lower bound of each group, `always` left out. */
+/* Adds the lower bounds of an item to the groups' best, `always` left out. */
 static void raise_group_best(struct tn_head_search *s, uint32_t begin, uint32_t n,
-                             const uint32_t *rows, const float *low)
+                             float low[TN_HEAD_ITEM_ROWS])
 {
-    uint32_t i_always = first_always(s, begin);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t r = begin + rows[i];
-        while (i_always < s->n_always && s->always[i_always] < r)
-            i_always++;
-        float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS];
-        if (low[i] > *best && !(i_always < s->n_always && s->always[i_always] == r))
-            *best = low[i];
+    for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < begin + n; i++)
+        low[s->always[i] - begin] = -INFINITY;
+    for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS) {
+        float *best = &s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS];
+        *best = TN_MAX(*best, largest(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g)));
     }
 }
 
-/* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
-static void narrow(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
-                   const uint32_t *rows)
+/* Reads the first plane of the n rows of the block at `begin`. */
+static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
-    const struct tn_planes *w = s->w;
-    const uint8_t *plane = tn_planes_block(w, begin, stage);
     int32_t dots[TN_HEAD_ITEM_ROWS];
-    if (stage == 0)
-        s->kernels->dot_u4_i16(dots, plane, NULL, n, w->cols, s->x16);
-    else
-        s->kernels->dot_u2_i16(dots, plane, rows, n, w->cols, s->x16);
-    struct stage_terms terms = terms_of(s, stage);
-    double weight = (double)(1u << open_bits(w, stage));
     float low[TN_HEAD_ITEM_ROWS];
-    if (stage == 0) {
-        /* All rows of the block, side by side: a loop that the compiler makes vectors of. */
-        for (uint32_t i = 0; i < n; i++) {
-            s->sums[begin + i] = weight * (double)dots[i];
-            bound_row(&terms, begin + i, s->sums[begin + i], &low[i], &s->logits[begin + i]);
-        }
+    s->kernels->dot_u4_i16(dots, tn_planes_block(s->w, begin, 0), NULL, n, s->w->cols, s->x16);
+    const struct stage t = stage_of(s, 0);
+    const double weight = (double)(1u << open_bits(s->w, 0));
+    double *sums = s->sums + begin;
+    for (uint32_t i = 0; i < n; i++)
+        sums[i] = weight * (double)dots[i];
+    bound_rows(&t, begin, n, sums, low, s->logits + begin);
+    for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS)
+        s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] = -INFINITY;
+    raise_group_best(s, begin, n, low);
+}
+
+/* Reads one more plane of n_read rows of the block of n rows at `begin`; rows are numbers inside the
+ * block. */
+static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
+                      uint32_t n_read, const uint32_t *rows)
+{
+    int32_t dots[TN_HEAD_ITEM_ROWS];
+    float low[TN_HEAD_ITEM_ROWS];
+    s->kernels->dot_u2_i16(dots, tn_planes_block(s->w, begin, stage), rows, n_read, s->w->cols,
+                           s->x16);
+    const struct stage t = stage_of(s, stage);
+    const double weight = (double)(1u << open_bits(s->w, stage));
+    double *sums = s->sums + begin;
+    for (uint32_t i = 0; i < TN_HEAD_ITEM_ROWS; i++)
+        low[i] = -INFINITY;
+    for (uint32_t i = 0; i < n_read; i++)
+        sums[rows[i]] += weight * (double)dots[i];
+    if (n_read == n) {
+        bound_rows(&t, begin, n, sums, low, s->logits + begin);
     } else {
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < n_read; i++) {
             uint32_t r = begin + rows[i];
-            s->sums[r] += weight * (double)dots[i];
-            bound_row(&terms, r, s->sums[r], &low[i], &s->logits[r]);
+            bound_row(&t, terms_of_row(&t, r), r, sums[rows[i]], &low[rows[i]], &s->logits[r]);
         }
     }
-    raise_group_best(s, begin, n, rows, low);
+    raise_group_best(s, begin, n, low);
 }
 
 static void score(const struct tn_head_search *s, uint32_t r, int8_t *row)
@@ -187,15 +331,29 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
     uint32_t begin = i_item * TN_HEAD_ITEM_ROWS;
     uint32_t end = TN_MIN(begin + TN_HEAD_ITEM_ROWS, s->n_allowed);
     uint32_t rows[TN_HEAD_ITEM_ROWS];
-    uint32_t n = survivors(s, begin, end, rows);
-    s->n_read[i_item] = n;
-    if (stage < s->w->n_planes) {
-        for (uint32_t r = begin; r < end; r += TN_HEAD_GROUP_ROWS)
-            s->group_best[r / TN_HEAD_GROUP_ROWS] = -INFINITY;
-        narrow(s, stage, begin, n, rows);
+    struct tn_head_count *count = &s->counts[i_item];
+    bool is_last = stage == s->w->n_planes;
+    if (stage == 0) {
+        *count = (struct tn_head_count){end - begin, end - begin};
+        read_first(s, begin, end - begin);
         return;
     }
-    for (uint32_t i = 0; i < n; i++)
+    count->n_read = 0;
+    if (count->n_alive > 0 && largest(s->logits + begin, end - begin) < s->threshold) {
+        count->n_alive = 0;
+        for (uint32_t r = begin; r < end; r++)
+            s->logits[r] = -INFINITY;
+    }
+    if (count->n_alive > 0) {
+        const float *open = is_last ? NULL : s->w->open + (size_t)(stage - 1) * s->w->rows;
+        count->n_read = survivors(s, begin, end, open, rows, &count->n_alive);
+    }
+    if (!is_last) {
+        if (count->n_read > 0)
+            read_more(s, stage, begin, end - begin, count->n_read, rows);
+        return;
+    }
+    for (uint32_t i = 0; i < count->n_read; i++)
         score(s, begin + rows[i], row);
     for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < end; i++)
         score(s, s->always[i], row);
@@ -221,7 +379,7 @@ static float nth_best(const struct tn_head_search *s)
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage)
 {
     for (uint32_t i = 0; i < n_items(s); i++)
-        s->n_rows[stage] += s->n_read[i];
+        s->n_rows[stage] += s->counts[i].n_read;
     if (stage < s->w->n_planes) {
         float best = nth_best(s);
         s->threshold = TN_MAX(s->threshold, best);

@@ -8,13 +8,20 @@
  *   last stage  the remaining rows again, in f32      largest logit
  *               and lane order
  *
- * The bound.  Let w be a row of q8 values, e what the bits read so far leave open around the
- * middle w - e, x the hidden state, y = x rounded to x16 * unit, d = x - y.  Then
- *   |w . x - (w - e) . y| <= |e . x| + |(w - e) . d| <= |e| |x| + 128 sqrt(cols) |d|
- * (128: the largest |q| + 1, less for fewer bits)
- * by Cauchy and Schwarz; |e| is in the file, |x| and |d| are computed in double.  The logit is an
- * f32 sum: it differs from w . x by at most (cols / 16 + 16) 2^-24 sum |w_c x_c|, which is at most
- * 127 sqrt(cols) |x| times that factor.  Both are added, and the whole is widened by 10^-6 for the
+ * Rows of which nothing is open any more are known and are not read before the last stage.
+ *
+ * The bound.  A row is q = v + m, m the offsets of the columns or nothing.  Let e be what the bits
+ * read so far leave open around the middle v - e, x the hidden state, y = x rounded to x16 * unit,
+ * d = x - y.  Then v . x = (v - e) . y + (v - e) . d + e . x; the first term is known, and
+ *   |(v - e) . d| <= (|v| + |e|) |d|
+ *   |e . x| <= |e| |x|
+ *   |e . x| <= sum over |x_c| >= t of h (|x_c| - t / 2) + sum over the others of h x_c^2 / (2 t)
+ *              + |e|^2 t / (2 h)
+ * by Cauchy and Schwarz and, because |e_c| <= h, half of what the open bits span, by the maximum of
+ * e_c x_c - e_c^2 t / (2 h), for every t > 0; the t is used that is best for an e of the size that
+ * evenly spread bits have.  |v| and |e| are in the file, the rest is computed in double.  The logit
+ * is an f32 sum: it differs from q . x by at most (cols / 16 + 16) 2^-24 sum |q_c x_c|, which is at
+ * most 127 sqrt(cols) |x| times that factor.  All is added, and the whole is widened by 10^-6 for the
  * roundings of the estimate itself.  The bound holds for every x; none is left to probability.
  *
  * The result is a full row of logits for the sampler: survivors and `always` exact, all others
@@ -33,6 +40,19 @@
 #define TN_HEAD_GROUP_ROWS 64u /* rows that share an entry of group_best */
 #define TN_HEAD_MAX_STAGES (TN_MAX_PLANES + 1)
 #define TN_HEAD_MAX_BEST 256u
+#define TN_HEAD_FORMS 16u /* values of TERN_PLANE_SHIFT and TERN_PLANE_CENTRED */
+
+/* Rows of an item in the stage that is running. */
+struct tn_head_count {
+    uint32_t n_alive;
+    uint32_t n_read;
+};
+
+/* What the bounds of rows of one form have in common, in units of the row's scale. */
+struct tn_head_terms {
+    double factor, add; /* estimate = factor * sum + add */
+    double base, slope; /* |e . x| <= base + slope * |e|^2 */
+};
 
 struct tn_head_search {
     /* set by the caller */
@@ -48,11 +68,12 @@ struct tn_head_search {
     int16_t *x16;           /* [cols padded to TN_PLANE_COLS] */
     double *sums;           /* [rows] what the bits so far give: integers, exact */
     float *group_best;      /* [rows / TN_HEAD_GROUP_ROWS, rounded up] lower bounds */
-    uint32_t *n_read;       /* [items] */
+    struct tn_head_count *counts; /* [items] */
     /* result */
     uint64_t n_rows[TN_HEAD_MAX_STAGES]; /* read in each stage */
     /* private */
-    double unit, sum_x16, norm_x, slack;
+    double norm_x, lost, slack; /* |x|, |d|, the rounding of the logit */
+    struct tn_head_terms terms[TN_MAX_PLANES][TN_HEAD_FORMS];
     float threshold;
 };
 

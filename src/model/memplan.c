@@ -64,7 +64,8 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
     s->head_x16 = tn_arena_take(arena, tn_align_up(c->hidden, TN_PLANE_COLS) * sizeof(int16_t));
     s->head_sums = tn_arena_take(arena, c->vocab * sizeof(double));
     s->head_group_best = take_f32(arena, c->vocab / TN_HEAD_GROUP_ROWS + 1);
-    s->head_n_read = tn_arena_take(arena, (c->vocab / TN_HEAD_ITEM_ROWS + 1) * sizeof(uint32_t));
+    s->head_counts =
+        tn_arena_take(arena, (c->vocab / TN_HEAD_ITEM_ROWS + 1) * sizeof(struct tn_head_count));
     s->head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t));
     s->ids = tn_arena_take(arena, n_ctx * sizeof(uint32_t));
 }

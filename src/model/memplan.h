@@ -77,7 +77,7 @@ struct tn_scratch {
     int16_t *head_x16;
     double *head_sums;
     float *head_group_best;
-    uint32_t *head_n_read;
+    struct tn_head_count *head_counts;
     uint32_t *head_always; /* [TN_HEAD_MAX_ALWAYS] */
     uint32_t *ids;     /* [n_ctx] what the cache holds */
     struct tn_thread_scratch *threads; /* [n_threads] */

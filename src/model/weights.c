@@ -45,9 +45,9 @@ static struct tn_table bind_table(const struct tn_mfile *file, enum tern_role ro
         .rows = t->rows,
         .cols = t->cols,
     };
-    table.planes = (struct tn_planes){.data = table.data, .scales = table.scales, .rows = t->rows,
-                                      .cols = t->cols,
-                                      .n_planes = tn_planes_of_layout(t->layout)};
+    const uint32_t n_planes = tn_layout_planes(t->layout);
+    if (n_planes)
+        table.planes = tn_planes_view(table.data, table.scales, t->rows, t->cols, n_planes);
     return table;
 }
 

@@ -78,7 +78,8 @@ static tern_status verify_values(const struct tn_mfile *file, const struct tern_
     }
     bool finite = t->layout != TERN_LAYOUT_F32 || all_finite(data, t->bytes / sizeof(float));
     if (t->scale_bytes)
-        finite = finite && all_finite(tn_mfile_scales(file, t), t->scale_bytes / sizeof(float));
+        finite = finite && all_finite(tn_mfile_scales(file, t),
+                                      (size_t)t->rows * tn_layout_scales(t->layout));
     if (!finite)
         return tn_fail(err, TERN_INPUT,
                        "tensor \"%s\" holds NaN or infinity; convert the model again",

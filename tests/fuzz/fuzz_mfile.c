@@ -97,6 +97,7 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         {TERN_LAYOUT_Q8, true, true, true, true},
         {TERN_LAYOUT_F16, false, false, false, false},
         {TERN_LAYOUT_BF16, true, true, false, true},
+        {TERN_LAYOUT_Q8_PLANES, true, true, true, true},
     };
     const char path[] = "fuzz_mfile.seed.tern";
     struct tern_error err;

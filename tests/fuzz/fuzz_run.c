@@ -126,6 +126,7 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         {TERN_LAYOUT_Q8, true, true, true, true},
         {TERN_LAYOUT_F16, false, true, false, true},
         {TERN_LAYOUT_BF16, true, false, true, true},
+        {TERN_LAYOUT_Q8_PLANES, true, true, true, true},
     };
     struct tern_error err;
     char *bytes;

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "file/mfile.h"
 #include "kern/guard.h"
 #include "model/head.h"
 
@@ -24,6 +25,7 @@ enum kind {
     ADVERSARIAL, /* the state lies along what stage 0 leaves open of a row */
     OUTLIERS,    /* a few columns of the state carry most of it */
     EQUAL_ROWS,  /* many rows are the same: ties */
+    CENTRED,     /* some columns are nearly constant and large, the others small; some rows differ */
     N_KINDS
 };
 
@@ -37,6 +39,7 @@ struct head {
     int8_t *row;
 };
 
+static const uint32_t layouts[] = {0, TERN_LAYOUT_Q4, TERN_LAYOUT_Q6, TERN_LAYOUT_Q8_PLANES};
 static struct tn_rng rng;
 static struct tn_kernels kernels;
 
@@ -61,6 +64,10 @@ static void fill_rows(struct head *h, enum kind kind, int32_t max)
             float v = rintf(normal() * (float)max * 0.3f);
             v = fmaxf((float)-max, fminf((float)max, v));
             h->q[(size_t)r * h->cols + c] = (int8_t)v;
+        }
+        for (uint32_t c = 0; c < h->cols && kind == CENTRED && r % 16 != 5; c++) {
+            int8_t *q = &h->q[(size_t)r * h->cols + c];
+            *q = (int8_t)(*q / 8 + (c % 40 == 3 ? max - max / 8 : 0));
         }
         h->scales[r] = 0.01f + 0.002f * tn_rng_f32(&rng);
         if (kind == EQUAL_ROWS && r % 8) {
@@ -89,7 +96,7 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
     h->rows = rows;
     h->cols = cols;
     h->q = must(malloc((size_t)rows * cols));
-    h->scales = must(malloc(TN_MAX_PLANES * rows * sizeof(float)));
+    h->scales = must(malloc(tn_layout_scale_bytes(layouts[n_planes], rows, cols)));
     h->x = must(malloc(cols * sizeof(float)));
     h->full = must(malloc(rows * sizeof(float)));
     h->row = must(malloc(cols));
@@ -97,13 +104,14 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
     fill_state(h, kind);
     h->data = must(malloc(tn_planes_block_bytes(rows, cols, n_planes)));
     uint8_t *block = h->data;
+    tn_planes_offsets(tn_planes_place_offsets(h->scales, rows, n_planes), h->q, TN_MIN(rows, 100u),
+                      cols);
     for (uint32_t r = 0; r < rows; r += TERN_PLANE_BLOCK_ROWS) {
         uint32_t n = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows - r);
-        tn_planes_pack(block, h->scales + rows + r, rows, h->q + (size_t)r * cols, n, cols,
-                       n_planes);
+        tn_planes_pack(block, h->scales, h->q + (size_t)r * cols, r, n, rows, cols, n_planes);
         block += tn_planes_block_bytes(n, cols, n_planes);
     }
-    h->w = (struct tn_planes){h->data, h->scales, rows, cols, n_planes};
+    h->w = tn_planes_view(h->data, h->scales, rows, cols, n_planes);
     h->s = (struct tn_head_search){
         .w = &h->w,
         .kernels = &kernels,
@@ -113,14 +121,14 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
         .x16 = must(malloc(tn_plane_row_bytes(cols, 8) * sizeof(int16_t))),
         .sums = must(malloc(rows * sizeof(double))),
         .group_best = must(malloc((rows / TN_HEAD_GROUP_ROWS + 1) * sizeof(float))),
-        .n_read = must(malloc((rows / TN_HEAD_ITEM_ROWS + 1) * sizeof(uint32_t))),
+        .counts = must(malloc((rows / TN_HEAD_ITEM_ROWS + 1) * sizeof(struct tn_head_count))),
     };
     kernels.gemv_q8_f32(h->full, rows, h->q, h->scales, rows, cols, h->x, cols, 1);
 }
 
 static void head_fini(struct head *h)
 {
-    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->row, h->data, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.n_read};
+    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->row, h->data, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.counts};
     for (size_t i = 0; i < TN_COUNT_OF(all); i++)
         free(all[i]);
 }
@@ -247,13 +255,27 @@ static void test_states_without_bounds(void **state)
     }
 }
 
+/* Columns that are nearly constant cost nothing, and rows that have few bits are known early. */
+static void test_centred_rows_read_fewer_bits(void **state)
+{
+    (void)state;
+    struct head h;
+    head_init(&h, 4000, 256, CENTRED, 3);
+    assert_int_equal(h.w.forms[0], TERN_PLANE_CENTRED | 3);
+    assert_int_equal(h.w.forms[5], 0);
+    search(&h, 1, NULL, 0);
+    check_result(&h, 1, NULL, 0);
+    assert_true(h.s.n_rows[2] <= 4000 / 16);
+    head_fini(&h);
+}
+
 static void test_rows_come_back(void **state)
 {
     (void)state;
     for (uint32_t cols = 1; cols < 300; cols += 13) {
         struct head h;
-        head_init(&h, 5, cols, RANDOM, 1 + cols % TN_MAX_PLANES);
-        for (uint32_t r = 0; r < 5; r++) {
+        head_init(&h, 7, cols, cols % 2 ? RANDOM : CENTRED, 1 + cols % TN_MAX_PLANES);
+        for (uint32_t r = 0; r < 7; r++) {
             tn_planes_unpack_row(h.row, &h.w, r);
             assert_memory_equal(h.row, h.q + (size_t)r * cols, cols);
         }
@@ -268,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_come_back),
         cmocka_unit_test(test_choice_is_that_of_the_plain_head),
+        cmocka_unit_test(test_centred_rows_read_fewer_bits),
         cmocka_unit_test(test_peaked_states_read_few_rows),
         cmocka_unit_test(test_states_without_bounds),
     };

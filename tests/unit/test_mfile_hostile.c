@@ -323,6 +323,27 @@ static void hostile_row_scales_are_refused(void **state)
     tn_free(image.bytes);
 }
 
+static void hostile_shifts_are_refused(void **state)
+{
+    (void)state;
+    static const struct tiny_variant planes = {TERN_LAYOUT_Q8_PLANES, false, true, true, true};
+    static const unsigned char forms[] = {16, 15 + 16, 128, 255};
+    struct tiny_image image = make_image(&planes);
+    struct tern_error err;
+    struct tn_mfile file;
+    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+    const struct tern_file_tensor *t = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+    unsigned char *last = image.bytes + t->scale_offset + t->scale_bytes - 1;
+    for (size_t i = 0; i < TN_COUNT_OF(forms); i++) {
+        *last = forms[i];
+        assert_int_equal(check(&image, &err), TERN_INPUT);
+        assert_non_null(strstr(err.detail, "shift of row"));
+    }
+    *last = 15;
+    assert_int_equal(check(&image, &err), TERN_OK);
+    tn_free(image.bytes);
+}
+
 static void tables_out_of_order_are_refused(void **state)
 {
     (void)state;
@@ -351,6 +372,7 @@ int main(void)
         cmocka_unit_test(hostile_configurations_are_refused),
         cmocka_unit_test(hostile_tensors_are_refused),
         cmocka_unit_test(hostile_row_scales_are_refused),
+        cmocka_unit_test(hostile_shifts_are_refused),
         cmocka_unit_test(tables_out_of_order_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
