@@ -69,12 +69,12 @@ static void say(const struct job *j, enum tern_convert_message kind, const char 
 {
     if (!j->params->on_message)
         return;
-    char text[512];
+    struct tern_error message;
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    tn_vfail(&message, TERN_OK, format, args);
     va_end(args);
-    j->params->on_message(j->params->arg, kind, text);
+    j->params->on_message(j->params->arg, kind, message.detail);
 }
 
 /* ---- read ---- */

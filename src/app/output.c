@@ -136,12 +136,10 @@ int tn_error_print(const struct tern_error *err)
 /* Formats into an error detail: one line, valid UTF-8, no control characters. */
 #define FORMAT_DETAIL(err, format)                                                                 \
     do {                                                                                           \
-        char text[sizeof(err)->detail];                                                            \
         va_list args;                                                                              \
         va_start(args, format);                                                                    \
-        vsnprintf(text, sizeof text, format, args);                                                \
+        tn_vfail((err), TERN_OK, format, args);                                                    \
         va_end(args);                                                                              \
-        tn_fail((err), TERN_OK, "%s", text);                                                       \
     } while (0)
 
 int tn_error_say(tern_status status, const char *format, ...)

@@ -4,7 +4,6 @@
  */
 #include "base/log.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,13 +23,19 @@ static void trim_partial_character(char *text, size_t n)
 
 tern_status tn_fail(struct tern_error *err, tern_status status, const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
+    tn_vfail(err, status, format, args);
+    va_end(args);
+    return status;
+}
+
+tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)
+{
     if (!err)
         return status;
     err->status = status;
-    va_list args;
-    va_start(args, format);
     int n = vsnprintf(err->detail, sizeof err->detail, format, args);
-    va_end(args);
     if (n < 0)
         err->detail[0] = '\0';
     else if ((size_t)n >= sizeof err->detail)

@@ -5,6 +5,8 @@
 #ifndef TN_LOG_H
 #define TN_LOG_H
 
+#include <stdarg.h>
+
 #include "base/compiler.h"
 #include "tern/status.h"
 
@@ -13,6 +15,8 @@
  * `return tn_fail(err, TERN_INPUT, "...")` works.  err may be NULL. */
 tern_status tn_fail(struct tern_error *err, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
+tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)
+    TN_PRINTF(3, 0);
 
 /* Sets err to TERN_OK, "" and returns TERN_OK. */
 tern_status tn_ok(struct tern_error *err);

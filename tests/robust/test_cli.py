@@ -3,6 +3,7 @@
 """The command line as its users meet it: arguments, streams, prompts, exit codes."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
-from command import NATIVE, environment, scratch, tern
+from command import NATIVE, environment, read_bytes, scratch, tern
 
 POSIX = NATIVE and os.name == "posix"
 COMMANDS = ["run", "chat", "convert", "info", "verify", "tokenize", "detokenize", "perplexity",
@@ -134,7 +135,6 @@ class Arguments(command.TestCase):
     def test_nothing_is_found_and_the_places_are_named(self):
         if not POSIX:
             raise unittest.SkipTest("copies the executable")
-        import shutil
         os.makedirs(scratch("bin"), exist_ok=True)
         alone = scratch("bin/tern")
         shutil.copy(command.TERN, alone)
@@ -166,6 +166,37 @@ class Arguments(command.TestCase):
         expected = self.ok(*arguments).out
         for name in ("tr_TR.UTF-8", "de_DE.UTF-8", "C"):
             self.assertEqual(self.ok(*arguments, env=environment(LC_ALL=name)).out, expected)
+
+
+class Paths(command.TestCase):
+    def test_letters_blanks_and_length(self):
+        folder = os.path.join(scratch("\u0434\u0432\u0430 \u0441\u043b\u043e\u0432\u0430 \u6771\u4eac \U0001f98a"),
+                              *["a long name, " * 4 + "x"] * 5)
+        os.makedirs(folder)
+        self.assertGreater(len(folder), 270)  # Windows had a limit of 260
+        source = os.path.join(folder, "source")
+        shutil.copytree(command.DEMO, source)
+        path, prompt = (os.path.join(folder, name) for name in ("\u6a21\u578b.tern", "prompt.txt"))
+        with open(prompt, "w", encoding="utf-8") as f:
+            f.write("Hi")
+        expected = self.ok("run", command.model(), "-p", "Hi", "--greedy", "-n", "8").out
+        for _ in range(2):  # the second time the file is replaced
+            self.ok("convert", source, "--name", "demo", "-o", path)
+            self.assertEqual(read_bytes(path), read_bytes(command.model()))
+        self.assertEqual(self.ok("run", path, "-f", prompt, "--greedy", "-n", "8").out, expected)
+        self.ok("verify", path)
+        self.ok("run", "-p", "Hi", "-n", "1", env=environment(TERN_MODEL=path))
+        self.assertIn("\u6a21\u578b.tern.x", self.refused(5, "info", path + ".x"))
+        self.assertEqual(sorted(os.listdir(folder)), ["prompt.txt", "source", "\u6a21\u578b.tern"])
+
+    def test_messages_are_cut_between_characters(self):
+        for name in ("y", "yy"):  # letters of two bytes: one of the cuts would have halved one
+            folder = os.path.join(scratch(name), *["\u0434\u043b\u0438\u043d\u043d\u043e" * 18] * 5)
+            os.makedirs(folder)
+            path = os.path.join(folder, "m.tern")
+            self.ok("convert", command.DEMO, "-o", path)
+            self.assertIn("replaced", self.ok("convert", command.DEMO, "-o", path).err)
+            self.refused(5, "info", path + ".x")
 
 
 class Streams(command.TestCase):
