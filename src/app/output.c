@@ -14,6 +14,49 @@
 #include "progress.h"
 #include "utf8.h"
 
+/* ---- terminals ---- */
+
+/* C0, DEL and C1: what a terminal may obey. */
+static bool is_control(uint32_t c)
+{
+    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
+}
+
+/* \xNN, \uNNNN or \UNNNNNNNN. */
+static int write_escape(enum tn_stream stream, uint32_t c)
+{
+    char shown[16];
+    const char *format = c < 0x100 ? "\\x%02X" : c < 0x10000 ? "\\u%04X" : "\\U%08X";
+    int n = snprintf(shown, sizeof shown, format, c);
+    return tn_write_stream(stream, shown, (size_t)n);
+}
+
+/* Bytes as they are; on a terminal that does not take UTF-8 other characters than ASCII as escapes,
+ * with hide_controls also control characters, on any terminal. Result: that of tn_write_stream. */
+static int write_text(enum tn_stream stream, const char *text, size_t n, bool hide_controls)
+{
+    bool is_ascii = !tn_terminal_is_utf8();
+    if (!(is_ascii || hide_controls) || !tn_is_terminal(stream))
+        return tn_write_stream(stream, text, n);
+    int result = 0;
+    size_t start = 0;
+    uint32_t c;
+    for (size_t i = 0, length; i < n && result == 0; i += length) {
+        length = tn_utf8_character(text + i, n - i, &c);
+        if (length == 0) {
+            length = 1;
+            c = (unsigned char)text[i];
+        }
+        if ((is_ascii && c >= 0x80) || (hide_controls && is_control(c))) {
+            result = tn_write_stream(stream, text + start, i - start);
+            if (result == 0)
+                result = write_escape(stream, c);
+            start = i + length;
+        }
+    }
+    return result != 0 ? result : tn_write_stream(stream, text + start, n - start);
+}
+
 /* ---- results ---- */
 
 static struct {
@@ -22,14 +65,24 @@ static struct {
     char last; /* last byte that was written */
 } out;
 
-bool tn_out_write(const void *bytes, size_t n)
+static bool out_write(const char *text, size_t n, bool hide_controls)
 {
     if (out.result != 0 || n == 0)
         return out.result == 0;
-    out.result = tn_write_stream(TN_STDOUT, bytes, n);
+    out.result = write_text(TN_STDOUT, text, n, hide_controls);
     out.any = true;
-    out.last = ((const char *)bytes)[n - 1];
+    out.last = text[n - 1];
     return out.result == 0;
+}
+
+bool tn_out_write(const void *bytes, size_t n)
+{
+    return out_write(bytes, n, false);
+}
+
+bool tn_out_generated(const char *text, size_t n)
+{
+    return out_write(text, n, true);
 }
 
 bool tn_out_text(const char *text)
@@ -52,35 +105,6 @@ bool tn_out_printf(const char *format, ...)
     bool good = n <= 0 || (buf.data && tn_out_write(buf.data, (size_t)n));
     tn_buf_fini(&buf);
     return good;
-}
-
-/* C0, DEL and C1: what a terminal may obey. */
-static bool is_control(uint32_t c)
-{
-    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
-}
-
-bool tn_out_generated(const char *text, size_t n)
-{
-    if (n == 0 || !tn_is_terminal(TN_STDOUT))
-        return tn_out_write(text, n);
-    size_t start = 0;
-    uint32_t c;
-    for (size_t i = 0, length; i < n; i += length) {
-        length = tn_utf8_character(text + i, n - i, &c);
-        if (length == 0) {
-            length = 1;
-            c = (unsigned char)text[i];
-        }
-        if (length < 3 && is_control(c)) {
-            char shown[8];
-            snprintf(shown, sizeof shown, "\\x%02X", c);
-            tn_out_write(text + start, i - start);
-            tn_out_text(shown);
-            start = i + length;
-        }
-    }
-    return tn_out_write(text + start, n - start);
 }
 
 bool tn_out_end_line(void)
@@ -123,7 +147,7 @@ static void say(const char *prefix, const char *text)
     tn_buf_append_text(&line, prefix);
     tn_buf_append_text(&line, text);
     tn_buf_append_text(&line, "\n");
-    (void)tn_write_stream(TN_STDERR, line.data, line.n_bytes);
+    (void)write_text(TN_STDERR, line.data, line.n_bytes, false);
     tn_buf_fini(&line);
 }
 

@@ -149,6 +149,8 @@ void tn_usage_now(struct tn_usage *out);
 void tn_process_init(int *argc, char ***argv);
 enum tn_stream { TN_STDIN, TN_STDOUT, TN_STDERR };
 bool tn_is_terminal(enum tn_stream stream);
+/* Does a terminal here show UTF-8? No only where the locale's name says so. */
+bool tn_terminal_is_utf8(void);
 /* Columns of the terminal, 80 if unknown. */
 uint32_t tn_terminal_columns(void);
 /* Writes all bytes. A console gets text however it wants it. Result: 0, or EPIPE-like = 1 (the

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
 #include <unistd.h>
@@ -44,6 +45,23 @@ static int stream_fd(enum tn_stream stream)
 bool tn_is_terminal(enum tn_stream stream)
 {
     return isatty(stream_fd(stream)) == 1;
+}
+
+/* "de_DE.UTF-8", "C.utf8@x", "UTF-8"; not "C" and not "de_DE", which means Latin-1. A static program
+ * has no locales to ask, and minimal systems set no variable at all: those are taken to be modern. */
+bool tn_terminal_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    const char *locale = NULL;
+    for (size_t i = 0; i < TN_COUNT_OF(names) && !(locale && *locale); i++)
+        locale = getenv(names[i]);
+    if (!locale || !*locale)
+        return true;
+    const char *dot = strchr(locale, '.');
+    const char *charset = dot ? dot + 1 : locale;
+    size_t n = strcspn(charset, "@");
+    return (n == 5 && strncasecmp(charset, "utf-8", n) == 0) ||
+           (n == 4 && strncasecmp(charset, "utf8", n) == 0);
 }
 
 uint32_t tn_terminal_columns(void)

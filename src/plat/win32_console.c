@@ -105,6 +105,11 @@ bool tn_is_terminal(enum tn_stream stream)
     return GetConsoleMode(stream_handle(stream), &mode);
 }
 
+bool tn_terminal_is_utf8(void)
+{
+    return true; /* write_console gives it UTF-16, whatever its code page is */
+}
+
 uint32_t tn_terminal_columns(void)
 {
     static const enum tn_stream outputs[] = {TN_STDERR, TN_STDOUT};

@@ -125,6 +125,28 @@ class OnATerminal(command.TestCase):
             with Terminal("run", self.model, "--raw", "-p", prompt, "-n", "1", stdout=f) as t:
                 t.finish()
 
+    def test_terminals_that_do_not_take_utf8(self):
+        prompt = "Gr\u00fc\u00dfe \u6771\u4eac \U0001f98a!"
+        escaped = rb"Gr\xFC\xDFe \u6771\u4EAC \U0001F98A!"
+        unset = {"LC_ALL": "", "LC_CTYPE": "", "LANG": ""}
+        for locale, shown in (({}, prompt.encode()), ({"LANG": "C"}, escaped),
+                              ({"LC_CTYPE": "de_DE", "LANG": "C.UTF-8"}, escaped),
+                              ({"LC_ALL": "ru_RU.KOI8-R"}, escaped),
+                              ({"LC_ALL": "de_DE.utf8@euro", "LANG": "C"}, prompt.encode()),
+                              ({"LC_CTYPE": "UTF-8"}, prompt.encode())):
+            with self.subTest(locale=locale):
+                with Terminal("run", self.model, "--raw", "-p", prompt, "-n", "1", "-q",
+                              env={**unset, **locale}) as t:
+                    text, _ = t.finish()
+                self.assertTrue(text.startswith(shown), text)
+        with Terminal("info", scratch("gr\u00fcn.tern"), env={"LC_ALL": "C"}) as t:
+            text, code = t.finish()
+        self.assertEqual(code, 5)
+        self.assertIn(rb"gr\xFCn.tern", text)
+        # A file gets the bytes, whatever the terminal is.
+        env = command.environment(LC_ALL="C")
+        self.assertIn("gr\u00fcn.tern", command.tern("info", scratch("gr\u00fcn.tern"), env=env).err)
+
     def test_interrupt_while_generating(self):
         with Terminal("run", self.model, "--raw", "-p", "Once", "-n", "1000", "--ignore-eos",
                       "--cpu", "ref", "--threads", "1", "--stats=json", "-q") as t:
