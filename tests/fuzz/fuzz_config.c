@@ -6,7 +6,7 @@
 #include "fuzz/fuzz.h"
 
 #include <assert.h>
-#include <math.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static void check(const struct tern_file_config *c)
     assert(c->n_kv_head >= 1 && c->n_head % c->n_kv_head == 0);
     assert(c->head_dim >= 2 && c->head_dim % 2 == 0);
     assert((uint64_t)c->n_head * c->head_dim <= TERN_MAX_DIM);
-    assert(isfinite(c->rms_eps) && c->rms_eps > 0);
-    assert(isfinite(c->rope_theta) && c->rope_theta > 0);
+    assert(c->rms_eps > 0 && c->rms_eps <= FLT_MAX);
+    assert(c->rope_theta > 0 && c->rope_theta <= DBL_MAX);
     assert(c->bos_id == TERN_NO_ID || c->bos_id < c->vocab);
     assert(c->n_stop_ids <= TERN_MAX_STOP_IDS);
     for (uint32_t i = 0; i < c->n_stop_ids; i++)
