@@ -29,9 +29,7 @@ if(TERN_STATIC_BINARY)
     elseif(WIN32)
         target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
-        # Packed relocations need glibc 2.36 or newer where the release is built.
-        target_link_options(tern_options INTERFACE
-            -Wl,--gc-sections,-z,pack-relative-relocs)
+        target_link_options(tern_options INTERFACE -Wl,--gc-sections)
         # Nobody unwinds C, and the tables are a tenth of the binary.
         target_compile_options(tern_options INTERFACE
             -fno-asynchronous-unwind-tables -fno-unwind-tables)
@@ -40,6 +38,9 @@ if(TERN_STATIC_BINARY)
             target_compile_options(tern_options INTERFACE -mbranch-protection=standard)
         else()
             target_compile_options(tern_options INTERFACE -fcf-protection=full)
+            # Packed relocations: glibc 2.36 or newer where the release is built; GNU ld has them
+            # for x86 only.
+            target_link_options(tern_options INTERFACE -Wl,-z,pack-relative-relocs)
         endif()
         set(CMAKE_C_LINK_OPTIONS_PIE -static-pie)  # in place of -pie, which would undo it
     endif()
