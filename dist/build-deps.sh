@@ -35,29 +35,31 @@ check_archive() {
     [ "$sum" = "$2" ] || die "$1 has SHA-256 $sum, but sources.txt pins $2; archive refused"
 }
 
-# apt_source SUITE PACKAGE=VERSION: download that source package into the current folder.
+# apt_source SUITE PACKAGE VERSION: download the newest source package of that upstream version
+# into the current folder.
 apt_source() {
-    apt_dir="$build_cache/apt-$1"
+    suite=$1 package=$2 upstream=$3
+    apt_dir="$build_cache/apt-$suite"
     mkdir -p "$apt_dir/parts" "$apt_dir/lists/partial" "$apt_dir/cache/archives/partial"
-    set -- "$1" "$2" -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$apt_dir/parts" \
+    set -- -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$apt_dir/parts" \
         -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache="$apt_dir/cache" \
         -o Debug::NoLocking=1 -o APT::Sandbox::User=root
     if [ ! -e "$apt_dir/ready" ]; then
         keyring=/usr/share/keyrings/debian-archive-keyring.gpg
         apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
             sed -n 's/^Debian|Debian|//p' | sort -u | while read -r uri; do
-                printf 'Types: deb-src\nURIs: %s\nSuites: %s\nComponents: main\n' "$uri" "$1"
+                printf 'Types: deb-src\nURIs: %s\nSuites: %s\nComponents: main\n' "$uri" "$suite"
                 [ ! -e $keyring ] || echo "Signed-By: $keyring"
                 echo
             done >"$apt_dir/parts/tern.sources"
         [ -s "$apt_dir/parts/tern.sources" ] || return 1
-        suite=$1 package=$2; shift 2
         apt-get -qq "$@" update >&2 || return 1
-        set -- "$suite" "$package" "$@"
         : >"$apt_dir/ready"
     fi
-    package=$2; shift 2
-    apt-get -qq "$@" source --download-only --only-source "$package" >&2
+    version=$(apt-cache "$@" showsrc "$package" |
+        sed -n "s/^Version: \(\([0-9]*:\)\{0,1\}$upstream-.*\)/\1/p" | tail -n 1)
+    [ -n "$version" ] || return 1
+    apt-get -qq "$@" source --download-only --only-source "$package=$version" >&2
 }
 
 # fetch NAME VERSION SUITE ARCHIVE SHA256: put the archive into the cache; 1 if it cannot be had.
@@ -74,7 +76,7 @@ fetch() {
     fi
     has apt-get || return 1
     download=$(mktemp -d "$build_cache/download.XXXXXX")
-    (cd "$download" && apt_source "$3" "$1/$3") 2>"$download/log" || true
+    (cd "$download" && apt_source "$3" "$1" "$2") 2>"$download/log" || true
     found=1
     if [ -e "$download/$4" ]; then
         check_archive "$download/$4" "$5"
@@ -87,9 +89,11 @@ fetch() {
 
 # choose_sources: write the lines of sources.txt that are used, one per library, to chosen.txt.
 choose_sources() {
-    : >"$build_cache/chosen.txt.new"
+    new="$build_cache/chosen.$$" candidates="$build_cache/candidates.$$"  # others may run too
+    trap 'rm -f "$new" "$candidates"' EXIT
+    : >"$new"
     for name in hwloc utf8proc jansson xxhash cmocka; do
-        grep "^$name " "$here/sources.txt" >"$build_cache/candidates.txt"
+        grep "^$name " "$here/sources.txt" >"$candidates"
         chosen=
         while read -r n version suite archive sum; do
             if fetch "$n" "$version" "$suite" "$archive" "$sum" </dev/null; then
@@ -97,12 +101,11 @@ choose_sources() {
                 break
             fi
             say "$n $version ($suite) cannot be had here"
-        done <"$build_cache/candidates.txt"
+        done <"$candidates"
         [ -n "$chosen" ] || die "no archive of $name; put one of sources.txt into a folder and use --sources"
-        echo "$chosen" >>"$build_cache/chosen.txt.new"
+        echo "$chosen" >>"$new"
     done
-    mv "$build_cache/chosen.txt.new" "$build_cache/chosen.txt"
-    rm -f "$build_cache/candidates.txt"
+    mv "$new" "$build_cache/chosen.txt"
 }
 
 # unpack NAME: its chosen archive into $work/NAME.
