@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Bad input to the release scripts: what is wrong is named, and nothing is built or installed."""
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import scratch
+
+DIST = os.path.join(command.ROOT, "dist")
+TOOLS = ("sh", "dirname", "sed", "grep", "cut", "sha256sum", "mkdir", "cat", "mv", "rm", "cp", "uname")
+
+
+def pinned(name):
+    """The archives that sources.txt pins for that library, the preferred one first."""
+    with open(os.path.join(DIST, "sources.txt"), encoding="utf-8") as f:
+        return [line.split()[3] for line in f if line.startswith(name + " ")]
+
+
+def folder(name):
+    path = scratch(name)
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def machine(name, **programs):
+    """A PATH with a few tools of this machine, and the programs, which are shell scripts."""
+    path = folder(name)
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        if found and not os.path.exists(os.path.join(path, tool)):
+            os.symlink(found, os.path.join(path, tool))
+    for program, text in programs.items():
+        script = os.path.join(path, program.replace("_", "-"))
+        with open(script, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n" + text + "\n")
+        os.chmod(script, 0o755)
+    return path
+
+
+class Scripts(command.TestCase):
+    def check(self, *arguments, **changes):
+        """Runs a script that must fail; returns what it says."""
+        env = command.environment(TERN_BUILD_CACHE=folder("cache"), **changes)
+        done = subprocess.run(arguments, capture_output=True, env=env, timeout=60,
+                              stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout, b"")
+        return done.stderr.decode()
+
+    def build_deps(self, *arguments):
+        return self.check(os.path.join(DIST, "build-deps.sh"), *arguments)
+
+    def test_an_archive_with_the_wrong_checksum(self):
+        sources = folder("wrong")
+        name = pinned("hwloc")[0]
+        with open(os.path.join(sources, name), "wb") as f:
+            f.write(b"something else")
+        text = self.build_deps("--sources", sources, "linux-x86_64")
+        self.assertIn(name, text)
+        self.assertIn("archive refused", text)
+        self.assertFalse(os.path.exists(os.path.join(folder("cache"), "prefix")))
+        self.assertEqual(os.listdir(os.path.join(folder("cache"), "sources")), [])
+
+    def test_archives_that_are_missing(self):
+        text = self.build_deps("--sources", folder("empty"), "linux-x86_64")
+        self.assertIn("no archive of hwloc", text)
+        self.assertIn("--sources", text)
+
+    def test_targets_and_options_that_do_not_exist(self):
+        for script in ("build-deps.sh", "build-release.sh"):
+            self.assertIn("--sauces", self.check(os.path.join(DIST, script), "--sauces", "x"))
+        text = self.check(os.path.join(DIST, "build-release.sh"), "--out", scratch("out"), "amiga")
+        self.assertIn("unknown target amiga", text)
+        self.assertIn("linux-aarch64", text)
+        self.assertFalse(os.path.exists(scratch("out")))
+
+    def tools(self, target, path):
+        steps = f"here='{DIST}'; . '{DIST}/lib.sh'; . '{DIST}/targets.sh'; need_target_tools {target}"
+        return self.check(os.path.join(path, "sh"), "-c", steps, PATH=path)
+
+    def test_a_missing_compiler_where_there_is_no_apt(self):
+        path = machine("no-apt")
+        for target, package, compiler in (
+                ("linux-aarch64", "gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+                ("windows-x86_64", "gcc-mingw-w64-x86-64-win32", "x86_64-w64-mingw32-gcc-win32")):
+            text = self.tools(target, path)
+            self.assertIn(package, text)
+            self.assertIn(f"no compiler for {target}: {compiler} was not found", text)
+
+    def test_a_package_that_apt_does_not_have(self):
+        path = machine("bad-apt", dpkg_query="exit 1", id="echo 0", env='shift; exec "$@"',
+                       apt_get='[ "$1" = update ] || { echo "no such package" >&2; exit 100; }')
+        text = self.tools("windows-x86_64", path)
+        self.assertIn("apt could not install: ", text)
+        self.assertIn("gcc", text)
+
+
+if __name__ == "__main__":
+    command.main()
