@@ -59,12 +59,15 @@ stage_fuzz() {
 }
 
 # cross_build TARGET BUILD_OPTIONS...: the libraries, then tern and its tests, in build/TARGET.
+# With $emulator set, ctest runs programs under it even where they could run natively.
+emulator=
 cross_build() {
     dist/build-deps.sh "$1"
     (need_target_tools "$1")
     quietly cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
         -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g" \
-        -DCMAKE_TOOLCHAIN_FILE="$PWD/dist/cmake/toolchain-$1.cmake"
+        -DCMAKE_TOOLCHAIN_FILE="$PWD/dist/cmake/toolchain-$1.cmake" \
+        ${emulator:+-DCMAKE_CROSSCOMPILING_EMULATOR="$emulator"}
     folder="build/$1"; shift
     quietly cmake --build "$folder" "$@"
 }
@@ -93,21 +96,33 @@ stage_wine() {
     suite build/windows-x86_64
 }
 
+# on_processors QEMU FOLDER CPU...: the story and the tests of the arithmetic on each of qemu's
+# processors.  qemu reads the processor's name from QEMU_CPU.
+on_processors() {
+    qemu=$1 folder=$2; shift 2
+    for QEMU_CPU; do
+        export QEMU_CPU
+        say "$qemu -cpu $QEMU_CPU"
+        dist/smoke.sh "$qemu" "$folder/tern"
+        suite "$folder" -L arithmetic
+    done
+    unset QEMU_CPU
+}
+
+# The whole suite on the processor that has everything, the arithmetic on lesser ones too.
 stage_aarch64() {
     need_packages qemu-user-static
     cross_build linux-aarch64
-    suite build/linux-aarch64
-    for cpu in cortex-a53 cortex-a76 max; do
-        dist/smoke.sh qemu-aarch64-static -cpu $cpu build/linux-aarch64/tern
-    done
+    (export QEMU_CPU=max; suite build/linux-aarch64)
+    on_processors qemu-aarch64-static build/linux-aarch64 cortex-a53 cortex-a76
 }
 
+# From the first 64-bit processors, without SSSE3, to all that qemu can do: no AVX-512.
 stage_levels() {
     need_packages qemu-user-static
-    cross_build linux-x86_64 --target tern_cmd
-    for cpu in Nehalem Haswell max; do
-        dist/smoke.sh qemu-x86_64-static -cpu $cpu build/linux-x86_64/tern
-    done
+    emulator=qemu-x86_64-static
+    cross_build linux-x86_64
+    on_processors qemu-x86_64-static build/linux-x86_64 Opteron_G1 Nehalem Haswell max
 }
 
 stage_packages() {
