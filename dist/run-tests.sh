@@ -18,11 +18,15 @@ fuzz_seconds=${TERN_FUZZ_SECONDS:-5}
 results=$(mktemp)
 trap 'rm -f "$results"' EXIT
 
-# suite FOLDER CTEST_OPTIONS...: run ctest there; its summary is kept for the end.
+# suite FOLDER CTEST_OPTIONS...: run ctest there; its summary and the names of what was skipped are
+# kept for the end.
 suite() {
     folder=$1; shift
-    ctest --test-dir "$folder" --output-on-failure -j "$(cpus)" "$@" 2>&1 | tee "$folder/ctest.log"
+    ctest --test-dir "$folder" --output-on-failure --timeout 7200 \
+        -j "$(cpus)" "$@" 2>&1 | tee "$folder/ctest.log"
     grep 'tests passed' "$folder/ctest.log" >>"$results" || die "ctest in $folder ran no test"
+    grep -hE '^skipped: |^\[  SKIPPED \] [a-z_]|\*\*\*Skipped' "$folder/ctest.log" \
+        "$folder/Testing/Temporary/LastTest.log" >>"$results" || true
     grep -q '^100% tests passed' "$folder/ctest.log"
 }
 

@@ -4,10 +4,19 @@
 # when there is one.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 string(JOIN " " tern_runner ${CMAKE_CROSSCOMPILING_EMULATOR})
+# Seconds for a script and for each command that it runs; emulators are slow.
+set(tern_script_timeout 900)
+set(tern_run_timeout 300)
+if(tern_runner)
+    set(tern_script_timeout 7200)
+    set(tern_run_timeout 1800)
+endif()
 
 function(tern_command_test name script)
     add_test(NAME ${name}
         COMMAND ${Python3_EXECUTABLE} -B "${CMAKE_CURRENT_SOURCE_DIR}/${script}")
-    set_tests_properties(${name} PROPERTIES LABELS command TIMEOUT 900 ENVIRONMENT
-        "TERN=$<TARGET_FILE:tern_cmd>;TERN_RUNNER=${tern_runner};TERN_SHARED=${TERN_SHARED_DIR}")
+    set(environment "TERN=$<TARGET_FILE:tern_cmd>" "TERN_RUNNER=${tern_runner}"
+        "TERN_SHARED=${TERN_SHARED_DIR}" "TERN_TEST_TIMEOUT=${tern_run_timeout}")
+    set_tests_properties(${name} PROPERTIES
+        LABELS command TIMEOUT ${tern_script_timeout} ENVIRONMENT "${environment}")
 endfunction()

@@ -128,4 +128,8 @@ class TestCase(unittest.TestCase):
 
 
 def main():
-    unittest.main(verbosity=1)
+    """Runs the tests of the program; names on standard output what was left out, and why."""
+    result = unittest.main(verbosity=1, exit=False).result
+    for test, reason in result.skipped:
+        print(f"skipped: {test.id().removeprefix('__main__.')}: {reason}")
+    sys.exit(not result.wasSuccessful())
