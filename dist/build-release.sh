@@ -8,8 +8,8 @@
 # apt, builds the libraries (build-deps.sh, which takes --sources), then tern, and writes into DIR
 # (default: build/dist) the archives, the source archive, an SBOM, and SHA256SUMS.  With --url, the
 # address under which the files will lie, also the filled Homebrew and winget files.
-# The same commit gives the same bytes, whenever and in whatever folder it is built (macOS: with
-# the same zig).  Runs on x86-64 Linux.
+# The same commit and sources give the same bytes, whenever and in whatever folder it is built
+# (macOS: with the same zig).  Runs on x86-64 Linux.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
