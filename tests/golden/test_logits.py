@@ -50,6 +50,8 @@ class Reference(command.TestCase):
         self.check_model("tiny-bitnet-packed")
 
     def test_perplexity(self):
+        if os.environ.get("QEMU_CPU", "max") != "max":
+            self.skipTest("long; once for each emulated architecture is enough")
         golden = shared("reference", "models", "demo", "golden")
         expected = read_json(os.path.join(golden, "perplexity.json"))
         model = command.model(command.DEMO, "--head", "bf16")
