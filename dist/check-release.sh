@@ -106,6 +106,9 @@ run_windows_x86_64() {
     WINEPREFIX="$scratch/wine" WINEDEBUG=-all
     export WINEPREFIX WINEDEBUG
     story "$wine" "$unpacked/tern.exe"
+    # wine's server writes into the scratch folder until it ends.
+    "$(dirname "$wine")/wineserver" -k || true
+    "$(dirname "$wine")/wineserver" -w || true
 }
 
 check_archive() { # FILE
