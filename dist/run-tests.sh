@@ -84,6 +84,8 @@ use_wine() {
     export WINEPREFIX WINEDEBUG
     wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
     [ -x "$wine" ] || die "wine64 was not found"
+    # One server for all programs: otherwise each of them boots its Windows anew.
+    "$(dirname "$wine")/wineserver" -p60 || true
 }
 
 stage_cross() {
