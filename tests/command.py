@@ -8,6 +8,7 @@
 import array
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -20,6 +21,7 @@ TERN = os.environ.get("TERN", os.path.join(ROOT, "build", "release", "tern"))
 RUNNER = shlex.split(os.environ.get("TERN_RUNNER", ""))
 SHARED = os.environ.get("TERN_SHARED", os.path.join(ROOT, "..", "shared"))
 NATIVE = not RUNNER
+CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG doesn't")
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
 
 _folder = tempfile.TemporaryDirectory(prefix="tern-test-")
@@ -46,11 +48,9 @@ class Result:
         self.code = done.returncode
         self.out = done.stdout
         self.err = done.stderr.decode("utf-8") if done.stderr is not None else ""
-        if RUNNER and "wine" in RUNNER[0]:
-            # wine's own chatter
-            lines = [line for line in self.err.splitlines(True)
-                     if not line[:4].isdigit() and ":fixme:" not in line and ":err:" not in line]
-            self.err = "".join(lines)
+        if RUNNER:  # the emulator's own chatter
+            self.err = "".join(line for line in self.err.splitlines(True)
+                               if not CHATTER.match(line))
 
     @property
     def text(self):
