@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command against the reference: logits, greedy ids, perplexity; and the same bytes from every
-kernel level, thread count and batch."""
+"""The command against the reference: logits, greedy ids, perplexity; and the same bytes on every
+machine and from every kernel level, thread count and batch."""
+import hashlib
+import json
 import os
 import sys
 
@@ -9,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import NATIVE, floats, read_bytes, read_json, scratch, shared
 
+DIGESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digests.json")
 TOLERANCE = 1e-4
 LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"]
 # More than one prefill batch, not a multiple of any tile; emulators are slow.
@@ -18,6 +21,23 @@ THREADS = ("1", "2", "3", "7") if NATIVE else ("1", "2")
 
 def text_of(ids):
     return " ".join(str(i) for i in ids)
+
+
+def some_ids(n):
+    return text_of((i * 7919 + 11) % 4096 for i in range(n))
+
+
+def digests():
+    """SHA-256 of the demo model's logits, by type of head and of cache."""
+    found = {}
+    for head in ("bf16", "q8", "q6", "q4"):
+        model = command.model(command.DEMO, "--head", head)
+        for kv in ("f32", "f16", "q8"):
+            out = scratch("pinned.f32")
+            result = command.tern("logits", model, "--ids", some_ids(37), "-o", out, "--kv", kv)
+            assert result.code == 0, result.err
+            found[f"head {head}, cache {kv}"] = hashlib.sha256(read_bytes(out)).hexdigest()
+    return found
 
 
 class Reference(command.TestCase):
@@ -62,10 +82,18 @@ class Reference(command.TestCase):
         self.assertAlmostEqual(got["nats_per_token"], expected["nats_per_token"], delta=0.002)
 
 
+class Pinned(command.TestCase):
+    """The very bits, the same on every machine and at every kernel level, pinned in digests.json.
+    With the argument --write the file is made anew."""
+
+    def test_digests(self):
+        self.assertEqual(digests(), read_json(DIGESTS))
+
+
 class SameBits(command.TestCase):
     def setUp(self):
         self.model = command.model()
-        self.ids = text_of((i * 7919 + 11) % 4096 for i in range(N_IDS))
+        self.ids = some_ids(N_IDS)
 
     def logits(self, name, *flags):
         out = scratch(name)
@@ -104,4 +132,9 @@ class SameBits(command.TestCase):
 
 
 if __name__ == "__main__":
-    command.main()
+    if sys.argv[1:] == ["--write"]:
+        with open(DIGESTS, "w", encoding="utf-8") as f:
+            json.dump(digests(), f, indent=1)
+            f.write("\n")
+    else:
+        command.main()
