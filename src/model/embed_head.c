@@ -132,12 +132,30 @@ static uint64_t search_bytes(const struct tn_head_search *s)
     return bytes;
 }
 
+/* Reading two planes of all rows at once saves a pass, and is right where the first plane alone
+ * hardly rules out a row.  That depends on the model, so it is tried again now and then. */
+#define TOKENS_TOGETHER 15u
+
+static uint32_t choose_first(const struct tn_forward *f)
+{
+    return f->n_head_together > 0 ? TN_MIN(f->weights->head.planes.n_planes, 2u) : 1;
+}
+
+static void learn_first(struct tn_forward *f, const struct tn_head_search *s)
+{
+    if (s->n_first > 1)
+        f->n_head_together--;
+    else if (s->w->n_planes > 1 && s->n_rows[1] > (uint64_t)s->n_allowed * 7 / 8)
+        f->n_head_together = TOKENS_TOGETHER;
+}
+
 static void search_head(struct tn_forward *f, float *logits)
 {
     struct search_task task = {
         .f = f,
         .search = {.w = &f->weights->head.planes, .kernels = f->kernels, .x = f->s.x,
-                   .n_best = f->need.n_best, .n_allowed = f->need.n_allowed,
+                   .n_best = f->need.n_best, .n_first = choose_first(f),
+                   .n_allowed = f->need.n_allowed,
                    .always = f->need.always, .n_always = f->need.n_always, .logits = logits,
                    .x16 = f->s.head_x16, .sums = f->s.head_sums,
                    .group_best = f->s.head_group_best, .counts = f->s.head_counts},
@@ -146,10 +164,11 @@ static void search_head(struct tn_forward *f, float *logits)
     uint32_t n_stages = tn_head_n_stages(s);
     uint32_t n_items = tn_div_ceil_u32(s->n_allowed, TN_HEAD_ITEM_ROWS);
     for (task.stage = tn_head_search_begin(s) ? 0 : n_stages - 1; task.stage < n_stages;
-         task.stage++) {
+         task.stage = tn_head_next_stage(s, task.stage)) {
         tn_team_for(f->team, n_items, search_item, &task);
         tn_head_search_end(s, task.stage);
     }
+    learn_first(f, s);
     if (f->n_tokens == 1)
         f->counters.decode_weight_bytes += search_bytes(s);
     f->counters.head_rows += s->w->rows;

@@ -275,17 +275,24 @@ static void raise_group_best(struct tn_head_search *s, uint32_t begin, uint32_t 
     }
 }
 
-/* Reads the first plane of the n rows of the block at `begin`. */
+/* Reads the first planes of the n rows of the block at `begin`. */
 static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
     float low[TN_HEAD_ITEM_ROWS];
-    s->kernels->dot_u4_i16(dots, tn_planes_block(s->w, begin, 0), NULL, n, s->w->cols, s->x16);
-    const struct stage t = stage_of(s, 0);
-    const double weight = (double)(1u << open_bits(s->w, 0));
     double *sums = s->sums + begin;
+    s->kernels->dot_u4_i16(dots, tn_planes_block(s->w, begin, 0), NULL, n, s->w->cols, s->x16);
+    double weight = (double)(1u << open_bits(s->w, 0));
     for (uint32_t i = 0; i < n; i++)
         sums[i] = weight * (double)dots[i];
+    for (uint32_t plane = 1; plane < s->n_first; plane++) {
+        s->kernels->dot_u2_i16(dots, tn_planes_block(s->w, begin, plane), NULL, n, s->w->cols,
+                               s->x16);
+        weight = (double)(1u << open_bits(s->w, plane));
+        for (uint32_t i = 0; i < n; i++)
+            sums[i] += weight * (double)dots[i];
+    }
+    const struct stage t = stage_of(s, s->n_first - 1);
     bound_rows(&t, begin, n, sums, low, s->logits + begin);
     for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS)
         s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] = -INFINITY;
@@ -380,6 +387,8 @@ void tn_head_search_end(struct tn_head_search *s, uint32_t stage)
 {
     for (uint32_t i = 0; i < n_items(s); i++)
         s->n_rows[stage] += s->counts[i].n_read;
+    for (uint32_t plane = 1; stage == 0 && plane < s->n_first; plane++)
+        s->n_rows[plane] = s->n_rows[0];
     if (stage < s->w->n_planes) {
         float best = nth_best(s);
         s->threshold = TN_MAX(s->threshold, best);

@@ -3,7 +3,7 @@
  * The head in planes: finds every row that can be among the n_best largest logits without reading
  * all bits of all rows, and gives exactly the logits that gemv_q8_f32 would give for them.
  *
- *   stage 0     4 high bits of every row            survivors: upper bound >= threshold
+ *   stage 0     4 or 6 high bits of every row       survivors: upper bound >= threshold
  *   stage 1, 2  2 more bits of the survivors each   threshold: a lower bound of the n_best-th
  *   last stage  the remaining rows again, in f32      largest logit
  *               and lane order
@@ -60,6 +60,7 @@ struct tn_head_search {
     const struct tn_kernels *kernels;
     const float *x;         /* [cols] */
     uint32_t n_best;        /* 1 ... TN_HEAD_MAX_BEST */
+    uint32_t n_first;       /* planes that stage 0 reads, 1 ... w->n_planes */
     uint32_t n_allowed;     /* rows from here on get minus infinity; at most w->rows */
     const uint32_t *always; /* [n_always] ascending row numbers */
     uint32_t n_always;
@@ -81,10 +82,15 @@ struct tn_head_search {
  * sums may overflow) or n_best is too large for the number of groups: then the caller runs the last
  * stage alone, which computes every row. */
 bool tn_head_search_begin(struct tn_head_search *s);
-/* One stage per plane, and the exact one. */
+/* A stage has the number of the plane that it reads; behind the planes comes the exact one. */
 static inline uint32_t tn_head_n_stages(const struct tn_head_search *s)
 {
     return s->w->n_planes + 1;
+}
+/* The stage that follows: n_first planes are stage 0. */
+static inline uint32_t tn_head_next_stage(const struct tn_head_search *s, uint32_t stage)
+{
+    return stage == 0 ? s->n_first : stage + 1;
 }
 /* Items [0, ceil(n_allowed / TN_HEAD_ITEM_ROWS)) of a stage, in any order, on any thread.
  *   row  [cols] int8 of the thread; last stage only */
@@ -92,7 +98,7 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
 /* After all items of a stage, on one thread. */
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage);
 
-/* What a stage but the last knows of a row whose bits so far give `sum`. */
+/* What is known, when all planes up to number `stage` are read, of a row whose bits give `sum`. */
 void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,
                     float *low, float *high);
 

@@ -147,19 +147,21 @@ static void check_bounds(const struct head *h, uint32_t stage)
     }
 }
 
-static void search(struct head *h, uint32_t n_best, const uint32_t *always, uint32_t n_always)
+static void search(struct head *h, uint32_t n_first, uint32_t n_best, const uint32_t *always,
+                   uint32_t n_always)
 {
     struct tn_head_search *s = &h->s;
+    s->n_first = n_first;
     s->n_best = n_best;
     s->always = always;
     s->n_always = n_always;
     uint32_t n_stages = tn_head_n_stages(s);
     uint32_t first = tn_head_search_begin(s) ? 0 : n_stages - 1;
-    for (uint32_t stage = first; stage < n_stages; stage++) {
+    for (uint32_t stage = first; stage < n_stages; stage = tn_head_next_stage(s, stage)) {
         for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < s->n_allowed; i++)
             tn_head_search_item(s, stage, i, h->row);
         if (stage + 1 < n_stages)
-            check_bounds(h, stage);
+            check_bounds(h, TN_MAX(stage, n_first - 1));
         tn_head_search_end(s, stage);
     }
 }
@@ -210,14 +212,15 @@ static void test_choice_is_that_of_the_plain_head(void **state)
             uint32_t rows = cols[i] == 2560 ? 1300 : 3001;
             head_init(&h, rows, cols[i], (enum kind)(kind % N_KINDS), 1 + kind / N_KINDS);
             const uint32_t always[] = {0, 5, rows / 3, rows / 3 + 1, rows - 2};
-            for (size_t k = 0; k < TN_COUNT_OF(n_best); k++) {
-                search(&h, n_best[k], NULL, 0);
-                check_result(&h, n_best[k], NULL, 0);
-                search(&h, n_best[k], always, TN_COUNT_OF(always));
-                check_result(&h, n_best[k], always, TN_COUNT_OF(always));
-            }
+            for (size_t k = 0; k < TN_COUNT_OF(n_best); k++)
+                for (uint32_t n_first = 1; n_first <= h.w.n_planes; n_first++) {
+                    search(&h, n_first, n_best[k], NULL, 0);
+                    check_result(&h, n_best[k], NULL, 0);
+                    search(&h, n_first, n_best[k], always, TN_COUNT_OF(always));
+                    check_result(&h, n_best[k], always, TN_COUNT_OF(always));
+                }
             h.s.n_allowed = rows - 100;
-            search(&h, 3, always, TN_COUNT_OF(always) - 1);
+            search(&h, 1, 3, always, TN_COUNT_OF(always) - 1);
             check_result(&h, 3, always, TN_COUNT_OF(always) - 1);
             head_fini(&h);
         }
@@ -231,7 +234,7 @@ static void test_peaked_states_read_few_rows(void **state)
     (void)state;
     struct head h;
     head_init(&h, 4000, 256, PEAKED, 3);
-    search(&h, 1, NULL, 0);
+    search(&h, 1, 1, NULL, 0);
     assert_int_equal(h.s.n_rows[0], 4000);
     assert_true(h.s.n_rows[1] < 2000);
     assert_true(h.s.n_rows[2] < 200);
@@ -248,7 +251,7 @@ static void test_states_without_bounds(void **state)
         head_init(&h, 700, 64, RANDOM, 3);
         h.x[3] = values[i];
         kernels.gemv_q8_f32(h.full, h.rows, h.q, h.scales, h.rows, h.cols, h.x, h.cols, 1);
-        search(&h, 1, NULL, 0);
+        search(&h, 1, 1, NULL, 0);
         assert_int_equal(h.s.n_rows[3], 700);
         assert_memory_equal(h.s.logits, h.full, h.rows * sizeof(float));
         head_fini(&h);
@@ -263,7 +266,7 @@ static void test_centred_rows_read_fewer_bits(void **state)
     head_init(&h, 4000, 256, CENTRED, 3);
     assert_int_equal(h.w.forms[0], TERN_PLANE_CENTRED | 3);
     assert_int_equal(h.w.forms[5], 0);
-    search(&h, 1, NULL, 0);
+    search(&h, 1, 1, NULL, 0);
     check_result(&h, 1, NULL, 0);
     assert_true(h.s.n_rows[2] <= 4000 / 16);
     head_fini(&h);
