@@ -86,19 +86,21 @@ static tern_status write_file(const struct logits *l, struct tern_error *err)
     struct tn_buf part = {0};
     struct tn_file *file;
     bool direct = tn_path_kind(path) == TN_PATH_OTHER;
-    tn_buf_printf(&part, "%s%s", path, direct ? "" : ".part");
+    tn_buf_printf(&part, "%s.part", path);
     if (part.failed)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    tern_status status = tn_file_create(&file, tn_buf_text(&part), err);
-    if (status == TERN_OK) {
-        status = write_rows(l, file, err);
-        tn_file_close(file);
-        if (status == TERN_OK && !direct)
-            status = tn_file_replace(tn_buf_text(&part), path, err);
-        if (status != TERN_OK && !direct)
-            tn_file_remove(tn_buf_text(&part));
-    }
+    tern_status status = direct ? tn_file_create(&file, path, err)
+                                : tn_file_create_part(&file, tn_buf_text(&part), err);
     tn_buf_fini(&part);
+    if (status != TERN_OK)
+        return status;
+    status = write_rows(l, file, err);
+    if (direct)
+        tn_file_close(file);
+    else if (status == TERN_OK)
+        status = tn_file_finish_part(file, path, err);
+    else
+        tn_file_abort_part(file);
     return status;
 }
 

@@ -79,10 +79,7 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
     if (!w->path || !w->part_path || !w->chunk) {
         status = tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
     } else {
-        tn_file_remove(w->part_path); /* of a run that was killed; never written through a link */
-        status = tn_file_create(&w->file, w->part_path, err);
-        if (status)
-            tn_file_remove(w->part_path); /* created, but no memory to remember it */
+        status = tn_file_create_part(&w->file, w->part_path, err);
     }
     if (status) {
         free_writer(w);
@@ -101,9 +98,8 @@ void tn_mwriter_abort(struct tn_mwriter *writer)
 {
     if (!writer)
         return;
-    tn_file_close(writer->file); /* first: Windows does not remove open files */
+    tn_file_abort_part(writer->file);
     writer->file = NULL;
-    tn_file_remove(writer->part_path);
     free_writer(writer);
 }
 
@@ -472,12 +468,11 @@ tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err)
     tern_status status = w->is_sealed ? tn_file_sync(w->file, err)
                                       : tn_fail(err, TERN_INTERNAL, "%s: commit of an incomplete "
                                                                     "file", w->path);
-    tn_file_close(w->file);
-    w->file = NULL;
     if (!status)
-        status = tn_file_replace(w->part_path, w->path, err);
-    if (status)
-        tn_file_remove(w->part_path);
+        status = tn_file_finish_part(w->file, w->path, err);
+    else
+        tn_file_abort_part(w->file);
+    w->file = NULL;
     free_writer(w);
     return status;
 }

@@ -68,6 +68,14 @@ struct tn_file; /* an open file */
 tern_status tn_file_open_read(struct tn_file **out, const char *path, struct tern_error *err);
 /* Creates or truncates. */
 tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_error *err);
+/* A new file that only this process writes: what a dead one left at `path` goes, a link is never
+ * followed, and while another process has such a file there it is TERN_OUTPUT. It ends with one of
+ * the next two. */
+tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err);
+/* Closes the part file and gives it the name `to`, as tn_file_replace; it is gone on failure. */
+tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err);
+/* Closes and removes the part file. NULL is allowed. */
+void tn_file_abort_part(struct tn_file *file);
 uint64_t tn_file_size(const struct tn_file *file);
 /* Reads exactly n_bytes at offset; a shorter file is TERN_INPUT. Interrupted and short reads are
  * continued. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -105,6 +106,83 @@ tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_e
     if (fd < 0)
         return tn_os_fail(err, TERN_OUTPUT, path, "cannot be created", (unsigned long)errno);
     return make_file(out, fd, path, err);
+}
+
+/* ---- part files ---- */
+
+/* Whoever holds the lock of a part file may write, rename and remove it, and nobody else: two
+ * conversions into one file would otherwise rename each other's unfinished work. Closing unlocks,
+ * so that a part file without a lock is that of a dead process. */
+enum part_lock { PART_LOCKED, PART_BUSY, PART_MOVED };
+
+static enum part_lock lock_part(int fd, const char *path)
+{
+    struct stat locked, named;
+    int result;
+    do
+        result = flock(fd, LOCK_EX | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    if (result != 0 && errno == EWOULDBLOCK)
+        return PART_BUSY; /* other errors: a file system without locks */
+    bool same = fstat(fd, &locked) == 0 && lstat(path, &named) == 0 &&
+                locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+    return same ? PART_LOCKED : PART_MOVED;
+}
+
+/* Removes what lies at `path`, unless somebody is writing it. */
+static enum part_lock remove_dead_part(const char *path)
+{
+    int fd = tn_posix_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    enum part_lock lock = fd >= 0           ? lock_part(fd, path)
+                          : errno == ENOENT ? PART_MOVED
+                                            : PART_LOCKED; /* a link, or nobody may read it */
+    if (lock == PART_LOCKED)
+        tn_file_remove(path);
+    if (fd >= 0)
+        close(fd);
+    return lock;
+}
+
+tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    int code = EEXIST;
+    for (int i = 0; i < 16; i++) { /* others may come between any two steps */
+        int fd = tn_posix_open(path, O_RDWR | O_CREAT | O_EXCL);
+        if (fd >= 0 && lock_part(fd, path) == PART_LOCKED) {
+            tern_status status = make_file(out, fd, path, err);
+            if (status)
+                tn_file_remove(path); /* no memory to remember it */
+            return status;
+        }
+        code = fd >= 0 ? EEXIST : errno;
+        if (fd >= 0)
+            close(fd);
+        else if (code != EEXIST)
+            break;
+        else if (remove_dead_part(path) == PART_BUSY)
+            return tn_fail(err, TERN_OUTPUT,
+                           "%s: another process is writing it; wait for it or give another name",
+                           path);
+    }
+    return tn_os_fail(err, TERN_OUTPUT, path, "cannot be created", (unsigned long)code);
+}
+
+tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err)
+{
+    tern_status status = tn_file_replace(file->path, to, err);
+    if (status)
+        tn_file_remove(file->path);
+    tn_file_close(file);
+    return status;
+}
+
+void tn_file_abort_part(struct tn_file *file)
+{
+    if (!file)
+        return;
+    tn_file_remove(file->path);
+    tn_file_close(file);
 }
 
 uint64_t tn_file_size(const struct tn_file *file)

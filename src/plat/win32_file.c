@@ -206,6 +206,41 @@ tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_e
     return make_file(out, handle, path, err);
 }
 
+/* A file that is open for writing can be neither removed nor created anew by others here. */
+tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    tn_file_remove(path);
+    tern_status status = tn_file_create(out, path, err);
+    if (status == TERN_MEMORY)
+        tn_file_remove(path); /* created, but no memory to remember it */
+    return status;
+}
+
+tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err)
+{
+    char *from = tn_os_copy_text(file->path);
+    if (!from) {
+        tern_status status = tn_fail(err, TERN_MEMORY, "%s: no memory to rename it", file->path);
+        tn_file_abort_part(file);
+        return status;
+    }
+    tn_file_close(file); /* open files are not renamed */
+    tern_status status = tn_file_replace(from, to, err);
+    if (status)
+        tn_file_remove(from);
+    tn_free(from);
+    return status;
+}
+
+void tn_file_abort_part(struct tn_file *file)
+{
+    if (!file)
+        return;
+    CloseHandle(file->handle); /* first: open files are not removed */
+    tn_file_remove(file->path);
+    tn_free(file);
+}
+
 uint64_t tn_file_size(const struct tn_file *file)
 {
     LARGE_INTEGER size;

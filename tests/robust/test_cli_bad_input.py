@@ -378,6 +378,40 @@ class Destinations(command.TestCase):
         os.chmod(folder, 0o555)
         self.refused(4, "convert", command.DEMO, "-o", os.path.join(folder, "x.tern"))
 
+    @unittest.skipUnless(POSIX, "locks of files")
+    def test_two_at_once(self):
+        import fcntl
+        out = scratch("shared.tern")
+        part = out + ".part"
+        logits = scratch("shared.f32")
+        for path, arguments in (
+                (part, ("convert", "-q", command.DEMO, "-o", out)),
+                (logits + ".part", ("logits", command.model(), "--ids", "1", "-o", logits))):
+            with self.subTest(path=path), open(path, "wb") as other:
+                other.write(b"unfinished")
+                other.flush()
+                fcntl.flock(other, fcntl.LOCK_EX)
+                self.assertIn("another process", self.refused(4, *arguments))
+                self.assertEqual(read_bytes(path), b"unfinished")
+            self.ok(*arguments)  # the other one is dead
+            self.assertFalse(os.path.exists(path))
+        os.unlink(out)
+        kept = scratch("kept")
+        with open(kept, "wb") as f:
+            f.write(b"mine")
+        os.symlink(kept, part)
+        self.ok("convert", "-q", command.DEMO, "-o", out)
+        self.assertEqual(read_bytes(kept), b"mine")
+        runs = [subprocess.Popen(command.argv("convert", "-q", command.DEMO, "-o", out, "--head",
+                                              head), stderr=subprocess.PIPE)
+                for head in ("q8", "q4") * 3]
+        errors = [run.communicate(timeout=120)[1] for run in runs]
+        for run, err in zip(runs, errors):
+            self.assertIn(run.returncode, (0, 4), err)
+        self.assertIn(0, [run.returncode for run in runs])
+        self.assertFalse(os.path.lexists(part))
+        self.ok("verify", out)
+
     @unittest.skipUnless(POSIX, "POSIX signals")
     def test_interrupted(self):
         import signal
