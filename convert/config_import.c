@@ -32,7 +32,10 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
     if (!path)
         return tn_fail(err, TERN_MEMORY, "%s: no memory to open it", name);
     tern_status status = TERN_OK;
-    if (tn_path_kind(path) != TN_PATH_ABSENT)
+    const enum tn_path_kind kind = tn_path_kind(path);
+    if (kind == TN_PATH_OTHER) /* a pipe that nobody writes would be waited for */
+        status = tn_fail(err, TERN_INPUT, "%s: is not a regular file", path);
+    else if (kind != TN_PATH_ABSENT)
         status = tn_file_read_all(text, n_text, path, max_bytes, err);
     tn_free(path);
     if (status == TERN_OK && *text && tn_is_lfs_pointer(*text, *n_text)) {

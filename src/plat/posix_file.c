@@ -396,7 +396,12 @@ uint64_t tn_disk_free_bytes(const char *path)
 
 tern_status tn_os_stream_open(tn_os_stream *out, const char *path, struct tern_error *err)
 {
-    int fd = tn_posix_open(path, O_RDONLY);
+    int fd;
+    do { /* the open of a named pipe waits until somebody writes: not tn_posix_open */
+        if (tn_interrupt_count() > 0 || tn_terminate_requested())
+            return tn_fail(err, TERN_INTERRUPTED, "%s: interrupted while opening", path);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    } while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return tn_os_fail(err, TERN_INPUT, path, "cannot be opened", (unsigned long)errno);
     struct stat st;

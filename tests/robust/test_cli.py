@@ -670,6 +670,27 @@ class Signals(command.TestCase):
         out, err = process.communicate(timeout=60)
         return process.returncode, first + out, err, time.monotonic() - start
 
+    def test_a_named_pipe_that_nobody_writes(self):
+        import signal
+        pipe = scratch("prompt.fifo")
+        os.mkfifo(pipe)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number=number):
+                process = subprocess.Popen(command.argv("run", self.model, "-f", pipe),
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    process.communicate(timeout=1)
+                process.send_signal(number)
+                out, _ = process.communicate(timeout=60)
+                self.assertEqual((process.returncode, out), (-number, b""))
+        process = subprocess.Popen(
+            command.argv("run", self.model, "-n", "5", "-f", pipe, "--greedy"),
+            stdout=subprocess.PIPE)
+        with open(pipe, "wb") as f:
+            f.write(b"Hello")
+        self.assertTrue(process.communicate(timeout=60)[0])
+        self.assertEqual(process.returncode, 0)
+
     def test_interrupt_while_generating(self):
         import signal
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -154,6 +154,16 @@ class Directories(command.TestCase):
         self.check(5, "config.json")
         self.refused(2, "convert")
 
+    @unittest.skipUnless(POSIX, "named pipes")
+    def test_named_pipes(self):
+        for name in ("config.json", "tokenizer.json", "model.safetensors"):
+            with self.subTest(name=name):
+                os.unlink(self.path(name))
+                os.mkfifo(self.path(name))
+                self.check(5, name, "not a regular file")
+                os.unlink(self.path(name))
+                shutil.copyfile(os.path.join(self.source, name), self.path(name))
+
     def test_config_is_no_json(self):
         for data in (b"", b"{", b"[]", b"nonsense", b"\xff\xfe", b"[" * 100000, b'{"a":1}x', LFS):
             with self.subTest(data=data[:20]):
