@@ -13,6 +13,7 @@
 #define XXH_INLINE_ALL
 #include "tern/convert.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -387,6 +388,18 @@ static bool should_stop(void *arg)
     return p->on_progress && !p->on_progress(p->arg, j->stream.n_done, j->stream.n_total);
 }
 
+/* Finite weights can overflow all the same; nothing could be done with such a model. */
+static tern_status check_logits(const struct job *j, const float *logits)
+{
+    for (uint32_t i = 0; i < j->import.config.vocab; i++)
+        if (!isfinite(logits[i]))
+            return tn_fail(j->err, TERN_INPUT,
+                           "the model computes no finite logit for id %u: its weights are damaged, "
+                           "or too large for 32-bit floats",
+                           i);
+    return TERN_OK;
+}
+
 /* Hash of the logits after a few fixed ids, computed on the part file as `tern verify` will. */
 static tern_status compute_fingerprint(struct job *j, struct tern_engine *engine,
                                        const uint32_t *ids, uint32_t n_ids, uint64_t *hash)
@@ -407,6 +420,8 @@ static tern_status compute_fingerprint(struct job *j, struct tern_engine *engine
                                      j->err);
     if (status == TERN_OK)
         status = tern_session_eval(session, ids, n_ids, NULL, j->err);
+    if (status == TERN_OK)
+        status = check_logits(j, tern_session_logits(session));
     if (status == TERN_OK)
         *hash = XXH3_64bits(tern_session_logits(session),
                             j->import.config.vocab * sizeof(float));

@@ -148,6 +148,9 @@ tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model 
         status = open_scorer(&sc, engine, model, n_ctx, err);
     if (status == TERN_OK)
         status = score_text(&sc, &ids, n_ctx, n_stride, err);
+    if (status == TERN_OK && !isfinite(sc.nats))
+        status = tn_fail(err, TERN_INTERNAL,
+                         "the logits are not finite numbers; is the model file intact?");
     if (status == TERN_OK) {
         result->n_scored = sc.n_scored;
         result->nats_per_token = sc.nats / (double)sc.n_scored;

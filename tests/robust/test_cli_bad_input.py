@@ -279,6 +279,29 @@ class Directories(command.TestCase):
                     self.write_safetensors(header, bytes(bad))
                     self.check(5, name)
 
+    def test_values_that_were_damaged_later(self):
+        header, body = self.safetensors()
+        begin, end = header["model.norm.weight"]["data_offsets"]
+        norm = b"".join(b"\0\0" + body[i:i + 2] for i in range(begin, end, 2))
+        self.ok("convert", self.dir, "-o", self.out)
+        with open(self.out, "r+b") as f:
+            f.seek(f.read().index(norm))
+            f.write(struct.pack("<f", float("nan")) * (len(norm) // 4))
+        text = scratch("text.txt")
+        with open(text, "wb") as f:
+            f.write(b"Once upon a time")
+        for arguments in (("perplexity", self.out, text), ("run", self.out, "--raw", "-p", "x"),
+                          ("perplexity", self.out, text, "--json")):
+            with self.subTest(arguments=arguments):
+                self.assertIn("finite", self.refused(1, *arguments))
+
+    def test_values_that_overflow(self):
+        header, body = self.safetensors()
+        begin, end = header["model.norm.weight"]["data_offsets"]
+        largest = struct.pack("<H", 0x7F7F) * ((end - begin) // 2)
+        self.write_safetensors(header, body[:begin] + largest + body[end:])
+        self.check(5, "no finite logit")
+
     def test_a_dense_model(self):
         source = shared("reference", "models", "tiny-dense-llama")
         text = self.refused(6, "convert", source, "-o", self.out, "--no-tokenizer")
