@@ -125,6 +125,11 @@ static tern_status refuse_unquantised(const json_t *root, struct tern_error *err
                        "%s: the TriLM family (\"pretraining_model_parallel\" in config.json) is "
                        "not supported yet",
                        name);
+    if (strcmp(name, "Qwen3ForCausalLM") == 0)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "%s: config.json has no \"quantization_config\": either not trained "
+                       "ternary, or of the Bonsai family, which is not supported yet",
+                       name);
     return tn_fail(err, TERN_UNSUPPORTED,
                    "%s: this model was not trained ternary (config.json has no "
                    "\"quantization_config\"); tern runs BitNet b1.58 models",
@@ -204,11 +209,13 @@ static tern_status parse_rope(struct tern_file_config *c, const json_t *root,
         const json_t *rope = json_object_get(root, keys[i]);
         if (!rope || json_is_null(rope))
             continue;
-        const char *type = text_or(rope, "rope_type", text_or(rope, "type", "default"));
-        if (!json_is_object(rope) || strcmp(type, "default") != 0)
+        const json_t *kind = json_object_get(rope, "rope_type");
+        kind = kind ? kind : json_object_get(rope, "type");
+        const char *type = kind ? json_string_value(kind) : "default";
+        if (!json_is_object(rope) || !type || strcmp(type, "default") != 0)
             return tn_fail(err, TERN_UNSUPPORTED,
                            CONFIG ": \"%s\" of type \"%s\": rope scaling is not supported",
-                           keys[i], json_is_object(rope) ? type : "?");
+                           keys[i], json_is_object(rope) && type ? type : "?");
         if (!theta || json_is_null(theta))
             theta = json_object_get(rope, "rope_theta");
     }

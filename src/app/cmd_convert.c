@@ -2,6 +2,8 @@
  *
  * tern convert: Hugging Face directory -> .tern file.
  */
+#include <string.h>
+
 #include "app.h"
 #include "base/log.h"
 #include "output.h"
@@ -56,6 +58,8 @@ int tn_cmd_convert(const struct tn_options *o)
         .on_message = on_message,
     };
     tern_status status = choose_source(&params.source, o, &err);
+    if (status == TERN_OK && o->output && strcmp(o->output, "-") == 0)
+        status = tn_fail(&err, TERN_USAGE, "-o \"-\": give the name of a file");
     if (status == TERN_OK) {
         tn_progress_start("converting", TN_PROGRESS_BYTES, true);
         status = tern_convert(&params, &result, &err);

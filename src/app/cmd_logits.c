@@ -38,6 +38,8 @@ static tern_status check(struct logits *l, struct tern_error *err)
                                         "FILE");
     if (!o->output && !o->n_greedy)
         return tn_fail(err, TERN_USAGE, "nothing to do: give -o FILE, --greedy N or both");
+    if (o->output && (!o->output[0] || strcmp(o->output, "-") == 0))
+        return tn_fail(err, TERN_USAGE, "-o \"%s\": give the name of a file", o->output);
     tern_status status = tn_idlist_parse(&l->ids, o->ids, strlen(o->ids), "--ids", err);
     if (status == TERN_OK && l->ids.n == 0)
         status = tn_fail(err, TERN_USAGE, "--ids \"\": at least one id is needed");

@@ -67,6 +67,7 @@ class Arguments(command.TestCase):
                 (["--promt", "Hi"], '"--promt"', "--prompt"),
                 (["info", "--tensor"], '"--tensor"', "--tensors"),
                 (["rnu", "-p", "x"], '"rnu"', "tern run"),
+                (["rn", "-p", "x"], '"rn"', "tern run"),
                 (["tokenise"], '"tokenise"', "tokenize"),
                 (["help", "covnert"], '"covnert"', "convert"),
                 (["xyzzy"], '"xyzzy"', "tern help"),

@@ -192,6 +192,10 @@ class Directories(command.TestCase):
                 self.config(**changes)
                 self.check(6)
 
+    def test_a_family_that_config_does_not_tell_from_dense_models(self):
+        self.config(architectures=["Qwen3ForCausalLM"], quantization_config=None)
+        self.check(6, "Qwen3ForCausalLM", "Bonsai")
+
     def test_unused_big_integers_convert(self):
         self.config(some_length=10 ** 30)
         self.ok("convert", self.dir, "-o", self.out)
@@ -373,6 +377,14 @@ class Destinations(command.TestCase):
         self.assertEqual(sorted(os.listdir(folder)), before)
         self.assertEqual(os.path.getsize(os.path.join(folder, "model.safetensors")),
                          os.path.getsize(os.path.join(command.DEMO, "model.safetensors")))
+
+    def test_no_file_names(self):
+        folder = scratch("here")
+        os.makedirs(folder, exist_ok=True)
+        for name in ("", "-"):
+            self.refused(2, "convert", command.DEMO, "-o", name, cwd=folder)
+            self.refused(2, "logits", command.model(), "--ids", "1", "-o", name, cwd=folder)
+        self.assertEqual(os.listdir(folder), [])
 
     def test_default_name_replacing_and_determinism(self):
         folder = scratch("cwd")
