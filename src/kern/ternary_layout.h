@@ -41,6 +41,25 @@ static inline uint32_t r2_blocks(const struct tn_ternary *w)
     return tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
 }
 
+/* The R2 kernels ask for the lines of a row while they work on the row that comes R2_FAR_BYTES and
+ * R2_NEAR_BYTES of active rows before: twice, because a processor forgets prefetches while all its
+ * line buffers are in use. */
+#define R2_FAR_BYTES 8192u
+#define R2_NEAR_BYTES 4096u
+
+/* Row i of a list; behind its end the last row again. */
+static inline const uint8_t *r2_row(const struct tn_ternary *w, const uint32_t *rows,
+                                    uint32_t n_rows, uint32_t i)
+{
+    return w->data + (size_t)rows[TN_MIN(i, n_rows - 1)] * r2_blocks(w) * 64;
+}
+
+/* Rows that n_bytes are, at least 1. */
+static inline uint32_t r2_rows_of_bytes(const struct tn_ternary *w, uint32_t n_bytes)
+{
+    return TN_MAX(n_bytes / (r2_blocks(w) * 64), 1u);
+}
+
 /* Bytes of a column of C2. */
 static inline size_t c2_col_bytes(const struct tn_ternary *w)
 {
@@ -59,6 +78,49 @@ static inline void c2_take_columns(const uint8_t **col, int8_t *x, uint32_t n, c
         col[k] = data + offset;
         x[k] = i < n_cols ? inputs[i] : 0;
     }
+}
+
+#define C2_MAX_BATCH 16u
+
+/* A list of columns of C2 and their inputs; data is where the wanted rows of column 0 begin. */
+struct c2_list {
+    const uint8_t *data;
+    size_t col_bytes;
+    const uint32_t *cols;
+    const int8_t *x;
+    uint32_t n_cols;
+};
+
+/* Columns that a kernel adds together; after them come those whose lines it asks for, twice,
+ * as for R2. */
+struct c2_batch {
+    const uint8_t *col[C2_MAX_BATCH];
+    int8_t x[C2_MAX_BATCH];
+};
+
+/* n columns from number i of the list on; behind its end they are the first with input 0. */
+static inline void c2_fill_batch(struct c2_batch *batch, const struct c2_list *list, uint32_t n,
+                                 uint32_t i)
+{
+    if (list->n_cols > 0)
+        c2_take_columns(batch->col, batch->x, n, list->data, list->col_bytes, list->cols, list->x,
+                        i, list->n_cols);
+}
+
+static inline void c2_first_batches(struct c2_batch batches[3], const struct c2_list *list,
+                                    uint32_t n)
+{
+    for (uint32_t k = 0; k < 3; k++)
+        c2_fill_batch(&batches[k], list, n, k * n);
+}
+
+/* After the batch that began with number i. */
+static inline void c2_next_batches(struct c2_batch batches[3], const struct c2_list *list,
+                                   uint32_t n, uint32_t i)
+{
+    batches[0] = batches[1];
+    batches[1] = batches[2];
+    c2_fill_batch(&batches[2], list, n, i + 3 * n);
 }
 
 #endif

@@ -200,15 +200,18 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m256i a, __m256i 
     add_pair(&p[3], _mm256_and_si256(_mm256_srli_epi16(f13, 4), nibble), table);
 }
 
-/* sums [n_blocks][2 halves][4 fields]: field q of half h holds rows 64 q + 32 h + 0..31. */
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
-                         const uint8_t *const *next, const uint8_t *tables)
+/* Adds the first batch; the lines of the others are asked for in step.
+ * sums [n_blocks][2 halves][4 fields]: field q of half h holds rows 64 q + 32 h + 0..31. */
+static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
+                         const uint8_t *tables)
 {
+    const uint8_t *const *col = batches[0].col;
     for (uint32_t b = 0; b < n_blocks * 2; b++, sums += 4) {
         struct planes p[4];
         memset(p, 0, sizeof p);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2) {
-            TN_PREFETCH(next[k + b % 2] + b / 2 * 64);
+            TN_PREFETCH(batches[2].col[k + b % 2] + b / 2 * 64);
+            TN_PREFETCH(batches[1].col[k + b % 2] + b / 2 * 64);
             add_columns(p, load(col[k] + b * 32), load(col[k + 1] + b * 32),
                         tables + k / 2 * PAIR_BYTES);
         }
@@ -228,28 +231,24 @@ static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, u
 void tn_gemv_c2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                         uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
 {
-    const size_t col_bytes = c2_col_bytes(w);
-    const uint8_t *data = w->data + row_begin / 4;
+    const struct c2_list list = {w->data + row_begin / 4, c2_col_bytes(w), cols, x, n_cols};
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
     uint8_t tables[BATCH_BYTES] __attribute__((aligned(32)));
-    const uint8_t *col[2][C2_BATCH_COLS];
-    int8_t inputs[2][C2_BATCH_COLS];
+    struct c2_batch batches[3];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    if (n_cols)
-        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
+    c2_first_batches(batches, &list, C2_BATCH_COLS);
     uint32_t n_batches = 0;
-    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
+    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 8 * sizeof *sums);
-        const bool is_last = n_cols - i <= C2_BATCH_COLS;
-        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
-                        i + C2_BATCH_COLS, n_cols);
-        for (uint32_t t = 0; t < BATCH_PAIRS; t++)
-            build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
-        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
-        if (++n_batches == WIDE_BATCHES || is_last) {
+        const int8_t *v = batches[0].x;
+        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
+            build_table(tables + k / 2 * PAIR_BYTES, v[k], v[k + 1]);
+        c2_add_batch(sums, n_blocks, batches, tables);
+        c2_next_batches(batches, &list, C2_BATCH_COLS, i);
+        if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
             c2_flush(dst, sums, n_blocks, n_batches);
             n_batches = 0;
         }
@@ -283,47 +282,31 @@ static inline int64_t add_lanes(__m256i sum)
     return _mm_cvtsi128_si64(s);
 }
 
-/* n (a constant) rows at once; next[i] is prefetched in step. */
-static TN_ALWAYS_INLINE void r2_rows(int32_t *dst, const uint8_t *const *row,
-                                     const uint8_t *const *next, uint32_t n_blocks,
-                                     const int8_t *prep, const uint32_t n)
+static int32_t r2_sum_row(const uint8_t *row, const uint8_t *near, const uint8_t *far,
+                          uint32_t n_blocks, const int8_t *x)
 {
-    __m256i sum[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
-                      _mm256_setzero_si256()};
-    for (uint32_t b = 0; b < n_blocks; b++, prep += 256)
-        for (uint32_t i = 0; i < n; i++) {
-            TN_PREFETCH(next[i] + 64 * b);
-            for (uint32_t half = 0; half < 2; half++) {
-                const int8_t *x = prep + 32 * half;
-                const __m256i codes = _mm256_xor_si256(load(row[i] + 64 * b + 32 * half),
-                                                       _mm256_set1_epi8(0x55));
-                sum[i] = r2_add(sum[i], _mm256_slli_epi16(codes, 6), load(x));
-                sum[i] = r2_add(sum[i], _mm256_slli_epi16(codes, 4), load(x + 64));
-                sum[i] = r2_add(sum[i], _mm256_slli_epi16(codes, 2), load(x + 128));
-                sum[i] = r2_add(sum[i], codes, load(x + 192));
-            }
+    __m256i sum = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < n_blocks * 64; i += 64, x += 256) {
+        TN_PREFETCH(far + i);
+        TN_PREFETCH(near + i);
+        for (uint32_t j = 0; j < 64; j += 32) {
+            const __m256i codes = _mm256_xor_si256(load(row + i + j), _mm256_set1_epi8(0x55));
+            sum = r2_add(sum, _mm256_slli_epi16(codes, 6), load(x + j));
+            sum = r2_add(sum, _mm256_slli_epi16(codes, 4), load(x + j + 64));
+            sum = r2_add(sum, _mm256_slli_epi16(codes, 2), load(x + j + 128));
+            sum = r2_add(sum, codes, load(x + j + 192));
         }
+    }
     /* Each of the 256 * n_blocks bytes was biased by 128. */
-    for (uint32_t i = 0; i < n; i++)
-        dst[i] = (int32_t)(add_lanes(sum[i]) - ((int64_t)n_blocks << 15));
+    return (int32_t)(add_lanes(sum) - ((int64_t)n_blocks << 15));
 }
 
 void tn_gemv_r2_i8_avx2(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                         uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = r2_blocks(w);
-    const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i += 4) {
-        const uint32_t n = TN_MIN(n_rows - i, 4u);
-        const uint8_t *row[4], *next[4];
-        for (uint32_t k = 0; k < 4; k++) {
-            row[k] = w->data + rows[TN_MIN(i + k, n_rows - 1)] * row_bytes;
-            next[k] = w->data + rows[TN_MIN(i + 4 + k, n_rows - 1)] * row_bytes;
-        }
-        if (n == 4)
-            r2_rows(dst + i, row, next, n_blocks, prep, 4);
-        else
-            for (uint32_t k = 0; k < n; k++)
-                r2_rows(dst + i + k, row + k, next + k, n_blocks, prep, 1);
-    }
+    const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);
+    const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = r2_sum_row(r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),
+                            r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), prep);
 }

@@ -20,12 +20,13 @@
  * cache for the 4 tiles of a band: a table that had to come from the second level would queue
  * behind the weights that are on their way from memory.
  *
- * C2: the bytes of three columns give four indices (4 x 64 rows).  A batch is 24 columns; per 64
- * rows 34 instructions for indices, 16 look-ups, 14 additions, 8 to widen, 6 loads: 0.051.
+ * C2: the bytes of three columns give four indices (4 x 64 rows).  A batch is 12 columns; per 64
+ * rows 17 instructions for indices, 8 look-ups, 7 additions, 8 to widen, 3 loads: 0.056.
  *
- * R2: 64 columns of a row are one vector: starting from 128, lanes with code 2 take x + 128, lanes
- * with code 0 take 128 - x (masks tested straight from the packed byte), and `vpsadbw` adds the
- * bytes: 6 instructions for 64 weights, 0.1 per weight.
+ * R2: `vpermb` looks single codes up: 16 columns of 4 rows are one vector, an index is a code and
+ * the number of its column, its table has 128 + (code - 1) x, `vpsadbw` adds the bytes: per 256
+ * weights 2 instructions to gather rows, 5 for indices, 4 look-ups, 8 to add, 2 to copy:
+ * 0.08 per weight.
  */
 #include <immintrin.h>
 #include <stdbool.h>
@@ -34,7 +35,6 @@
 #include "kern/ternary_layout.h"
 
 #define BIAS 384           /* of one triple; a multiple of 32 above 3 * 127 */
-#define BATCH_TRIPLES 8u
 #define BATCH_BYTES 1024u  /* tables of one batch: 8 x (64 low + 64 high) */
 
 static inline __m512i load(const void *p)
@@ -232,7 +232,8 @@ void tn_gemv_t2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 
 /* ---- C2 ---- */
 
-#define C2_BATCH_COLS 24u
+/* Half of what would fit the byte sums, so that three batches and the sums fit the first cache. */
+#define C2_BATCH_COLS 12u
 #define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 64)
 
 /* The codes of three columns, 4 x 64 rows, as four indices. */
@@ -254,15 +255,19 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m512i a, __m512i 
 #undef PICK
 }
 
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
-                         const uint8_t *const *next, const uint8_t *tables)
+/* Adds the first batch; the lines of the others are asked for in step. */
+static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
+                         const uint8_t *tables)
 {
+    const uint8_t *const *col = batches[0].col;
     for (uint32_t b = 0; b < n_blocks; b++) {
         struct planes p[4];
         memset(p, 0, sizeof p);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 3) {
-            for (uint32_t i = 0; i < 3; i++)
-                TN_PREFETCH(next[k + i] + b * 64);
+            for (uint32_t i = k; i < k + 3; i++) {
+                TN_PREFETCH(batches[2].col[i] + b * 64);
+                TN_PREFETCH(batches[1].col[i] + b * 64);
+            }
             add_columns(p, load(col[k] + b * 64), load(col[k + 1] + b * 64),
                         load(col[k + 2] + b * 64), tables + k / 3 * 128);
         }
@@ -274,31 +279,26 @@ static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *co
 void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                           uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
 {
-    const size_t col_bytes = c2_col_bytes(w);
-    const uint8_t *data = w->data + row_begin / 4;
+    const struct c2_list list = {w->data + row_begin / 4, c2_col_bytes(w), cols, x, n_cols};
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
-    uint8_t tables[BATCH_BYTES] __attribute__((aligned(64)));
-    const uint8_t *col[2][C2_BATCH_COLS];
-    int8_t inputs[2][C2_BATCH_COLS];
+    uint8_t tables[C2_BATCH_COLS / 3 * 128] __attribute__((aligned(64)));
+    struct c2_batch batches[3];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    if (n_cols)
-        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
+    c2_first_batches(batches, &list, C2_BATCH_COLS);
     uint32_t n_batches = 0;
-    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
+    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 4 * sizeof *sums);
-        const bool is_last = n_cols - i <= C2_BATCH_COLS;
-        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
-                        i + C2_BATCH_COLS, n_cols);
-        for (uint32_t t = 0; t < BATCH_TRIPLES; t++)
-            build_table(tables + 128 * t, inputs[now][3 * t], inputs[now][3 * t + 1],
-                        inputs[now][3 * t + 2]);
-        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
-        if (++n_batches == WIDE_BATCHES || is_last) { /* biased by 8 * 384 = 2^10 + 2^11 each */
-            for (uint32_t v = 0; v < n_blocks * 4; v++)
-                flush(dst + 64 * v, &sums[v], (n_batches << 10) + (n_batches << 11));
+        const int8_t *v = batches[0].x;
+        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 3)
+            build_table(tables + k / 3 * 128, v[k], v[k + 1], v[k + 2]);
+        c2_add_batch(sums, n_blocks, batches, tables);
+        c2_next_batches(batches, &list, C2_BATCH_COLS, i);
+        if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
+            for (uint32_t q = 0; q < n_blocks * 4; q++) /* 4 * 384 = 2^9 + 2^10 */
+                flush(dst + 64 * q, &sums[q], (n_batches << 9) + (n_batches << 10));
             n_batches = 0;
         }
     }
@@ -306,64 +306,188 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 
 /* ---- R2 ---- */
 
-/* Per 64 columns: 64 bytes x + 128, then 64 bytes 128 - x. */
-void tn_prep_r2_avx512(void *prep, const int8_t *x, uint32_t cols)
+/* A step: up to R2_STEP_BLOCKS blocks of 4 rows.  They are first copied into a buffer, row after
+ * row, then added from there: reading several rows at once makes the processor fetch lines that
+ * nobody wants.  While copying, the lines of the steps R2_FAR and R2_NEAR steps later are asked
+ * for. */
+#define R2_STEP_ROWS 4u
+#define R2_STEP_BLOCKS 16u
+#define R2_STAGE_ROW (R2_STEP_BLOCKS * 64u) /* bytes of the buffer */
+#define R2_NEAR 2u
+#define R2_FAR 4u
+
+struct r2_step {
+    uint32_t row;      /* index in the list of the first of the rows */
+    uint32_t block;    /* the first of the blocks */
+    uint32_t n_blocks; /* in a step; the last step of a row may have fewer */
+};
+
+static inline struct r2_step r2_first_step(const struct tn_ternary *w)
 {
-    const __m512i bias = _mm512_set1_epi8((char)0x80);
-    uint8_t *p = prep;
-    for (uint32_t c = 0; c < tn_kern_pad(cols); c += 64, p += 128) {
-        _mm512_store_si512(p, _mm512_add_epi8(load(x + c), bias));
-        _mm512_store_si512(p + 64, _mm512_sub_epi8(bias, load(x + c)));
+    const uint32_t n = r2_blocks(w);
+    return (struct r2_step){0, 0, tn_div_ceil_u32(n, tn_div_ceil_u32(n, R2_STEP_BLOCKS))};
+}
+
+static inline void r2_next_step(struct r2_step *step, const struct tn_ternary *w)
+{
+    step->block += step->n_blocks;
+    if (step->block >= r2_blocks(w)) {
+        step->block = 0;
+        step->row += R2_STEP_ROWS;
     }
 }
 
-static TN_ALWAYS_INLINE __m512i r2_add(__m512i sum, __m512i packed, int q, const uint8_t *prep)
+static inline struct r2_step r2_later_step(struct r2_step step, const struct tn_ternary *w,
+                                           uint32_t n_steps)
 {
-    const __m512i bias = _mm512_set1_epi8((char)0x80);
-    const __mmask64 plus = _mm512_test_epi8_mask(packed, _mm512_set1_epi8((char)(2 << 2 * q)));
-    const __mmask64 minus = _mm512_testn_epi8_mask(packed, _mm512_set1_epi8((char)(3 << 2 * q)));
-    __m512i v = _mm512_mask_mov_epi8(bias, plus, _mm512_load_si512(prep + 128 * q));
-    v = _mm512_mask_mov_epi8(v, minus, _mm512_load_si512(prep + 128 * q + 64));
-    return _mm512_add_epi64(sum, _mm512_sad_epu8(v, _mm512_setzero_si512()));
+    while (n_steps-- > 0)
+        r2_next_step(&step, w);
+    return step;
 }
 
-/* n (a constant) rows at once; next[i] is prefetched in step. */
-static TN_ALWAYS_INLINE void r2_rows(int32_t *dst, const uint8_t *const *row,
-                                     const uint8_t *const *next, uint32_t n_blocks,
-                                     const uint8_t *prep, const uint32_t n)
+/* Where row k of a step begins; behind the end of the list it is the last row again. */
+static inline const uint8_t *r2_step_row(const struct tn_ternary *w, const uint32_t *rows,
+                                         uint32_t n_rows, const struct r2_step *step, uint32_t k)
 {
-    __m512i sum[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
-                      _mm512_setzero_si512()};
-    for (uint32_t b = 0; b < n_blocks; b++, prep += 512)
-        for (uint32_t i = 0; i < n; i++) {
-            const __m512i packed = load(row[i] + 64 * b);
-            TN_PREFETCH(next[i] + 64 * b);
-            sum[i] = r2_add(sum[i], packed, 0, prep);
-            sum[i] = r2_add(sum[i], packed, 1, prep);
-            sum[i] = r2_add(sum[i], packed, 2, prep);
-            sum[i] = r2_add(sum[i], packed, 3, prep);
+    return r2_row(w, rows, n_rows, step->row + k) + step->block * 64;
+}
+
+#define R2_BLOCK_TABLES 1024u /* bytes: 4 parts of 16 bytes x 4 fields x 64 */
+
+static const uint8_t r2_count[64] = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+    22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+    44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+
+/* The bits 0-1 of each byte of `low`, the others of `high`. */
+static TN_ALWAYS_INLINE __m512i r2_join(__m512i low, __m512i high)
+{
+    return _mm512_ternarylogic_epi64(_mm512_set1_epi8(3), low, high, 0xCA);
+}
+
+/* A table of 16 columns: entry i is 128 + (code - 1) x; `column` says of which column. */
+static TN_ALWAYS_INLINE void r2_build_table(uint8_t *table, const int8_t *x, __m512i column,
+                                            __mmask64 minus, __mmask64 plus)
+{
+    const __m512i bias = _mm512_set1_epi8((char)0x80);
+    const __m512i v = _mm512_permutexvar_epi8(
+        column, _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)x)));
+    const __m512i t = _mm512_mask_sub_epi8(bias, minus, bias, v);
+    _mm512_store_si512(table, _mm512_mask_add_epi8(t, plus, bias, v));
+}
+
+/* Per block of 256 columns, per part of 16 bytes, per field of the bytes: the table of the 16
+ * columns.  The code stands in the index where the field stands in a byte (field 3: where field 2
+ * does), the number of the column takes the other four bits. */
+void tn_prep_r2_avx512(void *prep, const int8_t *x, uint32_t cols)
+{
+    const __m512i i = load(r2_count), m0f = _mm512_set1_epi8(15);
+    const __m512i column0 = _mm512_and_si512(_mm512_srli_epi16(i, 2), m0f);
+    const __m512i column1 = _mm512_and_si512(r2_join(i, _mm512_srli_epi16(i, 2)), m0f);
+    const __m512i column2 = _mm512_and_si512(i, m0f);
+    uint8_t *t = prep;
+    for (uint32_t block = 0; block < tn_kern_pad(cols); block += 256)
+        for (uint32_t part = 0; part < 64; part += 16, t += 256) {
+            const int8_t *v = x + block + part;
+            r2_build_table(t, v, column0, 0x1111111111111111, 0x4444444444444444);
+            r2_build_table(t + 64, v + 64, column1, 0x000F000F000F000F, 0x0F000F000F000F00);
+            r2_build_table(t + 128, v + 128, column2, 0x000000000000FFFF, 0x0000FFFF00000000);
+            r2_build_table(t + 192, v + 192, column2, 0x000000000000FFFF, 0x0000FFFF00000000);
         }
-    /* Each of the 256 * n_blocks lanes began at 128. */
-    for (uint32_t i = 0; i < n; i++)
-        dst[i] = (int32_t)(_mm512_reduce_add_epi64(sum[i]) - ((int64_t)n_blocks << 15));
+}
+
+/* Numbers of the 16 columns of each quarter of a vector, where the indices have them. */
+struct r2_columns {
+    __m512i field0, field1, field2;
+};
+
+static TN_ALWAYS_INLINE struct r2_columns r2_make_columns(void)
+{
+    const __m512i i = _mm512_and_si512(load(r2_count), _mm512_set1_epi8(15));
+    const __m512i high = _mm512_and_si512(_mm512_slli_epi16(i, 2), _mm512_set1_epi8(0x30));
+    return (struct r2_columns){_mm512_slli_epi16(i, 2), r2_join(i, high), i};
+}
+
+static TN_ALWAYS_INLINE __m512i r2_field(__m512i codes, char mask, __m512i columns,
+                                         const uint8_t *table)
+{
+    const __m512i index = _mm512_ternarylogic_epi64(_mm512_set1_epi8(mask), codes, columns, 0xCA);
+    return _mm512_sad_epu8(lookup(index, table), _mm512_setzero_si512());
+}
+
+/* Adds the same 16 bytes of four rows. */
+static TN_ALWAYS_INLINE __m512i r2_add_part(__m512i sum, __m512i codes, const struct r2_columns *c,
+                                            const uint8_t *table)
+{
+    const __m512i s0 = r2_field(codes, 0x03, c->field0, table);
+    const __m512i s1 = r2_field(codes, 0x0C, c->field1, table + 64);
+    const __m512i s2 = r2_field(codes, 0x30, c->field2, table + 128);
+    const __m512i s3 = r2_field(_mm512_srli_epi16(codes, 2), 0x30, c->field2, table + 192);
+    return _mm512_add_epi64(sum, _mm512_add_epi64(_mm512_add_epi64(s0, s1),
+                                                  _mm512_add_epi64(s2, s3)));
+}
+
+/* Adds n_blocks blocks of the four rows in the buffer; sums of row k in quarter k. */
+static TN_ALWAYS_INLINE __m512i r2_add_blocks(__m512i sum, const uint8_t *stage, uint32_t n_blocks,
+                                              const uint8_t *table)
+{
+    const struct r2_columns columns = r2_make_columns();
+    for (uint32_t b = 0; b < n_blocks; b++, stage += 64, table += R2_BLOCK_TABLES) {
+        const __m512i r0 = load(stage), r1 = load(stage + R2_STAGE_ROW);
+        const __m512i r2 = load(stage + 2 * R2_STAGE_ROW), r3 = load(stage + 3 * R2_STAGE_ROW);
+        const __m512i low01 = _mm512_shuffle_i64x2(r0, r1, 0x44);
+        const __m512i low23 = _mm512_shuffle_i64x2(r2, r3, 0x44);
+        const __m512i high01 = _mm512_shuffle_i64x2(r0, r1, 0xEE);
+        const __m512i high23 = _mm512_shuffle_i64x2(r2, r3, 0xEE);
+        sum = r2_add_part(sum, _mm512_shuffle_i64x2(low01, low23, 0x88), &columns, table);
+        sum = r2_add_part(sum, _mm512_shuffle_i64x2(low01, low23, 0xDD), &columns, table + 256);
+        sum = r2_add_part(sum, _mm512_shuffle_i64x2(high01, high23, 0x88), &columns, table + 512);
+        sum = r2_add_part(sum, _mm512_shuffle_i64x2(high01, high23, 0xDD), &columns, table + 768);
+    }
+    return sum;
+}
+
+static TN_ALWAYS_INLINE void r2_copy(uint8_t *stage, const uint8_t *row, const uint8_t *near,
+                                     const uint8_t *far, uint32_t n_blocks)
+{
+    for (uint32_t i = 0; i < n_blocks * 64; i += 64) {
+        TN_PREFETCH(far + i);
+        TN_PREFETCH(near + i);
+        _mm512_store_si512(stage + i, load(row + i));
+    }
+}
+
+/* The sums of up to four rows; each of the 256 n_blocks bytes of a row was biased by 128. */
+static void r2_finish(int32_t *dst, __m512i sum, uint32_t n_rows, uint32_t n_blocks)
+{
+    int64_t s[8];
+    _mm512_storeu_si512(s, sum);
+    for (uint32_t k = 0; k < TN_MIN(n_rows, R2_STEP_ROWS); k++)
+        dst[k] = (int32_t)(s[2 * k] + s[2 * k + 1] - ((int64_t)n_blocks << 15));
 }
 
 void tn_gemv_r2_i8_avx512(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                           uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = r2_blocks(w);
-    const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i += 4) {
-        const uint32_t n = TN_MIN(n_rows - i, 4u);
-        const uint8_t *row[4], *next[4];
-        for (uint32_t k = 0; k < 4; k++) {
-            row[k] = w->data + rows[TN_MIN(i + k, n_rows - 1)] * row_bytes;
-            next[k] = w->data + rows[TN_MIN(i + 4 + k, n_rows - 1)] * row_bytes;
+    uint8_t stage[R2_STEP_ROWS * R2_STAGE_ROW] __attribute__((aligned(64)));
+    struct r2_step step = r2_first_step(w);
+    struct r2_step near = r2_later_step(step, w, R2_NEAR), far = r2_later_step(step, w, R2_FAR);
+    __m512i sum = _mm512_setzero_si512();
+    while (step.row < n_rows) {
+        const uint32_t n_blocks = TN_MIN(step.n_blocks, r2_blocks(w) - step.block);
+        for (uint32_t k = 0; k < R2_STEP_ROWS; k++)
+            r2_copy(stage + k * R2_STAGE_ROW, r2_step_row(w, rows, n_rows, &step, k),
+                    r2_step_row(w, rows, n_rows, &near, k), r2_step_row(w, rows, n_rows, &far, k),
+                    n_blocks);
+        sum = r2_add_blocks(sum, stage, n_blocks,
+                            (const uint8_t *)prep + step.block * R2_BLOCK_TABLES);
+        const uint32_t row = step.row;
+        r2_next_step(&step, w);
+        r2_next_step(&near, w);
+        r2_next_step(&far, w);
+        if (step.row != row) {
+            r2_finish(dst + row, sum, n_rows - row, r2_blocks(w));
+            sum = _mm512_setzero_si512();
         }
-        if (n == 4)
-            r2_rows(dst + i, row, next, n_blocks, prep, 4);
-        else
-            for (uint32_t k = 0; k < n; k++)
-                r2_rows(dst + i + k, row + k, next + k, n_blocks, prep, 1);
     }
 }

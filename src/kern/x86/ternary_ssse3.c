@@ -194,15 +194,18 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m128i a, __m128i 
     add_pair(&p[3], _mm_and_si128(_mm_srli_epi16(f13, 4), nibble), table);
 }
 
-/* sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
-                         const uint8_t *const *next, const uint8_t *tables)
+/* Adds the first batch; the lines of the second are asked for in step, once: arithmetic is slower
+ * than memory here.
+ * sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
+static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
+                         const uint8_t *tables)
 {
+    const uint8_t *const *col = batches[0].col;
     for (uint32_t b = 0; b < n_blocks * 4; b++, sums += 4) {
         struct planes p[4];
         memset(p, 0, sizeof p);
         for (uint32_t k = b % 4; k < C2_BATCH_COLS; k += 4)
-            TN_PREFETCH(next[k] + b / 4 * 64);
+            TN_PREFETCH(batches[1].col[k] + b / 4 * 64);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
             add_columns(p, load(col[k] + b * 16), load(col[k + 1] + b * 16),
                         tables + k / 2 * PAIR_BYTES);
@@ -222,26 +225,23 @@ static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, u
 void tn_gemv_c2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                          uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
 {
-    const size_t col_bytes = c2_col_bytes(w);
-    const uint8_t *data = w->data + row_begin / 4;
+    const struct c2_list list = {w->data + row_begin / 4, c2_col_bytes(w), cols, x, n_cols};
     const uint32_t n_blocks = (row_end - row_begin) / 256;
     struct wide sums[C2_MAX_VECTORS];
     uint8_t tables[BATCH_BYTES] __attribute__((aligned(16)));
-    const uint8_t *col[2][C2_BATCH_COLS];
-    int8_t inputs[2][C2_BATCH_COLS];
+    struct c2_batch batches[3];
 
     memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    if (n_cols)
-        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
+    c2_first_batches(batches, &list, C2_BATCH_COLS);
     uint32_t n_batches = 0;
-    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
+    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
         if (n_batches == 0)
             memset(sums, 0, n_blocks * 16 * sizeof *sums);
-        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
-                        i + C2_BATCH_COLS, n_cols);
-        for (uint32_t t = 0; t < BATCH_PAIRS; t++)
-            build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
-        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
+        const int8_t *v = batches[0].x;
+        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
+            build_table(tables + k / 2 * PAIR_BYTES, v[k], v[k + 1]);
+        c2_add_batch(sums, n_blocks, batches, tables);
+        c2_next_batches(batches, &list, C2_BATCH_COLS, i);
         if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
             c2_flush(dst, sums, n_blocks, n_batches);
             n_batches = 0;
@@ -268,14 +268,15 @@ static TN_ALWAYS_INLINE __m128i r2_add(__m128i sum, __m128i signs, __m128i minus
     return _mm_add_epi64(sum, _mm_sad_epu8(_mm_xor_si128(v, bias), _mm_setzero_si128()));
 }
 
-/* The line of the next row at the same place is prefetched in step. */
-static int32_t r2_row(const uint8_t *block, ptrdiff_t to_next, uint32_t n_blocks, const int8_t *x)
+static int32_t r2_sum_row(const uint8_t *row, const uint8_t *near, const uint8_t *far,
+                          uint32_t n_blocks, const int8_t *x)
 {
     __m128i sum = _mm_setzero_si128();
-    for (uint32_t b = 0; b < n_blocks; b++, block += 64, x += 256) {
-        TN_PREFETCH(block + to_next);
+    for (uint32_t i = 0; i < n_blocks * 64; i += 64, x += 256) {
+        TN_PREFETCH(far + i);
+        TN_PREFETCH(near + i);
         for (uint32_t j = 0; j < 64; j += 16) {
-            const __m128i codes = _mm_xor_si128(load(block + j), _mm_set1_epi8(0x55));
+            const __m128i codes = _mm_xor_si128(load(row + i + j), _mm_set1_epi8(0x55));
             sum = r2_add(sum, _mm_slli_epi16(codes, 6), load(x + j));
             sum = r2_add(sum, _mm_slli_epi16(codes, 4), load(x + j + 64));
             sum = r2_add(sum, _mm_slli_epi16(codes, 2), load(x + j + 128));
@@ -290,11 +291,9 @@ static int32_t r2_row(const uint8_t *block, ptrdiff_t to_next, uint32_t n_blocks
 void tn_gemv_r2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                          uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = r2_blocks(w);
-    const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i++) {
-        const uint8_t *row = w->data + rows[i] * row_bytes;
-        const uint8_t *next = w->data + rows[TN_MIN(i + 1, n_rows - 1)] * row_bytes;
-        dst[i] = r2_row(row, next - row, n_blocks, prep);
-    }
+    const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);
+    const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = r2_sum_row(r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),
+                            r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), prep);
 }
