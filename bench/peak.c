@@ -46,38 +46,34 @@ double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs)
     return best;
 }
 
-/* The next STREAMS active rows from row *i on; 0 when there are not so many left. */
-static int take_rows(const uint8_t *rows[STREAMS], const uint8_t *data, size_t n_rows,
-                     size_t row_bytes, double density, struct tn_rng *rng, size_t *i)
-{
-    int n = 0;
-    for (; n < STREAMS && *i < n_rows; ++*i)
-        if ((double)tn_rng_f32(rng) < density)
-            rows[n++] = data + *i * row_bytes;
-    return n == STREAMS;
-}
+/* Rows behind the one in use that are asked for, again and again: a processor forgets prefetches
+ * while all its line buffers are in use. */
+static const size_t rows_ahead[] = {12, 8, 4};
+#define MAX_AHEAD 12
 
-/* Bytes read of the active rows. */
+/* Bytes read of the active rows, in their order. */
 static size_t read_rows(const uint8_t *data, size_t n_rows, size_t row_bytes, double density)
 {
-    const uint8_t *rows[2][STREAMS];
+    const uint8_t *rows[MAX_AHEAD + 1]; /* a ring */
     struct tn_rng rng;
-    size_t i = 0, n_bytes = 0;
+    size_t n = 0;
     uint64_t sum = 0;
     tn_rng_seed(&rng, 11);
-    if (!take_rows(rows[0], data, n_rows, row_bytes, density, &rng, &i))
-        return 0;
-    for (int now = 0; take_rows(rows[!now], data, n_rows, row_bytes, density, &rng, &i);
-         now = !now) {
-        for (size_t at = 0; at < row_bytes; at += 64)
-            for (int k = 0; k < STREAMS; k++) {
-                TN_PREFETCH(rows[!now][k] + at);
-                sum += read_line(rows[now][k] + at);
-            }
-        n_bytes += STREAMS * row_bytes;
+    for (size_t i = 0; i < n_rows; i++) {
+        if ((double)tn_rng_f32(&rng) >= density)
+            continue;
+        rows[n % (MAX_AHEAD + 1)] = data + i * row_bytes;
+        if (n++ < MAX_AHEAD)
+            continue;
+        const size_t oldest = n - 1 - MAX_AHEAD;
+        for (size_t at = 0; at < row_bytes; at += 64) {
+            for (size_t k = 0; k < TN_COUNT_OF(rows_ahead); k++)
+                TN_PREFETCH(rows[(oldest + rows_ahead[k]) % (MAX_AHEAD + 1)] + at);
+            sum += read_line(rows[oldest % (MAX_AHEAD + 1)] + at);
+        }
     }
     sink = sum;
-    return n_bytes;
+    return n > MAX_AHEAD ? (n - MAX_AHEAD) * row_bytes : 0;
 }
 
 double tn_peak_rows(const void *data, size_t n_bytes, size_t row_bytes, double density,
