@@ -33,10 +33,11 @@ static void activate(const struct tn_forward *f, float *gate, const float *up, u
 static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 {
     uint32_t n_ffn = f->weights->config->ffn, n = 0;
+    const float *gate = f->s.gate;
     bool all = f->weights->config->activation != TERN_ACT_RELU2;
     for (uint32_t i = 0; i < n_ffn; i++) {
         rows[n] = i;
-        n += all || f->s.gate[i] > 0.0f;
+        n += all || gate[i] > 0.0f;
     }
     return n;
 }
@@ -63,12 +64,15 @@ static void up_active(struct tn_forward *f, const struct tn_layer *layer)
 static void down_active(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint32_t n_ffn = f->weights->config->ffn, n = 0;
+    uint32_t *cols = f->s.active;
+    int8_t *x = f->s.active_x;
+    const int8_t *xq = f->s.xq;
     for (uint32_t i = 0; i < n_ffn; i++) {
-        f->s.active[n] = i;
-        f->s.active_x[n] = f->s.xq[i];
-        n += f->s.xq[i] != 0;
+        cols[n] = i;
+        x[n] = xq[i];
+        n += xq[i] != 0;
     }
-    tn_project_cols(f, &layer->down, f->s.active, f->s.active_x, n, f->s.h);
+    tn_project_cols(f, &layer->down, cols, x, n, f->s.h);
     f->counters.down_active += n;
     f->counters.down_cols += n_ffn;
 }

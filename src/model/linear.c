@@ -123,14 +123,24 @@ void tn_project(struct tn_forward *f, const struct tn_projection *projections, u
 
 /* ---- projections that skip ---- */
 
-/* Rows of up per parallel item: about 40 KB of weights at 2B-4T size. */
-#define ACTIVE_ROWS_PER_ITEM 64u
+/* Few items, because each begins with nothing prefetched (rows) or with empty sums (columns); more
+ * than threads, so that a busy core may take fewer. */
+#define SPARSE_ITEMS_PER_THREAD 2u
+#define MIN_ACTIVE_PER_ITEM 96u
+
+static uint32_t active_per_item(const struct tn_forward *f, uint32_t n_active)
+{
+    uint32_t n_threads = tn_team_n_threads(f->team);
+    uint32_t n_items = n_threads == 1 ? 1 : n_threads * SPARSE_ITEMS_PER_THREAD;
+    return TN_MAX(tn_div_ceil_u32(n_active, n_items), MIN_ACTIVE_PER_ITEM);
+}
 
 struct rows_task {
     struct tn_forward *f;
     const struct tn_linear *linear;
     const uint32_t *rows;
     uint32_t n_active;
+    uint32_t rows_per_item;
     float *dst;
 };
 
@@ -138,8 +148,8 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     struct rows_task *task = arg;
     struct tn_forward *f = task->f;
-    uint32_t first = i_item * ACTIVE_ROWS_PER_ITEM;
-    uint32_t n = TN_MIN(ACTIVE_ROWS_PER_ITEM, task->n_active - first);
+    uint32_t first = i_item * task->rows_per_item;
+    uint32_t n = TN_MIN(task->rows_per_item, task->n_active - first);
     int32_t *sum = f->s.threads[i_thread].sum;
     f->kernels->gemv_r2_i8(sum, &task->linear->w, task->rows + first, n, f->s.prep);
     f->kernels->scale_i32_f32(task->dst + first, sum, n, task->linear->scale * f->s.xs[0]);
@@ -148,19 +158,17 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 void tn_project_rows(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *rows,
                      uint32_t n_active, float *dst)
 {
-    struct rows_task task = {f, linear, rows, n_active, dst};
+    /* The sums of an item stand in sum, which has room for TN_C2_MAX_ROWS. */
+    uint32_t per_item = TN_MIN(active_per_item(f, n_active), TN_C2_MAX_ROWS);
+    struct rows_task task = {f, linear, rows, n_active, per_item, dst};
     count_weights(f, (uint64_t)n_active * linear->w.cols);
     f->kernels->prep_r2(f->s.prep, f->s.xq, linear->w.cols);
-    tn_team_for(f->team, tn_div_ceil_u32(n_active, ACTIVE_ROWS_PER_ITEM), rows_item, &task);
+    tn_team_for(f->team, tn_div_ceil_u32(n_active, per_item), rows_item, &task);
 }
 
 /* Columns of down are spread over threads whole, since a column is only some cache lines long and
  * those are read together; every thread sums its columns apart, and integers may be added in any
- * order.  Few items, because each begins with empty sums; more than threads, so that a busy core
- * may take fewer. */
-#define COL_ITEMS_PER_THREAD 3u
-#define MIN_COLS_PER_ITEM 96u
-
+ * order. */
 struct cols_task {
     struct tn_forward *f;
     const struct tn_linear *linear;
@@ -192,8 +200,7 @@ void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const
     const struct tn_ternary *w = &linear->w;
     uint32_t n_threads = tn_team_n_threads(f->team);
     uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
-    uint32_t n_items = n_threads == 1 ? 1 : n_threads * COL_ITEMS_PER_THREAD;
-    uint32_t per_item = TN_MAX(tn_div_ceil_u32(n_active, n_items), MIN_COLS_PER_ITEM);
+    uint32_t per_item = active_per_item(f, n_active);
     struct cols_task task = {f, linear, cols, x, n_active, per_item, padded};
     count_weights(f, (uint64_t)n_active * w->rows);
     for (uint32_t t = 0; t < n_threads; t++)
