@@ -53,13 +53,4 @@ tern_status tn_template_add_stop_id(struct tern_file_config *config, const char 
                                     const void *tokenizer, size_t tokenizer_bytes,
                                     struct tern_error *err);
 
-/* Index of the first byte that a text of the file format may not hold: not UTF-8, or a control
- * character (line breaks and tabs are fine unless single_line); n when there is none. */
-size_t tn_text_find_bad(const char *text, size_t n, bool single_line);
-
-/* Reads a text file of the directory and refuses Git-LFS pointers and more than max_bytes. *text is
- * new memory, NUL-terminated; NULL (and TERN_OK) when the file is absent. */
-tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
-                             size_t max_bytes, struct tern_error *err);
-
 #endif

@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "config_import.h"
 #include "file/mfile.h"
 #include "file/mfile_write.h"
@@ -132,14 +133,14 @@ static const char *source_name(struct job *j)
         if ((*c == '/' || *c == '\\') && c[1] != '\0')
             name = c + 1;
     const size_t n = strlen(name);
-    return strpbrk(name, "/\\:") || tn_text_find_bad(name, n, true) < n ? "model" : name;
+    return strpbrk(name, "/\\:") || tn_utf8_find_bad(name, n, true) < n ? "model" : name;
 }
 
 static tern_status choose_names(struct job *j)
 {
     const char *last = source_name(j);
     j->name = j->params->name ? j->params->name : last;
-    if (tn_text_find_bad(j->name, strlen(j->name), true) < strlen(j->name))
+    if (tn_utf8_find_bad(j->name, strlen(j->name), true) < strlen(j->name))
         return tn_fail(j->err, TERN_USAGE, "the name is not UTF-8 text in one line: %s", j->name);
     char *path = j->result->output;
     const size_t n_path = sizeof j->result->output;

@@ -17,6 +17,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "config_import.h"
 #include "json_scan.h"
 
@@ -135,7 +136,7 @@ static bool is_safe_name(const char *name)
 {
     const size_t n = strlen(name);
     return n > 0 && n < 256 && name[0] != '.' && !strpbrk(name, "/\\:") &&
-           tn_text_find_bad(name, n, true) == n;
+           tn_utf8_find_bad(name, n, true) == n;
 }
 
 static const struct tn_source_file *find_file(const struct tn_source *s, const char *name)

@@ -8,29 +8,15 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "config_import.h"
 #include "json_scan.h"
 #include "text/tokenizer.h"
-#include "text/unicode.h"
 
 #define TOKENIZER_CONFIG "tokenizer_config.json"
 #define TEMPLATE_FILE "chat_template.jinja"
 #define MAX_TEMPLATE_BYTES (1u << 20)
 #define MAX_CONFIG_BYTES (8u << 20) /* published ones have up to 1 MB: all added tokens again */
-
-size_t tn_text_find_bad(const char *text, size_t n, bool single_line)
-{
-    size_t i = 0;
-    while (i < n) {
-        uint32_t c;
-        const size_t n_bytes = tn_utf8_next(text + i, n - i, &c);
-        const bool layout = c == '\n' || c == '\r' || c == '\t' || c == '\f';
-        if (c == TN_NOT_UTF8 || c == 0x7F || (c < 0x20 && (single_line || !layout)))
-            return i;
-        i += n_bytes;
-    }
-    return n;
-}
 
 static const json_t *find_template(const json_t *root)
 {
@@ -50,7 +36,7 @@ static tern_status check_template(const char *file, const char *text, size_t n,
     if (n > MAX_TEMPLATE_BYTES)
         return tn_fail(err, TERN_INPUT, "%s: a chat template of %zu bytes, at most %u are allowed",
                        file, n, MAX_TEMPLATE_BYTES);
-    const size_t bad = tn_text_find_bad(text, n, false);
+    const size_t bad = tn_utf8_find_bad(text, n, false);
     if (bad < n)
         return tn_fail(err, TERN_INPUT,
                        "%s: byte 0x%02x at offset %zu of the chat template is not text", file,

@@ -10,9 +10,9 @@
 
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "nearest.h"
 #include "plat/plat.h"
-#include "utf8.h"
 
 struct parser {
     struct tn_options *o;

@@ -12,12 +12,12 @@
 
 #include "app.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "conversation.h"
 #include "generator.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "prompt.h"
-#include "utf8.h"
 
 struct chat {
     const struct tn_options *o;

@@ -10,10 +10,10 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "idlist.h"
 #include "output.h"
 #include "plat/plat.h"
-#include "utf8.h"
 
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 #define MAX_MESSAGES 65536u

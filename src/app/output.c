@@ -10,16 +10,16 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "plat/plat.h"
 #include "progress.h"
-#include "utf8.h"
 
 /* ---- terminals ---- */
 
-/* C0, DEL and C1: what a terminal may obey. */
-static bool is_control(uint32_t c)
+/* What a terminal may obey, but for line breaks and tabs. */
+static bool is_hidden(uint32_t c)
 {
-    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0);
+    return tn_is_control(c) && c != '\n' && c != '\t';
 }
 
 /* \xNN, \uNNNN or \UNNNNNNNN. */
@@ -47,7 +47,7 @@ static int write_text(enum tn_stream stream, const char *text, size_t n, bool hi
             length = 1;
             c = (unsigned char)text[i];
         }
-        if ((is_ascii && c >= 0x80) || (hide_controls && is_control(c))) {
+        if ((is_ascii && c >= 0x80) || (hide_controls && is_hidden(c))) {
             result = tn_write_stream(stream, text + start, i - start);
             if (result == 0)
                 result = write_escape(stream, c);

@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "plat/plat.h"
-#include "utf8.h"
 
 #define MAX_PROMPT_BYTES ((size_t)16 << 20)
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* Cuts an incomplete UTF-8 sequence off the end of a string that vsnprintf truncated. */
 static void trim_partial_character(char *text, size_t n)
 {
@@ -40,9 +42,7 @@ tern_status tn_vfail(struct tern_error *err, tern_status status, const char *for
         err->detail[0] = '\0';
     else if ((size_t)n >= sizeof err->detail)
         trim_partial_character(err->detail, sizeof err->detail - 1);
-    for (char *c = err->detail; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7F)
-            *c = '?';
+    tn_utf8_make_printable(err->detail);
     return status;
 }
 

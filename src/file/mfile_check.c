@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 /* ---- small words ---- */
 
@@ -193,24 +194,6 @@ tern_status tn_mcheck_head_hash(struct tn_mcheck *c)
 
 /* ---- configuration ---- */
 
-/* Length of the valid UTF-8 character at s, at most n bytes; 0 when there is none. */
-static size_t utf8_length(const unsigned char *s, size_t n)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3
-                 : s[0] < 0xF5 ? 4 : 0;
-    if (len <= 1 || len > n)
-        return len <= n ? len : 0;
-    uint32_t value = s[0] & (0x7Fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-        value = value << 6 | (s[i] & 0x3F);
-    }
-    bool surrogate = value >= 0xD800 && value < 0xE000;
-    return value >= smallest[len] && value <= 0x10FFFF && !surrogate ? len : 0;
-}
-
 /* Single-line texts are shown to people: no control characters. Others may have line breaks and
  * tabs; none has a NUL. */
 static tern_status check_text(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
@@ -221,21 +204,15 @@ static tern_status check_text(struct tn_mcheck *c, const char *field, struct ter
         return tn_fail(c->err, TERN_INPUT,
                        "%s: %s at %u + %u bytes is beyond the metadata, %" PRIu64 " bytes", c->name,
                        field, ref.offset, ref.bytes, limit);
-    const unsigned char *s = (const unsigned char *)c->file->config + ref.offset;
-    for (size_t i = 0; i < ref.bytes;) {
-        size_t len = utf8_length(s + i, ref.bytes - i);
-        bool control = s[i] < 0x20 || s[i] == 0x7F;
-        bool layout = s[i] == '\n' || s[i] == '\r' || s[i] == '\t' || s[i] == '\f';
-        if (len == 0)
-            return tn_fail(c->err, TERN_INPUT, "%s: %s is not UTF-8 at its byte %zu (0x%02x)",
-                           c->name, field, i, s[i]);
-        if (control && (single_line || !layout))
-            return tn_fail(c->err, TERN_INPUT,
-                           "%s: %s has a control character at its byte %zu (0x%02x)", c->name,
-                           field, i, s[i]);
-        i += len;
-    }
-    return TERN_OK;
+    const char *text = (const char *)c->file->config + ref.offset;
+    const size_t bad = tn_utf8_find_bad(text, ref.bytes, single_line);
+    uint32_t code;
+    if (bad == ref.bytes)
+        return TERN_OK;
+    const bool is_character = tn_utf8_character(text + bad, ref.bytes - bad, &code) > 0;
+    return tn_fail(c->err, TERN_INPUT, "%s: %s %s at its byte %zu (0x%02x)", c->name, field,
+                   is_character ? "has a control character" : "is not UTF-8", bad,
+                   (unsigned char)text[bad]);
 }
 
 static tern_status check_sources(struct tn_mcheck *c)

@@ -21,6 +21,7 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/utf8.h"
 
 /* ---- bits.h ---- */
 
@@ -285,6 +286,10 @@ static void error_texts(void **state)
     assert_int_equal(tn_fail(NULL, TERN_LIMIT, "nobody listens"), TERN_LIMIT);
     tn_fail(&err, TERN_INPUT, "a\nb\x1b[31mc\x7f");
     assert_string_equal(err.detail, "a?b?[31mc?");
+    tn_fail(&err, TERN_INPUT, "[%.2s]", "\xe2\x82\xac"); /* a name that its format cuts */
+    assert_string_equal(err.detail, "[??]");
+    tn_fail(&err, TERN_INPUT, "\xff \xc2\x9b" "31m \xc2\xa0 \xf0\x9f\x98\x80");
+    assert_string_equal(err.detail, "? ?31m \xc2\xa0 \xf0\x9f\x98\x80"); /* U+009B is CSI */
     assert_int_equal(tn_ok(&err), TERN_OK);
     assert_string_equal(err.detail, "");
     assert_int_equal(tn_ok(NULL), TERN_OK);
@@ -312,6 +317,34 @@ static void long_error_texts_end_at_a_character(void **state)
             tn_buf_fini(&buf);
         }
     }
+}
+
+static void texts_for_people(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bad, bad_in_line;
+    } list[] = {
+        {"", 0, 0},
+        {"a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 13, 13},
+        {"a\n\t\r\f", 5, 1},
+        {"a\x1b[31m", 1, 1},
+        {"ab\x7f", 2, 2},
+        {"a\xc2\x9b" "31m", 6, 1}, /* U+009B: terminals obey it like ESC [ */
+        {"a\xc2\xa0", 3, 3},
+        {"abc\xe2\x82", 3, 3},
+        {"\xed\xa0\x80", 0, 0}, /* a surrogate */
+        {"\xc0\xaf", 0, 0},      /* overlong */
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
+        const char *text = list[i].text;
+        assert_int_equal(tn_utf8_find_bad(text, strlen(text), false), list[i].bad);
+        assert_int_equal(tn_utf8_find_bad(text, strlen(text), true), list[i].bad_in_line);
+    }
+    assert_int_equal(tn_utf8_find_bad("a\0b", 3, false), 1);
+    assert_int_equal(tn_utf8_find_invalid("a\0b\x1b", 4), 4);
+    assert_int_equal(tn_utf8_find_invalid("a\0\xff", 3), 2);
 }
 
 static void statuses_have_texts_and_exit_codes(void **state)
@@ -345,6 +378,7 @@ int main(void)
         cmocka_unit_test(arenas_count_and_cut_the_same),
         cmocka_unit_test(error_texts),
         cmocka_unit_test(long_error_texts_end_at_a_character),
+        cmocka_unit_test(texts_for_people),
         cmocka_unit_test(statuses_have_texts_and_exit_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

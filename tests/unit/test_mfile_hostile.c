@@ -211,11 +211,12 @@ static void hostile_configurations_are_refused(void **state)
     static const struct {
         const char *name;
         size_t offset; /* of the ref */
+        bool is_line;
     } texts[] = {
-        {"name", offsetof(struct tern_file_config, name)},
-        {"template_name", offsetof(struct tern_file_config, template_name)},
-        {"template_source", offsetof(struct tern_file_config, template_source)},
-        {"converter", offsetof(struct tern_file_config, converter)},
+        {"name", offsetof(struct tern_file_config, name), true},
+        {"template_name", offsetof(struct tern_file_config, template_name), true},
+        {"template_source", offsetof(struct tern_file_config, template_source), false},
+        {"converter", offsetof(struct tern_file_config, converter), true},
     };
     for (size_t i = 0; i < TN_COUNT_OF(texts); i++) {
         struct tern_file_ref ref;
@@ -228,6 +229,8 @@ static void hostile_configurations_are_refused(void **state)
             {texts[i].name, texts[i].offset, 8, UINT64_MAX},
             {texts[i].name, ref.offset, 1, 0},         /* NUL */
             {texts[i].name, ref.offset, 1, 0x1B},      /* escape */
+            {texts[i].name, ref.offset + ref.bytes - 2, 2,
+             texts[i].is_line ? 0x9BC2 : 0x9B41}, /* U+009B, as good as an escape; or no UTF-8 */
             {texts[i].name, ref.offset, 1, 0x80},      /* no character begins so */
             {texts[i].name, ref.offset, 1, 0xFF},
             {texts[i].name, ref.offset, 2, 0xAFC0},    /* overlong */
