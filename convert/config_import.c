@@ -51,9 +51,9 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
 
 /* ---- values ---- */
 
-/* An integer key in [min, max]. */
-static tern_status get_integer(uint32_t *out, const char *key, const json_t *value, uint32_t min,
-                               uint32_t max, struct tern_error *err)
+/* A number in [min, max]. */
+static tern_status get_number(double *out, const char *key, const json_t *value, double min,
+                              double max, struct tern_error *err)
 {
     if (!value || json_is_null(value))
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing", key);
@@ -61,28 +61,23 @@ static tern_status get_integer(uint32_t *out, const char *key, const json_t *val
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", key);
     const double d = json_number_value(value);
     if (!(d >= min && d <= max))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, allowed are %u to %u", key, d,
-                       min, max);
-    if (d != floor(d))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, not an integer", key, d);
-    *out = (uint32_t)d;
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, allowed are %.10g to %.10g", key,
+                       d, min, max);
+    *out = d;
     return TERN_OK;
 }
 
-/* A number above 0 that stays above 0 in f32, up to max. */
-static tern_status get_positive(double *out, const char *key, const json_t *value, double max,
-                                struct tern_error *err)
+/* An integer in [min, max]. */
+static tern_status get_integer(uint32_t *out, const char *key, const json_t *value, uint32_t min,
+                               uint32_t max, struct tern_error *err)
 {
-    if (!value || json_is_null(value))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing", key);
-    if (!json_is_number(value))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", key);
-    const double d = json_number_value(value);
-    if (!(d >= FLT_MIN && d <= max))
-        return tn_fail(err, TERN_INPUT,
-                       CONFIG ": \"%s\" is %.15g, allowed are values above 0 up to %g", key, d,
-                       max);
-    *out = d;
+    double d;
+    tern_status status = get_number(&d, key, value, min, max, err);
+    if (status != TERN_OK)
+        return status;
+    if (d != floor(d))
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, not an integer", key, d);
+    *out = (uint32_t)d;
     return TERN_OK;
 }
 
@@ -225,7 +220,8 @@ static tern_status parse_rope(struct tern_file_config *c, const json_t *root,
                        CONFIG ": \"partial_rotary_factor\" is %g, only 1 is supported",
                        json_number_value(partial));
     c->rope = TERN_ROPE_HALF;
-    return get_positive(&c->rope_theta, "rope_theta", theta, 1e12, err);
+    /* Below 1 the angles would grow with the dimension. */
+    return get_number(&c->rope_theta, "rope_theta", theta, 1, 1e12, err);
 }
 
 static tern_status parse_activation(struct tern_file_config *c, const json_t *root,
@@ -398,7 +394,8 @@ static tern_status parse_root(struct tn_config_import *out, const json_t *root,
         status = refuse_flag(root, "mlp_bias", err);
     double eps = 0;
     if (status == TERN_OK)
-        status = get_positive(&eps, "rms_norm_eps", json_object_get(root, "rms_norm_eps"), 1, err);
+        status = get_number(&eps, "rms_norm_eps", json_object_get(root, "rms_norm_eps"), FLT_MIN, 1,
+                            err);
     if (status == TERN_OK)
         status = parse_ids(c, root, generation, err);
     c->rms_eps = (float)eps;

@@ -55,6 +55,7 @@
 #define TERN_MAX_VOCAB (1u << 21)
 #define TERN_MAX_TENSORS 65536u
 #define TERN_MAX_CONTEXT (1u << 24)
+#define TERN_MAX_ROPE_THETA 1e300
 #define TERN_MAX_TOKEN_BYTES 65536u
 #define TERN_MAX_STOP_IDS 16u
 #define TERN_MAX_FINGERPRINT_IDS 8u
@@ -131,7 +132,7 @@ struct tern_file_config {
     uint32_t act_quant;  /* enum tern_act_quant */
     uint32_t rope;       /* enum tern_rope */
     float rms_eps;
-    double rope_theta;
+    double rope_theta; /* 1 ... TERN_MAX_ROPE_THETA */
     double rope_params[6]; /* scaling factors of later rope kinds; zero for TERN_ROPE_HALF */
     uint64_t n_params;
     uint32_t bos_id;       /* TERN_NO_ID when there is none */

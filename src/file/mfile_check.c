@@ -313,12 +313,15 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
     return TERN_OK;
 }
 
-static tern_status check_positive(struct tn_mcheck *c, const char *field, double value)
+static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_config *m)
 {
-    if (value > 0 && value < (double)INFINITY) /* false for NaN */
-        return TERN_OK;
-    return tn_fail(c->err, TERN_INPUT, "%s: %s is %g, must be finite and above 0", c->name, field,
-                   value);
+    if (!(m->rms_eps > 0 && m->rms_eps < INFINITY)) /* NaN too */
+        return tn_fail(c->err, TERN_INPUT, "%s: rms_eps is %g, must be finite and above 0", c->name,
+                       (double)m->rms_eps);
+    if (!(m->rope_theta >= 1 && m->rope_theta <= TERN_MAX_ROPE_THETA))
+        return tn_fail(c->err, TERN_INPUT, "%s: rope_theta is %g, allowed are 1 to %g", c->name,
+                       m->rope_theta, TERN_MAX_ROPE_THETA);
+    return TERN_OK;
 }
 
 tern_status tn_mcheck_config(struct tn_mcheck *c)
@@ -328,9 +331,7 @@ tern_status tn_mcheck_config(struct tn_mcheck *c)
     if (!status)
         status = check_dims(c, m);
     if (!status)
-        status = check_positive(c, "rms_eps", (double)m->rms_eps);
-    if (!status)
-        status = check_positive(c, "rope_theta", m->rope_theta);
+        status = check_numbers(c, m);
     if (!status && m->bos_id != TERN_NO_ID)
         status = tn_mcheck_range(c, "bos_id", m->bos_id, 0, m->vocab - 1);
     if (!status)

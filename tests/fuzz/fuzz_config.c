@@ -25,7 +25,7 @@ static void check(const struct tern_file_config *c)
     assert(c->head_dim >= 2 && c->head_dim % 2 == 0);
     assert((uint64_t)c->n_head * c->head_dim <= TERN_MAX_DIM);
     assert(c->rms_eps > 0 && c->rms_eps <= FLT_MAX);
-    assert(c->rope_theta > 0 && c->rope_theta <= DBL_MAX);
+    assert(c->rope_theta >= 1 && c->rope_theta <= TERN_MAX_ROPE_THETA);
     assert(c->bos_id == TERN_NO_ID || c->bos_id < c->vocab);
     assert(c->n_stop_ids <= TERN_MAX_STOP_IDS);
     for (uint32_t i = 0; i < c->n_stop_ids; i++)

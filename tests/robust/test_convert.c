@@ -73,6 +73,8 @@ static const struct text_case text_cases[] = {
     {CONFIG, "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": -1", TERN_INPUT, "rms_norm_eps\" is -"},
     {CONFIG, "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-300", TERN_INPUT, "rms_norm_eps"},
     {CONFIG, "\"rope_theta\": 10000.0", "\"rope_theta\": 0", TERN_INPUT, "\"rope_theta\" is 0"},
+    {CONFIG, "\"rope_theta\": 10000.0", "\"rope_theta\": 0.5", TERN_INPUT,
+     "\"rope_theta\" is 0.5, allowed are 1 to 1e+12"},
     {CONFIG, "\"rope_theta\": 10000.0", "\"r\": 0", TERN_INPUT, "\"rope_theta\" is missing"},
     {CONFIG, "\"rope_theta\": 10000.0",
      "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\"}", TERN_UNSUPPORTED,

@@ -179,6 +179,8 @@ static void hostile_configurations_are_refused(void **state)
         {"rms_eps", C(rms_eps), minus1_32}, {"rms_eps", C(rms_eps), inf32},
         {"rms_eps", C(rms_eps), nan32},
         {"rope_theta", C(rope_theta), 0}, {"rope_theta", C(rope_theta), minus1_64},
+        {"rope_theta", C(rope_theta), 1}, {"rope_theta", C(rope_theta), 0x3FEFFFFFFFFFFFFFu},
+        {"rope_theta", C(rope_theta), 0x7E70000000000001u}, /* below 1, above 1e300 */
         {"rope_theta", C(rope_theta), inf64}, {"rope_theta", C(rope_theta), nan64},
         {"rope_params", offsetof(struct tern_file_config, rope_params) + 40, 8, nan64},
         {"rope_params", offsetof(struct tern_file_config, rope_params), 8, 1},
