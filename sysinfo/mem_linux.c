@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/utf8.h"
 
 /* ---- meminfo ---- */
 
@@ -160,6 +161,7 @@ static void read_energy(struct tern_sysinfo *out, const char *root)
                      sizeof text) > 0) {
         size_t n = strcspn(text, " \t\r\n");
         snprintf(out->governor, sizeof out->governor, "%.*s", (int)n, text);
+        tn_utf8_make_printable(out->governor);
     }
     if (tn_fact_read(root, "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
                      text, sizeof text) >= 0 &&
@@ -189,4 +191,5 @@ void tn_cpu_name_from_proc(struct tern_sysinfo *out, const char *root)
     while (n > 0 && p[n - 1] == ' ')
         n--;
     snprintf(out->cpu_name, sizeof out->cpu_name, "%.*s", (int)TN_MIN(n, sizeof out->cpu_name), p);
+    tn_utf8_make_printable(out->cpu_name);
 }

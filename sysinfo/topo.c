@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 enum {
     MAX_CPUINFO_BYTES = 1 << 20,
@@ -63,14 +64,16 @@ bool tn_topo_add_pu(struct tn_topo *topo, uint32_t os_index, uint32_t core, bool
 void tn_topo_set_kind_info(struct tn_topo_kind *kind, const char *name, const char *value)
 {
     uint64_t number;
-    if (strcmp(name, "CoreType") == 0)
+    if (strcmp(name, "CoreType") == 0) {
         snprintf(kind->core_type, sizeof kind->core_type, "%s", value);
-    else if (!tn_fact_whole_u64(value, &number) || number == 0 || number > 1000000)
+        tn_utf8_make_printable(kind->core_type);
+    } else if (!tn_fact_whole_u64(value, &number) || number == 0 || number > 1000000) {
         return;
-    else if (strcmp(name, "FrequencyMaxMHz") == 0)
+    } else if (strcmp(name, "FrequencyMaxMHz") == 0) {
         kind->max_mhz = (uint32_t)number;
-    else if (strcmp(name, "LinuxCapacity") == 0)
+    } else if (strcmp(name, "LinuxCapacity") == 0) {
         kind->linux_capacity = (uint32_t)number;
+    }
 }
 
 static bool read_online_list(const char *root, struct tn_cpu_set *online)
@@ -176,7 +179,7 @@ static void score_kinds(struct ranking *r)
                       : all_mhz    ? kind->told.max_mhz
                                    : 1024;
         if (!all_capacity && is_atom(kind))
-            kind->score = kind->score * ATOM_PERCENT / 100;
+            kind->score = TN_MAX(kind->score * ATOM_PERCENT / 100, 1u); /* a divisor later */
         else if (!all_capacity && !all_mhz && !any_atom && kind->told.rank < top_rank)
             kind->score = UNRANKED_SCORE;
     }

@@ -43,7 +43,7 @@ static json_t *describe(const struct tern_sysinfo *m, const struct tern_plan *pl
                         : json_real((double)m->quota_millicpus / 1000.0);
     return json_pack(
         "{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, "
-        "s:s, s:s, s:s, s:o}",
+        "s:s, s:s, s:s, s:o, s:s}",
         "allowed", (int)m->n_allowed, "physical", (int)m->n_physical, "logical", (int)m->n_logical,
         "quota", quota, "total", size_or_null(m->total_bytes), "available",
         size_or_null(m->available_bytes), "limit", size_or_null(m->limit_bytes), "limited_by",
@@ -52,7 +52,7 @@ static json_t *describe(const struct tern_sysinfo *m, const struct tern_plan *pl
         (int)plan->default_new_tokens, "cap", (int)plan->cap_new_tokens, "swap",
         size_or_null(m->swap_total_bytes), "pressure", size_or_null(m->pressure_centi), "page",
         size_or_null(m->page_bytes), "governor", m->governor, "power", power[m->power],
-        "huge_pages", huge[m->huge_pages], "throttles", size_or_null(m->n_thermal_throttles));
+        "huge_pages", huge[m->huge_pages], "throttles", size_or_null(m->n_thermal_throttles), "cpu", m->cpu_name);
 }
 
 static void check_root(void **state)
