@@ -25,9 +25,13 @@ static double seconds_since(uint64_t start_ns)
     return (double)(tn_now_ns() - start_ns) * 1e-9;
 }
 
-static bool report(const struct tern_bench_params *p, const char *what)
+/* Says what comes next; TERN_INTERRUPTED when that is not wanted. */
+static tern_status announce(const struct tern_bench_params *p, const char *what,
+                            struct tern_error *err)
 {
-    return !p->on_progress || p->on_progress(p->arg, what);
+    if (!p->on_progress || p->on_progress(p->arg, what))
+        return TERN_OK;
+    return tn_fail(err, TERN_INTERRUPTED, "interrupted before measuring: %s", what);
 }
 
 /* ---- one run ---- */
@@ -89,7 +93,8 @@ static tern_status fill_cache(struct tern_session *s, uint32_t depth, struct ter
 
 struct one_run {
     struct samples prefill, decode;
-    uint64_t hash;
+    uint64_t hash;       /* of the last decode */
+    bool hashes_differ;  /* between repeats */
     uint64_t weight_bytes;
 };
 
@@ -105,8 +110,11 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
             return status;
         id = best_id(tern_session_logits(s), vocab);
     }
-    add_sample(&run->decode, n_new / seconds_since(start));
-    run->hash = XXH3_64bits(tern_session_ids(s) + s->n_past - n_new, n_new * sizeof id);
+    double seconds = seconds_since(start);
+    uint64_t hash = XXH3_64bits(tern_session_ids(s) + s->n_past - n_new, n_new * sizeof id);
+    run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
+    run->hash = hash;
+    add_sample(&run->decode, n_new / seconds);
     run->weight_bytes = s->forward.counters.decode_weight_bytes / n_new;
     return TERN_OK;
 }
@@ -158,6 +166,7 @@ static tern_status measure(struct tern_session *s, const struct tern_bench_param
         if (status != TERN_OK)
             return status;
     }
+    result->hashes_agree = result->hashes_agree && !run.hashes_differ;
     struct tern_bench_run *out = &result->runs[result->n_runs++];
     *out = (struct tern_bench_run){
         .kernel = s->engine->level,
@@ -203,9 +212,8 @@ static tern_status measure_step(struct tern_session *s, const struct tern_bench_
     snprintf(what, sizeof what, "%s, %u thread%s, %s %u", s->engine->level, n_threads,
              n_threads == 1 ? "" : "s", subject->n_prompt ? "prompt of" : "depth",
              subject->n_prompt ? subject->n_prompt : subject->depth);
-    if (!report(p, what))
-        return tn_fail(err, TERN_INTERRUPTED, "interrupted");
-    return measure(s, p, prompt, subject, result, err);
+    tern_status status = announce(p, what, err);
+    return status == TERN_OK ? measure(s, p, prompt, subject, result, err) : status;
 }
 
 /* All prompts and depths at one level and thread count. */
@@ -322,7 +330,9 @@ tern_status tern_bench(const char *model_path, const struct tern_bench_params *p
     tern_status status = tern_model_open(&model, model_path, err);
     if (status == TERN_OK)
         status = check_params(p, model, err);
-    if (status == TERN_OK && report(p, "loading"))
+    if (status == TERN_OK)
+        status = announce(p, "loading", err);
+    if (status == TERN_OK)
         status = measure_loads(model_path, result, err);
     if (status == TERN_OK)
         status = measure_all(model, p, result, err);
@@ -331,9 +341,13 @@ tern_status tern_bench(const char *model_path, const struct tern_bench_params *p
     tn_usage_now(&usage);
     result->peak_rss_bytes = usage.peak_rss_bytes;
     result->major_faults = usage.major_faults;
-    if (status == TERN_OK && report(p, "stream rate"))
+    if (status == TERN_OK)
+        status = announce(p, "stream rate", err);
+    if (status == TERN_OK)
         status = tn_bench_stream(result->stream_gb_s, model, p->threads, p->n_threads, err);
-    if (status == TERN_OK && report(p, "kernels"))
+    if (status == TERN_OK)
+        status = announce(p, "kernels", err);
+    if (status == TERN_OK)
         status = tn_bench_kernels(result, model, err);
     tern_model_free(model);
     return status == TERN_OK ? tn_ok(err) : status;

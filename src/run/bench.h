@@ -13,8 +13,8 @@
 tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const uint32_t *threads,
                             uint32_t n, struct tern_error *err);
 
-/* Every weight-reading kernel of this CPU on the model's matrices, one thread. result->stream_gb_s
- * [0] is what shares refer to. */
+/* Every weight-reading kernel of this CPU on the model's matrices, one thread.  Shares refer to a
+ * stream rate of one thread that is measured here. */
 tern_status tn_bench_kernels(struct tern_bench_result *result, const struct tern_model *model,
                              struct tern_error *err);
 

@@ -59,8 +59,10 @@ tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const 
     if (n_bytes < STREAM_BYTES) {
         n_bytes = STREAM_BYTES;
         own = tn_pages_reserve(n_bytes);
-        if (!own || !tn_pages_commit(own, n_bytes))
+        if (!own || !tn_pages_commit(own, n_bytes)) {
+            tn_pages_release(own, n_bytes);
             return tn_fail(err, TERN_MEMORY, "no memory for 256 MiB to measure the stream rate");
+        }
         memset(own, 1, n_bytes); /* real pages, not the zero page */
         s.data = own;
     }
@@ -221,14 +223,14 @@ static double time_pass(pass_fn *pass, const struct tn_kernels *k, const struct 
 tern_status tn_bench_kernels(struct tern_bench_result *result, const struct tern_model *model,
                              struct tern_error *err)
 {
-    struct bench_memory m;
+    struct bench_memory m = {0};
     struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
     double stream;
     const uint32_t one = 1;
     tern_status status = tn_bench_stream(&stream, model, &one, 1, err);
-    if (!machine || !bench_memory_init(&m, model->file.config))
+    if (status == TERN_OK && (!machine || !bench_memory_init(&m, model->file.config)))
         status = tn_fail(err, TERN_MEMORY, "no memory to time kernels");
-    if (machine)
+    if (status == TERN_OK)
         tern_sysinfo_read(machine);
     for (uint32_t i = 1; i < tn_n_cpu_levels && status == TERN_OK; i++) {
         if (tn_cpu_levels[i].features & ~machine->cpu_features)

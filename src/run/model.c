@@ -41,9 +41,9 @@ static void find_template(struct tern_model *m)
 {
     size_t n;
     const char *text = tn_mfile_text(&m->file, m->file.config->template_name, &n);
-    char *name = n ? copy_text(text, n) : NULL;
-    m->chat_template = name ? tern_chat_template_find(name) : NULL;
-    tn_free(name);
+    for (const char *const *name = tern_chat_template_names(); *name; name++)
+        if (strlen(*name) == n && memcmp(*name, text, n) == 0)
+            m->chat_template = tern_chat_template_find(*name);
 }
 
 static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "run/session.h"
 #include "tern/measure.h"
+#include "text/tokenizer.h"
 
 /* Rows of logits that exist at the same time. */
 #define SCORE_BATCH 16u
@@ -24,9 +25,19 @@ struct scorer {
     uint32_t *window; /* [n_ctx] BOS and ids */
     bool has_bos;
     uint32_t bos;
+    size_t n_covered; /* ids that were in a complete window */
+    size_t n_ids;
     uint64_t n_scored;
     double nats;
 };
+
+/* Windows may take minutes: the caller is asked inside of them too. */
+static bool should_stop(void *arg)
+{
+    const struct scorer *sc = arg;
+    return sc->params->on_progress &&
+           !sc->params->on_progress(sc->params->arg, sc->n_covered, sc->n_ids);
+}
 
 /* -log softmax(logits)[id], in double. */
 static double surprise(const float *logits, uint32_t n, uint32_t id)
@@ -66,37 +77,23 @@ static tern_status score_text(struct scorer *sc, const struct tern_ids *ids, uin
                               uint32_t n_stride, struct tern_error *err)
 {
     uint32_t n_bos = sc->has_bos;
-    size_t covered = 0; /* ids that were in an earlier window */
-    for (size_t start = 0; covered < ids->n; start += n_stride) {
+    sc->n_ids = ids->n;
+    for (size_t start = 0; sc->n_covered < ids->n; start += n_stride) {
         uint32_t n = (uint32_t)TN_MIN(ids->n - start, (size_t)(n_ctx - n_bos));
         if (n_bos)
             sc->window[0] = sc->bos;
         for (uint32_t i = 0; i < n; i++)
             sc->window[n_bos + i] = ids->ids[start + i];
-        uint32_t first_scored = (uint32_t)(covered - start) + n_bos;
+        uint32_t first_scored = (uint32_t)(sc->n_covered - start) + n_bos;
         tern_status status = score_window(sc, n + n_bos, TN_MAX(first_scored, 1u), err);
         if (status != TERN_OK)
             return status;
-        covered = start + n;
-        if (sc->params->on_progress &&
-            !sc->params->on_progress(sc->params->arg, covered, ids->n))
-            return tn_fail(err, TERN_INTERRUPTED, "interrupted after %zu of %zu ids", covered,
-                           ids->n);
+        sc->n_covered = start + n;
+        if (should_stop(sc))
+            return tn_fail(err, TERN_INTERRUPTED, "interrupted after %zu of %zu ids",
+                           sc->n_covered, ids->n);
     }
     return tn_ok(err);
-}
-
-/* The id that the tokenizer puts before a text, if it does. */
-static bool find_bos(const struct tern_tokenizer *tokenizer, uint32_t *bos)
-{
-    struct tern_ids ids = {0};
-    bool found = tern_tokenizer_encode(tokenizer, "", 0, TERN_ENCODE_ADD_SPECIAL, &ids, NULL) ==
-                     TERN_OK &&
-                 ids.n > 0;
-    if (found)
-        *bos = ids.ids[0];
-    tern_ids_free(&ids);
-    return found;
 }
 
 static tern_status check_windows(const struct scorer *sc, const struct tern_ids *ids,
@@ -116,7 +113,8 @@ static tern_status open_scorer(struct scorer *sc, struct tern_engine *engine,
                                const struct tern_model *model, uint32_t n_ctx,
                                struct tern_error *err)
 {
-    struct tern_session_params p = {.n_ctx = n_ctx, .kv = sc->params->kv};
+    struct tern_session_params p = {
+        .n_ctx = n_ctx, .kv = sc->params->kv, .should_stop = should_stop, .arg = sc};
     tern_status status = tern_session_create(&sc->session, engine, model, &p, err);
     if (status != TERN_OK)
         return status;
@@ -140,7 +138,10 @@ tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model 
     struct tern_ids ids = {0};
     uint32_t n_ctx = params->n_ctx ? params->n_ctx : model->file.config->context;
     uint32_t n_stride = params->n_stride ? params->n_stride : TN_MAX(n_ctx / 2, 1u);
-    sc.has_bos = find_bos(model->tokenizer, &sc.bos);
+    uint32_t n_prefix;
+    const uint32_t *prefix = tn_tokenizer_prefix(model->tokenizer, &n_prefix);
+    sc.has_bos = n_prefix > 0;
+    sc.bos = n_prefix > 0 ? prefix[0] : TERN_NO_ID;
     tern_status status = tern_tokenizer_encode(model->tokenizer, text, n_bytes, 0, &ids, err);
     if (status == TERN_OK)
         status = check_windows(&sc, &ids, n_ctx, n_stride, err);

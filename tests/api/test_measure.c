@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Perplexity and benchmark on the demo model: when memory ends or somebody stops them they say so,
+ * and never report other numbers instead.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "plat/plat.h"
+#include "tern/convert.h"
+#include "tern/measure.h"
+#include "tern/tern.h"
+
+#define MODEL_PATH TERN_BUILD_DIR "/test_measure.tern"
+
+/* ---- memory that ends ---- */
+
+static int n_left; /* allocations until the one that fails */
+static bool is_armed, has_refused;
+
+static int allow(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    if (!is_armed || n_left-- != 0)
+        return 1;
+    has_refused = true;
+    return 0;
+}
+
+/* The allocation behind the next n fails, once. */
+static void refuse_after(int n)
+{
+    n_left = n;
+    has_refused = false;
+    is_armed = true;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct tern_error e;
+    struct tern_convert_result result;
+    struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
+                                          .output = MODEL_PATH};
+    if (tern_convert(&convert, &result, &e) != TERN_OK) {
+        fprintf(stderr, "%s\n", e.detail);
+        return 1;
+    }
+    tn_alloc_set_hook(allow, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tn_alloc_set_hook(NULL, NULL);
+    tn_file_remove(MODEL_PATH);
+    return 0;
+}
+
+/* ---- tests ---- */
+
+/* A model that opens is complete: without its template it would take a chat for plain text. */
+static void a_model_opens_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    int n = 0;
+    do {
+        struct tern_model *model;
+        struct tern_error e;
+        refuse_after(n++);
+        tern_status status = tern_model_open(&model, MODEL_PATH, &e);
+        is_armed = false;
+        assert_int_equal(status, has_refused ? TERN_MEMORY : TERN_OK);
+        assert_true(status != TERN_OK || tern_model_chat_template(model));
+        tern_model_free(model);
+    } while (has_refused);
+    assert_true(n > 4);
+}
+
+static void perplexity_is_the_same_or_an_error(void **state)
+{
+    (void)state;
+    static const char text[] = "Once upon a time there was a king who had three daughters.";
+    const struct tern_perplexity_params params = {.n_ctx = 16, .kv = TERN_KV_F32};
+    struct tern_engine *engine;
+    struct tern_model *model;
+    struct tern_error e;
+    struct tern_perplexity_result want, got;
+    assert_int_equal(tern_engine_create(&engine, NULL, &e), TERN_OK);
+    assert_int_equal(tern_model_open(&model, MODEL_PATH, &e), TERN_OK);
+    assert_int_equal(tern_perplexity(engine, model, text, strlen(text), &params, &want, &e),
+                     TERN_OK);
+    assert_true(want.n_scored > 0 && want.nats_per_token > 0);
+    int n = 0;
+    do {
+        refuse_after(n++);
+        tern_status status = tern_perplexity(engine, model, text, strlen(text), &params, &got, &e);
+        is_armed = false;
+        assert_int_equal(status, has_refused ? TERN_MEMORY : TERN_OK);
+    } while (has_refused);
+    assert_int_equal(got.n_scored, want.n_scored);
+    assert_memory_equal(&got.nats_per_token, &want.nats_per_token, sizeof want.nats_per_token);
+    tern_model_free(model);
+    tern_engine_free(engine);
+}
+
+static bool stop_at_once(void *arg, size_t n_done, size_t n_total)
+{
+    size_t *n_calls = arg;
+    assert_true(n_done <= n_total);
+    assert_int_equal(n_done, 0);
+    ++*n_calls;
+    return false;
+}
+
+/* A window may take minutes. */
+static void perplexity_stops_inside_a_window(void **state)
+{
+    (void)state;
+    static const char text[] = "Once upon a time there was a king who had three daughters.";
+    size_t n_calls = 0;
+    const struct tern_perplexity_params params = {
+        .kv = TERN_KV_F32, .on_progress = stop_at_once, .arg = &n_calls};
+    struct tern_engine *engine;
+    struct tern_model *model;
+    struct tern_error e;
+    struct tern_perplexity_result result;
+    assert_int_equal(tern_engine_create(&engine, NULL, &e), TERN_OK);
+    assert_int_equal(tern_model_open(&model, MODEL_PATH, &e), TERN_OK);
+    assert_int_equal(tern_perplexity(engine, model, text, strlen(text), &params, &result, &e),
+                     TERN_INTERRUPTED);
+    assert_int_equal(n_calls, 1);
+    tern_model_free(model);
+    tern_engine_free(engine);
+}
+
+/* Refuses the step `stop_at`, or one allocation behind it. */
+struct stopper {
+    const char *stop_at;
+    bool takes_memory;
+    int n_allowed; /* allocations between the step and the one that fails */
+};
+
+static bool on_step(void *arg, const char *what)
+{
+    const struct stopper *s = arg;
+    if (strcmp(what, s->stop_at) != 0)
+        return true;
+    if (s->takes_memory)
+        refuse_after(s->n_allowed);
+    return s->takes_memory;
+}
+
+static tern_status bench(struct stopper *stopper, struct tern_bench_result *result)
+{
+    const struct tern_bench_params params = {
+        .prompts = {4}, .n_prompts = 1, .n_new = 2, .n_repeats = 2, .threads = {1}, .n_threads = 1,
+        .kv = TERN_KV_F16, .on_progress = on_step, .arg = stopper};
+    struct tern_error e;
+    tern_status status = tern_bench(MODEL_PATH, &params, result, &e);
+    is_armed = false;
+    return status;
+}
+
+static void a_stopped_benchmark_has_no_result(void **state)
+{
+    (void)state;
+    static struct tern_bench_result result;
+    static const char *const steps[] = {"loading", "stream rate", "kernels"};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct stopper stopper = {.stop_at = steps[i]};
+        assert_int_equal(bench(&stopper, &result), TERN_INTERRUPTED);
+    }
+    struct stopper nothing = {.stop_at = ""};
+    assert_int_equal(bench(&nothing, &result), TERN_OK);
+    assert_true(result.hashes_agree && result.n_runs == 1 && result.n_kernels > 0);
+    assert_true(result.stream_gb_s[0] > 0);
+}
+
+static void a_benchmark_without_memory_says_so(void **state)
+{
+    (void)state;
+    static struct tern_bench_result result;
+    for (int n = 0; n < 4; n++) {
+        struct stopper stopper = {.stop_at = "kernels", .takes_memory = true, .n_allowed = n};
+        assert_int_equal(bench(&stopper, &result), TERN_MEMORY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_opens_whole_or_not_at_all),
+        cmocka_unit_test(perplexity_is_the_same_or_an_error),
+        cmocka_unit_test(perplexity_stops_inside_a_window),
+        cmocka_unit_test(a_stopped_benchmark_has_no_result),
+        cmocka_unit_test(a_benchmark_without_memory_says_so),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
