@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The operating system, seen by the rest of the program: files, mapped memory,
- * threads, clock, console, signals.  plat_posix.c and plat_win32.c implement
+ * threads, clock, console, signals.  posix_*.c and win32_*.c implement
  * the same functions; OS headers are included nowhere else (but in sysinfo/).
  *
  * Paths and arguments are UTF-8 on every system.  Functions that can fail fill
@@ -33,7 +33,6 @@ void tn_map_close(struct tn_map *map);
 enum tn_advice {
     TN_ADVICE_WILLNEED, /* read ahead */
     TN_ADVICE_DONTNEED, /* drop the pages from this process */
-    TN_ADVICE_HUGE,     /* large pages if the system gives them */
 };
 /* A hint about [data + offset, + n_bytes); never fails visibly. */
 void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice);
@@ -52,8 +51,6 @@ _Noreturn void tn_exit_now(int exit_code);
 void *tn_pages_reserve(size_t n_bytes);
 /* Makes [p, p + n_bytes) readable and writable, zero-filled; p page-aligned. */
 bool tn_pages_commit(void *p, size_t n_bytes);
-/* Gives the memory back, keeps the address space. */
-void tn_pages_decommit(void *p, size_t n_bytes);
 void tn_pages_release(void *p, size_t n_bytes);
 /* Hint that large pages help here. */
 void tn_pages_advise_huge(void *p, size_t n_bytes);

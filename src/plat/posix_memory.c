@@ -80,16 +80,7 @@ void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum
     }
     if (begin >= end)
         return;
-    int how = MADV_WILLNEED;
-    if (advice == TN_ADVICE_DONTNEED)
-        how = MADV_DONTNEED;
-    if (advice == TN_ADVICE_HUGE) {
-#if defined(MADV_HUGEPAGE)
-        how = MADV_HUGEPAGE;
-#else
-        return;
-#endif
-    }
+    int how = advice == TN_ADVICE_DONTNEED ? MADV_DONTNEED : MADV_WILLNEED;
     (void)madvise((void *)begin, end - begin, how);
 }
 
@@ -166,12 +157,6 @@ bool tn_pages_commit(void *p, size_t n_bytes)
 {
     atomic_fetch_add(&n_commits, 1);
     return mprotect(p, n_bytes, PROT_READ | PROT_WRITE) == 0;
-}
-
-void tn_pages_decommit(void *p, size_t n_bytes)
-{
-    /* A fresh mapping over the old one also gives back what the system had promised. */
-    (void)mmap(p, n_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 void tn_pages_release(void *p, size_t n_bytes)

@@ -138,11 +138,6 @@ bool tn_pages_commit(void *p, size_t n_bytes)
     return VirtualAlloc(p, n_bytes, MEM_COMMIT, PAGE_READWRITE) != NULL;
 }
 
-void tn_pages_decommit(void *p, size_t n_bytes)
-{
-    (void)VirtualFree(p, n_bytes, MEM_DECOMMIT);
-}
-
 void tn_pages_release(void *p, size_t n_bytes)
 {
     (void)n_bytes; /* all of it, says the system */

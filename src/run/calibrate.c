@@ -46,13 +46,6 @@ uint32_t tn_calibrate_threads(const struct tn_calibrate *c)
                                      : c->candidates[c->current];
 }
 
-void tn_calibrate_abandon(struct tn_calibrate *c)
-{
-    c->choice = tn_calibrate_threads(c);
-    c->current = c->n_candidates;
-    c->is_confirming = false;
-}
-
 static void sort(uint64_t *sorted, const uint64_t *values, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -45,8 +45,6 @@ uint32_t tn_calibrate_threads(const struct tn_calibrate *c);
 /* Time of the token that was just decoded with that many. */
 void tn_calibrate_feed(struct tn_calibrate *c, uint64_t token_ns);
 bool tn_calibrate_is_done(const struct tn_calibrate *c);
-/* Threads must be fewer from now on (the watch says so): ends the measurement. */
-void tn_calibrate_abandon(struct tn_calibrate *c);
 
 /* What a choice depends on: processor, cores, level, quota, planned count, model. */
 uint64_t tn_calibrate_key(const struct tern_sysinfo *machine, const struct tern_plan *plan,

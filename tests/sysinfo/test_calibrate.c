@@ -154,21 +154,6 @@ static void three_percent_is_exact(void **state)
     assert_int_equal(run(4, 0, three_percent, &n_tokens), 3);
 }
 
-static void abandoning_keeps_what_runs(void **state)
-{
-    (void)state;
-    struct tn_calibrate c;
-    tn_calibrate_start(&c, 8, 0);
-    for (int i = 0; i < TN_CALIBRATE_TOKENS; i++)
-        tn_calibrate_feed(&c, 1000);
-    assert_int_equal(tn_calibrate_threads(&c), 6);
-    tn_calibrate_abandon(&c);
-    assert_true(tn_calibrate_is_done(&c));
-    assert_int_equal(tn_calibrate_threads(&c), 6);
-    tn_calibrate_feed(&c, 1); /* without effect */
-    assert_int_equal(tn_calibrate_threads(&c), 6);
-}
-
 /* ---- the file ---- */
 
 static const char path[] = TERN_BUILD_DIR "/test_calibrate.cache";
@@ -271,7 +256,6 @@ int main(void)
         cmocka_unit_test(costs_few_tokens),
         cmocka_unit_test(ceiling_must_be_clearly_better),
         cmocka_unit_test(three_percent_is_exact),
-        cmocka_unit_test(abandoning_keeps_what_runs),
         cmocka_unit_test(file_remembers),
         cmocka_unit_test(damaged_files_are_ignored),
         cmocka_unit_test(keys_tell_machines_apart),
