@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts of plat.h that are the same on every system: reading whole
- * streams, lines, joining paths, the list of mapped regions.
+ * streams, lines, joining paths, the list of mapped regions, what interrupts.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -218,4 +218,53 @@ bool tn_os_regions_hold(const void *address)
         if (a >= atomic_load(&regions[i].begin) && a < atomic_load(&regions[i].end))
             return true;
     return false;
+}
+
+/* ---- Ctrl-C and termination ---- */
+
+#define END_WITHIN_NS 2000000000u
+
+static _Atomic uint32_t n_interrupts; /* since the last clear */
+static _Atomic bool is_interrupt_unread;
+static _Atomic uint64_t interrupt_ns; /* when the last one came */
+static _Atomic int terminate_signal;
+
+bool tn_os_note_interrupt(void)
+{
+    uint64_t now = tn_now_ns();
+    bool unread = atomic_exchange(&is_interrupt_unread, true);
+    if (unread && now - atomic_load(&interrupt_ns) < END_WITHIN_NS)
+        return true;
+    atomic_store(&interrupt_ns, now);
+    atomic_fetch_add(&n_interrupts, 1);
+    return false;
+}
+
+void tn_os_note_termination(int signal_number)
+{
+    atomic_store(&terminate_signal, signal_number);
+}
+
+bool tn_os_is_interrupted(void)
+{
+    return tn_interrupt_count() > 0 || tn_terminate_requested();
+}
+
+uint32_t tn_interrupt_count(void)
+{
+    uint32_t n = atomic_load(&n_interrupts);
+    if (n > 0)
+        atomic_store(&is_interrupt_unread, false);
+    return n;
+}
+
+void tn_interrupt_clear(void)
+{
+    atomic_store(&n_interrupts, 0);
+    atomic_store(&is_interrupt_unread, false);
+}
+
+int tn_terminate_requested(void)
+{
+    return atomic_load(&terminate_signal);
 }

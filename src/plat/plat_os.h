@@ -35,6 +35,16 @@ void tn_os_regions_add(const void *data, size_t n_bytes);
 void tn_os_regions_remove(const void *data);
 bool tn_os_regions_hold(const void *address);
 
+/* ---- interruption: what the systems' handlers call ---- */
+
+/* A Ctrl-C came.  True: the second one within two seconds while nobody has looked at the first;
+ * then the process must end. */
+bool tn_os_note_interrupt(void);
+/* SIGTERM or SIGHUP came, or what the system has for them. */
+void tn_os_note_termination(int signal_number);
+/* One of them came and is not cleared. */
+bool tn_os_is_interrupted(void);
+
 /* ---- errors ---- */
 
 /* "PATH: WHAT: the system's words"; `code` is errno or GetLastError(). TERN_MEMORY instead of

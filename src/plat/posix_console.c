@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -96,28 +95,14 @@ int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes)
 
 /* ---- signals ---- */
 
-static _Atomic uint32_t n_interrupts; /* since the last clear */
-static _Atomic bool is_interrupt_unread;
-static _Atomic uint64_t interrupt_ns; /* when the last one came */
-static _Atomic int terminate_signal;
-
 static void on_interrupt(int signal_number)
 {
     int saved = errno;
-    uint64_t now = tn_now_ns();
-    bool unread = atomic_exchange(&is_interrupt_unread, true);
-    if (unread && now - atomic_load(&interrupt_ns) < 2000000000u) {
+    if (tn_os_note_interrupt()) {
         signal(signal_number, SIG_DFL);
         raise(signal_number); /* arrives when this handler returns */
     }
-    atomic_store(&interrupt_ns, now);
-    atomic_fetch_add(&n_interrupts, 1);
     errno = saved;
-}
-
-static void on_terminate(int signal_number)
-{
-    atomic_store(&terminate_signal, signal_number);
 }
 
 /* Signals that were ignored when we were started (nohup, background jobs) stay ignored. Calls are
@@ -133,27 +118,8 @@ static void install(int signal_number, void (*handler)(int))
 void tn_interrupt_install(void)
 {
     install(SIGINT, on_interrupt);
-    install(SIGTERM, on_terminate);
-    install(SIGHUP, on_terminate);
-}
-
-uint32_t tn_interrupt_count(void)
-{
-    uint32_t n = atomic_load(&n_interrupts);
-    if (n > 0)
-        atomic_store(&is_interrupt_unread, false);
-    return n;
-}
-
-void tn_interrupt_clear(void)
-{
-    atomic_store(&n_interrupts, 0);
-    atomic_store(&is_interrupt_unread, false);
-}
-
-int tn_terminate_requested(void)
-{
-    return atomic_load(&terminate_signal);
+    install(SIGTERM, tn_os_note_termination);
+    install(SIGHUP, tn_os_note_termination);
 }
 
 void tn_exit_by_signal(int signal_number)
@@ -177,14 +143,14 @@ bool tn_posix_wait_readable(int fd)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, &old);
-    bool interrupted = tn_interrupt_count() > 0 || tn_terminate_requested();
+    bool interrupted = tn_os_is_interrupted();
     while (!interrupted && fd < FD_SETSIZE) {
         fd_set fds;
         FD_ZERO(&fds);
         FD_SET(fd, &fds);
         if (pselect(fd + 1, &fds, NULL, NULL, NULL, &old) >= 0 || errno != EINTR)
             break;
-        interrupted = tn_interrupt_count() > 0 || tn_terminate_requested();
+        interrupted = tn_os_is_interrupted();
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return !interrupted;

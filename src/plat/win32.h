@@ -36,7 +36,5 @@ void (*tn_win32_function(const wchar_t *module, const char *name))(void);
 
 /* Gives the console back as it was. */
 void tn_win32_restore_console(void);
-/* Ctrl-C or Ctrl-Break or the end of the session arrived and is not cleared. */
-bool tn_win32_is_interrupted(void);
 
 #endif

@@ -192,7 +192,7 @@ static enum tn_os_read read_console(HANDLE console, char *dst, size_t n_dst, siz
             return TN_OS_READ_FAILED;
         /* Ctrl-C ends the read with nothing; its handler runs on another thread, perhaps later. */
         if (n_wide == 0 && GetLastError() == ERROR_OPERATION_ABORTED) {
-            for (int i = 0; i < 100 && !tn_win32_is_interrupted(); i++)
+            for (int i = 0; i < 100 && !tn_os_is_interrupted(); i++)
                 Sleep(1);
             return TN_OS_READ_INTERRUPTED;
         }
@@ -216,7 +216,7 @@ enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *d
     HANDLE handle = (HANDLE)stream;
     DWORD n = 0, mode;
     *n_read = 0;
-    if (tn_win32_is_interrupted())
+    if (tn_os_is_interrupted())
         return TN_OS_READ_INTERRUPTED;
     if (GetConsoleMode(handle, &mode)) {
         enum tn_os_read result = read_console(handle, dst, n_bytes, n_read);
@@ -241,26 +241,16 @@ enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *d
 #define SIGNAL_INTERRUPT 2
 #define SIGNAL_TERMINATE 15
 
-static _Atomic uint32_t n_interrupts;
-static _Atomic bool is_interrupt_unread;
-static _Atomic uint64_t interrupt_ns;
-static _Atomic int terminate_signal;
-
 /* Runs on a thread of its own. FALSE: the next handler, at last the one that ends the process. */
 static BOOL WINAPI on_control(DWORD what)
 {
     if (what == CTRL_C_EVENT || what == CTRL_BREAK_EVENT) {
-        uint64_t now = tn_now_ns();
-        bool unread = atomic_exchange(&is_interrupt_unread, true);
-        if (unread && now - atomic_load(&interrupt_ns) < 2000000000u) {
+        bool ends = tn_os_note_interrupt();
+        if (ends)
             tn_win32_restore_console();
-            return FALSE;
-        }
-        atomic_store(&interrupt_ns, now);
-        atomic_fetch_add(&n_interrupts, 1);
-        return TRUE;
+        return !ends;
     }
-    atomic_store(&terminate_signal, what == CTRL_CLOSE_EVENT ? SIGNAL_HANGUP : SIGNAL_TERMINATE);
+    tn_os_note_termination(what == CTRL_CLOSE_EVENT ? SIGNAL_HANGUP : SIGNAL_TERMINATE);
     /* The process is ended as soon as this returns: the main thread gets time to leave. */
     Sleep(4000);
     return FALSE;
@@ -271,30 +261,6 @@ void tn_interrupt_install(void)
     static _Atomic uint32_t is_installed;
     if (atomic_exchange(&is_installed, 1) == 0)
         (void)SetConsoleCtrlHandler(on_control, TRUE);
-}
-
-uint32_t tn_interrupt_count(void)
-{
-    uint32_t n = atomic_load(&n_interrupts);
-    if (n > 0)
-        atomic_store(&is_interrupt_unread, false);
-    return n;
-}
-
-void tn_interrupt_clear(void)
-{
-    atomic_store(&n_interrupts, 0);
-    atomic_store(&is_interrupt_unread, false);
-}
-
-int tn_terminate_requested(void)
-{
-    return atomic_load(&terminate_signal);
-}
-
-bool tn_win32_is_interrupted(void)
-{
-    return tn_interrupt_count() > 0 || tn_terminate_requested();
 }
 
 void tn_exit_by_signal(int signal_number)
