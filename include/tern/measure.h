@@ -20,8 +20,8 @@ struct tern_perplexity_params {
     uint32_t n_ctx;    /* ids per window, BOS included; 0 = the model's context */
     uint32_t n_stride; /* 0 = half of n_ctx */
     enum tern_kv kv;
-    /* Called after each layer of the model, with the ids whose windows are complete; return false to
-     * stop (TERN_INTERRUPTED). May be NULL. */
+    /* Called after each layer of the model, with the ids that are scored; return false to stop
+     * (TERN_INTERRUPTED). May be NULL. */
     bool (*on_progress)(void *arg, size_t n_done, size_t n_total);
     void *arg;
 };

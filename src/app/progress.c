@@ -52,14 +52,16 @@ void tn_progress_hide(void)
 static void format_line(char *line, size_t n_line, uint64_t n_done, uint64_t n_total, double s)
 {
     double rate = s > 0 ? (double)n_done / s : 0;
-    double left = rate > 0 ? (double)(n_total - n_done) / rate : 0;
+    char left[32] = "";
+    if (rate > 0)
+        snprintf(left, sizeof left, ", %.0f s left", (double)(n_total - n_done) / rate);
     unsigned percent = n_total ? (unsigned)((double)n_done / (double)n_total * 100.0) : 0;
     if (progress.unit == TN_PROGRESS_BYTES)
-        snprintf(line, n_line, "%s: %u %%, %s of %s, %s/s, %.0f s left", progress.what, percent,
+        snprintf(line, n_line, "%s: %u %%, %s of %s, %s/s%s", progress.what, percent,
                  tn_size_decimal((double)n_done).text, tn_size_decimal((double)n_total).text,
                  tn_size_decimal(rate).text, left);
     else
-        snprintf(line, n_line, "%s: %u %%, %llu of %llu tokens, %.1f/s, %.0f s left",
+        snprintf(line, n_line, "%s: %u %%, %llu of %llu tokens, %.1f/s%s",
                  progress.what, percent, (unsigned long long)n_done, (unsigned long long)n_total,
                  rate, left);
 }

@@ -238,7 +238,6 @@ enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *d
 /* ---- Ctrl-C ---- */
 
 #define SIGNAL_HANGUP 1
-#define SIGNAL_INTERRUPT 2
 #define SIGNAL_TERMINATE 15
 
 /* Runs on a thread of its own. FALSE: the next handler, at last the one that ends the process. */

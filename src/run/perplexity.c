@@ -25,9 +25,8 @@ struct scorer {
     uint32_t *window; /* [n_ctx] BOS and ids */
     bool has_bos;
     uint32_t bos;
-    size_t n_covered; /* ids that were in a complete window */
-    size_t n_ids;
-    uint64_t n_scored;
+    size_t n_ids; /* of the text */
+    size_t n_scored;
     double nats;
 };
 
@@ -35,8 +34,9 @@ struct scorer {
 static bool should_stop(void *arg)
 {
     const struct scorer *sc = arg;
+    size_t n_done = sc->n_scored + !sc->has_bos; /* without BOS nothing predicts the first id */
     return sc->params->on_progress &&
-           !sc->params->on_progress(sc->params->arg, sc->n_covered, sc->n_ids);
+           !sc->params->on_progress(sc->params->arg, n_done, sc->n_ids);
 }
 
 /* -log softmax(logits)[id], in double. */
@@ -77,21 +77,22 @@ static tern_status score_text(struct scorer *sc, const struct tern_ids *ids, uin
                               uint32_t n_stride, struct tern_error *err)
 {
     uint32_t n_bos = sc->has_bos;
+    size_t covered = 0; /* ids that were in an earlier window */
     sc->n_ids = ids->n;
-    for (size_t start = 0; sc->n_covered < ids->n; start += n_stride) {
+    for (size_t start = 0; covered < ids->n; start += n_stride) {
         uint32_t n = (uint32_t)TN_MIN(ids->n - start, (size_t)(n_ctx - n_bos));
         if (n_bos)
             sc->window[0] = sc->bos;
         for (uint32_t i = 0; i < n; i++)
             sc->window[n_bos + i] = ids->ids[start + i];
-        uint32_t first_scored = (uint32_t)(sc->n_covered - start) + n_bos;
+        uint32_t first_scored = (uint32_t)(covered - start) + n_bos;
         tern_status status = score_window(sc, n + n_bos, TN_MAX(first_scored, 1u), err);
         if (status != TERN_OK)
             return status;
-        sc->n_covered = start + n;
+        covered = start + n;
         if (should_stop(sc))
-            return tn_fail(err, TERN_INTERRUPTED, "interrupted after %zu of %zu ids",
-                           sc->n_covered, ids->n);
+            return tn_fail(err, TERN_INTERRUPTED, "interrupted after %zu of %zu ids", covered,
+                           ids->n);
     }
     return tn_ok(err);
 }
