@@ -188,7 +188,7 @@ static void test_not_json(void **state)
     memset(deep, '[', sizeof deep);
     check_import("", 0, 10, TERN_INPUT, "line 1");
     check_import("{", 1, 10, TERN_INPUT, "line 1");
-    check_import("[]", 2, 10, TERN_UNSUPPORTED, "pre_tokenizer");
+    check_import("[]", 2, 10, TERN_INPUT, "not a JSON object");
     check_import("{\"a\": 1, \"a\": 2}", 16, 10, TERN_INPUT, "duplicate");
     check_import(deep, sizeof deep, 10, TERN_INPUT, "deeper than 64");
     check_import(demo_text, n_demo_text / 2, DATA_DEMO_VOCAB, TERN_INPUT, "tokenizer.json: line");
