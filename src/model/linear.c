@@ -55,6 +55,8 @@ struct project_task {
     const struct tn_projection *projections;
     uint32_t n_projections;
     uint32_t first_block[MAX_PROJECTIONS]; /* number of the first block of each matrix */
+    uint32_t n_spans;    /* items that are more than one block, the first ones */
+    uint32_t span_blocks; /* their length */
 };
 
 /* int32 sums of one row block for all tokens, [n_tokens][TN_GEMM_ROWS]. */
@@ -74,9 +76,8 @@ static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t
          f->n_tokens, scratch->gemm);
 }
 
-static void project_item(void *arg, uint32_t i_block, uint32_t i_thread)
+static void project_block(const struct project_task *task, uint32_t i_block, uint32_t i_thread)
 {
-    struct project_task *task = arg;
     struct tn_forward *f = task->f;
     uint32_t i = task->n_projections - 1;
     while (i_block < task->first_block[i])
@@ -99,6 +100,17 @@ static void project_item(void *arg, uint32_t i_block, uint32_t i_thread)
     }
 }
 
+static void project_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    const struct project_task *task = arg;
+    if (i_item >= task->n_spans) {
+        project_block(task, task->n_spans * task->span_blocks + i_item - task->n_spans, i_thread);
+        return;
+    }
+    for (uint32_t i = 0; i < task->span_blocks; i++)
+        project_block(task, i_item * task->span_blocks + i, i_thread);
+}
+
 static void count_weights(struct tn_forward *f, uint64_t n_weights)
 {
     if (f->n_tokens == 1)
@@ -118,7 +130,14 @@ void tn_project(struct tn_forward *f, const struct tn_projection *projections, u
     }
     if (f->n_tokens == 1 && projections[0].linear->w.layout == TERN_LAYOUT_T2)
         f->kernels->lut_t2(f->s.lut, f->s.xq, projections[0].linear->w.cols);
-    tn_team_for(f->team, n_blocks, project_item, &task);
+    /* One token reads each weight once: a thread that goes on where it is finds the next lines on
+     * their way already.  So everybody first takes a long span; the last quarter evens out. */
+    if (f->n_tokens == 1) {
+        task.n_spans = tn_team_n_threads(f->team);
+        task.span_blocks = n_blocks * 3 / 4 / task.n_spans;
+    }
+    uint32_t n_single = n_blocks - task.n_spans * task.span_blocks;
+    tn_team_for(f->team, task.n_spans + n_single, project_item, &task);
 }
 
 /* ---- projections that skip ---- */
