@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/utf8.h"
 
 /* Cuts an incomplete UTF-8 sequence off the end of a string that vsnprintf truncated. */
@@ -23,6 +24,22 @@ static void trim_partial_character(char *text, size_t n)
         text[i - 1] = '\0';
 }
 
+/* Leaves out the middle of text[0..n), n >= n_dst, which is a long name: the reason follows it. */
+static void cut_middle(char *dst, size_t n_dst, const char *text, size_t n)
+{
+    static const char gap[] = "...";
+    const size_t n_most = n_dst / 2;
+    const char *tail = text + n - (n_dst - n_most - sizeof gap);
+    memcpy(dst, text, n_most);
+    dst[n_most] = '\0';
+    trim_partial_character(dst, n_most);
+    while (((unsigned char)*tail & 0xC0) == 0x80)
+        tail++;
+    char *end = dst + strlen(dst);
+    memcpy(end, gap, sizeof gap - 1);
+    memcpy(end + sizeof gap - 1, tail, strlen(tail) + 1);
+}
+
 tern_status tn_fail(struct tern_error *err, tern_status status, const char *format, ...)
 {
     va_list args;
@@ -37,11 +54,20 @@ tern_status tn_vfail(struct tern_error *err, tern_status status, const char *for
     if (!err)
         return status;
     err->status = status;
+    va_list again;
+    va_copy(again, args);
     int n = vsnprintf(err->detail, sizeof err->detail, format, args);
-    if (n < 0)
+    if (n < 0) {
         err->detail[0] = '\0';
-    else if ((size_t)n >= sizeof err->detail)
-        trim_partial_character(err->detail, sizeof err->detail - 1);
+    } else if ((size_t)n >= sizeof err->detail) {
+        char *whole = tn_alloc((size_t)n + 1);
+        if (whole && vsnprintf(whole, (size_t)n + 1, format, again) == n)
+            cut_middle(err->detail, sizeof err->detail, whole, (size_t)n);
+        else
+            trim_partial_character(err->detail, sizeof err->detail - 1);
+        tn_free(whole);
+    }
+    va_end(again);
     tn_utf8_make_printable(err->detail);
     return status;
 }

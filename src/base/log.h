@@ -10,9 +10,10 @@
 #include "base/compiler.h"
 #include "tern/status.h"
 
-/* Sets err->status and err->detail (printf rules; cut at a UTF-8 character boundary; bytes
- * that are not UTF-8 and control characters, which may come from a hostile file, become '?') and
- * returns `status`, so that `return tn_fail(err, TERN_INPUT, "...")` works.  err may be NULL. */
+/* Sets err->status and err->detail (printf rules; what is too long loses its middle, between UTF-8
+ * characters; bytes that are not UTF-8 and control characters, which may come from a hostile file,
+ * become '?') and returns `status`, so that `return tn_fail(err, TERN_INPUT, "...")` works.  err may
+ * be NULL. */
 tern_status tn_fail(struct tern_error *err, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
 tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)

@@ -68,6 +68,7 @@ class Arguments(command.TestCase):
                 (["info", "--tensor"], '"--tensor"', "--tensors"),
                 (["rnu", "-p", "x"], '"rnu"', "tern run"),
                 (["rn", "-p", "x"], '"rn"', "tern run"),
+                (["x" * 2000], '"xxx', "tern help"),
                 (["tokenise"], '"tokenise"', "tokenize"),
                 (["help", "covnert"], '"covnert"', "convert"),
                 (["xyzzy"], '"xyzzy"', "tern help"),
