@@ -53,4 +53,9 @@ tern_status tn_template_add_stop_id(struct tern_file_config *config, const char 
                                     const void *tokenizer, size_t tokenizer_bytes,
                                     struct tern_error *err);
 
+/* Reads a text file of the directory and refuses Git-LFS pointers and more than max_bytes. *text is
+ * new memory, NUL-terminated; NULL (and TERN_OK) when the file is absent. */
+tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const char *name,
+                             size_t max_bytes, struct tern_error *err);
+
 #endif
