@@ -71,7 +71,7 @@ static tern_status get_number(double *out, const char *key, const json_t *value,
 static tern_status get_integer(uint32_t *out, const char *key, const json_t *value, uint32_t min,
                                uint32_t max, struct tern_error *err)
 {
-    double d;
+    double d = 0;
     tern_status status = get_number(&d, key, value, min, max, err);
     if (status != TERN_OK)
         return status;

@@ -31,7 +31,8 @@
  * - data hash i = XXH3-64 (seed 0) of data bytes [i * 4 MiB, min((i + 1) * 4 MiB, data.bytes)).
  * - Reserved fields are zero. An unknown layout, scale kind, role, architecture, activation or
  *   splitter is "not supported", not "corrupt".
- * - A newer format version is refused; the version changes only when old readers would be wrong.
+ * - Another format version is refused; it changes when old readers, or readers of old files, would
+ *   be wrong.
  *
  * Hashes protect against damage, not against malice: every index and size in the file is
  * range-checked before use all the same.
@@ -43,7 +44,7 @@
 #include <stdint.h>
 
 #define TERN_FILE_MAGIC "TERN\r\n\x1A\n" /* 8 bytes; broken by text-mode transfers */
-#define TERN_FILE_VERSION 1u
+#define TERN_FILE_VERSION 2u /* 1: other bytes in T2, Q8_PLANES, Q6 and Q4; never released */
 #define TERN_FILE_ALIGN 64u
 #define TERN_FILE_PAGE 4096u
 #define TERN_FILE_PAGE_TENSOR 65536u /* tensors of this many bytes and more are page-aligned */

@@ -69,8 +69,12 @@ static tern_status check_version(struct tn_mcheck *c, const struct tern_file_hea
         return tn_fail(c->err, TERN_UNSUPPORTED,
                        "%s: format version %u is newer than %u, the newest that this tern reads",
                        c->name, h->version, TERN_FILE_VERSION);
-    tern_status status = tn_mcheck_equal(c, "version", h->version, TERN_FILE_VERSION);
-    return status ? status : tn_mcheck_equal(c, "header_bytes", h->header_bytes, sizeof *h);
+    if (h->version < TERN_FILE_VERSION)
+        return tn_fail(c->err, TERN_UNSUPPORTED,
+                       "%s: format version %u is older than %u, which this tern reads; convert the "
+                       "model again",
+                       c->name, h->version, TERN_FILE_VERSION);
+    return tn_mcheck_equal(c, "header_bytes", h->header_bytes, sizeof *h);
 }
 
 static tern_status check_size(struct tn_mcheck *c, const struct tern_file_header *h)

@@ -98,7 +98,7 @@ static uint64_t least_available(const struct tern_plan *plan, const struct tern_
 }
 
 static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_model *model,
-                          const struct tern_plan_limits *limits, uint64_t budget,
+                          const struct tern_plan_limits *limits, uint64_t budget, uint32_t want,
                           uint32_t least_ctx, struct tern_error *err)
 {
     struct tn_plan_size need, have, enough;
@@ -116,7 +116,7 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_m
     };
     for (uint32_t i = 0; i < TN_COUNT_OF(smaller); i++) {
         struct cost c = cost_of(model, smaller[i].n_threads, smaller[i].kv);
-        uint32_t n_ctx = longest_context(c, budget, model->n_ctx);
+        uint32_t n_ctx = longest_context(c, budget, want);
         if (n_ctx >= least_ctx)
             return tn_fail(err, TERN_MEMORY,
                            "a context of %u needs %s of memory beside the model, %s are left "
@@ -215,7 +215,7 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
     plan->n_ctx = longest_context(cost_of(model, team_size(plan), plan->kv), budget, want);
     uint32_t least_ctx = (uint32_t)TN_MIN((uint64_t)limits->n_prompt + TN_PLAN_MIN_NEW, want);
     if (plan->n_ctx < least_ctx)
-        return refuse(plan, model, limits, budget, least_ctx, err);
+        return refuse(plan, model, limits, budget, want, least_ctx, err);
     plan->has_model = true;
     say_context(plan, model, limits, want, budget);
     say_cache(plan, limits);

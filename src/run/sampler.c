@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "kern/exp.h"
+#include "model/head.h"
 #include "tern/model_format.h"
 
 struct candidate {
@@ -201,14 +202,11 @@ static void apply_penalties(struct tern_sampler *s, uint32_t n)
 
 /* ---- what a choice depends on ---- */
 
-/* Beyond this many a search for the best rows of the head saves little. */
-#define MAX_BEST 256u
-
 uint32_t tn_sampler_n_best(const struct tern_sampler *s)
 {
     if (s->params.temperature == 0.0f)
         return 1;
-    return s->params.top_k <= MAX_BEST ? s->params.top_k : 0;
+    return s->params.top_k <= TN_HEAD_MAX_BEST ? s->params.top_k : 0;
 }
 
 static bool has_penalties(const struct tern_sampler_params *p)

@@ -73,10 +73,12 @@ class ModelFiles(command.TestCase):
                     f.write(flipped)
                 self.assertIn(command.tern("info", path).code, (5, 6))
 
-    def test_newer_version(self):
-        newer = bytearray(self.data)
-        struct.pack_into("<I", newer, 8, 2)
-        self.assertIn("version", self.check(bytes(newer), 6))
+    def test_other_versions(self):
+        version, = struct.unpack_from("<I", self.data, 8)
+        for other, word in ((version + 1, "newer"), (version - 1, "convert the model again")):
+            changed = bytearray(self.data)
+            struct.pack_into("<I", changed, 8, other)
+            self.assertIn(word, self.check(bytes(changed), 6))
 
     def test_without_a_tokenizer(self):
         model = command.model(command.DEMO, "--no-tokenizer")

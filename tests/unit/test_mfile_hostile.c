@@ -114,8 +114,9 @@ static void hostile_headers_are_refused(void **state)
     }
     const struct mutation list[] = {
         {"not a .tern", FIELD(tern_file_header, magic), 0x1234},
-        {"version", FIELD(tern_file_header, version), 0},
-        {"newer", FIELD(tern_file_header, version), 2},
+        {"older", FIELD(tern_file_header, version), 0},
+        {"older", FIELD(tern_file_header, version), TERN_FILE_VERSION - 1},
+        {"newer", FIELD(tern_file_header, version), TERN_FILE_VERSION + 1},
         {"newer", FIELD(tern_file_header, version), UINT32_MAX},
         {"header_bytes", FIELD(tern_file_header, header_bytes), 0},
         {"header_bytes", FIELD(tern_file_header, header_bytes), 255},
