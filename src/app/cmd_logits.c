@@ -46,16 +46,20 @@ static tern_status check(struct logits *l, struct tern_error *err)
     return status;
 }
 
-static tern_status check_against_model(const struct logits *l, struct tern_error *err)
+/* Positions of all ids and of the new ones; the last new id is not evaluated. */
+static size_t n_positions(const struct logits *l)
 {
-    uint32_t n_ctx = tern_session_n_ctx(l->session);
+    return l->ids.n + (l->o->n_greedy ? (size_t)l->o->n_greedy - 1 : 0);
+}
+
+static tern_status check_against_model(const struct logits *l, uint32_t n_ctx,
+                                       struct tern_error *err)
+{
     for (size_t i = 0; i < l->ids.n; i++)
         if (l->ids.ids[i] >= l->vocab)
             return tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", l->ids.ids[i],
                            l->vocab);
-    /* The last new id is not evaluated. */
-    size_t n_more = l->o->n_greedy ? (size_t)l->o->n_greedy - 1 : 0;
-    if (l->ids.n + n_more > n_ctx)
+    if (n_positions(l) > n_ctx)
         return tn_fail(err, TERN_LIMIT, "%zu ids and %zu new ones: the context is %u", l->ids.n,
                        (size_t)l->o->n_greedy, n_ctx);
     return TERN_OK;
@@ -140,18 +144,20 @@ static tern_status print_greedy(const struct logits *l, struct tern_error *err)
 
 static tern_status run(struct logits *l, struct tn_opened *opened, struct tern_error *err)
 {
+    const struct tern_file_config *config = tern_model_config(opened->model);
+    l->vocab = config->vocab;
+    if (l->o->output && tn_path_same(l->o->output, tern_model_path(opened->model)))
+        return tn_fail(err, TERN_USAGE, "-o \"%s\" is the model itself", l->o->output);
+    tern_status status = check_against_model(l, config->context, err);
+    if (status != TERN_OK)
+        return status;
     struct tern_session_params params;
     tern_session_params_default(&params);
     params.kv = (enum tern_kv)l->o->kv;
-    params.n_batch = (uint32_t)l->o->batch;
+    params.n_ctx = (uint32_t)n_positions(l);
+    params.n_batch = (uint32_t)TN_MIN(l->o->batch, params.n_ctx);
     params.should_stop = should_stop;
-    l->vocab = tern_model_config(opened->model)->vocab;
-    if (l->o->output && tn_path_same(l->o->output, tern_model_path(opened->model)))
-        return tn_fail(err, TERN_USAGE, "-o \"%s\" is the model itself", l->o->output);
-    tern_status status =
-        tern_session_create(&l->session, opened->engine, opened->model, &params, err);
-    if (status == TERN_OK)
-        status = check_against_model(l, err);
+    status = tern_session_create(&l->session, opened->engine, opened->model, &params, err);
     if (status == TERN_OK && l->o->output)
         status = write_file(l, err);
     if (status == TERN_OK && l->o->n_greedy)

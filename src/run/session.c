@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "base/log.h"
 #include "kern/trig.h"
+#include "tern/sysinfo.h"
 
 #define DEFAULT_BATCH 128u
 #define MAX_BATCH 512u
@@ -93,6 +94,28 @@ static void wire(struct tern_session *s, const struct tn_plan_input *input)
         s->forward.after_head_rows = drop_head_rows;
 }
 
+/* A plan and a watch stand behind may_grow; without them memory is looked at here, before any of it
+ * is taken. */
+static tern_status check_available(const struct tern_session *s, struct tern_error *err)
+{
+    uint64_t need = tern_session_bytes_full(s);
+    struct tern_monitor *monitor;
+    struct tern_monitor_sample now;
+    if (s->params.may_grow)
+        return tn_ok(err);
+    tern_status status = tern_monitor_open(&monitor, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    tern_monitor_read(monitor, &now);
+    tern_monitor_close(monitor);
+    if (now.available_bytes == TERN_UNKNOWN || need <= now.available_bytes)
+        return tn_ok(err);
+    return tn_fail(err, TERN_MEMORY,
+                   "a context of %u needs %.1f MiB of memory beside the model, %.1f MiB are "
+                   "available; a smaller context or --kv q8 needs less",
+                   s->n_ctx, (double)need / 0x1p20, (double)now.available_bytes / 0x1p20);
+}
+
 tern_status tern_session_create(struct tern_session **out, struct tern_engine *engine,
                                 const struct tern_model *model,
                                 const struct tern_session_params *params, struct tern_error *err)
@@ -129,6 +152,11 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
                          "%s cache and %.0f MiB beside it; a smaller --ctx needs less",
                          s->n_ctx, (double)s->plan.kv_full_bytes / 0x1p20,
                          tern_kv_text(params->kv), (double)s->plan.scratch_bytes / 0x1p20);
+        tern_session_free(s);
+        return status;
+    }
+    status = check_available(s, err);
+    if (status != TERN_OK) {
         tern_session_free(s);
         return status;
     }

@@ -91,6 +91,21 @@ class Limits(command.TestCase):
         self.assertEqual(codes, {0, 3})
         self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
 
+    def test_memory_group_without_a_plan(self):
+        """Commands that plan nothing refuse a context that cannot fit, too."""
+        group = Group("memory")
+        self.addCleanup(group.remove)
+        ids = " ".join(["5"] * 40)
+        for limit, code in ((3 * MIB, 3), (64 * MIB, 0)):
+            group.write("memory.limit_in_bytes", limit)
+            for arguments in (("perplexity", command.model(), __file__, "--ctx", "512"),
+                              ("logits", command.model(), "--ids", ids, "--greedy", "400")):
+                result = group.run(*arguments)
+                self.assertEqual(result.code, code, f"{arguments[0]}: {result.err}")
+                if code:
+                    self.assertRegex(result.err, r"needs \S+ MiB.*\d MiB are available")
+        self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
+
     def test_processor_quota(self):
         group = Group("cpu")
         self.addCleanup(group.remove)
