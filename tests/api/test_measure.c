@@ -103,10 +103,14 @@ static void perplexity_is_the_same_or_an_error(void **state)
         refuse_after(n++);
         tern_status status = tern_perplexity(engine, model, text, strlen(text), &params, &got, &e);
         is_armed = false;
-        assert_int_equal(status, has_refused ? TERN_MEMORY : TERN_OK);
+        if (status != TERN_OK) { /* looking at the machine may do without some memory */
+            assert_int_equal(status, TERN_MEMORY);
+            assert_true(has_refused);
+            continue;
+        }
+        assert_int_equal(got.n_scored, want.n_scored);
+        assert_memory_equal(&got.nats_per_token, &want.nats_per_token, sizeof want.nats_per_token);
     } while (has_refused);
-    assert_int_equal(got.n_scored, want.n_scored);
-    assert_memory_equal(&got.nats_per_token, &want.nats_per_token, sizeof want.nats_per_token);
     tern_model_free(model);
     tern_engine_free(engine);
 }
