@@ -46,7 +46,7 @@ need_packages() {
 # What a build of tern needs, and what its tests need besides.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
     libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
-test_packages="$build_packages g++ libcmocka-dev python3 clang"
+test_packages="$build_packages g++ libcmocka-dev python3 clang strace"
 
 # need_tools MODULES...: end with the names of what is missing where apt could not provide it.
 need_tools() {

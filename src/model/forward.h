@@ -71,6 +71,7 @@ struct tn_forward {
     /* Which logits somebody will look at; set before tn_forward_eval. */
     struct tn_head_need need;
     uint32_t n_head_together; /* next tokens for which two planes of the head are read at once */
+    uint64_t n_inputs; /* rounded so far; numbers the look-up tables */
     /* The batch in work. */
     uint32_t n_tokens; /* tokens of this batch */
     uint32_t position; /* of the first */
@@ -85,7 +86,7 @@ bool tn_forward_eval(struct tn_forward *f, const uint32_t *ids, uint32_t n, uint
 /* ---- the parts, each in its own file ---- */
 
 /* linear.c: rounds x [n][cols] (through an RMSNorm with weight w when w is not NULL) to int8 into
- * s.xq and s.xs, and prepares the look-up tables when one token is decoded. */
+ * s.xq and s.xs. */
 void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols);
 
 /* One projection of the rounded input. */

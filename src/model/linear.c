@@ -59,6 +59,17 @@ struct project_task {
     uint32_t span_blocks; /* their length */
 };
 
+/* The look-up tables of the rounded input, once for each thread: making them takes 2 us, fetching
+ * 100 KB of them from another core's cache takes longer. */
+static void prepare_lut(const struct tn_forward *f, uint32_t cols,
+                        struct tn_thread_scratch *scratch)
+{
+    if (*scratch->lut_input == f->n_inputs)
+        return;
+    f->kernels->lut_t2(scratch->lut, f->s.xq, cols);
+    *scratch->lut_input = f->n_inputs;
+}
+
 /* int32 sums of one row block for all tokens, [n_tokens][TN_GEMM_ROWS]. */
 static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t row,
                       struct tn_thread_scratch *scratch)
@@ -66,7 +77,8 @@ static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t
     const struct tn_kernels *k = f->kernels;
     if (f->n_tokens == 1 && w->layout == TERN_LAYOUT_T2) {
         uint32_t padded = tn_div_ceil_u32(w->rows, TERN_T2_TILE_ROWS) * TERN_T2_TILE_ROWS;
-        k->gemv_t2_i8(scratch->sum, w, row, TN_MIN(row + TN_GEMM_ROWS, padded), f->s.lut);
+        prepare_lut(f, w->cols, scratch);
+        k->gemv_t2_i8(scratch->sum, w, row, TN_MIN(row + TN_GEMM_ROWS, padded), scratch->lut);
         return;
     }
     tn_gemm_i8_fn *gemm = w->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
@@ -128,8 +140,7 @@ void tn_project(struct tn_forward *f, const struct tn_projection *projections, u
         n_blocks += row_blocks(projections[i].linear);
         count_weights(f, (uint64_t)w->rows * w->cols);
     }
-    if (f->n_tokens == 1 && projections[0].linear->w.layout == TERN_LAYOUT_T2)
-        f->kernels->lut_t2(f->s.lut, f->s.xq, projections[0].linear->w.cols);
+    f->n_inputs++;
     /* One token reads each weight once: a thread that goes on where it is finds the next lines on
      * their way already.  So everybody first takes a long span; the last quarter evens out. */
     if (f->n_tokens == 1) {

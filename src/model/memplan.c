@@ -33,11 +33,15 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     size_t dim = tn_kv_dim(config->head_dim);
     size_t queries = tn_attn_group(config);
     size_t sums = TN_MAX((size_t)n_batch * TN_GEMM_ROWS, (size_t)TN_C2_MAX_ROWS);
+    size_t q_dim = (size_t)config->n_head * config->head_dim;
+    size_t widest = TN_MAX(TN_MAX((size_t)config->hidden, q_dim), (size_t)config->ffn);
     struct tn_thread_scratch t;
     t.head_rows = tn_arena_take(arena, (size_t)TN_HEAD_UNPACK_ROWS * config->hidden);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
     t.col_sum = tn_arena_take(arena, tn_align_up(config->hidden, TERN_C2_ROW_ALIGN) * sizeof(int32_t));
     t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
+    t.lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));
+    t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);
     t.kv_row = take_f32(arena, 2 * dim);
     t.queries = take_f32(arena, queries * dim);
     t.n_valid = tn_arena_take(arena, queries * sizeof(uint32_t));
@@ -51,10 +55,7 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
 static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
                           const struct tern_file_config *c, uint32_t n_ctx)
 {
-    size_t q_dim = (size_t)c->n_head * c->head_dim;
-    size_t widest = TN_MAX(TN_MAX((size_t)c->hidden, q_dim), (size_t)c->ffn);
     size_t n_blocks = tn_div_ceil_u32(n_ctx, TN_KV_BLOCK);
-    s->lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));
     s->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(c->hidden));
     s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, c->ffn);

@@ -41,6 +41,8 @@ struct tn_thread_scratch {
     int32_t *sum;  /* [n_batch][TN_GEMM_ROWS], and TN_C2_MAX_ROWS at least */
     int32_t *col_sum; /* [hidden padded to TERN_C2_ROW_ALIGN] */
     void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
+    void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
+    uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */
     float *kv_row;     /* [2][dim] one rotated key and one value */
     float *queries;    /* [queries][dim] */
     uint32_t *n_valid; /* [queries] */
@@ -66,7 +68,6 @@ struct tn_scratch {
     float *cos, *sin;  /* [head_dim / 2] */
     double *inv_freq;  /* [head_dim / 2], not per token */
     /* decode only */
-    void *lut;         /* TN_LUT_BYTES of the widest input */
     void *prep;        /* TN_PREP_R2_BYTES of hidden */
     uint32_t *active;  /* [ffn] rows of up, then columns of down, that matter */
     int8_t *active_x;  /* [ffn] inputs of these columns */
