@@ -254,17 +254,18 @@ static TN_ALWAYS_INLINE void r2_add(int16x8_t *plus, int16x8_t *minus, uint8x16_
     *minus = vpadalq_s8(*minus, vbicq_s8(v, vreinterpretq_s8_u8(not_zero)));
 }
 
-/* The line of the next row at the same place is prefetched in step. */
-static int32_t r2_row(const uint8_t *block, ptrdiff_t to_next, uint32_t n_blocks, const int8_t *x)
+static int32_t r2_sum_row(const uint8_t *row, const uint8_t *near, const uint8_t *far,
+                          uint32_t n_blocks, const int8_t *x)
 {
     int32x4_t sum = vdupq_n_s32(0);
     while (n_blocks > 0) {
         const uint32_t n = TN_MIN(n_blocks, R2_FLUSH_BLOCKS);
         int16x8_t plus = vdupq_n_s16(0), minus = plus;
-        for (uint32_t b = 0; b < n; b++, block += 64, x += 256) {
-            TN_PREFETCH(block + to_next);
+        for (uint32_t b = 0; b < n; b++, row += 64, near += 64, far += 64, x += 256) {
+            TN_PREFETCH(far);
+            TN_PREFETCH(near);
             for (uint32_t j = 0; j < 64; j += 16) {
-                const uint8x16_t codes = vld1q_u8(block + j);
+                const uint8x16_t codes = vld1q_u8(row + j);
                 r2_add(&plus, &minus, codes, 0, x + j);
                 r2_add(&plus, &minus, codes, 1, x + j);
                 r2_add(&plus, &minus, codes, 2, x + j);
@@ -281,11 +282,9 @@ static int32_t r2_row(const uint8_t *block, ptrdiff_t to_next, uint32_t n_blocks
 void tn_gemv_r2_i8_neon(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                         uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_blocks = r2_blocks(w);
-    const size_t row_bytes = (size_t)n_blocks * 64;
-    for (uint32_t i = 0; i < n_rows; i++) {
-        const uint8_t *row = w->data + rows[i] * row_bytes;
-        const uint8_t *next = w->data + rows[TN_MIN(i + 1, n_rows - 1)] * row_bytes;
-        dst[i] = r2_row(row, next - row, n_blocks, prep);
-    }
+    const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);
+    const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = r2_sum_row(r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),
+                            r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), prep);
 }
