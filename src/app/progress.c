@@ -89,7 +89,7 @@ void tn_progress_update(uint64_t n_done, uint64_t n_total)
     }
     if (now - progress.drawn_ns < REDRAW_NS)
         return;
-    char line[120];
+    char line[256];
     format_line(line, sizeof line, n_done, n_total, (double)(now - progress.start_ns) * 1e-9);
     size_t n_columns = tn_terminal_columns();
     size_t n = TN_MIN(strlen(line), n_columns > 1 ? n_columns - 1 : 1);
