@@ -85,6 +85,7 @@ use_wine() {
     wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
     [ -x "$wine" ] || die "wine64 was not found"
     # One server for all programs: otherwise each of them boots its Windows anew.
+    mkdir -p "$WINEPREFIX"
     "$(dirname "$wine")/wineserver" -p60 || true
 }
 
