@@ -60,6 +60,21 @@ static inline uint32_t r2_rows_of_bytes(const struct tn_ternary *w, uint32_t n_b
     return TN_MAX(n_bytes / (r2_blocks(w) * 64), 1u);
 }
 
+/* gemv_r2_i8 of the levels that take one row after the other; near and far are the rows that are
+ * asked for meanwhile. */
+typedef int32_t r2_sum_row_fn(const uint8_t *row, const uint8_t *near, const uint8_t *far,
+                              uint32_t n_blocks, const int8_t *x);
+static TN_ALWAYS_INLINE void r2_sum_rows(int32_t *dst, const struct tn_ternary *w,
+                                         const uint32_t *rows, uint32_t n_rows, const int8_t *x,
+                                         r2_sum_row_fn *sum_row)
+{
+    const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);
+    const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = sum_row(r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),
+                         r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), x);
+}
+
 /* Bytes of a column of C2. */
 static inline size_t c2_col_bytes(const struct tn_ternary *w)
 {

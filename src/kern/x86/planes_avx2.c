@@ -8,22 +8,8 @@
  *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
  *   256 afterwards may wrap, as may the sums of chunks: the result fits.
  */
-#include <stdbool.h>
-
-#include "kern/kern.h"
-#include "kern/plane_rows.h"
 #include "kern/x86/lanes_avx2.h"
-
-/* Columns whose digits are kept at a time; a multiple of 256. */
-#define CHUNK_COLS 4096u
-
-struct digits {
-    _Alignas(32) int8_t low[CHUNK_COLS];
-    _Alignas(32) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
-    uint32_t wide[CHUNK_COLS / TN_PLANE_COLS]; /* numbers of the groups with high digits */
-    uint32_t n_wide;
-    uint32_t n_groups;
-};
+#include "kern/x86/planes_digits.h"
 
 /* 16 activations; returns whether one has a high digit. */
 static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
@@ -35,23 +21,6 @@ static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
     _mm_store_si128((__m128i *)low, _mm256_castsi256_si128(both));
     _mm_store_si128((__m128i *)high, _mm256_extracti128_si256(both, 1));
     return !_mm256_testz_si256(h, h);
-}
-
-/* n columns, a multiple of TN_PLANE_COLS. */
-static void split(struct digits *s, const int16_t *x, uint32_t n)
-{
-    s->n_groups = n / TN_PLANE_COLS;
-    s->n_wide = 0;
-    for (uint32_t g = 0; g < s->n_groups; g++) {
-        int8_t *high = s->high + TN_PLANE_COLS * s->n_wide;
-        bool is_wide = false;
-        for (uint32_t j = 0; j < TN_PLANE_COLS; j += 16) {
-            uint32_t c = TN_PLANE_COLS * g + j;
-            is_wide |= split_16(s->low + c, high + j, x + c);
-        }
-        s->wide[s->n_wide] = g;
-        s->n_wide += is_wide;
-    }
 }
 
 /* Sums of pairs of products: codes (field `shift` of 32 bytes) times activations. */
@@ -109,32 +78,16 @@ static inline int32_t total(__m256i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xB1)));
 }
 
+static TN_ALWAYS_INLINE int32_t row_sum(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+                                        const struct digits *x)
+{
+    return total(row_sums(bits, row, ahead, x));
+}
+
 static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
                                        uint32_t cols, const int16_t *x)
 {
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
-    struct digits s;
-    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
-        const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
-        split(&s, x + c, n);
-        for (uint32_t i = 0; i < p.n_rows; i++) {
-            const uint8_t *ahead = plane_row_ahead(&p, i, n * bits / 8);
-            const int32_t sum = total(row_sums(bits, plane_row(&p, i), ahead, &s));
-            dst[i] = c ? (int32_t)((uint32_t)dst[i] + (uint32_t)sum) : sum;
-        }
-    }
+    dot_rows(dst, bits, p, cols, x, split_16, row_sum);
 }
 
-void tn_dot_u4_i16_avx2(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        uint32_t cols, const int16_t *x)
-{
-    dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 4)}, cols,
-              x);
-}
-
-void tn_dot_u2_i16_avx2(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        uint32_t cols, const int16_t *x)
-{
-    dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)}, cols,
-              x);
-}
+PLANE_ROWS_DEFINE(avx2)

@@ -173,16 +173,4 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane
     }
 }
 
-void tn_dot_u4_i16_avx512(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                          uint32_t cols, const int16_t *x)
-{
-    dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 4)}, cols,
-              x);
-}
-
-void tn_dot_u2_i16_avx512(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                          uint32_t cols, const int16_t *x)
-{
-    dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)}, cols,
-              x);
-}
+PLANE_ROWS_DEFINE(avx512)

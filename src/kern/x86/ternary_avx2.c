@@ -132,44 +132,8 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
     widen(s, &p);
 }
 
-/* Bytes ahead of the weights in use; measured. */
-#define PREFETCH_BYTES 8192
-
-#define RUN_BATCHES (T2_RUN_GROUPS / 4)
-#define WIDE_RUNS (WIDE_BATCHES / RUN_BATCHES)
-#define TILE_HALVES 2u
-
-/* 128 columns of 32 rows: half of a tile, half of every line. */
-static TN_ALWAYS_INLINE void t2_add_half_run(struct wide *sum, const uint8_t *half,
-                                             const uint8_t *table)
-{
-    struct wide s = *sum;
-    for (uint32_t b = 0; b < RUN_BATCHES; b++, half += 4 * 64, table += BATCH_BYTES) {
-        /* Two of the four lines: the other half of the tile asks for the others. */
-        TN_PREFETCH(half + PREFETCH_BYTES);
-        TN_PREFETCH(half + 64 + PREFETCH_BYTES);
-        t2_batch(&s, half, table);
-    }
-    *sum = s;
-}
-
-static void t2_band(int32_t *dst, const uint8_t *run, uint32_t n_tiles, uint32_t n_runs,
-                    const uint8_t *lut)
-{
-    memset(dst, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *dst);
-    for (uint32_t n; n_runs > 0; n_runs -= n) {
-        struct wide s[TERN_T2_BAND_ROWS / TERN_T2_TILE_ROWS][TILE_HALVES];
-        memset(s, 0, sizeof s);
-        n = TN_MIN(n_runs, WIDE_RUNS);
-        for (uint32_t i = 0; i < n; i++, lut += RUN_BATCHES * BATCH_BYTES)
-            for (uint32_t t = 0; t < n_tiles; t++, run += T2_RUN_BYTES)
-                for (uint32_t half = 0; half < TILE_HALVES; half++)
-                    t2_add_half_run(&s[t][half], run + 32 * half, lut);
-        for (uint32_t t = 0; t < n_tiles; t++)
-            for (uint32_t half = 0; half < TILE_HALVES; half++)
-                flush(dst + TERN_T2_TILE_ROWS * t + 32 * half, &s[t][half], n * RUN_BATCHES);
-    }
-}
+#define T2_PART_ROWS 32u
+#include "kern/t2_band.h"
 
 void tn_gemv_t2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
                         uint32_t row_end, const void *lut)
@@ -304,9 +268,5 @@ static int32_t r2_sum_row(const uint8_t *row, const uint8_t *near, const uint8_t
 void tn_gemv_r2_i8_avx2(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                         uint32_t n_rows, const void *prep)
 {
-    const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);
-    const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = r2_sum_row(r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),
-                            r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), prep);
+    r2_sum_rows(dst, w, rows, n_rows, prep, r2_sum_row);
 }

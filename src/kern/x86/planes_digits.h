@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What planes_ssse3.c and planes_avx2.c share: activations as two signed digits, x = 256 * high +
+ * low, and the loop over rows.  Groups of columns whose high digits are all zero, which the caller
+ * sees to for most, are multiplied once.  Each file compiles its own copy.
+ */
+#ifndef TN_PLANES_DIGITS_H
+#define TN_PLANES_DIGITS_H
+
+#include <stdbool.h>
+
+#include "kern/kern.h"
+#include "kern/plane_rows.h"
+
+/* Columns whose digits are kept at a time; a multiple of 256. */
+#define CHUNK_COLS 4096u
+
+struct digits {
+    _Alignas(32) int8_t low[CHUNK_COLS];
+    _Alignas(32) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
+    uint32_t wide[CHUNK_COLS / TN_PLANE_COLS]; /* numbers of the groups with high digits */
+    uint32_t n_wide;
+    uint32_t n_groups;
+};
+
+/* 16 activations; returns whether one has a high digit. */
+typedef bool split_16_fn(int8_t *low, int8_t *high, const int16_t *x);
+/* The sum of one row over the groups of x; asks for the bytes from `ahead` on. */
+typedef int32_t row_sum_fn(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+                           const struct digits *x);
+
+/* n columns, a multiple of TN_PLANE_COLS. */
+static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, uint32_t n,
+                                           split_16_fn *split_16)
+{
+    s->n_groups = n / TN_PLANE_COLS;
+    s->n_wide = 0;
+    for (uint32_t g = 0; g < s->n_groups; g++) {
+        int8_t *high = s->high + TN_PLANE_COLS * s->n_wide;
+        bool is_wide = false;
+        for (uint32_t j = 0; j < TN_PLANE_COLS; j += 16) {
+            uint32_t c = TN_PLANE_COLS * g + j;
+            is_wide |= split_16(s->low + c, high + j, x + c);
+        }
+        s->wide[s->n_wide] = g;
+        s->n_wide += is_wide;
+    }
+}
+
+static TN_ALWAYS_INLINE void dot_rows(int32_t *dst, uint32_t bits, struct plane_rows p,
+                                      uint32_t cols, const int16_t *x, split_16_fn *split_16,
+                                      row_sum_fn *row_sum)
+{
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
+    struct digits s;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
+        const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
+        split_columns(&s, x + c, n, split_16);
+        for (uint32_t i = 0; i < p.n_rows; i++) {
+            const uint8_t *ahead = plane_row_ahead(&p, i, n * bits / 8);
+            const int32_t sum = row_sum(bits, plane_row(&p, i), ahead, &s);
+            dst[i] = c ? (int32_t)((uint32_t)dst[i] + (uint32_t)sum) : sum;
+        }
+    }
+}
+
+#endif
