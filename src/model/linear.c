@@ -144,8 +144,9 @@ void tn_project(struct tn_forward *f, const struct tn_projection *projections, u
     /* One token reads each weight once: a thread that goes on where it is finds the next lines on
      * their way already.  So everybody first takes a long span; the last quarter evens out. */
     if (f->n_tokens == 1) {
-        task.n_spans = tn_team_n_threads(f->team);
-        task.span_blocks = n_blocks * 3 / 4 / task.n_spans;
+        uint32_t n_threads = tn_team_n_threads(f->team);
+        task.span_blocks = n_blocks * 3 / 4 / n_threads;
+        task.n_spans = task.span_blocks > 0 ? n_threads : 0; /* few blocks: one by one */
     }
     uint32_t n_single = n_blocks - task.n_spans * task.span_blocks;
     tn_team_for(f->team, task.n_spans + n_single, project_item, &task);
