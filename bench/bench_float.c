@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The float kernels: head and attention in GB/s from the second-level cache and from memory, the
- * rest in nanoseconds per value.  Median of the runs; dimensions of BitNet 2B-4T.
+ * rest in nanoseconds per value.  Dimensions of BitNet 2B-4T.
  */
 #include "bench/bench_float.h"
 
@@ -11,16 +11,20 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "bench/timing.h"
 #include "plat/plat.h"
 
 #define ARENA_BYTES ((size_t)256 << 20) /* beyond the last cache */
-#define N_RUNS 15u
-#define RUN_NS 1500000u /* a run repeats its call for at least this long */
 
 enum { HIDDEN = 2560, FFN = 6912, HEADS = 20, HEAD_DIM = 128, QUERIES = 4, BLOCK = TN_KV_BLOCK };
 
+struct work;
+typedef void call_fn(struct work *w);
+
 struct work {
     const struct tn_kernel_row *row;
+    call_fn *call;
+    bool from_memory;
     unsigned char *arena; /* weights or cached rows: normal numbers in f32, f16 and bf16 */
     size_t offset;        /* of what the call reads */
     size_t bytes;         /* that the call reads from the arena */
@@ -30,8 +34,6 @@ struct work {
     int32_t *sums;
     int8_t *q;
 };
-
-typedef void call_fn(struct work *w);
 
 static void call_head(struct work *w)
 {
@@ -104,34 +106,21 @@ static void call_store(struct work *w)
     ((tn_kv_store_fn *)w->row->fn)(w->y, w->scales, w->x, HEAD_DIM);
 }
 
-static int by_value(const void *a, const void *b)
+static void call_next(void *arg)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    struct work *w = arg;
+    w->offset += w->from_memory ? w->bytes : 0;
+    if (w->offset + w->bytes > ARENA_BYTES)
+        w->offset = 0;
+    w->call(w);
 }
 
-/* Median seconds of one call. */
-static double measure(call_fn *call, struct work *w, bool from_memory)
+static struct tn_timing measure(call_fn *call, struct work *w, bool from_memory)
 {
-    double t[N_RUNS];
+    w->call = call;
+    w->from_memory = from_memory;
     w->offset = 0;
-    call(w);
-    for (unsigned i = 0; i < N_RUNS; i++) {
-        unsigned n = 0;
-        const uint64_t begin = tn_now_ns();
-        uint64_t end;
-        do {
-            w->offset += from_memory ? w->bytes : 0;
-            if (w->offset + w->bytes > ARENA_BYTES)
-                w->offset = 0;
-            call(w);
-            n++;
-            end = tn_now_ns();
-        } while (end - begin < RUN_NS);
-        t[i] = (double)(end - begin) * 1e-9 / n;
-    }
-    qsort(t, N_RUNS, sizeof t[0], by_value);
-    return t[N_RUNS / 2];
+    return tn_time_call(call_next, w);
 }
 
 static const struct {
@@ -161,6 +150,7 @@ static const struct {
     {"kv_store_f16", call_store, HEAD_DIM},
     {"kv_store_q8", call_store, HEAD_DIM},
 };
+static_assert(TN_COUNT_OF(benches) == TN_BENCH_N_FLOAT, "the number in bench_float.h");
 
 static void *pages(size_t n_bytes)
 {
@@ -204,15 +194,15 @@ static void bench_reader(struct work *w, call_fn *call, double stream_gbs)
         uint32_t size = value_bytes(w->row->op);
         w->n_rows = from_memory ? 4096 / size : 256 / size;
         w->bytes = (call == call_head ? (size_t)w->n_rows * HIDDEN : BLOCK * HEAD_DIM) * size;
-        double t = measure(call, w, from_memory);
-        double gbs = (double)w->bytes / t * 1e-9;
-        printf("%-14s %-7s %-6s %8.1f us  %6.2f GB/s  %3.0f %% of the stream", w->row->op,
-               w->row->isa, from_memory ? "memory" : "cache", t * 1e6, gbs,
-               gbs / stream_gbs * 100);
+        const struct tn_timing t = measure(call, w, from_memory);
+        double gbs = (double)w->bytes / t.median * 1e-9;
+        printf("%-14s %-7s %-6s %8.1f us +-%3.0f %%  %6.2f GB/s  %3.0f %% of the stream",
+               w->row->op, w->row->isa, from_memory ? "memory" : "cache", t.median * 1e6,
+               t.spread * 100, gbs, gbs / stream_gbs * 100);
         if (call == call_head)
             printf("\n");
         else
-            printf("  %5.1f ns per position, %d heads\n", t * 1e9 / BLOCK, QUERIES);
+            printf("  %5.1f ns per position, %d heads\n", t.median * 1e9 / BLOCK, QUERIES);
     }
 }
 
@@ -230,8 +220,8 @@ void tn_bench_float(const struct tn_kernel_row *row, double stream_gbs)
             return;
         }
         w.bytes = 0;
-        double t = measure(benches[i].call, &w, false);
-        printf("%-14s %-7s cache  %8.2f us  %6.3f ns per value\n", row->op, row->isa, t * 1e6,
-               t * 1e9 / benches[i].n_values);
+        const struct tn_timing t = measure(benches[i].call, &w, false);
+        printf("%-14s %-7s cache  %8.2f us +-%3.0f %%  %6.3f ns per value\n", row->op, row->isa,
+               t.median * 1e6, t.spread * 100, t.median * 1e9 / benches[i].n_values);
     }
 }

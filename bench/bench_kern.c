@@ -2,12 +2,14 @@
  *
  * bench_kern [FILTER]: every kernel of kern_list.h that this CPU runs, with one thread.
  *
- * Decode kernels: GB/s of weights from the second-level cache and from memory, as a share of the
- * stream rate measured on the spot; where rows or columns are skipped, of the rate at which rows
- * are read that are skipped as often.  gemm: multiply-adds per second from cache, as a share of
- * what the instruction gives.  Median of the runs, the distance between their quartiles relative
- * to it, and the best.  FILTER is a part of "op_isa".
+ * Decode kernels and planes of the head: GB/s of weights that were needed, from the second-level
+ * cache and from memory, as a share of the stream rate measured on the spot.  Where rows or columns
+ * are skipped the stream is out of reach: a plain loop that skips as often is measured beside it.
+ * gemm: multiply-adds per second from cache, as a share of what the instruction gives.  Median of
+ * the runs, the distance between their quartiles relative to it, and the best.  FILTER is a part of
+ * "op_isa".
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "base/rng.h"
 #include "bench/bench_float.h"
 #include "bench/peak.h"
+#include "bench/timing.h"
 #include "kern/guard.h"
 #include "kern/kern.h"
 #include "par/team.h"
@@ -23,8 +26,6 @@
 
 /* Beyond the last cache, also where only every sixth line is read. */
 #define ARENA_BYTES ((size_t)1 << 30)
-#define N_RUNS 21u
-#define RUN_NS 1500000u /* a run repeats its call for at least this long */
 
 /* Dimensions of BitNet 2B-4T. */
 #define HIDDEN 2560u
@@ -38,16 +39,18 @@ struct bench {
     size_t offset;  /* of the matrix in use */
     size_t matrix_bytes;
     bool from_memory;
+    void (*call)(struct bench *);
     const struct tn_kernel_row *row;
     struct tn_ternary w;
     uint32_t *list; /* active rows or columns */
     uint32_t n_list;
     int8_t *x;
+    int16_t *x16;
     uint8_t *table;
     int32_t *dst;
     uint32_t n_tokens;
     uint8_t *scratch;
-    double stream_gbs, up_gbs, down_gbs;
+    double stream_gbs;
 };
 
 static void *must(void *p)
@@ -80,43 +83,23 @@ static void fill_weights(uint8_t *data, size_t n_bytes)
         memcpy(data + i, data, part);
 }
 
-static int by_value(const void *a, const void *b)
+/* From memory: a matrix that no cache holds any more. */
+static void call_next(void *arg)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    struct bench *b = arg;
+    if (b->from_memory) {
+        b->offset += tn_align_up(b->matrix_bytes, 4096);
+        if (b->offset + b->matrix_bytes > ARENA_BYTES)
+            b->offset = 0;
+        b->w.data = b->arena + b->offset;
+    }
+    b->call(b);
 }
 
-/* Seconds of one call. */
-struct timing {
-    double median;
-    double best;
-    double spread; /* between the quartiles, relative to the median */
-};
-
-static struct timing measure(void (*call)(struct bench *), struct bench *b)
+static struct tn_timing measure(void (*call)(struct bench *), struct bench *b)
 {
-    double t[N_RUNS];
-    call(b);
-    for (unsigned i = 0; i < N_RUNS; i++) {
-        unsigned n = 0;
-        const uint64_t begin = tn_now_ns();
-        uint64_t end;
-        do {
-            if (b->from_memory) {
-                b->offset += tn_align_up(b->matrix_bytes, 4096);
-                if (b->offset + b->matrix_bytes > ARENA_BYTES)
-                    b->offset = 0;
-                b->w.data = b->arena + b->offset;
-            }
-            call(b);
-            n++;
-            end = tn_now_ns();
-        } while (end - begin < RUN_NS);
-        t[i] = (double)(end - begin) * 1e-9 / n;
-    }
-    qsort(t, N_RUNS, sizeof t[0], by_value);
-    return (struct timing){t[N_RUNS / 2], t[0],
-                           (t[N_RUNS * 3 / 4] - t[N_RUNS / 4]) / t[N_RUNS / 2]};
+    b->call = call;
+    return tn_time_call(call_next, b);
 }
 
 static void call_lut_t2(struct bench *b)
@@ -150,6 +133,11 @@ static void call_gemm(struct bench *b)
                                   tn_kern_pad(b->w.cols), b->n_tokens, b->scratch);
 }
 
+static void call_dot_plane(struct bench *b)
+{
+    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.data, NULL, b->w.rows, b->w.cols, b->x16);
+}
+
 /* About `density` of n, ascending. */
 static void pick_active(struct bench *b, uint32_t n, double density)
 {
@@ -168,16 +156,15 @@ static void set_matrix(struct bench *b, uint32_t layout, uint32_t rows, uint32_t
     b->offset = 0;
 }
 
-/* peak_gbs is the rate of reading alone. */
-static void print_decode(struct bench *b, void (*call)(struct bench *), double bytes,
-                         double peak_gbs)
+/* `bits` of a weight are read. */
+static void print_decode(struct bench *b, void (*call)(struct bench *), double bytes, uint32_t bits)
 {
-    const struct timing t = measure(call, b);
+    const struct tn_timing t = measure(call, b);
     const double gbs = bytes / t.median * 1e-9, best = bytes / t.best * 1e-9;
     printf("%-11s %-8s %-7s %4u x %-4u %8.1f us +-%3.0f %%  %6.2f GB/s (best %6.2f) %6.1f Gw/s  "
-           "%3.0f %% of reading\n",
-           b->row->op, b->row->isa, b->from_memory ? "memory" : "cache", b->w.rows, b->w.cols, t.median * 1e6, t.spread * 100,
-           gbs, best, gbs * 4, gbs / peak_gbs * 100);
+           "%3.0f %% of the stream\n",
+           b->row->op, b->row->isa, b->from_memory ? "memory" : "cache", b->w.rows, b->w.cols,
+           t.median * 1e6, t.spread * 100, gbs, best, gbs * 8 / bits, gbs / b->stream_gbs * 100);
 }
 
 /* The first kernel of a pair fills the table for the second. */
@@ -198,7 +185,7 @@ static void bench_table(struct bench *b, void (*call)(struct bench *))
 {
     b->from_memory = false;
     set_matrix(b, TERN_LAYOUT_T2, 64, HIDDEN);
-    const struct timing t = measure(call, b);
+    const struct tn_timing t = measure(call, b);
     printf("%-11s %-8s %-7s %11u %8.1f us +-%3.0f %%\n", b->row->op, b->row->isa, "cache", HIDDEN,
            t.median * 1e6, t.spread * 100);
 }
@@ -219,7 +206,7 @@ static void bench_gemv_t2(struct bench *b)
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_T2, memory ? FFN : 512, HIDDEN);
         prepare(b, "lut_t2");
-        print_decode(b, call_gemv_t2, (double)b->matrix_bytes, b->stream_gbs);
+        print_decode(b, call_gemv_t2, (double)b->matrix_bytes, 2);
     }
 }
 
@@ -230,7 +217,7 @@ static void bench_gemv_r2(struct bench *b)
         set_matrix(b, TERN_LAYOUT_R2, memory ? FFN : 512, HIDDEN);
         pick_active(b, b->w.rows, UP_DENSITY);
         prepare(b, "prep_r2");
-        print_decode(b, call_gemv_r2, b->n_list * (HIDDEN / 4.0), b->up_gbs);
+        print_decode(b, call_gemv_r2, b->n_list * (HIDDEN / 4.0), 2);
     }
 }
 
@@ -240,7 +227,7 @@ static void bench_gemv_c2(struct bench *b)
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_C2, HIDDEN, FFN);
         pick_active(b, b->w.cols, memory ? DOWN_DENSITY : DOWN_DENSITY / 2);
-        print_decode(b, call_gemv_c2, b->n_list * (HIDDEN / 4.0), b->down_gbs);
+        print_decode(b, call_gemv_c2, b->n_list * (HIDDEN / 4.0), 2);
     }
 }
 
@@ -252,7 +239,7 @@ static void bench_gemm(struct bench *b, uint32_t layout)
     for (size_t i = 0; i < TN_COUNT_OF(n_tokens); i++) {
         b->n_tokens = n_tokens[i];
         set_matrix(b, layout, TN_GEMM_ROWS, HIDDEN);
-        const struct timing t = measure(call_gemm, b);
+        const struct tn_timing t = measure(call_gemm, b);
         const double macs = (double)TN_GEMM_ROWS * HIDDEN * n_tokens[i] * 1e-9;
         printf("%-11s %-8s %-7s %4u tokens %8.1f us +-%3.0f %%  %6.1f G/s (best %6.1f)",
                b->row->op, b->row->isa, "cache", n_tokens[i], t.median * 1e6, t.spread * 100,
@@ -278,41 +265,89 @@ static void bench_gemm_c2(struct bench *b)
     bench_gemm(b, TERN_LAYOUT_C2);
 }
 
+/* One plane of the head, all rows, as in the first stage of a search. */
+static void bench_dot_plane(struct bench *b, uint32_t bits)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_Q8_PLANES, memory ? FFN : 512, HIDDEN);
+        b->matrix_bytes = b->w.rows * tn_plane_row_bytes(HIDDEN, bits);
+        print_decode(b, call_dot_plane, (double)b->matrix_bytes, bits);
+    }
+}
+
+static void bench_dot_u4(struct bench *b)
+{
+    bench_dot_plane(b, 4);
+}
+
+static void bench_dot_u2(struct bench *b)
+{
+    bench_dot_plane(b, 2);
+}
+
 static const struct {
     const char *op;
     void (*run)(struct bench *);
 } benches[] = {
     {"lut_t2", bench_lut_t2},      {"gemv_t2_i8", bench_gemv_t2}, {"prep_r2", bench_prep_r2},
     {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"gemm_t2_i8", bench_gemm_t2},
-    {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
+    {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2}, {"dot_u4_i16", bench_dot_u4},
+    {"dot_u2_i16", bench_dot_u2},
 };
 
-static void nothing(void *arg, uint32_t i_item, uint32_t i_thread)
+enum {
+#define OP_NUMBER(op) OP_##op,
+    TN_KERN_OPS(OP_NUMBER)
+#undef OP_NUMBER
+    N_OPS
+};
+static_assert(TN_COUNT_OF(benches) + TN_BENCH_N_FLOAT == N_OPS, "every operation is measured");
+
+/* ---- what a parallel loop costs ---- */
+
+struct meeting {
+    struct tn_team *team;
+    _Atomic uint32_t n_met;
+};
+
+/* An item ends when every thread has one: nobody can do the work of the others. */
+static void meet(void *arg, uint32_t i_item, uint32_t i_thread)
 {
-    (void)arg, (void)i_item, (void)i_thread;
+    (void)i_item, (void)i_thread;
+    struct meeting *m = arg;
+    m->n_met++;
+    while (m->n_met < tn_team_n_threads(m->team))
+        tn_cpu_relax();
 }
 
-/* What a parallel loop costs when it has nothing to do. */
+#define LOOPS_TOGETHER 100u /* reading the clock takes long for a loop of less than a microsecond */
+
+static void call_loops(void *arg)
+{
+    struct meeting *m = arg;
+    for (unsigned i = 0; i < LOOPS_TOGETHER; i++) {
+        m->n_met = 0;
+        tn_team_for(m->team, tn_team_n_threads(m->team), meet, m);
+    }
+}
+
+/* From the call until all threads have met and the call returns. */
 static void bench_loop_cost(uint32_t n_threads)
 {
-    struct tn_team *team;
+    struct meeting m = {0};
     struct tern_error err;
-    if (tn_team_create(&team, n_threads, NULL, &err) != TERN_OK) {
+    if (tn_cpu_count() < n_threads)
+        return; /* they would wait for the scheduler, not for each other */
+    if (tn_team_create(&m.team, n_threads, NULL, &err) != TERN_OK) {
         fprintf(stderr, "bench_kern: %s\n", err.detail);
         return;
     }
-    double t[N_RUNS];
-    const unsigned n_loops = 2000;
-    for (unsigned i = 0; i < N_RUNS; i++) {
-        const uint64_t begin = tn_now_ns();
-        for (unsigned k = 0; k < n_loops; k++)
-            tn_team_for(team, n_threads, nothing, NULL);
-        t[i] = (double)(tn_now_ns() - begin) / n_loops;
-    }
-    qsort(t, N_RUNS, sizeof t[0], by_value);
-    printf("parallel loop, %u threads: %.2f us (%.2f .. %.2f)\n", tn_team_n_threads(team),
-           t[N_RUNS / 2] * 1e-3, t[0] * 1e-3, t[N_RUNS - 1] * 1e-3);
-    tn_team_free(team);
+    const struct tn_timing t = tn_time_call(call_loops, &m);
+    printf("parallel loop, %u thread%s: %.2f us +-%.0f %% (best %.2f)\n", n_threads,
+           n_threads == 1 ? "" : "s", t.median / LOOPS_TOGETHER * 1e6, t.spread * 100,
+           t.best / LOOPS_TOGETHER * 1e6);
+    tn_team_free(m.team);
 }
 
 static void allocate(struct bench *b)
@@ -325,6 +360,9 @@ static void allocate(struct bench *b)
     tn_rng_seed(&rng, 3);
     for (size_t i = 0; i < (size_t)512 * tn_kern_pad(FFN); i++)
         b->x[i] = (int8_t)((int)(tn_rng_next(&rng) % 255) - 127);
+    b->x16 = pages(HIDDEN * sizeof *b->x16);
+    for (size_t i = 0; i < HIDDEN; i++) /* one digit, as nearly all columns of a hidden state */
+        b->x16[i] = b->x[i];
     b->table = pages(TN_LUT_BYTES(FFN));
     b->dst = pages((size_t)512 * FFN * sizeof *b->dst);
     b->scratch = pages(TN_GEMM_SCRATCH_BYTES);
@@ -333,11 +371,11 @@ static void allocate(struct bench *b)
 static void print_ceilings(struct bench *b)
 {
     b->stream_gbs = tn_peak_stream(b->arena, ARENA_BYTES, 5);
-    b->up_gbs = tn_peak_rows(b->arena, ARENA_BYTES, HIDDEN / 4, UP_DENSITY, 5);
-    b->down_gbs = tn_peak_rows(b->arena, ARENA_BYTES, HIDDEN / 4, DOWN_DENSITY, 5);
-    printf("reading memory, 1 thread: stream %.1f GB/s; rows of %u bytes: %.1f at a density of "
-           "%.2f, %.1f at %.2f\n",
-           b->stream_gbs, HIDDEN / 4, b->up_gbs, UP_DENSITY, b->down_gbs, DOWN_DENSITY);
+    const double up = tn_peak_rows(b->arena, ARENA_BYTES, HIDDEN / 4, UP_DENSITY, 5);
+    const double down = tn_peak_rows(b->arena, ARENA_BYTES, HIDDEN / 4, DOWN_DENSITY, 5);
+    printf("reading memory, 1 thread: stream %.1f GB/s; a plain loop over rows of %u bytes: %.1f "
+           "at a density of %.2f, %.1f at %.2f\n",
+           b->stream_gbs, HIDDEN / 4, up, UP_DENSITY, down, DOWN_DENSITY);
     bench_loop_cost(1);
     bench_loop_cost(2);
 }

@@ -13,7 +13,8 @@
 double tn_peak_stream(const void *data, size_t n_bytes, unsigned n_runs);
 
 /* The same for rows of row_bytes (a multiple of 64) of which each is read with probability
- * `density`: what skipping costs when nothing is computed. */
+ * `density`: about what skipping costs when nothing is computed.  Kernels that leave their
+ * prefetches more time get some more. */
 double tn_peak_rows(const void *data, size_t n_bytes, size_t row_bytes, double density,
                     unsigned n_runs);
 

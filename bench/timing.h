@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How long a call takes, measured again and again.
+ */
+#ifndef TN_BENCH_TIMING_H
+#define TN_BENCH_TIMING_H
+
+/* Seconds of one call. */
+struct tn_timing {
+    double median;
+    double best;
+    double spread; /* between the quartiles, relative to the median */
+};
+
+/* Of 21 runs; a run repeats call(arg) for at least 1.5 ms. */
+struct tn_timing tn_time_call(void (*call)(void *arg), void *arg);
+
+#endif
