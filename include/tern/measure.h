@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Perplexity and verification of a model.
+ * Perplexity, verification and speed of a model.
  */
 #ifndef TERN_MEASURE_H
 #define TERN_MEASURE_H
@@ -93,7 +93,7 @@ struct tern_bench_params {
     uint32_t n_new; /* decoded greedily behind the first prompt, stop ids ignored */
     enum tern_kv kv;
     uint32_t n_repeats;
-    uint32_t threads[TERN_BENCH_MAX_THREADS];
+    uint32_t threads[TERN_BENCH_MAX_THREADS]; /* each at most TERN_PLAN_MAX_THREADS (tern/plan.h) */
     uint32_t n_threads;
     const char *levels[8]; /* kernel levels, n_levels of them; 0 = the best */
     uint32_t n_levels;

@@ -33,16 +33,17 @@ extern "C" {
 struct tern_engine;
 
 struct tern_engine_params {
+    /* At most TERN_PLAN_MAX_THREADS. */
     uint32_t n_threads;         /* decode; 0 = as many as help on this machine (tern/plan.h) */
-    uint32_t n_threads_prefill; /* 0 = the same rule */
+    uint32_t n_threads_prefill; /* 0 = the same as n_threads, or the same rule */
     /* OS numbers of CPUs to bind the threads to, the calling thread first; at least as many as
      * threads. NULL: the scheduler decides. */
     const uint32_t *cpus;
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
 };
 
-/* params may be NULL. TERN_USAGE: unknown level (the known ones are listed); TERN_UNSUPPORTED: one
- * that this CPU lacks. */
+/* params may be NULL. TERN_USAGE: too many threads, or an unknown level (the known ones are listed);
+ * TERN_UNSUPPORTED: a level that this CPU lacks. */
 tern_status tern_engine_create(struct tern_engine **out, const struct tern_engine_params *params,
                                struct tern_error *err);
 void tern_engine_free(struct tern_engine *engine);
@@ -81,7 +82,7 @@ struct tern_model_info {
     const char *name; /* NUL-terminated, valid as long as the model */
     const char *architecture;
     const char *layout; /* family of the ternary tensors: "t2" */
-    const char *head;   /* "q8", "f16", "bf16" */
+    const char *head;   /* "q8", "q6", "q4", "f16", "bf16" */
     const char *template_name; /* NULL: none or unknown */
     bool has_template;         /* the file carries a template source */
     uint64_t file_bytes;
@@ -146,6 +147,9 @@ tern_status tern_session_eval(struct tern_session *session, const uint32_t *ids,
                               float *all_logits, struct tern_error *err);
 /* [vocab] f32 of the last evaluated position; NULL before the first. */
 const float *tern_session_logits(const struct tern_session *session);
+
+#define TERN_N_REGIONS 7 /* where a token's time goes; their names: tern_counter_region */
+
 /* What evaluations cost and saved, since tern_session_create or _reset_counters. */
 struct tern_counters {
     uint64_t n_decoded;          /* tokens evaluated one at a time */
@@ -154,10 +158,9 @@ struct tern_counters {
     double up_density;            /* share of up rows computed, 1 when dense */
     double down_density;          /* share of down columns added, 1 when dense */
     double head_density;          /* share of head rows computed exactly, 1 without a search */
-    double decode_s[7];           /* per region, see tern_counter_region */
-    double prefill_s[7];
+    double decode_s[TERN_N_REGIONS];
+    double prefill_s[TERN_N_REGIONS];
 };
-#define TERN_N_REGIONS 7
 const char *tern_counter_region(uint32_t i); /* "qkv", "attention", ...; NULL beyond the last */
 void tern_session_get_counters(const struct tern_session *session, struct tern_counters *out);
 void tern_session_reset_counters(struct tern_session *session);

@@ -203,6 +203,7 @@ static json_t *make_json(const char *model, const struct tern_bench_params *p,
     }
     json_object_set_new(root, "model", json_string(model));
     json_object_set_new(root, "kv", json_string(tern_kv_text(p->kv)));
+    json_object_set_new(root, "prompt_tokens", integer(p->prompts[0])); /* before new_tokens */
     json_object_set_new(root, "new_tokens", integer(p->n_new));
     json_object_set_new(root, "stream_gb_s", stream);
     json_object_set_new(root, "runs", runs);

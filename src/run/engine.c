@@ -95,6 +95,10 @@ tern_status tern_engine_create(struct tern_engine **out, const struct tern_engin
 {
     static const struct tern_engine_params defaults;
     *out = NULL;
+    params = params ? params : &defaults;
+    uint32_t most = TN_MAX(params->n_threads, params->n_threads_prefill);
+    if (most > TERN_PLAN_MAX_THREADS)
+        return tn_fail(err, TERN_USAGE, "%u threads: at most %d", most, TERN_PLAN_MAX_THREADS);
     struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
     struct tern_plan *plan = tn_alloc(sizeof *plan);
     struct tern_engine *engine = tn_alloc_zeroed(1, sizeof *engine);
@@ -103,7 +107,7 @@ tern_status tern_engine_create(struct tern_engine **out, const struct tern_engin
         status = tn_fail(err, TERN_MEMORY, "no memory for an engine");
     if (status == TERN_OK) {
         tern_sysinfo_read(machine);
-        status = configure(engine, params ? params : &defaults, machine, plan, err);
+        status = configure(engine, params, machine, plan, err);
     }
     tn_free(machine);
     tn_free(plan);

@@ -100,10 +100,12 @@ static tern_status score_text(struct scorer *sc, const struct tern_ids *ids, uin
 static tern_status check_windows(const struct scorer *sc, const struct tern_ids *ids,
                                  uint32_t n_ctx, uint32_t n_stride, struct tern_error *err)
 {
-    if (n_ctx < 2 || n_stride == 0 || n_stride > n_ctx - sc->has_bos)
+    if (n_ctx < 2)
+        return tn_fail(err, TERN_USAGE, "windows of %u id: at least 2 are needed", n_ctx);
+    if (n_stride > n_ctx - sc->has_bos)
         return tn_fail(err, TERN_USAGE,
                        "windows of %u ids and a stride of %u: the stride must be 1 to %u", n_ctx,
-                       n_stride, n_ctx > 1 ? n_ctx - sc->has_bos : 1);
+                       n_stride, n_ctx - sc->has_bos);
     if (ids->n + sc->has_bos < 2)
         return tn_fail(err, TERN_INPUT, "the text has %zu tokens: too short to predict anything",
                        ids->n);

@@ -126,6 +126,18 @@ static void logits_do_not_depend_on_threads_and_levels(void **state)
     test_free(want);
 }
 
+static void too_many_threads_are_refused(void **state)
+{
+    (void)state;
+    struct tern_error e;
+    struct tern_engine *other;
+    struct tern_engine_params p = {.n_threads = 257};
+    assert_int_equal(tern_engine_create(&other, &p, &e), TERN_USAGE);
+    assert_null(other);
+    p = (struct tern_engine_params){.n_threads_prefill = UINT32_MAX};
+    assert_int_equal(tern_engine_create(&other, &p, &e), TERN_USAGE);
+}
+
 static void a_shortened_session_continues_as_if_new(void **state)
 {
     (void)state;
@@ -314,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_do_not_depend_on_batches),
         cmocka_unit_test(logits_do_not_depend_on_threads_and_levels),
+        cmocka_unit_test(too_many_threads_are_refused),
         cmocka_unit_test(a_shortened_session_continues_as_if_new),
         cmocka_unit_test(bad_ids_and_full_contexts_are_refused),
         cmocka_unit_test(nothing_is_allocated_between_the_tokens),

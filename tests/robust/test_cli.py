@@ -655,6 +655,7 @@ class Reports(command.TestCase):
         self.assertIn("perplexity", self.ok("perplexity", "-m", self.model, path).text)
         self.refused(2, "perplexity")
         self.refused(2, "perplexity", self.model, path, "--ctx", "64", "--stride", "65")
+        self.assertIn("at least 2", self.refused(2, "perplexity", self.model, path, "--ctx", "1"))
         self.refused(5, "perplexity", self.model, scratch("missing.txt"))
 
 
