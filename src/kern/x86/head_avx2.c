@@ -10,8 +10,9 @@
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx2.h"
 
-/* Bytes ahead in each row's stream; the rows of a tile lie one behind the other. */
-#define PREFETCH_BYTES 4096u
+/* While a line of a row is in use, the same line of the row that comes so many rows later is asked
+ * for: in the next tile of 4 rows.  A distance in bytes would reach into the rows of this tile. */
+#define ROWS_AHEAD 4u
 
 /* Eight weights as f32. */
 typedef __m256 load8_fn(const void *w);
@@ -69,7 +70,7 @@ static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uin
     size_t c = 0;
     for (; c + step <= m->cols; c += step) {
         for (uint32_t r = 0; r < n_rows; r++)
-            TN_PREFETCH(row + r * m->row_bytes + c * m->value_bytes + PREFETCH_BYTES);
+            TN_PREFETCH(row + (r + ROWS_AHEAD) * m->row_bytes + c * m->value_bytes);
         for (size_t i = c; i < c + step; i += 16)
             tile_step(sum, load8, row + i * m->value_bytes, m, n_rows, x + i, x_stride, n_tokens);
     }

@@ -9,8 +9,9 @@
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx512.h"
 
-/* Bytes ahead in each row's stream; the four rows of a tile lie one behind the other. */
-#define PREFETCH_BYTES 4096u
+/* While a line of a row is in use, the same line of the row that comes so many rows later is asked
+ * for: in the next tile of 4 rows.  A distance in bytes would reach into the rows of this tile. */
+#define ROWS_AHEAD 4u
 
 /* The weights c .. c + 15 of a row as f32, zero where `mask` has no bit. */
 typedef __m512 load16_fn(const void *row, size_t c, __mmask16 mask);
@@ -80,7 +81,7 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
     size_t step = 64 / w->value_bytes; /* one cache line of each row */
     for (; c + step <= w->cols; c += step) {
         for (uint32_t r = 0; r < n_rows; r++)
-            TN_PREFETCH(row + r * w->row_bytes + c * w->value_bytes + PREFETCH_BYTES);
+            TN_PREFETCH(row + (r + ROWS_AHEAD) * w->row_bytes + c * w->value_bytes);
         for (size_t i = 0; i < step; i += 16)
             tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c + i, 0xFFFF);
     }
