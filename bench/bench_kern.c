@@ -30,6 +30,7 @@
 /* Dimensions of BitNet 2B-4T. */
 #define HIDDEN 2560u
 #define FFN 6912u
+#define MAX_TOKENS 512u /* of a gemm */
 /* Of real text: rows of `up` with gate > 0, columns of `down` with inputs that are not 0. */
 #define UP_DENSITY 0.25
 #define DOWN_DENSITY 0.16
@@ -46,6 +47,7 @@ struct bench {
     uint32_t n_list;
     int8_t *x;
     int16_t *x16;
+    int32_t x_sum[MAX_TOKENS]; /* zeros will do */
     uint8_t *table;
     int32_t *dst;
     uint32_t n_tokens;
@@ -112,6 +114,11 @@ static void call_prep_r2(struct bench *b)
     ((tn_prep_r2_fn *)b->row->fn)(b->table, b->x, b->w.cols);
 }
 
+static void call_sum_i8(struct bench *b)
+{
+    b->x_sum[0] = ((tn_sum_i8_fn *)b->row->fn)(b->x, tn_kern_pad(b->w.cols));
+}
+
 static void call_gemv_t2(struct bench *b)
 {
     ((tn_gemv_t2_i8_fn *)b->row->fn)(b->dst, &b->w, 0, b->w.rows, b->table);
@@ -130,7 +137,7 @@ static void call_gemv_c2(struct bench *b)
 static void call_gemm(struct bench *b)
 {
     ((tn_gemm_i8_fn *)b->row->fn)(b->dst, b->w.rows, &b->w, 0, b->w.rows, b->x,
-                                  tn_kern_pad(b->w.cols), b->n_tokens, b->scratch);
+                                  tn_kern_pad(b->w.cols), b->x_sum, b->n_tokens, b->scratch);
 }
 
 static void call_dot_plane(struct bench *b)
@@ -200,6 +207,11 @@ static void bench_prep_r2(struct bench *b)
     bench_table(b, call_prep_r2);
 }
 
+static void bench_sum_i8(struct bench *b)
+{
+    bench_table(b, call_sum_i8);
+}
+
 static void bench_gemv_t2(struct bench *b)
 {
     for (int memory = 0; memory < 2; memory++) {
@@ -233,7 +245,7 @@ static void bench_gemv_c2(struct bench *b)
 
 static void bench_gemm(struct bench *b, uint32_t layout)
 {
-    static const uint32_t n_tokens[] = {8, 64, 128, 512};
+    static const uint32_t n_tokens[] = {8, 64, 128, MAX_TOKENS};
     const double peak = tn_peak_macs(b->row->isa);
     b->from_memory = false;
     for (size_t i = 0; i < TN_COUNT_OF(n_tokens); i++) {
@@ -291,9 +303,9 @@ static const struct {
     void (*run)(struct bench *);
 } benches[] = {
     {"lut_t2", bench_lut_t2},      {"gemv_t2_i8", bench_gemv_t2}, {"prep_r2", bench_prep_r2},
-    {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"gemm_t2_i8", bench_gemm_t2},
-    {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2}, {"dot_u4_i16", bench_dot_u4},
-    {"dot_u2_i16", bench_dot_u2},
+    {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"sum_i8", bench_sum_i8},
+    {"gemm_t2_i8", bench_gemm_t2}, {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
+    {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
 };
 
 enum {
@@ -355,16 +367,16 @@ static void allocate(struct bench *b)
     b->arena = pages(ARENA_BYTES);
     fill_weights(b->arena, ARENA_BYTES);
     b->list = pages(FFN * sizeof *b->list);
-    b->x = pages((size_t)512 * tn_kern_pad(FFN));
+    b->x = pages((size_t)MAX_TOKENS * tn_kern_pad(FFN));
     struct tn_rng rng;
     tn_rng_seed(&rng, 3);
-    for (size_t i = 0; i < (size_t)512 * tn_kern_pad(FFN); i++)
+    for (size_t i = 0; i < (size_t)MAX_TOKENS * tn_kern_pad(FFN); i++)
         b->x[i] = (int8_t)((int)(tn_rng_next(&rng) % 255) - 127);
     b->x16 = pages(HIDDEN * sizeof *b->x16);
     for (size_t i = 0; i < HIDDEN; i++) /* one digit, as nearly all columns of a hidden state */
         b->x16[i] = b->x[i];
     b->table = pages(TN_LUT_BYTES(FFN));
-    b->dst = pages((size_t)512 * FFN * sizeof *b->dst);
+    b->dst = pages((size_t)MAX_TOKENS * FFN * sizeof *b->dst);
     b->scratch = pages(TN_GEMM_SCRATCH_BYTES);
 }
 

@@ -88,6 +88,9 @@ typedef void tn_gemv_c2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t
                               uint32_t row_end, const uint32_t *cols, const int8_t *x,
                               uint32_t n_cols);
 
+/* sum_i8: the sum of x [n], [64]; n a multiple of TN_X_PAD. */
+typedef int32_t tn_sum_i8_fn(const int8_t *x, uint32_t n);
+
 /* gemm_<layout>_i8: dst[t * dst_stride + r] = sum over c of W[row_begin + r][c] * x[t][c] for
  * n_tokens inputs: the same sums as the gemv kernels; multiplication is allowed here.
  *   row_begin, row_end  multiples of TN_GEMM_ROWS, row_end at most w->rows rounded up to
@@ -95,12 +98,13 @@ typedef void tn_gemv_c2_i8_fn(int32_t *dst, const struct tn_ternary *w, uint32_t
  *                       beyond w->rows are either not written or 0
  *   x          [n_tokens][x_stride] int8, [64], x_stride >= tn_kern_pad(cols), multiple of 64,
  *              zeros behind cols
+ *   x_sum      [n_tokens] sum_i8 of each input
  *   dst        [64], dst_stride multiple of 16
  *   scratch    [64] TN_GEMM_SCRATCH_BYTES, one per thread */
 #define TN_GEMM_ROWS 256u
 typedef void tn_gemm_i8_fn(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
                            uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                           uint32_t n_tokens, void *scratch);
+                           const int32_t *x_sum, uint32_t n_tokens, void *scratch);
 typedef tn_gemm_i8_fn tn_gemm_t2_i8_fn;
 typedef tn_gemm_i8_fn tn_gemm_r2_i8_fn;
 typedef tn_gemm_i8_fn tn_gemm_c2_i8_fn;
@@ -248,6 +252,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(prep_r2)                                                                                     \
     X(gemv_r2_i8)                                                                                  \
     X(gemv_c2_i8)                                                                                  \
+    X(sum_i8)                                                                                      \
     X(gemm_t2_i8)                                                                                  \
     X(gemm_r2_i8)                                                                                  \
     X(gemm_c2_i8)                                                                                  \

@@ -40,6 +40,7 @@ static void round_item(void *arg, uint32_t t, uint32_t i_thread)
     f->s.xs[t] = task->norm ? f->kernels->rms_norm_quant(q, x, task->norm, task->cols,
                                                          f->weights->config->rms_eps)
                             : f->kernels->quant_i8(q, x, task->cols);
+    f->s.x_sum[t] = f->kernels->sum_i8(q, tn_kern_pad(task->cols));
 }
 
 void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols)
@@ -70,7 +71,7 @@ static void prepare_lut(const struct tn_forward *f, uint32_t cols,
     *scratch->lut_input = f->n_inputs;
 }
 
-/* int32 sums of one row block for all tokens, [n_tokens][TN_GEMM_ROWS]. */
+/* int32 sums of one row block for all tokens, [n_tokens][TN_SUM_STRIDE]. */
 static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t row,
                       struct tn_thread_scratch *scratch)
 {
@@ -84,8 +85,8 @@ static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t
     tn_gemm_i8_fn *gemm = w->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
                           : w->layout == TERN_LAYOUT_R2 ? k->gemm_r2_i8
                                                         : k->gemm_c2_i8;
-    gemm(scratch->sum, TN_GEMM_ROWS, w, row, row + TN_GEMM_ROWS, f->s.xq, f->s.xq_stride,
-         f->n_tokens, scratch->gemm);
+    gemm(scratch->sum, TN_SUM_STRIDE, w, row, row + TN_GEMM_ROWS, f->s.xq, f->s.xq_stride,
+         f->s.x_sum, f->n_tokens, scratch->gemm);
 }
 
 static void project_block(const struct project_task *task, uint32_t i_block, uint32_t i_thread)
@@ -102,7 +103,7 @@ static void project_block(const struct project_task *task, uint32_t i_block, uin
     uint32_t n_rows = TN_MIN(TN_GEMM_ROWS, linear->w.rows - row);
     sum_block(f, &linear->w, row, scratch);
     for (uint32_t t = 0; t < f->n_tokens; t++) {
-        const int32_t *sum = scratch->sum + (size_t)t * TN_GEMM_ROWS;
+        const int32_t *sum = scratch->sum + (size_t)t * TN_SUM_STRIDE;
         float *dst = p->dst + (size_t)t * linear->w.rows + row;
         float scale = linear->scale * f->s.xs[t];
         if (p->add)

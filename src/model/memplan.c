@@ -32,7 +32,7 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
 {
     size_t dim = tn_kv_dim(config->head_dim);
     size_t queries = tn_attn_group(config);
-    size_t sums = TN_MAX((size_t)n_batch * TN_GEMM_ROWS, (size_t)TN_C2_MAX_ROWS);
+    size_t sums = TN_MAX((size_t)n_batch * TN_SUM_STRIDE, (size_t)TN_C2_MAX_ROWS);
     size_t q_dim = (size_t)config->n_head * config->head_dim;
     size_t widest = TN_MAX(TN_MAX((size_t)config->hidden, q_dim), (size_t)config->ffn);
     struct tn_thread_scratch t;
@@ -86,6 +86,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->xq_stride = tn_kern_pad(widest);
     s->xq = tn_arena_take(arena, n * s->xq_stride);
     s->xs = take_f32(arena, n);
+    s->x_sum = tn_arena_take(arena, n * sizeof(int32_t));
     s->q = take_f32(arena, n * q_dim);
     s->k = take_f32(arena, n * kv_dim);
     s->v = take_f32(arena, n * kv_dim);

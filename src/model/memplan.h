@@ -25,6 +25,10 @@ struct tn_plan_input {
 /* Rows of a head in planes that are unpacked together. */
 #define TN_HEAD_UNPACK_ROWS 8u
 
+/* Between the sums of tokens: TN_GEMM_ROWS and a line more, so that those of the same rows do not
+ * all meet in a quarter of the first-level cache. */
+#define TN_SUM_STRIDE (TN_GEMM_ROWS + 16u)
+
 /* Attention handles at least this many query rows together where a batch has them. */
 #define TN_ATTN_QUERIES 16u
 
@@ -38,7 +42,7 @@ struct tn_attn_state {
 /* One thread's share of scratch memory. */
 struct tn_thread_scratch {
     int8_t *head_rows; /* [TN_HEAD_UNPACK_ROWS][hidden] rows of a head in planes */
-    int32_t *sum;  /* [n_batch][TN_GEMM_ROWS], and TN_C2_MAX_ROWS at least */
+    int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
     int32_t *col_sum; /* [hidden padded to TERN_C2_ROW_ALIGN] */
     void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
     void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
@@ -57,6 +61,7 @@ struct tn_scratch {
     float *x;          /* [hidden] input of the head */
     int8_t *xq;        /* [xq_stride] rounded input of a projection, zero-padded */
     float *xs;         /* factor that undoes the rounding */
+    int32_t *x_sum;    /* sum_i8 of xq */
     size_t xq_stride;
     float *q;          /* [n_head * head_dim] */
     float *k;          /* [n_kv_head * head_dim] */

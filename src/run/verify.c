@@ -146,7 +146,10 @@ static void multiply(const struct tn_kernels *k, const struct tn_ternary *w, str
     tn_gemm_i8_fn *gemm = w->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
                           : w->layout == TERN_LAYOUT_R2 ? k->gemm_r2_i8
                                                         : k->gemm_c2_i8;
-    gemm(dst, PROBE_ROWS, w, 0, PROBE_ROWS, p->x, p->stride, PROBE_TOKENS, p->scratch);
+    int32_t x_sum[PROBE_TOKENS];
+    for (uint32_t t = 0; t < PROBE_TOKENS; t++)
+        x_sum[t] = k->sum_i8(p->x + t * p->stride, tn_kern_pad(w->cols));
+    gemm(dst, PROBE_ROWS, w, 0, PROBE_ROWS, p->x, p->stride, x_sum, PROBE_TOKENS, p->scratch);
 }
 
 /* The first rows for the first token by the multiplication-free kernels. */

@@ -486,7 +486,8 @@ static void test_no_row_is_forgotten(void **state)
 {
     (void)state;
     static const char *const ternary[] = {"lut_t2",     "gemv_t2_i8", "prep_r2",    "gemv_r2_i8",
-                                          "gemv_c2_i8", "gemm_t2_i8", "gemm_r2_i8", "gemm_c2_i8"};
+                                          "gemv_c2_i8", "sum_i8",     "gemm_t2_i8", "gemm_r2_i8",
+                                          "gemm_c2_i8"};
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
         bool is_known = false;
         for (size_t k = 0; k < TN_COUNT_OF(ternary); k++)

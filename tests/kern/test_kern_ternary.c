@@ -251,7 +251,46 @@ static void test_c2(const struct tn_kernel_row *row, struct problem *p)
     run_c2(p, row, 0, 256, 1000000);
 }
 
+/* ---- sum_i8 ---- */
+
+static void test_sum(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {256, 512, 2560, 6912, 1u << 20};
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        const struct tn_kernel_row *row = &tn_kernel_rows[i];
+        if (strcmp(row->op, "sum_i8") || (row->needs & ~features))
+            continue;
+        for (int fill = 0; fill < N_FILLS; fill++)
+            for (size_t k = 0; k < TN_COUNT_OF(sizes); k++) {
+                struct problem p = {.fill = (enum fill)fill, .rows = 1, .cols = sizes[k]};
+                struct tn_guard x;
+                int32_t sum = 0;
+                tn_rng_seed(&p.rng, sizes[k]);
+                tn_guard_new(&x, sizes[k], 64, k % 2 ? TN_GUARD_AT_START : TN_GUARD_AT_END);
+                fill_inputs(&p, (int8_t *)x.data);
+                for (uint32_t c = 0; c < sizes[k]; c++)
+                    sum += (int8_t)x.data[c];
+                check(&p, row->isa, row->op, 0,
+                      ((tn_sum_i8_fn *)row->fn)((int8_t *)x.data, sizes[k]), sum);
+                tn_guard_free(&x);
+            }
+    }
+}
+
 /* ---- gemm ---- */
+
+/* What the caller of a gemm computes of its inputs. */
+static void sum_inputs(struct tn_guard *x_sum, const int8_t *x, size_t x_stride, uint32_t cols,
+                       uint32_t n_tokens)
+{
+    int32_t *sum = (int32_t *)(void *)x_sum->data;
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        sum[t] = 0;
+        for (uint32_t c = 0; c < cols; c++)
+            sum[t] += x[t * x_stride + c];
+    }
+}
 
 static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
                      uint32_t row_end, uint32_t n_tokens)
@@ -259,15 +298,17 @@ static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_
     tn_gemm_i8_fn *gemm = (tn_gemm_i8_fn *)row->fn;
     const size_t x_stride = tn_kern_pad(p->cols) + n_tokens % 2 * 64;
     const size_t dst_stride = row_end - row_begin + n_tokens % 3 * 16;
-    struct tn_guard x, scratch, dst;
+    struct tn_guard x, x_sum, scratch, dst;
     tn_guard_new(&x, n_tokens * x_stride, 64, p->side);
+    tn_guard_new(&x_sum, n_tokens * sizeof(int32_t), sizeof(int32_t), p->side);
     tn_guard_new(&scratch, TN_GEMM_SCRATCH_BYTES, 64, p->side);
     tn_guard_new(&dst, n_tokens * dst_stride * sizeof(int32_t), 64, p->side);
     memset(x.data, 0, x.n_bytes);
     for (uint32_t t = 0; t < n_tokens; t++)
         fill_inputs(p, (int8_t *)x.data + t * x_stride);
+    sum_inputs(&x_sum, (int8_t *)x.data, x_stride, p->cols, n_tokens);
     gemm((int32_t *)(void *)dst.data, dst_stride, &p->w, row_begin, row_end, (int8_t *)x.data,
-         x_stride, n_tokens, scratch.data);
+         x_stride, (int32_t *)(void *)x_sum.data, n_tokens, scratch.data);
     check_intact(p, row->isa, row->op, &dst);
     check_intact(p, row->isa, row->op, &scratch);
     int32_t untouched;
@@ -282,6 +323,7 @@ static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_
             check(p, row->isa, row->op, row_end, got[i], untouched);
     }
     tn_guard_free(&x);
+    tn_guard_free(&x_sum);
     tn_guard_free(&scratch);
     tn_guard_free(&dst);
 }
@@ -437,6 +479,7 @@ int main(void)
         OP_TESTS("gemm_t2_i8", 3),
         OP_TESTS("gemm_r2_i8", 4),
         OP_TESTS("gemm_c2_i8", 5),
+        cmocka_unit_test(test_sum),
         cmocka_unit_test(test_gemm_many_tokens),
         cmocka_unit_test(test_longest_row),
         cmocka_unit_test(test_selection_is_consistent),

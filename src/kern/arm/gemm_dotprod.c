@@ -34,14 +34,14 @@ static TN_ALWAYS_INLINE int8x16_t weights(const uint8_t *panel)
  * four groups, the rest goes group by group. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, const uint32_t n)
+                                           const int32_t *x_sum, const uint32_t n)
 {
     int32x4_t sum[TILE_TOKENS][4];
     int8x16_t v[TILE_TOKENS];
 #pragma GCC unroll 4
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 4; i++)
-            sum[t][i] = start ? vdupq_n_s32(start[t]) : vld1q_s32(dst + t * dst_stride + 4 * i);
+            sum[t][i] = x_sum ? vdupq_n_s32(-x_sum[t]) : vld1q_s32(dst + t * dst_stride + 4 * i);
     for (; n_groups >= 4; n_groups -= 4, panel += 4 * 256, x += 16) {
 #pragma GCC unroll 4
         for (uint32_t t = 0; t < n; t++)
@@ -64,11 +64,11 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
         break;
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
         switch (n_tokens) {
@@ -80,6 +80,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {512, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(dotprod)

@@ -32,7 +32,7 @@ static TN_ALWAYS_INLINE void split_tokens(int32x4_t out[2][2], const int32x4_t s
 /* n_pairs (a constant) pairs of tokens x 8 rows. An odd last token stands for two; n_tokens tells. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, uint32_t n_tokens,
+                                           const int32_t *x_sum, uint32_t n_tokens,
                                            const uint32_t n_pairs)
 {
     int32x4_t sum[TILE_TOKENS / 2][4];
@@ -63,18 +63,18 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
         for (uint32_t t = 0; t < 2 && 2 * p + t < n_tokens; t++)
             for (uint32_t half = 0; half < 2; half++) {
                 int32_t *out = dst + (2 * p + t) * dst_stride + 4 * half;
-                const int32x4_t first = start ? vdupq_n_s32(start[2 * p + t]) : vld1q_s32(out);
+                const int32x4_t first = x_sum ? vdupq_n_s32(-x_sum[2 * p + t]) : vld1q_s32(out);
                 vst1q_s32(out, vaddq_s32(first, split[t][half]));
             }
     }
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n_tokens,  \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n_tokens,  \
                       n);                                                                          \
         break;
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)
@@ -87,6 +87,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {512, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(i8mm)

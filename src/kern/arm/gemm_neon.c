@@ -12,6 +12,14 @@
 _Static_assert(PANEL_COLS / 4 * 254 <= 32767, "a panel's products fit int16");
 #define TILE_TOKENS 4u
 
+int32_t tn_sum_i8_neon(const int8_t *x, uint32_t n)
+{
+    int32x4_t sum = vdupq_n_s32(0);
+    for (uint32_t i = 0; i < n; i += 16)
+        sum = vpadalq_s16(sum, vpaddlq_s8(vld1q_s8(x + i)));
+    return vaddvq_s32(sum);
+}
+
 /* The 4 sums of rows 0, 1 (in lo) and 2, 3 (in hi). */
 static TN_ALWAYS_INLINE int32x4_t add_columns(int16x8_t lo, int16x8_t hi)
 {
@@ -21,7 +29,7 @@ static TN_ALWAYS_INLINE int32x4_t add_columns(int16x8_t lo, int16x8_t hi)
 /* n (a constant) tokens x 8 rows. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, const uint32_t n)
+                                           const int32_t *x_sum, const uint32_t n)
 {
     int16x8_t sum[TILE_TOKENS][4];
 #pragma GCC unroll 4
@@ -44,17 +52,17 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 2; i++) {
             int32_t *out = dst + t * dst_stride + 4 * i;
-            const int32x4_t first = start ? vdupq_n_s32(start[t]) : vld1q_s32(out);
+            const int32x4_t first = x_sum ? vdupq_n_s32(-x_sum[t]) : vld1q_s32(out);
             vst1q_s32(out, vaddq_s32(first, add_columns(sum[t][2 * i], sum[t][2 * i + 1])));
         }
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
         break;
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)
         switch (n_tokens) {
@@ -66,6 +74,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(neon)

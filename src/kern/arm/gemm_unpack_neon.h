@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpacks the panels of gemm_panel.h with NEON, for the gemm_*.c files of this folder, and sums
- * inputs.
+ * Unpacks the panels of gemm_panel.h with NEON, for the gemm_*.c files of this folder.
  */
 #ifndef TN_GEMM_UNPACK_NEON_H
 #define TN_GEMM_UNPACK_NEON_H
@@ -79,14 +78,6 @@ static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
                                      q);
             vst4q_u8(panel + 256 * g + 4 * part, codes);
         }
-}
-
-static int32_t sum_of(const int8_t *x, uint32_t n)
-{
-    int32x4_t sum = vdupq_n_s32(0);
-    for (uint32_t i = 0; i < n; i += 16)
-        sum = vpadalq_s16(sum, vpaddlq_s8(vld1q_s8(x + i)));
-    return vaddvq_s32(sum);
 }
 
 #endif

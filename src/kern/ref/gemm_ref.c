@@ -60,21 +60,32 @@ static void gemm_rows(int32_t *dst, size_t dst_stride, const struct tn_ternary *
 
 void tn_gemm_t2_i8_ref(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
                        uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                       uint32_t n_tokens, void *scratch)
+                       const int32_t *x_sum, uint32_t n_tokens, void *scratch)
 {
+    (void)x_sum;
     gemm_rows(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch, unpack_t2);
 }
 
 void tn_gemm_r2_i8_ref(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
                        uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                       uint32_t n_tokens, void *scratch)
+                       const int32_t *x_sum, uint32_t n_tokens, void *scratch)
 {
+    (void)x_sum;
     gemm_rows(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch, unpack_r2);
 }
 
 void tn_gemm_c2_i8_ref(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
                        uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                       uint32_t n_tokens, void *scratch)
+                       const int32_t *x_sum, uint32_t n_tokens, void *scratch)
 {
+    (void)x_sum;
     gemm_rows(dst, dst_stride, w, row_begin, row_end, x, x_stride, n_tokens, scratch, unpack_c2);
+}
+
+int32_t tn_sum_i8_ref(const int8_t *x, uint32_t n)
+{
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum;
 }

@@ -13,7 +13,7 @@
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
 #define TILE_TOKENS 4u
 
-static int32_t sum_of(const int8_t *x, uint32_t n)
+int32_t tn_sum_i8_avx2(const int8_t *x, uint32_t n)
 {
     const __m256i bias = _mm256_set1_epi8((char)0x80);
     __m256i sum = _mm256_setzero_si256();
@@ -29,7 +29,7 @@ static int32_t sum_of(const int8_t *x, uint32_t n)
 /* n (a constant) tokens x 16 rows. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, const uint32_t n)
+                                           const int32_t *x_sum, const uint32_t n)
 {
     __m256i sum[TILE_TOKENS][2];
 #pragma GCC unroll 4
@@ -52,17 +52,17 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 2; i++) {
             __m256i *out = (__m256i *)(void *)(dst + t * dst_stride + 8 * i);
-            const __m256i first = start ? _mm256_set1_epi32(start[t]) : _mm256_load_si256(out);
+            const __m256i first = x_sum ? _mm256_set1_epi32(-x_sum[t]) : _mm256_load_si256(out);
             _mm256_store_si256(out, _mm256_add_epi32(first, _mm256_madd_epi16(sum[t][i], one)));
         }
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
         break;
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
         switch (n_tokens) {
@@ -74,6 +74,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(avx2)

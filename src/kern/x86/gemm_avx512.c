@@ -152,7 +152,7 @@ static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
 
 #define TILE_TOKENS 6u
 
-static int32_t sum_of(const int8_t *x, uint32_t n)
+int32_t tn_sum_i8_avx512(const int8_t *x, uint32_t n)
 {
     const __m512i one = _mm512_set1_epi8(1);
     __m512i sum = _mm512_setzero_si512();
@@ -161,17 +161,17 @@ static int32_t sum_of(const int8_t *x, uint32_t n)
     return _mm512_reduce_add_epi32(sum);
 }
 
-/* n (a constant) tokens x 64 rows; `start` holds their first values, or NULL: go on from dst. */
+/* n (a constant) tokens x 64 rows; x_sum NULL: go on from dst. */
 static TN_ALWAYS_INLINE void multiply_tile(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, const uint32_t n)
+                                           const int32_t *x_sum, const uint32_t n)
 {
     __m512i sum[TILE_TOKENS][4];
 #pragma GCC unroll 6
     for (uint32_t t = 0; t < n; t++)
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < 4; i++)
-            sum[t][i] = start ? _mm512_set1_epi32(start[t])
+            sum[t][i] = x_sum ? _mm512_set1_epi32(-x_sum[t])
                               : _mm512_load_si512(dst + t * dst_stride + 16 * i);
     for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
         const __m512i w0 = _mm512_load_si512(panel), w1 = _mm512_load_si512(panel + 64);
@@ -193,11 +193,11 @@ static TN_ALWAYS_INLINE void multiply_tile(int32_t *dst, size_t dst_stride, cons
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, start, n);                    \
+        multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, x_sum, n);                    \
         break;
     switch (n_tokens) {
         CASE(1)
@@ -210,6 +210,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {512, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(avx512)

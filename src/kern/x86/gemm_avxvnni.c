@@ -8,28 +8,16 @@
 
 #define TILE_TOKENS 6u
 
-static int32_t sum_of(const int8_t *x, uint32_t n)
-{
-    const __m256i one = _mm256_set1_epi8(1);
-    __m256i sum = _mm256_setzero_si256();
-    for (uint32_t i = 0; i < n; i += 32)
-        sum = _mm256_dpbusd_avx_epi32(sum, one, _mm256_load_si256((const void *)(x + i)));
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xB1));
-    return _mm_cvtsi128_si32(s);
-}
-
 /* n (a constant) tokens x 16 rows. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, const uint32_t n)
+                                           const int32_t *x_sum, const uint32_t n)
 {
     __m256i sum[TILE_TOKENS][2];
 #pragma GCC unroll 6
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 2; i++)
-            sum[t][i] = start ? _mm256_set1_epi32(start[t])
+            sum[t][i] = x_sum ? _mm256_set1_epi32(-x_sum[t])
                               : _mm256_load_si256((void *)(dst + t * dst_stride + 8 * i));
     for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
         const __m256i w0 = _mm256_load_si256((const void *)panel);
@@ -48,11 +36,11 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
         break;
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
         switch (n_tokens) {
@@ -66,6 +54,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {512, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(avxvnni)

@@ -105,7 +105,7 @@ static void unpack_c2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
 
 /* ---- multiplying ---- */
 
-static int32_t sum_of(const int8_t *x, uint32_t n)
+int32_t tn_sum_i8_ssse3(const int8_t *x, uint32_t n)
 {
     const __m128i bias = _mm_set1_epi8((char)0x80);
     __m128i sum = _mm_setzero_si128();
@@ -119,7 +119,7 @@ static int32_t sum_of(const int8_t *x, uint32_t n)
 /* n (a constant) tokens x 8 rows. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
-                                           const int32_t *start, const uint32_t n)
+                                           const int32_t *x_sum, const uint32_t n)
 {
     __m128i sum[TILE_TOKENS][2];
 #pragma GCC unroll 4
@@ -141,17 +141,17 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 2; i++) {
             __m128i *out = (__m128i *)(void *)(dst + t * dst_stride + 4 * i);
-            const __m128i first = start ? _mm_set1_epi32(start[t]) : load(out);
+            const __m128i first = x_sum ? _mm_set1_epi32(-x_sum[t]) : load(out);
             _mm_store_si128(out, _mm_add_epi32(first, _mm_madd_epi16(sum[t][i], one)));
         }
 }
 
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
-                     const int8_t *x, size_t x_stride, const int32_t *start, uint32_t n_tokens)
+                     const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, start, n);        \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
         break;
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)
         switch (n_tokens) {
@@ -163,6 +163,6 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #undef CASE
 }
 
-static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, sum_of, multiply};
+static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(ssse3)
