@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "plat/plat.h"
+#include "run/engine.h"
 #include "tern/convert.h"
 #include "tern/tern.h"
 
@@ -321,6 +323,94 @@ static void stop_strings_are_never_shown(void **state)
     tern_session_free(s);
 }
 
+/* ---- a head that is searched ---- */
+
+#define N_CHOSEN 60u
+static const uint32_t story[] = {4080, 507, 458, 980};
+
+struct chosen {
+    uint32_t ids[N_CHOSEN];
+    uint32_t n;
+};
+
+static void note_token(void *arg, uint32_t id)
+{
+    struct chosen *c = arg;
+    c->ids[c->n++] = id;
+}
+
+/* What tern_generate chooses; the share of head rows that it computed exactly. */
+static double choose(struct chosen *out, const struct tern_sampler_params *sp)
+{
+    struct tern_sampler *sampler;
+    struct tern_generate_result result;
+    struct tern_counters counters;
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    assert_ok(tern_sampler_create(&sampler, sp, vocab, &e));
+    struct tern_generate_params p = {.sampler = sampler, .max_tokens = N_CHOSEN,
+                                     .ignore_eos = true, .on_token = note_token, .arg = out};
+    out->n = 0;
+    assert_ok(tern_generate(s, story, TN_COUNT_OF(story), &p, &result, &e));
+    tern_session_get_counters(s, &counters);
+    tern_sampler_free(sampler);
+    tern_session_free(s);
+    return counters.head_density;
+}
+
+/* The same choices from all logits of every position. */
+static void choose_from_all(struct chosen *out, const struct tern_sampler_params *sp)
+{
+    struct tern_sampler *sampler;
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    assert_ok(tern_sampler_create(&sampler, sp, vocab, &e));
+    tern_sampler_set_exempt(sampler, model->is_control);
+    for (size_t i = 0; i < TN_COUNT_OF(story); i++)
+        tern_sampler_accept(sampler, story[i]);
+    assert_ok(tern_session_eval(s, story, TN_COUNT_OF(story), NULL, &e));
+    for (out->n = 0; out->n < N_CHOSEN; out->n++) {
+        uint32_t id;
+        assert_ok(tern_sampler_sample(sampler, tern_session_logits(s), vocab, model->n_allowed,
+                                      &id, &e));
+        tern_sampler_accept(sampler, id);
+        out->ids[out->n] = id;
+        assert_ok(tern_session_eval(s, &id, 1, NULL, &e));
+    }
+    tern_sampler_free(sampler);
+    tern_session_free(s);
+}
+
+static void a_searched_head_chooses_the_same_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_searched;
+        struct tern_sampler_params params;
+    } ways[] = {
+        {true, {.top_p = 1, .repeat_penalty = 1}},
+        {true, {.top_p = 1, .repeat_penalty = 1.5f, .presence_penalty = 2, .penalty_last = 64}},
+        /* Penalties that make repeated tokens more likely: any of them may become the best. */
+        {true, {.top_p = 1, .repeat_penalty = 0.5f, .presence_penalty = -2, .penalty_last = 8}},
+        {true, {.temperature = 0.7f, .top_k = 40, .top_p = 0.95f, .repeat_penalty = 1.1f,
+                .presence_penalty = 0.6f, .penalty_last = 64}},
+        {true, {.temperature = 1.5f, .top_k = 2, .top_p = 1, .repeat_penalty = 1,
+                .frequency_penalty = -1.5f, .penalty_last = 16}},
+        {true, {.temperature = 2, .top_k = 64, .top_p = 1, .min_p = 0.01f, .repeat_penalty = 1}},
+        {false, {.temperature = 2, .top_k = 257, .top_p = 1, .repeat_penalty = 1}},
+        {false, {.temperature = 1, .top_p = 0.9f, .repeat_penalty = 1.1f, .penalty_last = 64}},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(ways); i++)
+        for (uint32_t seed = 1; seed <= 3; seed++) {
+            struct tern_sampler_params sp = ways[i].params;
+            struct chosen got, want;
+            sp.seed = seed;
+            double share = choose(&got, &sp);
+            choose_from_all(&want, &sp);
+            assert_int_equal(got.n, want.n);
+            assert_memory_equal(got.ids, want.ids, sizeof got.ids);
+            assert_int_equal(share < 1, ways[i].is_searched);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +423,7 @@ int main(void)
         cmocka_unit_test(short_memory_ends_the_text_cleanly),
         cmocka_unit_test(an_interrupted_session_goes_on),
         cmocka_unit_test(stop_strings_are_never_shown),
+        cmocka_unit_test(a_searched_head_chooses_the_same_tokens),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
