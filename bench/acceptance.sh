@@ -6,9 +6,9 @@
 #
 #   build  correct  convert  open  memory  kernels  speed        (default: all)
 #
-# Needs a release build ($TERN, default build/release/tern, made by dist/run-demo.sh, with its
-# bin/bench_kern) and the reference data in ../shared.  The sections convert, open, memory and speed
-# use models of the dimensions of BitNet 2B-4T that are made here first: about 9 GB in
+# Needs a release build with benchmarks (cmake --preset release && cmake --build build/release; else
+# $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory
+# and speed use models of the dimensions of BitNet 2B-4T that are made here first: about 9 GB in
 # $TERN_ACCEPT_DIR (default: build/acceptance).
 # Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
 set -u
@@ -232,6 +232,8 @@ section_speed() {
         2>/dev/null
     least "demo model: decode, 1 thread" 1500 tok/s "$(
         field "$work/demo-bench.json" "round(max(r['decode_best_tok_s'] or 0 for r in d['runs']))")"
+    peak=$(instruction_peak)
+    row "multiply-add instruction, 1 thread" - "$peak G/s" -
     speed_of big-real 60 52 90 --packed --density 0.25
     speed_of big 70 42 70 --packed
     level_of big-real avx2 30 55
@@ -252,11 +254,14 @@ pick() {
 stream() { field "$work/$1.json" "round(d['stream_gb_s']['$2'], 1)"; }
 # scaled GOAL STREAM_OF_GOAL STREAM: goals in tok/s shrink with the stream rate.
 scaled() { calc "round($1 * min(1, $3 / $2), 1)"; }
-# prefill_goal THREADS: the same for the peak of the best level's multiply-add instruction.
+# instruction_peak: G multiply-adds/s of the best level.
+instruction_peak() {
+    "$bench_kern" gemm_t2_i8 | sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' | sort -n | tail -n 1
+}
+# prefill_goal THREADS: for the rate $peak.
 prefill_goal() {
-    peak=$("$bench_kern" gemm_t2_i8 | sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' | tail -n 1)
     [ "$1" = 1 ] && full=188 || full=375
-    calc "$full if ${peak:-510} >= 510 else round(0.36 * $1 * $peak)"
+    calc "$full if $peak >= 510 else round(0.36 * $1 * $peak)"
 }
 stream_goal() { [ "$1" = 1 ] && echo 40 || echo 62; }
 
@@ -302,7 +307,9 @@ depth_of() {
     done
 }
 
-[ -x "$tern" ] || { echo "no $tern; run dist/run-demo.sh first" >&2; exit 0; }
+for program in "$tern" "$bench_kern"; do
+    [ -x "$program" ] || { echo "no $program; build the release preset first" >&2; exit 0; }
+done
 row "what" asked measured verdict
 for section in ${*:-build correct convert open memory kernels speed}; do
     "section_$section"

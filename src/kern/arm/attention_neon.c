@@ -5,6 +5,9 @@
  *
  * q . k   a tile is 1 position x up to 4 query heads: 16 accumulators; a key is widened once.
  * p . v   a tile is 16 columns x up to 4 query heads in 16 registers, over all positions.
+ *
+ * Per 4 values of the cache and query head: one multiplication and one addition; nothing may be
+ * fused.
  */
 #include <math.h>
 #include <string.h>

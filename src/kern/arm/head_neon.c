@@ -2,6 +2,8 @@
  *
  * Head, NEON.  The 16 lanes of the lane order are four registers.  A tile is 1 row x up to 4
  * tokens; the weights are widened once for all.
+ *
+ * Per 4 weights and token: widen, convert, multiply, add.
  */
 #include <string.h>
 
