@@ -298,6 +298,11 @@ static void bench_dot_u2(struct bench *b)
     bench_dot_plane(b, 2);
 }
 
+static void bench_dot_u1(struct bench *b)
+{
+    bench_dot_plane(b, 1);
+}
+
 static const struct {
     const char *op;
     void (*run)(struct bench *);
@@ -306,6 +311,7 @@ static const struct {
     {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"sum_i8", bench_sum_i8},
     {"gemm_t2_i8", bench_gemm_t2}, {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
     {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
+    {"dot_u1_i16", bench_dot_u1},
 };
 
 enum {

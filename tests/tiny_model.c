@@ -127,7 +127,7 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
     /* In planes the norms and offsets stay zeros; the rows have every form. */
     union {
         float f[VOCAB];
-        unsigned char bytes[VOCAB * 4 * sizeof(float) + HIDDEN + VOCAB];
+        unsigned char bytes[VOCAB * 5 * sizeof(float) + HIDDEN + VOCAB];
     } scales = {.bytes = {0}};
     const size_t scale_bytes =
         (size_t)tn_layout_scale_bytes(shape->layout, shape->rows, shape->cols);

@@ -44,7 +44,7 @@
 #include <stdint.h>
 
 #define TERN_FILE_MAGIC "TERN\r\n\x1A\n" /* 8 bytes; broken by text-mode transfers */
-#define TERN_FILE_VERSION 2u /* 1: other bytes in T2, Q8_PLANES, Q6 and Q4; never released */
+#define TERN_FILE_VERSION 3u /* 1, 2: other bytes in T2, Q8_PLANES, Q6, Q4; never released */
 #define TERN_FILE_ALIGN 64u
 #define TERN_FILE_PAGE 4096u
 #define TERN_FILE_PAGE_TENSOR 65536u /* tensors of this many bytes and more are page-aligned */
@@ -223,14 +223,16 @@ enum tern_role {
  *     u = v * 2^shift[row] + 2^(b-1)
  *   with an integer offset for every column, near the middle of its values, and, of what fits into
  *   b bits, the largest shift: the low bits of a row of small values are zeros that need not be
- *   read.  The first plane holds the 4 high bits of u, each further plane 2 bits more.  C padded to
- *   128 with code 0.  Rows in blocks of 512 (the last has what is left); in a block plane after
- *   plane, in a plane row after row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of
- *   a group holds the columns j, j + 16k, j + 32k ... from its lowest bits up.
+ *   read.  The first plane holds the 4 high bits of u, the next two hold 1 bit more each, the last
+ *   one the lowest 2: b = 4 + 1 + 1 + 2, 4 + 1 + 1 or 4.  C padded to 128 with code 0.  Rows in
+ *   blocks of 512 (the last has what is left); in a block plane after plane, in a plane row after
+ *   row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of a group holds the columns j,
+ *   j + 16k, j + 32k ... from its lowest bits up.
  *   Scales, kind ROW, without gaps:
  *     f32 [R]          scale
  *     f32 [R]          norm of v, the root of the sum of its squares
- *     f32 [b/2-2][R]   for each plane but the last: the norm of (u mod 2^k - middle) / 2^shift, what
+ *     f32 [planes-1][R]
+ *                      for each plane but the last: the norm of (u mod 2^k - middle) / 2^shift, what
  *                      the k bits below it leave open, where middle = (2^k - 2^shift) / 2; 0 where
  *                      shift >= k.  Norms count the C columns and are rounded up.
  *     int8 [C]         offset

@@ -152,8 +152,10 @@ static tern_status check_scale_kind(struct tensor_check *k)
 static tern_status check_row_shifts(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
-    const uint32_t n_planes = tn_layout_planes(t->layout), n_bits = 2 * n_planes + 2;
-    if (n_planes == 0)
+    const uint32_t n_bits = t->layout == TERN_LAYOUT_Q8_PLANES ? 8
+                            : t->layout == TERN_LAYOUT_Q6      ? 6
+                                                               : 4;
+    if (tn_layout_planes(t->layout) == 0)
         return TERN_OK;
     const uint8_t *end = (const uint8_t *)tn_mfile_scales(k->c->file, t) + t->scale_bytes;
     for (uint32_t r = 0; r < t->rows; r++) {

@@ -60,8 +60,8 @@ static int padded_bytes(uint32_t rows, uint32_t row_align, uint32_t cols, uint32
 
 uint32_t tn_layout_planes(uint32_t layout)
 {
-    return layout == TERN_LAYOUT_Q8_PLANES ? 3
-           : layout == TERN_LAYOUT_Q6      ? 2
+    return layout == TERN_LAYOUT_Q8_PLANES ? 4
+           : layout == TERN_LAYOUT_Q6      ? 3
            : layout == TERN_LAYOUT_Q4      ? 1
                                            : 0;
 }

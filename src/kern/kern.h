@@ -153,9 +153,9 @@ typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
 
 /* ---- head in planes (layout Q8_PLANES): sums of the bits of one plane ----
  *
- * dot_u4_i16, dot_u2_i16: dst[i] = sum over c of code[r][c] * x[c], exact in int32, for the n_rows
- * rows r = rows[i], or r = i where rows is NULL.
- *   plane  rows of tn_plane_row_bytes(cols, 4 or 2) bytes, as in the file
+ * dot_u4_i16, dot_u2_i16, dot_u1_i16: dst[i] = sum over c of code[r][c] * x[c], exact in int32, for
+ * the n_rows rows r = rows[i], or r = i where rows is NULL.
+ *   plane  rows of tn_plane_row_bytes(cols, 4, 2 or 1) bytes, as in the file
  *   x      [cols padded to TN_PLANE_COLS] int16, zeros behind cols; |x| <= TN_PLANE_X_MAX (so that
  *          x is two signed bytes) and 15 * max |x| * cols < 2^31; groups of columns with |x| <= 127
  *          take half the time */
@@ -169,6 +169,7 @@ typedef void tn_dot_plane_fn(int32_t *dst, const uint8_t *plane, const uint32_t 
                              uint32_t n_rows, uint32_t cols, const int16_t *x);
 typedef tn_dot_plane_fn tn_dot_u4_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
+typedef tn_dot_plane_fn tn_dot_u1_i16_fn;
 
 /* ---- attention over one block of cached positions of one key/value head ----
  *
@@ -268,6 +269,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemv_bf16_f32)                                                                               \
     X(dot_u4_i16)                                                                                  \
     X(dot_u2_i16)                                                                                  \
+    X(dot_u1_i16)                                                                                  \
     X(attn_qk_f32)                                                                                 \
     X(attn_qk_f16)                                                                                 \
     X(attn_qk_q8)                                                                                  \

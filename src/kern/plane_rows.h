@@ -33,7 +33,8 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *
     return plane_row(p, ahead < p->n_rows ? ahead : i);
 }
 
-/* Defines tn_dot_u4_i16_<isa> and tn_dot_u2_i16_<isa> from dot_plane(dst, bits, plane_rows, cols, x). */
+/* Defines tn_dot_u4_i16_<isa>, tn_dot_u2_i16_<isa> and tn_dot_u1_i16_<isa> from
+ * dot_plane(dst, bits, plane_rows, cols, x). */
 #define PLANE_ROWS_DEFINE(isa)                                                                     \
     void tn_dot_u4_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
                              uint32_t n_rows, uint32_t cols, const int16_t *x)                     \
@@ -45,6 +46,12 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *
                              uint32_t n_rows, uint32_t cols, const int16_t *x)                     \
     {                                                                                              \
         dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)},   \
+                  cols, x);                                                                        \
+    }                                                                                              \
+    void tn_dot_u1_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
+                             uint32_t n_rows, uint32_t cols, const int16_t *x)                     \
+    {                                                                                              \
+        dot_plane(dst, 1, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 1)},   \
                   cols, x);                                                                        \
     }
 

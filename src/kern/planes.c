@@ -46,22 +46,20 @@ const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, ui
 {
     uint32_t n = TN_MIN(TERN_PLANE_BLOCK_ROWS, w->rows - block_row);
     size_t before = tn_plane_row_bytes(w->cols, tn_planes_bits(w->n_planes));
-    size_t inside = i_plane == 0 ? 0 : tn_plane_row_bytes(w->cols, 2 + 2 * i_plane);
+    size_t inside = tn_plane_row_bytes(w->cols, tn_planes_bits(i_plane));
     return w->data + block_row * before + n * inside;
 }
 
 /* ---- packing ---- */
 
-/* A group of 128 codes of 4 or 2 bits: code j lies in byte j % n_bytes, field j / n_bytes. */
+/* A group of 128 codes of `bits` bits: code j lies in byte j % n_bytes, field j / n_bytes. */
 static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t bits)
 {
-    if (bits == 4) {
-        for (uint32_t j = 0; j < 64; j++)
-            dst[j] = (uint8_t)(code[j] | code[j + 64] << 4);
-    } else {
-        for (uint32_t j = 0; j < 32; j++)
-            dst[j] = (uint8_t)(code[j] | code[j + 32] << 2 | code[j + 64] << 4 | code[j + 96] << 6);
-    }
+    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
+    memset(dst, 0, n_bytes);
+    for (uint32_t field = 0; field < 8 / bits; field++)
+        for (uint32_t j = 0; j < n_bytes; j++)
+            dst[j] |= (uint8_t)(code[field * n_bytes + j] << field * bits);
 }
 
 /* A row on its way into planes: u = (q - offset) * 2^shift + bias. */
@@ -160,9 +158,8 @@ void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, u
         uint8_t *plane = dst;
         for (uint32_t i = 0; i < n_planes; i++) {
             const size_t row_bytes = tn_plane_row(cols, i);
-            const uint32_t open = 2 * (n_planes - 1 - i);
-            const float rest =
-                pack_plane(plane + r * row_bytes, i == 0 ? 4 : 2, open, &f, cols);
+            const uint32_t open = tn_planes_bits(n_planes) - tn_planes_bits(i + 1);
+            const float rest = pack_plane(plane + r * row_bytes, tn_plane_bits(i), open, &f, cols);
             if (open)
                 scale_array(scales, rows, 2 + i)[row + r] = rest;
             plane += n * row_bytes;
@@ -184,15 +181,14 @@ void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t co
 
 /* ---- unpacking ---- */
 
-/* Adds the 2 bits of a group of 128 columns: u = 4 * u + code. */
-static void append_bits(uint8_t u[TN_PLANE_COLS], const uint8_t *group)
+/* Adds the bits of a group of 128 columns: u = 2^bits * u + code. */
+static TN_ALWAYS_INLINE void append_bits(uint8_t u[TN_PLANE_COLS], const uint8_t *group,
+                                         uint32_t bits)
 {
-    for (uint32_t j = 0; j < 32; j++) {
-        u[j] = (uint8_t)(u[j] << 2 | (group[j] & 3));
-        u[j + 32] = (uint8_t)(u[j + 32] << 2 | (group[j] >> 2 & 3));
-        u[j + 64] = (uint8_t)(u[j + 64] << 2 | (group[j] >> 4 & 3));
-        u[j + 96] = (uint8_t)(u[j + 96] << 2 | group[j] >> 6);
-    }
+    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
+    for (uint32_t field = 0; field < 8 / bits; field++, u += n_bytes)
+        for (uint32_t j = 0; j < n_bytes; j++)
+            u[j] = (uint8_t)(u[j] << bits | (group[j] >> field * bits & ((1u << bits) - 1)));
 }
 
 void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row)
@@ -205,15 +201,10 @@ void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row)
     for (uint32_t i = 0; i < w->n_planes; i++)
         plane[i] = tn_planes_block(w, block, i) + (row - block) * tn_plane_row(w->cols, i);
     for (uint32_t c = 0; c < w->cols; c += TN_PLANE_COLS) {
-        uint8_t u[TN_PLANE_COLS];
-        for (uint32_t j = 0; j < 64; j++) {
-            u[j] = plane[0][j] & 15;
-            u[j + 64] = plane[0][j] >> 4;
-        }
-        plane[0] += 64;
-        for (uint32_t i = 1; i < w->n_planes; i++) {
-            append_bits(u, plane[i]);
-            plane[i] += 32;
+        uint8_t u[TN_PLANE_COLS] = {0};
+        for (uint32_t i = 0; i < w->n_planes; i++) {
+            append_bits(u, plane[i], tn_plane_bits(i));
+            plane[i] += TN_PLANE_COLS / 8 * tn_plane_bits(i);
         }
         /* q modulo 256: int8 whatever a damaged file says. */
         const uint32_t n = TN_MIN(TN_PLANE_COLS, w->cols - c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows of small integers as planes of bits: the layouts Q8_PLANES, Q6 and Q4 of
- * tern/model_format.h.  The first plane holds the 4 high bits, each further one
- * 2 bits more: 3, 2 or 1 planes for 8, 6 or 4 bits.
+ * tern/model_format.h.  The first plane holds the 4 high bits, the next two 1
+ * bit more each, the last one 2: 4, 3 or 1 planes for 8, 6 or 4 bits.
  */
 #ifndef TN_PLANES_H
 #define TN_PLANES_H
@@ -11,7 +11,7 @@
 
 #include "kern/kern.h"
 
-#define TN_MAX_PLANES 3u
+#define TN_MAX_PLANES 4u
 
 /* The matrix as it lies in the file. */
 struct tn_planes {
@@ -30,10 +30,19 @@ struct tn_planes {
 struct tn_planes tn_planes_view(const void *data, const void *scales, uint32_t rows, uint32_t cols,
                                 uint32_t n_planes);
 
-/* Bits per value: 8, 6 or 4; the largest |q|: 127, 31 or 7. */
+/* Bits of plane i. */
+static inline uint32_t tn_plane_bits(uint32_t i_plane)
+{
+    return i_plane == 0 ? 4 : i_plane == 3 ? 2 : 1;
+}
+
+/* Bits of the first n planes together; of all of them 8, 6 or 4, and then |q| <= 127, 31 or 7. */
 static inline uint32_t tn_planes_bits(uint32_t n_planes)
 {
-    return 2 * n_planes + 2;
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < n_planes; i++)
+        bits += tn_plane_bits(i);
+    return bits;
 }
 
 static inline int32_t tn_planes_max(uint32_t n_planes)
@@ -44,7 +53,7 @@ static inline int32_t tn_planes_max(uint32_t n_planes)
 /* Bytes of one row in plane i. */
 static inline size_t tn_plane_row(uint32_t cols, uint32_t i_plane)
 {
-    return tn_plane_row_bytes(cols, i_plane == 0 ? 4 : 2);
+    return tn_plane_row_bytes(cols, tn_plane_bits(i_plane));
 }
 
 /* Plane i_plane of the block of TERN_PLANE_BLOCK_ROWS rows that begins at row `block_row`. */

@@ -132,21 +132,27 @@ static uint64_t search_bytes(const struct tn_head_search *s)
     return bytes;
 }
 
-/* Reading two planes of all rows at once saves a pass, and is right where the first plane alone
- * hardly rules out a row.  That depends on the model, so it is tried again now and then. */
+/* Reading a plane of all rows with those before it is right where these rule out so few rows that
+ * reading the others here and there takes longer.  That depends on the model, so it is tried again
+ * now and then. */
 #define TOKENS_TOGETHER 15u
 
 static uint32_t choose_first(const struct tn_forward *f)
 {
-    return f->n_head_together > 0 ? TN_MIN(f->weights->head.planes.n_planes, 2u) : 1;
+    return f->n_head_together > 0 ? f->n_head_first : 1;
 }
 
 static void learn_first(struct tn_forward *f, const struct tn_head_search *s)
 {
-    if (s->n_first > 1)
+    if (f->n_head_together > 0) {
         f->n_head_together--;
-    else if (s->w->n_planes > 1 && s->n_rows[1] > (uint64_t)s->n_allowed * 7 / 8)
-        f->n_head_together = TOKENS_TOGETHER;
+        return;
+    }
+    uint32_t n = 1;
+    while (n < s->w->n_planes && s->n_rows[n] > (uint64_t)s->n_allowed * 3 / 4)
+        n++;
+    f->n_head_first = n;
+    f->n_head_together = n > 1 ? TOKENS_TOGETHER : 0;
 }
 
 static void search_head(struct tn_forward *f, float *logits)

@@ -70,7 +70,8 @@ struct tn_forward {
     void (*after_head_rows)(void *arg, const void *rows, size_t n_bytes);
     /* Which logits somebody will look at; set before tn_forward_eval. */
     struct tn_head_need need;
-    uint32_t n_head_together; /* next tokens for which two planes of the head are read at once */
+    uint32_t n_head_together; /* next tokens for which n_head_first planes are read at once */
+    uint32_t n_head_first;
     uint64_t n_inputs; /* rounded so far; numbers the look-up tables */
     /* The batch in work. */
     uint32_t n_tokens; /* tokens of this batch */

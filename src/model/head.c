@@ -46,7 +46,7 @@ static bool round_x(struct tn_head_search *s, double *unit, double *sum_x16)
 /* Bits that a stage has not read. */
 static uint32_t open_bits(const struct tn_planes *w, uint32_t stage)
 {
-    return 2 * (w->n_planes - 1 - stage);
+    return tn_planes_bits(w->n_planes) - tn_planes_bits(stage + 1);
 }
 
 /* The values t of the bound that are tried, multiples of an eighth of the root mean square of x. */
@@ -275,20 +275,27 @@ static void raise_group_best(struct tn_head_search *s, uint32_t begin, uint32_t 
     }
 }
 
+/* Sums of one plane of n rows of the block at `begin`; rows as the kernels take it. */
+static void dot_plane(const struct tn_head_search *s, int32_t *dots, uint32_t i_plane,
+                      uint32_t begin, const uint32_t *rows, uint32_t n)
+{
+    const struct tn_kernels *k = s->kernels;
+    const uint32_t bits = tn_plane_bits(i_plane);
+    tn_dot_plane_fn *dot = bits == 4 ? k->dot_u4_i16 : bits == 2 ? k->dot_u2_i16 : k->dot_u1_i16;
+    dot(dots, tn_planes_block(s->w, begin, i_plane), rows, n, s->w->cols, s->x16);
+}
+
 /* Reads the first planes of the n rows of the block at `begin`. */
 static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
     float low[TN_HEAD_ITEM_ROWS];
     double *sums = s->sums + begin;
-    s->kernels->dot_u4_i16(dots, tn_planes_block(s->w, begin, 0), NULL, n, s->w->cols, s->x16);
-    double weight = (double)(1u << open_bits(s->w, 0));
     for (uint32_t i = 0; i < n; i++)
-        sums[i] = weight * (double)dots[i];
-    for (uint32_t plane = 1; plane < s->n_first; plane++) {
-        s->kernels->dot_u2_i16(dots, tn_planes_block(s->w, begin, plane), NULL, n, s->w->cols,
-                               s->x16);
-        weight = (double)(1u << open_bits(s->w, plane));
+        sums[i] = 0.0;
+    for (uint32_t plane = 0; plane < s->n_first; plane++) {
+        dot_plane(s, dots, plane, begin, NULL, n);
+        const double weight = (double)(1u << open_bits(s->w, plane));
         for (uint32_t i = 0; i < n; i++)
             sums[i] += weight * (double)dots[i];
     }
@@ -306,8 +313,7 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
     float low[TN_HEAD_ITEM_ROWS];
-    s->kernels->dot_u2_i16(dots, tn_planes_block(s->w, begin, stage), rows, n_read, s->w->cols,
-                           s->x16);
+    dot_plane(s, dots, stage, begin, rows, n_read);
     const struct stage t = stage_of(s, stage);
     const double weight = (double)(1u << open_bits(s->w, stage));
     double *sums = s->sums + begin;

@@ -3,8 +3,8 @@
  * The head in planes: finds every row that can be among the n_best largest logits without reading
  * all bits of all rows, and gives exactly the logits that gemv_q8_f32 would give for them.
  *
- *   stage 0     4 or 6 high bits of every row       survivors: upper bound >= threshold
- *   stage 1, 2  2 more bits of the survivors each   threshold: a lower bound of the n_best-th
+ *   stage 0     the first planes of every row       survivors: upper bound >= threshold
+ *   stage 1...  a plane more of the survivors each  threshold: a lower bound of the n_best-th
  *   last stage  the remaining rows again, in f32      largest logit
  *               and lane order
  *

@@ -288,8 +288,8 @@ static void check_gemv(const struct tn_kernel_row *row, uint32_t n, enum fill fi
 /* n is the number of columns; rows in order and from a list. */
 static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    const bool is_u4 = !strcmp(row->op, "dot_u4_i16");
-    const size_t row_bytes = tn_plane_row_bytes(n, is_u4 ? 4 : 2);
+    const uint32_t bits = (uint32_t)(row->op[strlen("dot_u")] - '0');
+    const size_t row_bytes = tn_plane_row_bytes(n, bits);
     const size_t n_x = tn_plane_row_bytes(n, 8);
     uint8_t *plane = take(9 * row_bytes, 1);
     int16_t *x = take(n_x * sizeof *x, sizeof *x);
@@ -310,7 +310,9 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
     for (uint32_t i = 0; i < n && fill == FILL_PLAIN; i++)
         x[i] = (int16_t)(i % 700 == 90 ? -129 : i % 700 == 400 ? 128 : x[i] % 129);
     rows[0] = 1, rows[1] = 4, rows[2] = 8;
-    tn_dot_plane_fn *ref = is_u4 ? tn_dot_u4_i16_ref : tn_dot_u2_i16_ref;
+    tn_dot_plane_fn *ref = bits == 4   ? tn_dot_u4_i16_ref
+                           : bits == 2 ? tn_dot_u2_i16_ref
+                                       : tn_dot_u1_i16_ref;
     tn_dot_plane_fn *fn = (tn_dot_plane_fn *)row->fn;
     ref(want, plane, NULL, 9, n, x);
     fn(got, plane, NULL, 9, n, x);
@@ -447,6 +449,7 @@ static const struct op {
     {"gemv_bf16_f32", check_gemv},
     {"dot_u4_i16", check_dot_plane},
     {"dot_u2_i16", check_dot_plane},
+    {"dot_u1_i16", check_dot_plane},
     {"attn_qk_f32", check_attn_qk},
     {"attn_qk_f16", check_attn_qk},
     {"attn_qk_q8", check_attn_qk},

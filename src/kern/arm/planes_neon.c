@@ -47,6 +47,18 @@ static int32_t dot_u2(const uint8_t *row, uint32_t cols, const int16_t *x)
     return vaddvq_s32(vaddq_s32(sum[0], sum[1]));
 }
 
+static int32_t dot_u1(const uint8_t *row, uint32_t cols, const int16_t *x)
+{
+    const uint8x16_t one = vdupq_n_u8(1);
+    int32x4_t sum[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
+    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, row += 16) {
+        uint8x16_t bytes = vld1q_u8(row);
+        for (uint32_t j = 0; j < TN_PLANE_COLS; j += 16, bytes = vshrq_n_u8(bytes, 1))
+            sum[j / 16 % 2] = add_products(sum[j / 16 % 2], vandq_u8(bytes, one), x + c + j);
+    }
+    return vaddvq_s32(vaddq_s32(sum[0], sum[1]));
+}
+
 void tn_dot_u4_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
                         uint32_t cols, const int16_t *x)
 {
@@ -61,4 +73,12 @@ void tn_dot_u2_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows
     const size_t row_bytes = tn_plane_row_bytes(cols, 2);
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot_u2(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
+}
+
+void tn_dot_u1_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
+                        uint32_t cols, const int16_t *x)
+{
+    const size_t row_bytes = tn_plane_row_bytes(cols, 1);
+    for (uint32_t i = 0; i < n_rows; i++)
+        dst[i] = dot_u1(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
 }

@@ -30,9 +30,20 @@ static TN_ALWAYS_INLINE __m256i products(__m256i bytes, int shift, int mask, con
     return _mm256_maddubs_epi16(codes, _mm256_load_si256((const __m256i *)x));
 }
 
+/* group() of single bits: the lower lane takes a byte's even bits, the upper one its odd bits. */
+static TN_ALWAYS_INLINE __m256i group_u1(const uint8_t *p, const int8_t *x)
+{
+    __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    a = _mm256_srlv_epi64(a, _mm256_set_epi64x(1, 1, 0, 0));
+    return _mm256_add_epi16(_mm256_add_epi16(products(a, 0, 1, x), products(a, 2, 1, x + 32)),
+                            _mm256_add_epi16(products(a, 4, 1, x + 64), products(a, 6, 1, x + 96)));
+}
+
 /* 128 columns: lanes of four sums of pairs. */
 static TN_ALWAYS_INLINE __m256i group(uint32_t bits, const uint8_t *p, const int8_t *x)
 {
+    if (bits == 1)
+        return group_u1(p, x);
     __m256i a = _mm256_loadu_si256((const __m256i *)p);
     if (bits == 2)
         return _mm256_add_epi16(

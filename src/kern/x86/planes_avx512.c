@@ -4,7 +4,7 @@
  * signed digits, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once.  Groups of
  * columns whose high digits are all zero, which the caller sees to for most, are multiplied once.
  * Codes are not shifted down: fields that lie 4 bits higher have sums that are 16 times larger.
- * Per 64 bytes: 4 bits 4 instructions and 3 loads; 2 bits 8 and 5.
+ * Per 64 columns 2 instructions and a load, and 1/2 (4 bits, 1 bit) or 1/4 load of codes.
  *
  *   |x| <= 32639 makes |high| <= 127.  A lane adds at most 255 * 128 * 4 for 64 columns, below 2^23
  *   for CHUNK_COLS; what is multiplied by 256 afterwards may wrap, as may the sums of chunks: the
@@ -40,8 +40,8 @@ static inline uint32_t split_32(int8_t *low, int8_t *high, uint32_t at, const in
     return _mm512_test_epi16_mask(h, h);
 }
 
-/* n columns (a multiple of 128; zeros behind them) in the order of the kernel: 4-bit codes as they
- * are, 2-bit codes of two groups of 128 columns field after field, 32 columns of each. */
+/* n columns (a multiple of 128; zeros behind them) in the order of the kernel: for 4 bits and 1 bit
+ * as they are, for 2-bit codes of two groups of 128 columns field after field, 32 columns of each. */
 static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
 {
     static const int16_t zeros[32];
@@ -51,7 +51,7 @@ static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
         int8_t *high = s->high + GROUP_COLS * s->n_wide;
         uint32_t is_wide = 0;
         for (uint32_t j = 0; j < GROUP_COLS; j += 32) {
-            uint32_t from = c + (bits == 4 ? j : j / 64 * 32 + j % 64 / 32 * 128);
+            uint32_t from = c + (bits != 2 ? j : j / 64 * 32 + j % 64 / 32 * 128);
             is_wide |= split_32(s->low + c, high, j, from < n ? x + from : zeros);
         }
         s->wide[s->n_wide] = c;
@@ -70,10 +70,14 @@ static TN_ALWAYS_INLINE struct fields no_fields(void)
     return (struct fields){{zero, zero, zero, zero}};
 }
 
-static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, int mask, const int8_t *x)
+static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, __m512i mask, const int8_t *x)
 {
-    __m512i codes = _mm512_and_si512(bytes, _mm512_set1_epi8((char)mask));
-    return _mm512_dpbusd_epi32(sum, codes, _mm512_load_si512(x));
+    return _mm512_dpbusd_epi32(sum, _mm512_and_si512(bytes, mask), _mm512_load_si512(x));
+}
+
+static TN_ALWAYS_INLINE __m512i mask_of(int byte)
+{
+    return _mm512_set1_epi8((char)byte);
 }
 
 /* 256 columns of 4-bit codes, the last 128 only when they are there. */
@@ -81,13 +85,13 @@ static TN_ALWAYS_INLINE void add_u4(struct fields *sum, const uint8_t *p, bool i
                                     const int8_t *x)
 {
     __m512i bytes = _mm512_loadu_si512(p);
-    sum->f[0] = product(sum->f[0], bytes, 15, x);
-    sum->f[1] = product(sum->f[1], bytes, 240, x + 64);
+    sum->f[0] = product(sum->f[0], bytes, mask_of(15), x);
+    sum->f[1] = product(sum->f[1], bytes, mask_of(240), x + 64);
     if (!is_whole)
         return;
     bytes = _mm512_loadu_si512(p + 64);
-    sum->f[2] = product(sum->f[2], bytes, 15, x + 128);
-    sum->f[3] = product(sum->f[3], bytes, 240, x + 192);
+    sum->f[2] = product(sum->f[2], bytes, mask_of(15), x + 128);
+    sum->f[3] = product(sum->f[3], bytes, mask_of(240), x + 192);
 }
 
 static TN_ALWAYS_INLINE __m512i total_u4(const struct fields *sum)
@@ -100,10 +104,10 @@ static TN_ALWAYS_INLINE void add_u2(struct fields *sum, const uint8_t *p, bool i
                                     const int8_t *x)
 {
     __m512i bytes = is_whole ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(0xFFFFFFFFu, p);
-    sum->f[0] = product(sum->f[0], bytes, 3, x);
-    sum->f[1] = product(sum->f[1], bytes, 12, x + 64);
-    sum->f[2] = product(sum->f[2], bytes, 48, x + 128);
-    sum->f[3] = product(sum->f[3], bytes, 192, x + 192);
+    sum->f[0] = product(sum->f[0], bytes, mask_of(3), x);
+    sum->f[1] = product(sum->f[1], bytes, mask_of(12), x + 64);
+    sum->f[2] = product(sum->f[2], bytes, mask_of(48), x + 128);
+    sum->f[3] = product(sum->f[3], bytes, mask_of(192), x + 192);
 }
 
 static TN_ALWAYS_INLINE __m512i total_u2(const struct fields *sum)
@@ -111,6 +115,40 @@ static TN_ALWAYS_INLINE __m512i total_u2(const struct fields *sum)
     return _mm512_add_epi32(
         _mm512_add_epi32(sum->f[0], _mm512_srai_epi32(sum->f[1], 2)),
         _mm512_add_epi32(_mm512_srai_epi32(sum->f[2], 4), _mm512_srai_epi32(sum->f[3], 6)));
+}
+
+/* 256 columns of single bits, the last 128 only when they are there.  128 columns are 16 bytes, of
+ * which each lane of 16 takes two bits. */
+static TN_ALWAYS_INLINE void add_u1(struct fields *sum, const uint8_t *p, bool is_whole,
+                                    const int8_t *x)
+{
+    const long long one = 0x0101010101010101;
+    const __m512i low = _mm512_set_epi64(8 * one, 8 * one, 4 * one, 4 * one, 2 * one, 2 * one, one,
+                                         one);
+    const __m512i high = _mm512_slli_epi16(low, 4);
+    for (uint32_t i = 0; i < (is_whole ? 4u : 2u); i += 2, p += 16) {
+        __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
+        sum->f[i] = product(sum->f[i], bytes, low, x + 64 * i);
+        sum->f[i + 1] = product(sum->f[i + 1], bytes, high, x + 64 * i + 64);
+    }
+}
+
+static TN_ALWAYS_INLINE __m512i total_u1(const struct fields *sum)
+{
+    const __m512i lane = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+    return _mm512_srav_epi32(total_u4(sum), lane);
+}
+
+/* 256 columns, the last 128 only when they are there. */
+static TN_ALWAYS_INLINE void add_columns(struct fields *sum, uint32_t bits, const uint8_t *p,
+                                         bool is_whole, const int8_t *x)
+{
+    (bits == 4 ? add_u4 : bits == 2 ? add_u2 : add_u1)(sum, p, is_whole, x);
+}
+
+static TN_ALWAYS_INLINE __m512i total(const struct fields *sum, uint32_t bits)
+{
+    return bits == 4 ? total_u4(sum) : bits == 2 ? total_u2(sum) : total_u1(sum);
 }
 
 /* 16 sums whose sum is that of the row. */
@@ -124,20 +162,17 @@ static TN_ALWAYS_INLINE __m512i row_sums(uint32_t bits, const uint8_t *row, cons
         const uint32_t at = c / GROUP_COLS * line;
         for (uint32_t i = 0; i < line; i += 64)
             TN_PREFETCH_ONCE(ahead + at + i);
-        (bits == 4 ? add_u4 : add_u2)(&low, row + at, true, x->low + c);
+        add_columns(&low, bits, row + at, true, x->low + c);
     }
     if (c < x->cols)
-        (bits == 4 ? add_u4 : add_u2)(&low, row + c / GROUP_COLS * line, false, x->low + c);
-    __m512i sum = bits == 4 ? total_u4(&low) : total_u2(&low);
+        add_columns(&low, bits, row + c / GROUP_COLS * line, false, x->low + c);
     if (x->n_wide == 0)
-        return sum;
+        return total(&low, bits);
     struct fields high = no_fields();
     for (uint32_t i = 0; i < x->n_wide; i++)
-        (bits == 4 ? add_u4 : add_u2)(&high, row + x->wide[i] / GROUP_COLS * line,
-                                      x->wide[i] + GROUP_COLS <= x->cols,
-                                      x->high + GROUP_COLS * i);
-    __m512i sum_high = bits == 4 ? total_u4(&high) : total_u2(&high);
-    return _mm512_add_epi32(sum, _mm512_slli_epi32(sum_high, 8));
+        add_columns(&high, bits, row + x->wide[i] / GROUP_COLS * line,
+                    x->wide[i] + GROUP_COLS <= x->cols, x->high + GROUP_COLS * i);
+    return _mm512_add_epi32(total(&low, bits), _mm512_slli_epi32(total(&high, bits), 8));
 }
 
 /* The totals of four registers. */
