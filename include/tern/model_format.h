@@ -49,6 +49,8 @@
 #define TERN_FILE_PAGE 4096u
 #define TERN_FILE_PAGE_TENSOR 65536u /* tensors of this many bytes and more are page-aligned */
 #define TERN_FILE_CHUNK (4u << 20)   /* bytes of data per hash */
+#define TERN_FILE_LARGE (64u << 20)  /* data of so many bytes begins at a multiple of 4 MiB, for the
+                                        sake of huge pages */
 
 /* Absolute limits; a file beyond one of them is refused. */
 #define TERN_MAX_LAYERS 1024u
@@ -89,7 +91,7 @@ struct tern_file_header {
     struct tern_file_section tensors;
     struct tern_file_section tokenizer; /* bytes 0: a model without a tokenizer */
     struct tern_file_section hashes;
-    struct tern_file_section data;
+    struct tern_file_section data; /* at a multiple of TERN_FILE_PAGE, or see TERN_FILE_LARGE */
     uint8_t reserved[144];
 };
 static_assert(sizeof(struct tern_file_header) == 256, "file header is 256 bytes");

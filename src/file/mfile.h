@@ -65,6 +65,8 @@ uint32_t tn_layout_planes(uint32_t layout);
  * the size overflows. Shared by reader and writer. */
 int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);
 
+/* Alignment of a data section of so many bytes; shared by reader and writer. */
+uint32_t tn_mfile_data_align(uint64_t data_bytes);
 /* Where tensor data of n_bytes bytes may start, at `end` or behind it; shared by reader and writer.
  * False when that overflows. */
 int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset);

@@ -126,7 +126,7 @@ static tern_status check_sections(struct tn_mcheck *c, const struct tern_file_he
          TERN_MAX_TENSORS * sizeof(struct tern_file_tensor)},
         {"tokenizer", &h->tokenizer, TERN_FILE_ALIGN, 0, TERN_MAX_TOKENIZER_BYTES},
         {"hashes", &h->hashes, TERN_FILE_ALIGN, sizeof(uint64_t), UINT64_MAX},
-        {"data", &h->data, TERN_FILE_PAGE, 1, UINT64_MAX},
+        {"data", &h->data, tn_mfile_data_align(h->data.bytes), 1, UINT64_MAX},
     };
     uint64_t end = sizeof *h;
     for (size_t i = 0; i < TN_COUNT_OF(list); i++) {

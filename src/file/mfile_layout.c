@@ -106,6 +106,11 @@ int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out
     }
 }
 
+uint32_t tn_mfile_data_align(uint64_t data_bytes)
+{
+    return data_bytes >= TERN_FILE_LARGE ? TERN_FILE_CHUNK : TERN_FILE_PAGE;
+}
+
 int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset)
 {
     uint32_t align = n_bytes >= TERN_FILE_PAGE_TENSOR ? TERN_FILE_PAGE : TERN_FILE_ALIGN;

@@ -3,7 +3,8 @@
  * Writing a .tern file.
  *
  * Data goes through a buffer of one hash chunk: a full buffer is hashed and
- * written at once.  The head is kept in memory (it does not grow with the
+ * written at once, in a large file to a place from which the system can make
+ * huge pages of it.  The head is kept in memory (it does not grow with the
  * weights) and written last, so that a part file without a head is never taken
  * for a model.
  */
@@ -182,7 +183,7 @@ static bool place_sections(struct tern_file_header *h, uint64_t metadata_bytes,
         {&h->tensors, tensors_bytes, TERN_FILE_ALIGN},
         {&h->tokenizer, tokenizer_bytes, TERN_FILE_ALIGN},
         {&h->hashes, n_chunks * sizeof(uint64_t), TERN_FILE_ALIGN},
-        {&h->data, data_bytes, TERN_FILE_PAGE},
+        {&h->data, data_bytes, tn_mfile_data_align(data_bytes)},
     };
     uint64_t end = sizeof *h;
     for (size_t i = 0; i < TN_COUNT_OF(list); i++) {

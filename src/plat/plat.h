@@ -23,9 +23,10 @@ struct tn_map {
     const unsigned char *data; /* n_bytes bytes, read-only, page-aligned */
     size_t n_bytes;
     void *os; /* handle of the mapping (Windows), else NULL */
+    bool has_huge_pages; /* the system was asked for them, and reads ahead in their size */
 };
 
-/* Maps a whole regular file. Directories, devices, empty files and files that cannot be read are
+/* Maps a whole regular file, in huge pages where the system has them for files. Directories, devices, empty files and files that cannot be read are
  * TERN_INPUT. When the address space is short (RLIMIT_AS): TERN_MEMORY with numbers. */
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err);
 void tn_map_close(struct tn_map *map);

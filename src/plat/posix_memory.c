@@ -52,6 +52,9 @@ tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error 
         return status;
     tn_os_regions_add(data, (size_t)n_bytes);
     *out = (struct tn_map){.data = data, .n_bytes = (size_t)n_bytes};
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    out->has_huge_pages = madvise(data, (size_t)n_bytes, MADV_HUGEPAGE) == 0;
+#endif
     return TERN_OK;
 }
 
@@ -67,6 +70,9 @@ void tn_map_close(struct tn_map *map)
 void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice)
 {
     if (offset >= map->n_bytes)
+        return;
+    /* MADV_WILLNEED would fill the page cache with small pages before huge ones can be made. */
+    if (advice == TN_ADVICE_WILLNEED && map->has_huge_pages)
         return;
     uintptr_t page = tn_page_bytes();
     uintptr_t begin = (uintptr_t)map->data + offset;
