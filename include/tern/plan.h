@@ -153,8 +153,9 @@ enum tern_watch_event tern_watch_inject(struct tern_watch *watch,
 /* ---- steering: what a run does about it ---- */
 
 /* Finds the decode thread count that is fastest here (the first tokens of a run are the
- * measurement; the choice is kept in the user's cache directory, TERN_CACHE=off switches that off),
- * and watches the machine. Speeds change, results do not. */
+ * measurement; that the plan's count is the fastest is kept in the user's cache directory, so that
+ * the next run need not measure; TERN_CACHE=off switches that off), and watches the machine. Speeds
+ * change, results do not. */
 struct tern_steering;
 
 /* The engine was created with the plan's thread counts; `machine` is what the plan was made from.
@@ -163,7 +164,7 @@ tern_status tern_steering_create(struct tern_steering **out, struct tern_engine 
                                  const struct tern_model *model,
                                  const struct tern_sysinfo *machine,
                                  const struct tern_plan *plan, struct tern_error *err);
-/* Keeps a finished choice for the next run. */
+/* Keeps what was measured for the next run. */
 void tern_steering_free(struct tern_steering *steering);
 /* May the session take n_bytes more? For tern_session_params.may_grow. */
 bool tern_steering_may_grow(struct tern_steering *steering, uint64_t n_bytes);

@@ -238,6 +238,8 @@ static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
     if (counters->n_decoded > 0 && r->decode_s > 0)
         tn_buf_printf(out, ", %.2f GB/s",
                       (double)counters->decode_weight_bytes / r->decode_s * 1e-9);
+    uint32_t n_threads = tern_engine_n_threads(g->engine);
+    tn_buf_printf(out, ", %u thread%s", n_threads, n_threads == 1 ? "" : "s");
     append_counters_text(out, g->opened->model, counters);
     tn_buf_printf(out, "\nmemory      %s at the peak\n", tn_size_binary((double)peak_bytes).text);
     tn_buf_printf(out, "seed        %" PRIu64 "\nstop        %s\n", g->seed,
@@ -251,9 +253,10 @@ static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
     tn_buf_printf(out,
                   "{\"prompt_tokens\":%u,\"prompt_s\":%.6f,\"new_tokens\":%u,\"decode_s\":%.6f,"
                   "\"load_s\":%.6f,\"peak_rss_bytes\":%" PRIu64 ",\"seed\":%" PRIu64
-                  ",\"stop\":\"%s\",\"kv\":\"%s\",\"bytes_per_token\":",
+                  ",\"stop\":\"%s\",\"kv\":\"%s\",\"threads\":%u,\"bytes_per_token\":",
                   r->n_prompt, r->prompt_s, r->n_new, r->decode_s, g->load_s, peak_bytes,
-                  g->seed, stop_text(g, r), tern_kv_text(g->planned->plan.kv));
+                  g->seed, stop_text(g, r), tern_kv_text(g->planned->plan.kv),
+                  tern_engine_n_threads(g->engine));
     if (counters->n_decoded > 0)
         tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);
     else

@@ -22,18 +22,17 @@ struct tern_steering {
     char *cache_path; /* or NULL */
 };
 
-/* A known choice, or the start of a measurement. */
+/* The plan's count, or the start of a measurement.  Only that the plan's is the fastest is
+ * remembered: what speaks for fewer may have been a neighbour that kept a core busy just then, and
+ * would slow every later run. */
 static void choose_threads(struct tern_steering *s, const struct tern_plan *plan)
 {
     s->n_threads = plan->n_threads_decode;
     if (plan->threads_fixed)
         return;
-    uint32_t most = TN_MAX(plan->n_threads_decode, plan->n_threads_ceil);
-    uint32_t known = tn_calibrate_load(s->cache_path, s->key, most);
-    if (known) {
-        s->n_threads = known;
+    uint32_t known = tn_calibrate_load(s->cache_path, s->key, plan->n_threads_decode);
+    if (known == plan->n_threads_decode)
         return;
-    }
     tn_calibrate_start(&s->calibrate, plan->n_threads_decode, plan->n_threads_ceil);
     s->is_calibrating = !tn_calibrate_is_done(&s->calibrate);
     s->n_threads = tn_calibrate_threads(&s->calibrate);
@@ -101,6 +100,6 @@ void tern_steering_after_token(struct tern_steering *s)
     s->n_threads = tn_calibrate_threads(&s->calibrate);
     if (tn_calibrate_is_done(&s->calibrate)) {
         s->is_calibrating = false;
-        s->must_save = !s->calibrate.is_noisy;
+        s->must_save = !s->calibrate.is_noisy && s->n_threads == s->calibrate.candidates[0];
     }
 }

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "plat/plat.h"
+#include "run/calibrate.h"
 #include "run/engine.h"
 #include "tern/convert.h"
 #include "tern/tern.h"
@@ -138,6 +139,53 @@ static void too_many_threads_are_refused(void **state)
     assert_null(other);
     p = (struct tern_engine_params){.n_threads_prefill = UINT32_MAX};
     assert_int_equal(tern_engine_create(&other, &p, &e), TERN_USAGE);
+}
+
+/* ---- threads of a run ---- */
+
+static void set_cache_dir(const char *dir)
+{
+#if defined(_WIN32)
+    _putenv_s("LOCALAPPDATA", dir);
+#else
+    setenv("XDG_CACHE_HOME", dir, 1);
+    setenv("HOME", dir, 1);
+#endif
+}
+
+/* Threads of each of 20 tokens when the file says that `known` are best, and the plan 2. */
+static void threads_of_a_run(uint32_t n_threads[20], uint32_t known)
+{
+    static struct tern_sysinfo machine;
+    static struct tern_plan plan = {.cpu_level = "ref", .n_threads_decode = 2};
+    struct tern_steering *steering;
+    char *path = tn_calibrate_cache_path();
+    uint64_t key = tn_calibrate_key(&machine, &plan, model->file.header->head_hash);
+    assert_non_null(path);
+    tn_calibrate_save(path, key, known);
+    assert_ok(tern_steering_create(&steering, engine, model, &machine, &plan, &e));
+    for (int i = 0; i < 20; i++) {
+        tern_steering_before_token(steering);
+        n_threads[i] = tern_engine_n_threads(engine);
+        tern_steering_after_token(steering);
+    }
+    tern_steering_free(steering);
+    tern_engine_set_threads(engine, 2, 2);
+    tn_file_remove(path);
+    tn_free(path);
+}
+
+static void fewer_threads_are_measured_again(void **state)
+{
+    (void)state;
+    uint32_t n_threads[20];
+    set_cache_dir(TERN_BUILD_DIR "/test_session.cache");
+    threads_of_a_run(n_threads, 2);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(n_threads[i], 2);
+    threads_of_a_run(n_threads, 1);
+    assert_int_equal(n_threads[0], 2);
+    assert_int_equal(n_threads[TN_CALIBRATE_TOKENS], 1);
 }
 
 static void a_shortened_session_continues_as_if_new(void **state)
@@ -417,6 +465,7 @@ int main(void)
         cmocka_unit_test(logits_do_not_depend_on_batches),
         cmocka_unit_test(logits_do_not_depend_on_threads_and_levels),
         cmocka_unit_test(too_many_threads_are_refused),
+        cmocka_unit_test(fewer_threads_are_measured_again),
         cmocka_unit_test(a_shortened_session_continues_as_if_new),
         cmocka_unit_test(bad_ids_and_full_contexts_are_refused),
         cmocka_unit_test(nothing_is_allocated_between_the_tokens),

@@ -396,10 +396,12 @@ class Generation(command.TestCase):
         self.assertEqual(stats["new_tokens"], 24)
         self.assertEqual(stats["stop"], "length")
         self.assertEqual(stats["prompt_tokens"], 5)
-        for key in ("prompt_s", "decode_s", "load_s", "peak_rss_bytes", "bytes_per_token"):
+        for key in ("prompt_s", "decode_s", "load_s", "peak_rss_bytes", "threads",
+                    "bytes_per_token"):
             self.assertGreater(stats[key], 0, key)
         text = self.story("--stats", "--seed", "77").err
-        for word in ("load", "prompt", "generation", "tok/s", "GB/s", "memory", "77", "length"):
+        for word in ("load", "prompt", "generation", "tok/s", "GB/s", "thread", "memory", "77",
+                     "length"):
             self.assertIn(word, text)
         one = json.loads(self.ok("run", self.model, "-p", "Hi", "-n", "1", "--stats=json").err)
         self.assertIsNone(one["bytes_per_token"])
