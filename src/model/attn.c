@@ -129,17 +129,25 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
 
     qk(score, TN_KV_BLOCK, group->q, group->n, rows.k, rows.k_scales, n_pos, kv->dim,
        score_factor(f->weights->config->head_dim));
+    /* All maxima first: what waits for one hides behind the others. */
+    for (uint32_t i = 0; i < group->n; i++)
+        if (group->n_valid[i])
+            out->max[i] = k->max_f32(score + (size_t)i * TN_KV_BLOCK, group->n_valid[i]);
     for (uint32_t i = 0; i < group->n; i++) {
         float *s = score + (size_t)i * TN_KV_BLOCK;
         uint32_t n = group->n_valid[i];
+        if (n)
+            out->sum[i] = k->exp_sum_f32(s, n, out->max[i]);
         /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
         memset(s + n, 0, (n_pos - n) * sizeof(float));
-        if (n == 0)
-            continue;
-        out->max[i] = k->max_f32(s, n);
-        out->sum[i] = k->exp_sum_f32(s, n, out->max[i]);
     }
     pv(out->out, score, TN_KV_BLOCK, group->n, rows.v, rows.v_scales, n_pos, kv->dim);
+}
+
+/* exp(max - common); one of the two that meet is the common maximum, and its weight exactly 1. */
+static float weight_under(float max, float common)
+{
+    return max == common ? 1.0f : tn_exp_f32(max - common);
 }
 
 /* total[i] becomes the partial result over both stretches; from is the later one. */
@@ -149,12 +157,11 @@ static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_
     float *restrict o = total->out + (size_t)i * dim;
     const float *restrict p = from->out + j * dim;
     float max = TN_MAX(total->max[i], from->max[j]);
-    float a = tn_exp_f32(total->max[i] - max), b = tn_exp_f32(from->max[j] - max);
+    float a = weight_under(total->max[i], max), b = weight_under(from->max[j], max);
     total->max[i] = max;
     total->sum[i] = total->sum[i] * a + from->sum[j] * b;
-    for (uint32_t d = 0; d < dim; d += 16)
-        for (uint32_t k = d; k < d + 16; k++) /* a length that the compiler makes vectors of */
-            o[k] = o[k] * a + p[k] * b;
+    for (uint32_t d = 0; d < dim; d++)
+        o[d] = o[d] * a + p[d] * b;
 }
 
 static void copy_state(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
@@ -173,11 +180,7 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
     const float *restrict o = state->out + (size_t)i * f->kv->dim;
     float *restrict att = f->s.att + ((size_t)t * c->n_head + i_head) * c->head_dim;
     float inverse = 1.0f / state->sum[i];
-    uint32_t d = 0;
-    for (; d + 16 <= c->head_dim; d += 16)
-        for (uint32_t k = d; k < d + 16; k++) /* a length that the compiler makes vectors of */
-            att[k] = o[k] * inverse;
-    for (; d < c->head_dim; d++)
+    for (uint32_t d = 0; d < c->head_dim; d++)
         att[d] = o[d] * inverse;
 }
 

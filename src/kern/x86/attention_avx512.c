@@ -197,45 +197,58 @@ float tn_max_f32_avx512(const float *x, uint32_t n)
     return _mm512_reduce_max_ps(max) + 0.0f;
 }
 
-/* tn_exp_f32 of 16 values. */
-static inline __m512 exp16(__m512 x)
+#define EACH for (uint32_t i = 0; i < n; i++)
+
+/* x = tn_exp_f32(x) in n <= 4 registers, a constant where this is inlined.  Each step for all of
+ * them: a single one is a chain of operations that each wait for the one before. */
+static TN_ALWAYS_INLINE void exp_16(__m512 x[], uint32_t n)
 {
     const __m512 magic = _mm512_set1_ps(TN_EXP_ROUND);
-    __m512 rounded = _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(TN_EXP_LOG2E)), magic);
-    __m512 n = _mm512_sub_ps(rounded, magic);
-    __m512 r = _mm512_sub_ps(x, _mm512_mul_ps(n, _mm512_set1_ps(TN_EXP_LN2_HI)));
-    r = _mm512_sub_ps(r, _mm512_mul_ps(n, _mm512_set1_ps(TN_EXP_LN2_LO)));
-    __m512 p = _mm512_set1_ps(TN_EXP_P4);
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P3));
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P2));
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P1));
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(TN_EXP_P0));
-    p = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(r, r), p), r);
-    p = _mm512_add_ps(p, _mm512_set1_ps(1.0f));
-    __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(rounded), 23);
-    __m512 y = _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), exponent));
-
-    __mmask16 finite = _mm512_cmp_ps_mask(x, _mm512_set1_ps(TN_EXP_MAX), _CMP_LE_OQ);
-    y = _mm512_mask_blend_ps(finite, _mm512_add_ps(x, _mm512_set1_ps(INFINITY)), y);
-    __mmask16 normal = _mm512_cmp_ps_mask(x, _mm512_set1_ps(TN_EXP_MIN), _CMP_NLT_UQ);
-    return _mm512_maskz_mov_ps(normal, y);
+    __m512 rounded[4], whole[4], r[4], p[4];
+    EACH rounded[i] = _mm512_add_ps(_mm512_mul_ps(x[i], _mm512_set1_ps(TN_EXP_LOG2E)), magic);
+    EACH whole[i] = _mm512_sub_ps(rounded[i], magic);
+    EACH r[i] = _mm512_sub_ps(x[i], _mm512_mul_ps(whole[i], _mm512_set1_ps(TN_EXP_LN2_HI)));
+    EACH r[i] = _mm512_sub_ps(r[i], _mm512_mul_ps(whole[i], _mm512_set1_ps(TN_EXP_LN2_LO)));
+    EACH p[i] = _mm512_mul_ps(_mm512_set1_ps(TN_EXP_P4), r[i]);
+    EACH p[i] = _mm512_mul_ps(_mm512_add_ps(p[i], _mm512_set1_ps(TN_EXP_P3)), r[i]);
+    EACH p[i] = _mm512_mul_ps(_mm512_add_ps(p[i], _mm512_set1_ps(TN_EXP_P2)), r[i]);
+    EACH p[i] = _mm512_mul_ps(_mm512_add_ps(p[i], _mm512_set1_ps(TN_EXP_P1)), r[i]);
+    EACH p[i] = _mm512_add_ps(p[i], _mm512_set1_ps(TN_EXP_P0));
+    EACH p[i] = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(r[i], r[i]), p[i]), r[i]);
+    EACH p[i] = _mm512_add_ps(p[i], _mm512_set1_ps(1.0f));
+    EACH {
+        __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(rounded[i]), 23);
+        __mmask16 normal = _mm512_cmp_ps_mask(x[i], _mm512_set1_ps(TN_EXP_MIN), _CMP_NLT_UQ);
+        __mmask16 beyond = _mm512_cmp_ps_mask(x[i], _mm512_set1_ps(TN_EXP_MAX), _CMP_NLE_UQ);
+        __m512 y = _mm512_castsi512_ps(
+            _mm512_maskz_add_epi32(normal, _mm512_castps_si512(p[i]), exponent));
+        x[i] = _mm512_mask_add_ps(y, beyond, x[i], _mm512_set1_ps(INFINITY));
+    }
 }
+
+#undef EACH
 
 float tn_exp_sum_f32_avx512(float *x, uint32_t n, float max)
 {
     __m512 lanes = _mm512_setzero_ps();
     __m512 top = _mm512_set1_ps(max);
     uint32_t k = 0;
-    for (; k + 16 <= n; k += 16) {
-        __m512 y = exp16(_mm512_sub_ps(_mm512_loadu_ps(x + k), top));
-        _mm512_storeu_ps(x + k, y);
-        lanes = _mm512_add_ps(lanes, y);
+    for (; k + 64 <= n; k += 64) {
+        __m512 y[4];
+        for (uint32_t i = 0; i < 4; i++)
+            y[i] = _mm512_sub_ps(_mm512_loadu_ps(x + k + 16 * i), top);
+        exp_16(y, 4);
+        for (uint32_t i = 0; i < 4; i++) {
+            _mm512_storeu_ps(x + k + 16 * i, y[i]);
+            lanes = _mm512_add_ps(lanes, y[i]);
+        }
     }
-    __mmask16 tail = tail_mask(n);
-    if (tail) {
-        __m512 y = exp16(_mm512_sub_ps(_mm512_maskz_loadu_ps(tail, x + k), top));
-        _mm512_mask_storeu_ps(x + k, tail, y);
-        lanes = _mm512_mask_add_ps(lanes, tail, lanes, y);
+    for (; k < n; k += 16) {
+        __mmask16 used = n - k >= 16 ? 0xFFFF : tail_mask(n);
+        __m512 y = _mm512_sub_ps(_mm512_maskz_loadu_ps(used, x + k), top);
+        exp_16(&y, 1);
+        _mm512_mask_storeu_ps(x + k, used, y);
+        lanes = _mm512_mask_add_ps(lanes, used, lanes, y);
     }
     return tree_sum(lanes);
 }
