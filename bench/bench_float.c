@@ -90,6 +90,16 @@ static void call_rope(struct work *w)
     ((tn_rope_f32_fn *)w->row->fn)(w->y, w->x, w->x, HEADS, HEAD_DIM, HEAD_DIM);
 }
 
+static void call_list_positive(struct work *w)
+{
+    w->sums[0] = (int32_t)((tn_list_positive_f32_fn *)w->row->fn)((uint32_t *)w->y, w->x, FFN);
+}
+
+static void call_list_nonzero(struct work *w)
+{
+    w->sums[0] = (int32_t)((tn_list_nonzero_i8_fn *)w->row->fn)((uint32_t *)w->y, w->q, FFN);
+}
+
 static void call_max(struct work *w)
 {
     w->y[0] = ((tn_max_f32_fn *)w->row->fn)(w->x, BLOCK);
@@ -135,6 +145,8 @@ static const struct {
     {"add_i32_f32", call_scale, FFN},
     {"relu2_mul_f32", call_relu2, FFN},
     {"rope_f32", call_rope, HEADS * HEAD_DIM},
+    {"list_positive_f32", call_list_positive, FFN},
+    {"list_nonzero_i8", call_list_nonzero, FFN},
     {"gemv_q8_f32", call_head, 0},
     {"gemv_f16_f32", call_head, 0},
     {"gemv_bf16_f32", call_head, 0},
@@ -180,6 +192,8 @@ static void prepare(struct work *w)
     w->y = pages(n * sizeof *w->y);
     w->sums = pages(FFN * sizeof *w->sums);
     w->q = pages(tn_kern_pad(FFN));
+    for (uint32_t i = 0; i < FFN; i++)
+        w->q[i] = (int8_t)(tn_rng_f32(&rng) * 1.2f); /* a sixth of them ones */
 }
 
 /* Bytes of one value of the operation's weights or cache. */

@@ -233,6 +233,13 @@ typedef float tn_max_f32_fn(const float *x, uint32_t n);
  * Every x_k <= max. */
 typedef float tn_exp_sum_f32_fn(float *x, uint32_t n, float max);
 
+/* ---- lists of what matters ---- */
+
+/* Numbers, ascending, of the x[i] > 0 (list_positive_f32) or x[i] != 0 (list_nonzero_i8), i < n, to
+ * dst [n]; returns how many. */
+typedef uint32_t tn_list_positive_f32_fn(uint32_t *dst, const float *x, uint32_t n);
+typedef uint32_t tn_list_nonzero_i8_fn(uint32_t *dst, const int8_t *x, uint32_t n);
+
 /* ---- key/value rows ---- */
 
 /* kv_store_<type>: one row of dim values (multiple of 16) into the cache.  q8: per 64 values
@@ -264,6 +271,8 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(add_i32_f32)                                                                                 \
     X(relu2_mul_f32)                                                                               \
     X(rope_f32)                                                                                    \
+    X(list_positive_f32)                                                                           \
+    X(list_nonzero_i8)                                                                             \
     X(gemv_q8_f32)                                                                                 \
     X(gemv_f16_f32)                                                                                \
     X(gemv_bf16_f32)                                                                               \

@@ -32,14 +32,12 @@ static void activate(const struct tn_forward *f, float *gate, const float *up, u
 /* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros. */
 static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 {
-    uint32_t n_ffn = f->weights->config->ffn, n = 0;
-    const float *gate = f->s.gate;
-    bool all = f->weights->config->activation != TERN_ACT_RELU2;
-    for (uint32_t i = 0; i < n_ffn; i++) {
-        rows[n] = i;
-        n += all || gate[i] > 0.0f;
-    }
-    return n;
+    uint32_t n_ffn = f->weights->config->ffn;
+    if (f->weights->config->activation == TERN_ACT_RELU2)
+        return f->kernels->list_positive_f32(rows, f->s.gate, n_ffn);
+    for (uint32_t i = 0; i < n_ffn; i++)
+        rows[i] = i;
+    return n_ffn;
 }
 
 /* Step 2: s.gate becomes act(gate) * up, computed for the active rows only. */
@@ -63,15 +61,12 @@ static void up_active(struct tn_forward *f, const struct tn_layer *layer)
 /* Step 3: h += down of the rounded input in s.xq, columns with a zero input left out. */
 static void down_active(struct tn_forward *f, const struct tn_layer *layer)
 {
-    uint32_t n_ffn = f->weights->config->ffn, n = 0;
+    uint32_t n_ffn = f->weights->config->ffn;
     uint32_t *cols = f->s.active;
     int8_t *x = f->s.active_x;
-    const int8_t *xq = f->s.xq;
-    for (uint32_t i = 0; i < n_ffn; i++) {
-        cols[n] = i;
-        x[n] = xq[i];
-        n += xq[i] != 0;
-    }
+    uint32_t n = f->kernels->list_nonzero_i8(cols, f->s.xq, n_ffn);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = f->s.xq[cols[i]];
     tn_project_cols(f, &layer->down, cols, x, n, f->s.h);
     f->counters.down_active += n;
     f->counters.down_cols += n_ffn;

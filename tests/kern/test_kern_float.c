@@ -414,6 +414,29 @@ static void check_exp_sum_f32(const struct tn_kernel_row *row, uint32_t n, enum 
     check_f32(row, &sum, &want_sum, 1, SHAPE("n %u fill %d, the sum", n, (int)fill));
 }
 
+/* A list, and nothing behind it. */
+static void check_list(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    uint32_t *got = take(n * sizeof *got, sizeof *got), *want = take(n * sizeof *want, sizeof *want);
+    uint32_t n_got, n_want;
+    if (!strcmp(row->op, "list_positive_f32")) {
+        float *x = take_filled(n, fill);
+        for (uint32_t i = 0; i < n; i += 3)
+            x[i] = i % 2 ? -0.0f : 0.0f;
+        n_want = tn_list_positive_f32_ref(want, x, n);
+        n_got = ((tn_list_positive_f32_fn *)row->fn)(got, x, n);
+    } else {
+        int8_t *x = take(n, 1);
+        fill_bytes(x, n);
+        for (uint32_t i = 0; i < n && fill != FILL_WIDE; i++)
+            x[i] = (int8_t)(x[i] % 2); /* half of them zeros */
+        n_want = tn_list_nonzero_i8_ref(want, x, n);
+        n_got = ((tn_list_nonzero_i8_fn *)row->fn)(got, x, n);
+    }
+    check_bytes(row, &n_got, &n_want, sizeof n_got, SHAPE("n %u fill %d, how many", n, (int)fill));
+    check_bytes(row, got, want, n_want * sizeof *want, SHAPE("n %u fill %d", n, (int)fill));
+}
+
 static void check_kv_store(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const uint32_t dim = 16 * (1 + n / 16), n_scales = (dim + 63) / 64;
@@ -444,6 +467,8 @@ static const struct op {
     {"add_i32_f32", check_add_i32_f32},
     {"relu2_mul_f32", check_relu2_mul_f32},
     {"rope_f32", check_rope_f32},
+    {"list_positive_f32", check_list},
+    {"list_nonzero_i8", check_list},
     {"gemv_q8_f32", check_gemv},
     {"gemv_f16_f32", check_gemv},
     {"gemv_bf16_f32", check_gemv},

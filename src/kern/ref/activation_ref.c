@@ -104,3 +104,23 @@ void tn_rope_f32_ref(float *x, const float *cos, const float *sin, uint32_t n_he
         }
     }
 }
+
+uint32_t tn_list_positive_f32_ref(uint32_t *dst, const float *x, uint32_t n)
+{
+    uint32_t n_found = 0;
+    for (uint32_t i = 0; i < n; i++) { /* without branches: nobody can predict them */
+        dst[n_found] = i;
+        n_found += x[i] > 0.0f;
+    }
+    return n_found;
+}
+
+uint32_t tn_list_nonzero_i8_ref(uint32_t *dst, const int8_t *x, uint32_t n)
+{
+    uint32_t n_found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        dst[n_found] = i;
+        n_found += x[i] != 0;
+    }
+    return n_found;
+}

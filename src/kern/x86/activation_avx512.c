@@ -189,3 +189,38 @@ void tn_rope_f32_avx512(float *x, const float *cos, const float *sin, uint32_t n
             rotate(lo + j, lo + half + j, cos + j, sin + j, tail);
     }
 }
+
+/* The numbers i ... i + 15 of which `chosen` has a bit; returns how many. */
+static TN_ALWAYS_INLINE uint32_t list_16(uint32_t *dst, uint32_t i, __mmask16 chosen)
+{
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i numbers = _mm512_add_epi32(_mm512_set1_epi32((int)i), lanes);
+    const uint32_t n = (uint32_t)__builtin_popcount(chosen);
+    /* Compressed in the register: compressing stores are slow on some processors. */
+    _mm512_mask_storeu_epi32(dst, (__mmask16)((1u << n) - 1),
+                             _mm512_maskz_compress_epi32(chosen, numbers));
+    return n;
+}
+
+uint32_t tn_list_positive_f32_avx512(uint32_t *dst, const float *x, uint32_t n)
+{
+    uint32_t n_found = 0;
+    for (uint32_t i = 0; i < n; i += 16) {
+        const __mmask16 present = n - i >= 16 ? 0xFFFF : tail_mask(n);
+        const __m512 v = _mm512_maskz_loadu_ps(present, x + i);
+        n_found += list_16(dst + n_found, i,
+                           _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ));
+    }
+    return n_found;
+}
+
+uint32_t tn_list_nonzero_i8_avx512(uint32_t *dst, const int8_t *x, uint32_t n)
+{
+    uint32_t n_found = 0;
+    for (uint32_t i = 0; i < n; i += 16) {
+        const __mmask16 present = n - i >= 16 ? 0xFFFF : tail_mask(n);
+        const __m128i v = _mm_maskz_loadu_epi8(present, x + i);
+        n_found += list_16(dst + n_found, i, _mm_test_epi8_mask(v, v));
+    }
+    return n_found;
+}
