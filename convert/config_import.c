@@ -194,6 +194,15 @@ static tern_status refuse_flag(const json_t *root, const char *key, struct tern_
                    key);
 }
 
+static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_error *err)
+{
+    const json_t *tie = json_object_get(root, "tie_word_embeddings");
+    *out = json_is_true(tie) ? TN_TIE_YES : json_is_false(tie) ? TN_TIE_NO : TN_TIE_UNSAID;
+    if (!tie || json_is_null(tie) || json_is_boolean(tie))
+        return TERN_OK;
+    return tn_fail(err, TERN_INPUT, CONFIG ": \"tie_word_embeddings\" is not true or false");
+}
+
 /* rope_theta, also in the newer spelling rope_parameters; any scaling is refused. */
 static tern_status parse_rope(struct tern_file_config *c, const json_t *root,
                               struct tern_error *err)
@@ -401,8 +410,8 @@ static tern_status parse_root(struct tn_config_import *out, const json_t *root,
     c->rms_eps = (float)eps;
     c->arch = TERN_ARCH_BITNET;
     c->act_quant = TERN_ACT_QUANT_I8_TOKEN;
-    const json_t *tie = json_object_get(root, "tie_word_embeddings");
-    out->tie = json_is_true(tie) ? TN_TIE_YES : json_is_false(tie) ? TN_TIE_NO : TN_TIE_UNSAID;
+    if (status == TERN_OK)
+        status = parse_tie(&out->tie, root, err);
     return status;
 }
 

@@ -140,6 +140,8 @@ static tern_status choose_names(struct job *j)
 {
     const char *last = source_name(j);
     j->name = j->params->name ? j->params->name : last;
+    if (j->name[0] == '\0')
+        return tn_fail(j->err, TERN_USAGE, "the name is empty");
     if (tn_utf8_find_bad(j->name, strlen(j->name), true) < strlen(j->name))
         return tn_fail(j->err, TERN_USAGE, "the name is not UTF-8 text in one line: %s", j->name);
     char *path = j->result->output;

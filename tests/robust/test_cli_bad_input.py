@@ -155,6 +155,8 @@ class Directories(command.TestCase):
         os.unlink(self.path("config.json"))
         self.check(5, "config.json")
         self.refused(2, "convert")
+        self.assertIn("name is empty", self.refused(2, "convert", command.DEMO, "--name", "",
+                                                    "-o", self.out))
 
     @unittest.skipUnless(POSIX, "named pipes")
     def test_named_pipes(self):

@@ -99,6 +99,8 @@ static const struct text_case text_cases[] = {
     {CONFIG, "\"quant_method\"", "\"modules_to_not_convert\": [\"q_proj\"], \"quant_method\"",
      TERN_UNSUPPORTED, "\"q_proj\""},
     {CONFIG, "quantization_config", "other_config", TERN_UNSUPPORTED, "not trained ternary"},
+    {CONFIG, "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": 1", TERN_INPUT,
+     "\"tie_word_embeddings\" is not true or false"},
     {CONFIG, "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", TERN_INPUT,
      "\"lm_head.weight\" is missing"},
     /* generation_config.json */
