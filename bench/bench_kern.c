@@ -20,7 +20,7 @@
 #include "bench/peak.h"
 #include "bench/timing.h"
 #include "kern/guard.h"
-#include "kern/kern.h"
+#include "kern/planes.h"
 #include "par/team.h"
 #include "plat/plat.h"
 
@@ -303,6 +303,26 @@ static void bench_dot_u1(struct bench *b)
     bench_dot_plane(b, 1);
 }
 
+/* All rows of a block of Q8_PLANES. */
+static void call_unpack_planes(struct bench *b)
+{
+    static const uint8_t forms[TERN_PLANE_BLOCK_ROWS];
+    const struct tn_planes w = {.data = b->w.data, .offsets = b->x, .forms = forms,
+                                .rows = b->w.rows, .cols = HIDDEN, .n_planes = TN_MAX_PLANES};
+    for (uint32_t r = 0; r < w.rows; r++)
+        ((tn_unpack_planes_fn *)b->row->fn)((int8_t *)b->scratch, &w, r);
+}
+
+static void bench_unpack_planes(struct bench *b)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_Q8_PLANES, memory ? TERN_PLANE_BLOCK_ROWS : 256, HIDDEN);
+        b->matrix_bytes = (size_t)b->w.rows * HIDDEN;
+        print_decode(b, call_unpack_planes, (double)b->matrix_bytes, 8);
+    }
+}
+
 static const struct {
     const char *op;
     void (*run)(struct bench *);
@@ -311,7 +331,7 @@ static const struct {
     {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"sum_i8", bench_sum_i8},
     {"gemm_t2_i8", bench_gemm_t2}, {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
     {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
-    {"dot_u1_i16", bench_dot_u1},
+    {"dot_u1_i16", bench_dot_u1}, {"unpack_planes", bench_unpack_planes},
 };
 
 enum {

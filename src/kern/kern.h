@@ -171,6 +171,12 @@ typedef tn_dot_plane_fn tn_dot_u4_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u1_i16_fn;
 
+/* unpack_planes: q[c], c < cols, of one row (planes.h): its code u, the bits of the first plane the
+ * highest, and the row's form give
+ *   q = (u >> shift) - (2^(bits - 1) >> shift) + (is centred ? offsets[c] : 0), modulo 256 */
+struct tn_planes;
+typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_planes *w, uint32_t row);
+
 /* ---- attention over one block of cached positions of one key/value head ----
  *
  * f32, f16: n_pos <= TN_KV_BLOCK rows of `dim` values (multiple of 16, padded with zeros), row
@@ -279,6 +285,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(dot_u4_i16)                                                                                  \
     X(dot_u2_i16)                                                                                  \
     X(dot_u1_i16)                                                                                  \
+    X(unpack_planes)                                                                               \
     X(attn_qk_f32)                                                                                 \
     X(attn_qk_f16)                                                                                 \
     X(attn_qk_q8)                                                                                  \

@@ -112,10 +112,12 @@ TN_KERN(gemv_bf16_f32,  ref, 0)
 TN_KERN(dot_u4_i16,     ref, 0)
 TN_KERN(dot_u2_i16,     ref, 0)
 TN_KERN(dot_u1_i16,     ref, 0)
+TN_KERN(unpack_planes,  ref, 0)
 #if TN_ARCH_X86_64
 TN_KERN(dot_u4_i16,     ssse3, TN_CPU_SSSE3)
 TN_KERN(dot_u2_i16,     ssse3, TN_CPU_SSSE3)
 TN_KERN(dot_u1_i16,     ssse3, TN_CPU_SSSE3)
+TN_KERN(unpack_planes,  ssse3, TN_CPU_SSSE3)
 TN_KERN(gemv_q8_f32,    avx2, TN_CPU_AVX2)
 TN_KERN(gemv_f16_f32,   avx2, TN_CPU_AVX2)
 TN_KERN(gemv_bf16_f32,  avx2, TN_CPU_AVX2)
@@ -135,6 +137,7 @@ TN_KERN(gemv_bf16_f32,  neon, TN_CPU_NEON)
 TN_KERN(dot_u4_i16,     neon, TN_CPU_NEON)
 TN_KERN(dot_u2_i16,     neon, TN_CPU_NEON)
 TN_KERN(dot_u1_i16,     neon, TN_CPU_NEON)
+TN_KERN(unpack_planes,  neon, TN_CPU_NEON)
 #endif
 
 /* attention */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packing and unpacking rows in planes.
+ * Packing rows in planes.
  */
 #include "kern/planes.h"
 
@@ -48,6 +48,12 @@ const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, ui
     size_t before = tn_plane_row_bytes(w->cols, tn_planes_bits(w->n_planes));
     size_t inside = tn_plane_row_bytes(w->cols, tn_planes_bits(i_plane));
     return w->data + block_row * before + n * inside;
+}
+
+const uint8_t *tn_planes_row(const struct tn_planes *w, uint32_t row, uint32_t i_plane)
+{
+    const uint32_t inside = row % TERN_PLANE_BLOCK_ROWS;
+    return tn_planes_block(w, row - inside, i_plane) + inside * tn_plane_row(w->cols, i_plane);
 }
 
 /* ---- packing ---- */
@@ -176,40 +182,5 @@ void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t co
         while ((below += count[u]) <= (n - 1) / 2)
             u++;
         offsets[c] = (int8_t)((int32_t)u - 128);
-    }
-}
-
-/* ---- unpacking ---- */
-
-/* Adds the bits of a group of 128 columns: u = 2^bits * u + code. */
-static TN_ALWAYS_INLINE void append_bits(uint8_t u[TN_PLANE_COLS], const uint8_t *group,
-                                         uint32_t bits)
-{
-    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
-    for (uint32_t field = 0; field < 8 / bits; field++, u += n_bytes)
-        for (uint32_t j = 0; j < n_bytes; j++)
-            u[j] = (uint8_t)(u[j] << bits | (group[j] >> field * bits & ((1u << bits) - 1)));
-}
-
-void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row)
-{
-    uint32_t block = row / TERN_PLANE_BLOCK_ROWS * TERN_PLANE_BLOCK_ROWS;
-    const uint8_t *plane[TN_MAX_PLANES];
-    const uint32_t shift = w->forms[row] & TERN_PLANE_SHIFT;
-    const uint8_t bias = (uint8_t)((tn_planes_max(w->n_planes) + 1) >> shift);
-    const uint8_t keep = w->forms[row] & TERN_PLANE_CENTRED ? 255 : 0;
-    for (uint32_t i = 0; i < w->n_planes; i++)
-        plane[i] = tn_planes_block(w, block, i) + (row - block) * tn_plane_row(w->cols, i);
-    for (uint32_t c = 0; c < w->cols; c += TN_PLANE_COLS) {
-        uint8_t u[TN_PLANE_COLS] = {0};
-        for (uint32_t i = 0; i < w->n_planes; i++) {
-            append_bits(u, plane[i], tn_plane_bits(i));
-            plane[i] += TN_PLANE_COLS / 8 * tn_plane_bits(i);
-        }
-        /* q modulo 256: int8 whatever a damaged file says. */
-        const uint32_t n = TN_MIN(TN_PLANE_COLS, w->cols - c);
-        for (uint32_t j = 0; j < n; j++)
-            u[j] = (uint8_t)((u[j] >> shift) - bias + ((uint8_t)w->offsets[c + j] & keep));
-        memcpy(q + c, u, n);
     }
 }

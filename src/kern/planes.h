@@ -58,6 +58,8 @@ static inline size_t tn_plane_row(uint32_t cols, uint32_t i_plane)
 
 /* Plane i_plane of the block of TERN_PLANE_BLOCK_ROWS rows that begins at row `block_row`. */
 const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, uint32_t i_plane);
+/* One row of plane i_plane. */
+const uint8_t *tn_planes_row(const struct tn_planes *w, uint32_t row, uint32_t i_plane);
 
 /* offsets [cols]: the medians of the columns of q [n][cols], n > 0. */
 void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols);
@@ -70,8 +72,5 @@ int8_t *tn_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes);
 void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
                     uint32_t rows, uint32_t cols, uint32_t n_planes);
 size_t tn_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes);
-
-/* q [cols] of one row. */
-void tn_planes_unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row);
 
 #endif

@@ -11,12 +11,13 @@
 /* ---- embedding ---- */
 
 /* Row `id` of the embedding as f32.  q: room for a row of integers. */
-static void embed_row(float *dst, const struct tn_table *table, uint32_t id, int8_t *q)
+static void embed_row(float *dst, const struct tn_table *table, uint32_t id,
+                      const struct tn_kernels *kernels, int8_t *q)
 {
     size_t at = (size_t)id * table->cols;
     const int8_t *integers = (const int8_t *)table->data + at;
     if (table->planes.n_planes) {
-        tn_planes_unpack_row(q, &table->planes, id);
+        kernels->unpack_planes(q, &table->planes, id);
         integers = q;
     }
     for (uint32_t i = 0; i < table->cols; i++) {
@@ -33,7 +34,7 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
 {
     uint32_t hidden = f->weights->config->hidden;
     for (uint32_t t = 0; t < f->n_tokens; t++)
-        embed_row(f->s.h + (size_t)t * hidden, &f->weights->embed, ids[t],
+        embed_row(f->s.h + (size_t)t * hidden, &f->weights->embed, ids[t], f->kernels,
                   f->s.threads[0].head_rows);
 }
 
@@ -53,13 +54,13 @@ struct head_task {
 static void planes_rows(const struct head_task *task, uint32_t row, uint32_t n, int8_t *unpacked)
 {
     const struct tn_table *head = &task->f->weights->head;
+    const struct tn_kernels *kernels = task->f->kernels;
     for (uint32_t i = 0; i < n; i += TN_HEAD_UNPACK_ROWS) {
         uint32_t m = TN_MIN(TN_HEAD_UNPACK_ROWS, n - i);
         for (uint32_t k = 0; k < m; k++)
-            tn_planes_unpack_row(unpacked + (size_t)k * head->cols, &head->planes, row + i + k);
-        task->f->kernels->gemv_q8_f32(task->logits + row + i, head->rows, unpacked,
-                                      head->scales + row + i, m, head->cols, task->x, head->cols,
-                                      task->n_tokens);
+            kernels->unpack_planes(unpacked + (size_t)k * head->cols, &head->planes, row + i + k);
+        kernels->gemv_q8_f32(task->logits + row + i, head->rows, unpacked, head->scales + row + i,
+                             m, head->cols, task->x, head->cols, task->n_tokens);
     }
 }
 

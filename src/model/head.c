@@ -332,14 +332,46 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
     raise_group_best(s, begin, n, low);
 }
 
-static void score(const struct tn_head_search *s, uint32_t r, int8_t *row)
+/* ---- exact logits ---- */
+
+/* Rows of a batch lie far apart: all are asked for before the first is used. */
+static void ask_for_batch(const struct tn_planes *w, uint32_t begin, const uint32_t *rows,
+                          uint32_t n)
 {
-    tn_planes_unpack_row(row, s->w, r);
-    s->kernels->gemv_q8_f32(&s->logits[r], 1, row, &s->w->scales[r], 1, s->w->cols, s->x,
-                            s->w->cols, 1);
+    for (uint32_t k = 0; k < TN_MIN(n, TN_HEAD_UNPACK_ROWS); k++)
+        for (uint32_t i = 0; i < w->n_planes; i++) {
+            const uint8_t *row = tn_planes_row(w, begin + rows[k], i);
+            for (size_t at = 0; at < tn_plane_row(w->cols, i); at += 64)
+                TN_PREFETCH_ONCE(row + at);
+        }
 }
 
-void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item, int8_t *row)
+/* The n rows, counted from `begin`. */
+static void score(const struct tn_head_search *s, uint32_t begin, const uint32_t *rows, uint32_t n,
+                  int8_t *unpacked)
+{
+    const struct tn_planes *w = s->w;
+    float scales[TN_HEAD_UNPACK_ROWS], logits[TN_HEAD_UNPACK_ROWS];
+    ask_for_batch(w, begin, rows, n);
+    while (n > 0) {
+        const uint32_t m = TN_MIN(n, TN_HEAD_UNPACK_ROWS);
+        ask_for_batch(w, begin, rows + m, n - m);
+        for (uint32_t k = 0; k < m; k++) {
+            s->kernels->unpack_planes(unpacked + (size_t)k * w->cols, w, begin + rows[k]);
+            scales[k] = w->scales[begin + rows[k]];
+        }
+        s->kernels->gemv_q8_f32(logits, m, unpacked, scales, m, w->cols, s->x, w->cols, 1);
+        for (uint32_t k = 0; k < m; k++)
+            s->logits[begin + rows[k]] = logits[k];
+        rows += m;
+        n -= m;
+    }
+}
+
+/* ---- stages ---- */
+
+void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
+                         int8_t *unpacked)
 {
     uint32_t begin = i_item * TN_HEAD_ITEM_ROWS;
     uint32_t end = TN_MIN(begin + TN_HEAD_ITEM_ROWS, s->n_allowed);
@@ -357,19 +389,19 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
         for (uint32_t r = begin; r < end; r++)
             s->logits[r] = -INFINITY;
     }
-    if (count->n_alive > 0) {
-        const float *open = is_last ? NULL : s->w->open + (size_t)(stage - 1) * s->w->rows;
-        count->n_read = survivors(s, begin, end, open, rows, &count->n_alive);
+    for (uint32_t i = first_always(s, begin);
+         is_last && i < s->n_always && s->always[i] < end; i++) {
+        s->logits[s->always[i]] = INFINITY;
+        count->n_alive++;
     }
-    if (!is_last) {
-        if (count->n_read > 0)
-            read_more(s, stage, begin, end - begin, count->n_read, rows);
+    if (count->n_alive == 0)
         return;
-    }
-    for (uint32_t i = 0; i < count->n_read; i++)
-        score(s, begin + rows[i], row);
-    for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < end; i++)
-        score(s, s->always[i], row);
+    const float *open = is_last ? NULL : s->w->open + (size_t)(stage - 1) * s->w->rows;
+    count->n_read = survivors(s, begin, end, open, rows, &count->n_alive);
+    if (is_last)
+        score(s, begin, rows, count->n_read, unpacked);
+    else if (count->n_read > 0)
+        read_more(s, stage, begin, end - begin, count->n_read, rows);
 }
 
 /* The n_best-th largest of the groups' best: at least n_best rows are not below it. */

@@ -38,6 +38,7 @@
 
 #define TN_HEAD_ITEM_ROWS TERN_PLANE_BLOCK_ROWS /* rows of a parallel item */
 #define TN_HEAD_GROUP_ROWS 64u /* rows that share an entry of group_best */
+#define TN_HEAD_UNPACK_ROWS 8u /* rows that are unpacked together */
 #define TN_HEAD_MAX_STAGES (TN_MAX_PLANES + 1)
 #define TN_HEAD_MAX_BEST 256u
 #define TN_HEAD_FORMS 16u /* values of TERN_PLANE_SHIFT and TERN_PLANE_CENTRED */
@@ -93,8 +94,9 @@ static inline uint32_t tn_head_next_stage(const struct tn_head_search *s, uint32
     return stage == 0 ? s->n_first : stage + 1;
 }
 /* Items [0, ceil(n_allowed / TN_HEAD_ITEM_ROWS)) of a stage, in any order, on any thread.
- *   row  [cols] int8 of the thread; last stage only */
-void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item, int8_t *row);
+ *   unpacked  [TN_HEAD_UNPACK_ROWS][cols] of the thread; last stage only */
+void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
+                         int8_t *unpacked);
 /* After all items of a stage, on one thread. */
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage);
 

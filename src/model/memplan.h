@@ -22,8 +22,6 @@ struct tn_plan_input {
 
 /* Rows whose logits change before the choice (penalties) that a head search can take. */
 #define TN_HEAD_MAX_ALWAYS 1024u
-/* Rows of a head in planes that are unpacked together. */
-#define TN_HEAD_UNPACK_ROWS 8u
 
 /* Between the sums of tokens: TN_GEMM_ROWS and a line more, so that those of the same rows do not
  * all meet in a quarter of the first-level cache. */

@@ -36,7 +36,7 @@ struct head {
     uint8_t *data;
     struct tn_planes w;
     struct tn_head_search s;
-    int8_t *row;
+    int8_t *unpacked;
 };
 
 static const uint32_t layouts[] = {TERN_LAYOUT_Q4, TERN_LAYOUT_Q6, TERN_LAYOUT_Q8_PLANES};
@@ -100,7 +100,7 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
     h->scales = must(malloc(tn_layout_scale_bytes(layout, rows, cols)));
     h->x = must(malloc(cols * sizeof(float)));
     h->full = must(malloc(rows * sizeof(float)));
-    h->row = must(malloc(cols));
+    h->unpacked = must(malloc((size_t)TN_HEAD_UNPACK_ROWS * cols));
     fill_rows(h, kind, tn_planes_max(n_planes));
     fill_state(h, kind);
     h->data = must(malloc(tn_planes_block_bytes(rows, cols, n_planes)));
@@ -129,7 +129,7 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
 
 static void head_fini(struct head *h)
 {
-    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->row, h->data, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.counts};
+    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->unpacked, h->data, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.counts};
     for (size_t i = 0; i < TN_COUNT_OF(all); i++)
         free(all[i]);
 }
@@ -160,7 +160,7 @@ static void search(struct head *h, uint32_t n_first, uint32_t n_best, const uint
     uint32_t first = tn_head_search_begin(s) ? 0 : n_stages - 1;
     for (uint32_t stage = first; stage < n_stages; stage = tn_head_next_stage(s, stage)) {
         for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < s->n_allowed; i++)
-            tn_head_search_item(s, stage, i, h->row);
+            tn_head_search_item(s, stage, i, h->unpacked);
         if (stage + 1 < n_stages)
             check_bounds(h, TN_MAX(stage, n_first - 1));
         tn_head_search_end(s, stage);
@@ -286,8 +286,8 @@ static void test_rows_come_back(void **state)
         struct head h;
         head_init(&h, 7, cols, cols % 2 ? RANDOM : CENTRED, layouts[cols % TN_COUNT_OF(layouts)]);
         for (uint32_t r = 0; r < 7; r++) {
-            tn_planes_unpack_row(h.row, &h.w, r);
-            assert_memory_equal(h.row, h.q + (size_t)r * cols, cols);
+            tn_unpack_planes_ref(h.unpacked, &h.w, r);
+            assert_memory_equal(h.unpacked, h.q + (size_t)r * cols, cols);
         }
         head_fini(&h);
     }

@@ -20,7 +20,7 @@
 #include "base/bits.h"
 #include "base/rng.h"
 #include "kern/guard.h"
-#include "kern/kern.h"
+#include "kern/planes.h"
 
 static uint32_t features;
 static struct tn_rng rng;
@@ -322,6 +322,26 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
     check_bytes(row, got, want, 3 * sizeof want[0], SHAPE("%u columns, listed rows", n));
 }
 
+/* n is the number of columns: rows of any form and bits, in a whole block and in the last one. */
+static void check_unpack_planes(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const uint32_t n_rows = TERN_PLANE_BLOCK_ROWS + 2, n_planes = 1 + (uint32_t)fill % TN_MAX_PLANES;
+    const size_t n_data = tn_planes_block_bytes(n_rows, n, n_planes);
+    uint8_t *data = take(n_data, 1), *forms = take(n_rows, 1);
+    int8_t *offsets = take(n, 1), *got = take(n, 1), *want = take(n, 1);
+    fill_bytes(data, n_data);
+    fill_bytes(forms, n_rows);
+    fill_bytes(offsets, n);
+    const struct tn_planes w = {.data = data, .offsets = offsets, .forms = forms,
+                                .rows = n_rows, .cols = n, .n_planes = n_planes};
+    const uint32_t rows[] = {0, 1, 77, n_rows - 3, n_rows - 2, n_rows - 1};
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+        tn_unpack_planes_ref(want, &w, rows[i]);
+        ((tn_unpack_planes_fn *)row->fn)(got, &w, rows[i]);
+        check_bytes(row, got, want, n, SHAPE("%u columns, %u planes", n, n_planes));
+    }
+}
+
 struct cache {
     uint32_t dim;
     uint32_t n_pos;
@@ -475,6 +495,7 @@ static const struct op {
     {"dot_u4_i16", check_dot_plane},
     {"dot_u2_i16", check_dot_plane},
     {"dot_u1_i16", check_dot_plane},
+    {"unpack_planes", check_unpack_planes},
     {"attn_qk_f32", check_attn_qk},
     {"attn_qk_f16", check_attn_qk},
     {"attn_qk_q8", check_attn_qk},

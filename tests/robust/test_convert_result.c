@@ -286,7 +286,7 @@ static void test_head_values(void **state)
             if (planes.n_planes) {
                 const int32_t max = tn_planes_max(planes.n_planes);
                 const float scale = planes.scales[i / 32];
-                tn_planes_unpack_row(q, &planes, (uint32_t)i / 32);
+                tn_unpack_planes_ref(q, &planes, (uint32_t)i / 32);
                 assert_true(q[i % 32] >= -max && q[i % 32] <= max);
                 const float distance = w - (float)q[i % 32] * scale;
                 assert_true(distance <= 0.501f * scale && distance >= -0.501f * scale);

@@ -3,7 +3,7 @@
  * Planes of the head, NEON: codes are widened to int16, smlal adds four products.
  */
 #include "kern/arm/lanes_neon.h"
-#include "kern/kern.h"
+#include "kern/plane_unpack.h"
 
 /* Adds 16 codes times 16 values. */
 static TN_ALWAYS_INLINE int32x4_t add_products(int32x4_t sum, uint8x16_t codes, const int16_t *x)
@@ -82,3 +82,5 @@ void tn_dot_u1_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot_u1(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
 }
+
+PLANE_UNPACK_DEFINE(neon)

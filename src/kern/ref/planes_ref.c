@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, portable C: exact sums of small codes times int16.
+ * Planes of the head, portable C: exact sums of small codes times int16, and rows as bytes.
  */
-#include "kern/kern.h"
+#include "kern/planes.h"
 
 /* The codes of a group of 128 columns lie field after field: byte j of the group holds column j in
  * its lowest bits, then the columns j + n_bytes, j + 2 n_bytes ... */
@@ -37,4 +37,29 @@ void tn_dot_u1_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows,
 {
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 1), 1, cols, x);
+}
+
+/* Column c of a row of one plane. */
+static TN_ALWAYS_INLINE uint32_t code(const uint8_t *row, uint32_t bits, uint32_t c)
+{
+    const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits, j = c % TN_PLANE_COLS;
+    const uint8_t byte = row[c / TN_PLANE_COLS * n_bytes + j % n_bytes];
+    return byte >> j / n_bytes * bits & ((1u << bits) - 1);
+}
+
+void tn_unpack_planes_ref(int8_t *q, const struct tn_planes *w, uint32_t row)
+{
+    const uint32_t shift = w->forms[row] & TERN_PLANE_SHIFT;
+    const uint32_t bias = (uint32_t)(tn_planes_max(w->n_planes) + 1) >> shift;
+    const uint32_t keep = w->forms[row] & TERN_PLANE_CENTRED ? 255 : 0;
+    const uint8_t *plane[TN_MAX_PLANES];
+    for (uint32_t i = 0; i < w->n_planes; i++)
+        plane[i] = tn_planes_row(w, row, i);
+    for (uint32_t c = 0; c < w->cols; c++) {
+        uint32_t u = 0;
+        for (uint32_t i = 0; i < w->n_planes; i++)
+            u = u << tn_plane_bits(i) | code(plane[i], tn_plane_bits(i), c);
+        /* Modulo 256, whatever a damaged file says. */
+        q[c] = (int8_t)(uint8_t)((u >> shift) - bias + ((uint8_t)w->offsets[c] & keep));
+    }
 }

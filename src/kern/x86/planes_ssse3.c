@@ -8,6 +8,7 @@
  */
 #include <tmmintrin.h>
 
+#include "kern/plane_unpack.h"
 #include "kern/x86/planes_digits.h"
 
 /* 16 activations; returns whether one has a high digit. */
@@ -86,3 +87,4 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane
 }
 
 PLANE_ROWS_DEFINE(ssse3)
+PLANE_UNPACK_DEFINE(ssse3)
