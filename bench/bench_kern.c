@@ -142,7 +142,8 @@ static void call_gemm(struct bench *b)
 
 static void call_dot_plane(struct bench *b)
 {
-    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.data, NULL, b->w.rows, b->w.cols, b->x16);
+    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.data, NULL, b->w.rows, NULL, b->w.cols,
+                                    b->x16);
 }
 
 /* About `density` of n, ascending. */

@@ -16,6 +16,7 @@ struct plane_rows {
     const uint8_t *plane;
     const uint32_t *rows; /* NULL: all in order */
     uint32_t n_rows;
+    const uint8_t *next;  /* where reading goes on behind them; NULL: not known */
     size_t row_bytes;
 };
 
@@ -24,35 +25,40 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct plane_rows *p, uin
     return p->plane + (p->rows ? p->rows[i] : i) * p->row_bytes;
 }
 
-/* The row that is read when about PLANE_AHEAD_BYTES more have been, `used_bytes` of each row; row i
- * itself near the end, where there is nothing to prefetch. */
+/* Where reading is when about PLANE_AHEAD_BYTES more have been read, `used_bytes` of each row; row i
+ * itself where that is not known, so that nothing is prefetched. */
 static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *p, uint32_t i,
                                                        uint32_t used_bytes)
 {
     uint32_t ahead = i + TN_MAX(PLANE_AHEAD_BYTES / used_bytes, 1u);
-    return plane_row(p, ahead < p->n_rows ? ahead : i);
+    if (ahead < p->n_rows)
+        return plane_row(p, ahead);
+    return p->next ? p->next + (ahead - p->n_rows) * p->row_bytes : plane_row(p, i);
 }
 
 /* Defines tn_dot_u4_i16_<isa>, tn_dot_u2_i16_<isa> and tn_dot_u1_i16_<isa> from
  * dot_plane(dst, bits, plane_rows, cols, x). */
 #define PLANE_ROWS_DEFINE(isa)                                                                     \
     void tn_dot_u4_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
-                             uint32_t n_rows, uint32_t cols, const int16_t *x)                     \
+                             uint32_t n_rows, const uint8_t *next, uint32_t cols,                  \
+                             const int16_t *x)                                                     \
     {                                                                                              \
-        dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 4)},   \
-                  cols, x);                                                                        \
+        const size_t row_bytes = tn_plane_row_bytes(cols, 4);                                      \
+        dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);     \
     }                                                                                              \
     void tn_dot_u2_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
-                             uint32_t n_rows, uint32_t cols, const int16_t *x)                     \
+                             uint32_t n_rows, const uint8_t *next, uint32_t cols,                  \
+                             const int16_t *x)                                                     \
     {                                                                                              \
-        dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 2)},   \
-                  cols, x);                                                                        \
+        const size_t row_bytes = tn_plane_row_bytes(cols, 2);                                      \
+        dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);     \
     }                                                                                              \
     void tn_dot_u1_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
-                             uint32_t n_rows, uint32_t cols, const int16_t *x)                     \
+                             uint32_t n_rows, const uint8_t *next, uint32_t cols,                  \
+                             const int16_t *x)                                                     \
     {                                                                                              \
-        dot_plane(dst, 1, (struct plane_rows){plane, rows, n_rows, tn_plane_row_bytes(cols, 1)},   \
-                  cols, x);                                                                        \
+        const size_t row_bytes = tn_plane_row_bytes(cols, 1);                                      \
+        dot_plane(dst, 1, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);     \
     }
 
 #endif

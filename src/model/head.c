@@ -275,32 +275,41 @@ static void raise_group_best(struct tn_head_search *s, uint32_t begin, uint32_t 
     }
 }
 
-/* Sums of one plane of n rows of the block at `begin`; rows as the kernels take it. */
+/* Sums of one plane of n rows of the block at `begin`; rows and next as the kernels take them. */
 static void dot_plane(const struct tn_head_search *s, int32_t *dots, uint32_t i_plane,
-                      uint32_t begin, const uint32_t *rows, uint32_t n)
+                      uint32_t begin, const uint32_t *rows, uint32_t n, const uint8_t *next)
 {
     const struct tn_kernels *k = s->kernels;
     const uint32_t bits = tn_plane_bits(i_plane);
     tn_dot_plane_fn *dot = bits == 4 ? k->dot_u4_i16 : bits == 2 ? k->dot_u2_i16 : k->dot_u1_i16;
-    dot(dots, tn_planes_block(s->w, begin, i_plane), rows, n, s->w->cols, s->x16);
+    dot(dots, tn_planes_block(s->w, begin, i_plane), rows, n, next, s->w->cols, s->x16);
+}
+
+/* Adds what the bits of plane i_plane, the n rows of the block at `begin`, give.  Reading goes on
+ * with the next plane, then with the next block, unless another thread has taken that. */
+static void read_plane(const struct tn_head_search *s, uint32_t i_plane, uint32_t begin, uint32_t n)
+{
+    const bool is_last = i_plane + 1 == s->n_first;
+    const uint32_t next_row = is_last ? begin + TERN_PLANE_BLOCK_ROWS : begin;
+    const uint8_t *next = next_row < s->n_allowed
+                              ? tn_planes_block(s->w, next_row, is_last ? 0 : i_plane + 1)
+                              : NULL;
+    const double weight = (double)(1u << open_bits(s->w, i_plane));
+    int32_t dots[TN_HEAD_ITEM_ROWS];
+    double *sums = s->sums + begin;
+    dot_plane(s, dots, i_plane, begin, NULL, n, next);
+    for (uint32_t i = 0; i < n; i++)
+        sums[i] = (i_plane == 0 ? 0.0 : sums[i]) + weight * (double)dots[i];
 }
 
 /* Reads the first planes of the n rows of the block at `begin`. */
 static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
-    int32_t dots[TN_HEAD_ITEM_ROWS];
     float low[TN_HEAD_ITEM_ROWS];
-    double *sums = s->sums + begin;
-    for (uint32_t i = 0; i < n; i++)
-        sums[i] = 0.0;
-    for (uint32_t plane = 0; plane < s->n_first; plane++) {
-        dot_plane(s, dots, plane, begin, NULL, n);
-        const double weight = (double)(1u << open_bits(s->w, plane));
-        for (uint32_t i = 0; i < n; i++)
-            sums[i] += weight * (double)dots[i];
-    }
+    for (uint32_t i = 0; i < s->n_first; i++)
+        read_plane(s, i, begin, n);
     const struct stage t = stage_of(s, s->n_first - 1);
-    bound_rows(&t, begin, n, sums, low, s->logits + begin);
+    bound_rows(&t, begin, n, s->sums + begin, low, s->logits + begin);
     for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS)
         s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] = -INFINITY;
     raise_group_best(s, begin, n, low);
@@ -313,7 +322,7 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
     float low[TN_HEAD_ITEM_ROWS];
-    dot_plane(s, dots, stage, begin, rows, n_read);
+    dot_plane(s, dots, stage, begin, rows, n_read, NULL);
     const struct stage t = stage_of(s, stage);
     const double weight = (double)(1u << open_bits(s->w, stage));
     double *sums = s->sums + begin;

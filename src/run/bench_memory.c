@@ -192,7 +192,7 @@ static uint64_t pass_u4(const struct tn_kernels *k, const struct tern_model *mod
         return 0;
     for (uint32_t row = 0; row < w->rows; row += TERN_PLANE_BLOCK_ROWS)
         k->dot_u4_i16((int32_t *)m->logits + row, tn_planes_block(w, row, 0), NULL,
-                      TN_MIN(TERN_PLANE_BLOCK_ROWS, w->rows - row), w->cols, m->x16);
+                      TN_MIN(TERN_PLANE_BLOCK_ROWS, w->rows - row), NULL, w->cols, m->x16);
     return w->rows * (uint64_t)tn_plane_row(w->cols, 0);
 }
 

@@ -314,11 +314,11 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
                            : bits == 2 ? tn_dot_u2_i16_ref
                                        : tn_dot_u1_i16_ref;
     tn_dot_plane_fn *fn = (tn_dot_plane_fn *)row->fn;
-    ref(want, plane, NULL, 9, n, x);
-    fn(got, plane, NULL, 9, n, x);
+    ref(want, plane, NULL, 9, plane, n, x);
+    fn(got, plane, NULL, 9, plane, n, x);
     check_bytes(row, got, want, sizeof want, SHAPE("%u columns", n));
-    ref(want, plane, rows, 3, n, x);
-    fn(got, plane, rows, 3, n, x);
+    ref(want, plane, rows, 3, NULL, n, x);
+    fn(got, plane, rows, 3, NULL, n, x);
     check_bytes(row, got, want, 3 * sizeof want[0], SHAPE("%u columns, listed rows", n));
 }
 

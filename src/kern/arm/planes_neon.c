@@ -60,24 +60,27 @@ static int32_t dot_u1(const uint8_t *row, uint32_t cols, const int16_t *x)
 }
 
 void tn_dot_u4_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        uint32_t cols, const int16_t *x)
+                        const uint8_t *next, uint32_t cols, const int16_t *x)
 {
+    (void)next;
     const size_t row_bytes = tn_plane_row_bytes(cols, 4);
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot_u4(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
 }
 
 void tn_dot_u2_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        uint32_t cols, const int16_t *x)
+                        const uint8_t *next, uint32_t cols, const int16_t *x)
 {
+    (void)next;
     const size_t row_bytes = tn_plane_row_bytes(cols, 2);
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot_u2(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
 }
 
 void tn_dot_u1_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        uint32_t cols, const int16_t *x)
+                        const uint8_t *next, uint32_t cols, const int16_t *x)
 {
+    (void)next;
     const size_t row_bytes = tn_plane_row_bytes(cols, 1);
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot_u1(plane + (rows ? rows[i] : i) * row_bytes, cols, x);

@@ -19,22 +19,25 @@ static TN_ALWAYS_INLINE int32_t dot(const uint8_t *row, uint32_t bits, uint32_t 
 }
 
 void tn_dot_u4_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                       uint32_t cols, const int16_t *x)
+                       const uint8_t *next, uint32_t cols, const int16_t *x)
 {
+    (void)next;
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 4), 4, cols, x);
 }
 
 void tn_dot_u2_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                       uint32_t cols, const int16_t *x)
+                       const uint8_t *next, uint32_t cols, const int16_t *x)
 {
+    (void)next;
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 2), 2, cols, x);
 }
 
 void tn_dot_u1_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                       uint32_t cols, const int16_t *x)
+                       const uint8_t *next, uint32_t cols, const int16_t *x)
 {
+    (void)next;
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 1), 1, cols, x);
 }
