@@ -220,24 +220,6 @@ bool tn_head_search_begin(struct tn_head_search *s)
     return false;
 }
 
-/* The rows of an item that are still alive, counted from `begin`, without those of which nothing
- * is open; dead ones become minus infinity.  open NULL: all that are alive. */
-static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32_t end,
-                          const float *open, uint32_t rows[TN_HEAD_ITEM_ROWS], uint32_t *n_alive)
-{
-    uint32_t n = 0;
-    *n_alive = 0;
-    for (uint32_t r = begin; r < end; r++) { /* without branches: nobody can predict them */
-        bool is_alive = s->logits[r] >= s->threshold;
-        bool is_known = open && open[r] == 0.0f;
-        rows[n] = r - begin;
-        n += is_alive & !is_known;
-        *n_alive += is_alive;
-        s->logits[r] = is_alive ? s->logits[r] : -INFINITY;
-    }
-    return n;
-}
-
 static float largest(const float *v, uint32_t n)
 {
     float lanes[8], all = -INFINITY;
@@ -254,6 +236,34 @@ static float largest(const float *v, uint32_t n)
     return all;
 }
 
+/* Rows that are looked at one by one only when one of them is alive. */
+#define LOOK_ROWS 32u
+
+/* The rows of an item that are still alive, counted from `begin`, without those of which nothing
+ * is open; dead ones become minus infinity.  open NULL: all that are alive. */
+static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32_t end,
+                          const float *open, uint32_t rows[TN_HEAD_ITEM_ROWS], uint32_t *n_alive)
+{
+    const float threshold = s->threshold;
+    uint32_t n = 0;
+    *n_alive = 0;
+    for (uint32_t look = begin; look < end; look += LOOK_ROWS) {
+        const uint32_t look_end = TN_MIN(look + LOOK_ROWS, end);
+        const bool all_dead = largest(s->logits + look, look_end - look) < threshold;
+        for (uint32_t r = look; r < look_end && all_dead; r++)
+            s->logits[r] = -INFINITY;
+        for (uint32_t r = look; r < look_end && !all_dead; r++) { /* no branches: unpredictable */
+            const bool is_alive = s->logits[r] >= threshold;
+            const bool is_open = !open || open[r] > 0.0f;
+            rows[n] = r - begin;
+            n += is_alive & is_open;
+            *n_alive += is_alive;
+            s->logits[r] = is_alive ? s->logits[r] : -INFINITY;
+        }
+    }
+    return n;
+}
+
 /* First of `always` at or behind row. */
 static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
 {
@@ -263,16 +273,12 @@ static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
     return i;
 }
 
-/* Adds the lower bounds of an item to the groups' best, `always` left out. */
-static void raise_group_best(struct tn_head_search *s, uint32_t begin, uint32_t n,
-                             float low[TN_HEAD_ITEM_ROWS])
+/* Whether row is in `always`, for ascending rows: *i starts as first_always of the first. */
+static bool is_always(const struct tn_head_search *s, uint32_t row, uint32_t *i)
 {
-    for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < begin + n; i++)
-        low[s->always[i] - begin] = -INFINITY;
-    for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS) {
-        float *best = &s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS];
-        *best = TN_MAX(*best, largest(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g)));
-    }
+    while (*i < s->n_always && s->always[*i] < row)
+        ++*i;
+    return *i < s->n_always && s->always[*i] == row;
 }
 
 /* Sums of one plane of n rows of the block at `begin`; rows and next as the kernels take them. */
@@ -310,35 +316,29 @@ static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
         read_plane(s, i, begin, n);
     const struct stage t = stage_of(s, s->n_first - 1);
     bound_rows(&t, begin, n, s->sums + begin, low, s->logits + begin);
+    for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < begin + n; i++)
+        low[s->always[i] - begin] = -INFINITY;
     for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS)
-        s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] = -INFINITY;
-    raise_group_best(s, begin, n, low);
+        s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] =
+            largest(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g));
 }
 
-/* Reads one more plane of n_read rows of the block of n rows at `begin`; rows are numbers inside the
- * block. */
+/* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
 static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
-                      uint32_t n_read, const uint32_t *rows)
+                      const uint32_t *rows)
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
-    float low[TN_HEAD_ITEM_ROWS];
-    dot_plane(s, dots, stage, begin, rows, n_read, NULL);
+    dot_plane(s, dots, stage, begin, rows, n, NULL);
     const struct stage t = stage_of(s, stage);
     const double weight = (double)(1u << open_bits(s->w, stage));
-    double *sums = s->sums + begin;
-    for (uint32_t i = 0; i < TN_HEAD_ITEM_ROWS; i++)
-        low[i] = -INFINITY;
-    for (uint32_t i = 0; i < n_read; i++)
-        sums[rows[i]] += weight * (double)dots[i];
-    if (n_read == n) {
-        bound_rows(&t, begin, n, sums, low, s->logits + begin);
-    } else {
-        for (uint32_t i = 0; i < n_read; i++) {
-            uint32_t r = begin + rows[i];
-            bound_row(&t, terms_of_row(&t, r), r, sums[rows[i]], &low[rows[i]], &s->logits[r]);
-        }
+    uint32_t i_always = first_always(s, begin);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t r = begin + rows[i];
+        float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS], low;
+        s->sums[r] += weight * (double)dots[i];
+        bound_row(&t, terms_of_row(&t, r), r, s->sums[r], &low, &s->logits[r]);
+        *best = is_always(s, r, &i_always) ? *best : TN_MAX(low, *best);
     }
-    raise_group_best(s, begin, n, low);
 }
 
 /* ---- exact logits ---- */
@@ -393,11 +393,6 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
         return;
     }
     count->n_read = 0;
-    if (count->n_alive > 0 && largest(s->logits + begin, end - begin) < s->threshold) {
-        count->n_alive = 0;
-        for (uint32_t r = begin; r < end; r++)
-            s->logits[r] = -INFINITY;
-    }
     for (uint32_t i = first_always(s, begin);
          is_last && i < s->n_always && s->always[i] < end; i++) {
         s->logits[s->always[i]] = INFINITY;
@@ -410,8 +405,10 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
     if (is_last)
         score(s, begin, rows, count->n_read, unpacked);
     else if (count->n_read > 0)
-        read_more(s, stage, begin, end - begin, count->n_read, rows);
+        read_more(s, stage, begin, count->n_read, rows);
 }
+
+/* ---- the threshold ---- */
 
 /* The n_best-th largest of the groups' best: at least n_best rows are not below it. */
 static float nth_best(const struct tn_head_search *s)
@@ -430,14 +427,45 @@ static float nth_best(const struct tn_head_search *s)
     return top[s->n_best - 1];
 }
 
-void tn_head_search_end(struct tn_head_search *s, uint32_t stage)
+/* The row of a group with the largest upper bound, `always` left out; n_allowed: none. */
+static uint32_t most_promising(const struct tn_head_search *s, uint32_t group)
+{
+    const uint32_t begin = group * TN_HEAD_GROUP_ROWS;
+    const uint32_t end = TN_MIN(begin + TN_HEAD_GROUP_ROWS, s->n_allowed);
+    uint32_t best = s->n_allowed, i_always = first_always(s, begin);
+    for (uint32_t r = begin; r < end; r++)
+        if (!is_always(s, r, &i_always) &&
+            (best == s->n_allowed || s->logits[r] > s->logits[best]))
+            best = r;
+    return best;
+}
+
+/* Replaces lower bounds of the n_best best groups by exact logits of theirs: few rows, which raise
+ * the threshold by about what a bound is wide, and so rule out most others. */
+static void score_leaders(struct tn_head_search *s, float threshold, int8_t *unpacked)
+{
+    uint32_t rows[TN_HEAD_MAX_BEST] = {0}, n = 0;
+    for (uint32_t g = 0; g < n_groups(s) && n < s->n_best; g++) {
+        const uint32_t r = s->group_best[g] >= threshold ? most_promising(s, g) : s->n_allowed;
+        if (r < s->n_allowed)
+            rows[n++] = r;
+    }
+    score(s, 0, rows, n, unpacked);
+    for (uint32_t i = 0; i < n; i++) {
+        float *best = &s->group_best[rows[i] / TN_HEAD_GROUP_ROWS];
+        *best = TN_MAX(s->logits[rows[i]], *best);
+    }
+    s->n_rows[s->w->n_planes] += n;
+}
+
+void tn_head_search_end(struct tn_head_search *s, uint32_t stage, int8_t *unpacked)
 {
     for (uint32_t i = 0; i < n_items(s); i++)
         s->n_rows[stage] += s->counts[i].n_read;
     for (uint32_t plane = 1; stage == 0 && plane < s->n_first; plane++)
         s->n_rows[plane] = s->n_rows[0];
     if (stage < s->w->n_planes) {
-        float best = nth_best(s);
-        s->threshold = TN_MAX(s->threshold, best);
+        score_leaders(s, nth_best(s), unpacked);
+        s->threshold = TN_MAX(s->threshold, nth_best(s));
     }
 }

@@ -10,6 +10,11 @@
  *
  * Rows of which nothing is open any more are known and are not read before the last stage.
  *
+ * The threshold.  Rows are cut into groups; the n_best-th largest of the groups' best lower bounds
+ * is one.  After each stage the most promising row of each of these n_best groups is computed
+ * exactly, which turns its lower bound into its logit: some rows, and the threshold rises by about
+ * what a bound is wide.
+ *
  * The bound.  A row is q = v + m, m the offsets of the columns or nothing.  Let e be what the bits
  * read so far leave open around the middle v - e, x the hidden state, y = x rounded to x16 * unit,
  * d = x - y.  Then v . x = (v - e) . y + (v - e) . d + e . x; the first term is known, and
@@ -94,11 +99,11 @@ static inline uint32_t tn_head_next_stage(const struct tn_head_search *s, uint32
     return stage == 0 ? s->n_first : stage + 1;
 }
 /* Items [0, ceil(n_allowed / TN_HEAD_ITEM_ROWS)) of a stage, in any order, on any thread.
- *   unpacked  [TN_HEAD_UNPACK_ROWS][cols] of the thread; last stage only */
+ *   unpacked  [TN_HEAD_UNPACK_ROWS][cols] of the thread */
 void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
                          int8_t *unpacked);
-/* After all items of a stage, on one thread. */
-void tn_head_search_end(struct tn_head_search *s, uint32_t stage);
+/* After all items of a stage, on one thread; unpacked as above. */
+void tn_head_search_end(struct tn_head_search *s, uint32_t stage, int8_t *unpacked);
 
 /* What is known, when all planes up to number `stage` are read, of a row whose bits give `sum`. */
 void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,

@@ -163,7 +163,7 @@ static void search(struct head *h, uint32_t n_first, uint32_t n_best, const uint
             tn_head_search_item(s, stage, i, h->unpacked);
         if (stage + 1 < n_stages)
             check_bounds(h, TN_MAX(stage, n_first - 1));
-        tn_head_search_end(s, stage);
+        tn_head_search_end(s, stage, h->unpacked);
     }
 }
 
@@ -248,6 +248,19 @@ static void test_peaked_states_read_few_rows(void **state)
     head_fini(&h);
 }
 
+/* The threshold comes from exact logits: of rows without structure few are left, where lower bounds
+ * would leave 600. */
+static void test_leaders_rule_out_most_rows(void **state)
+{
+    (void)state;
+    struct head h;
+    head_init(&h, 4000, 256, RANDOM, TERN_LAYOUT_Q8_PLANES);
+    search(&h, 3, 40, NULL, 0);
+    assert_true(h.s.n_rows[3] < 400);
+    assert_true(h.s.n_rows[4] < 250);
+    head_fini(&h);
+}
+
 static void test_states_without_bounds(void **state)
 {
     (void)state;
@@ -302,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_choice_is_that_of_the_plain_head),
         cmocka_unit_test(test_centred_rows_read_fewer_bits),
         cmocka_unit_test(test_peaked_states_read_few_rows),
+        cmocka_unit_test(test_leaders_rule_out_most_rows),
         cmocka_unit_test(test_states_without_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
