@@ -270,16 +270,34 @@ static void heapify(struct candidate *heap, uint32_t n, bool last_on_top)
 
 /* ---- the chain ---- */
 
-/* Scores with penalties; the number of ids that may be chosen at all. */
-static uint32_t make_scores(struct tern_sampler *s, const float *logits, uint32_t n)
+/* Logits as scores, what is not finite as minus infinity; the number of those that are. */
+static uint32_t copy_finite(float *restrict scores, const float *restrict logits, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        s->scores[i] = isfinite(logits[i]) ? logits[i] : -INFINITY;
-    apply_penalties(s, n);
     uint32_t n_finite = 0;
-    for (uint32_t i = 0; i < n; i++)
-        n_finite += s->scores[i] > -INFINITY;
+    for (uint32_t i = 0; i < n; i++) {
+        const bool is_finite = fabsf(logits[i]) <= FLT_MAX;
+        scores[i] = is_finite ? logits[i] : -INFINITY;
+        n_finite += is_finite;
+    }
     return n_finite;
+}
+
+/* Scores that are looked at together, because hardly any counts. */
+#define SCORE_RUN 64u
+
+/* The first score from i on that is not below limit; n: none. */
+static uint32_t next_score(const float *scores, uint32_t i, uint32_t n, float limit)
+{
+    for (; i + SCORE_RUN <= n; i += SCORE_RUN) {
+        uint32_t n_found = 0;
+        for (uint32_t j = 0; j < SCORE_RUN; j++)
+            n_found += scores[i + j] >= limit;
+        if (n_found)
+            break;
+    }
+    while (i < n && !(scores[i] >= limit))
+        i++;
+    return i;
 }
 
 /* The k first in rank, and all others that equal the k-th; k is below the number of finite scores.
@@ -287,13 +305,13 @@ static uint32_t make_scores(struct tern_sampler *s, const float *logits, uint32_
 static uint32_t select_top_k(struct tern_sampler *s, uint32_t n, uint32_t k)
 {
     struct candidate *heap = s->candidates;
-    uint32_t n_heap = 0;
     uint32_t i = 0;
-    for (; n_heap < k; i++)
-        if (s->scores[i] > -INFINITY)
-            heap[n_heap++] = (struct candidate){s->scores[i], i};
+    for (uint32_t n_heap = 0; n_heap < k; i++) {
+        i = next_score(s->scores, i, n, -FLT_MAX);
+        heap[n_heap++] = (struct candidate){s->scores[i], i};
+    }
     heapify(heap, k, true);
-    for (; i < n; i++) {
+    for (; (i = next_score(s->scores, i, n, heap[0].score)) < n; i++) {
         /* An equal score of a higher id ranks behind the k-th. */
         if (s->scores[i] > heap[0].score) {
             heap[0] = (struct candidate){s->scores[i], i};
@@ -301,7 +319,8 @@ static uint32_t select_top_k(struct tern_sampler *s, uint32_t n, uint32_t k)
         }
     }
     struct candidate kth = heap[0];
-    for (i = kth.id + 1; i < n; i++)
+    uint32_t n_heap = k;
+    for (i = kth.id + 1; (i = next_score(s->scores, i, n, kth.score)) < n; i++)
         if (s->scores[i] == kth.score)
             heap[n_heap++] = (struct candidate){kth.score, i};
     return n_heap;
@@ -372,9 +391,10 @@ static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32
     assert(n <= s->n_vocab);
     if (n_allowed < n)
         n = n_allowed;
-    uint32_t n_finite = make_scores(s, logits, n);
+    uint32_t n_finite = copy_finite(s->scores, logits, n);
     if (n_finite == 0)
         return no_finite_logit(err);
+    apply_penalties(s, n); /* what is finite stays finite */
     const struct tern_sampler_params *p = &s->params;
     bool greedy = p->temperature == 0.0f;
     uint32_t k = greedy ? 1 : p->top_k;
