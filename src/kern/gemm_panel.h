@@ -13,6 +13,8 @@
 #ifndef TN_GEMM_PANEL_H
 #define TN_GEMM_PANEL_H
 
+#include <stdbool.h>
+
 #include "kern/ternary_layout.h"
 
 #define GEMM_PANEL_ROWS 64u
@@ -35,58 +37,69 @@ struct gemm_level {
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens);
 };
 
-/* Packed bytes of a panel that will be unpacked while many tokens pass from now. They are asked for
- * in parts of 16 lines, one or few with each tile of tokens, because a processor forgets prefetches
+/* Packed bytes of a panel that will be unpacked after many tokens have passed. They are asked for in
+ * parts of 16 lines, one or few with each tile of tokens, because a processor forgets prefetches
  * while all its line buffers are in use. */
 #define GEMM_FETCH_LINES 16u
 
 struct gemm_fetch {
     const struct tn_ternary *w;
-    uint32_t row, col, n_groups;
-    uint32_t part, n_parts;
+    uint32_t row, col;
+    uint32_t line, end; /* numbers of lines of the panel */
 };
 
 /* The panel after (row, col).  C2: the panel beside it, because those of the next rows share their
- * lines with this one.  After the last columns, rows of the next call. */
+ * lines with this one; each panel of the call fetches some of them.  After the last columns, rows
+ * of the next call. */
 static inline struct gemm_fetch gemm_fetch_next(const struct gemm_level *level,
                                                 const struct tn_ternary *w, uint32_t padded_cols,
                                                 uint32_t row_begin, uint32_t row_end, uint32_t row,
                                                 uint32_t col)
 {
+    const bool is_c2 = w->layout == TERN_LAYOUT_C2;
     struct gemm_fetch f = {.w = w, .row = row + GEMM_PANEL_ROWS, .col = col};
-    if (w->layout == TERN_LAYOUT_C2 || f.row >= row_end) {
-        f.row = w->layout == TERN_LAYOUT_C2 ? row : row_begin;
+    if (is_c2 || f.row >= row_end) {
+        f.row = row_begin;
         f.col += level->panel_cols;
     }
     if (f.col >= padded_cols) {
-        f.row += TN_GEMM_ROWS;
+        f.row = row_end;
         f.col = 0;
     }
-    f.n_groups = TN_MIN(padded_cols - f.col, level->panel_cols) / 4;
-    f.n_parts = f.row < w->rows ? tn_div_ceil_u32(f.n_groups, GEMM_FETCH_LINES) : 0;
+    if (f.row >= w->rows)
+        return f;
+    const uint32_t n_cols = TN_MIN(padded_cols - f.col, level->panel_cols);
+    f.end = n_cols / 4;
+    if (is_c2) {
+        const uint32_t n_panels = tn_div_ceil_u32(row_end - row_begin, GEMM_PANEL_ROWS);
+        const uint32_t n_lines = tn_div_ceil_u32(n_cols, n_panels);
+        f.end = TN_MIN(n_cols, w->cols - f.col);
+        f.line = TN_MIN((row - row_begin) / GEMM_PANEL_ROWS * n_lines, f.end);
+        f.end = TN_MIN(f.line + n_lines, f.end);
+    }
     return f;
 }
 
 static inline void gemm_fetch_part(struct gemm_fetch *f)
 {
     const struct tn_ternary *w = f->w;
-    uint32_t i = f->part++ * GEMM_FETCH_LINES;
+    const uint32_t begin = f->line, end = TN_MIN(begin + GEMM_FETCH_LINES, f->end);
+    f->line = end;
     if (w->layout == TERN_LAYOUT_T2) { /* a line is a group */
-        const uint32_t group = f->col / 4 + i;
+        const uint32_t group = f->col / 4 + begin;
         const uint8_t *lines =
             t2_run(w, f->row, group / T2_RUN_GROUPS) + group % T2_RUN_GROUPS * 64;
-        for (i = 0; i < GEMM_FETCH_LINES; i++)
+        for (uint32_t i = 0; i < end - begin; i++)
             __builtin_prefetch(lines + 64 * i, 0, 2);
     } else if (w->layout == TERN_LAYOUT_R2) { /* a line is 64 groups of a row */
         const size_t row_bytes = (size_t)r2_blocks(w) * 64;
-        const uint8_t *lines = w->data + f->col / 4 + i / GEMM_PANEL_ROWS * 64;
-        const uint32_t row = f->row + i % GEMM_PANEL_ROWS;
-        for (i = row; i < TN_MIN(row + GEMM_FETCH_LINES, w->rows); i++)
+        const uint8_t *lines = w->data + f->col / 4 + begin / GEMM_PANEL_ROWS * 64;
+        const uint32_t row = f->row + begin % GEMM_PANEL_ROWS;
+        for (uint32_t i = row; i < TN_MIN(row + end - begin, w->rows); i++)
             __builtin_prefetch(lines + i * row_bytes, 0, 2);
-    } else { /* a line is a column of four panels: a quarter of the columns for each */
-        const uint8_t *lines = w->data + f->row / 256 * 64;
-        const uint32_t col = f->col + f->row / 64 % 4 * f->n_groups + i;
-        for (i = col; i < TN_MIN(col + GEMM_FETCH_LINES, w->cols); i++)
+    } else { /* a line is a column of four panels */
+        const uint8_t *lines = w->data + f->row / 256 * 64 + f->col * c2_col_bytes(w);
+        for (uint32_t i = begin; i < end; i++)
             __builtin_prefetch(lines + i * c2_col_bytes(w), 0, 2);
     }
 }
@@ -98,9 +111,10 @@ static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, 
 {
     /* As many tiles as needed, as equal as possible: 8 tokens are 4 + 4, not 6 + 2. */
     uint32_t n_tiles = tn_div_ceil_u32(n_tokens, level->tile_tokens);
-    const uint32_t parts_per_tile = tn_div_ceil_u32(fetch->n_parts, n_tiles);
+    const uint32_t n_parts = tn_div_ceil_u32(fetch->end - fetch->line, GEMM_FETCH_LINES);
+    const uint32_t parts_per_tile = tn_div_ceil_u32(n_parts, n_tiles);
     for (uint32_t t = 0, n; t < n_tokens; t += n, n_tiles--) {
-        for (uint32_t i = 0; i < parts_per_tile && fetch->part < fetch->n_parts; i++)
+        for (uint32_t i = 0; i < parts_per_tile && fetch->line < fetch->end; i++)
             gemm_fetch_part(fetch);
         n = tn_div_ceil_u32(n_tokens - t, n_tiles);
         level->multiply(dst + t * dst_stride, dst_stride, panel, n_groups, x + t * x_stride,

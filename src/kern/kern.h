@@ -93,15 +93,17 @@ typedef int32_t tn_sum_i8_fn(const int8_t *x, uint32_t n);
 
 /* gemm_<layout>_i8: dst[t * dst_stride + r] = sum over c of W[row_begin + r][c] * x[t][c] for
  * n_tokens inputs: the same sums as the gemv kernels; multiplication is allowed here.
- *   row_begin, row_end  multiples of TN_GEMM_ROWS, row_end at most w->rows rounded up to
+ *   row_begin, row_end  multiples of TN_GEMM_ROW_ALIGN, row_end at most w->rows rounded up to
  *                       TN_GEMM_ROWS; dst has room for all of them, but the sums of rows at or
- *                       beyond w->rows are either not written or 0
+ *                       beyond w->rows are either not written or 0.  Fastest TN_GEMM_ROWS at a
+ *                       time, from a multiple of it on
  *   x          [n_tokens][x_stride] int8, [64], x_stride >= tn_kern_pad(cols), multiple of 64,
  *              zeros behind cols
  *   x_sum      [n_tokens] sum_i8 of each input
  *   dst        [64], dst_stride multiple of 16
  *   scratch    [64] TN_GEMM_SCRATCH_BYTES, one per thread */
 #define TN_GEMM_ROWS 256u
+#define TN_GEMM_ROW_ALIGN 64u
 typedef void tn_gemm_i8_fn(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
                            uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
                            const int32_t *x_sum, uint32_t n_tokens, void *scratch);
@@ -125,7 +127,8 @@ typedef void tn_rms_norm_f32_fn(float *dst, const float *x, const float *w, uint
 typedef float tn_rms_norm_quant_fn(int8_t *q, const float *x, const float *w, uint32_t n,
                                    float eps);
 
-/* scale_i32_f32: dst_k = (float)sum_k * scale.  The epilogue of a ternary product. */
+/* scale_i32_f32: dst_k = (float)sum_k * scale.  The epilogue of a ternary product. dst may be
+ * sum. */
 typedef void tn_scale_i32_f32_fn(float *dst, const int32_t *sum, uint32_t n, float scale);
 
 /* add_i32_f32: dst_k += (float)sum_k * scale.  The same, into the residual stream. */

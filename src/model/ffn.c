@@ -18,8 +18,7 @@
 #include "kern/exp.h"
 #include "model/forward.h"
 
-/* act(gate) * up for one row of n values, in place of gate. */
-static void activate(const struct tn_forward *f, float *gate, const float *up, uint32_t n)
+void tn_activate(const struct tn_forward *f, float *gate, const float *up, uint32_t n)
 {
     if (f->weights->config->activation == TERN_ACT_RELU2) {
         f->kernels->relu2_mul_f32(gate, gate, up, n);
@@ -45,12 +44,12 @@ static void up_active(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint32_t n_ffn = f->weights->config->ffn;
     uint32_t *rows = f->s.active;
-    float *up = f->s.active_up, *gate = f->s.up; /* s.up is free: it holds the gathered gates */
+    float *up = f->s.active_up, *gate = f->s.active_gate;
     uint32_t n = list_active_rows(f, rows);
     tn_project_rows(f, &layer->up, rows, n, up);
     for (uint32_t i = 0; i < n; i++)
         gate[i] = f->s.gate[rows[i]];
-    activate(f, gate, up, n);
+    tn_activate(f, gate, up, n);
     memset(f->s.gate, 0, n_ffn * sizeof(float));
     for (uint32_t i = 0; i < n; i++)
         f->s.gate[rows[i]] = gate[i];
@@ -72,24 +71,6 @@ static void down_active(struct tn_forward *f, const struct tn_layer *layer)
     f->counters.down_cols += n_ffn;
 }
 
-static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
-{
-    (void)i_thread;
-    struct tn_forward *f = arg;
-    uint32_t n_ffn = f->weights->config->ffn;
-    activate(f, f->s.gate + (size_t)t * n_ffn, f->s.up + (size_t)t * n_ffn, n_ffn);
-}
-
-static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
-{
-    const struct tn_projection gate_up[] = {
-        {.linear = &layer->gate, .dst = f->s.gate},
-        {.linear = &layer->up, .dst = f->s.up},
-    };
-    tn_project(f, gate_up, 2);
-    tn_team_for(f->team, f->n_tokens, activate_item, f);
-}
-
 void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint64_t start = f->now_ns();
@@ -100,7 +81,9 @@ void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
         up_active(f, layer);
         tn_region_end(f, TN_REGION_UP, &start);
     } else {
-        gate_and_up(f, layer);
+        const struct tn_projection gated = {
+            .linear = &layer->gate, .dst = f->s.gate, .up = &layer->up};
+        tn_project(f, &gated, 1);
         tn_region_end(f, TN_REGION_GATE, &start);
     }
     tn_round_input(f, f->s.gate, layer->ffn_sub_norm, f->weights->config->ffn);

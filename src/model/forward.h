@@ -95,6 +95,7 @@ struct tn_projection {
     const struct tn_linear *linear;
     float *dst;    /* [n][rows], y, or += y when add */
     bool add;
+    const struct tn_linear *up; /* not NULL: dst becomes act(y) * (up of the same input) */
 };
 /* Computes up to 3 projections of the same input in one parallel loop. */
 void tn_project(struct tn_forward *f, const struct tn_projection *projections, uint32_t n);
@@ -112,6 +113,9 @@ void tn_attention(struct tn_forward *f, uint32_t layer);
 /* attn.c: puts a rotated key and a value, [dim] each, into the cache. */
 void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
                      uint32_t position, const float *key, const float *value);
+
+/* ffn.c: gate [n] = act(gate) * up. */
+void tn_activate(const struct tn_forward *f, float *gate, const float *up, uint32_t n);
 
 /* ffn.c: h += down(norm(act(gate(x)) * up(x))), x = the rounded input in s.xq. */
 void tn_ffn(struct tn_forward *f, const struct tn_layer *layer);

@@ -2,11 +2,10 @@
  *
  * Ternary projections: y = (W . q) * (w_scale * x_scale).
  *
- * The rows of a matrix are cut into blocks of TN_GEMM_ROWS; a block of one
- * matrix is the unit of parallel work.  Each thread sums into its own small
- * buffer and writes the scaled result, so no int32 matrix ever exists as a
- * whole.  One token takes the multiplication-free gemv kernels, several take
- * gemm; both give the same int32 sums.
+ * The rows of a matrix are cut into blocks; runs of blocks are the items of parallel work.  Each
+ * thread sums into its own small buffer and writes the scaled result, so no int32 matrix ever
+ * exists as a whole.  One token takes the multiplication-free gemv kernels, several take gemm;
+ * both give the same int32 sums.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,11 +14,6 @@
 #include "model/forward.h"
 
 #define MAX_PROJECTIONS 3
-
-static uint32_t row_blocks(const struct tn_linear *linear)
-{
-    return tn_div_ceil_u32(linear->w.rows, TN_GEMM_ROWS);
-}
 
 /* ---- rounding ---- */
 
@@ -51,12 +45,18 @@ void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uin
 
 /* ---- dense projections ---- */
 
+/* Rows of a block: all that a gemm call takes when one token is decoded, which reads each weight
+ * once; else fewer, so that no thread waits long for the last block of another. */
+static uint32_t block_rows(const struct tn_forward *f)
+{
+    return f->n_tokens == 1 ? TN_GEMM_ROWS : TN_GEMM_ROW_ALIGN;
+}
+
 struct project_task {
     struct tn_forward *f;
     const struct tn_projection *projections;
-    uint32_t n_projections;
-    uint32_t first_block[MAX_PROJECTIONS]; /* number of the first block of each matrix */
-    uint32_t n_spans;    /* items that are more than one block, the first ones */
+    uint32_t first_block[MAX_PROJECTIONS + 1]; /* numbers of the first blocks; then of the end */
+    uint32_t n_spans;     /* items that are more than one block, the first ones */
     uint32_t span_blocks; /* their length */
 };
 
@@ -71,57 +71,73 @@ static void prepare_lut(const struct tn_forward *f, uint32_t cols,
     *scratch->lut_input = f->n_inputs;
 }
 
-/* int32 sums of one row block for all tokens, [n_tokens][TN_SUM_STRIDE]. */
-static void sum_block(struct tn_forward *f, const struct tn_ternary *w, uint32_t row,
-                      struct tn_thread_scratch *scratch)
+/* int32 sums of up to TN_GEMM_ROWS rows for all tokens, [n_tokens][TN_SUM_STRIDE]. */
+static void sum_rows(struct tn_forward *f, const struct tn_ternary *w, uint32_t row,
+                     uint32_t n_rows, struct tn_thread_scratch *scratch)
 {
     const struct tn_kernels *k = f->kernels;
     if (f->n_tokens == 1 && w->layout == TERN_LAYOUT_T2) {
-        uint32_t padded = tn_div_ceil_u32(w->rows, TERN_T2_TILE_ROWS) * TERN_T2_TILE_ROWS;
+        uint32_t padded = tn_div_ceil_u32(n_rows, TERN_T2_TILE_ROWS) * TERN_T2_TILE_ROWS;
         prepare_lut(f, w->cols, scratch);
-        k->gemv_t2_i8(scratch->sum, w, row, TN_MIN(row + TN_GEMM_ROWS, padded), scratch->lut);
+        k->gemv_t2_i8(scratch->sum, w, row, row + padded, scratch->lut);
         return;
     }
     tn_gemm_i8_fn *gemm = w->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
                           : w->layout == TERN_LAYOUT_R2 ? k->gemm_r2_i8
                                                         : k->gemm_c2_i8;
-    gemm(scratch->sum, TN_SUM_STRIDE, w, row, row + TN_GEMM_ROWS, f->s.xq, f->s.xq_stride,
-         f->s.x_sum, f->n_tokens, scratch->gemm);
+    uint32_t padded = tn_div_ceil_u32(n_rows, TN_GEMM_ROW_ALIGN) * TN_GEMM_ROW_ALIGN;
+    gemm(scratch->sum, TN_SUM_STRIDE, w, row, row + padded, f->s.xq, f->s.xq_stride, f->s.x_sum,
+         f->n_tokens, scratch->gemm);
 }
 
-static void project_block(const struct project_task *task, uint32_t i_block, uint32_t i_thread)
+static void project_rows(struct tn_forward *f, const struct tn_projection *p, uint32_t row,
+                         uint32_t n_rows, struct tn_thread_scratch *scratch)
 {
-    struct tn_forward *f = task->f;
-    uint32_t i = task->n_projections - 1;
-    while (i_block < task->first_block[i])
-        i--;
-    const struct tn_projection *p = &task->projections[i];
-    const struct tn_linear *linear = p->linear;
-    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
-
-    uint32_t row = (i_block - task->first_block[i]) * TN_GEMM_ROWS;
-    uint32_t n_rows = TN_MIN(TN_GEMM_ROWS, linear->w.rows - row);
-    sum_block(f, &linear->w, row, scratch);
+    const struct tn_kernels *k = f->kernels;
+    uint32_t rows = p->linear->w.rows;
+    sum_rows(f, &p->linear->w, row, n_rows, scratch);
     for (uint32_t t = 0; t < f->n_tokens; t++) {
         const int32_t *sum = scratch->sum + (size_t)t * TN_SUM_STRIDE;
-        float *dst = p->dst + (size_t)t * linear->w.rows + row;
-        float scale = linear->scale * f->s.xs[t];
-        if (p->add)
-            f->kernels->add_i32_f32(dst, sum, n_rows, scale);
-        else
-            f->kernels->scale_i32_f32(dst, sum, n_rows, scale);
+        float *dst = p->dst + (size_t)t * rows + row;
+        (p->add ? k->add_i32_f32 : k->scale_i32_f32)(dst, sum, n_rows,
+                                                     p->linear->scale * f->s.xs[t]);
+    }
+    if (!p->up)
+        return;
+    /* While the gates of these rows are still in the cache. */
+    sum_rows(f, &p->up->w, row, n_rows, scratch);
+    for (uint32_t t = 0; t < f->n_tokens; t++) {
+        int32_t *sum = scratch->sum + (size_t)t * TN_SUM_STRIDE;
+        float *up = (float *)sum;
+        k->scale_i32_f32(up, sum, n_rows, p->up->scale * f->s.xs[t]);
+        tn_activate(f, p->dst + (size_t)t * rows + row, up, n_rows);
+    }
+}
+
+/* Blocks [begin, end), by as many rows of a matrix as a gemm call takes. */
+static void project_blocks(const struct project_task *task, uint32_t begin, uint32_t end,
+                           uint32_t i_thread)
+{
+    struct tn_forward *f = task->f;
+    const uint32_t rows = block_rows(f), most = TN_GEMM_ROWS / rows;
+    uint32_t i = 0;
+    for (uint32_t n; begin < end; begin += n) {
+        while (begin >= task->first_block[i + 1])
+            i++;
+        const struct tn_projection *p = &task->projections[i];
+        uint32_t block = begin - task->first_block[i];
+        n = TN_MIN(TN_MIN(end, task->first_block[i + 1]) - begin, most - block % most);
+        project_rows(f, p, block * rows, TN_MIN(n * rows, p->linear->w.rows - block * rows),
+                     &f->s.threads[i_thread]);
     }
 }
 
 static void project_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct project_task *task = arg;
-    if (i_item >= task->n_spans) {
-        project_block(task, task->n_spans * task->span_blocks + i_item - task->n_spans, i_thread);
-        return;
-    }
-    for (uint32_t i = 0; i < task->span_blocks; i++)
-        project_block(task, i_item * task->span_blocks + i, i_thread);
+    uint32_t n_spans = task->n_spans, n = i_item < n_spans ? task->span_blocks : 1;
+    uint32_t begin = i_item < n_spans ? i_item * n : n_spans * task->span_blocks + i_item - n_spans;
+    project_blocks(task, begin, begin + n, i_thread);
 }
 
 static void count_weights(struct tn_forward *f, uint64_t n_weights)
@@ -133,22 +149,20 @@ static void count_weights(struct tn_forward *f, uint64_t n_weights)
 void tn_project(struct tn_forward *f, const struct tn_projection *projections, uint32_t n)
 {
     assert(n >= 1 && n <= MAX_PROJECTIONS);
-    struct project_task task = {.f = f, .projections = projections, .n_projections = n};
+    struct project_task task = {.f = f, .projections = projections};
     uint32_t n_blocks = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct tn_ternary *w = &projections[i].linear->w;
-        task.first_block[i] = n_blocks;
-        n_blocks += row_blocks(projections[i].linear);
-        count_weights(f, (uint64_t)w->rows * w->cols);
+        n_blocks += tn_div_ceil_u32(w->rows, block_rows(f));
+        task.first_block[i + 1] = n_blocks;
+        count_weights(f, (uint64_t)w->rows * w->cols * (projections[i].up ? 2 : 1));
     }
     f->n_inputs++;
-    /* One token reads each weight once: a thread that goes on where it is finds the next lines on
-     * their way already.  So everybody first takes a long span; the last quarter evens out. */
-    if (f->n_tokens == 1) {
-        uint32_t n_threads = tn_team_n_threads(f->team);
-        task.span_blocks = n_blocks * 3 / 4 / n_threads;
-        task.n_spans = task.span_blocks > 0 ? n_threads : 0; /* few blocks: one by one */
-    }
+    /* A thread that goes on where it is finds the next lines on their way already.  So everybody
+     * first takes a long span, of whole gemm calls; the last quarter evens out. */
+    const uint32_t n_threads = tn_team_n_threads(f->team), most = TN_GEMM_ROWS / block_rows(f);
+    task.span_blocks = n_threads == 1 ? n_blocks : n_blocks * 3 / 4 / n_threads / most * most;
+    task.n_spans = task.span_blocks > 0 ? n_threads : 0; /* few blocks: one by one */
     uint32_t n_single = n_blocks - task.n_spans * task.span_blocks;
     tn_team_for(f->team, task.n_spans + n_single, project_item, &task);
 }

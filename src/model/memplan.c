@@ -60,6 +60,7 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
     s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, c->ffn);
     s->active_up = take_f32(arena, c->ffn);
+    s->active_gate = take_f32(arena, c->ffn);
     layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
     s->logits = take_f32(arena, c->vocab);
     s->head_x16 = tn_arena_take(arena, tn_align_up(c->hidden, TN_PLANE_COLS) * sizeof(int16_t));
@@ -93,7 +94,6 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->q_rot = take_f32(arena, n * c->n_head * dim);
     s->att = take_f32(arena, n * q_dim);
     s->gate = take_f32(arena, n * c->ffn);
-    s->up = take_f32(arena, n * c->ffn);
     s->cos = take_f32(arena, n * c->head_dim / 2);
     s->sin = take_f32(arena, n * c->head_dim / 2);
     s->inv_freq = tn_arena_take(arena, c->head_dim / 2 * sizeof(double));

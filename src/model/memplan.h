@@ -67,7 +67,6 @@ struct tn_scratch {
     float *q_rot;      /* [n_head][dim] rotated, padded with zeros */
     float *att;        /* [n_head * head_dim] */
     float *gate;       /* [ffn]; then the product act(gate) * up */
-    float *up;         /* [ffn] */
     float *cos, *sin;  /* [head_dim / 2] */
     double *inv_freq;  /* [head_dim / 2], not per token */
     /* decode only */
@@ -75,6 +74,7 @@ struct tn_scratch {
     uint32_t *active;  /* [ffn] rows of up, then columns of down, that matter */
     int8_t *active_x;  /* [ffn] inputs of these columns */
     float *active_up;  /* [ffn] results of these rows */
+    float *active_gate; /* [ffn] their gates */
     struct tn_attn_state blocks; /* [n_blocks][n_head] */
     float *logits;     /* [vocab] */
     /* head in planes: struct tn_head_search (head.h) */

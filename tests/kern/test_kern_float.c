@@ -207,6 +207,9 @@ static void check_scale_i32_f32(const struct tn_kernel_row *row, uint32_t n, enu
     tn_scale_i32_f32_ref(want, sum, n, scale);
     ((tn_scale_i32_f32_fn *)row->fn)(got, sum, n, scale);
     check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
+    memcpy(got, sum, n * sizeof *sum);
+    ((tn_scale_i32_f32_fn *)row->fn)(got, (int32_t *)got, n, scale);
+    check_f32(row, got, want, n, SHAPE("n %u fill %d, dst is sum", n, (int)fill));
 }
 
 static void check_add_i32_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)

@@ -338,6 +338,8 @@ static void test_gemm(const struct tn_kernel_row *row, struct problem *p)
             run_gemm(p, row, 0, padded, few[i]);
     else
         run_gemm(p, row, padded - TN_GEMM_ROWS, padded, 7);
+    run_gemm(p, row, padded - TN_GEMM_ROW_ALIGN, padded, 5);
+    run_gemm(p, row, TN_GEMM_ROW_ALIGN, 3 * TN_GEMM_ROW_ALIGN, 2);
 }
 
 static void test_gemm_many_tokens(void **state)
