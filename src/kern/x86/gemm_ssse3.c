@@ -4,8 +4,9 @@
  *
  * `pmaddubsw` multiplies 16 codes (0, 1, 2) with 16 inputs and adds pairs: at most
  * 2 * 2 * 127 = 508 in magnitude.  Those are added in int16 over the 64 groups of a panel,
- * 64 * 508 = 32512 < 32768, then `pmaddwd` with ones widens them.  2 vectors of 4 rows x up to 4
- * tokens.
+ * 64 * 508 = 32512 < 32768, then `pmaddwd` with ones widens them.  2 vectors of 4 rows x up to 6
+ * tokens: per group 2 loads, and 6 instructions for each token's 32 multiply-adds (two of them
+ * copies, since `pmaddubsw` overwrites the codes).
  */
 #include <tmmintrin.h>
 
@@ -13,7 +14,7 @@
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
-#define TILE_TOKENS 4u
+#define TILE_TOKENS 6u
 
 /* ---- unpacking ---- */
 
@@ -116,28 +117,45 @@ int32_t tn_sum_i8_ssse3(const int8_t *x, uint32_t n)
     return (int32_t)(_mm_cvtsi128_si64(sum) - (int64_t)n * 128);
 }
 
+/* Inputs of a tile, [n_groups][TILE_TOKENS]: the four of a group, four times.  All 64 rows use them,
+ * and SSSE3 takes two instructions to make one. */
+struct spread {
+    __m128i v[PANEL_COLS / 4][TILE_TOKENS];
+};
+
+static TN_ALWAYS_INLINE void spread_inputs(struct spread *spread, uint32_t n_groups,
+                                           const int8_t *x, size_t x_stride, uint32_t n)
+{
+    for (uint32_t g = 0; g < n_groups; g++)
+        for (uint32_t t = 0; t < n; t++)
+            spread->v[g][t] = _mm_set1_epi32((int)tn_load_u32(x + t * x_stride + 4 * g));
+}
+
+/* *sum += v.  gcc would add to v, and copy the sum back every time. */
+static TN_ALWAYS_INLINE void add_i16(__m128i *sum, __m128i v)
+{
+    __asm__("paddw %1, %0" : "+x"(*sum) : "x"(v));
+}
+
 /* n (a constant) tokens x 8 rows. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
-                                           uint32_t n_groups, const int8_t *x, size_t x_stride,
+                                           uint32_t n_groups, const struct spread *x,
                                            const int32_t *x_sum, const uint32_t n)
 {
     __m128i sum[TILE_TOKENS][2];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (uint32_t t = 0; t < n; t++)
         sum[t][0] = sum[t][1] = _mm_setzero_si128();
-    for (uint32_t g = 0; g < n_groups; g++, panel += 256, x += 4) {
+    for (uint32_t g = 0; g < n_groups; g++, panel += 256) {
         const __m128i w0 = load(panel), w1 = load(panel + 16);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
         for (uint32_t t = 0; t < n; t++) {
-            const __m128i v = _mm_set1_epi32((int)tn_load_u32(x + t * x_stride));
-            sum[t][0] = _mm_add_epi16(sum[t][0], _mm_maddubs_epi16(w0, v));
-            sum[t][1] = _mm_add_epi16(sum[t][1], _mm_maddubs_epi16(w1, v));
-            /* One register for each sum: otherwise gcc copies all of them every time. */
-            __asm__("" : "+x"(sum[t][0]), "+x"(sum[t][1]));
+            add_i16(&sum[t][0], _mm_maddubs_epi16(w0, x->v[g][t]));
+            add_i16(&sum[t][1], _mm_maddubs_epi16(w1, x->v[g][t]));
         }
     }
     const __m128i one = _mm_set1_epi16(1);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (uint32_t t = 0; t < n; t++)
         for (uint32_t i = 0; i < 2; i++) {
             __m128i *out = (__m128i *)(void *)(dst + t * dst_stride + 4 * i);
@@ -149,17 +167,21 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
+    struct spread spread;
 #define CASE(n)                                                                                    \
     case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
+        spread_inputs(&spread, n_groups, x, x_stride, n);                                          \
+        for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)                                          \
+            multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, &spread, x_sum, n);        \
         break;
-    for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)
-        switch (n_tokens) {
-            CASE(1)
-            CASE(2)
-            CASE(3)
-            CASE(4)
-        }
+    switch (n_tokens) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+    }
 #undef CASE
 }
 
