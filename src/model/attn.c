@@ -27,11 +27,12 @@ static float score_factor(uint32_t head_dim)
 
 /* ---- rotate and store ---- */
 
-/* Copies n_heads heads of head_dim values to heads of dim values, zero-padded. */
+/* Copies n_heads heads of head_dim values to heads of dim values, zero-padded. dst may be src where
+ * no padding is needed. */
 static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t head_dim,
                       uint32_t dim)
 {
-    for (uint32_t i = 0; i < n_heads; i++) {
+    for (uint32_t i = 0; i < n_heads && dst != src; i++) {
         memcpy(dst + (size_t)i * dim, src + (size_t)i * head_dim, head_dim * sizeof(float));
         memset(dst + (size_t)i * dim + head_dim, 0, (dim - head_dim) * sizeof(float));
     }
@@ -164,14 +165,6 @@ static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_
         o[d] = o[d] * a + p[d] * b;
 }
 
-static void copy_state(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
-                       size_t j, uint32_t dim)
-{
-    total->max[i] = from->max[j];
-    total->sum[i] = from->sum[j];
-    memcpy(total->out + (size_t)i * dim, from->out + j * dim, dim * sizeof(float));
-}
-
 /* att of head i_head of token t = o / l. */
 static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
                         const struct tn_attn_state *state, uint32_t i)
@@ -263,13 +256,12 @@ static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
             uint32_t before = b * TN_KV_BLOCK;
             n_valid[i] = n_seen <= before ? 0 : TN_MIN(TN_KV_BLOCK, n_seen - before);
         }
-        attend_block(f, task->layer, g, b, &group, scratch->score, &scratch->part);
-        for (uint32_t i = 0; i < group.n; i++) {
-            if (b == 0)
-                copy_state(&scratch->total, i, &scratch->part, i, dim);
-            else if (n_valid[i])
+        /* Everybody sees positions of the first block: its result becomes the total. */
+        attend_block(f, task->layer, g, b, &group, scratch->score,
+                     b == 0 ? &scratch->total : &scratch->part);
+        for (uint32_t i = 0; i < group.n; i++)
+            if (b > 0 && n_valid[i])
                 merge(&scratch->total, i, &scratch->part, i, dim);
-        }
     }
     for (uint32_t i = 0; i < group.n; i++)
         finish_head(f, t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);

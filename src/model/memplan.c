@@ -91,7 +91,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->q = take_f32(arena, n * q_dim);
     s->k = take_f32(arena, n * kv_dim);
     s->v = take_f32(arena, n * kv_dim);
-    s->q_rot = take_f32(arena, n * c->n_head * dim);
+    s->q_rot = dim == c->head_dim ? s->q : take_f32(arena, n * c->n_head * dim);
     s->att = take_f32(arena, n * q_dim);
     s->gate = take_f32(arena, n * c->ffn);
     s->cos = take_f32(arena, n * c->head_dim / 2);

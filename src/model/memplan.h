@@ -64,7 +64,7 @@ struct tn_scratch {
     float *q;          /* [n_head * head_dim] */
     float *k;          /* [n_kv_head * head_dim] */
     float *v;          /* [n_kv_head * head_dim] */
-    float *q_rot;      /* [n_head][dim] rotated, padded with zeros */
+    float *q_rot;      /* [n_head][dim] rotated, padded with zeros; q itself without padding */
     float *att;        /* [n_head * head_dim] */
     float *gate;       /* [ffn]; then the product act(gate) * up */
     float *cos, *sin;  /* [head_dim / 2] */
