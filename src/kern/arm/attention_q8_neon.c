@@ -4,7 +4,8 @@
  *
  * Keys and values lie in tiles (kern.h): groups of four bytes for each of 16 lanes, which are
  * positions in q . k and columns in p . v.  The four bytes of a lane are widened to words and
- * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.
+ * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.  Per 16
+ * bytes 4 instructions to widen them, and for each query head 2 to load factors and 4 smlal.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30.
  */

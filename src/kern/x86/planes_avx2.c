@@ -2,7 +2,9 @@
  *
  * Planes of the head, AVX2: codes stay bytes, and the activations are split into two signed digits,
  * x = 256 * high + low, so that vpmaddubsw multiplies 32 codes at once.  Groups of columns whose
- * high digits are all zero, which the caller sees to for most, are multiplied once.
+ * high digits are all zero, which the caller sees to for most, are multiplied once.  Per 256
+ * columns 33 instructions (single bits: 35): 8 (10) to load codes and shift them, 8 to mask, 8 to
+ * multiply (loading activations), 9 to add and to widen.
  *
  *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
  *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
