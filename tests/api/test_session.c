@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include <cmocka.h>
+#if defined(_WIN32)
+#include <direct.h>
+#endif
 
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -146,6 +149,7 @@ static void too_many_threads_are_refused(void **state)
 static void set_cache_dir(const char *dir)
 {
 #if defined(_WIN32)
+    (void)_mkdir(dir); /* the system's own is always there */
     _putenv_s("LOCALAPPDATA", dir);
 #else
     setenv("XDG_CACHE_HOME", dir, 1);

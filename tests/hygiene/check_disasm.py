@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-from common import finish, planted
+from common import MEMBER, finish, planted
 
 KERNEL_FILE = re.compile(r"ternary_\w+\.c\.(o|obj)$")
 KERNEL = re.compile(r"tn_gemv_(t2|r2|c2)_i8_\w+")
@@ -42,11 +42,11 @@ def functions(library):
                          stdout=subprocess.PIPE).stdout
     member, current = "", None
     for line in out.splitlines():
-        head = re.match(r"(\S+):\s+file format", line)
+        head = MEMBER.match(line)
         name = re.match(r"[0-9a-f]+ <(\S+)>:$", line)
         code = re.match(r"\s+[0-9a-f]+:\s+(?:(?:rep|repz|lock|bnd|notrack|\{evex\}|\{vex\}) )*"
                         r"([a-z][\w.]*)\s*(.*)", line)
-        moved = re.match(r"\s+[0-9a-f]+: (R_\w+|IMAGE_REL_\w+)\s+(\S+)", line)
+        moved = re.match(r"\s+[0-9a-f]+:\s+(R_\w+|IMAGE_REL_\w+)\s+(\S+)", line)
         if head or name:
             if current and KERNEL_FILE.search(member):
                 yield (member,) + current
@@ -56,7 +56,7 @@ def functions(library):
         elif moved and current and current[1]:
             current[2].append((current[1][-1][0], moved.group(2)))
         elif code and current:
-            current[1].append((code.group(1), code.group(2).strip()))
+            current[1].append((code.group(1), code.group(2).split("#")[0].strip()))
     if current and KERNEL_FILE.search(member):
         yield (member,) + current
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from common import finish, planted
+from common import MEMBER, finish, planted
 
 KERNEL_FILE = re.compile(r"_(ssse3|avx2|avxvnni|avx512|neon|dotprod|i8mm)\.")
 ABOVE = {
@@ -27,7 +27,7 @@ def check_library(library):
                          stdout=subprocess.PIPE).stdout
     found, member, seen = [], "", set()
     for line in out.splitlines():
-        head = re.match(r"(\S+):\s+file format", line)
+        head = MEMBER.match(line)
         if head:
             member = head.group(1)
             continue

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+# The line with which objdump begins a member: "x.o:  file format", of LLVM "lib.a(x.o): file format".
+MEMBER = re.compile(r"(?:.*\()?([^\s()]+)\)?:\s+file format")
 C_FOLDERS = ("include", "src", "sysinfo", "convert")
 
 

@@ -63,7 +63,12 @@ class Disk(command.TestCase):
 
     def test_limited_file_size(self):
         size = len(self.complete)
-        for limit in (0, 1, 4096, size // 2, size - 1):
+        limits = (0, 1, 4096, size // 2, size - 1)
+        start = subprocess.run(command.argv("--version"), preexec_fn=limited(0), check=False,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if start.returncode < 0:  # ThreadSanitizer writes a file before the program begins
+            limits = limits[1:]
+        for limit in limits:
             with self.subTest(limit=limit):
                 self.put_old()
                 self.check_failed(self.convert(preexec_fn=limited(limit)), (4,))
