@@ -34,7 +34,8 @@ static void round_item(void *arg, uint32_t t, uint32_t i_thread)
     f->s.xs[t] = task->norm ? f->kernels->rms_norm_quant(q, x, task->norm, task->cols,
                                                          f->weights->config->rms_eps)
                             : f->kernels->quant_i8(q, x, task->cols);
-    f->s.x_sum[t] = f->kernels->sum_i8(q, tn_kern_pad(task->cols));
+    if (f->n_tokens > 1) /* for gemm */
+        f->s.x_sum[t] = f->kernels->sum_i8(q, tn_kern_pad(task->cols));
 }
 
 void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols)
@@ -76,7 +77,8 @@ static void sum_rows(struct tn_forward *f, const struct tn_ternary *w, uint32_t 
                      uint32_t n_rows, struct tn_thread_scratch *scratch)
 {
     const struct tn_kernels *k = f->kernels;
-    if (f->n_tokens == 1 && w->layout == TERN_LAYOUT_T2) {
+    if (f->n_tokens == 1) {
+        assert(w->layout == TERN_LAYOUT_T2 && "one token takes other layouts from lists");
         uint32_t padded = tn_div_ceil_u32(n_rows, TERN_T2_TILE_ROWS) * TERN_T2_TILE_ROWS;
         prepare_lut(f, w->cols, scratch);
         k->gemv_t2_i8(scratch->sum, w, row, row + padded, scratch->lut);

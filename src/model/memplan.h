@@ -59,7 +59,7 @@ struct tn_scratch {
     float *x;          /* [hidden] input of the head */
     int8_t *xq;        /* [xq_stride] rounded input of a projection, zero-padded */
     float *xs;         /* factor that undoes the rounding */
-    int32_t *x_sum;    /* sum_i8 of xq */
+    int32_t *x_sum;    /* sum_i8 of xq, in batches of several tokens */
     size_t xq_stride;
     float *q;          /* [n_head * head_dim] */
     float *k;          /* [n_kv_head * head_dim] */
