@@ -61,6 +61,8 @@ uint32_t tn_layout_scales(uint32_t layout);
 uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
 /* Planes of a layout: 4, 3, 1 for q8, q6, q4 in planes; else 0. */
 uint32_t tn_layout_planes(uint32_t layout);
+/* Bits of one value; 0: unknown layout. */
+uint32_t tn_layout_bits(uint32_t layout);
 /* Bytes that `layout` needs for [rows][cols], without scales; false when the layout is unknown or
  * the size overflows. Shared by reader and writer. */
 int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);

@@ -152,9 +152,7 @@ static tern_status check_scale_kind(struct tensor_check *k)
 static tern_status check_row_shifts(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
-    const uint32_t n_bits = t->layout == TERN_LAYOUT_Q8_PLANES ? 8
-                            : t->layout == TERN_LAYOUT_Q6      ? 6
-                                                               : 4;
+    const uint32_t n_bits = tn_layout_bits(t->layout);
     if (tn_layout_planes(t->layout) == 0)
         return TERN_OK;
     const uint8_t *end = (const uint8_t *)tn_mfile_scales(k->c->file, t) + t->scale_bytes;

@@ -78,31 +78,47 @@ uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
     return tn_layout_planes(layout) ? floats + cols + rows : floats;
 }
 
-int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out)
+uint32_t tn_layout_bits(uint32_t layout)
 {
-    *out = 0;
     switch (layout) {
     case TERN_LAYOUT_F32:
-        return padded_bytes(rows, 1, cols, 1, 32, out);
+        return 32;
     case TERN_LAYOUT_F16:
     case TERN_LAYOUT_BF16:
-        return padded_bytes(rows, 1, cols, 1, 16, out);
+        return 16;
     case TERN_LAYOUT_Q8:
-        return padded_bytes(rows, 1, cols, 1, 8, out);
     case TERN_LAYOUT_Q8_PLANES:
-        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, 8, out);
+        return 8;
     case TERN_LAYOUT_Q6:
-        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, 6, out);
+        return 6;
     case TERN_LAYOUT_Q4:
-        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, 4, out);
+        return 4;
     case TERN_LAYOUT_T2:
-        return padded_bytes(rows, TERN_T2_TILE_ROWS, cols, TERN_T2_COL_ALIGN, 2, out);
     case TERN_LAYOUT_R2:
-        return padded_bytes(rows, 1, cols, TERN_R2_COL_ALIGN, 2, out);
     case TERN_LAYOUT_C2:
-        return padded_bytes(rows, TERN_C2_ROW_ALIGN, cols, 1, 2, out);
+        return 2;
     default:
         return 0;
+    }
+}
+
+int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out)
+{
+    const uint32_t bits = tn_layout_bits(layout);
+    *out = 0;
+    if (bits == 0)
+        return 0;
+    if (tn_layout_planes(layout))
+        return padded_bytes(rows, 1, cols, TERN_PLANE_COL_ALIGN, bits, out);
+    switch (layout) {
+    case TERN_LAYOUT_T2:
+        return padded_bytes(rows, TERN_T2_TILE_ROWS, cols, TERN_T2_COL_ALIGN, bits, out);
+    case TERN_LAYOUT_R2:
+        return padded_bytes(rows, 1, cols, TERN_R2_COL_ALIGN, bits, out);
+    case TERN_LAYOUT_C2:
+        return padded_bytes(rows, TERN_C2_ROW_ALIGN, cols, 1, bits, out);
+    default:
+        return padded_bytes(rows, 1, cols, 1, bits, out);
     }
 }
 

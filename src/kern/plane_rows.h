@@ -39,26 +39,16 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *
 /* Defines tn_dot_u4_i16_<isa>, tn_dot_u2_i16_<isa> and tn_dot_u1_i16_<isa> from
  * dot_plane(dst, bits, plane_rows, cols, x). */
 #define PLANE_ROWS_DEFINE(isa)                                                                     \
-    void tn_dot_u4_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
-                             uint32_t n_rows, const uint8_t *next, uint32_t cols,                  \
-                             const int16_t *x)                                                     \
+    PLANE_ROWS_DEFINE_BITS(4, isa)                                                                 \
+    PLANE_ROWS_DEFINE_BITS(2, isa)                                                                 \
+    PLANE_ROWS_DEFINE_BITS(1, isa)
+#define PLANE_ROWS_DEFINE_BITS(bits, isa)                                                          \
+    void tn_dot_u##bits##_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,      \
+                                    uint32_t n_rows, const uint8_t *next, uint32_t cols,           \
+                                    const int16_t *x)                                              \
     {                                                                                              \
-        const size_t row_bytes = tn_plane_row_bytes(cols, 4);                                      \
-        dot_plane(dst, 4, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);     \
-    }                                                                                              \
-    void tn_dot_u2_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
-                             uint32_t n_rows, const uint8_t *next, uint32_t cols,                  \
-                             const int16_t *x)                                                     \
-    {                                                                                              \
-        const size_t row_bytes = tn_plane_row_bytes(cols, 2);                                      \
-        dot_plane(dst, 2, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);     \
-    }                                                                                              \
-    void tn_dot_u1_i16_##isa(int32_t *dst, const uint8_t *plane, const uint32_t *rows,             \
-                             uint32_t n_rows, const uint8_t *next, uint32_t cols,                  \
-                             const int16_t *x)                                                     \
-    {                                                                                              \
-        const size_t row_bytes = tn_plane_row_bytes(cols, 1);                                      \
-        dot_plane(dst, 1, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);     \
+        const size_t row_bytes = tn_plane_row_bytes(cols, bits);                                   \
+        dot_plane(dst, bits, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, cols, x);  \
     }
 
 #endif

@@ -32,7 +32,9 @@ static float score_factor(uint32_t head_dim)
 static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t head_dim,
                       uint32_t dim)
 {
-    for (uint32_t i = 0; i < n_heads && dst != src; i++) {
+    if (dst == src)
+        return;
+    for (uint32_t i = 0; i < n_heads; i++) {
         memcpy(dst + (size_t)i * dim, src + (size_t)i * head_dim, head_dim * sizeof(float));
         memset(dst + (size_t)i * dim + head_dim, 0, (dim - head_dim) * sizeof(float));
     }

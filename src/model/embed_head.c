@@ -5,6 +5,7 @@
  */
 #include "base/bits.h"
 #include "base/half.h"
+#include "file/mfile.h"
 #include "model/forward.h"
 #include "model/head.h"
 
@@ -100,13 +101,6 @@ static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
     leave_rows(task->f, row, n);
 }
 
-static uint32_t bits_per_weight(const struct tn_table *head)
-{
-    return head->planes.n_planes ? tn_planes_bits(head->planes.n_planes)
-           : head->layout == TERN_LAYOUT_Q8 ? 8
-                                            : 16;
-}
-
 /* ---- head: the best rows ---- */
 
 struct search_task {
@@ -199,5 +193,5 @@ void tn_head(struct tn_forward *f, float *logits, bool all_rows)
     tn_team_for(f->team, tn_div_ceil_u32(c->vocab, HEAD_ROWS_PER_ITEM), head_item, &task);
     if (f->n_tokens == 1)
         f->counters.decode_weight_bytes +=
-            (uint64_t)c->vocab * c->hidden * bits_per_weight(head) / 8;
+            (uint64_t)c->vocab * c->hidden * tn_layout_bits(head->layout) / 8;
 }

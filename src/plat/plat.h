@@ -26,8 +26,9 @@ struct tn_map {
     bool has_huge_pages; /* the system was asked for them, and reads ahead in their size */
 };
 
-/* Maps a whole regular file, in huge pages where the system has them for files. Directories, devices, empty files and files that cannot be read are
- * TERN_INPUT. When the address space is short (RLIMIT_AS): TERN_MEMORY with numbers. */
+/* Maps a whole regular file, in huge pages where the system has them for files. Directories,
+ * devices, empty files and files that cannot be read are TERN_INPUT. When the address space is short
+ * (RLIMIT_AS): TERN_MEMORY with numbers. */
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err);
 void tn_map_close(struct tn_map *map);
 

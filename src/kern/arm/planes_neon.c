@@ -5,6 +5,7 @@
  * fit int32: 15 * max |x| * cols < 2^31 (kern.h).
  */
 #include "kern/arm/lanes_neon.h"
+#include "kern/plane_rows.h"
 #include "kern/plane_unpack.h"
 
 /* Adds 16 codes times 16 values. */
@@ -61,31 +62,16 @@ static int32_t dot_u1(const uint8_t *row, uint32_t cols, const int16_t *x)
     return vaddvq_s32(vaddq_s32(sum[0], sum[1]));
 }
 
-void tn_dot_u4_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        const uint8_t *next, uint32_t cols, const int16_t *x)
+static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
+                                       uint32_t cols, const int16_t *x)
 {
-    (void)next;
-    const size_t row_bytes = tn_plane_row_bytes(cols, 4);
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot_u4(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
+    for (uint32_t i = 0; i < p.n_rows; i++) {
+        const uint8_t *row = plane_row(&p, i);
+        dst[i] = bits == 4   ? dot_u4(row, cols, x)
+                 : bits == 2 ? dot_u2(row, cols, x)
+                             : dot_u1(row, cols, x);
+    }
 }
 
-void tn_dot_u2_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        const uint8_t *next, uint32_t cols, const int16_t *x)
-{
-    (void)next;
-    const size_t row_bytes = tn_plane_row_bytes(cols, 2);
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot_u2(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
-}
-
-void tn_dot_u1_i16_neon(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                        const uint8_t *next, uint32_t cols, const int16_t *x)
-{
-    (void)next;
-    const size_t row_bytes = tn_plane_row_bytes(cols, 1);
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot_u1(plane + (rows ? rows[i] : i) * row_bytes, cols, x);
-}
-
+PLANE_ROWS_DEFINE(neon)
 PLANE_UNPACK_DEFINE(neon)

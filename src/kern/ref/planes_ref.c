@@ -2,6 +2,7 @@
  *
  * Planes of the head, portable C: exact sums of small codes times int16, and rows as bytes.
  */
+#include "kern/plane_rows.h"
 #include "kern/planes.h"
 
 /* The codes of a group of 128 columns lie field after field: byte j of the group holds column j in
@@ -18,29 +19,14 @@ static TN_ALWAYS_INLINE int32_t dot(const uint8_t *row, uint32_t bits, uint32_t 
     return sum;
 }
 
-void tn_dot_u4_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                       const uint8_t *next, uint32_t cols, const int16_t *x)
+static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
+                                       uint32_t cols, const int16_t *x)
 {
-    (void)next;
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 4), 4, cols, x);
+    for (uint32_t i = 0; i < p.n_rows; i++)
+        dst[i] = dot(plane_row(&p, i), bits, cols, x);
 }
 
-void tn_dot_u2_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                       const uint8_t *next, uint32_t cols, const int16_t *x)
-{
-    (void)next;
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 2), 2, cols, x);
-}
-
-void tn_dot_u1_i16_ref(int32_t *dst, const uint8_t *plane, const uint32_t *rows, uint32_t n_rows,
-                       const uint8_t *next, uint32_t cols, const int16_t *x)
-{
-    (void)next;
-    for (uint32_t i = 0; i < n_rows; i++)
-        dst[i] = dot(plane + (rows ? rows[i] : i) * tn_plane_row_bytes(cols, 1), 1, cols, x);
-}
+PLANE_ROWS_DEFINE(ref)
 
 /* Column c of a row of one plane. */
 static TN_ALWAYS_INLINE uint32_t code(const uint8_t *row, uint32_t bits, uint32_t c)

@@ -64,4 +64,13 @@ static TN_ALWAYS_INLINE void dot_rows(int32_t *dst, uint32_t bits, struct plane_
     }
 }
 
+/* The kernels of a level from its split_16_fn and row_sum_fn. */
+#define PLANE_DIGITS_DEFINE(isa, split_16, row_sum)                                                \
+    static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,       \
+                                           uint32_t cols, const int16_t *x)                        \
+    {                                                                                              \
+        dot_rows(dst, bits, p, cols, x, split_16, row_sum);                                        \
+    }                                                                                              \
+    PLANE_ROWS_DEFINE(isa)
+
 #endif

@@ -82,11 +82,5 @@ static TN_ALWAYS_INLINE int32_t row_sum(uint32_t bits, const uint8_t *row, const
     return total(row_sums(bits, row, ahead, x));
 }
 
-static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
-                                       uint32_t cols, const int16_t *x)
-{
-    dot_rows(dst, bits, p, cols, x, split_16, row_sum);
-}
-
-PLANE_ROWS_DEFINE(ssse3)
+PLANE_DIGITS_DEFINE(ssse3, split_16, row_sum)
 PLANE_UNPACK_DEFINE(ssse3)
