@@ -58,6 +58,13 @@ static bool list_has(struct span list, const char *item)
 
 /* ---- paths ---- */
 
+/* Do the n bytes at p begin with a character as mountinfo writes it, \040 for a blank? */
+static bool is_escape(const char *p, size_t n)
+{
+    return n >= 4 && p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
+           p[3] >= '0' && p[3] <= '7';
+}
+
 /* Copies a path, with mountinfo's \040 for blanks undone. False if it is too long, not absolute,
  * or goes up: it must not lead out of the root. */
 static bool copy_path(char out[1024], struct span path)
@@ -67,9 +74,10 @@ static bool copy_path(char out[1024], struct span path)
         if (n == 1023)
             return false;
         const char *p = path.text + i;
-        bool escape = p[0] == '\\' && path.n - i >= 4 && p[1] >= '0' && p[1] <= '3' &&
-                      p[2] >= '0' && p[2] <= '7' && p[3] >= '0' && p[3] <= '7';
-        out[n] = escape ? (char)((p[1] - '0') << 6 | (p[2] - '0') << 3 | (p[3] - '0')) : p[0];
+        bool escape = is_escape(p, path.n - i);
+        out[n] = p[0];
+        if (escape)
+            out[n] = (char)((p[1] - '0') << 6 | (p[2] - '0') << 3 | (p[3] - '0'));
         i += escape ? 4 : 1;
     }
     while (n > 0 && out[n - 1] == '/')
