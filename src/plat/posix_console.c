@@ -134,7 +134,9 @@ void tn_exit_by_signal(int signal_number)
 }
 
 /* The signals are blocked while the flags are looked at and arrive inside pselect only, so that
- * none is missed between the look and the wait. */
+ * none is missed between the look and the wait.  One that comes together with a line goes first: a
+ * terminal throws away what was typed before Ctrl-C, and Linux may say then that there still is
+ * something to read. */
 bool tn_posix_wait_readable(int fd)
 {
     sigset_t set, old;
@@ -153,5 +155,5 @@ bool tn_posix_wait_readable(int fd)
         interrupted = tn_os_is_interrupted();
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return !interrupted;
+    return !tn_os_is_interrupted();
 }

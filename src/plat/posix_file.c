@@ -418,9 +418,28 @@ void tn_os_stream_close(tn_os_stream stream)
     close((int)stream);
 }
 
+/* A terminal forgets what was typed when Ctrl-C is pressed, at any moment, also between the wait
+ * that saw a line and the read: that would sleep then, after the signal has come, until the next
+ * line.  So it must not be able to sleep.  The terminal is opened once more, because the flag belongs
+ * to the opened file, which we share with the shell. */
+static int open_terminal_again(int fd)
+{
+    const char *path = isatty(fd) ? ttyname(fd) : NULL;
+    int again = path ? tn_posix_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK) : -1;
+    if (again < FD_SETSIZE)
+        return again;
+    close(again); /* cannot be waited for */
+    return -1;
+}
+
 tn_os_stream tn_os_stream_stdin(void)
 {
-    return STDIN_FILENO;
+    static int fd = -1;
+    if (fd < 0)
+        fd = open_terminal_again(STDIN_FILENO);
+    if (fd < 0)
+        fd = STDIN_FILENO;
+    return fd;
 }
 
 enum tn_os_read tn_os_stream_read(tn_os_stream stream, const char *name, void *dst, size_t n_bytes,

@@ -212,6 +212,16 @@ class OnATerminal(command.TestCase):
             _, code = t.finish()
         self.assertEqual(code, 0)
 
+    def test_an_interrupt_behind_a_line_is_not_lost(self):
+        """The terminal throws the line away, be it that the program has just seen it come."""
+        with Terminal("chat", self.model, "-q") as t:
+            t.expect(b"> ")
+            for _ in range(500):
+                t.send(b"/undo\n")
+                t.expect(b"nothing to undo.\r\n> ")
+                t.send(b"/undo\n\x03")
+                t.expect(b"once more or /exit leaves\\)\r\n> ")
+
     def test_terminate_at_the_prompt(self):
         import termios
         with Terminal("chat", self.model) as t:
