@@ -37,7 +37,8 @@ struct tern_engine_params {
     uint32_t n_threads;         /* decode; 0 = as many as help on this machine (tern/plan.h) */
     uint32_t n_threads_prefill; /* 0 = the same as n_threads, or the same rule */
     /* OS numbers of CPUs to bind the threads to, the calling thread first; at least as many as
-     * threads. NULL: the scheduler decides. */
+     * threads. NULL: the scheduler decides. The calling thread gets its CPUs back when it frees the
+     * engine. */
     const uint32_t *cpus;
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
 };

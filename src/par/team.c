@@ -19,6 +19,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/bits.h"
@@ -58,6 +59,8 @@ struct tn_team {
     uint32_t loop;
     uint32_t n_threads;
     bool is_crowded; /* more threads than CPUs: spinning takes time from those who work */
+    bool is_leader_bound;
+    struct tn_affinity before, bound; /* the leader's, when it is bound */
     struct worker workers[];
 };
 
@@ -147,6 +150,21 @@ static void run_worker(void *arg)
 
 /* ---- the leader ---- */
 
+static void bind_leader(struct tn_team *team, uint32_t cpu)
+{
+    team->is_leader_bound = tn_thread_get_affinity(&team->before) && tn_thread_bind(cpu) &&
+                            tn_thread_get_affinity(&team->bound);
+}
+
+/* Gives the thread of the caller back the CPUs that it had, unless somebody bound it anew since. */
+static void release_leader(const struct tn_team *team)
+{
+    struct tn_affinity now;
+    if (team->is_leader_bound && tn_thread_get_affinity(&now) &&
+        memcmp(&now, &team->bound, sizeof now) == 0)
+        tn_thread_set_affinity(&team->before);
+}
+
 tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, const uint32_t *cpus,
                            struct tern_error *err)
 {
@@ -158,8 +176,6 @@ tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, const uint3
         return tn_fail(err, TERN_MEMORY, "no memory for a team of %u threads", n_threads);
     *team = (struct tn_team){.n_active = n_threads, .is_crowded = n_threads > tn_cpu_count()};
     team->n_threads = 1;
-    if (cpus)
-        tn_thread_bind(cpus[0]);
     for (; team->n_threads < n_threads; team->n_threads++) {
         struct worker *worker = &team->workers[team->n_threads];
         *worker = (struct worker){.team = team, .i_thread = team->n_threads};
@@ -171,6 +187,9 @@ tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, const uint3
         if (!worker->thread)
             break;
     }
+    /* Last, because threads inherit the CPUs of the one that starts them. */
+    if (cpus)
+        bind_leader(team, cpus[0]);
     atomic_store(&team->n_active, team->n_threads);
     *out = team;
     return tn_ok(err);
@@ -187,6 +206,7 @@ void tn_team_free(struct tn_team *team)
     tn_wake_all(&team->n_active);
     for (uint32_t i = 1; i < team->n_threads; i++)
         tn_thread_join(team->workers[i].thread);
+    release_leader(team);
     tn_free_aligned(team);
 }
 

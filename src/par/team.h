@@ -23,7 +23,8 @@ struct tn_team;
 /* n_threads counts the leader; 1 starts no thread. When fewer threads can be started than asked
  * for, the team is smaller (tn_team_n_threads); only memory shortage fails.
  * cpus: OS numbers of n_threads CPUs that the threads, the caller first, are bound to where the
- * system can do it; NULL: the scheduler decides. */
+ * system can do it; NULL: the scheduler decides. The caller is bound until tn_team_free, which
+ * belongs on the same thread. */
 tern_status tn_team_create(struct tn_team **out, uint32_t n_threads, const uint32_t *cpus,
                            struct tern_error *err);
 void tn_team_free(struct tn_team *team);

@@ -131,6 +131,14 @@ void tn_thread_yield(void);
 uint32_t tn_cpu_count(void);
 /* Binds the calling thread to one logical CPU (OS index); false where it cannot be done. */
 bool tn_thread_bind(uint32_t os_cpu);
+/* The CPUs that a thread may run on, as the system writes them; unused words are 0. */
+#define TN_AFFINITY_WORDS 128 /* 8192 CPUs */
+struct tn_affinity {
+    uint64_t words[TN_AFFINITY_WORDS];
+};
+/* Of the calling thread; false where threads cannot be bound. */
+bool tn_thread_get_affinity(struct tn_affinity *out);
+bool tn_thread_set_affinity(const struct tn_affinity *affinity);
 /* For this process: `eco` asks for efficient cores and speeds (EcoQoS, QoS utility), else asks not
  * to be throttled in the background. No effect where the system has no such thing. */
 void tn_process_set_eco(bool eco);

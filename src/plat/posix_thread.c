@@ -5,6 +5,7 @@
  * Linux sleeps in the kernel's futex.  Elsewhere (macOS) a small table of
  * mutexes and condition variables, found by the word's address, does it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -128,32 +129,47 @@ void tn_thread_yield(void)
     sched_yield();
 }
 
-#define N_CPU_SETS 8 /* 8192 CPUs */
+/* The kernel's masks are arrays of words of its own size: of 64 bits here. */
+static_assert(sizeof(unsigned long) == 8, "an affinity is a mask of the kernel");
 
-uint32_t tn_cpu_count(void)
+bool tn_thread_get_affinity(struct tn_affinity *out)
+{
+    *out = (struct tn_affinity){{0}};
+#if defined(__linux__)
+    return sched_getaffinity(0, sizeof *out, (cpu_set_t *)out) == 0;
+#else
+    return false;
+#endif
+}
+
+bool tn_thread_set_affinity(const struct tn_affinity *affinity)
 {
 #if defined(__linux__)
-    cpu_set_t sets[N_CPU_SETS];
-    if (sched_getaffinity(0, sizeof sets, sets) == 0)
-        return (uint32_t)TN_MAX(CPU_COUNT_S(sizeof sets, sets), 1);
+    return sched_setaffinity(0, sizeof *affinity, (const cpu_set_t *)affinity) == 0;
+#else
+    (void)affinity;
+    return false;
 #endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (uint32_t)n : 1;
 }
 
 bool tn_thread_bind(uint32_t os_cpu)
 {
-#if defined(__linux__)
-    cpu_set_t sets[N_CPU_SETS];
-    if (os_cpu >= sizeof sets * 8)
+    struct tn_affinity one = {{0}};
+    if (os_cpu >= TN_AFFINITY_WORDS * 64)
         return false;
-    CPU_ZERO_S(sizeof sets, sets);
-    CPU_SET_S(os_cpu, sizeof sets, sets);
-    return sched_setaffinity(0, sizeof sets, sets) == 0;
-#else
-    (void)os_cpu;
-    return false;
-#endif
+    one.words[os_cpu / 64] = (uint64_t)1 << os_cpu % 64;
+    return tn_thread_set_affinity(&one);
+}
+
+uint32_t tn_cpu_count(void)
+{
+    struct tn_affinity mine;
+    int n_allowed = 0;
+    if (tn_thread_get_affinity(&mine))
+        for (size_t i = 0; i < TN_AFFINITY_WORDS; i++)
+            n_allowed += __builtin_popcountll(mine.words[i]);
+    long n = n_allowed > 0 ? n_allowed : sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (uint32_t)n : 1;
 }
 
 /* ---- sleeping on a word ---- */

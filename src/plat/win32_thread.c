@@ -79,11 +79,37 @@ void tn_thread_yield(void)
     SwitchToThread();
 }
 
-/* CPUs are numbered through the processor groups, 64 to a full group, as hwloc does. */
+/* CPUs are numbered through the processor groups, 64 to a full group, as hwloc does.  A thread that
+ * never asked may run in several groups (Windows 11); one that was bound stays in a group. */
+bool tn_thread_get_affinity(struct tn_affinity *out)
+{
+    GROUP_AFFINITY affinity;
+    *out = (struct tn_affinity){{0}};
+    if (!GetThreadGroupAffinity(GetCurrentThread(), &affinity) ||
+        affinity.Group >= TN_AFFINITY_WORDS)
+        return false;
+    out->words[affinity.Group] = affinity.Mask;
+    return true;
+}
+
+bool tn_thread_set_affinity(const struct tn_affinity *affinity)
+{
+    WORD group = 0;
+    while (group < TN_AFFINITY_WORDS && affinity->words[group] == 0)
+        group++;
+    if (group == TN_AFFINITY_WORDS)
+        return false;
+    GROUP_AFFINITY set = {.Mask = (KAFFINITY)affinity->words[group], .Group = group};
+    return SetThreadGroupAffinity(GetCurrentThread(), &set, NULL);
+}
+
 bool tn_thread_bind(uint32_t os_cpu)
 {
-    GROUP_AFFINITY affinity = {.Mask = (KAFFINITY)1 << os_cpu % 64, .Group = (WORD)(os_cpu / 64)};
-    return SetThreadGroupAffinity(GetCurrentThread(), &affinity, NULL);
+    struct tn_affinity one = {{0}};
+    if (os_cpu >= TN_AFFINITY_WORDS * 64)
+        return false;
+    one.words[os_cpu / 64] = (uint64_t)1 << os_cpu % 64;
+    return tn_thread_set_affinity(&one);
 }
 
 uint32_t tn_cpu_count(void)

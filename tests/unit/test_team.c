@@ -155,6 +155,71 @@ static void no_items_no_calls(void **state)
     tn_team_free(NULL);
 }
 
+/* ---- binding ---- */
+
+/* OS numbers of the first CPUs of an affinity; how many there are, at most n_max. */
+static uint32_t list_cpus(uint32_t *cpus, uint32_t n_max, const struct tn_affinity *affinity)
+{
+    uint32_t n = 0;
+    for (uint32_t cpu = 0; cpu < TN_AFFINITY_WORDS * 64 && n < n_max; cpu++)
+        if (affinity->words[cpu / 64] >> cpu % 64 & 1)
+            cpus[n++] = cpu;
+    return n;
+}
+
+static struct tn_team *bind_team(uint32_t cpu)
+{
+    struct tn_team *team;
+    struct tn_affinity now;
+    struct tern_error err;
+    uint32_t mine;
+    const uint32_t cpus[] = {cpu, cpu};
+    assert_int_equal(tn_team_create(&team, 2, cpus, &err), TERN_OK);
+    assert_true(tn_thread_get_affinity(&now));
+    assert_int_equal(list_cpus(&mine, 1, &now), 1);
+    assert_int_equal(mine, cpu);
+    return team;
+}
+
+static void assert_affinity(const struct tn_affinity *expected)
+{
+    struct tn_affinity now;
+    assert_true(tn_thread_get_affinity(&now));
+    assert_memory_equal(&now, expected, sizeof now);
+}
+
+static void the_caller_gets_its_cpus_back(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    struct tn_affinity before;
+    uint32_t cpus[2];
+    if (!tn_thread_get_affinity(&before) || list_cpus(cpus, 2, &before) < 2 ||
+        !tn_thread_bind(cpus[0]) || !tn_thread_set_affinity(&before))
+        skip(); /* threads cannot be bound here, or there is one CPU */
+    struct tn_team *first = bind_team(cpus[0]);
+    run_and_check(first, &loop, 100, 2);
+    tn_team_free(first);
+    assert_affinity(&before);
+
+    /* Two teams of a thread, freed in the order of their creation and the other way round. */
+    for (int last_first = 0; last_first < 2; last_first++) {
+        first = bind_team(cpus[0]);
+        struct tn_team *second = bind_team(cpus[0]);
+        tn_team_free(last_first ? second : first);
+        tn_team_free(last_first ? first : second);
+        assert_affinity(&before);
+    }
+
+    /* What the caller chose itself in between stays. */
+    struct tn_affinity chosen;
+    first = bind_team(cpus[0]);
+    assert_true(tn_thread_bind(cpus[1]) && tn_thread_get_affinity(&chosen));
+    tn_team_free(first);
+    assert_affinity(&chosen);
+    assert_true(tn_thread_set_affinity(&before));
+}
+
 static int refuse(void *arg, size_t n_bytes)
 {
     (void)n_bytes;
@@ -237,6 +302,7 @@ int main(void)
         cmocka_unit_test(only_active_threads_run),
         cmocka_unit_test(all_threads_take_part),
         cmocka_unit_test(no_items_no_calls),
+        cmocka_unit_test(the_caller_gets_its_cpus_back),
         cmocka_unit_test(memory_shortage_fails_or_shrinks),
 #if !defined(_WIN32)
         cmocka_unit_test(an_idle_team_uses_no_cpu_time),
