@@ -4,7 +4,7 @@
  * signed digits, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once.  Groups of
  * columns whose high digits are all zero, which the caller sees to for most, are multiplied once.
  * Codes are not shifted down: fields that lie 4 bits higher have sums that are 16 times larger.
- * Per 64 columns 2 instructions and a load, and 1/2 (4 bits, 1 bit) or 1/4 load of codes.
+ * Per 64 columns 2 instructions, a load (1 bit: 1/4), and 1/2 (4 bits, 1 bit) or 1/4 load of codes.
  *
  *   |x| <= 32639 makes |high| <= 127.  A lane adds at most 255 * 128 * 4 for 64 columns, below 2^23
  *   for CHUNK_COLS; what is multiplied by 256 afterwards may wrap, as may the sums of chunks: the
@@ -20,6 +20,11 @@
 #define CHUNK_COLS 4096u
 /* Columns that are wide together: one load of 2-bit codes. */
 #define GROUP_COLS 256u
+/* Rows whose sums are stored together. */
+#define ROWS 4u
+/* Rows that share the loads of activations: for single bits these are half of the work; more bits
+ * are better read as one stream. */
+#define TOGETHER(bits) ((bits) == 1 ? ROWS : 1u)
 
 struct digits {
     _Alignas(64) int8_t low[CHUNK_COLS];
@@ -59,124 +64,120 @@ static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
     }
 }
 
-/* Sums of the fields of a byte, each as its bits lie. */
+/* Sums of a row for each field of a byte, or of two fields that lie alike; each as its bits lie. */
 struct fields {
     __m512i f[4];
 };
-
-static TN_ALWAYS_INLINE struct fields no_fields(void)
-{
-    __m512i zero = _mm512_setzero_si512();
-    return (struct fields){{zero, zero, zero, zero}};
-}
-
-static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, __m512i mask, const int8_t *x)
-{
-    return _mm512_dpbusd_epi32(sum, _mm512_and_si512(bytes, mask), _mm512_load_si512(x));
-}
 
 static TN_ALWAYS_INLINE __m512i mask_of(int byte)
 {
     return _mm512_set1_epi8((char)byte);
 }
 
-/* 256 columns of 4-bit codes, the last 128 only when they are there. */
-static TN_ALWAYS_INLINE void add_u4(struct fields *sum, const uint8_t *p, bool is_whole,
-                                    const int8_t *x)
+static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, __m512i mask, __m512i x)
 {
-    __m512i bytes = _mm512_loadu_si512(p);
-    sum->f[0] = product(sum->f[0], bytes, mask_of(15), x);
-    sum->f[1] = product(sum->f[1], bytes, mask_of(240), x + 64);
-    if (!is_whole)
-        return;
-    bytes = _mm512_loadu_si512(p + 64);
-    sum->f[2] = product(sum->f[2], bytes, mask_of(15), x + 128);
-    sum->f[3] = product(sum->f[3], bytes, mask_of(240), x + 192);
+    return _mm512_dpbusd_epi32(sum, _mm512_and_si512(bytes, mask), x);
 }
 
-static TN_ALWAYS_INLINE __m512i total_u4(const struct fields *sum)
+/* 128 columns of 4-bit codes at `row[k] + at`. */
+static TN_ALWAYS_INLINE void add_u4(struct fields *sum, uint32_t n_rows,
+                                    const uint8_t *const *row, uint32_t at, const int8_t *x)
 {
-    return _mm512_add_epi32(_mm512_add_epi32(sum->f[0], sum->f[2]),
-                            _mm512_srai_epi32(_mm512_add_epi32(sum->f[1], sum->f[3]), 4));
+    __m512i x0 = _mm512_load_si512(x), x1 = _mm512_load_si512(x + 64);
+    for (uint32_t k = 0; k < n_rows; k++) {
+        __m512i bytes = _mm512_loadu_si512(row[k] + at);
+        sum[k].f[0] = product(sum[k].f[0], bytes, mask_of(15), x0);
+        sum[k].f[1] = product(sum[k].f[1], bytes, mask_of(240), x1);
+    }
 }
 
-static TN_ALWAYS_INLINE void add_u2(struct fields *sum, const uint8_t *p, bool is_whole,
-                                    const int8_t *x)
+/* 256 columns of 2-bit codes, or the 128 that are there. */
+static TN_ALWAYS_INLINE void add_u2(struct fields *sum, uint32_t n_rows,
+                                    const uint8_t *const *row, uint32_t at, bool is_whole, const int8_t *x)
 {
-    __m512i bytes = is_whole ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(0xFFFFFFFFu, p);
-    sum->f[0] = product(sum->f[0], bytes, mask_of(3), x);
-    sum->f[1] = product(sum->f[1], bytes, mask_of(12), x + 64);
-    sum->f[2] = product(sum->f[2], bytes, mask_of(48), x + 128);
-    sum->f[3] = product(sum->f[3], bytes, mask_of(192), x + 192);
+    const __mmask64 present = is_whole ? ~(__mmask64)0 : 0xFFFFFFFFu;
+    for (uint32_t k = 0; k < n_rows; k++) {
+        __m512i bytes = _mm512_maskz_loadu_epi8(present, row[k] + at);
+        for (uint32_t i = 0; i < 4; i++)
+            sum[k].f[i] = product(sum[k].f[i], bytes, mask_of(3 << 2 * i),
+                                  _mm512_load_si512(x + 64 * i));
+    }
 }
 
-static TN_ALWAYS_INLINE __m512i total_u2(const struct fields *sum)
-{
-    return _mm512_add_epi32(
-        _mm512_add_epi32(sum->f[0], _mm512_srai_epi32(sum->f[1], 2)),
-        _mm512_add_epi32(_mm512_srai_epi32(sum->f[2], 4), _mm512_srai_epi32(sum->f[3], 6)));
-}
-
-/* 256 columns of single bits, the last 128 only when they are there.  128 columns are 16 bytes, of
- * which each lane of 16 takes two bits. */
-static TN_ALWAYS_INLINE void add_u1(struct fields *sum, const uint8_t *p, bool is_whole,
-                                    const int8_t *x)
+/* 128 columns of single bits are 16 bytes, of which each lane of 16 takes two bits. */
+static TN_ALWAYS_INLINE void add_u1(struct fields *sum, uint32_t n_rows,
+                                    const uint8_t *const *row, uint32_t at, const int8_t *x)
 {
     const long long one = 0x0101010101010101;
     const __m512i low = _mm512_set_epi64(8 * one, 8 * one, 4 * one, 4 * one, 2 * one, 2 * one, one,
                                          one);
     const __m512i high = _mm512_slli_epi16(low, 4);
-    for (uint32_t i = 0; i < (is_whole ? 4u : 2u); i += 2, p += 16) {
-        __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
-        sum->f[i] = product(sum->f[i], bytes, low, x + 64 * i);
-        sum->f[i + 1] = product(sum->f[i + 1], bytes, high, x + 64 * i + 64);
+    __m512i x0 = _mm512_load_si512(x), x1 = _mm512_load_si512(x + 64);
+    for (uint32_t k = 0; k < n_rows; k++) {
+        __m512i bytes =
+            _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(row[k] + at)));
+        sum[k].f[0] = product(sum[k].f[0], bytes, low, x0);
+        sum[k].f[1] = product(sum[k].f[1], bytes, high, x1);
     }
-}
-
-static TN_ALWAYS_INLINE __m512i total_u1(const struct fields *sum)
-{
-    const __m512i lane = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
-    return _mm512_srav_epi32(total_u4(sum), lane);
 }
 
 /* 256 columns, the last 128 only when they are there. */
-static TN_ALWAYS_INLINE void add_columns(struct fields *sum, uint32_t bits, const uint8_t *p,
+static TN_ALWAYS_INLINE void add_columns(struct fields *sum, uint32_t n_rows, uint32_t bits,
+                                         const uint8_t *const *row, uint32_t at,
                                          bool is_whole, const int8_t *x)
 {
-    (bits == 4 ? add_u4 : bits == 2 ? add_u2 : add_u1)(sum, p, is_whole, x);
+    if (bits == 2) {
+        add_u2(sum, n_rows, row, at, is_whole, x);
+        return;
+    }
+    (bits == 4 ? add_u4 : add_u1)(sum, n_rows, row, at, x);
+    if (is_whole)
+        (bits == 4 ? add_u4 : add_u1)(sum, n_rows, row, at + 16 * bits, x + 128);
 }
 
+/* The fields of a row, shifted down. */
 static TN_ALWAYS_INLINE __m512i total(const struct fields *sum, uint32_t bits)
 {
-    return bits == 4 ? total_u4(sum) : bits == 2 ? total_u2(sum) : total_u1(sum);
+    const __m512i lane = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+    __m512i all = sum->f[0];
+    for (uint32_t i = 1; i < (bits == 2 ? 4u : 2u); i++)
+        all = _mm512_add_epi32(all, _mm512_srai_epi32(sum->f[i], bits == 2 ? 2 * i : 4));
+    return bits == 1 ? _mm512_srav_epi32(all, lane) : all;
 }
 
-/* 16 sums whose sum is that of the row. */
-static TN_ALWAYS_INLINE __m512i row_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                                         const struct digits *x)
+/* v[k]: 16 sums whose sum is that of row k. */
+static TN_ALWAYS_INLINE void row_sums(__m512i *v, uint32_t n_rows, uint32_t bits,
+                                      const uint8_t *const *row, const uint8_t *const *ahead,
+                                      const struct digits *x)
 {
     const uint32_t line = GROUP_COLS * bits / 8;
-    struct fields low = no_fields();
-    uint32_t c = 0;
-    for (; c + GROUP_COLS <= x->cols; c += GROUP_COLS) {
+    struct fields low[ROWS], high[ROWS];
+    for (uint32_t k = 0; k < n_rows; k++)
+        for (uint32_t i = 0; i < 4; i++)
+            low[k].f[i] = high[k].f[i] = _mm512_setzero_si512();
+    const uint32_t n_whole = x->cols / GROUP_COLS * GROUP_COLS;
+    if (n_whole < x->cols)
+        add_columns(low, n_rows, bits, row, n_whole / GROUP_COLS * line, false, x->low + n_whole);
+    for (uint32_t c = 0; c < n_whole; c += GROUP_COLS) {
         const uint32_t at = c / GROUP_COLS * line;
-        for (uint32_t i = 0; i < line; i += 64)
-            TN_PREFETCH_ONCE(ahead + at + i);
-        add_columns(&low, bits, row + at, true, x->low + c);
+        for (uint32_t k = 0; k < n_rows; k++)
+            for (uint32_t i = 0; i < line; i += 64)
+                TN_PREFETCH_ONCE(ahead[k] + at + i);
+        add_columns(low, n_rows, bits, row, at, true, x->low + c);
     }
-    if (c < x->cols)
-        add_columns(&low, bits, row + c / GROUP_COLS * line, false, x->low + c);
+    for (uint32_t k = 0; k < n_rows; k++)
+        v[k] = total(&low[k], bits);
     if (x->n_wide == 0)
-        return total(&low, bits);
-    struct fields high = no_fields();
+        return;
     for (uint32_t i = 0; i < x->n_wide; i++)
-        add_columns(&high, bits, row + x->wide[i] / GROUP_COLS * line,
+        add_columns(high, n_rows, bits, row, x->wide[i] / GROUP_COLS * line,
                     x->wide[i] + GROUP_COLS <= x->cols, x->high + GROUP_COLS * i);
-    return _mm512_add_epi32(total(&low, bits), _mm512_slli_epi32(total(&high, bits), 8));
+    for (uint32_t k = 0; k < n_rows; k++)
+        v[k] = _mm512_add_epi32(v[k], _mm512_slli_epi32(total(&high[k], bits), 8));
 }
 
 /* The totals of four registers. */
-static TN_ALWAYS_INLINE __m128i totals(const __m512i v[4])
+static TN_ALWAYS_INLINE __m128i totals(const __m512i v[ROWS])
 {
     __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]),
                                   _mm512_unpackhi_epi32(v[0], v[1]));
@@ -194,14 +195,17 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane
     struct digits s;
     for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
         split(&s, bits, x + c, TN_MIN(CHUNK_COLS, padded - c));
-        for (uint32_t i = 0; i < p.n_rows; i += 4) {
-            __m512i v[4];
-            for (uint32_t k = 0; k < 4; k++) {
-                uint32_t row = TN_MIN(i + k, p.n_rows - 1);
-                v[k] = row_sums(bits, plane_row(&p, row),
-                                plane_row_ahead(&p, row, s.cols * bits / 8), &s);
+        for (uint32_t i = 0; i < p.n_rows; i += ROWS) {
+            __m512i v[ROWS];
+            const uint8_t *row[ROWS], *ahead[ROWS];
+            for (uint32_t k = 0; k < ROWS; k++) {
+                const uint32_t r = TN_MIN(i + k, p.n_rows - 1);
+                row[k] = plane_row(&p, r);
+                ahead[k] = plane_row_ahead(&p, r, s.cols * bits / 8);
             }
-            __mmask8 present = (__mmask8)((1u << TN_MIN(4u, p.n_rows - i)) - 1);
+            for (uint32_t k = 0; k < ROWS; k += TOGETHER(bits))
+                row_sums(v + k, TOGETHER(bits), bits, row + k, ahead + k, &s);
+            __mmask8 present = (__mmask8)((1u << TN_MIN(ROWS, p.n_rows - i)) - 1);
             __m128i before = c ? _mm_maskz_loadu_epi32(present, dst + i) : _mm_setzero_si128();
             _mm_mask_storeu_epi32(dst + i, present, _mm_add_epi32(before, totals(v)));
         }
