@@ -100,6 +100,19 @@ static void call_list_nonzero(struct work *w)
     w->sums[0] = (int32_t)((tn_list_nonzero_i8_fn *)w->row->fn)((uint32_t *)w->y, w->q, FFN);
 }
 
+static void call_add_f64(struct work *w)
+{
+    ((tn_add_i32_f64_fn *)w->row->fn)((double *)(void *)w->y, w->sums, FFN, 16.0);
+}
+
+static void call_bound(struct work *w)
+{
+    const struct tn_bound_terms terms = {.factor = 1.0, .norm_x = 1.0, .slope = 1.0, .lost = 0.1};
+    const struct tn_bound_rows rows = {w->x, w->x, w->x};
+    ((tn_bound_logits_fn *)w->row->fn)(w->y, w->y + FFN, (const double *)(void *)w->x, FFN, &rows,
+                                       &terms);
+}
+
 static void call_max(struct work *w)
 {
     w->y[0] = ((tn_max_f32_fn *)w->row->fn)(w->x, BLOCK);
@@ -147,6 +160,8 @@ static const struct {
     {"rope_f32", call_rope, HEADS * HEAD_DIM},
     {"list_positive_f32", call_list_positive, FFN},
     {"list_nonzero_i8", call_list_nonzero, FFN},
+    {"add_i32_f64", call_add_f64, FFN},
+    {"bound_logits", call_bound, FFN},
     {"gemv_q8_f32", call_head, 0},
     {"gemv_f16_f32", call_head, 0},
     {"gemv_bf16_f32", call_head, 0},

@@ -176,6 +176,25 @@ typedef tn_dot_plane_fn tn_dot_u4_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u1_i16_fn;
 
+/* add_i32_f64: dst_k += (double)src_k * factor.  From sums of planes to sums of rows. */
+typedef void tn_add_i32_f64_fn(double *dst, const int32_t *src, uint32_t n, double factor);
+
+/* bound_logits: low[i] <= logit of row i <= high[i], from the sum of the bits read so far, as
+ * model/head.h says; tn_bound_logit of bound_logit.h for each of n rows of one form.  Sums and norms
+ * are finite. */
+struct tn_bound_rows {
+    const float *scales, *norms; /* [n] w = q * scale, |v| */
+    const float *open;           /* [n] |e|; NULL: nothing is open */
+};
+struct tn_bound_terms {          /* in units of the row's scale */
+    double factor, add;          /* estimate = factor * sum + add */
+    double base, slope;          /* |e . x| <= base + slope * |e|^2 */
+    double norm_x, lost, slack;  /* |x|, |d|, the rounding of the logit */
+};
+typedef void tn_bound_logits_fn(float *low, float *high, const double *sums, uint32_t n,
+                                const struct tn_bound_rows *rows,
+                                const struct tn_bound_terms *terms);
+
 /* unpack_planes: q[c], c < cols, of one row (planes.h): its code u, the bits of the first plane the
  * highest, and the row's form give
  *   q = (u >> shift) - (2^(bits - 1) >> shift) + (is centred ? offsets[c] : 0), modulo 256 */
@@ -290,6 +309,8 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(dot_u4_i16)                                                                                  \
     X(dot_u2_i16)                                                                                  \
     X(dot_u1_i16)                                                                                  \
+    X(add_i32_f64)                                                                                 \
+    X(bound_logits)                                                                                \
     X(unpack_planes)                                                                               \
     X(attn_qk_f32)                                                                                 \
     X(attn_qk_f16)                                                                                 \

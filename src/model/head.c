@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "kern/bound_logit.h"
+
 /* Columns beyond this many times the root mean square of x get a second digit (planes_*.c). */
 #define ONE_DIGIT 4.0
 
@@ -82,7 +84,7 @@ static void sort_into_limits(struct limit limits[N_LIMITS], const struct tn_head
 }
 
 /* Base and slope for |e_c| <= h that are best for |e| = typical. */
-static void choose_limit(struct tn_head_terms *out, const struct limit limits[N_LIMITS], double h,
+static void choose_limit(struct tn_bound_terms *out, const struct limit limits[N_LIMITS], double h,
                          double typical)
 {
     double best = INFINITY;
@@ -110,10 +112,13 @@ static void prepare_terms(struct tn_head_search *s, double unit, double sum_x16)
         offset += (double)w->offsets[c] * (double)s->x[c];
     for (uint32_t stage = 0; stage < w->n_planes; stage++)
         for (uint32_t form = 0; form < TN_HEAD_FORMS; form++) {
-            struct tn_head_terms *terms = &s->terms[stage][form];
+            struct tn_bound_terms *terms = &s->terms[stage][form];
             const double one = 1u << (form & TERN_PLANE_SHIFT), all = 1u << open_bits(w, stage);
             const double middle = TN_MAX(all - one, 0.0) * 0.5;
-            *terms = (struct tn_head_terms){
+            *terms = (struct tn_bound_terms){
+                .norm_x = s->norm_x,
+                .lost = s->lost,
+                .slack = s->slack,
                 .factor = unit / one,
                 .add = unit / one * (middle - bias) * sum_x16 +
                        (form & TERN_PLANE_CENTRED ? offset : 0.0),
@@ -124,68 +129,50 @@ static void prepare_terms(struct tn_head_search *s, double unit, double sum_x16)
         }
 }
 
-/* What a stage knows of its rows. */
-struct stage {
-    double norm_x, lost, slack;
-    const struct tn_head_terms *terms; /* [TN_HEAD_FORMS] */
-    const float *scales, *norms;       /* [rows] */
-    const float *open;                 /* [rows]; NULL: nothing is open */
-    const uint8_t *forms;              /* [rows] */
-};
-
-static struct stage stage_of(const struct tn_head_search *s, uint32_t stage)
+/* Rows from `row` on, as stage `stage` knows them. */
+static struct tn_bound_rows rows_from(const struct tn_planes *w, uint32_t stage, uint32_t row)
 {
-    const struct tn_planes *w = s->w;
-    return (struct stage){
-        .norm_x = s->norm_x,
-        .lost = s->lost,
-        .slack = s->slack,
-        .terms = s->terms[stage],
-        .scales = w->scales,
-        .norms = w->norms,
-        .open = stage + 1 < w->n_planes ? w->open + (size_t)stage * w->rows : NULL,
-        .forms = w->forms,
+    return (struct tn_bound_rows){
+        .scales = w->scales + row,
+        .norms = w->norms + row,
+        .open = stage + 1 < w->n_planes ? w->open + (size_t)stage * w->rows + row : NULL,
     };
 }
 
-static TN_ALWAYS_INLINE void bound_row(const struct stage *t, const struct tn_head_terms *f,
-                                       uint32_t row, double sum, float *low, float *high)
+static uint32_t form_of(const struct tn_planes *w, uint32_t row)
 {
-    double scale = (double)t->scales[row];
-    double open = t->open ? (double)t->open[row] : 0.0;
-    double estimate = (f->factor * sum + f->add) * scale;
-    double around = TN_MIN(open * t->norm_x, f->base + f->slope * open * open);
-    double wide = scale * (around + ((double)t->norms[row] + open) * t->lost + t->slack);
-    wide += (fabs(estimate) + wide) * 1e-6 + 1e-37;
-    *low = (float)(estimate - wide);
-    *high = (float)(estimate + wide);
-}
-
-static const struct tn_head_terms *terms_of_row(const struct stage *t, uint32_t row)
-{
-    return &t->terms[t->forms[row] % TN_HEAD_FORMS];
+    return w->forms[row] % TN_HEAD_FORMS;
 }
 
 void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,
                     float *low, float *high)
 {
-    const struct stage t = stage_of(s, stage);
-    bound_row(&t, terms_of_row(&t, row), row, sum, low, high);
+    const struct tn_bound_rows r = rows_from(s->w, stage, row);
+    tn_bound_logit(low, high, sum, (double)r.scales[0], (double)r.norms[0],
+                   r.open ? (double)r.open[0] : 0.0, &s->terms[stage][form_of(s->w, row)]);
 }
 
-/* The n rows from `begin` on.  Most often they have the same form: a loop that the compiler makes
- * vectors of. */
-static void bound_rows(const struct stage *stage, uint32_t begin, uint32_t n,
-                       const double *restrict sums, float *restrict low, float *restrict high)
+/* Where the run of rows of the form of row `begin` ends, at most at `end`. */
+static uint32_t form_end(const struct tn_planes *w, uint32_t begin, uint32_t end)
 {
-    const struct stage t = *stage;
-    if (memcmp(t.forms + begin, t.forms + begin + 1, n - 1) == 0) {
-        const struct tn_head_terms f = *terms_of_row(&t, begin);
-        for (uint32_t i = 0; i < n; i++)
-            bound_row(&t, &f, begin + i, sums[i], &low[i], &high[i]);
-    } else {
-        for (uint32_t i = 0; i < n; i++)
-            bound_row(&t, terms_of_row(&t, begin + i), begin + i, sums[i], &low[i], &high[i]);
+    const uint8_t *forms = w->forms;
+    if (memcmp(forms + begin, forms + begin + 1, end - begin - 1) == 0) /* most often */
+        return end;
+    uint32_t i = begin + 1;
+    while (forms[i] == forms[begin])
+        i++;
+    return i;
+}
+
+/* The n rows from `begin` on. */
+static void bound_rows(const struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
+                       float *low, float *high)
+{
+    for (uint32_t r = begin, end; r < begin + n; r = end) {
+        end = form_end(s->w, r, begin + n);
+        const struct tn_bound_rows rows = rows_from(s->w, stage, r);
+        s->kernels->bound_logits(low + (r - begin), high + (r - begin), s->sums + r, end - r, &rows,
+                                 &s->terms[stage][form_of(s->w, r)]);
     }
 }
 
@@ -220,22 +207,6 @@ bool tn_head_search_begin(struct tn_head_search *s)
     return false;
 }
 
-static float largest(const float *v, uint32_t n)
-{
-    float lanes[8], all = -INFINITY;
-    for (uint32_t k = 0; k < 8; k++)
-        lanes[k] = -INFINITY;
-    uint32_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (uint32_t k = 0; k < 8; k++)
-            lanes[k] = TN_MAX(lanes[k], v[i + k]);
-    for (; i < n; i++)
-        all = TN_MAX(all, v[i]);
-    for (uint32_t k = 0; k < 8; k++)
-        all = TN_MAX(all, lanes[k]);
-    return all;
-}
-
 /* Rows that are looked at one by one only when one of them is alive. */
 #define LOOK_ROWS 32u
 
@@ -249,7 +220,7 @@ static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32
     *n_alive = 0;
     for (uint32_t look = begin; look < end; look += LOOK_ROWS) {
         const uint32_t look_end = TN_MIN(look + LOOK_ROWS, end);
-        const bool all_dead = largest(s->logits + look, look_end - look) < threshold;
+        const bool all_dead = s->kernels->max_f32(s->logits + look, look_end - look) < threshold;
         for (uint32_t r = look; r < look_end && all_dead; r++)
             s->logits[r] = -INFINITY;
         for (uint32_t r = look; r < look_end && !all_dead; r++) { /* no branches: unpredictable */
@@ -302,25 +273,23 @@ static void read_plane(const struct tn_head_search *s, uint32_t i_plane, uint32_
                               : NULL;
     const double weight = (double)(1u << open_bits(s->w, i_plane));
     int32_t dots[TN_HEAD_ITEM_ROWS];
-    double *sums = s->sums + begin;
     dot_plane(s, dots, i_plane, begin, NULL, n, next);
-    for (uint32_t i = 0; i < n; i++)
-        sums[i] = (i_plane == 0 ? 0.0 : sums[i]) + weight * (double)dots[i];
+    s->kernels->add_i32_f64(s->sums + begin, dots, n, weight);
 }
 
 /* Reads the first planes of the n rows of the block at `begin`. */
 static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
     float low[TN_HEAD_ITEM_ROWS];
+    memset(s->sums + begin, 0, n * sizeof s->sums[0]);
     for (uint32_t i = 0; i < s->n_first; i++)
         read_plane(s, i, begin, n);
-    const struct stage t = stage_of(s, s->n_first - 1);
-    bound_rows(&t, begin, n, s->sums + begin, low, s->logits + begin);
+    bound_rows(s, s->n_first - 1, begin, n, low, s->logits + begin);
     for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < begin + n; i++)
         low[s->always[i] - begin] = -INFINITY;
     for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS)
         s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] =
-            largest(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g));
+            s->kernels->max_f32(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g));
 }
 
 /* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
@@ -329,14 +298,13 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
     dot_plane(s, dots, stage, begin, rows, n, NULL);
-    const struct stage t = stage_of(s, stage);
     const double weight = (double)(1u << open_bits(s->w, stage));
     uint32_t i_always = first_always(s, begin);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t r = begin + rows[i];
         float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS], low;
         s->sums[r] += weight * (double)dots[i];
-        bound_row(&t, terms_of_row(&t, r), r, s->sums[r], &low, &s->logits[r]);
+        tn_head_bounds(s, stage, r, s->sums[r], &low, &s->logits[r]);
         *best = is_always(s, r, &i_always) ? *best : TN_MAX(low, *best);
     }
 }

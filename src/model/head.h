@@ -54,12 +54,6 @@ struct tn_head_count {
     uint32_t n_read;
 };
 
-/* What the bounds of rows of one form have in common, in units of the row's scale. */
-struct tn_head_terms {
-    double factor, add; /* estimate = factor * sum + add */
-    double base, slope; /* |e . x| <= base + slope * |e|^2 */
-};
-
 struct tn_head_search {
     /* set by the caller */
     const struct tn_planes *w;
@@ -79,8 +73,8 @@ struct tn_head_search {
     /* result */
     uint64_t n_rows[TN_HEAD_MAX_STAGES]; /* read in each stage */
     /* private */
-    double norm_x, lost, slack; /* |x|, |d|, the rounding of the logit */
-    struct tn_head_terms terms[TN_MAX_PLANES][TN_HEAD_FORMS];
+    double norm_x, lost, slack; /* as in the terms */
+    struct tn_bound_terms terms[TN_MAX_PLANES][TN_HEAD_FORMS];
     float threshold;
 };
 

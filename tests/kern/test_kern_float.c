@@ -325,6 +325,47 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
     check_bytes(row, got, want, 3 * sizeof want[0], SHAPE("%u columns, listed rows", n));
 }
 
+static double *take_f64(uint32_t n, enum fill fill)
+{
+    double *x = take(n * sizeof *x, sizeof *x);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = (double)random_f32(fill);
+    return x;
+}
+
+static void check_add_i32_f64(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    double *got = take_f64(n, fill), *want = take(n * sizeof *want, sizeof *want);
+    int32_t *src = take(n * sizeof *src, sizeof *src);
+    memcpy(want, got, n * sizeof *want);
+    fill_bytes(src, n * sizeof *src);
+    for (uint32_t i = 0; i < n && fill == FILL_SPECIAL; i++) /* integers, as in a search */
+        want[i] = got[i] = (double)(src[i] % 1000);
+    tn_add_i32_f64_ref(want, src, n, 16.0);
+    ((tn_add_i32_f64_fn *)row->fn)(got, src, n, 16.0);
+    check_bytes(row, got, want, n * sizeof *want, SHAPE("n %u fill %d", n, (int)fill));
+}
+
+/* With and without open bits; infinities and NaN as a damaged file may bring them. */
+static void check_bound_logits(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const struct tn_bound_terms terms = {.factor = 0.01, .add = -3.0, .base = 0.75, .slope = 0.125,
+                                         .norm_x = 1.5, .lost = 0.01, .slack = 1e-4};
+    const struct tn_bound_rows open = {take_filled(n, fill), take_filled(n, fill),
+                                       take_filled(n, fill)};
+    const struct tn_bound_rows closed = {open.scales, open.norms, NULL};
+    const double *sums = take_f64(n, fill == FILL_SPECIAL ? FILL_PLAIN : fill);
+    float *low = take_f32(n), *high = take_f32(n), *want_low = take_f32(n),
+          *want_high = take_f32(n);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct tn_bound_rows *rows = i ? &closed : &open;
+        tn_bound_logits_ref(want_low, want_high, sums, n, rows, &terms);
+        ((tn_bound_logits_fn *)row->fn)(low, high, sums, n, rows, &terms);
+        check_f32(row, low, want_low, n, SHAPE("n %u fill %d, low %u", n, (int)fill, i));
+        check_f32(row, high, want_high, n, SHAPE("n %u fill %d, high %u", n, (int)fill, i));
+    }
+}
+
 /* n is the number of columns: rows of any form and bits, in a whole block and in the last one. */
 static void check_unpack_planes(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
@@ -498,6 +539,8 @@ static const struct op {
     {"dot_u4_i16", check_dot_plane},
     {"dot_u2_i16", check_dot_plane},
     {"dot_u1_i16", check_dot_plane},
+    {"add_i32_f64", check_add_i32_f64},
+    {"bound_logits", check_bound_logits},
     {"unpack_planes", check_unpack_planes},
     {"attn_qk_f32", check_attn_qk},
     {"attn_qk_f16", check_attn_qk},

@@ -2,6 +2,7 @@
  *
  * Planes of the head, portable C: exact sums of small codes times int16, and rows as bytes.
  */
+#include "kern/bound_logit.h"
 #include "kern/plane_rows.h"
 #include "kern/planes.h"
 
@@ -27,6 +28,7 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane
 }
 
 PLANE_ROWS_DEFINE(ref)
+BOUND_LOGITS_DEFINE(ref)
 
 /* Column c of a row of one plane. */
 static TN_ALWAYS_INLINE uint32_t code(const uint8_t *row, uint32_t bits, uint32_t c)

@@ -11,6 +11,7 @@
  *   256 afterwards may wrap, as may the sums of chunks: the result fits.
  */
 #include "kern/x86/lanes_avx2.h"
+#include "kern/bound_logit.h"
 #include "kern/x86/planes_digits.h"
 
 /* 16 activations; returns whether one has a high digit. */
@@ -98,3 +99,4 @@ static TN_ALWAYS_INLINE int32_t row_sum(uint32_t bits, const uint8_t *row, const
 }
 
 PLANE_DIGITS_DEFINE(avx2, split_16, row_sum)
+BOUND_LOGITS_DEFINE(avx2)

@@ -12,6 +12,7 @@
  */
 #include <stdbool.h>
 
+#include "kern/bound_logit.h"
 #include "kern/kern.h"
 #include "kern/plane_rows.h"
 #include "kern/x86/lanes_avx512.h"
@@ -213,3 +214,4 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane
 }
 
 PLANE_ROWS_DEFINE(avx512)
+BOUND_LOGITS_DEFINE(avx512)
