@@ -18,7 +18,6 @@
  * weight +1 and of weight -1, `sadalp` adds them up separately: 0.4.
  */
 #include <arm_neon.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "kern/ternary_layout.h"
@@ -89,18 +88,7 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
     }
 }
 
-/* ---- T2 ---- */
-
-/* Pairs of columns in their order. */
-void tn_lut_t2_neon(void *lut, const int8_t *x, uint32_t cols)
-{
-    const uint32_t padded = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
-    uint8_t *table = lut;
-    for (uint32_t c = 0; c < padded; c += 2, table += PAIR_BYTES)
-        build_table(table, x[c], x[c + 1]);
-}
-
-/* 16 columns of 16 rows of one tile. */
+/* T2: 16 columns of 16 rows of one tile. */
 static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, const uint8_t *table)
 {
     const uint8x16_t nibble = vdupq_n_u8(15);
@@ -113,25 +101,11 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
     widen(s, &p);
 }
 
-#define T2_PART_ROWS 16u
-#include "kern/t2_band.h"
-
-void tn_gemv_t2_i8_neon(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                        uint32_t row_end, const void *lut)
+/* C2: the codes of two columns, 4 x 16 rows, as four indices. */
+static TN_ALWAYS_INLINE void add_columns(struct planes p[4], const uint8_t *col_a,
+                                         const uint8_t *col_b, const uint8_t *table)
 {
-    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
-        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
-}
-
-/* ---- C2 ---- */
-
-#define C2_BATCH_COLS 16u
-#define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 16)
-
-/* The codes of two columns, 4 x 16 rows, as four indices. */
-static TN_ALWAYS_INLINE void add_columns(struct planes p[4], uint8x16_t a, uint8x16_t b,
-                                         const uint8_t *table)
-{
+    const uint8x16_t a = vld1q_u8(col_a), b = vld1q_u8(col_b);
     const uint8x16_t m33 = vdupq_n_u8(0x33), nibble = vdupq_n_u8(15);
     /* Fields 0 and 2 of both, then fields 1 and 3. */
     const uint8x16_t f02 = vbslq_u8(m33, a, vshlq_n_u8(b, 2));
@@ -142,60 +116,9 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], uint8x16_t a, uint8
     add_pair(&p[3], vshrq_n_u8(f13, 4), table);
 }
 
-/* sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const uint8_t *const *col,
-                         const uint8_t *const *next, const uint8_t *tables)
-{
-    for (uint32_t b = 0; b < n_blocks * 4; b++, sums += 4) {
-        struct planes p[4];
-        memset(p, 0, sizeof p);
-        for (uint32_t k = b % 4; k < C2_BATCH_COLS; k += 4)
-            TN_PREFETCH(next[k] + b / 4 * 64);
-        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
-            add_columns(p, vld1q_u8(col[k] + b * 16), vld1q_u8(col[k + 1] + b * 16),
-                        tables + k / 2 * PAIR_BYTES);
-        for (uint32_t q = 0; q < 4; q++)
-            widen(&sums[q], &p[q]);
-    }
-}
-
-static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, uint32_t n_batches)
-{
-    for (uint32_t b = 0; b < n_blocks; b++)
-        for (uint32_t quarter = 0; quarter < 4; quarter++)
-            for (uint32_t q = 0; q < 4; q++)
-                flush(dst + 256 * b + 64 * q + 16 * quarter, sums++, n_batches);
-}
-
-void tn_gemv_c2_i8_neon(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                        uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
-{
-    const size_t col_bytes = c2_col_bytes(w);
-    const uint8_t *data = w->data + row_begin / 4;
-    const uint32_t n_blocks = (row_end - row_begin) / 256;
-    struct wide sums[C2_MAX_VECTORS];
-    uint8_t tables[BATCH_BYTES];
-    const uint8_t *col[2][C2_BATCH_COLS];
-    int8_t inputs[2][C2_BATCH_COLS];
-
-    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    if (n_cols)
-        c2_take_columns(col[0], inputs[0], C2_BATCH_COLS, data, col_bytes, cols, x, 0, n_cols);
-    uint32_t n_batches = 0;
-    for (uint32_t i = 0, now = 0; i < n_cols; i += C2_BATCH_COLS, now ^= 1) {
-        if (n_batches == 0)
-            memset(sums, 0, n_blocks * 16 * sizeof *sums);
-        c2_take_columns(col[now ^ 1], inputs[now ^ 1], C2_BATCH_COLS, data, col_bytes, cols, x,
-                        i + C2_BATCH_COLS, n_cols);
-        for (uint32_t t = 0; t < BATCH_PAIRS; t++)
-            build_table(tables + PAIR_BYTES * t, inputs[now][2 * t], inputs[now][2 * t + 1]);
-        c2_add_batch(sums, n_blocks, col[now], col[now ^ 1], tables);
-        if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
-            c2_flush(dst, sums, n_blocks, n_batches);
-            n_batches = 0;
-        }
-    }
-}
+#define PART_ROWS 16u
+#include "kern/pair_tables.h"
+PAIR_TABLES_DEFINE(neon)
 
 /* ---- R2 ---- */
 

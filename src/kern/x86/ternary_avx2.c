@@ -23,8 +23,6 @@
  * operand of `vpsignb`, `vpsadbw` adds the biased bytes: 6 instructions, 0.19 per weight.
  */
 #include <immintrin.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "kern/ternary_layout.h"
 
@@ -106,18 +104,7 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
     add_8(dst + 24, _mm256_extracti128_si256(low1, 1), _mm256_extracti128_si256(high1, 1), bias);
 }
 
-/* ---- T2 ---- */
-
-/* Pairs of columns in their order. */
-void tn_lut_t2_avx2(void *lut, const int8_t *x, uint32_t cols)
-{
-    const uint32_t padded = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
-    uint8_t *table = lut;
-    for (uint32_t c = 0; c < padded; c += 2, table += PAIR_BYTES)
-        build_table(table, x[c], x[c + 1]);
-}
-
-/* 16 columns of 32 rows of one tile. */
+/* T2: 16 columns of 32 rows of one tile. */
 static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, const uint8_t *table)
 {
     const __m256i nibble = _mm256_set1_epi8(15);
@@ -132,25 +119,11 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
     widen(s, &p);
 }
 
-#define T2_PART_ROWS 32u
-#include "kern/t2_band.h"
-
-void tn_gemv_t2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                        uint32_t row_end, const void *lut)
+/* C2: the codes of two columns, 4 x 32 rows, as four indices. */
+static TN_ALWAYS_INLINE void add_columns(struct planes p[4], const uint8_t *col_a,
+                                         const uint8_t *col_b, const uint8_t *table)
 {
-    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
-        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
-}
-
-/* ---- C2 ---- */
-
-#define C2_BATCH_COLS 16u
-#define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 32)
-
-/* The codes of two columns, 4 x 32 rows, as four indices. */
-static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m256i a, __m256i b,
-                                         const uint8_t *table)
-{
+    const __m256i a = load(col_a), b = load(col_b);
     const __m256i m33 = _mm256_set1_epi8(0x33), mcc = _mm256_set1_epi8((char)0xCC);
     const __m256i nibble = _mm256_set1_epi8(15);
     /* Fields 0 and 2 of both, then fields 1 and 3. */
@@ -164,60 +137,9 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m256i a, __m256i 
     add_pair(&p[3], _mm256_and_si256(_mm256_srli_epi16(f13, 4), nibble), table);
 }
 
-/* Adds the first batch; the lines of the others are asked for in step.
- * sums [n_blocks][2 halves][4 fields]: field q of half h holds rows 64 q + 32 h + 0..31. */
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
-                         const uint8_t *tables)
-{
-    const uint8_t *const *col = batches[0].col;
-    for (uint32_t b = 0; b < n_blocks * 2; b++, sums += 4) {
-        struct planes p[4];
-        memset(p, 0, sizeof p);
-        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2) {
-            TN_PREFETCH(batches[2].col[k + b % 2] + b / 2 * 64);
-            TN_PREFETCH(batches[1].col[k + b % 2] + b / 2 * 64);
-            add_columns(p, load(col[k] + b * 32), load(col[k + 1] + b * 32),
-                        tables + k / 2 * PAIR_BYTES);
-        }
-        for (uint32_t q = 0; q < 4; q++)
-            widen(&sums[q], &p[q]);
-    }
-}
-
-static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, uint32_t n_batches)
-{
-    for (uint32_t b = 0; b < n_blocks; b++)
-        for (uint32_t half = 0; half < 2; half++)
-            for (uint32_t q = 0; q < 4; q++)
-                flush(dst + 256 * b + 64 * q + 32 * half, sums++, n_batches);
-}
-
-void tn_gemv_c2_i8_avx2(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                        uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
-{
-    const struct c2_list list = {w->data + row_begin / 4, c2_col_bytes(w), cols, x, n_cols};
-    const uint32_t n_blocks = (row_end - row_begin) / 256;
-    struct wide sums[C2_MAX_VECTORS];
-    uint8_t tables[BATCH_BYTES] __attribute__((aligned(32)));
-    struct c2_batch batches[3];
-
-    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    c2_first_batches(batches, &list, C2_BATCH_COLS);
-    uint32_t n_batches = 0;
-    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
-        if (n_batches == 0)
-            memset(sums, 0, n_blocks * 8 * sizeof *sums);
-        const int8_t *v = batches[0].x;
-        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
-            build_table(tables + k / 2 * PAIR_BYTES, v[k], v[k + 1]);
-        c2_add_batch(sums, n_blocks, batches, tables);
-        c2_next_batches(batches, &list, C2_BATCH_COLS, i);
-        if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
-            c2_flush(dst, sums, n_blocks, n_batches);
-            n_batches = 0;
-        }
-    }
-}
+#define PART_ROWS 32u
+#include "kern/pair_tables.h"
+PAIR_TABLES_DEFINE(avx2)
 
 /* ---- R2 ---- */
 

@@ -14,8 +14,6 @@
  * R2: 16 columns of a row are one vector: the code, moved to the top of its byte, is the sign
  * operand of `psignb`, `psadbw` adds the biased bytes: 0.4 per weight.
  */
-#include <stddef.h>
-#include <string.h>
 #include <tmmintrin.h>
 
 #include "kern/ternary_layout.h"
@@ -102,18 +100,7 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
           _mm_unpackhi_epi16(high_even, s->high_odd), bias);
 }
 
-/* ---- T2 ---- */
-
-/* Pairs of columns in their order. */
-void tn_lut_t2_ssse3(void *lut, const int8_t *x, uint32_t cols)
-{
-    const uint32_t padded = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
-    uint8_t *table = lut;
-    for (uint32_t c = 0; c < padded; c += 2, table += PAIR_BYTES)
-        build_table(table, x[c], x[c + 1]);
-}
-
-/* 16 columns of 16 rows of one tile. */
+/* T2: 16 columns of 16 rows of one tile. */
 static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, const uint8_t *table)
 {
     const __m128i nibble = _mm_set1_epi8(15);
@@ -127,25 +114,11 @@ static TN_ALWAYS_INLINE void t2_batch(struct wide *s, const uint8_t *group, cons
     widen(s, &p);
 }
 
-#define T2_PART_ROWS 16u
-#include "kern/t2_band.h"
-
-void tn_gemv_t2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                         uint32_t row_end, const void *lut)
+/* C2: the codes of two columns, 4 x 16 rows, as four indices. */
+static TN_ALWAYS_INLINE void add_columns(struct planes p[4], const uint8_t *col_a,
+                                         const uint8_t *col_b, const uint8_t *table)
 {
-    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)
-        t2_band(dst + (row - row_begin), t2_run(w, row, 0), t2_band_tiles(w, row), t2_runs(w), lut);
-}
-
-/* ---- C2 ---- */
-
-#define C2_BATCH_COLS 16u
-#define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 16)
-
-/* The codes of two columns, 4 x 16 rows, as four indices. */
-static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m128i a, __m128i b,
-                                         const uint8_t *table)
-{
+    const __m128i a = load(col_a), b = load(col_b);
     const __m128i m33 = _mm_set1_epi8(0x33), mcc = _mm_set1_epi8((char)0xCC);
     const __m128i nibble = _mm_set1_epi8(15);
     /* Fields 0 and 2 of both, then fields 1 and 3. */
@@ -159,60 +132,9 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m128i a, __m128i 
     add_pair(&p[3], _mm_and_si128(_mm_srli_epi16(f13, 4), nibble), table);
 }
 
-/* Adds the first batch; the lines of the second are asked for in step, once: arithmetic is slower
- * than memory here.
- * sums [n_blocks][4 quarters][4 fields]: field q of quarter k holds rows 64 q + 16 k + 0..15. */
-static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
-                         const uint8_t *tables)
-{
-    const uint8_t *const *col = batches[0].col;
-    for (uint32_t b = 0; b < n_blocks * 4; b++, sums += 4) {
-        struct planes p[4];
-        memset(p, 0, sizeof p);
-        for (uint32_t k = b % 4; k < C2_BATCH_COLS; k += 4)
-            TN_PREFETCH(batches[1].col[k] + b / 4 * 64);
-        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
-            add_columns(p, load(col[k] + b * 16), load(col[k + 1] + b * 16),
-                        tables + k / 2 * PAIR_BYTES);
-        for (uint32_t q = 0; q < 4; q++)
-            widen(&sums[q], &p[q]);
-    }
-}
-
-static void c2_flush(int32_t *dst, const struct wide *sums, uint32_t n_blocks, uint32_t n_batches)
-{
-    for (uint32_t b = 0; b < n_blocks; b++)
-        for (uint32_t quarter = 0; quarter < 4; quarter++)
-            for (uint32_t q = 0; q < 4; q++)
-                flush(dst + 256 * b + 64 * q + 16 * quarter, sums++, n_batches);
-}
-
-void tn_gemv_c2_i8_ssse3(int32_t *dst, const struct tn_ternary *w, uint32_t row_begin,
-                         uint32_t row_end, const uint32_t *cols, const int8_t *x, uint32_t n_cols)
-{
-    const struct c2_list list = {w->data + row_begin / 4, c2_col_bytes(w), cols, x, n_cols};
-    const uint32_t n_blocks = (row_end - row_begin) / 256;
-    struct wide sums[C2_MAX_VECTORS];
-    uint8_t tables[BATCH_BYTES] __attribute__((aligned(16)));
-    struct c2_batch batches[3];
-
-    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
-    c2_first_batches(batches, &list, C2_BATCH_COLS);
-    uint32_t n_batches = 0;
-    for (uint32_t i = 0; i < n_cols; i += C2_BATCH_COLS) {
-        if (n_batches == 0)
-            memset(sums, 0, n_blocks * 16 * sizeof *sums);
-        const int8_t *v = batches[0].x;
-        for (uint32_t k = 0; k < C2_BATCH_COLS; k += 2)
-            build_table(tables + k / 2 * PAIR_BYTES, v[k], v[k + 1]);
-        c2_add_batch(sums, n_blocks, batches, tables);
-        c2_next_batches(batches, &list, C2_BATCH_COLS, i);
-        if (++n_batches == WIDE_BATCHES || n_cols - i <= C2_BATCH_COLS) {
-            c2_flush(dst, sums, n_blocks, n_batches);
-            n_batches = 0;
-        }
-    }
-}
+#define PART_ROWS 16u
+#include "kern/pair_tables.h"
+PAIR_TABLES_DEFINE(ssse3)
 
 /* ---- R2 ---- */
 
