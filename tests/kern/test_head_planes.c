@@ -29,6 +29,10 @@ enum kind {
     N_KINDS
 };
 
+/* Kinds whose rows are those of the kind before. */
+static const bool has_same_rows[N_KINDS] = {
+    [PEAKED] = true, [ADVERSARIAL] = true, [OUTLIERS] = true};
+
 struct head {
     uint32_t rows, cols;
     int8_t *q;
@@ -43,12 +47,17 @@ static const uint32_t layouts[] = {TERN_LAYOUT_Q4, TERN_LAYOUT_Q6, TERN_LAYOUT_Q
 static struct tn_rng rng;
 static struct tn_kernels kernels;
 
+/* Nearly normal with deviation 209: the sum of eight bytes.  In integers and with one random number,
+ * because most of the time of this test goes here, above all under an emulator. */
+static int32_t normal_209(void)
+{
+    const uint64_t bytes = tn_rng_next(&rng), low = 0x00FF00FF00FF00FF;
+    return (int32_t)(((bytes & low) + (bytes >> 8 & low)) * 0x0001000100010001 >> 48) - 1020;
+}
+
 static float normal(void)
 {
-    float sum = 0.0f;
-    for (int i = 0; i < 12; i++)
-        sum += tn_rng_f32(&rng);
-    return sum - 6.0f;
+    return (float)normal_209() / 209.0f;
 }
 
 static void *must(void *p)
@@ -61,9 +70,8 @@ static void fill_rows(struct head *h, enum kind kind, int32_t max)
 {
     for (uint32_t r = 0; r < h->rows; r++) {
         for (uint32_t c = 0; c < h->cols; c++) {
-            float v = rintf(normal() * (float)max * 0.3f);
-            v = fmaxf((float)-max, fminf((float)max, v));
-            h->q[(size_t)r * h->cols + c] = (int8_t)v;
+            int32_t v = normal_209() * max * 3 / 2090;
+            h->q[(size_t)r * h->cols + c] = (int8_t)TN_MAX(-max, TN_MIN(max, v));
         }
         for (uint32_t c = 0; c < h->cols && kind == CENTRED && r % 16 != 5; c++) {
             int8_t *q = &h->q[(size_t)r * h->cols + c];
@@ -87,6 +95,7 @@ static void fill_state(struct head *h, enum kind kind)
                   : kind == OUTLIERS    ? normal() * (c % 50 == 0 ? 100.0f : 1.0f)
                                         : normal();
     }
+    kernels.gemv_q8_f32(h->full, h->rows, h->q, h->scales, h->rows, h->cols, h->x, h->cols, 1);
 }
 
 static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind kind,
@@ -102,7 +111,6 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
     h->full = must(malloc(rows * sizeof(float)));
     h->unpacked = must(malloc((size_t)TN_HEAD_UNPACK_ROWS * cols));
     fill_rows(h, kind, tn_planes_max(n_planes));
-    fill_state(h, kind);
     h->data = must(malloc(tn_planes_block_bytes(rows, cols, n_planes)));
     uint8_t *block = h->data;
     tn_planes_offsets(tn_planes_place_offsets(h->scales, rows, n_planes), h->q, TN_MIN(rows, 100u),
@@ -124,7 +132,7 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
         .group_best = must(malloc((rows / TN_HEAD_GROUP_ROWS + 1) * sizeof(float))),
         .counts = must(malloc((rows / TN_HEAD_ITEM_ROWS + 1) * sizeof(struct tn_head_count))),
     };
-    kernels.gemv_q8_f32(h->full, rows, h->q, h->scales, rows, cols, h->x, cols, 1);
+    fill_state(h, kind);
 }
 
 static void head_fini(struct head *h)
@@ -173,10 +181,9 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Every row among the n_best of those that are not in `always`, and all of `always`, is exact; the
- * others are exact or minus infinity. */
-static void check_result(const struct head *h, uint32_t n_best, const uint32_t *always,
-                         uint32_t n_always)
+/* The least logit among the n_best largest of the rows that are not in `always`. */
+static float least_needed(const struct head *h, uint32_t n_best, const uint32_t *always,
+                          uint32_t n_always)
 {
     float *sorted = must(malloc(h->rows * sizeof *sorted));
     uint32_t n = 0, i_always = 0;
@@ -188,7 +195,16 @@ static void check_result(const struct head *h, uint32_t n_best, const uint32_t *
     }
     qsort(sorted, n, sizeof *sorted, descending);
     float least = n_best <= n ? sorted[n_best - 1] : -INFINITY;
-    i_always = 0;
+    free(sorted);
+    return least;
+}
+
+/* Every row from `least` on, and all of `always`, is exact; the others are exact or minus
+ * infinity. */
+static void check_result(const struct head *h, float least, const uint32_t *always,
+                         uint32_t n_always)
+{
+    uint32_t i_always = 0;
     for (uint32_t r = 0; r < h->rows; r++) {
         bool is_always = i_always < n_always && always[i_always] == r;
         i_always += is_always;
@@ -198,7 +214,30 @@ static void check_result(const struct head *h, uint32_t n_best, const uint32_t *
         if (r >= h->s.n_allowed)
             assert_true(h->s.logits[r] == -INFINITY);
     }
-    free(sorted);
+}
+
+/* With every number of planes that stage 0 may read. */
+static void check_choice(struct head *h, uint32_t n_best, const uint32_t *always, uint32_t n_always)
+{
+    const float least = least_needed(h, n_best, always, n_always);
+    for (uint32_t n_first = 1; n_first <= h->w.n_planes; n_first++) {
+        search(h, n_first, n_best, always, n_always);
+        check_result(h, least, always, n_always);
+    }
+}
+
+static void check_head(struct head *h)
+{
+    static const uint32_t n_best[] = {1, 2, 20, 40, 256};
+    const uint32_t rows = h->rows;
+    const uint32_t always[] = {0, 5, rows / 3, rows / 3 + 1, rows - 2};
+    h->s.n_allowed = rows;
+    for (size_t k = 0; k < TN_COUNT_OF(n_best); k++) {
+        check_choice(h, n_best[k], NULL, 0);
+        check_choice(h, n_best[k], always, TN_COUNT_OF(always));
+    }
+    h->s.n_allowed = rows - 100;
+    check_choice(h, 3, always, TN_COUNT_OF(always) - 1);
 }
 
 static void test_choice_is_that_of_the_plain_head(void **state)
@@ -207,28 +246,24 @@ static void test_choice_is_that_of_the_plain_head(void **state)
     /* Enough rows for n_best groups where that is cheap. */
     static const struct {
         uint32_t cols, rows;
-    } sizes[] = {{1, 3001},   {17, 3001}, {64, 3001}, {127, 3001}, {128, 700},
-                 {129, 3001}, {256, 1300}, {640, 600}, {2560, 300}};
-    static const uint32_t n_best[] = {1, 2, 20, 40, 256};
+    } sizes[] = {{1, 3001},   {17, 3001}, {64, 3001}, {127, 700}, {128, 700},
+                 {129, 1300}, {256, 700}, {640, 530}, {2560, 170}};
     n_violations = 0;
-    for (uint32_t kind = 0; kind < N_KINDS * TN_COUNT_OF(layouts); kind++) {
-        for (size_t i = 0; i < TN_COUNT_OF(sizes); i++) {
-            struct head h;
-            uint32_t rows = sizes[i].rows;
-            head_init(&h, rows, sizes[i].cols, (enum kind)(kind % N_KINDS), layouts[kind / N_KINDS]);
-            const uint32_t always[] = {0, 5, rows / 3, rows / 3 + 1, rows - 2};
-            for (size_t k = 0; k < TN_COUNT_OF(n_best); k++)
-                for (uint32_t n_first = 1; n_first <= h.w.n_planes; n_first++) {
-                    search(&h, n_first, n_best[k], NULL, 0);
-                    check_result(&h, n_best[k], NULL, 0);
-                    search(&h, n_first, n_best[k], always, TN_COUNT_OF(always));
-                    check_result(&h, n_best[k], always, TN_COUNT_OF(always));
-                }
-            h.s.n_allowed = rows - 100;
-            search(&h, 1, 3, always, TN_COUNT_OF(always) - 1);
-            check_result(&h, 3, always, TN_COUNT_OF(always) - 1);
-            head_fini(&h);
+    for (size_t i = 0; i < TN_COUNT_OF(sizes) * TN_COUNT_OF(layouts); i++) {
+        const uint32_t layout = layouts[i / TN_COUNT_OF(sizes)];
+        const uint32_t rows = sizes[i % TN_COUNT_OF(sizes)].rows;
+        const uint32_t cols = sizes[i % TN_COUNT_OF(sizes)].cols;
+        struct head h = {0};
+        for (enum kind kind = 0; kind < N_KINDS; kind++) {
+            if (has_same_rows[kind]) {
+                fill_state(&h, kind);
+            } else {
+                head_fini(&h);
+                head_init(&h, rows, cols, kind, layout);
+            }
+            check_head(&h);
         }
+        head_fini(&h);
     }
     assert_int_equal(n_violations, 0);
 }
@@ -286,7 +321,7 @@ static void test_centred_rows_read_fewer_bits(void **state)
     assert_int_equal(h.w.forms[0], TERN_PLANE_CENTRED | 3);
     assert_int_equal(h.w.forms[5], 0);
     search(&h, 1, 1, NULL, 0);
-    check_result(&h, 1, NULL, 0);
+    check_result(&h, least_needed(&h, 1, NULL, 0), NULL, 0);
     assert_true(h.s.n_rows[2] <= 4000 / 16);
     assert_true(h.s.n_rows[3] <= 4000 / 16);
     head_fini(&h);
