@@ -193,7 +193,7 @@ static void the_caller_gets_its_cpus_back(void **state)
     (void)state;
     static struct loop loop;
     struct tn_affinity before;
-    uint32_t cpus[2];
+    uint32_t cpus[2] = {0};
     if (!tn_thread_get_affinity(&before) || list_cpus(cpus, 2, &before) < 2 ||
         !tn_thread_bind(cpus[0]) || !tn_thread_set_affinity(&before))
         skip(); /* threads cannot be bound here, or there is one CPU */
