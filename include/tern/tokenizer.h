@@ -81,6 +81,10 @@ const struct tern_chat_template *tern_chat_template_find(const char *name);
 const char *tern_chat_template_name(const struct tern_chat_template *t);
 /* Names in order, NULL behind the last. */
 const char *const *tern_chat_template_names(void);
+/* The first special token that the template writes and the tokenizer lacks: ordinary tokens would
+ * spell it, which a model hardly understands. NULL: it lacks none. */
+const char *tern_chat_template_missing(const struct tern_chat_template *t,
+                                       const struct tern_tokenizer *tokenizer);
 /* The built-in template that a published Jinja source is, or NULL. */
 const struct tern_chat_template *tern_chat_template_recognise(const char *source, size_t n_bytes);
 

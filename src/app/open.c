@@ -187,6 +187,15 @@ tern_status tn_check_names(const struct tn_options *o, struct tern_error *err)
     return TERN_USAGE;
 }
 
+static void note_missing(const struct tern_chat_template *t, const struct tern_model *model)
+{
+    const char *missing = tern_chat_template_missing(t, tern_model_tokenizer(model));
+    if (missing)
+        tn_note_say("the model has no token %s, which the template %s writes: it becomes ordinary "
+                    "text, and answers may be poor",
+                    missing, tern_chat_template_name(t));
+}
+
 tern_status tn_choose_template(const struct tern_chat_template **out, const struct tn_options *o,
                                const struct tern_model *model, struct tern_error *err)
 {
@@ -200,6 +209,8 @@ tern_status tn_choose_template(const struct tern_chat_template **out, const stru
     if (!*out && o->system)
         return tn_fail(err, TERN_USAGE, "--system needs a chat template%s",
                        o->mode == TN_MODE_RAW ? "; leave --raw out" : "; see --template");
+    if (*out)
+        note_missing(*out, model);
     if (*out || o->mode == TN_MODE_RAW)
         return TERN_OK;
     struct tn_buf list = {0};

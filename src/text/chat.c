@@ -53,6 +53,16 @@ const char *const *tern_chat_template_names(void)
     return names;
 }
 
+const char *tern_chat_template_missing(const struct tern_chat_template *t,
+                                       const struct tern_tokenizer *tokenizer)
+{
+    for (const char *const *special = t->specials; *special; special++)
+        if (!tern_tokenizer_is_special(
+                tokenizer, tern_tokenizer_find(tokenizer, *special, strlen(*special))))
+            return *special;
+    return NULL;
+}
+
 const struct tern_chat_template *tern_chat_template_recognise(const char *source, size_t n_bytes)
 {
     uint64_t hash = tn_jinja_hash(source, n_bytes);

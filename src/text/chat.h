@@ -25,6 +25,7 @@ struct tern_chat_template {
     const char *bos; /* the model family's tokens, when the tokenizer does not say */
     const char *eos;
     tern_status (*render)(struct tn_chat *chat);
+    const char *specials[4]; /* special tokens that it writes beside BOS; NULL behind the last */
 };
 
 /* The built-in templates, ended by one without a name (chat_templates.c). */

@@ -243,10 +243,11 @@ static tern_status render_qwen3(struct tn_chat *chat)
 }
 
 const struct tern_chat_template tn_chat_templates[] = {
-    {"bitnet-2b-4t", "<|begin_of_text|>", "<|end_of_text|>", render_bitnet_2b_4t},
-    {"llama3", "<|begin_of_text|>", "<|eot_id|>", render_llama3},
-    {"chatml", "", "<|im_end|>", render_chatml},
-    {"falcon3", "", "<|endoftext|>", render_falcon3},
-    {"qwen3", "", "<|im_end|>", render_qwen3},
-    {NULL, NULL, NULL, NULL},
+    {"bitnet-2b-4t", "<|begin_of_text|>", "<|end_of_text|>", render_bitnet_2b_4t, {"<|eot_id|>"}},
+    {"llama3", "<|begin_of_text|>", "<|eot_id|>", render_llama3,
+     {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}},
+    {"chatml", "", "<|im_end|>", render_chatml, {"<|im_start|>", "<|im_end|>"}},
+    {"falcon3", "", "<|endoftext|>", render_falcon3, {"<|endoftext|>"}}, /* <|user|> is text */
+    {"qwen3", "", "<|im_end|>", render_qwen3, {"<|im_start|>", "<|im_end|>"}},
+    {NULL, NULL, NULL, NULL, {NULL}},
 };

@@ -429,7 +429,18 @@ class Generation(command.TestCase):
     def test_template_and_system(self):
         self.refused(2, "run", self.model, "--raw", "-p", "x", "--system", "y")
         self.ok("run", self.model, "-p", "Hi", "-n", "2", "--system", "Be brief.")
-        self.ok("run", self.model, "-p", "Hi", "-n", "2", "--template", "chatml")
+
+    def test_a_template_of_other_tokens_is_announced_once(self):
+        notice = "tern: note: the model has no token <|im_start|>, which the template chatml writes"
+        stdin = b'[{"role": "user", "content": "Hi"}]\n'
+        for arguments in (["run", self.model, "-n", "2"], ["chat", self.model, "-n", "2"],
+                          ["tokenize", self.model, "--chat"]):
+            with self.subTest(arguments):
+                other = self.ok(*arguments, "--template", "chatml", stdin=stdin).err
+                self.assertIn(notice, other)
+                self.assertEqual(other.count("no token"), 1)
+                for flags in ([], ["--template", "llama3"], ["--template", "chatml", "-q"]):
+                    self.assertNotIn("no token", self.ok(*arguments, *flags, stdin=stdin).err)
 
 
 class Chat(command.TestCase):

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tern/model_format.h"
+#include "text/chat.h"
 #include "text/jinja_hash.h"
 #include "text_data.h"
 
@@ -257,6 +258,48 @@ static char *render(const char *name, const struct tern_message *messages, size_
     return text;
 }
 
+/* Every <|...|> that a template writes is in its list, but for Falcon3's roles: those are text. */
+static void test_specials_are_listed(void **state)
+{
+    (void)state;
+    const struct tern_message m[] = {{"assistant", 9, "a", 1}, {"user", 4, "u", 1}};
+    for (const char *const *name = tern_chat_template_names(); *name; name++) {
+        const struct tern_chat_template *t = tern_chat_template_find(*name);
+        char *text = render(*name, m, 2, "", NULL, NULL);
+        for (const char *p = text; (p = strstr(p, "<|")) != NULL; p++) {
+            size_t n = (size_t)(strstr(p, "|>") - p) + 2;
+            bool is_listed = strcmp(*name, "falcon3") == 0 && strncmp(p, "<|end", 5) != 0;
+            for (const char *const *special = t->specials; *special; special++)
+                is_listed |= strlen(*special) == n && memcmp(*special, p, n) == 0;
+            if (!is_listed)
+                fail_msg("%s writes %.*s", *name, (int)n, p);
+        }
+        tern_text_free(text);
+    }
+}
+
+static void test_missing_specials(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *missing;
+    } cases[] = {{"bitnet-2b-4t", NULL},
+                 {"llama3", NULL},
+                 {"chatml", "<|im_start|>"},
+                 {"falcon3", "<|endoftext|>"},
+                 {"qwen3", "<|im_start|>"}};
+    struct data_tokenizer demo;
+    data_tokenizer_open(&demo, DATA_DEMO_TOKENIZER, DATA_DEMO_VOCAB);
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        const char *missing =
+            tern_chat_template_missing(tern_chat_template_find(cases[i].name), demo.t);
+        assert_int_equal(missing == NULL, cases[i].missing == NULL);
+        if (missing)
+            assert_string_equal(missing, cases[i].missing);
+    }
+    data_tokenizer_close(&demo);
+}
+
 static void check_render(const char *name, const char *role, const char *content, const char *bos,
                          const char *eos, const char *expected)
 {
@@ -309,6 +352,8 @@ int main(void)
         cmocka_unit_test(test_canonical_form),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_corners),
+        cmocka_unit_test(test_specials_are_listed),
+        cmocka_unit_test(test_missing_specials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
