@@ -113,7 +113,7 @@ struct tern_session_params {
     uint32_t n_ctx;   /* positions; 0 = the model's context */
     enum tern_kv kv;
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
-    bool drop_pages;  /* give each layer's pages back after use: slow, for little memory */
+    bool drop_pages;  /* give pages of the file back after use: slow, for little memory */
     /* Asked before the cache grows by n_bytes; false stops the evaluation with TERN_MEMORY. NULL:
      * always. */
     bool (*may_grow)(void *arg, uint64_t n_bytes);

@@ -112,8 +112,12 @@ struct search_task {
 static void search_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     struct search_task *task = arg;
+    const uint32_t row = i_item * TN_HEAD_ITEM_ROWS;
     tn_head_search_item(&task->search, task->stage, i_item,
                         task->f->s.threads[i_thread].head_rows);
+    /* Also where a later stage reads some of them again: until the last one, the pages of the first
+     * planes alone, with what the system maps around them, would be nearly all of the head. */
+    leave_rows(task->f, row, TN_MIN(TN_HEAD_ITEM_ROWS, task->f->weights->head.rows - row));
 }
 
 /* Bytes of weights that the stages of a search read. */

@@ -20,6 +20,7 @@
 #include "plat/plat.h"
 #include "run/calibrate.h"
 #include "run/engine.h"
+#include "run/session.h"
 #include "tern/convert.h"
 #include "tern/tern.h"
 
@@ -391,13 +392,13 @@ static void note_token(void *arg, uint32_t id)
     c->ids[c->n++] = id;
 }
 
-/* What tern_generate chooses; the share of head rows that it computed exactly. */
-static double choose(struct chosen *out, const struct tern_sampler_params *sp)
+/* What tern_generate chooses in a session; the share of head rows that it computed exactly. */
+static double choose_with(struct tern_session *s, struct chosen *out,
+                          const struct tern_sampler_params *sp)
 {
     struct tern_sampler *sampler;
     struct tern_generate_result result;
     struct tern_counters counters;
-    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
     assert_ok(tern_sampler_create(&sampler, sp, vocab, &e));
     struct tern_generate_params p = {.sampler = sampler, .max_tokens = N_CHOSEN,
                                      .ignore_eos = true, .on_token = note_token, .arg = out};
@@ -405,8 +406,15 @@ static double choose(struct chosen *out, const struct tern_sampler_params *sp)
     assert_ok(tern_generate(s, story, TN_COUNT_OF(story), &p, &result, &e));
     tern_session_get_counters(s, &counters);
     tern_sampler_free(sampler);
-    tern_session_free(s);
     return counters.head_density;
+}
+
+static double choose(struct chosen *out, const struct tern_sampler_params *sp)
+{
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    double share = choose_with(s, out, sp);
+    tern_session_free(s);
+    return share;
 }
 
 /* The same choices from all logits of every position. */
@@ -463,6 +471,46 @@ static void a_searched_head_chooses_the_same_tokens(void **state)
         }
 }
 
+/* ---- pages given back ---- */
+
+static _Atomic uint64_t n_head_bytes;
+
+static void count_head_rows(void *arg, const void *rows, size_t n_bytes)
+{
+    (void)arg, (void)rows;
+    n_head_bytes += n_bytes;
+}
+
+static void pages_are_given_back(void **state)
+{
+    (void)state;
+    static const struct {
+        struct tern_sampler_params params;
+        uint32_t n_times; /* that a head is given back, at least: after each stage of a search */
+    } ways[] = {{{.top_p = 1, .repeat_penalty = 1}, 2},
+                {{.temperature = 1, .top_p = 0.9f, .repeat_penalty = 1, .seed = 5}, 1}};
+    const uint64_t head_bytes = (uint64_t)vocab * tern_model_config(model)->hidden; /* q8 */
+    for (size_t i = 0; i < TN_COUNT_OF(ways); i++) {
+        struct chosen want, got, counted;
+        struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+        choose_with(s, &want, &ways[i].params);
+        tern_session_free(s);
+        struct tern_session_params p = {.n_ctx = 512, .kv = TERN_KV_F16, .drop_pages = true};
+        assert_ok(tern_session_create(&s, engine, model, &p, &e));
+        choose_with(s, &got, &ways[i].params);
+        assert_int_equal(got.n, want.n);
+        assert_memory_equal(got.ids, want.ids, sizeof got.ids);
+
+        tern_session_truncate(s, 0);
+        n_head_bytes = 0;
+        s->forward.after_head_rows = count_head_rows;
+        choose_with(s, &counted, &ways[i].params);
+        assert_true(n_head_bytes % head_bytes == 0);
+        assert_true(n_head_bytes / head_bytes >= ways[i].n_times * N_CHOSEN);
+        tern_session_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +525,7 @@ int main(void)
         cmocka_unit_test(an_interrupted_session_goes_on),
         cmocka_unit_test(stop_strings_are_never_shown),
         cmocka_unit_test(a_searched_head_chooses_the_same_tokens),
+        cmocka_unit_test(pages_are_given_back),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
