@@ -206,12 +206,13 @@ typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_planes *w, uint32_t 
  * f32, f16: n_pos <= TN_KV_BLOCK rows of `dim` values (multiple of 16, padded with zeros), row
  * after row.
  *
- * q8: int8 values plus 128, so that they are unsigned, in tiles of 16 lanes.  The lanes of a key
+ * q8: int8 values plus 128, so that they are unsigned, in tiles of 32 lanes.  The lanes of a key
  * tile are positions, those of a value tile columns; what is summed over comes in fours, as the
  * dot-product instructions want it, and nothing is left to sum across lanes:
  *
- *   keys    [TN_KV_BLOCK / 16 tiles][dim / 4][16 positions][4 columns]
- *   values  [dim / 16 tiles][TN_KV_BLOCK / 4][16 columns][4 positions]
+ *   keys    [TN_KV_BLOCK / 32 tiles][dim / 4][32 positions][4 columns]
+ *   values  [dim / 32 tiles][TN_KV_BLOCK / 4][32 columns][4 positions]; 16 columns in the last
+ *           tile where dim is no multiple of 32
  *   scales  [ceil(dim / 64)][TN_KV_BLOCK] f16, one per position and 64 columns
  *
  * The whole block is readable; what lies at positions from n_pos on does not matter.  The kernels
@@ -222,14 +223,25 @@ typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_planes *w, uint32_t 
 #define TN_KV_BLOCK 256u
 #define TN_I16_MAX 32639 /* 256 * 127 + 127 */
 
+#define TN_KV_LANES 32u
+#define TN_KV_GROUP_BYTES (4 * TN_KV_LANES)
+
+/* Bytes of four positions in the value tile that holds column d. */
+static inline uint32_t tn_kv_q8_value_group_bytes(uint32_t d, uint32_t dim)
+{
+    return 4 * TN_MIN(TN_KV_LANES, dim - d / TN_KV_LANES * TN_KV_LANES);
+}
+
 /* Where the byte of position t and column d lies. */
 static inline size_t tn_kv_q8_key_at(uint32_t t, uint32_t d, uint32_t dim)
 {
-    return ((size_t)(t / 16) * (dim / 4) + d / 4) * 64 + t % 16 * 4 + d % 4;
+    return ((size_t)(t / TN_KV_LANES) * (dim / 4) + d / 4) * TN_KV_GROUP_BYTES +
+           t % TN_KV_LANES * 4 + d % 4;
 }
-static inline size_t tn_kv_q8_value_at(uint32_t t, uint32_t d)
+static inline size_t tn_kv_q8_value_at(uint32_t t, uint32_t d, uint32_t dim)
 {
-    return ((size_t)(d / 16) * (TN_KV_BLOCK / 4) + t / 4) * 64 + d % 16 * 4 + t % 4;
+    return (size_t)(d / TN_KV_LANES) * (TN_KV_BLOCK * TN_KV_LANES) +
+           (size_t)(t / 4) * tn_kv_q8_value_group_bytes(d, dim) + d % TN_KV_LANES * 4 + t % 4;
 }
 
 /* attn_qk_<type>: scores of n_pos positions for the n_q query heads that share the key head.

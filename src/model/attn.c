@@ -52,7 +52,8 @@ static void store_row_q8(const struct tn_forward *f, uint8_t *tiles, uint16_t *s
         f->kernels->kv_store_q8(q, &scales[start / BLOCK * TN_KV_BLOCK + row], x + start, n);
         for (uint32_t i = 0; i < n; i++) {
             uint32_t d = start + i;
-            size_t at = is_key ? tn_kv_q8_key_at(row, d, dim) : tn_kv_q8_value_at(row, d);
+            size_t at =
+                is_key ? tn_kv_q8_key_at(row, d, dim) : tn_kv_q8_value_at(row, d, dim);
             tiles[at] = (uint8_t)(q[i] + 128);
         }
     }

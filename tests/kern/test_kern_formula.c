@@ -183,12 +183,13 @@ static void fill_small_cache(struct small_cache *c)
 
 static int32_t key_of(const struct small_cache *c, int t, int d)
 {
-    return c->tiles[(t / 16 * (DIM / 4) + d / 4) * 64 + t % 16 * 4 + d % 4] - 128;
+    return c->tiles[(t / 32 * (DIM / 4) + d / 4) * 128 + t % 32 * 4 + d % 4] - 128;
 }
 
 static int32_t value_of(const struct small_cache *c, int t, int d)
 {
-    return c->tiles[(d / 16 * ((int)TN_KV_BLOCK / 4) + t / 4) * 64 + d % 16 * 4 + t % 4] - 128;
+    int lanes = d / 32 < DIM / 32 ? 32 : DIM % 32;
+    return c->tiles[d / 32 * 32 * (int)TN_KV_BLOCK + (t / 4 * lanes + d % 32) * 4 + t % 4] - 128;
 }
 
 static float scale_of(const struct small_cache *c, int t, int d)

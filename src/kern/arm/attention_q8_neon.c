@@ -2,7 +2,7 @@
  *
  * Attention over a q8 cache, NEON.
  *
- * Keys and values lie in tiles (kern.h): groups of four bytes for each of 16 lanes, which are
+ * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
  * positions in q . k and columns in p . v.  The four bytes of a lane are widened to words and
  * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.  Per 16
  * bytes 4 instructions to widen them, and for each query head 2 to load factors and 4 smlal.
@@ -18,7 +18,6 @@
 #define BLOCK 64u     /* values that share a scale */
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
-#define GROUP_BYTES 64u
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 4. */
 struct factors {
@@ -45,14 +44,15 @@ static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_
 
 /* dots[h] = n_groups groups of 4 lanes times the factors of head h.  n_q is a constant of at most 4
  * where this is inlined, or a little slower. */
-static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes, uint32_t n_groups,
+static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes,
+                                       uint32_t group_bytes, uint32_t n_groups,
                                        const struct factors *f, uint32_t n_q)
 {
     int32x4_t sum[4][4];
     for (uint32_t h = 0; h < 4; h++)
         for (uint32_t j = 0; j < 4; j++)
             sum[h][j] = vdupq_n_s32(0);
-    for (uint32_t g = 0; g < n_groups; g++, lanes += GROUP_BYTES) {
+    for (uint32_t g = 0; g < n_groups; g++, lanes += group_bytes) {
         /* Bytes are 128 too large: flipping the top bit makes them signed. */
         int8x16_t bytes = vreinterpretq_s8_u8(veorq_u8(vld1q_u8(lanes), vdupq_n_u8(0x80)));
         int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
@@ -83,13 +83,14 @@ static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct fa
                                       uint32_t n_q, const struct keys *k, uint32_t t,
                                       uint32_t n_pos, float factor)
 {
-    const uint8_t *lanes = k->tiles + (size_t)(t / 16 * 16) * k->dim + t % 16 * 4;
+    const uint8_t *lanes = k->tiles + tn_kv_q8_key_at(t, 0, k->dim);
     float32x4_t score[4];
     for (uint32_t h = 0; h < 4; h++)
         score[h] = vdupq_n_f32(0.0f);
     for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
         int32x4_t dots[4];
-        dot_lanes(dots, lanes + (size_t)d * 16, TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
+        dot_lanes(dots, lanes + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
+                  TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
         float four[4];
         for (uint32_t i = 0; i < 4; i++)
             four[i] = tn_f16_to_f32(k->scales[(size_t)b * TN_KV_BLOCK + t + i]);
@@ -153,13 +154,13 @@ void tn_attn_pv_q8_neon(float *o, const float *p, size_t p_stride, uint32_t n_q,
             if (c % BLOCK == 0)
                 round_weights(&rounded, p + h * p_stride, p_stride, n,
                               v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
-            const uint8_t *lanes =
-                (const uint8_t *)v + (size_t)(c / 16 * 16) * TN_KV_BLOCK + c % 16 * 4;
+            const uint8_t *lanes = (const uint8_t *)v + tn_kv_q8_value_at(0, c, dim);
+            uint32_t group_bytes = tn_kv_q8_value_group_bytes(c, dim);
             int32x4_t dots[4];
             if (n == 4)
-                dot_lanes(dots, lanes, (n_pos + 3) / 4, &rounded, 4);
+                dot_lanes(dots, lanes, group_bytes, (n_pos + 3) / 4, &rounded, 4);
             else
-                dot_lanes(dots, lanes, (n_pos + 3) / 4, &rounded, n);
+                dot_lanes(dots, lanes, group_bytes, (n_pos + 3) / 4, &rounded, n);
             for (uint32_t i = 0; i < n; i++)
                 vst1q_f32(o + (size_t)(h + i) * dim + c,
                           vmulq_n_f32(vcvtq_f32_s32(dots[i]), rounded.scale[i]));

@@ -71,7 +71,7 @@ void tn_attn_qk_q8_ref(float *s, size_t s_stride, const float *q, uint32_t n_q, 
 
 /* Columns [d, d + n), n <= 64, of one head. */
 static void pv_block(float *o, const float *p, const uint8_t *v, const uint16_t *v_scales,
-                     uint32_t n_pos, uint32_t d, uint32_t n)
+                     uint32_t n_pos, uint32_t dim, uint32_t d, uint32_t n)
 {
     float w[TN_KV_BLOCK];
     int16_t w16[TN_KV_BLOCK];
@@ -81,7 +81,7 @@ static void pv_block(float *o, const float *p, const uint8_t *v, const uint16_t 
     for (uint32_t j = 0; j < n; j++) {
         int32_t sum = 0; /* at most 256 * 128 * 32639 < 2^30 */
         for (uint32_t t = 0; t < n_pos; t++)
-            sum += (v[tn_kv_q8_value_at(t, d + j)] - 128) * w16[t];
+            sum += (v[tn_kv_q8_value_at(t, d + j, dim)] - 128) * w16[t];
         o[d + j] = (float)sum * w_scale;
     }
 }
@@ -92,7 +92,7 @@ void tn_attn_pv_q8_ref(float *o, const float *p, size_t p_stride, uint32_t n_q, 
     for (uint32_t i = 0; i < n_q; i++)
         for (uint32_t d = 0; d < dim; d += BLOCK)
             pv_block(o + (size_t)i * dim, p + i * p_stride, v,
-                     v_scales + d / BLOCK * TN_KV_BLOCK, n_pos, d, TN_MIN(BLOCK, dim - d));
+                     v_scales + d / BLOCK * TN_KV_BLOCK, n_pos, dim, d, TN_MIN(BLOCK, dim - d));
 }
 
 void tn_kv_store_q8_ref(void *dst, uint16_t *scales, const float *x, uint32_t dim)

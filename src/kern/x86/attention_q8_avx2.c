@@ -2,7 +2,7 @@
  *
  * Attention over a q8 cache, AVX2.
  *
- * Keys and values lie in tiles (kern.h): groups of four bytes for each of 16 lanes, which are
+ * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
  * positions in q . k and columns in p . v.  16 bytes, four lanes, are widened to words and
  * multiplied with four factors of 16 bits by `vpmaddwd`, which leaves two sums in a lane; they meet
  * when a tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32 bytes 2 loads, 4
@@ -20,7 +20,6 @@
 #define BLOCK 64u     /* values that share a scale */
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
-#define GROUP_BYTES 64u
 #define PREFETCH_BYTES 8192u /* ahead of what is read */
 
 /* max(so_far, |v|) and [-limit, limit]; the instructions return their second operand where the
@@ -84,25 +83,35 @@ static TN_ALWAYS_INLINE __m256i load_words(const uint8_t *p)
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
 
+/* sum += v in place: gcc moves sums from register to register otherwise. */
+static TN_ALWAYS_INLINE void add_to(__m256i *sum, __m256i v)
+{
+    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(v));
+}
+
 /* dots[h] = n_groups groups of 8 lanes times the factors of head h.  n_q is a constant of at most 4
  * where this is inlined. */
-static TN_ALWAYS_INLINE void dot_lanes(__m256i dots[4], const uint8_t *lanes, uint32_t n_groups,
-                                       const struct factors *f, uint32_t n_q)
+static TN_ALWAYS_INLINE void dot_lanes(__m256i dots[4], const uint8_t *lanes, uint32_t group_bytes,
+                                       uint32_t n_groups, const struct factors *f, uint32_t n_q)
 {
     __m256i sum[4][2];
+    /* Unrolled so early that all sums become registers. */
+#pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++)
         sum[h][0] = sum[h][1] = _mm256_setzero_si256();
-    for (uint32_t g = 0; g < n_groups; g++, lanes += GROUP_BYTES) {
+    for (uint32_t g = 0; g < n_groups; g++, lanes += group_bytes) {
         __m256i low = load_words(lanes), high = load_words(lanes + 16);
         TN_PREFETCH(lanes + PREFETCH_BYTES);
+#pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++) {
             int64_t four;
             memcpy(&four, f->x16[h] + 4 * g, sizeof four);
             __m256i factors = _mm256_set1_epi64x(four);
-            sum[h][0] = _mm256_add_epi32(sum[h][0], _mm256_madd_epi16(low, factors));
-            sum[h][1] = _mm256_add_epi32(sum[h][1], _mm256_madd_epi16(high, factors));
+            add_to(&sum[h][0], _mm256_madd_epi16(low, factors));
+            add_to(&sum[h][1], _mm256_madd_epi16(high, factors));
         }
     }
+#pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++) {
         /* lanes 0 1 4 5 | 2 3 6 7 */
         __m256i all = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum[h][0], sum[h][1]), 0xD8);
@@ -125,13 +134,14 @@ static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct fa
                                       uint32_t n_q, const struct keys *k, uint32_t t,
                                       uint32_t n_pos, float factor)
 {
-    const uint8_t *lanes = k->tiles + (size_t)(t / 16 * 16) * k->dim + t % 16 * 4;
+    const uint8_t *lanes = k->tiles + tn_kv_q8_key_at(t, 0, k->dim);
     __m256 score[4];
     for (uint32_t h = 0; h < n_q; h++)
         score[h] = _mm256_setzero_ps();
     for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
         __m256i dots[4];
-        dot_lanes(dots, lanes + (size_t)d * 16, TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
+        dot_lanes(dots, lanes + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
+                  TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
         const uint16_t *scales = k->scales + (size_t)b * TN_KV_BLOCK + t;
         __m256 k_scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)scales));
         for (uint32_t h = 0; h < n_q; h++) {
@@ -207,8 +217,8 @@ static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride,
         if (c % BLOCK == 0)
             round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
         __m256i dots[4];
-        dot_lanes(dots, v + (size_t)(c / 16 * 16) * TN_KV_BLOCK + c % 16 * 4, (n_pos + 3) / 4,
-                  &rounded, n_q);
+        dot_lanes(dots, v + tn_kv_q8_value_at(0, c, dim), tn_kv_q8_value_group_bytes(c, dim),
+                  (n_pos + 3) / 4, &rounded, n_q);
         for (uint32_t h = 0; h < n_q; h++)
             _mm256_storeu_ps(o + (size_t)h * dim + c, _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]),
                                                                     _mm256_set1_ps(rounded.scale[h])));

@@ -2,16 +2,17 @@
  *
  * Attention over a q8 cache, AVX-512 with VNNI.
  *
- * Keys and values lie in tiles (kern.h): a register of 64 bytes holds four bytes for each of 16
+ * Keys and values lie in tiles (kern.h): two registers of 64 bytes hold four bytes for each of 32
  * lanes, and both products are the same thing, lanes of bytes times a broadcast factor:
  *
  *   q . k   lanes are positions, what is summed over are the columns of a block of 64
  *   p . v   lanes are columns, what is summed over are positions
  *
- * The factor, rounded to 16 bits, is two signed bytes, so a group of four bytes takes one
- * `vpdpbusd` for each half: 64 multiply-adds.  Two tiles x up to 4 query heads x 2 halves are 16
- * accumulators; a group costs 2 loads, 8 broadcasts and 16 dot products.  The bytes are 128 too
- * large: the accumulators start at -128 times the sum of the factors.
+ * The factor, rounded to 16 bits, is two signed bytes, so four bytes of a lane take one `vpdpbusd`
+ * for each half: 64 multiply-adds.  32 lanes x up to 4 query heads x 2 halves are 16 accumulators;
+ * 128 bytes cost 2 loads, 8 broadcasts and 16 dot products, and are read in the order in which they
+ * lie, which the processor's own prefetching follows.  The bytes are 128 too large: the
+ * accumulators start at -128 times the sum of the factors.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30; before the last group
  * they may wrap around.
@@ -24,60 +25,73 @@
 #define BLOCK 64u     /* values that share a scale */
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
-#define GROUP_BYTES 64u
 /* Ahead of what is read, about the bytes that memory delivers while one line is on its way. */
 #define PREFETCH_BYTES 8192u
 
-/* max(so_far, |v|) and [-limit, limit]; the instructions return their second operand where the
- * first is NaN. */
+/* max(so_far, |v|) and min(v, limit); the instructions return their second operand where the first
+ * is NaN. */
 static inline __m512 max_abs(__m512 so_far, __m512 v)
 {
     return _mm512_max_ps(_mm512_abs_ps(v), so_far);
 }
 
-static inline __m512i round_clamped(__m512 v, float limit)
+static inline __m512 at_most(__m512 v, float limit)
 {
-    v = _mm512_min_ps(v, _mm512_set1_ps(limit));
-    return _mm512_cvtps_epi32(_mm512_max_ps(v, _mm512_set1_ps(-limit)));
+    return _mm512_min_ps(v, _mm512_set1_ps(limit));
 }
 
-/* Up to TN_KV_BLOCK factors of up to 4 heads: 256 * high + low, zeros up to a multiple of 16. */
+/* Factors of up to 4 heads in groups of four: their high bytes, then their low ones. */
 struct factors {
-    int8_t high[4][TN_KV_BLOCK];
-    int8_t low[4][TN_KV_BLOCK];
+    int8_t bytes[4][2 * TN_KV_BLOCK];
     int32_t start[4]; /* -128 times the sums */
     float scale[4];
 };
 
-/* i16 of n <= TN_KV_BLOCK values for each head; they are a multiple of 16, zeros behind the end.
- * A zero stays one: 0 * (32639 / a) is never NaN.  The heads go side by side, so that one's final
- * steps hide behind another's, and while this computes, memory sends the lines from `ahead` on. */
+/* Adding this rounds |v| < 2^21 to an integer q and leaves q + 128 in the low 16 bits: one byte is
+ * then the high one, and the other 128 more than the low one, which is a bit turned over. */
+#define ROUND_TO_BYTES (12582912.0f + 128.0f)
+#define ROUND_TO_BYTES_BITS 0x4B400080u
+
+/* Bytes of 2 x 16 sums: for each four sums their second bytes, then their first ones. */
+static inline __m512i split_bytes(__m512i a, __m512i b)
+{
+    const __m512i order = _mm512_set_epi64(0x7C7874707D797571, 0x6C6864606D696561,
+                                           0x5C5854505D595551, 0x4C4844404D494541,
+                                           0x3C3834303D393531, 0x2C2824202D292521,
+                                           0x1C1814101D191511, 0x0C0804000D090501);
+    return _mm512_xor_si512(_mm512_permutex2var_epi8(a, order, b),
+                            _mm512_set1_epi64((int64_t)0x8080808000000000));
+}
+
+/* i16 of n <= TN_KV_BLOCK values for each head, a multiple of 16; max holds their largest
+ * magnitudes and 1e-30.  A zero stays one: 0 * (32639 / a) is never NaN.  No product is below
+ * -32639, and one above is NaN.  While this computes, memory sends the lines from `ahead` on. */
 static TN_ALWAYS_INLINE void round_factors(struct factors *f, const float *x, size_t x_stride,
-                                           uint32_t n_q, uint32_t n, const uint8_t *ahead)
+                                           uint32_t n_q, uint32_t n, const __m512 max[4],
+                                           const uint8_t *ahead)
 {
     const float limit = (float)TN_I16_MAX;
-    __m512 max[4], s[4];
+    const __m512 magic = _mm512_set1_ps(ROUND_TO_BYTES);
+    const uint32_t n_added = (n + 31) / 32 * 2; /* to each lane of a sum */
+    __m512 s[4];
     __m512i sum[4];
-    for (uint32_t h = 0; h < n_q; h++)
-        max[h] = _mm512_set1_ps(1e-30f);
-    for (uint32_t k = 0; k < n; k += 16)
-        for (uint32_t h = 0; h < n_q; h++)
-            max[h] = max_abs(max[h], _mm512_loadu_ps(x + h * x_stride + k));
     for (uint32_t h = 0; h < n_q; h++) {
         float a = _mm512_reduce_max_ps(max[h]);
         s[h] = _mm512_set1_ps(limit / a);
-        sum[h] = _mm512_setzero_si512();
+        sum[h] = _mm512_set1_epi32((int32_t)(0u - n_added * ROUND_TO_BYTES_BITS));
         f->scale[h] = a / limit;
     }
-    for (uint32_t k = 0; k < n; k += 16) {
+    for (uint32_t k = 0; k < n; k += 32) {
+        const __mmask16 more = n - k > 16 ? 0xFFFF : 0;
         for (uint32_t h = 0; h < n_q; h++) {
-            __m512 v = _mm512_mul_ps(_mm512_loadu_ps(x + h * x_stride + k), s[h]);
-            __m512i q = round_clamped(v, limit);
-            __m512i high = _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(128)), 8);
-            sum[h] = _mm512_add_epi32(sum[h], q);
-            _mm_storeu_si128((__m128i *)(f->high[h] + k), _mm512_cvtepi32_epi8(high));
-            _mm_storeu_si128((__m128i *)(f->low[h] + k), _mm512_cvtepi32_epi8(q));
-            TN_PREFETCH(ahead + (k / 16 * n_q + h) * 64);
+            const float *from = x + h * x_stride + k;
+            __m512 a = _mm512_mul_ps(_mm512_loadu_ps(from), s[h]);
+            __m512 b = _mm512_mul_ps(_mm512_maskz_loadu_ps(more, from + 16), s[h]);
+            __m512i a_bits = _mm512_castps_si512(_mm512_add_ps(at_most(a, limit), magic));
+            __m512i b_bits = _mm512_castps_si512(_mm512_add_ps(at_most(b, limit), magic));
+            sum[h] = _mm512_add_epi32(sum[h], _mm512_add_epi32(a_bits, b_bits));
+            _mm512_storeu_si512(f->bytes[h] + 2 * k, split_bytes(a_bits, b_bits));
+            TN_PREFETCH(ahead + (k / 32 * n_q + h) * 64);
         }
     }
     for (uint32_t h = 0; h < n_q; h++)
@@ -91,36 +105,71 @@ static TN_ALWAYS_INLINE __m512i broadcast_four(const int8_t *p)
     return _mm512_set1_epi32(four);
 }
 
-/* sum[i][h] = the n_groups groups of tile i times the factors of head h.  n_tiles and n_q are
- * constants of at most 2 and 4 where this is inlined. */
-static TN_ALWAYS_INLINE void dot_tiles(__m512i sum[2][4], const uint8_t *tiles, size_t tile_bytes,
-                                       uint32_t n_tiles, uint32_t n_groups,
+/* The sums of 2 x 16 lanes under one head. */
+struct lanes {
+    __m512i high[2], low[2];
+};
+
+static TN_ALWAYS_INLINE void add_group(struct lanes *sum, const __m512i bytes[2],
+                                       const int8_t *factors)
+{
+    __m512i high = broadcast_four(factors), low = broadcast_four(factors + 4);
+    sum->high[0] = _mm512_dpbusd_epi32(sum->high[0], bytes[0], high);
+    sum->low[0] = _mm512_dpbusd_epi32(sum->low[0], bytes[0], low);
+    sum->high[1] = _mm512_dpbusd_epi32(sum->high[1], bytes[1], high);
+    sum->low[1] = _mm512_dpbusd_epi32(sum->low[1], bytes[1], low);
+    /* In place: gcc moves sums from register to register otherwise, which takes as long as the
+     * products. */
+    __asm__("" : "+v"(sum->high[0]), "+v"(sum->low[0]), "+v"(sum->high[1]), "+v"(sum->low[1]));
+}
+
+/* dots[h][i] = lanes 16 i to 16 i + 15 of n_groups groups times the factors of head h.  Groups of
+ * 64 bytes have no second half.  n_q is a constant where this is inlined: 1, 2 or 4. */
+static TN_ALWAYS_INLINE void dot_lanes(__m512i dots[][2], const uint8_t *groups,
+                                       uint32_t group_bytes, uint32_t n_groups,
                                        const struct factors *f, uint32_t n_q)
 {
-    __m512i high[2][4], low[2][4];
-    for (uint32_t i = 0; i < n_tiles; i++)
-        for (uint32_t h = 0; h < n_q; h++) {
-            high[i][h] = _mm512_setzero_si512();
-            low[i][h] = _mm512_set1_epi32(f->start[h]);
-        }
-    for (uint32_t g = 0; g < n_groups; g++, tiles += GROUP_BYTES) {
-        __m512i bytes[2];
-        for (uint32_t i = 0; i < n_tiles; i++) {
-            bytes[i] = _mm512_loadu_si512(tiles + i * tile_bytes);
-            TN_PREFETCH(tiles + i * tile_bytes + PREFETCH_BYTES);
-        }
-        for (uint32_t h = 0; h < n_q; h++) {
-            __m512i f_high = broadcast_four(f->high[h] + 4 * g);
-            __m512i f_low = broadcast_four(f->low[h] + 4 * g);
-            for (uint32_t i = 0; i < n_tiles; i++) {
-                high[i][h] = _mm512_dpbusd_epi32(high[i][h], bytes[i], f_high);
-                low[i][h] = _mm512_dpbusd_epi32(low[i][h], bytes[i], f_low);
-            }
-        }
+    const __mmask16 second = group_bytes == TN_KV_GROUP_BYTES ? 0xFFFF : 0;
+    struct lanes sum[4];
+    /* Unrolled so early that all sums become registers. */
+#pragma GCC unroll 4
+    for (uint32_t h = 0; h < n_q; h++) {
+        sum[h].high[0] = sum[h].high[1] = _mm512_setzero_si512();
+        sum[h].low[0] = sum[h].low[1] = _mm512_set1_epi32(f->start[h]);
     }
-    for (uint32_t i = 0; i < n_tiles; i++)
+    for (uint32_t g = 0; g < n_groups; g++, groups += group_bytes) {
+        __m512i bytes[2] = {_mm512_loadu_si512(groups),
+                            _mm512_maskz_loadu_epi32(second, groups + 64)};
+        TN_PREFETCH(groups + PREFETCH_BYTES);
+        TN_PREFETCH(groups + PREFETCH_BYTES + 64);
+#pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++)
-            sum[i][h] = _mm512_add_epi32(_mm512_slli_epi32(high[i][h], 8), low[i][h]);
+            add_group(&sum[h], bytes, f->bytes[h] + 8 * g);
+    }
+#pragma GCC unroll 4
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t i = 0; i < 2; i++)
+            dots[h][i] = _mm512_add_epi32(_mm512_slli_epi32(sum[h].high[i], 8), sum[h].low[i]);
+}
+
+/* Not inlined: where they are used there are not enough registers. */
+#define DOT_LANES(n_q)                                                                             \
+    static TN_NOINLINE void dot_lanes_##n_q(__m512i dots[][2], const uint8_t *groups,              \
+                                            uint32_t group_bytes, uint32_t n_groups,               \
+                                            const struct factors *f)                               \
+    {                                                                                              \
+        dot_lanes(dots, groups, group_bytes, n_groups, f, n_q);                                    \
+    }
+DOT_LANES(1)
+DOT_LANES(2)
+DOT_LANES(4)
+
+typedef void dot_lanes_fn(__m512i dots[][2], const uint8_t *groups, uint32_t group_bytes,
+                          uint32_t n_groups, const struct factors *f);
+
+static inline dot_lanes_fn *dot_lanes_of(uint32_t n_q)
+{
+    return n_q == 4 ? dot_lanes_4 : n_q == 2 ? dot_lanes_2 : dot_lanes_1;
 }
 
 /* ---- q . k ---- */
@@ -132,38 +181,49 @@ struct keys {
     uint32_t dim;
 };
 
-/* Scores of n_tiles tiles of 16 positions from t on, of which n_pos exist; n_tiles and n_q are
- * constants where this is inlined. */
-static TN_ALWAYS_INLINE void qk_tiles(float *s, size_t s_stride, const struct factors *q,
-                                      uint32_t n_q, const struct keys *k, uint32_t t,
-                                      uint32_t n_tiles, uint32_t n_pos, float factor)
+/* Scores of the tile of 32 positions from t on, of which n_pos exist; n_q is a constant where this
+ * is inlined. */
+static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, const struct factors *q,
+                                     uint32_t n_q, const struct keys *k, uint32_t t,
+                                     uint32_t n_pos, float factor)
 {
-    const size_t tile_bytes = (size_t)k->dim * 16;
-    __m512 score[2][4];
-    for (uint32_t i = 0; i < n_tiles; i++)
-        for (uint32_t h = 0; h < n_q; h++)
-            score[i][h] = _mm512_setzero_ps();
+    const uint8_t *tile = k->tiles + (size_t)t * k->dim;
+    __m512 score[4][2];
+    for (uint32_t h = 0; h < n_q; h++)
+        score[h][0] = score[h][1] = _mm512_setzero_ps();
     for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
-        __m512i dots[2][4];
-        dot_tiles(dots, k->tiles + t / 16 * tile_bytes + (size_t)d * 16, tile_bytes, n_tiles,
-                  TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
-        for (uint32_t i = 0; i < n_tiles; i++) {
+        __m512i dots[4][2];
+        dot_lanes_of(n_q)(dots, tile + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
+                          TN_MIN(BLOCK, k->dim - d) / 4, &q[b]);
+        for (uint32_t i = 0; i < 2; i++) {
             const uint16_t *scales = k->scales + (size_t)b * TN_KV_BLOCK + t + 16 * i;
             __m512 k_scale = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)scales));
             for (uint32_t h = 0; h < n_q; h++) {
-                __m512 term = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[i][h]), k_scale);
+                __m512 term = _mm512_mul_ps(_mm512_cvtepi32_ps(dots[h][i]), k_scale);
                 term = _mm512_mul_ps(term, _mm512_set1_ps(q[b].scale[h]));
-                score[i][h] = _mm512_add_ps(score[i][h], term);
+                score[h][i] = _mm512_add_ps(score[h][i], term);
             }
         }
     }
-    for (uint32_t i = 0; i < n_tiles; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         uint32_t left = n_pos - TN_MIN(n_pos, t + 16 * i);
         __mmask16 mask = left >= 16 ? 0xFFFF : tail_mask(left);
         for (uint32_t h = 0; h < n_q; h++)
             _mm512_mask_storeu_ps(s + h * s_stride + t + 16 * i, mask,
-                                  _mm512_mul_ps(score[i][h], _mm512_set1_ps(factor)));
+                                  _mm512_mul_ps(score[h][i], _mm512_set1_ps(factor)));
     }
+}
+
+static TN_ALWAYS_INLINE void round_query(struct factors *f, const float *q, size_t q_stride,
+                                         uint32_t n_q, uint32_t n, const uint8_t *ahead)
+{
+    __m512 max[4];
+    for (uint32_t h = 0; h < n_q; h++)
+        max[h] = _mm512_set1_ps(1e-30f);
+    for (uint32_t k = 0; k < n; k += 16)
+        for (uint32_t h = 0; h < n_q; h++)
+            max[h] = max_abs(max[h], _mm512_loadu_ps(q + h * q_stride + k));
+    round_factors(f, q, q_stride, n_q, n, max, ahead);
 }
 
 static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const float *q, uint32_t n_q,
@@ -171,13 +231,10 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const float *q,
 {
     struct factors rounded[MAX_BLOCKS]; /* of each block of 64 columns */
     for (uint32_t d = 0; d < k->dim; d += BLOCK)
-        round_factors(&rounded[d / BLOCK], q + d, k->dim, n_q, TN_MIN(BLOCK, k->dim - d),
-                      k->tiles + (size_t)d * 16);
-    uint32_t t = 0;
-    for (; t + 16 < n_pos; t += 32)
-        qk_tiles(s, s_stride, rounded, n_q, k, t, 2, n_pos, factor);
-    if (t < n_pos)
-        qk_tiles(s, s_stride, rounded, n_q, k, t, 1, n_pos, factor);
+        round_query(&rounded[d / BLOCK], q + d, k->dim, n_q, TN_MIN(BLOCK, k->dim - d),
+                    k->tiles + (size_t)d * TN_KV_LANES);
+    for (uint32_t t = 0; t < n_pos; t += TN_KV_LANES)
+        qk_tile(s, s_stride, rounded, n_q, k, t, n_pos, factor);
 }
 
 void tn_attn_qk_q8_avx512(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
@@ -207,44 +264,40 @@ static TN_ALWAYS_INLINE void round_weights(struct factors *dst, const float *p, 
 {
     const __mmask16 tail = tail_mask(n_pos);
     float w[4][TN_KV_BLOCK];
+    __m512 max[4];
+    for (uint32_t h = 0; h < n_q; h++)
+        max[h] = _mm512_set1_ps(1e-30f);
     for (uint32_t t = 0; t < n_pos; t += 16) {
         const __mmask16 mask = n_pos - t >= 16 ? 0xFFFF : tail;
         __m512 scale = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(scales + t)));
         for (uint32_t h = 0; h < n_q; h++) {
             __m512 weight = _mm512_maskz_loadu_ps(mask, p + h * p_stride + t);
-            _mm512_storeu_ps(w[h] + t, _mm512_maskz_mul_ps(mask, weight, scale));
+            weight = _mm512_maskz_mul_ps(mask, weight, scale);
+            _mm512_storeu_ps(w[h] + t, weight);
+            max[h] = max_abs(max[h], weight);
         }
     }
-    round_factors(dst, w[0], TN_KV_BLOCK, n_q, n_pos, ahead);
-}
-
-/* n_tiles tiles of 16 columns; n_tiles and n_q are constants where this is inlined. */
-static TN_ALWAYS_INLINE void pv_tiles(float *o, size_t o_stride, const struct factors *p,
-                                      uint32_t n_q, const uint8_t *v, uint32_t n_tiles,
-                                      uint32_t n_pos)
-{
-    __m512i dots[2][4];
-    dot_tiles(dots, v, TN_KV_BLOCK * 16, n_tiles, (n_pos + 3) / 4, p, n_q);
-    for (uint32_t i = 0; i < n_tiles; i++)
-        for (uint32_t h = 0; h < n_q; h++)
-            _mm512_storeu_ps(o + h * o_stride + 16 * i,
-                             _mm512_mul_ps(_mm512_cvtepi32_ps(dots[i][h]),
-                                           _mm512_set1_ps(p->scale[h])));
+    round_factors(dst, w[0], TN_KV_BLOCK, n_q, (n_pos + 15) / 16 * 16, max, ahead);
 }
 
 static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
                                       const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
                                       uint32_t dim)
 {
-    for (uint32_t d = 0; d < dim; d += BLOCK) {
-        struct factors rounded;
-        round_weights(&rounded, p, p_stride, n_q, v_scales + d / BLOCK * TN_KV_BLOCK, n_pos,
-                      v + (size_t)d * TN_KV_BLOCK + PREFETCH_BYTES);
-        uint32_t c = d, end = TN_MIN(dim, d + BLOCK);
-        for (; c + 32 <= end; c += 32)
-            pv_tiles(o + c, dim, &rounded, n_q, v + (size_t)c * TN_KV_BLOCK, 2, n_pos);
-        if (c < end)
-            pv_tiles(o + c, dim, &rounded, n_q, v + (size_t)c * TN_KV_BLOCK, 1, n_pos);
+    struct factors rounded;
+    for (uint32_t c = 0; c < dim; c += TN_KV_LANES) {
+        const uint8_t *tile = v + (size_t)c * TN_KV_BLOCK;
+        if (c % BLOCK == 0)
+            round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos,
+                          tile + PREFETCH_BYTES);
+        __m512i dots[4][2];
+        dot_lanes_of(n_q)(dots, tile, tn_kv_q8_value_group_bytes(c, dim), (n_pos + 3) / 4,
+                          &rounded);
+        for (uint32_t h = 0; h < n_q; h++)
+            for (uint32_t i = 0; i < 2 && c + 16 * i < dim; i++)
+                _mm512_storeu_ps(o + (size_t)h * dim + c + 16 * i,
+                                 _mm512_mul_ps(_mm512_cvtepi32_ps(dots[h][i]),
+                                               _mm512_set1_ps(rounded.scale[h])));
     }
 }
 
@@ -276,7 +329,8 @@ void tn_kv_store_q8_avx512(void *dst, uint16_t *scales, const float *x, uint32_t
         __m512 scale = _mm512_set1_ps(_cvtsh_ss(half));
         __mmask16 used = _mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_GT_OQ);
         for (uint32_t d = start; d < end; d += 16) {
-            __m512i q = round_clamped(_mm512_div_ps(_mm512_loadu_ps(x + d), scale), 127.0f);
+            __m512 v = at_most(_mm512_div_ps(_mm512_loadu_ps(x + d), scale), 127.0f);
+            __m512i q = _mm512_cvtps_epi32(_mm512_max_ps(v, _mm512_set1_ps(-127.0f)));
             _mm_storeu_si128((__m128i *)(out + d), _mm512_maskz_cvtepi32_epi8(used, q));
         }
     }
