@@ -261,12 +261,20 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m512i a, __m512i 
 #undef PICK
 }
 
+/* The i-th of n lines of a column, from the middle outwards: a processor that sees a stream fetches
+ * lines behind its end, which nobody wants. */
+static inline uint32_t c2_from_middle(uint32_t i, uint32_t n)
+{
+    return (n - 1) / 2 + (i % 2 ? (i + 1) / 2 : 0u - i / 2);
+}
+
 /* Adds the first batch; the lines of the others are asked for in step. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
                          const uint8_t *tables)
 {
     const uint8_t *const *col = batches[0].col;
-    for (uint32_t b = 0; b < n_blocks; b++) {
+    for (uint32_t i_block = 0; i_block < n_blocks; i_block++) {
+        const uint32_t b = c2_from_middle(i_block, n_blocks);
         struct planes p[4];
         memset(p, 0, sizeof p);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 3) {
