@@ -278,8 +278,8 @@ typedef float tn_exp_sum_f32_fn(float *x, uint32_t n, float max);
 /* ---- lists of what matters ---- */
 
 /* Numbers, ascending, of the x[i] > 0 (list_positive_f32) or x[i] != 0 (list_nonzero_i8), i < n, to
- * dst [n]; returns how many. */
-typedef uint32_t tn_list_positive_f32_fn(uint32_t *dst, const float *x, uint32_t n);
+ * dst [n]; returns how many.  list_positive_f32 makes the other x[i] +0. */
+typedef uint32_t tn_list_positive_f32_fn(uint32_t *dst, float *x, uint32_t n);
 typedef uint32_t tn_list_nonzero_i8_fn(uint32_t *dst, const int8_t *x, uint32_t n);
 
 /* ---- key/value rows ---- */

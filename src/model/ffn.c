@@ -13,8 +13,6 @@
  * What is skipped would have added an exact zero: the bits are those of the
  * dense path.  With a full list the same kernels are the dense path.
  */
-#include <string.h>
-
 #include "kern/exp.h"
 #include "model/forward.h"
 
@@ -28,7 +26,8 @@ void tn_activate(const struct tn_forward *f, float *gate, const float *up, uint3
         gate[i] = gate[i] / (1.0f + tn_exp_f32(-gate[i])) * up[i];
 }
 
-/* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros. */
+/* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros.  What
+ * does not matter becomes the zero that it would give. */
 static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 {
     uint32_t n_ffn = f->weights->config->ffn;
@@ -42,19 +41,10 @@ static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 /* Step 2: s.gate becomes act(gate) * up, computed for the active rows only. */
 static void up_active(struct tn_forward *f, const struct tn_layer *layer)
 {
-    uint32_t n_ffn = f->weights->config->ffn;
-    uint32_t *rows = f->s.active;
-    float *up = f->s.active_up, *gate = f->s.active_gate;
-    uint32_t n = list_active_rows(f, rows);
-    tn_project_rows(f, &layer->up, rows, n, up);
-    for (uint32_t i = 0; i < n; i++)
-        gate[i] = f->s.gate[rows[i]];
-    tn_activate(f, gate, up, n);
-    memset(f->s.gate, 0, n_ffn * sizeof(float));
-    for (uint32_t i = 0; i < n; i++)
-        f->s.gate[rows[i]] = gate[i];
+    uint32_t n = list_active_rows(f, f->s.active);
+    tn_project_rows(f, &layer->up, f->s.gate, f->s.active, n);
     f->counters.up_active += n;
-    f->counters.up_rows += n_ffn;
+    f->counters.up_rows += f->weights->config->ffn;
 }
 
 /* Step 3: h += down of the rounded input in s.xq, columns with a zero input left out. */

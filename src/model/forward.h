@@ -99,9 +99,9 @@ struct tn_projection {
 };
 /* Computes up to 3 projections of the same input in one parallel loop. */
 void tn_project(struct tn_forward *f, const struct tn_projection *projections, uint32_t n);
-/* Decode only: y of n_active rows (ascending) of an R2 matrix into dst [n_active]. */
-void tn_project_rows(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *rows,
-                     uint32_t n_active, float *dst);
+/* Decode only: gate[r] = act(gate[r]) * (row r of up, an R2 matrix) for n_active rows, ascending. */
+void tn_project_rows(struct tn_forward *f, const struct tn_linear *up, float *gate,
+                     const uint32_t *rows, uint32_t n_active);
 /* Decode only: dst [rows] += y of a C2 matrix, adding only the given columns with their inputs. */
 void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
                      const int8_t *x, uint32_t n_active, float *dst);

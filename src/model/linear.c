@@ -41,6 +41,7 @@ static void round_item(void *arg, uint32_t t, uint32_t i_thread)
 void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols)
 {
     struct round_task task = {f, x, norm, cols};
+    f->n_inputs++;
     tn_team_for(f->team, f->n_tokens, round_item, &task);
 }
 
@@ -159,7 +160,6 @@ void tn_project(struct tn_forward *f, const struct tn_projection *projections, u
         task.first_block[i + 1] = n_blocks;
         count_weights(f, (uint64_t)w->rows * w->cols * (projections[i].up ? 2 : 1));
     }
-    f->n_inputs++;
     /* A thread that goes on where it is finds the next lines on their way already.  So everybody
      * first takes a long span, of whole gemm calls; the last quarter evens out. */
     const uint32_t n_threads = tn_team_n_threads(f->team), most = TN_GEMM_ROWS / block_rows(f);
@@ -185,32 +185,40 @@ static uint32_t active_per_item(const struct tn_forward *f, uint32_t n_active)
 
 struct rows_task {
     struct tn_forward *f;
-    const struct tn_linear *linear;
+    const struct tn_linear *up;
+    float *gate;
     const uint32_t *rows;
     uint32_t n_active;
     uint32_t rows_per_item;
-    float *dst;
 };
 
+/* Computes rows of up, and act(gate) * up while they are at hand. */
 static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
-    struct rows_task *task = arg;
+    const struct rows_task *task = arg;
     struct tn_forward *f = task->f;
     uint32_t first = i_item * task->rows_per_item;
     uint32_t n = TN_MIN(task->rows_per_item, task->n_active - first);
+    const uint32_t *rows = task->rows + first;
     int32_t *sum = f->s.threads[i_thread].sum;
-    f->kernels->gemv_r2_i8(sum, &task->linear->w, task->rows + first, n, f->s.prep);
-    f->kernels->scale_i32_f32(task->dst + first, sum, n, task->linear->scale * f->s.xs[0]);
+    float *up = (float *)sum, *gate = f->s.active_gate + first;
+    f->kernels->gemv_r2_i8(sum, &task->up->w, rows, n, f->s.prep);
+    f->kernels->scale_i32_f32(up, sum, n, task->up->scale * f->s.xs[0]);
+    for (uint32_t i = 0; i < n; i++)
+        gate[i] = task->gate[rows[i]];
+    tn_activate(f, gate, up, n);
+    for (uint32_t i = 0; i < n; i++)
+        task->gate[rows[i]] = gate[i];
 }
 
-void tn_project_rows(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *rows,
-                     uint32_t n_active, float *dst)
+void tn_project_rows(struct tn_forward *f, const struct tn_linear *up, float *gate,
+                     const uint32_t *rows, uint32_t n_active)
 {
     /* The sums of an item stand in sum, which has room for TN_C2_MAX_ROWS. */
     uint32_t per_item = TN_MIN(active_per_item(f, n_active), TN_C2_MAX_ROWS);
-    struct rows_task task = {f, linear, rows, n_active, per_item, dst};
-    count_weights(f, (uint64_t)n_active * linear->w.cols);
-    f->kernels->prep_r2(f->s.prep, f->s.xq, linear->w.cols);
+    struct rows_task task = {f, up, gate, rows, n_active, per_item};
+    count_weights(f, (uint64_t)n_active * up->w.cols);
+    f->kernels->prep_r2(f->s.prep, f->s.xq, up->w.cols);
     tn_team_for(f->team, tn_div_ceil_u32(n_active, per_item), rows_item, &task);
 }
 
@@ -227,36 +235,52 @@ struct cols_task {
     uint32_t padded_rows;
 };
 
+/* n a multiple of 4; in vectors, since one thread does it while the others wait. */
+static void add_sums(int32_t *sum, const int32_t *part, uint32_t n)
+{
+    typedef int32_t vec __attribute__((vector_size(16), may_alias));
+    for (uint32_t i = 0; i < n; i += 4)
+        *(vec *)(sum + i) += *(const vec *)(part + i);
+}
+
 static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
-    struct cols_task *task = arg;
-    struct tn_thread_scratch *scratch = &task->f->s.threads[i_thread];
+    const struct cols_task *task = arg;
+    const struct tn_forward *f = task->f;
+    const struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
+    const bool is_first = *scratch->col_input != f->n_inputs; /* of this thread */
     uint32_t first = i_item * task->cols_per_item;
     uint32_t n = TN_MIN(task->cols_per_item, task->n_active - first);
     for (uint32_t row = 0; row < task->padded_rows; row += TN_C2_MAX_ROWS) {
         uint32_t row_end = TN_MIN(row + TN_C2_MAX_ROWS, task->padded_rows);
-        task->f->kernels->gemv_c2_i8(scratch->sum, &task->linear->w, row, row_end,
-                                     task->cols + first, task->x + first, n);
-        for (uint32_t i = row; i < row_end; i++)
-            scratch->col_sum[i] += scratch->sum[i - row];
+        int32_t *dst = is_first ? scratch->col_sum + row : scratch->sum;
+        f->kernels->gemv_c2_i8(dst, &task->linear->w, row, row_end, task->cols + first,
+                               task->x + first, n);
+        if (!is_first)
+            add_sums(scratch->col_sum + row, dst, row_end - row);
     }
+    *scratch->col_input = f->n_inputs;
 }
 
 void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
                      const int8_t *x, uint32_t n_active, float *dst)
 {
     const struct tn_ternary *w = &linear->w;
-    uint32_t n_threads = tn_team_n_threads(f->team);
     uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
     uint32_t per_item = active_per_item(f, n_active);
     struct cols_task task = {f, linear, cols, x, n_active, per_item, padded};
     count_weights(f, (uint64_t)n_active * w->rows);
-    for (uint32_t t = 0; t < n_threads; t++)
-        memset(f->s.threads[t].col_sum, 0, padded * sizeof(int32_t));
-    tn_team_for(f->team, tn_div_ceil_u32(n_active, per_item), cols_item, &task);
-    int32_t *sum = f->s.threads[0].col_sum;
-    for (uint32_t t = 1; t < n_threads; t++)
-        for (uint32_t i = 0; i < w->rows; i++)
-            sum[i] += f->s.threads[t].col_sum[i];
+    /* At least one item: without any column the sums are zeros. */
+    tn_team_for(f->team, TN_MAX(tn_div_ceil_u32(n_active, per_item), 1u), cols_item, &task);
+    int32_t *sum = NULL;
+    for (uint32_t t = 0; t < tn_team_n_threads(f->team); t++) {
+        const struct tn_thread_scratch *scratch = &f->s.threads[t];
+        if (*scratch->col_input != f->n_inputs)
+            continue; /* it took nothing */
+        if (sum)
+            add_sums(sum, scratch->col_sum, padded);
+        else
+            sum = scratch->col_sum;
+    }
     f->kernels->add_i32_f32(dst, sum, w->rows, linear->scale * f->s.xs[0]);
 }

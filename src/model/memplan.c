@@ -39,6 +39,7 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     t.head_rows = tn_arena_take(arena, (size_t)TN_HEAD_UNPACK_ROWS * config->hidden);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
     t.col_sum = tn_arena_take(arena, tn_align_up(config->hidden, TERN_C2_ROW_ALIGN) * sizeof(int32_t));
+    t.col_input = tn_arena_take(arena, sizeof *t.col_input);
     t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
     t.lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));
     t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);
@@ -59,7 +60,6 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
     s->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(c->hidden));
     s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, c->ffn);
-    s->active_up = take_f32(arena, c->ffn);
     s->active_gate = take_f32(arena, c->ffn);
     layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
     s->logits = take_f32(arena, c->vocab);

@@ -42,6 +42,7 @@ struct tn_thread_scratch {
     int8_t *head_rows; /* [TN_HEAD_UNPACK_ROWS][hidden] rows of a head in planes */
     int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
     int32_t *col_sum; /* [hidden padded to TERN_C2_ROW_ALIGN] */
+    uint64_t *col_input; /* number of the rounded input that col_sum belongs to; as lut_input */
     void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
     void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
     uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */
@@ -73,8 +74,7 @@ struct tn_scratch {
     void *prep;        /* TN_PREP_R2_BYTES of hidden */
     uint32_t *active;  /* [ffn] rows of up, then columns of down, that matter */
     int8_t *active_x;  /* [ffn] inputs of these columns */
-    float *active_up;  /* [ffn] results of these rows */
-    float *active_gate; /* [ffn] their gates */
+    float *active_gate; /* [ffn] gates of these rows */
     struct tn_attn_state blocks; /* [n_blocks][n_head] */
     float *logits;     /* [vocab] */
     /* head in planes: struct tn_head_search (head.h) */

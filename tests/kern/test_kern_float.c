@@ -487,8 +487,11 @@ static void check_list(const struct tn_kernel_row *row, uint32_t n, enum fill fi
         float *x = take_filled(n, fill);
         for (uint32_t i = 0; i < n; i += 3)
             x[i] = i % 2 ? -0.0f : 0.0f;
-        n_want = tn_list_positive_f32_ref(want, x, n);
+        float *same = take(n * sizeof *same, sizeof *same);
+        memcpy(same, x, n * sizeof *same);
+        n_want = tn_list_positive_f32_ref(want, same, n);
         n_got = ((tn_list_positive_f32_fn *)row->fn)(got, x, n);
+        check_f32(row, x, same, n, SHAPE("n %u fill %d, what is left", n, (int)fill));
     } else {
         int8_t *x = take(n, 1);
         fill_bytes(x, n);

@@ -222,7 +222,7 @@ static void run_c2(struct problem *p, const struct tn_kernel_row *row, uint32_t 
     uint32_t *picked = malloc(p->cols * sizeof *picked);
     int8_t *all = calloc(tn_kern_pad(p->cols), 1);
     assert_true(picked && all);
-    const uint32_t n_cols = pick(p, picked, p->cols, step);
+    const uint32_t n_cols = step == 0 ? 0 : pick(p, picked, p->cols, step);
     tn_guard_new(&x, n_cols, 1, p->side);
     tn_guard_new(&cols, n_cols * sizeof *picked, sizeof *picked, p->side);
     tn_guard_new(&dst, (row_end - row_begin) * sizeof(int32_t), 64, p->side);
@@ -249,6 +249,7 @@ static void test_c2(const struct tn_kernel_row *row, struct problem *p)
     run_c2(p, row, 0, TN_MIN(padded, TN_C2_MAX_ROWS), 3);
     run_c2(p, row, padded - 256, padded, 7);
     run_c2(p, row, 0, 256, 1000000);
+    run_c2(p, row, 0, 256, 0); /* none */
 }
 
 /* ---- sum_i8 ---- */

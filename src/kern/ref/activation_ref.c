@@ -105,12 +105,13 @@ void tn_rope_f32_ref(float *x, const float *cos, const float *sin, uint32_t n_he
     }
 }
 
-uint32_t tn_list_positive_f32_ref(uint32_t *dst, const float *x, uint32_t n)
+uint32_t tn_list_positive_f32_ref(uint32_t *dst, float *x, uint32_t n)
 {
     uint32_t n_found = 0;
     for (uint32_t i = 0; i < n; i++) { /* without branches: nobody can predict them */
         dst[n_found] = i;
         n_found += x[i] > 0.0f;
+        x[i] = x[i] > 0.0f ? x[i] : 0.0f;
     }
     return n_found;
 }

@@ -190,26 +190,27 @@ void tn_rope_f32_avx512(float *x, const float *cos, const float *sin, uint32_t n
     }
 }
 
-/* The numbers i ... i + 15 of which `chosen` has a bit; returns how many. */
-static TN_ALWAYS_INLINE uint32_t list_16(uint32_t *dst, uint32_t i, __mmask16 chosen)
+/* The numbers i ... i + 15 of which `chosen` has a bit, and zeros behind them; returns how many. */
+static TN_ALWAYS_INLINE uint32_t list_16(uint32_t *dst, uint32_t i, __mmask16 chosen,
+                                         __mmask16 present)
 {
     const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i numbers = _mm512_add_epi32(_mm512_set1_epi32((int)i), lanes);
-    const uint32_t n = (uint32_t)__builtin_popcount(chosen);
-    /* Compressed in the register: compressing stores are slow on some processors. */
-    _mm512_mask_storeu_epi32(dst, (__mmask16)((1u << n) - 1),
-                             _mm512_maskz_compress_epi32(chosen, numbers));
-    return n;
+    /* Compressed in the register: compressing stores are slow on some processors.  No more was
+     * found than looked at, so there is room for as many as are present. */
+    _mm512_mask_storeu_epi32(dst, present, _mm512_maskz_compress_epi32(chosen, numbers));
+    return (uint32_t)__builtin_popcount(chosen);
 }
 
-uint32_t tn_list_positive_f32_avx512(uint32_t *dst, const float *x, uint32_t n)
+uint32_t tn_list_positive_f32_avx512(uint32_t *dst, float *x, uint32_t n)
 {
     uint32_t n_found = 0;
     for (uint32_t i = 0; i < n; i += 16) {
         const __mmask16 present = n - i >= 16 ? 0xFFFF : tail_mask(n);
         const __m512 v = _mm512_maskz_loadu_ps(present, x + i);
-        n_found += list_16(dst + n_found, i,
-                           _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ));
+        const __mmask16 chosen = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ);
+        _mm512_mask_storeu_ps(x + i, present, _mm512_maskz_mov_ps(chosen, v));
+        n_found += list_16(dst + n_found, i, chosen, present);
     }
     return n_found;
 }
@@ -220,7 +221,7 @@ uint32_t tn_list_nonzero_i8_avx512(uint32_t *dst, const int8_t *x, uint32_t n)
     for (uint32_t i = 0; i < n; i += 16) {
         const __mmask16 present = n - i >= 16 ? 0xFFFF : tail_mask(n);
         const __m128i v = _mm_maskz_loadu_epi8(present, x + i);
-        n_found += list_16(dst + n_found, i, _mm_test_epi8_mask(v, v));
+        n_found += list_16(dst + n_found, i, _mm_test_epi8_mask(v, v), present);
     }
     return n_found;
 }
