@@ -78,9 +78,8 @@ static void leave_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
                            n * row_bytes);
 }
 
-static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
+static void head_item(const struct head_task *task, uint32_t i_item, uint32_t i_thread)
 {
-    const struct head_task *task = arg;
     const struct tn_kernels *k = task->f->kernels;
     const struct tn_table *head = &task->f->weights->head;
     uint32_t row = i_item * HEAD_ROWS_PER_ITEM;
@@ -101,6 +100,12 @@ static void head_item(void *arg, uint32_t i_item, uint32_t i_thread)
     leave_rows(task->f, row, n);
 }
 
+static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
+{
+    for (uint32_t i = begin; i < end; i++)
+        head_item(arg, i, i_thread);
+}
+
 /* ---- head: the best rows ---- */
 
 struct search_task {
@@ -109,15 +114,20 @@ struct search_task {
     uint32_t stage;
 };
 
-static void search_item(void *arg, uint32_t i_item, uint32_t i_thread)
+static void search_item(struct search_task *task, uint32_t i_item, uint32_t i_thread)
 {
-    struct search_task *task = arg;
     const uint32_t row = i_item * TN_HEAD_ITEM_ROWS;
     tn_head_search_item(&task->search, task->stage, i_item,
                         task->f->s.threads[i_thread].head_rows);
     /* Also where a later stage reads some of them again: until the last one, the pages of the first
      * planes alone, with what the system maps around them, would be nearly all of the head. */
     leave_rows(task->f, row, TN_MIN(TN_HEAD_ITEM_ROWS, task->f->weights->head.rows - row));
+}
+
+static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
+{
+    for (uint32_t i = begin; i < end; i++)
+        search_item(arg, i, i_thread);
 }
 
 /* Bytes of weights that the stages of a search read. */
@@ -170,7 +180,7 @@ static void search_head(struct tn_forward *f, float *logits)
     uint32_t n_items = tn_div_ceil_u32(s->n_allowed, TN_HEAD_ITEM_ROWS);
     for (task.stage = tn_head_search_begin(s) ? 0 : n_stages - 1; task.stage < n_stages;
          task.stage = tn_head_next_stage(s, task.stage)) {
-        tn_team_for(f->team, n_items, search_item, &task);
+        tn_team_for_runs(f->team, n_items, 1, search_run, &task);
         tn_head_search_end(s, task.stage, f->s.threads[0].head_rows);
     }
     learn_first(f, s);
@@ -194,7 +204,7 @@ void tn_head(struct tn_forward *f, float *logits, bool all_rows)
         return;
     }
     struct head_task task = {f, f->s.x, logits, f->n_tokens - first};
-    tn_team_for(f->team, tn_div_ceil_u32(c->vocab, HEAD_ROWS_PER_ITEM), head_item, &task);
+    tn_team_for_runs(f->team, tn_div_ceil_u32(c->vocab, HEAD_ROWS_PER_ITEM), 1, head_run, &task);
     if (f->n_tokens == 1)
         f->counters.decode_weight_bytes +=
             (uint64_t)c->vocab * c->hidden * tn_layout_bits(head->layout) / 8;

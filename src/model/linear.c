@@ -58,8 +58,6 @@ struct project_task {
     struct tn_forward *f;
     const struct tn_projection *projections;
     uint32_t first_block[MAX_PROJECTIONS + 1]; /* numbers of the first blocks; then of the end */
-    uint32_t n_spans;     /* items that are more than one block, the first ones */
-    uint32_t span_blocks; /* their length */
 };
 
 /* The look-up tables of the rounded input, once for each thread: making them takes 2 us, fetching
@@ -118,9 +116,9 @@ static void project_rows(struct tn_forward *f, const struct tn_projection *p, ui
 }
 
 /* Blocks [begin, end), by as many rows of a matrix as a gemm call takes. */
-static void project_blocks(const struct project_task *task, uint32_t begin, uint32_t end,
-                           uint32_t i_thread)
+static void project_blocks(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
+    const struct project_task *task = arg;
     struct tn_forward *f = task->f;
     const uint32_t rows = block_rows(f), most = TN_GEMM_ROWS / rows;
     uint32_t i = 0;
@@ -133,14 +131,6 @@ static void project_blocks(const struct project_task *task, uint32_t begin, uint
         project_rows(f, p, block * rows, TN_MIN(n * rows, p->linear->w.rows - block * rows),
                      &f->s.threads[i_thread]);
     }
-}
-
-static void project_item(void *arg, uint32_t i_item, uint32_t i_thread)
-{
-    const struct project_task *task = arg;
-    uint32_t n_spans = task->n_spans, n = i_item < n_spans ? task->span_blocks : 1;
-    uint32_t begin = i_item < n_spans ? i_item * n : n_spans * task->span_blocks + i_item - n_spans;
-    project_blocks(task, begin, begin + n, i_thread);
 }
 
 static void count_weights(struct tn_forward *f, uint64_t n_weights)
@@ -160,13 +150,7 @@ void tn_project(struct tn_forward *f, const struct tn_projection *projections, u
         task.first_block[i + 1] = n_blocks;
         count_weights(f, (uint64_t)w->rows * w->cols * (projections[i].up ? 2 : 1));
     }
-    /* A thread that goes on where it is finds the next lines on their way already.  So everybody
-     * first takes a long span, of whole gemm calls; the last quarter evens out. */
-    const uint32_t n_threads = tn_team_n_threads(f->team), most = TN_GEMM_ROWS / block_rows(f);
-    task.span_blocks = n_threads == 1 ? n_blocks : n_blocks * 3 / 4 / n_threads / most * most;
-    task.n_spans = task.span_blocks > 0 ? n_threads : 0; /* few blocks: one by one */
-    uint32_t n_single = n_blocks - task.n_spans * task.span_blocks;
-    tn_team_for(f->team, task.n_spans + n_single, project_item, &task);
+    tn_team_for_runs(f->team, n_blocks, TN_GEMM_ROWS / block_rows(f), project_blocks, &task);
 }
 
 /* ---- projections that skip ---- */

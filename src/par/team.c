@@ -262,3 +262,27 @@ void tn_team_for(struct tn_team *team, uint32_t n_items, tn_item_fn *fn, void *a
     work(team, 0);
     wait_until_done(team);
 }
+
+struct runs {
+    tn_run_fn *fn;
+    void *arg;
+    uint32_t n_long, length; /* the long runs come first */
+};
+
+static void run_of_items(void *arg, uint32_t i, uint32_t i_thread)
+{
+    const struct runs *runs = arg;
+    const bool is_long = i < runs->n_long;
+    const uint32_t begin = TN_MIN(i, runs->n_long) * runs->length + (is_long ? 0 : i - runs->n_long);
+    runs->fn(runs->arg, begin, begin + (is_long ? runs->length : 1), i_thread);
+}
+
+void tn_team_for_runs(struct tn_team *team, uint32_t n_items, uint32_t multiple, tn_run_fn *fn,
+                      void *arg)
+{
+    const uint32_t n_active = atomic_load(&team->n_active);
+    struct runs runs = {.fn = fn, .arg = arg};
+    runs.length = n_active == 1 ? n_items : n_items * 3 / 4 / n_active / multiple * multiple;
+    runs.n_long = runs.length > 0 ? n_active : 0; /* few items: one by one */
+    tn_team_for(team, runs.n_long + n_items - runs.n_long * runs.length, run_of_items, &runs);
+}

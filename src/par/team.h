@@ -38,4 +38,12 @@ void tn_team_set_active(struct tn_team *team, uint32_t n_active);
 typedef void tn_item_fn(void *arg, uint32_t i_item, uint32_t i_thread);
 void tn_team_for(struct tn_team *team, uint32_t n_items, tn_item_fn *fn, void *arg);
 
+/* Calls fn(arg, begin, end, i_thread) for runs of items, begin < end, that together are
+ * [0, n_items).  For items that lie side by side in memory: a thread that goes on where it is finds
+ * the next lines on their way already, so each first takes a long run, of a multiple of `multiple`
+ * items; the last quarter goes one by one and evens out. */
+typedef void tn_run_fn(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread);
+void tn_team_for_runs(struct tn_team *team, uint32_t n_items, uint32_t multiple, tn_run_fn *fn,
+                      void *arg);
+
 #endif

@@ -28,6 +28,8 @@ struct loop {
     uint32_t n_calls[MAX_ITEMS];            /* not atomic: an item runs once, on one thread */
     _Atomic uint32_t is_busy[MAX_THREADS];  /* i_thread is never used twice at a time */
     _Atomic uint32_t n_wrong;
+    uint32_t multiple;      /* of which long runs are */
+    _Atomic uint32_t n_long; /* runs of more than one item */
 };
 
 static void count_item(void *arg, uint32_t i_item, uint32_t i_thread)
@@ -75,6 +77,41 @@ static void every_item_runs_once(void **state)
         for (int i = 0; i < 300; i++)
             run_and_check(team, &loop, (uint32_t)(tn_rng_next(&rng) % (i % 10 ? 40 : MAX_ITEMS)),
                           n_threads);
+        tn_team_free(team);
+    }
+}
+
+static void count_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
+{
+    struct loop *loop = arg;
+    const uint32_t n = end - begin;
+    if (begin >= end || (n > 1 && (n % loop->multiple || begin % loop->multiple)))
+        atomic_fetch_add(&loop->n_wrong, 1);
+    if (n > 1)
+        atomic_fetch_add(&loop->n_long, 1);
+    for (uint32_t i = begin; i < end; i++)
+        count_item(loop, i, i_thread);
+}
+
+/* Every item once; where there are enough, a long run for each thread. */
+static void runs_cover_all_items(void **state)
+{
+    (void)state;
+    static struct loop loop;
+    for (uint32_t n_threads = 2; n_threads <= MAX_THREADS; n_threads++) {
+        struct tn_team *team = make_team(n_threads);
+        loop.n_threads = n_threads;
+        for (loop.multiple = 1; loop.multiple <= 4; loop.multiple += 3)
+            for (loop.n_items = 0; loop.n_items < 300; loop.n_items += 1 + loop.n_items / 40) {
+                memset(loop.n_calls, 0, sizeof loop.n_calls);
+                loop.n_long = 0;
+                tn_team_for_runs(team, loop.n_items, loop.multiple, count_run, &loop);
+                for (uint32_t i = 0; i < loop.n_items; i++)
+                    assert_int_equal(loop.n_calls[i], 1);
+                assert_int_equal(loop.n_wrong, 0);
+                if (loop.n_items >= 3 * n_threads * loop.multiple)
+                    assert_int_equal(loop.n_long, n_threads);
+            }
         tn_team_free(team);
     }
 }
@@ -298,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_runs_once),
+        cmocka_unit_test(runs_cover_all_items),
         cmocka_unit_test(loops_after_sleep_run),
         cmocka_unit_test(only_active_threads_run),
         cmocka_unit_test(all_threads_take_part),
