@@ -112,7 +112,20 @@ struct query_group {
     const float *q;          /* [n][dim] */
     const uint32_t *n_valid; /* [n] positions of this block that each query may see */
     uint32_t n;
+    const void *next; /* what is read after this block and lies elsewhere, or NULL */
 };
+
+/* Memory rests between the products with keys and with values.  It is asked for more there, as much
+ * as it delivers meanwhile, behind what attn_qk has already asked for. */
+#define ASKED_BY_QK 8192u
+#define ASKED_PER_QUERY 2048u
+#define ASKED_OF_NEXT 2048u
+
+static void ask_for(const void *p, uint32_t n_bytes)
+{
+    for (uint32_t i = 0; i < n_bytes; i += 64)
+        TN_PREFETCH((const char *)p + i);
+}
 
 static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
                          uint32_t i_block, const struct query_group *group, float *score,
@@ -140,11 +153,15 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
     for (uint32_t i = 0; i < group->n; i++) {
         float *s = score + (size_t)i * TN_KV_BLOCK;
         uint32_t n = group->n_valid[i];
+        if (n_pos == TN_KV_BLOCK)
+            ask_for((const char *)rows.v + ASKED_BY_QK + i * ASKED_PER_QUERY, ASKED_PER_QUERY);
         if (n)
             out->sum[i] = k->exp_sum_f32(s, n, out->max[i]);
         /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
         memset(s + n, 0, (n_pos - n) * sizeof(float));
     }
+    if (group->next)
+        ask_for(group->next, ASKED_OF_NEXT);
     pv(out->out, score, TN_KV_BLOCK, group->n, rows.v, rows.v_scales, n_pos, kv->dim);
 }
 
@@ -195,7 +212,10 @@ static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
     for (uint32_t i = 0; i < per_kv; i++)
         scratch->n_valid[i] = n_pos;
-    struct query_group group = {f->s.q_rot + (size_t)g * per_kv * dim, scratch->n_valid, per_kv};
+    struct query_group group = {f->s.q_rot + (size_t)g * per_kv * dim, scratch->n_valid, per_kv,
+                                NULL};
+    if (g + 1 == c->n_kv_head && n_pos == TN_KV_BLOCK && i_block + 1 < f->kv->n_ready)
+        group.next = tn_kvcache_rows(f->kv, task->layer, 0, i_block + 1).k;
     size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
     struct tn_attn_state out = {f->s.blocks.max + at, f->s.blocks.sum + at,
                                 f->s.blocks.out + at * dim};
@@ -249,7 +269,7 @@ static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
     uint32_t t = i_item / c->n_kv_head * task->tokens_per_group;
     uint32_t n_tokens = TN_MIN(task->tokens_per_group, f->n_tokens - t);
     uint32_t *n_valid = scratch->n_valid;
-    struct query_group group = {scratch->queries, n_valid, n_tokens * per_kv};
+    struct query_group group = {scratch->queries, n_valid, n_tokens * per_kv, NULL};
 
     gather_queries(f, g, t, n_tokens, scratch->queries);
     uint32_t last = f->position + t + n_tokens - 1;
