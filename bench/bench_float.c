@@ -92,7 +92,9 @@ static void call_rope(struct work *w)
 
 static void call_list_positive(struct work *w)
 {
-    w->sums[0] = (int32_t)((tn_list_positive_f32_fn *)w->row->fn)((uint32_t *)w->y, w->x, FFN);
+    float *x = w->y + FFN; /* a copy: what is not listed becomes zero */
+    memcpy(x, w->x, FFN * sizeof *x);
+    w->sums[0] = (int32_t)((tn_list_positive_f32_fn *)w->row->fn)((uint32_t *)w->y, x, FFN);
 }
 
 static void call_list_nonzero(struct work *w)

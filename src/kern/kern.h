@@ -180,8 +180,8 @@ typedef tn_dot_plane_fn tn_dot_u1_i16_fn;
 typedef void tn_add_i32_f64_fn(double *dst, const int32_t *src, uint32_t n, double factor);
 
 /* bound_logits: low[i] <= logit of row i <= high[i], from the sum of the bits read so far, as
- * model/head.h says; tn_bound_logit of bound_logit.h for each of n rows of one form.  Sums and norms
- * are finite. */
+ * model/head.h says; tn_bound_logit of bound_logit.h for each of n rows of one form.  Sums, scales
+ * and norms are finite, so that no bound is NaN. */
 struct tn_bound_rows {
     const float *scales, *norms; /* [n] w = q * scale, |v| */
     const float *open;           /* [n] |e|; NULL: nothing is open */

@@ -153,7 +153,7 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
     for (uint32_t i = 0; i < group->n; i++) {
         float *s = score + (size_t)i * TN_KV_BLOCK;
         uint32_t n = group->n_valid[i];
-        if (n_pos == TN_KV_BLOCK)
+        if (f->n_tokens == 1 && n_pos == TN_KV_BLOCK)
             ask_for((const char *)rows.v + ASKED_BY_QK + i * ASKED_PER_QUERY, ASKED_PER_QUERY);
         if (n)
             out->sum[i] = k->exp_sum_f32(s, n, out->max[i]);

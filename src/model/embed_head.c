@@ -114,20 +114,19 @@ struct search_task {
     uint32_t stage;
 };
 
-static void search_item(struct search_task *task, uint32_t i_item, uint32_t i_thread)
-{
-    const uint32_t row = i_item * TN_HEAD_ITEM_ROWS;
-    tn_head_search_item(&task->search, task->stage, i_item,
-                        task->f->s.threads[i_thread].head_rows);
-    /* Also where a later stage reads some of them again: until the last one, the pages of the first
-     * planes alone, with what the system maps around them, would be nearly all of the head. */
-    leave_rows(task->f, row, TN_MIN(TN_HEAD_ITEM_ROWS, task->f->weights->head.rows - row));
-}
-
 static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
-    for (uint32_t i = begin; i < end; i++)
-        search_item(arg, i, i_thread);
+    struct search_task *task = arg;
+    const uint32_t n_rows = task->f->weights->head.rows;
+    for (uint32_t i = begin; i < end; i++) {
+        const uint32_t row = i * TN_HEAD_ITEM_ROWS;
+        tn_head_search_item(&task->search, task->stage, i, task->f->s.threads[i_thread].head_rows);
+        /* Also where a later stage reads some of them again: until the last one, the pages of the
+         * first planes alone, with what the system maps around them, would be nearly all of the
+         * head. */
+        if (task->search.counts[i].n_read > 0)
+            leave_rows(task->f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
+    }
 }
 
 /* Bytes of weights that the stages of a search read. */

@@ -42,7 +42,7 @@ static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 static void up_active(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint32_t n = list_active_rows(f, f->s.active);
-    tn_project_rows(f, &layer->up, f->s.gate, f->s.active, n);
+    tn_project_up(f, &layer->up, f->s.gate, f->s.active, n);
     f->counters.up_active += n;
     f->counters.up_rows += f->weights->config->ffn;
 }

@@ -73,6 +73,7 @@ struct tn_forward {
     uint32_t n_head_together; /* next tokens for which n_head_first planes are read at once */
     uint32_t n_head_first;
     uint64_t n_inputs; /* rounded so far; numbers the look-up tables */
+    uint64_t n_col_sums; /* made so far; numbers the sums of the threads */
     /* The batch in work. */
     uint32_t n_tokens; /* tokens of this batch */
     uint32_t position; /* of the first */
@@ -99,9 +100,10 @@ struct tn_projection {
 };
 /* Computes up to 3 projections of the same input in one parallel loop. */
 void tn_project(struct tn_forward *f, const struct tn_projection *projections, uint32_t n);
-/* Decode only: gate[r] = act(gate[r]) * (row r of up, an R2 matrix) for n_active rows, ascending. */
-void tn_project_rows(struct tn_forward *f, const struct tn_linear *up, float *gate,
-                     const uint32_t *rows, uint32_t n_active);
+/* Decode only: gate[r] = act(gate[r]) * (row r of up, an R2 matrix), for n_active rows in
+ * ascending order. */
+void tn_project_up(struct tn_forward *f, const struct tn_linear *up, float *gate,
+                   const uint32_t *rows, uint32_t n_active);
 /* Decode only: dst [rows] += y of a C2 matrix, adding only the given columns with their inputs. */
 void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
                      const int8_t *x, uint32_t n_active, float *dst);

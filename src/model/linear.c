@@ -8,7 +8,6 @@
  * both give the same int32 sums.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "base/bits.h"
 #include "model/forward.h"
@@ -195,8 +194,8 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
         task->gate[rows[i]] = gate[i];
 }
 
-void tn_project_rows(struct tn_forward *f, const struct tn_linear *up, float *gate,
-                     const uint32_t *rows, uint32_t n_active)
+void tn_project_up(struct tn_forward *f, const struct tn_linear *up, float *gate,
+                   const uint32_t *rows, uint32_t n_active)
 {
     /* The sums of an item stand in sum, which has room for TN_C2_MAX_ROWS. */
     uint32_t per_item = TN_MIN(active_per_item(f, n_active), TN_C2_MAX_ROWS);
@@ -232,7 +231,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct cols_task *task = arg;
     const struct tn_forward *f = task->f;
     const struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
-    const bool is_first = *scratch->col_input != f->n_inputs; /* of this thread */
+    const bool is_first = *scratch->col_sum_of != f->n_col_sums; /* of this thread */
     uint32_t first = i_item * task->cols_per_item;
     uint32_t n = TN_MIN(task->cols_per_item, task->n_active - first);
     for (uint32_t row = 0; row < task->padded_rows; row += TN_C2_MAX_ROWS) {
@@ -243,7 +242,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
         if (!is_first)
             add_sums(scratch->col_sum + row, dst, row_end - row);
     }
-    *scratch->col_input = f->n_inputs;
+    *scratch->col_sum_of = f->n_col_sums;
 }
 
 void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const uint32_t *cols,
@@ -254,12 +253,13 @@ void tn_project_cols(struct tn_forward *f, const struct tn_linear *linear, const
     uint32_t per_item = active_per_item(f, n_active);
     struct cols_task task = {f, linear, cols, x, n_active, per_item, padded};
     count_weights(f, (uint64_t)n_active * w->rows);
+    f->n_col_sums++;
     /* At least one item: without any column the sums are zeros. */
     tn_team_for(f->team, TN_MAX(tn_div_ceil_u32(n_active, per_item), 1u), cols_item, &task);
     int32_t *sum = NULL;
     for (uint32_t t = 0; t < tn_team_n_threads(f->team); t++) {
         const struct tn_thread_scratch *scratch = &f->s.threads[t];
-        if (*scratch->col_input != f->n_inputs)
+        if (*scratch->col_sum_of != f->n_col_sums)
             continue; /* it took nothing */
         if (sum)
             add_sums(sum, scratch->col_sum, padded);

@@ -42,7 +42,7 @@ struct tn_thread_scratch {
     int8_t *head_rows; /* [TN_HEAD_UNPACK_ROWS][hidden] rows of a head in planes */
     int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
     int32_t *col_sum; /* [hidden padded to TERN_C2_ROW_ALIGN] */
-    uint64_t *col_input; /* number of the rounded input that col_sum belongs to; as lut_input */
+    uint64_t *col_sum_of; /* number of the tn_project_cols that col_sum belongs to; as lut_input */
     void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
     void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
     uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */

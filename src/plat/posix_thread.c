@@ -129,13 +129,12 @@ void tn_thread_yield(void)
     sched_yield();
 }
 
-/* The kernel's masks are arrays of words of its own size: of 64 bits here. */
-static_assert(sizeof(unsigned long) == 8, "an affinity is a mask of the kernel");
-
 bool tn_thread_get_affinity(struct tn_affinity *out)
 {
     *out = (struct tn_affinity){{0}};
 #if defined(__linux__)
+    /* The kernel's masks are arrays of words of its own size. */
+    static_assert(sizeof(unsigned long) == sizeof out->words[0], "an affinity is its mask");
     return sched_getaffinity(0, sizeof *out, (cpu_set_t *)out) == 0;
 #else
     return false;

@@ -486,9 +486,9 @@ static void pages_are_given_back(void **state)
     (void)state;
     static const struct {
         struct tern_sampler_params params;
-        uint32_t n_times; /* that a head is given back, at least: after each stage of a search */
-    } ways[] = {{{.top_p = 1, .repeat_penalty = 1}, 2},
-                {{.temperature = 1, .top_p = 0.9f, .repeat_penalty = 1, .seed = 5}, 1}};
+        bool is_search; /* which gives back what each stage read; else the head as a whole */
+    } ways[] = {{{.top_p = 1, .repeat_penalty = 1}, true},
+                {{.temperature = 1, .top_p = 0.9f, .repeat_penalty = 1, .seed = 5}, false}};
     const uint64_t head_bytes = (uint64_t)vocab * tern_model_config(model)->hidden; /* q8 */
     for (size_t i = 0; i < TN_COUNT_OF(ways); i++) {
         struct chosen want, got, counted;
@@ -505,8 +505,8 @@ static void pages_are_given_back(void **state)
         n_head_bytes = 0;
         s->forward.after_head_rows = count_head_rows;
         choose_with(s, &counted, &ways[i].params);
-        assert_true(n_head_bytes % head_bytes == 0);
-        assert_true(n_head_bytes / head_bytes >= ways[i].n_times * N_CHOSEN);
+        assert_true(n_head_bytes >= N_CHOSEN * head_bytes);
+        assert_true(ways[i].is_search || n_head_bytes % head_bytes == 0);
         tern_session_free(s);
     }
 }

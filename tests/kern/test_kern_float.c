@@ -346,7 +346,7 @@ static void check_add_i32_f64(const struct tn_kernel_row *row, uint32_t n, enum 
     check_bytes(row, got, want, n * sizeof *want, SHAPE("n %u fill %d", n, (int)fill));
 }
 
-/* With and without open bits; infinities and NaN as a damaged file may bring them. */
+/* With and without open bits; infinities and NaN too, though no file that opens has them. */
 static void check_bound_logits(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const struct tn_bound_terms terms = {.factor = 0.01, .add = -3.0, .base = 0.75, .slope = 0.125,

@@ -85,7 +85,8 @@ static void count_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread
 {
     struct loop *loop = arg;
     const uint32_t n = end - begin;
-    if (begin >= end || (n > 1 && (n % loop->multiple || begin % loop->multiple)))
+    if (begin >= end ||
+        (n > 1 && n < loop->n_items && (n % loop->multiple || begin % loop->multiple)))
         atomic_fetch_add(&loop->n_wrong, 1);
     if (n > 1)
         atomic_fetch_add(&loop->n_long, 1);
@@ -93,24 +94,34 @@ static void count_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread
         count_item(loop, i, i_thread);
 }
 
-/* Every item once; where there are enough, a long run for each thread. */
+/* Every item once; where there are enough, a long run for each thread that is active. */
+static void check_runs(struct tn_team *team, struct loop *loop, uint32_t n_active)
+{
+    tn_team_set_active(team, n_active);
+    loop->n_threads = n_active;
+    memset(loop->n_calls, 0, sizeof loop->n_calls);
+    loop->n_long = 0;
+    tn_team_for_runs(team, loop->n_items, loop->multiple, count_run, loop);
+    for (uint32_t i = 0; i < loop->n_items; i++)
+        assert_int_equal(loop->n_calls[i], 1);
+    assert_int_equal(loop->n_wrong, 0);
+    if (n_active == 1)
+        assert_int_equal(loop->n_long, loop->n_items > 1);
+    else if (loop->n_items >= 3 * n_active * loop->multiple)
+        assert_int_equal(loop->n_long, n_active);
+}
+
 static void runs_cover_all_items(void **state)
 {
     (void)state;
     static struct loop loop;
-    for (uint32_t n_threads = 2; n_threads <= MAX_THREADS; n_threads++) {
+    for (uint32_t n_threads = 1; n_threads <= MAX_THREADS; n_threads++) {
         struct tn_team *team = make_team(n_threads);
-        loop.n_threads = n_threads;
         for (loop.multiple = 1; loop.multiple <= 4; loop.multiple += 3)
             for (loop.n_items = 0; loop.n_items < 300; loop.n_items += 1 + loop.n_items / 40) {
-                memset(loop.n_calls, 0, sizeof loop.n_calls);
-                loop.n_long = 0;
-                tn_team_for_runs(team, loop.n_items, loop.multiple, count_run, &loop);
-                for (uint32_t i = 0; i < loop.n_items; i++)
-                    assert_int_equal(loop.n_calls[i], 1);
-                assert_int_equal(loop.n_wrong, 0);
-                if (loop.n_items >= 3 * n_threads * loop.multiple)
-                    assert_int_equal(loop.n_long, n_threads);
+                check_runs(team, &loop, 1);
+                check_runs(team, &loop, (n_threads + 1) / 2);
+                check_runs(team, &loop, n_threads);
             }
         tn_team_free(team);
     }
