@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts of plat.h that are the same on every system: reading whole
- * streams, lines, joining paths, the list of mapped regions, what interrupts.
+ * streams, lines, joining paths, the list of mapped regions, what interrupts,
+ * binding a thread to one CPU.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -267,4 +268,15 @@ void tn_interrupt_clear(void)
 int tn_terminate_requested(void)
 {
     return atomic_load(&terminate_signal);
+}
+
+/* ---- threads ---- */
+
+bool tn_thread_bind(uint32_t os_cpu)
+{
+    struct tn_affinity one = {{0}};
+    if (os_cpu >= TN_AFFINITY_WORDS * 64)
+        return false;
+    one.words[os_cpu / 64] = (uint64_t)1 << os_cpu % 64;
+    return tn_thread_set_affinity(&one);
 }

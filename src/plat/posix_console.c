@@ -145,14 +145,12 @@ bool tn_posix_wait_readable(int fd)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, &old);
-    bool interrupted = tn_os_is_interrupted();
-    while (!interrupted && fd < FD_SETSIZE) {
+    while (!tn_os_is_interrupted() && fd < FD_SETSIZE) {
         fd_set fds;
         FD_ZERO(&fds);
         FD_SET(fd, &fds);
         if (pselect(fd + 1, &fds, NULL, NULL, NULL, &old) >= 0 || errno != EINTR)
             break;
-        interrupted = tn_os_is_interrupted();
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return !tn_os_is_interrupted();

@@ -103,15 +103,6 @@ bool tn_thread_set_affinity(const struct tn_affinity *affinity)
     return SetThreadGroupAffinity(GetCurrentThread(), &set, NULL);
 }
 
-bool tn_thread_bind(uint32_t os_cpu)
-{
-    struct tn_affinity one = {{0}};
-    if (os_cpu >= TN_AFFINITY_WORDS * 64)
-        return false;
-    one.words[os_cpu / 64] = (uint64_t)1 << os_cpu % 64;
-    return tn_thread_set_affinity(&one);
-}
-
 uint32_t tn_cpu_count(void)
 {
     DWORD_PTR process_mask, system_mask;
