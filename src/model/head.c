@@ -12,7 +12,13 @@
 /* Columns beyond this many times the root mean square of x get a second digit (planes_*.c). */
 #define ONE_DIGIT 4.0
 
-static bool round_x(struct tn_head_search *s, double *unit, double *sum_x16)
+/* How x16 stands for x. */
+struct rounding {
+    double unit, sum_x16;
+    double norm_x, lost, slack; /* as in the terms of the bound */
+};
+
+static bool round_x(struct rounding *out, const struct tn_head_search *s)
 {
     const uint32_t cols = s->w->cols;
     double largest = 0.0, squares = 0.0, sum = 0.0, lost = 0.0;
@@ -20,26 +26,26 @@ static bool round_x(struct tn_head_search *s, double *unit, double *sum_x16)
         largest = TN_MAX(largest, fabs((double)s->x[c]));
         squares += (double)s->x[c] * (double)s->x[c];
     }
-    s->norm_x = sqrt(squares);
-    if (!(s->norm_x < 1e30)) /* infinities and NaN too */
+    out->norm_x = sqrt(squares);
+    if (!(out->norm_x < 1e30)) /* infinities and NaN too */
         return false;
     /* 15 * limit * cols < 2^31: the sums of u4 fit into int32. */
     double limit = (double)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * cols));
-    *unit = TN_MAX(largest / limit, s->norm_x / sqrt((double)cols) * (ONE_DIGIT / 127.0));
-    double per_unit = largest > 0.0 ? 1.0 / *unit : 0.0;
+    out->unit = TN_MAX(largest / limit, out->norm_x / sqrt((double)cols) * (ONE_DIGIT / 127.0));
+    double per_unit = largest > 0.0 ? 1.0 / out->unit : 0.0;
     memset(s->x16, 0, tn_plane_row_bytes(cols, 8) * sizeof s->x16[0]);
     for (uint32_t c = 0; c < cols; c++) {
         double v = ((double)s->x[c] * per_unit + 0x1.8p52) - 0x1.8p52; /* the nearest integer */
         v = TN_MAX(-limit, TN_MIN(limit, v));
-        double d = (double)s->x[c] - v * *unit;
+        double d = (double)s->x[c] - v * out->unit;
         s->x16[c] = (int16_t)v;
         sum += v;
         lost += d * d;
     }
-    *sum_x16 = sum;
-    s->lost = sqrt(lost);
+    out->sum_x16 = sum;
+    out->lost = sqrt(lost);
     double rounding = (cols / 16.0 + 16.0) * 0x1p-24;
-    s->slack = (tn_planes_max(s->w->n_planes) + 1) * sqrt((double)cols) * s->norm_x * rounding;
+    out->slack = (tn_planes_max(s->w->n_planes) + 1) * sqrt((double)cols) * out->norm_x * rounding;
     return true;
 }
 
@@ -60,9 +66,10 @@ struct limit {
     double squares_below;
 };
 
-static void sort_into_limits(struct limit limits[N_LIMITS], const struct tn_head_search *s)
+static void sort_into_limits(struct limit limits[N_LIMITS], const struct tn_head_search *s,
+                             double norm_x)
 {
-    const double step = s->norm_x / sqrt((double)s->w->cols) / 8.0;
+    const double step = norm_x / sqrt((double)s->w->cols) / 8.0;
     const double per_step = step > 0.0 ? 1.0 / step : 0.0;
     struct limit bins[N_LIMITS + 1] = {{0}}; /* bin i: from t_i = i * step on */
     for (uint32_t c = 0; c < s->w->cols; c++) {
@@ -101,12 +108,12 @@ static void choose_limit(struct tn_bound_terms *out, const struct limit limits[N
     }
 }
 
-static void prepare_terms(struct tn_head_search *s, double unit, double sum_x16)
+static void prepare_terms(struct tn_head_search *s, const struct rounding *x)
 {
     const struct tn_planes *w = s->w;
     const double bias = tn_planes_max(w->n_planes) + 1;
     struct limit limits[N_LIMITS];
-    sort_into_limits(limits, s);
+    sort_into_limits(limits, s, x->norm_x);
     double offset = 0.0;
     for (uint32_t c = 0; c < w->cols; c++)
         offset += (double)w->offsets[c] * (double)s->x[c];
@@ -116,11 +123,11 @@ static void prepare_terms(struct tn_head_search *s, double unit, double sum_x16)
             const double one = 1u << (form & TERN_PLANE_SHIFT), all = 1u << open_bits(w, stage);
             const double middle = TN_MAX(all - one, 0.0) * 0.5;
             *terms = (struct tn_bound_terms){
-                .norm_x = s->norm_x,
-                .lost = s->lost,
-                .slack = s->slack,
-                .factor = unit / one,
-                .add = unit / one * (middle - bias) * sum_x16 +
+                .norm_x = x->norm_x,
+                .lost = x->lost,
+                .slack = x->slack,
+                .factor = x->unit / one,
+                .add = x->unit / one * (middle - bias) * x->sum_x16 +
                        (form & TERN_PLANE_CENTRED ? offset : 0.0),
             };
             /* An e of evenly spread bits: the variance of multiples of `one` below `all`. */
@@ -190,14 +197,13 @@ static uint32_t n_groups(const struct tn_head_search *s)
 
 bool tn_head_search_begin(struct tn_head_search *s)
 {
-    double unit, sum_x16;
+    struct rounding x;
     s->threshold = -INFINITY;
     memset(s->n_rows, 0, sizeof s->n_rows);
     for (uint32_t r = s->n_allowed; r < s->w->rows; r++)
         s->logits[r] = -INFINITY;
-    if (s->n_best <= TN_HEAD_MAX_BEST && s->n_best <= n_groups(s) &&
-        round_x(s, &unit, &sum_x16)) {
-        prepare_terms(s, unit, sum_x16);
+    if (s->n_best <= TN_HEAD_MAX_BEST && s->n_best <= n_groups(s) && round_x(&x, s)) {
+        prepare_terms(s, &x);
         return true;
     }
     for (uint32_t r = 0; r < s->n_allowed; r++)

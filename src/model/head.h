@@ -73,7 +73,6 @@ struct tn_head_search {
     /* result */
     uint64_t n_rows[TN_HEAD_MAX_STAGES]; /* read in each stage */
     /* private */
-    double norm_x, lost, slack; /* as in the terms */
     struct tn_bound_terms terms[TN_MAX_PLANES][TN_HEAD_FORMS];
     float threshold;
 };

@@ -272,9 +272,9 @@ struct runs {
 static void run_of_items(void *arg, uint32_t i, uint32_t i_thread)
 {
     const struct runs *runs = arg;
-    const bool is_long = i < runs->n_long;
-    const uint32_t begin = TN_MIN(i, runs->n_long) * runs->length + (is_long ? 0 : i - runs->n_long);
-    runs->fn(runs->arg, begin, begin + (is_long ? runs->length : 1), i_thread);
+    const uint32_t n_before = TN_MIN(i, runs->n_long); /* long runs */
+    const uint32_t begin = n_before * runs->length + (i - n_before);
+    runs->fn(runs->arg, begin, begin + (i < runs->n_long ? runs->length : 1), i_thread);
 }
 
 void tn_team_for_runs(struct tn_team *team, uint32_t n_items, uint32_t multiple, tn_run_fn *fn,

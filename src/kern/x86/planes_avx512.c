@@ -94,7 +94,8 @@ static TN_ALWAYS_INLINE void add_u4(struct fields *sum, uint32_t n_rows,
 
 /* 256 columns of 2-bit codes, or the 128 that are there. */
 static TN_ALWAYS_INLINE void add_u2(struct fields *sum, uint32_t n_rows,
-                                    const uint8_t *const *row, uint32_t at, bool is_whole, const int8_t *x)
+                                    const uint8_t *const *row, uint32_t at, bool is_whole,
+                                    const int8_t *x)
 {
     const __mmask64 present = is_whole ? ~(__mmask64)0 : 0xFFFFFFFFu;
     for (uint32_t k = 0; k < n_rows; k++) {
