@@ -48,14 +48,22 @@ static void call_head(struct work *w)
 
 static void call_qk(struct work *w)
 {
-    ((tn_attn_qk_fn *)w->row->fn)(w->y, BLOCK, w->x, QUERIES, w->arena + w->offset, w->scales,
-                                  BLOCK, HEAD_DIM, 0.1f);
+    const void *keys = w->arena + w->offset;
+    if (!strcmp(w->row->op, "attn_qk_q8"))
+        ((tn_attn_qk_q8_fn *)w->row->fn)(w->y, BLOCK, w->q, w->scales, QUERIES, keys, w->scales,
+                                         BLOCK, HEAD_DIM, 0.1f);
+    else
+        ((tn_attn_qk_fn *)w->row->fn)(w->y, BLOCK, w->x, QUERIES, keys, BLOCK, HEAD_DIM, 0.1f);
 }
 
 static void call_pv(struct work *w)
 {
-    ((tn_attn_pv_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, w->arena + w->offset, w->scales,
-                                  BLOCK, HEAD_DIM);
+    const void *values = w->arena + w->offset;
+    if (!strcmp(w->row->op, "attn_pv_q8"))
+        ((tn_attn_pv_q8_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, values, w->scales, BLOCK,
+                                         HEAD_DIM);
+    else
+        ((tn_attn_pv_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, values, BLOCK, HEAD_DIM);
 }
 
 static void call_quant(struct work *w)

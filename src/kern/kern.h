@@ -216,10 +216,10 @@ typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_planes *w, uint32_t 
  *   scales  [ceil(dim / 64)][TN_KV_BLOCK] f16, one per position and 64 columns
  *
  * The whole block is readable; what lies at positions from n_pos on does not matter.  The kernels
- * sum integers, exactly, and round the other factor to 16 bits (two signed bytes) for it:
+ * sum integers, exactly.  Queries are rounded as keys are, by kv_store_q8; weights, of which many
+ * are small beside the largest, to 16 bits (two signed bytes):
  *   i16(x) of a vector x: a = max(max |x_k|, 1e-30), x16_k = rne(x_k * (32639 / a)) clamped to
- *   +-32639; a / 32639 undoes it.  The maximum passes over NaN; a NaN product gives 32639.
- * That is 2^8 times finer than the cache itself, and faster than f32 products. */
+ *   +-32639; a / 32639 undoes it.  The maximum passes over NaN; a NaN product gives 32639. */
 #define TN_KV_BLOCK 256u
 #define TN_I16_MAX 32639 /* 256 * 127 + 127 */
 
@@ -247,14 +247,16 @@ static inline size_t tn_kv_q8_value_at(uint32_t t, uint32_t d, uint32_t dim)
 /* attn_qk_<type>: scores of n_pos positions for the n_q query heads that share the key head.
  *   f32, f16: s[i * s_stride + t] = (lane-order sum over d of k[t][d] * q[i][d]) * factor
  *   q8:       s[i * s_stride + t] = (sum over blocks b of 64 columns, ascending from +0, of
- *             ((float)(sum over d in b of k[t][d] * q16[d]) * k_scale[b][t]) * (a / 32639))
- *             * factor, where q16, a = i16(q[i][b])
- *   q  [n_q][dim] f32 */
+ *             ((float)(sum over d in b of k[t][d] * q[i][d]) * k_scale[b][t]) * q_scales[i][b])
+ *             * factor
+ *   q  [n_q][dim] f32; q8: int8, q_scales [n_q][ceil(dim / 64)] f16 */
 typedef void tn_attn_qk_fn(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
-                           const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor);
+                           uint32_t n_pos, uint32_t dim, float factor);
 typedef tn_attn_qk_fn tn_attn_qk_f32_fn;
 typedef tn_attn_qk_fn tn_attn_qk_f16_fn;
-typedef tn_attn_qk_fn tn_attn_qk_q8_fn;
+typedef void tn_attn_qk_q8_fn(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales,
+                              uint32_t n_q, const void *k, const uint16_t *k_scales, uint32_t n_pos,
+                              uint32_t dim, float factor);
 
 /* attn_pv_<type>: the weighted sum of the values.
  *   f32, f16: o[i][d] = sum over t, ascending from +0, of p[i * p_stride + t] * v[t][d]
@@ -263,10 +265,12 @@ typedef tn_attn_qk_fn tn_attn_qk_q8_fn;
  *   o  [n_q][dim] f32
  * A weight of zero changes no bit, wherever it stands. */
 typedef void tn_attn_pv_fn(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
-                           const uint16_t *v_scales, uint32_t n_pos, uint32_t dim);
+                           uint32_t n_pos, uint32_t dim);
 typedef tn_attn_pv_fn tn_attn_pv_f32_fn;
 typedef tn_attn_pv_fn tn_attn_pv_f16_fn;
-typedef tn_attn_pv_fn tn_attn_pv_q8_fn;
+typedef void tn_attn_pv_q8_fn(float *o, const float *p, size_t p_stride, uint32_t n_q,
+                              const void *v, const uint16_t *v_scales, uint32_t n_pos,
+                              uint32_t dim);
 
 /* max_f32: the largest of n >= 1 values, none of them NaN; a zero is +0. */
 typedef float tn_max_f32_fn(const float *x, uint32_t n);
@@ -284,7 +288,7 @@ typedef uint32_t tn_list_nonzero_i8_fn(uint32_t *dst, const int8_t *x, uint32_t 
 
 /* ---- key/value rows ---- */
 
-/* kv_store_<type>: one row of dim values (multiple of 16) into the cache.  q8: per 64 values
+/* kv_store_<type>: one row of dim values (multiple of 16) as it is cached.  q8: per 64 values
  * scale = f16(max|x| / 127), at most 65504, q = rne(x / (float)scale) clamped to [-127, 127], 0
  * where the scale is 0.  f16: round to nearest even, clamped to +-65504.  NaN: the maximum passes
  * over it, the clamps give their upper limit. */

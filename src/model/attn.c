@@ -76,6 +76,24 @@ void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_h
     store((unsigned char *)rows.v + row * kv->row_bytes, NULL, value, kv->dim);
 }
 
+/* Blocks of 64 values that share a scale in a row of a q8 cache. */
+static uint32_t blocks_per_row(const struct tn_forward *f)
+{
+    return tn_div_ceil_u32(f->kv->dim, 64);
+}
+
+/* Row i. */
+static struct tn_queries queries_from(const struct tn_forward *f, const struct tn_queries *q,
+                                      size_t i)
+{
+    struct tn_queries out = {q->x + i * f->kv->dim, NULL, NULL};
+    if (f->kv->type == TN_KV_Q8) {
+        out.q8 = q->q8 + i * f->kv->dim;
+        out.scales = q->scales + i * blocks_per_row(f);
+    }
+    return out;
+}
+
 struct attn_task {
     struct tn_forward *f;
     uint32_t layer;
@@ -92,9 +110,12 @@ static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
     uint32_t dim = f->kv->dim, half = c->head_dim / 2;
     const float *cosines = f->s.cos + (size_t)t * half, *sines = f->s.sin + (size_t)t * half;
 
-    float *q = f->s.q_rot + (size_t)t * c->n_head * dim;
-    pad_heads(q, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
-    f->kernels->rope_f32(q, cosines, sines, c->n_head, c->head_dim, dim);
+    struct tn_queries q = queries_from(f, &f->s.queries, (size_t)t * c->n_head);
+    pad_heads(q.x, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
+    f->kernels->rope_f32(q.x, cosines, sines, c->n_head, c->head_dim, dim);
+    for (uint32_t i = 0; i < c->n_head && f->kv->type == TN_KV_Q8; i++)
+        f->kernels->kv_store_q8(q.q8 + (size_t)i * dim, q.scales + i * blocks_per_row(f),
+                                q.x + (size_t)i * dim, dim);
 
     for (uint32_t g = 0; g < c->n_kv_head; g++) {
         size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
@@ -109,7 +130,7 @@ static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
 /* ---- one block ---- */
 
 struct query_group {
-    const float *q;          /* [n][dim] */
+    struct tn_queries q;     /* [n] */
     const uint32_t *n_valid; /* [n] positions of this block that each query may see */
     uint32_t n;
     const void *next; /* what is read after this block and lies elsewhere, or NULL */
@@ -127,25 +148,46 @@ static void ask_for(const void *p, uint32_t n_bytes)
         TN_PREFETCH((const char *)p + i);
 }
 
+/* score [n][TN_KV_BLOCK] of the first n_pos positions. */
+static void score_block(const struct tn_forward *f, const struct tn_kv_rows *rows,
+                        const struct query_group *group, uint32_t n_pos, float *score)
+{
+    const struct tn_kernels *k = f->kernels;
+    const struct tn_queries *q = &group->q;
+    uint32_t dim = f->kv->dim;
+    float factor = score_factor(f->weights->config->head_dim);
+    if (f->kv->type == TN_KV_Q8)
+        k->attn_qk_q8(score, TN_KV_BLOCK, q->q8, q->scales, group->n, rows->k, rows->k_scales,
+                      n_pos, dim, factor);
+    else
+        (f->kv->type == TN_KV_F32 ? k->attn_qk_f32 : k->attn_qk_f16)(
+            score, TN_KV_BLOCK, q->x, group->n, rows->k, n_pos, dim, factor);
+}
+
+/* out [n][dim]: values of the first n_pos positions, weighted. */
+static void weigh_block(const struct tn_forward *f, const struct tn_kv_rows *rows, uint32_t n,
+                        const float *weight, uint32_t n_pos, float *out)
+{
+    const struct tn_kernels *k = f->kernels;
+    uint32_t dim = f->kv->dim;
+    if (f->kv->type == TN_KV_Q8)
+        k->attn_pv_q8(out, weight, TN_KV_BLOCK, n, rows->v, rows->v_scales, n_pos, dim);
+    else
+        (f->kv->type == TN_KV_F32 ? k->attn_pv_f32 : k->attn_pv_f16)(out, weight, TN_KV_BLOCK, n,
+                                                                     rows->v, n_pos, dim);
+}
+
 static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
                          uint32_t i_block, const struct query_group *group, float *score,
                          struct tn_attn_state *out)
 {
     const struct tn_kernels *k = f->kernels;
-    const struct tn_kvcache *kv = f->kv;
-    struct tn_kv_rows rows = tn_kvcache_rows(kv, layer, i_kv_head, i_block);
-    tn_attn_qk_fn *qk = kv->type == TN_KV_F32   ? k->attn_qk_f32
-                        : kv->type == TN_KV_F16 ? k->attn_qk_f16
-                                                : k->attn_qk_q8;
-    tn_attn_pv_fn *pv = kv->type == TN_KV_F32   ? k->attn_pv_f32
-                        : kv->type == TN_KV_F16 ? k->attn_pv_f16
-                                                : k->attn_pv_q8;
+    struct tn_kv_rows rows = tn_kvcache_rows(f->kv, layer, i_kv_head, i_block);
     uint32_t n_pos = 0;
     for (uint32_t i = 0; i < group->n; i++)
         n_pos = TN_MAX(n_pos, group->n_valid[i]);
 
-    qk(score, TN_KV_BLOCK, group->q, group->n, rows.k, rows.k_scales, n_pos, kv->dim,
-       score_factor(f->weights->config->head_dim));
+    score_block(f, &rows, group, n_pos, score);
     /* All maxima first: what waits for one hides behind the others. */
     for (uint32_t i = 0; i < group->n; i++)
         if (group->n_valid[i])
@@ -162,7 +204,7 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
     }
     if (group->next)
         ask_for(group->next, ASKED_OF_NEXT);
-    pv(out->out, score, TN_KV_BLOCK, group->n, rows.v, rows.v_scales, n_pos, kv->dim);
+    weigh_block(f, &rows, group->n, score, n_pos, out->out);
 }
 
 /* exp(max - common); one of the two that meet is the common maximum, and its weight exactly 1. */
@@ -212,8 +254,8 @@ static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
     for (uint32_t i = 0; i < per_kv; i++)
         scratch->n_valid[i] = n_pos;
-    struct query_group group = {f->s.q_rot + (size_t)g * per_kv * dim, scratch->n_valid, per_kv,
-                                NULL};
+    struct query_group group = {queries_from(f, &f->s.queries, (size_t)g * per_kv),
+                                scratch->n_valid, per_kv, NULL};
     if (g + 1 == c->n_kv_head && n_pos == TN_KV_BLOCK && i_block + 1 < f->kv->n_ready)
         group.next = tn_kvcache_rows(f->kv, task->layer, 0, i_block + 1).k;
     size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
@@ -248,14 +290,22 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
 
 /* Queries of tokens [t, t + n_tokens) under key head g, side by side. */
 static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, uint32_t n_tokens,
-                           float *dst)
+                           const struct tn_queries *dst)
 {
     const struct tern_file_config *c = f->weights->config;
-    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
-    for (uint32_t i = 0; i < n_tokens; i++)
-        memcpy(dst + (size_t)i * per_kv * dim,
-               f->s.q_rot + ((size_t)(t + i) * c->n_head + (size_t)g * per_kv) * dim,
-               (size_t)per_kv * dim * sizeof(float));
+    uint32_t per_kv = c->n_head / c->n_kv_head;
+    size_t n_values = (size_t)per_kv * f->kv->dim;
+    for (uint32_t i = 0; i < n_tokens; i++) {
+        struct tn_queries to = queries_from(f, dst, (size_t)i * per_kv);
+        struct tn_queries from =
+            queries_from(f, &f->s.queries, (size_t)(t + i) * c->n_head + (size_t)g * per_kv);
+        if (f->kv->type == TN_KV_Q8) {
+            memcpy(to.q8, from.q8, n_values);
+            memcpy(to.scales, from.scales, (size_t)per_kv * blocks_per_row(f) * sizeof(uint16_t));
+        } else {
+            memcpy(to.x, from.x, n_values * sizeof(float));
+        }
+    }
 }
 
 static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
@@ -271,7 +321,7 @@ static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
     uint32_t *n_valid = scratch->n_valid;
     struct query_group group = {scratch->queries, n_valid, n_tokens * per_kv, NULL};
 
-    gather_queries(f, g, t, n_tokens, scratch->queries);
+    gather_queries(f, g, t, n_tokens, &scratch->queries);
     uint32_t last = f->position + t + n_tokens - 1;
     for (uint32_t b = 0; b * TN_KV_BLOCK <= last; b++) {
         for (uint32_t i = 0; i < group.n; i++) {

@@ -422,33 +422,54 @@ static struct cache take_cache(const struct tn_kernel_row *row, uint32_t n, enum
 
 static void check_attn_qk(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    static tn_attn_qk_fn *const refs[] = {tn_attn_qk_f32_ref, tn_attn_qk_f16_ref,
-                                          tn_attn_qk_q8_ref};
     struct cache c = take_cache(row, n, fill);
-    tn_attn_qk_fn *ref = refs[c.scales ? 2 : !strcmp(row->op, "attn_qk_f16")];
+    tn_attn_qk_fn *ref =
+        !strcmp(row->op, "attn_qk_f16") ? tn_attn_qk_f16_ref : tn_attn_qk_f32_ref;
     const size_t s_stride = c.n_pos + n % 3;
     const size_t n_s = (c.n_q - 1) * s_stride + c.n_pos;
     const float *q = take_filled((size_t)c.n_q * c.dim, fill);
     float *got = take_f32(n_s);
     float *want = take_f32(n_s);
-    ref(want, s_stride, q, c.n_q, c.rows, c.scales, c.n_pos, c.dim, 0.088f);
-    ((tn_attn_qk_fn *)row->fn)(got, s_stride, q, c.n_q, c.rows, c.scales, c.n_pos, c.dim, 0.088f);
+    ref(want, s_stride, q, c.n_q, c.rows, c.n_pos, c.dim, 0.088f);
+    ((tn_attn_qk_fn *)row->fn)(got, s_stride, q, c.n_q, c.rows, c.n_pos, c.dim, 0.088f);
+    check_f32(row, got, want, n_s, SHAPE("dim %u, %u heads, %u positions", c.dim, c.n_q, c.n_pos));
+}
+
+static void check_attn_qk_q8(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    struct cache c = take_cache(row, n, fill);
+    const size_t s_stride = c.n_pos + n % 3;
+    const size_t n_s = (c.n_q - 1) * s_stride + c.n_pos;
+    const size_t n_scales = (size_t)c.n_q * ((c.dim + 63) / 64);
+    int8_t *q = take((size_t)c.n_q * c.dim, 1);
+    uint16_t *q_scales = take(n_scales * 2, 2);
+    fill_bytes(q, (size_t)c.n_q * c.dim);
+    fill_f16(q_scales, n_scales, fill);
+    float *got = take_f32(n_s);
+    float *want = take_f32(n_s);
+    tn_attn_qk_q8_ref(want, s_stride, q, q_scales, c.n_q, c.rows, c.scales, c.n_pos, c.dim, 0.088f);
+    ((tn_attn_qk_q8_fn *)row->fn)(got, s_stride, q, q_scales, c.n_q, c.rows, c.scales, c.n_pos,
+                                  c.dim, 0.088f);
     check_f32(row, got, want, n_s, SHAPE("dim %u, %u heads, %u positions", c.dim, c.n_q, c.n_pos));
 }
 
 static void check_attn_pv(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    static tn_attn_pv_fn *const refs[] = {tn_attn_pv_f32_ref, tn_attn_pv_f16_ref,
-                                          tn_attn_pv_q8_ref};
     struct cache c = take_cache(row, n, fill);
-    tn_attn_pv_fn *ref = refs[c.scales ? 2 : !strcmp(row->op, "attn_pv_f16")];
+    tn_attn_pv_fn *ref =
+        !strcmp(row->op, "attn_pv_f16") ? tn_attn_pv_f16_ref : tn_attn_pv_f32_ref;
     const size_t p_stride = c.n_pos + n % 3;
     const size_t n_o = (size_t)c.n_q * c.dim;
     const float *p = take_filled((c.n_q - 1) * p_stride + c.n_pos, fill);
     float *got = take_f32(n_o);
     float *want = take_f32(n_o);
-    ref(want, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
-    ((tn_attn_pv_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
+    if (c.scales) {
+        tn_attn_pv_q8_ref(want, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
+        ((tn_attn_pv_q8_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
+    } else {
+        ref(want, p, p_stride, c.n_q, c.rows, c.n_pos, c.dim);
+        ((tn_attn_pv_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.n_pos, c.dim);
+    }
     check_f32(row, got, want, n_o, SHAPE("dim %u, %u heads, %u positions", c.dim, c.n_q, c.n_pos));
 }
 
@@ -547,7 +568,7 @@ static const struct op {
     {"unpack_planes", check_unpack_planes},
     {"attn_qk_f32", check_attn_qk},
     {"attn_qk_f16", check_attn_qk},
-    {"attn_qk_q8", check_attn_qk},
+    {"attn_qk_q8", check_attn_qk_q8},
     {"attn_pv_f32", check_attn_pv},
     {"attn_pv_f16", check_attn_pv},
     {"attn_pv_q8", check_attn_pv},

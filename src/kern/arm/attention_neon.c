@@ -111,17 +111,13 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load4_fn *load4, const float *p, 
 
 #define ATTENTION(type, value_bytes)                                                               \
     void tn_attn_qk_##type##_neon(float *s, size_t s_stride, const float *q, uint32_t n_q,         \
-                                  const void *k, const uint16_t *k_scales, uint32_t n_pos,         \
-                                  uint32_t dim, float factor)                                      \
+                                  const void *k, uint32_t n_pos, uint32_t dim, float factor)       \
     {                                                                                              \
-        (void)k_scales;                                                                            \
         attn_qk(s, s_stride, load4_##type, q, n_q, k, value_bytes, n_pos, dim, factor);            \
     }                                                                                              \
     void tn_attn_pv_##type##_neon(float *o, const float *p, size_t p_stride, uint32_t n_q,         \
-                                  const void *v, const uint16_t *v_scales, uint32_t n_pos,         \
-                                  uint32_t dim)                                                    \
+                                  const void *v, uint32_t n_pos, uint32_t dim)                     \
     {                                                                                              \
-        (void)v_scales;                                                                            \
         attn_pv(o, load4_##type, p, p_stride, n_q, v, value_bytes, n_pos, dim);                    \
     }
 ATTENTION(f32, 4)

@@ -4,8 +4,9 @@
  *
  * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
  * positions in q . k and columns in p . v.  The four bytes of a lane are widened to words and
- * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.  Per 16
- * bytes 4 instructions to widen them, and for each query head 2 to load factors and 4 smlal.
+ * multiplied with four factors, columns of a query or weights, by smlal; the four sums of a lane
+ * meet when a tile ends.  Per 16 bytes 4 instructions to widen them, and for each query head 2 to
+ * load factors and 4 smlal.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30.
  */
@@ -104,26 +105,35 @@ static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct fa
         store_first(s + h * s_stride + t, vmulq_n_f32(score[h], factor), n_pos - t);
 }
 
-void tn_attn_qk_q8_neon(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
-                        const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor)
+/* n <= 64 columns of the query of head h, a multiple of 16. */
+static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k += 8)
+        vst1q_s16(f->x16[h] + k, vmovl_s8(vld1_s8(q + k)));
+    f->scale[h] = tn_f16_to_f32(scale);
+}
+
+void tn_attn_qk_q8_neon(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales,
+                        uint32_t n_q, const void *k, const uint16_t *k_scales, uint32_t n_pos,
+                        uint32_t dim, float factor)
 {
     if (dim > MAX_BLOCKS * BLOCK) {
-        tn_attn_qk_q8_ref(s, s_stride, q, n_q, k, k_scales, n_pos, dim, factor);
+        tn_attn_qk_q8_ref(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);
         return;
     }
     const struct keys keys = {k, k_scales, dim};
     for (uint32_t h = 0; h < n_q; h += 4) {
-        struct factors rounded[MAX_BLOCKS]; /* of each block of 64 columns */
+        struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
         uint32_t n = TN_MIN(4, n_q - h);
-        for (uint32_t d = 0; d < dim; d += BLOCK)
-            for (uint32_t i = 0; i < n; i++)
-                round_factors(&rounded[d / BLOCK], i, q + (size_t)(h + i) * dim + d,
-                              TN_MIN(BLOCK, dim - d));
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t d = 0; d < dim; d += BLOCK)
+                take_query(&queries[d / BLOCK], i, q + (size_t)(h + i) * dim + d, *q_scales++,
+                           TN_MIN(BLOCK, dim - d));
         for (uint32_t t = 0; t < n_pos; t += 4) {
             if (n == 4)
-                qk_lanes(s + h * s_stride, s_stride, rounded, 4, &keys, t, n_pos, factor);
+                qk_lanes(s + h * s_stride, s_stride, queries, 4, &keys, t, n_pos, factor);
             else
-                qk_lanes(s + h * s_stride, s_stride, rounded, n, &keys, t, n_pos, factor);
+                qk_lanes(s + h * s_stride, s_stride, queries, n, &keys, t, n_pos, factor);
         }
     }
 }

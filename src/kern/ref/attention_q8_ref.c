@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache, portable C: exact integer sums of int8 and rounded int16 factors.
+ * Attention over a q8 cache, portable C: exact integer sums.
  */
 #include <math.h>
 #include <string.h>
@@ -42,28 +42,27 @@ static float round_i16(int16_t *dst, const float *x, uint32_t n)
 }
 
 /* Adds the terms of columns [d, d + n), n <= 64, of one head to its scores. */
-static void qk_block(float *score, const float *q, const uint8_t *k, const uint16_t *k_scales,
-                     uint32_t n_pos, uint32_t dim, uint32_t d, uint32_t n)
+static void qk_block(float *score, const int8_t *q, float q_scale, const uint8_t *k,
+                     const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, uint32_t d, uint32_t n)
 {
-    int16_t q16[BLOCK];
-    float q_scale = round_i16(q16, q + d, n);
     for (uint32_t t = 0; t < n_pos; t++) {
-        int32_t sum = 0; /* at most 64 * 128 * 32639 < 2^28 */
+        int32_t sum = 0; /* at most 64 * 128 * 128 = 2^20 */
         for (uint32_t j = 0; j < n; j++)
-            sum += (k[tn_kv_q8_key_at(t, d + j, dim)] - 128) * q16[j];
+            sum += (k[tn_kv_q8_key_at(t, d + j, dim)] - 128) * q[d + j];
         score[t] += (float)sum * tn_f16_to_f32(k_scales[t]) * q_scale;
     }
 }
 
-void tn_attn_qk_q8_ref(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
-                       const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor)
+void tn_attn_qk_q8_ref(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales,
+                       uint32_t n_q, const void *k, const uint16_t *k_scales, uint32_t n_pos,
+                       uint32_t dim, float factor)
 {
     for (uint32_t i = 0; i < n_q; i++) {
         float *score = s + i * s_stride;
         memset(score, 0, n_pos * sizeof score[0]);
         for (uint32_t d = 0; d < dim; d += BLOCK)
-            qk_block(score, q + (size_t)i * dim, k, k_scales + d / BLOCK * TN_KV_BLOCK, n_pos, dim,
-                     d, TN_MIN(BLOCK, dim - d));
+            qk_block(score, q + (size_t)i * dim, tn_f16_to_f32(*q_scales++), k,
+                     k_scales + d / BLOCK * TN_KV_BLOCK, n_pos, dim, d, TN_MIN(BLOCK, dim - d));
         for (uint32_t t = 0; t < n_pos; t++)
             score[t] *= factor;
     }

@@ -67,17 +67,13 @@ static TN_ALWAYS_INLINE void attn_pv(load16_fn *load16, size_t value_bytes, floa
 
 #define ATTENTION(type, value_bytes)                                                               \
     void tn_attn_qk_##type##_ref(float *s, size_t s_stride, const float *q, uint32_t n_q,          \
-                                 const void *k, const uint16_t *k_scales, uint32_t n_pos,          \
-                                 uint32_t dim, float factor)                                       \
+                                 const void *k, uint32_t n_pos, uint32_t dim, float factor)        \
     {                                                                                              \
-        (void)k_scales;                                                                            \
         attn_qk(load16_##type, value_bytes, s, s_stride, q, n_q, k, n_pos, dim, factor);           \
     }                                                                                              \
     void tn_attn_pv_##type##_ref(float *o, const float *p, size_t p_stride, uint32_t n_q,          \
-                                 const void *v, const uint16_t *v_scales, uint32_t n_pos,          \
-                                 uint32_t dim)                                                     \
+                                 const void *v, uint32_t n_pos, uint32_t dim)                      \
     {                                                                                              \
-        (void)v_scales;                                                                            \
         attn_pv(load16_##type, value_bytes, o, p, p_stride, n_q, v, n_pos, dim);                   \
     }
 ATTENTION(f32, 4)

@@ -167,18 +167,14 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load16_fn *load16, const float *p
 
 #define ATTENTION(type, value_bytes)                                                               \
     void tn_attn_qk_##type##_avx512(float *s, size_t s_stride, const float *q, uint32_t n_q,       \
-                                    const void *k, const uint16_t *k_scales, uint32_t n_pos,       \
-                                    uint32_t dim, float factor)                                    \
+                                    const void *k, uint32_t n_pos, uint32_t dim, float factor)     \
     {                                                                                              \
-        (void)k_scales;                                                                            \
         struct rows rows = {k, (value_bytes), (size_t)dim * (value_bytes)};                        \
         attn_qk(s, s_stride, load16_##type, q, n_q, &rows, n_pos, dim, factor);                    \
     }                                                                                              \
     void tn_attn_pv_##type##_avx512(float *o, const float *p, size_t p_stride, uint32_t n_q,       \
-                                    const void *v, const uint16_t *v_scales, uint32_t n_pos,       \
-                                    uint32_t dim)                                                  \
+                                    const void *v, uint32_t n_pos, uint32_t dim)                   \
     {                                                                                              \
-        (void)v_scales;                                                                            \
         struct rows rows = {v, (value_bytes), (size_t)dim * (value_bytes)};                        \
         attn_pv(o, load16_##type, p, p_stride, n_q, &rows, n_pos, dim);                            \
     }

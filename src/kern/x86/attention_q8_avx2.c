@@ -4,10 +4,10 @@
  *
  * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
  * positions in q . k and columns in p . v.  16 bytes, four lanes, are widened to words and
- * multiplied with four factors of 16 bits by `vpmaddwd`, which leaves two sums in a lane; they meet
- * when a tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32 bytes 2 loads, 4
- * broadcasts and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times the sum of the
- * factors is subtracted.
+ * multiplied with four factors, columns of a query or weights, by `vpmaddwd`, which leaves two sums
+ * in a lane; they meet when a tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32
+ * bytes 2 loads, 4 broadcasts and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times the
+ * sum of the factors is subtracted.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30; before that
  * subtraction at most 256 * 255 * 32639 < 2^31.
@@ -56,6 +56,18 @@ struct factors {
     float scale[4];
 };
 
+/* The sum of n words, a multiple of 8, times 128. */
+static int32_t excess_of(const int16_t *x16, uint32_t n)
+{
+    __m128i sum = _mm_setzero_si128();
+    for (uint32_t k = 0; k < n; k += 8)
+        sum = _mm_add_epi32(sum, _mm_madd_epi16(_mm_loadu_si128((const __m128i *)(x16 + k)),
+                                                _mm_set1_epi16(128)));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
+    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1));
+    return _mm_cvtsi128_si32(sum);
+}
+
 /* i16 of n <= TN_KV_BLOCK values for head h; they are a multiple of 8, zeros behind the end.
  * A zero stays one: 0 * (32639 / a) is never NaN. */
 static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_t n)
@@ -66,15 +78,10 @@ static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_
         max = max_abs(max, _mm256_loadu_ps(x + k));
     float a = reduce_max(max);
     __m256 s = _mm256_set1_ps(limit / a);
-    __m128i sum = _mm_setzero_si128();
-    for (uint32_t k = 0; k < n; k += 8) {
-        __m128i words = round_8(clamp(_mm256_mul_ps(_mm256_loadu_ps(x + k), s), limit));
-        sum = _mm_add_epi32(sum, _mm_madd_epi16(words, _mm_set1_epi16(128)));
-        _mm_storeu_si128((__m128i *)(f->x16[h] + k), words);
-    }
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1));
-    f->excess[h] = _mm_cvtsi128_si32(sum);
+    for (uint32_t k = 0; k < n; k += 8)
+        _mm_storeu_si128((__m128i *)(f->x16[h] + k),
+                         round_8(clamp(_mm256_mul_ps(_mm256_loadu_ps(x + k), s), limit)));
+    f->excess[h] = excess_of(f->x16[h], n);
     f->scale[h] = a / limit;
 }
 
@@ -158,35 +165,52 @@ static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct fa
     }
 }
 
-static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const float *q, uint32_t n_q,
-                                      const struct keys *k, uint32_t n_pos, float factor)
+/* n <= 64 columns of the query of head h, a multiple of 16. */
+static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n)
 {
-    struct factors rounded[MAX_BLOCKS]; /* of each block of 64 columns */
-    for (uint32_t d = 0; d < k->dim; d += BLOCK)
-        for (uint32_t h = 0; h < n_q; h++)
-            round_factors(&rounded[d / BLOCK], h, q + (size_t)h * k->dim + d,
-                          TN_MIN(BLOCK, k->dim - d));
-    for (uint32_t t = 0; t < n_pos; t += 8)
-        qk_lanes(s, s_stride, rounded, n_q, k, t, n_pos, factor);
+    for (uint32_t k = 0; k < n; k += 16)
+        _mm256_storeu_si256((__m256i *)(f->x16[h] + k),
+                            _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(q + k))));
+    f->excess[h] = excess_of(f->x16[h], n);
+    f->scale[h] = _cvtsh_ss(scale);
 }
 
-void tn_attn_qk_q8_avx2(float *s, size_t s_stride, const float *q, uint32_t n_q, const void *k,
-                        const uint16_t *k_scales, uint32_t n_pos, uint32_t dim, float factor)
+static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
+                                      const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
+                                      uint32_t n_pos, float factor)
 {
-    if (dim > MAX_BLOCKS * BLOCK) {
-        tn_attn_qk_q8_ref(s, s_stride, q, n_q, k, k_scales, n_pos, dim, factor);
+    struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t d = 0; d < k->dim; d += BLOCK)
+            take_query(&queries[d / BLOCK], h, q + (size_t)h * k->dim + d, *q_scales++,
+                       TN_MIN(BLOCK, k->dim - d));
+    for (uint32_t t = 0; t < n_pos; t += 8)
+        qk_lanes(s, s_stride, queries, n_q, k, t, n_pos, factor);
+}
+
+void tn_attn_qk_q8_avx2(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales,
+                        uint32_t n_q, const void *k, const uint16_t *k_scales, uint32_t n_pos,
+                        uint32_t dim, float factor)
+{
+    const uint32_t n_blocks = (dim + BLOCK - 1) / BLOCK;
+    if (n_blocks > MAX_BLOCKS) {
+        tn_attn_qk_q8_ref(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);
         return;
     }
     struct keys keys = {k, k_scales, dim};
-    uint32_t h = 0;
-    for (; h + 4 <= n_q; h += 4)
-        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 4, &keys, n_pos, factor);
-    if (h + 2 <= n_q) {
-        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 2, &keys, n_pos, factor);
-        h += 2;
+    for (uint32_t h = 0; h < n_q;) {
+        const uint32_t left = n_q - h, n = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        float *to = s + h * s_stride;
+        const int8_t *from = q + (size_t)h * dim;
+        const uint16_t *scales = q_scales + (size_t)h * n_blocks;
+        if (n == 4)
+            qk_heads(to, s_stride, from, scales, 4, &keys, n_pos, factor);
+        else if (n == 2)
+            qk_heads(to, s_stride, from, scales, 2, &keys, n_pos, factor);
+        else
+            qk_heads(to, s_stride, from, scales, 1, &keys, n_pos, factor);
+        h += n;
     }
-    if (h < n_q)
-        qk_heads(s + h * s_stride, s_stride, q + (size_t)h * dim, 1, &keys, n_pos, factor);
 }
 
 /* ---- p . v ---- */
