@@ -202,26 +202,34 @@ static TN_ALWAYS_INLINE uint32_t list_16(uint32_t *dst, uint32_t i, __mmask16 ch
     return (uint32_t)__builtin_popcount(chosen);
 }
 
+static TN_ALWAYS_INLINE uint32_t list_positive_16(uint32_t *dst, float *x, uint32_t i,
+                                                  __mmask16 present)
+{
+    const __m512 v = _mm512_maskz_loadu_ps(present, x + i);
+    const __mmask16 chosen = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ);
+    _mm512_mask_storeu_ps(x + i, present, _mm512_maskz_mov_ps(chosen, v));
+    return list_16(dst, i, chosen, present);
+}
+
 uint32_t tn_list_positive_f32_avx512(uint32_t *dst, float *x, uint32_t n)
 {
-    uint32_t n_found = 0;
-    for (uint32_t i = 0; i < n; i += 16) {
-        const __mmask16 present = n - i >= 16 ? 0xFFFF : tail_mask(n);
-        const __m512 v = _mm512_maskz_loadu_ps(present, x + i);
-        const __mmask16 chosen = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_GT_OQ);
-        _mm512_mask_storeu_ps(x + i, present, _mm512_maskz_mov_ps(chosen, v));
-        n_found += list_16(dst + n_found, i, chosen, present);
-    }
-    return n_found;
+    uint32_t n_found = 0, i = 0;
+    for (; i + 16 <= n; i += 16)
+        n_found += list_positive_16(dst + n_found, x, i, 0xFFFF);
+    return n_found + list_positive_16(dst + n_found, x, i, tail_mask(n));
+}
+
+static TN_ALWAYS_INLINE uint32_t list_nonzero_16(uint32_t *dst, const int8_t *x, uint32_t i,
+                                                 __mmask16 present)
+{
+    const __m128i v = _mm_maskz_loadu_epi8(present, x + i);
+    return list_16(dst, i, _mm_test_epi8_mask(v, v), present);
 }
 
 uint32_t tn_list_nonzero_i8_avx512(uint32_t *dst, const int8_t *x, uint32_t n)
 {
-    uint32_t n_found = 0;
-    for (uint32_t i = 0; i < n; i += 16) {
-        const __mmask16 present = n - i >= 16 ? 0xFFFF : tail_mask(n);
-        const __m128i v = _mm_maskz_loadu_epi8(present, x + i);
-        n_found += list_16(dst + n_found, i, _mm_test_epi8_mask(v, v), present);
-    }
-    return n_found;
+    uint32_t n_found = 0, i = 0;
+    for (; i + 16 <= n; i += 16)
+        n_found += list_nonzero_16(dst + n_found, x, i, 0xFFFF);
+    return n_found + list_nonzero_16(dst + n_found, x, i, tail_mask(n));
 }
