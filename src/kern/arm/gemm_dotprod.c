@@ -66,18 +66,11 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
-#define CASE(n)                                                                                    \
-    case n:                                                                                        \
-        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n);        \
-        break;
+#define ROWS(n)                                                                                    \
+    multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n)
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
-        switch (n_tokens) {
-            CASE(1)
-            CASE(2)
-            CASE(3)
-            CASE(4)
-        }
-#undef CASE
+        GEMM_SWITCH_4(n_tokens, ROWS)
+#undef ROWS
 }
 
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};

@@ -195,19 +195,9 @@ static TN_ALWAYS_INLINE void multiply_tile(int32_t *dst, size_t dst_stride, cons
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
-#define CASE(n)                                                                                    \
-    case n:                                                                                        \
-        multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, x_sum, n);                    \
-        break;
-    switch (n_tokens) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-    }
-#undef CASE
+#define TILE(n) multiply_tile(dst, dst_stride, panel, n_groups, x, x_stride, x_sum, n)
+    GEMM_SWITCH_6(n_tokens, TILE)
+#undef TILE
 }
 
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};

@@ -168,21 +168,12 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {
     struct spread spread;
-#define CASE(n)                                                                                    \
-    case n:                                                                                        \
-        spread_inputs(&spread, n_groups, x, x_stride, n);                                          \
-        for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)                                          \
-            multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, &spread, x_sum, n);        \
-        break;
-    switch (n_tokens) {
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-    }
-#undef CASE
+#define TILE(n)                                                                                    \
+    spread_inputs(&spread, n_groups, x, x_stride, n);                                              \
+    for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)                                              \
+        multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, &spread, x_sum, n)
+    GEMM_SWITCH_6(n_tokens, TILE)
+#undef TILE
 }
 
 static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
