@@ -22,7 +22,7 @@
  *   file_bytes   +--------------------------------------+
  *
  * - Sections lie in this order, each at the first 64-byte boundary behind the one before it (data:
- *   4096), padded with zero bytes. The file ends with the data.
+ *   4096, from TERN_FILE_LARGE bytes on 4 MiB), padded with zero bytes. The file ends with the data.
  * - The tensor table is sorted by layer, then role, without duplicates; the tensors of no layer
  *   come last. The data lies in the same order, without further gaps: tensors at the next 64-byte
  *   boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their tensor at
@@ -97,7 +97,7 @@ struct tern_file_header {
 static_assert(sizeof(struct tern_file_header) == 256, "file header is 256 bytes");
 
 enum tern_arch {
-    TERN_ARCH_BITNET = 1, /* models.md 5.1: RMSNorm, GQA, rotate-half rope, sub-norms */
+    TERN_ARCH_BITNET = 1, /* BitNetForCausalLM: RMSNorm, GQA, rotate-half rope, sub-norms */
 };
 
 enum tern_activation {

@@ -35,7 +35,7 @@ struct tern_sampler_params {
     uint64_t seed;
 };
 
-/* product.md 3: 0.7, 40, 0.95, 0, 1.1, 0.6, 0, 64; seed 0. */
+/* In the order of the members: 0.7, 40, 0.95, 0, 1.1, 0.6, 0, 64; seed 0. */
 void tern_sampler_params_default(struct tern_sampler_params *out);
 
 /* All memory for vocabularies of n_vocab ids is taken here; sampling allocates nothing.

@@ -2,7 +2,7 @@
  *
  * The only way to the heap.  All allocation of the project goes through these
  * four, so that tests can make the n-th one fail, count them, and forbid them
- * between the first and the last token (tests/unit/test_alloc.c).
+ * between the first and the last token (tests/api/test_session.c).
  */
 #ifndef TN_ALLOC_H
 #define TN_ALLOC_H

@@ -113,7 +113,7 @@ typedef tn_gemm_i8_fn tn_gemm_c2_i8_fn;
 
 /* ---- activations ---- */
 
-/* quant_i8: int8 rounding of one token's input (models.md 4.4, reference A):
+/* quant_i8: int8 rounding of one token's input as the reference of BitNet does it:
  *   a = max(max |x_k|, 1e-5); q_k = rne(x_k * (127 / a)), clamped to [-127, 127]
  * and zeros up to tn_kern_pad(n). Returns a / 127, the factor that undoes it.
  * The maximum passes over NaN; a NaN product gives 127. */

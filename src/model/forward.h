@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forward pass of BitNet b1.58 (models.md 5.1; Hugging Face
- * transformers/models/bitnet/modeling_bitnet.py is the reference).
+ * The forward pass of BitNet b1.58.  The reference is Hugging Face's
+ * transformers/models/bitnet/modeling_bitnet.py.
  *
  * A struct tn_forward is one session's view of everything that an evaluation
  * needs; the session owns the memory.  Nothing here allocates, does I/O or
@@ -81,14 +81,15 @@ struct tn_forward {
 
 /* Evaluates ids [n] (n <= n_batch, each below vocab) at positions [position, position + n); the
  * cache has room for them.  logits, if not NULL, receives rows of vocab f32: all n rows when
- * all_rows, else only the last.  Returns false when after_layer did: the positions are then not valid. */
+ * all_rows, else only the last.  Returns false when after_layer did: the positions are then not
+ * valid. */
 bool tn_forward_eval(struct tn_forward *f, const uint32_t *ids, uint32_t n, uint32_t position,
                      float *logits, bool all_rows);
 
 /* ---- the parts, each in its own file ---- */
 
-/* linear.c: rounds x [n][cols] (through an RMSNorm with weight w when w is not NULL) to int8 into
- * s.xq and s.xs. */
+/* linear.c: rounds x [n][cols], or its RMSNorm with the weights `norm` when that is not NULL, to
+ * int8 in s.xq with factors s.xs. */
 void tn_round_input(struct tn_forward *f, const float *x, const float *norm, uint32_t cols);
 
 /* One projection of the rounded input. */
