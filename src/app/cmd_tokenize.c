@@ -20,18 +20,25 @@
 
 /* ---- output ---- */
 
+/* Writes the text of n_ids ids and frees it. */
+static tern_status write_out(struct tn_buf *out, size_t n_ids, struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    if (out->failed)
+        status = tn_fail(err, TERN_MEMORY, "no memory for %zu ids", n_ids);
+    else
+        tn_out_write(out->data, out->n_bytes);
+    tn_buf_fini(out);
+    return status;
+}
+
 static tern_status print_ids(const struct tern_ids *ids, struct tern_error *err)
 {
     struct tn_buf out = {0};
     for (size_t i = 0; i < ids->n; i++)
         tn_buf_printf(&out, "%s%u", i ? " " : "", ids->ids[i]);
     tn_buf_append_text(&out, "\n");
-    tern_status status = out.failed ? tn_fail(err, TERN_MEMORY, "no memory for %zu ids", ids->n)
-                                    : TERN_OK;
-    if (status == TERN_OK)
-        tn_out_write(out.data, out.n_bytes);
-    tn_buf_fini(&out);
-    return status;
+    return write_out(&out, ids->n, err);
 }
 
 /* A token's bytes in one line: control characters, the backslash and what is not UTF-8 as \n,
@@ -64,12 +71,7 @@ static tern_status print_pieces(const struct tern_tokenizer *tokenizer,
         append_piece(&out, bytes, n);
         tn_buf_append_text(&out, "\n");
     }
-    tern_status status = out.failed ? tn_fail(err, TERN_MEMORY, "no memory for %zu ids", ids->n)
-                                    : TERN_OK;
-    if (status == TERN_OK)
-        tn_out_write(out.data, out.n_bytes);
-    tn_buf_fini(&out);
-    return status;
+    return write_out(&out, ids->n, err);
 }
 
 /* ---- tokenize ---- */
@@ -216,23 +218,19 @@ static tern_status print_bytes(const struct tern_tokenizer *tokenizer, const str
                                bool with_special, struct tern_error *err)
 {
     struct tn_buf out = {0};
-    tern_status status = TERN_OK;
     uint32_t n_tokens = tern_tokenizer_n_tokens(tokenizer);
-    for (size_t i = 0; i < ids->n && status == TERN_OK; i++) {
+    for (size_t i = 0; i < ids->n; i++) {
         size_t n;
-        if (ids->ids[i] >= n_tokens) {
-            status = tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", ids->ids[i],
-                             n_tokens);
-        } else if (with_special || !tern_tokenizer_is_special(tokenizer, ids->ids[i])) {
-            const char *bytes = tern_tokenizer_token_bytes(tokenizer, ids->ids[i], &n);
-            if (n > 0 && !tn_buf_append(&out, bytes, n))
-                status = tn_fail(err, TERN_MEMORY, "no memory for the text of %zu ids", ids->n);
+        const char *bytes = tern_tokenizer_token_bytes(tokenizer, ids->ids[i], &n);
+        if (!bytes) {
+            tn_buf_fini(&out);
+            return tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", ids->ids[i],
+                           n_tokens);
         }
+        if (with_special || !tern_tokenizer_is_special(tokenizer, ids->ids[i]))
+            tn_buf_append(&out, bytes, n);
     }
-    if (status == TERN_OK)
-        tn_out_write(out.data, out.n_bytes);
-    tn_buf_fini(&out);
-    return status;
+    return write_out(&out, ids->n, err);
 }
 
 int tn_cmd_detokenize(const struct tn_options *o)
