@@ -2,10 +2,12 @@
  *
  * The sizes of a model as the plan takes them: linear pieces of what model/memplan.h computes.
  */
-#include "model/memplan.h"
-#include "run/plan.h"
+#include <assert.h>
 
-enum { DEFAULT_BATCH = 128 };
+#include "run/plan.h"
+#include "run/session.h"
+
+static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of the cache");
 
 static uint64_t scratch_bytes(const struct tern_file_config *config, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads)
@@ -25,7 +27,7 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     tern_model_get_info(model, &info);
     *out = (struct tern_plan_model){.n_ctx = config->context, .file_bytes = info.file_bytes};
     if (n_batch == 0)
-        n_batch = TN_MIN(DEFAULT_BATCH, config->context);
+        n_batch = TN_MIN(TN_DEFAULT_BATCH, config->context);
 
     uint64_t one = scratch_bytes(config, BLOCK, n_batch, 1);
     uint64_t two_threads = scratch_bytes(config, BLOCK, n_batch, 2);

@@ -17,7 +17,6 @@
 #include "kern/trig.h"
 #include "tern/sysinfo.h"
 
-#define DEFAULT_BATCH 128u
 #define MAX_BATCH 512u
 
 static_assert((int)TERN_KV_F32 == TN_KV_F32 && (int)TERN_KV_F16 == TN_KV_F16 &&
@@ -137,7 +136,7 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
     s->model = model;
     s->params = *params;
     s->n_ctx = params->n_ctx ? params->n_ctx : c->context;
-    s->n_batch = params->n_batch ? params->n_batch : TN_MIN(DEFAULT_BATCH, s->n_ctx);
+    s->n_batch = params->n_batch ? params->n_batch : TN_MIN(TN_DEFAULT_BATCH, s->n_ctx);
     struct tn_plan_input input = {
         .n_ctx = s->n_ctx,
         .n_batch = s->n_batch,

@@ -8,6 +8,9 @@
 #include "model/forward.h"
 #include "run/engine.h"
 
+/* Tokens of a prefill batch when nobody says how many. */
+#define TN_DEFAULT_BATCH 128u
+
 struct tern_session {
     struct tern_engine *engine;
     const struct tern_model *model;
