@@ -126,6 +126,7 @@ static void replay_equals_the_machine(void **state)
 static void bad_places_are_errors(void **state)
 {
     (void)state;
+    skip(); /* nothing is recorded here */
 }
 
 #endif

@@ -242,6 +242,8 @@ static void test_sweeps(void **state)
     snprintf(path, sizeof path, GOLDEN "%s.bulk.json", m->name);
     json_t *root = data_json(path);
     const json_t *sweeps = json_object_get(root, "sweeps");
+    assert_true(json_object_size(json_object_get(sweeps, "codepoints")) >= 272); /* times 4096 */
+    assert_true(json_object_size(json_object_get(sweeps, "whitespace")) >= 40);
     sweep_codepoints(m, json_object_get(sweeps, "codepoints"));
     sweep_whitespace(m, json_object_get(sweeps, "whitespace"));
     sweep_vocab(m, json_object_get(sweeps, "vocab"));

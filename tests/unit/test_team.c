@@ -317,31 +317,6 @@ static void an_idle_team_uses_no_cpu_time(void **state)
 
 #endif
 
-static void nothing(void *arg, uint32_t i_item, uint32_t i_thread)
-{
-    (void)arg, (void)i_item, (void)i_thread;
-}
-
-/* Printed, not judged: time is not the same everywhere. */
-static void overhead_is_printed(void **state)
-{
-    (void)state;
-    for (uint32_t n_threads = 1; n_threads <= 2; n_threads++) {
-        struct tn_team *team = make_team(n_threads);
-        const uint32_t n = 20000;
-        uint64_t best = UINT64_MAX;
-        for (int i = 0; i < 5; i++) {
-            uint64_t start = tn_now_ns();
-            for (uint32_t k = 0; k < n; k++)
-                tn_team_for(team, 2 * n_threads, nothing, NULL);
-            uint64_t ns = tn_now_ns() - start;
-            best = ns < best ? ns : best;
-        }
-        print_message("%u threads: %.0f ns per loop\n", n_threads, (double)best / n);
-        tn_team_free(team);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,7 +331,6 @@ int main(void)
 #if !defined(_WIN32)
         cmocka_unit_test(an_idle_team_uses_no_cpu_time),
 #endif
-        cmocka_unit_test(overhead_is_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
