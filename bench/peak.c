@@ -20,8 +20,6 @@
 
 static volatile uint64_t sink;
 
-#define STREAMS 8
-
 /* Memory is read in pieces of a millisecond or so; the best piece counts, because on a shared
  * machine some other process takes part of the others. */
 #define PIECE_BYTES ((size_t)16 << 20)
