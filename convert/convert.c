@@ -506,7 +506,7 @@ tern_status tern_convert(const struct tern_convert_params *params,
     if (status == TERN_OK) {
         result->n_ternary = job.plan.n_ternary;
         result->bits_per_weight = 8 * (double)result->output_bytes / (double)job.plan.n_params;
-        result->seconds = (double)(tn_now_ns() - begin) * 1e-9;
+        result->seconds = tn_seconds_since(begin);
     }
     free_job(&job);
     return status;

@@ -13,7 +13,6 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/compiler.h"
 #include "base/log.h"
 #include "json_scan.h"
 #include "source.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/compiler.h"
 #include "base/cpu_bits.h"
 #include "base/log.h"
 #include "plat/plat.h"

@@ -11,7 +11,6 @@
 #ifndef TERN_SAMPLER_H
 #define TERN_SAMPLER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

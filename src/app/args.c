@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "nearest.h"

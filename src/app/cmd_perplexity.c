@@ -6,7 +6,6 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"

@@ -95,7 +95,7 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
         status = prefetch(opened->model, err);
     if (status == TERN_OK)
         status = create_sampler(g, err);
-    g->load_s = opened->load_s + (double)(tn_now_ns() - start) * 1e-9;
+    g->load_s = opened->load_s + tn_seconds_since(start);
     if (status == TERN_OK)
         tn_banner(o, opened->model, g->planned);
     else

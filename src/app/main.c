@@ -4,7 +4,6 @@
  * program that was stopped by a signal ends by that signal, so that shells see it.
  */
 #include <signal.h>
-#include <stdio.h>
 
 #include <jansson.h>
 

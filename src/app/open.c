@@ -128,7 +128,7 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
                          "\"%s\" holds no tokenizer; convert it again without --no-tokenizer",
                          path);
     tn_free(path);
-    out->load_s = (double)(tn_now_ns() - start) * 1e-9;
+    out->load_s = tn_seconds_since(start);
     if (status != TERN_OK)
         tn_close(out);
     return status;

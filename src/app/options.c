@@ -4,7 +4,6 @@
  */
 #include "options.h"
 
-#include <float.h>
 #include <stdio.h>
 
 #include "base/compiler.h"

@@ -9,7 +9,6 @@
 
 #include <math.h>
 
-#include "base/bits.h"
 #include "kern/kern.h"
 
 static TN_ALWAYS_INLINE void tn_bound_logit(float *low, float *high, double sum, double scale,

@@ -7,7 +7,6 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "base/compiler.h"
 
 static size_t value_bytes(enum tn_kv_type type)
 {

@@ -146,6 +146,10 @@ void tn_process_set_eco(bool eco);
 /* ---- time and resources ---- */
 
 uint64_t tn_now_ns(void); /* monotonic */
+static inline double tn_seconds_since(uint64_t start_ns)
+{
+    return (double)(tn_now_ns() - start_ns) * 1e-9;
+}
 uint64_t tn_random_seed(void); /* from the system's generator */
 
 struct tn_usage {

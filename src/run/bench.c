@@ -14,17 +14,11 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "run/bench.h"
 #include "run/session.h"
 #include "tern/plan.h"
-
-static double seconds_since(uint64_t start_ns)
-{
-    return (double)(tn_now_ns() - start_ns) * 1e-9;
-}
 
 /* Says what comes next; TERN_INTERRUPTED when that is not wanted. */
 static tern_status announce(const struct tern_bench_params *p, const char *what,
@@ -111,7 +105,7 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
             return status;
         id = best_id(tern_session_logits(s), vocab);
     }
-    double seconds = seconds_since(start);
+    double seconds = tn_seconds_since(start);
     uint64_t hash = XXH3_64bits(tern_session_ids(s) + s->n_past - n_new, n_new * sizeof id);
     run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
     run->hash = hash;
@@ -141,7 +135,7 @@ static tern_status repeat_once(struct tern_session *s, const struct tern_bench_p
         status = tern_session_eval(s, prompt, subject->n_prompt, NULL, err);
         if (status != TERN_OK)
             return status;
-        add_sample(&run->prefill, subject->n_prompt / seconds_since(start));
+        add_sample(&run->prefill, subject->n_prompt / tn_seconds_since(start));
         first = best_id(tern_session_logits(s), vocab);
     } else {
         status = fill_cache(s, subject->depth, err);
@@ -261,7 +255,7 @@ static tern_status measure_load(double *seconds, const char *path, struct tern_e
         status = tern_session_create(&session, engine, model, &sp, err);
     if (status == TERN_OK)
         status = tern_session_eval(session, &id, 1, NULL, err);
-    *seconds = seconds_since(start);
+    *seconds = tn_seconds_since(start);
     tern_session_free(session);
     tern_model_free(model);
     tern_engine_free(engine);

@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/compiler.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -243,11 +243,6 @@ static tern_status decode(struct tern_session *s, const struct tern_generate_par
     }
 }
 
-static double seconds_since(uint64_t start_ns)
-{
-    return (double)(tn_now_ns() - start_ns) * 1e-9;
-}
-
 tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_ids,
                           const struct tern_generate_params *params,
                           struct tern_generate_result *result, struct tern_error *err)
@@ -266,14 +261,14 @@ tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_
     start_history(params->sampler, s->model, ids, n_ids);
     need_for_choice(s, params->sampler);
     status = prefill(s, ids, n_ids, params, err);
-    result->prompt_s = seconds_since(start);
+    result->prompt_s = tn_seconds_since(start);
 
     if (status == TERN_OK && params->max_tokens > 0) {
         start = tn_now_ns();
         status = decode(s, params, &text, result, err);
         if (result->stop != TERN_STOP_STRING)
             text_end(&text);
-        result->decode_s = seconds_since(start);
+        result->decode_s = tn_seconds_since(start);
     } else if (status == TERN_OK) {
         result->stop = TERN_STOP_LENGTH;
     }

@@ -5,6 +5,8 @@
 #ifndef TN_SAMPLER_H
 #define TN_SAMPLER_H
 
+#include <stdbool.h>
+
 #include "tern/sampler.h"
 
 /* The choice depends on this many of the largest logits (and those equal to the last of them), and

@@ -268,7 +268,7 @@ tern_status tern_verify(const struct tern_model *model,
 
     uint64_t start = tn_now_ns();
     tern_status status = verify_chunks(model, on_progress, arg, err);
-    result->seconds = (double)(tn_now_ns() - start) * 1e-9;
+    result->seconds = tn_seconds_since(start);
     for (uint32_t i = 0; i < model->file.n_tensors && status == TERN_OK; i++)
         status = verify_values(&model->file, &model->file.tensors[i], err);
     if (status == TERN_OK)

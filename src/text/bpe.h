@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "tern/model_format.h"
-#include "tern/status.h"
 
 #define TN_NO_RANK 0xFFFFFFFFu
 

@@ -8,7 +8,6 @@
 #ifndef TN_UNICODE_H
 #define TN_UNICODE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

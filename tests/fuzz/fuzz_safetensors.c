@@ -6,7 +6,6 @@
 #include "fuzz/fuzz.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/bits.h"

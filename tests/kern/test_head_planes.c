@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #ifndef MODEL_DIR_H
 #define MODEL_DIR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

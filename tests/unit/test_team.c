@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 

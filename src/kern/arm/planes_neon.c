@@ -4,7 +4,8 @@
  * or 2 instructions to cut codes out, 2 to widen, 4 to multiply, and a load of 32 bytes.  The sums
  * fit int32: 15 * max |x| * cols < 2^31 (kern.h).
  */
-#include "kern/arm/lanes_neon.h"
+#include <arm_neon.h>
+
 #include "kern/plane_rows.h"
 #include "kern/plane_unpack.h"
 

@@ -10,8 +10,9 @@
  *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
  *   256 afterwards may wrap, as may the sums of chunks: the result fits.
  */
+#include <immintrin.h>
+
 #include "kern/bound_logit.h"
-#include "kern/x86/lanes_avx2.h"
 #include "kern/x86/planes_digits.h"
 
 /* 16 activations; returns whether one has a high digit. */

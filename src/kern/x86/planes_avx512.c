@@ -10,12 +10,12 @@
  *   for CHUNK_COLS; what is multiplied by 256 afterwards may wrap, as may the sums of chunks: the
  *   result fits.
  */
+#include <immintrin.h>
 #include <stdbool.h>
 
 #include "kern/bound_logit.h"
 #include "kern/kern.h"
 #include "kern/plane_rows.h"
-#include "kern/x86/lanes_avx512.h"
 
 /* Columns whose digits are kept at a time; a multiple of 256. */
 #define CHUNK_COLS 4096u

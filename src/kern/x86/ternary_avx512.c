@@ -29,7 +29,6 @@
  * 0.08 per weight.
  */
 #include <immintrin.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "kern/ternary_layout.h"
