@@ -133,8 +133,8 @@ struct table_buffers {
     float *scales;  /* [rows], then what planes need, as in the file */
 };
 
-/* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers is
- * refused later; here it counts as zeros. */
+/* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers
+ * is refused later; here it counts as zeros. */
 static tern_status sample_offsets(struct tn_streamer *s, const struct tn_plan_tensor *t,
                                   const struct table_buffers *b, uint32_t n,
                                   struct tern_error *err)

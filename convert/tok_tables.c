@@ -212,11 +212,11 @@ static tern_status out_of_memory(const struct build *b)
 static void *add_table(struct build *b, struct tern_file_ref *ref, uint64_t n_bytes)
 {
     struct tn_buf *section = b->section;
-    size_t start = tn_align_up(section->n_bytes, 8);
-    if (n_bytes > UINT32_MAX - start || !tn_buf_reserve(section, start - section->n_bytes + n_bytes))
+    size_t start = tn_align_up(section->n_bytes, 8), end = start + (size_t)n_bytes;
+    if (n_bytes > UINT32_MAX - start || !tn_buf_reserve(section, end - section->n_bytes))
         return NULL;
-    memset(section->data + section->n_bytes, 0, start - section->n_bytes + (size_t)n_bytes);
-    section->n_bytes = start + (size_t)n_bytes;
+    memset(section->data + section->n_bytes, 0, end - section->n_bytes);
+    section->n_bytes = end;
     *ref = (struct tern_file_ref){(uint32_t)start, (uint32_t)n_bytes};
     return section->data + start;
 }

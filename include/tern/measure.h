@@ -110,7 +110,7 @@ struct tern_bench_result {
     uint32_t n_runs;
     struct tern_bench_kernel kernels[TERN_BENCH_MAX_KERNELS];
     uint32_t n_kernels;
-    double load_cold_s; /* open to first token, file dropped from the page cache; 0 if it cannot be */
+    double load_cold_s; /* open to first token, the file dropped from the page cache before */
     double load_warm_s;
     uint64_t peak_rss_bytes;
     uint64_t major_faults;

@@ -22,7 +22,7 @@
  *   file_bytes   +--------------------------------------+
  *
  * - Sections lie in this order, each at the first 64-byte boundary behind the one before it (data:
- *   4096, from TERN_FILE_LARGE bytes on 4 MiB), padded with zero bytes. The file ends with the data.
+ *   4096, from TERN_FILE_LARGE bytes on 4 MiB), padded with zeros. The file ends with the data.
  * - The tensor table is sorted by layer, then role, without duplicates; the tensors of no layer
  *   come last. The data lies in the same order, without further gaps: tensors at the next 64-byte
  *   boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their tensor at
@@ -228,15 +228,15 @@ enum tern_role {
  *   read.  The first plane holds the 4 high bits of u, the next two hold 1 bit more each, the last
  *   one the lowest 2: b = 4 + 1 + 1 + 2, 4 + 1 + 1 or 4.  C padded to 128 with code 0.  Rows in
  *   blocks of 512 (the last has what is left); in a block plane after plane, in a plane row after
- *   row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of a group holds the columns j,
- *   j + 16k, j + 32k ... from its lowest bits up.
+ *   row; a row of a k-bit plane is C/128 groups of 16k bytes; byte j of a group holds the columns
+ *   j, j + 16k, j + 32k ... from its lowest bits up.
  *   Scales, kind ROW, without gaps:
  *     f32 [R]          scale
  *     f32 [R]          norm of v, the root of the sum of its squares
  *     f32 [planes-1][R]
- *                      for each plane but the last: the norm of (u mod 2^k - middle) / 2^shift, what
- *                      the k bits below it leave open, where middle = (2^k - 2^shift) / 2; 0 where
- *                      shift >= k.  Norms count the C columns and are rounded up.
+ *                      for each plane but the last: the norm of (u mod 2^k - middle) / 2^shift,
+ *                      what the k bits below it leave open, where middle = (2^k - 2^shift) / 2; 0
+ *                      where shift >= k.  Norms count the C columns and are rounded up.
  *     int8 [C]         offset
  *     u8 [R]           shift (below b) in bits 0-2, bit 3: centred; bits 4-7 are 0
  *
@@ -329,7 +329,7 @@ struct tern_file_tokenizer {
     uint32_t prefix_ids[4];
     uint32_t suffix_ids[4];
     struct tern_file_ref token_offsets; /* u32 [n_tokens + 1], into token_bytes, ascending */
-    struct tern_file_ref token_bytes;   /* the bytes of every token, decoded from the byte alphabet */
+    struct tern_file_ref token_bytes;   /* of every token, decoded from the byte alphabet */
     struct tern_file_ref vocab_slots;   /* u32 [2^k]: id + 1, from slot XXH3-64(bytes) & (2^k - 1);
                                            model.vocab only, without added tokens */
     struct tern_file_ref merges;        /* struct tern_file_merge [n_merges] in order of rank, 0

@@ -43,8 +43,8 @@ struct tern_engine_params {
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
 };
 
-/* params may be NULL. TERN_USAGE: too many threads, or an unknown level (the known ones are listed);
- * TERN_UNSUPPORTED: a level that this CPU lacks. */
+/* params may be NULL. TERN_USAGE: too many threads, or an unknown level (the known ones are
+ * listed); TERN_UNSUPPORTED: a level that this CPU lacks. */
 tern_status tern_engine_create(struct tern_engine **out, const struct tern_engine_params *params,
                                struct tern_error *err);
 void tern_engine_free(struct tern_engine *engine);

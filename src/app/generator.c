@@ -201,8 +201,8 @@ static void append_counters_text(struct tn_buf *out, const struct tern_model *mo
         return;
     tern_model_get_info(model, &info);
     tn_buf_printf(out,
-                  "\nread        %s of %s per token: %.0f %% of up, %.0f %% of down, %.2f %% of the "
-                  "head exactly\ntime        ",
+                  "\nread        %s of %s per token: %.0f %% of up, %.0f %% of down, %.2f %% of "
+                  "the head exactly\ntime        ",
                   tn_size_decimal((double)c->decode_weight_bytes / (double)c->n_decoded).text,
                   tn_size_decimal((double)info.bytes_per_token).text, 100 * c->up_density,
                   100 * c->down_density, 100 * c->head_density);

@@ -14,8 +14,9 @@
 void tn_nearest_init(struct tn_nearest *nearest, const char *typed, size_t n_typed)
 {
     /* A third of the letters may be wrong, and one of two. */
+    const size_t n_wrong = TN_MAX(n_typed / 3, n_typed / 2 > 0);
     *nearest = (struct tn_nearest){
-        .typed = typed, .n_typed = n_typed, .distance = (uint32_t)TN_MAX(n_typed / 3, n_typed / 2 > 0) + 1};
+        .typed = typed, .n_typed = n_typed, .distance = (uint32_t)n_wrong + 1};
 }
 
 static uint32_t edit_distance(const char *a, uint32_t n_a, const char *b, uint32_t n_b)

@@ -12,8 +12,8 @@
 
 /* Sets err->status and err->detail (printf rules; what is too long loses its middle, between UTF-8
  * characters; bytes that are not UTF-8 and control characters, which may come from a hostile file,
- * become '?') and returns `status`, so that `return tn_fail(err, TERN_INPUT, "...")` works.  err may
- * be NULL. */
+ * become '?') and returns `status`, so that `return tn_fail(err, TERN_INPUT, "...")` works.  err
+ * may be NULL. */
 tern_status tn_fail(struct tern_error *err, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
 tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)

@@ -16,7 +16,7 @@ size_t tn_utf8_character(const char *text, size_t n, uint32_t *c);
 size_t tn_utf8_find_invalid(const char *text, size_t n);
 
 /* Offset of the first byte that begins no character of a text that people may see: not UTF-8, or a
- * control character.  Texts of several lines may hold LF, CR, FF, tabs and C1.  n when all is well. */
+ * control character.  Texts of several lines may hold LF, CR, FF, tabs and C1.  n: all is well. */
 size_t tn_utf8_find_bad(const char *text, size_t n, bool single_line);
 
 /* Bytes that are not UTF-8, such as a name that %.80s cut, and control characters become '?'. */

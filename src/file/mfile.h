@@ -54,8 +54,8 @@ const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tenso
 const char *tn_role_name(uint32_t role);     /* NULL if unknown */
 const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
 
-/* f32 per row in the scales of a layout (kind ROW): 1 for q8; 5, 4, 2 for q8, q6, q4 in planes (scale
- * and norms); else 0. */
+/* f32 per row in the scales of a layout (kind ROW): 1 for q8; 5, 4, 2 for q8, q6, q4 in planes
+ * (scale and norms); else 0. */
 uint32_t tn_layout_scales(uint32_t layout);
 /* Bytes of these scales; in planes with the offsets and shifts that follow them. */
 uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);

@@ -174,8 +174,8 @@ static tern_status check_row_scales(struct tensor_check *k)
     for (uint64_t r = 0; scales && r < n; r++)
         if (!(scales[r] >= 0 && scales[r] < INFINITY)) /* NaN too */
             return tn_fail(k->c->err, TERN_INPUT,
-                           "%s: tensor \"%s\": scale of row %" PRIu64 " is %g, must be finite and not "
-                           "negative",
+                           "%s: tensor \"%s\": scale of row %" PRIu64
+                           " is %g, must be finite and not negative",
                            k->c->name, k->name, r % k->t->rows, (double)scales[r]);
     return check_row_shifts(k);
 }

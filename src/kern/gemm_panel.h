@@ -37,8 +37,8 @@ struct gemm_level {
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens);
 };
 
-/* Packed bytes of a panel that will be unpacked after many tokens have passed. They are asked for in
- * parts of 16 lines, one or few with each tile of tokens, because a processor forgets prefetches
+/* Packed bytes of a panel that will be unpacked after many tokens have passed. They are asked for
+ * in parts of 16 lines, one or few with each tile of tokens, because a processor forgets prefetches
  * while all its line buffers are in use. */
 #define GEMM_FETCH_LINES 16u
 

@@ -25,8 +25,8 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct plane_rows *p, uin
     return p->plane + (p->rows ? p->rows[i] : i) * p->row_bytes;
 }
 
-/* Where reading is when about PLANE_AHEAD_BYTES more have been read, `used_bytes` of each row; row i
- * itself where that is not known, so that nothing is prefetched. */
+/* Where reading is when about PLANE_AHEAD_BYTES more have been read, `used_bytes` of each row; row
+ * i itself where that is not known, so that nothing is prefetched. */
 static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *p, uint32_t i,
                                                        uint32_t used_bytes)
 {

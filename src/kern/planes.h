@@ -18,7 +18,7 @@ struct tn_planes {
     const uint8_t *data;
     const float *scales;   /* [rows]: w = q * scale */
     const float *norms;    /* [rows] of v */
-    const float *open;     /* [n_planes - 1][rows] norms of what the planes up to there leave open */
+    const float *open;     /* [n_planes - 1][rows] norms of what the planes so far leave open */
     const int8_t *offsets; /* [cols] */
     const uint8_t *forms;  /* [rows]: shift and TERN_PLANE_CENTRED */
     uint32_t rows;

@@ -26,8 +26,8 @@
  * e_c x_c - e_c^2 t / (2 h), for every t > 0; the t is used that is best for an e of the size that
  * evenly spread bits have.  |v| and |e| are in the file, the rest is computed in double.  The logit
  * is an f32 sum: it differs from q . x by at most (cols / 16 + 16) 2^-24 sum |q_c x_c|, which is at
- * most 127 sqrt(cols) |x| times that factor.  All is added, and the whole is widened by 10^-6 for the
- * roundings of the estimate itself.  The bound holds for every x; none is left to probability.
+ * most 127 sqrt(cols) |x| times that factor.  All is added, and the whole is widened by 10^-6 for
+ * the roundings of the estimate itself.  The bound holds for every x; none is left to probability.
  *
  * The result is a full row of logits for the sampler: survivors and `always` exact, all others
  * minus infinity.  With greedy choice (n_best 1) or top-k (n_best k, ties included) the choice is

@@ -15,8 +15,8 @@ struct tn_linear {
     float scale;
 };
 
-/* Embedding or head: [rows][cols] in q8 (with scales [rows]), in planes of bits (q8, q6, q4), f16 or
- * bf16. */
+/* Embedding or head: [rows][cols] in q8 (with scales [rows]), in planes of bits (q8, q6, q4), f16
+ * or bf16. */
 struct tn_table {
     const void *data;
     const float *scales;

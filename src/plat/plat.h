@@ -27,8 +27,8 @@ struct tn_map {
 };
 
 /* Maps a whole regular file, in huge pages where the system has them for files. Directories,
- * devices, empty files and files that cannot be read are TERN_INPUT. When the address space is short
- * (RLIMIT_AS): TERN_MEMORY with numbers. */
+ * devices, empty files and files that cannot be read are TERN_INPUT. When the address space is
+ * short (RLIMIT_AS): TERN_MEMORY with numbers. */
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err);
 void tn_map_close(struct tn_map *map);
 

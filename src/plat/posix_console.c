@@ -46,8 +46,9 @@ bool tn_is_terminal(enum tn_stream stream)
     return isatty(stream_fd(stream)) == 1;
 }
 
-/* "de_DE.UTF-8", "C.utf8@x", "UTF-8"; not "C" and not "de_DE", which means Latin-1. A static program
- * has no locales to ask, and minimal systems set no variable at all: those are taken to be modern. */
+/* "de_DE.UTF-8", "C.utf8@x", "UTF-8"; not "C" and not "de_DE", which means Latin-1. A static
+ * program has no locales to ask, and minimal systems set no variable at all: those are taken to be
+ * modern. */
 bool tn_terminal_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};

@@ -420,8 +420,8 @@ void tn_os_stream_close(tn_os_stream stream)
 
 /* A terminal forgets what was typed when Ctrl-C is pressed, at any moment, also between the wait
  * that saw a line and the read: that would sleep then, after the signal has come, until the next
- * line.  So it must not be able to sleep.  The terminal is opened once more, because the flag belongs
- * to the opened file, which we share with the shell. */
+ * line.  So it must not be able to sleep.  The terminal is opened once more, because the flag
+ * belongs to the opened file, which we share with the shell. */
 static int open_terminal_again(int fd)
 {
     const char *path = isatty(fd) ? ttyname(fd) : NULL;

@@ -11,8 +11,8 @@
  *   per token:  decode with tn_calibrate_threads(&c) threads; tn_calibrate_feed(&c, nanoseconds);
  *   at the end: tn_calibrate_is_done(&c) and tn_calibrate_threads(&c) is the choice
  *
- * Choices can be kept in a file in the user's cache directory, one line per machine, model and quota
- * (steering.c decides which).
+ * Choices can be kept in a file in the user's cache directory, one line per machine, model and
+ * quota (steering.c decides which).
  */
 #ifndef TN_CALIBRATE_H
 #define TN_CALIBRATE_H

@@ -79,7 +79,8 @@ static bool is_between(float value, float low, float high)
 static tern_status check_params(const struct tern_sampler_params *p, struct tern_error *err)
 {
     if (!is_between(p->temperature, 0.0f, FLT_MAX))
-        return tn_fail(err, TERN_USAGE, "temperature %g: must be 0 or more", (double)p->temperature);
+        return tn_fail(err, TERN_USAGE, "temperature %g: must be 0 or more",
+                       (double)p->temperature);
     if (!is_between(p->top_p, 0.0f, 1.0f))
         return tn_fail(err, TERN_USAGE, "top_p %g: must be 0 to 1", (double)p->top_p);
     if (!is_between(p->min_p, 0.0f, 1.0f))

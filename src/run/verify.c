@@ -246,7 +246,8 @@ static tern_status verify_fingerprint(const struct tern_model *model, struct ter
         uint64_t hash = XXH3_64bits(tern_session_logits(session), c->vocab * sizeof(float));
         if (hash != c->fingerprint_hash)
             status = tn_fail(err, TERN_INPUT,
-                             "the fingerprint differs: logits hash to %016llx, at conversion %016llx",
+                             "the fingerprint differs: logits hash to %016llx, at conversion "
+                             "%016llx",
                              (unsigned long long)hash, (unsigned long long)c->fingerprint_hash);
     }
     tern_session_free(session);

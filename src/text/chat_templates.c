@@ -53,7 +53,8 @@ static void put_capitalised(struct tn_chat *chat, struct view v)
         if (c == TN_NOT_UTF8)
             tn_chat_put_user(chat, v.p + i, n);
         else
-            tn_chat_put_user(chat, utf8, tn_utf8_put(i ? tn_char_lower(c) : tn_char_title(c), utf8));
+            tn_chat_put_user(chat, utf8,
+                             tn_utf8_put(i ? tn_char_lower(c) : tn_char_title(c), utf8));
         i += n;
     }
 }

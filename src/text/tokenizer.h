@@ -20,8 +20,8 @@ tern_status tn_tokenizer_open(struct tern_tokenizer **out, const void *section, 
 void tn_tokenizer_close(struct tern_tokenizer *tokenizer);
 
 /* Encodes a text of which user_map[i] is 1 for bytes that come from a user, 0 for others: special
- * tokens are found only where all bytes come from the template.  Otherwise as tern_tokenizer_encode with
- * TERN_ENCODE_PARSE_SPECIAL. */
+ * tokens are found only where all bytes come from the template.  Otherwise as tern_tokenizer_encode
+ * with TERN_ENCODE_PARSE_SPECIAL. */
 tern_status tn_tokenizer_encode_mapped(const struct tern_tokenizer *tokenizer, const char *text,
                                        const unsigned char *user_map, size_t n_bytes,
                                        struct tern_ids *out, struct tern_error *err);

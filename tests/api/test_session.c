@@ -67,7 +67,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct tern_session *open_session(struct tern_engine *with, enum tern_kv kv, uint32_t n_batch)
+static struct tern_session *open_session(struct tern_engine *with, enum tern_kv kv,
+                                         uint32_t n_batch)
 {
     struct tern_session *s;
     struct tern_session_params p = {.n_ctx = 512, .kv = kv, .n_batch = n_batch};

@@ -57,7 +57,8 @@ static void run(const struct tern_model *model, enum tern_kv kv)
     tern_status status = tern_session_create(&session, engine, model, &params, &err);
     must_be_explained(status, &err);
     if (tern_model_tokenizer(model))
-        must_be_explained(tern_tokenizer_encode(tern_model_tokenizer(model), "Hi <s>\n12 \xC3\xA9", 12,
+        must_be_explained(tern_tokenizer_encode(tern_model_tokenizer(model),
+                                                "Hi <s>\n12 \xC3\xA9", 12,
                                                 TERN_ENCODE_ADD_SPECIAL, &ids, &err),
                           &err);
     static const uint32_t fixed[] = {1, 0, 2};

@@ -25,9 +25,9 @@ static void out_of_memory(void)
     abort();
 }
 
-/* TERN_TEST_READ_AHEAD=N leaves N bytes between a buffer and the guard page behind it, for emulators
- * that read the lanes which a masked load leaves out (qemu 7.2 does).  Writes are noticed there all
- * the same. */
+/* TERN_TEST_READ_AHEAD=N leaves N bytes between a buffer and the guard page behind it, for
+ * emulators that read the lanes which a masked load leaves out (qemu 7.2 does).  Writes are noticed
+ * there all the same. */
 static size_t read_ahead(void)
 {
     const char *text = getenv("TERN_TEST_READ_AHEAD");
@@ -47,8 +47,8 @@ void *tn_guard_new(struct tn_guard *g, size_t n_bytes, size_t align, enum tn_gua
     if (!tn_pages_commit(g->pages, g->page_bytes))
         out_of_memory();
     memset(g->pages, TN_GUARD_BYTE, g->page_bytes);
-    size_t offset = side == TN_GUARD_AT_START ? 0 : (g->page_bytes - n_bytes - slack) & ~(align - 1);
-    g->data = g->pages + offset;
+    size_t at_end = (g->page_bytes - n_bytes - slack) & ~(align - 1);
+    g->data = g->pages + (side == TN_GUARD_AT_START ? 0 : at_end);
     return g->data;
 }
 

@@ -24,7 +24,7 @@ enum kind {
     ADVERSARIAL, /* the state lies along what stage 0 leaves open of a row */
     OUTLIERS,    /* a few columns of the state carry most of it */
     EQUAL_ROWS,  /* many rows are the same: ties */
-    CENTRED,     /* some columns are nearly constant and large, the others small; some rows differ */
+    CENTRED,     /* some columns nearly constant and large, the others small; some rows differ */
     N_KINDS
 };
 
@@ -46,8 +46,8 @@ static const uint32_t layouts[] = {TERN_LAYOUT_Q4, TERN_LAYOUT_Q6, TERN_LAYOUT_Q
 static struct tn_rng rng;
 static struct tn_kernels kernels;
 
-/* Nearly normal with deviation 209: the sum of eight bytes.  In integers and with one random number,
- * because most of the time of this test goes here, above all under an emulator. */
+/* Nearly normal with deviation 209: the sum of eight bytes.  In integers and with one random
+ * number, because most of the time of this test goes here, above all under an emulator. */
 static int32_t normal_209(void)
 {
     const uint64_t bytes = tn_rng_next(&rng), low = 0x00FF00FF00FF00FF;
@@ -136,7 +136,8 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
 
 static void head_fini(struct head *h)
 {
-    void *all[] = {h->q,    h->scales,   h->x,     h->full,   h->unpacked, h->data, h->s.logits, h->s.x16, h->s.sums, h->s.group_best, h->s.counts};
+    void *all[] = {h->q,          h->scales, h->x,      h->full,         h->unpacked, h->data,
+                   h->s.logits,   h->s.x16,  h->s.sums, h->s.group_best, h->s.counts};
     for (size_t i = 0; i < TN_COUNT_OF(all); i++)
         free(all[i]);
 }

@@ -276,8 +276,9 @@ static void test_head_values(void **state)
         assert_int_equal(convert(heads[h], &err), TERN_OK);
         assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
         const struct tern_file_tensor *t = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
-        const struct tn_planes planes = tn_planes_view(
-            tn_mfile_data(&file, t), tn_mfile_scales(&file, t), 40, 32, tn_layout_planes(t->layout));
+        const struct tn_planes planes =
+            tn_planes_view(tn_mfile_data(&file, t), tn_mfile_scales(&file, t), 40, 32,
+                           tn_layout_planes(t->layout));
         int8_t q[32];
         const uint16_t *half = tn_mfile_data(&file, t);
         for (size_t i = 0; i < 40 * 32; i++) {

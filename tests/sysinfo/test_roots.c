@@ -52,7 +52,8 @@ static json_t *describe(const struct tern_sysinfo *m, const struct tern_plan *pl
         (int)plan->default_new_tokens, "cap", (int)plan->cap_new_tokens, "swap",
         size_or_null(m->swap_total_bytes), "pressure", size_or_null(m->pressure_centi), "page",
         size_or_null(m->page_bytes), "governor", m->governor, "power", power[m->power],
-        "huge_pages", huge[m->huge_pages], "throttles", size_or_null(m->n_thermal_throttles), "cpu", m->cpu_name);
+        "huge_pages", huge[m->huge_pages], "throttles", size_or_null(m->n_thermal_throttles), "cpu",
+        m->cpu_name);
 }
 
 static void check_root(void **state)

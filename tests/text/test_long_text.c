@@ -57,7 +57,8 @@ static void *run_job(void *arg)
     return NULL;
 }
 
-/* On a stack of 64 KiB, or the least that there is, where there are POSIX threads; returns the processor time. */
+/* On a stack of 64 KiB, or the least that there is, where there are POSIX threads; returns the
+ * processor time. */
 static double encode_on_small_stack(struct job *job)
 {
     clock_t start = clock();

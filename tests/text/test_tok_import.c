@@ -358,7 +358,8 @@ static void test_special_in_vocabulary(void **state)
     json_t *root =
         small_tokenizer(entries, "[[\"a\", \"b\"]]", "[" ADDED(256, "ab", true, false) "]");
     char *json = json_dumps(root, 0);
-    check_import(json, strlen(json), 300, TERN_UNSUPPORTED, "merge 0 with the special token \"ab\"");
+    check_import(json, strlen(json), 300, TERN_UNSUPPORTED,
+                 "merge 0 with the special token \"ab\"");
     free(json);
     json_decref(root);
     root = small_tokenizer(entries, "[]", "[" ADDED(256, "ab", true, false) "]");

@@ -155,7 +155,7 @@ static void test_golden(void **state)
 
 /* ---- draws ---- */
 
-/* xoshiro256** seeded by splitmix64(1), u = (x >> 40) * 2^-24: computed by an independent program. */
+/* xoshiro256** seeded by splitmix64(1), u = (x >> 40) * 2^-24: computed by another program. */
 static void test_sequence_is_pinned(void **state)
 {
     (void)state;

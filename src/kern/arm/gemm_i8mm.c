@@ -20,7 +20,7 @@ static TN_ALWAYS_INLINE int8x16_t zip_high(uint8x16_t a, uint8x16_t b)
     return vreinterpretq_s8_u32(vzip2q_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
 }
 
-/* sum[p]: rows 2 p and 2 p + 1 of two tokens, [row][token] -> 8 sums of the first, of the second. */
+/* sum[p]: rows 2 p and 2 p + 1 of two tokens, [row][token] -> 8 sums of each. */
 static TN_ALWAYS_INLINE void split_tokens(int32x4_t out[2][2], const int32x4_t sum[4])
 {
     for (int half = 0; half < 2; half++) {
@@ -29,7 +29,7 @@ static TN_ALWAYS_INLINE void split_tokens(int32x4_t out[2][2], const int32x4_t s
     }
 }
 
-/* n_pairs (a constant) pairs of tokens x 8 rows. An odd last token stands for two; n_tokens tells. */
+/* n_pairs (a constant) pairs of tokens x 8 rows. An odd last token (n_tokens) stands for two. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
                                            const int32_t *x_sum, uint32_t n_tokens,

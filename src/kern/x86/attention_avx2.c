@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over f32 and f16 caches, and softmax, AVX2.  The 16 lanes of the lane order are two registers.
+ * Attention over f32 and f16 caches, and softmax, AVX2.  The 16 lanes of the lane order are two
+ * registers.
  *
  * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once
  *         for its heads, and one tree ends four sums.

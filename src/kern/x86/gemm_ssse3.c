@@ -117,8 +117,8 @@ int32_t tn_sum_i8_ssse3(const int8_t *x, uint32_t n)
     return (int32_t)(_mm_cvtsi128_si64(sum) - (int64_t)n * 128);
 }
 
-/* Inputs of a tile, [n_groups][TILE_TOKENS]: the four of a group, four times.  All 64 rows use them,
- * and SSSE3 takes two instructions to make one. */
+/* Inputs of a tile, [n_groups][TILE_TOKENS]: the four of a group, four times.  All 64 rows use
+ * them, and SSSE3 takes two instructions to make one. */
 struct spread {
     __m128i v[PANEL_COLS / 4][TILE_TOKENS];
 };

@@ -47,7 +47,7 @@ static inline uint32_t split_32(int8_t *low, int8_t *high, uint32_t at, const in
 }
 
 /* n columns (a multiple of 128; zeros behind them) in the order of the kernel: for 4 bits and 1 bit
- * as they are, for 2-bit codes of two groups of 128 columns field after field, 32 columns of each. */
+ * as they are, for 2-bit codes of two groups of 128 columns field after field, 32 columns each. */
 static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
 {
     static const int16_t zeros[32];
