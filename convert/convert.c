@@ -49,7 +49,7 @@ struct job {
     const char *name;
     struct tn_config_import import;
     struct tn_source source;
-    struct tn_plan plan;
+    struct tn_tensor_plan plan;
     struct tn_buf tokenizer;
     char *template_source;
     size_t n_template_source;
@@ -172,7 +172,7 @@ static tern_status read_model(struct job *j)
         status = add_input(j, j->source.files[i].name);
     if (status != TERN_OK)
         return status;
-    return tn_plan_make(&j->plan, &j->import, &j->source, j->params->head, j->err);
+    return tn_tensor_plan_make(&j->plan, &j->import, &j->source, j->params->head, j->err);
 }
 
 static tern_status read_tokenizer(struct job *j)
@@ -312,7 +312,7 @@ static tern_status declare(struct job *j)
 
 /* ---- stream ---- */
 
-static void say_tensor(const struct job *j, const struct tn_plan_tensor *t,
+static void say_tensor(const struct job *j, const struct tn_tensor_plan_row *t,
                        const struct tn_stream_facts *facts)
 {
     char name[48];
@@ -484,7 +484,7 @@ static void prepare_stream(struct job *j)
 
 static void free_job(struct job *j)
 {
-    tn_plan_fini(&j->plan);
+    tn_tensor_plan_fini(&j->plan);
     tn_source_close(&j->source);
     tn_buf_fini(&j->tokenizer);
     tn_free(j->template_source);

@@ -88,7 +88,7 @@ static tern_status check_finite(const struct tn_source_tensor *t, const void *ra
 
 /* ---- norms ---- */
 
-static tern_status stream_norm(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status stream_norm(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                uint32_t i_tensor, struct tern_error *err)
 {
     const size_t n = t->file.cols;
@@ -108,8 +108,9 @@ static tern_status stream_norm(struct tn_streamer *s, const struct tn_plan_tenso
 /* ---- embedding and head ---- */
 
 /* One row as f16 or bf16. */
-static tern_status encode_halves(uint16_t *dst, const float *src, const struct tn_plan_tensor *t,
-                                 uint32_t row, struct tern_error *err)
+static tern_status encode_halves(uint16_t *dst, const float *src,
+                                 const struct tn_tensor_plan_row *t, uint32_t row,
+                                 struct tern_error *err)
 {
     const bool f16 = t->file.layout == TERN_LAYOUT_F16;
     for (uint32_t i = 0; i < t->file.cols; i++) {
@@ -135,7 +136,7 @@ struct table_buffers {
 
 /* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers
  * is refused later; here it counts as zeros. */
-static tern_status sample_offsets(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                   const struct table_buffers *b, uint32_t n,
                                   struct tern_error *err)
 {
@@ -159,7 +160,7 @@ static tern_status sample_offsets(struct tn_streamer *s, const struct tn_plan_te
 }
 
 /* Rows [row, row + n) of the source, encoded and written. */
-static tern_status stream_table_block(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status stream_table_block(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                       uint32_t i_tensor, const struct table_buffers *b,
                                       uint32_t row, uint32_t n, struct tern_error *err)
 {
@@ -189,7 +190,7 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_pla
                              tn_planes_block_bytes(n, cols, n_planes), err);
 }
 
-static tern_status stream_table(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status stream_table(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                 uint32_t i_tensor, struct tern_error *err)
 {
     const uint32_t rows = t->file.rows, cols = t->file.cols;
@@ -222,12 +223,12 @@ static tern_status stream_table(struct tn_streamer *s, const struct tn_plan_tens
 /* ---- ternary matrices ---- */
 
 /* Fills trits with rows [row, row + n). */
-typedef tern_status read_trits_fn(struct tn_streamer *s, const struct tn_plan_tensor *t,
+typedef tern_status read_trits_fn(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                   uint32_t threshold, int8_t *trits, uint32_t row, uint32_t n,
                                   struct tern_error *err);
 
 /* Packs the matrix block of rows by block of rows; columns (C2) are complete only at the end. */
-static tern_status stream_matrix(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, read_trits_fn *read_trits, uint32_t threshold,
                                  uint64_t *n_zero, struct tern_error *err)
 {
@@ -262,7 +263,7 @@ static tern_status stream_matrix(struct tn_streamer *s, const struct tn_plan_ten
     return whole ? tn_mwriter_append(s->writer, i_tensor, packed, (size_t)n_packed, err) : TERN_OK;
 }
 
-static tern_status read_latent_trits(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status read_latent_trits(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                      uint32_t threshold, int8_t *trits, uint32_t row, uint32_t n,
                                      struct tern_error *err)
 {
@@ -278,8 +279,8 @@ static tern_status read_latent_trits(struct tn_streamer *s, const struct tn_plan
 }
 
 /* Mean of |w| over the whole tensor, all of which is finite. */
-static tern_status read_absmean(struct tn_streamer *s, const struct tn_plan_tensor *t, double *mean,
-                                struct tern_error *err)
+static tern_status read_absmean(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                                double *mean, struct tern_error *err)
 {
     const struct tn_source_tensor *w = t->weight;
     void *raw = take(&s->raw, PIECE_BYTES, err);
@@ -300,7 +301,7 @@ static tern_status read_absmean(struct tn_streamer *s, const struct tn_plan_tens
     return TERN_OK;
 }
 
-static tern_status stream_latent(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status stream_latent(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, struct tn_stream_facts *facts,
                                  struct tern_error *err)
 {
@@ -313,7 +314,7 @@ static tern_status stream_latent(struct tn_streamer *s, const struct tn_plan_ten
                          tn_trit_threshold(t->weight->dtype, mean), &facts->n_zero, err);
 }
 
-static tern_status fail_code(const struct tn_plan_tensor *t, const uint8_t *raw, uint32_t i_row,
+static tern_status fail_code(const struct tn_tensor_plan_row *t, const uint8_t *raw, uint32_t i_row,
                              uint32_t shift, struct tern_error *err)
 {
     size_t i = 0;
@@ -328,7 +329,7 @@ static tern_status fail_code(const struct tn_plan_tensor *t, const uint8_t *raw,
 }
 
 /* Logical row i * R + r lies in packed row r, bits 2i and 2i + 1, where R = rows / 4. */
-static tern_status read_packed_trits(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status read_packed_trits(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                      uint32_t threshold, int8_t *trits, uint32_t row, uint32_t n,
                                      struct tern_error *err)
 {
@@ -355,7 +356,7 @@ static tern_status read_packed_trits(struct tn_streamer *s, const struct tn_plan
     return TERN_OK;
 }
 
-static tern_status stream_packed(struct tn_streamer *s, const struct tn_plan_tensor *t,
+static tern_status stream_packed(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, struct tn_stream_facts *facts,
                                  struct tern_error *err)
 {
@@ -372,30 +373,30 @@ static tern_status stream_packed(struct tn_streamer *s, const struct tn_plan_ten
 
 /* ---- interface ---- */
 
-uint64_t tn_stream_cost(const struct tn_plan_tensor *t)
+uint64_t tn_stream_cost(const struct tn_tensor_plan_row *t)
 {
     switch (t->kind) {
-    case TN_PLAN_LATENT: /* mean, then trits */
+    case TN_TENSOR_LATENT: /* mean, then trits */
         return 2 * t->weight->bytes;
-    case TN_PLAN_PACKED: /* once for each row block */
+    case TN_TENSOR_PACKED: /* once for each row block */
         return 4 * t->weight->bytes + t->scale->bytes;
     default:
         return t->weight->bytes;
     }
 }
 
-tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_plan_tensor *tensor,
+tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_plan_row *tensor,
                              uint32_t i_tensor, struct tn_stream_facts *facts,
                              struct tern_error *err)
 {
     memset(facts, 0, sizeof *facts);
     tern_status status;
     switch (tensor->kind) {
-    case TN_PLAN_NORM:
+    case TN_TENSOR_NORM:
         return stream_norm(stream, tensor, i_tensor, err);
-    case TN_PLAN_TABLE:
+    case TN_TENSOR_TABLE:
         return stream_table(stream, tensor, i_tensor, err);
-    case TN_PLAN_LATENT:
+    case TN_TENSOR_LATENT:
         status = stream_latent(stream, tensor, i_tensor, facts, err);
         break;
     default:

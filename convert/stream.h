@@ -40,11 +40,11 @@ struct tn_stream_facts {
 };
 
 /* Bytes that tn_stream_tensor will read, for progress. */
-uint64_t tn_stream_cost(const struct tn_plan_tensor *tensor);
+uint64_t tn_stream_cost(const struct tn_tensor_plan_row *tensor);
 
 /* Writes tensor i_tensor and its facts. TERN_INPUT names tensor and position of a value that cannot
  * be converted; TERN_INTERRUPTED when on_progress said so. */
-tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_plan_tensor *tensor,
+tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_plan_row *tensor,
                              uint32_t i_tensor, struct tn_stream_facts *facts,
                              struct tern_error *err);
 

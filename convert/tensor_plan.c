@@ -35,7 +35,7 @@ static const struct {
 #define NORM_NAME "model.norm.weight"
 
 struct planner {
-    struct tn_plan *plan;
+    struct tn_tensor_plan *plan;
     const struct tern_file_config *config;
     struct tn_source *source;
     enum tern_head_type head;
@@ -85,13 +85,13 @@ static tern_status check_float(struct planner *p, const struct tn_source_tensor 
 
 /* ---- planning ---- */
 
-static void append(struct planner *p, enum tn_plan_kind kind, enum tern_role role, uint32_t layer,
+static void append(struct planner *p, enum tn_tensor_kind kind, enum tern_role role, uint32_t layer,
                    uint32_t layout, uint32_t rows, uint32_t cols,
                    struct tn_source_tensor *weight, struct tn_source_tensor *scale)
 {
-    const bool ternary = kind == TN_PLAN_LATENT || kind == TN_PLAN_PACKED;
-    struct tn_plan_tensor *t = &p->plan->tensors[p->plan->n_tensors++];
-    *t = (struct tn_plan_tensor){.kind = kind, .weight = weight, .scale = scale};
+    const bool ternary = kind == TN_TENSOR_LATENT || kind == TN_TENSOR_PACKED;
+    struct tn_tensor_plan_row *t = &p->plan->tensors[p->plan->n_tensors++];
+    *t = (struct tn_tensor_plan_row){.kind = kind, .weight = weight, .scale = scale};
     t->file.role = role;
     t->file.layer = layer;
     t->file.layout = layout;
@@ -114,7 +114,7 @@ static tern_status plan_norm(struct planner *p, enum tern_role role, uint32_t la
     if (status == TERN_OK)
         status = check_shape(p, t, 0, n);
     if (status == TERN_OK)
-        append(p, TN_PLAN_NORM, role, layer, TERN_LAYOUT_F32, 1, n, t, NULL);
+        append(p, TN_TENSOR_NORM, role, layer, TERN_LAYOUT_F32, 1, n, t, NULL);
     return status;
 }
 
@@ -169,7 +169,7 @@ static tern_status plan_matrix(struct planner *p, enum tern_role role, uint32_t 
             status = check_shape(p, weight, rows, cols);
     }
     if (status == TERN_OK)
-        append(p, p->plan->is_packed ? TN_PLAN_PACKED : TN_PLAN_LATENT, role, layer,
+        append(p, p->plan->is_packed ? TN_TENSOR_PACKED : TN_TENSOR_LATENT, role, layer,
                ternary_layout(p, role), rows, cols, weight, scale);
     return status;
 }
@@ -234,7 +234,7 @@ static tern_status plan_table(struct planner *p, enum tern_role role, const char
     if (status == TERN_OK)
         status = check_shape(p, t, rows, cols);
     if (status == TERN_OK)
-        append(p, TN_PLAN_TABLE, role, TERN_NO_LAYER, layouts[p->head], rows, cols, t, NULL);
+        append(p, TN_TENSOR_TABLE, role, TERN_NO_LAYER, layouts[p->head], rows, cols, t, NULL);
     return status;
 }
 
@@ -289,9 +289,9 @@ static tern_status plan_all(struct planner *p)
     return status;
 }
 
-tern_status tn_plan_make(struct tn_plan *out, const struct tn_config_import *import,
-                         struct tn_source *source, enum tern_head_type head,
-                         struct tern_error *err)
+tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_config_import *import,
+                                struct tn_source *source, enum tern_head_type head,
+                                struct tern_error *err)
 {
     memset(out, 0, sizeof *out);
     const size_t n_max = (size_t)import->config.n_layer * TN_COUNT_OF(layer_roles) + 3;
@@ -306,11 +306,11 @@ tern_status tn_plan_make(struct tn_plan *out, const struct tn_config_import *imp
     struct planner planner = {out, &import->config, source, head, err};
     const tern_status status = plan_all(&planner);
     if (status != TERN_OK)
-        tn_plan_fini(out);
+        tn_tensor_plan_fini(out);
     return status;
 }
 
-void tn_plan_fini(struct tn_plan *plan)
+void tn_tensor_plan_fini(struct tn_tensor_plan *plan)
 {
     tn_free(plan->tensors);
     memset(plan, 0, sizeof *plan);

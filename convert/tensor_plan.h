@@ -15,22 +15,22 @@
 #include "tern/convert.h"
 #include "tern/model_format.h"
 
-enum tn_plan_kind {
-    TN_PLAN_NORM,   /* a vector, stored in f32 */
-    TN_PLAN_LATENT, /* a matrix of floats, ternary by absmean */
-    TN_PLAN_PACKED, /* four row blocks of 2-bit codes in U8, and a scale that multiplies */
-    TN_PLAN_TABLE,  /* embedding or head */
+enum tn_tensor_kind {
+    TN_TENSOR_NORM,   /* a vector, stored in f32 */
+    TN_TENSOR_LATENT, /* a matrix of floats, ternary by absmean */
+    TN_TENSOR_PACKED, /* four row blocks of 2-bit codes in U8, and a scale that multiplies */
+    TN_TENSOR_TABLE,  /* embedding or head */
 };
 
-struct tn_plan_tensor {
-    enum tn_plan_kind kind;
+struct tn_tensor_plan_row {
+    enum tn_tensor_kind kind;
     struct tern_file_tensor file; /* role, layer, layout, scale_kind, rows, cols */
     struct tn_source_tensor *weight;
     struct tn_source_tensor *scale; /* of packed weights, else NULL */
 };
 
-struct tn_plan {
-    struct tn_plan_tensor *tensors; /* sorted by layer and role, as the file wants them */
+struct tn_tensor_plan {
+    struct tn_tensor_plan_row *tensors; /* sorted by layer and role, as the file wants them */
     uint32_t n_tensors;
     bool is_packed;
     bool is_tied;
@@ -40,9 +40,9 @@ struct tn_plan {
 };
 
 /* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs. */
-tern_status tn_plan_make(struct tn_plan *out, const struct tn_config_import *import,
-                         struct tn_source *source, enum tern_head_type head,
-                         struct tern_error *err);
-void tn_plan_fini(struct tn_plan *plan);
+tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_config_import *import,
+                                struct tn_source *source, enum tern_head_type head,
+                                struct tern_error *err);
+void tn_tensor_plan_fini(struct tn_tensor_plan *plan);
 
 #endif
