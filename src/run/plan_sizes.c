@@ -9,11 +9,12 @@
 
 static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of the cache");
 
+/* With a q8 cache, which takes the most: the type is chosen later. */
 static uint64_t scratch_bytes(const struct tern_file_config *config, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads)
 {
     struct tn_memplan plan;
-    struct tn_plan_input input = {n_ctx, n_batch, n_threads, TN_KV_F16};
+    struct tn_plan_input input = {n_ctx, n_batch, n_threads, TN_KV_Q8};
     tn_memplan_make(&plan, config, &input);
     return plan.scratch_bytes;
 }

@@ -307,6 +307,23 @@ static void nothing_is_allocated_between_the_tokens(void **state)
     tern_session_free(s);
 }
 
+static void the_plan_counts_what_a_session_takes(void **state)
+{
+    (void)state;
+    struct tern_plan_model sizes;
+    tern_plan_model_sizes(&sizes, model, 0);
+    for (enum tern_kv kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
+        struct tern_session *s = open_session(engine, kv, 0);
+        const uint32_t n_ctx = tern_session_n_ctx(s);
+        uint64_t planned = sizes.base_bytes + tern_engine_n_threads(engine) * sizes.thread_bytes +
+                           n_ctx * sizes.position_bytes +
+                           n_ctx / TERN_PLAN_KV_BLOCK * sizes.kv_block_bytes[kv];
+        /* Whole pages are taken. */
+        assert_in_range(tern_session_bytes_full(s), planned / 2, planned + tn_page_bytes());
+        tern_session_free(s);
+    }
+}
+
 /* Refuses growth beyond the first block. */
 static bool grow_once(void *arg, uint64_t n_bytes)
 {
@@ -522,6 +539,7 @@ int main(void)
         cmocka_unit_test(a_shortened_session_continues_as_if_new),
         cmocka_unit_test(bad_ids_and_full_contexts_are_refused),
         cmocka_unit_test(nothing_is_allocated_between_the_tokens),
+        cmocka_unit_test(the_plan_counts_what_a_session_takes),
         cmocka_unit_test(short_memory_ends_the_text_cleanly),
         cmocka_unit_test(an_interrupted_session_goes_on),
         cmocka_unit_test(stop_strings_are_never_shown),
