@@ -48,15 +48,17 @@ static void append_piece(struct tn_buf *out, const char *bytes, size_t n)
     uint32_t c;
     for (size_t i = 0, length; i < n; i += length) {
         length = tn_utf8_character(bytes + i, n - i, &c);
-        if (length == 1 && c == '\n')
-            tn_buf_append_text(out, "\\n");
-        else if (length == 1 && c == '\\')
-            tn_buf_append_text(out, "\\\\");
-        else if (length == 0 || c < 0x20 || c == 0x7F)
-            tn_buf_printf(out, "\\x%02X", (unsigned char)bytes[i]);
-        else
-            tn_buf_append(out, bytes + i, length);
+        bool is_shown = length > 0 && !tn_is_control(c);
         length += length == 0;
+        if (is_shown && c == '\\')
+            tn_buf_append_text(out, "\\\\");
+        else if (is_shown)
+            tn_buf_append(out, bytes + i, length);
+        else if (bytes[i] == '\n')
+            tn_buf_append_text(out, "\\n");
+        else
+            for (size_t k = i; k < i + length; k++)
+                tn_buf_printf(out, "\\x%02X", (unsigned char)bytes[k]);
     }
 }
 

@@ -616,6 +616,16 @@ class Reports(command.TestCase):
         with_special = self.ok("detokenize", self.model, "--special", stdin=ids).out
         self.assertEqual(with_special, b"<|begin_of_text|>" + text)
 
+    def test_pieces_show_no_control_characters(self):
+        source = scratch("controls")
+        shutil.copytree(command.DEMO, source)
+        tokenizer = command.read_bytes(os.path.join(source, "tokenizer.json"))
+        with open(os.path.join(source, "tokenizer.json"), "wb") as f:
+            f.write(tokenizer.replace(b"<|reserved_special_token_0|>", b"\\u009b"))
+        pieces = self.ok("tokenize", command.model(source), "--pieces", "--special", "--no-bos",
+                         stdin="\u009b".encode())
+        self.assertEqual(pieces.out, b"4082\t\\xC2\\x9B\n")
+
     def test_any_bytes_survive(self):
         data = bytes(range(256)) * 3 + b"\xe2\x82\xf0\x9f\x98\0\xff\n\r\n"
         ids = self.ok("tokenize", self.model, stdin=data).out
