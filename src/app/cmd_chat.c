@@ -39,26 +39,33 @@ static void print(const char *text)
 /* ---- one answer ---- */
 
 /* Drops the oldest turns until the conversation leaves room for an answer. Three quarters of the
- * context stay filled at most, so that not every turn has to drop and compute everything anew. */
+ * context stay filled at most, so that not every turn has to drop and compute everything anew. For a
+ * message that cannot fit nothing is forgotten. */
 static tern_status fit_context(struct chat *chat, struct tern_error *err)
 {
     uint64_t n_ctx = tern_session_n_ctx(chat->g.session);
     uint64_t n_room = TN_MIN(tn_generator_max_tokens(&chat->g), n_ctx / 4);
     size_t n_dropped = 0;
-    tern_status status = tn_conversation_encode(&chat->c, chat->model, chat->t, &chat->ids, err);
+    size_t first = 0;
+    tern_status status = tn_conversation_encode(&chat->c, 0, chat->model, chat->t, &chat->ids, err);
     bool is_full = status == TERN_OK && chat->ids.n + n_room > n_ctx;
-    while (is_full && status == TERN_OK && chat->ids.n > n_ctx * 3 / 4 &&
-           tn_conversation_drop_oldest(&chat->c)) {
+    while (is_full && status == TERN_OK && chat->ids.n > n_ctx * 3 / 4) {
+        size_t next = tn_conversation_next_question(&chat->c, first);
+        if (next >= chat->c.n_turns)
+            break;
+        first = next;
         n_dropped++;
-        status = tn_conversation_encode(&chat->c, chat->model, chat->t, &chat->ids, err);
+        status = tn_conversation_encode(&chat->c, first, chat->model, chat->t, &chat->ids, err);
     }
-    if (n_dropped > 0)
-        tn_note_say("the context of %" PRIu64 " tokens is full: the oldest %zu turn%s forgotten",
-                    n_ctx, n_dropped, n_dropped == 1 ? " is" : "s are");
     if (status == TERN_OK && chat->ids.n >= n_ctx)
         return tn_fail(err, TERN_LIMIT, "the message is too long: %zu tokens, the context is "
                                         "%" PRIu64,
                        chat->ids.n, n_ctx);
+    if (status == TERN_OK && n_dropped > 0) {
+        tn_conversation_drop(&chat->c, first);
+        tn_note_say("the context of %" PRIu64 " tokens is full: the oldest %zu turn%s forgotten",
+                    n_ctx, n_dropped, n_dropped == 1 ? " is" : "s are");
+    }
     return status;
 }
 
@@ -152,7 +159,7 @@ static tern_status check_system(struct chat *chat, struct tern_error *err)
     struct tern_ids ids = {0};
     tern_status status = tn_conversation_add(&trial, "user", "x", 1, NULL, err);
     if (status == TERN_OK)
-        status = tn_conversation_encode(&trial, chat->model, chat->t, &ids, err);
+        status = tn_conversation_encode(&trial, 0, chat->model, chat->t, &ids, err);
     tern_ids_free(&ids);
     trial.system = (struct tn_buf){0};
     tn_conversation_fini(&trial);

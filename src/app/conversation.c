@@ -86,21 +86,24 @@ bool tn_conversation_remove_last(struct tn_conversation *c, const char *role)
     return true;
 }
 
-bool tn_conversation_drop_oldest(struct tn_conversation *c)
+size_t tn_conversation_next_question(const struct tn_conversation *c, size_t from)
 {
-    size_t n = 1;
-    while (n < c->n_turns && strcmp(c->turns[n].role, "user") != 0)
-        n++;
-    if (n >= c->n_turns)
-        return false;
+    do
+        from++;
+    while (from < c->n_turns && strcmp(c->turns[from].role, "user") != 0);
+    return from;
+}
+
+void tn_conversation_drop(struct tn_conversation *c, size_t n)
+{
     for (size_t i = 0; i < n; i++)
         tn_buf_fini(&c->turns[i].text);
     memmove(c->turns, c->turns + n, (c->n_turns - n) * sizeof *c->turns);
     c->n_turns -= n;
-    return true;
 }
 
-tern_status tn_conversation_encode(const struct tn_conversation *c, const struct tern_model *model,
+tern_status tn_conversation_encode(const struct tn_conversation *c, size_t from,
+                                   const struct tern_model *model,
                                    const struct tern_chat_template *t, struct tern_ids *out,
                                    struct tern_error *err)
 {
@@ -111,7 +114,7 @@ tern_status tn_conversation_encode(const struct tn_conversation *c, const struct
     if (c->has_system)
         messages[n++] = (struct tern_message){"system", 6, c->system.data ? c->system.data : "",
                                               c->system.n_bytes};
-    for (size_t i = 0; i < c->n_turns; i++) {
+    for (size_t i = from; i < c->n_turns; i++) {
         const struct tn_turn *turn = &c->turns[i];
         messages[n++] = (struct tern_message){turn->role, strlen(turn->role),
                                               turn->text.data ? turn->text.data : "",

@@ -41,11 +41,15 @@ bool tn_conversation_remove_last(struct tn_conversation *c, const char *role);
  * there is room as long as no more turns were added than removed. */
 bool tn_conversation_take_last(struct tn_conversation *c, const char *role, struct tn_turn *out);
 void tn_conversation_put_back(struct tn_conversation *c, const struct tn_turn *turn);
-/* Removes the oldest question with its answer; false when only the last question is left. */
-bool tn_conversation_drop_oldest(struct tn_conversation *c);
+/* The first question behind turn `from`; n_turns when there is none. */
+size_t tn_conversation_next_question(const struct tn_conversation *c, size_t from);
+/* Removes the first n turns. */
+void tn_conversation_drop(struct tn_conversation *c, size_t n);
 
-/* Replaces *out by the ids of the conversation, ready for the next answer. */
-tern_status tn_conversation_encode(const struct tn_conversation *c, const struct tern_model *model,
+/* Replaces *out by the ids of the conversation without its first `from` turns, ready for the next
+ * answer. */
+tern_status tn_conversation_encode(const struct tn_conversation *c, size_t from,
+                                   const struct tern_model *model,
                                    const struct tern_chat_template *t, struct tern_ids *out,
                                    struct tern_error *err);
 

@@ -517,6 +517,11 @@ class Chat(command.TestCase):
         self.assertEqual(result.code, 3)
         self.assertEqual(len(result.err.splitlines()), 1)
         self.assertEqual(result.out, self.chat(["Hi"], "-n", "4").out)
+        # What was said before stays.
+        result = self.chat(["Hi", "word " * 3000, "And?"], "-n", "4", "-v")
+        self.assertNotIn("forgotten", result.err)
+        expected = self.ids_of_turns(self.chat(["Hi", "And?"], "-n", "4", "-v"))
+        self.assertEqual(self.ids_of_turns(result), expected)
 
     def test_commands(self):
         result = self.chat(["/help"])
