@@ -282,9 +282,14 @@ static void run_command(struct chat *chat, struct tn_buf *line)
 
 /* ---- lines ---- */
 
+/* Bounds what is kept of a line that never ends. */
 static void append_line(void *arg, const char *bytes, size_t n)
 {
-    tn_buf_append(arg, bytes, n);
+    struct tn_buf *message = arg;
+    if (n > TN_MAX_PROMPT_BYTES - message->n_bytes)
+        message->failed = true;
+    else
+        tn_buf_append(message, bytes, n);
 }
 
 enum input { INPUT_LINE, INPUT_END, INPUT_INTERRUPT };
@@ -293,10 +298,11 @@ enum input { INPUT_LINE, INPUT_END, INPUT_INTERRUPT };
 static enum input read_message(struct chat *chat, struct tn_buf *message)
 {
     bool interrupted;
+    struct tern_error err;
     tn_buf_clear(message);
     if (chat->on_terminal)
         print("> ");
-    while (tn_read_line(append_line, message, &interrupted)) {
+    while (tn_read_line(append_line, message, &interrupted, &err)) {
         if (interrupted)
             return INPUT_INTERRUPT;
         if (message->n_bytes == 0 || message->data[message->n_bytes - 1] != '\\')
@@ -304,6 +310,11 @@ static enum input read_message(struct chat *chat, struct tn_buf *message)
         message->data[message->n_bytes - 1] = '\n';
         if (chat->on_terminal)
             print(". ");
+    }
+    if (err.status != TERN_OK) {
+        tn_error_print(&err);
+        chat->failed = err.status;
+        return INPUT_END;
     }
     return message->n_bytes > 0 ? INPUT_LINE : INPUT_END;
 }
@@ -313,7 +324,8 @@ static void handle_line(struct chat *chat, struct tn_buf *line)
     size_t bad = tn_utf8_find_invalid(line->data, line->n_bytes);
     if (line->failed || bad < line->n_bytes) {
         if (line->failed)
-            tn_error_say(TERN_MEMORY, "no memory for a message of %zu bytes", line->n_bytes);
+            tn_error_say(TERN_MEMORY, "no room for a message of more than %zu bytes (limit %zu)",
+                         line->n_bytes, TN_MAX_PROMPT_BYTES);
         else
             tn_error_say(TERN_INPUT, "the message is not UTF-8: byte %zu is 0x%02X", bad,
                          (unsigned char)line->data[bad]);
@@ -330,13 +342,26 @@ static void handle_line(struct chat *chat, struct tn_buf *line)
         ask(chat, line->data + has_slash, line->n_bytes - has_slash);
 }
 
+/* The byte order mark with which some programs begin what they pipe. */
+static void drop_mark(struct tn_buf *line)
+{
+    size_t n = tn_prompt_mark(line->data, line->n_bytes);
+    line->n_bytes -= n;
+    if (n > 0)
+        memmove(line->data, line->data + n, line->n_bytes);
+}
+
 static void talk(struct chat *chat)
 {
     struct tn_buf line = {0};
     bool warned = false; /* Ctrl-C was pressed at the prompt just before */
+    bool is_first = true;
     while (!chat->leave) {
         enum input input = read_message(chat, &line);
         if (input == INPUT_LINE) {
+            if (is_first)
+                drop_mark(&line);
+            is_first = false;
             warned = false;
             handle_line(chat, &line);
             continue;

@@ -11,8 +11,6 @@
 #include "base/utf8.h"
 #include "plat/plat.h"
 
-#define MAX_PROMPT_BYTES ((size_t)16 << 20)
-
 tern_status tn_prompt_check(const struct tn_options *o, struct tern_error *err)
 {
     if (o->prompt || o->file || !tn_is_terminal(TN_STDIN))
@@ -26,12 +24,17 @@ static bool begins_with(const char *data, size_t n, const char *bytes, size_t n_
     return n >= n_bytes && memcmp(data, bytes, n_bytes) == 0;
 }
 
+size_t tn_prompt_mark(const char *text, size_t n)
+{
+    return begins_with(text, n, "\xEF\xBB\xBF", 3) ? 3 : 0;
+}
+
 static tern_status append_text(struct tn_buf *out, const char *data, size_t n, const char *name,
                                struct tern_error *err)
 {
     if (begins_with(data, n, "\xFF\xFE", 2) || begins_with(data, n, "\xFE\xFF", 2))
         return tn_fail(err, TERN_INPUT, "\"%s\" is UTF-16; save it as UTF-8", name);
-    size_t start = begins_with(data, n, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    size_t start = tn_prompt_mark(data, n);
     size_t bad = tn_utf8_find_invalid(data, n);
     if (bad < n)
         return tn_fail(err, TERN_INPUT, "\"%s\" is not UTF-8: byte %zu is 0x%02X", name, bad,
@@ -52,8 +55,8 @@ tern_status tn_prompt_read(struct tn_buf *out, const struct tn_options *o, struc
     size_t n;
     bool from_stdin = !o->file || strcmp(o->file, "-") == 0;
     const char *name = from_stdin ? "standard input" : o->file;
-    tern_status status = from_stdin ? tn_stdin_read_all(&data, &n, MAX_PROMPT_BYTES, err)
-                                    : tn_file_read_all(&data, &n, o->file, MAX_PROMPT_BYTES, err);
+    tern_status status = from_stdin ? tn_stdin_read_all(&data, &n, TN_MAX_PROMPT_BYTES, err)
+                                    : tn_file_read_all(&data, &n, o->file, TN_MAX_PROMPT_BYTES, err);
     if (status == TERN_OK)
         status = append_text(out, data, n, name, err);
     tn_free(data);

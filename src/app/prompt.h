@@ -16,6 +16,10 @@ tern_status tn_prompt_check(const struct tn_options *o, struct tern_error *err);
  * Standard input is read only when asked for, or when there is neither -p nor -f. */
 tern_status tn_prompt_read(struct tn_buf *out, const struct tn_options *o, struct tern_error *err);
 
+#define TN_MAX_PROMPT_BYTES ((size_t)16 << 20)
+
+/* Bytes of the mark at the start of a text: 3, or 0 if there is none. */
+size_t tn_prompt_mark(const char *text, size_t n);
 /* For chat: removes newlines at the end. */
 void tn_prompt_trim_newlines(struct tn_buf *prompt);
 /* Nothing but white space? */

@@ -176,10 +176,11 @@ uint32_t tn_terminal_columns(void);
  * reader is gone), or other error = 2. */
 int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes);
 /* One line from stdin without its \n or \r\n, appended to a caller's buffer through `append`; false
- * at the end of input. Interrupted (Ctrl-C, SIGTERM, SIGHUP, also before the call and not cleared):
- * *interrupted = true, returns true with what came. */
+ * at the end of input, and when it cannot be read: then err->status is not TERN_OK. Interrupted
+ * (Ctrl-C, SIGTERM, SIGHUP, also before the call and not cleared): *interrupted = true, returns true
+ * with what came. */
 bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *arg,
-                  bool *interrupted);
+                  bool *interrupted, struct tern_error *err);
 
 /* Ctrl-C, SIGTERM, SIGHUP only set flags. Number of Ctrl-C since the last tn_interrupt_clear. */
 void tn_interrupt_install(void);

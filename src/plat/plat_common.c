@@ -39,19 +39,22 @@ static enum tn_os_read fill_stdin(struct tern_error *err)
 }
 
 bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *arg,
-                  bool *interrupted)
+                  bool *interrupted, struct tern_error *err)
 {
     bool any = false;
     bool held_return = false; /* a \r that is dropped if \n follows */
     *interrupted = false;
+    err->status = TERN_OK;
     for (;;) {
-        enum tn_os_read result = fill_stdin(NULL);
+        enum tn_os_read result = fill_stdin(err);
         if (result == TN_OS_READ_INTERRUPTED) {
             *interrupted = true;
             return true;
         }
+        if (result == TN_OS_READ_FAILED)
+            return false;
         size_t n = stdin_buffer.n - stdin_buffer.next;
-        if (result != TN_OS_READ_OK || n == 0) {
+        if (n == 0) {
             if (held_return)
                 append(arg, "\r", 1);
             return any;

@@ -523,6 +523,24 @@ class Chat(command.TestCase):
         expected = self.ids_of_turns(self.chat(["Hi", "And?"], "-n", "4", "-v"))
         self.assertEqual(self.ids_of_turns(result), expected)
 
+    def test_a_line_that_does_not_end(self):
+        result = self.chat(["x" * (17 << 20), "Hi"], "-n", "4")
+        self.assertEqual(result.code, 3)
+        self.assertEqual(len(result.err.splitlines()), 1)
+        self.assertIn("16777216", result.err)
+        self.assertEqual(result.out, self.chat(["Hi"], "-n", "4").out)
+
+    def test_byte_order_mark(self):
+        expected = self.ids_of_turns(self.chat(["Hi", "\ufeffHi"], "-n", "4", "-v"))
+        result = self.chat(["\ufeffHi", "\ufeffHi"], "-n", "4", "-v")
+        self.assertEqual(self.ids_of_turns(result), expected)
+        self.assertNotEqual(expected[1], self.ids_of_turns(self.chat(["Hi"] * 2, "-n", "4",
+                                                                     "-v"))[1])
+
+    def test_input_that_cannot_be_read(self):
+        with open(scratch("write-only"), "wb") as stdin:
+            self.assertIn("standard input", self.refused(5, "chat", self.model, stdin=stdin))
+
     def test_commands(self):
         result = self.chat(["/help"])
         for name in ("/exit", "/clear", "/system", "/regen", "/undo", "/stats"):

@@ -303,7 +303,7 @@ static void assert_line(const char *expected)
 {
     struct tn_buf buf = {0};
     bool interrupted = true;
-    assert_true(tn_read_line(append, &buf, &interrupted));
+    assert_true(tn_read_line(append, &buf, &interrupted, &err));
     assert_false(interrupted);
     assert_string_equal(tn_buf_text(&buf), expected);
     tn_buf_fini(&buf);
@@ -336,7 +336,7 @@ static void lines_of_standard_input(void **state)
     *strchr(buf.data + n_first, '\n') = '\0';
     assert_line(buf.data + n_first);
     assert_line("no end\r");
-    assert_false(tn_read_line(append, &buf, &interrupted));
+    assert_false(tn_read_line(append, &buf, &interrupted, &err));
     tn_buf_fini(&buf);
 
     put_file(PATH, "first\nrest\0 of it\n", 18);
@@ -370,7 +370,7 @@ static void interrupts_are_counted(void **state)
         raise(SIGINT);
         assert_int_equal(tn_interrupt_count(), i);
     }
-    assert_true(tn_read_line(append, &buf, &interrupted));
+    assert_true(tn_read_line(append, &buf, &interrupted, &err));
     assert_true(interrupted);
     assert_int_equal(buf.n_bytes, 0);
     tn_interrupt_clear();
