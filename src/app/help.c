@@ -66,6 +66,7 @@ static void append_option(struct tn_buf *out, const struct tn_option_row *row)
                       initial ? "default " : "", initial ? initial : "");
     append_name(out, row);
     append_wrapped(out, tn_buf_text(&text));
+    out->failed |= text.failed;
     tn_buf_fini(&text);
 }
 
@@ -74,12 +75,6 @@ static void append_options(struct tn_buf *out, enum tn_command command)
     for (uint32_t i = 0; i < tn_n_option_rows; i++)
         if (tn_option_rows[i].commands >> command & 1 && !tn_option_rows[i].hidden)
             append_option(out, &tn_option_rows[i]);
-}
-
-static void write_out(struct tn_buf *out)
-{
-    tn_out_text(tn_buf_text(out));
-    tn_buf_fini(out);
 }
 
 void tn_help_command(enum tn_command command)
@@ -95,7 +90,7 @@ void tn_help_command(enum tn_command command)
     if (strstr(row->arguments, "[MODEL]"))
         tn_buf_append_text(&out, "\nWithout MODEL: $TERN_MODEL, model.tern beside the program, "
                                  "then the demo.\n");
-    write_out(&out);
+    tn_out_buf(&out);
 }
 
 void tn_help_all(void)
@@ -115,5 +110,5 @@ void tn_help_all(void)
                        "$TERN_MODEL,\nmodel.tern beside the program, then the demo that ships.\n"
                        "\nExit codes: 0 ok, 2 usage, 3 memory or limit, 4 output, 5 bad input, "
                        "6 not\nsupported, 74 file changed while in use, 130 interrupted.\n");
-    write_out(&out);
+    tn_out_buf(&out);
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "plat/plat.h"
@@ -59,8 +58,10 @@ static int write_text(enum tn_stream stream, const char *text, size_t n, bool hi
 
 /* ---- results ---- */
 
+enum { OUT_READER_LEFT = 1, OUT_FAILED = 2, OUT_NO_MEMORY = 3 };
+
 static struct {
-    int result; /* of tn_write_stream; not 0: closed */
+    int result; /* of tn_write_stream, or OUT_NO_MEMORY; not 0: closed */
     bool any;
     char last; /* last byte that was written */
 } out;
@@ -99,11 +100,20 @@ bool tn_out_printf(const char *format, ...)
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (n > 0 && tn_buf_reserve(&buf, (size_t)n + 1))
+    if (n > 0 && tn_buf_reserve(&buf, (size_t)n + 1)) {
         vsnprintf(buf.data, (size_t)n + 1, format, again);
+        buf.n_bytes = (size_t)n;
+    }
     va_end(again);
-    bool good = n <= 0 || (buf.data && tn_out_write(buf.data, (size_t)n));
-    tn_buf_fini(&buf);
+    return tn_out_buf(&buf);
+}
+
+bool tn_out_buf(struct tn_buf *buf)
+{
+    if (buf->failed && out.result == 0)
+        out.result = OUT_NO_MEMORY;
+    bool good = tn_out_write(buf->data, buf->n_bytes);
+    tn_buf_fini(buf);
     return good;
 }
 
@@ -121,8 +131,10 @@ int tn_out_finish(int exit_code)
 {
     if (out.result == 0 || (exit_code != 0 && exit_code != 130))
         return exit_code;
-    if (out.result == 1)
-        return exit_code; /* the reader has what it wanted */
+    if (out.result == OUT_READER_LEFT)
+        return exit_code; /* it has what it wanted */
+    if (out.result == OUT_NO_MEMORY)
+        return tn_error_say(TERN_MEMORY, "no memory for the output");
     return tn_error_say(TERN_OUTPUT, "standard output cannot be written (disk full or closed?)");
 }
 
@@ -140,15 +152,13 @@ int tn_message_level(void)
     return message_level;
 }
 
+/* Without allocation: there may be no memory left, which is what has to be said then. */
 static void say(const char *prefix, const char *text)
 {
-    struct tn_buf line = {0};
+    char line[sizeof((struct tern_error *)0)->detail + 32];
     tn_progress_hide();
-    tn_buf_append_text(&line, prefix);
-    tn_buf_append_text(&line, text);
-    tn_buf_append_text(&line, "\n");
-    (void)write_text(TN_STDERR, line.data, line.n_bytes, false);
-    tn_buf_fini(&line);
+    int n = snprintf(line, sizeof line, "%s%s\n", prefix, text);
+    (void)write_text(TN_STDERR, line, (size_t)n, false);
 }
 
 int tn_error_print(const struct tern_error *err)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/compiler.h"
 #include "tern/status.h"
 
@@ -20,6 +21,8 @@
 bool tn_out_write(const void *bytes, size_t n);
 bool tn_out_text(const char *text);
 bool tn_out_printf(const char *format, ...) TN_PRINTF(1, 2);
+/* Writes and frees; a text that memory did not suffice for counts as a write error. */
+bool tn_out_buf(struct tn_buf *buf);
 /* Generated text: like tn_out_write, but on a terminal control characters other than newline and
  * tab are shown as \x1B. `text` is whole UTF-8 characters. */
 bool tn_out_generated(const char *text, size_t n);

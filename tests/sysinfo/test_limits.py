@@ -130,6 +130,25 @@ class Limits(command.TestCase):
                 self.check(result, f"{mib} MiB")
         self.assertEqual(result.code, 0, result.err)
 
+    def test_too_little_for_any_text(self):
+        """What happened is said even where nothing can be allocated, and no output is lost."""
+        whole = self.ok("help").out
+        for kib in range(1024, 8192, 64):
+            for arguments, code in (("help", 0), ("--no-such-flag", 2)):
+                result = command.Result(subprocess.run(
+                    command.argv(arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, timeout=command.TIMEOUT,
+                    preexec_fn=lambda n=kib << 10: resource.setrlimit(resource.RLIMIT_AS, (n, n))))
+                if result.code < 0 or result.code == 127:
+                    continue  # the system's own refusal to start it
+                with self.subTest(kib=kib, arguments=arguments):
+                    self.assertIn(result.code, (code, 3))
+                    if result.code == 0:
+                        self.assertEqual((result.out, result.err), (whole, ""))
+                    else:
+                        self.assertRegex(result.err, r"\Atern: error: [^\n]+\n\Z")
+        self.assertEqual(result.code, code)
+
 
 if __name__ == "__main__":
     command.main()
