@@ -20,7 +20,7 @@ enum tern_head_type { TERN_HEAD_Q8, TERN_HEAD_Q6, TERN_HEAD_Q4, TERN_HEAD_F16, T
 
 struct tern_convert_params {
     const char *source;  /* directory */
-    const char *output;  /* file; NULL = ./NAME.tern */
+    const char *output;  /* file; NULL = ./DIR.tern, DIR without its path */
     const char *name;    /* NULL = last component of the resolved source */
     enum tern_head_type head;
     bool no_tokenizer;

@@ -138,8 +138,8 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
     tn_out_printf("\nmemory      %s at the peak, mapped pages counted; %" PRIu64 " major faults\n",
                   tn_size_binary((double)r->peak_rss_bytes).text, r->major_faults);
     tn_out_printf("output      %s\n", r->hashes_agree
-                                          ? "the same tokens in all runs of the same depth"
-                                          : "DIFFERENT tokens in runs of the same depth");
+                                          ? "the same tokens at every level and thread count"
+                                          : "DIFFERENT tokens in runs of the same kind");
 }
 
 /* ---- for programs ---- */
@@ -251,7 +251,7 @@ static tern_status bench(const struct tn_options *o, const struct tern_model *mo
             print_table(&p, r);
         if (status == TERN_OK && !r->hashes_agree)
             status = tn_fail(err, TERN_INTERNAL,
-                             "runs of the same depth generated different tokens");
+                             "runs of the same kind generated different tokens");
     }
     tn_free(levels);
     return status;

@@ -174,7 +174,7 @@ const struct tn_option_row tn_option_rows[] = {
 
     /* convert */
     {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE",
-     .otherwise = "./NAME.tern", .help = "the file to write"},
+     .otherwise = "./DIR.tern", .help = "the file to write"},
     {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(LOGITS), .value = "FILE",
      .help = "the file to write"},
     {"save", 0, TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE", .hidden = true},

@@ -403,7 +403,9 @@ class Destinations(command.TestCase):
         alias = self.ok("--convert", command.DEMO, "--save", os.path.join(folder, "a.tern"))
         self.assertEqual(alias.out, b"")
         self.assertEqual(read_bytes(os.path.join(folder, "a.tern")), data)
+        self.ok("convert", command.DEMO, "--name", "other", cwd=folder)
         self.assertEqual(sorted(os.listdir(folder)), ["a.tern", "demo.tern"])
+        self.assertIn("./DIR.tern", self.ok("help", "convert").text)
 
     @unittest.skipUnless(POSIX, "resource limits")
     def test_full_disk(self):
