@@ -304,7 +304,7 @@ static uint32_t pressure_steps(const struct tern_sysinfo *m)
     return psi || m->pressure_level >= 2 ? 1 : 0;
 }
 
-static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m)
+static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m, enum tern_caps caps)
 {
     uint32_t tier = 0;
     while (tier + 1 < TN_COUNT_OF(tiers) && plan->available_bytes >= tiers[tier].below_bytes)
@@ -321,7 +321,7 @@ static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m)
     plan->cap_new_tokens = tiers[tier].cap;
     tn_plan_reason(plan, "default_new_tokens", plan->default_new_tokens, NULL, bound_by,
                    "for %s of available memory", tiers[tier].range);
-    if (tier < 2)
+    if (tier < 2 && caps == TERN_CAPS_TIERS)
         tn_plan_notice(plan, "%s of memory available: at most %u new tokens%s",
                        tiers[tier].range, plan->cap_new_tokens,
                        tier == 0 ? " (--caps memory or off lifts this)" : "");
@@ -351,7 +351,8 @@ static void plan_new_tokens(struct tern_plan *plan, const struct tern_plan_limit
     uint32_t wish = limits->max_tokens ? limits->max_tokens : plan->default_new_tokens;
     uint32_t room = plan->n_ctx - limits->n_prompt;
     plan->max_new_tokens = TN_MIN(wish, TN_MIN(plan->cap_new_tokens, room));
-    plan->capped = plan->cap_new_tokens < wish && plan->cap_new_tokens <= room;
+    plan->capped = limits->caps == TERN_CAPS_TIERS && plan->cap_new_tokens < wish &&
+                   plan->cap_new_tokens <= room;
     const char *bound_by = plan->capped                  ? "cap"
                            : plan->max_new_tokens < wish ? "context"
                            : limits->max_tokens          ? "user"
@@ -375,7 +376,7 @@ static tern_status make(struct tern_plan *plan, const struct tern_sysinfo *machi
         return status;
     plan_available(plan, machine, limits);
     plan_reserve(plan, machine);
-    plan_tier(plan, machine);
+    plan_tier(plan, machine, limits->caps);
     if (model)
         status = tn_plan_memory(plan, machine, model, limits, err);
     if (status != TERN_OK)

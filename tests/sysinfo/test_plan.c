@@ -148,6 +148,22 @@ static void cap_binds_explicit_values(void **state)
     make(&model_2b, &limits);
     assert_int_equal(plan.cap_new_tokens, 2600);
     assert_int_equal(plan.max_new_tokens, 2600);
+    assert_false(plan.capped);
+    assert_int_equal(plan.n_notices, 0);
+}
+
+/* No notice tells what to do against a cap that does not hold. */
+static void lifted_caps_are_not_announced(void **state)
+{
+    (void)state;
+    set_machine(4, 3 * GIB);
+    struct tern_plan_limits limits = {.max_tokens = 5000, .caps = TERN_CAPS_OFF};
+    for (; limits.caps != TERN_CAPS_TIERS; limits.caps--) {
+        assert_int_equal(make(&model_2b, &limits), TERN_OK);
+        assert_false(noticed("--caps"));
+        assert_false(plan.capped);
+        assert_string_equal(reason("max_new_tokens")->bound_by, "context");
+    }
 }
 
 static void context_binds_new_tokens(void **state)
@@ -566,6 +582,7 @@ int main(void)
         cmocka_unit_test(tiers_are_exact_to_the_byte),
         cmocka_unit_test(small_tiers_are_told),
         cmocka_unit_test(cap_binds_explicit_values),
+        cmocka_unit_test(lifted_caps_are_not_announced),
         cmocka_unit_test(context_binds_new_tokens),
         cmocka_unit_test(threads_follow_the_rules),
         cmocka_unit_test(hybrids_use_fast_cores_for_decode),
