@@ -61,6 +61,16 @@ const char *tn_plan_size_text(struct tn_plan_size *out, uint64_t bytes)
     return out->text;
 }
 
+const char *tn_plan_size_directed(struct tn_plan_size *out, uint64_t bytes, bool up)
+{
+    uint64_t unit = bytes >= TN_PLAN_GIB ? TN_PLAN_GIB : TN_PLAN_MIB;
+    uint64_t per_unit = unit == TN_PLAN_GIB || bytes < 100 * TN_PLAN_MIB ? 10 : 1;
+    if (bytes > UINT64_MAX / 16)
+        return tn_plan_size_text(out, bytes);
+    uint64_t n = (bytes * per_unit + (up ? unit - 1 : 0)) / unit;
+    return tn_plan_size_text(out, (n * unit + per_unit - 1) / per_unit);
+}
+
 /* ---- threads ---- */
 
 /* Speed of the fastest kind among the cores that we may use; low-power cores count only when there
@@ -268,13 +278,23 @@ static void plan_available(struct tern_plan *plan, const struct tern_sysinfo *m,
                    tn_plan_size_text(&size, plan->available_bytes));
 }
 
+static uint64_t whole_memory(const struct tern_sysinfo *m, uint64_t available)
+{
+    return m->limit_bytes != TERN_UNKNOWN   ? m->limit_bytes
+           : m->total_bytes != TERN_UNKNOWN ? m->total_bytes
+                                            : available;
+}
+
+uint64_t tn_plan_fixed_reserve(const struct tern_sysinfo *m, uint64_t available)
+{
+    return TN_MAX(192 * TN_PLAN_MIB, TN_MIN(whole_memory(m, available) / 10, TN_PLAN_GIB));
+}
+
 /* What is left free for everybody else: never so much that small limits become useless. */
 static void plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m)
 {
-    uint64_t whole = m->limit_bytes != TERN_UNKNOWN   ? m->limit_bytes
-                     : m->total_bytes != TERN_UNKNOWN ? m->total_bytes
-                                                      : plan->available_bytes;
-    uint64_t tenth = TN_MAX(192 * TN_PLAN_MIB, TN_MIN(whole / 10, TN_PLAN_GIB));
+    uint64_t whole = whole_memory(m, plan->available_bytes);
+    uint64_t tenth = tn_plan_fixed_reserve(m, plan->available_bytes);
     uint64_t share = plan->available_bytes / 100 * 15 + plan->available_bytes % 100 * 15 / 100;
     plan->reserve_bytes = TN_MIN(tenth, share);
     struct tn_plan_size size;

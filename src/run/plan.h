@@ -31,6 +31,12 @@ struct tn_plan_size {
     char text[24];
 };
 const char *tn_plan_size_text(struct tn_plan_size *out, uint64_t bytes);
+/* The same, not rounded to the nearest: what is said to suffice must do so when taken at its word,
+ * and a need that is refused must not read like what is left. */
+const char *tn_plan_size_directed(struct tn_plan_size *out, uint64_t bytes, bool up);
+
+/* The part of the reserve that does not depend on what is available, where the whole is known. */
+uint64_t tn_plan_fixed_reserve(const struct tern_sysinfo *m, uint64_t available);
 
 /* Context, cache type and predicted memory; threads and available memory are already in *plan. */
 tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *machine,

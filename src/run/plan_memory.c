@@ -86,26 +86,27 @@ static bool f16_is_affordable(const struct tern_plan *plan, const struct tern_pl
 
 /* The least available memory with which `need` anonymous bytes are granted: the reserve is the
  * lesser of a fixed part and 15 %, and RLIMIT_AS counts the file too. */
-static uint64_t least_available(const struct tern_plan *plan, const struct tern_plan_model *model,
-                                uint64_t need)
+static uint64_t least_available(const struct tern_plan *plan, const struct tern_sysinfo *machine,
+                                const struct tern_plan_model *model, uint64_t need)
 {
     uint64_t share = mul_saturated(need / 85 + 1, 100);
-    uint64_t beside = add_saturated(need, TN_MAX(plan->reserve_bytes, 192 * TN_PLAN_MIB));
+    uint64_t beside = add_saturated(need, tn_plan_fixed_reserve(machine, UINT64_MAX));
     uint64_t mapped = plan->limited_by == TERN_BOUND_RLIMIT_AS
                           ? add_saturated(need, model->file_bytes)
                           : 0;
     return TN_MAX(TN_MIN(share, beside), mapped);
 }
 
-static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_model *model,
+static tern_status refuse(const struct tern_plan *plan, const struct tern_sysinfo *machine,
+                          const struct tern_plan_model *model,
                           const struct tern_plan_limits *limits, uint64_t budget, uint32_t want,
                           uint32_t least_ctx, struct tern_error *err)
 {
     struct tn_plan_size need, have, enough;
     enum tern_kv kv = limits->has_kv ? limits->kv : TERN_KV_Q8;
     uint64_t need_bytes = anonymous_bytes(cost_of(model, team_size(plan), kv), least_ctx);
-    tn_plan_size_text(&need, need_bytes);
-    tn_plan_size_text(&have, budget);
+    tn_plan_size_directed(&need, need_bytes, true);
+    tn_plan_size_directed(&have, budget, false);
     const struct {
         enum tern_kv kv;
         uint32_t n_threads;
@@ -125,7 +126,7 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_plan_m
                            n_ctx, smaller[i].flag);
     }
     uint64_t least = anonymous_bytes(cost_of(model, 1, TERN_KV_Q8), least_ctx);
-    tn_plan_size_text(&enough, least_available(plan, model, least));
+    tn_plan_size_directed(&enough, least_available(plan, machine, model, least), true);
     return tn_fail(err, TERN_MEMORY,
                    "a context of %u needs %s of memory beside the model, %s are left (limited by "
                    "%s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would "
@@ -215,7 +216,7 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
     plan->n_ctx = longest_context(cost_of(model, team_size(plan), plan->kv), budget, want);
     uint32_t least_ctx = (uint32_t)TN_MIN((uint64_t)limits->n_prompt + TN_PLAN_MIN_NEW, want);
     if (plan->n_ctx < least_ctx)
-        return refuse(plan, model, limits, budget, want, least_ctx, err);
+        return refuse(plan, machine, model, limits, budget, want, least_ctx, err);
     plan->has_model = true;
     say_context(plan, model, limits, want, budget);
     say_cache(plan, limits);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cpu_bits.h"
@@ -475,6 +476,36 @@ static void refusal_says_what_would_work(void **state)
     assert_int_equal(make(&model_2b, NULL), TERN_MEMORY);
 }
 
+/* "with 5.9 MiB available ... would work": just so much, and with these flags. */
+static void what_would_work_does(void **state)
+{
+    (void)state;
+    struct tern_plan_model model = model_2b;
+    for (; model.base_bytes < 20 * GIB; model.base_bytes += model.base_bytes / 9) {
+        set_machine(2, 100 * KIB);
+        struct tern_plan_limits limits = {.n_prompt = 300};
+        assert_int_equal(make(&model, &limits), TERN_MEMORY);
+        double need, have, enough;
+        char need_unit[4], have_unit[4], unit[4];
+        assert_int_equal(sscanf(err.detail,
+                                "a context of %u needs %lf %3s of memory beside the model, %lf %3s "
+                                "are left (limited by meminfo, less a reserve); with %lf %3s",
+                                &limits.n_ctx, &need, need_unit, &have, have_unit, &enough, unit),
+                         7);
+        limits.n_threads = 1;
+        limits.has_kv = true;
+        limits.kv = TERN_KV_Q8;
+        set_machine(2, (uint64_t)(enough * (double)(strcmp(unit, "GiB") == 0 ? GIB : MIB)));
+        assert_int_equal(make(&model, &limits), TERN_OK);
+        /* A little less is refused, with another number for the need than for what is left. */
+        set_machine(2, machine.available_bytes - machine.available_bytes / 9);
+        assert_int_equal(make(&model, &limits), TERN_MEMORY);
+        sscanf(err.detail, "a context of %*u needs %lf %3s of memory beside the model, %lf %3s",
+               &need, need_unit, &have, have_unit);
+        assert_true(need != have || strcmp(need_unit, have_unit) != 0);
+    }
+}
+
 static void prompt_and_context(void **state)
 {
     (void)state;
@@ -596,6 +627,7 @@ int main(void)
         cmocka_unit_test(f16_when_it_is_cheap),
         cmocka_unit_test(context_shrinks_by_blocks),
         cmocka_unit_test(refusal_says_what_would_work),
+        cmocka_unit_test(what_would_work_does),
         cmocka_unit_test(prompt_and_context),
         cmocka_unit_test(address_space_counts_the_file),
         cmocka_unit_test(user_ram_is_a_limit),
