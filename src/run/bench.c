@@ -329,6 +329,8 @@ tern_status tern_bench(const char *model_path, const struct tern_bench_params *p
     if (status == TERN_OK)
         status = check_params(p, model, err);
     if (status == TERN_OK)
+        status = tn_bench_check_memory(model, err);
+    if (status == TERN_OK)
         status = announce(p, "loading", err);
     if (status == TERN_OK)
         status = measure_loads(model_path, result, err);

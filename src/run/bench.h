@@ -8,6 +8,9 @@
 #include "run/engine.h"
 #include "tern/measure.h"
 
+/* Whether the memory that tn_bench_stream takes is there. */
+tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_error *err);
+
 /* GB/s of plain reading with each of threads[n], from the model's own data where it is larger than
  * the caches, else from memory taken for it. */
 tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const uint32_t *threads,

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/stream.h"
 #include "run/bench.h"
+#include "run/session.h"
 #include "tern/sysinfo.h"
 
 #define STREAM_BYTES ((size_t)256 << 20)
@@ -48,6 +49,18 @@ static tern_status stream_once(double *gb_s, struct stream *s, uint32_t n_slices
     }
     tn_team_free(team);
     return TERN_OK;
+}
+
+tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_error *err)
+{
+    uint64_t available;
+    tern_status status = tn_memory_available(&available, err);
+    if (status != TERN_OK || model->file.header->data.bytes >= STREAM_BYTES ||
+        available >= STREAM_BYTES)
+        return status;
+    return tn_fail(err, TERN_MEMORY,
+                   "measuring the stream rate needs 256 MiB of memory, %.1f MiB are available",
+                   (double)available / 0x1p20);
 }
 
 tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const uint32_t *threads,

@@ -93,26 +93,35 @@ static void wire(struct tern_session *s, const struct tn_plan_input *input)
         s->forward.after_head_rows = drop_head_rows;
 }
 
-/* A plan and a watch stand behind may_grow; without them memory is looked at here, before any of it
- * is taken. */
-static tern_status check_available(const struct tern_session *s, struct tern_error *err)
+tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err)
 {
-    uint64_t need = tern_session_bytes_full(s);
     struct tern_monitor *monitor;
     struct tern_monitor_sample now;
-    if (s->params.may_grow)
-        return tn_ok(err);
+    *n_bytes = 0;
     tern_status status = tern_monitor_open(&monitor, NULL, err);
     if (status != TERN_OK)
         return status;
     tern_monitor_read(monitor, &now);
     tern_monitor_close(monitor);
-    if (now.available_bytes == TERN_UNKNOWN || need <= now.available_bytes)
+    *n_bytes = now.available_bytes;
+    return tn_ok(err);
+}
+
+/* A plan and a watch stand behind may_grow; without them memory is looked at here, before any of it
+ * is taken. */
+static tern_status check_available(const struct tern_session *s, struct tern_error *err)
+{
+    uint64_t need = tern_session_bytes_full(s);
+    uint64_t available;
+    if (s->params.may_grow)
         return tn_ok(err);
+    tern_status status = tn_memory_available(&available, err);
+    if (status != TERN_OK || need <= available)
+        return status;
     return tn_fail(err, TERN_MEMORY,
                    "a context of %u needs %.1f MiB of memory beside the model, %.1f MiB are "
                    "available; a smaller context or --kv q8 needs less",
-                   s->n_ctx, (double)need / 0x1p20, (double)now.available_bytes / 0x1p20);
+                   s->n_ctx, (double)need / 0x1p20, (double)available / 0x1p20);
 }
 
 tern_status tern_session_create(struct tern_session **out, struct tern_engine *engine,

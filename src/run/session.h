@@ -30,6 +30,9 @@ struct tern_session {
  * only, tern_session_logits are minus infinity at the others. */
 void tn_session_need(struct tern_session *s, const struct tn_head_need *need);
 
+/* What could be allocated now; TERN_UNKNOWN, more than any need, where the system does not say. */
+tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err);
+
 /* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */
 tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err);
 

@@ -104,6 +104,10 @@ class Limits(command.TestCase):
                 self.assertEqual(result.code, code, f"{arguments[0]}: {result.err}")
                 if code:
                     self.assertRegex(result.err, r"needs \S+ MiB.*\d MiB are available")
+        group.write("memory.limit_in_bytes", 128 * MIB)
+        result = group.run("bench", command.model(), "-n", "1", "-p", "1", "-r", "1")
+        self.assertEqual(result.code, 3, result.err)
+        self.assertRegex(result.err, r"needs \S+ MiB.*\d MiB are available")
         self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
 
     def test_processor_quota(self):
