@@ -16,12 +16,13 @@
  * T2: in a byte (4 columns) the lower three codes are an index as they are (vpermb ignores the
  * upper two bits); the fourth codes of three groups make one more index.  So 6 groups are a batch:
  * 24 columns x 64 rows take 10 instructions for indices, 16 look-ups, 14 + 6 additions, 6 loads:
- * 0.034 instructions per weight.  The tables of a run (128 columns, 5.4 KB) stay in the first-level
- * cache for the 4 tiles of a band: a table that had to come from the second level would queue
- * behind the weights that are on their way from memory.
+ * 0.034 instructions per weight (here and below without those that ask for lines or copy a
+ * register).  The tables of a run (128 columns, 5.4 KB) stay in the first-level cache for the 4
+ * tiles of a band: a table that had to come from the second level would queue behind the weights
+ * that are on their way from memory.
  *
  * C2: the bytes of three columns give four indices (4 x 64 rows).  A batch is 12 columns; per 64
- * rows 17 instructions for indices, 8 look-ups, 7 additions, 8 to widen, 3 loads: 0.056.
+ * rows 17 instructions for indices, 8 look-ups, 6 additions, 10 to widen, 3 loads: 0.057.
  *
  * R2: `vpermb` looks single codes up: 16 columns of 4 rows are one vector, an index is a code and
  * the number of its column, its table has 128 + (code - 1) x, `vpsadbw` adds the bytes: per 256
