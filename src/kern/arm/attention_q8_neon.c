@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/half.h"
+#include "kern/arm/attention_q8_round_neon.h"
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
 
@@ -20,28 +21,11 @@
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
 
-/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 4. */
+/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
 struct factors {
     int16_t x16[4][TN_KV_BLOCK];
     float scale[4];
 };
-
-/* i16 of n <= TN_KV_BLOCK values for head h; they are a multiple of 4, zeros behind the end.
- * A zero stays one: 0 * (32639 / a) is never NaN. */
-static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_t n)
-{
-    const float limit = (float)TN_I16_MAX;
-    float32x4_t max = vdupq_n_f32(1e-30f);
-    for (uint32_t k = 0; k < n; k += 4)
-        max = max_abs(max, vld1q_f32(x + k));
-    float a = vmaxvq_f32(max);
-    float s = limit / a;
-    for (uint32_t k = 0; k < n; k += 4) {
-        float32x4_t v = clamp(vmulq_n_f32(vld1q_f32(x + k), s), limit);
-        vst1_s16(f->x16[h] + k, vmovn_s32(vcvtnq_s32_f32(v)));
-    }
-    f->scale[h] = a / limit;
-}
 
 /* dots[h] = n_groups groups of 4 lanes times the factors of head h.  n_q is a constant of at most 4
  * where this is inlined, or a little slower. */
@@ -92,10 +76,7 @@ static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct fa
         int32x4_t dots[4];
         dot_lanes(dots, lanes + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
                   TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
-        float four[4];
-        for (uint32_t i = 0; i < 4; i++)
-            four[i] = tn_f16_to_f32(k->scales[(size_t)b * TN_KV_BLOCK + t + i]);
-        float32x4_t k_scale = vld1q_f32(four);
+        float32x4_t k_scale = load_f16(k->scales + (size_t)b * TN_KV_BLOCK + t);
         for (uint32_t h = 0; h < n_q; h++) {
             float32x4_t term = vmulq_f32(vcvtq_f32_s32(dots[h]), k_scale);
             score[h] = vaddq_f32(score[h], vmulq_n_f32(term, q[b].scale[h]));
@@ -143,14 +124,13 @@ void tn_attn_qk_q8_neon(float *s, size_t s_stride, const int8_t *q, const uint16
 static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
                           const uint16_t *scales, uint32_t n_pos)
 {
-    float w[TN_KV_BLOCK + 4], scale[TN_KV_BLOCK];
-    for (uint32_t t = 0; t < n_pos; t++)
-        scale[t] = tn_f16_to_f32(scales[t]);
+    const float limit = (float)TN_I16_MAX;
+    float w[TN_KV_BLOCK];
     for (uint32_t h = 0; h < n_q; h++) {
-        for (uint32_t t = 0; t < n_pos; t++)
-            w[t] = p[h * p_stride + t] * scale[t];
-        memset(w + n_pos, 0, 4 * sizeof w[0]);
-        round_factors(dst, h, w, n_pos);
+        float a = weigh(w, p + h * p_stride, scales, n_pos);
+        for (uint32_t t = 0; t < n_pos; t += 8)
+            vst1q_s16(dst->x16[h] + t, round_8(w + t, limit / a));
+        dst->scale[h] = a / limit;
     }
 }
 

@@ -6,8 +6,8 @@
  * positions in q . k and columns in p . v.  16 bytes, four lanes, are widened to words and
  * multiplied with four factors, columns of a query or weights, by `vpmaddwd`, which leaves two sums
  * in a lane; they meet when a tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32
- * bytes 2 loads, 4 broadcasts and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times the
- * sum of the factors is subtracted.
+ * bytes 2 loads, 4 broadcasts and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times
+ * the sum of the factors is subtracted.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30; before that
  * subtraction at most 256 * 255 * 32639 < 2^31.
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "kern/kern.h"
+#include "kern/x86/attention_q8_round_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
 #define BLOCK 64u     /* values that share a scale */
@@ -22,67 +23,21 @@
 #define F16_MAX 65504.0f
 #define PREFETCH_BYTES 8192u /* ahead of what is read */
 
-/* max(so_far, |v|) and [-limit, limit]; the instructions return their second operand where the
- * first is NaN. */
-static inline __m256 max_abs(__m256 so_far, __m256 v)
-{
-    return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
-}
-
-static inline __m256 clamp(__m256 v, float limit)
-{
-    v = _mm256_min_ps(v, _mm256_set1_ps(limit));
-    return _mm256_max_ps(v, _mm256_set1_ps(-limit));
-}
-
-static inline float reduce_max(__m256 v)
-{
-    __m128 a = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
-    return _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps(a, a, 1)));
-}
-
-/* rne(v) of eight values as int16. */
-static inline __m128i round_8(__m256 v)
-{
-    __m256i q = _mm256_cvtps_epi32(v);
-    return _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
-}
-
-/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
+/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 16. */
 struct factors {
     int16_t x16[4][TN_KV_BLOCK];
     int32_t excess[4]; /* 128 times the sum */
     float scale[4];
 };
 
-/* The sum of n words, a multiple of 8, times 128. */
+/* 128 times the sum of n words, a multiple of 16. */
 static int32_t excess_of(const int16_t *x16, uint32_t n)
 {
     __m128i sum = _mm_setzero_si128();
     for (uint32_t k = 0; k < n; k += 8)
         sum = _mm_add_epi32(sum, _mm_madd_epi16(_mm_loadu_si128((const __m128i *)(x16 + k)),
                                                 _mm_set1_epi16(128)));
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1));
-    return _mm_cvtsi128_si32(sum);
-}
-
-/* i16 of n <= TN_KV_BLOCK values for head h; they are a multiple of 8, zeros behind the end.
- * A zero stays one: 0 * (32639 / a) is never NaN. */
-static void round_factors(struct factors *f, uint32_t h, const float *x, uint32_t n)
-{
-    const float limit = (float)TN_I16_MAX;
-    __m256 max = _mm256_set1_ps(1e-30f);
-    for (uint32_t k = 0; k < n; k += 8)
-        max = max_abs(max, _mm256_loadu_ps(x + k));
-    float a = reduce_max(max);
-    __m256 s = _mm256_set1_ps(limit / a);
-    for (uint32_t k = 0; k < n; k += 8)
-        _mm_storeu_si128((__m128i *)(f->x16[h] + k),
-                         round_8(clamp(_mm256_mul_ps(_mm256_loadu_ps(x + k), s), limit)));
-    f->excess[h] = excess_of(f->x16[h], n);
-    f->scale[h] = a / limit;
+    return reduce_add(sum);
 }
 
 static TN_ALWAYS_INLINE __m256i load_words(const uint8_t *p)
@@ -218,17 +173,20 @@ void tn_attn_qk_q8_avx2(float *s, size_t s_stride, const int8_t *q, const uint16
 static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
                           const uint16_t *scales, uint32_t n_pos)
 {
+    const float limit = (float)TN_I16_MAX;
+    const uint32_t n = (n_pos + 15) / 16 * 16;
     float w[TN_KV_BLOCK];
     for (uint32_t h = 0; h < n_q; h++) {
-        for (uint32_t t = 0; t < n_pos; t += 8) {
-            int32_t left = (int32_t)(n_pos - t);
-            __m256 scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(scales + t)));
-            __m256 weight = _mm256_mul_ps(load_first(p + h * p_stride + t, left), scale);
-            /* Behind the end the scale may be anything. */
-            weight = _mm256_and_ps(weight, _mm256_castsi256_ps(first_lanes(left)));
-            _mm256_storeu_ps(w + t, weight);
+        float a = weigh(w, p + h * p_stride, scales, n_pos);
+        __m256 s = _mm256_set1_ps(limit / a);
+        for (uint32_t t = 0; t < n; t += 16) {
+            /* lanes 0 1 4 5 | 2 3 6 7 of four words each */
+            __m256i words = _mm256_packs_epi32(round_8(w + t, s), round_8(w + t + 8, s));
+            _mm256_storeu_si256((__m256i *)(dst->x16[h] + t),
+                                _mm256_permute4x64_epi64(words, 0xD8));
         }
-        round_factors(dst, h, w, n_pos);
+        dst->excess[h] = excess_of(dst->x16[h], n);
+        dst->scale[h] = a / limit;
     }
 }
 
@@ -244,8 +202,9 @@ static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride,
         dot_lanes(dots, v + tn_kv_q8_value_at(0, c, dim), tn_kv_q8_value_group_bytes(c, dim),
                   (n_pos + 3) / 4, &rounded, n_q);
         for (uint32_t h = 0; h < n_q; h++)
-            _mm256_storeu_ps(o + (size_t)h * dim + c, _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]),
-                                                                    _mm256_set1_ps(rounded.scale[h])));
+            _mm256_storeu_ps(o + (size_t)h * dim + c,
+                             _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]),
+                                           _mm256_set1_ps(rounded.scale[h])));
     }
 }
 
@@ -263,6 +222,13 @@ void tn_attn_pv_q8_avx2(float *o, const float *p, size_t p_stride, uint32_t n_q,
         pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 1, v, v_scales, n_pos, dim);
 }
 
+/* rne of eight values, clamped to +-127, as int16; NaN gives 127. */
+static inline __m128i round_i8(__m256 v)
+{
+    __m256i q = _mm256_cvtps_epi32(_mm256_max_ps(at_most(v, 127.0f), _mm256_set1_ps(-127.0f)));
+    return _mm_packs_epi32(_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1));
+}
+
 void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t dim)
 {
     int8_t *out = dst;
@@ -277,8 +243,8 @@ void tn_kv_store_q8_avx2(void *dst, uint16_t *scales, const float *x, uint32_t d
         __m256 scale = _mm256_set1_ps(_cvtsh_ss(half));
         __m256 used = _mm256_cmp_ps(scale, _mm256_setzero_ps(), _CMP_GT_OQ);
         for (uint32_t d = start; d < end; d += 8) {
-            __m256 v = clamp(_mm256_div_ps(_mm256_loadu_ps(x + d), scale), 127.0f);
-            __m128i words = round_8(_mm256_and_ps(used, v));
+            __m256 v = _mm256_div_ps(_mm256_loadu_ps(x + d), scale);
+            __m128i words = round_i8(_mm256_and_ps(used, v));
             _mm_storel_epi64((__m128i *)(out + d), _mm_packs_epi16(words, words));
         }
     }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Attention over a q8 cache, NEON with dot products: the loops of attention_q8_dot.h with four
+ * registers of 4 lanes.  One `sdot` is 16 multiply-adds: 64 bytes of the cache cost 4 loads, 4 eor
+ * and for each head and byte of the factor a broadcast and 4 dot products.  q . k keeps 4 heads x 4
+ * = 16 accumulators, p . v 2 heads x 2 bytes x 4.
+ */
+#include "base/bits.h"
+#include "base/half.h"
+#include "kern/arm/attention_q8_round_neon.h"
+#include "kern/arm/lanes_neon.h"
+#include "kern/kern.h"
+
+#define LANES 4u
+#define VECS 4u
+#define PV_HEADS 2
+#define VEC_REGISTER "w"
+
+typedef int32x4_t ivec;
+typedef float32x4_t fvec;
+
+static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
+{
+    return vdupq_n_s32(v);
+}
+
+/* The bytes are 128 too large: flipping the top bit makes them signed. */
+static TN_ALWAYS_INLINE ivec load_bytes(const uint8_t *p)
+{
+    return vreinterpretq_s32_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(0x80)));
+}
+
+static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
+{
+    return vdupq_n_s32((int32_t)tn_load_u32(p));
+}
+
+static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors)
+{
+    return vdotq_s32(sum, vreinterpretq_s8_s32(bytes), vreinterpretq_s8_s32(factors));
+}
+
+static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
+{
+    (void)factors, (void)n;
+    return 0;
+}
+
+static TN_ALWAYS_INLINE ivec add(ivec a, ivec b)
+{
+    return vaddq_s32(a, b);
+}
+
+static TN_ALWAYS_INLINE ivec shift_left_8(ivec v)
+{
+    return vshlq_n_s32(v, 8);
+}
+
+static TN_ALWAYS_INLINE fvec to_f32(ivec v)
+{
+    return vcvtq_f32_s32(v);
+}
+
+static TN_ALWAYS_INLINE fvec f32_all(float v)
+{
+    return vdupq_n_f32(v);
+}
+
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
+{
+    return load_f16(p);
+}
+
+static TN_ALWAYS_INLINE fvec f32_mul(fvec a, fvec b)
+{
+    return vmulq_f32(a, b);
+}
+
+static TN_ALWAYS_INLINE fvec f32_add(fvec a, fvec b)
+{
+    return vaddq_f32(a, b);
+}
+
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
+{
+    store_first(p, v, n);
+}
+
+#include "kern/attention_q8_dot.h"
+
+static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,
+                                           uint32_t n_q, const uint16_t *scales, uint32_t n_pos,
+                                           const uint8_t *ahead)
+{
+    const float limit = (float)TN_I16_MAX;
+    float w[TN_KV_BLOCK];
+    (void)ahead;
+    for (uint32_t h = 0; h < n_q; h++) {
+        float a = weigh(w, p + h * p_stride, scales, n_pos);
+        for (uint32_t t = 0; t < n_pos; t += 8) {
+            /* 256 high + low, |low| <= 128 */
+            int16x8_t words = round_8(w + t, limit / a);
+            int32x2_t low = vreinterpret_s32_s8(vmovn_s16(words));
+            int32x2_t high = vreinterpret_s32_s8(vrshrn_n_s16(words, 8));
+            int32x2x2_t groups = vzip_s32(high, low);
+            vst1_s8(dst->bytes[h] + 2 * t, vreinterpret_s8_s32(groups.val[0]));
+            vst1_s8(dst->bytes[h] + 2 * t + 8, vreinterpret_s8_s32(groups.val[1]));
+        }
+        dst->start[h] = 0;
+        dst->scale[h] = a / limit;
+    }
+}
+
+ATTENTION_Q8_DEFINE(dotprod)

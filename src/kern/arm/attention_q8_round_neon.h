@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rounding for attention over a q8 cache.  Only for attention_q8_neon.c and attention_q8_dotprod.c.
+ */
+#ifndef TN_ATTENTION_Q8_ROUND_NEON_H
+#define TN_ATTENTION_Q8_ROUND_NEON_H
+
+#include "kern/arm/lanes_neon.h"
+#include "kern/kern.h"
+
+/* Four halves as f32. */
+static inline float32x4_t load_f16(const uint16_t *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+
+/* w[t] = p[t] * scales[t], t < n_pos, with zeros up to a multiple of 8; returns the largest
+ * magnitude, at least 1e-30. */
+static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales, uint32_t n_pos)
+{
+    const uint32_t n_padded = (n_pos + 7) / 8 * 8;
+    float32x4_t max = vdupq_n_f32(1e-30f);
+    uint32_t t = 0;
+    for (; t + 4 <= n_pos; t += 4) {
+        float32x4_t weight = vmulq_f32(vld1q_f32(p + t), load_f16(scales + t));
+        vst1q_f32(w + t, weight);
+        max = max_abs(max, weight);
+    }
+    for (; t < n_padded; t += 4) {
+        float32x4_t weight = vdupq_n_f32(0.0f);
+        if (t < n_pos) {
+            /* Behind the end the scale may be anything. */
+            float four[4];
+            vst1q_f32(four, load_f16(scales + t));
+            weight = vmulq_f32(load_first(p + t, n_pos - t), load_first(four, n_pos - t));
+        }
+        vst1q_f32(w + t, weight);
+        max = max_abs(max, weight);
+    }
+    return vmaxvq_f32(max);
+}
+
+/* i16 of eight weights under s = 32639 / a.  A zero stays one: 0 * s is never NaN. */
+static inline int16x8_t round_8(const float *w, float s)
+{
+    const float limit = (float)TN_I16_MAX;
+    int32x4_t low = vcvtnq_s32_f32(clamp(vmulq_n_f32(vld1q_f32(w), s), limit));
+    int32x4_t high = vcvtnq_s32_f32(clamp(vmulq_n_f32(vld1q_f32(w + 4), s), limit));
+    return vcombine_s16(vmovn_s32(low), vmovn_s32(high));
+}
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * attn_qk_q8 and attn_pv_q8 of the levels whose dot-product instruction adds the four products of
+ * every 32-bit lane.  Private to attention_q8_{avxvnni,avx512,dotprod}.c, each of which compiles
+ * its own copy: it is included behind what it uses,
+ *
+ *   LANES            32-bit lanes of a vector
+ *   VECS             vectors that are handled together: LANES * VECS is 16 or 32
+ *   PV_HEADS         heads whose sums p . v holds in registers: 2 or 4
+ *   VEC_REGISTER     the letter of a vector register in inline assembly
+ *   ivec, fvec       int32 and f32
+ *   all_lanes, load_bytes, four_bytes (in every lane), dot, add, shift_left_8
+ *   to_f32, f32_all, f32_of_f16 (LANES of them), f32_mul, f32_add
+ *   store_first_lanes (the first n, all where n >= LANES)
+ *   excess_of        what is too much in a sum of products with n <= 64 factors, a multiple of 16:
+ *                    128 times their sum where the instruction takes the bytes of the cache, which
+ *                    are 128 too large, as they are; 0 where load_bytes turns them into signed ones
+ *
+ * and round_weights, which is only declared here.
+ *
+ * Keys and values lie in tiles (kern.h): four bytes for each of 32 lanes, and both products are the
+ * same thing, lanes of bytes times a broadcast factor:
+ *
+ *   q . k   lanes are positions, what is summed over are the columns of a block of 64
+ *   p . v   lanes are columns, what is summed over are positions
+ *
+ * A vector of the cache takes one instruction for each byte of the factor: one of a query, two of a
+ * weight.  Accumulators start at minus the excess.  Sums are exact in int32, q . k at most
+ * 64 * 128 * 128 = 2^20, p . v at most 256 * 128 * 32639 < 2^30; before the last group they may
+ * wrap around.
+ */
+#ifndef TN_ATTENTION_Q8_DOT_H
+#define TN_ATTENTION_Q8_DOT_H
+
+#include <string.h>
+
+#include "base/half.h"
+#include "kern/kern.h"
+
+#define BLOCK 64u     /* values that share a scale */
+#define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
+#define PART (LANES * VECS) /* lanes that are handled together */
+/* Ahead of what is read, about the bytes that memory delivers while one line is on its way. */
+#define PREFETCH_BYTES 8192u
+
+/* In place: gcc moves sums from register to register otherwise, which takes as long as the
+ * products. */
+#define STAY(sum) __asm__("" : "+" VEC_REGISTER(sum))
+
+static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *bytes)
+{
+    for (uint32_t i = 0; i < 4 * PART; i += 64)
+        TN_PREFETCH(bytes + PREFETCH_BYTES + i);
+}
+
+/* ---- q . k ---- */
+
+/* The cached keys of one key head. */
+struct keys {
+    const uint8_t *tiles;
+    const uint16_t *scales;
+    uint32_t dim;
+};
+
+/* Up to 4 queries. */
+struct queries {
+    const int8_t *bytes[4];
+    int32_t start[MAX_BLOCKS][4]; /* minus the excess of each block of 64 columns */
+    float scale[MAX_BLOCKS][4];
+};
+
+static TN_ALWAYS_INLINE void take_queries(struct queries *dst, const int8_t *q,
+                                          const uint16_t *scales, uint32_t n_q, uint32_t dim)
+{
+    for (uint32_t h = 0; h < n_q; h++, q += dim) {
+        dst->bytes[h] = q;
+        for (uint32_t d = 0, b = 0; d < dim; d += BLOCK, b++) {
+            dst->start[b][h] = -excess_of(q + d, TN_MIN(BLOCK, dim - d));
+            dst->scale[b][h] = tn_f16_to_f32(*scales++);
+        }
+    }
+}
+
+/* Sums over the n_groups groups of block b; n_q is a constant where this is inlined. */
+static TN_ALWAYS_INLINE void dot_keys(ivec dots[4][VECS], const uint8_t *groups, uint32_t n_groups,
+                                      const struct queries *q, uint32_t n_q, uint32_t b)
+{
+    /* Unrolled so early that all sums become registers. */
+#pragma GCC unroll 4
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t i = 0; i < VECS; i++)
+            dots[h][i] = all_lanes(q->start[b][h]);
+#pragma GCC unroll 1
+    for (uint32_t g = 0; g < n_groups; g++, groups += TN_KV_GROUP_BYTES) {
+        ivec bytes[VECS];
+        for (uint32_t i = 0; i < VECS; i++)
+            bytes[i] = load_bytes(groups + 4 * LANES * i);
+        ask_ahead(groups);
+#pragma GCC unroll 4
+        for (uint32_t h = 0; h < n_q; h++) {
+            ivec factors = four_bytes(q->bytes[h] + BLOCK * b + 4 * g);
+            for (uint32_t i = 0; i < VECS; i++) {
+                dots[h][i] = dot(dots[h][i], bytes[i], factors);
+                STAY(dots[h][i]);
+            }
+        }
+    }
+}
+
+/* Scores of PART positions from t on, of which n_pos exist; n_q is a constant where this is
+ * inlined. */
+static TN_ALWAYS_INLINE void qk_part(float *s, size_t s_stride, const struct queries *q,
+                                     uint32_t n_q, const struct keys *k, uint32_t t,
+                                     uint32_t n_pos, float factor)
+{
+    const uint8_t *part = k->tiles + tn_kv_q8_key_at(t, 0, k->dim);
+    fvec score[4][VECS];
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t i = 0; i < VECS; i++)
+            score[h][i] = f32_all(0.0f);
+    for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
+        ivec dots[4][VECS];
+        dot_keys(dots, part + (size_t)d * TN_KV_LANES, TN_MIN(BLOCK, k->dim - d) / 4, q, n_q, b);
+        for (uint32_t i = 0; i < VECS; i++) {
+            fvec k_scale = f32_of_f16(k->scales + (size_t)b * TN_KV_BLOCK + t + LANES * i);
+            for (uint32_t h = 0; h < n_q; h++) {
+                fvec term = f32_mul(to_f32(dots[h][i]), k_scale);
+                score[h][i] = f32_add(score[h][i], f32_mul(term, f32_all(q->scale[b][h])));
+            }
+        }
+    }
+    for (uint32_t i = 0; i < VECS && t + LANES * i < n_pos; i++)
+        for (uint32_t h = 0; h < n_q; h++)
+            store_first_lanes(s + h * s_stride + t + LANES * i,
+                              f32_mul(score[h][i], f32_all(factor)), n_pos - t - LANES * i);
+}
+
+static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
+                                      const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
+                                      uint32_t n_pos, float factor)
+{
+    struct queries queries;
+    take_queries(&queries, q, q_scales, n_q, k->dim);
+    for (uint32_t t = 0; t < n_pos; t += PART)
+        qk_part(s, s_stride, &queries, n_q, k, t, n_pos, factor);
+}
+
+static TN_ALWAYS_INLINE void attn_qk_q8(float *s, size_t s_stride, const int8_t *q,
+                                        const uint16_t *q_scales, uint32_t n_q, const void *k,
+                                        const uint16_t *k_scales, uint32_t n_pos, uint32_t dim,
+                                        float factor)
+{
+    const uint32_t n_blocks = (dim + BLOCK - 1) / BLOCK;
+    if (n_blocks > MAX_BLOCKS) {
+        tn_attn_qk_q8_ref(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);
+        return;
+    }
+    const struct keys keys = {k, k_scales, dim};
+    for (uint32_t h = 0; h < n_q;) {
+        const uint32_t left = n_q - h, n = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        float *to = s + h * s_stride;
+        const int8_t *from = q + (size_t)h * dim;
+        const uint16_t *scales = q_scales + (size_t)h * n_blocks;
+        if (n == 4)
+            qk_heads(to, s_stride, from, scales, 4, &keys, n_pos, factor);
+        else if (n == 2)
+            qk_heads(to, s_stride, from, scales, 2, &keys, n_pos, factor);
+        else
+            qk_heads(to, s_stride, from, scales, 1, &keys, n_pos, factor);
+        h += n;
+    }
+}
+
+/* ---- p . v ---- */
+
+/* Weights of up to 4 heads in groups of four positions: their high bytes, then their low ones. */
+struct weights {
+    int8_t bytes[4][2 * TN_KV_BLOCK];
+    int32_t start[4]; /* minus their excess */
+    float scale[4];
+};
+
+/* i16 of the weights of n_q heads times the scales of n_pos positions, zeros up to a multiple of 4.
+ * Lines from `ahead` on may be asked for while this computes. */
+static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,
+                                           uint32_t n_q, const uint16_t *scales, uint32_t n_pos,
+                                           const uint8_t *ahead);
+
+/* The sums under one head. */
+struct lanes {
+    ivec high[VECS], low[VECS];
+};
+
+static TN_ALWAYS_INLINE void add_group(struct lanes *sum, const ivec bytes[VECS],
+                                       const int8_t *weights)
+{
+    ivec high = four_bytes(weights), low = four_bytes(weights + 4);
+    for (uint32_t i = 0; i < VECS; i++) {
+        sum->high[i] = dot(sum->high[i], bytes[i], high);
+        sum->low[i] = dot(sum->low[i], bytes[i], low);
+        STAY(sum->high[i]);
+        STAY(sum->low[i]);
+    }
+}
+
+/* dots[h][i] = vector i of n_groups groups times the weights of head first + h.  Where a group ends
+ * before PART, its last vector is taken again.  n_q is a constant where this is inlined. */
+static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t *groups,
+                                        uint32_t group_bytes, uint32_t n_groups,
+                                        const struct weights *w, uint32_t first, uint32_t n_q)
+{
+    struct lanes sum[PV_HEADS];
+    /* Unrolled so early that all sums become registers. */
+#pragma GCC unroll 4
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t i = 0; i < VECS; i++) {
+            sum[h].high[i] = all_lanes(0);
+            sum[h].low[i] = all_lanes(w->start[first + h]);
+        }
+    for (uint32_t g = 0; g < n_groups; g++, groups += group_bytes) {
+        ivec bytes[VECS];
+        for (uint32_t i = 0; i < VECS; i++)
+            bytes[i] = load_bytes(groups + TN_MIN(4 * LANES * i, group_bytes - 4 * LANES));
+        ask_ahead(groups);
+#pragma GCC unroll 4
+        for (uint32_t h = 0; h < n_q; h++)
+            add_group(&sum[h], bytes, w->bytes[first + h] + 8 * g);
+    }
+#pragma GCC unroll 4
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t i = 0; i < VECS; i++)
+            dots[h][i] = add(shift_left_8(sum[h].high[i]), sum[h].low[i]);
+}
+
+/* Not inlined: where they are used there are not enough registers. */
+typedef void dot_values_fn(ivec dots[PV_HEADS][VECS], const uint8_t *groups, uint32_t group_bytes,
+                           uint32_t n_groups, const struct weights *w, uint32_t first);
+#define DOT_VALUES(n_q)                                                                            \
+    static TN_NOINLINE void dot_values_##n_q(ivec dots[PV_HEADS][VECS], const uint8_t *groups,     \
+                                             uint32_t group_bytes, uint32_t n_groups,              \
+                                             const struct weights *w, uint32_t first)              \
+    {                                                                                              \
+        dot_values(dots, groups, group_bytes, n_groups, w, first, n_q);                            \
+    }
+DOT_VALUES(1)
+DOT_VALUES(2)
+#if PV_HEADS == 4
+DOT_VALUES(4)
+#else
+#define dot_values_4 NULL
+#endif
+
+static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
+                                      const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
+                                      uint32_t dim)
+{
+    const uint32_t n = TN_MIN(n_q, PV_HEADS);
+    dot_values_fn *const dot_heads = n == 4 ? dot_values_4 : n == 2 ? dot_values_2 : dot_values_1;
+    struct weights rounded;
+    for (uint32_t c = 0; c < dim; c += PART) {
+        const uint8_t *part = v + tn_kv_q8_value_at(0, c, dim);
+        if (c % BLOCK == 0)
+            round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos,
+                          part + PREFETCH_BYTES);
+        for (uint32_t first = 0; first < n_q; first += n) {
+            ivec dots[PV_HEADS][VECS];
+            dot_heads(dots, part, tn_kv_q8_value_group_bytes(c, dim), (n_pos + 3) / 4, &rounded,
+                      first);
+            for (uint32_t h = 0; h < n; h++) {
+                float *to = o + (size_t)(first + h) * dim + c;
+                fvec scale = f32_all(rounded.scale[first + h]);
+                for (uint32_t i = 0; i < VECS && c + LANES * i < dim; i++)
+                    store_first_lanes(to + LANES * i, f32_mul(to_f32(dots[h][i]), scale), LANES);
+            }
+        }
+    }
+}
+
+static TN_ALWAYS_INLINE void attn_pv_q8(float *o, const float *p, size_t p_stride, uint32_t n_q,
+                                        const void *v, const uint16_t *v_scales, uint32_t n_pos,
+                                        uint32_t dim)
+{
+    for (uint32_t h = 0; h < n_q;) {
+        const uint32_t left = n_q - h, n = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        float *to = o + (size_t)h * dim;
+        const float *from = p + h * p_stride;
+        if (n == 4)
+            pv_heads(to, from, p_stride, 4, v, v_scales, n_pos, dim);
+        else if (n == 2)
+            pv_heads(to, from, p_stride, 2, v, v_scales, n_pos, dim);
+        else
+            pv_heads(to, from, p_stride, 1, v, v_scales, n_pos, dim);
+        h += n;
+    }
+}
+
+#define ATTENTION_Q8_DEFINE(isa)                                                                   \
+    void tn_attn_qk_q8_##isa(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales, \
+                             uint32_t n_q, const void *k, const uint16_t *k_scales,                \
+                             uint32_t n_pos, uint32_t dim, float factor)                           \
+    {                                                                                              \
+        attn_qk_q8(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);                \
+    }                                                                                              \
+    void tn_attn_pv_q8_##isa(float *o, const float *p, size_t p_stride, uint32_t n_q,              \
+                             const void *v, const uint16_t *v_scales, uint32_t n_pos,              \
+                             uint32_t dim)                                                         \
+    {                                                                                              \
+        attn_pv_q8(o, p, p_stride, n_q, v, v_scales, n_pos, dim);                                  \
+    }
+
+#endif
