@@ -206,8 +206,8 @@ static tern_status read_template(struct job *j)
         tern_chat_template_recognise(j->template_source, j->n_template_source);
     if (!known) {
         say(j, TERN_CONVERT_WARNING,
-            "the chat template in %s is not one that tern knows: `tern chat` will need --template "
-            "or --raw",
+            "the chat template in %s is not one that tern knows: `tern chat` and `tern run` will "
+            "need --template, or `tern run` --raw",
             from);
         return TERN_OK;
     }

@@ -149,6 +149,17 @@ class Directories(command.TestCase):
         self.ok("convert", self.dir, "-o", self.out)
         self.ok("verify", self.out)
 
+    def test_an_unknown_chat_template(self):
+        """The flags that the warning names help, and without them each command names them."""
+        self.write("chat_template.jinja", b"{{ messages }}")
+        warning = self.ok("convert", self.dir, "-o", self.out).err
+        self.assertIn("`tern chat` and `tern run` will need --template, or `tern run` --raw",
+                      warning)
+        for arguments in (["chat", self.out], ["run", self.out, "-p", "Hi", "-n", "1"]):
+            self.assertIn("--template", self.refused(6, *arguments))
+            self.ok(*arguments, "--template", "bitnet-2b-4t")
+        self.ok("run", self.out, "-p", "Hi", "-n", "1", "--raw")
+
     def test_directories(self):
         for path in (scratch("no such folder"), os.path.abspath(__file__)):
             self.refused(5, "convert", path, "-o", self.out)
