@@ -4,7 +4,8 @@
  * registers.
  *
  * q . k   a tile is 1 position x up to 4 query heads: 16 accumulators; a key is widened once.
- * p . v   a tile is 16 columns x up to 4 query heads in 16 registers, over all positions.
+ * p . v   a tile is 16 columns x up to 4 query heads in 16 registers, over a run of positions, so
+ *         that memory is read in its order.
  *
  * Per 4 values of the cache and query head: one multiplication and one addition; nothing may be
  * fused.
@@ -17,6 +18,7 @@
 #include "kern/kern.h"
 
 #define F16_MAX 65504.0f
+#define RUN_POSITIONS 32u /* of a run of p . v */
 
 /* 4 cached values at p as f32. */
 typedef float32x4_t load4_fn(const void *p);
@@ -74,13 +76,16 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load4_fn *load4,
     }
 }
 
-/* 16 columns, with which o and v begin; n_q is a constant of at most 4 where this is inlined. */
+/* Adds n_pos positions to the 16 columns with which o and v begin; n_q is a constant of at most 4
+ * where this is inlined. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load4_fn *load4, const float *p, size_t p_stride,
                                      uint32_t n_q, const char *v, size_t value_bytes,
                                      uint32_t n_pos, uint32_t dim)
 {
     float32x4_t sum[4][4];
-    set_zero(sum);
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t j = 0; j < 4; j++)
+            sum[h][j] = vld1q_f32(o + (size_t)h * dim + 4 * j);
     for (uint32_t t = 0; t < n_pos; t++) {
         const char *row = v + (size_t)t * dim * value_bytes;
         for (uint32_t j = 0; j < 4; j++) {
@@ -94,9 +99,9 @@ static TN_ALWAYS_INLINE void pv_tile(float *o, load4_fn *load4, const float *p, 
             vst1q_f32(o + (size_t)h * dim + 4 * j, sum[h][j]);
 }
 
-static TN_ALWAYS_INLINE void attn_pv(float *o, load4_fn *load4, const float *p, size_t p_stride,
-                                     uint32_t n_q, const char *v, size_t value_bytes,
-                                     uint32_t n_pos, uint32_t dim)
+static TN_ALWAYS_INLINE void pv_run(float *o, load4_fn *load4, const float *p, size_t p_stride,
+                                    uint32_t n_q, const char *v, size_t value_bytes,
+                                    uint32_t n_pos, uint32_t dim)
 {
     for (uint32_t d = 0; d < dim; d += 16) {
         uint32_t h = 0;
@@ -107,6 +112,16 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load4_fn *load4, const float *p, 
             pv_tile(o + (size_t)h * dim + d, load4, p + h * p_stride, p_stride, 1,
                     v + d * value_bytes, value_bytes, n_pos, dim);
     }
+}
+
+static TN_ALWAYS_INLINE void attn_pv(float *o, load4_fn *load4, const float *p, size_t p_stride,
+                                     uint32_t n_q, const char *v, size_t value_bytes,
+                                     uint32_t n_pos, uint32_t dim)
+{
+    memset(o, 0, (size_t)n_q * dim * sizeof *o);
+    for (uint32_t t = 0; t < n_pos; t += RUN_POSITIONS)
+        pv_run(o, load4, p + t, p_stride, n_q, v + (size_t)t * dim * value_bytes, value_bytes,
+               TN_MIN(RUN_POSITIONS, n_pos - t), dim);
 }
 
 #define ATTENTION(type, value_bytes)                                                               \

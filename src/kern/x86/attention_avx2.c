@@ -5,7 +5,8 @@
  *
  * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once
  *         for its heads, and one tree ends four sums.
- * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over all positions.
+ * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over a run of positions, so
+ *         that memory is read in its order.
  *
  * Per 8 values of the cache and query head: one multiplication and one addition; nothing may be
  * fused.
@@ -20,6 +21,9 @@
 #define F16_MAX 65504.0f
 /* Positions ahead of the tile whose lines are fetched. */
 #define PREFETCH_POSITIONS 16u
+/* Positions of a run of p . v.  In each pass over its columns the same columns of the next run are
+ * asked for. */
+#define RUN_POSITIONS 32u
 
 /* The cached rows of one key/value head. */
 struct rows {
@@ -89,18 +93,21 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load8_fn *load8,
     }
 }
 
-/* Columns d .. d + 15; n_q is a constant of at most 4 where this is inlined. */
+/* Adds n_pos positions to columns d .. d + 15; n_q is a constant of at most 4 where this is
+ * inlined. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load8_fn *load8, const float *p, size_t p_stride,
                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
                                      uint32_t dim, uint32_t d)
 {
     __m256 sum[4][2];
-    for (uint32_t h = 0; h < 4; h++)
-        sum[h][0] = sum[h][1] = _mm256_setzero_ps();
+    for (uint32_t h = 0; h < n_q; h++) {
+        sum[h][0] = _mm256_loadu_ps(o + (size_t)h * dim + d);
+        sum[h][1] = _mm256_loadu_ps(o + (size_t)h * dim + d + 8);
+    }
     for (uint32_t t = 0; t < n_pos; t++) {
         const char *row = v->data + t * v->row_bytes;
-        if (d == 0) /* the other columns of the row follow soon */
-            prefetch(row + PREFETCH_POSITIONS * v->row_bytes, v->row_bytes);
+        if (d * v->value_bytes % 64 == 0)
+            TN_PREFETCH(row + RUN_POSITIONS * v->row_bytes + d * v->value_bytes);
         __m256 lo = load8(row + d * v->value_bytes);
         __m256 hi = load8(row + (d + 8) * v->value_bytes);
         for (uint32_t h = 0; h < n_q; h++) {
@@ -115,9 +122,9 @@ static TN_ALWAYS_INLINE void pv_tile(float *o, load8_fn *load8, const float *p, 
     }
 }
 
-static TN_ALWAYS_INLINE void attn_pv(float *o, load8_fn *load8, const float *p, size_t p_stride,
-                                     uint32_t n_q, const struct rows *v, uint32_t n_pos,
-                                     uint32_t dim)
+static TN_ALWAYS_INLINE void pv_run(float *o, load8_fn *load8, const float *p, size_t p_stride,
+                                    uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                    uint32_t dim)
 {
     for (uint32_t d = 0; d < dim; d += 16) {
         uint32_t h = 0;
@@ -129,6 +136,19 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load8_fn *load8, const float *p, 
         }
         if (h < n_q)
             pv_tile(o + (size_t)h * dim, load8, p + h * p_stride, p_stride, 1, v, n_pos, dim, d);
+    }
+}
+
+static TN_ALWAYS_INLINE void attn_pv(float *o, load8_fn *load8, const float *p, size_t p_stride,
+                                     uint32_t n_q, const struct rows *v, uint32_t n_pos,
+                                     uint32_t dim)
+{
+    struct rows run = *v;
+    memset(o, 0, (size_t)n_q * dim * sizeof *o);
+    for (uint32_t t = 0; t < n_pos; t += RUN_POSITIONS) {
+        uint32_t n = TN_MIN(RUN_POSITIONS, n_pos - t);
+        pv_run(o, load8, p + t, p_stride, n_q, &run, n, dim);
+        run.data += n * run.row_bytes;
     }
 }
 

@@ -4,8 +4,8 @@
  *
  * q . k   a tile is 4 positions x up to 4 query heads; a key is widened once for its heads, and
  *         one transposing tree ends all 16 sums.
- * p . v   a tile is 64 columns x up to 4 query heads in 16 registers, over all positions; a value
- *         is widened once for its heads.
+ * p . v   a tile is 64 columns x up to 4 query heads in 16 registers, over a run of positions, so
+ *         that memory is read in its order; a value is widened once for its heads.
  *
  * Per 16 values of the cache and query head: one multiplication and one addition; nothing may be
  * fused.  That, not the widening, is the limit for four heads and more.
@@ -20,6 +20,9 @@
 #define F16_MAX 65504.0f
 /* Positions ahead of the tile whose lines are fetched. */
 #define PREFETCH_POSITIONS 24u
+/* Positions of a run of p . v.  In each pass over its columns the same columns of the next run are
+ * asked for. */
+#define RUN_POSITIONS 32u
 
 /* The cached rows of one key/value head. */
 struct rows {
@@ -108,18 +111,19 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load16_fn *load1
         qk_heads(s, s_stride, load16, k, t, 1, q, n_q, dim, factor);
 }
 
-/* Columns d .. d + 16 n_regs; n_regs and n_q are constants of at most 4 where this is inlined. */
+/* Adds n_pos positions to columns d .. d + 16 n_regs; n_regs and n_q are constants of at most 4
+ * where this is inlined. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load16_fn *load16, const float *p, size_t p_stride,
                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
                                      uint32_t dim, uint32_t d, uint32_t n_regs)
 {
     __m512 sum[4][4];
-    for (uint32_t h = 0; h < 4; h++)
-        for (uint32_t j = 0; j < 4; j++)
-            sum[h][j] = _mm512_setzero_ps();
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t j = 0; j < n_regs; j++)
+            sum[h][j] = _mm512_loadu_ps(o + (size_t)h * dim + d + 16 * j);
     for (uint32_t t = 0; t < n_pos; t++) {
         const char *row = v->data + t * v->row_bytes;
-        const char *ahead = row + PREFETCH_POSITIONS * v->row_bytes + d * v->value_bytes;
+        const char *ahead = row + RUN_POSITIONS * v->row_bytes + d * v->value_bytes;
         for (size_t byte = 0; byte < 16 * n_regs * v->value_bytes; byte += 64)
             TN_PREFETCH(ahead + byte);
         __m512 value[4];
@@ -158,11 +162,16 @@ static TN_ALWAYS_INLINE void attn_pv(float *o, load16_fn *load16, const float *p
                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
                                      uint32_t dim)
 {
-    uint32_t d = 0;
-    for (; d + 64 <= dim; d += 64)
-        pv_heads(o, load16, p, p_stride, n_q, v, n_pos, dim, d, 4);
-    for (; d < dim; d += 16)
-        pv_heads(o, load16, p, p_stride, n_q, v, n_pos, dim, d, 1);
+    struct rows run = *v;
+    memset(o, 0, (size_t)n_q * dim * sizeof *o);
+    for (uint32_t t = 0; t < n_pos; t += RUN_POSITIONS) {
+        uint32_t n = TN_MIN(RUN_POSITIONS, n_pos - t), d = 0;
+        for (; d + 64 <= dim; d += 64)
+            pv_heads(o, load16, p + t, p_stride, n_q, &run, n, dim, d, 4);
+        for (; d < dim; d += 16)
+            pv_heads(o, load16, p + t, p_stride, n_q, &run, n, dim, d, 1);
+        run.data += n * run.row_bytes;
+    }
 }
 
 #define ATTENTION(type, value_bytes)                                                               \
