@@ -5,8 +5,8 @@
  *
  * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once
  *         for its heads, and one tree ends four sums.
- * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over a run of positions, so
- *         that memory is read in its order.
+ * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over a run of positions,
+ *         so that memory is read in its order.
  *
  * Per 8 values of the cache and query head: one multiplication and one addition; nothing may be
  * fused.

@@ -118,14 +118,27 @@ static TN_ALWAYS_INLINE void gemv_row(const struct logits *l, load8_fn *load8,
     }
 }
 
-static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, const struct matrix *m,
-                                  uint32_t n_rows)
+/* Once for each type, not wherever it is used: it is large. */
+typedef void row_fn(const struct logits *l, const struct matrix *m, uint32_t r, uint32_t t,
+                    uint32_t end);
+#define GEMV_ROW(type)                                                                             \
+    static TN_NOINLINE void gemv_row_##type(const struct logits *l, const struct matrix *m,        \
+                                            uint32_t r, uint32_t t, uint32_t end)                  \
+    {                                                                                              \
+        gemv_row(l, load8_##type, m, r, t, end);                                                   \
+    }
+GEMV_ROW(q8)
+GEMV_ROW(f16)
+GEMV_ROW(bf16)
+
+static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, row_fn *row,
+                                  const struct matrix *m, uint32_t n_rows)
 {
     uint32_t in_fours = l->n_tokens / 4 * 4;
     uint32_t r = 0;
     for (; r + 4 <= n_rows; r += 4) {
         for (uint32_t i = 0; i < 4 && in_fours > 0; i++)
-            gemv_row(l, load8, m, r + i, 0, in_fours);
+            row(l, m, r + i, 0, in_fours);
         for (uint32_t t = in_fours; t < l->n_tokens; t++) {
             __m128 sums = tile(load8, m, r, 4, l->x + t * l->x_stride, l->x_stride, 1);
             if (l->scales)
@@ -134,7 +147,7 @@ static TN_ALWAYS_INLINE void gemv(const struct logits *l, load8_fn *load8, const
         }
     }
     for (; r < n_rows; r++)
-        gemv_row(l, load8, m, r, 0, l->n_tokens);
+        row(l, m, r, 0, l->n_tokens);
 }
 
 void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
@@ -143,7 +156,7 @@ void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const f
 {
     struct matrix m = {(const char *)w, 1, cols, cols};
     struct logits l = {dst, dst_stride, scales, x, x_stride, n_tokens};
-    gemv(&l, load8_q8, &m, n_rows);
+    gemv(&l, load8_q8, gemv_row_q8, &m, n_rows);
 }
 
 void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
@@ -151,7 +164,7 @@ void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint
 {
     struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
     struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_f16, &m, n_rows);
+    gemv(&l, load8_f16, gemv_row_f16, &m, n_rows);
 }
 
 void tn_gemv_bf16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
@@ -159,5 +172,5 @@ void tn_gemv_bf16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uin
 {
     struct matrix m = {(const char *)w, 2, (size_t)cols * 2, cols};
     struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
-    gemv(&l, load8_bf16, &m, n_rows);
+    gemv(&l, load8_bf16, gemv_row_bf16, &m, n_rows);
 }
