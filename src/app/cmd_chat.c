@@ -39,8 +39,8 @@ static void print(const char *text)
 /* ---- one answer ---- */
 
 /* Drops the oldest turns until the conversation leaves room for an answer. Three quarters of the
- * context stay filled at most, so that not every turn has to drop and compute everything anew. For a
- * message that cannot fit nothing is forgotten. */
+ * context stay filled at most, so that not every turn has to drop and compute everything anew. For
+ * a message that cannot fit nothing is forgotten. */
 static tern_status fit_context(struct chat *chat, struct tern_error *err)
 {
     uint64_t n_ctx = tern_session_n_ctx(chat->g.session);

@@ -55,8 +55,9 @@ tern_status tn_prompt_read(struct tn_buf *out, const struct tn_options *o, struc
     size_t n;
     bool from_stdin = !o->file || strcmp(o->file, "-") == 0;
     const char *name = from_stdin ? "standard input" : o->file;
-    tern_status status = from_stdin ? tn_stdin_read_all(&data, &n, TN_MAX_PROMPT_BYTES, err)
-                                    : tn_file_read_all(&data, &n, o->file, TN_MAX_PROMPT_BYTES, err);
+    tern_status status =
+        from_stdin ? tn_stdin_read_all(&data, &n, TN_MAX_PROMPT_BYTES, err)
+                   : tn_file_read_all(&data, &n, o->file, TN_MAX_PROMPT_BYTES, err);
     if (status == TERN_OK)
         status = append_text(out, data, n, name, err);
     tn_free(data);

@@ -48,7 +48,8 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     struct tn_thread_scratch t;
     t.head_rows = tn_arena_take(arena, (size_t)TN_HEAD_UNPACK_ROWS * config->hidden);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
-    t.col_sum = tn_arena_take(arena, tn_align_up(config->hidden, TERN_C2_ROW_ALIGN) * sizeof(int32_t));
+    t.col_sum =
+        tn_arena_take(arena, tn_align_up(config->hidden, TERN_C2_ROW_ALIGN) * sizeof(int32_t));
     t.col_sum_of = tn_arena_take(arena, sizeof *t.col_sum_of);
     t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
     t.lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));

@@ -177,8 +177,8 @@ uint32_t tn_terminal_columns(void);
 int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes);
 /* One line from stdin without its \n or \r\n, appended to a caller's buffer through `append`; false
  * at the end of input, and when it cannot be read: then err->status is not TERN_OK. Interrupted
- * (Ctrl-C, SIGTERM, SIGHUP, also before the call and not cleared): *interrupted = true, returns true
- * with what came. */
+ * (Ctrl-C, SIGTERM, SIGHUP, also before the call and not cleared): *interrupted = true, returns
+ * true with what came. */
 bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *arg,
                   bool *interrupted, struct tern_error *err);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No file over 20 MB, no path of somebody's machine, no address of an unexpected host, and a line
-with the licence in every source file; source files over 600 lines are named as a warning.
+"""No file over 20 MB, no path of somebody's machine, no address of an unexpected host, a line with
+the licence in every source file, and no line of C over 100 columns but for strings of tests; source
+files over 600 lines are named as a warning.
 usage: check_files.py SOURCE_DIR"""
 import os
 import re
@@ -11,6 +12,7 @@ from common import finish, planted, project_files
 
 LIMIT_BYTES = 20 * 1000 * 1000
 LIMIT_LINES = 600
+LIMIT_COLUMNS = 100
 SOURCE = (".c", ".h", ".cmake", ".sh", ".py", ".txt", ".md", ".json", ".yml", ".in", "")
 # Data made elsewhere is not ours to rewrite.
 DATA = re.compile(r"(dist/demo|tests/data)/|tests/.*/(corpus|recordings|data|roots)/")
@@ -40,14 +42,17 @@ def check(root, warn=lambda text: None):
             text = f.read()
         if LICENSED.search(path) and "SPDX-License-Identifier: MIT" not in text[:400]:
             found.append(f"{path}: no SPDX licence line at the top")
+        generated = "enerated by" in text[:600]
+        is_c = path.endswith((".c", ".h")) and not generated
         for number, line in enumerate(text.splitlines(), 1):
+            if is_c and len(line) > LIMIT_COLUMNS and not (path.startswith("tests/") and '"' in line):
+                found.append(f"{path}:{number}: {len(line)} columns, the limit is {LIMIT_COLUMNS}")
             hosts = [h for h in URL.findall(line) if h not in HOSTS]
             if MACHINE_PATH.search(line):
                 found.append(f"{path}:{number}: path of one machine: {line.strip()[:80]}")
             if hosts or REGISTRY.search(line):
                 found.append(f"{path}:{number}: host name: {line.strip()[:80]}")
-        generated = "enerated by" in text[:600]
-        if path.endswith((".c", ".h")) and not generated and text.count("\n") > LIMIT_LINES:
+        if is_c and text.count("\n") > LIMIT_LINES:
             warn(f"warning: {path} has {text.count(chr(10))} lines, the aim is {LIMIT_LINES}")
     return found
 
@@ -57,7 +62,10 @@ planted({
     "b.md": "[x](ht" + "tp://evil.test/a) but https://github.com/x is fine, /proc/self too\n",
     "c.sh": "# SPDX-License-Identifier: MIT\ncurl py" + "pi.org\n",
     "d.h": "int no_licence;\n",
+    "f.c": "/* SPDX-License-Identifier: MIT */\n" + "x" * 101 + "\n",
+    "tests/g.c": "/* SPDX-License-Identifier: MIT */\n\"" + "x" * 101 + "\"\n",
     "e.txt": "a path like src/home/x or ../wo" + "rk/ is fine\n",
-}, check, expected=["a.c:2: path of one", "b.md:1: host", "c.sh:2: host", "d.h: no SPDX"],
-    clean=["e.txt", "a.c: no"])
+}, check, expected=["a.c:2: path of one", "b.md:1: host", "c.sh:2: host", "d.h: no SPDX",
+                    "f.c:2: 101 columns"],
+    clean=["e.txt", "a.c: no", "tests/g.c"])
 finish("files", check(sys.argv[1], print))

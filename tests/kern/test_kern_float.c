@@ -369,7 +369,8 @@ static void check_bound_logits(const struct tn_kernel_row *row, uint32_t n, enum
 /* n is the number of columns: rows of any form and bits, in a whole block and in the last one. */
 static void check_unpack_planes(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    const uint32_t n_rows = TERN_PLANE_BLOCK_ROWS + 2, n_planes = 1 + (uint32_t)fill % TN_MAX_PLANES;
+    const uint32_t n_rows = TERN_PLANE_BLOCK_ROWS + 2;
+    const uint32_t n_planes = 1 + (uint32_t)fill % TN_MAX_PLANES;
     const size_t n_data = tn_planes_block_bytes(n_rows, n, n_planes);
     uint8_t *data = take(n_data, 1), *forms = take(n_rows, 1);
     int8_t *offsets = take(n, 1), *got = take(n, 1), *want = take(n, 1);
@@ -502,7 +503,8 @@ static void check_exp_sum_f32(const struct tn_kernel_row *row, uint32_t n, enum 
 /* A list, and nothing behind it. */
 static void check_list(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    uint32_t *got = take(n * sizeof *got, sizeof *got), *want = take(n * sizeof *want, sizeof *want);
+    uint32_t *got = take(n * sizeof *got, sizeof *got);
+    uint32_t *want = take(n * sizeof *want, sizeof *want);
     uint32_t n_got, n_want;
     if (!strcmp(row->op, "list_positive_f32")) {
         float *x = take_filled(n, fill);
