@@ -32,8 +32,6 @@
 #ifndef TN_ATTENTION_Q8_DOT_H
 #define TN_ATTENTION_Q8_DOT_H
 
-#include <string.h>
-
 #include "base/half.h"
 #include "kern/kern.h"
 

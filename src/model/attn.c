@@ -82,7 +82,7 @@ static uint32_t blocks_per_row(const struct tn_forward *f)
     return tn_div_ceil_u32(f->kv->dim, 64);
 }
 
-/* Row i. */
+/* Rows from i on. */
 static struct tn_queries queries_from(const struct tn_forward *f, const struct tn_queries *q,
                                       size_t i)
 {
@@ -101,7 +101,8 @@ struct attn_task {
     uint32_t n_pairs, n_items; /* decode */
 };
 
-/* Rotates queries and keys of token t and puts keys and values into the cache. */
+/* Rotates queries and keys of token t and puts keys and values into the cache.  Queries meet a q8
+ * cache rounded as its keys are. */
 static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     struct attn_task *task = arg;

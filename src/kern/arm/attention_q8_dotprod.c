@@ -6,7 +6,6 @@
  * = 16 accumulators, p . v 2 heads x 2 bytes x 4.
  */
 #include "base/bits.h"
-#include "base/half.h"
 #include "kern/arm/attention_q8_round_neon.h"
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
