@@ -225,6 +225,13 @@ typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_planes *w, uint32_t 
 
 #define TN_KV_LANES 32u
 #define TN_KV_GROUP_BYTES (4 * TN_KV_LANES)
+#define TN_KV_SCALE_VALUES 64u /* of a row share a scale */
+
+/* Scales of a row. */
+static inline uint32_t tn_kv_q8_scales(uint32_t dim)
+{
+    return (dim + TN_KV_SCALE_VALUES - 1) / TN_KV_SCALE_VALUES;
+}
 
 /* Bytes of four positions in the value tile that holds column d. */
 static inline uint32_t tn_kv_q8_value_group_bytes(uint32_t d, uint32_t dim)

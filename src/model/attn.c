@@ -44,12 +44,11 @@ static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t h
 static void store_row_q8(const struct tn_forward *f, uint8_t *tiles, uint16_t *scales, uint32_t row,
                          bool is_key, const float *x)
 {
-    enum { BLOCK = 64 }; /* values that share a scale */
     uint32_t dim = f->kv->dim;
-    for (uint32_t start = 0; start < dim; start += BLOCK) {
-        int8_t q[BLOCK];
-        uint32_t n = TN_MIN(dim - start, BLOCK);
-        f->kernels->kv_store_q8(q, &scales[start / BLOCK * TN_KV_BLOCK + row], x + start, n);
+    for (uint32_t start = 0; start < dim; start += TN_KV_SCALE_VALUES, scales += TN_KV_BLOCK) {
+        int8_t q[TN_KV_SCALE_VALUES];
+        uint32_t n = TN_MIN(dim - start, TN_KV_SCALE_VALUES);
+        f->kernels->kv_store_q8(q, &scales[row], x + start, n);
         for (uint32_t i = 0; i < n; i++) {
             uint32_t d = start + i;
             size_t at =
@@ -76,22 +75,15 @@ void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_h
     store((unsigned char *)rows.v + row * kv->row_bytes, NULL, value, kv->dim);
 }
 
-/* Blocks of 64 values that share a scale in a row of a q8 cache. */
-static uint32_t blocks_per_row(const struct tn_forward *f)
-{
-    return tn_div_ceil_u32(f->kv->dim, 64);
-}
-
 /* Rows from i on. */
 static struct tn_queries queries_from(const struct tn_forward *f, const struct tn_queries *q,
                                       size_t i)
 {
-    struct tn_queries out = {q->x + i * f->kv->dim, NULL, NULL};
-    if (f->kv->type == TN_KV_Q8) {
-        out.q8 = q->q8 + i * f->kv->dim;
-        out.scales = q->scales + i * blocks_per_row(f);
-    }
-    return out;
+    uint32_t dim = f->kv->dim;
+    if (f->kv->type == TN_KV_Q8)
+        return (struct tn_queries){(int8_t *)q->rows + i * dim,
+                                   q->scales + i * tn_kv_q8_scales(dim)};
+    return (struct tn_queries){(float *)q->rows + i * dim, NULL};
 }
 
 struct attn_task {
@@ -101,8 +93,16 @@ struct attn_task {
     uint32_t n_pairs, n_items; /* decode */
 };
 
-/* Rotates queries and keys of token t and puts keys and values into the cache.  Queries meet a q8
- * cache rounded as its keys are. */
+static void round_queries(const struct tn_forward *f, uint32_t t)
+{
+    uint32_t n_head = f->weights->config->n_head, dim = f->kv->dim;
+    for (size_t i = (size_t)t * n_head; i < (size_t)(t + 1) * n_head; i++) {
+        struct tn_queries to = queries_from(f, &f->s.queries, i);
+        f->kernels->kv_store_q8(to.rows, to.scales, f->s.q_rot + i * dim, dim);
+    }
+}
+
+/* Rotates queries and keys of token t and puts keys and values into the cache. */
 static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     struct attn_task *task = arg;
@@ -111,12 +111,11 @@ static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
     uint32_t dim = f->kv->dim, half = c->head_dim / 2;
     const float *cosines = f->s.cos + (size_t)t * half, *sines = f->s.sin + (size_t)t * half;
 
-    struct tn_queries q = queries_from(f, &f->s.queries, (size_t)t * c->n_head);
-    pad_heads(q.x, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
-    f->kernels->rope_f32(q.x, cosines, sines, c->n_head, c->head_dim, dim);
-    for (uint32_t i = 0; i < c->n_head && f->kv->type == TN_KV_Q8; i++)
-        f->kernels->kv_store_q8(q.q8 + (size_t)i * dim, q.scales + i * blocks_per_row(f),
-                                q.x + (size_t)i * dim, dim);
+    float *q = f->s.q_rot + (size_t)t * c->n_head * dim;
+    pad_heads(q, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
+    f->kernels->rope_f32(q, cosines, sines, c->n_head, c->head_dim, dim);
+    if (f->kv->type == TN_KV_Q8)
+        round_queries(f, t);
 
     for (uint32_t g = 0; g < c->n_kv_head; g++) {
         size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
@@ -158,11 +157,11 @@ static void score_block(const struct tn_forward *f, const struct tn_kv_rows *row
     uint32_t dim = f->kv->dim;
     float factor = score_factor(f->weights->config->head_dim);
     if (f->kv->type == TN_KV_Q8)
-        k->attn_qk_q8(score, TN_KV_BLOCK, q->q8, q->scales, group->n, rows->k, rows->k_scales,
+        k->attn_qk_q8(score, TN_KV_BLOCK, q->rows, q->scales, group->n, rows->k, rows->k_scales,
                       n_pos, dim, factor);
     else
         (f->kv->type == TN_KV_F32 ? k->attn_qk_f32 : k->attn_qk_f16)(
-            score, TN_KV_BLOCK, q->x, group->n, rows->k, n_pos, dim, factor);
+            score, TN_KV_BLOCK, q->rows, group->n, rows->k, n_pos, dim, factor);
 }
 
 /* out [n][dim]: values of the first n_pos positions, weighted. */
@@ -295,17 +294,16 @@ static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, u
 {
     const struct tern_file_config *c = f->weights->config;
     uint32_t per_kv = c->n_head / c->n_kv_head;
-    size_t n_values = (size_t)per_kv * f->kv->dim;
+    bool is_q8 = f->kv->type == TN_KV_Q8;
+    size_t n_bytes = (size_t)per_kv * f->kv->dim * (is_q8 ? sizeof(int8_t) : sizeof(float));
+    size_t n_scale_bytes = per_kv * tn_kv_q8_scales(f->kv->dim) * sizeof(uint16_t);
     for (uint32_t i = 0; i < n_tokens; i++) {
         struct tn_queries to = queries_from(f, dst, (size_t)i * per_kv);
         struct tn_queries from =
             queries_from(f, &f->s.queries, (size_t)(t + i) * c->n_head + (size_t)g * per_kv);
-        if (f->kv->type == TN_KV_Q8) {
-            memcpy(to.q8, from.q8, n_values);
-            memcpy(to.scales, from.scales, (size_t)per_kv * blocks_per_row(f) * sizeof(uint16_t));
-        } else {
-            memcpy(to.x, from.x, n_values * sizeof(float));
-        }
+        memcpy(to.rows, from.rows, n_bytes);
+        if (is_q8)
+            memcpy(to.scales, from.scales, n_scale_bytes);
     }
 }
 

@@ -15,7 +15,7 @@ static size_t value_bytes(enum tn_kv_type type)
 
 static uint32_t scales_per_row(const struct tn_kvcache *kv)
 {
-    return kv->type == TN_KV_Q8 ? tn_div_ceil_u32(kv->dim, 64) : 0;
+    return kv->type == TN_KV_Q8 ? tn_kv_q8_scales(kv->dim) : 0;
 }
 
 uint32_t tn_kv_dim(uint32_t head_dim)

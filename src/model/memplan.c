@@ -27,22 +27,17 @@ static void layout_attn_state(struct tn_attn_state *out, struct tn_arena *arena,
     out->out = take_f32(arena, n * dim);
 }
 
-/* x is given where its rows lie elsewhere already. */
-static void layout_queries(struct tn_queries *out, struct tn_arena *arena, size_t n, size_t dim,
-                           enum tn_kv_type kv, float *x)
+static uint16_t *take_scales(struct tn_arena *arena, size_t n, uint32_t dim)
 {
-    bool is_q8 = kv == TN_KV_Q8;
-    out->x = x ? x : take_f32(arena, n * dim);
-    out->q8 = is_q8 ? tn_arena_take(arena, n * dim) : NULL;
-    out->scales = is_q8 ? tn_arena_take(arena, n * ((dim + 63) / 64) * sizeof(uint16_t)) : NULL;
+    return tn_arena_take(arena, n * tn_kv_q8_scales(dim) * sizeof(uint16_t));
 }
 
 static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
-                          const struct tern_file_config *config, const struct tn_plan_input *input)
+                          const struct tern_file_config *config, uint32_t n_batch)
 {
-    size_t dim = tn_kv_dim(config->head_dim);
+    uint32_t dim = tn_kv_dim(config->head_dim);
     size_t queries = tn_attn_group(config);
-    size_t sums = TN_MAX((size_t)input->n_batch * TN_SUM_STRIDE, (size_t)TN_C2_MAX_ROWS);
+    size_t sums = TN_MAX((size_t)n_batch * TN_SUM_STRIDE, (size_t)TN_C2_MAX_ROWS);
     size_t q_dim = (size_t)config->n_head * config->head_dim;
     size_t widest = TN_MAX(TN_MAX((size_t)config->hidden, q_dim), (size_t)config->ffn);
     struct tn_thread_scratch t;
@@ -55,7 +50,8 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     t.lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));
     t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);
     t.kv_row = take_f32(arena, 2 * dim);
-    layout_queries(&t.queries, arena, queries, dim, input->kv, NULL);
+    t.queries.rows = take_f32(arena, queries * dim);
+    t.queries.scales = take_scales(arena, queries, dim);
     t.n_valid = tn_arena_take(arena, queries * sizeof(uint32_t));
     t.score = take_f32(arena, queries * TN_KV_BLOCK);
     layout_attn_state(&t.part, arena, queries, dim);
@@ -90,7 +86,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     size_t n = input->n_batch;
     size_t q_dim = (size_t)c->n_head * c->head_dim;
     size_t kv_dim = (size_t)c->n_kv_head * c->head_dim;
-    size_t dim = tn_kv_dim(c->head_dim);
+    uint32_t dim = tn_kv_dim(c->head_dim);
     uint32_t widest = (uint32_t)TN_MAX(TN_MAX((size_t)c->hidden, q_dim), (size_t)c->ffn);
 
     s->h = take_f32(arena, n * c->hidden);
@@ -102,8 +98,12 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->q = take_f32(arena, n * q_dim);
     s->k = take_f32(arena, n * kv_dim);
     s->v = take_f32(arena, n * kv_dim);
-    layout_queries(&s->queries, arena, n * c->n_head, dim, input->kv,
-                   dim == c->head_dim ? s->q : NULL);
+    s->q_rot = dim == c->head_dim ? s->q : take_f32(arena, n * c->n_head * dim);
+    s->queries = (struct tn_queries){.rows = s->q_rot};
+    if (input->kv == TN_KV_Q8) {
+        s->queries.rows = tn_arena_take(arena, n * c->n_head * dim);
+        s->queries.scales = take_scales(arena, n * c->n_head, dim);
+    }
     s->att = take_f32(arena, n * q_dim);
     s->gate = take_f32(arena, n * c->ffn);
     s->cos = take_f32(arena, n * c->head_dim / 2);
@@ -112,7 +112,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     layout_decode(s, arena, c, input->n_ctx);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)
-        layout_thread(s->threads ? &s->threads[i] : NULL, arena, c, input);
+        layout_thread(s->threads ? &s->threads[i] : NULL, arena, c, input->n_batch);
 }
 
 void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,

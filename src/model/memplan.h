@@ -30,11 +30,10 @@ struct tn_plan_input {
 /* Attention handles at least this many query rows together where a batch has them. */
 #define TN_ATTN_QUERIES 16u
 
-/* Query rows, rotated and padded with zeros; for a q8 cache also as keys are rounded (kern.h). */
+/* Query rows as they meet the cache: for a q8 cache rounded as its keys are (kern.h). */
 struct tn_queries {
-    float *x;         /* [n][dim] */
-    int8_t *q8;       /* [n][dim], q8 cache only */
-    uint16_t *scales; /* [n][ceil(dim / 64)], q8 cache only */
+    void *rows;       /* [n][dim] f32, q8 cache: int8 */
+    uint16_t *scales; /* [n][tn_kv_q8_scales(dim)], q8 cache only */
 };
 
 /* Partial attention of a group of query rows over some positions: see attn.c. */
@@ -54,7 +53,7 @@ struct tn_thread_scratch {
     void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
     uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */
     float *kv_row;     /* [2][dim] one rotated key and one value */
-    struct tn_queries queries;  /* [queries] */
+    struct tn_queries queries;  /* [queries], room for any type */
     uint32_t *n_valid; /* [queries] */
     float *score;      /* [queries][TN_KV_BLOCK] */
     struct tn_attn_state part;  /* [queries], one block */
@@ -72,7 +71,8 @@ struct tn_scratch {
     float *q;          /* [n_head * head_dim] */
     float *k;          /* [n_kv_head * head_dim] */
     float *v;          /* [n_kv_head * head_dim] */
-    struct tn_queries queries; /* [n_head]; queries.x is q itself without padding */
+    float *q_rot;      /* [n_head][dim] rotated, padded with zeros; q itself without padding */
+    struct tn_queries queries; /* [n_head]; q_rot itself but for a q8 cache */
     float *att;        /* [n_head * head_dim] */
     float *gate;       /* [ffn]; then the product act(gate) * up */
     float *cos, *sin;  /* [head_dim / 2] */
