@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * attn_qk_q8 and attn_pv_q8 of the levels whose dot-product instruction adds the four products of
+ * Attention over a q8 cache of the levels whose dot-product instruction adds the four products of
  * every 32-bit lane.  Private to attention_q8_{avxvnni,avx512,dotprod}.c, each of which compiles
- * its own copy: it is included behind what it uses,
+ * its own copy: before, it says
  *
- *   LANES            32-bit lanes of a vector
- *   VECS             vectors that are handled together: LANES * VECS is 16 or 32
- *   PV_HEADS         heads whose sums p . v holds in registers: 2 or 4
- *   VEC_REGISTER     the letter of a vector register in inline assembly
- *   ivec, fvec       int32 and f32
- *   all_lanes, load_bytes, four_bytes (in every lane), dot, add, shift_left_8
- *   to_f32, f32_all, f32_of_f16 (LANES of them), f32_mul, f32_add
- *   store_first_lanes (the first n, all where n >= LANES)
- *   excess_of        what is too much in a sum of products with n <= 64 factors, a multiple of 16:
- *                    128 times their sum where the instruction takes the bytes of the cache, which
- *                    are 128 too large, as they are; 0 where load_bytes turns them into signed ones
+ *   LANES         32-bit lanes of a vector
+ *   VECS          vectors that are handled together: LANES * VECS is 16 or 32
+ *   PV_HEADS      heads whose sums p . v holds in registers: 2 or 4
+ *   VEC_REGISTER  the letter of a vector register in inline assembly
  *
- * and round_weights, which is only declared here.
+ * and behind it defines what is only declared here.
  *
  * Keys and values lie in tiles (kern.h): four bytes for each of 32 lanes, and both products are the
  * same thing, lanes of bytes times a broadcast factor:
@@ -32,18 +25,66 @@
 #ifndef TN_ATTENTION_Q8_DOT_H
 #define TN_ATTENTION_Q8_DOT_H
 
-#include "base/half.h"
-#include "kern/kern.h"
+#include <string.h>
 
-#define BLOCK 64u     /* values that share a scale */
-#define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
+#include "base/bits.h"
+#include "base/half.h"
+#include "kern/attention_q8_heads.h"
+
 #define PART (LANES * VECS) /* lanes that are handled together */
-/* Ahead of what is read, about the bytes that memory delivers while one line is on its way. */
-#define PREFETCH_BYTES 8192u
+
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
+typedef float fvec __attribute__((vector_size(4 * LANES)));
+
+/* ---- of each level ---- */
+
+/* 4 * LANES bytes of the cache, as `dot` wants them. */
+static TN_ALWAYS_INLINE ivec load_bytes(const uint8_t *p);
+/* sum + the four products of bytes of each lane. */
+static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors);
+/* What is too much in a sum of products with n <= 64 factors, a multiple of 16: 128 times their sum
+ * where `dot` takes the bytes of the cache, which are 128 too large, as they are; 0 where
+ * load_bytes turns them into signed ones. */
+static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n);
+/* LANES of them. */
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p);
+/* The first n lanes, all where n >= LANES. */
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n);
+
+/* Weights of up to 4 heads in groups of four positions: their high bytes, then their low ones. */
+struct weights {
+    int8_t bytes[4][2 * TN_KV_BLOCK];
+    int32_t start[4]; /* minus their excess */
+    float scale[4];
+};
+
+/* i16 of the weights of n_q heads times the scales of n_pos positions, zeros up to a multiple of 4.
+ * Lines from `ahead` on may be asked for while this computes. */
+static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,
+                                           uint32_t n_q, const uint16_t *scales, uint32_t n_pos,
+                                           const uint8_t *ahead);
+
+/* ---- of all ---- */
 
 /* In place: gcc moves sums from register to register otherwise, which takes as long as the
  * products. */
 #define STAY(sum) __asm__("" : "+" VEC_REGISTER(sum))
+
+static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
+{
+    return v + (ivec){0};
+}
+
+static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
+{
+    return all_lanes((int32_t)tn_load_u32(p));
+}
+
+static TN_ALWAYS_INLINE fvec to_f32(ivec v)
+{
+    return __builtin_convertvector(v, fvec);
+}
 
 static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *bytes)
 {
@@ -52,13 +93,6 @@ static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *bytes)
 }
 
 /* ---- q . k ---- */
-
-/* The cached keys of one key head. */
-struct keys {
-    const uint8_t *tiles;
-    const uint16_t *scales;
-    uint32_t dim;
-};
 
 /* Up to 4 queries. */
 struct queries {
@@ -115,22 +149,20 @@ static TN_ALWAYS_INLINE void qk_part(float *s, size_t s_stride, const struct que
     fvec score[4][VECS];
     for (uint32_t h = 0; h < n_q; h++)
         for (uint32_t i = 0; i < VECS; i++)
-            score[h][i] = f32_all(0.0f);
+            score[h][i] = (fvec){0};
     for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
         ivec dots[4][VECS];
         dot_keys(dots, part + (size_t)d * TN_KV_LANES, TN_MIN(BLOCK, k->dim - d) / 4, q, n_q, b);
         for (uint32_t i = 0; i < VECS; i++) {
             fvec k_scale = f32_of_f16(k->scales + (size_t)b * TN_KV_BLOCK + t + LANES * i);
-            for (uint32_t h = 0; h < n_q; h++) {
-                fvec term = f32_mul(to_f32(dots[h][i]), k_scale);
-                score[h][i] = f32_add(score[h][i], f32_mul(term, f32_all(q->scale[b][h])));
-            }
+            for (uint32_t h = 0; h < n_q; h++)
+                score[h][i] += to_f32(dots[h][i]) * k_scale * q->scale[b][h];
         }
     }
     for (uint32_t i = 0; i < VECS && t + LANES * i < n_pos; i++)
         for (uint32_t h = 0; h < n_q; h++)
-            store_first_lanes(s + h * s_stride + t + LANES * i,
-                              f32_mul(score[h][i], f32_all(factor)), n_pos - t - LANES * i);
+            store_first_lanes(s + h * s_stride + t + LANES * i, score[h][i] * factor,
+                              n_pos - t - LANES * i);
 }
 
 static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
@@ -143,46 +175,7 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q
         qk_part(s, s_stride, &queries, n_q, k, t, n_pos, factor);
 }
 
-static TN_ALWAYS_INLINE void attn_qk_q8(float *s, size_t s_stride, const int8_t *q,
-                                        const uint16_t *q_scales, uint32_t n_q, const void *k,
-                                        const uint16_t *k_scales, uint32_t n_pos, uint32_t dim,
-                                        float factor)
-{
-    const uint32_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    if (n_blocks > MAX_BLOCKS) {
-        tn_attn_qk_q8_ref(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);
-        return;
-    }
-    const struct keys keys = {k, k_scales, dim};
-    for (uint32_t h = 0; h < n_q;) {
-        const uint32_t left = n_q - h, n = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        float *to = s + h * s_stride;
-        const int8_t *from = q + (size_t)h * dim;
-        const uint16_t *scales = q_scales + (size_t)h * n_blocks;
-        if (n == 4)
-            qk_heads(to, s_stride, from, scales, 4, &keys, n_pos, factor);
-        else if (n == 2)
-            qk_heads(to, s_stride, from, scales, 2, &keys, n_pos, factor);
-        else
-            qk_heads(to, s_stride, from, scales, 1, &keys, n_pos, factor);
-        h += n;
-    }
-}
-
 /* ---- p . v ---- */
-
-/* Weights of up to 4 heads in groups of four positions: their high bytes, then their low ones. */
-struct weights {
-    int8_t bytes[4][2 * TN_KV_BLOCK];
-    int32_t start[4]; /* minus their excess */
-    float scale[4];
-};
-
-/* i16 of the weights of n_q heads times the scales of n_pos positions, zeros up to a multiple of 4.
- * Lines from `ahead` on may be asked for while this computes. */
-static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,
-                                           uint32_t n_q, const uint16_t *scales, uint32_t n_pos,
-                                           const uint8_t *ahead);
 
 /* The sums under one head. */
 struct lanes {
@@ -212,7 +205,7 @@ static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t
 #pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++)
         for (uint32_t i = 0; i < VECS; i++) {
-            sum[h].high[i] = all_lanes(0);
+            sum[h].high[i] = (ivec){0};
             sum[h].low[i] = all_lanes(w->start[first + h]);
         }
     for (uint32_t g = 0; g < n_groups; g++, groups += group_bytes) {
@@ -227,7 +220,7 @@ static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t
 #pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++)
         for (uint32_t i = 0; i < VECS; i++)
-            dots[h][i] = add(shift_left_8(sum[h].high[i]), sum[h].low[i]);
+            dots[h][i] = (ivec)(((uvec)sum[h].high[i] << 8) + (uvec)sum[h].low[i]);
 }
 
 /* Not inlined: where they are used there are not enough registers. */
@@ -266,44 +259,12 @@ static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride,
                       first);
             for (uint32_t h = 0; h < n; h++) {
                 float *to = o + (size_t)(first + h) * dim + c;
-                fvec scale = f32_all(rounded.scale[first + h]);
                 for (uint32_t i = 0; i < VECS && c + LANES * i < dim; i++)
-                    store_first_lanes(to + LANES * i, f32_mul(to_f32(dots[h][i]), scale), LANES);
+                    store_first_lanes(to + LANES * i,
+                                      to_f32(dots[h][i]) * rounded.scale[first + h], LANES);
             }
         }
     }
 }
-
-static TN_ALWAYS_INLINE void attn_pv_q8(float *o, const float *p, size_t p_stride, uint32_t n_q,
-                                        const void *v, const uint16_t *v_scales, uint32_t n_pos,
-                                        uint32_t dim)
-{
-    for (uint32_t h = 0; h < n_q;) {
-        const uint32_t left = n_q - h, n = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        float *to = o + (size_t)h * dim;
-        const float *from = p + h * p_stride;
-        if (n == 4)
-            pv_heads(to, from, p_stride, 4, v, v_scales, n_pos, dim);
-        else if (n == 2)
-            pv_heads(to, from, p_stride, 2, v, v_scales, n_pos, dim);
-        else
-            pv_heads(to, from, p_stride, 1, v, v_scales, n_pos, dim);
-        h += n;
-    }
-}
-
-#define ATTENTION_Q8_DEFINE(isa)                                                                   \
-    void tn_attn_qk_q8_##isa(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales, \
-                             uint32_t n_q, const void *k, const uint16_t *k_scales,                \
-                             uint32_t n_pos, uint32_t dim, float factor)                           \
-    {                                                                                              \
-        attn_qk_q8(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);                \
-    }                                                                                              \
-    void tn_attn_pv_q8_##isa(float *o, const float *p, size_t p_stride, uint32_t n_q,              \
-                             const void *v, const uint16_t *v_scales, uint32_t n_pos,              \
-                             uint32_t dim)                                                         \
-    {                                                                                              \
-        attn_pv_q8(o, p, p_stride, n_q, v, v_scales, n_pos, dim);                                  \
-    }
 
 #endif

@@ -28,11 +28,6 @@ static TN_ALWAYS_INLINE float32x4_t load4_f32(const void *p)
     return vld1q_f32(p);
 }
 
-static TN_ALWAYS_INLINE float32x4_t load4_f16(const void *p)
-{
-    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
-}
-
 static TN_ALWAYS_INLINE void set_zero(float32x4_t sum[4][4])
 {
     for (uint32_t h = 0; h < 4; h++)

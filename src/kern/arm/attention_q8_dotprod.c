@@ -5,7 +5,6 @@
  * and for each head and byte of the factor a broadcast and 4 dot products.  q . k keeps 4 heads x 4
  * = 16 accumulators, p . v 2 heads x 2 bytes x 4.
  */
-#include "base/bits.h"
 #include "kern/arm/attention_q8_round_neon.h"
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
@@ -15,28 +14,17 @@
 #define PV_HEADS 2
 #define VEC_REGISTER "w"
 
-typedef int32x4_t ivec;
-typedef float32x4_t fvec;
-
-static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
-{
-    return vdupq_n_s32(v);
-}
+#include "kern/attention_q8_dot.h"
 
 /* The bytes are 128 too large: flipping the top bit makes them signed. */
 static TN_ALWAYS_INLINE ivec load_bytes(const uint8_t *p)
 {
-    return vreinterpretq_s32_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(0x80)));
-}
-
-static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
-{
-    return vdupq_n_s32((int32_t)tn_load_u32(p));
+    return (ivec)veorq_u8(vld1q_u8(p), vdupq_n_u8(0x80));
 }
 
 static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors)
 {
-    return vdotq_s32(sum, vreinterpretq_s8_s32(bytes), vreinterpretq_s8_s32(factors));
+    return (ivec)vdotq_s32((int32x4_t)sum, (int8x16_t)bytes, (int8x16_t)factors);
 }
 
 static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
@@ -45,47 +33,15 @@ static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
     return 0;
 }
 
-static TN_ALWAYS_INLINE ivec add(ivec a, ivec b)
-{
-    return vaddq_s32(a, b);
-}
-
-static TN_ALWAYS_INLINE ivec shift_left_8(ivec v)
-{
-    return vshlq_n_s32(v, 8);
-}
-
-static TN_ALWAYS_INLINE fvec to_f32(ivec v)
-{
-    return vcvtq_f32_s32(v);
-}
-
-static TN_ALWAYS_INLINE fvec f32_all(float v)
-{
-    return vdupq_n_f32(v);
-}
-
 static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
 {
-    return load_f16(p);
-}
-
-static TN_ALWAYS_INLINE fvec f32_mul(fvec a, fvec b)
-{
-    return vmulq_f32(a, b);
-}
-
-static TN_ALWAYS_INLINE fvec f32_add(fvec a, fvec b)
-{
-    return vaddq_f32(a, b);
+    return (fvec)load4_f16(p);
 }
 
 static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
 {
-    store_first(p, v, n);
+    store_first(p, (float32x4_t)v, n);
 }
-
-#include "kern/attention_q8_dot.h"
 
 static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,
                                            uint32_t n_q, const uint16_t *scales, uint32_t n_pos,

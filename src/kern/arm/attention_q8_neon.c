@@ -15,10 +15,8 @@
 #include "base/half.h"
 #include "kern/arm/attention_q8_round_neon.h"
 #include "kern/arm/lanes_neon.h"
-#include "kern/kern.h"
+#include "kern/attention_q8_heads.h"
 
-#define BLOCK 64u     /* values that share a scale */
-#define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
@@ -28,7 +26,7 @@ struct factors {
 };
 
 /* dots[h] = n_groups groups of 4 lanes times the factors of head h.  n_q is a constant of at most 4
- * where this is inlined, or a little slower. */
+ * where this is inlined. */
 static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes,
                                        uint32_t group_bytes, uint32_t n_groups,
                                        const struct factors *f, uint32_t n_q)
@@ -56,13 +54,6 @@ static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes,
 
 /* ---- q . k ---- */
 
-/* The cached keys of one key head. */
-struct keys {
-    const uint8_t *tiles;
-    const uint16_t *scales;
-    uint32_t dim;
-};
-
 /* Scores of 4 positions from t on, of which n_pos exist. */
 static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
                                       uint32_t n_q, const struct keys *k, uint32_t t,
@@ -76,7 +67,7 @@ static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct fa
         int32x4_t dots[4];
         dot_lanes(dots, lanes + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
                   TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
-        float32x4_t k_scale = load_f16(k->scales + (size_t)b * TN_KV_BLOCK + t);
+        float32x4_t k_scale = load4_f16(k->scales + (size_t)b * TN_KV_BLOCK + t);
         for (uint32_t h = 0; h < n_q; h++) {
             float32x4_t term = vmulq_f32(vcvtq_f32_s32(dots[h]), k_scale);
             score[h] = vaddq_f32(score[h], vmulq_n_f32(term, q[b].scale[h]));
@@ -94,29 +85,17 @@ static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t 
     f->scale[h] = tn_f16_to_f32(scale);
 }
 
-void tn_attn_qk_q8_neon(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales,
-                        uint32_t n_q, const void *k, const uint16_t *k_scales, uint32_t n_pos,
-                        uint32_t dim, float factor)
+static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
+                                      const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
+                                      uint32_t n_pos, float factor)
 {
-    if (dim > MAX_BLOCKS * BLOCK) {
-        tn_attn_qk_q8_ref(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);
-        return;
-    }
-    const struct keys keys = {k, k_scales, dim};
-    for (uint32_t h = 0; h < n_q; h += 4) {
-        struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
-        uint32_t n = TN_MIN(4, n_q - h);
-        for (uint32_t i = 0; i < n; i++)
-            for (uint32_t d = 0; d < dim; d += BLOCK)
-                take_query(&queries[d / BLOCK], i, q + (size_t)(h + i) * dim + d, *q_scales++,
-                           TN_MIN(BLOCK, dim - d));
-        for (uint32_t t = 0; t < n_pos; t += 4) {
-            if (n == 4)
-                qk_lanes(s + h * s_stride, s_stride, queries, 4, &keys, t, n_pos, factor);
-            else
-                qk_lanes(s + h * s_stride, s_stride, queries, n, &keys, t, n_pos, factor);
-        }
-    }
+    struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
+    for (uint32_t h = 0; h < n_q; h++)
+        for (uint32_t d = 0; d < k->dim; d += BLOCK)
+            take_query(&queries[d / BLOCK], h, q + (size_t)h * k->dim + d, *q_scales++,
+                       TN_MIN(BLOCK, k->dim - d));
+    for (uint32_t t = 0; t < n_pos; t += 4)
+        qk_lanes(s, s_stride, queries, n_q, k, t, n_pos, factor);
 }
 
 /* ---- p . v ---- */
@@ -134,29 +113,24 @@ static void round_weights(struct factors *dst, const float *p, size_t p_stride, 
     }
 }
 
-void tn_attn_pv_q8_neon(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
-                        const uint16_t *v_scales, uint32_t n_pos, uint32_t dim)
+static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
+                                      const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
+                                      uint32_t dim)
 {
-    for (uint32_t h = 0; h < n_q; h += 4) {
-        struct factors rounded;
-        uint32_t n = TN_MIN(4, n_q - h);
-        for (uint32_t c = 0; c < dim; c += 4) {
-            if (c % BLOCK == 0)
-                round_weights(&rounded, p + h * p_stride, p_stride, n,
-                              v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
-            const uint8_t *lanes = (const uint8_t *)v + tn_kv_q8_value_at(0, c, dim);
-            uint32_t group_bytes = tn_kv_q8_value_group_bytes(c, dim);
-            int32x4_t dots[4];
-            if (n == 4)
-                dot_lanes(dots, lanes, group_bytes, (n_pos + 3) / 4, &rounded, 4);
-            else
-                dot_lanes(dots, lanes, group_bytes, (n_pos + 3) / 4, &rounded, n);
-            for (uint32_t i = 0; i < n; i++)
-                vst1q_f32(o + (size_t)(h + i) * dim + c,
-                          vmulq_n_f32(vcvtq_f32_s32(dots[i]), rounded.scale[i]));
-        }
+    struct factors rounded;
+    for (uint32_t c = 0; c < dim; c += 4) {
+        if (c % BLOCK == 0)
+            round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
+        int32x4_t dots[4];
+        dot_lanes(dots, v + tn_kv_q8_value_at(0, c, dim), tn_kv_q8_value_group_bytes(c, dim),
+                  (n_pos + 3) / 4, &rounded, n_q);
+        for (uint32_t h = 0; h < n_q; h++)
+            vst1q_f32(o + (size_t)h * dim + c,
+                      vmulq_n_f32(vcvtq_f32_s32(dots[h]), rounded.scale[h]));
     }
 }
+
+ATTENTION_Q8_DEFINE(neon)
 
 void tn_kv_store_q8_neon(void *dst, uint16_t *scales, const float *x, uint32_t dim)
 {

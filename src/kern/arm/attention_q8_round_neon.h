@@ -8,12 +8,6 @@
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
 
-/* Four halves as f32. */
-static inline float32x4_t load_f16(const uint16_t *p)
-{
-    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
-}
-
 /* w[t] = p[t] * scales[t], t < n_pos, with zeros up to a multiple of 8; returns the largest
  * magnitude, at least 1e-30. */
 static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales, uint32_t n_pos)
@@ -22,7 +16,7 @@ static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales,
     float32x4_t max = vdupq_n_f32(1e-30f);
     uint32_t t = 0;
     for (; t + 4 <= n_pos; t += 4) {
-        float32x4_t weight = vmulq_f32(vld1q_f32(p + t), load_f16(scales + t));
+        float32x4_t weight = vmulq_f32(vld1q_f32(p + t), load4_f16(scales + t));
         vst1q_f32(w + t, weight);
         max = max_abs(max, weight);
     }
@@ -31,7 +25,7 @@ static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales,
         if (t < n_pos) {
             /* Behind the end the scale may be anything. */
             float four[4];
-            vst1q_f32(four, load_f16(scales + t));
+            vst1q_f32(four, load4_f16(scales + t));
             weight = vmulq_f32(load_first(p + t, n_pos - t), load_first(four, n_pos - t));
         }
         vst1q_f32(w + t, weight);

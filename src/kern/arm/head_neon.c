@@ -26,7 +26,7 @@ static TN_ALWAYS_INLINE void load16_q8(float32x4_t out[4], const void *w)
 static TN_ALWAYS_INLINE void load16_f16(float32x4_t out[4], const void *w)
 {
     for (uint32_t j = 0; j < 4; j++)
-        out[j] = vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)w + 4 * j)));
+        out[j] = load4_f16((const uint16_t *)w + 4 * j);
 }
 
 static TN_ALWAYS_INLINE void load16_bf16(float32x4_t out[4], const void *w)

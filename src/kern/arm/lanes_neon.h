@@ -12,6 +12,12 @@
 
 #include "base/compiler.h"
 
+/* Four halves as f32. */
+static inline float32x4_t load4_f16(const void *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+
 /* The first n values at p, zero behind them; n >= 1, all four for 4 and more. */
 static inline float32x4_t load_first(const float *p, uint32_t n)
 {

@@ -8,7 +8,7 @@
 #include "base/half.h"
 #include "kern/kern.h"
 
-#define BLOCK 64u /* values that share a scale */
+#define BLOCK TN_KV_SCALE_VALUES
 #define F16_MAX 65504.0f
 
 /* Integers are rounded by adding 1.5 * 2^23, which leaves them in the low bits. */

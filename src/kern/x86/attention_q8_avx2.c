@@ -14,14 +14,11 @@
  */
 #include <string.h>
 
-#include "kern/kern.h"
+#include "kern/attention_q8_heads.h"
 #include "kern/x86/attention_q8_round_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
-#define BLOCK 64u     /* values that share a scale */
-#define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 #define F16_MAX 65504.0f
-#define PREFETCH_BYTES 8192u /* ahead of what is read */
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 16. */
 struct factors {
@@ -83,13 +80,6 @@ static TN_ALWAYS_INLINE void dot_lanes(__m256i dots[4], const uint8_t *lanes, ui
 
 /* ---- q . k ---- */
 
-/* The cached keys of one key head. */
-struct keys {
-    const uint8_t *tiles;
-    const uint16_t *scales;
-    uint32_t dim;
-};
-
 /* Scores of 8 positions from t on, of which n_pos exist; n_q is a constant where this is
  * inlined. */
 static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
@@ -143,31 +133,6 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q
         qk_lanes(s, s_stride, queries, n_q, k, t, n_pos, factor);
 }
 
-void tn_attn_qk_q8_avx2(float *s, size_t s_stride, const int8_t *q, const uint16_t *q_scales,
-                        uint32_t n_q, const void *k, const uint16_t *k_scales, uint32_t n_pos,
-                        uint32_t dim, float factor)
-{
-    const uint32_t n_blocks = (dim + BLOCK - 1) / BLOCK;
-    if (n_blocks > MAX_BLOCKS) {
-        tn_attn_qk_q8_ref(s, s_stride, q, q_scales, n_q, k, k_scales, n_pos, dim, factor);
-        return;
-    }
-    struct keys keys = {k, k_scales, dim};
-    for (uint32_t h = 0; h < n_q;) {
-        const uint32_t left = n_q - h, n = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        float *to = s + h * s_stride;
-        const int8_t *from = q + (size_t)h * dim;
-        const uint16_t *scales = q_scales + (size_t)h * n_blocks;
-        if (n == 4)
-            qk_heads(to, s_stride, from, scales, 4, &keys, n_pos, factor);
-        else if (n == 2)
-            qk_heads(to, s_stride, from, scales, 2, &keys, n_pos, factor);
-        else
-            qk_heads(to, s_stride, from, scales, 1, &keys, n_pos, factor);
-        h += n;
-    }
-}
-
 /* ---- p . v ---- */
 
 static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
@@ -208,19 +173,7 @@ static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride,
     }
 }
 
-void tn_attn_pv_q8_avx2(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
-                        const uint16_t *v_scales, uint32_t n_pos, uint32_t dim)
-{
-    uint32_t h = 0;
-    for (; h + 4 <= n_q; h += 4)
-        pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 4, v, v_scales, n_pos, dim);
-    if (h + 2 <= n_q) {
-        pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 2, v, v_scales, n_pos, dim);
-        h += 2;
-    }
-    if (h < n_q)
-        pv_heads(o + (size_t)h * dim, p + h * p_stride, p_stride, 1, v, v_scales, n_pos, dim);
-}
+ATTENTION_Q8_DEFINE(avx2)
 
 /* rne of eight values, clamped to +-127, as int16; NaN gives 127. */
 static inline __m128i round_i8(__m256 v)

@@ -5,7 +5,6 @@
  * each head and byte of the factor a broadcast and 2 dot products.  q . k keeps 4 heads x 2 = 8
  * accumulators, p . v 4 heads x 2 bytes x 2.
  */
-#include "base/bits.h"
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx512.h"
 
@@ -14,27 +13,16 @@
 #define PV_HEADS 4
 #define VEC_REGISTER "v"
 
-typedef __m512i ivec;
-typedef __m512 fvec;
-
-static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
-{
-    return _mm512_set1_epi32(v);
-}
+#include "kern/attention_q8_dot.h"
 
 static TN_ALWAYS_INLINE ivec load_bytes(const uint8_t *p)
 {
-    return _mm512_loadu_si512(p);
-}
-
-static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
-{
-    return _mm512_set1_epi32((int32_t)tn_load_u32(p));
+    return (ivec)_mm512_loadu_si512(p);
 }
 
 static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors)
 {
-    return _mm512_dpbusd_epi32(sum, bytes, factors);
+    return (ivec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)bytes, (__m512i)factors);
 }
 
 static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
@@ -47,47 +35,15 @@ static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
     return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1)));
 }
 
-static TN_ALWAYS_INLINE ivec add(ivec a, ivec b)
-{
-    return _mm512_add_epi32(a, b);
-}
-
-static TN_ALWAYS_INLINE ivec shift_left_8(ivec v)
-{
-    return _mm512_slli_epi32(v, 8);
-}
-
-static TN_ALWAYS_INLINE fvec to_f32(ivec v)
-{
-    return _mm512_cvtepi32_ps(v);
-}
-
-static TN_ALWAYS_INLINE fvec f32_all(float v)
-{
-    return _mm512_set1_ps(v);
-}
-
 static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
 {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
-}
-
-static TN_ALWAYS_INLINE fvec f32_mul(fvec a, fvec b)
-{
-    return _mm512_mul_ps(a, b);
-}
-
-static TN_ALWAYS_INLINE fvec f32_add(fvec a, fvec b)
-{
-    return _mm512_add_ps(a, b);
+    return (fvec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 }
 
 static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
 {
-    _mm512_mask_storeu_ps(p, n >= LANES ? 0xFFFF : tail_mask(n), v);
+    _mm512_mask_storeu_ps(p, n >= LANES ? 0xFFFF : tail_mask(n), (__m512)v);
 }
-
-#include "kern/attention_q8_dot.h"
 
 #define F16_MAX 65504.0f
 
@@ -162,7 +118,7 @@ static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, 
     for (uint32_t t = 0; t < n; t += 16) {
         const uint32_t left = n_pos - TN_MIN(n_pos, t);
         const __mmask16 mask = left >= 16 ? 0xFFFF : tail_mask(left);
-        __m512 scale = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(scales + t)));
+        __m512 scale = (__m512)f32_of_f16(scales + t);
         for (uint32_t h = 0; h < n_q; h++) {
             __m512 weight = _mm512_maskz_loadu_ps(mask, p + h * p_stride + t);
             weight = _mm512_maskz_mul_ps(mask, weight, scale);

@@ -5,7 +5,6 @@
  * and byte of the factor a broadcast and 2 dot products.  q . k keeps 4 heads x 2 = 8 accumulators,
  * p . v 2 heads x 2 bytes x 2.
  */
-#include "base/bits.h"
 #include "kern/kern.h"
 #include "kern/x86/attention_q8_round_avx2.h"
 #include "kern/x86/lanes_avx2.h"
@@ -15,27 +14,16 @@
 #define PV_HEADS 2
 #define VEC_REGISTER "x"
 
-typedef __m256i ivec;
-typedef __m256 fvec;
-
-static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
-{
-    return _mm256_set1_epi32(v);
-}
+#include "kern/attention_q8_dot.h"
 
 static TN_ALWAYS_INLINE ivec load_bytes(const uint8_t *p)
 {
-    return _mm256_loadu_si256((const __m256i *)p);
-}
-
-static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
-{
-    return _mm256_set1_epi32((int32_t)tn_load_u32(p));
+    return (ivec)_mm256_loadu_si256((const __m256i *)p);
 }
 
 static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors)
 {
-    return _mm256_dpbusd_avx_epi32(sum, bytes, factors);
+    return (ivec)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)bytes, (__m256i)factors);
 }
 
 static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
@@ -47,50 +35,18 @@ static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
     return reduce_add(sum);
 }
 
-static TN_ALWAYS_INLINE ivec add(ivec a, ivec b)
-{
-    return _mm256_add_epi32(a, b);
-}
-
-static TN_ALWAYS_INLINE ivec shift_left_8(ivec v)
-{
-    return _mm256_slli_epi32(v, 8);
-}
-
-static TN_ALWAYS_INLINE fvec to_f32(ivec v)
-{
-    return _mm256_cvtepi32_ps(v);
-}
-
-static TN_ALWAYS_INLINE fvec f32_all(float v)
-{
-    return _mm256_set1_ps(v);
-}
-
 static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
 {
-    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-}
-
-static TN_ALWAYS_INLINE fvec f32_mul(fvec a, fvec b)
-{
-    return _mm256_mul_ps(a, b);
-}
-
-static TN_ALWAYS_INLINE fvec f32_add(fvec a, fvec b)
-{
-    return _mm256_add_ps(a, b);
+    return (fvec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }
 
 static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
 {
     if (n >= LANES)
-        _mm256_storeu_ps(p, v);
+        _mm256_storeu_ps(p, (__m256)v);
     else
-        _mm256_maskstore_ps(p, first_lanes((int32_t)n), v);
+        _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
 }
-
-#include "kern/attention_q8_dot.h"
 
 /* Bytes of 16 integers 256 high + low, |low| <= 128: high of four, low of four, and so on.  128 is
  * added to each first: its bytes are then high and 128 more than low, which is a bit turned
