@@ -37,33 +37,39 @@ struct work {
 
 static void call_head(struct work *w)
 {
-    const void *weights = w->arena + w->offset;
-    if (!strcmp(w->row->op, "gemv_q8_f32"))
-        ((tn_gemv_q8_f32_fn *)w->row->fn)(w->y, w->n_rows, weights, w->x, w->n_rows, HIDDEN, w->x,
-                                          HIDDEN, 1);
-    else
-        ((tn_gemv_f16_f32_fn *)w->row->fn)(w->y, w->n_rows, weights, w->n_rows, HIDDEN, w->x,
-                                           HIDDEN, 1);
+    const void *rows = w->arena + w->offset;
+    ((tn_gemv_f16_f32_fn *)w->row->fn)(w->y, w->n_rows, rows, w->n_rows, HIDDEN, w->x, HIDDEN, 1);
+}
+
+static void call_head_q8(struct work *w)
+{
+    const void *rows = w->arena + w->offset;
+    ((tn_gemv_q8_f32_fn *)w->row->fn)(w->y, w->n_rows, rows, w->x, w->n_rows, HIDDEN, w->x, HIDDEN,
+                                      1);
 }
 
 static void call_qk(struct work *w)
 {
-    const void *keys = w->arena + w->offset;
-    if (!strcmp(w->row->op, "attn_qk_q8"))
-        ((tn_attn_qk_q8_fn *)w->row->fn)(w->y, BLOCK, w->q, w->scales, QUERIES, keys, w->scales,
-                                         BLOCK, HEAD_DIM, 0.1f);
-    else
-        ((tn_attn_qk_fn *)w->row->fn)(w->y, BLOCK, w->x, QUERIES, keys, BLOCK, HEAD_DIM, 0.1f);
+    ((tn_attn_qk_fn *)w->row->fn)(w->y, BLOCK, w->x, QUERIES, w->arena + w->offset, BLOCK,
+                                  HEAD_DIM, 0.1f);
+}
+
+static void call_qk_q8(struct work *w)
+{
+    ((tn_attn_qk_q8_fn *)w->row->fn)(w->y, BLOCK, w->q, w->scales, QUERIES, w->arena + w->offset,
+                                     w->scales, BLOCK, HEAD_DIM, 0.1f);
 }
 
 static void call_pv(struct work *w)
 {
-    const void *values = w->arena + w->offset;
-    if (!strcmp(w->row->op, "attn_pv_q8"))
-        ((tn_attn_pv_q8_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, values, w->scales, BLOCK,
-                                         HEAD_DIM);
-    else
-        ((tn_attn_pv_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, values, BLOCK, HEAD_DIM);
+    ((tn_attn_pv_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, w->arena + w->offset, BLOCK,
+                                  HEAD_DIM);
+}
+
+static void call_pv_q8(struct work *w)
+{
+    ((tn_attn_pv_q8_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, w->arena + w->offset, w->scales,
+                                     BLOCK, HEAD_DIM);
 }
 
 static void call_quant(struct work *w)
@@ -172,15 +178,15 @@ static const struct {
     {"list_nonzero_i8", call_list_nonzero, FFN},
     {"add_i32_f64", call_add_f64, FFN},
     {"bound_logits", call_bound, FFN},
-    {"gemv_q8_f32", call_head, 0},
+    {"gemv_q8_f32", call_head_q8, 0},
     {"gemv_f16_f32", call_head, 0},
     {"gemv_bf16_f32", call_head, 0},
     {"attn_qk_f32", call_qk, 0},
     {"attn_qk_f16", call_qk, 0},
-    {"attn_qk_q8", call_qk, 0},
+    {"attn_qk_q8", call_qk_q8, 0},
     {"attn_pv_f32", call_pv, 0},
     {"attn_pv_f16", call_pv, 0},
-    {"attn_pv_q8", call_pv, 0},
+    {"attn_pv_q8", call_pv_q8, 0},
     {"max_f32", call_max, BLOCK},
     {"exp_sum_f32", call_exp, BLOCK},
     {"kv_store_f32", call_store, HEAD_DIM},
@@ -231,14 +237,15 @@ static void bench_reader(struct work *w, call_fn *call, double stream_gbs)
 {
     for (int from_memory = 0; from_memory < 2; from_memory++) {
         uint32_t size = value_bytes(w->row->op);
+        bool is_head = call == call_head || call == call_head_q8;
         w->n_rows = from_memory ? 4096 / size : 256 / size;
-        w->bytes = (call == call_head ? (size_t)w->n_rows * HIDDEN : BLOCK * HEAD_DIM) * size;
+        w->bytes = (is_head ? (size_t)w->n_rows * HIDDEN : BLOCK * HEAD_DIM) * size;
         const struct tn_timing t = measure(call, w, from_memory);
         double gbs = (double)w->bytes / t.median * 1e-9;
         printf("%-14s %-7s %-6s %8.1f us +-%3.0f %%  %6.2f GB/s  %3.0f %% of the stream",
                w->row->op, w->row->isa, from_memory ? "memory" : "cache", t.median * 1e6,
                t.spread * 100, gbs, gbs / stream_gbs * 100);
-        if (call == call_head)
+        if (is_head)
             printf("\n");
         else
             printf("  %5.1f ns per position, %d heads\n", t.median * 1e9 / BLOCK, QUERIES);

@@ -23,13 +23,12 @@
 /* Writes the text of n_ids ids and frees it. */
 static tern_status write_out(struct tn_buf *out, size_t n_ids, struct tern_error *err)
 {
-    tern_status status = TERN_OK;
-    if (out->failed)
-        status = tn_fail(err, TERN_MEMORY, "no memory for %zu ids", n_ids);
-    else
-        tn_out_write(out->data, out->n_bytes);
-    tn_buf_fini(out);
-    return status;
+    if (out->failed) {
+        tn_buf_fini(out);
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu ids", n_ids);
+    }
+    tn_out_buf(out);
+    return TERN_OK;
 }
 
 static tern_status print_ids(const struct tern_ids *ids, struct tern_error *err)

@@ -96,15 +96,8 @@ bool tn_out_printf(const char *format, ...)
     struct tn_buf buf = {0};
     va_list args;
     va_start(args, format);
-    va_list again;
-    va_copy(again, args);
-    int n = vsnprintf(NULL, 0, format, args);
+    tn_buf_vprintf(&buf, format, args);
     va_end(args);
-    if (n > 0 && tn_buf_reserve(&buf, (size_t)n + 1)) {
-        vsnprintf(buf.data, (size_t)n + 1, format, again);
-        buf.n_bytes = (size_t)n;
-    }
-    va_end(again);
     return tn_out_buf(&buf);
 }
 

@@ -50,15 +50,23 @@ bool tn_buf_printf(struct tn_buf *buf, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
+    bool good = tn_buf_vprintf(buf, format, args);
+    va_end(args);
+    return good;
+}
+
+bool tn_buf_vprintf(struct tn_buf *buf, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    if (n < 0 || !tn_buf_reserve(buf, (size_t)n + 1))
-        return false;
-    va_start(args, format);
-    vsnprintf(buf->data + buf->n_bytes, (size_t)n + 1, format, args);
-    va_end(args);
-    buf->n_bytes += (size_t)n;
-    return true;
+    bool good = n >= 0 && tn_buf_reserve(buf, (size_t)n + 1);
+    if (good) {
+        vsnprintf(buf->data + buf->n_bytes, (size_t)n + 1, format, again);
+        buf->n_bytes += (size_t)n;
+    }
+    va_end(again);
+    return good;
 }
 
 const char *tn_buf_text(struct tn_buf *buf)

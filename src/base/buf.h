@@ -7,6 +7,7 @@
 #ifndef TN_BUF_H
 #define TN_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,6 +24,7 @@ bool tn_buf_reserve(struct tn_buf *buf, size_t extra);
 bool tn_buf_append(struct tn_buf *buf, const void *bytes, size_t n);
 bool tn_buf_append_text(struct tn_buf *buf, const char *text);
 bool tn_buf_printf(struct tn_buf *buf, const char *format, ...) TN_PRINTF(2, 3);
+bool tn_buf_vprintf(struct tn_buf *buf, const char *format, va_list args) TN_PRINTF(2, 0);
 /* NUL-terminates and returns the bytes; "" after a failure. Valid until the next append. */
 const char *tn_buf_text(struct tn_buf *buf);
 void tn_buf_clear(struct tn_buf *buf);

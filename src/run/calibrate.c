@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
