@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * exp in f32: the specification.  The vector versions (TN_EXP_* below) do the same operations in
- * the same order, so every machine gives the same bits; nothing is fused.
+ * the same order, so every machine gives the same bits; only exact products may be fused.
  *
  *   x = n * ln 2 + r, |r| <= ln 2 / 2;   exp(x) = 2^n * (1 + r + r^2 P(r))
  *

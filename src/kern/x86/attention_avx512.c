@@ -204,15 +204,15 @@ float tn_max_f32_avx512(const float *x, uint32_t n)
 
 #define EACH for (uint32_t i = 0; i < n; i++)
 
-/* x = tn_exp_f32(x) in n <= 4 registers, a constant where this is inlined.  Each step for all of
- * them: a single one is a chain of operations that each wait for the one before. */
+/* x = tn_exp_f32(x) in n <= 4 registers, a constant where this is inlined; no x is above 0.  Each
+ * step for all of them: a single one is a chain of operations that each wait for the one before.
+ * The fused operation has the bits of the two: its product is exact. */
 static TN_ALWAYS_INLINE void exp_16(__m512 x[], uint32_t n)
 {
-    const __m512 magic = _mm512_set1_ps(TN_EXP_ROUND);
-    __m512 rounded[4], whole[4], r[4], p[4];
-    EACH rounded[i] = _mm512_add_ps(_mm512_mul_ps(x[i], _mm512_set1_ps(TN_EXP_LOG2E)), magic);
-    EACH whole[i] = _mm512_sub_ps(rounded[i], magic);
-    EACH r[i] = _mm512_sub_ps(x[i], _mm512_mul_ps(whole[i], _mm512_set1_ps(TN_EXP_LN2_HI)));
+    __m512 whole[4], r[4], p[4];
+    EACH whole[i] = _mm512_roundscale_ps(_mm512_mul_ps(x[i], _mm512_set1_ps(TN_EXP_LOG2E)),
+                                         _MM_FROUND_TO_NEAREST_INT);
+    EACH r[i] = _mm512_fnmadd_ps(whole[i], _mm512_set1_ps(TN_EXP_LN2_HI), x[i]);
     EACH r[i] = _mm512_sub_ps(r[i], _mm512_mul_ps(whole[i], _mm512_set1_ps(TN_EXP_LN2_LO)));
     EACH p[i] = _mm512_mul_ps(_mm512_set1_ps(TN_EXP_P4), r[i]);
     EACH p[i] = _mm512_mul_ps(_mm512_add_ps(p[i], _mm512_set1_ps(TN_EXP_P3)), r[i]);
@@ -222,12 +222,8 @@ static TN_ALWAYS_INLINE void exp_16(__m512 x[], uint32_t n)
     EACH p[i] = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(r[i], r[i]), p[i]), r[i]);
     EACH p[i] = _mm512_add_ps(p[i], _mm512_set1_ps(1.0f));
     EACH {
-        __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(rounded[i]), 23);
         __mmask16 normal = _mm512_cmp_ps_mask(x[i], _mm512_set1_ps(TN_EXP_MIN), _CMP_NLT_UQ);
-        __mmask16 beyond = _mm512_cmp_ps_mask(x[i], _mm512_set1_ps(TN_EXP_MAX), _CMP_NLE_UQ);
-        __m512 y = _mm512_castsi512_ps(
-            _mm512_maskz_add_epi32(normal, _mm512_castps_si512(p[i]), exponent));
-        x[i] = _mm512_mask_add_ps(y, beyond, x[i], _mm512_set1_ps(INFINITY));
+        x[i] = _mm512_maskz_scalef_ps(normal, p[i], whole[i]);
     }
 }
 
