@@ -187,8 +187,7 @@ static tern_status read_tokenizer(struct job *j)
         return tn_fail(j->err, TERN_INPUT,
                        "%s: %s is missing; --no-tokenizer converts without it", j->params->source,
                        TOKENIZER_FILE);
-    struct tn_tok_facts facts;
-    status = tn_tok_import(json, n_json, j->import.config.vocab, &j->tokenizer, &facts, j->err);
+    status = tn_tok_import(json, n_json, j->import.config.vocab, &j->tokenizer, j->err);
     tn_free(json);
     return status == TERN_OK ? add_input(j, TOKENIZER_FILE) : status;
 }

@@ -237,9 +237,8 @@ static tern_status read_model_options(const json_t *model, struct tern_file_toke
 }
 
 tern_status tn_tok_import(const char *json, size_t n, uint32_t vocab, struct tn_buf *section,
-                          struct tn_tok_facts *facts, struct tern_error *err)
+                          struct tern_error *err)
 {
-    *facts = (struct tn_tok_facts){.bos_id = TERN_NO_ID};
     json_t *root;
     tern_status status = tn_json_load(&root, FILE_NAME, json, n, JSON_REJECT_DUPLICATES, err);
     if (status != TERN_OK)
@@ -257,14 +256,7 @@ tern_status tn_tok_import(const char *json, size_t n, uint32_t vocab, struct tn_
                               json_object_get(model, "merges"),
                               json_object_get(root, "added_tokens"), vocab, section, err);
     json_decref(root);
-    if (status != TERN_OK) {
+    if (status != TERN_OK)
         tn_buf_fini(section);
-        return status;
-    }
-    facts->n_tokens = head.n_tokens;
-    facts->n_added = head.n_added;
-    facts->n_merges = head.n_merges;
-    if (head.n_prefix > 0)
-        facts->bos_id = head.prefix_ids[0];
-    return TERN_OK;
+    return status;
 }

@@ -14,19 +14,12 @@
 #include "base/buf.h"
 #include "tern/status.h"
 
-struct tn_tok_facts {
-    uint32_t n_tokens;
-    uint32_t n_added;
-    uint32_t n_merges;
-    uint32_t bos_id; /* first id that the post-processor puts before a text, or TERN_NO_ID */
-};
-
-/* Reads a whole tokenizer.json and appends the section to the empty buffer *section.  `vocab` is
- * the model's number of ids.  TERN_UNSUPPORTED: a component that tern does not have; TERN_INPUT:
- * not JSON, holes, duplicate ids, ids beyond `vocab`, merges of tokens that do not exist (all
- * named); TERN_MEMORY.  Takes about 55 MB beside the text for 128,000 tokens and
- * 280,000 merges. */
+/* Reads a whole tokenizer.json and appends the section to the empty buffer *section, which stays
+ * empty on failure.  `vocab` is the model's number of ids.  TERN_UNSUPPORTED: a component that tern
+ * does not have; TERN_INPUT: not JSON, holes, duplicate ids, ids beyond `vocab`, merges of tokens
+ * that do not exist (all named); TERN_MEMORY.  Takes about 55 MB beside the text for 128,000 tokens
+ * and 280,000 merges. */
 tern_status tn_tok_import(const char *json, size_t n, uint32_t vocab, struct tn_buf *section,
-                          struct tn_tok_facts *facts, struct tern_error *err);
+                          struct tern_error *err);
 
 #endif

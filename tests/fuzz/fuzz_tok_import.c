@@ -33,11 +33,9 @@ static void check_round_trip(const struct tern_tokenizer *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct tn_buf section = {0};
-    struct tn_tok_facts facts;
     struct tern_error err = {TERN_OK, ""};
     struct tern_tokenizer *t;
-    tern_status status =
-        tn_tok_import((const char *)data, n, SMALL_VOCAB, &section, &facts, &err);
+    tern_status status = tn_tok_import((const char *)data, n, SMALL_VOCAB, &section, &err);
     if (status == TERN_OK) {
         if (tn_tokenizer_open(&t, section.data, section.n_bytes, SMALL_VOCAB, &err) != TERN_OK)
             abort();

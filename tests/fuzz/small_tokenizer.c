@@ -60,11 +60,10 @@ void small_tokenizer_json(struct tn_buf *json, bool pairs)
 void *small_tokenizer_section(size_t *n_bytes)
 {
     struct tn_buf json = {0}, section = {0};
-    struct tn_tok_facts facts;
     struct tern_error err;
     small_tokenizer_json(&json, true);
     if (json.failed ||
-        tn_tok_import(json.data, json.n_bytes, SMALL_VOCAB, &section, &facts, &err) != TERN_OK) {
+        tn_tok_import(json.data, json.n_bytes, SMALL_VOCAB, &section, &err) != TERN_OK) {
         fprintf(stderr, "%s\n", err.detail);
         abort();
     }

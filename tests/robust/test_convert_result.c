@@ -162,11 +162,10 @@ static void test_template_stop_id(void **state)
     size_t n;
     struct tern_error err;
     struct tn_buf section = {0};
-    struct tn_tok_facts facts;
     struct tern_file_config config = {.vocab = 4096, .n_stop_ids = 1, .stop_ids = {4081}};
     assert_int_equal(tn_file_read_all(&json, &n, TERN_SOURCE_DIR "/dist/demo/tokenizer.json",
                                       1u << 20, &err), TERN_OK);
-    assert_int_equal(tn_tok_import(json, n, config.vocab, &section, &facts, &err), TERN_OK);
+    assert_int_equal(tn_tok_import(json, n, config.vocab, &section, &err), TERN_OK);
     tn_free(json);
     for (int i = 0; i < 2; i++) { /* once is enough */
         assert_int_equal(tn_template_add_stop_id(&config, "bitnet-2b-4t", section.data,

@@ -69,7 +69,7 @@ static void check_import(const char *json, size_t n, uint32_t vocab, tern_status
 {
     struct tn_buf section = {0};
     struct tern_error err = {TERN_OK, ""};
-    tern_status status = data_import(json, n, vocab, &section, &err);
+    tern_status status = tn_tok_import(json, n, vocab, &section, &err);
     if (status != expected || !strstr(err.detail, message))
         fail_msg("status %d \"%s\", expected %d \"%s\"", status, err.detail, expected, message);
     if (status != TERN_OK)
@@ -251,7 +251,7 @@ static void test_merge_styles(void **state)
     json_t *model = json_object_get(root, "model"), *merges = json_object_get(model, "merges");
     struct tn_buf a = {0}, b = {0};
     size_t i;
-    assert_int_equal(data_import(demo_text, n_demo_text, DATA_DEMO_VOCAB, &a, NULL), TERN_OK);
+    assert_int_equal(tn_tok_import(demo_text, n_demo_text, DATA_DEMO_VOCAB, &a, NULL), TERN_OK);
     json_array_append_new(lines, json_string("#version: 0.2"));
     json_array_foreach(merges, i, pair) {
         assert_int_equal(json_array_size(pair), 2);
@@ -261,7 +261,7 @@ static void test_merge_styles(void **state)
     }
     json_object_set_new(model, "merges", lines);
     char *json = json_dumps(root, 0);
-    assert_int_equal(data_import(json, strlen(json), DATA_DEMO_VOCAB, &b, NULL), TERN_OK);
+    assert_int_equal(tn_tok_import(json, strlen(json), DATA_DEMO_VOCAB, &b, NULL), TERN_OK);
     assert_int_equal(a.n_bytes, b.n_bytes);
     assert_memory_equal(a.data, b.data, a.n_bytes);
     tn_buf_fini(&a);
@@ -377,7 +377,7 @@ static void test_prefix_and_suffix(void **state)
     (void)state;
     static const char *const entries[] = {NULL};
     struct data_tokenizer data;
-    struct tn_tok_facts facts;
+    struct tern_file_tokenizer head;
     struct tn_buf section = {0};
     json_t *root = small_tokenizer(entries, "[]", "[" ADDED(256, "<s>", true, false) "]");
     json_object_set_new(
@@ -387,11 +387,13 @@ static void test_prefix_and_suffix(void **state)
                    " \"special_tokens\": {\"s\": {\"ids\": [256, 7]}, \"e\": {\"ids\": [9]}}}",
                    0, NULL));
     char *json = json_dumps(root, 0);
-    assert_int_equal(tn_tok_import(json, strlen(json), 300, &section, &facts, NULL), TERN_OK);
-    assert_int_equal(facts.bos_id, 256);
-    assert_int_equal(facts.n_tokens, 257);
-    assert_int_equal(facts.n_added, 1);
-    assert_int_equal(facts.n_merges, 0);
+    assert_int_equal(tn_tok_import(json, strlen(json), 300, &section, NULL), TERN_OK);
+    memcpy(&head, section.data, sizeof head);
+    assert_int_equal(head.n_prefix, 2);
+    assert_int_equal(head.prefix_ids[0], 256);
+    assert_int_equal(head.n_tokens, 257);
+    assert_int_equal(head.n_added, 1);
+    assert_int_equal(head.n_merges, 0);
     tn_buf_fini(&section);
     free(json);
     data_tokenizer_open_json(&data, root, 300);
@@ -447,7 +449,7 @@ static void test_every_allocation_fails(void **state)
         struct tern_error err;
         n_allowed = n_failures;
         tn_alloc_set_hook(allow, NULL);
-        status = data_import(demo_text, n_demo_text, DATA_DEMO_VOCAB, &section, &err);
+        status = tn_tok_import(demo_text, n_demo_text, DATA_DEMO_VOCAB, &section, &err);
         tn_alloc_set_hook(NULL, NULL);
         if (status != TERN_OK)
             assert_null(section.data);

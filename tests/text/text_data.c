@@ -75,19 +75,12 @@ void data_json_lines(const char *path, void (*each)(const json_t *line, void *ar
     free(text);
 }
 
-tern_status data_import(const char *json, size_t n, uint32_t vocab, struct tn_buf *section,
-                        struct tern_error *err)
-{
-    struct tn_tok_facts facts;
-    return tn_tok_import(json, n, vocab, section, &facts, err);
-}
-
 static void open_text(struct data_tokenizer *data, const char *name, const char *json, size_t n,
                       uint32_t vocab)
 {
     struct tn_buf section = {0};
     struct tern_error err;
-    if (data_import(json, n, vocab, &section, &err) != TERN_OK)
+    if (tn_tok_import(json, n, vocab, &section, &err) != TERN_OK)
         fail_msg("%s: %s", name, err.detail);
     data->section = tn_alloc_aligned(section.n_bytes, 64);
     assert_non_null(data->section);

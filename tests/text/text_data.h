@@ -25,10 +25,6 @@ json_t *data_json(const char *path);
 /* Calls `each` for every line of a file, parsed. */
 void data_json_lines(const char *path, void (*each)(const json_t *line, void *arg), void *arg);
 
-/* Imports a tokenizer.json; the status, and on success the section in *section. */
-tern_status data_import(const char *json, size_t n, uint32_t vocab, struct tn_buf *section,
-                        struct tern_error *err);
-
 /* A tokenizer imported from a tokenizer.json, with its section. */
 struct data_tokenizer {
     void *section; /* 64-byte aligned */
