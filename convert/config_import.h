@@ -15,6 +15,7 @@
 
 #include "tern/model_format.h"
 #include "tern/status.h"
+#include "tern/tokenizer.h"
 
 enum tn_tie { TN_TIE_UNSAID, TN_TIE_NO, TN_TIE_YES };
 
@@ -47,9 +48,10 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err);
 
-/* Adds the token that ends a message in this template ("<|eot_id|>") to the stop ids, if the
+/* Adds the token that ends an answer in this template ("<|eot_id|>") to the stop ids, if the
  * tokenizer section knows it and generation_config.json forgot it. */
-tern_status tn_template_add_stop_id(struct tern_file_config *config, const char *template_name,
+tern_status tn_template_add_stop_id(struct tern_file_config *config,
+                                    const struct tern_chat_template *template,
                                     const void *tokenizer, size_t tokenizer_bytes,
                                     struct tern_error *err);
 

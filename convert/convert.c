@@ -211,7 +211,7 @@ static tern_status read_template(struct job *j)
         return TERN_OK;
     }
     j->template_name = tern_chat_template_name(known);
-    return tn_template_add_stop_id(&j->import.config, j->template_name, j->tokenizer.data,
+    return tn_template_add_stop_id(&j->import.config, known, j->tokenizer.data,
                                    j->tokenizer.n_bytes, j->err);
 }
 

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "config_import.h"
 #include "json_scan.h"
+#include "text/chat.h"
 #include "text/tokenizer.h"
 
 #define TOKENIZER_CONFIG "tokenizer_config.json"
@@ -99,28 +100,13 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
     return status;
 }
 
-/* The token that ends an answer. */
-static const char *end_of_message(const char *template_name)
-{
-    static const struct {
-        const char *name;
-        const char *token;
-    } rows[] = {
-        {"bitnet-2b-4t", "<|eot_id|>"}, {"llama3", "<|eot_id|>"},     {"chatml", "<|im_end|>"},
-        {"qwen3", "<|im_end|>"},        {"falcon3", "<|endoftext|>"},
-    };
-    for (size_t i = 0; i < TN_COUNT_OF(rows); i++)
-        if (strcmp(rows[i].name, template_name) == 0)
-            return rows[i].token;
-    return NULL;
-}
-
-tern_status tn_template_add_stop_id(struct tern_file_config *config, const char *template_name,
+tern_status tn_template_add_stop_id(struct tern_file_config *config,
+                                    const struct tern_chat_template *template,
                                     const void *tokenizer, size_t tokenizer_bytes,
                                     struct tern_error *err)
 {
-    const char *token = end_of_message(template_name);
-    if (!token || config->n_stop_ids == TERN_MAX_STOP_IDS)
+    const char *token = template->answer_end;
+    if (config->n_stop_ids == TERN_MAX_STOP_IDS)
         return TERN_OK;
     struct tern_tokenizer *t;
     tern_status status = tn_tokenizer_open(&t, tokenizer, tokenizer_bytes, config->vocab, err);

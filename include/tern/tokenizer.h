@@ -79,8 +79,8 @@ struct tern_chat_template; /* one of the built-in ones */
 /* "bitnet-2b-4t", "llama3", "chatml", "falcon3", "qwen3"; NULL if the name is unknown. */
 const struct tern_chat_template *tern_chat_template_find(const char *name);
 const char *tern_chat_template_name(const struct tern_chat_template *t);
-/* Names in order, NULL behind the last. */
-const char *const *tern_chat_template_names(void);
+/* The built-in one behind t, the first for NULL; NULL behind the last. */
+const struct tern_chat_template *tern_chat_template_next(const struct tern_chat_template *t);
 /* The first special token that the template writes and the tokenizer lacks: ordinary tokens would
  * spell it, which a model hardly understands. NULL: it lacks none. */
 const char *tern_chat_template_missing(const struct tern_chat_template *t,

@@ -160,8 +160,9 @@ bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total)
 
 static const char *list_templates(struct tn_buf *buf)
 {
-    for (const char *const *name = tern_chat_template_names(); *name; name++)
-        tn_buf_printf(buf, "%s%s", buf->n_bytes ? ", " : "", *name);
+    const struct tern_chat_template *t = NULL;
+    while ((t = tern_chat_template_next(t)) != NULL)
+        tn_buf_printf(buf, "%s%s", buf->n_bytes ? ", " : "", tern_chat_template_name(t));
     return tn_buf_text(buf);
 }
 

@@ -19,20 +19,6 @@
 
 /* ---- names and sources ---- */
 
-/* tn_jinja_hash of published sources, which tests/text/test_chat.c holds. */
-static const struct {
-    uint64_t hash;
-    const char *name;
-} known_sources[] = {
-    {0x7A0DE6EC23ABABBE, "bitnet-2b-4t"},
-    {0xB1F6A803E6827671, "bitnet-2b-4t"}, /* writes bos_token itself: the ids are the same */
-    {0x98DB376B81142D86, "llama3"},
-    {0x5D024DF2DA48DE7E, "chatml"},
-    {0x192AFAB84B7E1CED, "chatml"}, /* gives add_generation_prompt a default first */
-    {0x3DFD0FFBEBE5B855, "falcon3"},
-    {0xE78D54FEC2A3F681, "qwen3"},
-};
-
 const struct tern_chat_template *tern_chat_template_find(const char *name)
 {
     for (const struct tern_chat_template *t = tn_chat_templates; t->name; t++)
@@ -46,11 +32,10 @@ const char *tern_chat_template_name(const struct tern_chat_template *t)
     return t->name;
 }
 
-const char *const *tern_chat_template_names(void)
+const struct tern_chat_template *tern_chat_template_next(const struct tern_chat_template *t)
 {
-    static const char *const names[] = {"bitnet-2b-4t", "llama3", "chatml",
-                                        "falcon3",      "qwen3",  NULL};
-    return names;
+    t = t ? t + 1 : tn_chat_templates;
+    return t->name ? t : NULL;
 }
 
 const char *tern_chat_template_missing(const struct tern_chat_template *t,
@@ -66,9 +51,10 @@ const char *tern_chat_template_missing(const struct tern_chat_template *t,
 const struct tern_chat_template *tern_chat_template_recognise(const char *source, size_t n_bytes)
 {
     uint64_t hash = tn_jinja_hash(source, n_bytes);
-    for (size_t i = 0; i < TN_COUNT_OF(known_sources); i++)
-        if (known_sources[i].hash == hash)
-            return tern_chat_template_find(known_sources[i].name);
+    for (const struct tern_chat_template *t = tn_chat_templates; t->name; t++)
+        for (size_t i = 0; i < TN_COUNT_OF(t->sources); i++)
+            if (t->sources[i] == hash && hash != 0)
+                return t;
     return NULL;
 }
 

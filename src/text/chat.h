@@ -22,13 +22,16 @@ struct tn_chat {
 
 struct tern_chat_template {
     const char *name;
+    uint64_t sources[2]; /* tn_jinja_hash of the published sources; 0: none */
     const char *bos; /* the model family's tokens, when the tokenizer does not say */
     const char *eos;
+    const char *answer_end; /* the special token that ends an answer */
     tern_status (*render)(struct tn_chat *chat);
     const char *specials[4]; /* special tokens that it writes beside BOS; NULL behind the last */
 };
 
-/* The built-in templates, ended by one without a name (chat_templates.c). */
+/* The built-in templates, ended by one without a name (chat_templates.c): the only place that
+ * says what there is. */
 extern const struct tern_chat_template tn_chat_templates[];
 
 /* Appends text of the template, and bytes of a message. A shortage of memory shows in

@@ -64,9 +64,9 @@ static void check_ids(const struct tern_ids *ids, const char *text, const unsign
         abort();
 }
 
-static void check_template(const char *name, const struct tern_message *messages, size_t n)
+static void check_template(const struct tern_chat_template *t,
+                           const struct tern_message *messages, size_t n)
 {
-    const struct tern_chat_template *t = tern_chat_template_find(name);
     struct tern_ids ids = {0};
     struct tern_error err = {TERN_OK, ""};
     char *text;
@@ -91,8 +91,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct tern_message messages[MAX_MESSAGES];
     size_t n_messages = read_messages((const char *)data, (const char *)data + n, messages);
     tern_chat_template_recognise((const char *)data, n);
-    for (const char *const *name = tern_chat_template_names(); *name; name++)
-        check_template(*name, messages, n_messages);
+    const struct tern_chat_template *t = NULL;
+    while ((t = tern_chat_template_next(t)) != NULL)
+        check_template(t, messages, n_messages);
     return 0;
 }
 

@@ -168,13 +168,13 @@ static void test_template_stop_id(void **state)
     assert_int_equal(tn_tok_import(json, n, config.vocab, &section, &err), TERN_OK);
     tn_free(json);
     for (int i = 0; i < 2; i++) { /* once is enough */
-        assert_int_equal(tn_template_add_stop_id(&config, "bitnet-2b-4t", section.data,
-                                                 section.n_bytes, &err), TERN_OK);
+        assert_int_equal(tn_template_add_stop_id(&config, tern_chat_template_find("bitnet-2b-4t"),
+                                                 section.data, section.n_bytes, &err), TERN_OK);
         assert_int_equal(config.n_stop_ids, 2);
         assert_int_equal(config.stop_ids[1], 4089);
     }
-    assert_int_equal(tn_template_add_stop_id(&config, "chatml", section.data, section.n_bytes,
-                                             &err), TERN_OK);
+    assert_int_equal(tn_template_add_stop_id(&config, tern_chat_template_find("chatml"),
+                                             section.data, section.n_bytes, &err), TERN_OK);
     assert_int_equal(config.n_stop_ids, 2);
     tn_buf_fini(&section);
 }
