@@ -83,7 +83,7 @@ static tern_status probe(struct tn_probe *p, struct tn_opened *opened, const str
         status = read_machine(p, o, err);
     if (status == TERN_OK)
         status = open_model(p, opened, o, err);
-    tn_plan_limits(&p->limits, o);
+    tn_planned_limits(&p->limits, o);
     if (status == TERN_OK)
         status = make_plan(p, err);
     if (status != TERN_OK)

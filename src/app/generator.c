@@ -34,7 +34,7 @@ static tern_status create_session(struct tn_generator *g, struct tern_error *err
         .should_stop = should_stop,
         .arg = g,
     };
-    tern_status status = tn_plan_engine(&g->engine, g->planned, err);
+    tern_status status = tn_planned_create_engine(&g->engine, g->planned, err);
     if (status == TERN_OK)
         status = tern_steering_create(&g->steering, g->engine, g->opened->model,
                                       g->planned->machine, plan, err);
@@ -88,7 +88,7 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
     if (o->ctx > limit)
         return tn_fail(err, TERN_USAGE, "--ctx %" PRIu64 ": this model has a context of %u", o->ctx,
                        limit);
-    tern_status status = tn_plan_run(&g->planned, o, opened, n_prompt, err);
+    tern_status status = tn_planned_make(&g->planned, o, opened, n_prompt, err);
     if (status == TERN_OK)
         status = create_session(g, err);
     if (status == TERN_OK && !g->planned->plan.will_page)

@@ -9,7 +9,7 @@
 #include "output.h"
 #include "plat/plat.h"
 
-void tn_plan_limits(struct tern_plan_limits *out, const struct tn_options *o)
+void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o)
 {
     *out = (struct tern_plan_limits){
         .n_threads = (uint32_t)o->threads,
@@ -24,8 +24,9 @@ void tn_plan_limits(struct tern_plan_limits *out, const struct tn_options *o)
     };
 }
 
-tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
-                        const struct tn_opened *opened, size_t n_prompt, struct tern_error *err)
+tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
+                            const struct tn_opened *opened, size_t n_prompt,
+                            struct tern_error *err)
 {
     struct tern_plan_limits limits;
     struct tern_plan_model sizes;
@@ -35,7 +36,7 @@ tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
         return tn_fail(err, TERN_MEMORY, "no memory for a plan");
     planned->machine = opened->machine;
     tern_plan_model_sizes(&sizes, opened->model, 0);
-    tn_plan_limits(&limits, o);
+    tn_planned_limits(&limits, o);
     limits.n_prompt = (uint32_t)n_prompt;
     tern_status status = tern_plan_make(&planned->plan, planned->machine, &sizes, &limits, err);
     if (status != TERN_OK) {
@@ -48,8 +49,8 @@ tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
     return TERN_OK;
 }
 
-tern_status tn_plan_engine(struct tern_engine **out, const struct tn_planned *planned,
-                           struct tern_error *err)
+tern_status tn_planned_create_engine(struct tern_engine **out, const struct tn_planned *planned,
+                                     struct tern_error *err)
 {
     const struct tern_plan *plan = &planned->plan;
     struct tern_engine_params params = {

@@ -15,15 +15,16 @@ struct tn_planned {
 };
 
 /* What the flags ask of a plan. */
-void tn_plan_limits(struct tern_plan_limits *out, const struct tn_options *o);
+void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o);
 
 /* `opened` has a machine. n_prompt: tokens of the prompt, 0 if unknown. *out is new memory
  * (tn_free). */
-tern_status tn_plan_run(struct tn_planned **out, const struct tn_options *o,
-                        const struct tn_opened *opened, size_t n_prompt, struct tern_error *err);
+tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
+                            const struct tn_opened *opened, size_t n_prompt,
+                            struct tern_error *err);
 
-/* An engine with the plan's threads, kernel level and cores. */
-tern_status tn_plan_engine(struct tern_engine **out, const struct tn_planned *planned,
-                           struct tern_error *err);
+/* An engine with the plan's threads, kernel level and cores; the system is told of --eco. */
+tern_status tn_planned_create_engine(struct tern_engine **out, const struct tn_planned *planned,
+                                     struct tern_error *err);
 
 #endif

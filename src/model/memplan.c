@@ -80,7 +80,7 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
 }
 
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
-                       const struct tern_file_config *c, const struct tn_plan_input *input)
+                       const struct tern_file_config *c, const struct tn_memplan_input *input)
 {
     struct tn_scratch *s = out;
     size_t n = input->n_batch;
@@ -116,7 +116,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
 }
 
 void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,
-                     const struct tn_plan_input *input)
+                     const struct tn_memplan_input *input)
 {
     struct tn_scratch scratch;
     struct tn_arena arena = {0};

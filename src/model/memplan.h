@@ -13,7 +13,7 @@
 #include "model/kvcache.h"
 
 /* What a session is planned for. */
-struct tn_plan_input {
+struct tn_memplan_input {
     uint32_t n_ctx;     /* positions, at least 1 */
     uint32_t n_batch;   /* tokens of a prefill batch, 1..512 */
     uint32_t n_threads; /* of the engine's team */
@@ -106,8 +106,8 @@ uint32_t tn_attn_group(const struct tern_file_config *config);
 
 /* Lays scratch memory out; with a NULL arena base it only counts. */
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
-                       const struct tern_file_config *config, const struct tn_plan_input *input);
+                       const struct tern_file_config *config, const struct tn_memplan_input *input);
 void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,
-                     const struct tn_plan_input *input);
+                     const struct tn_memplan_input *input);
 
 #endif

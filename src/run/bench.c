@@ -148,7 +148,7 @@ static tern_status repeat_once(struct tern_session *s, const struct tern_bench_p
 /* Cache bytes that the decoded tokens read on average. */
 static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
 {
-    return s->plan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
+    return s->memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
 static tern_status measure(struct tern_session *s, const struct tern_bench_params *p,

@@ -13,10 +13,10 @@ static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of t
 static uint64_t scratch_bytes(const struct tern_file_config *config, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads)
 {
-    struct tn_memplan plan;
-    struct tn_plan_input input = {n_ctx, n_batch, n_threads, TN_KV_Q8};
-    tn_memplan_make(&plan, config, &input);
-    return plan.scratch_bytes;
+    struct tn_memplan memplan;
+    struct tn_memplan_input input = {n_ctx, n_batch, n_threads, TN_KV_Q8};
+    tn_memplan_make(&memplan, config, &input);
+    return memplan.scratch_bytes;
 }
 
 void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
@@ -38,9 +38,9 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;
     out->base_bytes = one > counted ? one - counted : 0;
     for (int kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
-        struct tn_memplan plan;
-        struct tn_plan_input input = {BLOCK, n_batch, 1, (enum tn_kv_type)kv};
-        tn_memplan_make(&plan, config, &input);
-        out->kv_block_bytes[kv] = plan.kv_block_bytes;
+        struct tn_memplan memplan;
+        struct tn_memplan_input input = {BLOCK, n_batch, 1, (enum tn_kv_type)kv};
+        tn_memplan_make(&memplan, config, &input);
+        out->kv_block_bytes[kv] = memplan.kv_block_bytes;
     }
 }

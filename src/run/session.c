@@ -49,7 +49,7 @@ static tern_status check_params(const struct tern_session_params *p,
 /* Address space for scratch (usable) and cache (not yet). */
 static bool reserve_memory(struct tern_session *s)
 {
-    s->scratch_bytes = tn_align_up(s->plan.scratch_bytes, tn_page_bytes());
+    s->scratch_bytes = tn_align_up(s->memplan.scratch_bytes, tn_page_bytes());
     s->scratch_base = tn_pages_reserve(s->scratch_bytes);
     if (!s->scratch_base || !tn_pages_commit(s->scratch_base, s->scratch_bytes))
         return false;
@@ -76,7 +76,7 @@ static void drop_head_rows(void *arg, const void *rows, size_t n_bytes)
                   TN_ADVICE_DONTNEED);
 }
 
-static void wire(struct tern_session *s, const struct tn_plan_input *input)
+static void wire(struct tern_session *s, const struct tn_memplan_input *input)
 {
     const struct tern_file_config *c = s->model->file.config;
     struct tn_arena arena = {.base = s->scratch_base, .capacity = s->scratch_bytes};
@@ -146,20 +146,20 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
     s->params = *params;
     s->n_ctx = params->n_ctx ? params->n_ctx : c->context;
     s->n_batch = params->n_batch ? params->n_batch : TN_MIN(TN_DEFAULT_BATCH, s->n_ctx);
-    struct tn_plan_input input = {
+    struct tn_memplan_input input = {
         .n_ctx = s->n_ctx,
         .n_batch = s->n_batch,
         .n_threads = tn_team_n_threads(engine->team),
         .kv = (enum tn_kv_type)params->kv,
     };
-    tn_memplan_make(&s->plan, c, &input);
+    tn_memplan_make(&s->memplan, c, &input);
     tn_kvcache_plan(&s->kv, c, input.kv, s->n_ctx);
     if (!reserve_memory(s)) {
         status = tn_fail(err, TERN_MEMORY,
                          "the system refuses address space for a context of %u: %.0f MiB for the "
                          "%s cache and %.0f MiB beside it; a smaller --ctx needs less",
-                         s->n_ctx, (double)s->plan.kv_full_bytes / 0x1p20,
-                         tern_kv_text(params->kv), (double)s->plan.scratch_bytes / 0x1p20);
+                         s->n_ctx, (double)s->memplan.kv_full_bytes / 0x1p20,
+                         tern_kv_text(params->kv), (double)s->memplan.scratch_bytes / 0x1p20);
         tern_session_free(s);
         return status;
     }
@@ -216,7 +216,7 @@ uint64_t tern_session_bytes(const struct tern_session *s)
 
 uint64_t tern_session_bytes_full(const struct tern_session *s)
 {
-    return s->scratch_bytes + s->plan.kv_full_bytes;
+    return s->scratch_bytes + s->memplan.kv_full_bytes;
 }
 
 const float *tern_session_logits(const struct tern_session *s)

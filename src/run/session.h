@@ -15,7 +15,7 @@ struct tern_session {
     struct tern_engine *engine;
     const struct tern_model *model;
     struct tern_session_params params;
-    struct tn_memplan plan;
+    struct tn_memplan memplan;
     struct tn_forward forward;
     struct tn_kvcache kv;
     void *scratch_base;
