@@ -4,7 +4,6 @@
  * thread counts generate the same tokens.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "idlist.h"
 #include "output.h"
+#include "report.h"
 #include "tern/measure.h"
 
 /* ---- parameters ---- */
@@ -215,19 +215,6 @@ static json_t *make_json(const char *model, const struct tern_bench_params *p,
     return root;
 }
 
-static tern_status print_json(const char *model, const struct tern_bench_params *p,
-                              const struct tern_bench_result *r, struct tern_error *err)
-{
-    json_t *root = make_json(model, p, r);
-    char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    json_decref(root);
-    if (!text)
-        return tn_fail(err, TERN_MEMORY, "no memory for the report");
-    tn_out_printf("%s\n", text);
-    tn_free(text);
-    return TERN_OK;
-}
-
 static tern_status bench(const struct tn_options *o, const struct tern_model *model,
                          struct tern_bench_result *r, struct tern_error *err)
 {
@@ -246,7 +233,7 @@ static tern_status bench(const struct tn_options *o, const struct tern_model *mo
     if (status == TERN_OK) {
         tern_model_get_info(model, &info);
         if (o->json)
-            status = print_json(info.name, &p, r, err);
+            status = tn_report_print(make_json(info.name, &p, r), err);
         else
             print_table(&p, r);
         if (status == TERN_OK && !r->hashes_agree)

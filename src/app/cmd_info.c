@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "app.h"
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "output.h"
+#include "report.h"
 
 /* ---- for people ---- */
 
@@ -189,20 +187,6 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     return root;
 }
 
-static tern_status print_json(const struct tern_model *model, const struct tern_model_info *info,
-                              bool with_tensors, struct tern_error *err)
-{
-    json_t *root = make_json(model, info, with_tensors);
-    char *text = json_dumps(root, JSON_COMPACT);
-    json_decref(root);
-    if (!text)
-        return tn_fail(err, TERN_MEMORY, "no memory for the report");
-    tn_out_text(text);
-    tn_out_text("\n");
-    tn_free(text);
-    return TERN_OK;
-}
-
 int tn_cmd_info(const struct tn_options *o)
 {
     struct tn_opened opened;
@@ -213,7 +197,7 @@ int tn_cmd_info(const struct tn_options *o)
     if (status != TERN_OK)
         return tn_error_print(&err);
     tern_model_get_info(opened.model, &info);
-    status = o->json ? print_json(opened.model, &info, o->tensors, &err)
+    status = o->json ? tn_report_print(make_json(opened.model, &info, o->tensors), &err)
                      : print_text(opened.model, &info, o->tensors, &err);
     tn_close(&opened);
     return status == TERN_OK ? 0 : tn_error_print(&err);

@@ -5,14 +5,12 @@
  */
 #include <signal.h>
 
-#include <jansson.h>
-
 #include "app.h"
 #include "args.h"
-#include "base/alloc.h"
 #include "help.h"
 #include "output.h"
 #include "plat/plat.h"
+#include "report.h"
 
 static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_RUN] = tn_cmd_run,
@@ -50,7 +48,7 @@ int main(int argc, char **argv)
 {
     tn_process_init(&argc, &argv);
     tn_interrupt_install();
-    json_set_alloc_funcs(tn_alloc, tn_free);
+    tn_report_init();
     int exit_code = tn_out_finish(dispatch(argc, argv));
     if (tn_terminate_requested())
         tn_exit_by_signal(tn_terminate_requested());

@@ -2,12 +2,8 @@
  *
  * tern probe --json. Unknown and unlimited are null.
  */
-#include <jansson.h>
-#include <stdlib.h>
-
-#include "base/log.h"
-#include "output.h"
 #include "probe.h"
+#include "report.h"
 
 static json_t *integer(uint64_t n)
 {
@@ -171,12 +167,5 @@ tern_status tn_probe_print_json(const struct tn_probe *p, struct tern_error *err
     set(root, "unreadable", unreadable(&p->machine));
     set(root, "model", text_or_null(p->model_name));
     set(root, "plan", plan(p));
-    char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(6));
-    json_decref(root);
-    if (!text)
-        return tn_fail(err, TERN_MEMORY, "no memory for the report");
-    tn_out_text(text);
-    tn_out_text("\n");
-    free(text);
-    return TERN_OK;
+    return tn_report_print(root, err);
 }
