@@ -63,19 +63,27 @@ static void read_meminfo(struct tern_sysinfo *out, const char *root)
 
 /* ---- process limits ---- */
 
+/* What is in use, by /proc/self/status: 0, noted, where that makes no sense; the limit holds. */
+static uint64_t bytes_in_use(const char *status, const char *key, uint32_t *unreadable)
+{
+    uint64_t bytes = 0;
+    bool present;
+    if (!line_kib(status, key, &bytes, &present) && present)
+        *unreadable |= TERN_FACT_RLIMITS;
+    return bytes;
+}
+
 void tn_process_limits(struct tern_sysinfo *out, const struct tn_process_facts *facts,
                        const char *root)
 {
-    char text[4096];
-    uint64_t vm_size = facts->vm_size, vm_data = 0;
-    if (tn_fact_read(root, "/proc/self/status", text, sizeof text) >= 0) {
-        line_kib(text, "VmData:", &vm_data, NULL);
-        if (vm_size == TERN_UNKNOWN)
-            line_kib(text, "VmSize:", &vm_size, NULL);
-    }
-    out->rlimit_as_left_bytes =
-        tn_fact_minus(facts->rlimit_as, vm_size == TERN_UNKNOWN ? 0 : vm_size);
-    out->rlimit_data_left_bytes = tn_fact_minus(facts->rlimit_data, vm_data);
+    char status[4096]; /* "" when it cannot be read */
+    uint64_t vm_size = facts->vm_size;
+    tn_fact_read(root, "/proc/self/status", status, sizeof status);
+    if (vm_size == TERN_UNKNOWN)
+        vm_size = bytes_in_use(status, "VmSize:", &out->unreadable);
+    out->rlimit_as_left_bytes = tn_fact_minus(facts->rlimit_as, vm_size);
+    out->rlimit_data_left_bytes =
+        tn_fact_minus(facts->rlimit_data, bytes_in_use(status, "VmData:", &out->unreadable));
     out->page_bytes = facts->page_bytes;
 }
 

@@ -38,7 +38,7 @@ struct tn_fact_file {
 /* False: absent, unreadable, not a regular file (the file is then closed). */
 bool tn_fact_open(struct tn_fact_file *file, const char *root, const char *path);
 /* Reads from the start into text[capacity], NUL-terminated, cut at capacity - 1; an embedded NUL
- * ends it. The number of bytes, or -1 when it cannot be read or is closed. */
+ * ends it. The number of bytes, or -1 and "" when it cannot be read or is closed. */
 long tn_fact_reread(const struct tn_fact_file *file, char *text, size_t capacity);
 void tn_fact_close(struct tn_fact_file *file);
 /* Opens, reads, closes. */
