@@ -289,9 +289,10 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
     for (uint32_t i = 0; i < p->n_prompts; i++)
         if (p->prompts[i] == 0)
             return tn_fail(err, TERN_USAGE, "a prompt has at least 1 token");
-    uint32_t most = largest(p->threads, TN_MIN(p->n_threads, TERN_BENCH_MAX_THREADS));
-    if (most > TERN_PLAN_MAX_THREADS)
-        return tn_fail(err, TERN_USAGE, "%u threads: at most %d", most, TERN_PLAN_MAX_THREADS);
+    for (uint32_t i = 0; i < TN_MIN(p->n_threads, TERN_BENCH_MAX_THREADS); i++)
+        if (p->threads[i] == 0 || p->threads[i] > TERN_PLAN_MAX_THREADS)
+            return tn_fail(err, TERN_USAGE, "%u threads: 1 to %d", p->threads[i],
+                           TERN_PLAN_MAX_THREADS);
     if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS ||
         p->n_levels > TN_COUNT_OF(p->levels) || p->n_depths > TN_COUNT_OF(p->depths) ||
         n_levels * p->n_threads * (p->n_prompts + p->n_depths) > TERN_BENCH_MAX_RUNS)

@@ -201,6 +201,8 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
                            const struct tern_plan_limits *limits, struct tern_error *err)
 {
     uint32_t want = limits->n_ctx ? TN_MIN(limits->n_ctx, model->n_ctx) : model->n_ctx;
+    if (limits->has_kv && (unsigned)limits->kv > TERN_KV_Q8)
+        return tn_fail(err, TERN_USAGE, "cache type %d is unknown", (int)limits->kv);
     tern_status status = check_prompt(limits, want, model, err);
     if (status != TERN_OK)
         return status;

@@ -43,6 +43,8 @@ static tern_status check_params(const struct tern_session_params *p,
                        c->context);
     if (p->n_batch > MAX_BATCH)
         return tn_fail(err, TERN_USAGE, "batch %u is more than %u", p->n_batch, MAX_BATCH);
+    if ((unsigned)p->kv > TERN_KV_Q8)
+        return tn_fail(err, TERN_USAGE, "cache type %d is unknown", (int)p->kv);
     return tn_ok(err);
 }
 

@@ -192,6 +192,28 @@ static void a_stopped_benchmark_has_no_result(void **state)
     assert_true(result.stream_gb_s[0] > 0);
 }
 
+static void a_benchmark_out_of_range_is_refused(void **state)
+{
+    (void)state;
+    static struct tern_bench_result result;
+    static const struct tern_bench_params good = {.prompts = {4}, .n_prompts = 1, .n_new = 2,
+                                                  .n_repeats = 1, .threads = {1}, .n_threads = 1};
+    struct tern_bench_params bad[8];
+    struct tern_error e;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        bad[i] = good;
+    bad[0].n_prompts = 9;
+    bad[1].prompts[0] = 0;
+    bad[2].n_new = 0;
+    bad[3].n_repeats = 33;
+    bad[4].n_threads = 0;
+    bad[5].threads[0] = 0;
+    bad[6].n_levels = 9;
+    bad[7].n_depths = 9;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(tern_bench(MODEL_PATH, &bad[i], &result, &e), TERN_USAGE);
+}
+
 static void a_benchmark_without_memory_says_so(void **state)
 {
     (void)state;
@@ -209,6 +231,7 @@ int main(void)
         cmocka_unit_test(perplexity_is_the_same_or_an_error),
         cmocka_unit_test(perplexity_stops_inside_a_window),
         cmocka_unit_test(a_stopped_benchmark_has_no_result),
+        cmocka_unit_test(a_benchmark_out_of_range_is_refused),
         cmocka_unit_test(a_benchmark_without_memory_says_so),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -226,9 +226,15 @@ static void bad_ids_and_full_contexts_are_refused(void **state)
     assert_int_equal(tern_session_eval(s, ids, 8, NULL, &e), TERN_OK);
     assert_int_equal(tern_session_eval(s, ids, 1, NULL, &e), TERN_LIMIT);
     tern_session_free(s);
-    p.n_ctx = tern_model_config(model)->context + 1;
-    assert_int_equal(tern_session_create(&s, engine, model, &p, &e), TERN_USAGE);
-    assert_null(s);
+    const struct tern_session_params bad[] = {
+        {.n_ctx = tern_model_config(model)->context + 1},
+        {.n_ctx = 8, .n_batch = 513},
+        {.n_ctx = 8, .kv = (enum tern_kv)3},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(tern_session_create(&s, engine, model, &bad[i], &e), TERN_USAGE);
+        assert_null(s);
+    }
 }
 
 /* ---- generate ---- */

@@ -306,6 +306,14 @@ static void contradictions_name_both_values(void **state)
     assert_int_equal(make(NULL, &limits), TERN_OK);
 }
 
+static void cache_types_are_checked(void **state)
+{
+    (void)state;
+    set_machine(2, 16 * GIB);
+    const struct tern_plan_limits limits = {.has_kv = true, .kv = (enum tern_kv)3};
+    assert_int_equal(make(&model_2b, &limits), TERN_USAGE);
+}
+
 static void levels_are_checked(void **state)
 {
     (void)state;
@@ -621,6 +629,7 @@ int main(void)
         cmocka_unit_test(user_threads_win),
         cmocka_unit_test(eco_takes_half),
         cmocka_unit_test(contradictions_name_both_values),
+        cmocka_unit_test(cache_types_are_checked),
         cmocka_unit_test(levels_are_checked),
         cmocka_unit_test(unknown_machine_gets_a_safe_plan),
         cmocka_unit_test(reserve_is_bounded),
