@@ -43,7 +43,12 @@ struct tern_convert_result {
     double seconds;
 };
 
-/* Streams; memory does not grow with the model. On any failure the output is as it was before. */
+/* Streams; memory does not grow with the model. On any failure the output is as it was before.
+ * TERN_INPUT names the file, tensor or key that is missing or wrong; TERN_UNSUPPORTED: a model that
+ * was not trained ternary, or of a family, tokenizer or kind that tern does not have; TERN_USAGE: a
+ * bad name, or an output that is one of the inputs; TERN_OUTPUT, TERN_LIMIT: the file cannot be
+ * written, would be too large; TERN_MEMORY; TERN_INTERRUPTED.
+ * One at a time in a process: it sets the allocation functions of jansson, which are global. */
 tern_status tern_convert(const struct tern_convert_params *params,
                          struct tern_convert_result *result, struct tern_error *err);
 

@@ -34,7 +34,10 @@ struct tern_perplexity_result {
 
 /* The text is encoded once, without special tokens. Windows of n_ctx ids step by n_stride; each is
  * preceded by BOS if the tokenizer adds one, counted in the window; an id is scored in the first
- * window that holds it; the first id is scored only after a BOS. */
+ * window that holds it; the first id is scored only after a BOS. TERN_USAGE: windows of less than
+ * 2 ids or beyond the model's context, a stride that would leave ids out; TERN_INPUT: a model
+ * without a tokenizer, a text of less than 2 ids; TERN_INTERNAL: logits that are not finite;
+ * TERN_MEMORY; TERN_INTERRUPTED. */
 tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model *model,
                             const char *text, size_t n_bytes,
                             const struct tern_perplexity_params *params,
@@ -87,17 +90,20 @@ struct tern_bench_kernel {
 #define TERN_BENCH_MAX_RUNS 256
 #define TERN_BENCH_MAX_KERNELS 64
 
+/* Lists begin at index 0; runs, levels x threads x (prompts + depths), are at most
+ * TERN_BENCH_MAX_RUNS. */
 struct tern_bench_params {
-    uint32_t prompts[8]; /* lengths to prefill, n_prompts of them; ids are i * 7919 mod vocab */
-    uint32_t n_prompts;
-    uint32_t n_new; /* decoded greedily behind the first prompt, stop ids ignored */
+    uint32_t prompts[8]; /* lengths to prefill, 1 or more; ids are i * 7919 mod vocab */
+    uint32_t n_prompts;  /* 1 to 8 */
+    uint32_t n_new; /* 1 or more; decoded greedily behind the first prompt, stop ids ignored */
     enum tern_kv kv;
-    uint32_t n_repeats;
-    uint32_t threads[TERN_BENCH_MAX_THREADS]; /* each at most TERN_PLAN_MAX_THREADS (tern/plan.h) */
-    uint32_t n_threads;
-    const char *levels[8]; /* kernel levels, n_levels of them; 0 = the best */
-    uint32_t n_levels;
-    uint32_t depths[8]; /* of a cache filled with random rows; each + n_new within the context */
+    uint32_t n_repeats; /* 1 to 32 */
+    uint32_t threads[TERN_BENCH_MAX_THREADS]; /* each 1 to TERN_PLAN_MAX_THREADS (tern/plan.h) */
+    uint32_t n_threads; /* 1 to TERN_BENCH_MAX_THREADS */
+    const char *levels[8]; /* kernel levels */
+    uint32_t n_levels; /* 0 = the best level */
+    uint32_t depths[8]; /* of a cache filled with random rows; these and prompts + n_new within the
+                           context */
     uint32_t n_depths;
     /* A line for people about what is being measured; return false to stop. May be NULL. */
     bool (*on_progress)(void *arg, const char *what);
@@ -117,7 +123,10 @@ struct tern_bench_result {
     bool hashes_agree; /* of all runs of the same depth */
 };
 
-/* Measures; takes seconds to minutes. TERN_USAGE for counts out of range. */
+/* Measures; takes seconds to minutes. TERN_USAGE: counts out of range, an unknown level;
+ * TERN_MEMORY: among others where the 256 MiB are not there that the stream rate takes for a model
+ * of less data; TERN_UNSUPPORTED: a level that this CPU lacks; TERN_INTERRUPTED; as
+ * tern_model_open. */
 tern_status tern_bench(const char *model_path, const struct tern_bench_params *params,
                        struct tern_bench_result *result, struct tern_error *err);
 

@@ -76,9 +76,11 @@ struct tern_plan_reason {
     char value[24];       /* decimal number, or a word such as "f16" */
     bool is_number;
     uint64_t number;      /* value again, when it is one */
-    const char *bound_by; /* one word: "cores", "quota", "affinity", "cpuset", "user", "model",
-                             "memory", "tier", "pressure", "cpu", "unknown" */
-    char detail[128];     /* the same for people */
+    /* What decided, in one word: a flag ("user", "eco", "default"); the processor ("cores",
+     * "affinity", "cpuset", "quota", "cpu"); memory ("memory", "available", "tier", "pressure", or
+     * a tern_bound_text); or "model", "context", "cap", "limit", "rule". */
+    const char *bound_by;
+    char detail[128]; /* the same for people */
 };
 
 struct tern_plan {
@@ -120,8 +122,9 @@ struct tern_plan {
 
 /* model NULL: the part that depends on none.  limits NULL: none.
  * TERN_MEMORY: the model cannot run in what is available (need, have, what would work);
- * TERN_LIMIT: the prompt is longer than the context; TERN_USAGE: limits that contradict each other
- * or an unknown level; TERN_UNSUPPORTED: a level that this CPU lacks. *out is zeroed on failure. */
+ * TERN_LIMIT: the prompt is longer than the context; TERN_USAGE: limits that contradict each other,
+ * too many threads, an unknown level or cache type; TERN_UNSUPPORTED: a level that this CPU lacks.
+ * *out is zeroed on failure. */
 tern_status tern_plan_make(struct tern_plan *out, const struct tern_sysinfo *machine,
                            const struct tern_plan_model *model,
                            const struct tern_plan_limits *limits, struct tern_error *err);

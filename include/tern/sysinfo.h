@@ -7,7 +7,8 @@
  * machine and a recorded one (a directory with parts of its /proc and /sys).
  *
  * Reading the live machine takes some milliseconds.  It may move the calling thread from CPU to
- * CPU for a moment, so do it before other threads are started.
+ * CPU for a moment and set a variable of the environment, so do it before other threads are
+ * started.
  */
 #ifndef TERN_SYSINFO_H
 #define TERN_SYSINFO_H
@@ -75,14 +76,14 @@ struct tern_cpu_kind {
 
 /* One physical core that this process may use. */
 struct tern_core {
-    uint32_t os_cpu; /* its first usable hardware thread, for tn_thread_bind */
+    uint32_t os_cpu; /* its first usable hardware thread, as tern_engine_params.cpus takes it */
     uint32_t kind;   /* index into kinds */
 };
 
 struct tern_sysinfo {
     /* ---- processor ---- */
     char cpu_name[64];
-    uint32_t cpu_features; /* TN_CPU_* bits of base/cpu_bits.h */
+    uint32_t cpu_features; /* a bit each; their names: tern_cpu_feature_text */
 
     /* ---- cores: every count is at least 1 ---- */
     uint32_t n_physical; /* cores of the machine */

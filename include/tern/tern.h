@@ -43,11 +43,13 @@ struct tern_engine_params {
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
 };
 
-/* params may be NULL. TERN_USAGE: too many threads, or an unknown level (the known ones are
- * listed); TERN_UNSUPPORTED: a level that this CPU lacks. */
+/* params may be NULL. Reads the machine, which takes some milliseconds and asks something of other
+ * threads: see tern_sysinfo_read. TERN_USAGE: too many threads, or an unknown level (the known ones
+ * are listed); TERN_UNSUPPORTED: a level that this CPU lacks; TERN_MEMORY. */
 tern_status tern_engine_create(struct tern_engine **out, const struct tern_engine_params *params,
                                struct tern_error *err);
 void tern_engine_free(struct tern_engine *engine);
+/* Those that decode. */
 uint32_t tern_engine_n_threads(const struct tern_engine *engine);
 /* The level in use: "avx2". */
 const char *tern_engine_cpu_level(const struct tern_engine *engine);
@@ -59,7 +61,10 @@ void tern_engine_set_threads(struct tern_engine *engine, uint32_t n_decode, uint
 struct tern_model;
 
 /* Maps and checks a file (not its data: `tern verify` does). Takes milliseconds and no memory in
- * proportion to the model. */
+ * proportion to the model. TERN_INPUT: missing, unreadable, damaged, not a .tern file;
+ * TERN_UNSUPPORTED: another version of the format, or something in it that tern does not have;
+ * TERN_MEMORY. A file that is truncated while it is open ends the process with SIGBUS (Windows: an
+ * exception) when it is read there. */
 tern_status tern_model_open(struct tern_model **out, const char *path, struct tern_error *err);
 void tern_model_free(struct tern_model *model);
 /* The file's configuration block, valid as long as the model. */
@@ -110,7 +115,7 @@ enum tern_kv { TERN_KV_F32 = 0, TERN_KV_F16 = 1, TERN_KV_Q8 = 2 };
 const char *tern_kv_text(enum tern_kv kv); /* "f32", "f16", "q8" */
 
 struct tern_session_params {
-    uint32_t n_ctx;   /* positions; 0 = the model's context */
+    uint32_t n_ctx;   /* positions, at most the model's context; 0 = that */
     enum tern_kv kv;
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
     bool drop_pages;  /* give pages of the file back after use: slow, for little memory */
@@ -124,7 +129,9 @@ struct tern_session_params {
 void tern_session_params_default(struct tern_session_params *out); /* f16 */
 
 /* Reserves everything that the session will ever need except the cache's pages, which are
- * committed 256 positions at a time. TERN_MEMORY with numbers. */
+ * committed 256 positions at a time. params may be NULL. TERN_USAGE: a parameter out of range;
+ * TERN_MEMORY, with numbers: no address space, or, where nobody is asked through may_grow, less
+ * available than tern_session_bytes_full. */
 tern_status tern_session_create(struct tern_session **out, struct tern_engine *engine,
                                 const struct tern_model *model,
                                 const struct tern_session_params *params, struct tern_error *err);
@@ -181,7 +188,7 @@ const char *tern_stop_text(enum tern_stop stop); /* "eos" "stop" "length" "conte
 struct tern_steering; /* tern/plan.h */
 
 struct tern_generate_params {
-    struct tern_sampler *sampler;
+    struct tern_sampler *sampler; /* not NULL; made for the model's vocabulary */
     struct tern_steering *steering; /* adapts thread counts while running; may be NULL */
     uint32_t max_tokens;
     bool ignore_eos;
@@ -208,7 +215,11 @@ struct tern_generate_result {
 
 /* Brings the session to `ids` (positions that agree with the cache are kept, the rest is
  * evaluated), then samples.  The last sampled id is not evaluated.  A model without a tokenizer
- * generates ids only.  TERN_LIMIT: the prompt does not fit the context (both numbers). */
+ * generates ids only.  The sampler's history becomes `ids` and what is sampled, and from then on it
+ * borrows the model's list of control tokens (tern_sampler_set_exempt).
+ * What ends the sampling is no error: result->stop says it.  TERN_USAGE: no ids, or one beyond the
+ * vocabulary; TERN_LIMIT: the prompt does not fit the context (both numbers); TERN_MEMORY,
+ * TERN_INTERRUPTED: before the first token; TERN_INTERNAL: no logit is finite. */
 tern_status tern_generate(struct tern_session *session, const uint32_t *ids, size_t n_ids,
                           const struct tern_generate_params *params,
                           struct tern_generate_result *result, struct tern_error *err);

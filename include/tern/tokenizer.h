@@ -100,8 +100,9 @@ tern_status tern_chat_render(const struct tern_chat_template *t,
                              struct tern_error *err);
 void tern_text_free(void *text);
 
-/* Renders and encodes: the whole text jointly, special tokens only where all bytes come from the
- * template, exactly one BOS at the start if the tokenizer adds one. */
+/* Renders, encodes and appends to *out: the whole text jointly, special tokens only where all bytes
+ * come from the template, exactly one BOS at the start if the tokenizer adds one.  TERN_USAGE as
+ * tern_chat_render; TERN_MEMORY. */
 tern_status tern_chat_encode(const struct tern_tokenizer *tokenizer,
                              const struct tern_chat_template *t,
                              const struct tern_message *messages, size_t n_messages,
