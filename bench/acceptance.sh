@@ -70,7 +70,8 @@ section_build() {
     most "build after a change of one file" 5 s "$(seconds cmake --build "$folder")"
 }
 
-# greedy_and_logits MODEL_DIR: the largest difference to the golden logits; greedy ids compared.
+# golden_difference MODEL_DIR MODEL: the largest difference to the golden logits, how many greedy
+# continuations are equal, and of how many.
 golden_difference() { python3 - "$tern" "$1" "$2" "$work" <<'END'
 import array, json, subprocess, sys
 tern, folder, model, work = sys.argv[1:5]
@@ -94,9 +95,7 @@ END
 section_correct() {
     for name in demo tiny-bitnet-bf16 tiny-bitnet-packed; do
         model="$work/$name.tern"
-        options=
-        "$tern" convert "$shared/reference/models/$name" -o "$model" --head bf16 $options \
-            >/dev/null 2>&1
+        "$tern" convert "$shared/reference/models/$name" -o "$model" --head bf16 >/dev/null 2>&1
         set -- $(golden_difference "$shared/reference/models/$name" "$model" || echo nan 0 1)
         most "$name: logits against the float64 reference" 1e-4 "" "$1"
         judge "$name: greedy continuations equal" "all" "$2 of $3" "$2 == $3"

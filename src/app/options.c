@@ -184,7 +184,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "q8",
      .choices = "q8|q6|q4|f16|bf16", .help = "type of the embedding and output table"},
     {"no-tokenizer", 0, TN_OPT_FLAG, SLOT(no_tokenizer), BIT(CONVERT),
-     .help = "leave the tokenizer out (for logits and verify only)"},
+     .help = "leave the tokenizer out (enough for logits, bench and verify)"},
 
     /* reports */
     {"probe-root", 0, TN_OPT_TEXT, SLOT(probe_root), BIT(PROBE), .value = "DIR",

@@ -34,14 +34,12 @@ STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stda
 PLACES = {
     "hwloc.h": r"sysinfo/topo_hwloc\.c",
     "utf8proc.h": r"src/text/unicode\.c",
-    "jansson.h": r"(convert|sysinfo|src/text|src/app)/.*",
-    "xxhash.h": r"(convert|src/file|src/text|src/run|src/app)/.*",
+    "jansson.h": r"(convert|sysinfo|src/app)/.*",
+    "xxhash.h": r"(convert|src/file|src/text|src/run)/.*",
     "malloc.h": r"src/base/alloc\.c",
     "signal.h": r"src/(app|plat)/.*",
-    "getopt.h": r"src/app/.*",
     "immintrin.h": r"src/kern/x86/.*",
     "tmmintrin.h": r"src/kern/x86/.*",
-    "emmintrin.h": r"src/kern/x86/.*",
     "arm_neon.h": r"src/kern/arm/.*",
 }
 OS_PLACES = r"(src/plat|sysinfo)/.*"
