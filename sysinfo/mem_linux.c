@@ -138,25 +138,27 @@ static void read_modes(struct tern_sysinfo *out, const char *root)
 
 /* ---- energy ---- */
 
+#define SUPPLY(name) "/sys/class/power_supply/" name
+
 /* The usual names: /sys offers no fixed one, and a directory is not listed for a fact that is only
  * reported. */
-static const char *const mains_names[] = {"AC", "AC0", "ACAD", "ADP0", "ADP1", "macsmc-ac"};
-static const char *const battery_names[] = {"BAT0", "BAT1", "BAT2", "battery", "macsmc-battery"};
+const char *const tn_mains_files[] = {
+    SUPPLY("AC/online"),   SUPPLY("AC0/online"),  SUPPLY("ACAD/online"),
+    SUPPLY("ADP0/online"), SUPPLY("ADP1/online"), SUPPLY("macsmc-ac/online"), NULL};
+const char *const tn_battery_files[] = {
+    SUPPLY("BAT0/status"),    SUPPLY("BAT1/status"), SUPPLY("BAT2/status"),
+    SUPPLY("battery/status"), SUPPLY("macsmc-battery/status"), NULL};
 
 static enum tern_power read_power(const char *root)
 {
-    char path[128], text[64];
+    char text[64];
     enum tern_power power = TERN_POWER_UNKNOWN;
-    for (size_t i = 0; i < TN_COUNT_OF(battery_names); i++) {
-        snprintf(path, sizeof path, "/sys/class/power_supply/%s/status", battery_names[i]);
-        if (tn_fact_read(root, path, text, sizeof text) >= 0)
+    for (const char *const *path = tn_battery_files; *path; path++)
+        if (tn_fact_read(root, *path, text, sizeof text) >= 0)
             power = strncmp(text, "Discharging", 11) == 0 ? TERN_POWER_BATTERY : TERN_POWER_MAINS;
-    }
-    for (size_t i = 0; i < TN_COUNT_OF(mains_names); i++) {
-        snprintf(path, sizeof path, "/sys/class/power_supply/%s/online", mains_names[i]);
-        if (tn_fact_read(root, path, text, sizeof text) >= 0)
+    for (const char *const *path = tn_mains_files; *path; path++)
+        if (tn_fact_read(root, *path, text, sizeof text) >= 0)
             return text[0] == '1' ? TERN_POWER_MAINS : TERN_POWER_BATTERY;
-    }
     return power;
 }
 

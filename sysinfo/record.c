@@ -142,13 +142,6 @@ static tern_status record_plain_files(struct recorder *r)
         "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
         "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
         "/sys/kernel/mm/transparent_hugepage/enabled",
-        "/sys/class/power_supply/AC/online",
-        "/sys/class/power_supply/AC0/online",
-        "/sys/class/power_supply/ACAD/online",
-        "/sys/class/power_supply/ADP0/online",
-        "/sys/class/power_supply/ADP1/online",
-        "/sys/class/power_supply/BAT0/status",
-        "/sys/class/power_supply/BAT1/status",
     };
     static const char *const cpu_keys[] = {"processor", "vendor_id", "model name",
                                            "CPU implementer", "CPU part"};
@@ -156,6 +149,10 @@ static tern_status record_plain_files(struct recorder *r)
     tern_status status = TERN_OK;
     for (size_t i = 0; i < TN_COUNT_OF(paths) && status == TERN_OK; i++)
         status = copy_as(r, paths[i], paths[i]);
+    for (const char *const *path = tn_mains_files; *path && status == TERN_OK; path++)
+        status = copy_as(r, *path, *path);
+    for (const char *const *path = tn_battery_files; *path && status == TERN_OK; path++)
+        status = copy_as(r, *path, *path);
     if (status == TERN_OK)
         status = copy_lines(r, "/proc/cpuinfo", cpu_keys, TN_COUNT_OF(cpu_keys));
     if (status == TERN_OK)

@@ -118,6 +118,9 @@ void tn_limits_read(struct tern_sysinfo *out, const char *root);
 
 /* Memory, pressure and energy. */
 void tn_memory_read_proc(struct tern_sysinfo *out, const char *root);
+/* What it reads of power supplies: paths, NULL behind the last. */
+extern const char *const tn_mains_files[];
+extern const char *const tn_battery_files[];
 /* MemAvailable of a meminfo text, TERN_UNKNOWN if it is not told. */
 uint64_t tn_meminfo_available(const char *text);
 /* "some avg10=1.23 ..." in 1/100 %, TERN_UNKNOWN if it is not told. */
