@@ -104,7 +104,8 @@ struct tn_memplan {
 /* Query rows that share a key head in one attention item. */
 uint32_t tn_attn_group(const struct tern_file_config *config);
 
-/* Lays scratch memory out; with a NULL arena base it only counts. */
+/* Lays scratch memory out; with a NULL arena base it only counts.  The memory is all zeros, as new
+ * pages are: lut_input and col_sum_of, whose numbers begin with 1, name nothing yet. */
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
                        const struct tern_file_config *config, const struct tn_memplan_input *input);
 void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,
