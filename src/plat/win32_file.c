@@ -310,15 +310,26 @@ tern_status tn_file_sync(struct tn_file *file, struct tern_error *err)
     return TERN_OK;
 }
 
+/* A model that a program has mapped cannot be replaced here, and the system only says that access
+ * is denied. */
+static tern_status fail_replace(const char *to, DWORD code, struct tern_error *err)
+{
+    bool is_kept = code == ERROR_ACCESS_DENIED || code == ERROR_SHARING_VIOLATION ||
+                   code == ERROR_USER_MAPPED_FILE;
+    return tn_os_fail(err, TERN_OUTPUT, to,
+                      is_kept ? "cannot be replaced (in use or read-only?)"
+                              : "cannot be replaced",
+                      code);
+}
+
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err)
 {
     wchar_t *wide_from = tn_win32_path(from), *wide_to = tn_win32_path(to);
     tern_status status = TERN_OK;
-    if (!wide_from || !wide_to)
-        status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", GetLastError());
     /* WRITE_THROUGH: on disk when the call returns; NTFS journals the folder. */
-    else if (!MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
-        status = tn_os_fail(err, TERN_OUTPUT, to, "cannot be replaced", GetLastError());
+    if (!wide_from || !wide_to ||
+        !MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+        status = fail_replace(to, GetLastError(), err);
     tn_free(wide_from);
     tn_free(wide_to);
     return status;
@@ -334,15 +345,23 @@ void tn_file_remove(const char *path)
 
 /* ---- about paths ---- */
 
+/* \\.\NUL and \\.\pipe\x; they need not have attributes.  \\.\C:\x is an ordinary path. */
+static bool is_device(const wchar_t *wide)
+{
+    return wcsncmp(wide, L"\\\\.\\", 4) == 0 && !(wide[4] && wcsncmp(wide + 5, L":\\", 2) == 0);
+}
+
 enum tn_path_kind tn_path_kind(const char *path)
 {
     wchar_t *wide = tn_win32_path(path);
     DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
-    bool is_device = wide && wcsncmp(wide, L"\\\\.\\", 4) == 0;
+    bool other = wide && is_device(wide);
     tn_free(wide);
+    if (other)
+        return TN_PATH_OTHER;
     if (attributes == INVALID_FILE_ATTRIBUTES)
         return TN_PATH_ABSENT;
-    if (is_device || attributes & FILE_ATTRIBUTE_DEVICE)
+    if (attributes & FILE_ATTRIBUTE_DEVICE)
         return TN_PATH_OTHER;
     return attributes & FILE_ATTRIBUTE_DIRECTORY ? TN_PATH_DIR : TN_PATH_FILE;
 }

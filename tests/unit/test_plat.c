@@ -20,6 +20,11 @@
 
 #define PATH "test_plat.tmp"
 #define OTHER "test_plat-\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80.tmp" /* characters of all sizes */
+#if defined(_WIN32)
+#define NULL_DEVICE "NUL"
+#else
+#define NULL_DEVICE "/dev/null"
+#endif
 
 static struct tern_error err;
 
@@ -134,6 +139,25 @@ static void replacing_is_complete(void **state)
     tn_file_remove(OTHER);
 }
 
+/* Windows does not replace what is mapped; the message must say why. */
+static void what_is_in_use_is_replaced_or_named(void **state)
+{
+    (void)state;
+    struct tn_map map;
+    put_file(PATH, "new", 3);
+    put_file(OTHER, "old contents", 12);
+    assert_int_equal(tn_map_open(&map, OTHER, &err), TERN_OK);
+    if (tn_file_replace(PATH, OTHER, &err) == TERN_OUTPUT) {
+        assert_non_null(strstr(err.detail, "in use"));
+        assert_file(OTHER, "old contents", 12);
+        assert_file(PATH, "new", 3);
+    }
+    assert_memory_equal(map.data, "old contents", 12);
+    tn_map_close(&map);
+    tn_file_remove(PATH);
+    tn_file_remove(OTHER);
+}
+
 /* ---- paths ---- */
 
 static void paths(void **state)
@@ -144,6 +168,7 @@ static void paths(void **state)
     assert_int_equal(tn_path_kind(PATH), TN_PATH_FILE);
     assert_int_equal(tn_path_kind("."), TN_PATH_DIR);
     assert_int_equal(tn_path_kind("no-such-file"), TN_PATH_ABSENT);
+    assert_int_equal(tn_path_kind(NULL_DEVICE), TN_PATH_OTHER);
     assert_true(tn_path_same(PATH, "./" PATH));
     assert_false(tn_path_same(PATH, OTHER));
     assert_false(tn_path_same(PATH, "no-such-file"));
@@ -425,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(failures_are_explained),
         cmocka_unit_test(whole_files_have_a_limit),
         cmocka_unit_test(replacing_is_complete),
+        cmocka_unit_test(what_is_in_use_is_replaced_or_named),
         cmocka_unit_test(paths),
         cmocka_unit_test(maps_hold_the_file),
         cmocka_unit_test(pages_are_zero_when_committed),
