@@ -231,7 +231,7 @@ static const struct {
     const char *help;
 } chat_commands[] = {
     {"/help", "", cmd_help, "this list"},
-    {"/exit", "/quit /q Ctrl-D", cmd_exit, "leave"},
+    {"/exit", "/quit /q", cmd_exit, "leave; also " TN_KEY_OF_END},
     {"/clear", "/reset", cmd_clear, "forget the conversation, keep the system message"},
     {"/system", "", cmd_system, "/system TEXT sets the system message, /system shows it"},
     {"/regen", "", cmd_regen, "another answer to the last question"},
@@ -410,7 +410,7 @@ int tn_cmd_chat(const struct tn_options *o)
         tn_error_print(&err);
     if (status == TERN_OK) {
         if (chat.on_terminal)
-            print("/help lists the commands; Ctrl-D leaves\n");
+            print("/help lists the commands; " TN_KEY_OF_END " leaves\n");
         talk(&chat);
         status = chat.failed;
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
+#include "plat/plat.h"
 #include "tern/model_format.h"
 
 #define BIT(command) (1u << TN_CMD_##command)
@@ -31,8 +32,8 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
     [TN_CMD_CHAT] = {
         "chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
         "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
-        "stops an answer, Ctrl-D leaves; /help lists the commands. Otherwise every\n"
-        "line of standard input is one turn:\n"
+        "stops an answer, " TN_KEY_OF_END " leaves; /help lists the commands.\n"
+        "Otherwise every line of standard input is one turn:\n"
         "\n"
         "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
         1},

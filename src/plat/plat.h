@@ -167,6 +167,12 @@ void tn_usage_now(struct tn_usage *out);
  * ignored, SIGXFSZ ignored. Changes argc and argv where the system's are not UTF-8. */
 void tn_process_init(int *argc, char ***argv);
 enum tn_stream { TN_STDIN, TN_STDOUT, TN_STDERR };
+/* What ends the input of a terminal. */
+#if defined(_WIN32)
+#define TN_KEY_OF_END "Ctrl-Z Enter"
+#else
+#define TN_KEY_OF_END "Ctrl-D"
+#endif
 bool tn_is_terminal(enum tn_stream stream);
 /* Does a terminal here show UTF-8? No only where the locale's name says so. */
 bool tn_terminal_is_utf8(void);

@@ -47,6 +47,12 @@ class Help(command.TestCase):
                 self.assertLessEqual(len(line), 80)
                 self.assertEqual(line, line.rstrip())
 
+    def test_chat_names_the_key_of_this_system(self):
+        key = "Ctrl-Z Enter" if command.TERN.endswith(".exe") else "Ctrl-D"
+        self.assertIn(f"{key} leaves", self.ok("help", "chat").text)
+        commands = self.ok("chat", command.model(), stdin=b"/help\n").err
+        self.assertIn(f"leave; also {key}\n", commands)
+
     def test_version_is_that_of_the_header(self):
         header = os.path.join(command.ROOT, "include", "tern", "version.h")
         number = command.read_bytes(header).decode().split('VERSION_STRING "')[1].split('"')[0]
