@@ -96,6 +96,8 @@ static void print_memory(const struct tn_probe *p)
     if (m->limit_bytes != TERN_UNKNOWN)
         tn_out_printf(", limited to %s", size_text(m->limit_bytes).text);
     tn_out_text("; available:\n");
+    if (m->system_available_bytes == TERN_UNKNOWN)
+        tn_out_text("  system         unknown\n");
     print_limit(plan, TERN_BOUND_MEMINFO, "system", m->system_available_bytes);
     print_limit(plan, TERN_BOUND_CGROUP, "cgroup", m->cgroup_available_bytes);
     print_limit(plan, TERN_BOUND_RLIMIT_AS, "ulimit -v", m->rlimit_as_left_bytes);

@@ -121,6 +121,8 @@ class Probe(command.TestCase):
         bound = [line for line in text.splitlines() if "<- binds" in line]
         self.assertEqual(len(bound), 1)
         self.assertIn("cgroup", bound[0])
+        text = self.ok("probe", "--probe-root", root("nothing")).text
+        self.assertRegex(text, "available:\\n  system +unknown\\n")
 
     def test_damage_is_told(self):
         text = self.ok("probe", "--probe-root", root("quota-garbage")).text
