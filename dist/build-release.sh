@@ -94,6 +94,18 @@ pack() {
     esac
 }
 
+# set_c_library TARGET: name, package and version of the C library that is linked in; no name where
+# the system's own is used.
+set_c_library() {
+    case $1 in
+    linux-x86_64) c_library=glibc c_package=libc6-dev ;;
+    linux-aarch64) c_library=glibc c_package=libc6-dev-arm64-cross ;;
+    windows-*) c_library=mingw-w64 c_package=mingw-w64-x86-64-dev ;;
+    *) c_library=; return 0 ;;
+    esac
+    c_version=$(dpkg-query -W -f '${Version}' $c_package)
+}
+
 # third_party TARGET: the licences of what is linked in.
 third_party() {
     prefix="$build_cache/prefix/$1"
@@ -103,6 +115,19 @@ third_party() {
         printf '\n==== %s %s\n\n' "$library" "$library_version"
         cat "$prefix/licences/$library"
     done
+    set_c_library "$1"
+    [ -n "$c_library" ] || return 0
+    printf '\n==== %s, Debian package %s %s\n\n' "$c_library" $c_package "$c_version"
+    cat /usr/share/doc/$c_package/copyright
+    [ $c_library != glibc ] || { echo; cat /usr/share/common-licenses/LGPL-2.1; }
+}
+
+# c_libraries: a line for each archive with a C library inside, for the SBOM.
+c_libraries() {
+    for target in $targets; do
+        set_c_library "$target"
+        [ -z "$c_library" ] || echo "$target $c_library $c_version"
+    done
 }
 
 build_deb() {
@@ -111,6 +136,11 @@ build_deb() {
     quietly cmake -S . -B build/release-deb -G Ninja -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_FLAGS_RELEASE=-O2 -DCMAKE_INSTALL_PREFIX=/usr -DTERN_TESTS=OFF -DTERN_BENCH=OFF
     quietly cmake --build build/release-deb --target all demo_model
+    # The other libraries are packages of their own; this one is a header.
+    { echo "tern contains parts of the following library."
+      printf '\n==== xxhash %s\n\n' "$(dpkg-query -W -f '${Version}' libxxhash-dev)"
+      cat /usr/share/doc/libxxhash-dev/copyright
+    } >build/release-deb/THIRD_PARTY_LICENSES
     (cd build/release-deb && quietly cpack -G DEB)
     cp build/release-deb/tern_*.deb "$out/"
 }
@@ -140,8 +170,9 @@ done
 if git rev-parse --verify -q HEAD >/dev/null 2>&1; then
     git archive --format=tar --prefix="tern-$version/" HEAD | gzip -n -9 >"$out/tern-$version.tar.gz"
 fi
-python3 dist/make_sbom.py "$version" "$build_cache/prefix/linux-x86_64/sources.txt" "$out" \
-    >"$out/tern-$version.spdx.json.new"
+c_libraries >build/pack/c_libraries.txt
+python3 dist/make_sbom.py "$version" "$build_cache/prefix/linux-x86_64/sources.txt" \
+    build/pack/c_libraries.txt "$out" >"$out/tern-$version.spdx.json.new"
 mv "$out/tern-$version.spdx.json.new" "$out/tern-$version.spdx.json"
 if [ -n "$url" ]; then
     templates=homebrew/tern.rb

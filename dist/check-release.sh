@@ -131,6 +131,12 @@ check_archive() { # FILE
     expect "archive <= 6 MB ($(wc -c <"$archive"))" at_most "$archive" $max_archive
     expect "no build path inside" lacks "$build_paths" "$unpacked/$program"
     case $target in
+    linux-*) c_licence='GNU LESSER GENERAL PUBLIC LICENSE' ;;
+    windows-*) c_licence='License: ZPL-2.1' ;;
+    *) c_licence= ;;
+    esac
+    expect "licence of the C library inside" contains "$c_licence" "$unpacked/THIRD_PARTY_LICENSES"
+    case $target in
     linux-x86_64) check_elf "$unpacked/tern" X86-64 ""; run_linux_x86_64 ;;
     linux-aarch64) check_elf "$unpacked/tern" AArch64 aarch64-linux-gnu-; run_linux_aarch64 ;;
     windows-x86_64) check_pe "$unpacked/tern.exe"; run_windows_x86_64 ;;
@@ -143,7 +149,8 @@ check_archive() { # FILE
 check_deb() { # FILE
     target=deb
     dpkg-deb -c "$1" >"$scratch/list"
-    for path in usr/bin/tern usr/share/tern/demo.tern usr/include/tern/tern.h; do
+    for path in usr/bin/tern usr/share/tern/demo.tern usr/include/tern/tern.h \
+        usr/share/doc/tern/THIRD_PARTY_LICENSES; do
         expect "holds $path" contains "\./$path\$" "$scratch/list"
     done
     dpkg-deb -f "$1" Depends >"$scratch/depends"
@@ -151,6 +158,9 @@ check_deb() { # FILE
         expect "depends on $library" contains "$library" "$scratch/depends"
     done
     dpkg-deb -x "$1" "$scratch/deb"
+    for file in "$scratch/deb/usr/bin/tern" "$scratch"/deb/usr/lib/*/libtern.a; do
+        expect "no build path inside $(basename "$file")" lacks "$build_paths" "$file"
+    done
     expect "--version" prints_version "$scratch/deb/usr/bin/tern"
     expect "finds its demo model" "$scratch/deb/usr/bin/tern" info
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """SPDX 2.3 bill of materials of a release, on stdout.
-usage: make_sbom.py VERSION SOURCES_TXT RELEASE_DIR   (SOURCE_DATE_EPOCH gives the time)"""
+usage: make_sbom.py VERSION SOURCES_TXT C_LIBRARIES_TXT RELEASE_DIR
+(SOURCE_DATE_EPOCH gives the time; C_LIBRARIES_TXT has lines TARGET LIBRARY VERSION)"""
 import datetime
 import hashlib
 import json
@@ -9,36 +10,59 @@ import os
 import sys
 
 LICENCES = {"hwloc": "BSD-3-Clause", "utf8proc": "MIT AND Unicode-DFS-2015", "jansson": "MIT",
-            "xxhash": "BSD-2-Clause"}
+            "xxhash": "BSD-2-Clause", "glibc": "LGPL-2.1-or-later", "mingw-w64": "ZPL-2.1"}
 
 
-def package(name, version, licence, archive, sha256):
-    return {"SPDXID": f"SPDXRef-{name}", "name": name, "versionInfo": version,
-            "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
-            "licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": "NOASSERTION",
-            "packageFileName": archive,
-            "checksums": [{"algorithm": "SHA256", "checksumValue": sha256}]}
+def package(name, version, licence, archive=None, sha256=None):
+    result = {"SPDXID": f"SPDXRef-{name}", "name": name, "versionInfo": version,
+              "downloadLocation": "NOASSERTION", "filesAnalyzed": False,
+              "licenseConcluded": licence, "licenseDeclared": licence,
+              "copyrightText": "NOASSERTION"}
+    if archive:
+        result["packageFileName"] = archive
+        result["checksums"] = [{"algorithm": "SHA256", "checksumValue": sha256}]
+    return result
+
+
+def relation(a, kind, b):
+    return {"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b}
+
+
+def read_sources(path):
+    """The packages of the libraries that every archive contains."""
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            name, version, _, archive, sha256 = line.split()
+            if name in LICENCES:
+                yield package(name, version, LICENCES[name], archive, sha256)
+
+
+def read_c_libraries(path):
+    """The package of the C library by target."""
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            target, name, version = line.split()
+            found = package(name, version, LICENCES[name])
+            found["SPDXID"] += "-" + target.replace("_", "-")
+            yield target, found
 
 
 def main():
-    version, sources, folder = sys.argv[1:4]
-    components = []
-    with open(sources, encoding="utf-8") as f:
-        for line in f:
-            name, component_version, _, archive, sha256 = line.split()
-            if name in LICENCES:
-                components.append(package(name, component_version, LICENCES[name], archive, sha256))
-    products = []
+    version, sources, c_libraries, folder = sys.argv[1:5]
+    common = list(read_sources(sources))
+    c_library = dict(read_c_libraries(c_libraries))
+    products, relations = [], []
     for archive in sorted(os.listdir(folder)):
-        if archive.startswith(f"tern-{version}-"):
-            with open(os.path.join(folder, archive), "rb") as f:
-                sha256 = hashlib.sha256(f.read()).hexdigest()
-            target = archive.removeprefix(f"tern-{version}-").split(".")[0].replace("_", "-")
-            products.append(package(f"tern-{target}", version, "MIT", archive, sha256))
-    relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
-                  "relatedSpdxElement": p["SPDXID"]} for p in products]
-    relations += [{"spdxElementId": p["SPDXID"], "relationshipType": "CONTAINS",
-                   "relatedSpdxElement": c["SPDXID"]} for p in products for c in components]
+        if not archive.startswith(f"tern-{version}-"):
+            continue
+        with open(os.path.join(folder, archive), "rb") as f:
+            sha256 = hashlib.sha256(f.read()).hexdigest()
+        target = archive.removeprefix(f"tern-{version}-").split(".")[0]
+        product = package("tern-" + target.replace("_", "-"), version, "MIT", archive, sha256)
+        products.append(product)
+        relations.append(relation("SPDXRef-DOCUMENT", "DESCRIBES", product["SPDXID"]))
+        inside = common + ([c_library[target]] if target in c_library else [])
+        relations += [relation(product["SPDXID"], "CONTAINS", p["SPDXID"]) for p in inside]
     moment = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]),
                                              datetime.timezone.utc)
     digest = hashlib.sha256("".join(p["checksums"][0]["checksumValue"]
@@ -48,7 +72,8 @@ def main():
                "documentNamespace": f"https://spdx.org/spdxdocs/tern-{version}-{digest[:32]}",
                "creationInfo": {"created": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
                                 "creators": ["Tool: make_sbom.py"]},
-               "packages": products + components, "relationships": relations},
+               "packages": products + common + list(c_library.values()),
+               "relationships": relations},
               sys.stdout, indent=1)
     print()
 

@@ -20,8 +20,11 @@ elseif(NOT APPLE)
         -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--build-id=sha1)
 endif()
 
+# No path of the building machine gets into the binary: assertions name files of the tree.
+target_compile_options(tern_options INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}=.")
+
 if(TERN_STATIC_BINARY)
-    # No path of the building machine gets into the binary.
+    # Nor into what the compiler keeps for debuggers.
     target_compile_options(tern_options INTERFACE -ffunction-sections -fdata-sections
         "-ffile-prefix-map=${CMAKE_SOURCE_DIR}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build")
     if(APPLE)

@@ -28,6 +28,8 @@ endif()
 # The demo model where it was made, the C library for find_package and pkg-config.
 install(FILES "${CMAKE_BINARY_DIR}/demo.tern" DESTINATION "${CMAKE_INSTALL_DATADIR}/tern" OPTIONAL)
 install(FILES README.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${CMAKE_BINARY_DIR}/THIRD_PARTY_LICENSES"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}" OPTIONAL)
 install(TARGETS tern EXPORT tern-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY include/tern DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT tern-targets NAMESPACE tern:: DESTINATION "${package_config_dir}")
