@@ -129,7 +129,8 @@ stage_levels() {
     need_packages qemu-user-static
     emulator=qemu-x86_64-static
     cross_build linux-x86_64
-    export TERN_TEST_READ_AHEAD=32 # qemu 7.2 reads the lanes that a masked load leaves out
+    # qemu 7.2 reads the lanes that a masked load leaves out, of p . v two registers.
+    export TERN_TEST_READ_AHEAD=64
     on_processors qemu-x86_64-static build/linux-x86_64 Opteron_G1 Nehalem Haswell max
 }
 
