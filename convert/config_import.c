@@ -203,34 +203,58 @@ static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_e
     return tn_fail(err, TERN_INPUT, CONFIG ": \"tie_word_embeddings\" is not true or false");
 }
 
+static tern_status check_partial_rotary(const json_t *object, struct tern_error *err)
+{
+    const json_t *partial = json_object_get(object, "partial_rotary_factor");
+    if (!json_is_number(partial) || json_number_value(partial) == 1.0)
+        return TERN_OK;
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   CONFIG ": \"partial_rotary_factor\" is %g, only 1 is supported",
+                   json_number_value(partial));
+}
+
+/* The type of the rotation that a rope object describes, NULL when it has none that can be read.
+ * Without a type only the two members that every type has leave it the default one. */
+static const char *rope_type(const json_t *rope)
+{
+    const json_t *type = json_object_get(rope, "rope_type");
+    type = type ? type : json_object_get(rope, "type");
+    if (type)
+        return json_string_value(type);
+    const size_t n_common = (json_object_get(rope, "rope_theta") != NULL) +
+                            (json_object_get(rope, "partial_rotary_factor") != NULL);
+    return json_is_object(rope) && json_object_size(rope) == n_common ? "default" : NULL;
+}
+
 /* rope_theta, also in the newer spelling rope_parameters; any scaling is refused. */
 static tern_status parse_rope(struct tern_file_config *c, const json_t *root,
                               struct tern_error *err)
 {
     static const char *const keys[] = {"rope_parameters", "rope_scaling"};
     const json_t *theta = json_object_get(root, "rope_theta");
-    for (size_t i = 0; i < TN_COUNT_OF(keys); i++) {
+    tern_status status = check_partial_rotary(root, err);
+    for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
         const json_t *rope = json_object_get(root, keys[i]);
         if (!rope || json_is_null(rope))
             continue;
-        const json_t *kind = json_object_get(rope, "rope_type");
-        kind = kind ? kind : json_object_get(rope, "type");
-        const char *type = kind ? json_string_value(kind) : "default";
-        if (!json_is_object(rope) || !type || strcmp(type, "default") != 0)
+        const char *type = rope_type(rope);
+        if (!type || strcmp(type, "default") != 0)
             return tn_fail(err, TERN_UNSUPPORTED,
                            CONFIG ": \"%s\" of type \"%s\": rope scaling is not supported",
-                           keys[i], json_is_object(rope) && type ? type : "?");
+                           keys[i], type ? type : "?");
+        status = check_partial_rotary(rope, err);
+        const json_t *other = json_object_get(rope, "rope_theta");
         if (!theta || json_is_null(theta))
-            theta = json_object_get(rope, "rope_theta");
+            theta = other;
+        else if (json_is_number(other) && !json_equal(other, theta))
+            return tn_fail(err, TERN_INPUT,
+                           CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
+                           json_number_value(theta), json_number_value(other), keys[i]);
     }
-    const json_t *partial = json_object_get(root, "partial_rotary_factor");
-    if (json_is_number(partial) && json_number_value(partial) != 1.0)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       CONFIG ": \"partial_rotary_factor\" is %g, only 1 is supported",
-                       json_number_value(partial));
     c->rope = TERN_ROPE_HALF;
     /* Below 1 the angles would grow with the dimension. */
-    return get_number(&c->rope_theta, "rope_theta", theta, 1, 1e12, err);
+    return status == TERN_OK ? get_number(&c->rope_theta, "rope_theta", theta, 1, 1e12, err)
+                             : status;
 }
 
 static tern_status parse_activation(struct tern_file_config *c, const json_t *root,

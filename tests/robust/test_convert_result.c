@@ -48,6 +48,10 @@ static void test_odd_but_right(void **state)
     expect_success("\"rope_theta\": 10000.0",
                    "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000}");
     expect_success("\"rope_theta\"", "\"rope_scaling\": null, \"rope_theta\"");
+    expect_success("\"rope_theta\"", "\"rope_scaling\": {}, \"rope_theta\"");
+    expect_success("\"rope_theta\"",
+                   "\"rope_parameters\": {\"rope_theta\": 1e4, \"partial_rotary_factor\": 1.0},"
+                   "\"rope_theta\"");
     expect_success("\"tie_word_embeddings\": true,", "");
     expect_success("relu2", "silu");
     expect_success("\"bos_token_id\": 38,", "");
