@@ -44,13 +44,10 @@ static tern_status unsupported(struct tern_error *err, const char *what, const j
                    *type ? type : "without a type");
 }
 
-/* Fields that must be null. */
-static tern_status check_absent(const json_t *root, struct tern_error *err)
+/* truncation and padding are not read: batches were last cut to them, and transformers does not
+ * apply them to a prompt either. */
+static tern_status check_normalizer(const json_t *root, struct tern_error *err)
 {
-    static const char *const names[] = {"truncation", "padding"};
-    for (size_t i = 0; i < TN_COUNT_OF(names); i++)
-        if (!is_absent(json_object_get(root, names[i])))
-            return tn_fail(err, TERN_UNSUPPORTED, FILE_NAME ": %s is not supported", names[i]);
     const json_t *normalizer = json_object_get(root, "normalizer");
     return is_absent(normalizer) ? TERN_OK : unsupported(err, "normalizer", normalizer);
 }
@@ -202,7 +199,7 @@ static tern_status read_post_processor(const json_t *root, struct tern_file_toke
 static tern_status read_components(const json_t *root, struct tern_file_tokenizer *head,
                                    struct tern_error *err)
 {
-    tern_status status = check_absent(root, err);
+    tern_status status = check_normalizer(root, err);
     if (status == TERN_OK)
         status = read_pre_tokenizer(root, &head->splitter, err);
     if (status == TERN_OK)

@@ -101,8 +101,6 @@ static void test_unsupported(void **state)
         {"normalizer", "{\"type\": \"NFC\"}", "normalizer NFC"},
         {"normalizer", "{}", "normalizer without a type"},
         {"normalizer", "1", "normalizer without a type"},
-        {"truncation", "{\"max_length\": 5}", "truncation"},
-        {"padding", "{}", "padding"},
         {"pre_tokenizer", "null", "without pre_tokenizer"},
         {"pre_tokenizer", "", "without pre_tokenizer"},
         {"pre_tokenizer", "{\"type\": \"Metaspace\"}", "pre-tokenizer Metaspace"},
@@ -261,6 +259,25 @@ static void test_merge_styles(void **state)
     }
     json_object_set_new(model, "merges", lines);
     char *json = json_dumps(root, 0);
+    assert_int_equal(tn_tok_import(json, strlen(json), DATA_DEMO_VOCAB, &b, NULL), TERN_OK);
+    assert_int_equal(a.n_bytes, b.n_bytes);
+    assert_memory_equal(a.data, b.data, a.n_bytes);
+    tn_buf_fini(&a);
+    tn_buf_fini(&b);
+    free(json);
+    json_decref(root);
+}
+
+/* Files saved after training hold what batches were cut to: the section is the same. */
+static void test_batch_settings(void **state)
+{
+    (void)state;
+    json_t *root = demo();
+    struct tn_buf a = {0}, b = {0};
+    change(root, "truncation", "{\"max_length\": 5, \"strategy\": \"LongestFirst\"}");
+    change(root, "padding", "{\"strategy\": {\"Fixed\": 16}, \"pad_id\": 1}");
+    char *json = json_dumps(root, 0);
+    assert_int_equal(tn_tok_import(demo_text, n_demo_text, DATA_DEMO_VOCAB, &a, NULL), TERN_OK);
     assert_int_equal(tn_tok_import(json, strlen(json), DATA_DEMO_VOCAB, &b, NULL), TERN_OK);
     assert_int_equal(a.n_bytes, b.n_bytes);
     assert_memory_equal(a.data, b.data, a.n_bytes);
@@ -468,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_missing_byte),
         cmocka_unit_test(test_merge_styles),
+        cmocka_unit_test(test_batch_settings),
         cmocka_unit_test(test_later_rank_wins),
         cmocka_unit_test(test_added_tokens),
         cmocka_unit_test(test_special_in_vocabulary),
