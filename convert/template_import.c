@@ -72,6 +72,17 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
     return status;
 }
 
+/* CR LF becomes LF, as Jinja reads it: git writes text files so on Windows.  Returns the length. */
+static size_t unify_line_ends(char *text, size_t n)
+{
+    size_t n_out = 0;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] != '\r' || text[i + 1] != '\n')
+            text[n_out++] = text[i];
+    text[n_out] = '\0';
+    return n_out;
+}
+
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err)
 {
@@ -80,7 +91,9 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
         tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, MAX_TEMPLATE_BYTES, err);
     if (status == TERN_OK && *source) {
         status = check_template(TEMPLATE_FILE, *source, *n_source, err);
-        if (status != TERN_OK) {
+        if (status == TERN_OK) {
+            *n_source = unify_line_ends(*source, *n_source);
+        } else {
             tn_free(*source);
             *source = NULL;
         }

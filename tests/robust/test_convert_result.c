@@ -147,6 +147,11 @@ static void test_template_places(void **state)
     write_test_file(DIR, "chat_template.jinja", latin1, strlen(latin1));
     assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "chat_template.jinja: byte 0xe9 at offset 3"));
+    write_test_file(DIR, "chat_template.jinja", "a\r\n\rb\r\n\r", 8);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_string_equal(text, "a\n\rb\n\r");
+    assert_int_equal(n, strlen(text));
+    tn_free(text);
     write_test_file(DIR, "chat_template.jinja", "new", 3);
     write_test_file(DIR, "tokenizer_config.json", "{\"chat_template\": \"old\"}", 24);
     assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
