@@ -29,7 +29,7 @@ struct tern_perplexity_params {
 struct tern_perplexity_result {
     uint64_t n_scored;
     double nats_per_token;
-    double perplexity;
+    double perplexity; /* e^nats_per_token: infinite beyond 709 nats */
 };
 
 /* The text is encoded once, without special tokens. Windows of n_ctx ids step by n_stride; each is

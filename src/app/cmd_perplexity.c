@@ -2,6 +2,7 @@
  *
  * tern perplexity: how well a model predicts a text.
  */
+#include <float.h>
 #include <inttypes.h>
 
 #include "app.h"
@@ -53,7 +54,10 @@ int tn_cmd_perplexity(const struct tn_options *o)
     tn_close(&opened);
     if (status != TERN_OK)
         return tn_error_print(&err);
-    if (o->json)
+    if (o->json && r.perplexity > DBL_MAX) /* JSON has no infinity */
+        tn_out_printf("{\"tokens\":%" PRIu64 ",\"nats_per_token\":%.9g,\"perplexity\":null}\n",
+                      r.n_scored, r.nats_per_token);
+    else if (o->json)
         tn_out_printf("{\"tokens\":%" PRIu64 ",\"nats_per_token\":%.9g,\"perplexity\":%.9g}\n",
                       r.n_scored, r.nats_per_token, r.perplexity);
     else

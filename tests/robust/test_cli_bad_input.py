@@ -314,6 +314,19 @@ class Directories(command.TestCase):
             with self.subTest(arguments=arguments):
                 self.assertIn("finite", self.refused(1, *arguments))
 
+    def test_a_perplexity_beyond_all_numbers(self):
+        header, body = self.safetensors()
+        begin, end = header["model.norm.weight"]["data_offsets"]
+        large = struct.pack("<H", 0x4880) * ((end - begin) // 2)  # 2^18
+        self.write_safetensors(header, body[:begin] + large + body[end:])
+        self.ok("convert", self.dir, "-o", self.out)
+        text = scratch("text.txt")
+        with open(text, "wb") as f:
+            f.write(b"Once upon a time")
+        result = json.loads(self.ok("perplexity", self.out, text, "--json").text)
+        self.assertGreater(result["nats_per_token"], 710)
+        self.assertIsNone(result["perplexity"])
+
     def test_values_that_overflow(self):
         header, body = self.safetensors()
         begin, end = header["model.norm.weight"]["data_offsets"]
