@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "idlist.h"
+#include "json_io.h"
 #include "output.h"
-#include "report.h"
 #include "tern/measure.h"
 
 /* ---- parameters ---- */
@@ -233,7 +233,7 @@ static tern_status bench(const struct tn_options *o, const struct tern_model *mo
     if (status == TERN_OK) {
         tern_model_get_info(model, &info);
         if (o->json)
-            status = tn_report_print(make_json(info.name, &p, r), err);
+            status = tn_json_io_print(make_json(info.name, &p, r), err);
         else
             print_table(&p, r);
         if (status == TERN_OK && !r->hashes_agree)

@@ -9,8 +9,8 @@
 #include "app.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "json_io.h"
 #include "output.h"
-#include "report.h"
 
 /* ---- for people ---- */
 
@@ -197,7 +197,7 @@ int tn_cmd_info(const struct tn_options *o)
     if (status != TERN_OK)
         return tn_error_print(&err);
     tern_model_get_info(opened.model, &info);
-    status = o->json ? tn_report_print(make_json(opened.model, &info, o->tensors), &err)
+    status = o->json ? tn_json_io_print(make_json(opened.model, &info, o->tensors), &err)
                      : print_text(opened.model, &info, o->tensors, &err);
     tn_close(&opened);
     return status == TERN_OK ? 0 : tn_error_print(&err);

@@ -4,14 +4,13 @@
  */
 #include <string.h>
 
-#include <jansson.h>
-
 #include "app.h"
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "idlist.h"
+#include "json_io.h"
 #include "output.h"
 #include "plat/plat.h"
 
@@ -111,17 +110,15 @@ static tern_status read_messages(json_t **root, struct tern_message **messages, 
 {
     char *text;
     size_t n_bytes;
-    json_error_t e;
     *messages = NULL;
     *root = NULL;
     tern_status status = tn_stdin_read_all(&text, &n_bytes, MAX_INPUT_BYTES, err);
     if (status != TERN_OK)
         return status;
-    *root = json_loadb(text, n_bytes, JSON_ALLOW_NUL, &e);
+    status = tn_json_io_read(root, "standard input", text, n_bytes, JSON_ALLOW_NUL, err);
     tn_free(text);
-    if (!*root)
-        return tn_fail(err, TERN_USAGE, "standard input is not JSON: line %d, column %d: %s",
-                       e.line, e.column, e.text);
+    if (status != TERN_OK)
+        return status;
     *n = json_array_size(*root);
     if (!json_is_array(*root) || *n > MAX_MESSAGES)
         return tn_fail(err, TERN_USAGE,

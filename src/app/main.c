@@ -8,9 +8,9 @@
 #include "app.h"
 #include "args.h"
 #include "help.h"
+#include "json_io.h"
 #include "output.h"
 #include "plat/plat.h"
-#include "report.h"
 
 static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_RUN] = tn_cmd_run,
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 {
     tn_process_init(&argc, &argv);
     tn_interrupt_install();
-    tn_report_init();
+    tn_json_io_init();
     int exit_code = tn_out_finish(dispatch(argc, argv));
     if (tn_terminate_requested())
         tn_exit_by_signal(tn_terminate_requested());

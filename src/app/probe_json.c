@@ -2,8 +2,8 @@
  *
  * tern probe --json. Unknown and unlimited are null.
  */
+#include "json_io.h"
 #include "probe.h"
-#include "report.h"
 
 static json_t *integer(uint64_t n)
 {
@@ -167,5 +167,5 @@ tern_status tn_probe_print_json(const struct tn_probe *p, struct tern_error *err
     set(root, "unreadable", unreadable(&p->machine));
     set(root, "model", text_or_null(p->model_name));
     set(root, "plan", plan(p));
-    return tn_report_print(root, err);
+    return tn_json_io_print(root, err);
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * JSON is printed and read whole, or memory was short and it is not.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "src/app/json_io.h"
+
+static int n_left; /* allocations before the one that fails */
+
+static int allow_all_but_one(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    return n_left-- != 0;
+}
+
+static json_t *make(void)
+{
+    json_t *root = json_object(), *list = json_array();
+    for (int i = 0; i < 20; i++)
+        json_array_append_new(list, json_integer(i));
+    json_object_set_new(root, "list", list);
+    json_object_set_new(root, "name", json_string("a name"));
+    json_object_set_new(root, "number", json_real(0.5));
+    return root;
+}
+
+static void what_is_printed_is_whole(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    tern_status status = TERN_MEMORY;
+    tn_json_io_init();
+    for (int n = 0; status != TERN_OK; n++) {
+        n_left = n;
+        tn_alloc_set_hook(allow_all_but_one, NULL);
+        status = tn_json_io_print(make(), &err);
+        tn_alloc_set_hook(NULL, NULL);
+        assert_int_equal(status, n_left < 0 ? TERN_MEMORY : TERN_OK);
+    }
+}
+
+static void what_is_read_is_whole(void **state)
+{
+    (void)state;
+    static const char text[] = "[{\"role\":\"user\",\"content\":\"hello\"},[1,2.5,null,\"\\u00e9\"]]";
+    struct tern_error err;
+    tern_status status = TERN_MEMORY;
+    tn_json_io_init();
+    for (int n = 0; status != TERN_OK; n++) {
+        json_t *value;
+        n_left = n;
+        tn_alloc_set_hook(allow_all_but_one, NULL);
+        status = tn_json_io_read(&value, "text", text, strlen(text), 0, &err);
+        tn_alloc_set_hook(NULL, NULL);
+        assert_int_equal(status, n_left < 0 ? TERN_MEMORY : TERN_OK);
+        assert_int_equal(value != NULL, status == TERN_OK);
+        json_decref(value);
+    }
+    json_t *value;
+    assert_int_equal(tn_json_io_read(&value, "text", "[1,", 3, 0, &err), TERN_USAGE);
+    assert_null(value);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_printed_is_whole),
+        cmocka_unit_test(what_is_read_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
