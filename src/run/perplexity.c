@@ -7,6 +7,7 @@
  *                 step  [BOS, n_stride ..................]
  *                        only ids that no earlier window scored are scored
  */
+#include <float.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -152,7 +153,7 @@ tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model 
         status = open_scorer(&sc, engine, model, n_ctx, err);
     if (status == TERN_OK)
         status = score_text(&sc, &ids, n_ctx, n_stride, err);
-    if (status == TERN_OK && !isfinite(sc.nats))
+    if (status == TERN_OK && !(fabs(sc.nats) <= DBL_MAX))
         status = tn_fail(err, TERN_INTERNAL,
                          "the logits are not finite numbers; is the model file intact?");
     if (status == TERN_OK) {

@@ -39,6 +39,12 @@ class Help(command.TestCase):
         for default in ("0.7", "40", "0.95", "1.1", "0.6", "64"):
             self.assertIn(f"default {default})", texts[("help", "run")])
 
+    def test_all_templates(self):
+        text = self.refused(2, "run", "--template", "none", "-p", "x")
+        names = text.strip().split("must be one of ")[1]
+        self.assertIn("chatml", names)
+        self.assertIn(f"chat template: {names}", " ".join(self.ok("help", "run").text.split()))
+
     def test_every_command_has_help_of_80_columns(self):
         for name in COMMANDS:
             text = self.ok("help", name).text
