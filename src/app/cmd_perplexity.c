@@ -10,6 +10,7 @@
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
+#include "prompt.h"
 #include "tern/measure.h"
 
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
@@ -31,11 +32,15 @@ static tern_status measure(struct tern_perplexity_result *r, const struct tn_opt
     char *text;
     size_t n;
     tern_status status = tn_file_read_all(&text, &n, path, MAX_TEXT_BYTES, err);
-    if (status != TERN_OK)
-        return status;
-    tn_progress_start("perplexity", TN_PROGRESS_TOKENS, false);
-    status = tern_perplexity(opened->engine, opened->model, text, n, &params, r, err);
-    tn_progress_end();
+    if (status == TERN_OK)
+        status = tn_prompt_check_text(text, n, path, err);
+    if (status == TERN_OK) {
+        size_t start = tn_prompt_mark(text, n);
+        tn_progress_start("perplexity", TN_PROGRESS_TOKENS, false);
+        status = tern_perplexity(opened->engine, opened->model, text + start, n - start, &params, r,
+                                 err);
+        tn_progress_end();
+    }
     tn_free(text);
     return status;
 }

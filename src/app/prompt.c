@@ -29,16 +29,25 @@ size_t tn_prompt_mark(const char *text, size_t n)
     return begins_with(text, n, "\xEF\xBB\xBF", 3) ? 3 : 0;
 }
 
+tern_status tn_prompt_check_text(const char *text, size_t n, const char *name,
+                                 struct tern_error *err)
+{
+    if (begins_with(text, n, "\xFF\xFE", 2) || begins_with(text, n, "\xFE\xFF", 2))
+        return tn_fail(err, TERN_INPUT, "\"%s\" is UTF-16; save it as UTF-8", name);
+    size_t bad = tn_utf8_find_invalid(text, n);
+    if (bad < n)
+        return tn_fail(err, TERN_INPUT, "\"%s\" is not UTF-8: byte %zu is 0x%02X", name, bad,
+                       (unsigned char)text[bad]);
+    return TERN_OK;
+}
+
 static tern_status append_text(struct tn_buf *out, const char *data, size_t n, const char *name,
                                struct tern_error *err)
 {
-    if (begins_with(data, n, "\xFF\xFE", 2) || begins_with(data, n, "\xFE\xFF", 2))
-        return tn_fail(err, TERN_INPUT, "\"%s\" is UTF-16; save it as UTF-8", name);
     size_t start = tn_prompt_mark(data, n);
-    size_t bad = tn_utf8_find_invalid(data, n);
-    if (bad < n)
-        return tn_fail(err, TERN_INPUT, "\"%s\" is not UTF-8: byte %zu is 0x%02X", name, bad,
-                       (unsigned char)data[bad]);
+    tern_status status = tn_prompt_check_text(data, n, name, err);
+    if (status != TERN_OK)
+        return status;
     if (!tn_buf_append(out, data + start, n - start))
         return tn_fail(err, TERN_MEMORY, "no memory for a prompt of %zu bytes", n);
     return TERN_OK;

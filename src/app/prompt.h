@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The prompt of `tern run`: from -p, a file, standard input.
+ * The prompt of `tern run`: from -p, a file, standard input; what all texts that are read share.
  */
 #ifndef TN_PROMPT_H
 #define TN_PROMPT_H
@@ -18,6 +18,9 @@ tern_status tn_prompt_read(struct tn_buf *out, const struct tn_options *o, struc
 
 #define TN_MAX_PROMPT_BYTES ((size_t)16 << 20)
 
+/* TERN_INPUT when what was read from `name` is not UTF-8. */
+tern_status tn_prompt_check_text(const char *text, size_t n, const char *name,
+                                 struct tern_error *err);
 /* Bytes of the mark at the start of a text: 3, or 0 if there is none. */
 size_t tn_prompt_mark(const char *text, size_t n);
 /* For chat: removes newlines at the end. */

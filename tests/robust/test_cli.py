@@ -716,6 +716,22 @@ class Reports(command.TestCase):
         self.assertIn("at least 2", self.refused(2, "perplexity", self.model, path, "--ctx", "1"))
         self.refused(5, "perplexity", self.model, scratch("missing.txt"))
 
+    def test_perplexity_of_what_is_no_text(self):
+        def measured(data):
+            with open(path, "wb") as f:
+                f.write(data)
+            return tern("perplexity", self.model, path, "--ctx", "64")
+        path = scratch("bytes.txt")
+        text = b"Once upon a time there was a king."
+        self.assertEqual(measured(b"\xef\xbb\xbf" + text).out, measured(text).out)
+        for data, said in ((text + b"\xe9", "byte 34 is 0xE9"),
+                           (text.decode().encode("utf-16"), "UTF-16")):
+            result = measured(data)
+            self.assertEqual((result.code, result.out), (5, b""))
+            self.assertIn(said, result.err)
+        # The model where the text should stand.
+        self.assertIn("not UTF-8", self.refused(5, "perplexity", "-m", self.model, self.model))
+
 
 @unittest.skipUnless(POSIX, "POSIX signals")
 class Signals(command.TestCase):
