@@ -7,12 +7,14 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "idlist.h"
 #include "json_io.h"
 #include "output.h"
 #include "plat/plat.h"
+#include "prompt.h"
 
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 #define MAX_MESSAGES 65536u
@@ -91,6 +93,20 @@ static tern_status encode_text(struct tern_ids *ids, const struct tn_options *o,
     return status;
 }
 
+/* A member that published templates render and the built-in ones do not: leaving it out in silence
+ * would give the ids of another conversation. NULL: there is none. */
+static const char *foreign_member(const json_t *item)
+{
+    static const char *const names[] = {"tool_calls", "reasoning_content"};
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
+        const json_t *member = json_object_get(item, names[i]);
+        bool is_empty = json_is_array(member) && json_array_size(member) == 0;
+        if (member && !json_is_null(member) && !is_empty)
+            return names[i];
+    }
+    return NULL;
+}
+
 /* The strings belong to `root`. */
 static tern_status read_message(struct tern_message *m, json_t *item, size_t i,
                                 struct tern_error *err)
@@ -100,6 +116,11 @@ static tern_status read_message(struct tern_message *m, json_t *item, size_t i,
     if (!json_is_string(role) || !json_is_string(content))
         return tn_fail(err, TERN_USAGE,
                        "message %zu: \"role\" and \"content\" must both be strings", i);
+    const char *foreign = foreign_member(item);
+    if (foreign)
+        return tn_fail(err, TERN_USAGE,
+                       "message %zu: \"%s\" is not implemented, only \"role\" and \"content\"", i,
+                       foreign);
     *m = (struct tern_message){json_string_value(role), json_string_length(role),
                                json_string_value(content), json_string_length(content)};
     return TERN_OK;
@@ -115,7 +136,9 @@ static tern_status read_messages(json_t **root, struct tern_message **messages, 
     tern_status status = tn_stdin_read_all(&text, &n_bytes, MAX_INPUT_BYTES, err);
     if (status != TERN_OK)
         return status;
-    status = tn_json_io_read(root, "standard input", text, n_bytes, JSON_ALLOW_NUL, err);
+    size_t start = tn_prompt_mark(text, n_bytes);
+    status = tn_json_io_read(root, "standard input", text + start, n_bytes - start, JSON_ALLOW_NUL,
+                             err);
     tn_free(text);
     if (status != TERN_OK)
         return status;
@@ -242,8 +265,9 @@ int tn_cmd_detokenize(const struct tn_options *o)
         tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER, &err);
     if (status == TERN_OK)
         status = tn_stdin_read_all(&text, &n, MAX_INPUT_BYTES, &err);
+    const size_t start = tn_prompt_mark(text, n);
     if (status == TERN_OK)
-        status = tn_idlist_parse(&ids, text, n, "standard input", &err);
+        status = tn_idlist_parse(&ids, text + start, n - start, "standard input", &err);
     if (status == TERN_OK)
         status = print_bytes(tern_model_tokenizer(opened.model), &ids, o->special, &err);
     tn_free(text);

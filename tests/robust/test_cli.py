@@ -666,6 +666,10 @@ class Reports(command.TestCase):
         ids = self.ok("tokenize", self.model, stdin=data).out
         self.assertEqual(self.ok("detokenize", self.model, stdin=ids).out, data)
 
+    def test_a_mark_before_ids(self):
+        self.assertEqual(self.ok("detokenize", self.model, stdin=b"\xef\xbb\xbf52").out,
+                         self.ok("detokenize", self.model, stdin=b"52").out)
+
     def test_detokenize_refuses(self):
         for text in (b"1 x 3", b"4096", b"-1", b"99999999999", b"1.5"):
             self.refused(2, "detokenize", self.model, stdin=text)
@@ -683,6 +687,16 @@ class Reports(command.TestCase):
         for bad in ({}, [{"role": "user"}], [{"role": 1, "content": "x"}], [[]], [None],
                     [{"role": "user", "content": None}]):
             self.assertEqual(chat(bad).code, 2, bad)
+        # Members that a published template renders and the built-in one does not.
+        for member in ({"tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+                       {"reasoning_content": ""}):
+            bad = [{"role": "assistant", "content": "", **member}]
+            self.assertEqual(chat(bad, "--template", "qwen3").code, 2, bad)
+        unused = [{**messages[0], "name": "x", "tool_calls": [], "reasoning_content": None}]
+        self.assertEqual(chat(unused).out, chat(messages).out)
+        marked = b"\xef\xbb\xbf" + json.dumps(messages).encode()
+        self.assertEqual(self.ok("tokenize", self.model, "--chat", stdin=marked).out,
+                         chat(messages).out)
         for data in (b"", b"[", b"nonsense", b"[" * 100000):
             self.refused(2, "tokenize", self.model, "--chat", stdin=data)
         for flags in (["--text"], ["--no-generation-prompt"], ["--template", "chatml"],
