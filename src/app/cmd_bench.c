@@ -43,6 +43,8 @@ static tern_status parse_levels(struct tern_bench_params *p, char *copy, struct 
             return tn_fail(err, TERN_USAGE, "--cpu: at most %u levels", p->n_levels);
         p->levels[p->n_levels++] = word;
     }
+    if (p->n_levels == 0)
+        return tn_fail(err, TERN_USAGE, "--cpu: no level is named");
     return TERN_OK;
 }
 

@@ -56,7 +56,8 @@ class Bench(command.TestCase):
         for flags in (("-p", "0"), ("-p", "1,2,3,4,5,6,7,8,9"), ("-p", "x"), ("-n", "0"),
                       ("-r", "0"), ("-r", "33"), ("-p", "1024"), ("-p", "1", "--depths", "1024"),
                       ("--depths", ""), ("--threads", "0"), ("--threads", "1,257"),
-                      ("--cpu", "sse9"), ("--cpu", ",".join(["ref"] * 9))):
+                      ("--cpu", "sse9"), ("--cpu", ""), ("--cpu", ","),
+                      ("--cpu", ",".join(["ref"] * 9))):
             with self.subTest(flags=flags):
                 self.refused(2, "bench", self.model, *flags)
 
