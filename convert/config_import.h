@@ -39,12 +39,13 @@ tern_status tn_config_read(struct tn_config_import *out, bool *has_generation, c
                            struct tern_error *err);
 
 /* The chat template of tokenizer_config.json's text: a text, or a list of {name, template} of
- * which "default" counts. *source is new memory (tn_free), NULL when there is none. */
+ * which "default" counts. *source is new memory (tn_free), NULL when there is none.
+ * TERN_UNSUPPORTED: a list without "default", which must not pass for a model without template. */
 tern_status tn_template_parse(char **source, size_t *n_source, const char *json, size_t n_json,
                               struct tern_error *err);
 
-/* chat_template.jinja, else tokenizer_config.json; *from is the name of the file that was read,
- * NULL when neither is there. */
+/* chat_template.jinja (empty: none), else tokenizer_config.json; *from is the name of the file that
+ * was read, NULL when neither is there. */
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,
                              struct tern_error *err);
 

@@ -19,16 +19,17 @@
 #define MAX_TEMPLATE_BYTES (1u << 20)
 #define MAX_CONFIG_BYTES (8u << 20) /* published ones have up to 1 MB: all added tokens again */
 
-static const json_t *find_template(const json_t *root)
+/* The template that counts, of any type; NULL when the value says that there is none. */
+static const json_t *find_template(const json_t *value)
 {
-    const json_t *value = json_object_get(root, "chat_template");
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *item = json_array_get(value, i);
         const char *name = json_string_value(json_object_get(item, "name"));
         if (name && strcmp(name, "default") == 0)
             return json_object_get(item, "template");
     }
-    return value;
+    bool is_none = json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
+    return is_none ? NULL : value;
 }
 
 static tern_status check_template(const char *file, const char *text, size_t n,
@@ -55,8 +56,12 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
                                       JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, err);
     if (status != TERN_OK)
         return status;
-    const json_t *template = find_template(root);
+    const json_t *template = find_template(json_object_get(root, "chat_template"));
     const size_t n = json_string_length(template);
+    if (template && !json_is_string(template))
+        status = tn_fail(err, TERN_UNSUPPORTED,
+                         TOKENIZER_CONFIG ": chat_template has no text named \"default\"; put the "
+                                          "one to use into " TEMPLATE_FILE);
     if (n)
         status = check_template(TOKENIZER_CONFIG, json_string_value(template), n, err);
     if (n && status == TERN_OK) {
@@ -91,7 +96,7 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
         tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, MAX_TEMPLATE_BYTES, err);
     if (status == TERN_OK && *source) {
         status = check_template(TEMPLATE_FILE, *source, *n_source, err);
-        if (status == TERN_OK) {
+        if (status == TERN_OK && *n_source > 0) {
             *n_source = unify_line_ends(*source, *n_source);
         } else {
             tn_free(*source);

@@ -136,6 +136,12 @@ static void test_template_places(void **state)
     expect_template("{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"t\"},"
                     "{\"name\": \"default\", \"template\": \"d\"}]}",
                     TERN_OK, "d");
+    expect_template("{\"chat_template\": []}", TERN_OK, NULL);
+    expect_template("{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"t\"}]}",
+                    TERN_UNSUPPORTED, NULL);
+    expect_template("{\"chat_template\": [{\"name\": \"default\", \"template\": 5}]}",
+                    TERN_UNSUPPORTED, NULL);
+    expect_template("{\"chat_template\": 5}", TERN_UNSUPPORTED, NULL);
     expect_template("{\"chat_template\": \"a\\u0000b\"}", TERN_INPUT, NULL);
     expect_template("{\"chat_template\": \"a\\u001bb\"}", TERN_INPUT, NULL);
     expect_template("{\"chat_template\"", TERN_INPUT, NULL);
@@ -157,6 +163,9 @@ static void test_template_places(void **state)
     assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
     assert_string_equal(text, "new");
     tn_free(text);
+    write_test_file(DIR, "chat_template.jinja", "", 0);
+    assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
+    assert_null(text);
     tn_file_remove(DIR "/chat_template.jinja");
     assert_int_equal(tn_template_read(&text, &n, &from, DIR, &err), TERN_OK);
     assert_string_equal(text, "old");
