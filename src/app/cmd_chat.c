@@ -216,9 +216,11 @@ static void cmd_stats(struct chat *chat, const char *argument)
     char line[160];
     struct tn_usage usage;
     tn_usage_now(&usage);
+    /* After /clear the cache is still filled, but nothing of it is in the way. */
+    uint32_t n_used = chat->c.n_turns > 0 ? tern_session_n_past(chat->g.session) : 0;
     snprintf(line, sizeof line,
              "%zu messages, %u of %u tokens of context in use, %s of memory, seed %" PRIu64 "\n",
-             chat->c.n_turns, tern_session_n_past(chat->g.session),
+             chat->c.n_turns, n_used,
              tern_session_n_ctx(chat->g.session), tn_size_binary((double)usage.rss_bytes).text,
              chat->g.seed);
     print(line);

@@ -572,6 +572,8 @@ class Chat(command.TestCase):
             self.assertEqual(self.ids_of_turns(result)[-1], fresh, lines)
         regenerated = self.ids_of_turns(self.chat(["Hi", "/regen"], "-n", "8", "-v"))
         self.assertEqual(regenerated, [fresh, fresh])
+        self.assertRegex(self.chat(["Hi", "/stats"], "-n", "8").err, "2 messages, [1-9][0-9]* of ")
+        self.assertIn("0 messages, 0 of ", self.chat(["Hi", "/clear", "/stats"], "-n", "8").err)
         self.assertIn("nothing", self.chat(["/undo"]).err)
         self.assertIn("no answer", self.chat(["/regen"]).err)
         # A failed attempt loses neither the question nor the answer.
