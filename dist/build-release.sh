@@ -170,9 +170,9 @@ done
 if git rev-parse --verify -q HEAD >/dev/null 2>&1; then
     git archive --format=tar --prefix="tern-$version/" HEAD | gzip -n -9 >"$out/tern-$version.tar.gz"
 fi
-c_libraries >build/pack/c_libraries.txt
+c_libraries >build/c_libraries.txt
 python3 dist/make_sbom.py "$version" "$build_cache/prefix/linux-x86_64/sources.txt" \
-    build/pack/c_libraries.txt "$out" >"$out/tern-$version.spdx.json.new"
+    build/c_libraries.txt "$out" >"$out/tern-$version.spdx.json.new"
 mv "$out/tern-$version.spdx.json.new" "$out/tern-$version.spdx.json"
 if [ -n "$url" ]; then
     templates=homebrew/tern.rb
