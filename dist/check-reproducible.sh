@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 #
 # check-reproducible.sh [TARGET...]: build the committed state twice, in different folders, with
-# libraries built anew the second time, and compare every byte of the archives.
+# libraries built anew the second time, and compare every byte of the archives and the package.
 set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh
 . dist/targets.sh
-targets=${*:-linux-x86_64 linux-aarch64 windows-x86_64}
+targets=${*:-linux-x86_64 linux-aarch64 windows-x86_64 deb}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

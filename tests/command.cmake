@@ -4,10 +4,10 @@
 # when there is one.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 string(JOIN " " tern_runner ${CMAKE_CROSSCOMPILING_EMULATOR})
-# Seconds for a script and for each command that it runs; emulators are slow.
+# Seconds for a script and for each command that it runs; emulators and TSan are slow.
 set(tern_script_timeout 900)
 set(tern_run_timeout 300)
-if(tern_runner)
+if(tern_runner OR TERN_SANITIZE STREQUAL "thread")
     set(tern_script_timeout 7200)
     set(tern_run_timeout 1800)
 endif()
