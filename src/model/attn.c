@@ -207,24 +207,40 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
     weigh_block(f, &rows, group->n, score, n_pos, out->out);
 }
 
-/* exp(max - common); one of the two that meet is the common maximum, and its weight exactly 1. */
-static float weight_under(float max, float common)
+/* max - common.  One of the two that meet is the common maximum, and its weight exactly 1: 0 also
+ * where both are infinite. */
+static float distance(float max, float common)
 {
-    return max == common ? 1.0f : tn_exp_f32(max - common);
+    return max == common ? 0.0f : max - common;
+}
+
+/* o[d] = o[d] * weight[0] + p[0][d] * weight[1], then with p[1] and the next two, and so on.
+ * Rows of p are p_stride apart, dim is a multiple of 16. */
+static void merge_rows(float *restrict o, const float *restrict p, size_t p_stride, uint32_t n,
+                       uint32_t dim, const float *restrict weight)
+{
+    for (uint32_t d = 0; d < dim; d += 16) {
+        float sum[16]; /* registers */
+        for (uint32_t j = 0; j < 16; j++)
+            sum[j] = o[d + j];
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < 16; j++)
+                sum[j] = sum[j] * weight[2 * i] + p[i * p_stride + d + j] * weight[2 * i + 1];
+        for (uint32_t j = 0; j < 16; j++)
+            o[d + j] = sum[j];
+    }
 }
 
 /* total[i] becomes the partial result over both stretches; from is the later one. */
 static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_state *from,
                   size_t j, uint32_t dim)
 {
-    float *restrict o = total->out + (size_t)i * dim;
-    const float *restrict p = from->out + j * dim;
     float max = TN_MAX(total->max[i], from->max[j]);
-    float a = weight_under(total->max[i], max), b = weight_under(from->max[j], max);
+    const float weight[2] = {tn_exp_f32(distance(total->max[i], max)),
+                             tn_exp_f32(distance(from->max[j], max))};
     total->max[i] = max;
-    total->sum[i] = total->sum[i] * a + from->sum[j] * b;
-    for (uint32_t d = 0; d < dim; d++)
-        o[d] = o[d] * a + p[d] * b;
+    total->sum[i] = total->sum[i] * weight[0] + from->sum[j] * weight[1];
+    merge_rows(total->out + (size_t)i * dim, from->out + j * dim, 0, 1, dim, weight);
 }
 
 /* att of head i_head of token t = o / l. */
@@ -273,17 +289,39 @@ static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
         decode_pair(task, i / n_kv_head, i % n_kv_head, &task->f->s.threads[i_thread]);
 }
 
+/* Partial results that are merged at once: their exponentials in one call. */
+#define MERGED_TOGETHER 32u
+
+/* The first block's entry becomes the total: `merge` of one block after the other. */
 static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
 {
     (void)i_thread;
     struct attn_task *task = arg;
     struct tn_forward *f = task->f;
-    uint32_t n_head = f->weights->config->n_head;
-    uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
-    /* The first block's entry becomes the total. */
-    for (uint32_t b = 1; b < n_blocks; b++)
-        merge(&f->s.blocks, i_head, &f->s.blocks, (size_t)b * n_head + i_head, f->kv->dim);
-    finish_head(f, 0, i_head, &f->s.blocks, i_head);
+    const struct tn_attn_state *s = &f->s.blocks;
+    const uint32_t n_head = f->weights->config->n_head, dim = f->kv->dim;
+    const uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
+    float max = s->max[i_head], sum = s->sum[i_head];
+    for (uint32_t first = 1, n; first < n_blocks; first += n) {
+        float weight[2 * MERGED_TOGETHER]; /* of what there is, and of the next */
+        const size_t at = (size_t)first * n_head + i_head;
+        n = TN_MIN(n_blocks - first, MERGED_TOGETHER);
+        for (uint32_t i = 0; i < n; i++) {
+            float block_max = s->max[at + (size_t)i * n_head];
+            float common = TN_MAX(max, block_max);
+            weight[2 * i] = distance(max, common);
+            weight[2 * i + 1] = distance(block_max, common);
+            max = common;
+        }
+        f->kernels->exp_sum_f32(weight, 2 * n, 0.0f);
+        for (uint32_t i = 0; i < n; i++)
+            sum = sum * weight[2 * i] + s->sum[at + (size_t)i * n_head] * weight[2 * i + 1];
+        merge_rows(s->out + (size_t)i_head * dim, s->out + at * dim, (size_t)n_head * dim, n, dim,
+                   weight);
+    }
+    s->max[i_head] = max;
+    s->sum[i_head] = sum;
+    finish_head(f, 0, i_head, s, i_head);
 }
 
 /* ---- prefill: (key head, group of tokens) pairs ---- */
