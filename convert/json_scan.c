@@ -4,7 +4,6 @@
  */
 #include "json_scan.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -45,18 +44,6 @@ tern_status tn_json_check_depth(const char *text, size_t n, uint32_t max_depth,
     return TERN_OK;
 }
 
-/* jansson takes some failed allocations for errors of syntax, and overlooks others; so they are
- * noted here. */
-static _Thread_local bool ran_out_of_memory;
-
-static void *allocate(size_t n)
-{
-    void *p = tn_alloc(n);
-    if (!p)
-        ran_out_of_memory = true;
-    return p;
-}
-
 tern_status tn_json_load(json_t **out, const char *name, const char *text, size_t n, size_t flags,
                          struct tern_error *err)
 {
@@ -64,11 +51,12 @@ tern_status tn_json_load(json_t **out, const char *name, const char *text, size_
     struct tern_error depth_error;
     if (tn_json_check_depth(text, n, TN_JSON_MAX_DEPTH, &depth_error) != TERN_OK)
         return tn_fail(err, TERN_INPUT, "%s: %s", name, depth_error.detail);
-    json_set_alloc_funcs(allocate, tn_free);
-    ran_out_of_memory = false;
+    /* jansson takes some failed allocations for errors of syntax, and overlooks others. */
+    json_set_alloc_funcs(tn_alloc_noted, tn_free);
+    (void)tn_alloc_take_note();
     json_error_t parse_error;
     *out = json_loadb(text, n, flags, &parse_error);
-    if (ran_out_of_memory) {
+    if (tn_alloc_take_note()) {
         json_decref(*out);
         *out = NULL;
         return tn_fail(err, TERN_MEMORY, "%s: not enough memory to parse %zu bytes", name, n);

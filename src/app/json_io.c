@@ -8,28 +8,18 @@
 #include "base/log.h"
 #include "output.h"
 
-static bool ran_out_of_memory;
-
-static void *allocate(size_t n)
-{
-    void *p = tn_alloc(n);
-    if (!p)
-        ran_out_of_memory = true;
-    return p;
-}
-
 void tn_json_io_init(void)
 {
-    json_set_alloc_funcs(allocate, tn_free);
+    json_set_alloc_funcs(tn_alloc_noted, tn_free);
 }
 
 tern_status tn_json_io_print(json_t *value, struct tern_error *err)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(6));
     json_decref(value);
-    if (!text || ran_out_of_memory) {
+    bool is_short = tn_alloc_take_note();
+    if (!text || is_short) {
         tn_free(text);
-        ran_out_of_memory = false;
         return tn_fail(err, TERN_MEMORY, "no memory for the report");
     }
     tn_out_text(text);
@@ -43,10 +33,9 @@ tern_status tn_json_io_read(json_t **value, const char *name, const char *text, 
 {
     json_error_t e;
     *value = json_loadb(text, n, flags, &e);
-    if (ran_out_of_memory) {
+    if (tn_alloc_take_note()) {
         json_decref(*value);
         *value = NULL;
-        ran_out_of_memory = false;
         return tn_fail(err, TERN_MEMORY, "%s: no memory for %zu bytes of JSON", name, n);
     }
     if (!*value)

@@ -59,6 +59,23 @@ void tn_free(void *p)
     free(p);
 }
 
+static _Thread_local bool noted;
+
+void *tn_alloc_noted(size_t n_bytes)
+{
+    void *p = tn_alloc(n_bytes);
+    if (!p)
+        noted = true;
+    return p;
+}
+
+bool tn_alloc_take_note(void)
+{
+    bool was_noted = noted;
+    noted = false;
+    return was_noted;
+}
+
 void tn_free_aligned(void *p)
 {
 #if defined(_WIN32)

@@ -7,6 +7,7 @@
 #ifndef TN_ALLOC_H
 #define TN_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Each returns NULL when memory is short or the size overflows; n_bytes 0 is allowed. */
@@ -17,6 +18,11 @@ void *tn_realloc(void *p, size_t n_bytes);
 void *tn_alloc_aligned(size_t n_bytes, size_t align);
 void tn_free(void *p);
 void tn_free_aligned(void *p);
+
+/* tn_alloc for libraries that overlook a failure, or take it for another: it is noted. */
+void *tn_alloc_noted(size_t n_bytes);
+/* Has tn_alloc_noted failed in this thread since the last call? */
+bool tn_alloc_take_note(void);
 
 /* For tests: called before each allocation; when it returns 0 the allocation fails. NULL (the
  * default) allows all. Not thread-safe against running allocations. */
