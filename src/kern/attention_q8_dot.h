@@ -33,10 +33,6 @@
 
 #define PART (LANES * VECS) /* lanes that are handled together */
 
-typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
-typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
-typedef float fvec __attribute__((vector_size(4 * LANES)));
-
 /* ---- of each level ---- */
 
 /* 4 * LANES bytes of the cache, as `dot` wants them. */
@@ -47,10 +43,6 @@ static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors);
  * where `dot` takes the bytes of the cache, which are 128 too large, as they are; 0 where
  * load_bytes turns them into signed ones. */
 static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n);
-/* LANES of them. */
-static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p);
-/* The first n lanes, all where n >= LANES. */
-static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n);
 
 /* Weights of up to 4 heads in groups of four positions: their high bytes, then their low ones. */
 struct weights {
@@ -79,11 +71,6 @@ static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
 static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
 {
     return all_lanes((int32_t)tn_load_u32(p));
-}
-
-static TN_ALWAYS_INLINE fvec to_f32(ivec v)
-{
-    return __builtin_convertvector(v, fvec);
 }
 
 static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *bytes)

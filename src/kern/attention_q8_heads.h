@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * attn_qk_q8 and attn_pv_q8 of every level but the portable one: query heads are taken in fours,
- * twos and ones.  Private to attention_q8_*.c, each of which compiles its own copy and defines
- * qk_heads and pv_heads.
+ * twos and ones.  Private to attention_q8_*.c, each of which compiles its own copy: before, it says
+ * LANES, the 32-bit lanes of a vector, and behind it defines what is only declared here; qk_heads
+ * and pv_heads are in attention_q8_dot.h and attention_q8_words.h.
  */
 #ifndef TN_ATTENTION_Q8_HEADS_H
 #define TN_ATTENTION_Q8_HEADS_H
@@ -13,6 +14,20 @@
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
 /* Ahead of what is read, about the bytes that memory delivers while one line is on its way. */
 #define PREFETCH_BYTES 8192u
+
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
+typedef float fvec __attribute__((vector_size(4 * LANES)));
+
+static TN_ALWAYS_INLINE fvec to_f32(ivec v)
+{
+    return __builtin_convertvector(v, fvec);
+}
+
+/* LANES of them. */
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p);
+/* The first n lanes, all where n >= LANES. */
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n);
 
 /* The cached keys of one key head. */
 struct keys {

@@ -2,11 +2,9 @@
  *
  * Attention over a q8 cache, NEON.
  *
- * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
- * positions in q . k and columns in p . v.  The four bytes of a lane are widened to words and
- * multiplied with four factors, columns of a query or weights, by smlal; the four sums of a lane
- * meet when a tile ends.  Per 16 bytes 4 instructions to widen them, and for each query head 2 to
- * load factors and 4 smlal.
+ * The loops are those of attention_q8_words.h.  The four bytes of a lane are widened to words and
+ * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.  Per 16
+ * bytes 4 instructions to widen them, and for each query head 2 to load factors and 4 smlal.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30.
  */
@@ -15,8 +13,8 @@
 #include "base/half.h"
 #include "kern/arm/attention_q8_round_neon.h"
 #include "kern/arm/lanes_neon.h"
-#include "kern/attention_q8_heads.h"
 
+#define LANES 4u
 #define F16_MAX 65504.0f
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
@@ -25,11 +23,10 @@ struct factors {
     float scale[4];
 };
 
-/* dots[h] = n_groups groups of 4 lanes times the factors of head h.  n_q is a constant of at most 4
- * where this is inlined. */
-static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes,
-                                       uint32_t group_bytes, uint32_t n_groups,
-                                       const struct factors *f, uint32_t n_q)
+#include "kern/attention_q8_words.h"
+
+static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint32_t group_bytes,
+                                       uint32_t n_groups, const struct factors *f, uint32_t n_q)
 {
     int32x4_t sum[4][4];
     for (uint32_t h = 0; h < 4; h++)
@@ -49,56 +46,26 @@ static TN_ALWAYS_INLINE void dot_lanes(int32x4_t dots[4], const uint8_t *lanes,
         }
     }
     for (uint32_t h = 0; h < n_q; h++)
-        dots[h] = vpaddq_s32(vpaddq_s32(sum[h][0], sum[h][1]), vpaddq_s32(sum[h][2], sum[h][3]));
+        dots[h] = (ivec)vpaddq_s32(vpaddq_s32(sum[h][0], sum[h][1]),
+                                   vpaddq_s32(sum[h][2], sum[h][3]));
 }
 
-/* ---- q . k ---- */
-
-/* Scores of 4 positions from t on, of which n_pos exist. */
-static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
-                                      uint32_t n_q, const struct keys *k, uint32_t t,
-                                      uint32_t n_pos, float factor)
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
 {
-    const uint8_t *lanes = k->tiles + tn_kv_q8_key_at(t, 0, k->dim);
-    float32x4_t score[4];
-    for (uint32_t h = 0; h < 4; h++)
-        score[h] = vdupq_n_f32(0.0f);
-    for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
-        int32x4_t dots[4];
-        dot_lanes(dots, lanes + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
-                  TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
-        float32x4_t k_scale = load4_f16(k->scales + (size_t)b * TN_KV_BLOCK + t);
-        for (uint32_t h = 0; h < n_q; h++) {
-            float32x4_t term = vmulq_f32(vcvtq_f32_s32(dots[h]), k_scale);
-            score[h] = vaddq_f32(score[h], vmulq_n_f32(term, q[b].scale[h]));
-        }
-    }
-    for (uint32_t h = 0; h < n_q; h++)
-        store_first(s + h * s_stride + t, vmulq_n_f32(score[h], factor), n_pos - t);
+    return (fvec)load4_f16(p);
 }
 
-/* n <= 64 columns of the query of head h, a multiple of 16. */
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
+{
+    store_first(p, (float32x4_t)v, n);
+}
+
 static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k += 8)
         vst1q_s16(f->x16[h] + k, vmovl_s8(vld1_s8(q + k)));
     f->scale[h] = tn_f16_to_f32(scale);
 }
-
-static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
-                                      const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
-                                      uint32_t n_pos, float factor)
-{
-    struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
-    for (uint32_t h = 0; h < n_q; h++)
-        for (uint32_t d = 0; d < k->dim; d += BLOCK)
-            take_query(&queries[d / BLOCK], h, q + (size_t)h * k->dim + d, *q_scales++,
-                       TN_MIN(BLOCK, k->dim - d));
-    for (uint32_t t = 0; t < n_pos; t += 4)
-        qk_lanes(s, s_stride, queries, n_q, k, t, n_pos, factor);
-}
-
-/* ---- p . v ---- */
 
 static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
                           const uint16_t *scales, uint32_t n_pos)
@@ -110,23 +77,6 @@ static void round_weights(struct factors *dst, const float *p, size_t p_stride, 
         for (uint32_t t = 0; t < n_pos; t += 8)
             vst1q_s16(dst->x16[h] + t, round_8(w + t, limit / a));
         dst->scale[h] = a / limit;
-    }
-}
-
-static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
-                                      const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
-                                      uint32_t dim)
-{
-    struct factors rounded;
-    for (uint32_t c = 0; c < dim; c += 4) {
-        if (c % BLOCK == 0)
-            round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
-        int32x4_t dots[4];
-        dot_lanes(dots, v + tn_kv_q8_value_at(0, c, dim), tn_kv_q8_value_group_bytes(c, dim),
-                  (n_pos + 3) / 4, &rounded, n_q);
-        for (uint32_t h = 0; h < n_q; h++)
-            vst1q_f32(o + (size_t)h * dim + c,
-                      vmulq_n_f32(vcvtq_f32_s32(dots[h]), rounded.scale[h]));
     }
 }
 

@@ -2,22 +2,21 @@
  *
  * Attention over a q8 cache, AVX2.
  *
- * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
- * positions in q . k and columns in p . v.  16 bytes, four lanes, are widened to words and
- * multiplied with four factors, columns of a query or weights, by `vpmaddwd`, which leaves two sums
- * in a lane; they meet when a tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32
- * bytes 2 loads, 4 broadcasts and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times
- * the sum of the factors is subtracted.
+ * The loops are those of attention_q8_words.h.  16 bytes, four lanes, are widened to words and
+ * multiplied with four factors by `vpmaddwd`, which leaves two sums in a lane; they meet when a
+ * tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32 bytes 2 loads, 4 broadcasts
+ * and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times the sum of the factors is
+ * subtracted.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30; before that
  * subtraction at most 256 * 255 * 32639 < 2^31.
  */
 #include <string.h>
 
-#include "kern/attention_q8_heads.h"
 #include "kern/x86/attention_q8_round_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
+#define LANES 8u
 #define F16_MAX 65504.0f
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 16. */
@@ -26,6 +25,8 @@ struct factors {
     int32_t excess[4]; /* 128 times the sum */
     float scale[4];
 };
+
+#include "kern/attention_q8_words.h"
 
 /* 128 times the sum of n words, a multiple of 16. */
 static int32_t excess_of(const int16_t *x16, uint32_t n)
@@ -48,9 +49,7 @@ static TN_ALWAYS_INLINE void add_to(__m256i *sum, __m256i v)
     __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(v));
 }
 
-/* dots[h] = n_groups groups of 8 lanes times the factors of head h.  n_q is a constant of at most 4
- * where this is inlined. */
-static TN_ALWAYS_INLINE void dot_lanes(__m256i dots[4], const uint8_t *lanes, uint32_t group_bytes,
+static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint32_t group_bytes,
                                        uint32_t n_groups, const struct factors *f, uint32_t n_q)
 {
     __m256i sum[4][2];
@@ -74,43 +73,23 @@ static TN_ALWAYS_INLINE void dot_lanes(__m256i dots[4], const uint8_t *lanes, ui
     for (uint32_t h = 0; h < n_q; h++) {
         /* lanes 0 1 4 5 | 2 3 6 7 */
         __m256i all = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum[h][0], sum[h][1]), 0xD8);
-        dots[h] = _mm256_sub_epi32(all, _mm256_set1_epi32(f->excess[h]));
+        dots[h] = (ivec)_mm256_sub_epi32(all, _mm256_set1_epi32(f->excess[h]));
     }
 }
 
-/* ---- q . k ---- */
-
-/* Scores of 8 positions from t on, of which n_pos exist; n_q is a constant where this is
- * inlined. */
-static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
-                                      uint32_t n_q, const struct keys *k, uint32_t t,
-                                      uint32_t n_pos, float factor)
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
 {
-    const uint8_t *lanes = k->tiles + tn_kv_q8_key_at(t, 0, k->dim);
-    __m256 score[4];
-    for (uint32_t h = 0; h < n_q; h++)
-        score[h] = _mm256_setzero_ps();
-    for (uint32_t d = 0, b = 0; d < k->dim; d += BLOCK, b++) {
-        __m256i dots[4];
-        dot_lanes(dots, lanes + (size_t)d * TN_KV_LANES, TN_KV_GROUP_BYTES,
-                  TN_MIN(BLOCK, k->dim - d) / 4, &q[b], n_q);
-        const uint16_t *scales = k->scales + (size_t)b * TN_KV_BLOCK + t;
-        __m256 k_scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)scales));
-        for (uint32_t h = 0; h < n_q; h++) {
-            __m256 term = _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]), k_scale);
-            score[h] = _mm256_add_ps(score[h], _mm256_mul_ps(term, _mm256_set1_ps(q[b].scale[h])));
-        }
-    }
-    for (uint32_t h = 0; h < n_q; h++) {
-        __m256 scores = _mm256_mul_ps(score[h], _mm256_set1_ps(factor));
-        if (n_pos - t >= 8)
-            _mm256_storeu_ps(s + h * s_stride + t, scores);
-        else
-            _mm256_maskstore_ps(s + h * s_stride + t, first_lanes((int32_t)(n_pos - t)), scores);
-    }
+    return (fvec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* n <= 64 columns of the query of head h, a multiple of 16. */
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
+{
+    if (n >= LANES)
+        _mm256_storeu_ps(p, (__m256)v);
+    else
+        _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
+}
+
 static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k += 16)
@@ -119,21 +98,6 @@ static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t 
     f->excess[h] = excess_of(f->x16[h], n);
     f->scale[h] = _cvtsh_ss(scale);
 }
-
-static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
-                                      const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
-                                      uint32_t n_pos, float factor)
-{
-    struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
-    for (uint32_t h = 0; h < n_q; h++)
-        for (uint32_t d = 0; d < k->dim; d += BLOCK)
-            take_query(&queries[d / BLOCK], h, q + (size_t)h * k->dim + d, *q_scales++,
-                       TN_MIN(BLOCK, k->dim - d));
-    for (uint32_t t = 0; t < n_pos; t += 8)
-        qk_lanes(s, s_stride, queries, n_q, k, t, n_pos, factor);
-}
-
-/* ---- p . v ---- */
 
 static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
                           const uint16_t *scales, uint32_t n_pos)
@@ -152,24 +116,6 @@ static void round_weights(struct factors *dst, const float *p, size_t p_stride, 
         }
         dst->excess[h] = excess_of(dst->x16[h], n);
         dst->scale[h] = a / limit;
-    }
-}
-
-static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
-                                      const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
-                                      uint32_t dim)
-{
-    struct factors rounded;
-    for (uint32_t c = 0; c < dim; c += 8) {
-        if (c % BLOCK == 0)
-            round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos);
-        __m256i dots[4];
-        dot_lanes(dots, v + tn_kv_q8_value_at(0, c, dim), tn_kv_q8_value_group_bytes(c, dim),
-                  (n_pos + 3) / 4, &rounded, n_q);
-        for (uint32_t h = 0; h < n_q; h++)
-            _mm256_storeu_ps(o + (size_t)h * dim + c,
-                             _mm256_mul_ps(_mm256_cvtepi32_ps(dots[h]),
-                                           _mm256_set1_ps(rounded.scale[h])));
     }
 }
 
