@@ -132,6 +132,15 @@ static tern_status copy_lines(struct recorder *r, const char *path, const char *
 
 /* ---- parts ---- */
 
+/* Paths as they are, NULL behind the last. */
+static tern_status copy_all(struct recorder *r, const char *const *paths)
+{
+    tern_status status = TERN_OK;
+    for (; *paths && status == TERN_OK; paths++)
+        status = copy_as(r, *paths, *paths);
+    return status;
+}
+
 static tern_status record_plain_files(struct recorder *r)
 {
     static const char *const paths[] = {
@@ -142,17 +151,16 @@ static tern_status record_plain_files(struct recorder *r)
         "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
         "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
         "/sys/kernel/mm/transparent_hugepage/enabled",
+        NULL,
     };
     static const char *const cpu_keys[] = {"processor", "vendor_id", "model name",
                                            "CPU implementer", "CPU part"};
     static const char *const status_keys[] = {"VmSize:", "VmData:", "Cpus_allowed_list:"};
-    tern_status status = TERN_OK;
-    for (size_t i = 0; i < TN_COUNT_OF(paths) && status == TERN_OK; i++)
-        status = copy_as(r, paths[i], paths[i]);
-    for (const char *const *path = tn_mains_files; *path && status == TERN_OK; path++)
-        status = copy_as(r, *path, *path);
-    for (const char *const *path = tn_battery_files; *path && status == TERN_OK; path++)
-        status = copy_as(r, *path, *path);
+    tern_status status = copy_all(r, paths);
+    if (status == TERN_OK)
+        status = copy_all(r, tn_mains_files);
+    if (status == TERN_OK)
+        status = copy_all(r, tn_battery_files);
     if (status == TERN_OK)
         status = copy_lines(r, "/proc/cpuinfo", cpu_keys, TN_COUNT_OF(cpu_keys));
     if (status == TERN_OK)
