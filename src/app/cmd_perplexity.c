@@ -4,6 +4,7 @@
  */
 #include <float.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "app.h"
 #include "base/alloc.h"
@@ -59,14 +60,15 @@ int tn_cmd_perplexity(const struct tn_options *o)
     tn_close(&opened);
     if (status != TERN_OK)
         return tn_error_print(&err);
-    if (o->json && r.perplexity > DBL_MAX) /* JSON has no infinity */
-        tn_out_printf("{\"tokens\":%" PRIu64 ",\"nats_per_token\":%.9g,\"perplexity\":null}\n",
-                      r.n_scored, r.nats_per_token);
-    else if (o->json)
-        tn_out_printf("{\"tokens\":%" PRIu64 ",\"nats_per_token\":%.9g,\"perplexity\":%.9g}\n",
-                      r.n_scored, r.nats_per_token, r.perplexity);
-    else
+    if (o->json) {
+        char perplexity[32] = "null"; /* JSON has no infinity */
+        if (r.perplexity <= DBL_MAX)
+            snprintf(perplexity, sizeof perplexity, "%.9g", r.perplexity);
+        tn_out_printf("{\"tokens\":%" PRIu64 ",\"nats_per_token\":%.9g,\"perplexity\":%s}\n",
+                      r.n_scored, r.nats_per_token, perplexity);
+    } else {
         tn_out_printf("%" PRIu64 " tokens, %.5f nats per token, perplexity %.4f\n", r.n_scored,
                       r.nats_per_token, r.perplexity);
+    }
     return 0;
 }

@@ -42,10 +42,11 @@ static void find_template(struct tern_model *m)
     size_t n;
     const char *text = tn_mfile_text(&m->file, m->file.config->template_name, &n);
     const struct tern_chat_template *t = NULL;
-    while ((t = tern_chat_template_next(t)) != NULL)
-        if (strlen(tern_chat_template_name(t)) == n &&
-            memcmp(tern_chat_template_name(t), text, n) == 0)
+    while ((t = tern_chat_template_next(t)) != NULL) {
+        const char *name = tern_chat_template_name(t);
+        if (strlen(name) == n && memcmp(name, text, n) == 0)
             m->chat_template = t;
+    }
 }
 
 static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)
