@@ -68,8 +68,9 @@ static void call_pv(struct work *w)
 
 static void call_pv_q8(struct work *w)
 {
-    ((tn_attn_pv_q8_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, w->arena + w->offset, w->scales,
-                                     BLOCK, HEAD_DIM);
+    const uint8_t *v = w->arena + w->offset;
+    ((tn_attn_pv_q8_fn *)w->row->fn)(w->y, w->x, BLOCK, QUERIES, v, w->scales, BLOCK, HEAD_DIM,
+                                     v + BLOCK * HEAD_DIM);
 }
 
 static void call_quant(struct work *w)

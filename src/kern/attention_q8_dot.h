@@ -73,10 +73,11 @@ static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
     return all_lanes((int32_t)tn_load_u32(p));
 }
 
-static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *bytes)
+/* As much as is read together. */
+static TN_ALWAYS_INLINE void ask_for(const uint8_t *bytes)
 {
     for (uint32_t i = 0; i < 4 * PART; i += 64)
-        TN_PREFETCH(bytes + PREFETCH_BYTES + i);
+        TN_PREFETCH(bytes + i);
 }
 
 /* ---- q . k ---- */
@@ -114,7 +115,7 @@ static TN_ALWAYS_INLINE void dot_keys(ivec dots[4][VECS], const uint8_t *groups,
         ivec bytes[VECS];
         for (uint32_t i = 0; i < VECS; i++)
             bytes[i] = load_bytes(groups + 4 * LANES * i);
-        ask_ahead(groups);
+        ask_for(groups + PREFETCH_BYTES);
 #pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++) {
             ivec factors = four_bytes(q->bytes[h] + BLOCK * b + 4 * g);
@@ -182,10 +183,12 @@ static TN_ALWAYS_INLINE void add_group(struct lanes *sum, const ivec bytes[VECS]
 }
 
 /* dots[h][i] = vector i of n_groups groups times the weights of head first + h.  Where a group ends
- * before PART, its last vector is taken again.  n_q is a constant where this is inlined. */
+ * before PART, its last vector is taken again.  Memory is asked for what lies from `ahead` on.
+ * n_q is a constant where this is inlined. */
 static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t *groups,
                                         uint32_t group_bytes, uint32_t n_groups,
-                                        const struct weights *w, uint32_t first, uint32_t n_q)
+                                        const struct weights *w, uint32_t first,
+                                        const uint8_t *ahead, uint32_t n_q)
 {
     struct lanes sum[PV_HEADS];
     /* Unrolled so early that all sums become registers. */
@@ -195,11 +198,11 @@ static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t
             sum[h].high[i] = (ivec){0};
             sum[h].low[i] = all_lanes(w->start[first + h]);
         }
-    for (uint32_t g = 0; g < n_groups; g++, groups += group_bytes) {
+    for (uint32_t g = 0; g < n_groups; g++, groups += group_bytes, ahead += group_bytes) {
         ivec bytes[VECS];
         for (uint32_t i = 0; i < VECS; i++)
             bytes[i] = load_bytes(groups + TN_MIN(4 * LANES * i, group_bytes - 4 * LANES));
-        ask_ahead(groups);
+        ask_for(ahead);
 #pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++)
             add_group(&sum[h], bytes, w->bytes[first + h] + 8 * g);
@@ -212,13 +215,15 @@ static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t
 
 /* Not inlined: where they are used there are not enough registers. */
 typedef void dot_values_fn(ivec dots[PV_HEADS][VECS], const uint8_t *groups, uint32_t group_bytes,
-                           uint32_t n_groups, const struct weights *w, uint32_t first);
+                           uint32_t n_groups, const struct weights *w, uint32_t first,
+                           const uint8_t *ahead);
 #define DOT_VALUES(n_q)                                                                            \
     static TN_NOINLINE void dot_values_##n_q(ivec dots[PV_HEADS][VECS], const uint8_t *groups,     \
                                              uint32_t group_bytes, uint32_t n_groups,              \
-                                             const struct weights *w, uint32_t first)              \
+                                             const struct weights *w, uint32_t first,              \
+                                             const uint8_t *ahead)                                 \
     {                                                                                              \
-        dot_values(dots, groups, group_bytes, n_groups, w, first, n_q);                            \
+        dot_values(dots, groups, group_bytes, n_groups, w, first, ahead, n_q);                     \
     }
 DOT_VALUES(1)
 DOT_VALUES(2)
@@ -228,22 +233,33 @@ DOT_VALUES(4)
 #define dot_values_4 NULL
 #endif
 
+/* Twice as far as keys: so much was asked for before (model/attn.c), and memory must not rest while
+ * weights are rounded. */
+#define VALUES_AHEAD (2 * PREFETCH_BYTES)
+
+/* v + at, and behind its n_bytes `next`.  Without one, something near. */
+static const uint8_t *read_later(const uint8_t *v, size_t at, size_t n_bytes, const uint8_t *next)
+{
+    return at < n_bytes || !next ? v + at % n_bytes : next + (at - n_bytes);
+}
+
 static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
                                       const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
-                                      uint32_t dim)
+                                      uint32_t dim, const uint8_t *next)
 {
     const uint32_t n = TN_MIN(n_q, PV_HEADS);
     dot_values_fn *const dot_heads = n == 4 ? dot_values_4 : n == 2 ? dot_values_2 : dot_values_1;
     struct weights rounded;
     for (uint32_t c = 0; c < dim; c += PART) {
-        const uint8_t *part = v + tn_kv_q8_value_at(0, c, dim);
+        const size_t at = tn_kv_q8_value_at(0, c, dim);
+        const uint8_t *ahead = read_later(v, at + VALUES_AHEAD, (size_t)TN_KV_BLOCK * dim, next);
         if (c % BLOCK == 0)
             round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos,
-                          part + PREFETCH_BYTES);
+                          ahead);
         for (uint32_t first = 0; first < n_q; first += n) {
             ivec dots[PV_HEADS][VECS];
-            dot_heads(dots, part, tn_kv_q8_value_group_bytes(c, dim), (n_pos + 3) / 4, &rounded,
-                      first);
+            dot_heads(dots, v + at, tn_kv_q8_value_group_bytes(c, dim), (n_pos + 3) / 4, &rounded,
+                      first, ahead);
             for (uint32_t h = 0; h < n; h++) {
                 float *to = o + (size_t)(first + h) * dim + c;
                 for (uint32_t i = 0; i < VECS && c + LANES * i < dim; i++)

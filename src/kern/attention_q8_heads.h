@@ -42,7 +42,7 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q
                                       uint32_t n_pos, float factor);
 static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
                                       const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
-                                      uint32_t dim);
+                                      uint32_t dim, const uint8_t *next);
 
 static TN_ALWAYS_INLINE uint32_t heads_together(uint32_t n_left)
 {
@@ -75,16 +75,16 @@ static TN_ALWAYS_INLINE void attn_qk_q8(float *s, size_t s_stride, const int8_t 
 
 static TN_ALWAYS_INLINE void attn_pv_q8(float *o, const float *p, size_t p_stride, uint32_t n_q,
                                         const void *v, const uint16_t *v_scales, uint32_t n_pos,
-                                        uint32_t dim)
+                                        uint32_t dim, const void *next)
 {
     for (uint32_t h = 0, n; h < n_q; h += n) {
         n = heads_together(n_q - h);
         if (n == 4)
-            pv_heads(o, p, p_stride, 4, v, v_scales, n_pos, dim);
+            pv_heads(o, p, p_stride, 4, v, v_scales, n_pos, dim, next);
         else if (n == 2)
-            pv_heads(o, p, p_stride, 2, v, v_scales, n_pos, dim);
+            pv_heads(o, p, p_stride, 2, v, v_scales, n_pos, dim, next);
         else
-            pv_heads(o, p, p_stride, 1, v, v_scales, n_pos, dim);
+            pv_heads(o, p, p_stride, 1, v, v_scales, n_pos, dim, next);
         o += (size_t)n * dim;
         p += n * p_stride;
     }
@@ -99,9 +99,9 @@ static TN_ALWAYS_INLINE void attn_pv_q8(float *o, const float *p, size_t p_strid
     }                                                                                              \
     void tn_attn_pv_q8_##isa(float *o, const float *p, size_t p_stride, uint32_t n_q,              \
                              const void *v, const uint16_t *v_scales, uint32_t n_pos,              \
-                             uint32_t dim)                                                         \
+                             uint32_t dim, const void *next)                                       \
     {                                                                                              \
-        attn_pv_q8(o, p, p_stride, n_q, v, v_scales, n_pos, dim);                                  \
+        attn_pv_q8(o, p, p_stride, n_q, v, v_scales, n_pos, dim, next);                            \
     }
 
 #endif

@@ -71,8 +71,9 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q
 
 static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride, uint32_t n_q,
                                       const uint8_t *v, const uint16_t *v_scales, uint32_t n_pos,
-                                      uint32_t dim)
+                                      uint32_t dim, const uint8_t *next)
 {
+    (void)next;
     struct factors rounded;
     for (uint32_t c = 0; c < dim; c += LANES) {
         if (c % BLOCK == 0)

@@ -270,6 +270,7 @@ typedef void tn_attn_qk_q8_fn(float *s, size_t s_stride, const int8_t *q, const 
  *   q8:       o[i][d] = (float)(sum over t of w16[t] * v[t][d]) * (a / 32639), where
  *             w16, a = i16 of p[i * p_stride + t] * v_scale[d / 64][t]
  *   o  [n_q][dim] f32
+ *   next  what the caller reads after v, or NULL: memory may be asked for it early
  * A weight of zero changes no bit, wherever it stands. */
 typedef void tn_attn_pv_fn(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
                            uint32_t n_pos, uint32_t dim);
@@ -277,7 +278,7 @@ typedef tn_attn_pv_fn tn_attn_pv_f32_fn;
 typedef tn_attn_pv_fn tn_attn_pv_f16_fn;
 typedef void tn_attn_pv_q8_fn(float *o, const float *p, size_t p_stride, uint32_t n_q,
                               const void *v, const uint16_t *v_scales, uint32_t n_pos,
-                              uint32_t dim);
+                              uint32_t dim, const void *next);
 
 /* max_f32: the largest of n >= 1 values, none of them NaN; a zero is +0. */
 typedef float tn_max_f32_fn(const float *x, uint32_t n);

@@ -133,14 +133,13 @@ struct query_group {
     struct tn_queries q;     /* [n] */
     const uint32_t *n_valid; /* [n] positions of this block that each query may see */
     uint32_t n;
-    const void *next; /* what is read after this block and lies elsewhere, or NULL */
+    const void *next; /* what is read after this block, or NULL */
 };
 
 /* Memory rests between the products with keys and with values.  It is asked for more there, as much
- * as it delivers meanwhile, behind what attn_qk has already asked for. */
+ * as it delivers meanwhile, behind what attn_qk has already asked for; attn_pv goes on behind. */
 #define ASKED_BY_QK 8192u
 #define ASKED_PER_QUERY 2048u
-#define ASKED_OF_NEXT 2048u
 
 static void ask_for(const void *p, uint32_t n_bytes)
 {
@@ -165,16 +164,18 @@ static void score_block(const struct tn_forward *f, const struct tn_kv_rows *row
 }
 
 /* out [n][dim]: values of the first n_pos positions, weighted. */
-static void weigh_block(const struct tn_forward *f, const struct tn_kv_rows *rows, uint32_t n,
-                        const float *weight, uint32_t n_pos, float *out)
+static void weigh_block(const struct tn_forward *f, const struct tn_kv_rows *rows,
+                        const struct query_group *group, const float *weight, uint32_t n_pos,
+                        float *out)
 {
     const struct tn_kernels *k = f->kernels;
     uint32_t dim = f->kv->dim;
     if (f->kv->type == TN_KV_Q8)
-        k->attn_pv_q8(out, weight, TN_KV_BLOCK, n, rows->v, rows->v_scales, n_pos, dim);
+        k->attn_pv_q8(out, weight, TN_KV_BLOCK, group->n, rows->v, rows->v_scales, n_pos, dim,
+                      group->next);
     else
-        (f->kv->type == TN_KV_F32 ? k->attn_pv_f32 : k->attn_pv_f16)(out, weight, TN_KV_BLOCK, n,
-                                                                     rows->v, n_pos, dim);
+        (f->kv->type == TN_KV_F32 ? k->attn_pv_f32 : k->attn_pv_f16)(
+            out, weight, TN_KV_BLOCK, group->n, rows->v, n_pos, dim);
 }
 
 static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
@@ -202,9 +203,7 @@ static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_
         /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
         memset(s + n, 0, (n_pos - n) * sizeof(float));
     }
-    if (group->next)
-        ask_for(group->next, ASKED_OF_NEXT);
-    weigh_block(f, &rows, group->n, score, n_pos, out->out);
+    weigh_block(f, &rows, group, score, n_pos, out->out);
 }
 
 /* max - common.  One of the two that meet is the common maximum, and its weight exactly 1: 0 also
@@ -261,8 +260,14 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
  * long stretches; several items for each, so that a busy core may take fewer. */
 #define DECODE_ITEMS_PER_THREAD 4u
 
+static struct tn_kv_rows pair_rows(const struct attn_task *task, uint32_t i_pair)
+{
+    uint32_t n_kv_head = task->f->weights->config->n_kv_head;
+    return tn_kvcache_rows(task->f->kv, task->layer, i_pair % n_kv_head, i_pair / n_kv_head);
+}
+
 static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t g,
-                        struct tn_thread_scratch *scratch)
+                        const void *next, struct tn_thread_scratch *scratch)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
@@ -271,9 +276,7 @@ static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t
     for (uint32_t i = 0; i < per_kv; i++)
         scratch->n_valid[i] = n_pos;
     struct query_group group = {queries_from(f, &f->s.queries, (size_t)g * per_kv),
-                                scratch->n_valid, per_kv, NULL};
-    if (g + 1 == c->n_kv_head && n_pos == TN_KV_BLOCK && i_block + 1 < f->kv->n_ready)
-        group.next = tn_kvcache_rows(f->kv, task->layer, 0, i_block + 1).k;
+                                scratch->n_valid, per_kv, next};
     size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
     struct tn_attn_state out = {f->s.blocks.max + at, f->s.blocks.sum + at,
                                 f->s.blocks.out + at * dim};
@@ -286,7 +289,9 @@ static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
     uint32_t n_kv_head = task->f->weights->config->n_kv_head;
     uint32_t end = (uint32_t)((uint64_t)task->n_pairs * (i_item + 1) / task->n_items);
     for (uint32_t i = (uint32_t)((uint64_t)task->n_pairs * i_item / task->n_items); i < end; i++)
-        decode_pair(task, i / n_kv_head, i % n_kv_head, &task->f->s.threads[i_thread]);
+        decode_pair(task, i / n_kv_head, i % n_kv_head,
+                    i + 1 < end ? pair_rows(task, i + 1).k_scales : NULL,
+                    &task->f->s.threads[i_thread]);
 }
 
 /* Partial results that are merged at once: their exponentials in one call. */

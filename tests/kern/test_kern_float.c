@@ -465,8 +465,10 @@ static void check_attn_pv(const struct tn_kernel_row *row, uint32_t n, enum fill
     float *got = take_f32(n_o);
     float *want = take_f32(n_o);
     if (c.scales) {
-        tn_attn_pv_q8_ref(want, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
-        ((tn_attn_pv_q8_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim);
+        const void *next = n % 2 ? c.rows : NULL;
+        tn_attn_pv_q8_ref(want, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim, next);
+        ((tn_attn_pv_q8_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.scales, c.n_pos, c.dim,
+                                      next);
     } else {
         ref(want, p, p_stride, c.n_q, c.rows, c.n_pos, c.dim);
         ((tn_attn_pv_fn *)row->fn)(got, p, p_stride, c.n_q, c.rows, c.n_pos, c.dim);

@@ -230,7 +230,7 @@ static void test_q8_weighted_sums(void **state)
     static struct small_cache c;
     static float o[HEADS * DIM];
     fill_small_cache(&c);
-    tn_attn_pv_q8_ref(o, c.p, POS, HEADS, c.tiles, c.scales, POS, DIM);
+    tn_attn_pv_q8_ref(o, c.p, POS, HEADS, c.tiles, c.scales, POS, DIM, NULL);
     for (int h = 0; h < HEADS; h++) {
         for (int d = 0; d < DIM; d++) {
             static float w[POS];
@@ -265,8 +265,9 @@ static void test_zero_weights_change_nothing(void **state)
         const struct tn_kernel_row *row = &tn_kernel_rows[i];
         if (strcmp(row->op, "attn_pv_q8") || (row->needs & ~tn_test_cpu_features()))
             continue;
-        ((tn_attn_pv_q8_fn *)row->fn)(with, c.p, POS, HEADS, c.tiles, c.scales, 200, DIM);
-        ((tn_attn_pv_q8_fn *)row->fn)(without, c.p, POS, HEADS, c.tiles, c.scales, 37, DIM);
+        ((tn_attn_pv_q8_fn *)row->fn)(with, c.p, POS, HEADS, c.tiles, c.scales, 200, DIM, NULL);
+        ((tn_attn_pv_q8_fn *)row->fn)(without, c.p, POS, HEADS, c.tiles, c.scales, 37, DIM,
+                                      NULL);
         assert_memory_equal(with, without, sizeof with);
     }
 }

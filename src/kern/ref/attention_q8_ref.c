@@ -86,8 +86,9 @@ static void pv_block(float *o, const float *p, const uint8_t *v, const uint16_t 
 }
 
 void tn_attn_pv_q8_ref(float *o, const float *p, size_t p_stride, uint32_t n_q, const void *v,
-                       const uint16_t *v_scales, uint32_t n_pos, uint32_t dim)
+                       const uint16_t *v_scales, uint32_t n_pos, uint32_t dim, const void *next)
 {
+    (void)next;
     for (uint32_t i = 0; i < n_q; i++)
         for (uint32_t d = 0; d < dim; d += BLOCK)
             pv_block(o + (size_t)i * dim, p + i * p_stride, v,
