@@ -147,6 +147,16 @@ big_model() {
     big_folder "$name" "$@"
     "$tern" convert "$work/$name" -o "$work/$name.tern" >/dev/null 2>&1
 }
+# big_dense: the weights of `big` with SiLU, which has no zeros: nothing can be skipped.
+big_dense() {
+    [ -e "$work/big-dense.tern" ] && return
+    big_folder big --packed
+    mkdir -p "$work/big-dense"
+    ln -sf ../big/model.safetensors ../big/tokenizer.json ../big/tokenizer_config.json \
+        "$work/big-dense"
+    sed 's/"relu2"/"silu"/' "$work/big/config.json" >"$work/big-dense/config.json"
+    "$tern" convert "$work/big-dense" -o "$work/big-dense.tern" >/dev/null 2>&1
+}
 
 section_convert() {
     big_folder big-bf16
@@ -238,7 +248,10 @@ section_speed() {
     speed_of big 70 42 70 --packed
     level_of big-real avx2 30 55
     depth_of big-real 1.40
-    depth_of big 1.25
+    depth_of big -
+    big_dense
+    depth_of big-dense 1.25
+    for threads in 1 2; do share_of big-dense $threads 70; done
 }
 
 # bench NAME OPTIONS...: measures into NAME.json.  Best of 5 after a prompt of 128 tokens.
@@ -278,12 +291,17 @@ speed_of() {
         least "$name: decode, $threads threads" \
             "$(scaled "$goal" "$(stream_goal $threads)" "$rate")" tok/s \
             "$(calc "round($decode, 1)")"
-        bytes=$(pick "$name" $threads decode_bytes_per_token)
-        least "$name: share of the stream rate, $threads threads" "$share_goal" % \
-            "$(calc "round($bytes * $decode / $rate / 1e7)")"
+        share_of "$name" $threads "$share_goal"
         least "$name: prefill of 128 tokens, $threads threads" "$(prefill_goal $threads)" tok/s \
             "$(calc "round($(pick "$name" $threads prefill_best_tok_s), 1)")"
     done
+}
+
+# share_of NAME THREADS GOAL: of the stream rate, by the bytes that were needed.
+share_of() {
+    least "$1: share of the stream rate, $2 threads" "$3" % "$(
+        calc "round($(pick "$1" $2 decode_bytes_per_token) * $(pick "$1" $2 decode_best_tok_s) \
+            / $(stream "$1" $2) / 1e7)")"
 }
 
 # level_of NAME LEVEL DECODE_1 DECODE_2
@@ -297,13 +315,16 @@ level_of() {
     done
 }
 
-# depth_of NAME RATIO: time of a token behind 4000 others, compared with the first.
+# depth_of NAME RATIO: time of a token behind 4000 others, compared with the first; "-": no goal.
 depth_of() {
     bench "$1" --threads 1,2 --depths 0,4000 --kv q8
     for threads in 1 2; do
         rates="{r['depth']: r['decode_tok_s'] for r in d['runs'] if r['threads'] == $threads}"
-        most "$1: token at depth 4000, q8 cache, $threads threads" "$2" "x that at 0" \
-            "$(field "$work/$1.json" "(lambda r: round(r[0] / r[4000], 2))($rates)")"
+        ratio=$(field "$work/$1.json" "(lambda r: round(r[0] / r[4000], 2))($rates)")
+        what="$1: token at depth 4000, q8 cache, $threads threads"
+        if [ "$2" = - ]; then row "$what" - "$ratio x that at 0" -
+        else most "$what" "$2" "x that at 0" "$ratio"
+        fi
     done
 }
 
