@@ -151,29 +151,24 @@ static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32
     return s->memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
-static tern_status measure(struct tern_session *s, const struct tern_bench_params *p,
-                           const uint32_t *prompt, const struct subject *subject,
-                           struct tern_bench_result *result, struct tern_error *err)
+/* The row of the table for the repeats of one subject. */
+static void add_result(struct tern_bench_result *result, const struct tern_session *s,
+                       const struct tern_bench_params *p, const struct subject *subject,
+                       const struct one_run *run)
 {
-    struct one_run run = {0};
-    for (uint32_t i = 0; i < p->n_repeats; i++) {
-        tern_status status = repeat_once(s, p, prompt, subject, &run, err);
-        if (status != TERN_OK)
-            return status;
-    }
-    result->hashes_agree = result->hashes_agree && !run.hashes_differ;
     struct tern_bench_run *out = &result->runs[result->n_runs++];
     *out = (struct tern_bench_run){
         .kernel = s->engine->level,
         .n_threads = tern_engine_n_threads(s->engine),
         .depth = subject->n_prompt ? subject->n_prompt : subject->depth,
-        .prefill = rate(&run.prefill),
-        .decode = rate(&run.decode),
-        .output_hash = run.hash,
+        .prefill = rate(&run->prefill),
+        .decode = rate(&run->decode),
+        .output_hash = run->hash,
     };
+    result->hashes_agree = result->hashes_agree && !run->hashes_differ;
     if (!subject->decodes)
-        return TERN_OK;
-    out->decode_bytes_per_token = run.weight_bytes + cache_bytes(s, out->depth, p->n_new);
+        return;
+    out->decode_bytes_per_token = run->weight_bytes + cache_bytes(s, out->depth, p->n_new);
     out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
     for (uint32_t i = 0; i + 1 < result->n_runs; i++) {
         const struct tern_bench_run *other = &result->runs[i];
@@ -182,7 +177,6 @@ static tern_status measure(struct tern_session *s, const struct tern_bench_param
             other->output_hash != out->output_hash)
             result->hashes_agree = false;
     }
-    return TERN_OK;
 }
 
 static uint32_t largest(const uint32_t *list, uint32_t n)
@@ -198,17 +192,38 @@ static uint32_t deepest(const struct tern_bench_params *p)
     return TN_MAX(largest(p->prompts, p->n_prompts), largest(p->depths, p->n_depths));
 }
 
-static tern_status measure_step(struct tern_session *s, const struct tern_bench_params *p,
-                                const uint32_t *prompt, const struct subject *subject,
-                                struct tern_bench_result *result, struct tern_error *err)
+/* Room for all of p's in dst; returns how many. */
+static uint32_t list_subjects(struct subject *dst, const struct tern_bench_params *p)
 {
-    char what[96];
-    uint32_t n_threads = tern_engine_n_threads(s->engine);
-    snprintf(what, sizeof what, "%s, %u thread%s, %s %u", s->engine->level, n_threads,
-             n_threads == 1 ? "" : "s", subject->n_prompt ? "prompt of" : "depth",
-             subject->n_prompt ? subject->n_prompt : subject->depth);
-    tern_status status = announce(p, what, err);
-    return status == TERN_OK ? measure(s, p, prompt, subject, result, err) : status;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_prompts; i++)
+        dst[n++] = (struct subject){.n_prompt = p->prompts[i], .decodes = i == 0};
+    for (uint32_t i = 0; i < p->n_depths; i++)
+        dst[n++] = (struct subject){.depth = p->depths[i], .decodes = true};
+    return n;
+}
+
+/* Every repeat takes all prompts and depths in turn: what is compared is measured side by side. */
+static tern_status measure_session(struct tern_session *s, const struct tern_bench_params *p,
+                                   const uint32_t *prompt, struct tern_bench_result *result,
+                                   struct tern_error *err)
+{
+    struct subject subjects[TN_COUNT_OF(p->prompts) + TN_COUNT_OF(p->depths)];
+    struct one_run runs[TN_COUNT_OF(subjects)] = {0};
+    uint32_t n = list_subjects(subjects, p), n_threads = tern_engine_n_threads(s->engine);
+    for (uint32_t i = 0; i < p->n_repeats; i++) {
+        char what[96];
+        snprintf(what, sizeof what, "%s, %u thread%s, run %u of %u", s->engine->level, n_threads,
+                 n_threads == 1 ? "" : "s", i + 1, p->n_repeats);
+        tern_status status = announce(p, what, err);
+        for (uint32_t k = 0; k < n && status == TERN_OK; k++)
+            status = repeat_once(s, p, prompt, &subjects[k], &runs[k], err);
+        if (status != TERN_OK)
+            return status;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        add_result(result, s, p, &subjects[k], &runs[k]);
+    return TERN_OK;
 }
 
 /* All prompts and depths at one level and thread count. */
@@ -224,14 +239,8 @@ static tern_status measure_engine(const struct tern_model *model, const char *le
     tern_status status = tern_engine_create(&engine, &ep, err);
     if (status == TERN_OK)
         status = tern_session_create(&session, engine, model, &sp, err);
-    for (uint32_t i = 0; i < p->n_prompts && status == TERN_OK; i++) {
-        struct subject subject = {.n_prompt = p->prompts[i], .decodes = i == 0};
-        status = measure_step(session, p, prompt, &subject, result, err);
-    }
-    for (uint32_t i = 0; i < p->n_depths && status == TERN_OK; i++) {
-        struct subject subject = {.depth = p->depths[i], .decodes = true};
-        status = measure_step(session, p, prompt, &subject, result, err);
-    }
+    if (status == TERN_OK)
+        status = measure_session(session, p, prompt, result, err);
     tern_session_free(session);
     tern_engine_free(engine);
     return status;
