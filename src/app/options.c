@@ -33,7 +33,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
         "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
         "stops an answer, " TN_KEY_OF_END " leaves; /help lists the commands.\n"
-        "Otherwise every line of standard input is one turn:\n"
+        "Otherwise standard input is read by the same rules, a turn per line:\n"
         "\n"
         "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
         1},
@@ -87,7 +87,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "The text is cut into overlapping windows; each token is scored once.\n",
         2},
     [TN_CMD_LOGITS] = {
-        "logits", "[MODEL] --ids \"1 2 3\" -o FILE",
+        "logits", "[MODEL] --ids \"1 2 3\" [-o FILE] [--greedy N]",
         "raw logits, to compare with a reference",
         "FILE gets little-endian float32, one row of the vocabulary per id.\n"
         "\n"
@@ -169,7 +169,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"ids", 0, TN_OPT_TEXT, SLOT(ids), BIT(LOGITS), .value = "IDS",
      .help = "token ids with spaces or commas between them"},
     {"greedy", 0, TN_OPT_COUNT, SLOT(n_greedy), BIT(LOGITS), .value = "N", .low = 1,
-     .high = TERN_MAX_CONTEXT, .help = "print the N most likely following ids"},
+     .high = TERN_MAX_CONTEXT, .help = "print the N ids that follow, always the most likely one"},
     {"batch", 0, TN_OPT_COUNT, SLOT(batch), BIT(LOGITS), .value = "N", .initial = "128", .low = 1,
      .high = 512, .help = "ids that are computed together"},
 
