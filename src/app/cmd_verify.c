@@ -2,6 +2,8 @@
  *
  * tern verify: is the file intact, and does this machine compute it right.
  */
+#include <string.h>
+
 #include "app.h"
 #include "output.h"
 #include "progress.h"
@@ -19,12 +21,15 @@ int tn_cmd_verify(const struct tn_options *o)
     tn_progress_start("verifying", TN_PROGRESS_BYTES, false);
     status = tern_verify(opened.model, tn_progress_callback, NULL, &r, &err);
     tn_progress_end();
-    if (status == TERN_OK)
-        tn_out_printf("%s: intact: %s checked at %.2f GB/s, %u kernel level%s right, %s\n",
-                      tern_model_path(opened.model), tn_size_decimal((double)r.data_bytes).text,
+    if (status == TERN_OK) {
+        const char *path = tern_model_path(opened.model);
+        tn_out_generated(path, strlen(path)); /* a name may hold what a terminal would obey */
+        tn_out_printf(": intact: %s checked at %.2f GB/s, %u kernel level%s right, %s\n",
+                      tn_size_decimal((double)r.data_bytes).text,
                       r.seconds > 0 ? (double)r.data_bytes / r.seconds * 1e-9 : 0.0, r.n_levels,
                       r.n_levels == 1 ? "" : "s",
                       r.fingerprint_checked ? "fingerprint equal" : "no fingerprint in the file");
+    }
     tn_close(&opened);
     if (status == TERN_INTERNAL)
         err.status = TERN_INPUT; /* `verify` knows two answers: all is well, or not */

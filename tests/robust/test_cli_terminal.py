@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,6 +125,14 @@ class OnATerminal(command.TestCase):
         with open(scratch("raw"), "wb") as f:
             with Terminal("run", self.model, "--raw", "-p", prompt, "-n", "1", stdout=f) as t:
                 t.finish()
+
+    def test_control_characters_of_a_file_name_are_shown(self):
+        path = scratch("a\x1b[31m.tern")
+        shutil.copy(self.model, path)
+        with Terminal("verify", path) as t:
+            text, code = t.finish()
+        self.assertEqual(code, 0)
+        self.assertIn(b"a\\x1B[31m.tern: intact: ", text)
 
     def test_terminals_that_do_not_take_utf8(self):
         prompt = "Gr\u00fc\u00dfe \u6771\u4eac \U0001f98a!"
