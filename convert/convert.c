@@ -226,6 +226,9 @@ static void say_notes(const struct job *j)
             "config.json says quantization_mode \"%s\", but the weights are %s: they decide",
             j->import.form == TN_FORM_PACKED ? "offline" : "online",
             j->plan.is_packed ? "packed" : "floats");
+    if (!j->params->no_tokenizer && !j->template_source)
+        say(j, TERN_CONVERT_NOTE,
+            "the directory holds no chat template: `tern run` will continue prompts as they are");
     if (j->import.config.n_stop_ids == 0)
         say(j, TERN_CONVERT_WARNING,
             "the model names no end-of-text id: it will not stop by itself");

@@ -149,6 +149,14 @@ class Directories(command.TestCase):
         self.ok("convert", self.dir, "-o", self.out)
         self.ok("verify", self.out)
 
+    def test_a_chat_template_that_was_not_copied_is_missed(self):
+        missed = "tern: note: the directory holds no chat template"
+        self.assertNotIn(missed, self.ok("convert", self.dir, "-o", self.out).err)
+        os.unlink(self.path("tokenizer_config.json"))
+        self.assertIn(missed, self.ok("convert", self.dir, "-o", self.out).err)
+        without = self.ok("convert", self.dir, "-o", self.out, "--no-tokenizer").err
+        self.assertNotIn(missed, without)
+
     def test_an_unknown_chat_template(self):
         """The flags that the warning names help, and without them each command names them."""
         self.write("chat_template.jinja", b"{{ messages }}")
