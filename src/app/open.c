@@ -37,6 +37,13 @@ static char *look_around(struct tn_buf *tried)
     return found;
 }
 
+/* NULL where a model is named on the command line, which counts more. */
+static const char *model_of_environment(const struct tn_options *o, const char *positional)
+{
+    const char *variable = getenv("TERN_MODEL");
+    return !positional && !o->model && variable && variable[0] ? variable : NULL;
+}
+
 /* *out is new memory (tn_free). */
 static tern_status find_model(char **out, const struct tn_options *o, const char *positional,
                               struct tern_error *err)
@@ -46,10 +53,8 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     if (positional && o->model)
         return tn_fail(err, TERN_USAGE, "two models are given: \"%s\" and --model \"%s\"",
                        positional, o->model);
-    if (!named) {
-        const char *variable = getenv("TERN_MODEL");
-        named = variable && variable[0] ? variable : NULL;
-    }
+    if (!named)
+        named = model_of_environment(o, positional);
     if (named) {
         size_t n = strlen(named) + 1;
         *out = tn_alloc(n);
@@ -122,6 +127,10 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
     if (status == TERN_OK) {
         watch_file(path);
         status = tern_model_open(&out->model, path, err);
+        if (status != TERN_OK && model_of_environment(o, positional)) {
+            const struct tern_error cause = *err;
+            tn_fail(err, status, "$TERN_MODEL: %s", cause.detail);
+        }
     }
     if (status == TERN_OK && flags & TN_OPEN_TOKENIZER && !tern_model_tokenizer(out->model))
         status = tn_fail(err, TERN_INPUT,
@@ -207,9 +216,11 @@ tern_status tn_choose_template(const struct tern_chat_template **out, const stru
     if (o->mode != TN_MODE_RAW)
         *out = o->template_name ? tern_chat_template_find(o->template_name)
                                 : tern_model_chat_template(model);
+    if (o->mode == TN_MODE_RAW && (o->system || o->template_name))
+        return tn_fail(err, TERN_USAGE, "--%s is for a chat; leave --raw out",
+                       o->system ? "system" : "template");
     if (!*out && o->system)
-        return tn_fail(err, TERN_USAGE, "--system needs a chat template%s",
-                       o->mode == TN_MODE_RAW ? "; leave --raw out" : "; see --template");
+        return tn_fail(err, TERN_USAGE, "--system needs a chat template; see --template");
     if (*out)
         note_missing(*out, model);
     if (*out || o->mode == TN_MODE_RAW)

@@ -145,6 +145,11 @@ class Arguments(command.TestCase):
         self.ok("run", "-p", "Hi", "-n", "2", env=env)
         self.assertIn("two models", self.refused(2, "info", self.model, "-m", self.model))
         self.refused(2, "run", self.model, "Hi")
+        env = environment(TERN_MODEL="missing.tern")
+        result = command.tern("info", env=env)
+        self.assertEqual(result.code, 5)
+        self.assertIn("$TERN_MODEL: missing.tern: ", result.err)
+        self.assertNotIn("$", command.tern("info", "absent.tern", env=env).err)
 
     def test_nothing_is_found_and_the_places_are_named(self):
         if not POSIX:
@@ -159,6 +164,8 @@ class Arguments(command.TestCase):
 
     def test_a_file_is_no_command(self):
         self.assertIn(f"tern run {self.model}", self.refused(2, self.model, "-p", "x"))
+        self.assertIn(f'"{command.DEMO}" is a directory, not a command; try: tern convert ',
+                      self.refused(2, command.DEMO))
 
     def test_every_check_comes_before_the_model(self):
         for arguments in (["--temp", "9"], ["--foo"], ["--cpu", "sse9"], ["--template", "x"]):
@@ -440,6 +447,8 @@ class Generation(command.TestCase):
 
     def test_template_and_system(self):
         self.refused(2, "run", self.model, "--raw", "-p", "x", "--system", "y")
+        self.assertIn("leave --raw out", self.refused(
+            2, "run", self.model, "--raw", "-p", "x", "--template", "llama3"))
         self.ok("run", self.model, "-p", "Hi", "-n", "2", "--system", "Be brief.")
 
     def test_a_template_of_other_tokens_is_announced_once(self):
@@ -717,6 +726,8 @@ class Reports(command.TestCase):
         self.refused(3, "logits", self.model, "--ids", "1 " * 1025, "-o", out)
         missing = os.path.join(scratch("no such folder"), "x.f32")
         self.refused(4, "logits", self.model, "--ids", "1", "-o", missing)
+        self.assertIn("is a directory", self.refused(4, "logits", self.model, "--ids", "1", "-o",
+                                                     command.DEMO))
         self.assertEqual(self.ok("logits", self.model, "--ids", "1", "--greedy", "3").out.count(
             b" "), 2)
 
