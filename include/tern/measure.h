@@ -36,8 +36,8 @@ struct tern_perplexity_result {
  * preceded by BOS if the tokenizer adds one, counted in the window; an id is scored in the first
  * window that holds it; the first id is scored only after a BOS. TERN_USAGE: windows of less than
  * 2 ids or beyond the model's context, a stride that would leave ids out; TERN_INPUT: a model
- * without a tokenizer, a text of less than 2 ids; TERN_INTERNAL: logits that are not finite;
- * TERN_MEMORY; TERN_INTERRUPTED. */
+ * without a tokenizer, a text of less than 2 ids, BOS included; TERN_INTERNAL: logits that are not
+ * finite; TERN_MEMORY; TERN_INTERRUPTED. */
 tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model *model,
                             const char *text, size_t n_bytes,
                             const struct tern_perplexity_params *params,

@@ -51,7 +51,7 @@ const char *tern_bound_text(enum tern_bound bound);
 #define TERN_FACT_PRESSURE (1u << 6)
 #define TERN_FACT_PROCESS (1u << 7) /* process.json of a recording */
 #define TERN_N_FACTS 8
-/* Name of fact bit i ("cpu quota"); NULL beyond the last. */
+/* Name of fact bit i ("CPU quota"); NULL beyond the last. */
 const char *tern_fact_text(uint32_t i);
 
 enum tern_power { TERN_POWER_UNKNOWN = 0, TERN_POWER_MAINS, TERN_POWER_BATTERY };
@@ -142,7 +142,7 @@ tern_status tern_sysinfo_read_root(struct tern_sysinfo *out, const char *root,
 
 /* Writes this machine in that form into the directory `dir`, which is created and must be empty:
  * no serial numbers, no host name; names in control group paths become "user".
- * TERN_UNSUPPORTED on systems without /proc. */
+ * TERN_OUTPUT: it is not, or cannot be written; TERN_UNSUPPORTED on systems without /proc. */
 tern_status tern_sysinfo_record(const char *dir, struct tern_error *err);
 
 /* "avx2" and so on for bit i of cpu_features; NULL if there is no such feature. */
