@@ -10,8 +10,9 @@
  *
  * and att = o / l at the end.  Blocks are cut by absolute position, so the bits
  * do not depend on threads or batches.  Decoding spreads runs of (block, key
- * head) pairs over threads and merges afterwards; prefill spreads (key head, group of
- * tokens) and each item walks its blocks.
+ * head) pairs over threads and merges afterwards, or key heads while there are
+ * few blocks; prefill spreads (key head, group of tokens) and each item walks its
+ * blocks.
  */
 #include <string.h>
 
@@ -93,38 +94,38 @@ struct attn_task {
     uint32_t n_pairs, n_items; /* decode */
 };
 
-static void round_queries(const struct tn_forward *f, uint32_t t)
+/* Rotates what belongs to key head g of token t: its queries, and the key, which goes into the
+ * cache with its value. */
+static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t g,
+                             uint32_t i_thread)
 {
-    uint32_t n_head = f->weights->config->n_head, dim = f->kv->dim;
-    for (size_t i = (size_t)t * n_head; i < (size_t)(t + 1) * n_head; i++) {
-        struct tn_queries to = queries_from(f, &f->s.queries, i);
-        f->kernels->kv_store_q8(to.rows, to.scales, f->s.q_rot + i * dim, dim);
-    }
-}
-
-/* Rotates queries and keys of token t and puts keys and values into the cache. */
-static void rotate_and_store_item(void *arg, uint32_t t, uint32_t i_thread)
-{
-    struct attn_task *task = arg;
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
-    uint32_t dim = f->kv->dim, half = c->head_dim / 2;
+    const uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim, half = c->head_dim / 2;
     const float *cosines = f->s.cos + (size_t)t * half, *sines = f->s.sin + (size_t)t * half;
 
-    float *q = f->s.q_rot + (size_t)t * c->n_head * dim;
-    pad_heads(q, f->s.q + (size_t)t * c->n_head * c->head_dim, c->n_head, c->head_dim, dim);
-    f->kernels->rope_f32(q, cosines, sines, c->n_head, c->head_dim, dim);
-    if (f->kv->type == TN_KV_Q8)
-        round_queries(f, t);
-
-    for (uint32_t g = 0; g < c->n_kv_head; g++) {
-        size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
-        float *key = f->s.threads[i_thread].kv_row, *value = key + dim;
-        pad_heads(key, f->s.k + from, 1, c->head_dim, dim);
-        f->kernels->rope_f32(key, cosines, sines, 1, c->head_dim, dim);
-        pad_heads(value, f->s.v + from, 1, c->head_dim, dim);
-        tn_kv_store_row(f, task->layer, g, f->position + t, key, value);
+    const size_t first = (size_t)t * c->n_head + (size_t)g * per_kv; /* query */
+    float *q = f->s.q_rot + first * dim;
+    pad_heads(q, f->s.q + first * c->head_dim, per_kv, c->head_dim, dim);
+    f->kernels->rope_f32(q, cosines, sines, per_kv, c->head_dim, dim);
+    for (uint32_t i = 0; i < per_kv && f->kv->type == TN_KV_Q8; i++) {
+        struct tn_queries to = queries_from(f, &f->s.queries, first + i);
+        f->kernels->kv_store_q8(to.rows, to.scales, q + (size_t)i * dim, dim);
     }
+
+    size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
+    float *key = f->s.threads[i_thread].kv_row, *value = key + dim;
+    pad_heads(key, f->s.k + from, 1, c->head_dim, dim);
+    f->kernels->rope_f32(key, cosines, sines, 1, c->head_dim, dim);
+    pad_heads(value, f->s.v + from, 1, c->head_dim, dim);
+    tn_kv_store_row(f, task->layer, g, f->position + t, key, value);
+}
+
+static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    const struct attn_task *task = arg;
+    for (uint32_t g = 0; g < task->f->weights->config->n_kv_head; g++)
+        rotate_and_store(task, t, g, i_thread);
 }
 
 /* ---- one block ---- */
@@ -260,16 +261,17 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
  * long stretches; several items for each, so that a busy core may take fewer. */
 #define DECODE_ITEMS_PER_THREAD 4u
 
-static struct tn_kv_rows pair_rows(const struct attn_task *task, uint32_t i_pair)
+/* Where reading a pair begins. */
+static const void *pair_begin(const struct attn_task *task, uint32_t i_block, uint32_t g)
 {
-    uint32_t n_kv_head = task->f->weights->config->n_kv_head;
-    return tn_kvcache_rows(task->f->kv, task->layer, i_pair % n_kv_head, i_pair / n_kv_head);
+    return tn_kvcache_rows(task->f->kv, task->layer, g, i_block).k_scales;
 }
 
 static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t g,
-                        const void *next, struct tn_thread_scratch *scratch)
+                        const void *next, uint32_t i_thread)
 {
     struct tn_forward *f = task->f;
+    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
     const struct tern_file_config *c = f->weights->config;
     uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
@@ -287,11 +289,13 @@ static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct attn_task *task = arg;
     uint32_t n_kv_head = task->f->weights->config->n_kv_head;
+    uint32_t i = (uint32_t)((uint64_t)task->n_pairs * i_item / task->n_items);
     uint32_t end = (uint32_t)((uint64_t)task->n_pairs * (i_item + 1) / task->n_items);
-    for (uint32_t i = (uint32_t)((uint64_t)task->n_pairs * i_item / task->n_items); i < end; i++)
-        decode_pair(task, i / n_kv_head, i % n_kv_head,
-                    i + 1 < end ? pair_rows(task, i + 1).k_scales : NULL,
-                    &task->f->s.threads[i_thread]);
+    for (uint32_t after = i + 1; i < end; i = after++) {
+        const void *next =
+            after < end ? pair_begin(task, after / n_kv_head, after % n_kv_head) : NULL;
+        decode_pair(task, i / n_kv_head, i % n_kv_head, next, i_thread);
+    }
 }
 
 /* Partial results that are merged at once: their exponentials in one call. */
@@ -327,6 +331,40 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
     s->max[i_head] = max;
     s->sum[i_head] = sum;
     finish_head(f, 0, i_head, s, i_head);
+}
+
+/* Up to so many blocks a thread takes a key head from its rotation to the end: meeting the others
+ * in between would cost more than heads that do not divide evenly. */
+#define SHALLOW_BLOCKS 2u
+
+static void shallow_item(void *arg, uint32_t g, uint32_t i_thread)
+{
+    const struct attn_task *task = arg;
+    const struct tern_file_config *c = task->f->weights->config;
+    const uint32_t per_kv = c->n_head / c->n_kv_head;
+    const uint32_t n_blocks = task->f->position / TN_KV_BLOCK + 1;
+    rotate_and_store(task, 0, g, i_thread);
+    for (uint32_t b = 0; b < n_blocks; b++)
+        decode_pair(task, b, g, b + 1 < n_blocks ? pair_begin(task, b + 1, g) : NULL, i_thread);
+    for (uint32_t i = g * per_kv; i < (g + 1) * per_kv; i++)
+        merge_item(arg, i, i_thread);
+}
+
+static void decode(struct attn_task *task)
+{
+    struct tn_forward *f = task->f;
+    const struct tern_file_config *c = f->weights->config;
+    const uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
+    const uint32_t n_threads = tn_team_n_threads(f->team);
+    if (n_threads > 1 && n_blocks <= SHALLOW_BLOCKS) {
+        tn_team_for(f->team, c->n_kv_head, shallow_item, task);
+        return;
+    }
+    task->n_pairs = n_blocks * c->n_kv_head;
+    task->n_items = TN_MIN(task->n_pairs, n_threads * DECODE_ITEMS_PER_THREAD);
+    tn_team_for(f->team, 1, rotate_token_item, task);
+    tn_team_for(f->team, task->n_items, decode_item, task);
+    tn_team_for(f->team, c->n_head, merge_item, task);
 }
 
 /* ---- prefill: (key head, group of tokens) pairs ---- */
@@ -382,20 +420,21 @@ static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
         finish_head(f, t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);
 }
 
+static void prefill(struct attn_task *task)
+{
+    struct tn_forward *f = task->f;
+    const struct tern_file_config *c = f->weights->config;
+    tn_team_for(f->team, f->n_tokens, rotate_token_item, task);
+    task->tokens_per_group = tn_attn_group(c) / (c->n_head / c->n_kv_head);
+    uint32_t n_groups = tn_div_ceil_u32(f->n_tokens, task->tokens_per_group);
+    tn_team_for(f->team, n_groups * c->n_kv_head, prefill_item, task);
+}
+
 void tn_attention(struct tn_forward *f, uint32_t layer)
 {
-    const struct tern_file_config *c = f->weights->config;
     struct attn_task task = {.f = f, .layer = layer};
-    tn_team_for(f->team, f->n_tokens, rotate_and_store_item, &task);
-    if (f->n_tokens == 1) {
-        task.n_pairs = (f->position / TN_KV_BLOCK + 1) * c->n_kv_head;
-        task.n_items =
-            TN_MIN(task.n_pairs, tn_team_n_threads(f->team) * DECODE_ITEMS_PER_THREAD);
-        tn_team_for(f->team, task.n_items, decode_item, &task);
-        tn_team_for(f->team, c->n_head, merge_item, &task);
-    } else {
-        task.tokens_per_group = tn_attn_group(c) / (c->n_head / c->n_kv_head);
-        uint32_t n_groups = tn_div_ceil_u32(f->n_tokens, task.tokens_per_group);
-        tn_team_for(f->team, n_groups * c->n_kv_head, prefill_item, &task);
-    }
+    if (f->n_tokens == 1)
+        decode(&task);
+    else
+        prefill(&task);
 }
