@@ -153,7 +153,9 @@ uint64_t tern_session_bytes_full(const struct tern_session *session);
  * TERN_INTERRUPTED. The result does not depend on how ids are split over calls. */
 tern_status tern_session_eval(struct tern_session *session, const uint32_t *ids, size_t n,
                               float *all_logits, struct tern_error *err);
-/* [vocab] f32 of the last evaluated position; NULL before the first. */
+/* [vocab] f32 of the last evaluated position; NULL before the first, after a shortening, and after
+ * an evaluation that stopped on its way. Behind tern_generate only what the choice needed is sure
+ * to be there, the rest may be minus infinity: evaluate the last id again for all of it. */
 const float *tern_session_logits(const struct tern_session *session);
 
 #define TERN_N_REGIONS 7 /* where a token's time goes; their names: tern_counter_region */
@@ -195,7 +197,7 @@ struct tern_generate_params {
     const char *const *stop_strings; /* n_stop_strings texts, none empty */
     size_t n_stop_strings;
     /* Called with text that is decided (whole characters; no part of a stop string). Return false
-     * to stop. May be NULL. */
+     * to stop: it is not called again. May be NULL. */
     bool (*on_text)(void *arg, const char *text, size_t n_bytes);
     /* Called with every new id, also stop ids. May be NULL. */
     void (*on_token)(void *arg, uint32_t id);

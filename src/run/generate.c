@@ -31,6 +31,7 @@ struct text_out {
     struct tern_decoder decoder;
     struct tn_buf pending; /* whole characters that were not given to on_text yet */
     char *piece;           /* room for one decoded token */
+    bool is_refused;       /* on_text returned false */
 };
 
 static tern_status text_out_init(struct text_out *t, const struct tern_generate_params *params,
@@ -59,15 +60,15 @@ static void text_out_fini(struct text_out *t)
     tn_buf_fini(&t->pending);
 }
 
-/* Gives the first n pending bytes away; false when the callback wants to stop. */
+/* Gives the first n pending bytes away; false when the callback wants to stop: it is not called
+ * again. */
 static bool give(struct text_out *t, size_t n)
 {
-    bool go_on = true;
-    if (n > 0 && t->params->on_text)
-        go_on = t->params->on_text(t->params->arg, t->pending.data, n);
+    if (n > 0 && t->params->on_text && !t->is_refused)
+        t->is_refused = !t->params->on_text(t->params->arg, t->pending.data, n);
     memmove(t->pending.data, t->pending.data + n, t->pending.n_bytes - n);
     t->pending.n_bytes -= n;
-    return go_on;
+    return !t->is_refused;
 }
 
 /* Where the earliest stop string begins in the pending text, or SIZE_MAX. */
@@ -173,7 +174,8 @@ static tern_status prefill(struct tern_session *s, const uint32_t *ids, size_t n
     return tn_ok(err);
 }
 
-static tern_status check_prompt(const struct tern_session *s, size_t n_ids, struct tern_error *err)
+static tern_status check_prompt(const struct tern_session *s, const uint32_t *ids, size_t n_ids,
+                                struct tern_error *err)
 {
     if (n_ids == 0)
         return tn_fail(err, TERN_USAGE, "the prompt is empty: the model needs at least one token");
@@ -182,7 +184,7 @@ static tern_status check_prompt(const struct tern_session *s, size_t n_ids, stru
                        "the prompt has %zu tokens, the context %u; shorten it or raise --ctx "
                        "(this model: up to %u)",
                        n_ids, s->n_ctx, s->model->file.config->context);
-    return tn_ok(err);
+    return tn_session_check_ids(s, ids, n_ids, err);
 }
 
 /* ---- decode ---- */
@@ -249,7 +251,7 @@ tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_
 {
     *result = (struct tern_generate_result){.n_prompt = (uint32_t)n_ids};
     struct text_out text;
-    tern_status status = check_prompt(s, n_ids, err);
+    tern_status status = check_prompt(s, ids, n_ids, err);
     if (status == TERN_OK)
         status = text_out_init(&text, params, s->model, err);
     if (status != TERN_OK)

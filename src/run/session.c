@@ -263,25 +263,31 @@ static tern_status eval_batch(struct tern_session *s, const uint32_t *ids, uint3
     return TERN_OK;
 }
 
-static tern_status check_ids(const struct tern_session *s, const uint32_t *ids, size_t n,
-                             struct tern_error *err)
+tern_status tn_session_check_ids(const struct tern_session *s, const uint32_t *ids, size_t n,
+                                 struct tern_error *err)
 {
     uint32_t vocab = s->model->file.config->vocab;
     for (size_t i = 0; i < n; i++)
         if (ids[i] >= vocab)
             return tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", ids[i], vocab);
+    return TERN_OK;
+}
+
+static tern_status check_eval(const struct tern_session *s, const uint32_t *ids, size_t n,
+                              struct tern_error *err)
+{
     if (n > s->n_ctx - s->n_past)
         return tn_fail(err, TERN_LIMIT, "%zu ids do not fit a context of %u with %u in use", n,
                        s->n_ctx, s->n_past);
-    return TERN_OK;
+    return tn_session_check_ids(s, ids, n, err);
 }
 
 tern_status tern_session_eval(struct tern_session *s, const uint32_t *ids, size_t n,
                               float *all_logits, struct tern_error *err)
 {
     size_t vocab = s->model->file.config->vocab;
-    tern_status status = check_ids(s, ids, n, err);
-    if (n > 0)
+    tern_status status = check_eval(s, ids, n, err);
+    if (n > 0 && status == TERN_OK)
         s->has_logits = false;
     for (size_t i = 0; i < n && status == TERN_OK;) {
         uint32_t n_batch = (uint32_t)TN_MIN(n - i, (size_t)s->n_batch);

@@ -30,6 +30,10 @@ struct tern_session {
  * only, tern_session_logits are minus infinity at the others. */
 void tn_session_need(struct tern_session *s, const struct tn_head_need *need);
 
+/* TERN_USAGE: an id beyond the vocabulary. */
+tern_status tn_session_check_ids(const struct tern_session *s, const uint32_t *ids, size_t n,
+                                 struct tern_error *err);
+
 /* What could be allocated now; TERN_UNKNOWN, more than any need, where the system does not say. */
 tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err);
 

@@ -224,7 +224,14 @@ static void bad_ids_and_full_contexts_are_refused(void **state)
     assert_int_equal(tern_session_eval(s, ids, 9, NULL, &e), TERN_LIMIT);
     assert_int_equal(tern_session_n_past(s), 0);
     assert_int_equal(tern_session_eval(s, ids, 8, NULL, &e), TERN_OK);
+    /* What is refused changes nothing. */
+    float want = tern_session_logits(s)[3];
     assert_int_equal(tern_session_eval(s, ids, 1, NULL, &e), TERN_LIMIT);
+    assert_non_null(tern_session_logits(s));
+    tern_session_truncate(s, 7);
+    assert_null(tern_session_logits(s));
+    assert_int_equal(tern_session_eval(s, ids + 7, 1, NULL, &e), TERN_OK);
+    assert_true(tern_session_logits(s)[3] == want);
     tern_session_free(s);
     const struct tern_session_params bad[] = {
         {.n_ctx = tern_model_config(model)->context + 1},
@@ -247,6 +254,7 @@ struct run {
     uint32_t n_allocations; /* while armed */
     uint64_t commits_before;
     uint32_t refuse_at;     /* on_text returns false at this token */
+    bool has_refused;
 };
 
 static int count_allocation(void *arg, size_t n_bytes)
@@ -269,11 +277,13 @@ static void on_token(void *arg, uint32_t id)
 static bool on_text(void *arg, const char *text, size_t n)
 {
     struct run *run = arg;
+    assert_false(run->has_refused);
     assert_true(run->n_text + n < sizeof run->text);
     memcpy(run->text + run->n_text, text, n);
     run->n_text += n;
     run->text[run->n_text] = '\0';
-    return run->refuse_at == 0 || run->n_tokens < run->refuse_at;
+    run->has_refused = run->refuse_at != 0 && run->n_tokens >= run->refuse_at;
+    return !run->has_refused;
 }
 
 static struct tern_generate_result generate(struct tern_session *s, struct run *run,
@@ -293,6 +303,29 @@ static struct tern_generate_result generate(struct tern_session *s, struct run *
     assert_ok(tern_generate(s, prompt, 4, &p, &result, &e));
     tern_sampler_free(sampler);
     return result;
+}
+
+static void a_prompt_with_a_bad_id_changes_nothing(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tern_sampler *sampler;
+    struct tern_sampler_params sp;
+    struct tern_generate_result result;
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 8);
+    uint32_t prompt[20];
+    memcpy(prompt, ids + 100, sizeof prompt);
+    prompt[19] = vocab;
+    tern_sampler_params_default(&sp);
+    assert_ok(tern_sampler_create(&sampler, &sp, vocab, &e));
+    struct tern_generate_params p = {.sampler = sampler, .max_tokens = 1};
+    assert_ok(tern_session_eval(s, ids, 10, NULL, &e));
+    assert_int_equal(tern_generate(s, prompt, 20, &p, &result, &err), TERN_USAGE);
+    assert_int_equal(tern_session_n_past(s), 10);
+    assert_memory_equal(tern_session_ids(s), ids, 10 * sizeof *ids);
+    assert_non_null(tern_session_logits(s));
+    tern_sampler_free(sampler);
+    tern_session_free(s);
 }
 
 static void nothing_is_allocated_between_the_tokens(void **state)
@@ -397,6 +430,21 @@ static void stop_strings_are_never_shown(void **state)
     r = generate(s, &refused, 60, NULL);
     assert_int_equal(r.stop, TERN_STOP_INTERRUPT);
     assert_true(r.n_new <= 6);
+    tern_session_free(s);
+}
+
+static void who_refuses_text_is_not_asked_again(void **state)
+{
+    (void)state;
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
+    for (uint32_t refuse_at = 2; refuse_at < 12; refuse_at++) {
+        struct run whole = {.refuse_at = refuse_at}, held = {.refuse_at = refuse_at};
+        generate(s, &whole, 60, NULL);
+        /* The last character may begin a stop string when what is before it is refused. */
+        const char stop[] = {whole.text[whole.n_text - 1], '\x01', '\0'};
+        assert_int_equal(generate(s, &held, 60, stop).stop, TERN_STOP_INTERRUPT);
+        assert_true(held.has_refused);
+    }
     tern_session_free(s);
 }
 
@@ -549,6 +597,8 @@ int main(void)
         cmocka_unit_test(short_memory_ends_the_text_cleanly),
         cmocka_unit_test(an_interrupted_session_goes_on),
         cmocka_unit_test(stop_strings_are_never_shown),
+        cmocka_unit_test(who_refuses_text_is_not_asked_again),
+        cmocka_unit_test(a_prompt_with_a_bad_id_changes_nothing),
         cmocka_unit_test(a_searched_head_chooses_the_same_tokens),
         cmocka_unit_test(pages_are_given_back),
     };
