@@ -28,12 +28,18 @@ struct chat {
     struct tern_ids ids;
     bool on_terminal; /* there is somebody who types */
     bool leave;
-    tern_status failed; /* first turn that failed, when nobody watches */
+    tern_status failed; /* first line that failed, when nobody watches */
 };
 
 static void print(const char *text)
 {
     (void)tn_write_stream(TN_STDERR, text, strlen(text));
+}
+
+static void note_failure(struct chat *chat, tern_status status)
+{
+    if (chat->failed == TERN_OK && !chat->on_terminal)
+        chat->failed = status;
 }
 
 /* ---- one answer ---- */
@@ -120,8 +126,7 @@ static void after_answer(struct chat *chat, tern_status status, const struct ter
     if (status == TERN_OK)
         return;
     tn_error_print(err);
-    if (chat->failed == TERN_OK && !chat->on_terminal)
-        chat->failed = status;
+    note_failure(chat, status);
 }
 
 static void ask(struct chat *chat, const char *text, size_t n)
@@ -182,6 +187,7 @@ static void cmd_system(struct chat *chat, const char *argument)
         return;
     chat->c.has_system = false;
     tn_error_print(&err);
+    note_failure(chat, status);
 }
 
 static void cmd_undo(struct chat *chat, const char *argument)
@@ -280,6 +286,7 @@ static void run_command(struct chat *chat, struct tn_buf *line)
     }
     tn_error_say(TERN_USAGE, "unknown command \"%.*s\"; /help lists them, // sends a slash",
                  (int)TN_MIN(n, (size_t)40), text);
+    note_failure(chat, TERN_USAGE);
 }
 
 /* ---- lines ---- */
@@ -331,8 +338,7 @@ static void handle_line(struct chat *chat, struct tn_buf *line)
         else
             tn_error_say(TERN_INPUT, "the message is not UTF-8: byte %zu is 0x%02X", bad,
                          (unsigned char)line->data[bad]);
-        if (chat->failed == TERN_OK && !chat->on_terminal)
-            chat->failed = line->failed ? TERN_MEMORY : TERN_INPUT;
+        note_failure(chat, line->failed ? TERN_MEMORY : TERN_INPUT);
         return;
     }
     if (tn_prompt_is_blank(line->data, line->n_bytes))

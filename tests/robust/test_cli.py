@@ -571,7 +571,8 @@ class Chat(command.TestCase):
         self.assertEqual(self.chat(["/q", "Hi"]).out, b"")
         wrong = self.chat(["/nothing such"])
         self.assertIn("/nothing", wrong.err)
-        self.assertEqual(wrong.out, b"")
+        self.assertEqual((wrong.out, wrong.code), (b"", 2))
+        self.assertEqual(self.chat(["/nothing", "Hi", "/undo"], "-n", "4").code, 2)
 
     def test_commands_change_the_conversation(self):
         fresh = self.ids_of_turns(self.chat(["Hi"], "-n", "8", "-v"))[0]
