@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/log.h"
 #include "output.h"
 #include "progress.h"
 #include "tern/measure.h"
@@ -21,8 +22,12 @@ int tn_cmd_verify(const struct tn_options *o)
     tn_progress_start("verifying", TN_PROGRESS_BYTES, false);
     status = tern_verify(opened.model, tn_progress_callback, NULL, &r, &err);
     tn_progress_end();
+    const char *path = tern_model_path(opened.model);
+    if (status == TERN_INPUT) { /* about tensors and bytes: of which file? */
+        const struct tern_error cause = err;
+        tn_fail(&err, status, "%s: %s", path, cause.detail);
+    }
     if (status == TERN_OK) {
-        const char *path = tern_model_path(opened.model);
         tn_out_generated(path, strlen(path)); /* a name may hold what a terminal would obey */
         tn_out_printf(": intact: %s checked at %.2f GB/s, %u kernel level%s right, %s\n",
                       tn_size_decimal((double)r.data_bytes).text,

@@ -650,7 +650,7 @@ class Reports(command.TestCase):
         path = scratch("flipped.tern")
         with open(path, "wb") as f:
             f.write(data)
-        self.refused(5, "verify", path)
+        self.assertIn(path + ": damaged: ", self.refused(5, "verify", path))
 
     def test_tokenize(self):
         text = "Grüße, 東京 🦊!\n".encode()
