@@ -75,6 +75,9 @@ const struct tern_tokenizer *tern_model_tokenizer(const struct tern_model *model
 /* NULL when the model has no template or an unknown one. */
 const struct tern_chat_template *tern_model_chat_template(const struct tern_model *model);
 bool tern_model_is_stop_id(const struct tern_model *model, uint32_t id);
+/* TERN_MAPPED_IO when somebody has written to the file since it was opened: what was checked then
+ * no longer holds. For programs that wait between two uses; tern_generate asks by itself. */
+tern_status tern_model_check_unchanged(const struct tern_model *model, struct tern_error *err);
 
 /* Touches every page of the file in order, so that the first tokens do not wait for the disk at
  * random places: 10 ms where the file is in the page cache, else as long as reading takes. Not

@@ -107,6 +107,9 @@ tern_status tn_conversation_encode(const struct tn_conversation *c, size_t from,
                                    const struct tern_chat_template *t, struct tern_ids *out,
                                    struct tern_error *err)
 {
+    tern_status status = tern_model_check_unchanged(model, err); /* while the user was typing */
+    if (status != TERN_OK)
+        return status;
     struct tern_message *messages = tn_alloc_zeroed(c->n_turns + 1, sizeof *messages);
     if (!messages)
         return tn_fail(err, TERN_MEMORY, "no memory for %zu messages", c->n_turns + 1);
@@ -121,8 +124,7 @@ tern_status tn_conversation_encode(const struct tn_conversation *c, size_t from,
                                               turn->text.n_bytes};
     }
     out->n = 0;
-    tern_status status =
-        tern_chat_encode(tern_model_tokenizer(model), t, messages, n, true, out, err);
+    status = tern_chat_encode(tern_model_tokenizer(model), t, messages, n, true, out, err);
     tn_free(messages);
     return status;
 }

@@ -152,7 +152,7 @@ const float *tn_mfile_scales(const struct tn_mfile *file, const struct tern_file
 const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref, size_t *n_bytes)
 {
     *n_bytes = ref.bytes;
-    return (const char *)file->config + ref.offset;
+    return (const char *)file->map.data + file->header->metadata.offset + ref.offset;
 }
 
 /* ---- data ---- */

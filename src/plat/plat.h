@@ -24,6 +24,8 @@ struct tn_map {
     size_t n_bytes;
     void *os; /* handle of the mapping (Windows), else NULL */
     bool has_huge_pages; /* the system was asked for them, and reads ahead in their size */
+    int fd;              /* POSIX: the mapped file */
+    uint64_t modified_ns; /* and when it was written last, before it was mapped */
 };
 
 /* Maps a whole regular file, in huge pages where the system has them for files. Directories,
@@ -31,6 +33,10 @@ struct tn_map {
  * short (RLIMIT_AS): TERN_MEMORY with numbers. */
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err);
 void tn_map_close(struct tn_map *map);
+/* False when somebody has written to the file since: what was checked then may be something else
+ * now. (A new file of the same name is none of our business.) Always true on Windows, where a
+ * mapped file cannot be cut off, with which copying over it would begin. */
+bool tn_map_is_unchanged(const struct tn_map *map);
 
 enum tn_advice {
     TN_ADVICE_WILLNEED, /* read ahead */

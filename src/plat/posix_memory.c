@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -32,14 +33,31 @@ static tern_status fail_map(const char *path, uint64_t n_bytes, int code, struct
                    (unsigned long long)n_bytes, strerror(code));
 }
 
+/* When the file was written last; false when the system does not say. */
+static bool last_write(uint64_t *ns, uint64_t *n_bytes, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return false;
+#if defined(__APPLE__)
+    const struct timespec at = st.st_mtimespec;
+#else
+    const struct timespec at = st.st_mtim;
+#endif
+    *ns = (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+    *n_bytes = (uint64_t)st.st_size;
+    return true;
+}
+
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err)
 {
     *out = (struct tn_map){0};
     int fd;
-    uint64_t n_bytes;
+    uint64_t n_bytes, modified_ns = 0;
     tern_status status = tn_posix_open_regular(&fd, &n_bytes, path, err);
     if (status)
         return status;
+    (void)last_write(&modified_ns, &n_bytes, fd);
     void *data = MAP_FAILED;
     if (n_bytes == 0)
         status = tn_fail(err, TERN_INPUT, "%s: is empty (0 bytes)", path);
@@ -47,11 +65,13 @@ tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error 
         status = fail_map(path, n_bytes, EOVERFLOW, err);
     else if ((data = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED)
         status = fail_map(path, n_bytes, errno, err);
-    close(fd);
-    if (status)
+    if (status) {
+        close(fd);
         return status;
+    }
     tn_os_regions_add(data, (size_t)n_bytes);
-    *out = (struct tn_map){.data = data, .n_bytes = (size_t)n_bytes};
+    *out = (struct tn_map){
+        .data = data, .n_bytes = (size_t)n_bytes, .fd = fd, .modified_ns = modified_ns};
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     out->has_huge_pages = madvise(data, (size_t)n_bytes, MADV_HUGEPAGE) == 0;
 #endif
@@ -64,7 +84,15 @@ void tn_map_close(struct tn_map *map)
         return;
     tn_os_regions_remove(map->data);
     munmap((void *)(uintptr_t)map->data, map->n_bytes);
+    close(map->fd);
     *map = (struct tn_map){0};
+}
+
+bool tn_map_is_unchanged(const struct tn_map *map)
+{
+    uint64_t modified_ns, n_bytes;
+    return !last_write(&modified_ns, &n_bytes, map->fd) ||
+           (modified_ns == map->modified_ns && n_bytes == map->n_bytes);
 }
 
 void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice)

@@ -20,6 +20,8 @@ struct tern_engine {
 
 struct tern_model {
     struct tn_mfile file;
+    struct tern_file_config config; /* file.config points here: sizes that were checked must hold
+                                       even if somebody writes to the file */
     struct tn_weights weights;
     struct tern_tokenizer *tokenizer;              /* NULL without */
     const struct tern_chat_template *chat_template; /* NULL: none or unknown */

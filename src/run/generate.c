@@ -238,6 +238,8 @@ static tern_status decode(struct tern_session *s, const struct tern_generate_par
             return tn_ok(err);
         need_for_choice(s, params->sampler);
         status = decode_one(s, params->steering, id, err);
+        if (status == TERN_OK) /* before a changed file is taken for logits and text */
+            status = tern_model_check_unchanged(s->model, err);
         if (status != TERN_OK) {
             result->stop = status == TERN_MEMORY ? TERN_STOP_MEMORY : TERN_STOP_INTERRUPT;
             return status == TERN_MEMORY || status == TERN_INTERRUPTED ? tn_ok(err) : status;
@@ -251,7 +253,9 @@ tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_
 {
     *result = (struct tern_generate_result){.n_prompt = (uint32_t)n_ids};
     struct text_out text;
-    tern_status status = check_prompt(s, ids, n_ids, err);
+    tern_status status = tern_model_check_unchanged(s->model, err);
+    if (status == TERN_OK)
+        status = check_prompt(s, ids, n_ids, err);
     if (status == TERN_OK)
         status = text_out_init(&text, params, s->model, err);
     if (status != TERN_OK)
@@ -263,6 +267,8 @@ tern_status tern_generate(struct tern_session *s, const uint32_t *ids, size_t n_
     start_history(params->sampler, s->model, ids, n_ids);
     need_for_choice(s, params->sampler);
     status = prefill(s, ids, n_ids, params, err);
+    if (status == TERN_OK)
+        status = tern_model_check_unchanged(s->model, err);
     result->prompt_s = tn_seconds_since(start);
 
     if (status == TERN_OK && params->max_tokens > 0) {

@@ -52,8 +52,11 @@ static void find_template(struct tern_model *m)
 static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)
 {
     tern_status status = tn_mfile_open(&m->file, path, err);
-    if (status == TERN_OK)
-        status = tn_weights_bind(&m->weights, &m->file, err);
+    if (status != TERN_OK)
+        return status;
+    m->config = *m->file.config;
+    m->file.config = &m->config;
+    status = tn_weights_bind(&m->weights, &m->file, err);
     if (status != TERN_OK)
         return status;
     size_t n_name;
@@ -122,6 +125,14 @@ bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)
         if (m->file.config->stop_ids[i] == id)
             return true;
     return false;
+}
+
+tern_status tern_model_check_unchanged(const struct tern_model *m, struct tern_error *err)
+{
+    if (tn_map_is_unchanged(&m->file.map))
+        return TERN_OK;
+    return tn_fail(err, TERN_MAPPED_IO, "\"%.300s\" was written to while in use; start again",
+                   m->path);
 }
 
 /* ---- prefetch ---- */

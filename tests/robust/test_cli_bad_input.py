@@ -106,6 +106,42 @@ class Mapped(command.TestCase):
         self.assertEqual(err.count(b"\n"), 1)
         self.assertIn(b"shrinks.tern", err)
 
+    def test_overwritten_while_in_use(self):
+        """Between two messages of a chat and in the middle of a text, which each token shows."""
+        path = scratch("overwritten.tern")
+        arguments = (("chat", path, "-n", "4", "--template", "chatml"),
+                     ("run", path, "--raw", "-p", "Once", "-n", "100000", "--ignore-eos",
+                      "--caps", "off", "--ctx", "1024", "--cpu", "ref", "--threads", "1"))
+        for command_line in arguments:
+            with self.subTest(command=command_line[0]):
+                shutil.copyfile(command.model(), path)
+                process = subprocess.Popen(command.argv(*command_line), stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process.stdin.write(b"Hello\n")
+                process.stdin.flush()
+                os.read(process.stdout.fileno(), 1)
+                with open(path, "r+b") as f:  # in place, and not shorter
+                    f.write(os.urandom(os.path.getsize(path)))
+                _, err = process.communicate(b"Hello\n", timeout=60)
+                self.assertEqual(process.returncode, 74, err)
+                self.assertIn(b"overwritten.tern\" was written to while in use", err)
+
+    def test_replaced_while_in_use(self):
+        """Another file of the same name is not the one that is in use."""
+        path = scratch("replaced.tern")
+        shutil.copyfile(command.model(), path)
+        process = subprocess.Popen(
+            command.argv("chat", path, "-n", "4", "--template", "chatml"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(b"Hello\n")
+        process.stdin.flush()
+        os.read(process.stdout.fileno(), 1)
+        with open(path + ".new", "wb") as f:
+            f.write(b"another")
+        os.replace(path + ".new", path)
+        _, err = process.communicate(b"Hello\n", timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+
 
 class Directories(command.TestCase):
     """Conversions of a small model with one thing wrong."""
