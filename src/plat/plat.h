@@ -106,7 +106,8 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err);
 /* Removes a file; absent is fine. */
 void tn_file_remove(const char *path);
-enum tn_path_kind { TN_PATH_ABSENT, TN_PATH_FILE, TN_PATH_DIR, TN_PATH_OTHER };
+/* Broken: a link that leads nowhere, which says that a file should be there. */
+enum tn_path_kind { TN_PATH_ABSENT, TN_PATH_FILE, TN_PATH_DIR, TN_PATH_OTHER, TN_PATH_BROKEN };
 enum tn_path_kind tn_path_kind(const char *path);
 /* True when both name the same existing file. */
 bool tn_path_same(const char *a, const char *b);

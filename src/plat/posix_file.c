@@ -319,7 +319,7 @@ enum tn_path_kind tn_path_kind(const char *path)
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return TN_PATH_ABSENT;
+        return lstat(path, &st) == 0 ? TN_PATH_BROKEN : TN_PATH_ABSENT;
     return S_ISREG(st.st_mode) ? TN_PATH_FILE : S_ISDIR(st.st_mode) ? TN_PATH_DIR : TN_PATH_OTHER;
 }
 

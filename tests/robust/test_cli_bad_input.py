@@ -223,6 +223,20 @@ class Directories(command.TestCase):
                 os.unlink(self.path(name))
                 shutil.copyfile(os.path.join(self.source, name), self.path(name))
 
+    @unittest.skipUnless(POSIX, "symbolic links")
+    def test_links_that_lead_nowhere(self):
+        """A download that is not complete: no file that is only optional is left out for it."""
+        for name in ("config.json", "generation_config.json", "tokenizer.json",
+                     "tokenizer_config.json", "chat_template.jinja", "model.safetensors"):
+            with self.subTest(name=name):
+                if os.path.exists(self.path(name)):
+                    os.unlink(self.path(name))
+                os.symlink("../../blobs/0123abcd", self.path(name))
+                self.check(5, name, "cannot be opened")
+                os.unlink(self.path(name))
+                if os.path.exists(os.path.join(self.source, name)):
+                    shutil.copyfile(os.path.join(self.source, name), self.path(name))
+
     def test_config_is_no_json(self):
         for data in (b"", b"{", b"[]", b"nonsense", b"\xff\xfe", b"[" * 100000, b'{"a":1}x', LFS):
             with self.subTest(data=data[:20]):
