@@ -3,8 +3,8 @@
  * Is this file intact, and does this machine compute it right?
  *
  *   1. the checksum of every 4 MiB of data
- *   2. rules that checksums do not cover: code 3 in ternary data, scales and norms that are not
- *      finite
+ *   2. rules that checksums do not cover: code 3 in ternary data, scales, norms and halves that
+ *      are not finite
  *   3. every kernel level of this CPU against the reference, on the file's own first rows
  *   4. the fingerprint: ids in, hash of the logits out, as at conversion
  */
@@ -63,6 +63,15 @@ static bool all_finite(const float *x, size_t n)
     return true;
 }
 
+/* exponent: the bits that are all set in NaN and infinities. */
+static bool all_finite_halves(const uint16_t *x, size_t n, uint16_t exponent)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((x[i] & exponent) == exponent)
+            return false;
+    return true;
+}
+
 static tern_status verify_values(const struct tn_mfile *file, const struct tern_file_tensor *t,
                                  struct tern_error *err)
 {
@@ -77,6 +86,9 @@ static tern_status verify_values(const struct tn_mfile *file, const struct tern_
                            tn_tensor_name(name, sizeof name, t), at);
     }
     bool finite = t->layout != TERN_LAYOUT_F32 || all_finite(data, t->bytes / sizeof(float));
+    if (t->layout == TERN_LAYOUT_F16 || t->layout == TERN_LAYOUT_BF16)
+        finite = all_finite_halves(data, t->bytes / sizeof(uint16_t),
+                                   t->layout == TERN_LAYOUT_F16 ? 0x7C00u : 0x7F80u);
     if (t->scale_bytes)
         finite = finite && all_finite(tn_mfile_scales(file, t),
                                       (size_t)t->rows * tn_layout_scales(t->layout));

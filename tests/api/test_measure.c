@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Perplexity and benchmark on the demo model: when memory ends or somebody stops them they say so,
- * and never report other numbers instead.
+ * and never report other numbers instead.  Verify on a tiny one: checksums are not all.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,13 +11,19 @@
 
 #include <cmocka.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/alloc.h"
+#include "file/mfile.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/measure.h"
 #include "tern/tern.h"
+#include "tiny_model.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_measure.tern"
+#define TINY_PATH TERN_BUILD_DIR "/test_measure_tiny.tern"
 
 /* ---- memory that ends ---- */
 
@@ -224,6 +230,62 @@ static void a_benchmark_without_memory_says_so(void **state)
     }
 }
 
+/* ---- verify ---- */
+
+/* A tiny model whose embedding begins with this half, with checksums that say so. */
+static void make_tiny(uint32_t layout, uint16_t half)
+{
+    const struct tiny_variant variant = {.embed_layout = layout};
+    struct tiny_image image;
+    struct tn_mfile file;
+    struct tn_file *out;
+    struct tern_error e;
+    assert_int_equal(tiny_model_image(&image, TINY_PATH, &variant, &e), TERN_OK);
+    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "tiny", &e), TERN_OK);
+    memcpy(image.bytes + tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER)->offset, &half, 2);
+    struct tern_file_header *h = (void *)image.bytes;
+    assert_int_equal(file.n_chunks, 1);
+    uint64_t hash = XXH3_64bits(image.bytes + h->data.offset, (size_t)h->data.bytes);
+    memcpy(image.bytes + h->hashes.offset, &hash, sizeof hash);
+    h->head_hash = 0;
+    h->head_hash = XXH3_64bits(image.bytes, (size_t)h->data.offset);
+    assert_int_equal(tn_file_create(&out, TINY_PATH, &e), TERN_OK);
+    assert_int_equal(tn_file_write_at(out, 0, image.bytes, image.n, &e), TERN_OK);
+    tn_file_close(out);
+    tn_free(image.bytes);
+}
+
+static tern_status verify_tiny(struct tern_error *e)
+{
+    struct tern_model *model;
+    struct tern_verify_result result;
+    assert_int_equal(tern_model_open(&model, TINY_PATH, e), TERN_OK);
+    tern_status status = tern_verify(model, NULL, NULL, &result, e);
+    tern_model_free(model);
+    return status;
+}
+
+static void halves_that_are_no_numbers_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t layout;
+        uint16_t largest, infinity, nan;
+    } list[] = {{TERN_LAYOUT_F16, 0xFBFF, 0xFC00, 0x7C01},
+                {TERN_LAYOUT_BF16, 0xFF7F, 0xFF80, 0x7FC0}};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        struct tern_error e;
+        make_tiny(list[i].layout, list[i].largest);
+        assert_int_equal(verify_tiny(&e), TERN_OK);
+        make_tiny(list[i].layout, list[i].infinity);
+        assert_int_equal(verify_tiny(&e), TERN_INPUT);
+        assert_non_null(strstr(e.detail, "\"embed\" holds NaN or infinity"));
+        make_tiny(list[i].layout, list[i].nan);
+        assert_int_equal(verify_tiny(&e), TERN_INPUT);
+    }
+    tn_file_remove(TINY_PATH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_stopped_benchmark_has_no_result),
         cmocka_unit_test(a_benchmark_out_of_range_is_refused),
         cmocka_unit_test(a_benchmark_without_memory_says_so),
+        cmocka_unit_test(halves_that_are_no_numbers_are_found),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
