@@ -67,6 +67,8 @@ static void test_header(void **state)
     REFUSE(kind, 9, TERN_UNSUPPORTED, "kind 9");
     REFUSE(splitter, TERN_SPLIT_QWEN2, TERN_UNSUPPORTED, "splitter 3");
     REFUSE(flags, TERN_TOK_NFC, TERN_UNSUPPORTED, "flags 0x2");
+    REFUSE(reserved[0], 1, TERN_UNSUPPORTED, "newer tern");
+    REFUSE(reserved[127], 1, TERN_UNSUPPORTED, "newer tern");
     REFUSE(n_tokens, 0, TERN_INPUT, "0 tokens");
     REFUSE(n_tokens, 4097, TERN_INPUT, "4097 tokens");
     REFUSE(n_tokens, 4095, TERN_INPUT, "token_offsets");
