@@ -146,6 +146,7 @@ big_model() {
     [ -e "$work/$name.tern" ] && return
     big_folder "$name" "$@"
     "$tern" convert "$work/$name" -o "$work/$name.tern" >/dev/null 2>&1
+    sync # what is still being written would disturb what is measured
 }
 # big_dense: the weights of `big` with SiLU, which has no zeros: nothing can be skipped.
 big_dense() {
@@ -156,6 +157,7 @@ big_dense() {
         "$work/big-dense"
     sed 's/"relu2"/"silu"/' "$work/big/config.json" >"$work/big-dense/config.json"
     "$tern" convert "$work/big-dense" -o "$work/big-dense.tern" >/dev/null 2>&1
+    sync
 }
 
 section_convert() {
