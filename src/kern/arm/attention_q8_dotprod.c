@@ -5,11 +5,10 @@
  * and for each head and byte of the factor a broadcast and 4 dot products.  q . k keeps 4 heads x 4
  * = 16 accumulators, p . v 2 heads x 2 bytes x 4.
  */
-#include "kern/arm/attention_q8_round_neon.h"
+#include "kern/arm/attention_q8_lanes_neon.h"
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
 
-#define LANES 4u
 #define VECS 4u
 #define PV_HEADS 2
 #define VEC_REGISTER "w"
@@ -31,16 +30,6 @@ static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
 {
     (void)factors, (void)n;
     return 0;
-}
-
-static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
-{
-    return (fvec)load4_f16(p);
-}
-
-static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
-{
-    store_first(p, (float32x4_t)v, n);
 }
 
 static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,

@@ -11,10 +11,9 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "kern/arm/attention_q8_round_neon.h"
+#include "kern/arm/attention_q8_lanes_neon.h"
 #include "kern/arm/lanes_neon.h"
 
-#define LANES 4u
 #define F16_MAX 65504.0f
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
@@ -48,16 +47,6 @@ static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint3
     for (uint32_t h = 0; h < n_q; h++)
         dots[h] = (ivec)vpaddq_s32(vpaddq_s32(sum[h][0], sum[h][1]),
                                    vpaddq_s32(sum[h][2], sum[h][3]));
-}
-
-static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
-{
-    return (fvec)load4_f16(p);
-}
-
-static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
-{
-    store_first(p, (float32x4_t)v, n);
 }
 
 static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n)

@@ -13,10 +13,9 @@
  */
 #include <string.h>
 
-#include "kern/x86/attention_q8_round_avx2.h"
+#include "kern/x86/attention_q8_lanes_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
-#define LANES 8u
 #define F16_MAX 65504.0f
 
 /* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 16. */
@@ -75,19 +74,6 @@ static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint3
         __m256i all = _mm256_permute4x64_epi64(_mm256_hadd_epi32(sum[h][0], sum[h][1]), 0xD8);
         dots[h] = (ivec)_mm256_sub_epi32(all, _mm256_set1_epi32(f->excess[h]));
     }
-}
-
-static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
-{
-    return (fvec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-}
-
-static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
-{
-    if (n >= LANES)
-        _mm256_storeu_ps(p, (__m256)v);
-    else
-        _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
 }
 
 static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n)

@@ -6,10 +6,9 @@
  * p . v 2 heads x 2 bytes x 2.
  */
 #include "kern/kern.h"
-#include "kern/x86/attention_q8_round_avx2.h"
+#include "kern/x86/attention_q8_lanes_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
-#define LANES 8u
 #define VECS 2u
 #define PV_HEADS 2
 #define VEC_REGISTER "x"
@@ -33,19 +32,6 @@ static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
         sum = _mm_dpbusd_avx_epi32(sum, _mm_set1_epi8((char)128),
                                    _mm_loadu_si128((const __m128i *)(factors + k)));
     return reduce_add(sum);
-}
-
-static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
-{
-    return (fvec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-}
-
-static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
-{
-    if (n >= LANES)
-        _mm256_storeu_ps(p, (__m256)v);
-    else
-        _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
 }
 
 /* Bytes of 16 integers 256 high + low, |low| <= 128: high of four, low of four, and so on.  128 is

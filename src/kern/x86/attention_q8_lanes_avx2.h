@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rounding for attention over a q8 cache with 256-bit registers.  Only for attention_q8_avx2.c and
- * attention_q8_avxvnni.c.
+ * Vectors and rounding for attention over a q8 cache with 256-bit registers.  Only for
+ * attention_q8_avx2.c and attention_q8_avxvnni.c.
  */
-#ifndef TN_ATTENTION_Q8_ROUND_AVX2_H
-#define TN_ATTENTION_Q8_ROUND_AVX2_H
+#ifndef TN_ATTENTION_Q8_LANES_AVX2_H
+#define TN_ATTENTION_Q8_LANES_AVX2_H
 
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx2.h"
+
+#define LANES 8u
+
+#include "kern/attention_q8_heads.h"
+
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
+{
+    return (fvec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
+{
+    if (n >= LANES)
+        _mm256_storeu_ps(p, (__m256)v);
+    else
+        _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
+}
 
 /* max(so_far, |v|) and min(v, limit); the instructions return their second operand where the first
  * is NaN. */

@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rounding for attention over a q8 cache.  Only for attention_q8_neon.c and attention_q8_dotprod.c.
+ * Vectors and rounding for attention over a q8 cache.  Only for attention_q8_neon.c and
+ * attention_q8_dotprod.c.
  */
-#ifndef TN_ATTENTION_Q8_ROUND_NEON_H
-#define TN_ATTENTION_Q8_ROUND_NEON_H
+#ifndef TN_ATTENTION_Q8_LANES_NEON_H
+#define TN_ATTENTION_Q8_LANES_NEON_H
 
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
+
+#define LANES 4u
+
+#include "kern/attention_q8_heads.h"
+
+static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p)
+{
+    return (fvec)load4_f16(p);
+}
+
+static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
+{
+    store_first(p, (float32x4_t)v, n);
+}
 
 /* w[t] = p[t] * scales[t], t < n_pos, with zeros up to a multiple of 8; returns the largest
  * magnitude, at least 1e-30. */
