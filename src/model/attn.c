@@ -262,17 +262,20 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
 #define DECODE_ITEMS_PER_THREAD 4u
 
 /* Where reading a pair begins. */
-static const void *pair_begin(const struct attn_task *task, uint32_t i_block, uint32_t g)
+static const void *pair_begin(const struct attn_task *task, uint32_t i_pair)
 {
-    return tn_kvcache_rows(task->f->kv, task->layer, g, i_block).k_scales;
+    const uint32_t n_kv_head = task->f->weights->config->n_kv_head;
+    return tn_kvcache_rows(task->f->kv, task->layer, i_pair % n_kv_head, i_pair / n_kv_head)
+        .k_scales;
 }
 
-static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t g,
-                        const void *next, uint32_t i_thread)
+static void decode_pair(const struct attn_task *task, uint32_t i_pair, const void *next,
+                        uint32_t i_thread)
 {
     struct tn_forward *f = task->f;
     struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
     const struct tern_file_config *c = f->weights->config;
+    uint32_t i_block = i_pair / c->n_kv_head, g = i_pair % c->n_kv_head;
     uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
     for (uint32_t i = 0; i < per_kv; i++)
@@ -285,17 +288,20 @@ static void decode_pair(const struct attn_task *task, uint32_t i_block, uint32_t
     attend_block(f, task->layer, g, i_block, &group, scratch->score, &out);
 }
 
+/* Every step-th pair of [begin, end). */
+static void decode_pairs(const struct attn_task *task, uint32_t begin, uint32_t end, uint32_t step,
+                         uint32_t i_thread)
+{
+    for (uint32_t i = begin; i < end; i += step)
+        decode_pair(task, i, i + step < end ? pair_begin(task, i + step) : NULL, i_thread);
+}
+
 static void decode_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct attn_task *task = arg;
-    uint32_t n_kv_head = task->f->weights->config->n_kv_head;
-    uint32_t i = (uint32_t)((uint64_t)task->n_pairs * i_item / task->n_items);
+    uint32_t begin = (uint32_t)((uint64_t)task->n_pairs * i_item / task->n_items);
     uint32_t end = (uint32_t)((uint64_t)task->n_pairs * (i_item + 1) / task->n_items);
-    for (uint32_t after = i + 1; i < end; i = after++) {
-        const void *next =
-            after < end ? pair_begin(task, after / n_kv_head, after % n_kv_head) : NULL;
-        decode_pair(task, i / n_kv_head, i % n_kv_head, next, i_thread);
-    }
+    decode_pairs(task, begin, end, 1, i_thread);
 }
 
 /* Partial results that are merged at once: their exponentials in one call. */
@@ -342,10 +348,8 @@ static void shallow_item(void *arg, uint32_t g, uint32_t i_thread)
     const struct attn_task *task = arg;
     const struct tern_file_config *c = task->f->weights->config;
     const uint32_t per_kv = c->n_head / c->n_kv_head;
-    const uint32_t n_blocks = task->f->position / TN_KV_BLOCK + 1;
     rotate_and_store(task, 0, g, i_thread);
-    for (uint32_t b = 0; b < n_blocks; b++)
-        decode_pair(task, b, g, b + 1 < n_blocks ? pair_begin(task, b + 1, g) : NULL, i_thread);
+    decode_pairs(task, g, task->n_pairs, c->n_kv_head, i_thread);
     for (uint32_t i = g * per_kv; i < (g + 1) * per_kv; i++)
         merge_item(arg, i, i_thread);
 }
@@ -356,13 +360,13 @@ static void decode(struct attn_task *task)
     const struct tern_file_config *c = f->weights->config;
     const uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
     const uint32_t n_threads = tn_team_n_threads(f->team);
+    task->n_pairs = n_blocks * c->n_kv_head;
     if (n_threads > 1 && n_blocks <= SHALLOW_BLOCKS) {
         tn_team_for(f->team, c->n_kv_head, shallow_item, task);
         return;
     }
-    task->n_pairs = n_blocks * c->n_kv_head;
     task->n_items = TN_MIN(task->n_pairs, n_threads * DECODE_ITEMS_PER_THREAD);
-    tn_team_for(f->team, 1, rotate_token_item, task);
+    rotate_token_item(task, 0, 0);
     tn_team_for(f->team, task->n_items, decode_item, task);
     tn_team_for(f->team, c->n_head, merge_item, task);
 }
