@@ -145,7 +145,10 @@ big_model() {
     name=$1; shift
     [ -e "$work/$name.tern" ] && return
     big_folder "$name" "$@"
-    "$tern" convert "$work/$name" -o "$work/$name.tern" >/dev/null 2>&1
+    convert_big "$name"
+}
+convert_big() {
+    "$tern" convert "$work/$1" -o "$work/$1.tern" >/dev/null 2>&1
     sync # what is still being written would disturb what is measured
 }
 # big_dense: the weights of `big` with SiLU, which has no zeros: nothing can be skipped.
@@ -156,8 +159,7 @@ big_dense() {
     ln -sf ../big/model.safetensors ../big/tokenizer.json ../big/tokenizer_config.json \
         "$work/big-dense"
     sed 's/"relu2"/"silu"/' "$work/big/config.json" >"$work/big-dense/config.json"
-    "$tern" convert "$work/big-dense" -o "$work/big-dense.tern" >/dev/null 2>&1
-    sync
+    convert_big big-dense
 }
 
 section_convert() {
