@@ -343,8 +343,9 @@ static tern_status find_command(struct parser *p)
     if (o->command != TN_N_COMMANDS)
         return TERN_OK;
     const char *nearest = tn_command_nearest(word);
-    const bool is_dir = tn_path_kind(word) == TN_PATH_DIR;
-    if (tn_path_kind(word) != TN_PATH_ABSENT)
+    const enum tn_path_kind kind = tn_path_kind(word);
+    const bool is_dir = kind == TN_PATH_DIR;
+    if (kind != TN_PATH_ABSENT)
         return tn_fail(p->err, TERN_USAGE, "\"%s\" is a %s, not a command; try: tern %s %s", word,
                        is_dir ? "directory" : "file", is_dir ? "convert" : "run", word);
     if (nearest)

@@ -91,8 +91,9 @@ static tern_status write_file(const struct logits *l, struct tern_error *err)
     const char *path = l->o->output;
     struct tn_buf part = {0};
     struct tn_file *file;
-    bool direct = tn_path_kind(path) == TN_PATH_OTHER;
-    if (tn_path_kind(path) == TN_PATH_DIR)
+    const enum tn_path_kind kind = tn_path_kind(path);
+    const bool direct = kind == TN_PATH_OTHER;
+    if (kind == TN_PATH_DIR)
         return tn_fail(err, TERN_OUTPUT, "%s: is a directory, give the name of a file", path);
     tn_buf_printf(&part, "%s.part", path);
     if (part.failed)

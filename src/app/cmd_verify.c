@@ -23,10 +23,8 @@ int tn_cmd_verify(const struct tn_options *o)
     status = tern_verify(opened.model, tn_progress_callback, NULL, &r, &err);
     tn_progress_end();
     const char *path = tern_model_path(opened.model);
-    if (status == TERN_INPUT) { /* about tensors and bytes: of which file? */
-        const struct tern_error cause = err;
-        tn_fail(&err, status, "%s: %s", path, cause.detail);
-    }
+    if (status == TERN_INPUT) /* about tensors and bytes: of which file? */
+        tn_fail_prefix(&err, path);
     if (status == TERN_OK) {
         tn_out_generated(path, strlen(path)); /* a name may hold what a terminal would obey */
         tn_out_printf(": intact: %s checked at %.2f GB/s, %u kernel level%s right, %s\n",

@@ -127,10 +127,8 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
     if (status == TERN_OK) {
         watch_file(path);
         status = tern_model_open(&out->model, path, err);
-        if (status != TERN_OK && model_of_environment(o, positional)) {
-            const struct tern_error cause = *err;
-            tn_fail(err, status, "$TERN_MODEL: %s", cause.detail);
-        }
+        if (status != TERN_OK && model_of_environment(o, positional))
+            tn_fail_prefix(err, "$TERN_MODEL");
     }
     if (status == TERN_OK && flags & TN_OPEN_TOKENIZER && !tern_model_tokenizer(out->model))
         status = tn_fail(err, TERN_INPUT,

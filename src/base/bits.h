@@ -48,6 +48,15 @@ static inline bool tn_range_fits(uint64_t offset, uint64_t bytes, uint64_t limit
     return offset <= limit && bytes <= limit - offset;
 }
 
+static inline bool tn_all_zero(const void *bytes, size_t n_bytes)
+{
+    const unsigned char *b = bytes;
+    for (size_t i = 0; i < n_bytes; i++)
+        if (b[i])
+            return false;
+    return true;
+}
+
 static inline uint16_t tn_load_u16(const void *p)
 {
     uint16_t v;

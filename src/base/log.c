@@ -49,6 +49,12 @@ tern_status tn_fail(struct tern_error *err, tern_status status, const char *form
     return status;
 }
 
+void tn_fail_prefix(struct tern_error *err, const char *what)
+{
+    const struct tern_error cause = *err;
+    tn_fail(err, cause.status, "%s: %s", what, cause.detail);
+}
+
 tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)
 {
     if (!err)

@@ -19,6 +19,9 @@ tern_status tn_fail(struct tern_error *err, tern_status status, const char *form
 tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)
     TN_PRINTF(3, 0);
 
+/* Puts "what: " before the detail of a failure. */
+void tn_fail_prefix(struct tern_error *err, const char *what);
+
 /* Sets err to TERN_OK, "" and returns TERN_OK. */
 tern_status tn_ok(struct tern_error *err);
 

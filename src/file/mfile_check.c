@@ -37,19 +37,10 @@ tern_status tn_mcheck_equal(struct tn_mcheck *c, const char *field, uint64_t val
                    value, expected);
 }
 
-static bool all_zero(const void *bytes, size_t n_bytes)
-{
-    const unsigned char *b = bytes;
-    for (size_t i = 0; i < n_bytes; i++)
-        if (b[i])
-            return false;
-    return true;
-}
-
 tern_status tn_mcheck_reserved(struct tn_mcheck *c, const char *field, const void *bytes,
                                size_t n_bytes)
 {
-    if (all_zero(bytes, n_bytes))
+    if (tn_all_zero(bytes, n_bytes))
         return TERN_OK;
     return tn_fail(c->err, TERN_UNSUPPORTED,
                    "%s: %s is not zero: the file needs a newer tern than this one", c->name, field);
@@ -105,7 +96,7 @@ static tern_status check_section(struct tn_mcheck *c, const char *field,
                        "%s: %s.offset %" PRIu64 " + %s.bytes %" PRIu64
                        " is beyond the end of the file, %zu",
                        c->name, field, section->offset, field, section->bytes, c->n_bytes);
-    if (!all_zero(c->bytes + *end, section->offset - *end))
+    if (!tn_all_zero(c->bytes + *end, section->offset - *end))
         return tn_fail(c->err, TERN_INPUT, "%s: padding before %s at byte %" PRIu64 " is not zero",
                        c->name, field, *end);
     *end = section->offset + section->bytes;

@@ -92,11 +92,10 @@ static tern_status check_head(const struct tern_file_tokenizer *head, uint32_t v
     if (head->flags & ~TERN_TOK_IGNORE_MERGES)
         return tn_fail(err, TERN_UNSUPPORTED, "tokenizer flags 0x%x are not supported",
                        head->flags);
-    for (size_t i = 0; i < sizeof head->reserved; i++)
-        if (head->reserved[i])
-            return tn_fail(err, TERN_UNSUPPORTED,
-                           "tokenizer: reserved bytes are not zero: the file needs a newer tern "
-                           "than this one");
+    if (!tn_all_zero(head->reserved, sizeof head->reserved))
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "tokenizer: reserved bytes are not zero: the file needs a newer tern than "
+                       "this one");
     if (head->n_tokens == 0 || head->n_tokens > vocab)
         return tn_fail(err, TERN_INPUT, "tokenizer has %u tokens, the model has %u", head->n_tokens,
                        vocab);
