@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Heap allocation with a test hook.
+ * The heap behind alloc.h: the allocator of the C library, and the hook through which a test
+ * counts allocations or makes one fail.
  */
 #include "base/alloc.h"
 
@@ -24,9 +25,23 @@ static int allowed(size_t n_bytes)
     return !allow_hook || allow_hook(allow_arg, n_bytes);
 }
 
+static _Thread_local uint64_t n_taken;
+
+static void *count(void *p, size_t n_bytes)
+{
+    if (p)
+        n_taken += n_bytes;
+    return p;
+}
+
+uint64_t tn_alloc_taken(void)
+{
+    return n_taken;
+}
+
 void *tn_alloc(size_t n_bytes)
 {
-    return allowed(n_bytes) ? malloc(n_bytes ? n_bytes : 1) : NULL;
+    return allowed(n_bytes) ? count(malloc(n_bytes ? n_bytes : 1), n_bytes) : NULL;
 }
 
 void *tn_alloc_zeroed(size_t n_items, size_t item_bytes)
@@ -34,12 +49,12 @@ void *tn_alloc_zeroed(size_t n_items, size_t item_bytes)
     if (item_bytes && n_items > SIZE_MAX / item_bytes)
         return NULL;
     size_t n_bytes = n_items * item_bytes;
-    return allowed(n_bytes) ? calloc(1, n_bytes ? n_bytes : 1) : NULL;
+    return allowed(n_bytes) ? count(calloc(1, n_bytes ? n_bytes : 1), n_bytes) : NULL;
 }
 
 void *tn_realloc(void *p, size_t n_bytes)
 {
-    return allowed(n_bytes) ? realloc(p, n_bytes ? n_bytes : 1) : NULL;
+    return allowed(n_bytes) ? count(realloc(p, n_bytes ? n_bytes : 1), n_bytes) : NULL;
 }
 
 void *tn_alloc_aligned(size_t n_bytes, size_t align)
@@ -47,33 +62,16 @@ void *tn_alloc_aligned(size_t n_bytes, size_t align)
     if (!allowed(n_bytes) || n_bytes > SIZE_MAX - align)
         return NULL;
 #if defined(_WIN32)
-    return _aligned_malloc(n_bytes ? n_bytes : 1, align);
+    return count(_aligned_malloc(n_bytes ? n_bytes : 1, align), n_bytes);
 #else
     void *p = NULL;
-    return posix_memalign(&p, align, n_bytes ? n_bytes : 1) == 0 ? p : NULL;
+    return posix_memalign(&p, align, n_bytes ? n_bytes : 1) == 0 ? count(p, n_bytes) : NULL;
 #endif
 }
 
 void tn_free(void *p)
 {
     free(p);
-}
-
-static _Thread_local bool noted;
-
-void *tn_alloc_noted(size_t n_bytes)
-{
-    void *p = tn_alloc(n_bytes);
-    if (!p)
-        noted = true;
-    return p;
-}
-
-bool tn_alloc_take_note(void)
-{
-    bool was_noted = noted;
-    noted = false;
-    return was_noted;
 }
 
 void tn_free_aligned(void *p)

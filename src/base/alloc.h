@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Each returns NULL when memory is short or the size overflows; n_bytes 0 is allowed. */
 void *tn_alloc(size_t n_bytes);
@@ -19,10 +20,9 @@ void *tn_alloc_aligned(size_t n_bytes, size_t align);
 void tn_free(void *p);
 void tn_free_aligned(void *p);
 
-/* tn_alloc for libraries that overlook a failure, or take it for another: it is noted. */
-void *tn_alloc_noted(size_t n_bytes);
-/* Has tn_alloc_noted failed in this thread since the last call? */
-bool tn_alloc_take_note(void);
+/* Bytes that this thread has been given so far; what it freed is not taken off. The difference over
+ * a stretch of code that frees nothing is what the code holds. */
+uint64_t tn_alloc_taken(void);
 
 /* For tests: called before each allocation; when it returns 0 the allocation fails. NULL (the
  * default) allows all. Not thread-safe against running allocations. */

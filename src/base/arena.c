@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Bump allocator.
+ * The bump allocator of arena.h. Every block begins at a multiple of 64 bytes. A request beyond
+ * the capacity is a mistake of the plan, not of the data, and asserts.
  */
 #include "base/arena.h"
 

@@ -71,6 +71,13 @@ static inline uint32_t tn_load_u32(const void *p)
     return v;
 }
 
+/* For memory that others may write to, such as a mapped file: one load, and what was compared is
+ * what is used. p is aligned. */
+static inline uint32_t tn_load_once_u32(const uint32_t *p)
+{
+    return *(const volatile uint32_t *)p;
+}
+
 static inline uint64_t tn_load_u64(const void *p)
 {
     uint64_t v;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Growing byte buffer.
+ * The growing buffer of buf.h. Capacity grows by half of itself, so that n appended bytes cost
+ * O(n) copies.
  */
 #include "base/buf.h"
 

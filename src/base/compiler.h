@@ -34,8 +34,6 @@
 #define TN_NOINLINE __attribute__((noinline))
 #define TN_ALWAYS_INLINE inline __attribute__((always_inline))
 #define TN_PREFETCH(p) __builtin_prefetch((p), 0, 3)
-/* What is read once. */
-#define TN_PREFETCH_ONCE(p) __builtin_prefetch((p), 0, 0)
 #else
 #error "gcc or clang is needed"
 #endif

@@ -51,6 +51,8 @@ tern_status tn_fail(struct tern_error *err, tern_status status, const char *form
 
 void tn_fail_prefix(struct tern_error *err, const char *what)
 {
+    if (!err)
+        return;
     const struct tern_error cause = *err;
     tn_fail(err, cause.status, "%s: %s", what, cause.detail);
 }

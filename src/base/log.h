@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Filling a struct tern_error.
+ * Filling a struct tern_error, which is how every layer reports a failure: status and one line of
+ * text. Nothing is printed here; only src/app prints. Every function accepts a NULL error.
  */
 #ifndef TN_LOG_H
 #define TN_LOG_H
@@ -19,7 +20,7 @@ tern_status tn_fail(struct tern_error *err, tern_status status, const char *form
 tern_status tn_vfail(struct tern_error *err, tern_status status, const char *format, va_list args)
     TN_PRINTF(3, 0);
 
-/* Puts "what: " before the detail of a failure. */
+/* Puts "what: " before the detail of a failure.  err may be NULL. */
 void tn_fail_prefix(struct tern_error *err, const char *what);
 
 /* Sets err to TERN_OK, "" and returns TERN_OK. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Texts and exit codes of the status list.
+ * The texts and exit codes of tern/status.h, expanded from its one list.
  */
 #include "tern/status.h"
 

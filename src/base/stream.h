@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading memory and nothing else, for measuring how fast that goes.
+ * The rate of reading memory and nothing else: the yardstick beside which kernels and whole runs
+ * are shown ("share of the stream"). tern bench and bench_kern call it.
  */
 #ifndef TN_STREAM_H
 #define TN_STREAM_H

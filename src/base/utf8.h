@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Is this UTF-8, and where is it not; which characters are not for people's eyes.
+ * Is a text well-formed UTF-8, and if not, at which byte does it stop being so? Which characters
+ * must not reach a terminal?
  */
 #ifndef TN_UTF8_H
 #define TN_UTF8_H

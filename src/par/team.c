@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Thread team.
+ * The thread team of team.h: how items are handed out without locks.
  *
  * One 64-bit word, the ticket, holds the number of the loop and how many of its
  * items nobody has taken yet.  Taking an item is one compare-and-swap of that

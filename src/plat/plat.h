@@ -25,6 +25,8 @@ struct tn_map {
     void *os; /* handle of the mapping (Windows), else NULL */
     bool has_huge_pages; /* the system was asked for them, and reads ahead in their size */
     int fd;              /* POSIX: the mapped file */
+    void *os_file;       /* the same on Windows */
+    bool has_writer;     /* Windows: somebody had it open for writing already */
     uint64_t modified_ns; /* and when it was written last, before it was mapped */
 };
 
@@ -34,8 +36,9 @@ struct tn_map {
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err);
 void tn_map_close(struct tn_map *map);
 /* False when somebody has written to the file since: what was checked then may be something else
- * now. (A new file of the same name is none of our business.) Always true on Windows, where a
- * mapped file cannot be cut off, with which copying over it would begin. */
+ * now. (A new file of the same name is none of our business.) On Windows nobody can open it for
+ * writing while it is mapped; of who had it open before only the size is compared, because the time
+ * may be noted as late as when they close it. */
 bool tn_map_is_unchanged(const struct tn_map *map);
 
 enum tn_advice {
@@ -73,15 +76,20 @@ struct tn_file; /* an open file */
 tern_status tn_file_open_read(struct tn_file **out, const char *path, struct tern_error *err);
 /* Creates or truncates. */
 tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_error *err);
-/* A new file that only this process writes: what a dead one left at `path` goes, a link is never
- * followed, and while another process has such a file there it is TERN_OUTPUT. It ends with one of
- * the next two. */
+/* Creates a file that only this process writes. What a dead process left at `path` is removed, a
+ * link is never followed, and while another process has such a file there: TERN_OUTPUT. One of the
+ * next two calls ends it. */
 tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err);
+/* The same; only its owner may read it. (Windows: who may read the folder's files.) */
+tern_status tn_file_create_private_part(struct tn_file **out, const char *path,
+                                        struct tern_error *err);
 /* Closes the part file and gives it the name `to`, as tn_file_replace; it is gone on failure. */
 tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err);
 /* Closes and removes the part file. NULL is allowed. */
 void tn_file_abort_part(struct tn_file *file);
 uint64_t tn_file_size(const struct tn_file *file);
+/* When it was written last, in ns since some moment; 0 if unknown. */
+uint64_t tn_file_modified_ns(const struct tn_file *file);
 /* Reads exactly n_bytes at offset; a shorter file is TERN_INPUT. Interrupted and short reads are
  * continued. */
 tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, size_t n_bytes,
@@ -90,7 +98,7 @@ tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *
                              size_t n_bytes, struct tern_error *err);
 /* Hint: these bytes will not be read again (keeps the page cache for others). */
 void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes);
-/* To the disk (F_FULLFSYNC on macOS). */
+/* Waits until the file is on the disk (F_FULLFSYNC on macOS). */
 tern_status tn_file_sync(struct tn_file *file, struct tern_error *err);
 void tn_file_close(struct tn_file *file);
 
@@ -101,6 +109,11 @@ tern_status tn_file_read_all(char **data, size_t *n_bytes, const char *path, siz
 /* The same from standard input. */
 tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
                               struct tern_error *err);
+
+/* Writes a whole file that only its owner may read, by PATH.part and renaming: afterwards `path` is
+ * the complete new file, or on failure what it was. A link is followed. */
+tern_status tn_file_write_private(const char *path, const void *data, size_t n_bytes,
+                                  struct tern_error *err);
 
 /* Renames over `to` atomically, then syncs the directory. */
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err);
@@ -120,10 +133,18 @@ char *tn_path_of_executable_dir(void);
 /* The user's cache directory for tern (XDG_CACHE_HOME, ~/Library/Caches, LOCALAPPDATA), created
  * if needed; new memory or NULL. */
 char *tn_path_of_cache_dir(void);
+/* The user's data directory for tern (XDG_DATA_HOME or ~/.local/share, ~/Library/Application
+ * Support, LOCALAPPDATA), which need not exist; new memory or NULL. */
+char *tn_path_of_data_dir(void);
+/* The names in a folder, in any order, until `visit` returns false. False: it cannot be read. */
+bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg);
 /* Free bytes for this user on the file system of `path`'s directory; UINT64_MAX if unknown. */
 uint64_t tn_disk_free_bytes(const char *path);
 
 /* ---- threads ---- */
+
+/* What the main thread's stack may grow to (RLIMIT_STACK); UINT64_MAX: no limit that we know. */
+uint64_t tn_stack_limit_bytes(void);
 
 struct tn_thread;
 /* stack 256 KiB. NULL when the system refuses. */
@@ -168,6 +189,15 @@ struct tn_usage {
 };
 void tn_usage_now(struct tn_usage *out);
 
+/* Time that processors spent since some moment. */
+struct tn_cpu_time {
+    uint64_t total_ns; /* all processors of the machine */
+    uint64_t busy_ns;  /* of these, at work for anybody, the hypervisor's other guests included */
+    uint64_t own_ns;   /* for this process */
+};
+/* False, and zeros, where the system does not say. */
+bool tn_cpu_time_now(struct tn_cpu_time *out);
+
 /* ---- console and process ---- */
 
 /* Once, first thing in main: UTF-8 arguments, console code page, binary stdin and stdout, SIGPIPE
@@ -181,11 +211,11 @@ enum tn_stream { TN_STDIN, TN_STDOUT, TN_STDERR };
 #define TN_KEY_OF_END "Ctrl-D"
 #endif
 bool tn_is_terminal(enum tn_stream stream);
-/* Does a terminal here show UTF-8? No only where the locale's name says so. */
+/* Does a terminal here show UTF-8? True unless the locale's name says otherwise. */
 bool tn_terminal_is_utf8(void);
 /* Columns of the terminal, 80 if unknown. */
 uint32_t tn_terminal_columns(void);
-/* Writes all bytes. A console gets text however it wants it. Result: 0, or EPIPE-like = 1 (the
+/* Writes all bytes. A Windows console gets UTF-16. Result: 0, or EPIPE-like = 1 (the
  * reader is gone), or other error = 2. */
 int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes);
 /* One line from stdin without its \n or \r\n, appended to a caller's buffer through `append`; false
@@ -199,6 +229,8 @@ bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *
 void tn_interrupt_install(void);
 uint32_t tn_interrupt_count(void);
 void tn_interrupt_clear(void);
+/* When the last Ctrl-C came as a signal (tn_now_ns), cleared or not; 0: none did. */
+uint64_t tn_interrupt_last_ns(void);
 /* Signal number of a SIGTERM or SIGHUP that arrived, else 0. */
 int tn_terminate_requested(void);
 /* Ends the process as the signal would have (130 and so on for the shell). */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of plat.h that are the same on every system: reading whole
- * streams, lines, joining paths, the list of mapped regions, what interrupts,
- * binding a thread to one CPU.
+ * The parts of plat.h that are the same on every system and stand on the systems' own: reading
+ * whole streams, lines, binding a thread to one CPU.  What they share below is in plat_shared.c.
  */
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,12 +11,6 @@
 #include "base/log.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
-
-#if defined(_WIN32)
-#define SEPARATORS "\\/" /* the first is the system's own */
-#else
-#define SEPARATORS "/"
-#endif
 
 /* ---- standard input is buffered here, for lines ---- */
 
@@ -44,7 +36,7 @@ bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *
     bool any = false;
     bool held_return = false; /* a \r that is dropped if \n follows */
     *interrupted = false;
-    err->status = TERN_OK;
+    tn_ok(err);
     for (;;) {
         enum tn_os_read result = fill_stdin(err);
         if (result == TN_OS_READ_INTERRUPTED) {
@@ -150,127 +142,42 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
     return finish_read(status, &buf, data, n_bytes, name, err);
 }
 
-/* ---- paths and texts ---- */
+/* ---- whole files ---- */
 
-char *tn_os_copy_text(const char *text)
+static tern_status write_part(const char *to, const void *data, size_t n_bytes,
+                              struct tern_error *err)
 {
-    size_t n = strlen(text) + 1;
-    char *copy = tn_alloc(n);
-    if (copy)
-        memcpy(copy, text, n);
-    return copy;
+    struct tn_buf part = {0};
+    struct tn_file *file;
+    tn_buf_printf(&part, "%s.part", to);
+    if (part.failed)
+        return tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tern_status status = tn_file_create_private_part(&file, tn_buf_text(&part), err);
+    tn_buf_fini(&part);
+    if (status)
+        return status;
+    status = tn_file_write_at(file, 0, data, n_bytes, err);
+    if (!status)
+        status = tn_file_sync(file, err);
+    if (!status)
+        return tn_file_finish_part(file, to, err);
+    tn_file_abort_part(file);
+    return status;
 }
 
-char *tn_path_join(const char *dir, const char *name)
+tern_status tn_file_write_private(const char *path, const void *data, size_t n_bytes,
+                                  struct tern_error *err)
 {
-    size_t n_dir = strlen(dir);
-    size_t n_name = strlen(name);
-    bool needs_separator = n_dir > 0 && !strchr(SEPARATORS, dir[n_dir - 1]);
-    char *path = tn_alloc(n_dir + needs_separator + n_name + 1);
-    if (!path)
-        return NULL;
-    memcpy(path, dir, n_dir);
-    if (needs_separator)
-        path[n_dir++] = SEPARATORS[0];
-    memcpy(path + n_dir, name, n_name + 1);
-    return path;
-}
-
-/* ---- mapped regions ---- */
-
-#define N_REGIONS 64
-
-/* An entry is free while begin is 0; end is written before begin, and cleared after it. */
-static struct {
-    _Atomic uintptr_t begin;
-    _Atomic uintptr_t end;
-} regions[N_REGIONS];
-static _Atomic uint32_t n_unlisted_regions;
-
-void tn_os_regions_add(const void *data, size_t n_bytes)
-{
-    for (size_t i = 0; i < N_REGIONS; i++) {
-        uintptr_t is_free = 0;
-        /* 1 is no address of a mapping: it claims the entry until its end is known. */
-        if (!atomic_compare_exchange_strong(&regions[i].begin, &is_free, 1))
-            continue;
-        atomic_store(&regions[i].end, (uintptr_t)data + n_bytes);
-        atomic_store(&regions[i].begin, (uintptr_t)data);
-        return;
-    }
-    atomic_fetch_add(&n_unlisted_regions, 1);
-}
-
-void tn_os_regions_remove(const void *data)
-{
-    for (size_t i = 0; i < N_REGIONS; i++) {
-        if (atomic_load(&regions[i].begin) != (uintptr_t)data)
-            continue;
-        atomic_store(&regions[i].end, 0);
-        atomic_store(&regions[i].begin, 0);
-        return;
-    }
-    atomic_fetch_sub(&n_unlisted_regions, 1);
-}
-
-bool tn_os_regions_hold(const void *address)
-{
-    if (atomic_load(&n_unlisted_regions) > 0)
-        return true;
-    uintptr_t a = (uintptr_t)address;
-    for (size_t i = 0; i < N_REGIONS; i++)
-        if (a >= atomic_load(&regions[i].begin) && a < atomic_load(&regions[i].end))
-            return true;
-    return false;
-}
-
-/* ---- Ctrl-C and termination ---- */
-
-#define END_WITHIN_NS 2000000000u
-
-static _Atomic uint32_t n_interrupts; /* since the last clear */
-static _Atomic bool is_interrupt_unread;
-static _Atomic uint64_t interrupt_ns; /* when the last one came */
-static _Atomic int terminate_signal;
-
-bool tn_os_note_interrupt(void)
-{
-    uint64_t now = tn_now_ns();
-    bool unread = atomic_exchange(&is_interrupt_unread, true);
-    if (unread && now - atomic_load(&interrupt_ns) < END_WITHIN_NS)
-        return true;
-    atomic_store(&interrupt_ns, now);
-    atomic_fetch_add(&n_interrupts, 1);
-    return false;
-}
-
-void tn_os_note_termination(int signal_number)
-{
-    atomic_store(&terminate_signal, signal_number);
-}
-
-bool tn_os_is_interrupted(void)
-{
-    return tn_interrupt_count() > 0 || tn_terminate_requested();
-}
-
-uint32_t tn_interrupt_count(void)
-{
-    uint32_t n = atomic_load(&n_interrupts);
-    if (n > 0)
-        atomic_store(&is_interrupt_unread, false);
-    return n;
-}
-
-void tn_interrupt_clear(void)
-{
-    atomic_store(&n_interrupts, 0);
-    atomic_store(&is_interrupt_unread, false);
-}
-
-int tn_terminate_requested(void)
-{
-    return atomic_load(&terminate_signal);
+    const enum tn_path_kind kind = tn_path_kind(path);
+    if (kind == TN_PATH_DIR || kind == TN_PATH_OTHER || kind == TN_PATH_BROKEN)
+        return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
+                       kind == TN_PATH_DIR     ? "a directory"
+                       : kind == TN_PATH_OTHER ? "no regular file"
+                                               : "a link that leads nowhere");
+    char *real = kind == TN_PATH_FILE ? tn_path_resolve(path) : NULL;
+    tern_status status = write_part(real ? real : path, data, n_bytes, err);
+    tn_free(real);
+    return status ? status : tn_ok(err);
 }
 
 /* ---- threads ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between the posix_*.c files.
+ * What the posix_*.c files share. Only they include it; the rest of the program sees plat.h.
  */
 #ifndef TN_POSIX_H
 #define TN_POSIX_H
@@ -12,12 +12,18 @@
 
 /* open(2), repeated when interrupted, not inherited by other programs. -1 and errno. */
 int tn_posix_open(const char *path, int flags);
+/* The same; a file that it creates gets this mode, less the umask. */
+int tn_posix_open_mode(const char *path, int flags, unsigned mode);
 tern_status tn_posix_open_regular(int *out, uint64_t *n_bytes, const char *path,
                                   struct tern_error *err);
 
 /* Waits until fd has bytes, its end or an error; false when Ctrl-C, SIGTERM or SIGHUP came first
  * (or before, unless it was cleared). */
 bool tn_posix_wait_readable(int fd);
+
+/* Did the process continue after a stop, has the terminal's size changed, since the last call? */
+bool tn_posix_terminal_take_resumed(void);
+bool tn_posix_terminal_take_resized(void);
 
 /* The calling thread gets, or gives back, a stack for its fault handler. Without one a fault on a
  * thread ends the process with the default action. */

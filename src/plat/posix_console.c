@@ -20,6 +20,7 @@
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/posix.h"
+#include "plat/terminal.h"
 
 /* ---- streams ---- */
 
@@ -100,6 +101,7 @@ static void on_interrupt(int signal_number)
 {
     int saved = errno;
     if (tn_os_note_interrupt()) {
+        tn_terminal_restore_for_end();
         signal(signal_number, SIG_DFL);
         raise(signal_number); /* arrives when this handler returns */
     }
@@ -126,6 +128,7 @@ void tn_interrupt_install(void)
 void tn_exit_by_signal(int signal_number)
 {
     sigset_t set;
+    tn_terminal_restore_for_end();
     signal(signal_number, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, signal_number);

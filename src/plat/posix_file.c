@@ -32,47 +32,6 @@ struct tn_file {
     char path[]; /* for messages */
 };
 
-tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
-                       const char *what, unsigned long code)
-{
-    if (code == ENOMEM)
-        status = TERN_MEMORY;
-    return tn_fail(err, status, "%s: %s: %s", path, what, strerror((int)code));
-}
-
-int tn_posix_open(const char *path, int flags)
-{
-    int fd;
-    do
-        fd = open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
-    while (fd < 0 && errno == EINTR);
-    return fd;
-}
-
-/* Regular files only: O_NONBLOCK keeps a FIFO without a writer from blocking the open. */
-tern_status tn_posix_open_regular(int *out, uint64_t *n_bytes, const char *path,
-                                  struct tern_error *err)
-{
-    int fd = tn_posix_open(path, O_RDONLY | O_NONBLOCK);
-    if (fd < 0)
-        return tn_os_fail(err, TERN_INPUT, path, "cannot be opened", (unsigned long)errno);
-    struct stat st;
-    tern_status status = TERN_OK;
-    if (fstat(fd, &st) != 0)
-        status = tn_os_fail(err, TERN_INPUT, path, "cannot be read", (unsigned long)errno);
-    else if (S_ISDIR(st.st_mode))
-        status = tn_fail(err, TERN_INPUT, "%s: is a directory, a file is needed", path);
-    else if (!S_ISREG(st.st_mode))
-        status = tn_fail(err, TERN_INPUT, "%s: is not a regular file", path);
-    if (status) {
-        close(fd);
-        return status;
-    }
-    *out = fd;
-    *n_bytes = (uint64_t)st.st_size;
-    return TERN_OK;
-}
-
 static tern_status make_file(struct tn_file **out, int fd, const char *path, struct tern_error *err)
 {
     size_t n_path = strlen(path) + 1;
@@ -122,8 +81,10 @@ static enum part_lock lock_part(int fd, const char *path)
     do
         result = flock(fd, LOCK_EX | LOCK_NB);
     while (result != 0 && errno == EINTR);
-    if (result != 0 && errno == EWOULDBLOCK)
-        return PART_BUSY; /* other errors: a file system without locks */
+    /* EBADF: the lock needs a descriptor for writing, as on NFS, and this is none: somebody may be
+     * writing there. Other errors: a file system without locks. */
+    if (result != 0 && (errno == EWOULDBLOCK || errno == EBADF))
+        return PART_BUSY;
     bool same = fstat(fd, &locked) == 0 && lstat(path, &named) == 0 &&
                 locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
     return same ? PART_LOCKED : PART_MOVED;
@@ -132,7 +93,9 @@ static enum part_lock lock_part(int fd, const char *path)
 /* Removes what lies at `path`, unless somebody is writing it. */
 static enum part_lock remove_dead_part(const char *path)
 {
-    int fd = tn_posix_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    int fd = tn_posix_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK); /* NFS locks for writers only */
+    if (fd < 0 && errno == EACCES)
+        fd = tn_posix_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     enum part_lock lock = fd >= 0           ? lock_part(fd, path)
                           : errno == ENOENT ? PART_MOVED
                                             : PART_LOCKED; /* a link, or nobody may read it */
@@ -143,12 +106,13 @@ static enum part_lock remove_dead_part(const char *path)
     return lock;
 }
 
-tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
+static tern_status create_part(struct tn_file **out, const char *path, unsigned mode,
+                               struct tern_error *err)
 {
     *out = NULL;
     int code = EEXIST;
     for (int i = 0; i < 16; i++) { /* others may come between any two steps */
-        int fd = tn_posix_open(path, O_RDWR | O_CREAT | O_EXCL);
+        int fd = tn_posix_open_mode(path, O_RDWR | O_CREAT | O_EXCL, mode);
         if (fd >= 0 && lock_part(fd, path) == PART_LOCKED) {
             tern_status status = make_file(out, fd, path, err);
             if (status)
@@ -166,6 +130,17 @@ tern_status tn_file_create_part(struct tn_file **out, const char *path, struct t
                            path);
     }
     return tn_os_fail(err, TERN_OUTPUT, path, "cannot be created", (unsigned long)code);
+}
+
+tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    return create_part(out, path, 0666, err);
+}
+
+tern_status tn_file_create_private_part(struct tn_file **out, const char *path,
+                                        struct tern_error *err)
+{
+    return create_part(out, path, 0600, err);
 }
 
 tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err)
@@ -191,6 +166,19 @@ uint64_t tn_file_size(const struct tn_file *file)
     return fstat(file->fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
+uint64_t tn_file_modified_ns(const struct tn_file *file)
+{
+    struct stat st;
+    if (fstat(file->fd, &st) != 0)
+        return 0;
+#if defined(__APPLE__)
+    const struct timespec at = st.st_mtimespec;
+#else
+    const struct timespec at = st.st_mtim;
+#endif
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
 tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, size_t n_bytes,
                             struct tern_error *err)
 {
@@ -211,7 +199,7 @@ tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, si
     return TERN_OK;
 }
 
-/* Pipes and terminals, which convert and logits may be given as output, know no offsets. */
+/* Pipes and terminals, which may be the output of convert and logits, have no offsets. */
 static ssize_t write_some(int fd, const void *src, size_t n_bytes, uint64_t offset)
 {
     ssize_t n = pwrite(fd, src, n_bytes, (off_t)offset);
@@ -351,36 +339,6 @@ char *tn_path_of_executable_dir(void)
     path[n] = '\0';
 #endif
     return path_dir(path);
-}
-
-static bool make_dir(const char *path)
-{
-    return mkdir(path, 0700) == 0 || tn_path_kind(path) == TN_PATH_DIR;
-}
-
-char *tn_path_of_cache_dir(void)
-{
-    const char *home = getenv("HOME");
-    const char *given = NULL;
-    const char *below_home = "Library/Caches";
-#if !defined(__APPLE__)
-    given = getenv("XDG_CACHE_HOME");
-    below_home = ".cache";
-#endif
-    char *base = NULL;
-    if (given && given[0] == '/') /* relative ones are to be ignored, says the specification */
-        base = tn_os_copy_text(given);
-    else if (home && home[0] == '/')
-        base = tn_path_join(home, below_home);
-    if (!base)
-        return NULL;
-    char *dir = tn_path_join(base, "tern");
-    if (dir && (!make_dir(base) || !make_dir(dir))) {
-        tn_free(dir);
-        dir = NULL;
-    }
-    tn_free(base);
-    return dir;
 }
 
 uint64_t tn_disk_free_bytes(const char *path)

@@ -16,6 +16,7 @@
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/posix.h"
+#include "plat/terminal.h"
 
 /* ---- mapped files ---- */
 
@@ -128,7 +129,9 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
     (void)context;
     void (*handler)(void) = atomic_load(&fault_handler);
     if (!handler || !tn_os_regions_hold(info->si_addr)) {
-        signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
+        tn_terminal_restore_for_end();
+        signal(signal_number, SIG_DFL);
+        raise(signal_number); /* ends the process when this returns, also one that was sent */
         return;
     }
     if (atomic_fetch_add(&n_faulting, 1) == 0)
@@ -174,6 +177,7 @@ void tn_map_set_fault_handler(void (*handler)(void))
 
 void tn_exit_now(int exit_code)
 {
+    tn_terminal_restore_for_end();
     _exit(exit_code);
 }
 
@@ -206,6 +210,14 @@ void tn_pages_advise_huge(void *p, size_t n_bytes)
 #else
     (void)p, (void)n_bytes;
 #endif
+}
+
+uint64_t tn_stack_limit_bytes(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return limit.rlim_cur;
 }
 
 size_t tn_page_bytes(void)

@@ -315,3 +315,92 @@ void tn_usage_now(struct tn_usage *out)
         out->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
 #endif
 }
+
+/* ---- time of the processors ---- */
+
+#if defined(__linux__)
+
+/* "cpu  user nice system idle iowait irq softirq steal ...", in ticks. */
+static bool read_ticks(uint64_t ticks[8])
+{
+    char text[512];
+    int fd = tn_posix_open("/proc/stat", O_RDONLY);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n < 4 || memcmp(text, "cpu ", 4) != 0)
+        return false;
+    text[n] = '\0';
+    char *at = text + 4;
+    for (int i = 0; i < 8; i++) {
+        char *end;
+        ticks[i] = strtoull(at, &end, 10);
+        if (end == at)
+            return false;
+        at = end;
+    }
+    return true;
+}
+
+static bool read_processors(struct tn_cpu_time *out)
+{
+    enum { IDLE = 3, IO_WAIT = 4 };
+    uint64_t ticks[8];
+    const long per_second = sysconf(_SC_CLK_TCK);
+    if (per_second <= 0 || !read_ticks(ticks))
+        return false;
+    const uint64_t ns = 1000000000u / (uint64_t)per_second;
+    for (int i = 0; i < 8; i++) {
+        out->total_ns += ticks[i] * ns;
+        if (i != IDLE && i != IO_WAIT)
+            out->busy_ns += ticks[i] * ns;
+    }
+    return true;
+}
+
+#elif defined(__APPLE__)
+
+static bool read_processors(struct tn_cpu_time *out)
+{
+    host_cpu_load_info_data_t info;
+    mach_msg_type_number_t n = HOST_CPU_LOAD_INFO_COUNT;
+    const long per_second = sysconf(_SC_CLK_TCK);
+    if (per_second <= 0 || host_statistics(mach_host_self(), HOST_CPU_LOAD_INFO,
+                                           (host_info_t)&info, &n) != KERN_SUCCESS)
+        return false;
+    const uint64_t ns = 1000000000u / (uint64_t)per_second;
+    for (int i = 0; i < CPU_STATE_MAX; i++) {
+        out->total_ns += info.cpu_ticks[i] * ns;
+        if (i != CPU_STATE_IDLE)
+            out->busy_ns += info.cpu_ticks[i] * ns;
+    }
+    return true;
+}
+
+#else
+
+static bool read_processors(struct tn_cpu_time *out)
+{
+    (void)out;
+    return false;
+}
+
+#endif
+
+static uint64_t time_ns(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
+}
+
+bool tn_cpu_time_now(struct tn_cpu_time *out)
+{
+    struct rusage usage;
+    *out = (struct tn_cpu_time){0};
+    if (!read_processors(out) || getrusage(RUSAGE_SELF, &usage) != 0) {
+        *out = (struct tn_cpu_time){0};
+        return false;
+    }
+    out->own_ns = time_ns(&usage.ru_utime) + time_ns(&usage.ru_stime);
+    return true;
+}

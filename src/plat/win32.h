@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Between the win32_*.c files.
+ * What the win32_*.c files share. Only they include it; the rest of the program sees plat.h.
  */
 #ifndef TN_WIN32_H
 #define TN_WIN32_H
@@ -30,6 +30,10 @@ wchar_t *tn_win32_path(const char *path);
 /* A file on a disk; *n_bytes is its size. */
 tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
                                   struct tern_error *err);
+/* The same with nobody allowed to write, for as long as it is open, unless somebody does already:
+ * *has_writer. */
+tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_writer,
+                                 const char *path, struct tern_error *err);
 
 /* A function that older Windows does not have, or NULL. */
 void (*tn_win32_function(const wchar_t *module, const char *name))(void);

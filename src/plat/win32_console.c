@@ -19,6 +19,7 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
+#include "plat/terminal.h"
 
 #if !defined(ENABLE_VIRTUAL_TERMINAL_PROCESSING)
 #define ENABLE_VIRTUAL_TERMINAL_PROCESSING 4
@@ -245,8 +246,10 @@ static BOOL WINAPI on_control(DWORD what)
 {
     if (what == CTRL_C_EVENT || what == CTRL_BREAK_EVENT) {
         bool ends = tn_os_note_interrupt();
-        if (ends)
+        if (ends) {
+            tn_terminal_restore_for_end();
             tn_win32_restore_console();
+        }
         return !ends;
     }
     tn_os_note_termination(what == CTRL_CLOSE_EVENT ? SIGNAL_HANGUP : SIGNAL_TERMINATE);

@@ -139,10 +139,11 @@ static HANDLE open_handle(const char *path, DWORD access, DWORD share, DWORD how
 }
 
 /* Others may rename and delete what we read; only sequential access wants other flags. */
-static tern_status open_read(HANDLE *out, const char *path, DWORD flags, struct tern_error *err)
+static tern_status open_shared(HANDLE *out, const char *path, DWORD share, DWORD flags,
+                               struct tern_error *err)
 {
     HANDLE handle =
-        open_handle(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+        open_handle(path, GENERIC_READ, share | FILE_SHARE_READ | FILE_SHARE_DELETE,
                     OPEN_EXISTING, flags);
     if (handle != INVALID_HANDLE_VALUE) {
         *out = handle;
@@ -151,16 +152,21 @@ static tern_status open_read(HANDLE *out, const char *path, DWORD flags, struct 
     DWORD code = GetLastError();
     if (tn_path_kind(path) == TN_PATH_DIR)
         return tn_fail(err, TERN_INPUT, "%s: is a directory, a file is needed", path);
-    return tn_os_fail(err, TERN_INPUT, path, "cannot be opened", code);
+    tern_status status = tn_os_fail(err, TERN_INPUT, path, "cannot be opened", code);
+    SetLastError(code);
+    return status;
 }
 
-tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
-                                  struct tern_error *err)
+static tern_status open_read(HANDLE *out, const char *path, DWORD flags, struct tern_error *err)
+{
+    return open_shared(out, path, FILE_SHARE_WRITE, flags, err);
+}
+
+static tern_status check_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
+                                 struct tern_error *err)
 {
     LARGE_INTEGER size;
-    tern_status status = open_read(out, path, FILE_ATTRIBUTE_NORMAL, err);
-    if (status)
-        return status;
+    tern_status status = TERN_OK;
     if (GetFileType(*out) != FILE_TYPE_DISK)
         status = tn_fail(err, TERN_INPUT, "%s: is not a regular file", path);
     else if (!GetFileSizeEx(*out, &size))
@@ -170,6 +176,24 @@ tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *pa
     else
         *n_bytes = (uint64_t)size.QuadPart;
     return status;
+}
+
+tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
+                                  struct tern_error *err)
+{
+    tern_status status = open_read(out, path, FILE_ATTRIBUTE_NORMAL, err);
+    return status ? status : check_regular(out, n_bytes, path, err);
+}
+
+/* A writer that is there already, as we are while we convert, can only be borne. */
+tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_writer,
+                                 const char *path, struct tern_error *err)
+{
+    tern_status status = open_shared(out, path, 0, FILE_ATTRIBUTE_NORMAL, err);
+    *has_writer = status != TERN_OK && GetLastError() == ERROR_SHARING_VIOLATION;
+    if (*has_writer)
+        status = open_read(out, path, FILE_ATTRIBUTE_NORMAL, err);
+    return status ? status : check_regular(out, n_bytes, path, err);
 }
 
 static tern_status make_file(struct tn_file **out, HANDLE handle, const char *path,
@@ -216,6 +240,13 @@ tern_status tn_file_create_part(struct tn_file **out, const char *path, struct t
     return status;
 }
 
+/* Files inherit the rights of their folder, and those of a user's own folders are the user's. */
+tern_status tn_file_create_private_part(struct tn_file **out, const char *path,
+                                        struct tern_error *err)
+{
+    return tn_file_create_part(out, path, err);
+}
+
 tern_status tn_file_finish_part(struct tn_file *file, const char *to, struct tern_error *err)
 {
     char *from = tn_os_copy_text(file->path);
@@ -245,6 +276,14 @@ uint64_t tn_file_size(const struct tn_file *file)
 {
     LARGE_INTEGER size;
     return GetFileSizeEx(file->handle, &size) ? (uint64_t)size.QuadPart : 0;
+}
+
+uint64_t tn_file_modified_ns(const struct tn_file *file)
+{
+    FILETIME at;
+    if (!GetFileTime(file->handle, NULL, NULL, &at))
+        return 0;
+    return ((uint64_t)at.dwHighDateTime << 32 | at.dwLowDateTime) * 100;
 }
 
 void tn_file_close(struct tn_file *file)
@@ -426,26 +465,6 @@ char *tn_path_of_executable_dir(void)
     }
     tn_free(wide);
     return result;
-}
-
-char *tn_path_of_cache_dir(void)
-{
-    wchar_t wide[MAX_PATH + 1];
-    DWORD n = GetEnvironmentVariableW(L"LOCALAPPDATA", wide, TN_COUNT_OF(wide));
-    if (n == 0 || n >= TN_COUNT_OF(wide))
-        return NULL;
-    char *base = tn_win32_utf8(wide);
-    char *dir = base ? tn_path_join(base, "tern") : NULL;
-    tn_free(base);
-    wchar_t *wide_dir = dir ? tn_win32_path(dir) : NULL;
-    bool exists = wide_dir && (CreateDirectoryW(wide_dir, NULL) ||
-                               GetLastError() == ERROR_ALREADY_EXISTS);
-    tn_free(wide_dir);
-    if (!exists) {
-        tn_free(dir);
-        dir = NULL;
-    }
-    return dir;
 }
 
 uint64_t tn_disk_free_bytes(const char *path)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Windows: mapped files, read errors inside them, anonymous pages.
+ *
+ * A page of a mapped file that cannot be read raises EXCEPTION_IN_PAGE_ERROR, which a vectored
+ * handler catches, as SIGBUS is caught in posix_memory.c.
  */
 #include "plat/win32.h"
 
@@ -11,17 +14,32 @@
 #include "base/log.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
+#include "plat/terminal.h"
 
 /* ---- mapped files ---- */
+
+/* Size and time of the last write; false when the system does not say. */
+static bool last_write(uint64_t *ns, uint64_t *n_bytes, HANDLE file)
+{
+    BY_HANDLE_FILE_INFORMATION info;
+    if (!GetFileInformationByHandle(file, &info))
+        return false;
+    *ns = ((uint64_t)info.ftLastWriteTime.dwHighDateTime << 32 |
+           info.ftLastWriteTime.dwLowDateTime) * 100;
+    *n_bytes = (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow;
+    return true;
+}
 
 tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error *err)
 {
     *out = (struct tn_map){0};
     HANDLE file, mapping = NULL;
-    uint64_t n_bytes;
-    tern_status status = tn_win32_open_regular(&file, &n_bytes, path, err);
+    bool has_writer;
+    uint64_t n_bytes, modified_ns = 0;
+    tern_status status = tn_win32_open_to_map(&file, &n_bytes, &has_writer, path, err);
     if (status)
         return status;
+    (void)last_write(&modified_ns, &n_bytes, file);
     const void *data = NULL;
     if (n_bytes == 0) {
         status = tn_fail(err, TERN_INPUT, "%s: is empty (0 bytes)", path);
@@ -35,14 +53,16 @@ tern_status tn_map_open(struct tn_map *out, const char *path, struct tern_error 
         else if (!data)
             status = tn_os_fail(err, TERN_INPUT, path, "cannot be mapped", code);
     }
-    CloseHandle(file); /* the mapping keeps it open */
     if (status) {
         if (mapping)
             CloseHandle(mapping);
+        CloseHandle(file);
         return status;
     }
     tn_os_regions_add(data, (size_t)n_bytes);
-    *out = (struct tn_map){.data = data, .n_bytes = (size_t)n_bytes, .os = mapping};
+    /* The file stays open: a mapping alone does not keep writers away. */
+    *out = (struct tn_map){.data = data, .n_bytes = (size_t)n_bytes, .os = mapping,
+                           .os_file = file, .has_writer = has_writer, .modified_ns = modified_ns};
     return TERN_OK;
 }
 
@@ -53,13 +73,15 @@ void tn_map_close(struct tn_map *map)
     tn_os_regions_remove(map->data);
     UnmapViewOfFile(map->data);
     CloseHandle(map->os);
+    CloseHandle(map->os_file);
     *map = (struct tn_map){0};
 }
 
 bool tn_map_is_unchanged(const struct tn_map *map)
 {
-    (void)map;
-    return true;
+    uint64_t modified_ns, n_bytes;
+    return !last_write(&modified_ns, &n_bytes, map->os_file) ||
+           (n_bytes == map->n_bytes && (map->has_writer || modified_ns == map->modified_ns));
 }
 
 /* Windows 8 and later. */
@@ -123,6 +145,7 @@ void tn_map_set_fault_handler(void (*handler)(void))
 
 void tn_exit_now(int exit_code)
 {
+    tn_terminal_restore_for_end();
     tn_win32_restore_console();
     TerminateProcess(GetCurrentProcess(), (UINT)exit_code);
     for (;;)
@@ -154,6 +177,11 @@ void tn_pages_release(void *p, size_t n_bytes)
 void tn_pages_advise_huge(void *p, size_t n_bytes)
 {
     (void)p, (void)n_bytes; /* large pages need a privilege that users do not have */
+}
+
+uint64_t tn_stack_limit_bytes(void)
+{
+    return UINT64_MAX; /* it stands in the program's file */
 }
 
 size_t tn_page_bytes(void)

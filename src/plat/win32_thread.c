@@ -174,3 +174,22 @@ void tn_usage_now(struct tn_usage *out)
     out->anonymous_bytes = counters.PrivateUsage;
     out->minor_faults = counters.PageFaultCount; /* of both kinds: Windows does not tell them */
 }
+
+/* In units of 100 ns. */
+static uint64_t time_ns(const FILETIME *t)
+{
+    return (((uint64_t)t->dwHighDateTime << 32) | t->dwLowDateTime) * 100u;
+}
+
+bool tn_cpu_time_now(struct tn_cpu_time *out)
+{
+    FILETIME idle, kernel, user, created, ended, own_kernel, own_user;
+    *out = (struct tn_cpu_time){0};
+    if (!GetSystemTimes(&idle, &kernel, &user) ||
+        !GetProcessTimes(GetCurrentProcess(), &created, &ended, &own_kernel, &own_user))
+        return false;
+    out->total_ns = time_ns(&kernel) + time_ns(&user); /* the kernel's time holds the idle time */
+    out->busy_ns = out->total_ns - time_ns(&idle);
+    out->own_ns = time_ns(&own_kernel) + time_ns(&own_user);
+    return true;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the systems have in common: texts and paths, what interrupts.  Needs nothing of
+ * theirs but the clock.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "plat/plat.h"
+#include "plat/plat_os.h"
+
+#if defined(_WIN32)
+#define SEPARATORS "\\/" /* the first is the system's own */
+#else
+#define SEPARATORS "/"
+#endif
+
+/* ---- paths and texts ---- */
+
+char *tn_os_copy_text(const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = tn_alloc(n);
+    if (copy)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+char *tn_path_join(const char *dir, const char *name)
+{
+    size_t n_dir = strlen(dir);
+    size_t n_name = strlen(name);
+    bool needs_separator = n_dir > 0 && !strchr(SEPARATORS, dir[n_dir - 1]);
+    char *path = tn_alloc(n_dir + needs_separator + n_name + 1);
+    if (!path)
+        return NULL;
+    memcpy(path, dir, n_dir);
+    if (needs_separator)
+        path[n_dir++] = SEPARATORS[0];
+    memcpy(path + n_dir, name, n_name + 1);
+    return path;
+}
+
+/* ---- Ctrl-C and termination ---- */
+
+#define END_WITHIN_NS 2000000000u
+
+static _Atomic uint32_t n_interrupts; /* since the last clear */
+static _Atomic bool is_interrupt_unread;
+static _Atomic uint64_t interrupt_ns; /* when the last one came */
+static _Atomic int terminate_signal;
+
+bool tn_os_note_interrupt(void)
+{
+    uint64_t now = tn_now_ns();
+    bool unread = atomic_exchange(&is_interrupt_unread, true);
+    if (unread && now - atomic_load(&interrupt_ns) < END_WITHIN_NS)
+        return true;
+    atomic_store(&interrupt_ns, now);
+    atomic_fetch_add(&n_interrupts, 1);
+    return false;
+}
+
+void tn_os_note_termination(int signal_number)
+{
+    atomic_store(&terminate_signal, signal_number);
+}
+
+bool tn_os_is_interrupted(void)
+{
+    return tn_interrupt_count() > 0 || tn_terminate_requested();
+}
+
+uint32_t tn_interrupt_count(void)
+{
+    uint32_t n = atomic_load(&n_interrupts);
+    if (n > 0)
+        atomic_store(&is_interrupt_unread, false);
+    return n;
+}
+
+void tn_interrupt_clear(void)
+{
+    atomic_store(&n_interrupts, 0);
+    atomic_store(&is_interrupt_unread, false);
+}
+
+uint64_t tn_interrupt_last_ns(void)
+{
+    return atomic_load(&interrupt_ns);
+}
+
+int tn_terminate_requested(void)
+{
+    return atomic_load(&terminate_signal);
+}

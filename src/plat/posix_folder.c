@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What lies in a folder, and the user's folders for data and for what can be computed again.
+ */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "plat/plat.h"
+#include "plat/plat_os.h"
+
+bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg)
+{
+    DIR *list = opendir(path);
+    if (!list)
+        return false;
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            !visit(arg, entry->d_name))
+            break;
+    closedir(list);
+    return true;
+}
+
+/* The user's folder that `variable` names, else below the home; NULL without a home. */
+static char *user_dir(const char *variable, const char *below_home)
+{
+    const char *given = getenv(variable), *home = getenv("HOME");
+    if (given && given[0] == '/') /* relative ones are to be ignored, says the specification */
+        return tn_os_copy_text(given);
+    return home && home[0] == '/' ? tn_path_join(home, below_home) : NULL;
+}
+
+#if defined(__APPLE__)
+static char *data_home(void)
+{
+    return user_dir("", "Library/Application Support");
+}
+static char *cache_home(void)
+{
+    return user_dir("", "Library/Caches");
+}
+#else
+static char *data_home(void)
+{
+    return user_dir("XDG_DATA_HOME", ".local/share");
+}
+static char *cache_home(void)
+{
+    return user_dir("XDG_CACHE_HOME", ".cache");
+}
+#endif
+
+char *tn_path_of_data_dir(void)
+{
+    char *base = data_home();
+    char *dir = base ? tn_path_join(base, "tern") : NULL;
+    tn_free(base);
+    return dir;
+}
+
+static bool make_dir(const char *path)
+{
+    return mkdir(path, 0700) == 0 || tn_path_kind(path) == TN_PATH_DIR;
+}
+
+char *tn_path_of_cache_dir(void)
+{
+    char *base = cache_home();
+    char *dir = base ? tn_path_join(base, "tern") : NULL;
+    if (dir && (!make_dir(base) || !make_dir(dir))) {
+        tn_free(dir);
+        dir = NULL;
+    }
+    tn_free(base);
+    return dir;
+}

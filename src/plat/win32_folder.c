@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What lies in a folder, and the user's folder for data.
+ */
+#include <wchar.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "plat/plat.h"
+#include "plat/win32.h"
+
+/* False when the caller has had enough. */
+static bool visit_one(const WIN32_FIND_DATAW *found, bool (*visit)(void *arg, const char *name),
+                      void *arg)
+{
+    if (wcscmp(found->cFileName, L".") == 0 || wcscmp(found->cFileName, L"..") == 0)
+        return true;
+    char *name = tn_win32_utf8(found->cFileName);
+    const bool go_on = !name || visit(arg, name);
+    tn_free(name);
+    return go_on;
+}
+
+bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg)
+{
+    WIN32_FIND_DATAW found;
+    char *pattern = tn_path_join(path, "*");
+    wchar_t *wide = pattern ? tn_win32_path(pattern) : NULL;
+    HANDLE list = wide ? FindFirstFileW(wide, &found) : INVALID_HANDLE_VALUE;
+    tn_free(wide);
+    tn_free(pattern);
+    if (list == INVALID_HANDLE_VALUE)
+        return false;
+    while (visit_one(&found, visit, arg) && FindNextFileW(list, &found))
+        ;
+    FindClose(list);
+    return true;
+}
+
+char *tn_path_of_data_dir(void)
+{
+    wchar_t wide[MAX_PATH + 1];
+    DWORD n = GetEnvironmentVariableW(L"LOCALAPPDATA", wide, TN_COUNT_OF(wide));
+    if (n == 0 || n >= TN_COUNT_OF(wide))
+        return NULL;
+    char *base = tn_win32_utf8(wide);
+    char *dir = base ? tn_path_join(base, "tern") : NULL;
+    tn_free(base);
+    return dir;
+}
+
+char *tn_path_of_cache_dir(void)
+{
+    char *dir = tn_path_of_data_dir();
+    wchar_t *wide = dir ? tn_win32_path(dir) : NULL;
+    const bool exists =
+        wide && (CreateDirectoryW(wide, NULL) || GetLastError() == ERROR_ALREADY_EXISTS);
+    tn_free(wide);
+    if (!exists) {
+        tn_free(dir);
+        dir = NULL;
+    }
+    return dir;
+}
