@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Features of a 64-bit Arm processor: what the operating system says, because the registers that
- * tell are closed to programs.
+ * Features of a 64-bit Arm processor: as the operating system reports them, because programs
+ * may not read the registers that say so.
  */
 #include "sysinfo_private.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers in small texts, digit by digit with overflow checks.
+ * Numbers in the small texts in which /proc and /sys state facts, digit by digit with overflow
+ * checks. What is not understood is reported as unreadable, never guessed.
  */
 #include "sysinfo_private.h"
 
@@ -66,4 +67,14 @@ uint64_t tn_fact_minus(uint64_t a, uint64_t b)
     if (a == TERN_UNKNOWN)
         return a;
     return a > b ? a - b : 0;
+}
+
+uint64_t tn_job_memory_left(const struct tn_job_memory *job)
+{
+    const uint64_t process = tn_fact_minus(job->process_limit, job->process_used);
+    /* A job holds its processes: where the system tells less, this one's use is known. */
+    const uint64_t used =
+        job->job_used > job->process_used ? job->job_used : job->process_used;
+    const uint64_t all = tn_fact_minus(job->job_limit, used);
+    return process < all ? process : all;
 }

@@ -63,7 +63,8 @@ static void read_meminfo(struct tern_sysinfo *out, const char *root)
 
 /* ---- process limits ---- */
 
-/* What is in use, by /proc/self/status: 0, noted, where that makes no sense; the limit holds. */
+/* What is in use, by /proc/self/status. If that cannot be understood it is noted and counts as 0;
+ * the limit still holds. */
 static uint64_t bytes_in_use(const char *status, const char *key, uint32_t *unreadable)
 {
     uint64_t bytes = 0;
@@ -140,8 +141,8 @@ static void read_modes(struct tern_sysinfo *out, const char *root)
 
 #define SUPPLY(name) "/sys/class/power_supply/" name
 
-/* The usual names: /sys offers no fixed one, and a directory is not listed for a fact that is only
- * reported. */
+/* The usual names: /sys has no fixed ones, and listing a folder is not worth it for a fact that is
+ * only reported. */
 const char *const tn_mains_files[] = {
     SUPPLY("AC/online"),   SUPPLY("AC0/online"),  SUPPLY("ACAD/online"),
     SUPPLY("ADP0/online"), SUPPLY("ADP1/online"), SUPPLY("macsmc-ac/online"), NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Memory and limits of the running Linux machine: /proc and /sys, and the limits that only system
- * calls tell.
+ * calls report.
  */
 #include "sysinfo_private.h"
 

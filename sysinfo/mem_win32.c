@@ -41,22 +41,45 @@ static uint64_t committed_bytes(void)
     return counters.PagefileUsage;
 }
 
-static void read_job_memory(struct tern_sysinfo *out)
+/* What all processes of the job have committed now (Windows 10 and later; older headers lack it),
+ * else the most that they ever had, which is not less. */
+static uint64_t job_committed_bytes(const JOBOBJECT_EXTENDED_LIMIT_INFORMATION *info)
+{
+    enum { MEMORY_USAGE = 28 }; /* JobObjectMemoryUsageInformation */
+    struct {
+        uint64_t now, peak;
+    } usage = {0};
+    if (QueryInformationJobObject(NULL, (JOBOBJECTINFOCLASS)MEMORY_USAGE, &usage, sizeof usage,
+                                  NULL))
+        return usage.now;
+    return info->PeakJobMemoryUsed;
+}
+
+/* False when there is no job with a memory limit. */
+static bool read_job(struct tn_job_memory *out)
 {
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION info = {0};
+    *out = (struct tn_job_memory){.process_limit = TERN_UNKNOWN, .job_limit = TERN_UNKNOWN};
     if (!QueryInformationJobObject(NULL, JobObjectExtendedLimitInformation, &info, sizeof info,
                                    NULL))
-        return; /* not in a job */
-    DWORD flags = info.BasicLimitInformation.LimitFlags;
-    uint64_t limit = TERN_UNKNOWN;
-    if (flags & JOB_OBJECT_LIMIT_PROCESS_MEMORY)
-        limit = TN_MIN(limit, (uint64_t)info.ProcessMemoryLimit);
-    if (flags & JOB_OBJECT_LIMIT_JOB_MEMORY)
-        limit = TN_MIN(limit, (uint64_t)info.JobMemoryLimit);
-    if (limit == 0 || limit == TERN_UNKNOWN)
+        return false; /* not in a job */
+    const DWORD flags = info.BasicLimitInformation.LimitFlags;
+    if ((flags & JOB_OBJECT_LIMIT_PROCESS_MEMORY) && info.ProcessMemoryLimit > 0)
+        out->process_limit = info.ProcessMemoryLimit;
+    if ((flags & JOB_OBJECT_LIMIT_JOB_MEMORY) && info.JobMemoryLimit > 0)
+        out->job_limit = info.JobMemoryLimit;
+    out->process_used = committed_bytes();
+    out->job_used = job_committed_bytes(&info);
+    return out->process_limit != TERN_UNKNOWN || out->job_limit != TERN_UNKNOWN;
+}
+
+static void read_job_memory(struct tern_sysinfo *out)
+{
+    struct tn_job_memory job;
+    if (!read_job(&job))
         return;
-    out->limit_bytes = TN_MIN(out->limit_bytes, limit);
-    out->job_available_bytes = tn_fact_minus(limit, committed_bytes());
+    out->limit_bytes = TN_MIN(out->limit_bytes, TN_MIN(job.process_limit, job.job_limit));
+    out->job_available_bytes = tn_job_memory_left(&job);
 }
 
 static void read_job_cpu_rate(struct tern_sysinfo *out)
@@ -118,7 +141,9 @@ void tn_memory_sample_live(struct tern_monitor_sample *out)
     uint64_t total = TERN_UNKNOWN, available = TERN_UNKNOWN, commit = TERN_UNKNOWN;
     read_memory(&total, &available, &commit);
     /* The cache is anonymous memory: the commit limit binds its growth too. */
-    out->available_bytes = TN_MIN(available, commit);
+    struct tn_job_memory job;
+    const uint64_t left = read_job(&job) ? tn_job_memory_left(&job) : TERN_UNKNOWN;
+    out->available_bytes = TN_MIN(TN_MIN(available, commit), left);
     out->pressure_level = is_low_on_memory() ? 2 : 1;
 }
 

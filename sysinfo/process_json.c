@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * process.json of a recording: what system calls told about the process.
+ * process.json of a recording: the facts that come from system calls, not from files (limits, page
+ * size, affinity). It is written with a recording and read when a recorded machine is replayed.
  */
 #include "sysinfo_private.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/json_load.h"
 
 enum { MAX_PROCESS_JSON_BYTES = 64 << 10 };
 
@@ -82,7 +84,8 @@ void tn_process_json_read(struct tn_process_facts *out, const char *root, uint32
         return;
     long n = tn_fact_read(root, "/process.json", text, MAX_PROCESS_JSON_BYTES);
     if (n >= 0) {
-        json_t *object = json_loadb(text, (size_t)n, 0, NULL);
+        json_t *object;
+        (void)tn_json_load(&object, "process.json", text, (size_t)n, 0, NULL);
         if (json_is_object(object))
             read_object(out, object, unreadable);
         else

@@ -105,7 +105,7 @@ static tern_status put_buf(struct recorder *r, const char *path)
     return put(r, path, r->buf.data, r->buf.n_bytes);
 }
 
-/* Copies a file as it is; one that is not there is not recorded. */
+/* Copies a file as it is; a missing one is left out. */
 static tern_status copy_as(struct recorder *r, const char *from, const char *to)
 {
     long n = tn_fact_read("", from, r->text, MAX_COPY_BYTES);
@@ -132,7 +132,7 @@ static tern_status copy_lines(struct recorder *r, const char *path, const char *
 
 /* ---- parts ---- */
 
-/* Paths as they are, NULL behind the last. */
+/* Files that are copied whole, ended by NULL. */
 static tern_status copy_all(struct recorder *r, const char *const *paths)
 {
     tern_status status = TERN_OK;

@@ -1,52 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Puts the description of a machine together.
+ * The entry of sysinfo/: puts the description of a machine together from processor, topology,
+ * limits and memory, live or from a recording. It describes and never decides: what follows from
+ * the facts (threads, context, cache) is the business of run/plan.c.
  */
 #include "sysinfo_private.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/cpu_bits.h"
 #include "base/log.h"
 #include "plat/plat.h"
-
-const char *tern_bound_text(enum tern_bound bound)
-{
-    static const char *const texts[TERN_BOUND_COUNT] = {
-        "unknown", "meminfo", "cgroup", "rlimit_as", "rlimit_data", "job", "commit", "user"};
-    return (unsigned)bound < TERN_BOUND_COUNT ? texts[bound] : texts[0];
-}
-
-const char *tern_fact_text(uint32_t i)
-{
-    static const char *const texts[TERN_N_FACTS] = {
-        "CPU topology", "CPU affinity",   "CPU quota",       "/proc/meminfo",
-        "cgroup memory limit", "process limits", "memory pressure", "process.json"};
-    return i < TERN_N_FACTS ? texts[i] : NULL;
-}
-
-const char *tern_cpu_feature_text(uint32_t i)
-{
-    switch (i < 32 ? 1u << i : 0) {
-    case TN_CPU_SSSE3:
-        return "ssse3";
-    case TN_CPU_AVX2:
-        return "avx2";
-    case TN_CPU_AVXVNNI:
-        return "avxvnni";
-    case TN_CPU_AVX512:
-        return "avx512";
-    case TN_CPU_NEON:
-        return "neon";
-    case TN_CPU_DOTPROD:
-        return "dotprod";
-    case TN_CPU_I8MM:
-        return "i8mm";
-    default:
-        return NULL;
-    }
-}
 
 static void clear(struct tern_sysinfo *out)
 {
@@ -80,6 +44,13 @@ static void combine_available(struct tern_sysinfo *out)
     bind_available(out, out->rlimit_as_left_bytes, TERN_BOUND_RLIMIT_AS);
     bind_available(out, out->rlimit_data_left_bytes, TERN_BOUND_RLIMIT_DATA);
     bind_available(out, out->job_available_bytes, TERN_BOUND_JOB);
+}
+
+void tern_sysinfo_read_cpu(struct tern_sysinfo *out)
+{
+    clear(out);
+    tn_topology_one_core(out);
+    tn_cpu_read_live(out);
 }
 
 void tern_sysinfo_read(struct tern_sysinfo *out)

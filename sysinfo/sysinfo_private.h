@@ -7,14 +7,17 @@
  *   sysinfo.c       puts the parts together
  *   cpu_x86.c, cpu_arm.c   features and name of the processor
  *   topo.c          cores, kinds, caches, affinity, from
- *     topo_hwloc.c    the live machine or /sys of a recording (the only user of hwloc)
+ *     topo_hwloc.c    the live machine (the only user of hwloc)
  *     topo_xml.c      topology.xml of a recording
+ *     topo_sysfs.c    /sys of a recording
+ *     topo_build.c    what these build a topology with
  *   limits.c        control groups v1 and v2: quota and memory
  *   mem_linux.c     memory, pressure, energy from /proc and /sys
- *   mem_posix.c, mem_win32.c, mem_macos.c   what only system calls tell
+ *   mem_posix.c, mem_win32.c, mem_macos.c   what only system calls report
  *   monitor.c       facts that change while running
  *   fact_file.c     bounded file reads
  *   fact.c          digit-by-digit numbers
+ *   fact_names.c    names of facts
  *   process_json.c, record.c   recordings
  */
 #ifndef TN_SYSINFO_PRIVATE_H
@@ -54,12 +57,20 @@ bool tn_fact_whole_u64(const char *text, uint64_t *out);
 /* The number behind `key` at the start of a line: "MemTotal:   123 kB" with key "MemTotal:".
  * *present tells whether the key was there at all (may be NULL). */
 bool tn_fact_line_u64(const char *text, const char *key, uint64_t *out, bool *present);
-/* A file that holds one number. `unreadable` gets `fact` when the file is there but makes no
- * sense. */
+/* A file that holds one number. Sets `fact` in *unreadable when the file exists but cannot be
+ * understood. */
 bool tn_fact_file_u64(const char *root, const char *path, uint64_t *out, uint32_t *unreadable,
                       uint32_t fact);
 /* a - b, but not below 0; UNKNOWN stays UNKNOWN. */
 uint64_t tn_fact_minus(uint64_t a, uint64_t b);
+
+/* A Windows job object: committed bytes; limits are TERN_UNKNOWN where there is none. */
+struct tn_job_memory {
+    uint64_t process_limit, process_used; /* of this process */
+    uint64_t job_limit, job_used;         /* of all processes of the job */
+};
+/* What this process may still commit: the less of both; TERN_UNKNOWN without limits. */
+uint64_t tn_job_memory_left(const struct tn_job_memory *job);
 
 /* ---- processor ---- */
 
@@ -72,6 +83,8 @@ void tn_cpu_name_from_proc(struct tern_sysinfo *out, const char *root);
 
 /* Fills the cores part.  affinity: a CPU list ("0-3,8") for a recorded machine, or NULL. */
 void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *affinity);
+/* The same as if nothing were known: one core. */
+void tn_topology_one_core(struct tern_sysinfo *out);
 /* ---- topo_hwloc.c ---- */
 
 /* This machine's topology as XML without names, serial numbers and versions, in new memory
@@ -118,12 +131,12 @@ void tn_limits_read(struct tern_sysinfo *out, const char *root);
 
 /* Memory, pressure and energy. */
 void tn_memory_read_proc(struct tern_sysinfo *out, const char *root);
-/* What it reads of power supplies: paths, NULL behind the last. */
+/* Paths of the power supplies that are read, ended by NULL. */
 extern const char *const tn_mains_files[];
 extern const char *const tn_battery_files[];
-/* MemAvailable of a meminfo text, TERN_UNKNOWN if it is not told. */
+/* MemAvailable of a meminfo text, TERN_UNKNOWN if it is missing. */
 uint64_t tn_meminfo_available(const char *text);
-/* "some avg10=1.23 ..." in 1/100 %, TERN_UNKNOWN if it is not told. */
+/* "some avg10=1.23 ..." in 1/100 %, TERN_UNKNOWN if it is missing. */
 uint64_t tn_pressure_parse(const char *text);
 
 /* What system calls or process.json tell about the process. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a topology to the description: which cores may be used, of which kinds they are.
+ * From a topology to the description: which cores this process may use, how they group into kinds
+ * (performance, efficiency, low power), and how fast each kind is beside the fastest. The sources
+ * of the topology are interchangeable (topo.h).
  */
 #include "topo.h"
 
@@ -9,96 +11,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/utf8.h"
 
 enum {
-    MAX_CPUINFO_BYTES = 1 << 20,
     ATOM_PERCENT = 65, /* an Intel E core at the same frequency, measured against a P core */
     UNRANKED_SCORE = 512, /* of 1024: a slower kind of which nothing but the rank is known */
 };
-
-/* ---- sets of CPUs ---- */
-
-/* "3" or "0-3", from the front of *text. */
-static bool parse_range(const char **text, struct tn_cpu_set *set)
-{
-    uint64_t first, last;
-    if (!tn_fact_parse_u64(text, &first))
-        return false;
-    last = first;
-    if (**text == '-') {
-        ++*text;
-        if (!tn_fact_parse_u64(text, &last))
-            return false;
-    }
-    if (first > last || last > TN_MAX_CPU_INDEX)
-        return false;
-    for (uint32_t cpu = (uint32_t)first; cpu <= (uint32_t)last; cpu++)
-        tn_cpu_set_add(set, cpu);
-    return true;
-}
-
-bool tn_cpu_set_parse_list(struct tn_cpu_set *set, const char *text)
-{
-    memset(set, 0, sizeof *set);
-    bool ok = parse_range(&text, set);
-    while (ok && *text == ',') {
-        text++;
-        ok = parse_range(&text, set);
-    }
-    return ok && text[strspn(text, " \t\r\n")] == '\0';
-}
-
-/* ---- building a topology ---- */
-
-bool tn_topo_add_pu(struct tn_topo *topo, uint32_t os_index, uint32_t core, bool has_l3)
-{
-    if (topo->n_pus == TN_MAX_PUS || os_index > TN_MAX_CPU_INDEX)
-        return false;
-    topo->pus[topo->n_pus++] =
-        (struct tn_topo_pu){os_index, core, TN_NO_KIND, true, true, has_l3};
-    topo->n_cores = TN_MAX(topo->n_cores, core + 1);
-    return true;
-}
-
-void tn_topo_set_kind_info(struct tn_topo_kind *kind, const char *name, const char *value)
-{
-    uint64_t number;
-    if (strcmp(name, "CoreType") == 0) {
-        snprintf(kind->core_type, sizeof kind->core_type, "%s", value);
-        tn_utf8_make_printable(kind->core_type);
-    } else if (!tn_fact_whole_u64(value, &number) || number == 0 || number > 1000000) {
-        return;
-    } else if (strcmp(name, "FrequencyMaxMHz") == 0) {
-        kind->max_mhz = (uint32_t)number;
-    } else if (strcmp(name, "LinuxCapacity") == 0) {
-        kind->linux_capacity = (uint32_t)number;
-    }
-}
-
-static bool read_online_list(const char *root, struct tn_cpu_set *online)
-{
-    char text[4096];
-    return tn_fact_read(root, "/sys/devices/system/cpu/online", text, sizeof text) >= 0 &&
-           tn_cpu_set_parse_list(online, text);
-}
-
-bool tn_topo_read_online(const char *root, struct tn_cpu_set *online)
-{
-    if (read_online_list(root, online))
-        return true;
-    memset(online, 0, sizeof *online);
-    char *text = tn_alloc(MAX_CPUINFO_BYTES);
-    uint32_t n = 0;
-    if (text && tn_fact_read(root, "/proc/cpuinfo", text, MAX_CPUINFO_BYTES) > 0)
-        for (const char *line = text; line && n <= TN_MAX_CPU_INDEX; line = strchr(line, '\n')) {
-            line += *line == '\n';
-            if (strncmp(line, "processor", 9) == 0 && strchr(" \t:", line[9]) != NULL)
-                tn_cpu_set_add(online, n++);
-        }
-    tn_free(text);
-    return n > 0;
-}
 
 /* Nothing but CPU numbers: each counts as a core. */
 static bool from_numbers(struct tn_topo *topo, const char *root)
@@ -347,30 +264,44 @@ static bool has_xml(const char *root)
     return *root && tn_fact_read(root, "/topology.xml", text, sizeof text) >= 0;
 }
 
+static bool from_hwloc(struct tn_topo *topo, const char *root)
+{
+    return *root == '\0' && tn_topo_from_hwloc(topo);
+}
+
 /* The best source that works. */
 static void read_topology(struct tn_topo *topo, const char *root, uint32_t *unreadable)
 {
     typedef bool from(struct tn_topo *, const char *);
-    static from *const sources[] = {tn_topo_from_xml, tn_topo_from_hwloc, from_numbers};
-    size_t expected = has_xml(root) ? 0 : *root ? TN_COUNT_OF(sources) : 1;
-    for (size_t i = has_xml(root) ? 0 : 1; i < TN_COUNT_OF(sources); i++) {
+    static from *const live[] = {from_hwloc, from_numbers};
+    static from *const recorded[] = {tn_topo_from_xml, tn_topo_from_sysfs, from_numbers};
+    from *const *sources = *root ? recorded : live;
+    size_t n_sources = *root ? TN_COUNT_OF(recorded) : TN_COUNT_OF(live);
+    for (size_t i = *root && !has_xml(root) ? 1 : 0; i < n_sources; i++) {
         memset(topo, 0, sizeof *topo);
         if (sources[i](topo, root) && topo->n_pus > 0)
             return;
-        if (i == expected)
+        if (i == 0) /* the one that must work where it is tried */
             *unreadable |= TERN_FACT_TOPOLOGY;
     }
     memset(topo, 0, sizeof *topo);
     tn_topo_add_pu(topo, 0, 0, false); /* one core: what is assumed when nothing can be read */
 }
 
+void tn_topology_one_core(struct tern_sysinfo *out)
+{
+    out->n_physical = out->n_logical = out->n_allowed = out->n_allowed_logical = 1;
+    out->n_packages = out->n_numa = out->n_kinds = out->n_cores = 1;
+    out->kinds[0] = (struct tern_cpu_kind){.n_cores = 1, .n_allowed = 1, .capacity = 1024};
+    for (uint32_t i = 0; i < TN_COUNT_OF(out->cache_bytes); i++)
+        out->cache_bytes[i] = TERN_UNKNOWN;
+}
+
 void tn_topology_read(struct tern_sysinfo *out, const char *root, const char *affinity)
 {
     struct tn_topo *topo = tn_alloc(sizeof *topo);
-    if (!topo) { /* too little memory for anything: one core */
-        out->n_physical = out->n_logical = out->n_allowed = out->n_allowed_logical = 1;
-        out->n_packages = out->n_numa = out->n_kinds = out->n_cores = 1;
-        out->kinds[0] = (struct tern_cpu_kind){.n_cores = 1, .n_allowed = 1, .capacity = 1024};
+    if (!topo) { /* too little memory for anything */
+        tn_topology_one_core(out);
         return;
     }
     read_topology(topo, root, &out->unreadable);

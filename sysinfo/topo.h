@@ -2,9 +2,11 @@
  *
  * A processor's topology as its sources give it, and what is made of it.
  *
- *   topo_hwloc.c   the live machine, or /sys of a recording, through hwloc
+ *   topo_hwloc.c   the live machine, through hwloc
  *   topo_xml.c     topology.xml of a recording, in hwloc's format (hwloc's own import trusts it)
- *   topo.c         neither: CPU numbers only; then kinds, counts and limits for all of them
+ *   topo_sysfs.c   /sys of a recording
+ *   topo_build.c   what these three build it with
+ *   topo.c         none of them: CPU numbers only; then kinds, counts and limits for all
  */
 #ifndef TN_TOPO_H
 #define TN_TOPO_H
@@ -40,7 +42,7 @@ struct tn_topo_pu {
     bool has_l3;
 };
 
-/* A kind of core as the source tells it. */
+/* A kind of core as its source describes it. */
 struct tn_topo_kind {
     char core_type[16];
     uint32_t max_mhz;        /* 0 unknown */
@@ -63,8 +65,9 @@ bool tn_topo_add_pu(struct tn_topo *topo, uint32_t os_index, uint32_t core, bool
 void tn_topo_set_kind_info(struct tn_topo_kind *kind, const char *name, const char *value);
 
 /* Each fills a zeroed topology; false (and *topo in any state) when it cannot. */
-bool tn_topo_from_hwloc(struct tn_topo *topo, const char *root);
+bool tn_topo_from_hwloc(struct tn_topo *topo); /* the live machine's */
 bool tn_topo_from_xml(struct tn_topo *topo, const char *root);
+bool tn_topo_from_sysfs(struct tn_topo *topo, const char *root);
 
 /* The CPUs that are on, from /sys or at least counted in /proc/cpuinfo. */
 bool tn_topo_read_online(const char *root, struct tn_cpu_set *online);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The topology of the live machine, or from /sys of a recording: the only user of hwloc.
+ * The topology of the live machine: the only user of hwloc.
  *
  * hwloc discovers the machine, we take what we need and drop it again.  I/O devices, distances and
  * memory attributes are left out, they cost most of the time.  On Linux x86 hwloc binds the calling
  * thread to each CPU in turn to ask it what kind of core it is, then puts it back.
+ *
+ * hwloc obeys its variables of the environment (HWLOC_XMLFILE and others); nothing here sets one,
+ * since other threads may be reading them.
  */
 #include "topo.h"
 
@@ -20,66 +23,9 @@
 #error "hwloc 2.8 or newer is needed"
 #endif
 
-#if defined(__linux__)
-#define HAS_FSROOT true /* hwloc can read another machine's files */
-#else
-#define HAS_FSROOT false
-#endif
-
 /* ---- loading ---- */
 
-static void env_set(const char *name, const char *value)
-{
-#if defined(_WIN32)
-    _putenv_s(name, value ? value : "");
-#else
-    if (value)
-        setenv(name, value, 1);
-    else
-        unsetenv(name);
-#endif
-}
-
-static bool exists(const char *root, const char *path)
-{
-    char text[16];
-    return tn_fact_read(root, path, text, sizeof text) >= 0;
-}
-
-/* Does a recording hold what hwloc reads of Linux? Without it hwloc would ask the live machine. */
-static bool has_linux_topology(const char *root)
-{
-    static const char *const names[] = {"core_cpus", "thread_siblings", "core_id"};
-    struct tn_cpu_set *online = tn_alloc(sizeof *online);
-    bool found = false;
-    uint32_t first = 0;
-    if (HAS_FSROOT && online && tn_topo_read_online(root, online)) {
-        while (first < TN_MAX_CPU_INDEX && !tn_cpu_set_has(online, first))
-            first++;
-        for (size_t i = 0; i < TN_COUNT_OF(names) && !found; i++) {
-            char path[128];
-            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/%s", first,
-                     names[i]);
-            found = exists(root, path);
-        }
-    }
-    tn_free(online);
-    return found;
-}
-
-/* hwloc's way to another machine's files leads through the environment. */
-static void set_linux_root(hwloc_topology_t topology, const char *root)
-{
-    char path[TN_FACT_PATH_BYTES];
-    env_set("HWLOC_FSROOT", root);
-    if (exists(root, "/cpuid/hwloc-cpuid-info") &&
-        snprintf(path, sizeof path, "%s/cpuid", root) < (int)sizeof path)
-        env_set("HWLOC_CPUID_PATH", path);
-    else
-        hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
-}
-
-static hwloc_topology_t load_quietly(const char *root)
+static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
@@ -89,31 +35,10 @@ static hwloc_topology_t load_quietly(const char *root)
 #if defined(_WIN32)
     flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
 #endif
-    if (*root)
-        set_linux_root(topology, root);
-    bool ok = hwloc_topology_set_flags(topology, flags) == 0 && hwloc_topology_load(topology) == 0;
-    if (*root) {
-        env_set("HWLOC_FSROOT", NULL);
-        env_set("HWLOC_CPUID_PATH", NULL);
-    }
-    if (ok)
+    if (hwloc_topology_set_flags(topology, flags) == 0 && hwloc_topology_load(topology) == 0)
         return topology;
     hwloc_topology_destroy(topology);
     return NULL;
-}
-
-/* The library never prints, so hwloc may not either. */
-static hwloc_topology_t load(const char *root)
-{
-    if (*root && !has_linux_topology(root))
-        return NULL;
-    bool hide = !getenv("HWLOC_HIDE_ERRORS");
-    if (hide)
-        env_set("HWLOC_HIDE_ERRORS", "2");
-    hwloc_topology_t topology = load_quietly(root);
-    if (hide)
-        env_set("HWLOC_HIDE_ERRORS", NULL);
-    return topology;
 }
 
 /* ---- kinds ---- */
@@ -213,15 +138,14 @@ static void apply_mask(hwloc_topology_t topology, struct tn_topo *topo)
     hwloc_bitmap_free(mask);
 }
 
-bool tn_topo_from_hwloc(struct tn_topo *topo, const char *root)
+bool tn_topo_from_hwloc(struct tn_topo *topo)
 {
-    hwloc_topology_t topology = load(root);
+    hwloc_topology_t topology = load();
     if (!topology)
         return false;
     read_threads(topology, topo);
     read_kinds(topology, topo);
-    if (!*root)
-        apply_mask(topology, topo);
+    apply_mask(topology, topo);
     topo->n_packages = count_objects(topology, HWLOC_OBJ_PACKAGE);
     topo->n_numa = count_objects(topology, HWLOC_OBJ_NUMANODE);
     topo->cache_bytes[0] = largest_cache(topology, HWLOC_OBJ_L1CACHE);
@@ -235,7 +159,7 @@ bool tn_topo_from_hwloc(struct tn_topo *topo, const char *root)
 
 /* ---- recording ---- */
 
-/* Attributes that describe cores; the others tell names, serial numbers and versions. */
+/* Attributes that describe cores; the others hold names, serial numbers and versions. */
 static bool is_wanted_info(const char *line)
 {
     static const char *const names[] = {"CPUModel", "CoreType", "FrequencyMaxMHz",
@@ -253,7 +177,7 @@ static bool is_wanted_info(const char *line)
 
 char *tn_topology_export(void)
 {
-    hwloc_topology_t topology = load("");
+    hwloc_topology_t topology = load();
     char *xml = NULL;
     int n = 0;
     struct tn_buf out = {0};
@@ -279,7 +203,7 @@ char *tn_topology_export(void)
 char *tn_topology_affinity(void)
 {
     char *list = NULL, *copy = NULL;
-    hwloc_topology_t topology = load("");
+    hwloc_topology_t topology = load();
     hwloc_bitmap_t mask = topology ? read_mask(topology) : NULL;
     if (mask && hwloc_bitmap_list_asprintf(&list, mask) > 0 &&
         (copy = tn_alloc(strlen(list) + 1)) != NULL)

@@ -16,6 +16,7 @@ from command import NATIVE
 
 LINUX = NATIVE and sys.platform.startswith("linux")
 MIB = 1 << 20
+DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "dist", "demo")
 STORY = ("--raw", "-p", "Once upon a time", "--caps", "off", "--ignore-eos", "--seed", "1")
 
 
@@ -108,6 +109,26 @@ class Limits(command.TestCase):
         result = group.run("bench", command.model(), "-n", "1", "-p", "1", "-r", "1")
         self.assertEqual(result.code, 3, result.err)
         self.assertRegex(result.err, r"needs \S+ MiB.*\d MiB are available")
+        self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
+
+    def test_convert_in_a_memory_group(self):
+        """Too little is refused before the part file is made, not found out by the system."""
+        group = Group("memory")
+        self.addCleanup(group.remove)
+        codes = set()
+        with tempfile.TemporaryDirectory() as folder:
+            for mib in range(3, 17):
+                group.write("memory.limit_in_bytes", mib * MIB)
+                result = group.run("convert", DEMO, "-o", folder + "/x.tern", "-q")
+                codes.add(result.code)
+                if result.code != 0:
+                    self.assertEqual(result.code, 3, f"{mib} MiB: {result.err}")
+                    self.assertRegex(result.err, r"needs at least 8.0 MiB.*\d MiB are available")
+                    self.assertEqual(os.listdir(folder), [])
+                else:
+                    self.assertEqual(os.listdir(folder), ["x.tern"])
+                    os.unlink(folder + "/x.tern")
+        self.assertEqual(codes, {0, 3})
         self.assertIn("oom_kill 0\n", group.read("memory.oom_control") + "\n")
 
     def test_processor_quota(self):

@@ -59,6 +59,8 @@ static void add_kind(uint32_t n_cores, uint32_t capacity, bool low_power)
 static const struct tern_plan_model model_2b = {
     .n_ctx = 4096,
     .file_bytes = 860 * MIB,
+    .model_bytes = 200 * KIB,
+    .sampler_bytes = 2 * MIB,
     .base_bytes = 10 * MIB,
     .thread_bytes = 64 * KIB,
     .position_bytes = 4,
@@ -111,18 +113,43 @@ static void tiers_are_exact_to_the_byte(void **state)
     assert_int_equal(plan.cap_new_tokens, 512);
 }
 
-static void small_tiers_are_told(void **state)
+/* The banner names the cap; a notice is for what it cuts. */
+static void a_tier_is_told_where_it_cuts(void **state)
 {
     (void)state;
-    set_machine(4, 3 * GIB);
-    make(NULL, NULL);
-    assert_true(noticed("at most 512 new tokens"));
-    set_machine(4, 5 * GIB);
-    make(NULL, NULL);
-    assert_true(noticed("at most 1024 new tokens"));
+    static const struct {
+        uint64_t available;
+        uint32_t cap;
+        const char *words;
+    } small[] = {{3 * GIB, 512, "less than 4 GiB of memory"}, {5 * GIB, 1024, "4 to 8 GiB of"}};
+    for (size_t i = 0; i < TN_COUNT_OF(small); i++) {
+        set_machine(4, small[i].available);
+        assert_int_equal(make(&model_2b, NULL), TERN_OK);
+        assert_int_equal(plan.n_notices, 0);
+        struct tern_plan_limits limits = {.max_tokens = small[i].cap};
+        assert_int_equal(make(&model_2b, &limits), TERN_OK);
+        assert_int_equal(plan.n_notices, 0);
+        limits.max_tokens++;
+        assert_int_equal(make(&model_2b, &limits), TERN_OK);
+        assert_int_equal(plan.n_notices, 1);
+        assert_true(noticed(small[i].words));
+        assert_int_equal(plan.max_new_tokens, small[i].cap);
+    }
+}
+
+/* Under pressure the cap is that of a smaller machine, and so is the reason. */
+static void pressure_is_told_where_it_cuts(void **state)
+{
+    (void)state;
     set_machine(4, 9 * GIB);
-    make(NULL, NULL);
+    machine.pressure_level = 2;
+    struct tern_plan_limits limits = {.max_tokens = 1024};
+    assert_int_equal(make(&model_2b, &limits), TERN_OK);
+    assert_string_equal(reason("default_new_tokens")->bound_by, "pressure");
     assert_int_equal(plan.n_notices, 0);
+    limits.max_tokens = 1025;
+    assert_int_equal(make(&model_2b, &limits), TERN_OK);
+    assert_true(noticed("cap of 1024 (memory is short here)"));
 }
 
 static void cap_binds_explicit_values(void **state)
@@ -150,7 +177,9 @@ static void cap_binds_explicit_values(void **state)
     assert_int_equal(plan.cap_new_tokens, 2600);
     assert_int_equal(plan.max_new_tokens, 2600);
     assert_false(plan.capped);
-    assert_int_equal(plan.n_notices, 0);
+    assert_true(plan.context_cuts);
+    assert_int_equal(plan.n_notices, 1);
+    assert_true(noticed("-n 3000 is more than the context of 2600 tokens"));
 }
 
 /* No notice tells what to do against a cap that does not hold. */
@@ -175,6 +204,7 @@ static void context_binds_new_tokens(void **state)
     assert_int_equal(make(&model_2b, &limits), TERN_OK);
     assert_int_equal(plan.max_new_tokens, 4000);
     assert_false(plan.capped);
+    assert_true(noticed("behind a prompt of 96: at most 4000 new tokens"));
     assert_string_equal(reason("max_new_tokens")->bound_by, "context");
 }
 
@@ -379,7 +409,8 @@ static void reserve_is_bounded(void **state)
 
 static uint64_t fixed_bytes(uint32_t n_threads)
 {
-    return TN_PLAN_PROCESS_BYTES + model_2b.base_bytes +
+    return TN_PLAN_PROCESS_BYTES + model_2b.model_bytes + model_2b.sampler_bytes +
+           model_2b.base_bytes +
            n_threads * (model_2b.thread_bytes + TN_PLAN_STACK_BYTES);
 }
 
@@ -400,6 +431,16 @@ static void f16_when_it_is_cheap(void **state)
     assert_string_equal(reason("context")->bound_by, "model");
     assert_false(plan.will_page);
     assert_int_equal(plan.predicted_anonymous_bytes, anonymous(4, TERN_KV_F16, 16));
+    const struct tern_plan_memory *m = &plan.memory;
+    assert_int_equal(m->process_bytes, TN_PLAN_PROCESS_BYTES + 4 * TN_PLAN_STACK_BYTES);
+    assert_int_equal(m->model_bytes, model_2b.model_bytes);
+    assert_int_equal(m->sampler_bytes, model_2b.sampler_bytes);
+    assert_int_equal(m->scratch_bytes, model_2b.base_bytes + 4 * model_2b.thread_bytes +
+                                           16 * 256 * model_2b.position_bytes);
+    assert_int_equal(m->cache_bytes, 16 * model_2b.kv_block_bytes[TERN_KV_F16]);
+    assert_int_equal(m->process_bytes + m->model_bytes + m->sampler_bytes + m->scratch_bytes +
+                         m->cache_bytes,
+                     plan.predicted_anonymous_bytes);
     assert_int_equal(plan.predicted_hot_bytes,
                      plan.predicted_anonymous_bytes + model_2b.file_bytes);
 
@@ -575,6 +616,7 @@ static void huge_sizes_do_not_wrap(void **state)
     (void)state;
     struct tern_plan_model huge = {.n_ctx = UINT32_MAX, .file_bytes = UINT64_MAX};
     huge.kv_block_bytes[0] = huge.kv_block_bytes[1] = huge.kv_block_bytes[2] = UINT64_MAX;
+    huge.model_bytes = huge.sampler_bytes = UINT64_MAX;
     huge.base_bytes = huge.thread_bytes = huge.position_bytes = UINT64_MAX;
     set_machine(8, 16 * GIB);
     assert_int_equal(make(&huge, NULL), TERN_MEMORY);
@@ -619,7 +661,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiers_are_exact_to_the_byte),
-        cmocka_unit_test(small_tiers_are_told),
+        cmocka_unit_test(a_tier_is_told_where_it_cuts),
+        cmocka_unit_test(pressure_is_told_where_it_cuts),
         cmocka_unit_test(cap_binds_explicit_values),
         cmocka_unit_test(lifted_caps_are_not_announced),
         cmocka_unit_test(context_binds_new_tokens),

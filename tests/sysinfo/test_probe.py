@@ -3,6 +3,7 @@
 """tern probe as people and programs see it, on recorded machines and on this one."""
 import json
 import os
+import shutil
 import sys
 import unittest
 
@@ -46,14 +47,26 @@ class Probe(command.TestCase):
             for name in ("what", "value", "bound_by"):
                 self.assertIn(name, reason)
 
+    def test_memory_is_broken_down(self):
+        plan = self.probe("--probe-root", root("raspberry-pi"))["plan"]
+        parts = dict(plan["memory"])
+        total = parts.pop("total_bytes")
+        self.assertEqual(total, sum(parts.values()))
+        self.assertEqual(plan["predicted_anonymous_bytes"],
+                         total - parts["weights_bytes"] - parts["table_bytes"])
+        self.assertEqual(parts["weights_bytes"] + parts["table_bytes"],
+                         os.path.getsize(command.model()))
+        self.assertGreater(min(parts.values()), 0)
+        text = tern("probe", command.model(), "--probe-root", root("raspberry-pi")).text
+        for label in ("weights", "table", "cache", "scratch", "sampler", "total"):
+            self.assertRegex(text, rf"\n    {label} +[0-9.]+ [KMG]i?B  ")
+
     def test_threads_and_reasons(self):
         for name, threads, bound_by in (("v2-quota-4-of-8", 4, "quota"),
                                         ("v2-quota-7.65-on-parent", 7, "quota"),
                                         ("v2-quota-half", 1, "quota"),
                                         ("sysfs-smt", 2, "cores"),
                                         ("affinity-2-of-8", 2, "affinity")):
-            if name.startswith("sysfs") and not LINUX:
-                continue
             found = self.probe("--probe-root", root(name))
             self.assertEqual(found["plan"]["threads_decode"], threads, name)
             reason = [r for r in found["plan"]["reasons"] if r["what"] == "threads_decode"][0]
@@ -123,6 +136,53 @@ class Probe(command.TestCase):
         self.assertIn("cgroup", bound[0])
         text = self.ok("probe", "--probe-root", root("nothing")).text
         self.assertRegex(text, "available:\\n  system +unknown\\n")
+
+    def long_context(self):
+        """The demo model as if made for half a million positions: its cache takes up to 2 GiB."""
+        source = scratch("long")
+        if not os.path.exists(source):
+            shutil.copytree(command.DEMO, source)
+            path = os.path.join(source, "config.json")
+            config = command.read_json(path)
+            config["max_position_embeddings"] = 524288
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(config, f)
+        return command.model(source)
+
+    def test_the_closing_table_agrees_with_the_plan(self):
+        """Whichever limit binds: where it leaves as much as a row says, the row is the plan."""
+        for i, (binds, process, flags) in enumerate((
+                ("rlimit_as", {"rlimit_as": 900 << 20, "vm_size": 100 << 20}, ()),
+                ("rlimit_data", {"rlimit_data": 900 << 20}, ()),
+                ("cgroup", {}, ()),
+                ("user", {}, ("--ram", "800M")))):
+            with self.subTest(binds=binds):
+                folder = scratch(f"bound{i}")
+                shutil.copytree(root("v2-memory-max"), folder)
+                with open(os.path.join(folder, "process.json"), "w", encoding="utf-8") as f:
+                    json.dump(dict({"page_size": 4096}, **process), f)
+                arguments = ("probe", self.long_context(), "--probe-root", folder, *flags)
+                found = json.loads(self.ok(*arguments, "--json").text)
+                self.assertEqual(found["memory"]["limited_by"], binds)
+                plan = found["plan"]
+                rows = self.ok(*arguments).text.split("it would be\n")[1].splitlines()
+                rows = {row.split()[0]: " ".join(row.split()[1:]) for row in rows}
+                if found["memory"]["available"] == 800 << 20:
+                    self.assertTrue(rows["800M"].startswith(
+                        f"context {plan['context']}, cache {plan['kv']}, "), (rows, plan))
+                contexts = [int(r.split("context ")[1].split(",")[0]) for r in rows.values()]
+                self.assertEqual(contexts, sorted(contexts))
+
+    def test_the_closing_table_keeps_the_other_limits(self):
+        folder = scratch("two-bounds")
+        shutil.copytree(root("v2-memory-max"), folder)
+        with open(os.path.join(folder, "process.json"), "w", encoding="utf-8") as f:
+            json.dump({"rlimit_as": 1000 << 20, "vm_size": 100 << 20, "page_size": 4096}, f)
+        text = self.ok("probe", self.long_context(), "--probe-root", folder, "--ram", "700M").text
+        rows = text.split("it would be\n")[1].splitlines()
+        self.assertNotIn("no more", rows[1])
+        for row in rows[2:]:
+            self.assertIn("no more than 900 MiB by rlimit_as: context", row)
 
     def test_damage_is_told(self):
         text = self.ok("probe", "--probe-root", root("quota-garbage")).text

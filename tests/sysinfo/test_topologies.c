@@ -45,7 +45,7 @@ struct machine {
 
 #define P "IntelCore"
 #define E "IntelAtom"
-/* Cores of which only their place is told. */
+/* Cores described by their place only. */
 #define CORES(n_cores, smt, package, l3) {n_cores, smt, package, l3, NULL, 0, 0}
 
 static const struct machine machines[] = {

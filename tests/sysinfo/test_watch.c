@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sysinfo/sysinfo_private.h"
 #include "tern/plan.h"
 
 #if defined(_WIN32)
@@ -211,9 +212,29 @@ static void systems_may_send_events(void **state)
     tern_watch_free(watch);
 }
 
+/* A Windows job: its limit is reduced by the use of all its processes, not of this one alone. */
+static void what_a_job_leaves(void **state)
+{
+    (void)state;
+    static const struct {
+        struct tn_job_memory job;
+        uint64_t left;
+    } list[] = {
+        {{TERN_UNKNOWN, 5 * MIB, TERN_UNKNOWN, 7 * MIB}, TERN_UNKNOWN},
+        {{100 * MIB, 30 * MIB, TERN_UNKNOWN, 90 * MIB}, 70 * MIB},
+        {{TERN_UNKNOWN, 30 * MIB, 100 * MIB, 90 * MIB}, 10 * MIB},
+        {{TERN_UNKNOWN, 30 * MIB, 100 * MIB, 0}, 70 * MIB}, /* the system does not tell */
+        {{50 * MIB, 45 * MIB, 100 * MIB, 60 * MIB}, 5 * MIB},
+        {{100 * MIB, 10 * MIB, 100 * MIB, 120 * MIB}, 0},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        assert_int_equal(tn_job_memory_left(&list[i].job), list[i].left);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_job_leaves),
         cmocka_unit_test_setup(monitor_follows_the_files, set_up),
         cmocka_unit_test_setup(looking_allocates_nothing, set_up),
         cmocka_unit_test_setup(growth_keeps_half_of_the_reserve, set_up),
