@@ -176,7 +176,22 @@ static inline void gemm_panels(const struct gemm_level *level, gemm_unpack_fn *u
     }
 #define GEMM_DEFINE_ALL(isa)                                                                       \
     GEMM_DEFINE(tn_gemm_t2_i8_##isa, TERN_T2_COL_ALIGN, unpack_t2)                                 \
+    GEMM_DEFINE_R2_C2(isa)
+#define GEMM_DEFINE_R2_C2(isa)                                                                     \
     GEMM_DEFINE(tn_gemm_r2_i8_##isa, TERN_R2_COL_ALIGN, unpack_r2)                                 \
     GEMM_DEFINE(tn_gemm_c2_i8_##isa, 4, unpack_c2)
+/* The same with few_t2, which has the contract of a gemm, for up to n_few inputs: it reads the
+ * weights in the order of the file and stores no panels. */
+#define GEMM_DEFINE_ALL_FEW(isa, n_few)                                                            \
+    static GEMM_DEFINE(panels_t2, TERN_T2_COL_ALIGN, unpack_t2)                                    \
+    void tn_gemm_t2_i8_##isa(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,          \
+                             uint32_t row_begin, uint32_t row_end, const int8_t *x,                \
+                             size_t x_stride, const int32_t *x_sum, uint32_t n_tokens,             \
+                             void *scratch)                                                        \
+    {                                                                                              \
+        (n_tokens <= (n_few) ? few_t2 : panels_t2)(dst, dst_stride, w, row_begin, row_end, x,      \
+                                                   x_stride, x_sum, n_tokens, scratch);            \
+    }                                                                                              \
+    GEMM_DEFINE_R2_C2(isa)
 
 #endif

@@ -111,6 +111,71 @@ typedef tn_gemm_i8_fn tn_gemm_t2_i8_fn;
 typedef tn_gemm_i8_fn tn_gemm_r2_i8_fn;
 typedef tn_gemm_i8_fn tn_gemm_c2_i8_fn;
 
+/* ---- ternary products of inputs that are not rounded to int8, with scales per group ----
+ *
+ * An input is rounded to 16 bits, block by block of TN_X16_BLOCK columns:
+ *   a = max(max |x_k|, 1e-30), q_k = rne(x_k * (32639 / a)) clamped to +-32639
+ *   x_k is about q_k * f, where f = a / 32639 is the block's factor
+ * The maximum passes over NaN; a NaN product gives 32639.  q is two signed bytes, q = 256 * high +
+ * low, so that instructions for bytes multiply it; |high| <= 127.
+ *
+ * As it lies in memory, [64], tn_x16_half(cols) bytes of each digit:
+ *   int8 high [tn_kern_pad(cols)], then f32 factors [tn_kern_pad(cols) / TN_X16_BLOCK]
+ *   int8 low [tn_kern_pad(cols)], then int32 sums of q [tn_kern_pad(cols) / 64]
+ * q is 0 behind cols.  Several inputs follow each other without a gap. */
+#define TN_X16_BLOCK 128u
+#define TN_X16_BYTES(cols) (2 * tn_x16_half(cols))
+static inline size_t tn_x16_half(uint32_t cols)
+{
+    return ((size_t)tn_kern_pad(cols) / 16 * 17 + 63) / 64 * 64;
+}
+
+/* quant_x16: rounds x [n] to x16 [64] TN_X16_BYTES(n). */
+typedef void tn_quant_x16_fn(void *x16, const float *x, uint32_t n);
+
+/* A matrix in layout T2 whose weights are t * scale, with a scale for each row and group of
+ * columns.  pack.h says in which order scales lie. */
+struct tn_scaled_ternary {
+    struct tn_ternary w;
+    const void *scales; /* [64] tn_n_scales(rows, cols, group) values, finite */
+    uint32_t group;     /* columns of a group: a multiple of 64, or at least cols */
+    uint32_t is_f16;    /* scales are f16, not f32 */
+};
+
+/* Columns that are summed in int32, exactly: a block of inputs that share a factor and a scale. */
+static inline uint32_t tn_x16_run(const struct tn_scaled_ternary *m)
+{
+    return m->group >= m->w.cols || m->group % TN_X16_BLOCK == 0 ? TN_X16_BLOCK : 64;
+}
+
+/* gemv_t2_x16: y[r] = sum over runs b of tn_x16_run columns, ascending from +0, of
+ *   ((float)(sum over c in b of t[r][c] * q[c]) * scale[r][c / group]) * f[c / TN_X16_BLOCK]
+ * and dst[r - row_begin] = y[r].  An int32 sum is at most 128 * 32639 < 2^23, whatever cols is.
+ *   dst                 [64] row_end - row_begin values
+ *   row_begin, row_end  as for gemv_t2_i8; y of padding rows is 0
+ *   x16                 what quant_x16 of any level made */
+typedef void tn_gemv_t2_x16_fn(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
+                               uint32_t row_end, const void *x16);
+
+/* gemm_t2_x16: the same for n_tokens inputs: dst[t * dst_stride + r - row_begin] = y[r] of input t.
+ *   row_begin, row_end, dst, scratch  as for gemm_t2_i8
+ *   x16                               n_tokens inputs */
+typedef void tn_gemm_t2_x16_fn(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                               uint32_t row_begin, uint32_t row_end, const void *x16,
+                               uint32_t n_tokens, void *scratch);
+
+/* gemv_t2_f32: as gemv_t2_x16 with inputs as they are:
+ *   y[r] = sum over runs b of tn_x16_run columns, ascending from +0, of
+ *          (sum over c in b, ascending from +0, of t[r][c] * x[c]) * scale[r][c / group]
+ *   x   [tn_kern_pad(cols)], zeros behind cols
+ * The yardstick for errors of rounding. */
+typedef void tn_gemv_t2_f32_fn(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
+                               uint32_t row_end, const float *x);
+
+/* add_scaled_f32: dst_k += src_k * scale. */
+typedef void tn_add_scaled_f32_fn(float *restrict dst, const float *restrict src, uint32_t n,
+                                  float scale);
+
 /* ---- activations ---- */
 
 /* quant_i8: int8 rounding of one token's input as the reference of BitNet does it:
@@ -153,6 +218,8 @@ typedef void tn_gemv_q8_f32_fn(float *dst, size_t dst_stride, const int8_t *w, c
 typedef void tn_gemv_f16_f32_fn(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,
                                 uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens);
 typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
+typedef void tn_gemv_f32_f32_fn(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
+                                uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens);
 
 /* ---- head in planes (layout Q8_PLANES): sums of the bits of one plane ----
  *
@@ -318,6 +385,11 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemm_t2_i8)                                                                                  \
     X(gemm_r2_i8)                                                                                  \
     X(gemm_c2_i8)                                                                                  \
+    X(quant_x16)                                                                                   \
+    X(gemv_t2_x16)                                                                                 \
+    X(gemm_t2_x16)                                                                                 \
+    X(gemv_t2_f32)                                                                                 \
+    X(add_scaled_f32)                                                                              \
     X(quant_i8)                                                                                    \
     X(rms_norm_f32)                                                                                \
     X(rms_norm_quant)                                                                              \
@@ -328,6 +400,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(list_positive_f32)                                                                           \
     X(list_nonzero_i8)                                                                             \
     X(gemv_q8_f32)                                                                                 \
+    X(gemv_f32_f32)                                                                                \
     X(gemv_f16_f32)                                                                                \
     X(gemv_bf16_f32)                                                                               \
     X(dot_u4_i16)                                                                                  \

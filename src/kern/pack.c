@@ -11,6 +11,8 @@
 
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "base/half.h"
+#include "kern/kern.h"
 #include "tern/model_format.h"
 
 #define STRIP 64u          /* bytes per layout unit: rows of a T2 tile, bytes of an R2/C2 block */
@@ -54,10 +56,41 @@ static void combine_neighbours(uint8_t *dst, const int8_t *trits, uint32_t n)
     }
 }
 
+/* Swaps bytes of *a with those of *b that `low` names, `shift` bits below. */
+static TN_ALWAYS_INLINE void swap_bytes(uint64_t *a, uint64_t *b, uint32_t shift, uint64_t low)
+{
+    const uint64_t changed = (*a >> shift ^ *b) & low;
+    *b ^= changed;
+    *a ^= changed << shift;
+}
+
+/* dst[c * stride + r] = src[r][c] for 8 rows r and 8 columns c: halves, quarters, then single bytes
+ * change places across the diagonal. */
+static TN_ALWAYS_INLINE void transpose_8(uint8_t *dst, size_t stride, uint8_t (*src)[STRIP],
+                                         uint32_t c)
+{
+    uint64_t x[8];
+    for (uint32_t i = 0; i < 8; i++)
+        x[i] = tn_load_u64(&src[i][c]);
+    for (uint32_t i = 0; i < 4; i++)
+        swap_bytes(&x[i], &x[i + 4], 32, 0x00000000FFFFFFFFu);
+    for (uint32_t i = 0; i < 8; i += 4)
+        for (uint32_t k = i; k < i + 2; k++)
+            swap_bytes(&x[k], &x[k + 2], 16, 0x0000FFFF0000FFFFu);
+    for (uint32_t i = 0; i < 8; i += 2)
+        swap_bytes(&x[i], &x[i + 1], 8, 0x00FF00FF00FF00FFu);
+    for (uint32_t i = 0; i < 8; i++)
+        memcpy(dst + (c + i) * stride, &x[i], sizeof x[i]);
+}
+
 /* dst[c * stride + r] = src[r][c] for 64 rows r and n columns c. */
 static void transpose(uint8_t *dst, size_t stride, uint8_t src[STRIP][STRIP], uint32_t n)
 {
-    for (uint32_t c = 0; c < n; c++)
+    const uint32_t n_full = n / 8 * 8;
+    for (uint32_t r = 0; r < STRIP; r += 8)
+        for (uint32_t c = 0; c < n_full; c += 8)
+            transpose_8(dst + r, stride, src + r, c);
+    for (uint32_t c = n_full; c < n; c++)
         for (uint32_t r = 0; r < STRIP; r++)
             dst[c * stride + r] = src[r][c];
 }
@@ -192,5 +225,47 @@ void tn_unpack_rows(int8_t *trits, const uint8_t *src, uint32_t layout, uint32_t
             else
                 *trits++ = block_trit(src + c * column_bytes, r);
         }
+    }
+}
+
+size_t tn_scale_index(uint32_t rows, uint32_t cols, uint32_t group, uint32_t row, uint32_t i_group)
+{
+    const uint32_t band = row / TERN_T2_BAND_ROWS * TERN_T2_BAND_ROWS;
+    const size_t n_tiles =
+        tn_div_ceil_u32(TN_MIN(rows - band, TERN_T2_BAND_ROWS), TERN_T2_TILE_ROWS);
+    return (size_t)band * tn_n_groups(cols, group) +
+           (i_group * n_tiles + (row - band) / TERN_T2_TILE_ROWS) * TERN_T2_TILE_ROWS +
+           row % TERN_T2_TILE_ROWS;
+}
+
+void tn_pack_scales(void *dst, bool is_f16, uint32_t rows, uint32_t cols, uint32_t group,
+                    uint32_t row_begin, uint32_t n_rows, const float *scales)
+{
+    const uint32_t n_groups = tn_n_groups(cols, group);
+    assert(row_begin % TN_PACK_ROWS == 0 && row_begin + n_rows <= rows);
+    assert(n_rows % TN_PACK_ROWS == 0 || row_begin + n_rows == rows);
+    for (uint32_t tile = 0; tile < n_rows; tile += TERN_T2_TILE_ROWS)
+        for (uint32_t g = 0; g < n_groups; g++) {
+            const size_t at = tn_scale_index(rows, cols, group, row_begin + tile, g);
+            for (uint32_t i = 0; i < TERN_T2_TILE_ROWS; i++) {
+                const float scale =
+                    tile + i < n_rows ? scales[(size_t)(tile + i) * n_groups + g] : 0.0f;
+                if (is_f16)
+                    ((uint16_t *)dst)[at + i] = tn_f32_to_f16(scale);
+                else
+                    ((float *)dst)[at + i] = scale;
+            }
+        }
+}
+
+void tn_unpack_row_f32(float *dst, const struct tn_scaled_ternary *m, uint32_t row)
+{
+    const struct tn_ternary *w = &m->w;
+    for (uint32_t c = 0; c < w->cols; c++) {
+        const int8_t trit = t2_trit(w->data + t2_run_offset(w->rows, w->cols, row, c), row, c);
+        const size_t at = tn_scale_index(w->rows, w->cols, m->group, row, c / m->group);
+        const float scale = m->is_f16 ? tn_f16_to_f32(((const uint16_t *)m->scales)[at])
+                                      : ((const float *)m->scales)[at];
+        dst[c] = (float)trit * scale;
     }
 }

@@ -9,6 +9,7 @@
 #ifndef TN_PACK_H
 #define TN_PACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,32 @@ void tn_pack_rows(uint8_t *dst, uint32_t layout, uint32_t rows, uint32_t cols, u
  * as +2. */
 void tn_unpack_rows(int8_t *trits, const uint8_t *src, uint32_t layout, uint32_t rows,
                     uint32_t cols, uint32_t row_begin, uint32_t n_rows);
+
+/* Scales of T2 (TERN_SCALE_COL_GROUP): one per row and `group` columns, rows padded to 64 with
+ * zeros, in the order in which a product reads T2: of every 256 rows group after group, of a group
+ * tile after tile of 64 rows. */
+static inline uint32_t tn_n_groups(uint32_t cols, uint32_t group)
+{
+    return cols / group + (cols % group != 0);
+}
+static inline size_t tn_n_scales(uint32_t rows, uint32_t cols, uint32_t group)
+{
+    return (size_t)(rows / 64 + (rows % 64 != 0)) * 64 * tn_n_groups(cols, group);
+}
+
+/* Where the scale of a row and a group lies; row < rows or in the padding. */
+size_t tn_scale_index(uint32_t rows, uint32_t cols, uint32_t group, uint32_t row, uint32_t i_group);
+
+/* Packs the scales of rows [row_begin, row_begin + n_rows), padding included.
+ *   dst        all scales, tn_n_scales(rows, cols, group) of f16 or f32
+ *   row_begin, n_rows  as for tn_pack_rows
+ *   scales     [n_rows][tn_n_groups(cols, group)]; f16: each is one exactly */
+void tn_pack_scales(void *dst, bool is_f16, uint32_t rows, uint32_t cols, uint32_t group,
+                    uint32_t row_begin, uint32_t n_rows, const float *scales);
+
+struct tn_scaled_ternary; /* kern.h */
+
+/* One row of a matrix with such scales as floats, t * scale: dst [cols]. */
+void tn_unpack_row_f32(float *dst, const struct tn_scaled_ternary *m, uint32_t row);
 
 #endif

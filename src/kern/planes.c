@@ -68,18 +68,13 @@ static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t 
             dst[j] |= (uint8_t)(code[field * n_bytes + j] << field * bits);
 }
 
-/* A row on its way into planes: u = (q - offset) * 2^shift + bias. */
+/* A row on its way into planes: u = (q - offset) * 2^shift + bias, which fits 8 bits. */
 struct row_form {
     const int8_t *q, *offsets;
-    int32_t keep; /* -1: offsets count, 0: they do not */
+    int8_t keep; /* -1: offsets count, 0: they do not */
     uint32_t shift;
-    int32_t bias;
+    uint8_t bias;
 };
-
-static inline int32_t row_code(const struct row_form *f, uint32_t c)
-{
-    return (f->q[c] - (f->offsets[c] & f->keep)) * (1 << f->shift) + f->bias;
-}
 
 /* The largest shift below `bits` that leaves all of [least, most] in `bits` bits; -1: none. */
 static int32_t largest_shift(int32_t least, int32_t most, uint32_t bits)
@@ -96,9 +91,9 @@ static int32_t largest_shift(int32_t least, int32_t most, uint32_t bits)
 static struct row_form choose_form(const int8_t *q, const int8_t *offsets, uint32_t cols,
                                    uint32_t bits)
 {
-    int32_t least = 0, most = 0, least_centred = 0, most_centred = 0;
+    int16_t least = 0, most = 0, least_centred = 0, most_centred = 0; /* narrow: many in a vector */
     for (uint32_t c = 0; c < cols; c++) {
-        const int32_t v = q[c], centred = q[c] - offsets[c];
+        const int16_t v = q[c], centred = (int16_t)(q[c] - offsets[c]);
         least = TN_MIN(least, v);
         most = TN_MAX(most, v);
         least_centred = TN_MIN(least_centred, centred);
@@ -108,7 +103,8 @@ static struct row_form choose_form(const int8_t *q, const int8_t *offsets, uint3
     const int32_t shift_centred = largest_shift(least_centred, most_centred, bits);
     const bool is_centred = shift_centred > shift;
     return (struct row_form){q, offsets, is_centred ? -1 : 0,
-                             (uint32_t)(is_centred ? shift_centred : shift), 1 << (bits - 1)};
+                             (uint32_t)(is_centred ? shift_centred : shift),
+                             (uint8_t)(1 << (bits - 1))};
 }
 
 /* Root of sum / 4^shift, a little more than it is, so that no rounding makes it less. */
@@ -117,38 +113,75 @@ static float norm_above(double sum, uint32_t shift)
     return (float)(sqrt(sum) / (1 << shift) * 1.000001);
 }
 
-static float norm_of_row(const struct row_form *f, uint32_t cols)
+/* u of n columns from c on; modulo 256 on the way. */
+static void row_codes(uint8_t *u, const struct row_form *f, uint32_t c, uint32_t n)
 {
-    double squares = 0.0;
-    for (uint32_t c = 0; c < cols; c++) {
-        const int32_t v = row_code(f, c) - f->bias;
-        squares += (double)(v * v);
-    }
-    return norm_above(squares, f->shift);
+    const int8_t *q = f->q + c, *offsets = f->offsets + c;
+    for (uint32_t j = 0; j < n; j++)
+        u[j] = (uint8_t)(((uint32_t)(q[j] - (offsets[j] & f->keep)) << f->shift) + f->bias);
 }
 
-/* One plane of one row: the `bits` bits of u above the `open` lowest.  Returns the norm of what
- * stays open around its middle. */
-static float pack_plane(uint8_t *dst, uint32_t bits, uint32_t open, const struct row_form *f,
-                        uint32_t cols)
+/* Sum of squares of u - bias. */
+static uint32_t sum_of_values(const uint8_t *u, uint32_t n, int16_t bias)
 {
-    uint64_t squares = 0; /* of twice the distance: halves become integers */
-    const int32_t top = (1 << open) - 1, mask = (1 << bits) - 1;
-    const int32_t twice_middle = f->shift < open ? (1 << open) - (1 << f->shift) : 0;
-    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS, dst += TN_PLANE_COLS / 8 * bits) {
-        const uint32_t n = TN_MIN(TN_PLANE_COLS, cols - c);
-        uint8_t code[TN_PLANE_COLS] = {0};
-        int32_t sum = 0;
-        for (uint32_t j = 0; j < n; j++) {
-            const int32_t u = row_code(f, c + j);
-            const int32_t d = 2 * (u & top) - twice_middle;
-            code[j] = (uint8_t)(u >> open & mask);
-            sum += d * d;
-        }
-        put_group(dst, code, bits);
-        squares += (uint32_t)sum;
+    int32_t sum = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        const int16_t v = (int16_t)(u[j] - bias);
+        sum += v * v;
     }
-    return norm_above(0.25 * (double)squares, f->shift);
+    return (uint32_t)sum;
+}
+
+/* Sum of squares of what the `open` lowest bits say, twice its distance from their middle: halves
+ * become integers. */
+static uint32_t sum_of_open(const uint8_t *u, uint32_t n, uint32_t open, uint32_t shift)
+{
+    const uint8_t top = (uint8_t)((1 << open) - 1);
+    const int16_t twice_middle = (int16_t)(shift < open ? (1 << open) - (1 << shift) : 0);
+    int32_t sum = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        const int16_t d = (int16_t)(2 * (u[j] & top) - twice_middle);
+        sum += d * d;
+    }
+    return (uint32_t)sum;
+}
+
+/* The `bits` bits of u above the `open` lowest, of a group that may not be full. */
+static void put_bits(uint8_t *dst, const uint8_t *u, uint32_t n, uint32_t bits, uint32_t open)
+{
+    const uint8_t mask = (uint8_t)((1 << bits) - 1);
+    uint8_t code[TN_PLANE_COLS] = {0};
+    for (uint32_t j = 0; j < n; j++)
+        code[j] = (uint8_t)(u[j] >> open) & mask;
+    put_group(dst, code, bits);
+}
+
+/* What a row gives beside its bits. */
+struct row_norms {
+    float values;
+    float open[TN_MAX_PLANES]; /* what the planes so far leave open around its middle */
+};
+
+/* One row; plane i goes to dst[i]. */
+static struct row_norms pack_row(uint8_t *const dst[TN_MAX_PLANES], const struct row_form *f,
+                                 uint32_t cols, uint32_t n_planes)
+{
+    uint64_t squares = 0, open_squares[TN_MAX_PLANES] = {0};
+    for (uint32_t c = 0; c < cols; c += TN_PLANE_COLS) {
+        const uint32_t n = TN_MIN(TN_PLANE_COLS, cols - c);
+        uint8_t u[TN_PLANE_COLS];
+        row_codes(u, f, c, n);
+        squares += sum_of_values(u, n, f->bias);
+        for (uint32_t i = 0; i < n_planes; i++) {
+            const uint32_t open = tn_planes_bits(n_planes) - tn_planes_bits(i + 1);
+            put_bits(dst[i] + c / 8 * tn_plane_bits(i), u, n, tn_plane_bits(i), open);
+            open_squares[i] += open ? sum_of_open(u, n, open, f->shift) : 0;
+        }
+    }
+    struct row_norms norms = {.values = norm_above((double)squares, f->shift)};
+    for (uint32_t i = 0; i < n_planes; i++)
+        norms.open[i] = norm_above(0.25 * (double)open_squares[i], f->shift);
+    return norms;
 }
 
 void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
@@ -156,20 +189,18 @@ void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, u
 {
     const int8_t *offsets = tn_planes_place_offsets(scales, rows, n_planes);
     uint8_t *forms = (uint8_t *)tn_planes_place_offsets(scales, rows, n_planes) + cols;
-    float *norms = scale_array(scales, rows, 1);
     for (uint32_t r = 0; r < n; r++, q += cols) {
         const struct row_form f = choose_form(q, offsets, cols, tn_planes_bits(n_planes));
-        forms[row + r] = (uint8_t)(f.shift | (f.keep ? TERN_PLANE_CENTRED : 0));
-        norms[row + r] = norm_of_row(&f, cols);
-        uint8_t *plane = dst;
+        uint8_t *planes[TN_MAX_PLANES] = {0}, *plane = dst;
         for (uint32_t i = 0; i < n_planes; i++) {
-            const size_t row_bytes = tn_plane_row(cols, i);
-            const uint32_t open = tn_planes_bits(n_planes) - tn_planes_bits(i + 1);
-            const float rest = pack_plane(plane + r * row_bytes, tn_plane_bits(i), open, &f, cols);
-            if (open)
-                scale_array(scales, rows, 2 + i)[row + r] = rest;
-            plane += n * row_bytes;
+            planes[i] = plane + r * tn_plane_row(cols, i);
+            plane += n * tn_plane_row(cols, i);
         }
+        const struct row_norms norms = pack_row(planes, &f, cols, n_planes);
+        forms[row + r] = (uint8_t)(f.shift | (f.keep ? TERN_PLANE_CENTRED : 0));
+        scale_array(scales, rows, 1)[row + r] = norms.values;
+        for (uint32_t i = 0; i + 1 < n_planes; i++)
+            scale_array(scales, rows, 2 + i)[row + r] = norms.open[i];
     }
 }
 

@@ -259,20 +259,25 @@ static void check_rope_f32(const struct tn_kernel_row *row, uint32_t n, enum fil
 /* n is the number of columns. */
 static void check_gemv(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
-    const bool is_q8 = !strcmp(row->op, "gemv_q8_f32");
+    const bool is_q8 = !strcmp(row->op, "gemv_q8_f32"), is_f32 = !strcmp(row->op, "gemv_f32_f32");
+    const size_t value_bytes = is_q8 ? 1 : is_f32 ? 4 : 2;
     const uint32_t n_rows = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
     const uint32_t n_tokens = 1 + (uint32_t)(tn_rng_next(&rng) % 9);
     const size_t x_stride = n + n % 3, dst_stride = n_rows + n % 2;
     const size_t n_x = (n_tokens - 1) * x_stride + n;
     const size_t n_dst = (n_tokens - 1) * dst_stride + n_rows;
-    const size_t w_bytes = (size_t)n_rows * n * (is_q8 ? 1 : 2);
+    const size_t w_bytes = (size_t)n_rows * n * value_bytes;
     const float *x = take_filled(n_x, fill);
     const float *scales = take_filled(n_rows, FILL_WIDE);
-    void *w = take(w_bytes, is_q8 ? 1 : 2);
+    void *w = is_f32 ? take_filled(w_bytes / 4, fill) : take(w_bytes, value_bytes);
     float *got = take_f32(n_dst);
     float *want = take_f32(n_dst);
-    fill_bytes(w, w_bytes);
-    if (is_q8) {
+    if (!is_f32)
+        fill_bytes(w, w_bytes);
+    if (is_f32) {
+        tn_gemv_f32_f32_ref(want, dst_stride, w, n_rows, n, x, x_stride, n_tokens);
+        ((tn_gemv_f32_f32_fn *)row->fn)(got, dst_stride, w, n_rows, n, x, x_stride, n_tokens);
+    } else if (is_q8) {
         tn_gemv_q8_f32_ref(want, dst_stride, w, scales, n_rows, n, x, x_stride, n_tokens);
         ((tn_gemv_q8_f32_fn *)row->fn)(got, dst_stride, w, scales, n_rows, n, x, x_stride,
                                        n_tokens);
@@ -562,6 +567,7 @@ static const struct op {
     {"list_positive_f32", check_list},
     {"list_nonzero_i8", check_list},
     {"gemv_q8_f32", check_gemv},
+    {"gemv_f32_f32", check_gemv},
     {"gemv_f16_f32", check_gemv},
     {"gemv_bf16_f32", check_gemv},
     {"dot_u4_i16", check_dot_plane},
@@ -604,17 +610,21 @@ static void test_like_ref(void **state)
     assert_true(n_checked >= 1);
 }
 
-/* Every operation has its check, here or in test_kern_ternary.c. */
+/* Every operation has its check, here, in test_kern_ternary.c or in test_kern_x16.c. */
 static void test_no_row_is_forgotten(void **state)
 {
     (void)state;
     static const char *const ternary[] = {"lut_t2",     "gemv_t2_i8", "prep_r2",    "gemv_r2_i8",
                                           "gemv_c2_i8", "sum_i8",     "gemm_t2_i8", "gemm_r2_i8",
                                           "gemm_c2_i8"};
+    static const char *const x16[] = {"quant_x16", "gemv_t2_x16", "gemm_t2_x16", "gemv_t2_f32",
+                                      "add_scaled_f32"};
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
         bool is_known = false;
         for (size_t k = 0; k < TN_COUNT_OF(ternary); k++)
             is_known |= !strcmp(ternary[k], tn_kernel_rows[i].op);
+        for (size_t k = 0; k < TN_COUNT_OF(x16); k++)
+            is_known |= !strcmp(x16[k], tn_kernel_rows[i].op);
         for (size_t k = 0; k < TN_COUNT_OF(ops); k++)
             is_known |= !strcmp(ops[k].name, tn_kernel_rows[i].op);
         if (!is_known)

@@ -131,7 +131,7 @@ static void test_dot_products_are_lane_order(void **state)
 {
     (void)state;
     enum { COLS = 75 };
-    float x[COLS], products[COLS], y;
+    float x[COLS], w32[COLS], products[COLS], y;
     int8_t w8[COLS];
     uint16_t w16[COLS];
     fill_f32(x, COLS, true);
@@ -142,6 +142,12 @@ static void test_dot_products_are_lane_order(void **state)
         products[i] = (float)w8[i] * x[i];
     tn_gemv_q8_f32_ref(&y, 1, w8, &scale, 1, COLS, x, COLS, 1);
     assert_same(y, lane_order_sum(products, COLS) * scale);
+    for (size_t i = 0; i < COLS; i++)
+        products[i] = x[COLS - 1 - i] * x[i];
+    for (size_t i = 0; i < COLS; i++)
+        w32[i] = x[COLS - 1 - i];
+    tn_gemv_f32_f32_ref(&y, 1, w32, 1, COLS, x, COLS, 1);
+    assert_same(y, lane_order_sum(products, COLS));
     for (size_t i = 0; i < COLS; i++)
         products[i] = tn_f16_to_f32(w16[i]) * x[i];
     tn_gemv_f16_f32_ref(&y, 1, w16, 1, COLS, x, COLS, 1);

@@ -12,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "base/half.h"
 #include "base/rng.h"
+#include "kern/kern.h"
 #include "kern/pack.h"
 #include "tern/model_format.h"
 
@@ -121,11 +123,76 @@ static void test_blocks_are_independent(void **state)
     }
 }
 
+/* ---- scales of T2 ---- */
+
+/* As the format's header words it: bands of 256 rows, groups, tiles of 64 rows, rows. */
+static size_t scale_position(uint32_t rows, uint32_t cols, uint32_t group, uint32_t r, uint32_t c)
+{
+    const size_t n_groups = padded(cols, group) / group;
+    const size_t band_tiles = padded(rows, 64) / 64 - r / 256 * 4;
+    const size_t n_tiles = band_tiles < 4 ? band_tiles : 4;
+    return (size_t)(r / 256) * 256 * n_groups + (c / group * n_tiles + r % 256 / 64) * 64 + r % 64;
+}
+
+static void check_scales(uint32_t rows, uint32_t cols, uint32_t group, bool is_f16)
+{
+    const uint32_t n_groups = padded(cols, group) / group;
+    const size_t n = (size_t)padded(rows, 64) * n_groups;
+    float *scales = malloc((size_t)rows * n_groups * sizeof *scales), *row = malloc(cols * 4u);
+    int8_t *trits = malloc((size_t)rows * cols);
+    uint8_t *packed = malloc((size_t)tn_pack_bytes(TERN_LAYOUT_T2, rows, cols));
+    void *got = malloc(n * 4), *expected = calloc(n, 4);
+    fill_random(trits, (size_t)rows * cols, rows + cols);
+    tn_pack_rows(packed, TERN_LAYOUT_T2, rows, cols, 0, rows, trits);
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t g = 0; g < n_groups; g++) {
+            const float scale = (float)((r * 31 + g * 7) % 2048) * 0x1p-12f; /* f16 and f32 */
+            const size_t at = scale_position(rows, cols, group, r, g * group);
+            scales[(size_t)r * n_groups + g] = scale;
+            if (is_f16)
+                ((uint16_t *)expected)[at] = tn_f32_to_f16(scale);
+            else
+                ((float *)expected)[at] = scale;
+        }
+    assert_int_equal(tn_n_scales(rows, cols, group), n);
+    memset(got, 0xAA, n * 4);
+    for (uint32_t r = 0; r < rows; r += TN_PACK_ROWS)
+        tn_pack_scales(got, is_f16, rows, cols, group, r,
+                       rows - r < TN_PACK_ROWS ? rows - r : TN_PACK_ROWS,
+                       scales + (size_t)r * n_groups);
+    assert_memory_equal(got, expected, n * (is_f16 ? 2 : 4));
+    const struct tn_scaled_ternary m = {{packed, rows, cols, TERN_LAYOUT_T2}, got, group, is_f16};
+    for (uint32_t r = 0; r < rows; r += 61) {
+        tn_unpack_row_f32(row, &m, r);
+        for (uint32_t c = 0; c < cols; c++)
+            assert_true(row[c] == (float)trits[(size_t)r * cols + c] *
+                                      scales[(size_t)r * n_groups + c / group]);
+    }
+    free(scales);
+    free(row);
+    free(trits);
+    free(packed);
+    free(got);
+    free(expected);
+}
+
+static void test_scales(void **state)
+{
+    (void)state;
+    static const uint32_t rows[] = {1, 63, 64, 65, 256, 257, 320, 600};
+    static const uint32_t groups[] = {64, 128, 192, 256, 1u << 20};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+            for (uint32_t cols = 63; cols < 520; cols += 65)
+                check_scales(rows[r], cols, groups[g], cols % 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_blocks_are_independent),
+        cmocka_unit_test(test_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

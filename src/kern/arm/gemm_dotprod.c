@@ -7,6 +7,7 @@
  * and 64 dot products of 16 multiply-adds.
  */
 #include "kern/arm/gemm_unpack_neon.h"
+#include "kern/x16_gemm.h"
 
 #define TILE_TOKENS 4u
 
@@ -76,3 +77,4 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(dotprod)
+X16_GEMM_DEFINE(dotprod)

@@ -7,6 +7,7 @@
  * 2 x 2 sums; 8 columns take 4 + 8 loads, 4 + 4 zips and 16 products of 32 multiply-adds.
  */
 #include "kern/arm/gemm_unpack_neon.h"
+#include "kern/x16_gemm.h"
 
 #define TILE_TOKENS 8u
 
@@ -82,3 +83,4 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(i8mm)
+X16_GEMM_DEFINE(i8mm)

@@ -8,6 +8,7 @@
  * token's 32 multiply-adds 1 load and 4 smlal.
  */
 #include "kern/arm/gemm_unpack_neon.h"
+#include "kern/x16_gemm.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 254 <= 32767, "a panel's products fit int16");
@@ -71,3 +72,4 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(neon)
+X16_GEMM_DEFINE(neon)

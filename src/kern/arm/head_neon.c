@@ -23,6 +23,12 @@ static TN_ALWAYS_INLINE void load16_q8(float32x4_t out[4], const void *w)
     out[3] = vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)));
 }
 
+static TN_ALWAYS_INLINE void load16_f32(float32x4_t out[4], const void *w)
+{
+    for (uint32_t j = 0; j < 4; j++)
+        out[j] = vld1q_f32((const float *)w + 4 * j);
+}
+
 static TN_ALWAYS_INLINE void load16_f16(float32x4_t out[4], const void *w)
 {
     for (uint32_t j = 0; j < 4; j++)
@@ -61,7 +67,7 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
         tile_step(sum, load16, row + c * value_bytes, x + c, x_stride, n_tokens);
     }
     if (c < cols) { /* zero weights and inputs leave a lane as it is */
-        char last_w[32] = {0};
+        char last_w[64] = {0};
         float last_x[4][16] = {{0}};
         memcpy(last_w, row + c * value_bytes, (cols - c) * value_bytes);
         for (uint32_t t = 0; t < n_tokens; t++)
@@ -94,6 +100,12 @@ void tn_gemv_q8_f32_neon(float *dst, size_t dst_stride, const int8_t *w, const f
                          uint32_t n_tokens)
 {
     gemv(dst, dst_stride, load16_q8, w, 1, scales, n_rows, cols, x, x_stride, n_tokens);
+}
+
+void tn_gemv_f32_f32_neon(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
+                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    gemv(dst, dst_stride, load16_f32, w, 4, NULL, n_rows, cols, x, x_stride, n_tokens);
 }
 
 void tn_gemv_f16_f32_neon(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,

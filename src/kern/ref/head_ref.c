@@ -37,6 +37,18 @@ static float dot_bf16(const uint16_t *w, const float *x, uint32_t cols)
     return tn_tree_sum_f32(lane);
 }
 
+static float dot_f32(const float *w, const float *x, uint32_t cols)
+{
+    float lane[16] = {0};
+    uint32_t c = 0;
+    for (; c + 16 <= cols; c += 16)
+        for (uint32_t j = 0; j < 16; j++)
+            lane[j] += w[c + j] * x[c + j];
+    for (uint32_t j = 0; c + j < cols; j++)
+        lane[j] += w[c + j] * x[c + j];
+    return tn_tree_sum_f32(lane);
+}
+
 void tn_gemv_q8_f32_ref(float *dst, size_t dst_stride, const int8_t *w, const float *scales,
                         uint32_t n_rows, uint32_t cols, const float *x, size_t x_stride,
                         uint32_t n_tokens)
@@ -45,6 +57,14 @@ void tn_gemv_q8_f32_ref(float *dst, size_t dst_stride, const int8_t *w, const fl
         for (uint32_t t = 0; t < n_tokens; t++)
             dst[t * dst_stride + r] =
                 dot_q8(w + (size_t)r * cols, x + t * x_stride, cols) * scales[r];
+}
+
+void tn_gemv_f32_f32_ref(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
+                         uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    for (uint32_t r = 0; r < n_rows; r++)
+        for (uint32_t t = 0; t < n_tokens; t++)
+            dst[t * dst_stride + r] = dot_f32(w + (size_t)r * cols, x + t * x_stride, cols);
 }
 
 void tn_gemv_f16_f32_ref(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,

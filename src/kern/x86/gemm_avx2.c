@@ -7,7 +7,9 @@
  * 64 * 508 = 32512 < 32768, then `vpmaddwd` with ones widens them.  2 vectors of 8 rows x up to 4
  * tokens: two instructions for 32 multiply-adds, per group 2 + 4 loads (a fifth token would spill).
  */
+#include "kern/x86/gemm_few_avx2.h"
 #include "kern/x86/gemm_unpack_avx2.h"
+#include "kern/x16_gemm.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
@@ -69,4 +71,5 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 
 static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
-GEMM_DEFINE_ALL(avx2)
+GEMM_DEFINE_ALL_FEW(avx2, FEW_TOKENS)
+X16_GEMM_DEFINE(avx2)

@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "kern/gemm_panel.h"
+#include "kern/x16_gemm.h"
 
 /* ---- unpacking ---- */
 
@@ -203,3 +204,4 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(avx512)
+X16_GEMM_DEFINE(avx512)

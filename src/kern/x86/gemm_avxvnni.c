@@ -4,7 +4,9 @@
  * AVX-512).  2 vectors of 8 rows x up to 6 tokens: 12 dot products of 32 multiply-adds and 2 + 6
  * loads per group.
  */
+#include "kern/x86/gemm_few_avx2.h"
 #include "kern/x86/gemm_unpack_avx2.h"
+#include "kern/x16_gemm.h"
 
 #define TILE_TOKENS 6u
 
@@ -47,4 +49,5 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
-GEMM_DEFINE_ALL(avxvnni)
+GEMM_DEFINE_ALL_FEW(avxvnni, FEW_TOKENS)
+X16_GEMM_DEFINE(avxvnni)

@@ -11,6 +11,7 @@
 #include <tmmintrin.h>
 
 #include "kern/gemm_panel.h"
+#include "kern/x16_gemm.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
@@ -179,3 +180,4 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(ssse3)
+X16_GEMM_DEFINE(ssse3)

@@ -22,6 +22,11 @@ static TN_ALWAYS_INLINE __m256 load8_q8(const void *w)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(w)));
 }
 
+static TN_ALWAYS_INLINE __m256 load8_f32(const void *w)
+{
+    return _mm256_loadu_ps(w);
+}
+
 static TN_ALWAYS_INLINE __m256 load8_f16(const void *w)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128(w));
@@ -128,6 +133,7 @@ typedef void row_fn(const struct logits *l, const struct matrix *m, uint32_t r, 
         gemv_row(l, load8_##type, m, r, t, end);                                                   \
     }
 GEMV_ROW(q8)
+GEMV_ROW(f32)
 GEMV_ROW(f16)
 GEMV_ROW(bf16)
 
@@ -157,6 +163,14 @@ void tn_gemv_q8_f32_avx2(float *dst, size_t dst_stride, const int8_t *w, const f
     struct matrix m = {(const char *)w, 1, cols, cols};
     struct logits l = {dst, dst_stride, scales, x, x_stride, n_tokens};
     gemv(&l, load8_q8, gemv_row_q8, &m, n_rows);
+}
+
+void tn_gemv_f32_f32_avx2(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
+                          uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    struct matrix m = {(const char *)w, 4, (size_t)cols * 4, cols};
+    struct logits l = {dst, dst_stride, NULL, x, x_stride, n_tokens};
+    gemv(&l, load8_f32, gemv_row_f32, &m, n_rows);
 }
 
 void tn_gemv_f16_f32_avx2(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,

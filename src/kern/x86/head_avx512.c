@@ -22,6 +22,11 @@ static TN_ALWAYS_INLINE __m512 load16_q8(const void *row, size_t c, __mmask16 ma
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(w));
 }
 
+static TN_ALWAYS_INLINE __m512 load16_f32(const void *row, size_t c, __mmask16 mask)
+{
+    return _mm512_maskz_loadu_ps(mask, (const float *)row + c);
+}
+
 static TN_ALWAYS_INLINE __m512 load16_f16(const void *row, size_t c, __mmask16 mask)
 {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + c));
@@ -126,6 +131,13 @@ void tn_gemv_q8_f32_avx512(float *dst, size_t dst_stride, const int8_t *w, const
 {
     struct matrix matrix = {(const char *)w, cols, 1, cols};
     gemv(dst, dst_stride, load16_q8, &matrix, scales, n_rows, x, x_stride, n_tokens);
+}
+
+void tn_gemv_f32_f32_avx512(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
+                            uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens)
+{
+    struct matrix matrix = {(const char *)w, (size_t)cols * 4, 4, cols};
+    gemv(dst, dst_stride, load16_f32, &matrix, NULL, n_rows, x, x_stride, n_tokens);
 }
 
 void tn_gemv_f16_f32_avx512(float *dst, size_t dst_stride, const uint16_t *w, uint32_t n_rows,

@@ -73,7 +73,7 @@ static TN_ALWAYS_INLINE __m256i row_sums(uint32_t bits, const uint8_t *row, cons
     uint32_t g = 0;
     for (; g + 2 <= x->n_groups; g += 2) {
         for (uint32_t i = 0; i < 2 * line; i += 64)
-            TN_PREFETCH_ONCE(ahead + g * line + i);
+            TN_PREFETCH(ahead + g * line + i);
         const int8_t *values = x->low + g * TN_PLANE_COLS;
         low = add_wide(low, _mm256_add_epi16(
                                 group(bits, row + g * line, values),

@@ -164,7 +164,7 @@ static TN_ALWAYS_INLINE void row_sums(__m512i *v, uint32_t n_rows, uint32_t bits
         const uint32_t at = c / GROUP_COLS * line;
         for (uint32_t k = 0; k < n_rows; k++)
             for (uint32_t i = 0; i < line; i += 64)
-                TN_PREFETCH_ONCE(ahead[k] + at + i);
+                TN_PREFETCH(ahead[k] + at + i);
         add_columns(low, n_rows, bits, row, at, true, x->low + c);
     }
     for (uint32_t k = 0; k < n_rows; k++)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary products of inputs that are not rounded to int8, in plain C: the specification.
+ */
+#include "kern/x16.h"
+
+#include "base/half.h"
+
+/* W[row][col], -1, 0 or 1. */
+static int32_t weight(const struct tn_ternary *w, uint32_t row, uint32_t col)
+{
+    const uint32_t in_tile = row % TERN_T2_TILE_ROWS;
+    const uint8_t *run = t2_run(w, row - in_tile, col / TERN_T2_COL_ALIGN);
+    return (run[col % TERN_T2_COL_ALIGN / 4 * 64 + in_tile] >> col % 4 * 2 & 3) - 1;
+}
+
+/* The scale of a row at a column. */
+static float scale_at(const struct tn_scaled_ternary *m, uint32_t row, uint32_t col)
+{
+    const size_t at = tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group);
+    return m->is_f16 ? tn_f16_to_f32(((const uint16_t *)m->scales)[at])
+                     : ((const float *)m->scales)[at];
+}
+
+static float row_x16(const struct tn_scaled_ternary *m, uint32_t row, const void *x16)
+{
+    const struct x16 x = x16_of(x16, m->w.cols);
+    const uint32_t run = tn_x16_run(m);
+    float y = 0.0f;
+    for (uint32_t col = 0; col < m->w.cols; col += run) {
+        int32_t sum = 0;
+        for (uint32_t c = col; c < TN_MIN(col + run, m->w.cols); c++)
+            sum += weight(&m->w, row, c) * (x.high[c] * 256 + x.low[c]);
+        y += ((float)sum * scale_at(m, row, col)) * x.factors[col / TN_X16_BLOCK];
+    }
+    return y;
+}
+
+void tn_gemv_t2_x16_ref(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
+                        uint32_t row_end, const void *x16)
+{
+    for (uint32_t r = row_begin; r < row_end; r++)
+        dst[r - row_begin] = row_x16(m, r, x16);
+}
+
+void tn_gemm_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                        uint32_t row_begin, uint32_t row_end, const void *x16, uint32_t n_tokens,
+                        void *scratch)
+{
+    (void)scratch;
+    const uint8_t *x = x16;
+    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X16_BYTES(m->w.cols))
+        for (uint32_t r = row_begin; r < TN_MIN(row_end, m->w.rows); r++)
+            dst[r - row_begin] = row_x16(m, r, x);
+}
+
+X16_INPUTS_DEFINE(ref)

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary products of 16-bit inputs: what all levels share.  Private to x16_<isa>.c and
+ * gemm_<isa>.c, each of which compiles its own copy with its own flags: the loops over values and
+ * rows are plain C that compilers turn into vectors, and no level can differ in a bit.
+ *
+ * A level supplies
+ *   gemv: struct digits, take_digits (the digits of a run of columns in the order it wants) and
+ *         sum_tile (64 rows of a run)
+ *   gemm: the unpacking and multiplying of gemm_panel.h, for which the two digits of an input are
+ *         two inputs
+ */
+#ifndef TN_X16_H
+#define TN_X16_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/pack.h"
+#include "kern/ternary_layout.h"
+#ifdef __F16C__
+#include "kern/x86/halves_f16c.h"
+#endif
+
+/* ---- an input ---- */
+
+struct x16 {
+    const int8_t *high, *low; /* [tn_kern_pad(cols)] */
+    const float *factors;     /* of blocks */
+    const int32_t *sums;      /* of 64 columns */
+};
+
+static TN_ALWAYS_INLINE struct x16 x16_of(const void *memory, uint32_t cols)
+{
+    const uint8_t *high = memory, *low = high + tn_x16_half(cols);
+    const uint32_t padded = tn_kern_pad(cols);
+    return (struct x16){(const int8_t *)high, (const int8_t *)low,
+                        (const float *)(const void *)(high + padded),
+                        (const int32_t *)(const void *)(low + padded)};
+}
+
+/* The sum of q over a run of 64 or 128 columns. */
+static TN_ALWAYS_INLINE int32_t x16_sum(const struct x16 *x, uint32_t col, uint32_t n_cols)
+{
+    return x->sums[col / 64] + (n_cols == 128 ? x->sums[col / 64 + 1] : 0);
+}
+
+/* Adding 1.5 * 2^23 rounds to an integer, nearest even, and leaves it in the low bits. */
+#define X16_ROUND 12582912.0f
+
+/* The largest |x| of a block that is not NaN: magnitudes are ordered as their bits are. */
+static TN_ALWAYS_INLINE float x16_largest(const float *x)
+{
+    int32_t largest = 0;
+    for (uint32_t k = 0; k < TN_X16_BLOCK; k++) {
+        int32_t bits = (int32_t)(tn_f32_to_bits(x[k]) & 0x7FFFFFFFu);
+        bits = bits > 0x7F800000 ? 0 : bits;
+        largest = bits > largest ? bits : largest;
+    }
+    return tn_f32_from_bits((uint32_t)largest);
+}
+
+/* rne(v) of |v| < 32639.5 or NaN, which gives 32639. */
+static TN_ALWAYS_INLINE int32_t x16_round(float v)
+{
+    const int32_t q = (int32_t)(tn_f32_to_bits(v + X16_ROUND) - tn_f32_to_bits(X16_ROUND));
+    /* All bits set for NaN: compilers make vectors of this, not of a branch. */
+    const int32_t nan = (int32_t)(0x7F800000u - (tn_f32_to_bits(v) & 0x7FFFFFFFu)) >> 31;
+    return (q & ~nan) | (TN_I16_MAX & nan);
+}
+
+/* x [TN_X16_BLOCK]; returns the factor. */
+static TN_ALWAYS_INLINE float quant_x16_block(int8_t *restrict high, int8_t *restrict low,
+                                              int32_t *restrict sums, const float *restrict x)
+{
+    const float largest = x16_largest(x), a = largest > 1e-30f ? largest : 1e-30f;
+    const float s = (float)TN_I16_MAX / a;
+    for (uint32_t part = 0; part < 2; part++, x += 64, high += 64, low += 64) {
+        int32_t sum = 0;
+        for (uint32_t k = 0; k < 64; k++) {
+            const int32_t q = x16_round(x[k] * s), h = (q + 128) >> 8;
+            high[k] = (int8_t)h;
+            low[k] = (int8_t)(q - h * 256);
+            sum += q;
+        }
+        sums[part] = sum;
+    }
+    return a / (float)TN_I16_MAX;
+}
+
+static TN_ALWAYS_INLINE void quant_x16(void *memory, const float *x, uint32_t n)
+{
+    const uint32_t padded = tn_kern_pad(n);
+    int8_t *high = memory, *low = high + tn_x16_half(n);
+    float *factors = (float *)(void *)(high + padded);
+    int32_t *sums = (int32_t *)(void *)(low + padded);
+    float last[TN_X16_BLOCK];
+    for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK, sums += 2) {
+        const float *block = x + k;
+        if (n < k + TN_X16_BLOCK) { /* zeros behind the end */
+            const uint32_t left = n > k ? n - k : 0;
+            memcpy(last, x + (left ? k : 0), left * sizeof *x);
+            memset(last + left, 0, (TN_X16_BLOCK - left) * sizeof *x);
+            block = last;
+        }
+        *factors++ = quant_x16_block(high + k, low + k, sums, block);
+    }
+}
+
+/* ---- scales and sums of 64 rows ---- */
+
+/* Finite f16; what does not fit half a float's exponent is put right by one multiplication. */
+static TN_ALWAYS_INLINE float x16_scale_f16(uint16_t h)
+{
+    const float v = tn_f32_from_bits((h & 0x7FFFu) << 13) * 0x1p112f;
+    return tn_f32_from_bits(tn_f32_to_bits(v) | (h & 0x8000u) << 16);
+}
+
+/* The scales of 64 rows, from number `at` on. */
+static TN_ALWAYS_INLINE void x16_scales(float *restrict dst, const struct tn_scaled_ternary *m,
+                                        size_t at)
+{
+    if (!m->is_f16) {
+        memcpy(dst, (const float *)m->scales + at, 64 * sizeof *dst);
+        return;
+    }
+    const uint16_t *h = (const uint16_t *)m->scales + at;
+#ifdef __F16C__
+    halves_64(dst, h);
+#else
+    for (uint32_t i = 0; i < 64; i++)
+        dst[i] = x16_scale_f16(h[i]);
+#endif
+}
+
+/* y += sums of codes * q, less the sum of q, scaled: codes are the weights plus one. */
+static TN_ALWAYS_INLINE void x16_add(float *restrict y, const int32_t *restrict sum, int32_t x_sum,
+                                     const float *restrict scales, float factor)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        y[i] += ((float)(sum[i] - x_sum) * scales[i]) * factor;
+}
+
+/* ---- inputs as they are ---- */
+
+/* y of a tile += a run of n_cols columns from col on. */
+static TN_ALWAYS_INLINE void x16_tile_f32(float *restrict y, const struct tn_scaled_ternary *m,
+                                          uint32_t row, uint32_t col, uint32_t n_cols,
+                                          const float *x)
+{
+    const uint8_t *group =
+        t2_run(&m->w, row, col / TERN_T2_COL_ALIGN) + col % TERN_T2_COL_ALIGN / 4 * 64;
+    float sum[64], scales[64];
+    for (uint32_t i = 0; i < 64; i++)
+        sum[i] = 0.0f;
+    for (uint32_t c = 0; c < n_cols; c += 4, group += 64)
+        for (uint32_t q = 0; q < 4; q++)
+            for (uint32_t i = 0; i < 64; i++)
+                sum[i] += (float)((group[i] >> 2 * q & 3) - 1) * x[c + q];
+    x16_scales(scales, m, tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group));
+    for (uint32_t i = 0; i < 64; i++)
+        y[i] += sum[i] * scales[i];
+}
+
+static TN_ALWAYS_INLINE void x16_gemv_f32(float *dst, const struct tn_scaled_ternary *m,
+                                          uint32_t row_begin, uint32_t row_end, const float *x)
+{
+    const uint32_t run = tn_x16_run(m);
+    for (uint32_t row = row_begin; row < row_end; row += TERN_T2_TILE_ROWS) {
+        float *y = dst + (row - row_begin);
+        memset(y, 0, TERN_T2_TILE_ROWS * sizeof *y);
+        for (uint32_t col = 0; col < m->w.cols; col += run)
+            x16_tile_f32(y, m, row, col, run, x + col);
+    }
+}
+
+/* ---- the residual ---- */
+
+static TN_ALWAYS_INLINE void x16_add_scaled(float *restrict dst, const float *restrict src,
+                                            uint32_t n, float scale)
+{
+    for (uint32_t k = 0; k < n; k++)
+        dst[k] += src[k] * scale;
+}
+
+#define X16_INPUTS_DEFINE(isa)                                                                     \
+    void tn_quant_x16_##isa(void *x16, const float *x, uint32_t n)                                 \
+    {                                                                                              \
+        quant_x16(x16, x, n);                                                                      \
+    }                                                                                              \
+    void tn_gemv_t2_f32_##isa(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,   \
+                              uint32_t row_end, const float *x)                                    \
+    {                                                                                              \
+        x16_gemv_f32(dst, m, row_begin, row_end, x);                                               \
+    }                                                                                              \
+    void tn_add_scaled_f32_##isa(float *restrict dst, const float *restrict src, uint32_t n,       \
+                                 float scale)                                                      \
+    {                                                                                              \
+        x16_add_scaled(dst, src, n, scale);                                                        \
+    }
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * T2 times a few int8 vectors with AVX2, for gemm_avx2.c and gemm_avxvnni.c: the weights pass once,
+ * in the order of the file, and nothing is stored between unpacking and multiplying.
+ *
+ * Two groups of a tile, 4 columns each, are interleaved: a 16-bit lane then holds the bytes of one
+ * row.  Masks leave one code of each byte, and `vpmaddubsw` multiplies both with a pair of inputs:
+ *
+ *   lane         c0 c1 c2 c3 of a group | the same of the next one
+ *   & 3          c0 | c0     times x0 | x4     a pair sum is at most 508
+ *   & 12         4 c1 | 4 c1 times x1 | x5     at most 2032
+ *   >> 4, & 3    c2 | c2     times x2 | x6
+ *   >> 4, & 12   4 c3 | 4 c3 times x3 | x7
+ *
+ * The sums of fours are divided by 4 every 8 pairs of groups: 16 * 2032 = 32512 fits int16, as do
+ * the 64 pair sums of a run.  For 16 rows x 8 columns 6 instructions unpack, and each vector takes
+ * 4 + 4 more: 0.047 and 0.0625 per weight.
+ */
+#ifndef TN_GEMM_FEW_AVX2_H
+#define TN_GEMM_FEW_AVX2_H
+
+#include <immintrin.h>
+
+#include "kern/gemm_panel.h"
+
+#define FEW_TOKENS 8u
+#define FEW_TILE 4u      /* vectors that share what was unpacked */
+#define FEW_RUN_PAIRS (T2_RUN_GROUPS / 2)
+#define FEW_X_DWORDS 4u  /* of a pair of groups and a vector */
+#define FEW_AHEAD_BYTES 8192u
+
+/* Runs whose inputs are prepared together. */
+#define FEW_RUNS 16u
+_Static_assert(FEW_RUNS * FEW_RUN_PAIRS * FEW_TOKENS * FEW_X_DWORDS * 4 <= TN_GEMM_SCRATCH_BYTES,
+               "the prepared inputs fit the scratch memory");
+
+/* dst [n_runs][FEW_RUN_PAIRS][n][FEW_X_DWORDS]: for each of the four codes of a byte the inputs of
+ * both groups, twice. */
+static inline void few_prepare(int32_t *dst, const int8_t *x, size_t x_stride, uint32_t n_runs,
+                               uint32_t n)
+{
+    const __m128i order = _mm_setr_epi8(0, 4, 0, 4, 1, 5, 1, 5, 2, 6, 2, 6, 3, 7, 3, 7);
+    for (uint32_t p = 0; p < n_runs * FEW_RUN_PAIRS; p++)
+        for (uint32_t t = 0; t < n; t++, dst += FEW_X_DWORDS) {
+            const __m128i v = _mm_loadl_epi64((const void *)(x + t * x_stride + 8 * p));
+            _mm_store_si128((void *)dst, _mm_shuffle_epi8(v, order));
+        }
+}
+
+/* dst[0..7] and dst[16..23] += the 16 sums. */
+static TN_ALWAYS_INLINE void few_add(int32_t *dst, __m256i sum)
+{
+    __m256i *low = (__m256i *)(void *)dst, *high = (__m256i *)(void *)(dst + 16);
+    const __m256i a = _mm256_cvtepi16_epi32(_mm256_castsi256_si128(sum));
+    const __m256i b = _mm256_cvtepi16_epi32(_mm256_extracti128_si256(sum, 1));
+    _mm256_store_si256(low, _mm256_add_epi32(_mm256_load_si256(low), a));
+    _mm256_store_si256(high, _mm256_add_epi32(_mm256_load_si256(high), b));
+}
+
+static TN_ALWAYS_INLINE __m256i few_multiply(__m256i sum, __m256i codes, int32_t x)
+{
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, _mm256_set1_epi32(x)));
+}
+
+/* One run of 32 rows, of which `first` 0 takes rows 0..7 and 16..23, 1 the others and `n_halves` 2
+ * all, times n (all constants) vectors.  The lines at `ahead` are asked for when it is not NULL. */
+static TN_ALWAYS_INLINE void few_rows(int32_t *dst, size_t dst_stride, const uint8_t *run,
+                                      const uint8_t *ahead, const int32_t *x, uint32_t x_step,
+                                      const uint32_t first, const uint32_t n_halves,
+                                      const uint32_t n)
+{
+    const __m256i m3 = _mm256_set1_epi8(3), m12 = _mm256_set1_epi8(12);
+    __m256i sum[FEW_TILE][2];
+#pragma GCC unroll 4
+    for (uint32_t t = 0; t < n; t++)
+        sum[t][0] = sum[t][1] = _mm256_setzero_si256();
+    for (uint32_t part = 0; part < 2; part++) {
+        __m256i fours[FEW_TILE][2];
+#pragma GCC unroll 4
+        for (uint32_t t = 0; t < n; t++)
+            fours[t][0] = fours[t][1] = _mm256_setzero_si256();
+        for (uint32_t p = 0; p < FEW_RUN_PAIRS / 2; p++, run += 128, x += x_step) {
+            if (ahead) {
+                TN_PREFETCH(ahead);
+                TN_PREFETCH(ahead + 64);
+                ahead += 128;
+            }
+            const __m256i v = _mm256_load_si256((const void *)run);
+            const __m256i w = _mm256_load_si256((const void *)(run + 64));
+#pragma GCC unroll 2
+            for (uint32_t i = 0; i < n_halves; i++) {
+                const __m256i low = first + i == 0 ? _mm256_unpacklo_epi8(v, w)
+                                                   : _mm256_unpackhi_epi8(v, w);
+                const __m256i high = _mm256_srli_epi16(low, 4);
+                const __m256i c0 = _mm256_and_si256(low, m3), c1 = _mm256_and_si256(low, m12);
+                const __m256i c2 = _mm256_and_si256(high, m3), c3 = _mm256_and_si256(high, m12);
+#pragma GCC unroll 4
+                for (uint32_t t = 0; t < n; t++) {
+                    const int32_t *xt = x + FEW_X_DWORDS * t;
+                    sum[t][i] = few_multiply(sum[t][i], c0, xt[0]);
+                    fours[t][i] = few_multiply(fours[t][i], c1, xt[1]);
+                    sum[t][i] = few_multiply(sum[t][i], c2, xt[2]);
+                    fours[t][i] = few_multiply(fours[t][i], c3, xt[3]);
+                }
+            }
+        }
+#pragma GCC unroll 4
+        for (uint32_t t = 0; t < n; t++)
+            for (uint32_t i = 0; i < n_halves; i++)
+                sum[t][i] = _mm256_add_epi16(sum[t][i], _mm256_srai_epi16(fours[t][i], 2));
+    }
+#pragma GCC unroll 4
+    for (uint32_t t = 0; t < n; t++)
+        for (uint32_t i = 0; i < n_halves; i++)
+            few_add(dst + t * dst_stride + 8 * (first + i), sum[t][i]);
+}
+
+/* One run of a tile. */
+static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run, const int32_t *x,
+                            uint32_t n_tokens)
+{
+    const uint32_t x_step = FEW_X_DWORDS * n_tokens;
+    const uint8_t *const next = run + FEW_AHEAD_BYTES;
+    for (uint32_t t = 0, n; t < n_tokens; t += n) {
+        n = TN_MIN(n_tokens - t > FEW_TILE ? (n_tokens - t + 1) / 2 : n_tokens - t, FEW_TILE);
+        int32_t *out = dst + t * dst_stride;
+        const int32_t *xt = x + FEW_X_DWORDS * t;
+        for (uint32_t i = 0; i < 2; i++, out += 32) {
+            const uint8_t *rows = run + 32 * i;
+            const uint8_t *ahead = t == 0 && i == 0 ? next : NULL;
+            switch (n) {
+            case 1:
+                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 2, 1);
+                break;
+            case 2:
+                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 2, 2);
+                break;
+            case 3:
+                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 1, 3);
+                few_rows(out, dst_stride, rows, NULL, xt, x_step, 1, 1, 3);
+                break;
+            default:
+                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 1, 4);
+                few_rows(out, dst_stride, rows, NULL, xt, x_step, 1, 1, 4);
+            }
+        }
+    }
+}
+
+/* gemm_t2_i8 for n_tokens <= FEW_TOKENS. */
+static inline void few_t2(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
+                          const int32_t *x_sum, uint32_t n_tokens, void *scratch)
+{
+    int32_t *const prepared = scratch;
+    row_end = TN_MIN(row_end, (uint32_t)tn_align_up(w->rows, TERN_T2_TILE_ROWS));
+    if (row_begin >= row_end)
+        return;
+    for (uint32_t t = 0; t < n_tokens; t++)
+        for (uint32_t r = 0; r < row_end - row_begin; r++)
+            dst[t * dst_stride + r] = -x_sum[t];
+    for (uint32_t i = 0, n; i < t2_runs(w); i += n) {
+        n = TN_MIN(t2_runs(w) - i, FEW_RUNS);
+        few_prepare(prepared, x + (size_t)i * TERN_T2_COL_ALIGN, x_stride, n, n_tokens);
+        for (uint32_t row = row_begin, end; row < row_end; row = end) {
+            end = TN_MIN((row / TERN_T2_BAND_ROWS + 1) * TERN_T2_BAND_ROWS, row_end);
+            for (uint32_t k = 0; k < n; k++)
+                for (uint32_t r = row; r < end; r += TERN_T2_TILE_ROWS)
+                    few_tile(dst + (r - row_begin), dst_stride, t2_run(w, r, i + k),
+                             prepared + (size_t)k * FEW_RUN_PAIRS * FEW_X_DWORDS * n_tokens,
+                             n_tokens);
+        }
+    }
+}
+
+#endif

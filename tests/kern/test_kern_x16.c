@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary products of inputs that are not rounded to int8, with scales per group: every row of
+ * kern_list.h that this CPU runs returns the bits of the formulas of kern.h, which are written down
+ * here once more, and stays within the stated error of float64.  Inputs and outputs lie against
+ * pages that cannot be touched.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "base/half.h"
+#include "base/rng.h"
+#include "kern/guard.h"
+#include "kern/kern.h"
+#include "kern/pack.h"
+
+enum fill {
+    FILL_RANDOM,
+    FILL_WIDE,      /* inputs of many magnitudes, also between blocks, and scales of both signs */
+    FILL_LARGEST,   /* weights +1, every input rounds to 32639: the largest sums */
+    FILL_SMALLEST,  /* weights +1, inputs -32639 */
+    FILL_LOW_DIGIT, /* weights +1, low digits -128: their smallest sums */
+    N_FILLS
+};
+
+struct problem {
+    enum fill fill;
+    enum tn_guard_side side;
+    uint32_t rows, cols, group;
+    int8_t *trits;      /* [rows][cols] */
+    float *row_scales;  /* [rows][groups] */
+    struct tn_guard data, scales;
+    struct tn_scaled_ternary m;
+    struct tn_rng rng;
+};
+
+static uint32_t features;
+
+static bool runs_here(const struct tn_kernel_row *row, const char *op)
+{
+    return !strcmp(row->op, op) && !(row->needs & ~features);
+}
+
+static float random_scale(struct problem *p)
+{
+    const float v = 0.01f + tn_rng_f32(&p->rng) * 0.2f;
+    const float scale = p->fill == FILL_WIDE && tn_rng_next(&p->rng) % 2 ? -v * 1e-4f : v;
+    return p->m.is_f16 ? tn_f16_to_f32(tn_f32_to_f16(scale)) : scale;
+}
+
+static int8_t random_trit(struct problem *p)
+{
+    return p->fill >= FILL_LARGEST ? 1 : (int8_t)((int)(tn_rng_next(&p->rng) % 3) - 1);
+}
+
+static void problem_init(struct problem *p, uint32_t rows, uint32_t cols, uint32_t group,
+                         bool is_f16, enum fill fill, enum tn_guard_side side)
+{
+    *p = (struct problem){.fill = fill, .side = side, .rows = rows, .cols = cols, .group = group};
+    p->m.is_f16 = is_f16;
+    tn_rng_seed(&p->rng, rows * 65537u + cols + group);
+    const size_t n_groups = tn_n_groups(cols, group);
+    p->trits = malloc((size_t)rows * cols);
+    p->row_scales = malloc(rows * n_groups * sizeof *p->row_scales);
+    assert_true(p->trits && p->row_scales);
+    for (size_t i = 0; i < (size_t)rows * cols; i++)
+        p->trits[i] = random_trit(p);
+    for (size_t i = 0; i < rows * n_groups; i++)
+        p->row_scales[i] = random_scale(p);
+    tn_guard_new(&p->data, (size_t)tn_pack_bytes(TERN_LAYOUT_T2, rows, cols), 64, side);
+    tn_pack_rows(p->data.data, TERN_LAYOUT_T2, rows, cols, 0, rows, p->trits);
+    tn_guard_new(&p->scales, tn_n_scales(rows, cols, group) * (is_f16 ? 2 : 4), 64, side);
+    tn_pack_scales(p->scales.data, is_f16, rows, cols, group, 0, rows, p->row_scales);
+    p->m = (struct tn_scaled_ternary){
+        {p->data.data, rows, cols, TERN_LAYOUT_T2}, p->scales.data, group, is_f16};
+}
+
+static void problem_fini(struct problem *p)
+{
+    free(p->trits);
+    free(p->row_scales);
+    tn_guard_free(&p->data);
+    tn_guard_free(&p->scales);
+}
+
+static float random_input(struct problem *p, uint32_t col)
+{
+    const float v = tn_rng_f32(&p->rng) * 2.0f - 1.0f;
+    switch (p->fill) {
+    case FILL_RANDOM:
+        return v;
+    case FILL_WIDE:
+        return v * expf(v * 12.0f) * (col / 128 % 3 ? 1.0f : 1e-5f);
+    case FILL_LARGEST:
+        return 3.0f;
+    case FILL_SMALLEST:
+        return -3.0f;
+    default: /* 32639 makes 1 of the factor */
+        return col % 128 == 0 ? 32639.0f : -128.0f;
+    }
+}
+
+static void fill_inputs(struct problem *p, float *x)
+{
+    for (uint32_t c = 0; c < p->cols; c++)
+        x[c] = random_input(p, c);
+}
+
+/* ---- the formulas ---- */
+
+static int32_t q_at(const uint8_t *x16, uint32_t cols, uint32_t c)
+{
+    return (int8_t)x16[c] * 256 + (int8_t)x16[tn_x16_half(cols) + c];
+}
+
+static float factor_at(const uint8_t *x16, uint32_t cols, uint32_t c)
+{
+    float f;
+    memcpy(&f, x16 + tn_kern_pad(cols) + c / 128 * sizeof f, sizeof f);
+    return f;
+}
+
+static uint32_t run_cols(const struct problem *p)
+{
+    return p->group < p->cols && p->group % 128 ? 64 : 128;
+}
+
+static float expected_x16(const struct problem *p, uint32_t row, const uint8_t *x16)
+{
+    float y = 0.0f;
+    if (row >= p->rows)
+        return y;
+    const uint32_t n_groups = tn_n_groups(p->cols, p->group), run = run_cols(p);
+    for (uint32_t begin = 0; begin < p->cols; begin += run) {
+        int64_t sum = 0;
+        for (uint32_t c = begin; c < begin + run && c < p->cols; c++)
+            sum += (int64_t)p->trits[(size_t)row * p->cols + c] * q_at(x16, p->cols, c);
+        const float scale = p->row_scales[(size_t)row * n_groups + begin / p->group];
+        y += ((float)sum * scale) * factor_at(x16, p->cols, begin);
+    }
+    return y;
+}
+
+static float expected_f32(const struct problem *p, uint32_t row, const float *x)
+{
+    float y = 0.0f;
+    if (row >= p->rows)
+        return y;
+    const uint32_t n_groups = tn_n_groups(p->cols, p->group), run = run_cols(p);
+    for (uint32_t begin = 0; begin < p->cols; begin += run) {
+        float sum = 0.0f;
+        for (uint32_t c = begin; c < begin + run && c < p->cols; c++)
+            sum += (float)p->trits[(size_t)row * p->cols + c] * x[c];
+        y += sum * p->row_scales[(size_t)row * n_groups + begin / p->group];
+    }
+    return y;
+}
+
+/* In float64, and in *size the sum of the magnitudes that were added, block maxima for inputs. */
+static double exact(const struct problem *p, uint32_t row, const float *x, double *size)
+{
+    double y = 0;
+    *size = 0;
+    const uint32_t n_groups = tn_n_groups(p->cols, p->group);
+    for (uint32_t begin = 0; begin < p->cols; begin += 64) {
+        const double scale = (double)p->row_scales[(size_t)row * n_groups + begin / p->group];
+        const uint32_t block = begin / 128 * 128;
+        float most = 0;
+        for (uint32_t c = block; c < block + 128 && c < p->cols; c++)
+            most = fmaxf(most, fabsf(x[c]));
+        for (uint32_t c = begin; c < begin + 64 && c < p->cols; c++)
+            y += p->trits[(size_t)row * p->cols + c] * (double)x[c] * scale;
+        *size += 64 * (double)most * fabs(scale);
+    }
+    return y;
+}
+
+static void check(const struct problem *p, const struct tn_kernel_row *row, uint32_t r, float got,
+                  float want)
+{
+    if (tn_f32_to_bits(got) != tn_f32_to_bits(want))
+        fail_msg("%s_%s, %u x %u, groups of %u, fill %d: row %u is %.9g, expected %.9g", row->op,
+                 row->isa, p->rows, p->cols, p->group, (int)p->fill, r, (double)got, (double)want);
+}
+
+static void check_error(const struct problem *p, const struct tn_kernel_row *row, uint32_t r,
+                        float got, const float *x, double relative)
+{
+    double size;
+    const double want = exact(p, r, x, &size);
+    if (!(fabs((double)got - want) <= size * relative))
+        fail_msg("%s_%s, %u x %u, fill %d: row %u is %.9g, exactly %.9g", row->op, row->isa,
+                 p->rows, p->cols, (int)p->fill, r, (double)got, want);
+}
+
+/* Half a step of 16 bits, and what f32 sums lose. */
+#define X16_ERROR (0.5 / 32639 + 1e-6)
+#define F32_ERROR 2e-6
+
+static void check_intact(const struct tn_kernel_row *row, const struct tn_guard *g)
+{
+    if (!tn_guard_is_intact(g))
+        fail_msg("%s_%s wrote beyond a buffer of %zu bytes", row->op, row->isa, g->n_bytes);
+}
+
+/* ---- gemv ---- */
+
+static void run_gemv(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
+                     uint32_t row_end, const float *x, const uint8_t *x16)
+{
+    const bool is_f32 = !strcmp(row->op, "gemv_t2_f32");
+    struct tn_guard dst;
+    const float *got = tn_guard_new(&dst, (row_end - row_begin) * sizeof *got, 64, p->side);
+    if (is_f32)
+        ((tn_gemv_t2_f32_fn *)row->fn)((float *)(void *)dst.data, &p->m, row_begin, row_end, x);
+    else
+        ((tn_gemv_t2_x16_fn *)row->fn)((float *)(void *)dst.data, &p->m, row_begin, row_end, x16);
+    check_intact(row, &dst);
+    for (uint32_t r = row_begin; r < row_end; r++) {
+        check(p, row, r, got[r - row_begin],
+              is_f32 ? expected_f32(p, r, x) : expected_x16(p, r, x16));
+        if (r < p->rows)
+            check_error(p, row, r, got[r - row_begin], x, is_f32 ? F32_ERROR : X16_ERROR);
+    }
+    tn_guard_free(&dst);
+}
+
+static void test_gemv(struct problem *p, const char *op)
+{
+    const uint32_t padded = tn_div_ceil_u32(p->rows, 64) * 64;
+    struct tn_guard x, x16;
+    tn_guard_new(&x, tn_kern_pad(p->cols) * sizeof(float), 64, p->side);
+    tn_guard_new(&x16, TN_X16_BYTES(p->cols), 64, p->side);
+    memset(x.data, 0, x.n_bytes);
+    float *values = (float *)(void *)x.data;
+    fill_inputs(p, values);
+    tn_quant_x16_ref(x16.data, values, p->cols);
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        const struct tn_kernel_row *row = &tn_kernel_rows[i];
+        if (!runs_here(row, op))
+            continue;
+        run_gemv(p, row, 0, padded, values, x16.data);
+        if (padded > 256) {
+            run_gemv(p, row, 256, padded, values, x16.data);
+            run_gemv(p, row, 0, 256, values, x16.data);
+        }
+    }
+    tn_guard_free(&x);
+    tn_guard_free(&x16);
+}
+
+/* ---- gemm ---- */
+
+static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
+                     uint32_t row_end, uint32_t n_tokens)
+{
+    const size_t x16_bytes = TN_X16_BYTES(p->cols);
+    const size_t dst_stride = row_end - row_begin + n_tokens % 3 * 16;
+    struct tn_guard x16, scratch, dst;
+    float *x = calloc(tn_kern_pad(p->cols), sizeof *x), untouched;
+    assert_non_null(x);
+    tn_guard_new(&x16, n_tokens * x16_bytes, 64, p->side);
+    tn_guard_new(&scratch, TN_GEMM_SCRATCH_BYTES, 64, p->side);
+    tn_guard_new(&dst, n_tokens * dst_stride * sizeof(float), 64, p->side);
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        fill_inputs(p, x);
+        tn_quant_x16_ref(x16.data + t * x16_bytes, x, p->cols);
+    }
+    ((tn_gemm_t2_x16_fn *)row->fn)((float *)(void *)dst.data, dst_stride, &p->m, row_begin, row_end,
+                                   x16.data, n_tokens, scratch.data);
+    check_intact(row, &dst);
+    check_intact(row, &scratch);
+    memset(&untouched, TN_GUARD_BYTE, sizeof untouched);
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        const float *got = (const float *)(void *)dst.data + t * dst_stride;
+        for (uint32_t r = row_begin; r < row_end; r++)
+            if (r < p->rows || tn_f32_to_bits(got[r - row_begin]) != tn_f32_to_bits(untouched))
+                check(p, row, r, got[r - row_begin],
+                      expected_x16(p, r, x16.data + t * x16_bytes));
+        for (size_t i = row_end - row_begin; i < dst_stride; i++)
+            check(p, row, row_end, got[i], untouched);
+    }
+    free(x);
+    tn_guard_free(&x16);
+    tn_guard_free(&scratch);
+    tn_guard_free(&dst);
+}
+
+static void test_gemm(struct problem *p, const char *op)
+{
+    /* Around the tiles of every level. */
+    static const uint32_t few[] = {1, 2, 3, 4, 5, 6, 7, 9};
+    const uint32_t padded = tn_div_ceil_u32(p->rows, TN_GEMM_ROWS) * TN_GEMM_ROWS;
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
+        const struct tn_kernel_row *row = &tn_kernel_rows[i];
+        if (!runs_here(row, op))
+            continue;
+        for (size_t k = 0; p->cols < 200 && k < TN_COUNT_OF(few); k++)
+            run_gemm(p, row, 0, padded, few[k]);
+        run_gemm(p, row, padded - TN_GEMM_ROWS, padded, 4);
+        run_gemm(p, row, padded - TN_GEMM_ROW_ALIGN, padded, 5);
+        run_gemm(p, row, TN_GEMM_ROW_ALIGN, 3 * TN_GEMM_ROW_ALIGN, 2);
+    }
+}
+
+/* ---- the sizes ---- */
+
+typedef void test_fn(struct problem *p, const char *op);
+
+struct op {
+    const char *name;
+    test_fn *test;
+};
+
+static const struct op ops[] = {
+    {"gemv_t2_x16", test_gemv}, {"gemm_t2_x16", test_gemm}, {"gemv_t2_f32", test_gemv}};
+
+static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, uint32_t group,
+                       enum fill fill)
+{
+    struct problem p;
+    problem_init(&p, rows, cols, group, cols % 2, fill,
+                 rows % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START);
+    op->test(&p, op->name);
+    problem_fini(&p);
+}
+
+static void test_sizes(void **state)
+{
+    static const uint32_t cols[] = {1,   3,   4,   5,   63,  64,  65,  127, 128,
+                                    129, 191, 192, 193, 255, 256, 257, 511, 513};
+    static const uint32_t rows[] = {1, 15, 63, 64, 65, 128, 129, 255, 256, 257, 449, 600};
+    static const uint32_t groups[] = {64, 128, 192, 256, 1u << 20};
+    for (size_t i = 0; i < TN_COUNT_OF(cols); i++)
+        for (size_t g = 0; g < TN_COUNT_OF(groups); g++)
+            test_shape(*state, 65 - i % 2, cols[i], groups[g], FILL_RANDOM);
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++)
+        test_shape(*state, rows[i], 130 + i % 2, groups[i % TN_COUNT_OF(groups)], FILL_WIDE);
+    test_shape(*state, 300, 2560, 128, FILL_WIDE);
+    test_shape(*state, 65, 2560, 2560, FILL_WIDE);
+}
+
+static void test_extremes(void **state)
+{
+    static const uint32_t groups[] = {64, 128, 256, 100000};
+    for (int fill = 0; fill < N_FILLS; fill++)
+        for (uint32_t g = 0; g < TN_COUNT_OF(groups); g++)
+            test_shape(*state, 64, 1024 + g, groups[g], (enum fill)fill);
+}
+
+static void test_long_rows(void **state)
+{
+    test_shape(*state, 2, (1u << 17) + 1, 1u << 20, FILL_LARGEST);
+    test_shape(*state, 2, 100003, 256, FILL_SMALLEST);
+}
+
+/* ---- inputs ---- */
+
+static void check_quant_block(const struct tn_kernel_row *row, const float *x, uint32_t n,
+                              const uint8_t *x16, uint32_t block)
+{
+    float most = 1e-30f;
+    for (uint32_t c = block; c < block + 128 && c < n; c++)
+        most = fabsf(x[c]) > most ? fabsf(x[c]) : most;
+    if (factor_at(x16, n, block) != most / 32639.0f)
+        fail_msg("%s_%s: wrong factor", row->op, row->isa);
+    for (uint32_t c = block; c < block + 128; c++) {
+        float want = 0.0f;
+        if (c < n) {
+            want = nearbyintf(x[c] * (32639.0f / most));
+            want = isnan(want) || want > 32639.0f ? 32639.0f : want < -32639.0f ? -32639.0f : want;
+        }
+        if (q_at(x16, n, c) != (int32_t)want || abs((int8_t)x16[c]) > 127)
+            fail_msg("%s_%s: %.9g of %.9g became %d", row->op, row->isa, (double)(c < n ? x[c] : 0),
+                     (double)most, q_at(x16, n, c));
+    }
+    for (uint32_t part = 0; part < 2; part++) {
+        int32_t sum = 0, got;
+        for (uint32_t c = 0; c < 64; c++)
+            sum += q_at(x16, n, block + 64 * part + c);
+        memcpy(&got, x16 + tn_x16_half(n) + tn_kern_pad(n) + (block / 64 + part) * sizeof got,
+               sizeof got);
+        assert_int_equal(got, sum);
+    }
+}
+
+static void run_quant(const struct tn_kernel_row *row, struct problem *p)
+{
+    struct tn_guard x, x16;
+    tn_guard_new(&x, p->cols * sizeof(float), sizeof(float), p->side);
+    tn_guard_new(&x16, TN_X16_BYTES(p->cols), 64, p->side);
+    float *values = (float *)(void *)x.data;
+    fill_inputs(p, values);
+    if (p->fill == FILL_WIDE && p->cols > 400) {
+        values[1] = NAN;
+        values[200] = INFINITY;
+        memset(values + 256, 0, 128 * sizeof *values);
+        values[390] = 1e-38f;
+    }
+    ((tn_quant_x16_fn *)row->fn)(x16.data, values, p->cols);
+    check_intact(row, &x16);
+    for (uint32_t block = 0; block < tn_kern_pad(p->cols); block += 128)
+        check_quant_block(row, values, p->cols, x16.data, block);
+    tn_guard_free(&x);
+    tn_guard_free(&x16);
+}
+
+static void test_quant(void **state)
+{
+    (void)state;
+    static const uint32_t cols[] = {1, 2, 15, 64, 100, 127, 128, 129, 255, 256, 257, 700, 2560};
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
+        for (size_t k = 0; k < 2 * TN_COUNT_OF(cols); k++)
+            for (int fill = 0; fill < N_FILLS && runs_here(&tn_kernel_rows[i], "quant_x16"); fill++) {
+                struct problem p = {.fill = (enum fill)fill, .cols = cols[k / 2],
+                                    .side = k % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START};
+                tn_rng_seed(&p.rng, k);
+                run_quant(&tn_kernel_rows[i], &p);
+            }
+}
+
+static void test_add_scaled(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
+        for (uint32_t n = 1; n < 70 && runs_here(&tn_kernel_rows[i], "add_scaled_f32"); n++) {
+            struct problem p = {.cols = n};
+            struct tn_guard dst, src;
+            float *d = tn_guard_new(&dst, n * sizeof *d, sizeof *d, TN_GUARD_AT_END);
+            float *s = tn_guard_new(&src, n * sizeof *s, sizeof *s, TN_GUARD_AT_END);
+            float want[70];
+            tn_rng_seed(&p.rng, n);
+            fill_inputs(&p, d);
+            fill_inputs(&p, s);
+            for (uint32_t k = 0; k < n; k++)
+                want[k] = d[k] + s[k] * 0.3f;
+            ((tn_add_scaled_f32_fn *)tn_kernel_rows[i].fn)(d, s, n, 0.3f);
+            check_intact(&tn_kernel_rows[i], &dst);
+            assert_memory_equal(d, want, n * sizeof *d);
+            tn_guard_free(&dst);
+            tn_guard_free(&src);
+        }
+}
+
+#define OP_TEST(name, fn, i) {name, fn, NULL, NULL, (void *)&ops[i]}
+#define OP_TESTS(name, i)                                                                          \
+    OP_TEST(name ": sizes", test_sizes, i), OP_TEST(name ": extremes", test_extremes, i),          \
+        OP_TEST(name ": long rows", test_long_rows, i)
+
+int main(void)
+{
+    features = tn_test_cpu_features();
+    const struct CMUnitTest tests[] = {
+        OP_TESTS("gemv_t2_x16", 0), OP_TESTS("gemm_t2_x16", 1), OP_TESTS("gemv_t2_f32", 2),
+        cmocka_unit_test(test_quant), cmocka_unit_test(test_add_scaled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
