@@ -11,9 +11,11 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/log.h"
 #include "file/mfile_check.h"
+#include "file/wrong_file.h"
 
 /* The end of a path that is too long for a message. */
 static const char *short_name(const char *path)
@@ -42,19 +44,37 @@ static bool is_safetensors(const unsigned char *bytes, size_t n_bytes)
            tn_load_u64(bytes) <= n_bytes - 8;
 }
 
+/* A JSON object or array, behind blanks: config.json, tokenizer.json, or the answer of a server. */
+static bool is_json(const unsigned char *bytes, size_t n_bytes)
+{
+    size_t i = 0;
+    while (i < n_bytes && strchr(" \t\r\n", bytes[i]) && bytes[i])
+        i++;
+    if (i == n_bytes || (bytes[i] != '{' && bytes[i] != '['))
+        return false;
+    for (size_t end = TN_MIN(n_bytes, i + 32); i < end; i++)
+        if (bytes[i] < ' ' && !strchr("\t\r\n", bytes[i]))
+            return false;
+    return true;
+}
+
 /* `bytes` does not begin with the magic: says what it is instead, if that is known. */
 static tern_status fail_not_tern(const unsigned char *bytes, size_t n_bytes, const char *name,
                                  struct tern_error *err)
 {
 #define BEGINS(text) begins_with(bytes, n_bytes, text, sizeof text - 1)
-    const char *what = "not a .tern file; tern convert makes one from a Hugging Face directory";
-    if (BEGINS("version https://git-lfs"))
-        what = "a Git-LFS pointer, not the file itself; run: git lfs pull";
-    else if (BEGINS("GGUF"))
+    const char *what = tn_wrong_file_text(bytes, n_bytes);
+    if (what)
+        return tn_fail(err, TERN_INPUT, "%s: is %s", name, what);
+    what = "not a .tern file; tern convert makes one from a Hugging Face directory";
+    if (BEGINS("GGUF"))
         what = "a GGUF file; tern reads .tern files, which tern convert makes from a Hugging Face "
                "directory";
     else if (is_safetensors(bytes, n_bytes))
         what = "a .safetensors file; make a .tern file from its directory with: tern convert DIR";
+    else if (is_json(bytes, n_bytes))
+        what = "a JSON file; make a .tern file from the directory of config.json with: tern "
+               "convert DIR";
     else if (BEGINS("PK\003\004"))
         what = "a zip or PyTorch file; tern convert makes a .tern file from a Hugging Face "
                "directory with .safetensors";
@@ -78,8 +98,7 @@ tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_byt
     name = short_name(name);
     if (!begins_with(bytes, n_bytes, TERN_FILE_MAGIC, 8))
         return fail_not_tern(bytes, n_bytes, name, err);
-    struct tn_mfile file = {0};
-    file.map = (struct tn_map){.data = bytes, .n_bytes = n_bytes};
+    struct tn_mfile file = {.map = {.data = bytes, .n_bytes = n_bytes}};
     struct tn_mcheck check = {&file, bytes, n_bytes, name, err};
     tern_status status = tn_mcheck_header(&check);
     if (!status)
@@ -88,8 +107,10 @@ tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_byt
         status = tn_mcheck_config(&check);
     if (!status)
         status = tn_mcheck_tensors(&check);
-    if (status)
+    if (status) {
+        tn_free(file.head);
         return status;
+    }
     *out = file;
     return tn_ok(err);
 }
@@ -110,12 +131,15 @@ tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_er
         tn_map_close(&map);
     else
         out->map = map;
+    out->is_mapped = !status;
     return status;
 }
 
 void tn_mfile_close(struct tn_mfile *file)
 {
-    tn_map_close(&file->map);
+    if (file->is_mapped)
+        tn_map_close(&file->map);
+    tn_free(file->head);
     *file = (struct tn_mfile){0};
 }
 
@@ -152,7 +176,7 @@ const float *tn_mfile_scales(const struct tn_mfile *file, const struct tern_file
 const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref, size_t *n_bytes)
 {
     *n_bytes = ref.bytes;
-    return (const char *)file->map.data + file->header->metadata.offset + ref.offset;
+    return (const char *)file->head + file->header->metadata.offset + ref.offset;
 }
 
 /* ---- data ---- */

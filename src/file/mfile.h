@@ -6,24 +6,43 @@
  * form pointers without checking again.  The tokenizer section is checked by
  * text/tokenizer.c, the tensors' presence and shapes against the configuration
  * here (tn_mfile_open) and the data bytes by tn_mfile_verify_chunk only; row
- * scales are the exception: they are few, so that they are finite and not
- * negative is checked at once.
+ * scales and rope factors are the exception: they are few, so that they are in
+ * their range is checked at once.
  * Read-only and thread-safe once open.
+ *
+ * The file may be written to while it is open; nothing on POSIX systems keeps
+ * others from that.  So what is trusted is a copy, made before it is checked:
+ *
+ *   copied     header, configuration and all metadata, tensor table: sizes,
+ *              offsets, enums, ids of the model; the tokenizer copies its
+ *              header, byte ids and added tokens (text/tokenizer.c), the weights
+ *              their rope factors (model/weights.c)
+ *   mapped     tensor data, scales, checksums, the tokenizer's large tables.
+ *              Any bytes may stand there at any time, so nothing that is read
+ *              out of them sizes a buffer, ends a loop or becomes an index
+ *              unless it is loaded once (tn_load_once_u32) and compared after
+ *              that load: a token's length with the longest one at opening, an
+ *              id with the number of tokens.  A wrong number is a wrong result,
+ *              which tern_model_check_unchanged turns into an error.
  */
 #ifndef TN_MFILE_H
 #define TN_MFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/arch.h"
 #include "plat/plat.h"
 #include "tern/model_format.h"
 #include "tern/status.h"
 
 struct tn_mfile {
     struct tn_map map;
+    bool is_mapped; /* by tn_mfile_open */
+    void *head; /* heap: the file up to the end of the tensor table; the next three point there */
     const struct tern_file_header *header;
-    const struct tern_file_config *config;
+    struct tn_model_spec spec;
     const struct tern_file_tensor *tensors;
     uint32_t n_tensors;
     const unsigned char *tokenizer; /* NULL without */
@@ -34,10 +53,11 @@ struct tn_mfile {
 
 /* TERN_INPUT: missing, unreadable, empty, truncated, a Git-LFS pointer, not a .tern file, hash
  * wrong, a field out of range (named with value and limit). TERN_UNSUPPORTED: newer version,
- * unknown layout and so on. The first 16 KiB decide most of it before the hash is computed. */
+ * unknown layout and so on. TERN_MEMORY. The first 16 KiB decide most of it before the hash is
+ * computed. */
 tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_error *err);
 /* The same checks for a file that is in memory already: `bytes` is 8-byte aligned and outlives
- * *out; `name` stands for the path in messages. Nothing to close. */
+ * *out; `name` stands for the path in messages. */
 tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_bytes,
                            const char *name, struct tern_error *err);
 void tn_mfile_close(struct tn_mfile *file);
@@ -47,11 +67,10 @@ const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum
                                                uint32_t layer);
 const void *tn_mfile_data(const struct tn_mfile *file, const struct tern_file_tensor *tensor);
 const float *tn_mfile_scales(const struct tn_mfile *file, const struct tern_file_tensor *tensor);
-/* Bytes of a metadata string; *n_bytes may be 0. Never NULL. */
+/* Bytes of a metadata string; *n_bytes may be 0. Never NULL; valid as long as the file is open. */
 const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref, size_t *n_bytes);
 /* "layers.3.up" into dst (at least 48 bytes); returns dst. */
 const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tensor *tensor);
-const char *tn_role_name(uint32_t role);     /* NULL if unknown */
 const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
 
 /* f32 per row in the scales of a layout (kind ROW): 1 for q8; 5, 4, 2 for q8, q6, q4 in planes
@@ -59,6 +78,12 @@ const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
 uint32_t tn_layout_scales(uint32_t layout);
 /* Bytes of these scales; in planes with the offsets and shifts that follow them. */
 uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
+/* Bytes at scale_offset, from layout, scale kind, group, rows and cols; 0: no scales there. */
+uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *tensor);
+static inline int tn_is_col_group(uint32_t scale_kind)
+{
+    return scale_kind == TERN_SCALE_COL_GROUP || scale_kind == TERN_SCALE_COL_GROUP_F16;
+}
 /* Planes of a layout: 4, 3, 1 for q8, q6, q4 in planes; else 0. */
 uint32_t tn_layout_planes(uint32_t layout);
 /* Bits of one value; 0: unknown layout. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/alloc.h"
 #include "base/bits.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -143,31 +144,44 @@ static tern_status check_sections(struct tn_mcheck *c, const struct tern_file_he
     return status;
 }
 
-tern_status tn_mcheck_header(struct tn_mcheck *c)
+/* The file up to the end of the tensor table, with the header that was checked. */
+static tern_status copy_head(struct tn_mcheck *c, const struct tern_file_header *h)
 {
-    if (c->n_bytes < sizeof(struct tern_file_header))
-        return tn_fail(c->err, TERN_INPUT, "%s: truncated: %zu bytes, the header alone has %zu",
-                       c->name, c->n_bytes, sizeof(struct tern_file_header));
-    const struct tern_file_header *h = (const struct tern_file_header *)(const void *)c->bytes;
-    tern_status status = check_version(c, h);
-    if (!status)
-        status = check_size(c, h);
-    if (!status)
-        status = check_sections(c, h);
-    if (!status)
-        status = tn_mcheck_reserved(c, "header.reserved", h->reserved, sizeof h->reserved);
-    if (status)
-        return status;
+    const uint64_t n = h->tensors.offset + h->tensors.bytes; /* inside the file */
+    unsigned char *head = tn_alloc((size_t)n);
+    if (!head)
+        return tn_fail(c->err, TERN_MEMORY, "%s: no memory for its %" PRIu64 " bytes of tables",
+                       c->name, n);
+    memcpy(head, h, sizeof *h);
+    memcpy(head + sizeof *h, c->bytes + sizeof *h, (size_t)n - sizeof *h);
     struct tn_mfile *f = c->file;
-    f->header = h;
-    f->config = (const void *)(c->bytes + h->metadata.offset);
-    f->tensors = (const void *)(c->bytes + h->tensors.offset);
+    f->head = head;
+    f->header = (const void *)head;
+    f->spec.config = (const void *)(head + h->metadata.offset);
+    f->tensors = (const void *)(head + h->tensors.offset);
     f->n_tensors = (uint32_t)(h->tensors.bytes / sizeof *f->tensors);
     f->tokenizer = h->tokenizer.bytes ? c->bytes + h->tokenizer.offset : NULL;
     f->tokenizer_bytes = (size_t)h->tokenizer.bytes;
     f->data_hashes = (const void *)(c->bytes + h->hashes.offset);
     f->n_chunks = (uint32_t)(h->hashes.bytes / sizeof(uint64_t));
     return TERN_OK;
+}
+
+tern_status tn_mcheck_header(struct tn_mcheck *c)
+{
+    if (c->n_bytes < sizeof(struct tern_file_header))
+        return tn_fail(c->err, TERN_INPUT, "%s: truncated: %zu bytes, the header alone has %zu",
+                       c->name, c->n_bytes, sizeof(struct tern_file_header));
+    struct tern_file_header header;
+    memcpy(&header, c->bytes, sizeof header);
+    tern_status status = check_version(c, &header);
+    if (!status)
+        status = check_size(c, &header);
+    if (!status)
+        status = check_sections(c, &header);
+    if (!status)
+        status = tn_mcheck_reserved(c, "header.reserved", header.reserved, sizeof header.reserved);
+    return status ? status : copy_head(c, &header);
 }
 
 tern_status tn_mcheck_head_hash(struct tn_mcheck *c)
@@ -177,7 +191,10 @@ tern_status tn_mcheck_head_hash(struct tn_mcheck *c)
     XXH3_state_t state;
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, &zeroed, sizeof zeroed);
-    XXH3_64bits_update(&state, c->bytes + sizeof zeroed, zeroed.data.offset - sizeof zeroed);
+    const uint64_t n_head = zeroed.tensors.offset + zeroed.tensors.bytes;
+    XXH3_64bits_update(&state, (const char *)c->file->head + sizeof zeroed,
+                       (size_t)(n_head - sizeof zeroed));
+    XXH3_64bits_update(&state, c->bytes + n_head, (size_t)(zeroed.data.offset - n_head));
     uint64_t hash = XXH3_64bits_digest(&state);
     if (hash == c->file->header->head_hash)
         return TERN_OK;
@@ -199,7 +216,7 @@ static tern_status check_text(struct tn_mcheck *c, const char *field, struct ter
         return tn_fail(c->err, TERN_INPUT,
                        "%s: %s at %u + %u bytes is beyond the metadata, %" PRIu64 " bytes", c->name,
                        field, ref.offset, ref.bytes, limit);
-    const char *text = (const char *)c->file->config + ref.offset;
+    const char *text = (const char *)c->file->spec.config + ref.offset;
     const size_t bad = tn_utf8_find_bad(text, ref.bytes, single_line);
     uint32_t code;
     if (bad == ref.bytes)
@@ -210,31 +227,45 @@ static tern_status check_text(struct tn_mcheck *c, const char *field, struct ter
                    (unsigned char)text[bad]);
 }
 
+/* A ref to records of n_record bytes each, at a multiple of `align`. */
+static tern_status check_records(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
+                                 uint32_t align, size_t n_record)
+{
+    uint64_t limit = c->file->header->metadata.bytes;
+    if (!tn_range_fits(ref.offset, ref.bytes, limit))
+        return tn_fail(c->err, TERN_INPUT,
+                       "%s: %s at %u + %u bytes is beyond the metadata, %" PRIu64 " bytes",
+                       c->name, field, ref.offset, ref.bytes, limit);
+    if (ref.offset % align || ref.bytes % n_record)
+        return tn_fail(c->err, TERN_INPUT,
+                       "%s: %s at %u + %u bytes, must be a multiple of %u + a multiple of %zu",
+                       c->name, field, ref.offset, ref.bytes, align, n_record);
+    return TERN_OK;
+}
+
+static const void *records(const struct tn_mcheck *c, struct tern_file_ref ref)
+{
+    return (const unsigned char *)c->file->spec.config + ref.offset;
+}
+
 static tern_status check_sources(struct tn_mcheck *c)
 {
-    struct tern_file_ref ref = c->file->config->sources;
-    if (!tn_range_fits(ref.offset, ref.bytes, c->file->header->metadata.bytes))
-        return tn_fail(c->err, TERN_INPUT,
-                       "%s: sources at %u + %u bytes is beyond the metadata, %" PRIu64 " bytes",
-                       c->name, ref.offset, ref.bytes, c->file->header->metadata.bytes);
-    if (ref.offset % 8 || ref.bytes % sizeof(struct tern_file_source))
-        return tn_fail(c->err, TERN_INPUT,
-                       "%s: sources at %u + %u bytes, must be a multiple of 8 + a multiple of %zu",
-                       c->name, ref.offset, ref.bytes, sizeof(struct tern_file_source));
-    const struct tern_file_source *sources =
-        (const void *)((const unsigned char *)c->file->config + ref.offset);
-    for (size_t i = 0; i < ref.bytes / sizeof *sources; i++) {
-        tern_status status = check_text(c, "sources.name", sources[i].name, true);
-        if (status)
-            return status;
-    }
-    return TERN_OK;
+    struct tern_file_ref ref = c->file->spec.config->sources;
+    const struct tern_file_source *sources = NULL;
+    tern_status status = check_records(c, "sources", ref, 8, sizeof *sources);
+    if (!status)
+        sources = records(c, ref);
+    for (size_t i = 0; i < ref.bytes / sizeof *sources && !status; i++)
+        status = check_text(c, "sources.name", sources[i].name, true);
+    return status;
 }
 
 static tern_status check_texts(struct tn_mcheck *c)
 {
-    const struct tern_file_config *m = c->file->config;
-    tern_status status = check_text(c, "name", m->name, true);
+    const struct tern_file_config *m = c->file->spec.config;
+    tern_status status = check_text(c, "family", m->family, true);
+    if (!status)
+        status = check_text(c, "name", m->name, true);
     if (!status)
         status = check_text(c, "template_name", m->template_name, true);
     if (!status)
@@ -245,36 +276,44 @@ static tern_status check_texts(struct tn_mcheck *c)
 }
 
 /* Ids below vocab, and zeros behind them. */
-static tern_status check_ids(struct tn_mcheck *c, const char *field, const char *count_field,
-                             const uint32_t *ids, uint32_t n, uint32_t n_max)
+static tern_status check_fingerprint(struct tn_mcheck *c, const struct tern_file_config *m)
 {
-    tern_status status = tn_mcheck_range(c, count_field, n, 0, n_max);
-    for (uint32_t i = 0; i < n_max && !status; i++)
-        status = i < n ? tn_mcheck_range(c, field, ids[i], 0, c->file->config->vocab - 1)
-                       : tn_mcheck_reserved(c, field, &ids[i], sizeof ids[i]);
+    const uint32_t most = TN_MIN(m->context, TERN_MAX_FINGERPRINT_IDS), n = m->n_fingerprint_ids;
+    tern_status status = tn_mcheck_range(c, "n_fingerprint_ids", n, 0, most);
+    for (uint32_t i = 0; i < TERN_MAX_FINGERPRINT_IDS && !status; i++) {
+        const uint32_t *id = &m->fingerprint_ids[i];
+        status = i < n ? tn_mcheck_range(c, "fingerprint_ids", *id, 0, m->vocab - 1)
+                       : tn_mcheck_reserved(c, "fingerprint_ids", id, sizeof *id);
+    }
+    return status;
+}
+
+static tern_status check_stop_ids(struct tn_mcheck *c, const struct tern_file_config *m)
+{
+    struct tn_model_spec *spec = &c->file->spec;
+    tern_status status = check_records(c, "stop_ids", m->stop_ids, 4, sizeof *spec->stop_ids);
+    if (status)
+        return status;
+    spec->stop_ids = records(c, m->stop_ids);
+    spec->n_stop_ids = m->stop_ids.bytes / (uint32_t)sizeof *spec->stop_ids;
+    for (uint32_t i = 0; i < spec->n_stop_ids && !status; i++)
+        status = tn_mcheck_range(c, "stop_ids", spec->stop_ids[i], 0, m->vocab - 1);
     return status;
 }
 
 /* Everything in the enums and flags that the forward pass has no code for. */
 static tern_status check_kinds(struct tn_mcheck *c, const struct tern_file_config *m)
 {
-    if (m->arch != TERN_ARCH_BITNET)
-        return tn_mcheck_unknown(c, "arch", m->arch);
-    if (m->flags & ~TERN_MODEL_TIED_HEAD)
+    const uint32_t no_head = TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD;
+    if (m->flags & ~no_head)
         return tn_mcheck_unknown(c, "flags", m->flags);
-    if (m->activation != TERN_ACT_RELU2 && m->activation != TERN_ACT_SILU)
-        return tn_mcheck_unknown(c, "activation", m->activation);
-    if (m->act_quant != TERN_ACT_QUANT_I8_TOKEN)
-        return tn_mcheck_unknown(c, "act_quant", m->act_quant);
-    if (m->rope != TERN_ROPE_HALF)
-        return tn_mcheck_unknown(c, "rope", m->rope);
-    tern_status status =
-        tn_mcheck_reserved(c, "rope_params", m->rope_params, sizeof m->rope_params);
-    if (!status)
-        status = tn_mcheck_reserved(c, "reserved0", &m->reserved0, sizeof m->reserved0);
-    if (!status)
-        status = tn_mcheck_reserved(c, "config.reserved", m->reserved, sizeof m->reserved);
-    return status;
+    if ((m->flags & no_head) == no_head)
+        return tn_fail(c->err, TERN_INPUT, "%s: flags say both a tied head and no head", c->name);
+    if (m->inputs != TERN_INPUTS_I8_TOKEN && m->inputs != TERN_INPUTS_FLOAT)
+        return tn_mcheck_unknown(c, "inputs", m->inputs);
+    if (!tn_pooling_name(m->pooling))
+        return tn_mcheck_unknown(c, "pooling", m->pooling);
+    return tn_mcheck_reserved(c, "config.reserved", m->reserved, sizeof m->reserved);
 }
 
 static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config *m)
@@ -308,20 +347,81 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
     return TERN_OK;
 }
 
+/* Finite and above 0; NaN is not. */
+static tern_status check_positive(struct tn_mcheck *c, const char *field, float value)
+{
+    if (value > 0 && value < INFINITY)
+        return TERN_OK;
+    return tn_fail(c->err, TERN_INPUT, "%s: %s is %g, must be finite and above 0", c->name, field,
+                   (double)value);
+}
+
 static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_config *m)
 {
-    if (!(m->rms_eps > 0 && m->rms_eps < INFINITY)) /* NaN too */
-        return tn_fail(c->err, TERN_INPUT, "%s: rms_eps is %g, must be finite and above 0", c->name,
-                       (double)m->rms_eps);
-    if (!(m->rope_theta >= 1 && m->rope_theta <= TERN_MAX_ROPE_THETA))
-        return tn_fail(c->err, TERN_INPUT, "%s: rope_theta is %g, allowed are 1 to %g", c->name,
-                       m->rope_theta, TERN_MAX_ROPE_THETA);
-    return TERN_OK;
+    const struct {
+        const char *field;
+        float value;
+    } list[] = {
+        {"rms_eps", m->rms_eps},
+        {"in_norm_eps", m->in_norm_eps},
+        {"embedding_scale", m->embedding_scale},
+        {"residual_scale", m->residual_scale},
+        {"logit_scale", m->logit_scale},
+    };
+    tern_status status = TERN_OK;
+    for (size_t i = 0; i < TN_COUNT_OF(list) && !status; i++)
+        status = check_positive(c, list[i].field, list[i].value);
+    return status;
+}
+
+/* ---- layers ---- */
+
+static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer *l)
+{
+    const struct tern_file_config *m = c->file->spec.config;
+    if (l->mixer != TERN_MIXER_ATTENTION)
+        return tn_mcheck_unknown(c, "layers.mixer", l->mixer);
+    if (l->ffn != TERN_FFN_GATED)
+        return tn_mcheck_unknown(c, "layers.ffn", l->ffn);
+    if (!tn_activation_name(l->activation))
+        return tn_mcheck_unknown(c, "layers.activation", l->activation);
+    if (l->rope != TERN_ROPE_HALF)
+        return tn_mcheck_unknown(c, "layers.rope", l->rope);
+    tern_status status = tn_mcheck_range(c, "layers.rope_dims", l->rope_dims, 2, m->head_dim);
+    if (!status && l->rope_dims % 2)
+        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_dims is %u, must be even", c->name,
+                         l->rope_dims);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.window", l->window, 0, TERN_MAX_CONTEXT);
+    if (!status)
+        status = check_positive(c, "layers.score_scale", l->score_scale);
+    if (!status && !(l->rope_theta >= 1 && l->rope_theta <= TERN_MAX_ROPE_THETA))
+        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_theta is %g, allowed are 1 to %g",
+                         c->name, l->rope_theta, TERN_MAX_ROPE_THETA);
+    if (!status)
+        status = tn_mcheck_reserved(c, "layers.reserved0", &l->reserved0, sizeof l->reserved0);
+    return status ? status
+                  : tn_mcheck_reserved(c, "layers.reserved", l->reserved, sizeof l->reserved);
+}
+
+static tern_status check_layers(struct tn_mcheck *c, const struct tern_file_config *m)
+{
+    const struct tern_file_layer *layers = NULL;
+    tern_status status = check_records(c, "layers", m->layers, 8, sizeof *layers);
+    if (!status)
+        status = tn_mcheck_equal(c, "layers.bytes", m->layers.bytes,
+                                 m->n_layer * (uint64_t)sizeof *layers);
+    if (!status)
+        layers = records(c, m->layers);
+    for (uint32_t i = 0; i < m->n_layer && !status; i++)
+        status = check_layer(c, &layers[i]);
+    c->file->spec.layers = layers;
+    return status;
 }
 
 tern_status tn_mcheck_config(struct tn_mcheck *c)
 {
-    const struct tern_file_config *m = c->file->config;
+    const struct tern_file_config *m = c->file->spec.config;
     tern_status status = check_kinds(c, m);
     if (!status)
         status = check_dims(c, m);
@@ -330,12 +430,10 @@ tern_status tn_mcheck_config(struct tn_mcheck *c)
     if (!status && m->bos_id != TERN_NO_ID)
         status = tn_mcheck_range(c, "bos_id", m->bos_id, 0, m->vocab - 1);
     if (!status)
-        status = check_ids(c, "stop_ids", "n_stop_ids", m->stop_ids, m->n_stop_ids,
-                           TERN_MAX_STOP_IDS);
+        status = check_layers(c, m);
     if (!status)
-        status = check_ids(c, "fingerprint_ids", "n_fingerprint_ids", m->fingerprint_ids,
-                           m->n_fingerprint_ids, TERN_MAX_FINGERPRINT_IDS);
+        status = check_stop_ids(c, m);
     if (!status)
-        status = tn_mcheck_range(c, "n_fingerprint_ids", m->n_fingerprint_ids, 0, m->context);
+        status = check_fingerprint(c, m);
     return status ? status : check_texts(c);
 }

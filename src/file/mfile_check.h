@@ -16,7 +16,8 @@ struct tn_mcheck {
     struct tern_error *err;
 };
 
-/* In this order; each trusts what the ones before it have checked. */
+/* In this order; each trusts what the ones before it have checked.  The first copies what the
+ * others check, to file->head on the heap. */
 tern_status tn_mcheck_header(struct tn_mcheck *c);
 tern_status tn_mcheck_head_hash(struct tn_mcheck *c);
 tern_status tn_mcheck_config(struct tn_mcheck *c);

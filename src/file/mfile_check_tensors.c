@@ -11,69 +11,6 @@
 #include "base/log.h"
 #include "file/mfile_check.h"
 
-#define LAYOUT_BIT(name) (1u << TERN_LAYOUT_##name)
-#define TABLE_LAYOUTS                                                                              \
-    (LAYOUT_BIT(Q8) | LAYOUT_BIT(Q8_PLANES) | LAYOUT_BIT(Q6) | LAYOUT_BIT(Q4) | LAYOUT_BIT(F16) |  \
-     LAYOUT_BIT(BF16))
-
-/* What the architecture says about a role. */
-struct role_rule {
-    bool per_layer;
-    bool required;
-    uint32_t layouts; /* LAYOUT_BIT of those that the forward pass runs */
-    uint32_t rows;
-    uint32_t cols;
-};
-
-/* False for roles that this architecture does not have. */
-static bool role_rule(struct role_rule *out, uint32_t role, const struct tern_file_config *m)
-{
-    uint32_t att = m->n_head * m->head_dim, kv = m->n_kv_head * m->head_dim;
-    bool tied = m->flags & TERN_MODEL_TIED_HEAD;
-    switch (role) {
-    case TERN_ROLE_EMBED:
-        *out = (struct role_rule){false, true, TABLE_LAYOUTS, m->vocab, m->hidden};
-        return true;
-    case TERN_ROLE_HEAD:
-        *out = (struct role_rule){false, !tied, TABLE_LAYOUTS, m->vocab, m->hidden};
-        return !tied;
-    case TERN_ROLE_FINAL_NORM:
-        *out = (struct role_rule){false, true, LAYOUT_BIT(F32), 1, m->hidden};
-        return true;
-    case TERN_ROLE_ATTN_NORM:
-    case TERN_ROLE_FFN_NORM:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(F32), 1, m->hidden};
-        return true;
-    case TERN_ROLE_ATTN_SUB_NORM:
-        *out = (struct role_rule){true, false, LAYOUT_BIT(F32), 1, att};
-        return true;
-    case TERN_ROLE_FFN_SUB_NORM:
-        *out = (struct role_rule){true, false, LAYOUT_BIT(F32), 1, m->ffn};
-        return true;
-    case TERN_ROLE_Q:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(T2), att, m->hidden};
-        return true;
-    case TERN_ROLE_K:
-    case TERN_ROLE_V:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(T2), kv, m->hidden};
-        return true;
-    case TERN_ROLE_O:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(T2), m->hidden, att};
-        return true;
-    case TERN_ROLE_GATE:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(T2), m->ffn, m->hidden};
-        return true;
-    case TERN_ROLE_UP:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(T2) | LAYOUT_BIT(R2), m->ffn, m->hidden};
-        return true;
-    case TERN_ROLE_DOWN:
-        *out = (struct role_rule){true, true, LAYOUT_BIT(T2) | LAYOUT_BIT(C2), m->hidden, m->ffn};
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* ---- one tensor ---- */
 
 struct tensor_check {
@@ -98,49 +35,75 @@ static tern_status expect(struct tensor_check *k, const char *field, uint64_t va
                    k->c->name, k->name, field, value, expected);
 }
 
+static tern_status check_layer_number(struct tensor_check *k, const struct tn_slot *slot)
+{
+    const struct tern_file_tensor *t = k->t;
+    const uint32_t n_layer = k->c->file->spec.config->n_layer;
+    const bool per_layer = slot->scope == TN_SCOPE_LAYER;
+    if (per_layer ? t->layer < n_layer : t->layer == TERN_NO_LAYER)
+        return TERN_OK;
+    return tn_fail(k->c->err, TERN_INPUT, "%s: tensor \"%s\": layer is %u, must be %s%u",
+                   k->c->name, k->name, t->layer, per_layer ? "below " : "",
+                   per_layer ? n_layer : TERN_NO_LAYER);
+}
+
 /* Role, layer, layout, shape. */
 static tern_status check_kind(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
-    const struct tern_file_config *m = k->c->file->config;
-    struct role_rule rule;
-    if (!role_rule(&rule, t->role, m))
+    const struct tn_model_spec *spec = &k->c->file->spec;
+    const struct tn_slot *slot = tn_slot_of(t->role);
+    if (!slot)
+        return fail_field(k, TERN_UNSUPPORTED, "role", t->role, "not supported");
+    if (!tn_slot_is_allowed(slot, spec->config))
         return fail_field(k, TERN_UNSUPPORTED, "role", t->role,
-                          t->role == TERN_ROLE_HEAD ? "the model says that its head is tied"
-                                                    : "not supported");
-    if (rule.per_layer ? t->layer >= m->n_layer : t->layer != TERN_NO_LAYER)
-        return tn_fail(k->c->err, TERN_INPUT, "%s: tensor \"%s\": layer is %u, must be %s%u",
-                       k->c->name, k->name, t->layer, rule.per_layer ? "below " : "",
-                       rule.per_layer ? m->n_layer : TERN_NO_LAYER);
-    if (t->layout >= 32 || !(rule.layouts >> t->layout & 1))
-        return fail_field(k, TERN_UNSUPPORTED, "layout", t->layout,
-                          "not supported for this tensor");
-    tern_status status = expect(k, "rows", t->rows, rule.rows);
+                          spec->config->flags & TERN_MODEL_NO_HEAD
+                              ? "the model says that it has no head"
+                              : "the model says that its head is tied");
+    tern_status status = check_layer_number(k, slot);
+    if (!status && !tn_slot_takes_layout(slot, t->layout))
+        status = fail_field(k, TERN_UNSUPPORTED, "layout", t->layout,
+                            "not supported for this tensor");
+    uint32_t rows, cols;
+    if (!status) {
+        tn_slot_shape(&rows, &cols, slot, spec, t->layer);
+        status = expect(k, "rows", t->rows, rows);
+    }
     if (!status)
-        status = expect(k, "cols", t->cols, rule.cols);
+        status = expect(k, "cols", t->cols, cols);
     return status ? status
                   : tn_mcheck_reserved(k->c, "tensor.reserved", t->reserved, sizeof t->reserved);
 }
 
-/* Ternary weights have one scale, q8 one per row, others none. */
+static bool is_scale_kind(const struct tern_file_tensor *t, uint32_t inputs)
+{
+    if (tn_layout_is_ternary(t->layout))
+        return inputs == TERN_INPUTS_FLOAT
+                   ? t->layout == TERN_LAYOUT_T2 && tn_is_col_group(t->scale_kind)
+                   : t->scale_kind == TERN_SCALE_TENSOR;
+    return t->scale_kind == (tn_layout_scales(t->layout) ? TERN_SCALE_ROW : TERN_SCALE_NONE);
+}
+
+/* A scale for each group is at home where inputs are not rounded, one for all where they are; q8
+ * has one per row, other layouts none. */
 static tern_status check_scale_kind(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
-    bool ternary = t->layout >= TERN_LAYOUT_T2;
-    uint32_t kind = ternary                       ? TERN_SCALE_TENSOR
-                    : tn_layout_scales(t->layout) ? TERN_SCALE_ROW
-                                                  : TERN_SCALE_NONE;
-    if (t->scale_kind != kind)
+    if (!is_scale_kind(t, k->c->file->spec.config->inputs))
         return fail_field(k, TERN_UNSUPPORTED, "scale_kind", t->scale_kind,
                           "not supported for this layout");
-    if (t->scale_group != 0)
-        return fail_field(k, TERN_UNSUPPORTED, "scale_group", t->scale_group, "must be 0");
-    bool good = ternary ? t->scale > 0 && t->scale < INFINITY : t->scale == 0;
+    const bool has_groups = tn_is_col_group(t->scale_kind), has_one = t->scale_kind ==
+                                                                     TERN_SCALE_TENSOR;
+    if (has_groups ? t->scale_group == 0 || (t->scale_group % 64 && t->scale_group < t->cols)
+                   : t->scale_group != 0)
+        return fail_field(k, TERN_UNSUPPORTED, "scale_group", t->scale_group,
+                          has_groups ? "must be a multiple of 64" : "must be 0");
+    bool good = has_one ? t->scale > 0 && t->scale < INFINITY : t->scale == 0;
     if (!good)
         return tn_fail(k->c->err, TERN_INPUT, "%s: tensor \"%s\": scale is %g, must be %s",
                        k->c->name, k->name, (double)t->scale,
-                       ternary ? "finite and above 0" : "0 for this layout");
-    uint64_t n_weights = ternary ? (uint64_t)t->rows * t->cols : 0;
+                       has_one ? "finite and above 0" : "0 for this layout");
+    uint64_t n_weights = tn_layout_is_ternary(t->layout) ? (uint64_t)t->rows * t->cols : 0;
     if (t->n_zero > n_weights)
         return tn_fail(k->c->err, TERN_INPUT,
                        "%s: tensor \"%s\": n_zero is %" PRIu64 ", at most %" PRIu64, k->c->name,
@@ -180,6 +143,19 @@ static tern_status check_row_scales(struct tensor_check *k)
     return check_row_shifts(k);
 }
 
+/* A small factor would turn faster than the tables of angles allow. */
+static tern_status check_factors(struct tensor_check *k)
+{
+    const float *factors = tn_mfile_data(k->c->file, k->t);
+    for (uint32_t i = 0; i < k->t->cols && k->t->role == TERN_ROLE_ROPE_FACTORS; i++)
+        if (!(factors[i] >= TERN_MIN_ROPE_FACTOR && factors[i] < INFINITY)) /* NaN too */
+            return tn_fail(k->c->err, TERN_INPUT,
+                           "%s: tensor \"%s\": factor %u is %g, must be finite and at least %g",
+                           k->c->name, k->name, i, (double)factors[i],
+                           (double)TERN_MIN_ROPE_FACTOR);
+    return TERN_OK;
+}
+
 /* Data and scales lie exactly where they must, behind *end, which moves on. */
 static tern_status check_places(struct tensor_check *k, uint64_t *end)
 {
@@ -197,11 +173,13 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
     if (status)
         return status;
     *end = offset + n_bytes;
-    if (t->scale_kind != TERN_SCALE_ROW) {
+    n_bytes = tn_tensor_scale_bytes(t);
+    if (n_bytes == 0) {
         status = expect(k, "scale_offset", t->scale_offset, 0);
-        return status ? status : expect(k, "scale_bytes", t->scale_bytes, 0);
+        if (!status)
+            status = expect(k, "scale_bytes", t->scale_bytes, 0);
+        return status ? status : check_factors(k);
     }
-    n_bytes = tn_layout_scale_bytes(t->layout, t->rows, t->cols);
     offset = (*end + TERN_FILE_ALIGN - 1) & ~(uint64_t)(TERN_FILE_ALIGN - 1);
     status = expect(k, "scale_bytes", t->scale_bytes, n_bytes);
     if (!status)
@@ -210,7 +188,7 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
         status = fail_field(k, TERN_INPUT, "scale_offset + scale_bytes", offset + n_bytes,
                             "beyond the end of the file");
     *end = offset + n_bytes;
-    return status ? status : check_row_scales(k);
+    return status || t->scale_kind != TERN_SCALE_ROW ? status : check_row_scales(k);
 }
 
 static tern_status check_order(struct tensor_check *k, uint32_t i)
@@ -228,33 +206,29 @@ static tern_status check_order(struct tensor_check *k, uint32_t i)
 
 /* ---- the table ---- */
 
-/* Layers (or, for tensors of no layer, files) that have this role. */
-static uint32_t count_role(const struct tn_mfile *f, uint32_t role, bool per_layer)
+/* Layers (or, for tensors of no layer, files) that have the slot. */
+static uint32_t count_slot(const struct tn_mfile *f, const struct tn_slot *slot)
 {
-    if (!per_layer)
-        return tn_mfile_tensor(f, (enum tern_role)role, TERN_NO_LAYER) != NULL;
+    if (slot->scope == TN_SCOPE_MODEL)
+        return tn_mfile_tensor(f, slot->role, TERN_NO_LAYER) != NULL;
     uint32_t n = 0;
-    for (uint32_t layer = 0; layer < f->config->n_layer; layer++)
-        n += tn_mfile_tensor(f, (enum tern_role)role, layer) != NULL;
+    for (uint32_t layer = 0; layer < f->spec.config->n_layer; layer++)
+        n += tn_mfile_tensor(f, slot->role, layer) != NULL;
     return n;
 }
 
 static tern_status check_presence(struct tn_mcheck *c)
 {
-    static const uint32_t roles[] = {
-#define ROLE_NUMBER(name, number, text) number,
-        TERN_ROLE_LIST(ROLE_NUMBER)
-#undef ROLE_NUMBER
-    };
-    for (size_t i = 0; i < TN_COUNT_OF(roles); i++) {
-        struct role_rule rule;
-        if (!role_rule(&rule, roles[i], c->file->config))
+    const struct tern_file_config *m = c->file->spec.config;
+    for (uint32_t i = 0; i < tn_n_slots; i++) {
+        const struct tn_slot *slot = &tn_slots[i];
+        uint32_t needed = slot->scope == TN_SCOPE_LAYER ? m->n_layer : 1;
+        uint32_t n = count_slot(c->file, slot);
+        if (n == needed || slot->need == TN_NEED_ANY)
             continue;
-        uint32_t needed = rule.per_layer ? c->file->config->n_layer : 1;
-        uint32_t n = count_role(c->file, roles[i], rule.per_layer);
-        if (n != needed && (rule.required || n > 0))
+        if (n > 0 || tn_slot_is_required(slot, m))
             return tn_fail(c->err, TERN_INPUT, "%s: tensor \"%s\" is present %u times, must be %u",
-                           c->name, tn_role_name(roles[i]), n, needed);
+                           c->name, tn_role_name(slot->role), n, needed);
     }
     return TERN_OK;
 }

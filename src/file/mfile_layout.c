@@ -8,19 +8,6 @@
 #include "base/bits.h"
 #include "file/mfile.h"
 
-const char *tn_role_name(uint32_t role)
-{
-    switch (role) {
-#define ROLE_CASE(name, number, text)                                                              \
-    case number:                                                                                   \
-        return text;
-        TERN_ROLE_LIST(ROLE_CASE)
-#undef ROLE_CASE
-    default:
-        return NULL;
-    }
-}
-
 const char *tn_layout_name(uint32_t layout)
 {
     switch (layout) {
@@ -76,6 +63,17 @@ uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
 {
     uint64_t floats = (uint64_t)rows * tn_layout_scales(layout) * sizeof(float);
     return tn_layout_planes(layout) ? floats + cols + rows : floats;
+}
+
+uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *t)
+{
+    if (t->scale_kind == TERN_SCALE_ROW)
+        return tn_layout_scale_bytes(t->layout, t->rows, t->cols);
+    if (!tn_is_col_group(t->scale_kind) || t->scale_group == 0)
+        return 0;
+    const uint64_t rows = ((uint64_t)t->rows + 63) / 64 * 64;
+    const uint64_t groups = t->cols / t->scale_group + (t->cols % t->scale_group != 0);
+    return rows * groups * (t->scale_kind == TERN_SCALE_COL_GROUP ? 4 : 2);
 }
 
 uint32_t tn_layout_bits(uint32_t layout)

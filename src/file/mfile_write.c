@@ -127,9 +127,9 @@ static bool place(struct tern_file_tensor *t, uint64_t *end)
     if (!tn_layout_bytes(t->layout, t->rows, t->cols, &t->bytes) ||
         !tn_tensor_place(*end, t->bytes, &t->offset) || !tn_add_u64(t->offset, t->bytes, end))
         return false;
-    if (t->scale_kind != TERN_SCALE_ROW)
+    t->scale_bytes = tn_tensor_scale_bytes(t);
+    if (t->scale_bytes == 0)
         return true;
-    t->scale_bytes = tn_layout_scale_bytes(t->layout, t->rows, t->cols);
     return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&
            tn_add_u64(t->scale_offset, t->scale_bytes, end);
 }
@@ -154,6 +154,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
         .scale_kind = tensor->scale_kind,
         .rows = tensor->rows,
         .cols = tensor->cols,
+        .scale_group = tensor->scale_group,
         .scale = tensor->scale,
         .n_zero = tensor->n_zero,
     };
@@ -203,9 +204,11 @@ static size_t text_bytes(const char *text)
 
 static uint64_t metadata_bytes(const struct tn_mwriter_meta *meta)
 {
-    uint64_t n = sizeof(struct tern_file_config) + text_bytes(meta->name) +
-                 text_bytes(meta->template_name) + meta->template_source_bytes +
-                 text_bytes(meta->converter);
+    uint64_t n = sizeof(struct tern_file_config) +
+                 meta->config.n_layer * (uint64_t)sizeof *meta->layers +
+                 meta->n_stop_ids * (uint64_t)sizeof *meta->stop_ids + text_bytes(meta->family) +
+                 text_bytes(meta->name) + text_bytes(meta->template_name) +
+                 meta->template_source_bytes + text_bytes(meta->converter);
     for (uint32_t i = 0; i < meta->n_sources; i++)
         n += sizeof(struct tern_file_source) + text_bytes(meta->sources[i].name);
     return n;
@@ -233,24 +236,29 @@ static struct tern_file_config *head_config(const struct tn_mwriter *w)
 
 static struct tern_file_source *head_sources(const struct tn_mwriter *w)
 {
-    return (void *)(w->head + w->header.metadata.offset + sizeof(struct tern_file_config));
+    return (void *)(w->head + w->header.metadata.offset + head_config(w)->sources.offset);
 }
 
-/* Configuration, source records, then the texts. */
+/* Configuration, records by their alignment, then the texts. */
 static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *meta)
 {
     unsigned char *metadata = w->head + w->header.metadata.offset;
     struct tern_file_config *config = head_config(w);
-    struct tern_file_source *sources = head_sources(w);
-    uint32_t n_records = meta->n_sources * (uint32_t)sizeof *sources;
-    uint32_t end = (uint32_t)sizeof *config + n_records;
+    uint32_t end = (uint32_t)sizeof *config;
     *config = meta->config;
-    config->sources = (struct tern_file_ref){sizeof *config, n_records};
+    config->layers = put(metadata, &end, meta->layers, config->n_layer * sizeof *meta->layers);
+    config->sources = (struct tern_file_ref){
+        end, meta->n_sources * (uint32_t)sizeof(struct tern_file_source)};
+    end += config->sources.bytes;
+    config->stop_ids =
+        put(metadata, &end, meta->stop_ids, meta->n_stop_ids * sizeof *meta->stop_ids);
+    config->family = put_text(metadata, &end, meta->family);
     config->name = put_text(metadata, &end, meta->name);
     config->template_name = put_text(metadata, &end, meta->template_name);
     config->template_source =
         put(metadata, &end, meta->template_source, meta->template_source_bytes);
     config->converter = put_text(metadata, &end, meta->converter);
+    struct tern_file_source *sources = head_sources(w);
     for (uint32_t i = 0; i < meta->n_sources; i++)
         sources[i] = (struct tern_file_source){
             .name = put_text(metadata, &end, meta->sources[i].name),

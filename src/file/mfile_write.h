@@ -31,9 +31,13 @@ struct tn_mwriter_source {
     uint64_t hash;
 };
 
-/* Strings and source records that go into the metadata section. NULL texts mean "". */
+/* What goes into the metadata section. NULL texts mean "". */
 struct tn_mwriter_meta {
     struct tern_file_config config; /* refs are filled in by the writer */
+    const struct tern_file_layer *layers; /* [config.n_layer] */
+    const uint32_t *stop_ids;             /* [n_stop_ids] */
+    uint32_t n_stop_ids;
+    const char *family;
     const char *name;
     const char *template_name;
     const char *template_source;
@@ -44,8 +48,8 @@ struct tn_mwriter_meta {
 };
 
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err);
-/* Role, layer, layout, scale kind, rows, cols; offset and bytes are computed. Returns the index
- * through *i_tensor. In the order of the table: by layer, then role, tensors of no layer
+/* Role, layer, layout, scale kind and group, rows, cols; offset and bytes are computed. Returns the
+ * index through *i_tensor. In the order of the table: by layer, then role, tensors of no layer
  * (TERN_NO_LAYER) last; anything else is TERN_INTERNAL. */
 tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
                                uint32_t *i_tensor, struct tern_error *err);

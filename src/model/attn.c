@@ -9,22 +9,19 @@
  *   M = max(m, m');  o = o * exp(m - M) + o' * exp(m' - M);  the same for l
  *
  * and att = o / l at the end.  Blocks are cut by absolute position, so the bits
- * do not depend on threads or batches.  Decoding spreads runs of (block, key
- * head) pairs over threads and merges afterwards, or key heads while there are
- * few blocks; prefill spreads (key head, group of tokens) and each item walks its
- * blocks.
+ * do not depend on threads or batches.  A row that is alone spreads runs of (block,
+ * key head) pairs over threads and merges afterwards, or key heads while there are
+ * few blocks; several spread (key head, group of tokens), a group from one span, and
+ * each item walks the blocks of its sequence.  Where a layer has a window, a query
+ * sees only so many positions, its own included; blocks that lie before it are not
+ * read.
  */
 #include <string.h>
 
 #include "base/bits.h"
 #include "kern/exp.h"
-#include "model/forward.h"
-
-/* 1 / sqrt(head_dim): sqrt and division are IEEE, so every machine agrees. */
-static float score_factor(uint32_t head_dim)
-{
-    return 1.0f / __builtin_sqrtf((float)head_dim);
-}
+#include "model/attn.h"
+#include "model/counters.h"
 
 /* ---- rotate and store ---- */
 
@@ -59,11 +56,11 @@ static void store_row_q8(const struct tn_forward *f, uint8_t *tiles, uint16_t *s
     }
 }
 
-void tn_kv_store_row(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
-                     uint32_t position, const float *key, const float *value)
+void tn_kv_store_row(const struct tn_forward *f, unsigned char *const *blocks, uint32_t layer,
+                     uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
 {
     const struct tn_kvcache *kv = f->kv;
-    struct tn_kv_rows rows = tn_kvcache_rows(kv, layer, i_kv_head, position / TN_KV_BLOCK);
+    struct tn_kv_rows rows = tn_kvcache_rows(kv, blocks[position / TN_KV_BLOCK], layer, i_kv_head);
     uint32_t row = position % TN_KV_BLOCK;
     if (kv->type == TN_KV_Q8) {
         store_row_q8(f, rows.k, rows.k_scales, row, true, key);
@@ -90,24 +87,59 @@ static struct tn_queries queries_from(const struct tn_forward *f, const struct t
 struct attn_task {
     struct tn_forward *f;
     uint32_t layer;
-    uint32_t tokens_per_group; /* prefill */
-    uint32_t n_pairs, n_items; /* decode */
+    const struct tern_file_layer *spec;
+    uint32_t tokens_per_group; /* several rows */
+    uint32_t first_block, n_pairs, n_items; /* one row */
 };
 
-/* Rotates what belongs to key head g of token t: its queries, and the key, which goes into the
- * cache with its value. */
+/* The span of row t. */
+static const struct tn_span *span_of(const struct tn_forward *f, uint32_t t)
+{
+    const struct tn_span *span = f->batch->spans;
+    while (t - span->row >= span->n_rows)
+        span++;
+    return span;
+}
+
+/* The position of the only row. */
+static uint32_t only_position(const struct tn_forward *f)
+{
+    return f->batch->spans[0].position;
+}
+
+/* The first position that a query at `position` sees. */
+static uint32_t first_seen(const struct attn_task *task, uint32_t position)
+{
+    const uint32_t window = task->spec->window;
+    return window && position >= window ? position + 1 - window : 0;
+}
+
+/* RMSNorm of n_heads heads, each for itself. */
+static void norm_heads(const struct tn_forward *f, float *x, const float *norm, uint32_t n_heads)
+{
+    const struct tern_file_config *c = f->weights->config;
+    for (uint32_t i = 0; i < n_heads && norm; i++, x += f->kv->dim)
+        f->kernels->rms_norm_f32(x, x, norm, c->head_dim, c->rms_eps);
+}
+
+/* Norms and rotates what belongs to key head g of token t: its queries, and the key, which goes
+ * into the cache with its value. */
 static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t g,
                              uint32_t i_thread)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
-    const uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim, half = c->head_dim / 2;
-    const float *cosines = f->s.cos + (size_t)t * half, *sines = f->s.sin + (size_t)t * half;
+    const struct tn_layer *layer = &f->weights->layers[task->layer];
+    const uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    const uint32_t rope_dims = layer->spec->rope_dims;
+    const size_t angles = tn_rope_at(f, layer->i_rope, t);
+    const float *cosines = f->s.cos + angles, *sines = f->s.sin + angles;
 
     const size_t first = (size_t)t * c->n_head + (size_t)g * per_kv; /* query */
     float *q = f->s.q_rot + first * dim;
     pad_heads(q, f->s.q + first * c->head_dim, per_kv, c->head_dim, dim);
-    f->kernels->rope_f32(q, cosines, sines, per_kv, c->head_dim, dim);
+    norm_heads(f, q, layer->vectors[TERN_ROLE_Q_NORM], per_kv);
+    f->kernels->rope_f32(q, cosines, sines, per_kv, rope_dims, dim);
     for (uint32_t i = 0; i < per_kv && f->kv->type == TN_KV_Q8; i++) {
         struct tn_queries to = queries_from(f, &f->s.queries, first + i);
         f->kernels->kv_store_q8(to.rows, to.scales, q + (size_t)i * dim, dim);
@@ -116,9 +148,11 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
     size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
     float *key = f->s.threads[i_thread].kv_row, *value = key + dim;
     pad_heads(key, f->s.k + from, 1, c->head_dim, dim);
-    f->kernels->rope_f32(key, cosines, sines, 1, c->head_dim, dim);
+    norm_heads(f, key, layer->vectors[TERN_ROLE_K_NORM], 1);
+    f->kernels->rope_f32(key, cosines, sines, 1, rope_dims, dim);
     pad_heads(value, f->s.v + from, 1, c->head_dim, dim);
-    tn_kv_store_row(f, task->layer, g, f->position + t, key, value);
+    const struct tn_span *span = span_of(f, t);
+    tn_kv_store_row(f, span->blocks, task->layer, g, span->position + t - span->row, key, value);
 }
 
 static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
@@ -131,8 +165,10 @@ static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
 /* ---- one block ---- */
 
 struct query_group {
+    unsigned char *block;    /* of their sequence */
     struct tn_queries q;     /* [n] */
-    const uint32_t *n_valid; /* [n] positions of this block that each query may see */
+    const uint32_t *n_valid; /* [n] each query sees the positions of this block below it */
+    const uint32_t *n_before; /* [n] but not those below it: they are before its window */
     uint32_t n;
     const void *next; /* what is read after this block, or NULL */
 };
@@ -150,12 +186,11 @@ static void ask_for(const void *p, uint32_t n_bytes)
 
 /* score [n][TN_KV_BLOCK] of the first n_pos positions. */
 static void score_block(const struct tn_forward *f, const struct tn_kv_rows *rows,
-                        const struct query_group *group, uint32_t n_pos, float *score)
+                        const struct query_group *group, uint32_t n_pos, float factor, float *score)
 {
     const struct tn_kernels *k = f->kernels;
     const struct tn_queries *q = &group->q;
     uint32_t dim = f->kv->dim;
-    float factor = score_factor(f->weights->config->head_dim);
     if (f->kv->type == TN_KV_Q8)
         k->attn_qk_q8(score, TN_KV_BLOCK, q->rows, q->scales, group->n, rows->k, rows->k_scales,
                       n_pos, dim, factor);
@@ -179,29 +214,31 @@ static void weigh_block(const struct tn_forward *f, const struct tn_kv_rows *row
             out, weight, TN_KV_BLOCK, group->n, rows->v, n_pos, dim);
 }
 
-static void attend_block(const struct tn_forward *f, uint32_t layer, uint32_t i_kv_head,
-                         uint32_t i_block, const struct query_group *group, float *score,
-                         struct tn_attn_state *out)
+static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
+                         const struct query_group *group, float *score, struct tn_attn_state *out)
 {
+    const struct tn_forward *f = task->f;
     const struct tn_kernels *k = f->kernels;
-    struct tn_kv_rows rows = tn_kvcache_rows(f->kv, layer, i_kv_head, i_block);
+    struct tn_kv_rows rows = tn_kvcache_rows(f->kv, group->block, task->layer, i_kv_head);
     uint32_t n_pos = 0;
     for (uint32_t i = 0; i < group->n; i++)
         n_pos = TN_MAX(n_pos, group->n_valid[i]);
 
-    score_block(f, &rows, group, n_pos, score);
+    score_block(f, &rows, group, n_pos, task->spec->score_scale, score);
     /* All maxima first: what waits for one hides behind the others. */
     for (uint32_t i = 0; i < group->n; i++)
         if (group->n_valid[i])
-            out->max[i] = k->max_f32(score + (size_t)i * TN_KV_BLOCK, group->n_valid[i]);
+            out->max[i] = k->max_f32(score + (size_t)i * TN_KV_BLOCK + group->n_before[i],
+                                     group->n_valid[i] - group->n_before[i]);
     for (uint32_t i = 0; i < group->n; i++) {
         float *s = score + (size_t)i * TN_KV_BLOCK;
-        uint32_t n = group->n_valid[i];
+        uint32_t n = group->n_valid[i], before = group->n_before[i];
         if (f->n_tokens == 1 && n_pos == TN_KV_BLOCK)
             ask_for((const char *)rows.v + ASKED_BY_QK + i * ASKED_PER_QUERY, ASKED_PER_QUERY);
         if (n)
-            out->sum[i] = k->exp_sum_f32(s, n, out->max[i]);
+            out->sum[i] = k->exp_sum_f32(s + before, n - before, out->max[i]);
         /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
+        memset(s, 0, before * sizeof(float));
         memset(s + n, 0, (n_pos - n) * sizeof(float));
     }
     weigh_block(f, &rows, group, score, n_pos, out->out);
@@ -245,17 +282,17 @@ static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_
 
 /* att of head i_head of token t = o / l. */
 static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
-                        const struct tn_attn_state *state, uint32_t i)
+                        const struct tn_attn_state *state, size_t i)
 {
     const struct tern_file_config *c = f->weights->config;
-    const float *restrict o = state->out + (size_t)i * f->kv->dim;
+    const float *restrict o = state->out + i * f->kv->dim;
     float *restrict att = f->s.att + ((size_t)t * c->n_head + i_head) * c->head_dim;
     float inverse = 1.0f / state->sum[i];
     for (uint32_t d = 0; d < c->head_dim; d++)
         att[d] = o[d] * inverse;
 }
 
-/* ---- decode: runs of (block, key head) pairs ---- */
+/* ---- one row: runs of (block, key head) pairs ---- */
 
 /* Pairs are numbered as they lie in memory, and an item is a run of them, so that a thread reads
  * long stretches; several items for each, so that a busy core may take fewer. */
@@ -264,9 +301,10 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
 /* Where reading a pair begins. */
 static const void *pair_begin(const struct attn_task *task, uint32_t i_pair)
 {
-    const uint32_t n_kv_head = task->f->weights->config->n_kv_head;
-    return tn_kvcache_rows(task->f->kv, task->layer, i_pair % n_kv_head, i_pair / n_kv_head)
-        .k_scales;
+    const struct tn_forward *f = task->f;
+    const uint32_t n_kv_head = f->weights->config->n_kv_head;
+    unsigned char *block = f->batch->spans[0].blocks[task->first_block + i_pair / n_kv_head];
+    return tn_kvcache_rows(f->kv, block, task->layer, i_pair % n_kv_head).k_scales;
 }
 
 static void decode_pair(const struct attn_task *task, uint32_t i_pair, const void *next,
@@ -275,17 +313,21 @@ static void decode_pair(const struct attn_task *task, uint32_t i_pair, const voi
     struct tn_forward *f = task->f;
     struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
     const struct tern_file_config *c = f->weights->config;
-    uint32_t i_block = i_pair / c->n_kv_head, g = i_pair % c->n_kv_head;
-    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
-    uint32_t n_pos = TN_MIN(TN_KV_BLOCK, f->position + 1 - i_block * TN_KV_BLOCK);
-    for (uint32_t i = 0; i < per_kv; i++)
+    uint32_t i_block = task->first_block + i_pair / c->n_kv_head, g = i_pair % c->n_kv_head;
+    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim, begin = i_block * TN_KV_BLOCK;
+    uint32_t n_pos = TN_MIN(TN_KV_BLOCK, only_position(f) + 1 - begin);
+    uint32_t first = first_seen(task, only_position(f));
+    for (uint32_t i = 0; i < per_kv; i++) {
         scratch->n_valid[i] = n_pos;
-    struct query_group group = {queries_from(f, &f->s.queries, (size_t)g * per_kv),
-                                scratch->n_valid, per_kv, next};
+        scratch->n_before[i] = first > begin ? first - begin : 0;
+    }
+    struct query_group group = {f->batch->spans[0].blocks[i_block],
+                                queries_from(f, &f->s.queries, (size_t)g * per_kv),
+                                scratch->n_valid, scratch->n_before, per_kv, next};
     size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
     struct tn_attn_state out = {f->s.blocks.max + at, f->s.blocks.sum + at,
                                 f->s.blocks.out + at * dim};
-    attend_block(f, task->layer, g, i_block, &group, scratch->score, &out);
+    attend_block(task, g, &group, scratch->score, &out);
 }
 
 /* Every step-th pair of [begin, end). */
@@ -315,12 +357,13 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
     struct tn_forward *f = task->f;
     const struct tn_attn_state *s = &f->s.blocks;
     const uint32_t n_head = f->weights->config->n_head, dim = f->kv->dim;
-    const uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
-    float max = s->max[i_head], sum = s->sum[i_head];
-    for (uint32_t first = 1, n; first < n_blocks; first += n) {
+    const uint32_t end = only_position(f) / TN_KV_BLOCK + 1;
+    const size_t total = (size_t)task->first_block * n_head + i_head;
+    float max = s->max[total], sum = s->sum[total];
+    for (uint32_t first = task->first_block + 1, n; first < end; first += n) {
         float weight[2 * MERGED_TOGETHER]; /* of what there is, and of the next */
         const size_t at = (size_t)first * n_head + i_head;
-        n = TN_MIN(n_blocks - first, MERGED_TOGETHER);
+        n = TN_MIN(end - first, MERGED_TOGETHER);
         for (uint32_t i = 0; i < n; i++) {
             float block_max = s->max[at + (size_t)i * n_head];
             float common = TN_MAX(max, block_max);
@@ -331,12 +374,11 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
         f->kernels->exp_sum_f32(weight, 2 * n, 0.0f);
         for (uint32_t i = 0; i < n; i++)
             sum = sum * weight[2 * i] + s->sum[at + (size_t)i * n_head] * weight[2 * i + 1];
-        merge_rows(s->out + (size_t)i_head * dim, s->out + at * dim, (size_t)n_head * dim, n, dim,
-                   weight);
+        merge_rows(s->out + total * dim, s->out + at * dim, (size_t)n_head * dim, n, dim, weight);
     }
-    s->max[i_head] = max;
-    s->sum[i_head] = sum;
-    finish_head(f, 0, i_head, s, i_head);
+    s->max[total] = max;
+    s->sum[total] = sum;
+    finish_head(f, 0, i_head, s, total);
 }
 
 /* Up to so many blocks a thread takes a key head from its rotation to the end: meeting the others
@@ -358,7 +400,8 @@ static void decode(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
-    const uint32_t n_blocks = f->position / TN_KV_BLOCK + 1;
+    task->first_block = first_seen(task, only_position(f)) / TN_KV_BLOCK;
+    const uint32_t n_blocks = only_position(f) / TN_KV_BLOCK + 1 - task->first_block;
     const uint32_t n_threads = tn_team_n_threads(f->team);
     task->n_pairs = n_blocks * c->n_kv_head;
     if (n_threads > 1 && n_blocks <= SHALLOW_BLOCKS) {
@@ -371,7 +414,7 @@ static void decode(struct attn_task *task)
     tn_team_for(f->team, c->n_head, merge_item, task);
 }
 
-/* ---- prefill: (key head, group of tokens) pairs ---- */
+/* ---- several rows: (key head, group of tokens) pairs ---- */
 
 /* Queries of tokens [t, t + n_tokens) under key head g, side by side. */
 static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, uint32_t n_tokens,
@@ -392,53 +435,97 @@ static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, u
     }
 }
 
-static void prefill_item(void *arg, uint32_t i_item, uint32_t i_thread)
+/* What each of n queries, of tokens from a position on, sees of block b.  True: it is the first
+ * block of all of them. */
+static bool see_block(const struct attn_task *task, uint32_t b, uint32_t position_of_first,
+                      uint32_t n, struct tn_thread_scratch *scratch)
 {
-    struct attn_task *task = arg;
+    const struct tern_file_config *c = task->f->weights->config;
+    const uint32_t per_kv = c->n_head / c->n_kv_head, begin = b * TN_KV_BLOCK;
+    bool is_first = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t position = position_of_first + i / per_kv;
+        const uint32_t first = first_seen(task, position), end = position + 1;
+        const bool sees = end > begin && first < begin + TN_KV_BLOCK;
+        scratch->n_valid[i] = sees ? TN_MIN(TN_KV_BLOCK, end - begin) : 0;
+        scratch->n_before[i] = sees && first > begin ? first - begin : 0;
+        scratch->is_first[i] = first / TN_KV_BLOCK == b;
+        is_first = is_first && scratch->is_first[i];
+    }
+    return is_first;
+}
+
+static void copy_state(struct tn_attn_state *to, const struct tn_attn_state *from, uint32_t i,
+                       uint32_t dim)
+{
+    to->max[i] = from->max[i];
+    to->sum[i] = from->sum[i];
+    memcpy(to->out + (size_t)i * dim, from->out + (size_t)i * dim, dim * sizeof(float));
+}
+
+static uint32_t n_groups(const struct attn_task *task, const struct tn_span *span)
+{
+    return tn_div_ceil_u32(span->n_rows, task->tokens_per_group);
+}
+
+/* Tokens [t, t + n_tokens) of a span, under key head g. */
+static void attend_group(const struct attn_task *task, const struct tn_span *span, uint32_t t,
+                         uint32_t n_tokens, uint32_t g, struct tn_thread_scratch *scratch)
+{
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
-    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
-    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
-    uint32_t g = i_item % c->n_kv_head;
-    uint32_t t = i_item / c->n_kv_head * task->tokens_per_group;
-    uint32_t n_tokens = TN_MIN(task->tokens_per_group, f->n_tokens - t);
-    uint32_t *n_valid = scratch->n_valid;
-    struct query_group group = {scratch->queries, n_valid, n_tokens * per_kv, NULL};
-
-    gather_queries(f, g, t, n_tokens, &scratch->queries);
-    uint32_t last = f->position + t + n_tokens - 1;
-    for (uint32_t b = 0; b * TN_KV_BLOCK <= last; b++) {
-        for (uint32_t i = 0; i < group.n; i++) {
-            uint32_t n_seen = f->position + t + i / per_kv + 1; /* positions this token sees */
-            uint32_t before = b * TN_KV_BLOCK;
-            n_valid[i] = n_seen <= before ? 0 : TN_MIN(TN_KV_BLOCK, n_seen - before);
-        }
-        /* Everybody sees positions of the first block: its result becomes the total. */
-        attend_block(f, task->layer, g, b, &group, scratch->score,
-                     b == 0 ? &scratch->total : &scratch->part);
-        for (uint32_t i = 0; i < group.n; i++)
-            if (b > 0 && n_valid[i])
+    const uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    const uint32_t position = span->position + t, last = position + n_tokens - 1;
+    struct query_group group = {NULL, scratch->queries, scratch->n_valid, scratch->n_before,
+                                n_tokens * per_kv, NULL};
+    gather_queries(f, g, span->row + t, n_tokens, &scratch->queries);
+    for (uint32_t b = first_seen(task, position) / TN_KV_BLOCK; b * TN_KV_BLOCK <= last; b++) {
+        /* Mostly everybody sees positions of the first block: its result becomes the total. */
+        const bool is_first = see_block(task, b, position, group.n, scratch);
+        group.block = span->blocks[b];
+        attend_block(task, g, &group, scratch->score, is_first ? &scratch->total : &scratch->part);
+        for (uint32_t i = 0; i < group.n && !is_first; i++)
+            if (scratch->n_valid[i] && scratch->is_first[i])
+                copy_state(&scratch->total, &scratch->part, i, dim);
+            else if (scratch->n_valid[i])
                 merge(&scratch->total, i, &scratch->part, i, dim);
     }
     for (uint32_t i = 0; i < group.n; i++)
-        finish_head(f, t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);
+        finish_head(f, span->row + t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);
 }
 
-static void prefill(struct attn_task *task)
+static void group_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    const struct attn_task *task = arg;
+    struct tn_forward *f = task->f;
+    const uint32_t n_kv_head = f->weights->config->n_kv_head, g = i_item % n_kv_head;
+    const struct tn_span *span = f->batch->spans;
+    uint32_t i_group = i_item / n_kv_head;
+    for (uint32_t n; i_group >= (n = n_groups(task, span)); span++)
+        i_group -= n;
+    const uint32_t t = i_group * task->tokens_per_group;
+    if (!tn_forward_should_stop(f, i_thread))
+        attend_group(task, span, t, TN_MIN(task->tokens_per_group, span->n_rows - t), g,
+                     &f->s.threads[i_thread]);
+}
+
+static void several(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
+    uint32_t n = 0;
     tn_team_for(f->team, f->n_tokens, rotate_token_item, task);
     task->tokens_per_group = tn_attn_group(c) / (c->n_head / c->n_kv_head);
-    uint32_t n_groups = tn_div_ceil_u32(f->n_tokens, task->tokens_per_group);
-    tn_team_for(f->team, n_groups * c->n_kv_head, prefill_item, task);
+    for (uint32_t i = 0; i < f->batch->n_spans; i++)
+        n += n_groups(task, &f->batch->spans[i]);
+    tn_team_for(f->team, n * c->n_kv_head, group_item, task);
 }
 
 void tn_attention(struct tn_forward *f, uint32_t layer)
 {
-    struct attn_task task = {.f = f, .layer = layer};
+    struct attn_task task = {.f = f, .layer = layer, .spec = f->weights->layers[layer].spec};
     if (f->n_tokens == 1)
         decode(&task);
     else
-        prefill(&task);
+        several(&task);
 }

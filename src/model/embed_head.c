@@ -3,40 +3,29 @@
  * The two ends of the model: from token ids to hidden states, and from the last
  * hidden states to logits.
  */
+#include "model/embed_head.h"
+
+#include <string.h>
+
 #include "base/bits.h"
-#include "base/half.h"
 #include "file/mfile.h"
-#include "model/forward.h"
+#include "model/acts.h"
+#include "model/counters.h"
 #include "model/head.h"
 
 /* ---- embedding ---- */
 
-/* Row `id` of the embedding as f32.  q: room for a row of integers. */
-static void embed_row(float *dst, const struct tn_table *table, uint32_t id,
-                      const struct tn_kernels *kernels, int8_t *q)
-{
-    size_t at = (size_t)id * table->cols;
-    const int8_t *integers = (const int8_t *)table->data + at;
-    if (table->planes.n_planes) {
-        kernels->unpack_planes(q, &table->planes, id);
-        integers = q;
-    }
-    for (uint32_t i = 0; i < table->cols; i++) {
-        if (table->layout == TERN_LAYOUT_F16)
-            dst[i] = tn_f16_to_f32(((const uint16_t *)table->data)[at + i]);
-        else if (table->layout == TERN_LAYOUT_BF16)
-            dst[i] = tn_bf16_to_f32(((const uint16_t *)table->data)[at + i]);
-        else
-            dst[i] = (float)integers[i] * table->scales[id];
-    }
-}
-
 void tn_embed(struct tn_forward *f, const uint32_t *ids)
 {
-    uint32_t hidden = f->weights->config->hidden;
-    for (uint32_t t = 0; t < f->n_tokens; t++)
-        embed_row(f->s.h + (size_t)t * hidden, &f->weights->embed, ids[t], f->kernels,
-                  f->s.threads[0].head_rows);
+    const struct tern_file_config *c = f->weights->config;
+    const struct tn_matrix *w = &f->weights->embed;
+    const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    for (uint32_t t = 0; t < f->n_tokens; t++) {
+        float *h = f->s.h + (size_t)t * c->hidden;
+        w->format->unpack_row(h, w, ids[t], &worker);
+        for (uint32_t i = 0; i < c->hidden && c->embedding_scale != 1; i++)
+            h[i] *= c->embedding_scale;
+    }
 }
 
 /* ---- head: all rows ---- */
@@ -46,86 +35,89 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
 
 struct head_task {
     struct tn_forward *f;
-    const float *x; /* [n_tokens][hidden] normed hidden states */
-    float *logits;  /* [n_tokens][vocab] */
-    uint32_t n_tokens;
+    const struct tn_format *format;
+    float *logits; /* [tokens of f->s.in][vocab] */
 };
 
-/* Rows [row, row + n) of a head in planes, some at a time. */
-static void planes_rows(const struct head_task *task, uint32_t row, uint32_t n, int8_t *unpacked)
-{
-    const struct tn_table *head = &task->f->weights->head;
-    const struct tn_kernels *kernels = task->f->kernels;
-    for (uint32_t i = 0; i < n; i += TN_HEAD_UNPACK_ROWS) {
-        uint32_t m = TN_MIN(TN_HEAD_UNPACK_ROWS, n - i);
-        for (uint32_t k = 0; k < m; k++)
-            kernels->unpack_planes(unpacked + (size_t)k * head->cols, &head->planes, row + i + k);
-        kernels->gemv_q8_f32(task->logits + row + i, head->rows, unpacked, head->scales + row + i,
-                             m, head->cols, task->x, head->cols, task->n_tokens);
-    }
-}
-
-/* Rows [row, row + n) are not needed any more; items hold whole blocks of planes. */
+/* Rows [row, row + n) are not needed any more; items hold whole blocks of any layout. */
 static void leave_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
 {
-    const struct tn_table *head = &f->weights->head;
-    size_t row_bytes =
-        head->planes.n_planes
-            ? tn_plane_row_bytes(head->cols, tn_planes_bits(head->planes.n_planes))
-            : head->cols * (head->layout == TERN_LAYOUT_Q8 ? (size_t)1 : (size_t)2);
-    if (f->after_head_rows)
-        f->after_head_rows(f->after_layer_arg, (const char *)head->data + row * row_bytes,
-                           n * row_bytes);
-}
-
-static void head_item(const struct head_task *task, uint32_t i_item, uint32_t i_thread)
-{
-    const struct tn_kernels *k = task->f->kernels;
-    const struct tn_table *head = &task->f->weights->head;
-    uint32_t row = i_item * HEAD_ROWS_PER_ITEM;
-    uint32_t n = TN_MIN(HEAD_ROWS_PER_ITEM, head->rows - row);
-    size_t at = (size_t)row * head->cols;
-    float *dst = task->logits + row;
-    if (head->planes.n_planes)
-        planes_rows(task, row, n, task->f->s.threads[i_thread].head_rows);
-    else if (head->layout == TERN_LAYOUT_Q8)
-        k->gemv_q8_f32(dst, head->rows, (const int8_t *)head->data + at, head->scales + row, n,
-                       head->cols, task->x, head->cols, task->n_tokens);
-    else if (head->layout == TERN_LAYOUT_F16)
-        k->gemv_f16_f32(dst, head->rows, (const uint16_t *)head->data + at, n, head->cols, task->x,
-                        head->cols, task->n_tokens);
-    else
-        k->gemv_bf16_f32(dst, head->rows, (const uint16_t *)head->data + at, n, head->cols,
-                         task->x, head->cols, task->n_tokens);
-    leave_rows(task->f, row, n);
+    const struct tn_ternary *w = &f->weights->head.t.w;
+    uint64_t begin = 0, end = 0;
+    if (!f->after_head_rows || (row > 0 && !tn_layout_bytes(w->layout, row, w->cols, &begin)) ||
+        !tn_layout_bytes(w->layout, row + n, w->cols, &end))
+        return;
+    f->after_head_rows(f->after_layer_arg, w->data + begin, (size_t)(end - begin));
 }
 
 static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
-    for (uint32_t i = begin; i < end; i++)
-        head_item(arg, i, i_thread);
+    const struct head_task *task = arg;
+    struct tn_forward *f = task->f;
+    const struct tn_matrix *head = &f->weights->head;
+    const struct tn_worker worker = {f->kernels, &f->s.threads[i_thread]};
+    const uint32_t n_rows = head->t.w.rows;
+    for (uint32_t i = begin; i < end && !tn_forward_should_stop(f, i_thread); i++) {
+        const uint32_t first = i * HEAD_ROWS_PER_ITEM;
+        const uint32_t last = TN_MIN(first + HEAD_ROWS_PER_ITEM, n_rows);
+        for (uint32_t row = first; row < last; row += TN_GEMM_ROWS)
+            task->format->mul(task->logits + row, n_rows, 0, head, row,
+                              TN_MIN(TN_GEMM_ROWS, last - row), &f->s.in, &worker);
+        leave_rows(f, first, last - first);
+    }
+}
+
+/* All logits of the inputs in f->s.in. */
+static void multiply_head(struct tn_forward *f, float *logits)
+{
+    const struct tn_matrix *head = &f->weights->head;
+    const struct tn_format *format =
+        f->exact_inputs && head->format->exact ? head->format->exact : head->format;
+    struct head_task task = {f, format, logits};
+    tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
+    tn_team_for_runs(f->team, tn_div_ceil_u32(head->t.w.rows, HEAD_ROWS_PER_ITEM), 1, head_run,
+                     &task);
+    if (f->is_decode)
+        f->counters.decode_weight_bytes +=
+            (uint64_t)head->t.w.rows * head->t.w.cols * tn_layout_bits(head->t.w.layout) / 8;
 }
 
 /* ---- head: the best rows ---- */
 
+/* Searches for several rows of the batch go through the head together, so that each block of it is
+ * read once. */
 struct search_task {
     struct tn_forward *f;
-    struct tn_head_search search;
+    uint32_t n;
     uint32_t stage;
+    bool has_begun[TN_HEAD_MAX_SEARCHES]; /* else only the last stage is run, which is all of it */
 };
+
+static bool takes_part(const struct search_task *task, uint32_t i)
+{
+    return task->has_begun[i] || task->stage + 1 == tn_head_n_stages(&task->f->s.searches[i]);
+}
 
 static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
-    struct search_task *task = arg;
-    const uint32_t n_rows = task->f->weights->head.rows;
+    const struct search_task *task = arg;
+    struct tn_forward *f = task->f;
+    const uint32_t n_rows = f->weights->head.t.w.rows;
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t row = i * TN_HEAD_ITEM_ROWS;
-        tn_head_search_item(&task->search, task->stage, i, task->f->s.threads[i_thread].head_rows);
+        uint32_t n_read = 0;
+        for (uint32_t k = 0; k < task->n; k++) {
+            struct tn_head_search *s = &f->s.searches[k];
+            if (!takes_part(task, k))
+                continue;
+            tn_head_search_item(s, task->stage, i, f->s.threads[i_thread].head_rows);
+            n_read += s->counts[i].n_read;
+        }
         /* Also where a later stage reads some of them again: until the last one, the pages of the
          * first planes alone, with what the system maps around them, would be nearly all of the
          * head. */
-        if (task->search.counts[i].n_read > 0)
-            leave_rows(task->f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
+        if (n_read > 0)
+            leave_rows(f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
     }
 }
 
@@ -163,48 +155,92 @@ static void learn_first(struct tn_forward *f, const struct tn_head_search *s)
     f->n_head_together = n > 1 ? TOKENS_TOGETHER : 0;
 }
 
-static void search_head(struct tn_forward *f, float *logits)
+/* The memory of a search stays what it is. */
+static void prepare_search(const struct tn_forward *f, struct tn_head_search *s,
+                           const struct tn_head_need *need, const float *x, float *logits)
 {
-    struct search_task task = {
-        .f = f,
-        .search = {.w = &f->weights->head.planes, .kernels = f->kernels, .x = f->s.x,
-                   .n_best = f->need.n_best, .n_first = choose_first(f),
-                   .n_allowed = f->need.n_allowed,
-                   .always = f->need.always, .n_always = f->need.n_always, .logits = logits,
-                   .x16 = f->s.head_x16, .sums = f->s.head_sums,
-                   .group_best = f->s.head_group_best, .counts = f->s.head_counts},
-    };
-    struct tn_head_search *s = &task.search;
-    uint32_t n_stages = tn_head_n_stages(s);
-    uint32_t n_items = tn_div_ceil_u32(s->n_allowed, TN_HEAD_ITEM_ROWS);
-    for (task.stage = tn_head_search_begin(s) ? 0 : n_stages - 1; task.stage < n_stages;
-         task.stage = tn_head_next_stage(s, task.stage)) {
-        tn_team_for_runs(f->team, n_items, 1, search_run, &task);
-        tn_head_search_end(s, task.stage, f->s.threads[0].head_rows);
-    }
-    learn_first(f, s);
-    if (f->n_tokens == 1)
-        f->counters.decode_weight_bytes += search_bytes(s);
-    f->counters.head_rows += s->w->rows;
-    f->counters.head_exact += s->n_rows[n_stages - 1];
+    s->w = &f->weights->head.planes;
+    s->kernels = f->kernels;
+    s->x = x;
+    s->n_best = need->n_best;
+    s->n_first = choose_first(f);
+    s->n_allowed = need->n_allowed;
+    s->always = need->always;
+    s->n_always = need->n_always;
+    s->logits = logits;
 }
 
-void tn_head(struct tn_forward *f, float *logits, bool all_rows)
+/* Those of n rows; x [n][hidden], logits [n][vocab]. */
+static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted, uint32_t n,
+                        const float *x, float *logits)
+{
+    const struct tn_matrix *head = &f->weights->head;
+    struct search_task task = {.f = f, .n = n};
+    struct tn_head_search *s = f->s.searches;
+    uint32_t n_allowed = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        prepare_search(f, &s[i], &wanted[i].need, x + (size_t)i * head->t.w.cols,
+                       logits + (size_t)i * head->t.w.rows);
+        task.has_begun[i] = tn_head_search_begin(&s[i]);
+        n_allowed = TN_MAX(n_allowed, s[i].n_allowed);
+    }
+    const uint32_t n_stages = tn_head_n_stages(s);
+    for (task.stage = 0; task.stage < n_stages; task.stage = tn_head_next_stage(s, task.stage)) {
+        tn_team_for_runs(f->team, tn_div_ceil_u32(n_allowed, TN_HEAD_ITEM_ROWS), 1, search_run,
+                         &task);
+        for (uint32_t i = 0; i < n; i++)
+            if (takes_part(&task, i))
+                tn_head_search_end(&s[i], task.stage, f->s.threads[0].head_rows);
+    }
+    learn_first(f, &s[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        if (f->is_decode)
+            f->counters.decode_weight_bytes += search_bytes(&s[i]);
+        f->counters.head_rows += s[i].w->rows;
+        f->counters.head_exact += s[i].n_rows[n_stages - 1];
+    }
+}
+
+/* ---- both ---- */
+
+/* dst [hidden]: the state of row t as the head sees it. */
+static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
 {
     const struct tern_file_config *c = f->weights->config;
-    const struct tn_table *head = &f->weights->head;
-    uint32_t first = all_rows ? 0 : f->n_tokens - 1;
-    for (uint32_t t = first; t < f->n_tokens; t++)
-        f->kernels->rms_norm_f32(f->s.x + (size_t)(t - first) * c->hidden,
-                                 f->s.h + (size_t)t * c->hidden, f->weights->final_norm, c->hidden,
-                                 c->rms_eps);
-    if (!all_rows && f->need.n_best && head->planes.n_planes) {
-        search_head(f, logits);
+    f->kernels->rms_norm_f32(dst, f->s.h + (size_t)t * c->hidden, f->weights->final_norm,
+                             c->hidden, c->rms_eps);
+    for (uint32_t i = 0; i < c->hidden && c->logit_scale != 1; i++)
+        dst[i] *= c->logit_scale;
+}
+
+/* Rows that need all logits, or all rows where the head cannot be searched. */
+static uint32_t count_dense(const struct tn_forward *f)
+{
+    const struct tn_batch *b = f->batch;
+    uint32_t n = 0;
+    while (n < b->n_wanted &&
+           (!b->wanted[n].need.n_best || !f->weights->head.format->is_searchable))
+        n++;
+    return n;
+}
+
+void tn_output(struct tn_forward *f)
+{
+    const struct tern_file_config *c = f->weights->config;
+    const struct tn_batch *b = f->batch;
+    const size_t hidden = c->hidden;
+    for (uint32_t t = 0; t < f->n_tokens && b->states; t++)
+        finish_state(f, b->states + t * hidden, t);
+    if (b->n_wanted == 0)
         return;
+    for (uint32_t i = 0; i < b->n_wanted; i++)
+        finish_state(f, f->s.x + i * hidden, b->wanted[i].row);
+    const uint32_t n = count_dense(f);
+    if (n > 0) {
+        tn_acts_set(&f->s.in, f->s.x, f->weights->head_in_norm, c->in_norm_eps, n, c->hidden);
+        multiply_head(f, b->logits);
     }
-    struct head_task task = {f, f->s.x, logits, f->n_tokens - first};
-    tn_team_for_runs(f->team, tn_div_ceil_u32(c->vocab, HEAD_ROWS_PER_ITEM), 1, head_run, &task);
-    if (f->n_tokens == 1)
-        f->counters.decode_weight_bytes +=
-            (uint64_t)c->vocab * c->hidden * tn_layout_bits(head->layout) / 8;
+    if (n < b->n_wanted)
+        search_head(f, b->wanted + n, b->n_wanted - n, f->s.x + n * hidden,
+                    b->logits + (size_t)n * c->vocab);
 }

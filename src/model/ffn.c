@@ -13,74 +13,126 @@
  * What is skipped would have added an exact zero: the bits are those of the
  * dense path.  With a full list the same kernels are the dense path.
  */
-#include "kern/exp.h"
-#include "model/forward.h"
+#include "model/ffn.h"
 
-void tn_activate(const struct tn_forward *f, float *gate, const float *up, uint32_t n)
-{
-    if (f->weights->config->activation == TERN_ACT_RELU2) {
-        f->kernels->relu2_mul_f32(gate, gate, up, n);
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        gate[i] = gate[i] / (1.0f + tn_exp_f32(-gate[i])) * up[i];
-}
+#include "model/activation.h"
+#include "model/acts.h"
+#include "model/counters.h"
+#include "model/matrix_few.h"
 
 /* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros.  What
  * does not matter becomes the zero that it would give. */
 static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 {
     uint32_t n_ffn = f->weights->config->ffn;
-    if (f->weights->config->activation == TERN_ACT_RELU2)
+    if (f->activation == TERN_ACT_RELU2)
         return f->kernels->list_positive_f32(rows, f->s.gate, n_ffn);
     for (uint32_t i = 0; i < n_ffn; i++)
         rows[i] = i;
     return n_ffn;
 }
 
-/* Step 2: s.gate becomes act(gate) * up, computed for the active rows only. */
-static void up_active(struct tn_forward *f, const struct tn_layer *layer)
+/* Beyond this share of positive gates all rows of up together are faster than lists of a few
+ * tokens. */
+#define MAX_DENSITY_FEW 0.4
+/* Gates of each token that tell the share. */
+#define SAMPLE_GATES 512u
+
+static bool is_sparse(const struct tn_forward *f)
 {
-    uint32_t n = list_active_rows(f, f->s.active);
-    tn_project_up(f, &layer->up, f->s.gate, f->s.active, n);
-    f->counters.up_active += n;
-    f->counters.up_rows += f->weights->config->ffn;
+    const uint32_t n_ffn = f->weights->config->ffn, n = TN_MIN(n_ffn, SAMPLE_GATES);
+    uint32_t n_positive = 0;
+    for (uint32_t t = 0; t < f->n_tokens; t++)
+        for (uint32_t i = 0; i < n; i++)
+            n_positive += f->s.gate[(size_t)t * n_ffn + i] > 0;
+    return n_positive <= MAX_DENSITY_FEW * n * f->n_tokens;
 }
 
-/* Step 3: h += down of the rounded input in s.xq, columns with a zero input left out. */
-static void down_active(struct tn_forward *f, const struct tn_layer *layer)
+/* A few tokens: the same. */
+static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
 {
-    uint32_t n_ffn = f->weights->config->ffn;
-    uint32_t *cols = f->s.active;
-    int8_t *x = f->s.active_x;
-    uint32_t n = f->kernels->list_nonzero_i8(cols, f->s.xq, n_ffn);
-    for (uint32_t i = 0; i < n; i++)
-        x[i] = f->s.xq[cols[i]];
-    tn_project_cols(f, &layer->down, cols, x, n, f->s.h);
-    f->counters.down_active += n;
-    f->counters.down_cols += n_ffn;
+    const struct tern_file_config *c = f->weights->config;
+    const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
+    const float *norm = layer->vectors[TERN_ROLE_FFN_NORM];
+    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate};
+    tn_multiply(f, f->s.h, norm, c->hidden, &gate, 1);
+    tn_region_end(f, TN_REGION_GATE, start);
+    if (is_sparse(f))
+        tn_multiply_rows_few(f, up, f->s.gate);
+    else
+        tn_multiply_up(f, up, f->s.gate);
+    tn_region_end(f, TN_REGION_UP, start);
+}
+
+/* One token: gate for all rows, then up for those that matter. */
+static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
+{
+    const uint32_t hidden = f->weights->config->hidden;
+    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate};
+    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gate, 1);
+    tn_region_end(f, TN_REGION_GATE, start);
+    uint32_t n = list_active_rows(f, f->s.active);
+    tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), f->s.gate, f->s.active, n);
+    f->counters.up_active += n;
+    f->counters.up_rows += f->weights->config->ffn;
+    tn_region_end(f, TN_REGION_UP, start);
+}
+
+struct activate_task {
+    struct tn_forward *f;
+    uint32_t n; /* values of a token */
+};
+
+static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    (void)i_thread;
+    const struct activate_task *task = arg;
+    const size_t at = (size_t)t * task->n;
+    tn_activate(task->f->kernels, task->f->activation, task->f->s.gate + at, task->f->s.up + at,
+                task->n);
+}
+
+/* Gate and up that norm their inputs apart. */
+static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
+{
+    const struct tern_file_config *c = f->weights->config;
+    const struct tn_product products[] = {
+        {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
+         .in_norm = layer->vectors[TERN_ROLE_GATE_IN_NORM], .dst = f->s.gate},
+        {.w = tn_matrix_of(layer, TERN_ROLE_UP),
+         .in_norm = layer->vectors[TERN_ROLE_UP_IN_NORM], .dst = f->s.up},
+    };
+    struct activate_task task = {f, c->ffn};
+    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], c->hidden, products, 2);
+    tn_team_for(f->team, f->n_tokens, activate_item, &task);
 }
 
 void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint64_t start = f->now_ns();
-    bool decoding = f->n_tokens == 1;
-    if (decoding && layer->up.w.layout == TERN_LAYOUT_R2) {
-        tn_project(f, &(struct tn_projection){.linear = &layer->gate, .dst = f->s.gate}, 1);
+    const uint32_t hidden = f->weights->config->hidden, n_ffn = f->weights->config->ffn;
+    const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
+    f->activation = layer->spec->activation;
+    if (layer->vectors[TERN_ROLE_GATE_IN_NORM] || layer->vectors[TERN_ROLE_UP_IN_NORM]) {
+        gate_and_up(f, layer);
         tn_region_end(f, TN_REGION_GATE, &start);
-        up_active(f, layer);
-        tn_region_end(f, TN_REGION_UP, &start);
+    } else if (f->n_tokens == 1 && up->format->mul_rows) {
+        gate_then_up(f, layer, &start);
+    } else if (f->n_tokens <= TN_FEW_TOKENS && up->format->mul_rows &&
+               f->activation == TERN_ACT_RELU2) {
+        gate_then_up_few(f, layer, &start);
     } else {
-        const struct tn_projection gated = {
-            .linear = &layer->gate, .dst = f->s.gate, .up = &layer->up};
-        tn_project(f, &gated, 1);
+        const struct tn_product gated = {
+            .w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate, .up = up};
+        tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gated, 1);
         tn_region_end(f, TN_REGION_GATE, &start);
     }
-    tn_round_input(f, f->s.gate, layer->ffn_sub_norm, f->weights->config->ffn);
-    if (decoding && layer->down.w.layout == TERN_LAYOUT_C2)
-        down_active(f, layer);
-    else
-        tn_project(f, &(struct tn_projection){.linear = &layer->down, .dst = f->s.h, .add = true},
-                   1);
+    const struct tn_branch down = {
+        .w = tn_matrix_of(layer, TERN_ROLE_DOWN),
+        .norm = layer->vectors[TERN_ROLE_FFN_SUB_NORM],
+        .in_norm = layer->vectors[TERN_ROLE_DOWN_IN_NORM],
+        .post_norm = layer->vectors[TERN_ROLE_FFN_POST_NORM],
+    };
+    tn_add_branch(f, f->s.gate, n_ffn, &down);
     tn_region_end(f, TN_REGION_DOWN, &start);
 }

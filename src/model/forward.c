@@ -1,30 +1,44 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forward pass.  Reads like the paper:
+ * The forward pass.  Reads like the paper, with what some families add (the
+ * order of work of a layer stands in tern/model_format.h):
  *
  *   h = embed[token]
  *   for each layer:
  *     x = RMSNorm(h);  q, k, v = W x;  att = attention(rope(q), rope(k), v)
  *     h += Wo RMSNorm(att)
  *     x = RMSNorm(h)
- *     h += Wdown RMSNorm(relu(Wgate x)^2 * Wup x)
+ *     h += Wdown RMSNorm(act(Wgate x) * Wup x)
  *   logits = Whead RMSNorm(h)
  *
- * Every W x is ternary: x is rounded to int8 once per token, the dot product is
- * exact in int32 (linear.c).  Everything else is f32 in one fixed order.
+ * Every W x is a product of a format (format.h), which says in which form it takes
+ * x.  Everything else is f32 in one fixed order.
  */
 #include "model/forward.h"
 
 #include <assert.h>
 
 #include "kern/trig.h"
+#include "model/attn.h"
+#include "model/counters.h"
+#include "model/embed_head.h"
+#include "model/ffn.h"
+#include "model/matrix.h"
 
-void tn_region_end(struct tn_forward *f, enum tn_region region, uint64_t *start)
+static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
 {
-    uint64_t now = f->now_ns();
-    uint64_t *ns = f->n_tokens == 1 ? f->counters.decode_ns : f->counters.prefill_ns;
-    ns[region] += now - *start;
-    *start = now;
+    const struct tern_file_config *c = f->weights->config;
+    const float *const *v = layer->vectors;
+    const struct tn_product products[] = {
+        {.w = tn_matrix_of(layer, TERN_ROLE_Q), .in_norm = v[TERN_ROLE_Q_IN_NORM], .dst = f->s.q},
+        {.w = tn_matrix_of(layer, TERN_ROLE_K), .in_norm = v[TERN_ROLE_K_IN_NORM], .dst = f->s.k},
+        {.w = tn_matrix_of(layer, TERN_ROLE_V), .in_norm = v[TERN_ROLE_V_IN_NORM], .dst = f->s.v},
+    };
+    const float *const biases[] = {v[TERN_ROLE_Q_BIAS], v[TERN_ROLE_K_BIAS], v[TERN_ROLE_V_BIAS]};
+    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], c->hidden, products, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        if (biases[i])
+            tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->t.w.rows);
 }
 
 static void self_attention(struct tn_forward *f, uint32_t i_layer)
@@ -33,65 +47,82 @@ static void self_attention(struct tn_forward *f, uint32_t i_layer)
     const struct tn_layer *layer = &f->weights->layers[i_layer];
     uint64_t start = f->now_ns();
 
-    tn_round_input(f, f->s.h, layer->attn_norm, c->hidden);
-    const struct tn_projection qkv[] = {
-        {.linear = &layer->q, .dst = f->s.q},
-        {.linear = &layer->k, .dst = f->s.k},
-        {.linear = &layer->v, .dst = f->s.v},
-    };
-    tn_project(f, qkv, 3);
+    project_qkv(f, layer);
     tn_region_end(f, TN_REGION_QKV, &start);
 
     tn_attention(f, i_layer);
     tn_region_end(f, TN_REGION_ATTENTION, &start);
 
-    tn_round_input(f, f->s.att, layer->attn_sub_norm, c->n_head * c->head_dim);
-    tn_project(f, &(struct tn_projection){.linear = &layer->o, .dst = f->s.h, .add = true}, 1);
+    const struct tn_branch o = {
+        .w = tn_matrix_of(layer, TERN_ROLE_O),
+        .norm = layer->vectors[TERN_ROLE_ATTN_SUB_NORM],
+        .in_norm = layer->vectors[TERN_ROLE_O_IN_NORM],
+        .bias = layer->vectors[TERN_ROLE_O_BIAS],
+        .post_norm = layer->vectors[TERN_ROLE_ATTN_POST_NORM],
+    };
+    tn_add_branch(f, f->s.att, c->n_head * c->head_dim, &o);
     tn_region_end(f, TN_REGION_O, &start);
-}
-
-static void feed_forward(struct tn_forward *f, const struct tn_layer *layer)
-{
-    tn_round_input(f, f->s.h, layer->ffn_norm, f->weights->config->hidden);
-    tn_ffn(f, layer);
 }
 
 static void count_batch(struct tn_forward *f)
 {
-    if (f->n_tokens == 1)
-        f->counters.n_decoded++;
+    if (f->is_decode)
+        f->counters.n_decoded += f->n_tokens;
     else
         f->counters.n_prefilled += f->n_tokens;
 }
 
-static void fill_rope(struct tn_forward *f)
+/* Cosines and sines of a span's positions for one kind of rotation, of so many dimensions. */
+static void fill_rope(struct tn_forward *f, uint32_t i_rope, uint32_t n, const struct tn_span *span)
 {
-    uint32_t half = f->weights->config->head_dim / 2;
-    for (uint32_t t = 0; t < f->n_tokens; t++)
-        tn_rope_fill(f->s.cos + (size_t)t * half, f->s.sin + (size_t)t * half, f->s.inv_freq, half,
-                     f->position + t);
+    const double *inv_freq = f->s.inv_freq + (size_t)i_rope * (f->weights->config->head_dim / 2);
+    for (uint32_t t = 0; t < span->n_rows; t++) {
+        const size_t at = tn_rope_at(f, i_rope, span->row + t);
+        tn_rope_fill(f->s.cos + at, f->s.sin + at, inv_freq, n, span->position + t);
+    }
 }
 
-bool tn_forward_eval(struct tn_forward *f, const uint32_t *ids, uint32_t n, uint32_t position,
-                     float *logits, bool all_rows)
+static void begin(struct tn_forward *f, const struct tn_batch *batch)
 {
-    assert(n >= 1 && "the session splits work into batches that are not empty");
-    f->n_tokens = n;
-    f->position = position;
+    f->batch = batch;
+    f->n_tokens = batch->n_rows;
+    f->is_decode = batch->n_spans == batch->n_rows;
+    f->is_stopping = false;
     count_batch(f);
-    fill_rope(f);
-    tn_embed(f, ids);
+    for (uint32_t i = 0; i < f->weights->n_ropes; i++)
+        for (uint32_t k = 0; k < batch->n_spans; k++)
+            fill_rope(f, i, f->weights->ropes[i]->spec->rope_dims / 2, &batch->spans[k]);
+}
+
+bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
+{
+    assert(batch->n_rows >= 1 && "who evaluates makes batches that are not empty");
+    begin(f, batch);
+    tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
         const struct tn_layer *layer = &f->weights->layers[i];
         self_attention(f, i);
-        feed_forward(f, layer);
-        if (f->after_layer && !f->after_layer(f->after_layer_arg, layer))
+        tn_ffn(f, layer);
+        if (f->is_stopping || (f->after_layer && !f->after_layer(f->after_layer_arg, layer)))
             return false;
     }
-    if (logits) {
+    if (batch->n_wanted || batch->states) {
         uint64_t start = f->now_ns();
-        tn_head(f, logits, all_rows);
+        tn_output(f);
         tn_region_end(f, TN_REGION_HEAD, &start);
     }
-    return true;
+    return !f->is_stopping;
+}
+
+void tn_forward_prepare(struct tn_forward *f)
+{
+    const uint32_t half = f->weights->config->head_dim / 2;
+    for (uint32_t i = 0; i < f->weights->n_ropes; i++) {
+        const struct tn_layer *layer = f->weights->ropes[i];
+        const float *factors = layer->vectors[TERN_ROLE_ROPE_FACTORS];
+        double *inv_freq = f->s.inv_freq + (size_t)i * half;
+        tn_rope_inv_freq(inv_freq, layer->spec->rope_dims, layer->spec->rope_theta);
+        for (uint32_t j = 0; j < layer->spec->rope_dims / 2 && factors; j++)
+            inv_freq[j] /= (double)factors[j];
+    }
 }

@@ -166,7 +166,7 @@ static uint32_t form_end(const struct tn_planes *w, uint32_t begin, uint32_t end
     if (memcmp(forms + begin, forms + begin + 1, end - begin - 1) == 0) /* most often */
         return end;
     uint32_t i = begin + 1;
-    while (forms[i] == forms[begin])
+    while (i < end && forms[i] == forms[begin]) /* the end: forms lie in the file, and may change */
         i++;
     return i;
 }
@@ -325,7 +325,7 @@ static void ask_for_batch(const struct tn_planes *w, uint32_t begin, const uint3
         for (uint32_t i = 0; i < w->n_planes; i++) {
             const uint8_t *row = tn_planes_row(w, begin + rows[k], i);
             for (size_t at = 0; at < tn_plane_row(w->cols, i); at += 64)
-                TN_PREFETCH_ONCE(row + at);
+                TN_PREFETCH(row + at);
         }
 }
 

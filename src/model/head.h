@@ -46,7 +46,24 @@
 #define TN_HEAD_UNPACK_ROWS 8u /* rows that are unpacked together */
 #define TN_HEAD_MAX_STAGES (TN_MAX_PLANES + 1)
 #define TN_HEAD_MAX_BEST 256u
+#define TN_HEAD_MAX_SEARCHES 72u /* at the same time */
 #define TN_HEAD_FORMS 16u /* values of TERN_PLANE_SHIFT and TERN_PLANE_CENTRED */
+
+/* Which logits must be exact.  With n_best 0 all are.  Else the n_best largest (ties included) of
+ * those that are not in `always`, and all in `always`, are exact and the others may be minus
+ * infinity: a head in planes then reads far fewer bytes. */
+struct tn_head_need {
+    uint32_t n_best;
+    uint32_t n_allowed;     /* rows from here on are never chosen */
+    const uint32_t *always; /* [n_always] ascending */
+    uint32_t n_always;
+};
+
+/* A row whose logits are asked for. */
+struct tn_logits_row {
+    uint32_t row;
+    struct tn_head_need need;
+};
 
 /* Rows of an item in the stage that is running. */
 struct tn_head_count {

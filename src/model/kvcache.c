@@ -39,12 +39,11 @@ void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *conf
     out->block_bytes = tn_align_up(out->head_bytes * config->n_kv_head * config->n_layer, 16384);
 }
 
-struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, uint32_t layer, uint32_t i_kv_head,
-                                  uint32_t i_block)
+struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *block, uint32_t layer,
+                                  uint32_t i_kv_head)
 {
-    assert(i_block < kv->n_ready && "the session makes blocks usable before they are asked for");
-    unsigned char *head = kv->base + (size_t)i_block * kv->block_bytes +
-                          ((size_t)layer * kv->n_kv_head + i_kv_head) * kv->head_bytes;
+    assert(block && "who evaluates makes blocks usable before they are asked for");
+    unsigned char *head = block + ((size_t)layer * kv->n_kv_head + i_kv_head) * kv->head_bytes;
     size_t scale_bytes = TN_KV_BLOCK * sizeof(uint16_t) * scales_per_row(kv);
     unsigned char *values = head + kv->head_bytes / 2;
     return (struct tn_kv_rows){

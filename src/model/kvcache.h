@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The key/value cache: where each row lies.  Pure arithmetic on an address
- * range that the session reserved; the session also makes blocks usable.
+ * The key/value cache: where each row lies in a block.  Pure arithmetic; blocks
+ * come from a pool (run/cache_pool.h), and a sequence has a list of them.
  *
  * Positions come in blocks of TN_KV_BLOCK.  A block holds all layers, so that
  * growth is one range; inside, everything lies in the order in which attention
@@ -26,13 +26,12 @@
 /* The numbers of enum tern_kv (tern.h). */
 enum tn_kv_type { TN_KV_F32 = 0, TN_KV_F16 = 1, TN_KV_Q8 = 2 };
 
+/* What all blocks of a model's cache have in common. */
 struct tn_kvcache {
-    unsigned char *base; /* n_blocks * block_bytes of address space */
     enum tn_kv_type type;
     uint32_t n_kv_head;
     uint32_t dim;          /* padded head_dim */
-    uint32_t n_blocks;     /* reserved */
-    uint32_t n_ready;      /* usable: the first n_ready blocks */
+    uint32_t n_blocks;     /* of a sequence of n_ctx positions */
     size_t row_bytes;      /* one row of values */
     size_t head_bytes;     /* K, V and scales of one head in one block */
     size_t block_bytes;    /* all layers */
@@ -46,11 +45,11 @@ struct tn_kv_rows {
     uint16_t *v_scales;
 };
 
-/* Sizes for a model and n_ctx positions; base stays NULL. */
+/* Sizes for a model and n_ctx positions. */
 void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *config,
                      enum tn_kv_type type, uint32_t n_ctx);
-struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, uint32_t layer, uint32_t i_kv_head,
-                                  uint32_t i_block);
+struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *block, uint32_t layer,
+                                  uint32_t i_kv_head);
 /* head_dim rounded up to what attention kernels need. */
 uint32_t tn_kv_dim(uint32_t head_dim);
 /* Bytes per position in a full block, rounded up. */

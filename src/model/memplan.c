@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sizes of a session.
+ * Sizes of a workspace.
  */
 #include "model/memplan.h"
 
+#include "arch/arch.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "model/head.h"
 
 uint32_t tn_attn_group(const struct tern_file_config *config)
 {
@@ -38,21 +38,22 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     uint32_t dim = tn_kv_dim(config->head_dim);
     size_t queries = tn_attn_group(config);
     size_t sums = TN_MAX((size_t)n_batch * TN_SUM_STRIDE, (size_t)TN_C2_MAX_ROWS);
-    size_t q_dim = (size_t)config->n_head * config->head_dim;
-    size_t widest = TN_MAX(TN_MAX((size_t)config->hidden, q_dim), (size_t)config->ffn);
     struct tn_thread_scratch t;
     t.head_rows = tn_arena_take(arena, (size_t)TN_HEAD_UNPACK_ROWS * config->hidden);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
-    t.col_sum =
-        tn_arena_take(arena, tn_align_up(config->hidden, TERN_C2_ROW_ALIGN) * sizeof(int32_t));
+    t.col_sum = tn_arena_take(arena, TN_MIN(n_batch, TN_FEW_TOKENS) * tn_col_sum_rows(config) *
+                                         sizeof(int32_t));
     t.col_sum_of = tn_arena_take(arena, sizeof *t.col_sum_of);
     t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
-    t.lut = tn_arena_take(arena, TN_LUT_BYTES((uint32_t)widest));
+    const bool has_int8 = config->inputs == TERN_INPUTS_I8_TOKEN;
+    t.lut = has_int8 ? tn_arena_take(arena, TN_LUT_BYTES(tn_widest_input(config))) : NULL;
     t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);
     t.kv_row = take_f32(arena, 2 * dim);
     t.queries.rows = take_f32(arena, queries * dim);
     t.queries.scales = take_scales(arena, queries, dim);
     t.n_valid = tn_arena_take(arena, queries * sizeof(uint32_t));
+    t.n_before = tn_arena_take(arena, queries * sizeof(uint32_t));
+    t.is_first = tn_arena_take(arena, queries);
     t.score = take_f32(arena, queries * TN_KV_BLOCK);
     layout_attn_state(&t.part, arena, queries, dim);
     layout_attn_state(&t.total, arena, queries, dim);
@@ -60,41 +61,92 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
         *out = t;
 }
 
-static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
-                          const struct tern_file_config *c, uint32_t n_ctx)
+static void layout_search(struct tn_head_search *out, struct tn_arena *arena,
+                          const struct tern_file_config *c)
 {
-    size_t n_blocks = tn_div_ceil_u32(n_ctx, TN_KV_BLOCK);
-    s->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(c->hidden));
+    struct tn_head_search s = {0};
+    s.x16 = tn_arena_take(arena, tn_align_up(c->hidden, TN_PLANE_COLS) * sizeof(int16_t));
+    s.sums = tn_arena_take(arena, c->vocab * sizeof(double));
+    s.group_best = take_f32(arena, c->vocab / TN_HEAD_GROUP_ROWS + 1);
+    s.counts =
+        tn_arena_take(arena, (c->vocab / TN_HEAD_ITEM_ROWS + 1) * sizeof(struct tn_head_count));
+    if (out)
+        *out = s;
+}
+
+static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
+                             const struct tn_memplan_input *input)
+{
+    const size_t n = input->n_sequences, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
+    s->sequences = tn_arena_take(arena, n * sizeof *s->sequences);
+    s->block_refs = tn_arena_take(arena, n * n_blocks * sizeof *s->block_refs);
+    s->free_blocks = tn_arena_take(arena, n * n_blocks * sizeof *s->free_blocks);
+    for (size_t i = 0; i < n; i++) {
+        const struct tn_sequence_scratch one = {
+            .ids = tn_arena_take(arena, input->n_ctx * sizeof(uint32_t)),
+            .blocks = tn_arena_take(arena, n_blocks * sizeof(unsigned char *)),
+            .head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t)),
+        };
+        if (arena->base)
+            s->sequences[i] = one;
+    }
+}
+
+static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
+                          const struct tern_file_config *c, const struct tn_memplan_input *input)
+{
+    s->wanted = tn_arena_take(arena, input->n_batch * sizeof *s->wanted);
+    s->logits = take_f32(arena, (size_t)input->n_logits * c->vocab);
+    s->searches = tn_arena_take(arena, input->n_logits * sizeof *s->searches);
+    for (uint32_t i = 0; i < input->n_logits; i++)
+        layout_search(s->searches ? &s->searches[i] : NULL, arena, c);
+}
+
+static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
+                          const struct tern_file_config *c, const struct tn_memplan_input *input)
+{
+    size_t n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
     s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, c->ffn);
     s->active_gate = take_f32(arena, c->ffn);
     layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
-    s->logits = take_f32(arena, c->vocab);
-    s->head_x16 = tn_arena_take(arena, tn_align_up(c->hidden, TN_PLANE_COLS) * sizeof(int16_t));
-    s->head_sums = tn_arena_take(arena, c->vocab * sizeof(double));
-    s->head_group_best = take_f32(arena, c->vocab / TN_HEAD_GROUP_ROWS + 1);
-    s->head_counts =
-        tn_arena_take(arena, (c->vocab / TN_HEAD_ITEM_ROWS + 1) * sizeof(struct tn_head_count));
-    s->head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t));
-    s->ids = tn_arena_take(arena, n_ctx * sizeof(uint32_t));
+    layout_logits(s, arena, c, input);
+    layout_sequences(s, arena, input);
+}
+
+/* Memory of the forms that the model's products take; one token's where only that is asked for. */
+static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
+                        const struct tern_file_config *c, size_t n)
+{
+    const uint32_t widest = tn_widest_input(c);
+    const bool has_int8 = c->inputs == TERN_INPUTS_I8_TOKEN;
+    *out = (struct tn_acts){.i8_stride = tn_kern_pad(widest)};
+    if (has_int8) {
+        out->i8 = tn_arena_take(arena, n * out->i8_stride);
+        out->i8_scale = take_f32(arena, n);
+        out->i8_sum = tn_arena_take(arena, n * sizeof(int32_t));
+        out->prep = tn_arena_take(arena, TN_MIN(n, TN_FEW_TOKENS) * TN_PREP_R2_BYTES(c->hidden));
+    } else {
+        out->x16 = tn_arena_take(arena, n * TN_X16_BYTES(widest));
+    }
+    /* With int8 only the head takes f32, mostly as it is. */
+    const uint32_t f32_cols = has_int8 ? c->hidden % TN_X_PAD ? c->hidden : 0 : widest;
+    out->f32_own = take_f32(arena, n * tn_kern_pad(f32_cols));
 }
 
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
-                       const struct tern_file_config *c, const struct tn_memplan_input *input)
+                       const struct tn_weights *weights, const struct tn_memplan_input *input)
 {
     struct tn_scratch *s = out;
+    const struct tern_file_config *c = weights->config;
     size_t n = input->n_batch;
     size_t q_dim = (size_t)c->n_head * c->head_dim;
     size_t kv_dim = (size_t)c->n_kv_head * c->head_dim;
     uint32_t dim = tn_kv_dim(c->head_dim);
-    uint32_t widest = (uint32_t)TN_MAX(TN_MAX((size_t)c->hidden, q_dim), (size_t)c->ffn);
 
     s->h = take_f32(arena, n * c->hidden);
     s->x = take_f32(arena, n * c->hidden);
-    s->xq_stride = tn_kern_pad(widest);
-    s->xq = tn_arena_take(arena, n * s->xq_stride);
-    s->xs = take_f32(arena, n);
-    s->x_sum = tn_arena_take(arena, n * sizeof(int32_t));
+    layout_acts(&s->in, arena, c, n);
     s->q = take_f32(arena, n * q_dim);
     s->k = take_f32(arena, n * kv_dim);
     s->v = take_f32(arena, n * kv_dim);
@@ -106,27 +158,28 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     }
     s->att = take_f32(arena, n * q_dim);
     s->gate = take_f32(arena, n * c->ffn);
-    s->cos = take_f32(arena, n * c->head_dim / 2);
-    s->sin = take_f32(arena, n * c->head_dim / 2);
-    s->inv_freq = tn_arena_take(arena, c->head_dim / 2 * sizeof(double));
-    layout_decode(s, arena, c, input->n_ctx);
+    s->up = weights->has_gate_norms ? take_f32(arena, n * c->ffn) : NULL;
+    s->cos = take_f32(arena, weights->n_ropes * n * c->head_dim / 2);
+    s->sin = take_f32(arena, weights->n_ropes * n * c->head_dim / 2);
+    s->inv_freq = tn_arena_take(arena, weights->n_ropes * c->head_dim / 2 * sizeof(double));
+    layout_decode(s, arena, c, input);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)
         layout_thread(s->threads ? &s->threads[i] : NULL, arena, c, input->n_batch);
 }
 
-void tn_memplan_make(struct tn_memplan *out, const struct tern_file_config *config,
+void tn_memplan_make(struct tn_memplan *out, const struct tn_weights *weights,
                      const struct tn_memplan_input *input)
 {
     struct tn_scratch scratch;
     struct tn_arena arena = {0};
     struct tn_kvcache kv;
-    tn_scratch_layout(&scratch, &arena, config, input);
-    tn_kvcache_plan(&kv, config, input->kv, input->n_ctx);
+    tn_scratch_layout(&scratch, &arena, weights, input);
+    tn_kvcache_plan(&kv, weights->config, input->kv, input->n_ctx);
     *out = (struct tn_memplan){
         .scratch_bytes = arena.used,
         .kv_block_bytes = kv.block_bytes,
-        .kv_full_bytes = (uint64_t)kv.block_bytes * kv.n_blocks,
-        .kv_bytes_per_token = tn_kv_bytes_per_token(config, input->kv),
+        .kv_full_bytes = (uint64_t)kv.block_bytes * kv.n_blocks * input->n_sequences,
+        .kv_bytes_per_token = tn_kv_bytes_per_token(weights->config, input->kv),
     };
 }

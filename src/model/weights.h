@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: MIT
  *
- * The model's weights as typed views into the mapped file.  Nothing is copied;
- * a struct tn_weights lives as long as the file is open.  Read-only.
+ * The model's weights as typed views into the mapped file.  Only rope factors
+ * are copied: angles divide by them, so they must be what was checked.  A
+ * struct tn_weights lives as long as the file is open.  Read-only.
  */
 #ifndef TN_WEIGHTS_H
 #define TN_WEIGHTS_H
 
 #include "file/mfile.h"
-#include "kern/planes.h"
+#include "model/format.h"
 
-/* A ternary projection: y = (W . q) * (scale * activation scale). */
-struct tn_linear {
-    struct tn_ternary w;
-    float scale;
-};
-
-/* Embedding or head: [rows][cols] in q8 (with scales [rows]), in planes of bits (q8, q6, q4), f16
- * or bf16. */
-struct tn_table {
-    const void *data;
-    const float *scales;
-    uint32_t layout;
-    uint32_t rows;
-    uint32_t cols;
-    struct tn_planes planes; /* n_planes 0: not in planes */
-};
+/* Projections have consecutive numbers. */
+#define TN_FIRST_PROJECTION ((uint32_t)TERN_ROLE_Q)
+#define TN_N_PROJECTIONS ((uint32_t)TERN_ROLE_DOWN - TN_FIRST_PROJECTION + 1)
+#define TN_N_ROLES 32u /* and the number 0, which is none */
 
 struct tn_layer {
-    const float *attn_norm;     /* [hidden] */
-    const float *ffn_norm;      /* [hidden] */
-    const float *attn_sub_norm; /* [n_head * head_dim], or NULL */
-    const float *ffn_sub_norm;  /* [ffn], or NULL */
-    struct tn_linear q, k, v, o;
-    struct tn_linear gate, up, down;
+    const struct tern_file_layer *spec;
+    const float *vectors[TN_N_ROLES]; /* by role, of the length that slots.h says; NULL: none */
+    struct tn_matrix matrices[TN_N_PROJECTIONS];
+    uint32_t i_rope; /* layers that rotate by the same angles have the same number */
     /* The layer's stretch of the file, for read-ahead and for giving pages back. */
     uint64_t begin, end;
 };
 
+static inline const struct tn_matrix *tn_matrix_of(const struct tn_layer *layer,
+                                                   enum tern_role role)
+{
+    return &layer->matrices[(uint32_t)role - TN_FIRST_PROJECTION];
+}
+
 struct tn_weights {
     const struct tern_file_config *config;
-    struct tn_table embed; /* [vocab][hidden] */
-    struct tn_table head;  /* the same as embed when tied */
-    const float *final_norm; /* [hidden] */
-    struct tn_layer *layers; /* [n_layer], heap */
+    struct tn_matrix embed;          /* [vocab][hidden] */
+    struct tn_matrix head;           /* the same as embed when tied; format NULL: none */
+    const float *final_norm;         /* [hidden] */
+    const float *head_in_norm;       /* [hidden], or NULL */
+    struct tn_layer *layers;         /* [n_layer], heap */
+    const struct tn_layer **ropes;   /* [n_ropes] the first layer of each number, heap */
+    uint32_t n_ropes;
+    float *rope_factors; /* of all layers that have them, heap */
+    /* Which memory the layers need. */
+    bool has_gate_norms; /* gate and up round different inputs */
 };
 
-/* Binds names to views. `file` was opened by tn_mfile_open, which checked presence and shapes. */
+/* Binds slots to views. `file` was opened by tn_mfile_open, which checked presence and shapes.
+ * TERN_UNSUPPORTED: the file is valid, but no format takes one of its matrices. */
 tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
                             struct tern_error *err);
 void tn_weights_fini(struct tn_weights *weights);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The slots of a model, and the questions that are asked about them.
+ */
+#include "arch/arch.h"
+
+#include <assert.h>
+
+#include "base/compiler.h"
+
+const struct tn_slot tn_slots[] = {
+#define SLOT(role, scope, kind, rows, cols, need, hf, gguf)                                        \
+    {TERN_ROLE_##role,  TN_SCOPE_##scope, TN_SLOT_##kind, TN_DIM_##rows,                           \
+     TN_DIM_##cols,     TN_NEED_##need,   hf,             gguf},
+#include "arch/slots.h"
+#undef SLOT
+};
+
+const uint32_t tn_n_slots = TN_COUNT_OF(tn_slots);
+
+/* Every role has its slot, in the order of the numbers. */
+enum {
+#define SLOT(role, scope, kind, rows, cols, need, hf, gguf) PLACE_##role,
+#include "arch/slots.h"
+#undef SLOT
+};
+#define IN_PLACE(name, number, text)                                                               \
+    static_assert((int)PLACE_##name + 1 == number, "role " text " has its slot in its place");
+TERN_ROLE_LIST(IN_PLACE)
+#undef IN_PLACE
+
+const struct tn_slot *tn_slot_of(uint32_t role)
+{
+    return role >= 1 && role <= tn_n_slots ? &tn_slots[role - 1] : NULL;
+}
+
+bool tn_slot_is_vector(const struct tn_slot *slot)
+{
+    return slot->kind == TN_SLOT_NORM || slot->kind == TN_SLOT_BIAS ||
+           slot->kind == TN_SLOT_FACTORS;
+}
+
+bool tn_slot_is_projection(const struct tn_slot *slot)
+{
+    return slot->kind == TN_SLOT_MATRIX || slot->kind == TN_SLOT_ROW_LIST ||
+           slot->kind == TN_SLOT_COL_LIST;
+}
+
+bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config)
+{
+    const bool has_own_head = !(config->flags & (TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD));
+    return has_own_head || (slot->need != TN_NEED_HEAD && slot->need != TN_NEED_WITH_HEAD);
+}
+
+bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config)
+{
+    return slot->need == TN_NEED_REQUIRED ||
+           (slot->need == TN_NEED_HEAD && tn_slot_is_allowed(slot, config));
+}
+
+static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32_t layer)
+{
+    const struct tern_file_config *c = spec->config;
+    switch (dim) {
+    case TN_DIM_VOCAB:
+        return c->vocab;
+    case TN_DIM_HIDDEN:
+        return c->hidden;
+    case TN_DIM_FFN:
+        return c->ffn;
+    case TN_DIM_HEADS:
+        return c->n_head * c->head_dim;
+    case TN_DIM_KV:
+        return c->n_kv_head * c->head_dim;
+    case TN_DIM_HEAD_DIM:
+        return c->head_dim;
+    case TN_DIM_ROPE:
+        return spec->layers[layer].rope_dims / 2;
+    default:
+        return 1;
+    }
+}
+
+void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
+                   const struct tn_model_spec *spec, uint32_t layer)
+{
+    *rows = dim_of(slot->rows, spec, layer);
+    *cols = dim_of(slot->cols, spec, layer);
+}
+
+uint32_t tn_widest_input(const struct tern_file_config *config)
+{
+    const struct tn_model_spec spec = {.config = config};
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < tn_n_slots; i++)
+        if (!tn_slot_is_vector(&tn_slots[i]))
+            widest = TN_MAX(widest, dim_of(tn_slots[i].cols, &spec, 0));
+    return widest;
+}
+
+const struct tn_slot *tn_slot_in_norm(uint32_t role)
+{
+    switch (role) {
+    case TERN_ROLE_Q:
+        return tn_slot_of(TERN_ROLE_Q_IN_NORM);
+    case TERN_ROLE_K:
+        return tn_slot_of(TERN_ROLE_K_IN_NORM);
+    case TERN_ROLE_V:
+        return tn_slot_of(TERN_ROLE_V_IN_NORM);
+    case TERN_ROLE_O:
+        return tn_slot_of(TERN_ROLE_O_IN_NORM);
+    case TERN_ROLE_GATE:
+        return tn_slot_of(TERN_ROLE_GATE_IN_NORM);
+    case TERN_ROLE_UP:
+        return tn_slot_of(TERN_ROLE_UP_IN_NORM);
+    case TERN_ROLE_DOWN:
+        return tn_slot_of(TERN_ROLE_DOWN_IN_NORM);
+    case TERN_ROLE_HEAD:
+        return tn_slot_of(TERN_ROLE_HEAD_IN_NORM);
+    default:
+        return NULL;
+    }
+}
+
+/* ---- names ---- */
+
+const char *tn_role_name(uint32_t role)
+{
+    switch (role) {
+#define ROLE_CASE(name, number, text)                                                              \
+    case number:                                                                                   \
+        return text;
+        TERN_ROLE_LIST(ROLE_CASE)
+#undef ROLE_CASE
+    default:
+        return NULL;
+    }
+}
+
+const char *tn_activation_name(uint32_t activation)
+{
+    static const char *const names[] = {
+        [TERN_ACT_RELU2] = "relu2", [TERN_ACT_SILU] = "silu", [TERN_ACT_GELU_TANH] = "gelu"};
+    return activation < TN_COUNT_OF(names) ? names[activation] : NULL;
+}
+
+const char *tn_pooling_name(uint32_t pooling)
+{
+    static const char *const names[] = {[TERN_POOLING_NONE] = "none",
+                                        [TERN_POOLING_MEAN] = "mean",
+                                        [TERN_POOLING_CLS] = "cls",
+                                        [TERN_POOLING_LAST] = "last"};
+    return pooling < TN_COUNT_OF(names) ? names[pooling] : NULL;
+}
+
+/* ---- layouts ---- */
+
+bool tn_layout_is_ternary(uint32_t layout)
+{
+    return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_R2 || layout == TERN_LAYOUT_C2;
+}
+
+static bool is_table_layout(uint32_t layout)
+{
+    switch (layout) {
+    case TERN_LAYOUT_F32:
+    case TERN_LAYOUT_F16:
+    case TERN_LAYOUT_BF16:
+    case TERN_LAYOUT_Q8:
+    case TERN_LAYOUT_Q8_PLANES:
+    case TERN_LAYOUT_Q6:
+    case TERN_LAYOUT_Q4:
+    case TERN_LAYOUT_T2:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout)
+{
+    switch (slot->kind) {
+    case TN_SLOT_TABLE:
+        return is_table_layout(layout);
+    case TN_SLOT_MATRIX:
+        return layout == TERN_LAYOUT_T2;
+    case TN_SLOT_ROW_LIST:
+        return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_R2;
+    case TN_SLOT_COL_LIST:
+        return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_C2;
+    default:
+        return layout == TERN_LAYOUT_F32;
+    }
+}
+
+uint32_t tn_slot_ternary_layout(const struct tn_slot *slot, uint32_t inputs, uint32_t activation)
+{
+    const bool skips = inputs == TERN_INPUTS_I8_TOKEN && activation == TERN_ACT_RELU2;
+    return skips && slot->kind == TN_SLOT_ROW_LIST   ? TERN_LAYOUT_R2
+           : skips && slot->kind == TN_SLOT_COL_LIST ? TERN_LAYOUT_C2
+                                                     : TERN_LAYOUT_T2;
+}
+
+/* ---- what most models have ---- */
+
+struct tern_file_layer tn_layer_default(uint32_t head_dim, uint32_t activation, double rope_theta)
+{
+    return (struct tern_file_layer){
+        .mixer = TERN_MIXER_ATTENTION,
+        .ffn = TERN_FFN_GATED,
+        .activation = activation,
+        .rope = TERN_ROPE_HALF,
+        .rope_dims = head_dim,
+        /* Square root and division are IEEE, so that every machine agrees. */
+        .score_scale = 1.0f / __builtin_sqrtf((float)head_dim),
+        .rope_theta = rope_theta,
+    };
+}
+
+void tn_config_default(struct tern_file_config *out)
+{
+    *out = (struct tern_file_config){
+        .inputs = TERN_INPUTS_I8_TOKEN,
+        .bos_id = TERN_NO_ID,
+        .rms_eps = 1e-5f,
+        .in_norm_eps = 1e-6f,
+        .embedding_scale = 1.0f,
+        .residual_scale = 1.0f,
+        .logit_scale = 1.0f,
+    };
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a model is made of, as data: the slots of its tensors (slots.h) and what
+ * the configuration says about them.  Pure: no memory, no failure.  The file
+ * checker, the converter and the engine ask here instead of knowing.
+ */
+#ifndef TN_ARCH_H
+#define TN_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/model_format.h"
+
+/* A model without its weights.  What is pointed to belongs to somebody else. */
+struct tn_model_spec {
+    const struct tern_file_config *config;
+    const struct tern_file_layer *layers; /* [config->n_layer] */
+    const uint32_t *stop_ids;             /* [n_stop_ids] */
+    uint32_t n_stop_ids;
+};
+
+enum tn_slot_scope { TN_SCOPE_MODEL, TN_SCOPE_LAYER };
+
+enum tn_slot_kind {
+    TN_SLOT_TABLE,
+    TN_SLOT_MATRIX,
+    TN_SLOT_ROW_LIST, /* a matrix whose rows may be skipped */
+    TN_SLOT_COL_LIST, /* a matrix whose columns may be skipped */
+    TN_SLOT_NORM,
+    TN_SLOT_BIAS,
+    TN_SLOT_FACTORS,
+};
+
+enum tn_slot_need {
+    TN_NEED_REQUIRED,
+    TN_NEED_HEAD,      /* unless the head is tied or the model has none */
+    TN_NEED_WITH_HEAD, /* optional beside a head of its own */
+    TN_NEED_OPTIONAL,  /* all layers or none */
+    TN_NEED_ANY,       /* each layer for itself */
+};
+
+enum tn_dim {
+    TN_DIM_ONE,
+    TN_DIM_VOCAB,
+    TN_DIM_HIDDEN,
+    TN_DIM_FFN,
+    TN_DIM_HEADS,    /* n_head * head_dim */
+    TN_DIM_KV,       /* n_kv_head * head_dim */
+    TN_DIM_HEAD_DIM,
+    TN_DIM_ROPE,     /* rope_dims / 2 of the layer */
+};
+
+struct tn_slot {
+    enum tern_role role;
+    enum tn_slot_scope scope;
+    enum tn_slot_kind kind;
+    enum tn_dim rows, cols;
+    enum tn_slot_need need;
+    const char *hf;   /* names in sources, see slots.h */
+    const char *gguf;
+};
+
+/* All slots, in the order of roles. */
+extern const struct tn_slot tn_slots[];
+extern const uint32_t tn_n_slots;
+
+/* NULL for a number that is no role. */
+const struct tn_slot *tn_slot_of(uint32_t role);
+bool tn_slot_is_vector(const struct tn_slot *slot);
+bool tn_slot_is_projection(const struct tn_slot *slot); /* a matrix of a layer */
+/* Whether a model of this configuration may hold, and must hold, the tensor. */
+bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config);
+bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config);
+/* Rows and columns; layer: a layer number for TN_SCOPE_LAYER, else ignored. */
+void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
+                   const struct tn_model_spec *spec, uint32_t layer);
+/* The most columns of any matrix, that is the widest input. */
+uint32_t tn_widest_input(const struct tern_file_config *config);
+/* The slot of the norm of this projection's own input; NULL where there is none. */
+const struct tn_slot *tn_slot_in_norm(uint32_t role);
+
+/* "q8p", ...; NULL if unknown. */
+const char *tn_role_name(uint32_t role);
+const char *tn_activation_name(uint32_t activation);
+const char *tn_pooling_name(uint32_t pooling);
+
+/* A layout that holds -1, 0, +1 and scales. */
+bool tn_layout_is_ternary(uint32_t layout);
+/* A layout that a slot's tensor may have, as far as the file is concerned. */
+bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout);
+/* The layout for a ternary matrix in this slot: rows of up and columns of down that squared ReLU
+ * makes zero are skipped where inputs are int8. */
+uint32_t tn_slot_ternary_layout(const struct tn_slot *slot, uint32_t inputs, uint32_t activation);
+
+/* All that a configuration has beside sizes: attention, gated feed-forward, rope over whole heads,
+ * score scale 1 / sqrt(head_dim), no window. */
+struct tern_file_layer tn_layer_default(uint32_t head_dim, uint32_t activation, double rope_theta);
+/* int8 inputs and all scales 1, pooling none, no BOS. */
+void tn_config_default(struct tern_file_config *out);
+
+#endif

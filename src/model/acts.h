@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The input of linear layers, and the forms in which products take it.  A form
+ * is made when the first product asks for it, once for all that share the input.
+ */
+#ifndef TN_ACTS_H
+#define TN_ACTS_H
+
+#include "model/format.h"
+#include "par/team.h"
+
+struct tn_acts {
+    /* The input: rows of x, or their RMSNorms with the weights `norm` when that is not NULL. */
+    const float *x;    /* [n][cols] */
+    const float *norm; /* [cols] */
+    float eps;
+    uint32_t n; /* tokens */
+    uint32_t cols;
+    uint64_t number; /* of this input; look-up tables made of it carry the number */
+    uint32_t made;   /* bit i: form i is there */
+    /* Forms, in memory of the session; see memplan.h for sizes. */
+    const float *f32;  /* [n][f32_stride] */
+    size_t f32_stride;
+    float *f32_own;    /* where they are made, unless x can be taken as it is */
+    int8_t *i8;        /* [n][i8_stride] zero-padded */
+    size_t i8_stride;
+    float *i8_scale;   /* [n] factor that undoes the rounding */
+    int32_t *i8_sum;   /* [n] sum_i8, in batches of several tokens */
+    void *prep;        /* [n] TN_PREP_R2_BYTES each, without gaps; at most TN_FEW_TOKENS */
+    void *x16;         /* [n] TN_X16_BYTES each, without gaps */
+};
+
+/* A new input; forms of the one before it are void. */
+void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
+                 uint32_t cols);
+/* Makes a form unless it is there.  TN_ACT_PREP: of at most TN_FEW_TOKENS. */
+void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kernels *kernels,
+                    struct tn_team *team);
+
+/* The form TN_ACT_PREP of one token. */
+static inline void *tn_acts_prep(const struct tn_acts *acts, uint32_t i_token)
+{
+    return (char *)acts->prep + i_token * TN_PREP_R2_BYTES(acts->cols);
+}
+
+#endif

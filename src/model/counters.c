@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Time and interruption of an evaluation.
+ */
+#include "model/counters.h"
+
+void tn_region_end(struct tn_forward *f, enum tn_region region, uint64_t *start)
+{
+    uint64_t now = f->now_ns();
+    uint64_t *ns = f->is_decode ? f->counters.decode_ns : f->counters.prefill_ns;
+    ns[region] += now - *start;
+    *start = now;
+}
+
+bool tn_forward_should_stop(struct tn_forward *f, uint32_t i_thread)
+{
+    if (i_thread == 0 && f->should_stop && !f->is_stopping && f->should_stop(f->after_layer_arg))
+        f->is_stopping = true;
+    return f->is_stopping;
+}

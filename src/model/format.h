@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A linear layer is a format: one constant row says how a matrix of a layout is
+ * multiplied, which form of the input it takes, and what of it can be skipped.
+ * The callers of a product (matrix.c, embed_head.c) know no layout: a new one is
+ * a row of the table in format.c and the functions that the row names.
+ *
+ * These functions run on one thread and write only what they are given.
+ */
+#ifndef TN_FORMAT_H
+#define TN_FORMAT_H
+
+#include <stdbool.h>
+
+#include "kern/kern.h"
+#include "kern/planes.h"
+
+/* Batches of at most so many tokens leave out what can be left out, as decoding does, and read each
+ * weight once for all of them; larger ones are multiplied as a whole. */
+#define TN_FEW_TOKENS 8u
+
+/* Forms in which products take their input; acts.h makes them. */
+enum tn_act {
+    TN_ACT_F32,  /* f32, padded with zeros */
+    TN_ACT_I8,   /* int8 per token */
+    TN_ACT_PREP, /* what gemv_r2_i8 makes of int8; of TN_FEW_TOKENS at most */
+    TN_ACT_X16,  /* 16 bits, with a factor for each block of columns */
+    TN_N_ACTS
+};
+
+struct tn_acts;
+struct tn_thread_scratch;
+struct tn_format;
+
+/* A matrix of the file and how it is multiplied. */
+struct tn_matrix {
+    const struct tn_format *format; /* NULL: the model has no such matrix */
+    struct tn_scaled_ternary t;     /* t.w: data, rows, cols and layout, of any matrix; the rest: of
+                                       ternary ones with a scale per group */
+    float scale;                    /* of ternary ones with one scale */
+    const float *row_scales;        /* [rows], of q8 */
+    struct tn_planes planes;        /* of q8, q6, q4 in planes */
+};
+
+/* What one thread computes with. */
+struct tn_worker {
+    const struct tn_kernels *kernels;
+    struct tn_thread_scratch *scratch;
+};
+
+/* mul: y[t][r] = sum over c of W[row + r][c] * x[t][c] for all inputs t and r < n_rows, scales
+ * included; dst[t * dst_stride + r] becomes y, or += add * y when add is not 0.
+ *   row     a multiple of TN_GEMM_ROW_ALIGN, of TN_GEMM_ROWS when x is one token
+ *   n_rows  at most TN_GEMM_ROWS, not beyond the matrix
+ *   dst     may be scratch->sum with dst_stride TN_SUM_STRIDE, when add is 0
+ *   x       in the form format->act */
+typedef void tn_mul_fn(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
+                       uint32_t row, uint32_t n_rows, const struct tn_acts *x,
+                       const struct tn_worker *worker);
+/* mul_rows: dst[i] = row rows[i] of W x, for token i_token of x in the form TN_ACT_PREP. dst is
+ * scratch->sum. */
+typedef void tn_mul_rows_fn(float *dst, const struct tn_matrix *w, const uint32_t *rows,
+                            uint32_t n_rows, const struct tn_acts *x, uint32_t i_token,
+                            const struct tn_worker *worker);
+/* mul_cols: sum[r] = sum over i of W[row_begin + r][cols[i]] * x[i], for one token, without scales;
+ * rows as for gemv_c2_i8. */
+typedef void tn_mul_cols_fn(int32_t *sum, const struct tn_matrix *w, uint32_t row_begin,
+                            uint32_t row_end, const uint32_t *cols, const int8_t *x,
+                            uint32_t n_cols, const struct tn_worker *worker);
+/* unpack_row: dst [cols] = a row of W as f32. */
+typedef void tn_unpack_row_fn(float *dst, const struct tn_matrix *w, uint32_t row,
+                              const struct tn_worker *worker);
+
+struct tn_format {
+    enum tn_act act; /* form of the input that mul takes */
+    tn_mul_fn *mul;
+    tn_mul_rows_fn *mul_rows;     /* rows that do not matter are left out; NULL: cannot */
+    tn_mul_cols_fn *mul_cols;     /* columns whose input is zero are left out; NULL: cannot */
+    tn_unpack_row_fn *unpack_row; /* NULL: never a table */
+    bool is_searchable; /* the best rows are found without reading all bits (head.h) */
+    const struct tn_format *exact; /* the same with f32 inputs; NULL: inputs are what they are */
+};
+
+/* The format of a layout with this kind of scales; NULL when there is none. */
+const struct tn_format *tn_format_find(uint32_t layout, uint32_t scale_kind);
+
+#endif
