@@ -7,7 +7,7 @@
  * Long pieces: a queue of pairs ordered by (rank, position).  A pair is known by its
  * left symbol; a symbol is in at most one list.
  *
- *   set of ranks    bucket per rank       symbols, one per byte of the text
+ *   set of ranks    bucket per rank       symbols, places in the text
  *   (64-ary bits)   rank 7:  first -----> 3 <-> 9 <-> 14 ... <----- last
  *                   rank 90: first -----> 5 <-> 12
  *
@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/compiler.h"
 
 #define SHORT_PIECE 96
@@ -66,15 +67,23 @@ static uint32_t pair_rank(const struct tn_bpe_tables *t, uint32_t left, uint32_t
 {
     uint32_t slot = tn_bpe_slot(left, right, t->n_slots);
     for (uint32_t probes = 0; probes < TERN_MAX_PROBES; probes++) {
-        uint32_t rank = t->slots[slot] - 1;
+        uint32_t rank = tn_load_once_u32(&t->slots[slot]) - 1;
         if (rank >= t->n_merges) /* empty, or damaged */
             return TN_NO_RANK;
         const struct tern_file_merge *merge = &t->merges[rank];
         if (merge->left == left && merge->right == right)
-            return merge->merged < t->n_tokens ? rank : TN_NO_RANK;
+            return tn_load_once_u32(&merge->merged) < t->n_tokens ? rank : TN_NO_RANK;
         slot = (slot + 1) & (t->n_slots - 1);
     }
     return TN_NO_RANK;
+}
+
+/* What a pair of this rank becomes.  Looked at again: pair_rank saw an id in range there, but
+ * somebody may have written to the file since; then any id will do. */
+static uint32_t merged_id(const struct tn_bpe_tables *t, uint32_t rank)
+{
+    const uint32_t id = tn_load_once_u32(&t->merges[rank].merged);
+    return id < t->n_tokens ? id : 0;
 }
 
 /* ---- short pieces ---- */
@@ -91,7 +100,7 @@ static size_t merge_short(const struct tn_bpe_tables *t, uint32_t *ids, uint32_t
                 best = i;
         if (ranks[best] == TN_NO_RANK)
             break;
-        ids[best] = t->merges[ranks[best]].merged;
+        ids[best] = merged_id(t, ranks[best]);
         n--;
         memmove(ids + best + 1, ids + best + 2, (n - best - 1) * sizeof *ids);
         memmove(ranks + best, ranks + best + 1, (n - best - 1) * sizeof *ranks);
@@ -306,7 +315,7 @@ static void merge_long(struct tn_bpe_work *w, const struct tn_bpe_tables *t)
 {
     for (uint32_t at; (at = queue_lowest(w)) != NIL;) {
         struct symbol *s = &w->symbols[at];
-        uint32_t merged = t->merges[s->rank].merged, gone = s->next;
+        uint32_t merged = merged_id(t, s->rank), gone = s->next;
         unqueue(w, gone);
         s->id = merged;
         s->next = w->symbols[gone].next;
@@ -361,9 +370,8 @@ void tn_bpe_work_free(struct tn_bpe_work *work)
     tn_free(work);
 }
 
-/* As tn_bpe_encode; `ids` come in as one per byte. */
-static size_t encode_long(const struct tn_bpe_tables *t, uint32_t *ids, size_t n,
-                          struct tn_bpe_work **work)
+static size_t merge_long_piece(const struct tn_bpe_tables *t, uint32_t *ids, size_t n,
+                               struct tn_bpe_work **work)
 {
     if ((!*work && !work_create(work, t->n_merges)) || !work_reserve(*work, n))
         return 0;
@@ -382,13 +390,11 @@ static size_t encode_long(const struct tn_bpe_tables *t, uint32_t *ids, size_t n
     return n_ids;
 }
 
-size_t tn_bpe_encode(const struct tn_bpe_tables *tables, const char *text, size_t n, uint32_t *out,
-                     struct tn_bpe_work **work)
+size_t tn_bpe_merge(const struct tn_bpe_tables *tables, uint32_t *ids, size_t n,
+                    struct tn_bpe_work **work)
 {
-    for (size_t i = 0; i < n; i++)
-        out[i] = tables->byte_ids[(unsigned char)text[i]];
     if (n > SHORT_PIECE)
-        return encode_long(tables, out, n, work);
+        return merge_long_piece(tables, ids, n, work);
     uint32_t ranks[SHORT_PIECE];
-    return merge_short(tables, out, ranks, n);
+    return merge_short(tables, ids, ranks, n);
 }

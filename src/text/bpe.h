@@ -2,8 +2,9 @@
  *
  * Byte-pair merging inside one piece of text.
  *
- * A piece starts as one symbol per byte; the adjacent pair with the lowest rank
- * is merged, the leftmost of equal ones, until no pair has a rank.
+ * A piece starts as one symbol per byte or character (encode.c); the adjacent
+ * pair with the lowest rank is merged, the leftmost of equal ones, until no pair
+ * has a rank.
  */
 #ifndef TN_BPE_H
 #define TN_BPE_H
@@ -16,9 +17,8 @@
 #define TN_NO_RANK 0xFFFFFFFFu
 
 /* Views into the tokenizer section.  Contents come from a file: what is read out of slots and
- * merges is range-checked at use; n_slots is a power of two. */
+ * merges is loaded once and range-checked at use; n_slots is a power of two. */
 struct tn_bpe_tables {
-    const uint32_t *byte_ids; /* [256], each < n_tokens */
     const struct tern_file_merge *merges;
     const uint32_t *slots;
     uint32_t n_merges;
@@ -37,11 +37,11 @@ static inline uint32_t tn_bpe_slot(uint32_t left, uint32_t right, uint32_t n_slo
 struct tn_bpe_work;
 void tn_bpe_work_free(struct tn_bpe_work *work);
 
-/* Merges text[0..n), n > 0, and writes the ids, at most n, to out.  Returns their number, or 0
- * when memory is short.  O(n log n); pieces longer than 96 bytes need *work (made when needed):
- * 24 bytes per byte of the longest piece and up to 12 bytes per merge of the vocabulary, of which
- * the system provides only what is touched. */
-size_t tn_bpe_encode(const struct tn_bpe_tables *tables, const char *text, size_t n, uint32_t *out,
-                     struct tn_bpe_work **work);
+/* Merges the n > 0 symbols in place, each < n_tokens.  Returns the number of ids that are left, or
+ * 0 when memory is short.  O(n log n); more than 96 symbols need *work (made when needed): 24 bytes
+ * per symbol of the longest piece and up to 12 bytes per merge of the vocabulary, of which the
+ * system provides only what is touched. */
+size_t tn_bpe_merge(const struct tn_bpe_tables *tables, uint32_t *ids, size_t n,
+                    struct tn_bpe_work **work);
 
 #endif

@@ -4,8 +4,8 @@
  *
  * A template's source is recognised by a hash of its canonical form: white space
  * control applied, blanks inside tags and the style of string literals taken out.
- * Rendered text carries a map of the bytes that come from messages; no special
- * token is ever made from one of those.
+ * A recognised template renders messages of a role and a content by its function
+ * in chat_templates.c, everything else goes through the interpreter in jinja/.
  */
 #include "text/chat.h"
 
@@ -58,6 +58,34 @@ const struct tern_chat_template *tern_chat_template_recognise(const char *source
     return NULL;
 }
 
+tern_status tern_chat_template_parse(struct tern_chat_template **out, const char *source,
+                                     size_t n_bytes, struct tern_error *err)
+{
+    const struct tern_chat_template *known = tern_chat_template_recognise(source, n_bytes);
+    *out = NULL;
+    struct tern_chat_template *t = tn_alloc_zeroed(1, sizeof *t);
+    if (!t)
+        return tn_fail(err, TERN_MEMORY, "no memory for a chat template");
+    if (known)
+        *t = *known;
+    else
+        t->name = "custom";
+    tern_status status = tn_jinja_parse(&t->jinja, source, n_bytes, err);
+    if (status != TERN_OK)
+        tn_free(t);
+    else
+        *out = t;
+    return status;
+}
+
+void tern_chat_template_free(struct tern_chat_template *t)
+{
+    if (!t)
+        return;
+    tn_jinja_free(t->jinja);
+    tn_free(t);
+}
+
 /* ---- rendering ---- */
 
 static void put_bytes(struct tn_chat *chat, const char *bytes, size_t n, int is_user)
@@ -89,35 +117,146 @@ static tern_status render(struct tn_chat *chat, const struct tern_chat_template 
     return status;
 }
 
-tern_status tern_chat_render(const struct tern_chat_template *t,
-                             const struct tern_message *messages, size_t n_messages,
-                             bool add_generation_prompt, const char *bos, const char *eos,
-                             char **text, size_t *n_text, unsigned char **user_map,
-                             struct tern_error *err)
+static tern_status give_text(struct tn_buf *rendered, struct tn_buf *user, char **text,
+                             size_t *n_text, unsigned char **user_map)
+{
+    *text = rendered->data;
+    *n_text = rendered->n_bytes;
+    if (user_map)
+        *user_map = (unsigned char *)user->data;
+    else
+        tn_buf_fini(user);
+    return TERN_OK;
+}
+
+static tern_status render_built_in(const struct tern_chat_template *t,
+                                   const struct tern_message *messages, size_t n_messages,
+                                   const struct tern_chat_params *params, char **text,
+                                   size_t *n_text, unsigned char **user_map,
+                                   struct tern_error *err)
 {
     struct tn_chat chat = {.messages = messages,
                            .n_messages = n_messages,
-                           .add_generation_prompt = add_generation_prompt,
-                           .bos = bos ? bos : t->bos,
-                           .eos = eos ? eos : t->eos,
+                           .add_generation_prompt = params->add_generation_prompt,
+                           .bos = params->bos ? params->bos : t->bos,
+                           .eos = params->eos ? params->eos : t->eos,
                            .err = err};
+    tern_status status = render(&chat, t);
+    if (status == TERN_OK)
+        return give_text(&chat.text, &chat.user, text, n_text, user_map);
+    tn_buf_fini(&chat.text);
+    tn_buf_fini(&chat.user);
+    return status;
+}
+
+/* ---- through Jinja ---- */
+
+/* Names that programs give to roles: templates write <|user|> as '<|' + role + '|>'. */
+static bool is_known_role(const char *bytes, size_t n)
+{
+    static const char *const roles[] = {"system",    "developer", "user",  "assistant", "tool",
+                                        "function",  "ipython",   "model", "human",     "gpt",
+                                        "available_tools", "tool_response"};
+    for (size_t i = 0; i < TN_COUNT_OF(roles); i++)
+        if (strlen(roles[i]) == n && memcmp(roles[i], bytes, n) == 0)
+            return true;
+    return false;
+}
+
+struct tn_jvalue tn_chat_value(struct tn_pool *pool, const char *bytes, size_t n, bool is_role)
+{
+    return tn_j_text(pool, bytes, n, !(is_role && is_known_role(bytes, n)));
+}
+
+/* dict[key] = value, unless making the value failed. */
+static bool set(struct tn_pool *pool, struct tn_jvalue dict, const char *key,
+                struct tn_jvalue value)
+{
+    uint64_t steps = UINT64_MAX;
+    struct tn_jvalue name = tn_j_text(pool, key, strlen(key), false);
+    return dict.type == TN_J_DICT && name.type == TN_J_STRING && value.type != TN_J_UNDEFINED &&
+           tn_j_dict_set(pool, dict.dict, name, value, &steps);
+}
+
+static bool set_token(struct tn_pool *pool, struct tn_jvalue context, const char *key,
+                      const char *text)
+{
+    return !text || !text[0] ||
+           set(pool, context, key, tn_j_text(pool, text, strlen(text), false));
+}
+
+tern_status tn_chat_render_context(const struct tern_chat_template *t, struct tn_pool *pool,
+                                   struct tn_jvalue context, const struct tern_chat_params *params,
+                                   char **text, size_t *n_text, unsigned char **user_map,
+                                   struct tern_error *err)
+{
+    const struct tern_date *d = &params->date;
+    struct tn_jinja_time now = {d->year, d->month, d->day, d->hour, d->minute, d->second};
+    struct tn_buf rendered = {0}, user = {0};
+    if (!set_token(pool, context, "bos_token", params->bos ? params->bos : t->bos) ||
+        !set_token(pool, context, "eos_token", params->eos ? params->eos : t->eos) ||
+        !set(pool, context, "add_generation_prompt", tn_j_bool(params->add_generation_prompt)))
+        return tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");
+    tern_status status = tn_jinja_render(t->jinja, pool, context.dict, d->year ? &now : NULL,
+                                         &rendered, &user, err);
+    tn_buf_text(&rendered);
+    if (status == TERN_OK && (rendered.failed || !tn_buf_reserve(&user, 1)))
+        status = tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");
+    if (status == TERN_OK)
+        return give_text(&rendered, &user, text, n_text, user_map);
+    tn_buf_fini(&rendered);
+    tn_buf_fini(&user);
+    return status;
+}
+
+/* {"messages": [{"role": ..., "content": ...}, ...], "tools": None, "documents": None}: as Hugging
+ * Face passes them. */
+static struct tn_jvalue make_context(struct tn_pool *pool, const struct tern_message *messages,
+                                     size_t n_messages)
+{
+    struct tn_jvalue context = tn_j_dict(pool, TN_J_DICT);
+    struct tn_jvalue list = tn_j_list(pool, TN_J_LIST, n_messages);
+    bool is_good = context.type == TN_J_DICT && list.type == TN_J_LIST;
+    for (size_t i = 0; i < n_messages && is_good; i++) {
+        const struct tern_message *m = &messages[i];
+        struct tn_jvalue item = tn_j_dict(pool, TN_J_DICT);
+        is_good = set(pool, item, "role", tn_chat_value(pool, m->role, m->n_role, true)) &&
+                  set(pool, item, "content",
+                      tn_chat_value(pool, m->content, m->n_content, false)) &&
+                  tn_j_list_add(pool, list.list, item);
+    }
+    is_good = is_good && set(pool, context, "tools", tn_j_none()) &&
+              set(pool, context, "documents", tn_j_none());
+    return is_good && set(pool, context, "messages", list) ? context : (struct tn_jvalue){0};
+}
+
+static tern_status render_jinja(const struct tern_chat_template *t,
+                                const struct tern_message *messages, size_t n_messages,
+                                const struct tern_chat_params *params, char **text,
+                                size_t *n_text, unsigned char **user_map, struct tern_error *err)
+{
+    struct tn_pool pool = {.max_bytes = TN_JINJA_MAX_MEMORY};
+    struct tn_jvalue context = make_context(&pool, messages, n_messages);
+    tern_status status =
+        context.type == TN_J_DICT
+            ? tn_chat_render_context(t, &pool, context, params, text, n_text, user_map, err)
+            : tn_fail(err, pool.is_full ? TERN_LIMIT : TERN_MEMORY,
+                      "no memory for %zu messages (limit %zu bytes)", n_messages, pool.max_bytes);
+    tn_pool_fini(&pool);
+    return status;
+}
+
+tern_status tern_chat_render(const struct tern_chat_template *t,
+                             const struct tern_message *messages, size_t n_messages,
+                             const struct tern_chat_params *params, char **text, size_t *n_text,
+                             unsigned char **user_map, struct tern_error *err)
+{
     *text = NULL;
     *n_text = 0;
     if (user_map)
         *user_map = NULL;
-    tern_status status = render(&chat, t);
-    if (status != TERN_OK) {
-        tn_buf_fini(&chat.text);
-        tn_buf_fini(&chat.user);
-        return status;
-    }
-    *text = chat.text.data;
-    *n_text = chat.text.n_bytes;
-    if (user_map)
-        *user_map = (unsigned char *)chat.user.data;
-    else
-        tn_buf_fini(&chat.user);
-    return TERN_OK;
+    return (t->render ? render_built_in : render_jinja)(t, messages, n_messages, params, text,
+                                                        n_text, user_map, err);
 }
 
 void tern_text_free(void *text)
@@ -126,8 +265,6 @@ void tern_text_free(void *text)
 }
 
 /* ---- encoding ---- */
-
-#define MAX_BOS_BYTES 64
 
 /* The text of the first id that the post-processor adds; NULL when there is none. */
 static const char *bos_text(const struct tern_tokenizer *tokenizer, char *room, size_t n_room)
@@ -144,25 +281,41 @@ static const char *bos_text(const struct tern_tokenizer *tokenizer, char *room, 
     return room;
 }
 
-tern_status tern_chat_encode(const struct tern_tokenizer *tokenizer,
-                             const struct tern_chat_template *t,
-                             const struct tern_message *messages, size_t n_messages,
-                             bool add_generation_prompt, struct tern_ids *out,
-                             struct tern_error *err)
+struct tern_chat_params tn_chat_with_bos(const struct tern_chat_params *params,
+                                         const struct tern_tokenizer *tokenizer,
+                                         char room[TN_MAX_BOS_BYTES])
 {
-    char bos[MAX_BOS_BYTES];
-    char *text;
-    size_t n_text, start = out->n;
-    unsigned char *user_map;
-    tern_status status = tern_chat_render(
-        t, messages, n_messages, add_generation_prompt, bos_text(tokenizer, bos, sizeof bos), NULL,
-        &text, &n_text, &user_map, err);
-    if (status != TERN_OK)
-        return status;
-    status = tn_tokenizer_encode_mapped(tokenizer, text, user_map, n_text, out, err);
+    struct tern_chat_params with_bos = *params;
+    if (!with_bos.bos)
+        with_bos.bos = bos_text(tokenizer, room, TN_MAX_BOS_BYTES);
+    return with_bos;
+}
+
+tern_status tn_chat_encode_text(const struct tern_tokenizer *tokenizer, char *text, size_t n_text,
+                                unsigned char *user_map, struct tern_ids *out,
+                                struct tern_error *err)
+{
+    size_t start = out->n;
+    tern_status status = tn_tokenizer_encode_mapped(tokenizer, text, user_map, n_text, out, err);
     if (status == TERN_OK)
         status = tn_tokenizer_ensure_prefix(tokenizer, out, start, err);
     tern_text_free(text);
     tern_text_free(user_map);
     return status;
+}
+
+tern_status tern_chat_encode(const struct tern_tokenizer *tokenizer,
+                             const struct tern_chat_template *t,
+                             const struct tern_message *messages, size_t n_messages,
+                             const struct tern_chat_params *params, struct tern_ids *out,
+                             struct tern_error *err)
+{
+    char *text, room[TN_MAX_BOS_BYTES];
+    size_t n_text;
+    unsigned char *user_map;
+    struct tern_chat_params with_bos = tn_chat_with_bos(params, tokenizer, room);
+    tern_status status =
+        tern_chat_render(t, messages, n_messages, &with_bos, &text, &n_text, &user_map, err);
+    return status == TERN_OK ? tn_chat_encode_text(tokenizer, text, n_text, user_map, out, err)
+                             : status;
 }

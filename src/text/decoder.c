@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streaming decoder: token bytes in, whole characters out.
+ * Ids to text: a streaming decoder (token bytes in, whole characters out) and
+ * whole texts.
+ *
+ * In a vocabulary of characters, what has no token is spelled by byte tokens.
+ * Of a run of them that is not UTF-8 the reference makes one U+FFFD per byte,
+ * elsewhere one per maximal subpart.
  */
-#include "tern/tokenizer.h"
+#include "text/tokenizer_view.h"
 
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/log.h"
 #include "text/unicode.h"
 
 static const char replacement[3] = {(char)0xEF, (char)0xBF, (char)0xBD};
@@ -20,7 +27,8 @@ static bool is_half_surrogate(const char *bytes, size_t n)
 
 /* Writes what bytes[0..n) are to out and returns the number of bytes used: all of them when
  * `final`, else those that are decided. */
-static size_t decode(const char *bytes, size_t n, bool final, char *out, size_t *n_out)
+static size_t decode(const char *bytes, size_t n, bool final, bool by_byte, char *out,
+                     size_t *n_out)
 {
     size_t i = 0;
     while (i < n) {
@@ -28,9 +36,14 @@ static size_t decode(const char *bytes, size_t n, bool final, char *out, size_t 
         enum tn_utf8_kind kind = tn_utf8_scan(bytes + i, n - i, &length);
         if (!final && (kind == TN_UTF8_PARTIAL || is_half_surrogate(bytes + i, n - i)))
             break;
-        bool whole = kind == TN_UTF8_CHARACTER;
-        memcpy(out + *n_out, whole ? bytes + i : replacement, whole ? length : 3);
-        *n_out += whole ? length : 3;
+        if (kind == TN_UTF8_CHARACTER) {
+            memcpy(out + *n_out, bytes + i, length);
+            *n_out += length;
+        }
+        for (size_t k = 0; kind != TN_UTF8_CHARACTER && k < (by_byte ? length : 1); k++) {
+            memcpy(out + *n_out, replacement, sizeof replacement);
+            *n_out += sizeof replacement;
+        }
         i += length;
     }
     return i;
@@ -45,13 +58,13 @@ size_t tern_decoder_push(struct tern_decoder *decoder, const char *bytes, size_t
         memcpy(joined, decoder->held, decoder->n_held);
         joined[decoder->n_held] = bytes[i];
         size_t n_joined = decoder->n_held + 1;
-        size_t used = decode(joined, n_joined, false, out, &n_out);
+        size_t used = decode(joined, n_joined, false, decoder->by_byte, out, &n_out);
         i++;
         memmove(decoder->held, joined + used, n_joined - used);
         decoder->n_held = (uint32_t)(n_joined - used);
     }
     if (i < n_bytes) {
-        i += decode(bytes + i, n_bytes - i, false, out, &n_out);
+        i += decode(bytes + i, n_bytes - i, false, decoder->by_byte, out, &n_out);
         memcpy(decoder->held, bytes + i, n_bytes - i);
         decoder->n_held = (uint32_t)(n_bytes - i);
     }
@@ -61,7 +74,112 @@ size_t tern_decoder_push(struct tern_decoder *decoder, const char *bytes, size_t
 size_t tern_decoder_flush(struct tern_decoder *decoder, char *out)
 {
     size_t n_out = 0;
-    decode(decoder->held, decoder->n_held, true, out, &n_out);
+    decode(decoder->held, decoder->n_held, true, decoder->by_byte, out, &n_out);
     decoder->n_held = 0;
     return n_out;
+}
+
+/* ---- ids ---- */
+
+/* The single byte for which an id stands in a vocabulary of characters. */
+static bool is_byte_token(const struct tern_tokenizer *t, uint32_t id)
+{
+    size_t n;
+    const char *bytes = tn_token_at(t, id, &n);
+    return t->head->kind == TERN_TOKENIZER_CHAR_BPE && n == 1 &&
+           t->byte_ids[(unsigned char)bytes[0]] == id;
+}
+
+void tern_decoder_start(struct tern_decoder *decoder, const struct tern_tokenizer *tokenizer)
+{
+    *decoder = (struct tern_decoder){.drop_space = tern_tokenizer_adds_space(tokenizer)};
+}
+
+static size_t drop_space(struct tern_decoder *decoder, char *out, size_t n)
+{
+    if (!decoder->drop_space || n == 0)
+        return n;
+    decoder->drop_space = false;
+    if (out[0] != ' ')
+        return n;
+    memmove(out, out + 1, n - 1);
+    return n - 1;
+}
+
+size_t tern_decoder_push_id(struct tern_decoder *decoder, const struct tern_tokenizer *tokenizer,
+                            uint32_t id, char *out)
+{
+    size_t n, n_out = 0;
+    const char *bytes = tn_token_at(tokenizer, id, &n);
+    bool by_byte = is_byte_token(tokenizer, id);
+    if (decoder->by_byte && !by_byte)
+        n_out = tern_decoder_flush(decoder, out);
+    decoder->by_byte = by_byte;
+    n_out += tern_decoder_push(decoder, bytes, n, out + n_out);
+    return drop_space(decoder, out, n_out);
+}
+
+static bool is_utf8(const char *text, size_t n)
+{
+    for (size_t i = 0, length; i < n; i += length)
+        if (tn_utf8_scan(text + i, n - i, &length) != TN_UTF8_CHARACTER)
+            return false;
+    return true;
+}
+
+/* Appends bytes as text, U+FFFD for what is none. */
+static void append_text(struct tn_buf *out, const char *bytes, size_t n, bool by_byte)
+{
+    if (n == 0)
+        return;
+    if (by_byte && !is_utf8(bytes, n)) {
+        while (n-- > 0)
+            tn_buf_append(out, replacement, sizeof replacement);
+    } else if (tn_buf_reserve(out, 3 * n)) {
+        size_t n_out = 0;
+        decode(bytes, n, true, false, out->data + out->n_bytes, &n_out);
+        out->n_bytes += n_out;
+    }
+}
+
+tern_status tern_tokenizer_decode(const struct tern_tokenizer *tokenizer, const uint32_t *ids,
+                                  size_t n_ids, bool skip_special, char **text, size_t *n_text,
+                                  struct tern_error *err)
+{
+    struct tn_buf run = {0}, out = {0}; /* `run`: bytes of one kind */
+    bool by_byte = false;
+    *text = NULL;
+    *n_text = 0;
+    for (size_t i = 0; i < n_ids; i++) {
+        size_t n;
+        const char *bytes = tern_tokenizer_token_bytes(tokenizer, ids[i], &n);
+        if (!bytes) {
+            tn_buf_fini(&run);
+            tn_buf_fini(&out);
+            return tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", ids[i],
+                           tern_tokenizer_n_tokens(tokenizer));
+        }
+        if (skip_special && tern_tokenizer_is_special(tokenizer, ids[i]))
+            continue;
+        if (is_byte_token(tokenizer, ids[i]) != by_byte) {
+            append_text(&out, run.data, run.n_bytes, by_byte);
+            tn_buf_clear(&run);
+            by_byte = !by_byte;
+        }
+        tn_buf_append(&run, bytes, n);
+    }
+    append_text(&out, run.data, run.n_bytes, by_byte);
+    struct tern_decoder decoder;
+    tern_decoder_start(&decoder, tokenizer);
+    if (out.n_bytes > 0)
+        out.n_bytes = drop_space(&decoder, out.data, out.n_bytes);
+    bool failed = run.failed || out.failed;
+    tn_buf_fini(&run);
+    if (failed) {
+        tn_buf_fini(&out);
+        return tn_fail(err, TERN_MEMORY, "not enough memory to decode %zu ids", n_ids);
+    }
+    *text = out.data;
+    *n_text = out.n_bytes;
+    return TERN_OK;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The splitters of GPT-2 and LLaMA-3.
+ * Every splitter is a chain of stages: the second one cuts the pieces of the
+ * first as texts of their own, and so on.
  *
- * Both are lists of alternatives, tried in order at each position.  Each piece
- * looks at most one character beyond itself, white space at the rest of its run
- * (which is scanned at most three times), so a text costs O(n).
+ * The expressions of GPT-2 and LLaMA-3 are lists of alternatives, tried in order
+ * at each position.  Each piece looks at most one character beyond itself, white
+ * space at the rest of its run (which is scanned at most three times).  Stages
+ * that isolate matches look at what lies before a match twice.  So a text costs
+ * O(n).
  */
 #include "text/pretok.h"
 
@@ -110,29 +113,56 @@ static size_t split_llama3_space(const char *text, size_t n)
     return newline_end ? newline_end : space_piece(n, end, last);
 }
 
+/* How the expressions of LLaMA-3's kind differ. */
+struct llama3_rule {
+    unsigned max_digits;
+    bool marks_are_letters;
+};
+
+static inline struct character rule_character(const char *text, size_t n, size_t i,
+                                              struct llama3_rule rule)
+{
+    struct character ch = character_at(text, n, i);
+    if (rule.marks_are_letters && ch.class == TN_CHAR_OTHER && tn_char_is(ch.c, TN_CHAR_MARK))
+        ch.class = TN_CHAR_LETTER;
+    return ch;
+}
+
+static inline size_t rule_run_end(const char *text, size_t n, size_t i, enum tn_char_class class,
+                                  struct llama3_rule rule)
+{
+    for (;;) {
+        struct character ch = rule_character(text, n, i, rule);
+        if (ch.n_bytes == 0 || ch.class != class)
+            return i;
+        i += ch.n_bytes;
+    }
+}
+
 /* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
- * |\s*[\r\n]+|\s+(?!\S)|\s+ */
-static size_t split_llama3(const char *text, size_t n)
+ * |\s*[\r\n]+|\s+(?!\S)|\s+
+ * Qwen2: \p{N} alone; Qwen3.5: besides, \p{M} wherever \p{L} stands but in the first set. */
+static inline size_t split_llama3_kind(const char *text, size_t n, struct llama3_rule rule)
 {
     size_t length = contraction(text, n, true);
     if (length)
         return length;
-    struct character first = character_at(text, n, 0);
+    struct character first = rule_character(text, n, 0, rule);
     if (first.class == TN_CHAR_LETTER)
-        return run_end(text, n, first.n_bytes, TN_CHAR_LETTER);
-    struct character second = character_at(text, n, first.n_bytes);
+        return rule_run_end(text, n, first.n_bytes, TN_CHAR_LETTER, rule);
+    struct character second = rule_character(text, n, first.n_bytes, rule);
     if (first.class == TN_CHAR_NUMBER) {
         length = first.n_bytes;
-        if (second.class != TN_CHAR_NUMBER)
-            return length;
-        length += second.n_bytes;
-        struct character third = character_at(text, n, length);
-        return third.class == TN_CHAR_NUMBER ? length + third.n_bytes : length;
+        for (unsigned i = 1; i < rule.max_digits && second.class == TN_CHAR_NUMBER; i++) {
+            length += second.n_bytes;
+            second = rule_character(text, n, length, rule);
+        }
+        return length;
     }
     if (second.class == TN_CHAR_LETTER && !is_newline(first.c))
-        return run_end(text, n, first.n_bytes + second.n_bytes, TN_CHAR_LETTER);
+        return rule_run_end(text, n, first.n_bytes + second.n_bytes, TN_CHAR_LETTER, rule);
     if (first.class == TN_CHAR_OTHER || (first.c == ' ' && second.class == TN_CHAR_OTHER)) {
-        length = run_end(text, n, first.n_bytes, TN_CHAR_OTHER);
+        length = rule_run_end(text, n, first.n_bytes, TN_CHAR_OTHER, rule);
         while (length < n && is_newline((unsigned char)text[length]))
             length++;
         return length;
@@ -140,30 +170,206 @@ static size_t split_llama3(const char *text, size_t n)
     return split_llama3_space(text, n);
 }
 
-static const struct {
-    uint32_t id;
-    tn_split_fn split;
-    const char *pattern;
-} splitters[] = {
-    {TERN_SPLIT_LLAMA3, split_llama3,
-     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}"
-     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
-    {TERN_SPLIT_GPT2, split_gpt2,
-     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
+static size_t split_llama3(const char *text, size_t n)
+{
+    return split_llama3_kind(text, n, (struct llama3_rule){3, false});
+}
+
+static size_t split_qwen2(const char *text, size_t n)
+{
+    return split_llama3_kind(text, n, (struct llama3_rule){1, false});
+}
+
+static size_t split_qwen35(const char *text, size_t n)
+{
+    return split_llama3_kind(text, n, (struct llama3_rule){1, true});
+}
+
+/* ---- stages that isolate ---- */
+
+/* Length of the match at text[0], n > 0; 0: none begins here. */
+typedef size_t (*match_fn)(const char *text, size_t n);
+
+/* Pieces are the matches and what lies between them. */
+static inline size_t isolate(const char *text, size_t n, match_fn match)
+{
+    size_t length = match(text, n);
+    if (length)
+        return length;
+    for (size_t i = 0; i < n;) {
+        uint32_t c;
+        i += tn_utf8_next(text + i, n - i, &c);
+        if (i < n && match(text + i, n - i))
+            return i;
+    }
+    return n;
+}
+
+static size_t match_newline(const char *text, size_t n)
+{
+    (void)n;
+    return is_newline((unsigned char)text[0]);
+}
+
+static size_t match_number(const char *text, size_t n)
+{
+    struct character ch = character_at(text, n, 0);
+    return ch.class == TN_CHAR_NUMBER ? ch.n_bytes : 0;
+}
+
+static size_t match_letters(const char *text, size_t n)
+{
+    struct character first = character_at(text, n, 0);
+    size_t start = first.class == TN_CHAR_SPACE ? first.n_bytes : 0;
+    size_t end = run_end(text, n, start, TN_CHAR_LETTER);
+    return end > start ? end : 0;
+}
+
+static size_t run_of_flag(const char *text, size_t n, size_t i, enum tn_char_flag flag, bool wanted)
+{
+    while (i < n) {
+        uint32_t c;
+        size_t length = tn_utf8_next(text + i, n - i, &c);
+        if (tn_char_is(c, flag) != wanted)
+            break;
+        i += length;
+    }
+    return i;
+}
+
+static size_t match_punctuation(const char *text, size_t n)
+{
+    struct character first = character_at(text, n, 0);
+    size_t start = first.class == TN_CHAR_SPACE ? first.n_bytes : 0;
+    size_t end = run_of_flag(text, n, start, TN_CHAR_PUNCTUATION, true);
+    return end > start ? end : 0;
+}
+
+static size_t match_east_asian(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint32_t c;
+        size_t length = tn_utf8_next(text + i, n - i, &c);
+        if (!(c >= 0x800 && c <= 0x9FA5) && !(c >= 0xAC00 && c <= 0xD7FF))
+            break;
+        i += length;
+    }
+    return i;
+}
+
+/* [\r\n] */
+static size_t split_newlines(const char *text, size_t n)
+{
+    return isolate(text, n, match_newline);
+}
+
+/* \s?\p{L}+ */
+static size_t split_letters(const char *text, size_t n)
+{
+    return isolate(text, n, match_letters);
+}
+
+/* \s?\p{P}+ */
+static size_t split_punctuation(const char *text, size_t n)
+{
+    return isolate(text, n, match_punctuation);
+}
+
+/* [\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+ */
+static size_t split_east_asian(const char *text, size_t n)
+{
+    return isolate(text, n, match_east_asian);
+}
+
+/* Every number by itself. */
+static size_t split_digits(const char *text, size_t n)
+{
+    return isolate(text, n, match_number);
+}
+
+/* Runs of punctuation, runs of everything else. */
+static size_t split_old_punctuation(const char *text, size_t n)
+{
+    uint32_t c;
+    size_t length = tn_utf8_next(text, n, &c);
+    return run_of_flag(text, n, length, TN_CHAR_OLD_PUNCTUATION,
+                       tn_char_is(c, TN_CHAR_OLD_PUNCTUATION));
+}
+
+/* The bytes whose characters in the byte alphabet are numbers. */
+static bool is_digit_byte(unsigned char b)
+{
+    return (b >= '0' && b <= '9') || b == 0xB2 || b == 0xB3 || b == 0xB9 ||
+           (b >= 0xBC && b <= 0xBE);
+}
+
+/* Runs of such bytes, runs of others: cuts characters. */
+static size_t split_byte_digits(const char *text, size_t n)
+{
+    size_t i = 1;
+    while (i < n && is_digit_byte((unsigned char)text[i]) == is_digit_byte((unsigned char)text[0]))
+        i++;
+    return i;
+}
+
+static bool is_three_digits(const char *text)
+{
+    for (int i = 0; i < 3; i++)
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+    return true;
+}
+
+/* [0-9][0-9][0-9] */
+static size_t split_three_digits(const char *text, size_t n)
+{
+    if (n < 3 || is_three_digits(text))
+        return n < 3 ? n : 3;
+    for (size_t i = 1; i + 3 <= n; i++)
+        if (is_three_digits(text + i))
+            return i;
+    return n;
+}
+
+/* ---- space marks ---- */
+
+/* A piece begins at every space: what Metaspace with "split" does. */
+static size_t split_space(const char *text, size_t n)
+{
+    const char *space = n > 1 ? memchr(text + 1, ' ', n - 1) : NULL;
+    return space ? (size_t)(space - text) : n;
+}
+
+/* A piece begins at every space behind something else. */
+static size_t split_space_run(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && text[i] == ' ')
+        i++;
+    const char *space = memchr(text + i, ' ', n - i);
+    return space ? (size_t)(space - text) : n;
+}
+
+static const struct tn_splitter splitters[] = {
+    {TERN_SPLIT_LLAMA3, {split_llama3}},
+    {TERN_SPLIT_GPT2, {split_gpt2}},
+    {TERN_SPLIT_QWEN2, {split_qwen2}},
+    {TERN_SPLIT_QWEN35, {split_qwen35}},
+    {TERN_SPLIT_STARCODER, {split_digits, split_gpt2}},
+    {TERN_SPLIT_FALCON,
+     {split_old_punctuation, split_gpt2, split_byte_digits, split_three_digits}},
+    {TERN_SPLIT_DEEPSEEK_CODER,
+     {split_newlines, split_letters, split_punctuation, split_east_asian, split_digits}},
+    {TERN_SPLIT_NONE, {0}},
+    {TERN_SPLIT_SPACE, {split_space}},
+    {TERN_SPLIT_SPACE_RUN, {split_space_run}},
 };
 
-tn_split_fn tn_splitter_find(uint32_t splitter)
+const struct tn_splitter *tn_splitter_find(uint32_t splitter)
 {
     for (size_t i = 0; i < TN_COUNT_OF(splitters); i++)
         if (splitters[i].id == splitter)
-            return splitters[i].split;
+            return &splitters[i];
     return NULL;
-}
-
-uint32_t tn_splitter_recognise(const char *pattern)
-{
-    for (size_t i = 0; i < TN_COUNT_OF(splitters); i++)
-        if (strcmp(splitters[i].pattern, pattern) == 0)
-            return splitters[i].id;
-    return 0;
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Byte-level BPE tokenizer on the tables of a mapped model file.
+ * BPE tokenizer on the tables of a mapped model file: opening and looking up.
+ * encode.c makes ids of texts, decoder.c texts of ids.
  *
- *   text --- added tokens -----> stretches of plain text --- splitter ---> pieces --- BPE ---> ids
- *             (leftmost-longest; first those without,
- *              then those with the flag "normalized")
- *
- * Opening checks every size and offset once; what is read out of the tables
- * later (ids, ranks, slots) is checked where it is used.
+ * Opening checks every size and offset once and copies what is small: the
+ * header, the ids of the bytes, the added tokens.  What is read later out of the
+ * tables that stay in the file (offsets, ids, ranks, slots) is loaded once and
+ * checked where it is used: somebody may write to the file (file/mfile.h).
  */
-#include "text/tokenizer.h"
+#include "text/tokenizer_view.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,22 +20,6 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "tern/model_format.h"
-#include "text/bpe.h"
-#include "text/pretok.h"
-
-struct tern_tokenizer {
-    const struct tern_file_tokenizer *head;
-    const uint32_t *token_offsets;
-    const char *token_bytes;
-    const uint32_t *vocab_slots;
-    uint32_t n_vocab_slots;
-    const struct tern_file_added *added;
-    const uint8_t *special_bits;
-    tn_split_fn split;
-    struct tn_bpe_tables bpe;
-    uint64_t added_starts[65536 / 64]; /* bit set: two bytes that an added token can start with */
-};
 
 uint64_t tn_token_hash(const void *bytes, size_t n_bytes)
 {
@@ -81,15 +64,25 @@ static const uint32_t *section_slots(struct section *s, struct tern_file_ref ref
     return section_table(s, ref, name, *n_slots, 4);
 }
 
+/* The flags that a tokenizer of this kind may have. */
+static uint32_t flags_of_kind(uint32_t kind)
+{
+    uint32_t flags = TERN_TOK_IGNORE_MERGES | TERN_TOK_NFC | TERN_TOK_FUSE_UNK;
+    if (kind == TERN_TOKENIZER_CHAR_BPE)
+        flags |= TERN_TOK_SPACE_MARKS | TERN_TOK_PREPEND | TERN_TOK_META | TERN_TOK_META_FIRST |
+                 TERN_TOK_META_ALWAYS | TERN_TOK_STRIP;
+    return flags;
+}
+
 static tern_status check_head(const struct tern_file_tokenizer *head, uint32_t vocab,
                               struct tern_error *err)
 {
-    if (head->kind != TERN_TOKENIZER_BYTE_BPE)
+    if (head->kind != TERN_TOKENIZER_BYTE_BPE && head->kind != TERN_TOKENIZER_CHAR_BPE)
         return tn_fail(err, TERN_UNSUPPORTED, "tokenizer kind %u is not supported", head->kind);
     if (!tn_splitter_find(head->splitter))
         return tn_fail(err, TERN_UNSUPPORTED, "tokenizer splitter %u is not supported",
                        head->splitter);
-    if (head->flags & ~TERN_TOK_IGNORE_MERGES)
+    if (head->flags & ~flags_of_kind(head->kind))
         return tn_fail(err, TERN_UNSUPPORTED, "tokenizer flags 0x%x are not supported",
                        head->flags);
     if (!tn_all_zero(head->reserved, sizeof head->reserved))
@@ -106,25 +99,29 @@ static tern_status check_head(const struct tern_file_tokenizer *head, uint32_t v
     return TERN_OK;
 }
 
-static tern_status check_ids(const uint32_t *ids, uint32_t n, uint32_t n_tokens, const char *what,
-                             struct tern_error *err)
+static tern_status check_ids(const uint32_t *ids, uint32_t n, uint32_t n_tokens, bool or_none,
+                             const char *what, struct tern_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (ids[i] >= n_tokens)
+        if (ids[i] >= n_tokens && !(or_none && ids[i] == TERN_NO_ID))
             return tn_fail(err, TERN_INPUT, "tokenizer: %s %u has id %u of %u", what, i, ids[i],
                            n_tokens);
     return TERN_OK;
 }
 
-static tern_status check_offsets(const struct tern_tokenizer *t, struct tern_error *err)
+static tern_status check_offsets(struct tern_tokenizer *t, struct tern_error *err)
 {
-    uint32_t n = t->head->n_tokens;
-    for (uint32_t i = 0; i < n; i++)
-        if (t->token_offsets[i + 1] < t->token_offsets[i])
+    const uint32_t n = t->head->n_tokens;
+    uint32_t begin = tn_load_once_u32(&t->token_offsets[0]), end = begin;
+    for (uint32_t i = 0; i < n; i++, begin = end) {
+        end = tn_load_once_u32(&t->token_offsets[i + 1]);
+        if (end < begin)
             return tn_fail(err, TERN_INPUT, "tokenizer: token %u has a negative length", i);
-    if (t->token_offsets[n] > t->head->token_bytes.bytes)
-        return tn_fail(err, TERN_INPUT, "tokenizer: tokens end at %u of %u bytes",
-                       t->token_offsets[n], t->head->token_bytes.bytes);
+        t->longest = TN_MAX(t->longest, end - begin);
+    }
+    if (end > t->head->token_bytes.bytes)
+        return tn_fail(err, TERN_INPUT, "tokenizer: tokens end at %u of %u bytes", end,
+                       t->head->token_bytes.bytes);
     return TERN_OK;
 }
 
@@ -132,13 +129,6 @@ static int compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     int order = memcmp(a, b, TN_MIN(n_a, n_b));
     return order ? order : (n_a > n_b) - (n_a < n_b);
-}
-
-/* The bytes of an id that is in range. */
-static const char *token_at(const struct tern_tokenizer *t, uint32_t id, size_t *n_bytes)
-{
-    *n_bytes = t->token_offsets[id + 1] - t->token_offsets[id];
-    return t->token_bytes + t->token_offsets[id];
 }
 
 /* Behind a token of one byte anything may follow. */
@@ -151,38 +141,58 @@ static void note_added_start(struct tern_tokenizer *t, const unsigned char *byte
         row[bytes[1] / 64] |= 1ull << bytes[1] % 64;
 }
 
-/* False when no added token can start at text[0], n > 0. */
-static inline bool may_start_added(const struct tern_tokenizer *t, const char *text, size_t n)
+/* The text of an added token that was checked. */
+static const char *added_text(const struct tern_tokenizer *t, uint32_t place, size_t *n_bytes)
 {
-    unsigned char first = (unsigned char)text[0], second = n > 1 ? (unsigned char)text[1] : 0;
-    return t->added_starts[first * (size_t)4 + second / 64] >> second % 64 & 1;
+    *n_bytes = t->added[place].text.bytes;
+    return t->added_text + t->added[place].text.offset;
 }
 
 /* The search relies on ascending order and on ids and lengths in range. */
 static tern_status check_added(struct tern_tokenizer *t, struct tern_error *err)
 {
+    const uint32_t known = TERN_ADDED_SPECIAL | TERN_ADDED_LSTRIP | TERN_ADDED_RSTRIP |
+                           TERN_ADDED_SINGLE_WORD | TERN_ADDED_NORMALIZED;
     const char *previous = NULL;
     size_t n_previous = 0;
     for (uint32_t i = 0; i < t->head->n_added; i++) {
-        uint32_t id = t->added[i].id;
-        if (id >= t->head->n_tokens)
-            return tn_fail(err, TERN_INPUT, "tokenizer: added token %u has id %u of %u", i, id,
-                           t->head->n_tokens);
-        if (t->added[i].flags & ~(TERN_ADDED_SPECIAL | TERN_ADDED_NORMALIZED))
+        const struct tern_file_added *added = &t->added[i];
+        if (added->id >= t->head->n_tokens)
+            return tn_fail(err, TERN_INPUT, "tokenizer: added token %u has id %u of %u", i,
+                           added->id, t->head->n_tokens);
+        if (added->flags & ~known)
             return tn_fail(err, TERN_UNSUPPORTED,
                            "tokenizer: added token %u has flags 0x%x, not supported", i,
-                           t->added[i].flags);
+                           added->flags);
+        if (added->text.bytes == 0 || added->text.bytes > TERN_MAX_ADDED_BYTES ||
+            !tn_range_fits(added->text.offset, added->text.bytes, t->head->added_text.bytes))
+            return tn_fail(err, TERN_INPUT,
+                           "tokenizer: added token %u has %u bytes at %u, not 1 to %u inside %u", i,
+                           added->text.bytes, added->text.offset, TERN_MAX_ADDED_BYTES,
+                           t->head->added_text.bytes);
         size_t n_bytes;
-        const char *bytes = token_at(t, id, &n_bytes);
-        if (n_bytes == 0 || n_bytes > TERN_MAX_ADDED_BYTES)
-            return tn_fail(err, TERN_INPUT, "tokenizer: added token %u has %zu bytes, not 1 to %u",
-                           i, n_bytes, TERN_MAX_ADDED_BYTES);
+        const char *bytes = added_text(t, i, &n_bytes);
         if (previous && compare_bytes(previous, n_previous, bytes, n_bytes) >= 0)
             return tn_fail(err, TERN_INPUT, "tokenizer: added token %u is out of order", i);
         previous = bytes;
         n_previous = n_bytes;
         note_added_start(t, (const unsigned char *)bytes, n_bytes);
     }
+    return TERN_OK;
+}
+
+/* Tables whose numbers are used without another look. */
+static tern_status copy_small(struct tern_tokenizer *t, const uint32_t *byte_ids,
+                              const struct tern_file_added *added, struct tern_error *err)
+{
+    t->own_added = tn_alloc_zeroed(t->head->n_added, sizeof *added);
+    if (!t->own_added && t->head->n_added)
+        return tn_fail(err, TERN_MEMORY, "tokenizer: no memory for %u added tokens",
+                       t->head->n_added);
+    if (t->head->n_added)
+        memcpy(t->own_added, added, t->head->n_added * sizeof *added);
+    memcpy(t->byte_ids, byte_ids, sizeof t->byte_ids);
+    t->added = t->own_added;
     return TERN_OK;
 }
 
@@ -196,14 +206,15 @@ static tern_status bind_tables(struct tern_tokenizer *t, struct section *s)
     t->bpe.merges = section_table(s, head->merges, "merges", head->n_merges,
                                   sizeof(struct tern_file_merge));
     t->bpe.slots = section_slots(s, head->merge_slots, "merge_slots", &t->bpe.n_slots);
-    t->bpe.byte_ids = section_table(s, head->byte_ids, "byte_ids", 256, 4);
-    t->added = section_table(s, head->added, "added", head->n_added,
-                             sizeof(struct tern_file_added));
+    const uint32_t *byte_ids = section_table(s, head->byte_ids, "byte_ids", 256, 4);
+    const struct tern_file_added *added =
+        section_table(s, head->added, "added", head->n_added, sizeof *added);
+    t->added_text = section_table(s, head->added_text, "added_text", head->added_text.bytes, 1);
     t->special_bits = section_table(s, head->special_bits, "special_bits", (n + 7) / 8, 1);
     t->bpe.n_merges = head->n_merges;
     t->bpe.n_tokens = head->n_tokens;
-    t->split = tn_splitter_find(head->splitter);
-    return s->status;
+    t->splitter = tn_splitter_find(head->splitter);
+    return s->status == TERN_OK ? copy_small(t, byte_ids, added, s->err) : s->status;
 }
 
 static tern_status open_tables(struct tern_tokenizer *t, struct section *s, uint32_t vocab)
@@ -215,12 +226,18 @@ static tern_status open_tables(struct tern_tokenizer *t, struct section *s, uint
     if (status == TERN_OK)
         status = check_offsets(t, s->err);
     if (status == TERN_OK)
-        status = check_ids(t->bpe.byte_ids, 256, n, "byte", s->err);
+        status = check_ids(t->byte_ids, 256, n, true, "byte", s->err);
     if (status == TERN_OK)
-        status = check_ids(t->head->prefix_ids, t->head->n_prefix, n, "prefix", s->err);
+        status = check_ids(&t->head->unk_id, 1, n, true, "unknown symbol", s->err);
     if (status == TERN_OK)
-        status = check_ids(t->head->suffix_ids, t->head->n_suffix, n, "suffix", s->err);
-    return status == TERN_OK ? check_added(t, s->err) : status;
+        status = check_ids(t->head->prefix_ids, t->head->n_prefix, n, false, "prefix", s->err);
+    if (status == TERN_OK)
+        status = check_ids(t->head->suffix_ids, t->head->n_suffix, n, false, "suffix", s->err);
+    if (status == TERN_OK)
+        status = check_added(t, s->err);
+    for (uint32_t c = 0; status == TERN_OK && c < TN_COUNT_OF(t->ascii_ids); c++)
+        t->ascii_ids[c] = tn_vocab_find(t, &(char){(char)c}, 1);
+    return status;
 }
 
 tern_status tn_tokenizer_open(struct tern_tokenizer **out, const void *section, size_t n_bytes,
@@ -233,11 +250,12 @@ tern_status tn_tokenizer_open(struct tern_tokenizer **out, const void *section, 
     struct tern_tokenizer *t = tn_alloc_zeroed(1, sizeof *t);
     if (!t)
         return tn_fail(err, TERN_MEMORY, "tokenizer: not enough memory");
-    t->head = section;
+    memcpy(&t->head_copy, section, sizeof t->head_copy);
+    t->head = &t->head_copy;
     struct section s = {section, n_bytes, err, TERN_OK};
     tern_status status = open_tables(t, &s, vocab);
     if (status != TERN_OK) {
-        tn_free(t);
+        tn_tokenizer_close(t);
         return status;
     }
     *out = t;
@@ -246,10 +264,17 @@ tern_status tn_tokenizer_open(struct tern_tokenizer **out, const void *section, 
 
 void tn_tokenizer_close(struct tern_tokenizer *tokenizer)
 {
+    if (tokenizer)
+        tn_free(tokenizer->own_added);
     tn_free(tokenizer);
 }
 
 /* ---- looking up ---- */
+
+size_t tn_tokenizer_longest(const struct tern_tokenizer *tokenizer)
+{
+    return tokenizer->longest;
+}
 
 uint32_t tern_tokenizer_n_tokens(const struct tern_tokenizer *tokenizer)
 {
@@ -260,7 +285,7 @@ const char *tern_tokenizer_token_bytes(const struct tern_tokenizer *tokenizer, u
                                        size_t *n_bytes)
 {
     *n_bytes = 0;
-    return id < tokenizer->head->n_tokens ? token_at(tokenizer, id, n_bytes) : NULL;
+    return id < tokenizer->head->n_tokens ? tn_token_at(tokenizer, id, n_bytes) : NULL;
 }
 
 bool tern_tokenizer_is_special(const struct tern_tokenizer *tokenizer, uint32_t id)
@@ -274,17 +299,16 @@ const uint32_t *tn_tokenizer_prefix(const struct tern_tokenizer *tokenizer, uint
     return tokenizer->head->prefix_ids;
 }
 
-/* The id of model.vocab with these bytes, or TERN_NO_ID. */
-static uint32_t vocab_find(const struct tern_tokenizer *t, const char *bytes, size_t n)
+uint32_t tn_vocab_find(const struct tern_tokenizer *t, const char *bytes, size_t n)
 {
     uint32_t mask = t->n_vocab_slots - 1;
     uint32_t slot = (uint32_t)tn_token_hash(bytes, n) & mask;
     for (uint32_t probes = 0; probes < TERN_MAX_PROBES; probes++) {
-        uint32_t id = t->vocab_slots[slot] - 1;
+        uint32_t id = tn_load_once_u32(&t->vocab_slots[slot]) - 1;
         if (id >= t->head->n_tokens) /* empty, or damaged */
             return TERN_NO_ID;
         size_t n_token;
-        const char *token = token_at(t, id, &n_token);
+        const char *token = tn_token_at(t, id, &n_token);
         if (n_token == n && memcmp(token, bytes, n) == 0)
             return id;
         slot = (slot + 1) & mask;
@@ -296,7 +320,7 @@ static uint32_t vocab_find(const struct tern_tokenizer *t, const char *bytes, si
 static int added_byte(const struct tern_tokenizer *t, uint32_t place, size_t depth)
 {
     size_t n_bytes;
-    const char *bytes = token_at(t, t->added[place].id, &n_bytes);
+    const char *bytes = added_text(t, place, &n_bytes);
     return depth < n_bytes ? (unsigned char)bytes[depth] : -1;
 }
 
@@ -315,10 +339,9 @@ static uint32_t added_bound(const struct tern_tokenizer *t, uint32_t low, uint32
     return low;
 }
 
-/* The longest added token that text[0..n) starts with and whose flag "normalized" is `normalized`;
- * NULL when there is none.  Walks down the sorted list byte by byte, as down a trie. */
-static const struct tern_file_added *added_match(const struct tern_tokenizer *t, const char *text,
-                                                 size_t n, uint32_t normalized, size_t *n_bytes)
+/* Walks down the sorted list byte by byte, as down a trie. */
+const struct tern_file_added *tn_added_match(const struct tern_tokenizer *t, const char *text,
+                                             size_t n, uint32_t normalized, size_t *n_bytes)
 {
     const struct tern_file_added *best = NULL;
     uint32_t low = 0, high = t->head->n_added;
@@ -335,196 +358,20 @@ static const struct tern_file_added *added_match(const struct tern_tokenizer *t,
     return best;
 }
 
+/* The texts that are searched for may be normalised: the tokens themselves are compared. */
 uint32_t tern_tokenizer_find(const struct tern_tokenizer *tokenizer, const char *text,
                              size_t n_bytes)
 {
-    size_t n_match = 0;
-    for (uint32_t normalized = 0; normalized <= TERN_ADDED_NORMALIZED;
-         normalized += TERN_ADDED_NORMALIZED) {
-        const struct tern_file_added *added =
-            added_match(tokenizer, text, n_bytes, normalized, &n_match);
-        if (added && n_match == n_bytes)
-            return added->id;
+    for (uint32_t i = 0; i < tokenizer->head->n_added; i++) {
+        size_t n;
+        const char *bytes = tn_token_at(tokenizer, tokenizer->added[i].id, &n);
+        if (n == n_bytes && memcmp(bytes, text, n) == 0)
+            return tokenizer->added[i].id;
     }
-    return vocab_find(tokenizer, text, n_bytes);
+    return tn_vocab_find(tokenizer, text, n_bytes);
 }
 
-/* ---- encoding ---- */
-
-struct encoder {
-    const struct tern_tokenizer *t;
-    struct tern_ids *out;
-    struct tn_bpe_work *work;
-    bool parse_special;
-};
-
-static bool ids_reserve(struct tern_ids *ids, size_t extra)
+bool tern_tokenizer_adds_space(const struct tern_tokenizer *tokenizer)
 {
-    if (extra <= ids->capacity - ids->n)
-        return true;
-    if (extra > SIZE_MAX / 8 - ids->n)
-        return false;
-    size_t capacity = TN_MAX(ids->n + extra, ids->capacity + ids->capacity / 2);
-    capacity = TN_MAX(capacity, (size_t)64);
-    uint32_t *grown = tn_realloc(ids->ids, capacity * sizeof *grown);
-    if (!grown)
-        return false;
-    ids->ids = grown;
-    ids->capacity = capacity;
-    return true;
-}
-
-static bool ids_append(struct tern_ids *ids, const uint32_t *values, size_t n)
-{
-    if (!ids_reserve(ids, n))
-        return false;
-    if (n)
-        memcpy(ids->ids + ids->n, values, n * sizeof *values);
-    ids->n += n;
-    return true;
-}
-
-void tern_ids_free(struct tern_ids *ids)
-{
-    tn_free(ids->ids);
-    *ids = (struct tern_ids){0};
-}
-
-/* One piece of the splitter. */
-static bool encode_piece(struct encoder *e, const char *text, size_t n)
-{
-    if (!ids_reserve(e->out, n))
-        return false;
-    if (e->t->head->flags & TERN_TOK_IGNORE_MERGES) {
-        uint32_t id = vocab_find(e->t, text, n);
-        if (id != TERN_NO_ID) {
-            e->out->ids[e->out->n++] = id;
-            return true;
-        }
-    }
-    size_t n_ids = tn_bpe_encode(&e->t->bpe, text, n, e->out->ids + e->out->n, &e->work);
-    e->out->n += n_ids;
-    return n_ids > 0;
-}
-
-/* Text without added tokens. */
-static bool encode_plain(struct encoder *e, const char *text, size_t n)
-{
-    while (n > 0) {
-        size_t length = e->t->split(text, n);
-        if (!encode_piece(e, text, length))
-            return false;
-        text += length;
-        n -= length;
-    }
-    return true;
-}
-
-/* Finds added tokens with this "normalized" flag; what lies between them goes to the next stage.
- * A special token that is not to be parsed is text over its whole length, as in the reference. */
-static bool encode_added(struct encoder *e, const char *text, size_t n, uint32_t normalized)
-{
-    size_t done = 0, i = 0;
-    while (i < n) {
-        size_t n_match;
-        const struct tern_file_added *added = NULL;
-        if (may_start_added(e->t, text + i, n - i))
-            added = added_match(e->t, text + i, n - i, normalized, &n_match);
-        if (!added) {
-            i++;
-            continue;
-        }
-        if (e->parse_special || !(added->flags & TERN_ADDED_SPECIAL)) {
-            bool ok = normalized ? encode_plain(e, text + done, i - done)
-                                 : encode_added(e, text + done, i - done, TERN_ADDED_NORMALIZED);
-            if (!ok || !ids_append(e->out, &added->id, 1))
-                return false;
-            done = i + n_match;
-        }
-        i += n_match;
-    }
-    return normalized ? encode_plain(e, text + done, n - done)
-                      : encode_added(e, text + done, n - done, TERN_ADDED_NORMALIZED);
-}
-
-static tern_status encode_finish(struct encoder *e, bool ok, size_t n_before,
-                                 struct tern_error *err)
-{
-    tn_bpe_work_free(e->work);
-    if (ok)
-        return TERN_OK;
-    e->out->n = n_before;
-    return tn_fail(err, TERN_MEMORY, "not enough memory to encode the text");
-}
-
-tern_status tern_tokenizer_encode(const struct tern_tokenizer *tokenizer, const char *text,
-                                  size_t n_bytes, uint32_t flags, struct tern_ids *out,
-                                  struct tern_error *err)
-{
-    const struct tern_file_tokenizer *head = tokenizer->head;
-    struct encoder e = {tokenizer, out, NULL, (flags & TERN_ENCODE_PARSE_SPECIAL) != 0};
-    bool add = (flags & TERN_ENCODE_ADD_SPECIAL) != 0;
-    size_t n_before = out->n;
-    bool ok = ids_append(out, head->prefix_ids, add ? head->n_prefix : 0) &&
-              encode_added(&e, text, n_bytes, 0) &&
-              ids_append(out, head->suffix_ids, add ? head->n_suffix : 0);
-    return encode_finish(&e, ok, n_before, err);
-}
-
-/* The next special token in [i, n) all of whose bytes come from the template; n when none. */
-static size_t next_template_special(const struct tern_tokenizer *t, const char *text,
-                                    const unsigned char *user_map, size_t n, size_t i,
-                                    const struct tern_file_added **added, size_t *n_match)
-{
-    *added = NULL;
-    for (; i < n; i++) {
-        if (user_map[i] || !may_start_added(t, text + i, n - i))
-            continue;
-        size_t limit = n - i < TERN_MAX_ADDED_BYTES ? n - i : TERN_MAX_ADDED_BYTES;
-        const unsigned char *user = memchr(user_map + i, 1, limit);
-        size_t n_template = user ? (size_t)(user - user_map) - i : limit;
-        *added = added_match(t, text + i, n_template, 0, n_match);
-        if (*added && (*added)->flags & TERN_ADDED_SPECIAL)
-            return i;
-        *added = NULL;
-    }
-    return n;
-}
-
-tern_status tn_tokenizer_encode_mapped(const struct tern_tokenizer *tokenizer, const char *text,
-                                       const unsigned char *user_map, size_t n_bytes,
-                                       struct tern_ids *out, struct tern_error *err)
-{
-    struct encoder e = {tokenizer, out, NULL, false};
-    size_t n_before = out->n;
-    bool ok = true;
-    for (size_t i = 0; ok && i < n_bytes;) {
-        const struct tern_file_added *added;
-        size_t n_match = 0;
-        size_t start = next_template_special(tokenizer, text, user_map, n_bytes, i, &added,
-                                             &n_match);
-        ok = encode_added(&e, text + i, start - i, 0) && (!added || ids_append(out, &added->id, 1));
-        i = start + n_match;
-    }
-    return encode_finish(&e, ok, n_before, err);
-}
-
-tern_status tn_tokenizer_ensure_prefix(const struct tern_tokenizer *tokenizer,
-                                       struct tern_ids *out, size_t start,
-                                       struct tern_error *err)
-{
-    const uint32_t *prefix = tokenizer->head->prefix_ids;
-    uint32_t n = tokenizer->head->n_prefix;
-    if (n == 0)
-        return TERN_OK;
-    if (out->n - start >= n && memcmp(out->ids + start, prefix, n * sizeof *prefix) == 0)
-        return TERN_OK;
-    if (!ids_reserve(out, n)) {
-        out->n = start;
-        return tn_fail(err, TERN_MEMORY, "not enough memory to encode the text");
-    }
-    memmove(out->ids + start + n, out->ids + start, (out->n - start) * sizeof *out->ids);
-    memcpy(out->ids + start, prefix, n * sizeof *prefix);
-    out->n += n;
-    return TERN_OK;
+    return (tokenizer->head->flags & TERN_TOK_STRIP) != 0;
 }

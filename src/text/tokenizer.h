@@ -12,9 +12,10 @@
 #include "tern/tokenizer.h"
 
 /* Opens a tokenizer section (model_format.h).  The section is 8-byte aligned and stays mapped as
- * long as the tokenizer lives; nothing of it is copied.  `vocab` is the model's number of ids.
- * TERN_INPUT when sizes, offsets or ids are out of range, TERN_UNSUPPORTED for an unknown kind,
- * splitter or flag, TERN_MEMORY. */
+ * long as the tokenizer lives; its large tables are not copied, and may be written to by others
+ * (file/mfile.h): ids stay in range then, and token bytes in bounds.  `vocab` is the model's number
+ * of ids.  TERN_INPUT when sizes, offsets or ids are out of range, TERN_UNSUPPORTED for an unknown
+ * kind, splitter or flag, TERN_MEMORY. */
 tern_status tn_tokenizer_open(struct tern_tokenizer **out, const void *section, size_t n_bytes,
                               uint32_t vocab, struct tern_error *err);
 void tn_tokenizer_close(struct tern_tokenizer *tokenizer);
@@ -33,6 +34,9 @@ tern_status tn_tokenizer_ensure_prefix(const struct tern_tokenizer *tokenizer,
 
 /* The ids that the post-processor puts before a text. */
 const uint32_t *tn_tokenizer_prefix(const struct tern_tokenizer *tokenizer, uint32_t *n_ids);
+
+/* No token has more bytes than this, also when the file is written to. */
+size_t tn_tokenizer_longest(const struct tern_tokenizer *tokenizer);
 
 /* The hash of vocab_slots. */
 uint64_t tn_token_hash(const void *bytes, size_t n_bytes);

@@ -56,8 +56,7 @@ static bool is_stripped(uint32_t c)
     return (c >= 0x1C && c <= 0x1F) || tn_char_class(c) == TN_CHAR_SPACE;
 }
 
-/* Start of the character that ends at text[n - 1], n > 0. */
-static size_t last_character(const char *text, size_t n)
+size_t tn_utf8_last(const char *text, size_t n)
 {
     for (size_t back = 1; back <= 4 && back <= n; back++) {
         uint32_t c;
@@ -67,7 +66,7 @@ static size_t last_character(const char *text, size_t n)
     return n - 1;
 }
 
-void tn_text_strip(const char **text, size_t *n)
+void tn_text_skip_space(const char **text, size_t *n)
 {
     uint32_t c;
     while (*n > 0) {
@@ -77,13 +76,60 @@ void tn_text_strip(const char **text, size_t *n)
         *text += length;
         *n -= length;
     }
+}
+
+void tn_text_strip_end(const char *text, size_t *n)
+{
+    uint32_t c;
     while (*n > 0) {
-        size_t start = last_character(*text, *n);
-        tn_utf8_next(*text + start, *n - start, &c);
+        size_t start = tn_utf8_last(text, *n);
+        tn_utf8_next(text + start, *n - start, &c);
         if (!is_stripped(c))
             break;
         *n = start;
     }
+}
+
+void tn_text_strip(const char **text, size_t *n)
+{
+    tn_text_skip_space(text, n);
+    tn_text_strip_end(*text, n);
+}
+
+void tn_text_skip_word(const char **text, size_t *n)
+{
+    uint32_t c;
+    while (*n > 0) {
+        size_t length = tn_utf8_next(*text, *n, &c);
+        if (is_stripped(c))
+            break;
+        *text += length;
+        *n -= length;
+    }
+}
+
+bool tn_char_is_printable(uint32_t c)
+{
+    if (c < 0x80)
+        return c >= 0x20 && c != 0x7F;
+    switch (utf8proc_category((utf8proc_int32_t)c)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_ZS:
+        return false;
+    default:
+        return true;
+    }
+}
+
+uint32_t tn_char_upper(uint32_t c)
+{
+    return c < 0x110000 ? (uint32_t)utf8proc_toupper((utf8proc_int32_t)c) : c;
 }
 
 uint32_t tn_char_title(uint32_t c)

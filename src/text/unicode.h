@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * UTF-8 and character classes.  unicode.c is the only user of utf8proc.
+ * UTF-8, character classes and NFC.  unicode.c is the only user of utf8proc.
  *
- * The classes that decide token ids come from tables pinned to Unicode 16.0
- * (unicode_tables.c), never from the system's library.
+ * What decides token ids comes from tables pinned to the reference's Unicode
+ * versions (unicode_tables.c), never from the system's library.
  */
 #ifndef TN_UNICODE_H
 #define TN_UNICODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "text/unicode_tables.h"
 
 enum tn_char_class {
@@ -29,6 +31,22 @@ static inline enum tn_char_class tn_char_class(uint32_t c)
         return TN_CHAR_OTHER;
     uint8_t bits = tn_unicode_class_bits[tn_unicode_block[c >> 8]][(c & 0xFF) >> 2];
     return (enum tn_char_class)(bits >> (c & 3) * 2 & 3);
+}
+
+/* Further properties, independent of the class and of each other. */
+enum tn_char_flag {
+    TN_CHAR_PUNCTUATION = 1,     /* \p{P} */
+    TN_CHAR_OLD_PUNCTUATION = 2, /* the reference's Punctuation: ASCII, and P of Unicode 8 */
+    TN_CHAR_WORD = 4,            /* \w */
+    TN_CHAR_MARK = 8,            /* \p{M} */
+};
+
+static inline bool tn_char_is(uint32_t c, enum tn_char_flag flag)
+{
+    if (c >= 0x110000)
+        return false;
+    uint8_t bits = tn_unicode_flag_bits[tn_unicode_flag_block[c >> 8]][(c & 0xFF) >> 1];
+    return bits >> (c & 1) * 4 & flag;
 }
 
 size_t tn_utf8_next_multibyte(const char *text, size_t n, uint32_t *c);
@@ -53,12 +71,29 @@ enum tn_utf8_kind {
 };
 enum tn_utf8_kind tn_utf8_scan(const char *text, size_t n, size_t *n_bytes);
 
-/* Python's str.strip(): White_Space and U+001C..001F.  Moves *text and *n. */
+/* Start of the character that ends at text[n - 1], n > 0. */
+size_t tn_utf8_last(const char *text, size_t n);
+
+/* True when NFC would not change the text.  Bytes that are not UTF-8 are starters of their own. */
+bool tn_nfc_is_normal(const char *text, size_t n);
+/* Appends the text in NFC; false when memory is short.  O(n log n); work memory for the longest run
+ * of combining marks. */
+bool tn_nfc_append(struct tn_buf *out, const char *text, size_t n);
+
+/* Python's str.strip(), lstrip() and rstrip(): White_Space and U+001C..001F. */
 void tn_text_strip(const char **text, size_t *n);
+void tn_text_skip_space(const char **text, size_t *n);
+void tn_text_strip_end(const char *text, size_t *n);
+/* Moves over characters up to the next of those. */
+void tn_text_skip_word(const char **text, size_t *n);
 
 /* Case of one character (simple mappings); others come back unchanged. */
 uint32_t tn_char_title(uint32_t c);
+uint32_t tn_char_upper(uint32_t c);
 uint32_t tn_char_lower(uint32_t c);
+/* Python's str.isprintable() of one character: no control, format, surrogate, private or unassigned
+ * character, and no separator but the blank. */
+bool tn_char_is_printable(uint32_t c);
 /* Writes up to 4 bytes and returns their number. */
 size_t tn_utf8_put(uint32_t c, char *out);
 

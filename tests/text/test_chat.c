@@ -69,10 +69,12 @@ static void check_text(const struct tern_chat_template *t, const json_t *root, c
     unsigned char *map;
     struct tern_error err = {TERN_OK, ""};
     const json_t *expected = json_object_get(item, "text");
-    tern_status status = tern_chat_render(
-        t, c->messages, c->n, json_is_true(json_object_get(item, "add_generation_prompt")),
-        json_string_value(json_object_get(root, "bos_token")),
-        json_string_value(json_object_get(root, "eos_token")), &text, &n, &map, &err);
+    const struct tern_chat_params params = {
+        .add_generation_prompt = json_is_true(json_object_get(item, "add_generation_prompt")),
+        .bos = json_string_value(json_object_get(root, "bos_token")),
+        .eos = json_string_value(json_object_get(root, "eos_token")),
+    };
+    tern_status status = tern_chat_render(t, c->messages, c->n, &params, &text, &n, &map, &err);
     const char *name = json_string_value(json_object_get(item, "name"));
     if (!json_is_string(expected)) {
         assert_int_equal(status, TERN_USAGE);
@@ -95,10 +97,10 @@ static void check_chat_ids(const struct tern_chat_template *t, const json_t *ite
         expected = json_object_get(item, "ids");
     struct tern_ids ids = {0};
     struct tern_error err;
-    assert_int_equal(
-        tern_chat_encode(llama3.t, t, c->messages, c->n,
-                         json_is_true(json_object_get(item, "add_generation_prompt")), &ids, &err),
-        TERN_OK);
+    const struct tern_chat_params params = {
+        .add_generation_prompt = json_is_true(json_object_get(item, "add_generation_prompt"))};
+    assert_int_equal(tern_chat_encode(llama3.t, t, c->messages, c->n, &params, &ids, &err),
+                     TERN_OK);
     const char *name = json_string_value(json_object_get(item, "name"));
     if (ids.n != json_array_size(expected))
         fail_msg("%s: %zu ids, expected %zu", name, ids.n, json_array_size(expected));
@@ -257,8 +259,10 @@ static char *render(const char *name, const struct tern_message *messages, size_
 {
     char *text;
     size_t n_text;
-    tern_chat_render(tern_chat_template_find(name), messages, n, true, bos, eos, &text, &n_text,
-                     NULL, err);
+    const struct tern_chat_params params = {
+        .add_generation_prompt = true, .bos = bos, .eos = eos};
+    tern_chat_render(tern_chat_template_find(name), messages, n, &params, &text, &n_text, NULL,
+                     err);
     return text;
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "tern/chat.h"
 #include "text/unicode.h"
 #include "text_data.h"
 
@@ -67,6 +68,65 @@ static void test_golden(void **state)
     data_tokenizer_close(&llama3);
 }
 
+static struct data_tokenizer llama2;
+
+/* The whole text at once; piece by piece the same, unless byte tokens that are no text come behind
+ * characters that were given away. */
+static void check_text(const json_t *line, void *arg)
+{
+    (void)arg;
+    const char *name = json_string_value(json_object_get(line, "name"));
+    const json_t *ids = json_object_get(line, "ids"), *expected = json_object_get(line, "text");
+    bool skip = json_is_true(json_object_get(line, "skip_special"));
+    uint32_t list[64];
+    size_t n_ids = json_array_size(ids), n_text;
+    assert_true(n_ids <= 64);
+    for (size_t i = 0; i < n_ids; i++)
+        list[i] = (uint32_t)json_integer_value(json_array_get(ids, i));
+    char *text;
+    struct tern_error err;
+    assert_int_equal(
+        tern_tokenizer_decode(llama2.t, list, n_ids, skip, &text, &n_text, &err), TERN_OK);
+    check_piece(name, expected, text ? text : "", n_text);
+    tern_text_free(text);
+
+    struct tern_decoder decoder;
+    struct tn_buf streamed = {0};
+    char piece[3 * (64 + 4)];
+    tern_decoder_start(&decoder, llama2.t);
+    for (size_t i = 0; i < n_ids; i++)
+        if (!skip || !tern_tokenizer_is_special(llama2.t, list[i]))
+            tn_buf_append(&streamed, piece,
+                          tern_decoder_push_id(&decoder, llama2.t, list[i], piece));
+    tn_buf_append(&streamed, piece, tern_decoder_flush(&decoder, piece));
+    if (!strstr(name, "C3A9FF") && !strstr(name, "F09F9880FF") && !strstr(name, "41E2"))
+        check_piece(name, expected, streamed.data ? streamed.data : "", streamed.n_bytes);
+    tn_buf_fini(&streamed);
+    n_cases++;
+}
+
+static void test_byte_fallback(void **state)
+{
+    (void)state;
+    data_tokenizer_open(&llama2, TERN_TEXT_DATA "/llama-spm.tokenizer.json", 32000);
+    n_cases = 0;
+    data_json_lines(TERN_TEXT_DATA "/llama-spm.decode.jsonl", check_text, NULL);
+    assert_int_equal(n_cases, 52);
+    char *text;
+    size_t n_text;
+    struct tern_error err;
+    assert_int_equal(
+        tern_tokenizer_decode(llama2.t, &(uint32_t){32000}, 1, false, &text, &n_text, &err),
+        TERN_USAGE);
+    assert_null(text);
+    /* Zero-initialised, the decoder goes on with a text: no space is dropped. */
+    struct tern_decoder decoder = {0};
+    char piece[64];
+    assert_int_equal(tern_decoder_push_id(&decoder, llama2.t, 15043, piece), 6);
+    assert_memory_equal(piece, " Hello", 6);
+    data_tokenizer_close(&llama2);
+}
+
 /* Random bytes in random cuts: the text is that of one push, and every piece is whole. */
 static void test_any_cut(void **state)
 {
@@ -106,6 +166,7 @@ int main(void)
         return data_missing();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_byte_fallback),
         cmocka_unit_test(test_any_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

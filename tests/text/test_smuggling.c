@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tern/chat.h"
 #include "text_data.h"
 
 static struct data_tokenizer llama3;
@@ -64,6 +65,7 @@ static void check_plain(const char *text, size_t n)
  * and all bytes of the rendered text are there. */
 static void check_in_templates(const char *text, size_t n)
 {
+    const struct tern_chat_params params = {.add_generation_prompt = true};
     const struct tern_chat_template *t = NULL;
     while ((t = tern_chat_template_next(t)) != NULL) {
         const char *name = tern_chat_template_name(t);
@@ -77,15 +79,15 @@ static void check_in_templates(const char *text, size_t n)
         struct tern_ids a = {0}, b = {0};
         char *rendered;
         size_t n_rendered;
-        assert_int_equal(tern_chat_encode(llama3.t, t, hostile, 3, true, &a, NULL), TERN_OK);
-        assert_int_equal(tern_chat_encode(llama3.t, t, harmless, 3, true, &b, NULL), TERN_OK);
+        assert_int_equal(tern_chat_encode(llama3.t, t, hostile, 3, &params, &a, NULL), TERN_OK);
+        assert_int_equal(tern_chat_encode(llama3.t, t, harmless, 3, &params, &b, NULL), TERN_OK);
         if (count_special(&a) != count_special(&b))
             fail_msg("%s: \"%s\" makes %zu special ids, expected %zu", name, text,
                      count_special(&a), count_special(&b));
         assert_int_equal(a.ids[0], 128000);
         assert_true(a.n < 2 || a.ids[1] != 128000);
-        assert_int_equal(tern_chat_render(t, hostile, 3, true, NULL, NULL, &rendered, &n_rendered,
-                                          NULL, NULL),
+        assert_int_equal(tern_chat_render(t, hostile, 3, &params, &rendered, &n_rendered, NULL,
+                                          NULL),
                          TERN_OK);
         check_bytes(&a, strcmp(name, "llama3") == 0 ? 0 : 1, rendered, n_rendered);
         tern_text_free(rendered);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "tern/chat.h"
 #include "tern/model_format.h"
 #include "text_data.h"
 
@@ -65,10 +66,15 @@ static void test_header(void **state)
 {
     (void)state;
     REFUSE(kind, 9, TERN_UNSUPPORTED, "kind 9");
-    REFUSE(splitter, TERN_SPLIT_QWEN2, TERN_UNSUPPORTED, "splitter 3");
-    REFUSE(flags, TERN_TOK_NFC, TERN_UNSUPPORTED, "flags 0x2");
+    REFUSE(splitter, 0, TERN_UNSUPPORTED, "splitter 0");
+    REFUSE(splitter, 11, TERN_UNSUPPORTED, "splitter 11");
+    REFUSE(flags, TERN_TOK_SPACE_MARKS, TERN_UNSUPPORTED, "flags 0x8");
+    REFUSE(flags, 512, TERN_UNSUPPORTED, "flags 0x200");
     REFUSE(reserved[0], 1, TERN_UNSUPPORTED, "newer tern");
-    REFUSE(reserved[127], 1, TERN_UNSUPPORTED, "newer tern");
+    REFUSE(reserved[sizeof((struct tern_file_tokenizer *)0)->reserved - 1], 1, TERN_UNSUPPORTED,
+           "newer tern");
+    REFUSE(unk_id, 4096, TERN_INPUT, "unknown symbol 0 has id 4096");
+    REFUSE(added_text.offset, 0xFFFFFFF8u, TERN_INPUT, "added_text");
     REFUSE(n_tokens, 0, TERN_INPUT, "0 tokens");
     REFUSE(n_tokens, 4097, TERN_INPUT, "4097 tokens");
     REFUSE(n_tokens, 4095, TERN_INPUT, "token_offsets");
@@ -106,8 +112,16 @@ static void test_tables(void **state)
     check_refused(head, demo.n_section, DATA_DEMO_VOCAB, TERN_INPUT, "4 is out of order");
     head = copy_section();
     added = (void *)((char *)head + head->added.offset);
-    added[4].flags |= TERN_ADDED_LSTRIP;
-    check_refused(head, demo.n_section, DATA_DEMO_VOCAB, TERN_UNSUPPORTED, "flags 0x3");
+    added[4].flags |= 32;
+    check_refused(head, demo.n_section, DATA_DEMO_VOCAB, TERN_UNSUPPORTED, "flags 0x21");
+    head = copy_section();
+    added = (void *)((char *)head + head->added.offset);
+    added[15].text.offset = head->added_text.bytes;
+    check_refused(head, demo.n_section, DATA_DEMO_VOCAB, TERN_INPUT, "added token 15 has");
+    head = copy_section();
+    added = (void *)((char *)head + head->added.offset);
+    added[0].text.bytes = 0;
+    check_refused(head, demo.n_section, DATA_DEMO_VOCAB, TERN_INPUT, "added token 0 has 0 bytes");
 }
 
 /* Whatever the tables hold, encoding ends and gives ids in range. */
@@ -211,6 +225,7 @@ static void test_every_allocation_fails(void **state)
     memset(text, 'a', sizeof text);
     memcpy(text, "Once upon a time", 16);
     struct tern_message m = {"user", 4, text, sizeof text};
+    const struct tern_chat_params params = {.add_generation_prompt = true};
     const struct tern_chat_template *t = tern_chat_template_find("bitnet-2b-4t");
     tern_status status = TERN_MEMORY;
     size_t n_failures = 0;
@@ -222,7 +237,7 @@ static void test_every_allocation_fails(void **state)
         ids.ids[0] = before;
         n_allowed = n_failures;
         tn_alloc_set_hook(allow, NULL);
-        status = tern_chat_encode(demo.t, t, &m, 1, true, &ids, &err);
+        status = tern_chat_encode(demo.t, t, &m, 1, &params, &ids, &err);
         tn_alloc_set_hook(NULL, NULL);
         assert_int_equal(ids.ids[0], before);
         if (status != TERN_OK) {

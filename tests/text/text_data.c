@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Data for the tests of the text layer.
+ * Reads the reference data of ../shared for the tests of the text layer: files, lines of JSON,
+ * tokenizers; and a SHA-256 to compare long lists of ids with the reference's hash.
  */
 #include "text_data.h"
 
@@ -82,11 +83,18 @@ static void open_text(struct data_tokenizer *data, const char *name, const char 
     struct tern_error err;
     if (tn_tok_import(json, n, vocab, &section, &err) != TERN_OK)
         fail_msg("%s: %s", name, err.detail);
-    data->section = tn_alloc_aligned(section.n_bytes, 64);
+    data_tokenizer_open_section(data, name, &section, vocab);
+}
+
+void data_tokenizer_open_section(struct data_tokenizer *data, const char *name,
+                                 struct tn_buf *section, uint32_t vocab)
+{
+    struct tern_error err;
+    data->section = tn_alloc_aligned(section->n_bytes, 64);
     assert_non_null(data->section);
-    memcpy(data->section, section.data, section.n_bytes);
-    data->n_section = section.n_bytes;
-    tn_buf_fini(&section);
+    memcpy(data->section, section->data, section->n_bytes);
+    data->n_section = section->n_bytes;
+    tn_buf_fini(section);
     if (tn_tokenizer_open(&data->t, data->section, data->n_section, vocab, &err) != TERN_OK)
         fail_msg("%s: %s", name, err.detail);
 }

@@ -34,6 +34,9 @@ struct data_tokenizer {
 void data_tokenizer_open(struct data_tokenizer *data, const char *path, uint32_t vocab);
 /* The same from JSON that a test has changed. */
 void data_tokenizer_open_json(struct data_tokenizer *data, const json_t *root, uint32_t vocab);
+/* The same from a section, which is released. */
+void data_tokenizer_open_section(struct data_tokenizer *data, const char *name,
+                                 struct tn_buf *section, uint32_t vocab);
 void data_tokenizer_close(struct data_tokenizer *data);
 
 /* The tokenizer of the demo model, which every build has: LLaMA-3 splitter, 4096 tokens. */

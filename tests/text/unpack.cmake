@@ -23,6 +23,13 @@ foreach(item
         phi-3/tokenizer.json phi-3.tokenizer.json
         golden/llama3.jsonl llama3.jsonl
         golden/gpt-2.jsonl gpt-2.jsonl
+        golden/gpt-neox.jsonl gpt-neox.jsonl
+        golden/falcon.jsonl falcon.jsonl
+        golden/starcoder.jsonl starcoder.jsonl
+        golden/deepseek-coder.jsonl deepseek-coder.jsonl
+        golden/llama-spm.jsonl llama-spm.jsonl
+        golden/phi-3.jsonl phi-3.jsonl
+        golden/llama-spm.decode.jsonl llama-spm.decode.jsonl
         golden/llama3.decode.jsonl llama3.decode.jsonl)
     if(NOT source)
         set(source "${item}")

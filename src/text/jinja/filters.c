@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Filters: value | name(arguments).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/jinja/filters.h"
+#include "text/jinja/strings.h"
+#include "text/unicode.h"
+
+/* ---- text ---- */
+
+/* Most text filters take str() of what they are given. */
+static const struct tn_jstring *text_of(struct tn_jrun *run, struct tn_jvalue v)
+{
+    static const struct tn_jstring empty = {"", NULL, 0};
+    struct tn_jvalue text = tn_jrun_str(run, v);
+    return run->status == TERN_OK ? text.string : &empty;
+}
+
+static struct tn_jvalue filter_upper(struct tn_jrun *run, struct tn_jvalue v,
+                                     const struct tn_jargs *args)
+{
+    (void)args;
+    return tn_jrun_case(run, text_of(run, v), TN_CASE_UPPER);
+}
+
+static struct tn_jvalue filter_lower(struct tn_jrun *run, struct tn_jvalue v,
+                                     const struct tn_jargs *args)
+{
+    (void)args;
+    return tn_jrun_case(run, text_of(run, v), TN_CASE_LOWER);
+}
+
+static struct tn_jvalue filter_capitalize(struct tn_jrun *run, struct tn_jvalue v,
+                                          const struct tn_jargs *args)
+{
+    (void)args;
+    return tn_jrun_case(run, text_of(run, v), TN_CASE_CAPITAL);
+}
+
+static struct tn_jvalue filter_title(struct tn_jrun *run, struct tn_jvalue v,
+                                     const struct tn_jargs *args)
+{
+    (void)args;
+    return tn_jrun_case(run, text_of(run, v), TN_CASE_WORDS);
+}
+
+static struct tn_jvalue filter_trim(struct tn_jrun *run, struct tn_jvalue v,
+                                    const struct tn_jargs *args)
+{
+    const struct tn_jvalue *chars = tn_jargs_get(args, 0, "chars");
+    return tn_jrun_strip(
+        run, text_of(run, v),
+        chars && chars->type != TN_J_NONE ? tn_jrun_string(run, *chars, "chars of trim") : NULL,
+        TN_SIDE_BOTH);
+}
+
+static struct tn_jvalue filter_replace(struct tn_jrun *run, struct tn_jvalue v,
+                                       const struct tn_jargs *args)
+{
+    struct tn_jvalue undefined = {0};
+    const struct tn_jstring *old = tn_jrun_string(run, tn_jargs_or(args, 0, "old", undefined),
+                                                  "the first argument of replace");
+    const struct tn_jstring *new_text = tn_jrun_string(run, tn_jargs_or(args, 1, "new", undefined),
+                                                       "the second argument of replace");
+    struct tn_jvalue count = tn_jargs_or(args, 2, "count", tn_j_none());
+    int64_t most = count.type == TN_J_NONE ? -1 : tn_jrun_integer(run, count, "count of replace");
+    return tn_jrun_replace(run, text_of(run, v), old, new_text, most);
+}
+
+static struct tn_jvalue filter_string(struct tn_jrun *run, struct tn_jvalue v,
+                                      const struct tn_jargs *args)
+{
+    (void)args;
+    return tn_jrun_str(run, v);
+}
+
+static struct tn_jvalue filter_join(struct tn_jrun *run, struct tn_jvalue v,
+                                    const struct tn_jargs *args)
+{
+    struct tn_jvalue items = tn_jrun_items(run, v);
+    struct tn_jvalue separator = tn_jargs_or(args, 0, "d", tn_jrun_text(run, ""));
+    const struct tn_jvalue *attribute = tn_jargs_get(args, 1, "attribute");
+    if (attribute && attribute->type != TN_J_NONE)
+        items = tn_jrun_map_attribute(run, items, *attribute, NULL);
+    if (run->status != TERN_OK)
+        return v;
+    return tn_jrun_join(run, text_of(run, separator), items.list);
+}
+
+/* Puts `width` blanks (or a text) before every line but the empty ones; the first one only if
+ * asked, and then also when it is empty. */
+static struct tn_jvalue filter_indent(struct tn_jrun *run, struct tn_jvalue v,
+                                      const struct tn_jargs *args)
+{
+    struct tn_jsink sink = {0};
+    struct tn_jvalue width = tn_jargs_or(args, 0, "width", tn_j_int(4));
+    bool first = tn_j_is_true(tn_jargs_or(args, 1, "first", tn_j_bool(false)));
+    bool blank = tn_j_is_true(tn_jargs_or(args, 2, "blank", tn_j_bool(false)));
+    struct tn_jvalue pad = width.type == TN_J_STRING
+                               ? width
+                               : tn_jrun_binary(run, TN_OP_MUL, tn_jrun_text(run, " "), width);
+    struct tn_jvalue text = tn_jrun_binary(run, TN_OP_ADD, v, tn_jrun_text(run, "\n"));
+    if (run->status != TERN_OK)
+        return v;
+    struct tn_jvalue lines = tn_jrun_split_lines(run, text.string, false);
+    for (size_t i = 0; run->status == TERN_OK && i < lines.list->n; i++) {
+        const struct tn_jstring *line = lines.list->items[i].string;
+        if (i)
+            tn_jsink_puts(run, &sink, "\n");
+        if (i ? blank || line->n > 0 : first)
+            tn_jsink_put_string(run, &sink, pad.string, 0, pad.string->n);
+        tn_jsink_put_string(run, &sink, line, 0, line->n);
+    }
+    return tn_jsink_take(run, &sink);
+}
+
+/* Runs of letters, digits and underscores. */
+static struct tn_jvalue filter_wordcount(struct tn_jrun *run, struct tn_jvalue v,
+                                         const struct tn_jargs *args)
+{
+    const struct tn_jstring *s = text_of(run, v);
+    bool was_word = false;
+    int64_t n = 0;
+    (void)args;
+    for (size_t i = 0; i < s->n && tn_jrun_step(run, 1);) {
+        uint32_t c;
+        i += tn_utf8_next(s->bytes + i, s->n - i, &c);
+        enum tn_char_class class = tn_char_class(c);
+        bool is_word = class == TN_CHAR_LETTER || class == TN_CHAR_NUMBER || c == '_';
+        n += is_word && !was_word;
+        was_word = is_word;
+    }
+    return tn_j_int(n);
+}
+
+/* ---- numbers ---- */
+
+static struct tn_jvalue filter_abs(struct tn_jrun *run, struct tn_jvalue v,
+                                   const struct tn_jargs *args)
+{
+    (void)args;
+    if (!tn_j_is_number(v))
+        return tn_jrun_fail(run, TERN_USAGE, "abs does not work on a %s", tn_j_type_name(v));
+    if (tn_j_real(v) >= 0)
+        return v.type == TN_J_BOOL ? tn_j_int(v.boolean) : v;
+    return tn_jrun_binary(run, TN_OP_SUB, tn_j_int(0), v);
+}
+
+/* The number that a string is, all of it; false when it is none. */
+static bool parse_number(const struct tn_jstring *s, int base, bool is_float, struct tn_jvalue *out)
+{
+    char digits[64], *end;
+    size_t n = 0;
+    for (size_t i = 0; i < s->n && n + 1 < sizeof digits; i++)
+        if (s->bytes[i] != '_')
+            digits[n++] = s->bytes[i];
+    digits[n] = '\0';
+    if (n + 1 == sizeof digits || n == 0 || strpbrk(digits, "xX"))
+        return false;
+    if (is_float)
+        *out = tn_j_float(strtod(digits, &end));
+    else
+        *out = tn_j_int(strtoll(digits, &end, base));
+    if (end == digits)
+        return false;
+    while (*end == ' ' || *end == '\n' || *end == '\t' || *end == '\r')
+        end++;
+    return *end == '\0';
+}
+
+static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
+                                   const struct tn_jargs *args)
+{
+    struct tn_jvalue otherwise = tn_jargs_or(args, 0, "default", tn_j_int(0)), x;
+    int64_t base = tn_jrun_integer(run, tn_jargs_or(args, 1, "base", tn_j_int(10)), "base of int");
+    if (v.type == TN_J_UNDEFINED)
+        return tn_jrun_fail(run, TERN_USAGE, "int does not work on a value that is not defined");
+    if (v.type == TN_J_INT || v.type == TN_J_BOOL)
+        return tn_j_int(tn_j_integer(v));
+    if (v.type == TN_J_STRING && base >= 2 && base <= 36 &&
+        parse_number(v.string, (int)base, false, &x))
+        return x;
+    if (v.type == TN_J_STRING && parse_number(v.string, 10, true, &x))
+        v = x;
+    if (v.type != TN_J_FLOAT || !isfinite(v.real) || fabs(v.real) >= 9e18)
+        return otherwise;
+    return tn_j_int((int64_t)v.real);
+}
+
+static struct tn_jvalue filter_float(struct tn_jrun *run, struct tn_jvalue v,
+                                     const struct tn_jargs *args)
+{
+    struct tn_jvalue x;
+    if (v.type == TN_J_UNDEFINED)
+        return tn_jrun_fail(run, TERN_USAGE, "float does not work on a value that is not defined");
+    if (tn_j_is_number(v))
+        return tn_j_float(tn_j_real(v));
+    if (v.type == TN_J_STRING && parse_number(v.string, 10, true, &x))
+        return x;
+    return tn_jargs_or(args, 0, "default", tn_j_float(0));
+}
+
+/* To a multiple of 10^-places, half to even; of integers for places below 0. */
+static struct tn_jvalue round_integer(struct tn_jrun *run, int64_t x, int64_t places)
+{
+    int64_t unit = 1;
+    for (; places < 0; places++)
+        if (__builtin_mul_overflow(unit, 10, &unit))
+            return tn_j_int(0);
+    int64_t below = x - ((x % unit) + unit) % unit, rest = x - below, above;
+    if (rest < unit - rest || (rest == unit - rest && below / unit % 2 == 0))
+        return tn_j_int(below);
+    return __builtin_add_overflow(below, unit, &above)
+               ? tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits")
+               : tn_j_int(above);
+}
+
+/* Correctly rounded from all digits of x, as Python's. */
+static double round_float(double x, int64_t places)
+{
+    char digits[700];
+    if (!isfinite(x))
+        return x;
+    if (places < 0)
+        return rint(x / pow(10, (double)-places)) * pow(10, (double)-places);
+    snprintf(digits, sizeof digits, "%.*f", (int)places, x);
+    return strtod(digits, NULL);
+}
+
+/* Python's round, or "ceil" and "floor" by name. */
+static struct tn_jvalue filter_round(struct tn_jrun *run, struct tn_jvalue v,
+                                     const struct tn_jargs *args)
+{
+    struct tn_jvalue method = tn_jargs_or(args, 1, "method", tn_jrun_text(run, "common"));
+    int64_t places =
+        tn_jrun_integer(run, tn_jargs_or(args, 0, "precision", tn_j_int(0)), "precision of round");
+    if (!tn_j_is_number(v) || places < -300 || places > 300)
+        return tn_jrun_fail(run, TERN_USAGE, "round does not work on a %s and %lld places",
+                            tn_j_type_name(v), (long long)places);
+    double scale = pow(10, (double)places), x = tn_j_real(v) * scale;
+    if (tn_j_is_text(method, "ceil", 4))
+        return tn_j_float(ceil(x) / scale);
+    if (tn_j_is_text(method, "floor", 5))
+        return tn_j_float(floor(x) / scale);
+    if (!tn_j_is_text(method, "common", 6))
+        return tn_jrun_fail(run, TERN_USAGE, "round knows common, ceil and floor");
+    return v.type == TN_J_FLOAT ? tn_j_float(round_float(v.real, places))
+                                : round_integer(run, tn_j_integer(v), places);
+}
+
+/* ---- what is there ---- */
+
+static struct tn_jvalue filter_default(struct tn_jrun *run, struct tn_jvalue v,
+                                       const struct tn_jargs *args)
+{
+    bool for_false = tn_j_is_true(tn_jargs_or(args, 1, "boolean", tn_j_bool(false)));
+    if (v.type != TN_J_UNDEFINED && !(for_false && !tn_j_is_true(v)))
+        return v;
+    return tn_jargs_or(args, 0, "default_value", tn_jrun_text(run, ""));
+}
+
+static struct tn_jvalue filter_length(struct tn_jrun *run, struct tn_jvalue v,
+                                      const struct tn_jargs *args)
+{
+    (void)args;
+    switch (v.type) {
+    case TN_J_UNDEFINED:
+        return tn_j_int(0);
+    case TN_J_STRING:
+        return tn_jrun_step(run, v.string->n / 16) ? tn_j_int((int64_t)tn_j_n_characters(v.string))
+                                                   : v;
+    case TN_J_LIST:
+    case TN_J_TUPLE:
+        return tn_j_int((int64_t)v.list->n);
+    case TN_J_DICT:
+        return tn_j_int((int64_t)v.dict->n);
+    default:
+        return tn_jrun_fail(run, TERN_USAGE, "a %s has no length", tn_j_type_name(v));
+    }
+}
+
+static struct tn_jvalue filter_same(struct tn_jrun *run, struct tn_jvalue v,
+                                    const struct tn_jargs *args)
+{
+    (void)run, (void)args;
+    return v;
+}
+
+static struct tn_jvalue filter_attr(struct tn_jrun *run, struct tn_jvalue v,
+                                    const struct tn_jargs *args)
+{
+    const struct tn_jstring *name =
+        tn_jrun_string(run, tn_jargs_or(args, 0, "name", (struct tn_jvalue){0}), "attr");
+    return tn_jrun_attribute(run, v, (struct tn_jname){name->bytes, name->n}, false);
+}
+
+/* ---- the table ---- */
+
+static const struct {
+    const char *name;
+    tn_jfilter_fn *call;
+} filters[] = {
+    {"abs", filter_abs},
+    {"attr", filter_attr},
+    {"capitalize", filter_capitalize},
+    {"count", filter_length},
+    {"d", filter_default},
+    {"default", filter_default},
+    {"dictsort", tn_jfilter_dictsort},
+    {"first", tn_jfilter_first},
+    {"float", filter_float},
+    {"groupby", tn_jfilter_groupby},
+    {"indent", filter_indent},
+    {"int", filter_int},
+    {"items", tn_jfilter_items},
+    {"join", filter_join},
+    {"last", tn_jfilter_last},
+    {"length", filter_length},
+    {"list", tn_jfilter_list},
+    {"lower", filter_lower},
+    {"map", tn_jfilter_map},
+    {"max", tn_jfilter_max},
+    {"min", tn_jfilter_min},
+    {"reject", tn_jfilter_reject},
+    {"rejectattr", tn_jfilter_rejectattr},
+    {"replace", filter_replace},
+    {"reverse", tn_jfilter_reverse},
+    {"round", filter_round},
+    {"safe", filter_same},
+    {"select", tn_jfilter_select},
+    {"selectattr", tn_jfilter_selectattr},
+    {"sort", tn_jfilter_sort},
+    {"string", filter_string},
+    {"sum", tn_jfilter_sum},
+    {"title", filter_title},
+    {"tojson", tn_jrun_to_json},
+    {"trim", filter_trim},
+    {"unique", tn_jfilter_unique},
+    {"upper", filter_upper},
+    {"wordcount", filter_wordcount},
+};
+
+static tn_jfilter_fn *find_filter(struct tn_jname name)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(filters); i++)
+        if (tn_jname_is(name, filters[i].name))
+            return filters[i].call;
+    return NULL;
+}
+
+bool tn_jrun_has_filter(struct tn_jname name)
+{
+    return find_filter(name) != NULL;
+}
+
+struct tn_jvalue tn_jrun_filter(struct tn_jrun *run, struct tn_jname name, struct tn_jvalue v,
+                                const struct tn_jargs *args)
+{
+    tn_jfilter_fn *filter = find_filter(name);
+    if (!filter)
+        return tn_jrun_fail(run, TERN_UNSUPPORTED, "the filter \"%.*s\" is not supported",
+                            (int)TN_MIN(name.n, (size_t)40), name.text);
+    return run->status == TERN_OK ? filter(run, v, args) : v;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The filters that work on sequences (filters_list.c), for the table of all filters (filters.c).
+ */
+#ifndef TN_JINJA_FILTERS_H
+#define TN_JINJA_FILTERS_H
+
+#include "text/jinja/eval.h"
+
+typedef struct tn_jvalue tn_jfilter_fn(struct tn_jrun *run, struct tn_jvalue v,
+                                       const struct tn_jargs *args);
+
+tn_jfilter_fn tn_jfilter_dictsort, tn_jfilter_first, tn_jfilter_groupby, tn_jfilter_items,
+    tn_jfilter_last, tn_jfilter_list, tn_jfilter_map, tn_jfilter_max, tn_jfilter_min,
+    tn_jfilter_reject, tn_jfilter_rejectattr, tn_jfilter_reverse, tn_jfilter_select,
+    tn_jfilter_selectattr, tn_jfilter_sort, tn_jfilter_sum, tn_jfilter_unique;
+
+/* The list of item.a.b for all items; `otherwise` (may be NULL) for items that lack it. */
+struct tn_jvalue tn_jrun_map_attribute(struct tn_jrun *run, struct tn_jvalue items,
+                                       struct tn_jvalue attribute,
+                                       const struct tn_jvalue *otherwise);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Chat templates: parsing and rendering as a whole.
+ */
+#include "text/jinja/jinja.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "text/jinja/eval.h"
+#include "text/jinja/lex.h"
+#include "text/jinja/parse.h"
+
+/* Tokens and tree of a source of 1 MiB: about 100 bytes for each of its bytes at the worst. */
+#define MAX_TREE_BYTES ((size_t)256 << 20)
+
+struct tn_jinja {
+    struct tn_pool pool;
+    struct tn_jtokens tokens;
+    struct tn_jnodes body;
+};
+
+static tern_status parse(struct tn_jinja *t, const char *source, size_t n, struct tern_error *err)
+{
+    tern_status status = tn_jinja_lex(&t->tokens, &t->pool, source, n, err);
+    if (status != TERN_OK)
+        return status;
+    struct tn_jparser p = {.token = t->tokens.items, .pool = &t->pool, .err = err};
+    tn_jinja_parse_template(&p, &t->body);
+    return p.status;
+}
+
+tern_status tn_jinja_parse(struct tn_jinja **out, const char *source, size_t n,
+                           struct tern_error *err)
+{
+    *out = NULL;
+    if (n > TN_JINJA_MAX_SOURCE)
+        return tn_fail(err, TERN_LIMIT, "the chat template has %zu bytes, more than %zu", n,
+                       TN_JINJA_MAX_SOURCE);
+    size_t bad = tn_utf8_find_invalid(source, n);
+    if (bad < n)
+        return tn_fail(err, TERN_INPUT, "the chat template is not UTF-8: byte %zu is 0x%02X", bad,
+                       (unsigned char)source[bad]);
+    struct tn_jinja *t = tn_alloc_zeroed(1, sizeof *t);
+    if (!t)
+        return tn_fail(err, TERN_MEMORY, "no memory for a chat template");
+    t->pool.max_bytes = MAX_TREE_BYTES;
+    tern_status status = parse(t, source, n, err);
+    if (status != TERN_OK) {
+        tn_jinja_free(t);
+        return status;
+    }
+    *out = t;
+    return tn_ok(err);
+}
+
+void tn_jinja_free(struct tn_jinja *t)
+{
+    if (!t)
+        return;
+    tn_pool_fini(&t->pool);
+    tn_free(t);
+}
+
+tern_status tn_jinja_render(const struct tn_jinja *t, struct tn_pool *pool,
+                            const struct tn_jdict *context, const struct tn_jinja_time *now,
+                            struct tn_buf *text, struct tn_buf *marks, struct tern_error *err)
+{
+    struct tn_jsink sink = {0};
+    struct tn_jrun run = {.pool = pool,
+                          .context = context,
+                          .now = now,
+                          .sink = &sink,
+                          .steps_left = TN_JINJA_MAX_STEPS,
+                          .err = err};
+    run.frame = tn_jrun_push_frame(&run, NULL);
+    if (run.frame)
+        tn_jrun_body(&run, &t->body);
+    if (run.status == TERN_OK && (!tn_buf_append(text, sink.text.data, sink.text.n_bytes) ||
+                                  !tn_buf_append(marks, sink.marks.data, sink.marks.n_bytes)))
+        tn_jrun_fail(&run, TERN_MEMORY, "no memory for a conversation of %zu bytes",
+                     sink.text.n_bytes);
+    tn_jsink_fini(&sink);
+    return run.status;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Floats as text, as Python writes them.
+ */
+#include "text/jinja/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The shortest digits of a finite x > 0, without a point; *exponent: value = 0.d1d2d3... * 10^it.
+ */
+static size_t shortest_digits(char *digits, int *exponent, double x)
+{
+    char text[TN_NUMBER_TEXT];
+    int precision = 0;
+    do
+        snprintf(text, sizeof text, "%.*e", precision, x);
+    while (precision++ < 17 && strtod(text, NULL) != x);
+    size_t n = 0;
+    const char *c = text;
+    for (; *c && *c != 'e'; c++)
+        if (*c >= '0' && *c <= '9')
+            digits[n++] = *c;
+    *exponent = atoi(c + 1) + 1;
+    while (n > 1 && digits[n - 1] == '0')
+        n--;
+    return n;
+}
+
+/* Python: an exponent below -4 or from 16 on is written, others are not. */
+static void put_digits(char *dst, const char *digits, size_t n, int exponent)
+{
+    size_t at = 0;
+    if (exponent < -3 || exponent > 16) {
+        at += (size_t)snprintf(dst, TN_NUMBER_TEXT, "%c%s%.*se%c%02d", digits[0], n > 1 ? "." : "",
+                               (int)n - 1, digits + 1, exponent > 0 ? '+' : '-', abs(exponent - 1));
+        return;
+    }
+    if (exponent <= 0) {
+        memcpy(dst, "0.0000", 6);
+        at = 2 + (size_t)-exponent;
+    }
+    for (size_t i = 0; i < n || (int)i < exponent; i++) {
+        if ((int)i == exponent && exponent > 0)
+            dst[at++] = '.';
+        dst[at++] = i < n ? digits[i] : '0';
+    }
+    if ((int)n <= exponent) {
+        dst[at++] = '.';
+        dst[at++] = '0';
+    }
+    dst[at] = '\0';
+}
+
+const char *tn_float_text(char *dst, double x)
+{
+    char digits[TN_NUMBER_TEXT];
+    int exponent;
+    if (isnan(x))
+        return "nan";
+    if (isinf(x))
+        return x > 0 ? "inf" : "-inf";
+    if (x == 0)
+        return signbit(x) ? "-0.0" : "0.0";
+    dst[0] = '-';
+    size_t n = shortest_digits(digits, &exponent, fabs(x));
+    put_digits(dst + (x < 0), digits, n, exponent);
+    return dst;
+}

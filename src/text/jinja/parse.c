@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Statements of the template language, and what both halves of the parser share.
+ */
+#include "text/jinja/parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/log.h"
+
+/* ---- shared ---- */
+
+static void fail_at_token(struct tn_jparser *p, tern_status status, const char *format,
+                          va_list args)
+{
+    char where[48];
+    p->status = tn_vfail(p->err, status, format, args);
+    snprintf(where, sizeof where, "chat template, line %u", p->token->line);
+    tn_fail_prefix(p->err, where);
+}
+
+struct tn_jnode *tn_jinja_fail(struct tn_jparser *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (p->status == TERN_OK)
+        fail_at_token(p, TERN_UNSUPPORTED, format, args);
+    va_end(args);
+    return NULL;
+}
+
+static void fail_memory(struct tn_jparser *p, const char *format, ...) TN_PRINTF(2, 3);
+static void fail_memory(struct tn_jparser *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (p->status == TERN_OK)
+        fail_at_token(p, p->pool->is_full ? TERN_LIMIT : TERN_MEMORY, format, args);
+    va_end(args);
+}
+
+void *tn_jinja_take(struct tn_jparser *p, size_t n_bytes)
+{
+    void *bytes = p->status == TERN_OK ? tn_pool_take(p->pool, n_bytes) : NULL;
+    if (!bytes)
+        fail_memory(p, "no room for the template within %zu bytes", p->pool->max_bytes);
+    return bytes;
+}
+
+static uint32_t depth_of(const struct tn_jnode *node)
+{
+    return node ? node->depth : 0;
+}
+
+struct tn_jnode *tn_jinja_node(struct tn_jparser *p, enum tn_jnode_type type, struct tn_jnode *a,
+                               struct tn_jnode *b)
+{
+    struct tn_jnode *node = tn_jinja_take(p, sizeof *node);
+    if (!node)
+        return NULL;
+    *node = (struct tn_jnode){.type = type, .line = p->token->line, .a = a, .b = b};
+    node->depth = TN_MAX(depth_of(a), depth_of(b)) + 1;
+    if (node->depth > TN_JINJA_MAX_DEPTH)
+        return tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
+    return node;
+}
+
+bool tn_jinja_push(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
+                   struct tn_jnode *child)
+{
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 4;
+        struct tn_jnode **items = tn_jinja_take(p, capacity * sizeof *items);
+        if (!items)
+            return false;
+        if (list->n)
+            memcpy(items, list->items, list->n * sizeof *items);
+        list->items = items;
+        list->capacity = capacity;
+    }
+    list->items[list->n++] = child;
+    parent->depth = TN_MAX(parent->depth, depth_of(child) + 1);
+    if (parent->depth > TN_JINJA_MAX_DEPTH)
+        tn_jinja_fail(p, "the template nests deeper than %u", TN_JINJA_MAX_DEPTH);
+    return p->status == TERN_OK;
+}
+
+bool tn_jinja_set_text(struct tn_jparser *p, struct tn_jnode *node, const char *text, size_t n)
+{
+    struct tn_jstring *string = tn_jinja_take(p, sizeof *string);
+    if (!string)
+        return false;
+    *string = (struct tn_jstring){.bytes = text, .n = n};
+    node->value = (struct tn_jvalue){.type = TN_J_STRING, .string = string};
+    return true;
+}
+
+static bool is_token(const struct tn_jtoken *t, enum tn_jtoken_type type, const char *text)
+{
+    return t->type == type && t->n == strlen(text) && memcmp(t->text, text, t->n) == 0;
+}
+
+bool tn_jinja_is_operator(const struct tn_jparser *p, const char *text)
+{
+    return is_token(p->token, TN_T_OPERATOR, text);
+}
+
+bool tn_jinja_is_name(const struct tn_jparser *p, const char *text)
+{
+    return is_token(p->token, TN_T_NAME, text);
+}
+
+bool tn_jinja_skip_operator(struct tn_jparser *p, const char *text)
+{
+    if (!tn_jinja_is_operator(p, text))
+        return false;
+    p->token++;
+    return true;
+}
+
+bool tn_jinja_skip_name(struct tn_jparser *p, const char *text)
+{
+    if (!tn_jinja_is_name(p, text))
+        return false;
+    p->token++;
+    return true;
+}
+
+static bool expected(struct tn_jparser *p, const char *what)
+{
+    static const char *const ends[] = {[TN_T_END] = "the end of the template",
+                                       [TN_T_DATA] = "text",
+                                       [TN_T_BLOCK_BEGIN] = "{%",
+                                       [TN_T_BLOCK_END] = "%}",
+                                       [TN_T_PRINT_BEGIN] = "{{",
+                                       [TN_T_PRINT_END] = "}}"};
+    const struct tn_jtoken *t = p->token;
+    if (t->type <= TN_T_PRINT_END)
+        tn_jinja_fail(p, "%s is expected, not %s", what, ends[t->type]);
+    else
+        tn_jinja_fail(p, "%s is expected, not \"%.*s\"", what, (int)TN_MIN(t->n, 40u), t->text);
+    return false;
+}
+
+bool tn_jinja_expect_operator(struct tn_jparser *p, const char *text)
+{
+    return tn_jinja_skip_operator(p, text) || expected(p, text);
+}
+
+bool tn_jinja_expect_name(struct tn_jparser *p, const char *text)
+{
+    return tn_jinja_skip_name(p, text) || expected(p, text);
+}
+
+bool tn_jinja_take_name(struct tn_jparser *p, struct tn_jname *name)
+{
+    if (p->token->type != TN_T_NAME)
+        return expected(p, "a name");
+    *name = (struct tn_jname){p->token->text, p->token->n};
+    p->token++;
+    return true;
+}
+
+static bool expect(struct tn_jparser *p, enum tn_jtoken_type type, const char *what)
+{
+    if (p->token->type != type)
+        return expected(p, what);
+    p->token++;
+    return true;
+}
+
+static bool expect_block_end(struct tn_jparser *p)
+{
+    return expect(p, TN_T_BLOCK_END, "%}");
+}
+
+/* ---- bodies ---- */
+
+static struct tn_jnode *parse_statement(struct tn_jparser *p);
+
+/* Does "{% word" come next, for one of the words (with blanks between them)? */
+static bool at_block(const struct tn_jparser *p, const char *words)
+{
+    if (p->token->type != TN_T_BLOCK_BEGIN || p->token[1].type != TN_T_NAME)
+        return false;
+    const struct tn_jtoken *name = &p->token[1];
+    for (const char *w = words; *w;) {
+        size_t n = strcspn(w, " ");
+        if (n == name->n && memcmp(w, name->text, n) == 0)
+            return true;
+        w += n + (w[n] == ' ');
+    }
+    return false;
+}
+
+static struct tn_jnode *parse_data(struct tn_jparser *p)
+{
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_DATA, NULL, NULL);
+    if (node && !tn_jinja_set_text(p, node, p->token->text, p->token->n))
+        return NULL;
+    p->token++;
+    return node;
+}
+
+static struct tn_jnode *parse_print(struct tn_jparser *p)
+{
+    p->token++;
+    struct tn_jnode *a = tn_jinja_parse_tuple(p, true);
+    if (!a || !expect(p, TN_T_PRINT_END, "}}"))
+        return NULL;
+    return tn_jinja_node(p, TN_N_PRINT, a, NULL);
+}
+
+/* Text and tags up to "{% word" for one of the words, which stays; "" is the end of the source. */
+static bool parse_body(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
+                       const char *words)
+{
+    if (++p->depth > TN_JINJA_MAX_DEPTH)
+        return tn_jinja_fail(p, "blocks nest deeper than %u", TN_JINJA_MAX_DEPTH) != NULL;
+    while (p->status == TERN_OK && !at_block(p, words)) {
+        struct tn_jnode *node;
+        if (p->token->type == TN_T_END && words[0])
+            return expected(p, words);
+        if (p->token->type == TN_T_END)
+            break;
+        node = p->token->type == TN_T_DATA          ? parse_data(p)
+               : p->token->type == TN_T_PRINT_BEGIN ? parse_print(p)
+                                                    : parse_statement(p);
+        if (node && !tn_jinja_push(p, parent, list, node))
+            return false;
+    }
+    p->depth--;
+    return p->status == TERN_OK;
+}
+
+/* "%}", a body and "{% end %}". */
+static bool parse_block(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
+                        const char *end)
+{
+    if (!expect_block_end(p) || !parse_body(p, parent, list, end))
+        return false;
+    p->token += 2;
+    return expect_block_end(p);
+}
+
+/* ---- statements; the token behind the statement's name is next ---- */
+
+/* The rest of an if: in {% else %} and {% elif %} the next `if` stands in `other`. */
+static struct tn_jnode *parse_if(struct tn_jparser *p)
+{
+    struct tn_jnode *condition = tn_jinja_parse_tuple(p, false);
+    struct tn_jnode *node = condition ? tn_jinja_node(p, TN_N_IF, condition, NULL) : NULL;
+    if (!node || !expect_block_end(p) || !parse_body(p, node, &node->list, "elif else endif"))
+        return NULL;
+    p->token++;
+    if (tn_jinja_skip_name(p, "elif")) {
+        if (++p->depth > TN_JINJA_MAX_DEPTH)
+            return tn_jinja_fail(p, "more than %u elif", TN_JINJA_MAX_DEPTH);
+        struct tn_jnode *next = parse_if(p);
+        p->depth--;
+        return next && tn_jinja_push(p, node, &node->other, next) ? node : NULL;
+    }
+    if (tn_jinja_skip_name(p, "else"))
+        return parse_block(p, node, &node->other, "endif") ? node : NULL;
+    p->token++;
+    return expect_block_end(p) ? node : NULL;
+}
+
+/* The names that a value is given to: a, or a, b */
+static struct tn_jnode *parse_target(struct tn_jparser *p)
+{
+    struct tn_jnode *name = tn_jinja_node(p, TN_N_NAME, NULL, NULL);
+    if (!name)
+        return NULL;
+    if (tn_jinja_skip_operator(p, "(")) {
+        struct tn_jnode *inner = parse_target(p);
+        return inner && tn_jinja_expect_operator(p, ")") ? inner : NULL;
+    }
+    if (!tn_jinja_take_name(p, &name->name))
+        return NULL;
+    if (!tn_jinja_is_operator(p, ","))
+        return name;
+    struct tn_jnode *tuple = tn_jinja_node(p, TN_N_TUPLE, NULL, NULL);
+    bool is_good = tuple && tn_jinja_push(p, tuple, &tuple->list, name);
+    while (is_good && tn_jinja_skip_operator(p, ",") && p->token->type == TN_T_NAME &&
+           !tn_jinja_is_name(p, "in")) {
+        name = tn_jinja_node(p, TN_N_NAME, NULL, NULL);
+        is_good = name && tn_jinja_take_name(p, &name->name) &&
+                  tn_jinja_push(p, tuple, &tuple->list, name);
+    }
+    return is_good ? tuple : NULL;
+}
+
+static struct tn_jnode *parse_for(struct tn_jparser *p)
+{
+    struct tn_jnode *target = parse_target(p);
+    if (!target || !tn_jinja_expect_name(p, "in"))
+        return NULL;
+    struct tn_jnode *items = tn_jinja_parse_tuple(p, false);
+    struct tn_jnode *node = items ? tn_jinja_node(p, TN_N_FOR, items, target) : NULL;
+    if (!node)
+        return NULL;
+    if (tn_jinja_skip_name(p, "if") && !(node->c = tn_jinja_parse_expression(p, true)))
+        return NULL;
+    if (tn_jinja_is_name(p, "recursive"))
+        return tn_jinja_fail(p, "recursive loops are not supported");
+    p->loop_depth++;
+    bool is_good = expect_block_end(p) && parse_body(p, node, &node->list, "else endfor");
+    p->loop_depth--;
+    if (!is_good)
+        return NULL;
+    p->token++;
+    if (tn_jinja_skip_name(p, "else"))
+        return parse_block(p, node, &node->other, "endfor") ? node : NULL;
+    p->token++;
+    return expect_block_end(p) ? node : NULL;
+}
+
+/* What {% set %} writes to: names, or a name of a namespace. */
+static struct tn_jnode *parse_set_target(struct tn_jparser *p)
+{
+    const struct tn_jtoken *t = p->token;
+    if (t->type != TN_T_NAME || !is_token(&t[1], TN_T_OPERATOR, "."))
+        return parse_target(p);
+    struct tn_jnode *space = tn_jinja_node(p, TN_N_NAME, NULL, NULL);
+    if (!space || !tn_jinja_take_name(p, &space->name))
+        return NULL;
+    p->token++;
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_ATTRIBUTE, space, NULL);
+    return node && tn_jinja_take_name(p, &node->name) ? node : NULL;
+}
+
+static struct tn_jnode *parse_set(struct tn_jparser *p)
+{
+    struct tn_jnode *target = parse_set_target(p);
+    if (!target)
+        return NULL;
+    if (tn_jinja_skip_operator(p, "=")) {
+        struct tn_jnode *value = tn_jinja_parse_tuple(p, true);
+        return value && expect_block_end(p) ? tn_jinja_node(p, TN_N_SET, value, target) : NULL;
+    }
+    struct tn_jnode *filter = NULL;
+    if (tn_jinja_is_operator(p, "|") && !(filter = tn_jinja_parse_filters(p, NULL, false)))
+        return NULL;
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_SET_BLOCK, filter, target);
+    return node && parse_block(p, node, &node->list, "endset") ? node : NULL;
+}
+
+/* "(a, b=1)" of a macro into node->other. */
+static bool parse_signature(struct tn_jparser *p, struct tn_jnode *node)
+{
+    if (!tn_jinja_expect_operator(p, "("))
+        return false;
+    while (!tn_jinja_is_operator(p, ")")) {
+        struct tn_jnode *argument = tn_jinja_node(p, TN_N_ARGUMENT, NULL, NULL);
+        if (!argument || !tn_jinja_take_name(p, &argument->name))
+            return false;
+        if (tn_jinja_skip_operator(p, "=") && !(argument->a = tn_jinja_parse_expression(p, true)))
+            return false;
+        argument->depth += depth_of(argument->a);
+        if (!tn_jinja_push(p, node, &node->other, argument))
+            return false;
+        if (!tn_jinja_skip_operator(p, ","))
+            break;
+    }
+    return tn_jinja_expect_operator(p, ")");
+}
+
+/* Loops around a macro or a call block do not reach into it. */
+static bool parse_callable(struct tn_jparser *p, struct tn_jnode *node, const char *end)
+{
+    uint32_t loop_depth = p->loop_depth, uses = p->uses;
+    p->loop_depth = p->uses = 0;
+    bool is_good = parse_block(p, node, &node->list, end);
+    node->uses = p->uses;
+    p->loop_depth = loop_depth;
+    p->uses |= uses;
+    return is_good;
+}
+
+static struct tn_jnode *parse_macro(struct tn_jparser *p)
+{
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_MACRO, NULL, NULL);
+    return node && tn_jinja_take_name(p, &node->name) && parse_signature(p, node) &&
+                   parse_callable(p, node, "endmacro")
+               ? node
+               : NULL;
+}
+
+static struct tn_jnode *parse_call_block(struct tn_jparser *p)
+{
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_CALL_BLOCK, NULL, NULL);
+    if (!node || (tn_jinja_is_operator(p, "(") && !parse_signature(p, node)))
+        return NULL;
+    node->a = tn_jinja_parse_expression(p, true);
+    if (node->a && node->a->type != TN_N_CALL)
+        return tn_jinja_fail(p, "a call block needs a call");
+    return node->a && parse_callable(p, node, "endcall") ? node : NULL;
+}
+
+static struct tn_jnode *parse_filter_block(struct tn_jparser *p)
+{
+    struct tn_jnode *filter = tn_jinja_parse_filters(p, NULL, true);
+    struct tn_jnode *node = filter ? tn_jinja_node(p, TN_N_FILTER_BLOCK, filter, NULL) : NULL;
+    return node && parse_block(p, node, &node->list, "endfilter") ? node : NULL;
+}
+
+static struct tn_jnode *parse_with(struct tn_jparser *p)
+{
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_WITH, NULL, NULL);
+    while (node && p->token->type != TN_T_BLOCK_END) {
+        struct tn_jnode *target = tn_jinja_node(p, TN_N_NAME, NULL, NULL);
+        if (!target || !tn_jinja_take_name(p, &target->name) || !tn_jinja_expect_operator(p, "="))
+            return NULL;
+        struct tn_jnode *value = tn_jinja_parse_expression(p, true);
+        struct tn_jnode *set = value ? tn_jinja_node(p, TN_N_SET, value, target) : NULL;
+        if (!set || !tn_jinja_push(p, node, &node->other, set))
+            return NULL;
+        if (!tn_jinja_skip_operator(p, ","))
+            break;
+    }
+    return node && parse_block(p, node, &node->list, "endwith") ? node : NULL;
+}
+
+static struct tn_jnode *parse_generation(struct tn_jparser *p)
+{
+    struct tn_jnode *node = tn_jinja_node(p, TN_N_SCOPE, NULL, NULL);
+    return node && parse_callable(p, node, "endgeneration") ? node : NULL;
+}
+
+static struct tn_jnode *parse_jump(struct tn_jparser *p, enum tn_jnode_type type)
+{
+    if (p->loop_depth == 0)
+        return tn_jinja_fail(p, "break or continue outside of a loop");
+    return expect_block_end(p) ? tn_jinja_node(p, type, NULL, NULL) : NULL;
+}
+
+static struct tn_jnode *parse_break(struct tn_jparser *p)
+{
+    return parse_jump(p, TN_N_BREAK);
+}
+
+static struct tn_jnode *parse_continue(struct tn_jparser *p)
+{
+    return parse_jump(p, TN_N_CONTINUE);
+}
+
+static struct tn_jnode *parse_statement(struct tn_jparser *p)
+{
+    static const struct {
+        const char *name;
+        struct tn_jnode *(*parse)(struct tn_jparser *p);
+    } statements[] = {
+        {"if", parse_if},
+        {"for", parse_for},
+        {"set", parse_set},
+        {"macro", parse_macro},
+        {"break", parse_break},
+        {"continue", parse_continue},
+        {"filter", parse_filter_block},
+        {"call", parse_call_block},
+        {"with", parse_with},
+        {"generation", parse_generation},
+    };
+    p->token++;
+    for (size_t i = 0; i < TN_COUNT_OF(statements); i++)
+        if (tn_jinja_skip_name(p, statements[i].name))
+            return statements[i].parse(p);
+    return tn_jinja_fail(p, "the tag \"%.*s\" is not supported", (int)TN_MIN(p->token->n, 40u),
+                         p->token->n ? p->token->text : "");
+}
+
+bool tn_jinja_parse_template(struct tn_jparser *p, struct tn_jnodes *body)
+{
+    struct tn_jnode root = {0};
+    *body = (struct tn_jnodes){0};
+    return parse_body(p, &root, body, "");
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every part of a rendering uses: failing, counting work, memory, arguments.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "text/jinja/eval.h"
+#include "text/unicode.h"
+
+/* ---- failing, memory ---- */
+
+struct tn_jvalue tn_jrun_fail(struct tn_jrun *run, tern_status status, const char *format, ...)
+{
+    char where[48];
+    va_list args;
+    va_start(args, format);
+    if (run->status == TERN_OK) {
+        run->status = tn_vfail(run->err, status, format, args);
+        snprintf(where, sizeof where, "chat template, line %u", run->line);
+        tn_fail_prefix(run->err, where);
+    }
+    va_end(args);
+    return (struct tn_jvalue){0};
+}
+
+bool tn_jrun_step(struct tn_jrun *run, uint64_t n)
+{
+    if (run->status != TERN_OK)
+        return false;
+    if (run->steps_left < n) {
+        tn_jrun_fail(run, TERN_LIMIT, "the template takes more than %" PRIu64 " steps",
+                     TN_JINJA_MAX_STEPS);
+        return false;
+    }
+    run->steps_left -= n;
+    return true;
+}
+
+/* Deeper than a tree can be, since macros call each other. */
+#define MAX_DEPTH 400u
+
+bool tn_jrun_enter(struct tn_jrun *run)
+{
+    if (!tn_jrun_step(run, 1))
+        return false;
+    if (run->depth >= MAX_DEPTH) {
+        tn_jrun_fail(run, TERN_LIMIT, "blocks, expressions and macros nest deeper than %u",
+                     MAX_DEPTH);
+        return false;
+    }
+    run->depth++;
+    return true;
+}
+
+static void fail_memory(struct tn_jrun *run)
+{
+    if (run->pool->is_deep)
+        tn_jrun_fail(run, TERN_LIMIT, "lists and dictionaries nest deeper than %u", TN_J_MAX_DEPTH);
+    else if (run->pool->is_full)
+        tn_jrun_fail(run, TERN_LIMIT, "the conversation needs more than %zu bytes to render",
+                     run->pool->max_bytes);
+    else
+        tn_jrun_fail(run, TERN_MEMORY, "no memory to render the conversation");
+}
+
+void *tn_jrun_take(struct tn_jrun *run, size_t n_bytes)
+{
+    void *p = tn_jrun_step(run, 1) ? tn_pool_take(run->pool, n_bytes) : NULL;
+    if (!p)
+        fail_memory(run);
+    return p;
+}
+
+struct tn_jvalue tn_jrun_made(struct tn_jrun *run, struct tn_jvalue v)
+{
+    if (v.type == TN_J_UNDEFINED)
+        fail_memory(run);
+    return v;
+}
+
+bool tn_jrun_add(struct tn_jrun *run, struct tn_jvalue list, struct tn_jvalue item)
+{
+    if (tn_jrun_step(run, 1) && !tn_j_list_add(run->pool, list.list, item))
+        fail_memory(run);
+    return run->status == TERN_OK;
+}
+
+bool tn_jrun_set(struct tn_jrun *run, struct tn_jvalue dict, struct tn_jvalue key,
+                 struct tn_jvalue value)
+{
+    if (tn_jrun_step(run, 1) && !tn_j_dict_set(run->pool, dict.dict, key, value, &run->steps_left))
+        fail_memory(run);
+    return run->status == TERN_OK;
+}
+
+/* ---- arguments ---- */
+
+const struct tn_jvalue *tn_jargs_get(const struct tn_jargs *args, size_t i, const char *name)
+{
+    if (i < args->n)
+        return &args->items[i];
+    for (size_t k = 0; name && k < args->n_keywords; k++)
+        if (tn_jname_is(args->keywords[k].name, name))
+            return &args->keywords[k].value;
+    return NULL;
+}
+
+struct tn_jvalue tn_jargs_or(const struct tn_jargs *args, size_t i, const char *name,
+                             struct tn_jvalue otherwise)
+{
+    const struct tn_jvalue *v = tn_jargs_get(args, i, name);
+    return v ? *v : otherwise;
+}
+
+const struct tn_jstring *tn_jrun_string(struct tn_jrun *run, struct tn_jvalue v, const char *what)
+{
+    static const struct tn_jstring empty = {"", NULL, 0};
+    if (v.type == TN_J_STRING)
+        return v.string;
+    tn_jrun_fail(run, TERN_USAGE, "%s must be a string, not a %s", what, tn_j_type_name(v));
+    return &empty;
+}
+
+int64_t tn_jrun_integer(struct tn_jrun *run, struct tn_jvalue v, const char *what)
+{
+    if (v.type == TN_J_INT || v.type == TN_J_BOOL)
+        return tn_j_integer(v);
+    tn_jrun_fail(run, TERN_USAGE, "%s must be an integer, not a %s", what, tn_j_type_name(v));
+    return 0;
+}
+
+/* ---- walking ---- */
+
+static void add_characters(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s)
+{
+    for (size_t i = 0; i < s->n && run->status == TERN_OK;) {
+        uint32_t c;
+        size_t length = tn_utf8_next(s->bytes + i, s->n - i, &c);
+        tn_jrun_add(run, list, tn_jrun_part(run, s, i, i + length));
+        i += length;
+    }
+}
+
+struct tn_jvalue tn_jrun_items(struct tn_jrun *run, struct tn_jvalue v)
+{
+    if (v.type == TN_J_LIST || v.type == TN_J_TUPLE)
+        return v;
+    struct tn_jvalue list = tn_jrun_made(run, tn_j_list(run->pool, TN_J_LIST, 0));
+    if (run->status != TERN_OK || v.type == TN_J_UNDEFINED)
+        return list;
+    if (v.type == TN_J_ITERATOR) {
+        struct tn_jlist rest = *list.list;
+        *list.list = *v.list;
+        *v.list = rest;
+        return list;
+    }
+    if (v.type == TN_J_STRING)
+        add_characters(run, list, v.string);
+    else if (v.type == TN_J_DICT)
+        for (size_t i = 0; i < v.dict->n; i++)
+            tn_jrun_add(run, list, v.dict->pairs[i].key);
+    else
+        tn_jrun_fail(run, TERN_USAGE, "a %s cannot be walked over", tn_j_type_name(v));
+    return list;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Operations on strings that filters and methods share.
+ */
+#include "text/jinja/strings.h"
+
+#include <string.h>
+
+#include "text/unicode.h"
+
+/* ---- case ---- */
+
+static bool is_letter(uint32_t c)
+{
+    return c != TN_NOT_UTF8 && tn_char_class(c) == TN_CHAR_LETTER;
+}
+
+static bool begins_word(uint32_t before, enum tn_jcase target)
+{
+    if (target == TN_CASE_TITLE)
+        return !is_letter(before);
+    return tn_char_class(before) == TN_CHAR_SPACE ||
+           (before < 0x80 && strchr("-({[<", (int)before));
+}
+
+static bool is_raised(uint32_t before, bool is_first, enum tn_jcase target)
+{
+    if (target == TN_CASE_UPPER || target == TN_CASE_LOWER)
+        return target == TN_CASE_UPPER;
+    return is_first || (target != TN_CASE_CAPITAL && begins_word(before, target));
+}
+
+/* The character in its new case; returns the bytes.  Of the characters that become several only
+ * the German sharp s does here. */
+static size_t change_case(char *dst, uint32_t c, bool is_big, enum tn_jcase target)
+{
+    bool is_title = target == TN_CASE_CAPITAL || target == TN_CASE_TITLE;
+    if (c == 0xDF && is_big) {
+        memcpy(dst, is_title ? "Ss" : "SS", 2);
+        return 2;
+    }
+    return tn_utf8_put(!is_big    ? tn_char_lower(c)
+                       : is_title ? tn_char_title(c)
+                                  : tn_char_upper(c),
+                       dst);
+}
+
+struct tn_jvalue tn_jrun_case(struct tn_jrun *run, const struct tn_jstring *s, enum tn_jcase target)
+{
+    struct tn_jsink sink = {0};
+    uint32_t before = 0;
+    for (size_t i = 0; i < s->n && run->status == TERN_OK;) {
+        static const uint8_t outside[4] = {1, 1, 1, 1};
+        uint32_t c;
+        char utf8[4];
+        size_t length = tn_utf8_next(s->bytes + i, s->n - i, &c);
+        bool is_big = is_raised(before, i == 0, target);
+        const uint8_t *marks = s->marks && s->marks[i] ? outside : NULL;
+        tn_jsink_put(run, &sink, utf8, marks, change_case(utf8, c, is_big, target));
+        before = c;
+        i += length;
+    }
+    return tn_jsink_take(run, &sink);
+}
+
+/* ---- strip ---- */
+
+static bool is_in(const struct tn_jstring *chars, const char *c, size_t n)
+{
+    for (size_t i = 0; i < chars->n;) {
+        uint32_t unused;
+        size_t length = tn_utf8_next(chars->bytes + i, chars->n - i, &unused);
+        if (length == n && memcmp(chars->bytes + i, c, n) == 0)
+            return true;
+        i += length;
+    }
+    return false;
+}
+
+static void strip_chars(const struct tn_jstring *s, const struct tn_jstring *chars,
+                        enum tn_jside sides, size_t *begin, size_t *end)
+{
+    uint32_t c;
+    while ((sides & TN_SIDE_LEFT) && *begin < *end) {
+        size_t length = tn_utf8_next(s->bytes + *begin, *end - *begin, &c);
+        if (!is_in(chars, s->bytes + *begin, length))
+            break;
+        *begin += length;
+    }
+    while ((sides & TN_SIDE_RIGHT) && *begin < *end) {
+        size_t last = *end - 1;
+        while (last > *begin && ((unsigned char)s->bytes[last] & 0xC0) == 0x80)
+            last--;
+        if (!is_in(chars, s->bytes + last, *end - last))
+            break;
+        *end = last;
+    }
+}
+
+struct tn_jvalue tn_jrun_strip(struct tn_jrun *run, const struct tn_jstring *s,
+                               const struct tn_jstring *chars, enum tn_jside sides)
+{
+    size_t begin = 0, end = s->n;
+    if (!tn_jrun_step(run, 1 + s->n / 16 * (chars ? 1 + chars->n : 1)))
+        return (struct tn_jvalue){0};
+    if (chars) {
+        strip_chars(s, chars, sides, &begin, &end);
+    } else {
+        const char *text = s->bytes;
+        if (sides & TN_SIDE_LEFT)
+            tn_text_skip_space(&text, &end);
+        if (sides & TN_SIDE_RIGHT)
+            tn_text_strip_end(text, &end);
+        begin = (size_t)(text - s->bytes);
+        end += begin;
+    }
+    return tn_jrun_part(run, s, begin, end);
+}
+
+/* ---- searching ---- */
+
+static bool matches(const struct tn_jstring *s, size_t at, const struct tn_jstring *part)
+{
+    return part->n <= s->n && at <= s->n - part->n &&
+           (part->n == 0 || memcmp(s->bytes + at, part->bytes, part->n) == 0);
+}
+
+bool tn_jstring_starts(const struct tn_jstring *s, const struct tn_jstring *part)
+{
+    return matches(s, 0, part);
+}
+
+bool tn_jstring_ends(const struct tn_jstring *s, const struct tn_jstring *part)
+{
+    return part->n <= s->n && matches(s, s->n - part->n, part);
+}
+
+size_t tn_jstring_find(struct tn_jrun *run, const struct tn_jstring *s,
+                       const struct tn_jstring *part, size_t from)
+{
+    for (size_t i = from; i + part->n <= s->n && tn_jrun_step(run, part->n / 64); i++)
+        if (matches(s, i, part)) {
+            tn_jrun_step(run, (i - from) / 16);
+            return i;
+        }
+    tn_jrun_step(run, 1 + (s->n - TN_MIN(from, s->n)) / 16);
+    return s->n + 1;
+}
+
+size_t tn_jstring_find_last(struct tn_jrun *run, const struct tn_jstring *s,
+                            const struct tn_jstring *part, size_t end)
+{
+    tn_jrun_step(run, 1 + end / 16);
+    for (size_t i = end + 1; i-- > 0 && tn_jrun_step(run, part->n / 64);)
+        if (i + part->n <= end && matches(s, i, part))
+            return i;
+    return s->n + 1;
+}
+
+/* ---- replace ---- */
+
+/* An empty `old` stands before every character and at the end. */
+static void replace_empty(struct tn_jrun *run, struct tn_jsink *sink, const struct tn_jstring *s,
+                          const struct tn_jstring *replacement, int64_t most)
+{
+    size_t i = 0;
+    for (; most != 0 && run->status == TERN_OK; most--) {
+        uint32_t c;
+        tn_jsink_put_string(run, sink, replacement, 0, replacement->n);
+        if (i == s->n)
+            return;
+        size_t length = tn_utf8_next(s->bytes + i, s->n - i, &c);
+        tn_jsink_put_string(run, sink, s, i, i + length);
+        i += length;
+    }
+    tn_jsink_put_string(run, sink, s, i, s->n);
+}
+
+struct tn_jvalue tn_jrun_replace(struct tn_jrun *run, const struct tn_jstring *s,
+                                 const struct tn_jstring *old, const struct tn_jstring *replacement,
+                                 int64_t most)
+{
+    struct tn_jsink sink = {0};
+    size_t at = 0;
+    if (old->n == 0) {
+        replace_empty(run, &sink, s, replacement, most);
+        return tn_jsink_take(run, &sink);
+    }
+    for (; most != 0 && run->status == TERN_OK; most--) {
+        size_t found = tn_jstring_find(run, s, old, at);
+        if (found > s->n)
+            break;
+        tn_jsink_put_string(run, &sink, s, at, found);
+        tn_jsink_put_string(run, &sink, replacement, 0, replacement->n);
+        at = found + old->n;
+    }
+    tn_jsink_put_string(run, &sink, s, at, s->n);
+    return tn_jsink_take(run, &sink);
+}
+
+/* ---- split, join ---- */
+
+static void split_at(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s,
+                     const struct tn_jstring *separator, int64_t most)
+{
+    size_t at = 0;
+    for (; most != 0 && run->status == TERN_OK; most--) {
+        size_t found = tn_jstring_find(run, s, separator, at);
+        if (found > s->n)
+            break;
+        tn_jrun_add(run, list, tn_jrun_part(run, s, at, found));
+        at = found + separator->n;
+    }
+    tn_jrun_add(run, list, tn_jrun_part(run, s, at, s->n));
+}
+
+static void reverse(struct tn_jlist *list)
+{
+    for (size_t i = 0, k = list->n; i + 1 < k; i++) {
+        struct tn_jvalue item = list->items[i];
+        list->items[i] = list->items[--k];
+        list->items[k] = item;
+    }
+}
+
+/* From the end, the last part first; turned round afterwards. */
+static void split_from_end(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s,
+                           const struct tn_jstring *separator, int64_t most)
+{
+    size_t end = s->n;
+    for (; most != 0 && run->status == TERN_OK; most--) {
+        size_t found = tn_jstring_find_last(run, s, separator, end);
+        if (found > s->n)
+            break;
+        tn_jrun_add(run, list, tn_jrun_part(run, s, found + separator->n, end));
+        end = found;
+    }
+    tn_jrun_add(run, list, tn_jrun_part(run, s, 0, end));
+    if (run->status == TERN_OK)
+        reverse(list.list);
+}
+
+/* Words between runs of white space; the rest behind `most` of them keeps its inner white space. */
+static void split_words(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s,
+                        int64_t most)
+{
+    const char *text = s->bytes;
+    size_t n = s->n;
+    while (run->status == TERN_OK) {
+        tn_text_skip_space(&text, &n);
+        if (n == 0)
+            break;
+        size_t begin = (size_t)(text - s->bytes), end = s->n;
+        if (most-- == 0) {
+            size_t n_rest = n;
+            tn_text_strip_end(text, &n_rest);
+            end = begin + n_rest;
+            n = 0;
+        } else {
+            tn_text_skip_word(&text, &n);
+            end = (size_t)(text - s->bytes);
+        }
+        tn_jrun_add(run, list, tn_jrun_part(run, s, begin, end));
+    }
+}
+
+struct tn_jvalue tn_jrun_split(struct tn_jrun *run, const struct tn_jstring *s,
+                               const struct tn_jstring *separator, int64_t most, bool from_end)
+{
+    struct tn_jvalue list = tn_jrun_made(run, tn_j_list(run->pool, TN_J_LIST, 0));
+    if (!tn_jrun_step(run, s->n / 16))
+        return list;
+    if (separator && separator->n == 0)
+        return tn_jrun_fail(run, TERN_USAGE, "the separator of split is empty");
+    if (!separator && from_end && most >= 0)
+        return tn_jrun_fail(run, TERN_UNSUPPORTED,
+                            "rsplit with a limit and without a separator is not supported");
+    if (!separator)
+        split_words(run, list, s, most);
+    else if (from_end)
+        split_from_end(run, list, s, separator, most);
+    else
+        split_at(run, list, s, separator, most);
+    return list;
+}
+
+/* Bytes of the line end at `at`, 0 if there is none. Python's, but for FS, GS and RS. */
+static size_t line_end(const struct tn_jstring *s, size_t at)
+{
+    uint32_t c;
+    size_t length = tn_utf8_next(s->bytes + at, s->n - at, &c);
+    if (c == '\r' && at + 1 < s->n && s->bytes[at + 1] == '\n')
+        return 2;
+    bool ends = (c >= '\n' && c <= '\r') || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+                c == 0x2029;
+    return ends ? length : 0;
+}
+
+struct tn_jvalue tn_jrun_split_lines(struct tn_jrun *run, const struct tn_jstring *s,
+                                     bool keeps_ends)
+{
+    struct tn_jvalue list = tn_jrun_made(run, tn_j_list(run->pool, TN_J_LIST, 0));
+    size_t begin = 0;
+    for (size_t i = 0; i < s->n && run->status == TERN_OK;) {
+        size_t length = line_end(s, i);
+        if (length) {
+            tn_jrun_add(run, list, tn_jrun_part(run, s, begin, i + (keeps_ends ? length : 0)));
+            begin = i + length;
+        }
+        i += length ? length : 1;
+    }
+    if (begin < s->n)
+        tn_jrun_add(run, list, tn_jrun_part(run, s, begin, s->n));
+    return list;
+}
+
+struct tn_jvalue tn_jrun_join(struct tn_jrun *run, const struct tn_jstring *separator,
+                              const struct tn_jlist *items)
+{
+    struct tn_jsink sink = {0};
+    for (size_t i = 0; i < items->n && tn_jrun_step(run, 1); i++) {
+        if (i)
+            tn_jsink_put_string(run, &sink, separator, 0, separator->n);
+        tn_jsink_put_str(run, &sink, items->items[i]);
+    }
+    return tn_jsink_take(run, &sink);
+}

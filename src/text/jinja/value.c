@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Values: making, comparing, looking up.
+ */
+#include "text/jinja/value.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- makers ---- */
+
+struct tn_jvalue tn_j_view(struct tn_pool *pool, const char *bytes, const uint8_t *marks, size_t n)
+{
+    struct tn_jstring *s = tn_pool_take(pool, sizeof *s);
+    if (!s)
+        return (struct tn_jvalue){0};
+    *s = (struct tn_jstring){bytes, marks, n};
+    return (struct tn_jvalue){.type = TN_J_STRING, .string = s};
+}
+
+struct tn_jvalue tn_j_text(struct tn_pool *pool, const char *bytes, size_t n, bool from_outside)
+{
+    char *copy = tn_pool_take(pool, n + 1);
+    uint8_t *marks = from_outside ? tn_pool_take(pool, n + 1) : NULL;
+    if (!copy || (from_outside && !marks))
+        return (struct tn_jvalue){0};
+    if (n)
+        memcpy(copy, bytes, n);
+    if (marks)
+        memset(marks, 1, n + 1);
+    return tn_j_view(pool, copy, marks, n);
+}
+
+/* Room for one more item of n_item bytes behind n items; the items may move. */
+static bool make_room(struct tn_pool *pool, void **items, size_t n, size_t *capacity, size_t n_item)
+{
+    if (n < *capacity)
+        return true;
+    size_t more = *capacity ? 2 * *capacity : 8;
+    void *moved = tn_pool_take(pool, more * n_item);
+    if (!moved)
+        return false;
+    if (n)
+        memcpy(moved, *items, n * n_item);
+    *items = moved;
+    *capacity = more;
+    return true;
+}
+
+struct tn_jvalue tn_j_list(struct tn_pool *pool, enum tn_jtype type, size_t capacity)
+{
+    struct tn_jlist *list = tn_pool_take(pool, sizeof *list);
+    if (!list)
+        return (struct tn_jvalue){0};
+    if (capacity) {
+        list->items = tn_pool_take(pool, capacity * sizeof *list->items);
+        if (!list->items)
+            return (struct tn_jvalue){0};
+        list->capacity = capacity;
+    }
+    return (struct tn_jvalue){.type = type, .list = list};
+}
+
+/* Notes in *depth that a container holds v; false when that is too deep.  A namespace counts as
+ * flat: nothing walks into it. */
+static bool deepen(struct tn_pool *pool, uint32_t *depth, struct tn_jvalue v)
+{
+    bool is_list = v.type == TN_J_LIST || v.type == TN_J_TUPLE || v.type == TN_J_ITERATOR;
+    uint32_t below = is_list ? v.list->depth : v.type == TN_J_DICT ? v.dict->depth : 0;
+    if (below >= TN_J_MAX_DEPTH) {
+        pool->is_deep = true;
+        return false;
+    }
+    *depth = *depth > below + 1 ? *depth : below + 1;
+    return true;
+}
+
+bool tn_j_list_add(struct tn_pool *pool, struct tn_jlist *list, struct tn_jvalue item)
+{
+    void *items = list->items;
+    if (!deepen(pool, &list->depth, item) ||
+        !make_room(pool, &items, list->n, &list->capacity, sizeof *list->items))
+        return false;
+    list->items = items;
+    list->items[list->n++] = item;
+    return true;
+}
+
+struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type)
+{
+    struct tn_jdict *dict = tn_pool_take(pool, sizeof *dict);
+    if (!dict)
+        return (struct tn_jvalue){0};
+    return (struct tn_jvalue){.type = type, .dict = dict};
+}
+
+bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
+                   struct tn_jvalue value, uint64_t *steps)
+{
+    struct tn_jvalue *old = (struct tn_jvalue *)tn_j_dict_get(dict, key, steps);
+    if (!deepen(pool, &dict->depth, key) || !deepen(pool, &dict->depth, value))
+        return false;
+    if (old) {
+        *old = value;
+        return true;
+    }
+    void *pairs = dict->pairs;
+    if (!make_room(pool, &pairs, dict->n, &dict->capacity, sizeof *dict->pairs))
+        return false;
+    dict->pairs = pairs;
+    dict->pairs[dict->n++] = (struct tn_jpair){key, value};
+    return true;
+}
+
+const struct tn_jvalue *tn_j_dict_get(const struct tn_jdict *dict, struct tn_jvalue key,
+                                      uint64_t *steps)
+{
+    for (size_t i = 0; i < dict->n; i++)
+        if (tn_j_equal(dict->pairs[i].key, key, steps))
+            return &dict->pairs[i].value;
+    return NULL;
+}
+
+const struct tn_jvalue *tn_j_dict_find(const struct tn_jdict *dict, const char *key, size_t n_key)
+{
+    for (size_t i = 0; i < dict->n; i++)
+        if (tn_j_is_text(dict->pairs[i].key, key, n_key))
+            return &dict->pairs[i].value;
+    return NULL;
+}
+
+/* ---- questions ---- */
+
+double tn_j_real(struct tn_jvalue v)
+{
+    return v.type == TN_J_FLOAT ? v.real : (double)tn_j_integer(v);
+}
+
+int64_t tn_j_integer(struct tn_jvalue v)
+{
+    return v.type == TN_J_BOOL ? v.boolean : v.integer;
+}
+
+bool tn_j_is_true(struct tn_jvalue v)
+{
+    switch (v.type) {
+    case TN_J_UNDEFINED:
+    case TN_J_NONE:
+        return false;
+    case TN_J_BOOL:
+        return v.boolean;
+    case TN_J_INT:
+        return v.integer != 0;
+    case TN_J_FLOAT:
+        return v.real != 0;
+    case TN_J_STRING:
+        return v.string->n > 0;
+    case TN_J_LIST:
+    case TN_J_TUPLE:
+        return v.list->n > 0;
+    case TN_J_DICT:
+        return v.dict->n > 0;
+    default:
+        return true;
+    }
+}
+
+/* -1, 0 or 1; 2: one of the two is not a number. */
+static int order_numbers(struct tn_jvalue a, struct tn_jvalue b)
+{
+    if (a.type != TN_J_FLOAT && b.type != TN_J_FLOAT) {
+        int64_t x = tn_j_integer(a), y = tn_j_integer(b);
+        return (x > y) - (x < y);
+    }
+    double x = tn_j_real(a), y = tn_j_real(b);
+    return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
+}
+
+static bool take_step(uint64_t *steps)
+{
+    *steps -= *steps > 0;
+    return *steps > 0;
+}
+
+bool tn_j_is_hashable(struct tn_jvalue v, uint64_t *steps)
+{
+    if (v.type == TN_J_TUPLE)
+        for (size_t i = 0; i < v.list->n && take_step(steps); i++)
+            if (!tn_j_is_hashable(v.list->items[i], steps))
+                return false;
+    return v.type != TN_J_LIST && v.type != TN_J_DICT;
+}
+
+static bool equal_lists(const struct tn_jlist *a, const struct tn_jlist *b, uint64_t *steps)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++)
+        if (!tn_j_equal(a->items[i], b->items[i], steps))
+            return false;
+    return true;
+}
+
+static bool equal_dicts(const struct tn_jdict *a, const struct tn_jdict *b, uint64_t *steps)
+{
+    if (a->n != b->n)
+        return false;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct tn_jvalue *other = tn_j_dict_get(b, a->pairs[i].key, steps);
+        if (!other || !tn_j_equal(a->pairs[i].value, *other, steps))
+            return false;
+    }
+    return true;
+}
+
+bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, uint64_t *steps)
+{
+    if (!take_step(steps))
+        return false;
+    if (tn_j_is_number(a) && tn_j_is_number(b))
+        return order_numbers(a, b) == 0;
+    if (a.type != b.type)
+        return false;
+    switch (a.type) {
+    case TN_J_UNDEFINED:
+    case TN_J_NONE:
+        return true;
+    case TN_J_STRING:
+        return tn_j_is_text(a, b.string->bytes, b.string->n);
+    case TN_J_LIST:
+    case TN_J_TUPLE:
+        return equal_lists(a.list, b.list, steps);
+    case TN_J_DICT:
+        return equal_dicts(a.dict, b.dict, steps);
+    default:
+        return a.loop == b.loop; /* the same object */
+    }
+}
+
+/* UTF-8 sorts as its code points do. */
+static int order_strings(const struct tn_jstring *a, const struct tn_jstring *b)
+{
+    size_t n = a->n < b->n ? a->n : b->n;
+    int order = n ? memcmp(a->bytes, b->bytes, n) : 0;
+    return order ? (order > 0) - (order < 0) : (a->n > b->n) - (a->n < b->n);
+}
+
+bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, uint64_t *steps)
+{
+    *order = 0;
+    if (tn_j_is_number(a) && tn_j_is_number(b)) {
+        *order = order_numbers(a, b);
+        return true;
+    }
+    if (a.type != b.type)
+        return false;
+    if (a.type == TN_J_STRING) {
+        *order = order_strings(a.string, b.string);
+        return true;
+    }
+    if (a.type != TN_J_LIST && a.type != TN_J_TUPLE)
+        return false;
+    for (size_t i = 0; i < a.list->n && i < b.list->n; i++)
+        if (!tn_j_equal(a.list->items[i], b.list->items[i], steps))
+            return tn_j_compare(a.list->items[i], b.list->items[i], order, steps);
+    *order = (a.list->n > b.list->n) - (a.list->n < b.list->n);
+    return true;
+}
+
+const char *tn_j_type_name(struct tn_jvalue v)
+{
+    static const char *const names[] = {
+        [TN_J_UNDEFINED] = "Undefined", [TN_J_NONE] = "NoneType",
+        [TN_J_BOOL] = "bool",           [TN_J_INT] = "int",
+        [TN_J_FLOAT] = "float",         [TN_J_STRING] = "str",
+        [TN_J_LIST] = "list",           [TN_J_TUPLE] = "tuple",
+        [TN_J_ITERATOR] = "generator",  [TN_J_DICT] = "dict",
+        [TN_J_NAMESPACE] = "namespace", [TN_J_LOOP] = "loop",
+        [TN_J_MACRO] = "macro",         [TN_J_FUNCTION] = "function",
+        [TN_J_METHOD] = "method",
+    };
+    return names[v.type];
+}
+
+/* ---- characters ---- */
+
+static bool begins_character(char c)
+{
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+size_t tn_j_n_characters(const struct tn_jstring *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += begins_character(s->bytes[i]);
+    return n;
+}
+
+size_t tn_j_offset(const struct tn_jstring *s, size_t i)
+{
+    size_t at = 0;
+    for (; at < s->n; at++)
+        if (begins_character(s->bytes[at]) && i-- == 0)
+            return at;
+    return s->n;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Chat templates through the interpreter: every golden conversation with its tools and settings,
+ * what is refused and how, hostile templates that must end soon, and where bytes come from.
+ * test_jinja_oracle.py compares with Jinja2 itself.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "tern/chat.h"
+#include "text_data.h"
+
+#define TEMPLATES TERN_SHARED_DIR "/reference/tokenizers/templates/"
+
+static const struct tern_chat_params plain = {
+    .add_generation_prompt = true, .bos = "<s>", .eos = "</s>", .date = {2026, 11, 22, 0, 0, 0}};
+
+/* ---- goldens ---- */
+
+/* The request of a golden case, as tern_chat_render_json takes it. */
+static char *request_of(const json_t *root, const json_t *item)
+{
+    json_t *request = json_object();
+    static const char *const of_case[] = {"messages", "tools", "kwargs", "add_generation_prompt"};
+    static const char *const of_file[] = {"bos_token", "eos_token"};
+    for (size_t i = 0; i < TN_COUNT_OF(of_case); i++)
+        if (json_object_get(item, of_case[i]))
+            json_object_set(request, of_case[i], json_object_get(item, of_case[i]));
+    for (size_t i = 0; i < TN_COUNT_OF(of_file); i++)
+        json_object_set(request, of_file[i], json_object_get(root, of_file[i]));
+    char *text = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    return text;
+}
+
+static void check_case(const struct tern_chat_template *t, const json_t *root, const json_t *item)
+{
+    char *text, *request = request_of(root, item);
+    size_t n;
+    struct tern_error err = {TERN_OK, ""};
+    const json_t *expected = json_object_get(item, "text");
+    const char *name = json_string_value(json_object_get(item, "name"));
+    tern_status status =
+        tern_chat_render_json(t, request, strlen(request), &plain, &text, &n, NULL, &err);
+    if (!json_is_string(expected)) {
+        assert_int_equal(status, TERN_USAGE);
+        assert_non_null(strstr(err.detail, json_string_value(json_object_get(item, "error"))));
+    } else if (status != TERN_OK || n != json_string_length(expected) ||
+               memcmp(text, json_string_value(expected), n) != 0) {
+        fail_msg("%s: %s \"%s\"", name, err.detail, text ? text : "");
+    }
+    free(request);
+    tern_text_free(text);
+}
+
+static void test_goldens(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bitnet-2b-4t",    "chatml",         "falcon3-instruct",
+                                        "gemma-2",         "jinja-features", "llama2-chat",
+                                        "llama3-instruct", "mistral-v0.2",   "mistral-v1-system",
+                                        "phi-3-mini",      "phi-3.5-mini",   "qwen3-no-think",
+                                        "qwen3",           "zephyr"};
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
+        char path[512];
+        snprintf(path, sizeof path, TEMPLATES "%s.json", names[i]);
+        json_t *root = data_json(path), *item;
+        const json_t *source = json_object_get(root, "template");
+        struct tern_chat_template *t;
+        size_t k;
+        assert_int_equal(tern_chat_template_parse(&t, json_string_value(source),
+                                                  json_string_length(source), NULL),
+                         TERN_OK);
+        json_array_foreach(json_object_get(root, "cases"), k, item) check_case(t, root, item);
+        assert_true(k >= 16);
+        tern_chat_template_free(t);
+        json_decref(root);
+    }
+}
+
+/* ---- what is refused ---- */
+
+/* Status of parsing and rendering one user message "hi"; *text belongs to the caller. */
+static tern_status render(const char *source, size_t n_source, char **text, struct tern_error *err)
+{
+    static const struct tern_message hi = {"user", 4, "hi", 2};
+    struct tern_chat_template *t;
+    size_t n;
+    *text = NULL;
+    tern_status status = tern_chat_template_parse(&t, source, n_source, err);
+    if (status == TERN_OK)
+        status = tern_chat_render(t, &hi, 1, &plain, text, &n, NULL, err);
+    tern_chat_template_free(t);
+    return status;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source;
+        tern_status status;
+        const char *detail;
+    } cases[] = {
+        {"{% include 'x' %}", TERN_UNSUPPORTED, "line 1: the tag \"include\" is not supported"},
+        {"a\n{% import 'x' as y %}", TERN_UNSUPPORTED, "line 2: the tag \"import\""},
+        {"{% do x %}", TERN_UNSUPPORTED, "\"do\""},
+        {"{{ a | nothing }}", TERN_UNSUPPORTED, "the filter \"nothing\" is not supported"},
+        {"\n\n{{ a is nothing }}", TERN_UNSUPPORTED, "line 3: the test \"nothing\""},
+        {"{{ 'a'.encode() }}", TERN_UNSUPPORTED, "\"encode\" is not known"},
+        {"{{ f(*a) }}", TERN_UNSUPPORTED, "* and ** before arguments"},
+        {"{% for x in y recursive %}{% endfor %}", TERN_UNSUPPORTED, "recursive"},
+        {"{{ 'open }}", TERN_UNSUPPORTED, "no closing quote"},
+        {"{{ (1 }}", TERN_UNSUPPORTED, "is not closed by }}"},
+        {"{% if a %}", TERN_UNSUPPORTED, "elif else endif is expected"},
+        {"{% endif %}", TERN_UNSUPPORTED, "\"endif\""},
+        {"{# open", TERN_UNSUPPORTED, "a comment is not closed"},
+        {"{% raw %} x", TERN_UNSUPPORTED, "raw"},
+        {"{% break %}", TERN_UNSUPPORTED, "outside of a loop"},
+        {"{{ 1 ! 2 }}", TERN_UNSUPPORTED, "'!' has no meaning"},
+        {"{{ \"\\N{DASH}\" }}", TERN_UNSUPPORTED, "an escape"},
+        {"{{ 99999999999999999999 }}", TERN_UNSUPPORTED, "too long"},
+        {"\xff", TERN_INPUT, "byte 0 is 0xFF"},
+        {"{{ raise_exception('no ' ~ 'way') }}", TERN_USAGE, "line 1: no way"},
+        {"{{ x.y }}", TERN_USAGE, "\"y\" is wanted of a value that is not defined"},
+        {"{{ messages[7].role }}", TERN_USAGE, "\"role\""},
+        {"{{ 1 + 'a' }}", TERN_USAGE, "+ does not work on a int and a str"},
+        {"{{ 1 // 0 }}", TERN_USAGE, "division by zero"},
+        {"{{ 1 < 'a' }}", TERN_USAGE, "an order does not work"},
+        {"{% for x in 3 %}{% endfor %}", TERN_USAGE, "a int cannot be walked over"},
+        {"{% set x.y = 1 %}", TERN_USAGE, "\"x\" is no namespace"},
+        {"{{ messages.append(1) }}", TERN_USAGE, "cannot be changed"},
+        {"{% for a, b in [[1]] %}{% endfor %}", TERN_USAGE, "1 values for 2 names"},
+        {"{{ namespace }}", TERN_UNSUPPORTED, "a function cannot be written"},
+        {"{{ messages | map(attribute='role') }}", TERN_UNSUPPORTED, "a generator cannot be written"},
+        {"{{ messages | select | length }}", TERN_USAGE, "a generator has no length"},
+        {"{{ (-2) ** 0.5 }}", TERN_UNSUPPORTED, "to a broken power"},
+        {"{{ {[1]: 2} }}", TERN_USAGE, "a list cannot be a key"},
+        {"{{ x | int }}", TERN_USAGE, "int does not work on a value that is not defined"},
+        {"{{ 1 is odd(2) }}", TERN_USAGE, "the test \"odd\" takes 0 arguments, not 1"},
+        {"{% macro f(a) %}{% endmacro %}{{ f(1, 2) }}", TERN_USAGE, "1 parameters gets 2 arguments"},
+        {"{% macro f(a) %}{% endmacro %}{{ f(b=2) }}", TERN_USAGE, "no parameter \"b\""},
+        {"{% macro f() %}{% endmacro %}{% call f() %}{% endcall %}", TERN_USAGE, "\"caller\""},
+        {"{% filter length %}{% endfilter %}", TERN_USAGE, "the filter gives a int, not text"},
+        {"{{ strftime_now('%Q') }}", TERN_UNSUPPORTED, "%Q"},
+        {"{{ 9223372036854775807 + 1 }}", TERN_UNSUPPORTED, "too long"},
+        {"{{ 999999999999999999 * 99 }}", TERN_LIMIT, "64 bits"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tern_error err = {TERN_OK, ""};
+        char *text;
+        tern_status status = render(cases[i].source, strlen(cases[i].source), &text, &err);
+        if (status != cases[i].status || !strstr(err.detail, cases[i].detail))
+            fail_msg("%s: %s: %s", cases[i].source, tern_status_text(status), err.detail);
+        assert_null(text);
+    }
+}
+
+/* ---- bombs ---- */
+
+static void expect_limit(const char *source, size_t n)
+{
+    struct tern_error err = {TERN_OK, ""};
+    char *text;
+    tern_status status = render(source, n, &text, &err);
+    if (status != TERN_LIMIT && status != TERN_UNSUPPORTED)
+        fail_msg("%.60s: %s %s", source, tern_status_text(status), err.detail);
+    assert_null(text);
+}
+
+/* `part` n times between `begin` and `end`. */
+static void expect_deep(const char *begin, const char *part, size_t n, const char *end)
+{
+    size_t n_part = strlen(part), n_begin = strlen(begin), n_end = strlen(end);
+    char *source = malloc(n_begin + n * n_part + n_end);
+    assert_non_null(source);
+    memcpy(source, begin, n_begin);
+    for (size_t i = 0; i < n; i++)
+        memcpy(source + n_begin + i * n_part, part, n_part);
+    memcpy(source + n_begin + n * n_part, end, n_end);
+    expect_limit(source, n_begin + n * n_part + n_end);
+    free(source);
+}
+
+static void test_bombs(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{{ range(99999999999) }}",
+        "{{ 'a' * 99999999999 }}",
+        "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}"
+        "{% endfor %}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}"
+        "{% endfor %}",
+        "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(60) %}"
+        "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}"
+        "{{ ns.x == ns.y }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}"
+        "{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=(1,)) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}"
+        "{% endfor %}{{ {ns.x: 1} }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% macro f() %}{{ f() ~ f() }}{% endmacro %}{{ f() }}",
+        "{{ 'a' | tojson(indent=99999999999) }}{{ [1] | tojson(indent=99999999999) }}",
+        "{{ 2 ** 99999 }}",
+        "{{ range(20000) | sort(reverse=true) }}",
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(sources); i++)
+        expect_limit(sources[i], strlen(sources[i]));
+    expect_deep("{{ ", "(", 50000, "1 }}");
+    expect_deep("{{ ", "-", 50000, "1 }}");
+    expect_deep("{{ ", "not ", 50000, "1 }}");
+    expect_deep("{{ 1", " + 1", 50000, " }}");
+    expect_deep("{{ x", ".x", 50000, " }}");
+    expect_deep("{{ x", " | d", 50000, " }}");
+    expect_deep("{{ ", "[", 50000, " }}");
+    expect_deep("", "{% if 1 %}", 50000, "");
+    expect_deep("{% if 1 %}", "{% elif 1 %}", 50000, "{% endif %}");
+    expect_deep("{{ ", "1 if 1 else ", 50000, "1 }}");
+    expect_deep("", "x", (size_t)2 << 20, "");
+}
+
+/* ---- provenance ---- */
+
+/* Bytes of a message stay marked through every operation; those of the template never are. */
+static void test_marks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expression;
+        const char *text;
+        const char *marks;
+    } cases[] = {
+        {"'<' ~ c ~ '>'", "<aBc>", "01110"},
+        {"'<' + c + '>'", "<aBc>", "01110"},
+        {"c | upper", "ABC", "111"},
+        {"c.title()", "Abc", "111"},
+        {"c[1:]", "Bc", "11"},
+        {"c[::-1]", "cBa", "111"},
+        {"c[0]", "a", "1"},
+        {"c * 2", "aBcaBc", "111111"},
+        {"c.replace('B', '-')", "a-c", "101"},
+        {"'xBx'.replace('B', c)", "xaBcx", "01110"},
+        {"c.split('B') | join('+')", "a+c", "101"},
+        {"[c] | tojson", "[\"aBc\"]", "0011100"},
+        {"[c]", "['aBc']", "0011100"},
+        {"c | trim | string | list | join", "aBc", "111"},
+        {"c | indent(1, true)", " aBc", "0111"},
+        {"c | length", "3", "0"},
+        {"messages[0].role", "user", "0000"},
+        {"messages[0].items() | list | last | last", "aBc", "111"},
+        {"bos_token ~ c", "<s>aBc", "000111"},
+        {"messages[0].keys() | join", "rolecontent", "00000000000"},
+    };
+    static const struct tern_message m = {"user", 4, "aBc", 3};
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        char source[200], *text = NULL;
+        unsigned char *marks = NULL;
+        size_t n = 0;
+        struct tern_chat_template *t;
+        snprintf(source, sizeof source, "{%% set c = messages[0].content %%}{{ %s }}",
+                 cases[i].expression);
+        assert_int_equal(tern_chat_template_parse(&t, source, strlen(source), NULL), TERN_OK);
+        assert_int_equal(tern_chat_render(t, &m, 1, &plain, &text, &n, &marks, NULL), TERN_OK);
+        assert_string_equal(text, cases[i].text);
+        for (size_t k = 0; k < n; k++)
+            if (marks[k] != cases[i].marks[k] - '0')
+                fail_msg("%s: mark %zu is %d", cases[i].expression, k, marks[k]);
+        tern_text_free(text);
+        tern_text_free(marks);
+        tern_chat_template_free(t);
+    }
+}
+
+/* A role that is no known name cannot become part of a special token. */
+static void test_role_of_a_user(void **state)
+{
+    (void)state;
+    const char *source = "{{ '<|' ~ messages[0].role ~ '|>' }}";
+    static const struct tern_message m = {"im_start", 8, "", 0};
+    char *text;
+    unsigned char *marks;
+    size_t n;
+    struct tern_chat_template *t;
+    assert_int_equal(tern_chat_template_parse(&t, source, strlen(source), NULL), TERN_OK);
+    assert_int_equal(tern_chat_render(t, &m, 1, &plain, &text, &n, &marks, NULL), TERN_OK);
+    assert_string_equal(text, "<|im_start|>");
+    assert_int_equal(marks[2], 1);
+    tern_text_free(text);
+    tern_text_free(marks);
+    tern_chat_template_free(t);
+}
+
+/* ---- memory ---- */
+
+static int n_allowed;
+
+static int allow(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    return n_allowed-- > 0;
+}
+
+/* Each allocation fails once: TERN_MEMORY, nothing lost (the sanitizer build sees that). */
+static void test_every_allocation_fails(void **state)
+{
+    (void)state;
+    const char *source = "{% for m in messages %}{{ m.role ~ [m.content, 1] | tojson }}{% endfor %}"
+                         "{{ 'x' * 70000 }}{% set a %}{{ messages }}{% endset %}{{ a }}";
+    char *text = NULL;
+    struct tern_error err = {TERN_OK, ""};
+    tern_status status = TERN_MEMORY;
+    int n = 0;
+    for (; status == TERN_MEMORY; n++) {
+        n_allowed = n;
+        tn_alloc_set_hook(allow, NULL);
+        status = render(source, strlen(source), &text, &err);
+        tn_alloc_set_hook(NULL, NULL);
+    }
+    assert_int_equal(status, TERN_OK);
+    assert_true(n > 5);
+    tern_text_free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goldens),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bombs),          cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_role_of_a_user), cmocka_unit_test(test_every_allocation_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

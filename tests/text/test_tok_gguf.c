@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tokenizer keys of GGUF files: what decides about splitter, affixes and
+ * merges, and what is refused.  Ids of whole vocabularies: test_tokenizer_golden.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "convert/tok_gguf.h"
+#include "tern/model_format.h"
+#include "text_data.h"
+
+/* Lists that a test fills and spoils. */
+struct lists {
+    struct tn_tok_keys keys;
+    char bytes[8192];
+    uint32_t token_offsets[400], merge_offsets[32];
+    float scores[400];
+    int32_t types[400];
+    size_t n_bytes;
+};
+
+static void add_token(struct lists *l, const char *text, int32_t type, float score)
+{
+    uint32_t id = l->keys.tokens.n++;
+    size_t n = strlen(text);
+    memcpy(l->bytes + l->n_bytes, text, n);
+    l->n_bytes += n;
+    l->types[id] = type;
+    l->scores[id] = score;
+    l->token_offsets[id + 1] = (uint32_t)l->n_bytes;
+}
+
+/* Behind the last token. */
+static void add_merge(struct lists *l, const char *line)
+{
+    size_t n = strlen(line);
+    if (l->keys.merges.n == 0)
+        l->merge_offsets[0] = (uint32_t)l->n_bytes;
+    memcpy(l->bytes + l->n_bytes, line, n);
+    l->n_bytes += n;
+    l->merge_offsets[++l->keys.merges.n] = (uint32_t)l->n_bytes;
+}
+
+static void begin(struct lists *l, const char *model, const char *pre)
+{
+    memset(l, 0, sizeof *l);
+    l->keys = (struct tn_tok_keys){
+        .model = model,
+        .pre = pre,
+        .tokens = {l->bytes, l->token_offsets, 0},
+        .merges = {l->bytes, l->merge_offsets, 0},
+        .scores = l->scores,
+        .types = l->types,
+        .bos_id = TERN_NO_ID,
+        .eos_id = TERN_NO_ID,
+        .unk_id = TERN_NO_ID,
+        .add_bos = -1,
+        .add_eos = -1,
+        .add_space_prefix = -1,
+    };
+}
+
+/* The characters of the byte alphabet that are ASCII, ids from 0 ('!'), then "<s>" 94, "ab" 95,
+ * "bc" 96, and two tokens that only fill: "[PAD97]" and "[PAD98]". */
+static void begin_bytes(struct lists *l, const char *pre)
+{
+    begin(l, "gpt2", pre);
+    for (char c = 0x21; c < 0x7F; c++)
+        add_token(l, (char[]){c, 0}, 1, 0);
+    add_token(l, "<s>", 3, 0);
+    add_token(l, "ab", 1, 0);
+    add_token(l, "bc", 1, 0);
+    add_token(l, "[PAD97]", 4, 0);
+    add_token(l, "[PAD98]", 5, 0);
+    add_merge(l, "b c");
+    add_merge(l, "a b");
+    l->keys.bos_id = l->keys.eos_id = 94;
+}
+
+/* <unk> 0, <s> 1, <0x00> to <0xFF> from 2, then U+2581 258, a 259, b 260, c 261, and tokens that
+ * scores choose among. */
+static void begin_characters(struct lists *l)
+{
+    begin(l, "llama", "default");
+    add_token(l, "<unk>", 2, 0);
+    add_token(l, "<s>", 3, 0);
+    for (unsigned i = 0; i < 256; i++) {
+        char text[8];
+        snprintf(text, sizeof text, "<0x%02X>", i);
+        add_token(l, text, 6, 0);
+    }
+    add_token(l, "\xE2\x96\x81", 1, -10);
+    add_token(l, "a", 1, -11);
+    add_token(l, "b", 1, -12);
+    add_token(l, "c", 1, -13);
+    add_token(l, "ab", 1, -2);                 /* 262 */
+    add_token(l, "bc", 1, -1);                 /* 263 */
+    add_token(l, "\xE2\x96\x81" "a", 1, -3);   /* 264 */
+    add_token(l, "\n\n", 4, -1000);            /* 265 */
+    l->keys.bos_id = 1;
+    l->keys.eos_id = 1;
+}
+
+static void check_keys(const struct lists *l, const char *pre, uint32_t vocab,
+                       tern_status expected, const char *message)
+{
+    struct tn_buf section = {0};
+    struct tern_error err = {TERN_OK, ""};
+    tern_status status = tn_tok_from_keys(&l->keys, pre, vocab, NULL, &section, &err);
+    if (status != expected || !strstr(err.detail, message))
+        fail_msg("status %d \"%s\", expected %d \"%s\"", status, err.detail, expected, message);
+    if (status != TERN_OK)
+        assert_null(section.data);
+    tn_buf_fini(&section);
+}
+
+static const struct tern_file_tokenizer *open_keys(struct data_tokenizer *data,
+                                                   const struct lists *l, const char *pre,
+                                                   const char *used)
+{
+    struct tn_buf section = {0};
+    struct tern_error err = {TERN_OK, ""};
+    const char *name;
+    if (tn_tok_from_keys(&l->keys, pre, 500, &name, &section, &err) != TERN_OK)
+        fail_msg("%s", err.detail);
+    if (used)
+        assert_string_equal(name, used);
+    else
+        assert_null(name);
+    data_tokenizer_open_section(data, "keys", &section, 500);
+    return data->section;
+}
+
+static void check_encode(const struct data_tokenizer *data, const char *text, uint32_t flags,
+                         size_t n, const uint32_t *expected)
+{
+    struct tern_ids ids = {0};
+    assert_int_equal(tern_tokenizer_encode(data->t, text, strlen(text), flags, &ids, NULL),
+                     TERN_OK);
+    if (ids.n != n || (n && memcmp(ids.ids, expected, n * sizeof *expected) != 0)) {
+        for (size_t i = 0; i < ids.n; i++)
+            print_error("%u ", ids.ids[i]);
+        fail_msg("\"%s\" has other ids", text);
+    }
+    tern_ids_free(&ids);
+}
+
+static struct lists l;
+
+/* Every name that is known, and what follows from it. */
+static void test_splitters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pre;
+        uint32_t splitter, flags, n_prefix;
+    } rows[] = {
+        {"llama-bpe", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, 1},
+        {"falcon3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, 1},
+        {"falcon_e", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, 1},
+        {"qwen2", TERN_SPLIT_QWEN2, TERN_TOK_NFC, 0},
+        {"qwen35", TERN_SPLIT_QWEN35, TERN_TOK_NFC, 0},
+        {"gpt-2", TERN_SPLIT_GPT2, 0, 0},
+        {"gpt-neox", TERN_SPLIT_GPT2, TERN_TOK_NFC, 0},
+        {"falcon", TERN_SPLIT_FALCON, 0, 0},
+        {"starcoder", TERN_SPLIT_STARCODER, 0, 0},
+        {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct data_tokenizer data;
+        begin_bytes(&l, rows[i].pre);
+        const struct tern_file_tokenizer *head = open_keys(&data, &l, NULL, rows[i].pre);
+        assert_int_equal(head->splitter, rows[i].splitter);
+        assert_int_equal(head->flags, rows[i].flags);
+        assert_int_equal(head->n_prefix, rows[i].n_prefix);
+        assert_int_equal(head->n_tokens, 97);
+        data_tokenizer_close(&data);
+    }
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct data_tokenizer data;
+    begin_bytes(&l, "default");
+    l.keys.add_bos = l.keys.add_eos = 1;
+    open_keys(&data, &l, "gpt-2", "gpt-2");
+    check_encode(&data, "abc", 0, 2, (uint32_t[]){'a' - 0x21, 96});
+    check_encode(&data, "ab<s>", TERN_ENCODE_PARSE_SPECIAL, 2, (uint32_t[]){95, 94});
+    check_encode(&data, "ab", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){94, 95, 94});
+    assert_true(tern_tokenizer_is_special(data.t, 94));
+    data_tokenizer_close(&data);
+    /* An option says what a file says wrongly. */
+    begin_bytes(&l, "gpt-2");
+    assert_int_equal(open_keys(&data, &l, "qwen2", "qwen2")->splitter, TERN_SPLIT_QWEN2);
+    data_tokenizer_close(&data);
+}
+
+static void test_characters(void **state)
+{
+    (void)state;
+    struct data_tokenizer data;
+    begin_characters(&l);
+    const struct tern_file_tokenizer *head = open_keys(&data, &l, NULL, NULL);
+    assert_int_equal(head->kind, TERN_TOKENIZER_CHAR_BPE);
+    assert_int_equal(head->n_prefix, 1);
+    assert_int_equal(head->unk_id, 0);
+    /* The better score first: bc before ab before the space. */
+    check_encode(&data, "abc", 0, 2, (uint32_t[]){264, 263});
+    check_encode(&data, "ab a", 0, 3, (uint32_t[]){258, 262, 264});
+    check_encode(&data, "\xC3\xA9\n\n", 0, 4, (uint32_t[]){258, 2 + 0xC3, 2 + 0xA9, 265});
+    check_encode(&data, "a", TERN_ENCODE_ADD_SPECIAL, 2, (uint32_t[]){1, 264});
+    data_tokenizer_close(&data);
+    begin_characters(&l);
+    l.keys.add_space_prefix = l.keys.add_bos = 0;
+    l.keys.add_eos = 1;
+    open_keys(&data, &l, NULL, NULL);
+    check_encode(&data, "abc", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){259, 263, 1});
+    assert_false(tern_tokenizer_adds_space(data.t));
+    data_tokenizer_close(&data);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    begin_bytes(&l, NULL);
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "--pre");
+    check_keys(&l, "odd", 500, TERN_UNSUPPORTED, "splitter \"odd\"");
+    check_keys(&l, "gpt-2", 96, TERN_INPUT, "the model has 96");
+    begin_bytes(&l, "default");
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "--pre");
+    begin_bytes(&l, "tekken");
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "splitter \"tekken\"");
+    begin_bytes(&l, "gpt-2");
+    l.keys.model = "t5";
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "model \"t5\"");
+    begin_bytes(&l, "gpt-2");
+    l.types[5] = 7;
+    check_keys(&l, NULL, 500, TERN_INPUT, "id 5 has type 7");
+    l.types[5] = 0;
+    check_keys(&l, NULL, 500, TERN_INPUT, "id 5 has type 0");
+    begin_bytes(&l, "gpt-2");
+    l.types[5] = 6;
+    check_keys(&l, NULL, 500, TERN_INPUT, "byte token 5 is \"&\"");
+    begin_bytes(&l, "gpt-2");
+    add_merge(&l, "ab");
+    check_keys(&l, NULL, 500, TERN_INPUT, "merge 2 is not a pair");
+    begin_bytes(&l, "gpt-2");
+    add_merge(&l, "a b c");
+    check_keys(&l, NULL, 500, TERN_INPUT, "merge 2 is not a pair");
+    begin_bytes(&l, "gpt-2");
+    add_merge(&l, " ab");
+    check_keys(&l, NULL, 500, TERN_INPUT, "merge 2 is not a pair");
+    begin_bytes(&l, "gpt-2");
+    add_merge(&l, "x y");
+    check_keys(&l, NULL, 500, TERN_INPUT, "needs the token \"xy\"");
+    begin_bytes(&l, "gpt-2");
+    l.bytes[1] = '!';
+    check_keys(&l, NULL, 500, TERN_INPUT, "ids 0 and 1 are both \"!\"");
+    begin_bytes(&l, "llama-bpe");
+    l.keys.bos_id = TERN_NO_ID;
+    check_keys(&l, NULL, 500, TERN_INPUT, "without tokenizer.ggml.bos_token_id");
+    l.keys.bos_id = 97; /* padding is no token */
+    check_keys(&l, NULL, 500, TERN_INPUT, "adds id 97, but there are 97 tokens");
+    begin_characters(&l);
+    l.scores[262] = -(float)INFINITY;
+    check_keys(&l, NULL, 500, TERN_INPUT, "id 262 has no finite score");
+    l.keys.scores = NULL;
+    check_keys(&l, NULL, 500, TERN_INPUT, "scores is missing");
+}
+
+/* LLaMA-3's ranks are known whatever the file does not say. */
+static void test_llama3_is_recognised(void **state)
+{
+    (void)state;
+    if (data_missing() == 77)
+        skip();
+    json_t *root = data_json(TERN_TEXT_DATA "/llama3.tokenizer.json");
+    json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"), *id;
+    const char **texts = calloc(128000, sizeof *texts);
+    uint32_t *offsets = calloc(128001, sizeof *offsets);
+    const char *text;
+    assert_true(texts && offsets);
+    json_object_foreach(vocab, text, id)
+        texts[json_integer_value(id)] = text;
+    struct tn_buf bytes = {0};
+    for (size_t i = 0; i < 128000; i++) {
+        tn_buf_append_text(&bytes, texts[i]);
+        offsets[i + 1] = (uint32_t)bytes.n_bytes;
+    }
+    begin(&l, "gpt2", NULL);
+    l.keys.tokens = (struct tn_tok_texts){bytes.data, offsets, 128000};
+    l.keys.types = NULL;
+    l.keys.add_bos = 0;
+    struct tn_buf section = {0};
+    struct tern_error err;
+    const char *used;
+    assert_int_equal(tn_tok_from_keys(&l.keys, NULL, 128256, &used, &section, &err), TERN_OK);
+    assert_string_equal(used, "llama-bpe");
+    tn_buf_fini(&section);
+    bytes.data[offsets[77777]] ^= 1;
+    assert_int_equal(tn_tok_from_keys(&l.keys, NULL, 128256, &used, &section, &err),
+                     TERN_UNSUPPORTED);
+    tn_buf_fini(&bytes);
+    free(texts);
+    free(offsets);
+    json_decref(root);
+}
+
+static size_t n_allowed;
+
+static int allow(void *arg, size_t n_bytes)
+{
+    (void)arg;
+    (void)n_bytes;
+    return n_allowed-- > 0;
+}
+
+static void test_every_allocation_fails(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        tern_status status = TERN_MEMORY;
+        size_t n_failures = 0;
+        if (kind)
+            begin_characters(&l);
+        else
+            begin_bytes(&l, "gpt-2");
+        for (; status == TERN_MEMORY; n_failures++) {
+            struct tn_buf section = {0};
+            struct tern_error err;
+            n_allowed = n_failures;
+            tn_alloc_set_hook(allow, NULL);
+            status = tn_tok_from_keys(&l.keys, NULL, 500, NULL, &section, &err);
+            tn_alloc_set_hook(NULL, NULL);
+            if (status != TERN_OK)
+                assert_null(section.data);
+            tn_buf_fini(&section);
+        }
+        assert_int_equal(status, TERN_OK);
+        assert_true(n_failures > 5);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_splitters),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_llama3_is_recognised),
+        cmocka_unit_test(test_every_allocation_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
