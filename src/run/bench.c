@@ -6,6 +6,9 @@
  *
  * Deep contexts are not computed token by token: the cache is filled with
  * pseudo-random rows, which cost the same to read.
+ *
+ * Memory is not equally fast all the time (other machines on the same memory, clocks), so every
+ * repeat reads the stream rate anew, and shares are taken within a repeat.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "model/attn.h"
 #include "run/bench.h"
 #include "run/session.h"
 #include "tern/plan.h"
@@ -66,37 +70,43 @@ static uint32_t best_id(const float *logits, uint32_t n)
 }
 
 /* Pseudo-random rows at positions [0, depth). */
-static tern_status fill_cache(struct tern_session *s, uint32_t depth, struct tern_error *err)
+static tern_status fill_cache(struct tern_session *s, const struct tern_bench_params *p,
+                              uint32_t depth, struct tern_error *err)
 {
-    const struct tern_file_config *c = s->model->file.config;
-    float *row = s->forward.s.threads[0].kv_row;
+    const struct tern_file_config *c = s->model->file.spec.config;
+    float *row = s->work.forward.s.threads[0].kv_row;
     struct tn_rng rng;
     tern_status status = tn_session_grow(s, depth, err);
     if (status != TERN_OK)
         return status;
     tn_rng_seed(&rng, depth);
-    for (uint32_t layer = 0; layer < c->n_layer; layer++)
+    for (uint32_t layer = 0; layer < c->n_layer && status == TERN_OK; layer++) {
+        status = tn_bench_go_on(p, err);
         for (uint32_t g = 0; g < c->n_kv_head; g++)
             for (uint32_t position = 0; position < depth; position++) {
-                for (uint32_t d = 0; d < s->kv.dim; d++)
+                for (uint32_t d = 0; d < s->work.kv.dim; d++)
                     row[d] = d < c->head_dim ? tn_rng_f32(&rng) - 0.5f : 0.0f;
-                tn_kv_store_row(&s->forward, layer, g, position, row, row);
+                tn_kv_store_row(&s->work.forward, s->sequence.blocks, layer, g, position, row,
+                                row);
             }
-    s->n_past = depth;
-    return TERN_OK;
+    }
+    s->sequence.n_past = depth;
+    return status;
 }
 
 struct one_run {
     struct samples prefill, decode;
+    struct samples share; /* of the stream rate of the same repeat */
     uint64_t hash;       /* of the last decode */
     bool hashes_differ;  /* between repeats */
     uint64_t weight_bytes;
+    double last_tok_s;   /* of the last decode */
 };
 
 static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n_new,
                               struct one_run *run, struct tern_error *err)
 {
-    uint32_t vocab = s->model->file.config->vocab, id = first;
+    uint32_t vocab = s->model->file.spec.config->vocab, id = first;
     tern_session_reset_counters(s);
     uint64_t start = tn_now_ns();
     for (uint32_t i = 0; i < n_new; i++) {
@@ -106,11 +116,12 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
         id = best_id(tern_session_logits(s), vocab);
     }
     double seconds = tn_seconds_since(start);
-    uint64_t hash = XXH3_64bits(tern_session_ids(s) + s->n_past - n_new, n_new * sizeof id);
+    uint64_t hash = XXH3_64bits(s->sequence.ids + s->sequence.n_past - n_new, n_new * sizeof id);
     run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
     run->hash = hash;
-    add_sample(&run->decode, n_new / seconds);
-    run->weight_bytes = s->forward.counters.decode_weight_bytes / n_new;
+    run->last_tok_s = n_new / seconds;
+    add_sample(&run->decode, run->last_tok_s);
+    run->weight_bytes = s->work.forward.counters.decode_weight_bytes / n_new;
     return TERN_OK;
 }
 
@@ -121,11 +132,25 @@ struct subject {
     bool decodes;
 };
 
+/* Cache bytes that the decoded tokens read on average. */
+static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
+{
+    return s->work.memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
+}
+
+/* Weights and cache that a token of this subject needed. */
+static uint64_t decode_bytes(const struct tern_session *s, const struct tern_bench_params *p,
+                             const struct subject *subject, const struct one_run *run)
+{
+    uint32_t depth = subject->n_prompt ? subject->n_prompt : subject->depth;
+    return run->weight_bytes + cache_bytes(s, depth, p->n_new);
+}
+
 static tern_status repeat_once(struct tern_session *s, const struct tern_bench_params *p,
                                const uint32_t *prompt, const struct subject *subject,
-                               struct one_run *run, struct tern_error *err)
+                               double stream_gb_s, struct one_run *run, struct tern_error *err)
 {
-    uint32_t vocab = s->model->file.config->vocab, first = 1;
+    uint32_t vocab = s->model->file.spec.config->vocab, first = 1;
     const struct tn_head_need greedy = {.n_best = 1, .n_allowed = vocab};
     tn_session_need(s, &greedy);
     tern_session_truncate(s, 0);
@@ -138,23 +163,20 @@ static tern_status repeat_once(struct tern_session *s, const struct tern_bench_p
         add_sample(&run->prefill, subject->n_prompt / tn_seconds_since(start));
         first = best_id(tern_session_logits(s), vocab);
     } else {
-        status = fill_cache(s, subject->depth, err);
+        status = fill_cache(s, p, subject->depth, err);
     }
     if (status == TERN_OK && subject->decodes)
         status = decode_run(s, first, p->n_new, run, err);
+    if (status == TERN_OK && subject->decodes)
+        add_sample(&run->share, run->last_tok_s * (double)decode_bytes(s, p, subject, run) * 1e-9 /
+                                    stream_gb_s);
     return status;
-}
-
-/* Cache bytes that the decoded tokens read on average. */
-static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
-{
-    return s->memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
 /* The row of the table for the repeats of one subject. */
 static void add_result(struct tern_bench_result *result, const struct tern_session *s,
                        const struct tern_bench_params *p, const struct subject *subject,
-                       const struct one_run *run)
+                       const struct samples *stream, const struct one_run *run)
 {
     struct tern_bench_run *out = &result->runs[result->n_runs++];
     *out = (struct tern_bench_run){
@@ -163,12 +185,14 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
         .depth = subject->n_prompt ? subject->n_prompt : subject->depth,
         .prefill = rate(&run->prefill),
         .decode = rate(&run->decode),
+        .stream_gb_s = rate(stream).median,
         .output_hash = run->hash,
     };
     result->hashes_agree = result->hashes_agree && !run->hashes_differ;
     if (!subject->decodes)
         return;
-    out->decode_bytes_per_token = run->weight_bytes + cache_bytes(s, out->depth, p->n_new);
+    out->decode_bytes_per_token = decode_bytes(s, p, subject, run);
+    out->decode_share = rate(&run->share).median;
     out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
     for (uint32_t i = 0; i + 1 < result->n_runs; i++) {
         const struct tern_bench_run *other = &result->runs[i];
@@ -203,11 +227,28 @@ static uint32_t list_subjects(struct subject *dst, const struct tern_bench_param
     return n;
 }
 
-/* Every repeat takes all prompts and depths in turn: what is compared is measured side by side. */
-static tern_status measure_session(struct tern_session *s, const struct tern_bench_params *p,
-                                   const uint32_t *prompt, struct tern_bench_result *result,
-                                   struct tern_error *err)
+/* What all runs of a benchmark share. */
+struct bench {
+    const struct tern_bench_params *params;
+    const struct tern_model *model;
+    struct tn_bench_stream stream;
+    uint32_t *prompt;
+    struct tern_bench_result *result;
+};
+
+/* The stream rate with the threads that decode. */
+static double stream_rate(struct bench *b, const struct tern_session *s)
 {
+    tn_team_set_active(s->engine->team, s->engine->n_decode);
+    return tn_bench_stream_rate(&b->stream, s->engine->team);
+}
+
+/* Every repeat takes the stream rate and all prompts and depths in turn: what is compared is
+ * measured side by side. */
+static tern_status measure_session(struct bench *b, struct tern_session *s,
+                                   struct samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
     struct subject subjects[TN_COUNT_OF(p->prompts) + TN_COUNT_OF(p->depths)];
     struct one_run runs[TN_COUNT_OF(subjects)] = {0};
     uint32_t n = list_subjects(subjects, p), n_threads = tern_engine_n_threads(s->engine);
@@ -216,31 +257,35 @@ static tern_status measure_session(struct tern_session *s, const struct tern_ben
         snprintf(what, sizeof what, "%s, %u thread%s, run %u of %u", s->engine->level, n_threads,
                  n_threads == 1 ? "" : "s", i + 1, p->n_repeats);
         tern_status status = announce(p, what, err);
+        double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
+        add_sample(stream, stream_gb_s);
         for (uint32_t k = 0; k < n && status == TERN_OK; k++)
-            status = repeat_once(s, p, prompt, &subjects[k], &runs[k], err);
+            status = repeat_once(s, p, b->prompt, &subjects[k], stream_gb_s, &runs[k], err);
         if (status != TERN_OK)
             return status;
     }
     for (uint32_t k = 0; k < n; k++)
-        add_result(result, s, p, &subjects[k], &runs[k]);
+        add_result(b->result, s, p, &subjects[k], stream, &runs[k]);
     return TERN_OK;
 }
 
-/* All prompts and depths at one level and thread count. */
-static tern_status measure_engine(const struct tern_model *model, const char *level,
-                                  uint32_t n_threads, const struct tern_bench_params *p,
-                                  const uint32_t *prompt, struct tern_bench_result *result,
-                                  struct tern_error *err)
+/* All prompts and depths at one level and thread count; *stream: the rates of the repeats. */
+static tern_status measure_engine(struct bench *b, const char *level, uint32_t n_threads,
+                                  struct samples *stream, struct tern_error *err)
 {
+    const struct tern_bench_params *p = b->params;
     struct tern_engine *engine = NULL;
     struct tern_session *session = NULL;
     struct tern_engine_params ep = {.n_threads = n_threads, .cpu_level = level};
-    struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new, .kv = p->kv};
-    tern_status status = tern_engine_create(&engine, &ep, err);
+    struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new,
+                                     .kv = p->kv,
+                                     .should_stop = p->should_stop,
+                                     .arg = p->arg};
+    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
     if (status == TERN_OK)
-        status = tern_session_create(&session, engine, model, &sp, err);
+        status = tern_session_create(&session, engine, b->model, &sp, err);
     if (status == TERN_OK)
-        status = measure_session(session, p, prompt, result, err);
+        status = measure_session(b, session, stream, err);
     tern_session_free(session);
     tern_engine_free(engine);
     return status;
@@ -249,15 +294,17 @@ static tern_status measure_engine(const struct tern_model *model, const char *le
 /* ---- loading ---- */
 
 /* Seconds from opening the file to the first token's logits. */
-static tern_status measure_load(double *seconds, const char *path, struct tern_error *err)
+static tern_status measure_load(double *seconds, const char *path,
+                                const struct tern_bench_params *p, struct tern_error *err)
 {
     struct tern_engine *engine = NULL;
     struct tern_model *model = NULL;
     struct tern_session *session = NULL;
-    struct tern_session_params sp = {.n_ctx = 1, .kv = TERN_KV_F16};
+    struct tern_session_params sp = {
+        .n_ctx = 1, .kv = TERN_KV_F16, .should_stop = p->should_stop, .arg = p->arg};
     uint32_t id = 0;
     uint64_t start = tn_now_ns();
-    tern_status status = tern_engine_create(&engine, NULL, err);
+    tern_status status = tern_engine_create(&engine, p->machine, NULL, err);
     if (status == TERN_OK)
         status = tern_model_open(&model, path, err);
     if (status == TERN_OK)
@@ -271,8 +318,8 @@ static tern_status measure_load(double *seconds, const char *path, struct tern_e
     return status;
 }
 
-static tern_status measure_loads(const char *path, struct tern_bench_result *result,
-                                 struct tern_error *err)
+static tern_status measure_loads(const char *path, const struct tern_bench_params *p,
+                                 struct tern_bench_result *result, struct tern_error *err)
 {
     struct tn_file *file;
     tern_status status = tn_file_open_read(&file, path, err);
@@ -280,8 +327,8 @@ static tern_status measure_loads(const char *path, struct tern_bench_result *res
         return status;
     tn_file_drop_cache(file, 0, tn_file_size(file));
     tn_file_close(file);
-    status = measure_load(&result->load_cold_s, path, err);
-    return status == TERN_OK ? measure_load(&result->load_warm_s, path, err) : status;
+    status = measure_load(&result->load_cold_s, path, p, err);
+    return status == TERN_OK ? measure_load(&result->load_warm_s, path, p, err) : status;
 }
 
 /* ---- all ---- */
@@ -289,8 +336,10 @@ static tern_status measure_loads(const char *path, struct tern_bench_result *res
 static tern_status check_params(const struct tern_bench_params *p, const struct tern_model *model,
                                 struct tern_error *err)
 {
-    uint32_t context = model->file.config->context;
+    uint32_t context = model->file.spec.config->context;
     uint32_t n_levels = TN_MAX(p->n_levels, 1u);
+    if (!p->machine)
+        return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
     if (p->n_prompts == 0 || p->n_prompts > TN_COUNT_OF(p->prompts) || p->n_new == 0 ||
         p->n_repeats == 0 || p->n_repeats > MAX_REPEATS)
         return tn_fail(err, TERN_USAGE, "1 to %zu prompts, new tokens at least 1, repeats 1 to %u",
@@ -312,53 +361,108 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
     return TERN_OK;
 }
 
-static tern_status measure_all(const struct tern_model *model, const struct tern_bench_params *p,
-                               struct tern_bench_result *result, struct tern_error *err)
+/* Every level with every thread count; the stream rate of a thread count is the median over its
+ * levels. */
+static tern_status measure_levels(struct bench *b, struct tern_error *err)
 {
-    uint32_t n_prompt = largest(p->prompts, p->n_prompts);
-    uint32_t *prompt = tn_alloc(n_prompt * sizeof *prompt);
-    if (!prompt)
-        return tn_fail(err, TERN_MEMORY, "no memory for %u ids", n_prompt);
-    for (uint32_t i = 0; i < n_prompt; i++)
-        prompt[i] = (uint32_t)((uint64_t)i * 7919 % model->file.config->vocab);
+    const struct tern_bench_params *p = b->params;
+    struct samples streams[TERN_BENCH_MAX_THREADS] = {0};
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < TN_MAX(p->n_levels, 1u) && status == TERN_OK; i++)
-        for (uint32_t j = 0; j < p->n_threads && status == TERN_OK; j++)
-            status = measure_engine(model, p->n_levels ? p->levels[i] : NULL, p->threads[j], p,
-                                    prompt, result, err);
-    tn_free(prompt);
+        for (uint32_t j = 0; j < p->n_threads && status == TERN_OK; j++) {
+            struct samples stream = {0};
+            status = measure_engine(b, p->n_levels ? p->levels[i] : NULL, p->threads[j], &stream,
+                                    err);
+            add_sample(&streams[j], rate(&stream).median);
+        }
+    for (uint32_t j = 0; j < p->n_threads; j++)
+        b->result->stream_gb_s[j] = rate(&streams[j]).median;
     return status;
+}
+
+static tern_status measure_all(struct bench *b, struct tern_error *err)
+{
+    uint32_t n_prompt = largest(b->params->prompts, b->params->n_prompts);
+    b->prompt = tn_alloc(n_prompt * sizeof *b->prompt);
+    if (!b->prompt)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u ids", n_prompt);
+    for (uint32_t i = 0; i < n_prompt; i++)
+        b->prompt[i] = (uint32_t)((uint64_t)i * 7919 % b->model->file.spec.config->vocab);
+    tern_status status = measure_levels(b, err);
+    tn_free(b->prompt);
+    return status;
+}
+
+/* The peak without the memory that the stream rate was read from, if it is not the model's. */
+static void note_usage(struct bench *b, uint64_t peak_before)
+{
+    struct tn_usage usage;
+    tn_usage_now(&usage);
+    uint64_t own = b->stream.own ? b->stream.n_bytes : 0;
+    uint64_t peak = usage.peak_rss_bytes > own ? usage.peak_rss_bytes - own : 0;
+    b->result->peak_rss_bytes = TN_MAX(peak, peak_before);
+    b->result->major_faults = usage.major_faults;
+}
+
+/* With the model open and the parameters checked. */
+static tern_status measure(struct bench *b, const char *model_path, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    tern_status status = announce(p, "loading", err);
+    if (status == TERN_OK)
+        status = measure_loads(model_path, p, b->result, err);
+    struct tn_usage before;
+    tn_usage_now(&before);
+    if (status == TERN_OK)
+        status = tn_bench_stream_open(&b->stream, b->model, err);
+    if (status == TERN_OK)
+        status = measure_all(b, err);
+    note_usage(b, before.peak_rss_bytes);
+    if (status == TERN_OK)
+        status = announce(p, "kernels", err);
+    if (status == TERN_OK)
+        status = tn_bench_kernels(b->result, b->model, p, &b->stream, err);
+    tn_bench_stream_close(&b->stream);
+    return status;
+}
+
+/* A twentieth of the processors: two percent are always at work on something. */
+#define MAX_OTHER_LOAD 0.05
+
+static void judge_load(struct tern_bench_result *result, const struct tn_cpu_time *start)
+{
+    struct tn_cpu_time end;
+    result->other_load = -1;
+    if (!tn_cpu_time_now(&end) || start->total_ns == 0 || end.total_ns <= start->total_ns)
+        return;
+    const double total = (double)(end.total_ns - start->total_ns);
+    const double busy = (double)(end.busy_ns - start->busy_ns);
+    const double own = (double)(end.own_ns - start->own_ns);
+    result->other_load = busy > own ? (busy - own) / total : 0;
+    result->disturbed = result->other_load > MAX_OTHER_LOAD;
 }
 
 tern_status tern_bench(const char *model_path, const struct tern_bench_params *p,
                        struct tern_bench_result *result, struct tern_error *err)
 {
     struct tern_model *model = NULL;
-    *result = (struct tern_bench_result){.hashes_agree = true};
+    struct tn_cpu_time start = {0};
+    *result = (struct tern_bench_result){.hashes_agree = true, .other_load = -1};
     tern_status status = tern_model_open(&model, model_path, err);
     if (status == TERN_OK)
         status = check_params(p, model, err);
     if (status == TERN_OK)
         status = tn_bench_check_memory(model, err);
-    if (status == TERN_OK)
-        status = announce(p, "loading", err);
-    if (status == TERN_OK)
-        status = measure_loads(model_path, result, err);
-    if (status == TERN_OK)
-        status = measure_all(model, p, result, err);
-    /* Before the stream rate, which may need memory of its own. */
-    struct tn_usage usage;
-    tn_usage_now(&usage);
-    result->peak_rss_bytes = usage.peak_rss_bytes;
-    result->major_faults = usage.major_faults;
-    if (status == TERN_OK)
-        status = announce(p, "stream rate", err);
-    if (status == TERN_OK)
-        status = tn_bench_stream(result->stream_gb_s, model, p->threads, p->n_threads, err);
-    if (status == TERN_OK)
-        status = announce(p, "kernels", err);
-    if (status == TERN_OK)
-        status = tn_bench_kernels(result, model, err);
+    (void)tn_cpu_time_now(&start);
+    if (status == TERN_OK) {
+        struct bench b = {.params = p, .model = model, .result = result};
+        status = measure(&b, model_path, err);
+    }
+    judge_load(result, &start);
+    /* Without one there is nothing to look at; else it explains whatever went wrong. */
+    const tern_status changed = model ? tern_model_check_unchanged(model, NULL) : TERN_OK;
+    if (changed != TERN_OK)
+        status = tern_model_check_unchanged(model, err);
     tern_model_free(model);
     return status == TERN_OK ? tn_ok(err) : status;
 }

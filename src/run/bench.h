@@ -8,17 +8,32 @@
 #include "run/engine.h"
 #include "tern/measure.h"
 
-/* Whether the memory that tn_bench_stream takes is there. */
+/* TERN_INTERRUPTED when should_stop says so. */
+tern_status tn_bench_go_on(const struct tern_bench_params *params, struct tern_error *err);
+
+/* Whether the memory that tn_bench_stream_open takes is there. */
 tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_error *err);
 
-/* GB/s of plain reading with each of threads[n], from the model's own data where it is larger than
- * the caches, else from memory taken for it. */
-tern_status tn_bench_stream(double *gb_s, const struct tern_model *model, const uint32_t *threads,
-                            uint32_t n, struct tern_error *err);
+/* What the stream rate is read from: the model's own data where it is larger than the caches, else
+ * memory taken for it. */
+struct tn_bench_stream {
+    const unsigned char *data;
+    size_t n_bytes;
+    unsigned char *own; /* NULL: the model's */
+    uint64_t sink;      /* so that reading is not optimised away */
+};
+tern_status tn_bench_stream_open(struct tn_bench_stream *out, const struct tern_model *model,
+                                 struct tern_error *err);
+void tn_bench_stream_close(struct tn_bench_stream *stream);
+/* GB/s of plain reading now, the best of a few passes, with the active threads of the team; NULL:
+ * with the calling thread alone. */
+double tn_bench_stream_rate(struct tn_bench_stream *stream, struct tn_team *team);
 
-/* Every weight-reading kernel of this CPU on the model's matrices, one thread.  Shares refer to a
- * stream rate of one thread that is measured here. */
+/* Every kernel of every level of this CPU, one thread: matrices and tables are the model's, caches
+ * are filled at random.  Shares refer to the stream rate of one thread, read anew for each
+ * level. */
 tern_status tn_bench_kernels(struct tern_bench_result *result, const struct tern_model *model,
-                             struct tern_error *err);
+                             const struct tern_bench_params *params,
+                             struct tn_bench_stream *stream, struct tern_error *err);
 
 #endif

@@ -20,30 +20,19 @@ struct tern_engine {
 
 struct tern_model {
     struct tn_mfile file;
-    struct tern_file_config config; /* file.config points here: sizes that were checked must hold
-                                       even if somebody writes to the file */
+    struct tern_model_config public_config;
     struct tn_weights weights;
     struct tern_tokenizer *tokenizer;              /* NULL without */
-    const struct tern_chat_template *chat_template; /* NULL: none or unknown */
+    struct tern_chat_template *chat_template;      /* NULL: none, or see template_error */
+    struct tern_error template_error; /* why the template cannot be used; TERN_OK: there is none */
+    char *bos_text; /* "": none */
+    char *eos_text; /* of the first stop id; "": none */
     unsigned char *is_control; /* [vocab] 1 for ids that are never penalised or printed */
     uint32_t n_allowed;        /* ids that may be sampled: below this */
     char *name;
+    char *family;
     char *path;
+    uint64_t heap_bytes; /* that opening took; it frees none of them before the model is freed */
 };
-
-/* A kernel level of --cpu: its name and all features up to it. */
-struct tn_cpu_level {
-    const char *name;
-    uint32_t features;
-};
-/* Levels of this architecture, lowest first. */
-extern const struct tn_cpu_level tn_cpu_levels[];
-extern const uint32_t tn_n_cpu_levels;
-/* The highest level whose features the CPU has. */
-const struct tn_cpu_level *tn_cpu_level_best(uint32_t features);
-/* The level of that name, or the best for NULL. TERN_USAGE: no such name; TERN_UNSUPPORTED: the CPU
- * lacks it; both list what there is. */
-tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *name,
-                                uint32_t features, struct tern_error *err);
 
 #endif

@@ -21,9 +21,16 @@ static char *copy_text(const char *text, size_t n)
     return copy;
 }
 
+static char *copy_ref(const struct tn_mfile *file, struct tern_file_ref ref)
+{
+    size_t n;
+    const char *text = tn_mfile_text(file, ref, &n);
+    return copy_text(text, n);
+}
+
 static tern_status open_tokenizer(struct tern_model *m, struct tern_error *err)
 {
-    uint32_t vocab = m->file.config->vocab;
+    uint32_t vocab = m->file.spec.config->vocab;
     m->n_allowed = vocab;
     if (!m->file.tokenizer)
         return tn_ok(err);
@@ -37,16 +44,60 @@ static tern_status open_tokenizer(struct tern_model *m, struct tern_error *err)
     return tn_ok(err);
 }
 
-static void find_template(struct tern_model *m)
+/* A template that tern cannot read does not keep the model from being used without it. */
+static tern_status open_template(struct tern_model *m, struct tern_error *err)
 {
     size_t n;
-    const char *text = tn_mfile_text(&m->file, m->file.config->template_name, &n);
-    const struct tern_chat_template *t = NULL;
-    while ((t = tern_chat_template_next(t)) != NULL) {
-        const char *name = tern_chat_template_name(t);
-        if (strlen(name) == n && memcmp(name, text, n) == 0)
-            m->chat_template = t;
-    }
+    const char *source = tn_mfile_text(&m->file, m->file.spec.config->template_source, &n);
+    if (n == 0)
+        return tn_ok(err);
+    tern_status status =
+        tern_chat_template_parse(&m->chat_template, source, n, &m->template_error);
+    if (status == TERN_MEMORY)
+        return tn_fail(err, TERN_MEMORY, "%s", m->template_error.detail);
+    return tn_ok(err);
+}
+
+/* The token's text as a string of its own; "" without one, or where it holds a NUL; NULL without
+ * memory. */
+static char *token_text(const struct tern_model *m, uint32_t id)
+{
+    size_t n = 0;
+    const char *bytes =
+        m->tokenizer && id != TERN_NO_ID ? tern_tokenizer_token_bytes(m->tokenizer, id, &n) : NULL;
+    return bytes && !memchr(bytes, '\0', n) ? copy_text(bytes, n) : copy_text("", 0);
+}
+
+static tern_status open_template_tokens(struct tern_model *m, struct tern_error *err)
+{
+    const struct tn_model_spec *spec = &m->file.spec;
+    m->bos_text = token_text(m, spec->config->bos_id);
+    m->eos_text = token_text(m, spec->n_stop_ids ? spec->stop_ids[0] : TERN_NO_ID);
+    return m->bos_text && m->eos_text ? tn_ok(err)
+                                      : tn_fail(err, TERN_MEMORY, "no memory to open a model");
+}
+
+static void publish_config(struct tern_model *m)
+{
+    const struct tern_file_config *c = m->file.spec.config;
+    m->public_config = (struct tern_model_config){
+        .n_layer = c->n_layer,
+        .hidden = c->hidden,
+        .ffn = c->ffn,
+        .n_head = c->n_head,
+        .n_kv_head = c->n_kv_head,
+        .head_dim = c->head_dim,
+        .vocab = c->vocab,
+        .context = c->context,
+        .n_params = c->n_params,
+        .bos_id = c->bos_id,
+        .stop_ids = m->file.spec.stop_ids,
+        .n_stop_ids = m->file.spec.n_stop_ids,
+        .has_head = !(c->flags & TERN_MODEL_NO_HEAD),
+        .is_tied = c->flags & TERN_MODEL_TIED_HEAD,
+        .rounds_inputs = c->inputs != TERN_INPUTS_FLOAT,
+        .pooling = (enum tern_pooling)c->pooling,
+    };
 }
 
 static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)
@@ -54,31 +105,34 @@ static tern_status open_parts(struct tern_model *m, const char *path, struct ter
     tern_status status = tn_mfile_open(&m->file, path, err);
     if (status != TERN_OK)
         return status;
-    m->config = *m->file.config;
-    m->file.config = &m->config;
+    const struct tern_file_config *c = m->file.spec.config;
+    m->name = copy_ref(&m->file, c->name);
+    m->family = copy_ref(&m->file, c->family);
+    m->path = copy_text(path, strlen(path));
+    m->is_control = tn_alloc_zeroed(c->vocab, 1);
+    if (!m->name || !m->family || !m->path || !m->is_control)
+        return tn_fail(err, TERN_MEMORY, "no memory to open \"%s\"", path);
     status = tn_weights_bind(&m->weights, &m->file, err);
     if (status != TERN_OK)
         return status;
-    size_t n_name;
-    const char *name = tn_mfile_text(&m->file, m->file.config->name, &n_name);
-    m->name = copy_text(name, n_name);
-    m->path = copy_text(path, strlen(path));
-    m->is_control = tn_alloc_zeroed(m->file.config->vocab, 1);
-    if (!m->name || !m->path || !m->is_control)
-        return tn_fail(err, TERN_MEMORY, "no memory to open \"%s\"", path);
-    for (uint32_t i = 0; i < m->file.config->n_stop_ids; i++)
-        m->is_control[m->file.config->stop_ids[i]] = 1;
-    find_template(m);
-    return open_tokenizer(m, err);
+    publish_config(m);
+    for (uint32_t i = 0; i < m->file.spec.n_stop_ids; i++)
+        m->is_control[m->file.spec.stop_ids[i]] = 1;
+    status = open_template(m, err);
+    if (status == TERN_OK)
+        status = open_tokenizer(m, err);
+    return status == TERN_OK ? open_template_tokens(m, err) : status;
 }
 
 tern_status tern_model_open(struct tern_model **out, const char *path, struct tern_error *err)
 {
     *out = NULL;
+    const uint64_t taken = tn_alloc_taken();
     struct tern_model *m = tn_alloc_zeroed(1, sizeof *m);
     if (!m)
         return tn_fail(err, TERN_MEMORY, "no memory to open \"%s\"", path);
     tern_status status = open_parts(m, path, err);
+    m->heap_bytes = tn_alloc_taken() - taken;
     if (status != TERN_OK)
         tern_model_free(m);
     else
@@ -93,15 +147,24 @@ void tern_model_free(struct tern_model *m)
     tn_tokenizer_close(m->tokenizer);
     tn_weights_fini(&m->weights);
     tn_mfile_close(&m->file);
+    tern_chat_template_free(m->chat_template);
     tn_free(m->is_control);
+    tn_free(m->bos_text);
+    tn_free(m->eos_text);
     tn_free(m->name);
+    tn_free(m->family);
     tn_free(m->path);
     tn_free(m);
 }
 
-const struct tern_file_config *tern_model_config(const struct tern_model *m)
+const struct tern_model_config *tern_model_config(const struct tern_model *m)
 {
-    return m->file.config;
+    return &m->public_config;
+}
+
+uint64_t tern_model_hash(const struct tern_model *model)
+{
+    return model->file.header->head_hash;
 }
 
 const char *tern_model_path(const struct tern_model *m)
@@ -114,15 +177,34 @@ const struct tern_tokenizer *tern_model_tokenizer(const struct tern_model *m)
     return m->tokenizer;
 }
 
-const struct tern_chat_template *tern_model_chat_template(const struct tern_model *m)
+tern_status tern_model_chat_template(const struct tern_chat_template **out,
+                                     const struct tern_model *m, struct tern_error *err)
 {
-    return m->chat_template;
+    *out = m->chat_template;
+    return m->template_error.status == TERN_OK
+               ? tn_ok(err)
+               : tn_fail(err, m->template_error.status, "%s", m->template_error.detail);
+}
+
+void tern_model_chat_params(const struct tern_model *m, const struct tern_chat_template *t,
+                            struct tern_chat_params *out)
+{
+    *out = (struct tern_chat_params){.add_generation_prompt = true};
+    if (tern_chat_template_find(tern_chat_template_name(t)))
+        return;
+    out->bos = m->bos_text;
+    out->eos = m->eos_text;
+}
+
+uint64_t tern_model_bytes(const struct tern_model *m)
+{
+    return m->heap_bytes;
 }
 
 bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)
 {
-    for (uint32_t i = 0; i < m->file.config->n_stop_ids; i++)
-        if (m->file.config->stop_ids[i] == id)
+    for (uint32_t i = 0; i < m->file.spec.n_stop_ids; i++)
+        if (m->file.spec.stop_ids[i] == id)
             return true;
     return false;
 }
@@ -170,28 +252,28 @@ tern_status tern_model_prefetch(const struct tern_model *m,
 
 /* ---- description ---- */
 
-static bool is_ternary(uint32_t layout)
-{
-    return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_R2 || layout == TERN_LAYOUT_C2;
-}
-
 static uint64_t table_bytes(const struct tn_mfile *file, enum tern_role role)
 {
     const struct tern_file_tensor *t = tn_mfile_tensor(file, role, TERN_NO_LAYER);
     return t ? t->bytes + t->scale_bytes : 0;
 }
 
+static const char *head_name(const struct tn_matrix *head)
+{
+    if (!head->format)
+        return "none";
+    return head->t.w.layout == TERN_LAYOUT_Q8_PLANES ? "q8" : tn_layout_name(head->t.w.layout);
+}
+
 void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out)
 {
-    const struct tern_file_config *c = m->file.config;
-    bool tied = c->flags & TERN_MODEL_TIED_HEAD;
+    const struct tern_file_config *c = m->file.spec.config;
+    const bool tied = c->flags & TERN_MODEL_TIED_HEAD;
     *out = (struct tern_model_info){
         .name = m->name,
-        .architecture = "bitnet",
+        .architecture = m->family,
         .layout = "t2",
-        .head = m->weights.head.layout == TERN_LAYOUT_Q8_PLANES
-                    ? "q8"
-                    : tn_layout_name(m->weights.head.layout),
+        .head = head_name(&m->weights.head),
         .template_name = m->chat_template ? tern_chat_template_name(m->chat_template) : NULL,
         .has_template = c->template_source.bytes > 0,
         .file_bytes = m->file.map.n_bytes,
@@ -199,9 +281,9 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
     };
     for (uint32_t i = 0; i < m->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &m->file.tensors[i];
-        if (t->role != TERN_ROLE_EMBED || tied)
+        if (t->role != TERN_ROLE_EMBED || tied) /* of others one row */
             out->bytes_per_token += t->bytes + t->scale_bytes;
-        if (!is_ternary(t->layout))
+        if (!tn_layout_is_ternary(t->layout))
             continue;
         out->ternary_bytes += t->bytes;
         out->n_ternary += (uint64_t)t->rows * t->cols;
@@ -216,16 +298,15 @@ uint32_t tern_model_n_tensors(const struct tern_model *m)
     return m->file.n_tensors;
 }
 
-const struct tern_file_tensor *tern_model_tensor(const struct tern_model *m, uint32_t i,
-                                                 char name[48])
+void tern_model_get_tensor(const struct tern_model *m, uint32_t i, struct tern_tensor_info *out)
 {
     const struct tern_file_tensor *t = &m->file.tensors[i];
-    tn_tensor_name(name, 48, t);
-    return t;
-}
-
-const char *tern_layout_text(uint32_t layout)
-{
-    const char *name = tn_layout_name(layout);
-    return name ? name : "?";
+    *out = (struct tern_tensor_info){
+        .layout = tn_layout_name(t->layout),
+        .rows = t->rows,
+        .cols = t->cols,
+        .n_bytes = t->bytes + t->scale_bytes,
+        .n_zero = t->n_zero,
+    };
+    tn_tensor_name(out->name, sizeof out->name, t);
 }

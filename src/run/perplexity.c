@@ -55,7 +55,7 @@ static double surprise(const float *logits, uint32_t n, uint32_t id)
 static tern_status score_window(struct scorer *sc, uint32_t n, uint32_t first_scored,
                                 struct tern_error *err)
 {
-    uint32_t vocab = sc->session->model->file.config->vocab;
+    uint32_t vocab = sc->session->model->file.spec.config->vocab;
     tern_session_truncate(sc->session, 0);
     /* The last id's logits predict nothing in this window. */
     for (uint32_t i = 0; i + 1 < n;) {
@@ -122,7 +122,7 @@ static tern_status open_scorer(struct scorer *sc, struct tern_engine *engine,
     tern_status status = tern_session_create(&sc->session, engine, model, &p, err);
     if (status != TERN_OK)
         return status;
-    sc->logits = tn_alloc((size_t)SCORE_BATCH * model->file.config->vocab * sizeof(float));
+    sc->logits = tn_alloc((size_t)SCORE_BATCH * model->file.spec.config->vocab * sizeof(float));
     sc->window = tn_alloc(n_ctx * sizeof(uint32_t));
     if (!sc->logits || !sc->window)
         return tn_fail(err, TERN_MEMORY, "no memory for %u rows of logits", SCORE_BATCH);
@@ -140,7 +140,7 @@ tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model 
                        model->path);
     struct scorer sc = {.params = params};
     struct tern_ids ids = {0};
-    uint32_t n_ctx = params->n_ctx ? params->n_ctx : model->file.config->context;
+    uint32_t n_ctx = params->n_ctx ? params->n_ctx : model->file.spec.config->context;
     uint32_t n_stride = params->n_stride ? params->n_stride : TN_MAX(n_ctx / 2, 1u);
     uint32_t n_prefix;
     const uint32_t *prefix = tn_tokenizer_prefix(model->tokenizer, &n_prefix);

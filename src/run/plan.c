@@ -9,67 +9,12 @@
  */
 #include "run/plan.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "run/engine.h"
-
-/* ---- reasons and notices ---- */
-
-void tn_plan_reason(struct tern_plan *plan, const char *what, uint64_t number, const char *text,
-                    const char *bound_by, const char *detail, ...)
-{
-    if (plan->n_reasons == TERN_PLAN_MAX_REASONS)
-        return;
-    struct tern_plan_reason *r = &plan->reasons[plan->n_reasons++];
-    r->what = what;
-    r->is_number = text == NULL;
-    r->number = number;
-    r->bound_by = bound_by;
-    if (text)
-        snprintf(r->value, sizeof r->value, "%s", text);
-    else
-        snprintf(r->value, sizeof r->value, "%" PRIu64, number);
-    va_list args;
-    va_start(args, detail);
-    vsnprintf(r->detail, sizeof r->detail, detail, args);
-    va_end(args);
-}
-
-void tn_plan_notice(struct tern_plan *plan, const char *format, ...)
-{
-    if (plan->n_notices == TERN_PLAN_MAX_NOTICES)
-        return;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(plan->notices[plan->n_notices++], sizeof plan->notices[0], format, args);
-    va_end(args);
-}
-
-const char *tn_plan_size_text(struct tn_plan_size *out, uint64_t bytes)
-{
-    if (bytes == TERN_UNKNOWN)
-        snprintf(out->text, sizeof out->text, "unknown");
-    else if (bytes >= TN_PLAN_GIB)
-        snprintf(out->text, sizeof out->text, "%.1f GiB", (double)bytes / (double)TN_PLAN_GIB);
-    else
-        snprintf(out->text, sizeof out->text, bytes < 100 * TN_PLAN_MIB ? "%.1f MiB" : "%.0f MiB",
-                 (double)bytes / (double)TN_PLAN_MIB);
-    return out->text;
-}
-
-const char *tn_plan_size_directed(struct tn_plan_size *out, uint64_t bytes, bool up)
-{
-    uint64_t unit = bytes >= TN_PLAN_GIB ? TN_PLAN_GIB : TN_PLAN_MIB;
-    uint64_t per_unit = unit == TN_PLAN_GIB || bytes < 100 * TN_PLAN_MIB ? 10 : 1;
-    if (bytes > UINT64_MAX / 16)
-        return tn_plan_size_text(out, bytes);
-    uint64_t n = (bytes * per_unit + (up ? unit - 1 : 0)) / unit;
-    return tn_plan_size_text(out, (n * unit + per_unit - 1) / per_unit);
-}
+#include "run/cpu_level.h"
 
 /* ---- threads ---- */
 
@@ -278,32 +223,6 @@ static void plan_available(struct tern_plan *plan, const struct tern_sysinfo *m,
                    tn_plan_size_text(&size, plan->available_bytes));
 }
 
-static uint64_t whole_memory(const struct tern_sysinfo *m, uint64_t available)
-{
-    return m->limit_bytes != TERN_UNKNOWN   ? m->limit_bytes
-           : m->total_bytes != TERN_UNKNOWN ? m->total_bytes
-                                            : available;
-}
-
-uint64_t tn_plan_fixed_reserve(const struct tern_sysinfo *m, uint64_t available)
-{
-    return TN_MAX(192 * TN_PLAN_MIB, TN_MIN(whole_memory(m, available) / 10, TN_PLAN_GIB));
-}
-
-/* What is left free for everybody else: never so much that small limits become useless. */
-static void plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m)
-{
-    uint64_t whole = whole_memory(m, plan->available_bytes);
-    uint64_t tenth = tn_plan_fixed_reserve(m, plan->available_bytes);
-    uint64_t share = plan->available_bytes / 100 * 15 + plan->available_bytes % 100 * 15 / 100;
-    plan->reserve_bytes = TN_MIN(tenth, share);
-    struct tn_plan_size size;
-    tn_plan_reason(plan, "reserve", plan->reserve_bytes, NULL, share < tenth ? "available" : "rule",
-                   share < tenth ? "15 %% of %s available"
-                                 : "10 %% of %s, within 192 MiB and 1 GiB",
-                   tn_plan_size_text(&size, share < tenth ? plan->available_bytes : whole));
-}
-
 static const struct {
     uint64_t below_bytes;
     uint32_t default_new, cap;
@@ -324,27 +243,27 @@ static uint32_t pressure_steps(const struct tern_sysinfo *m)
     return psi || m->pressure_level >= 2 ? 1 : 0;
 }
 
-static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m, enum tern_caps caps)
+static uint32_t tier_of(uint64_t available_bytes)
 {
     uint32_t tier = 0;
-    while (tier + 1 < TN_COUNT_OF(tiers) && plan->available_bytes >= tiers[tier].below_bytes)
+    while (tier + 1 < TN_COUNT_OF(tiers) && available_bytes >= tiers[tier].below_bytes)
         tier++;
-    uint32_t steps = pressure_steps(m);
-    const char *bound_by = plan->limited_by == TERN_BOUND_NONE ? "unknown" : "tier";
-    if (steps > 0 && tier > 0) {
-        tn_plan_notice(plan, "memory pressure: planned as for a smaller machine");
-        bound_by = "pressure";
-    }
-    tier -= TN_MIN(tier, steps);
+    return tier;
+}
+
+static void plan_tier(struct tern_plan *plan, const struct tern_sysinfo *m)
+{
+    uint32_t tier = tier_of(plan->available_bytes);
+    uint32_t steps = TN_MIN(tier, pressure_steps(m));
+    const char *bound_by = steps > 0                             ? "pressure"
+                           : plan->limited_by == TERN_BOUND_NONE ? "unknown"
+                                                                 : "tier";
+    tier -= steps;
     plan->tier = tier;
     plan->default_new_tokens = tiers[tier].default_new;
     plan->cap_new_tokens = tiers[tier].cap;
     tn_plan_reason(plan, "default_new_tokens", plan->default_new_tokens, NULL, bound_by,
                    "for %s of available memory", tiers[tier].range);
-    if (tier < 2 && caps == TERN_CAPS_TIERS)
-        tn_plan_notice(plan, "%s of memory available: at most %u new tokens%s",
-                       tiers[tier].range, plan->cap_new_tokens,
-                       tier == 0 ? " (--caps memory or off lifts this)" : "");
 }
 
 /* The cap that --caps asks for; needs the context. */
@@ -379,10 +298,27 @@ static void plan_new_tokens(struct tern_plan *plan, const struct tern_plan_limit
                                                          : "default";
     tn_plan_reason(plan, "max_new_tokens", plan->max_new_tokens, NULL, bound_by,
                    "wish %u, cap %u, room in the context %u", wish, plan->cap_new_tokens, room);
-    if (limits->max_tokens && plan->capped)
-        tn_plan_notice(plan, "-n %u is more than the cap of %u (%s of memory available); --caps "
-                             "memory or off lifts it",
-                       limits->max_tokens, plan->cap_new_tokens, tiers[plan->tier].range);
+    bool pressed = plan->tier < tier_of(plan->available_bytes);
+    if (plan->capped)
+        tn_plan_notice(plan, "-n %u is more than the cap of %u (%s%s); --caps memory or off lifts "
+                             "it",
+                       wish, plan->cap_new_tokens,
+                       pressed ? "memory is short here" : tiers[plan->tier].range,
+                       pressed ? "" : " of memory available");
+}
+
+/* More new tokens asked for than the context leaves, whatever the cap. */
+static void plan_room(struct tern_plan *plan, const struct tern_plan_limits *limits)
+{
+    uint32_t room = plan->n_ctx - limits->n_prompt;
+    plan->context_cuts = limits->max_tokens > room && room <= plan->cap_new_tokens;
+    if (plan->context_cuts && limits->n_prompt)
+        tn_plan_notice(plan, "-n %u is more than the context of %u leaves behind a prompt of %u: "
+                             "at most %u new tokens",
+                       limits->max_tokens, plan->n_ctx, limits->n_prompt, room);
+    else if (plan->context_cuts)
+        tn_plan_notice(plan, "-n %u is more than the context of %u tokens", limits->max_tokens,
+                       plan->n_ctx);
 }
 
 static tern_status make(struct tern_plan *plan, const struct tern_sysinfo *machine,
@@ -395,15 +331,17 @@ static tern_status make(struct tern_plan *plan, const struct tern_sysinfo *machi
     if (status != TERN_OK)
         return status;
     plan_available(plan, machine, limits);
-    plan_reserve(plan, machine);
-    plan_tier(plan, machine, limits->caps);
+    tn_plan_reserve(plan, machine);
+    plan_tier(plan, machine);
     if (model)
         status = tn_plan_memory(plan, machine, model, limits, err);
     if (status != TERN_OK)
         return status;
     plan_caps(plan, model, limits->caps);
-    if (model)
+    if (model) {
         plan_new_tokens(plan, limits);
+        plan_room(plan, limits);
+    }
     return tn_ok(err);
 }
 

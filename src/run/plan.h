@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the parts of the plan share: plan.c makes threads, tiers and caps, plan_memory.c makes
- * context and cache type.
+ * reserve, context and cache type, plan_say.c writes down why.
  */
 #ifndef TN_PLAN_H
 #define TN_PLAN_H
@@ -35,8 +35,9 @@ const char *tn_plan_size_text(struct tn_plan_size *out, uint64_t bytes);
  * and a need that is refused must not read like what is left. */
 const char *tn_plan_size_directed(struct tn_plan_size *out, uint64_t bytes, bool up);
 
-/* The part of the reserve that does not depend on what is available, where the whole is known. */
-uint64_t tn_plan_fixed_reserve(const struct tern_sysinfo *m, uint64_t available);
+/* What is left free for everybody else: never so much that small limits become useless. The
+ * available memory is already in *plan. */
+void tn_plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m);
 
 /* Context, cache type and predicted memory; threads and available memory are already in *plan. */
 tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *machine,

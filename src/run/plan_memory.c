@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan's memory: how long a context fits, with which cache type.
+ * The plan's memory: what is left to others, how long a context fits, with which cache type.
  *
- *   anonymous(C) = process + threads * (stack + scratch) + session + C * position + cache(C)
+ *   anonymous(C) = process + threads * (stack + scratch) + model + sampler + session + C * position
+ *                  + cache(C)
  *   must:   anonymous(C) <= available - reserve       else a shorter context, then refusal
  *   want:   anonymous(C) + file <= available - reserve   else it runs, but pages from disk
  *   rlimit: anonymous(C) + file <= what RLIMIT_AS leaves, because mappings count there
@@ -13,6 +14,36 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+
+/* ---- reserve ---- */
+
+static uint64_t whole_memory(const struct tern_sysinfo *m, uint64_t available)
+{
+    return m->limit_bytes != TERN_UNKNOWN   ? m->limit_bytes
+           : m->total_bytes != TERN_UNKNOWN ? m->total_bytes
+                                            : available;
+}
+
+/* The part of the reserve that does not depend on what is available, where the whole is known. */
+static uint64_t fixed_reserve(const struct tern_sysinfo *m, uint64_t available)
+{
+    return TN_MAX(192 * TN_PLAN_MIB, TN_MIN(whole_memory(m, available) / 10, TN_PLAN_GIB));
+}
+
+void tn_plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m)
+{
+    uint64_t whole = whole_memory(m, plan->available_bytes);
+    uint64_t tenth = fixed_reserve(m, plan->available_bytes);
+    uint64_t share = plan->available_bytes / 100 * 15 + plan->available_bytes % 100 * 15 / 100;
+    plan->reserve_bytes = TN_MIN(tenth, share);
+    struct tn_plan_size size;
+    tn_plan_reason(plan, "reserve", plan->reserve_bytes, NULL, share < tenth ? "available" : "rule",
+                   share < tenth ? "15 %% of %s available"
+                                 : "10 %% of %s, within 192 MiB and 1 GiB",
+                   tn_plan_size_text(&size, share < tenth ? plan->available_bytes : whole));
+}
+
+/* ---- costs ---- */
 
 /* What one configuration of threads and cache type costs. */
 struct cost {
@@ -41,8 +72,9 @@ static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threa
 {
     uint64_t per_thread = add_saturated(model->thread_bytes, TN_PLAN_STACK_BYTES);
     struct cost c;
-    c.fixed_bytes = add_saturated(add_saturated(TN_PLAN_PROCESS_BYTES, model->base_bytes),
-                                  mul_saturated(per_thread, n_threads));
+    uint64_t one_thread = add_saturated(TN_PLAN_PROCESS_BYTES, model->base_bytes);
+    one_thread = add_saturated(one_thread, add_saturated(model->model_bytes, model->sampler_bytes));
+    c.fixed_bytes = add_saturated(one_thread, mul_saturated(per_thread, n_threads));
     c.block_bytes = add_saturated(model->kv_block_bytes[kv],
                                   mul_saturated(model->position_bytes, TERN_PLAN_KV_BLOCK));
     return c;
@@ -90,7 +122,7 @@ static uint64_t least_available(const struct tern_plan *plan, const struct tern_
                                 const struct tern_plan_model *model, uint64_t need)
 {
     uint64_t share = mul_saturated(need / 85 + 1, 100);
-    uint64_t beside = add_saturated(need, tn_plan_fixed_reserve(machine, UINT64_MAX));
+    uint64_t beside = add_saturated(need, fixed_reserve(machine, UINT64_MAX));
     uint64_t mapped = plan->limited_by == TERN_BOUND_RLIMIT_AS
                           ? add_saturated(need, model->file_bytes)
                           : 0;
@@ -181,10 +213,25 @@ static void say_cache(struct tern_plan *plan, const struct tern_plan_limits *lim
                        "the model");
 }
 
+static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *model)
+{
+    uint64_t n_blocks = tn_div_ceil_u32(plan->n_ctx, TERN_PLAN_KV_BLOCK);
+    uint64_t positions = mul_saturated(model->position_bytes, n_blocks * TERN_PLAN_KV_BLOCK);
+    uint64_t threads = mul_saturated(model->thread_bytes, team_size(plan));
+    plan->memory = (struct tern_plan_memory){
+        .process_bytes = TN_PLAN_PROCESS_BYTES + team_size(plan) * TN_PLAN_STACK_BYTES,
+        .model_bytes = model->model_bytes,
+        .sampler_bytes = model->sampler_bytes,
+        .scratch_bytes = add_saturated(model->base_bytes, add_saturated(threads, positions)),
+        .cache_bytes = mul_saturated(model->kv_block_bytes[plan->kv], n_blocks),
+    };
+}
+
 static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
 {
     struct tn_plan_size hot, room;
     struct cost c = cost_of(model, team_size(plan), plan->kv);
+    predict_parts(plan, model);
     uint64_t free_bytes = minus(plan->available_bytes, plan->reserve_bytes);
     plan->predicted_anonymous_bytes = anonymous_bytes(c, plan->n_ctx);
     plan->predicted_hot_bytes = add_saturated(plan->predicted_anonymous_bytes, model->file_bytes);

@@ -14,7 +14,6 @@
  */
 #include "run/sampler.h"
 
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -39,7 +38,8 @@ struct tern_sampler {
     float *scores;                /* [n_vocab] */
     struct candidate *candidates; /* [n_vocab] */
     uint32_t *counts;             /* [n_vocab] how often each id occurs in the window */
-    uint32_t *window;             /* [penalty_last] ring of the last ids */
+    uint32_t *window;             /* [window_capacity] ring of the last penalty_last ids */
+    uint32_t window_capacity;
     uint32_t n_window;
     uint32_t i_window; /* where the next id goes */
 };
@@ -76,7 +76,7 @@ static bool is_between(float value, float low, float high)
     return value >= low && value <= high;
 }
 
-static tern_status check_params(const struct tern_sampler_params *p, struct tern_error *err)
+tern_status tn_sampler_check(const struct tern_sampler_params *p, struct tern_error *err)
 {
     if (!is_between(p->temperature, 0.0f, FLT_MAX))
         return tn_fail(err, TERN_USAGE, "temperature %g: must be 0 or more",
@@ -104,7 +104,7 @@ tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sam
                                 uint32_t n_vocab, struct tern_error *err)
 {
     *out = NULL;
-    tern_status status = check_params(params, err);
+    tern_status status = tn_sampler_check(params, err);
     if (status != TERN_OK)
         return status;
     if (n_vocab == 0 || n_vocab > TERN_MAX_VOCAB)
@@ -119,6 +119,7 @@ tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sam
     s->candidates = tn_alloc_zeroed(n_vocab, sizeof *s->candidates);
     s->counts = tn_alloc_zeroed(n_vocab, sizeof *s->counts);
     s->window = tn_alloc_zeroed(params->penalty_last, sizeof *s->window);
+    s->window_capacity = params->penalty_last;
     if (!s->scores || !s->candidates || !s->counts || (params->penalty_last && !s->window)) {
         tern_sampler_free(s);
         return tn_fail(err, TERN_MEMORY, "no memory for the sampler of %u tokens", n_vocab);
@@ -126,6 +127,13 @@ tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sam
     tn_rng_seed(&s->rng, params->seed);
     *out = s;
     return tn_ok(err);
+}
+
+uint64_t tern_sampler_bytes(uint32_t n_vocab, uint32_t penalty_last)
+{
+    const struct tern_sampler *s;
+    const uint64_t per_id = sizeof *s->scores + sizeof *s->candidates + sizeof *s->counts;
+    return sizeof *s + n_vocab * per_id + penalty_last * (uint64_t)sizeof *s->window;
 }
 
 void tern_sampler_free(struct tern_sampler *sampler)
@@ -143,6 +151,14 @@ void tern_sampler_reseed(struct tern_sampler *sampler, uint64_t seed)
 {
     sampler->params.seed = seed;
     tn_rng_seed(&sampler->rng, seed);
+}
+
+void tn_sampler_configure(struct tern_sampler *sampler, const struct tern_sampler_params *params)
+{
+    tern_sampler_clear_history(sampler);
+    sampler->params = *params;
+    sampler->params.penalty_last = TN_MIN(params->penalty_last, sampler->window_capacity);
+    tn_rng_seed(&sampler->rng, params->seed);
 }
 
 /* ---- history and penalties ---- */
@@ -202,6 +218,11 @@ static void apply_penalties(struct tern_sampler *s, uint32_t n)
 }
 
 /* ---- what a choice depends on ---- */
+
+uint32_t tn_sampler_n_vocab(const struct tern_sampler *s)
+{
+    return s->n_vocab;
+}
 
 uint32_t tn_sampler_n_best(const struct tern_sampler *s)
 {
@@ -389,7 +410,9 @@ static tern_status no_finite_logit(struct tern_error *err)
 static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32_t n,
                              uint32_t n_allowed, struct draw *d, struct tern_error *err)
 {
-    assert(n <= s->n_vocab);
+    if (n > s->n_vocab)
+        return tn_fail(err, TERN_USAGE, "%u logits, but the sampler was made for %u", n,
+                       s->n_vocab);
     if (n_allowed < n)
         n = n_allowed;
     uint32_t n_finite = copy_finite(s->scores, logits, n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What generate.c asks of a sampler: which logits its choice can depend on.
+ * What an answer (generation.h) asks of a sampler: which logits its choice can depend on,
+ * and which vocabulary it was made for.
  */
 #ifndef TN_SAMPLER_H
 #define TN_SAMPLER_H
@@ -9,6 +10,8 @@
 
 #include "tern/sampler.h"
 
+/* As tern_sampler_create was told. */
+uint32_t tn_sampler_n_vocab(const struct tern_sampler *sampler);
 /* The choice depends on this many of the largest logits (and those equal to the last of them), and
  * on the penalised ids; 0: on all. */
 uint32_t tn_sampler_n_best(const struct tern_sampler *sampler);
@@ -16,5 +19,12 @@ uint32_t tn_sampler_n_best(const struct tern_sampler *sampler);
  * when there are more. */
 bool tn_sampler_penalised(struct tern_sampler *sampler, uint32_t *ids, uint32_t capacity,
                           uint32_t *n);
+
+/* TERN_USAGE names a parameter out of range. */
+tern_status tn_sampler_check(const struct tern_sampler_params *params, struct tern_error *err);
+/* Other parameters, which tn_sampler_check has found good, an empty history and a new random
+ * sequence, in the memory that is there. Of penalty_last as many ids count as the sampler was
+ * created for at most: enough for who created it for the longest history. */
+void tn_sampler_configure(struct tern_sampler *sampler, const struct tern_sampler_params *params);
 
 #endif

@@ -5,37 +5,52 @@
 #ifndef TN_SESSION_H
 #define TN_SESSION_H
 
-#include "model/forward.h"
-#include "run/engine.h"
+#include "run/workspace.h"
 
 /* Tokens of a prefill batch when nobody says how many. */
 #define TN_DEFAULT_BATCH 128u
 
+#define TN_MAX_BATCH 512u
+
 struct tern_session {
     struct tern_engine *engine;
     const struct tern_model *model;
-    struct tern_session_params params;
-    struct tn_memplan memplan;
-    struct tn_forward forward;
-    struct tn_kvcache kv;
-    void *scratch_base;
-    size_t scratch_bytes;
+    struct tn_workspace work;
+    struct tn_sequence sequence;
+    struct tn_head_need need; /* which logits the next evaluations need */
     uint32_t n_ctx;
     uint32_t n_batch;
-    uint32_t n_past;
-    bool has_logits; /* forward.s.logits belong to position n_past - 1 */
+    bool has_logits; /* work.forward.s.logits belong to the last position */
 };
+
+/* TERN_USAGE: a parameter out of range. */
+tern_status tn_session_check_params(const struct tern_session_params *p,
+                                    const struct tern_file_config *c, struct tern_error *err);
 
 /* Which logits the next evaluations need; all when need is NULL. `always` is borrowed. With a part
  * only, tern_session_logits are minus infinity at the others. */
 void tn_session_need(struct tern_session *s, const struct tn_head_need *need);
 
 /* TERN_USAGE: an id beyond the vocabulary. */
-tern_status tn_session_check_ids(const struct tern_session *s, const uint32_t *ids, size_t n,
-                                 struct tern_error *err);
+tern_status tn_check_ids(const struct tern_model *model, const uint32_t *ids, size_t n,
+                         struct tern_error *err);
+/* The same for a prompt: TERN_USAGE also when it is empty; TERN_LIMIT: more than n_ctx ids. */
+tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, const uint32_t *ids,
+                            size_t n, struct tern_error *err);
 
-/* What could be allocated now; TERN_UNKNOWN, more than any need, where the system does not say. */
-tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err);
+/* Keys and values of positions [256 i, 256 i + 256), tn_session_block_bytes of them; i below what
+ * tn_session_grow made usable. */
+unsigned char *tn_session_block(const struct tern_session *s, uint32_t i);
+size_t tn_session_block_bytes(const struct tern_session *s);
+/* The blocks now hold these n ids, whoever wrote them there. */
+void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n);
+
+/* Appends n <= 1 + n_draft ids; row i of work.forward.s.logits, [n][vocab], belongs to ids[i].
+ * Errors as tern_session_eval; nothing is appended then. */
+tern_status tn_session_eval_rows(struct tern_session *s, const uint32_t *ids, uint32_t n,
+                                 struct tern_error *err);
+/* Of the n ids that were appended last, by tn_session_eval_rows, keeps the first n_keep >= 1. */
+void tn_session_keep_rows(struct tern_session *s, uint32_t n, uint32_t n_keep);
 
 /* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */
 tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err);

@@ -16,26 +16,49 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/log.h"
-#include "base/rng.h"
 #include "run/session.h"
+#include "run/verify_kernels.h"
 #include "tern/measure.h"
 #include "tern/sysinfo.h"
 
 /* ---- data ---- */
 
-static tern_status verify_chunks(const struct tern_model *model,
-                                 bool (*on_progress)(void *, uint64_t, uint64_t), void *arg,
+/* The two passes over the data, checksums and values, are halves of one progress. */
+struct progress {
+    bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total);
+    void *arg;
+    uint64_t n_bytes; /* of the data */
+    uint64_t n_done;  /* in the pass that runs */
+    bool is_second;
+};
+
+static tern_status advance(struct progress *p, uint64_t n, struct tern_error *err)
+{
+    p->n_done = TN_MIN(p->n_done + n, p->n_bytes);
+    const uint64_t done = p->n_done / 2 + (p->is_second ? p->n_bytes - p->n_bytes / 2 : 0);
+    if (!p->on_progress || p->on_progress(p->arg, done, p->n_bytes))
+        return TERN_OK;
+    return tn_fail(err, TERN_INTERRUPTED, "interrupted after %.0f %% of the file",
+                   100.0 * (double)done / (double)p->n_bytes);
+}
+
+/* For what comes behind the data. */
+static bool should_stop(void *arg)
+{
+    const struct progress *p = arg;
+    return p->on_progress && !p->on_progress(p->arg, p->n_bytes, p->n_bytes);
+}
+
+static tern_status verify_chunks(const struct tern_model *model, struct progress *progress,
                                  struct tern_error *err)
 {
     const struct tn_mfile *file = &model->file;
     for (uint32_t i = 0; i < file->n_chunks; i++) {
         tern_status status = tn_mfile_verify_chunk(file, i, err);
+        if (status == TERN_OK)
+            status = advance(progress, TERN_FILE_CHUNK, err);
         if (status != TERN_OK)
             return status;
-        uint64_t done = TN_MIN((uint64_t)(i + 1) * TERN_FILE_CHUNK, file->header->data.bytes);
-        if (on_progress && !on_progress(arg, done, file->header->data.bytes))
-            return tn_fail(err, TERN_INTERRUPTED, "interrupted after %u of %u chunks", i + 1,
-                           file->n_chunks);
     }
     return TERN_OK;
 }
@@ -72,12 +95,12 @@ static bool all_finite_halves(const uint16_t *x, size_t n, uint16_t exponent)
     return true;
 }
 
-static tern_status verify_values(const struct tn_mfile *file, const struct tern_file_tensor *t,
+static tern_status verify_tensor(const struct tn_mfile *file, const struct tern_file_tensor *t,
                                  struct tern_error *err)
 {
     char name[48];
     const void *data = tn_mfile_data(file, t);
-    if (t->layout == TERN_LAYOUT_T2 || t->layout == TERN_LAYOUT_R2 || t->layout == TERN_LAYOUT_C2) {
+    if (tn_layout_is_ternary(t->layout)) {
         size_t at = find_code3(data, t->bytes);
         if (at < t->bytes)
             return tn_fail(err, TERN_INPUT,
@@ -89,7 +112,12 @@ static tern_status verify_values(const struct tn_mfile *file, const struct tern_
     if (t->layout == TERN_LAYOUT_F16 || t->layout == TERN_LAYOUT_BF16)
         finite = all_finite_halves(data, t->bytes / sizeof(uint16_t),
                                    t->layout == TERN_LAYOUT_F16 ? 0x7C00u : 0x7F80u);
-    if (t->scale_bytes)
+    if (t->scale_kind == TERN_SCALE_COL_GROUP_F16)
+        finite = all_finite_halves((const void *)tn_mfile_scales(file, t), t->scale_bytes / 2,
+                                   0x7C00u);
+    else if (t->scale_kind == TERN_SCALE_COL_GROUP)
+        finite = all_finite(tn_mfile_scales(file, t), t->scale_bytes / 4);
+    else if (t->scale_bytes)
         finite = finite && all_finite(tn_mfile_scales(file, t),
                                       (size_t)t->rows * tn_layout_scales(t->layout));
     if (!finite)
@@ -99,196 +127,117 @@ static tern_status verify_values(const struct tn_mfile *file, const struct tern_
     return TERN_OK;
 }
 
-/* ---- kernels ---- */
-
-#define PROBE_ROWS TN_GEMM_ROWS
-#define PROBE_TOKENS 3u
-
-/* Memory for comparing one matrix on one level. */
-struct probe {
-    int8_t *x;     /* [PROBE_TOKENS][stride] */
-    size_t stride;
-    uint32_t *index; /* [stride] 0, 1, 2, ... */
-    void *prepared;  /* look-up table */
-    void *scratch;   /* gemm */
-    int32_t *want;   /* [PROBE_TOKENS][PROBE_ROWS] */
-    int32_t *got;
-};
-
-static void probe_fini(struct probe *p)
+static tern_status verify_values(const struct tern_model *model, struct progress *progress,
+                                 struct tern_error *err)
 {
-    tn_free_aligned(p->x);
-    tn_free_aligned(p->index);
-    tn_free_aligned(p->prepared);
-    tn_free_aligned(p->scratch);
-    tn_free_aligned(p->want);
-    tn_free_aligned(p->got);
-}
-
-static bool probe_init(struct probe *p, uint32_t widest)
-{
-    size_t sums = PROBE_TOKENS * PROBE_ROWS * sizeof(int32_t);
-    p->stride = tn_kern_pad(widest);
-    p->x = tn_alloc_aligned(PROBE_TOKENS * p->stride, 64);
-    p->index = tn_alloc_aligned(p->stride * sizeof(uint32_t), 64);
-    p->prepared = tn_alloc_aligned(TN_LUT_BYTES(widest), 64);
-    p->scratch = tn_alloc_aligned(TN_GEMM_SCRATCH_BYTES, 64);
-    p->want = tn_alloc_aligned(sums, 64);
-    p->got = tn_alloc_aligned(sums, 64);
-    if (!p->x || !p->index || !p->prepared || !p->scratch || !p->want || !p->got)
-        return false;
-    for (uint32_t i = 0; i < p->stride; i++)
-        p->index[i] = i;
-    return true;
-}
-
-static void fill_input(struct probe *p, uint32_t cols)
-{
-    struct tn_rng rng;
-    tn_rng_seed(&rng, cols);
-    for (uint32_t t = 0; t < PROBE_TOKENS; t++)
-        for (uint32_t i = 0; i < p->stride; i++)
-            p->x[t * p->stride + i] =
-                (int8_t)(i < cols ? (int)(tn_rng_next(&rng) % 255) - 127 : 0);
-}
-
-static void multiply(const struct tn_kernels *k, const struct tn_ternary *w, struct probe *p,
-                     int32_t *dst)
-{
-    tn_gemm_i8_fn *gemm = w->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
-                          : w->layout == TERN_LAYOUT_R2 ? k->gemm_r2_i8
-                                                        : k->gemm_c2_i8;
-    int32_t x_sum[PROBE_TOKENS];
-    for (uint32_t t = 0; t < PROBE_TOKENS; t++)
-        x_sum[t] = k->sum_i8(p->x + t * p->stride, tn_kern_pad(w->cols));
-    gemm(dst, PROBE_ROWS, w, 0, PROBE_ROWS, p->x, p->stride, x_sum, PROBE_TOKENS, p->scratch);
-}
-
-/* The first rows for the first token by the multiplication-free kernels. */
-static void look_up(const struct tn_kernels *k, const struct tn_ternary *w, struct probe *p,
-                    uint32_t n_rows)
-{
-    if (w->layout == TERN_LAYOUT_T2) {
-        k->lut_t2(p->prepared, p->x, w->cols);
-        k->gemv_t2_i8(p->got, w, 0, (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS), p->prepared);
-    } else if (w->layout == TERN_LAYOUT_R2) {
-        k->prep_r2(p->prepared, p->x, w->cols);
-        k->gemv_r2_i8(p->got, w, p->index, n_rows, p->prepared);
-    } else {
-        k->gemv_c2_i8(p->got, w, 0, PROBE_ROWS, p->index, p->x, w->cols);
-    }
-}
-
-static tern_status verify_matrix(const struct tn_kernels *ref, const struct tn_kernels *k,
-                                 const char *level, const struct tn_linear *linear,
-                                 const char *what, struct probe *p, struct tern_error *err)
-{
-    const struct tn_ternary *w = &linear->w;
-    uint32_t n_rows = TN_MIN(w->rows, PROBE_ROWS);
-    fill_input(p, w->cols);
-    multiply(ref, w, p, p->want);
-    multiply(k, w, p, p->got);
-    bool equal = true;
-    for (uint32_t t = 0; t < PROBE_TOKENS; t++)
-        equal = equal && memcmp(p->got + t * PROBE_ROWS, p->want + t * PROBE_ROWS,
-                                n_rows * sizeof(int32_t)) == 0;
-    look_up(k, w, p, n_rows);
-    equal = equal && memcmp(p->got, p->want, n_rows * sizeof(int32_t)) == 0;
-    if (!equal)
-        return tn_fail(err, TERN_INTERNAL,
-                       "the %s kernels differ from the reference on \"layers.0.%s\"; please report "
-                       "this CPU",
-                       level, what);
-    return TERN_OK;
-}
-
-static tern_status verify_level(const struct tern_model *model, const struct tn_cpu_level *level,
-                                struct probe *p, struct tern_error *err)
-{
-    const struct tn_layer *layer = &model->weights.layers[0];
-    const struct {
-        const struct tn_linear *linear;
-        const char *name;
-    } matrices[] = {{&layer->q, "q"}, {&layer->k, "k"}, {&layer->v, "v"}, {&layer->o, "o"},
-                    {&layer->gate, "gate"}, {&layer->up, "up"}, {&layer->down, "down"}};
-    struct tn_kernels ref, k;
-    tn_kernels_select(&ref, 0);
-    tn_kernels_select(&k, level->features);
-    for (size_t i = 0; i < TN_COUNT_OF(matrices); i++) {
-        tern_status status = verify_matrix(&ref, &k, level->name, matrices[i].linear,
-                                           matrices[i].name, p, err);
+    progress->is_second = true;
+    progress->n_done = 0;
+    for (uint32_t i = 0; i < model->file.n_tensors; i++) {
+        const struct tern_file_tensor *t = &model->file.tensors[i];
+        tern_status status = verify_tensor(&model->file, t, err);
+        if (status == TERN_OK)
+            status = advance(progress, t->bytes, err);
         if (status != TERN_OK)
             return status;
     }
     return TERN_OK;
 }
 
-static tern_status verify_kernels(const struct tern_model *model, uint32_t features,
-                                  uint32_t *n_levels, struct tern_error *err)
+/* ---- fingerprint ---- */
+
+/* Hash of the n values that the last id gives; nothing could be done with a model that gives others
+ * than finite ones. */
+static tern_status hash_values(uint64_t *hash, const float *values, uint32_t n, const char *what,
+                               struct tern_error *err)
 {
-    const struct tern_file_config *c = model->file.config;
-    struct probe p = {0};
-    tern_status status = TERN_OK;
-    if (!probe_init(&p, TN_MAX(TN_MAX(c->hidden, c->ffn), c->n_head * c->head_dim)))
-        status = tn_fail(err, TERN_MEMORY, "no memory to compare kernels");
-    for (uint32_t i = 0; i < tn_n_cpu_levels && status == TERN_OK; i++) {
-        if (tn_cpu_levels[i].features & ~features)
-            continue;
-        status = verify_level(model, &tn_cpu_levels[i], &p, err);
-        *n_levels += status == TERN_OK;
-    }
-    probe_fini(&p);
+    for (uint32_t i = 0; i < n; i++)
+        if (!all_finite(&values[i], 1))
+            return tn_fail(err, TERN_INPUT,
+                           "the model computes no finite %s %u: its weights are damaged, or too "
+                           "large for 32-bit floats",
+                           what, i);
+    *hash = XXH3_64bits(values, n * sizeof *values);
+    return tn_ok(err);
+}
+
+static tern_status hash_state(uint64_t *hash, struct tern_session *session, const uint32_t *ids,
+                              uint32_t n, struct tern_error *err)
+{
+    const uint32_t hidden = session->model->file.spec.config->hidden;
+    float *states = tn_alloc((size_t)n * hidden * sizeof *states);
+    if (!states)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u states", n);
+    tern_status status = tern_session_eval_states(session, ids, n, states, err);
+    if (status == TERN_OK)
+        status = hash_values(hash, states + (size_t)(n - 1) * hidden, hidden, "value for column",
+                             err);
+    tn_free(states);
     return status;
 }
 
-/* ---- fingerprint ---- */
-
-static tern_status verify_fingerprint(const struct tern_model *model, struct tern_error *err)
+tern_status tern_fingerprint(uint64_t *hash, struct tern_session *session, const uint32_t *ids,
+                             uint32_t n, struct tern_error *err)
 {
-    const struct tern_file_config *c = model->file.config;
+    *hash = 0;
+    if (session->model->file.spec.config->flags & TERN_MODEL_NO_HEAD)
+        return hash_state(hash, session, ids, n, err);
+    tern_status status = tern_session_eval(session, ids, n, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    return hash_values(hash, tern_session_logits(session), session->model->file.spec.config->vocab,
+                       "logit for id", err);
+}
+
+static tern_status verify_fingerprint(const struct tern_model *model,
+                                      const struct tern_sysinfo *machine,
+                                      struct progress *progress, struct tern_error *err)
+{
+    const struct tern_file_config *c = model->file.spec.config;
     struct tern_engine *engine = NULL;
     struct tern_session *session = NULL;
-    struct tern_session_params params = {.n_ctx = c->n_fingerprint_ids, .kv = TERN_KV_F32};
-    tern_status status = tern_engine_create(&engine, NULL, err);
+    struct tern_session_params params = {.n_ctx = c->n_fingerprint_ids,
+                                         .kv = TERN_KV_F32,
+                                         .should_stop = should_stop,
+                                         .arg = progress};
+    uint64_t hash = 0;
+    tern_status status = tern_engine_create(&engine, machine, NULL, err);
     if (status == TERN_OK)
         status = tern_session_create(&session, engine, model, &params, err);
     if (status == TERN_OK)
-        status = tern_session_eval(session, c->fingerprint_ids, c->n_fingerprint_ids, NULL, err);
-    if (status == TERN_OK) {
-        uint64_t hash = XXH3_64bits(tern_session_logits(session), c->vocab * sizeof(float));
-        if (hash != c->fingerprint_hash)
-            status = tn_fail(err, TERN_INPUT,
-                             "the fingerprint differs: logits hash to %016llx, at conversion "
-                             "%016llx",
-                             (unsigned long long)hash, (unsigned long long)c->fingerprint_hash);
-    }
+        status = tern_fingerprint(&hash, session, c->fingerprint_ids, c->n_fingerprint_ids, err);
+    if (status == TERN_OK && hash != c->fingerprint_hash)
+        status = tn_fail(err, TERN_INPUT,
+                         "the fingerprint differs: logits hash to %016llx, at conversion "
+                         "%016llx",
+                         (unsigned long long)hash, (unsigned long long)c->fingerprint_hash);
     tern_session_free(session);
     tern_engine_free(engine);
     return status;
 }
 
-tern_status tern_verify(const struct tern_model *model,
+tern_status tern_verify(const struct tern_model *model, const struct tern_sysinfo *machine,
                         bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
                         void *arg, struct tern_verify_result *result, struct tern_error *err)
 {
     *result = (struct tern_verify_result){.data_bytes = model->file.header->data.bytes};
-    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
     if (!machine)
-        return tn_fail(err, TERN_MEMORY, "no memory to describe the machine");
-    tern_sysinfo_read(machine);
-    uint32_t features = machine->cpu_features;
-    tn_free(machine);
-
+        return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
+    struct progress progress = {on_progress, arg, model->file.header->data.bytes, 0, false};
     uint64_t start = tn_now_ns();
-    tern_status status = verify_chunks(model, on_progress, arg, err);
+    tern_status status = verify_chunks(model, &progress, err);
     result->seconds = tn_seconds_since(start);
-    for (uint32_t i = 0; i < model->file.n_tensors && status == TERN_OK; i++)
-        status = verify_values(&model->file, &model->file.tensors[i], err);
     if (status == TERN_OK)
-        status = verify_kernels(model, features, &result->n_levels, err);
-    if (status == TERN_OK && model->file.config->n_fingerprint_ids > 0) {
-        status = verify_fingerprint(model, err);
+        status = verify_values(model, &progress, err);
+    if (status == TERN_OK)
+        status = tn_verify_kernels(result, model, machine->cpu_features, should_stop, &progress,
+                                   err);
+    if (status == TERN_OK && model->file.spec.config->n_fingerprint_ids > 0) {
+        status = verify_fingerprint(model, machine, &progress, err);
         result->fingerprint_checked = true;
     }
+    /* A file that was written to meanwhile explains whatever was found. */
+    const tern_status changed = tern_model_check_unchanged(model, NULL);
+    if (changed != TERN_OK)
+        return tern_model_check_unchanged(model, err);
     return status == TERN_OK ? tn_ok(err) : status;
 }

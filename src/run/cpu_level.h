@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Kernel levels: names for steps of CPU features, as --cpu takes them.
+ */
+#ifndef TN_CPU_LEVEL_H
+#define TN_CPU_LEVEL_H
+
+#include <stdint.h>
+
+#include "tern/status.h"
+
+/* A level: its name and all features up to it. */
+struct tn_cpu_level {
+    const char *name;
+    uint32_t features;
+};
+/* Levels of this architecture, lowest first. */
+extern const struct tn_cpu_level tn_cpu_levels[];
+extern const uint32_t tn_n_cpu_levels;
+/* The highest level whose features the CPU has. */
+const struct tn_cpu_level *tn_cpu_level_best(uint32_t features);
+/* The level of that name, or the best for NULL. TERN_USAGE: no such name; TERN_UNSUPPORTED: the CPU
+ * lacks it; both list what there is. */
+tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *name,
+                                uint32_t features, struct tern_error *err);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Embeddings: states are evaluated a batch at a time and pooled in double, so that memory does not
+ * grow with the text but for its cache.
+ *
+ * A session has the size of the longest text so far, in powers of two: address space and the plan
+ * of memory follow what is used, not a context of 32,768 that nobody fills.
+ */
+#include "tern/embed.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "arch/arch.h"
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/log.h"
+#include "run/session.h"
+
+#define MIN_CONTEXT 256u
+
+struct tern_embedder {
+    struct tern_engine *engine;
+    const struct tern_model *model;
+    struct tern_embed_params params;
+    struct tern_session *session; /* NULL before the first text */
+    uint32_t hidden;
+    float *states; /* [TN_DEFAULT_BATCH][hidden] */
+    double *sum;   /* [hidden] */
+};
+
+const char *tern_pooling_text(enum tern_pooling pooling)
+{
+    const char *name = tn_pooling_name((uint32_t)pooling);
+    return name ? name : "unknown";
+}
+
+/* ---- creation ---- */
+
+static tern_status check_params(const struct tern_embed_params *p, const struct tern_model *model,
+                                struct tern_error *err)
+{
+    const uint32_t hidden = tern_model_config(model)->hidden;
+    if (!tn_pooling_name((uint32_t)p->pooling))
+        return tn_fail(err, TERN_USAGE, "pooling %d does not exist", (int)p->pooling);
+    if (p->n_dim > hidden)
+        return tn_fail(err, TERN_USAGE, "%u components of a vector: the model has %u", p->n_dim,
+                       hidden);
+    return tn_ok(err);
+}
+
+tern_status tern_embedder_create(struct tern_embedder **out, struct tern_engine *engine,
+                                 const struct tern_model *model,
+                                 const struct tern_embed_params *params, struct tern_error *err)
+{
+    static const struct tern_embed_params defaults;
+    const struct tern_model_config *c = tern_model_config(model);
+    *out = NULL;
+    if (!params)
+        params = &defaults;
+    tern_status status = check_params(params, model, err);
+    if (status != TERN_OK)
+        return status;
+    struct tern_embedder *e = tn_alloc_zeroed(1, sizeof *e);
+    if (!e)
+        return tn_fail(err, TERN_MEMORY, "no memory for embeddings");
+    e->engine = engine;
+    e->model = model;
+    e->params = *params;
+    if (e->params.pooling == TERN_POOLING_NONE)
+        e->params.pooling = c->pooling != TERN_POOLING_NONE ? c->pooling : TERN_POOLING_MEAN;
+    e->hidden = c->hidden;
+    e->states = tn_alloc((size_t)TN_DEFAULT_BATCH * c->hidden * sizeof *e->states);
+    e->sum = tn_alloc(c->hidden * sizeof *e->sum);
+    if (!e->states || !e->sum) {
+        tern_embedder_free(e);
+        return tn_fail(err, TERN_MEMORY, "no memory for %u states of %u numbers", TN_DEFAULT_BATCH,
+                       c->hidden);
+    }
+    *out = e;
+    return tn_ok(err);
+}
+
+void tern_embedder_free(struct tern_embedder *e)
+{
+    if (!e)
+        return;
+    tern_session_free(e->session);
+    tn_free(e->states);
+    tn_free(e->sum);
+    tn_free(e);
+}
+
+enum tern_pooling tern_embedder_pooling(const struct tern_embedder *e)
+{
+    return e->params.pooling;
+}
+
+uint32_t tern_embedder_dim(const struct tern_embedder *e)
+{
+    return e->params.n_dim ? e->params.n_dim : e->hidden;
+}
+
+/* ---- one text ---- */
+
+/* An empty session with room for n_ids. */
+static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_error *err)
+{
+    const uint32_t context = tern_model_config(e->model)->context;
+    if (n_ids > context)
+        return tn_fail(err, TERN_LIMIT, "a text of %zu tokens: the model's context is %u", n_ids,
+                       context);
+    if (e->session && n_ids <= tern_session_n_ctx(e->session)) {
+        tern_session_truncate(e->session, 0);
+        return TERN_OK;
+    }
+    uint32_t n_ctx = MIN_CONTEXT;
+    while (n_ctx < n_ids)
+        n_ctx *= 2;
+    const struct tern_session_params params = {
+        .n_ctx = TN_MIN(n_ctx, context),
+        .kv = TERN_KV_F32,
+        .n_batch = TN_MIN(TN_DEFAULT_BATCH, TN_MIN(n_ctx, context)),
+        .should_stop = e->params.should_stop,
+        .arg = e->params.arg,
+    };
+    tern_session_free(e->session);
+    e->session = NULL;
+    return tern_session_create(&e->session, e->engine, e->model, &params, err);
+}
+
+/* Adds the states of positions [at, at + n) of a text of n_ids, as the pooling wants them. */
+static void pool_states(struct tern_embedder *e, size_t at, size_t n, size_t n_ids)
+{
+    size_t begin = 0, end = n;
+    if (e->params.pooling == TERN_POOLING_CLS)
+        end = at == 0;
+    if (e->params.pooling == TERN_POOLING_LAST)
+        begin = at + n == n_ids ? n - 1 : n;
+    for (size_t row = begin; row < end; row++)
+        for (uint32_t i = 0; i < e->hidden; i++)
+            e->sum[i] += (double)e->states[row * e->hidden + i];
+}
+
+/* The sum becomes a vector of length 1: the mean is no other than the sum then. */
+static tern_status write_normalised(const struct tern_embedder *e, float *dst,
+                                    struct tern_error *err)
+{
+    const uint32_t n_dim = tern_embedder_dim(e);
+    double square = 0;
+    for (uint32_t i = 0; i < n_dim; i++)
+        square += e->sum[i] * e->sum[i];
+    if (!(square <= DBL_MAX))
+        return tn_fail(err, TERN_INTERNAL,
+                       "the states are not finite numbers; is the model file intact?");
+    const double factor = square > 0 ? 1.0 / sqrt(square) : 0.0;
+    for (uint32_t i = 0; i < n_dim; i++)
+        dst[i] = (float)(e->sum[i] * factor);
+    return tn_ok(err);
+}
+
+tern_status tern_embed(struct tern_embedder *e, const uint32_t *ids, size_t n_ids, float *dst,
+                       struct tern_error *err)
+{
+    if (n_ids == 0)
+        return tn_fail(err, TERN_USAGE, "a vector of no ids");
+    tern_status status = make_room(e, n_ids, err);
+    for (uint32_t i = 0; i < e->hidden; i++)
+        e->sum[i] = 0;
+    for (size_t at = 0; at < n_ids && status == TERN_OK; at += TN_DEFAULT_BATCH) {
+        const size_t n = TN_MIN(n_ids - at, (size_t)TN_DEFAULT_BATCH);
+        status = tern_session_eval_states(e->session, ids + at, n, e->states, err);
+        if (status == TERN_OK)
+            pool_states(e, at, n, n_ids);
+    }
+    return status == TERN_OK ? write_normalised(e, dst, err) : status;
+}
+
+tern_status tern_embed_text(struct tern_embedder *e, const char *text, size_t n_bytes, float *dst,
+                            size_t *n_tokens, struct tern_error *err)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(e->model);
+    struct tern_ids ids = {0};
+    if (!tokenizer)
+        return tn_fail(err, TERN_INPUT, "\"%s\" has no tokenizer: text cannot be encoded",
+                       tern_model_path(e->model));
+    tern_status status =
+        tern_tokenizer_encode(tokenizer, text, n_bytes, TERN_ENCODE_ADD_SPECIAL, &ids, err);
+    if (status == TERN_OK && ids.n == 0)
+        status = tn_fail(err, TERN_INPUT, "an empty text has no tokens, so it has no vector");
+    if (status == TERN_OK)
+        status = tern_embed(e, ids.ids, ids.n, dst, err);
+    if (n_tokens)
+        *n_tokens = ids.n;
+    tern_ids_free(&ids);
+    return status;
+}
+
+double tern_embed_similarity(const float *a, const float *b, uint32_t n_dim)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n_dim; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Choosing, decoding and ending, id by id.
+ */
+#include "run/generation.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "model/forward.h"
+#include "text/tokenizer.h"
+
+/* ---- life ---- */
+
+tern_status tn_generation_check_stops(const char *const *stops, size_t n, struct tern_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (stops[i][0] == '\0')
+            return tn_fail(err, TERN_USAGE, "stop string %zu is empty", i);
+    return tn_ok(err);
+}
+
+tern_status tn_generation_init(struct tn_generation *g, struct tern_error *err)
+{
+    const struct tern_tokenizer *tokenizer = g->model->tokenizer;
+    size_t longest = 0, room = 3 * ((tokenizer ? tn_tokenizer_longest(tokenizer) : 0) + 4);
+    for (size_t i = 0; i < g->n_stop_strings; i++)
+        longest = TN_MAX(longest, strlen(g->stop_strings[i]));
+    g->piece = tn_alloc(room + 12);
+    /* What is held back, a token, and the end of a character that never came. */
+    if (!g->piece || !tn_buf_reserve(&g->text, longest + room + 12)) {
+        tn_generation_fini(g);
+        return tn_fail(err, TERN_MEMORY, "no memory for the text of a token");
+    }
+    return tn_ok(err);
+}
+
+void tn_generation_fini(struct tn_generation *g)
+{
+    tn_free(g->piece);
+    g->piece = NULL;
+    tn_buf_fini(&g->text);
+}
+
+void tn_generation_start(struct tn_generation *g, const uint32_t *ids, size_t n_ids)
+{
+    /* Behind a special token the tokenizer would have put a space: that is no part of the text. */
+    if (g->model->tokenizer && g->model->is_control[ids[n_ids - 1]])
+        tern_decoder_start(&g->decoder, g->model->tokenizer);
+    tern_sampler_set_exempt(g->sampler, g->model->is_control);
+    tern_sampler_clear_history(g->sampler);
+    for (size_t i = 0; i < n_ids; i++)
+        tern_sampler_accept(g->sampler, ids[i]);
+}
+
+/* ---- the choice ---- */
+
+void tn_generation_need(const struct tn_generation *g, uint32_t *always, struct tn_head_need *out)
+{
+    /* The sampler looks at the best few and at the penalised ids. */
+    *out = (struct tn_head_need){
+        .n_best = tn_sampler_n_best(g->sampler),
+        .n_allowed = g->model->n_allowed,
+        .always = always,
+    };
+    if (out->n_best &&
+        !tn_sampler_penalised(g->sampler, always, TN_HEAD_MAX_ALWAYS, &out->n_always))
+        out->n_best = 0;
+}
+
+tern_status tn_generation_choose(struct tn_generation *g, const float *logits, uint32_t *id,
+                                 struct tern_error *err)
+{
+    tern_status status = tern_sampler_sample(g->sampler, logits, g->model->file.spec.config->vocab,
+                                             g->model->n_allowed, id, err);
+    if (status != TERN_OK)
+        return status;
+    tern_sampler_accept(g->sampler, *id);
+    g->n_new++;
+    return TERN_OK;
+}
+
+/* ---- text ---- */
+
+/* Where the earliest stop string begins behind what was taken, or SIZE_MAX. */
+static size_t find_stop(const struct tn_generation *g)
+{
+    size_t first = SIZE_MAX;
+    for (size_t i = 0; i < g->n_stop_strings; i++) {
+        const char *stop = g->stop_strings[i];
+        size_t n = strlen(stop);
+        for (size_t at = g->n_taken; at + n <= g->text.n_bytes && at < first; at++)
+            if (memcmp(g->text.data + at, stop, n) == 0)
+                first = at;
+    }
+    return first;
+}
+
+/* Bytes at the end of the text that may become a stop string. */
+static size_t undecided(const struct tn_generation *g)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < g->n_stop_strings; i++) {
+        const char *stop = g->stop_strings[i];
+        size_t n = TN_MIN(strlen(stop) - 1, g->text.n_bytes - g->n_taken);
+        for (; n > longest; n--)
+            if (memcmp(g->text.data + g->text.n_bytes - n, stop, n) == 0)
+                longest = n;
+    }
+    return longest;
+}
+
+/* Decides what can be; true when a stop string came, which is cut off with what follows. */
+static bool decide(struct tn_generation *g, bool at_end)
+{
+    const size_t stop = find_stop(g);
+    if (stop != SIZE_MAX)
+        g->text.n_bytes = stop;
+    g->n_decided = g->text.n_bytes - (at_end || stop != SIZE_MAX ? 0 : undecided(g));
+    return stop != SIZE_MAX;
+}
+
+/* True when the text ends with a stop string. */
+static bool push_text(struct tn_generation *g, uint32_t id)
+{
+    if (!g->model->tokenizer || g->model->is_control[id])
+        return false;
+    struct tn_buf *text = &g->text;
+    memmove(text->data, text->data + g->n_taken, text->n_bytes - g->n_taken);
+    text->n_bytes -= g->n_taken;
+    g->n_taken = 0;
+    size_t n = tern_decoder_push_id(&g->decoder, g->model->tokenizer, id, g->piece);
+    tn_buf_append(text, g->piece, n);
+    return decide(g, false);
+}
+
+bool tn_generation_push(struct tn_generation *g, uint32_t id, bool is_full, enum tern_stop *stop)
+{
+    if (!g->ignore_eos && tern_model_is_stop_id(g->model, id)) {
+        *stop = TERN_STOP_EOS;
+        return true;
+    }
+    const bool has_stop = push_text(g, id), is_last = g->n_new == g->max_tokens;
+    *stop = has_stop ? TERN_STOP_STRING : is_last ? TERN_STOP_LENGTH : TERN_STOP_CONTEXT;
+    return has_stop || is_last || is_full;
+}
+
+void tn_generation_end(struct tn_generation *g)
+{
+    tn_buf_append(&g->text, g->piece, tern_decoder_flush(&g->decoder, g->piece));
+    decide(g, true);
+}
+
+const char *tn_generation_take(struct tn_generation *g, size_t *n)
+{
+    const char *begin = g->text.data + g->n_taken;
+    *n = g->n_decided - g->n_taken;
+    g->n_taken = g->n_decided;
+    return begin;
+}

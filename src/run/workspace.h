@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What it takes to evaluate: scratch memory for a batch of rows, the pool of
+ * cache blocks, and the forward pass over them.  A session has one with one
+ * sequence, the scheduler one for all of its sequences.
+ */
+#ifndef TN_WORKSPACE_H
+#define TN_WORKSPACE_H
+
+#include "model/forward.h"
+#include "run/cache_pool.h"
+#include "run/engine.h"
+
+struct tn_workspace_params {
+    uint32_t n_ctx, n_batch; /* as struct tn_memplan_input */
+    uint32_t n_sequences, n_logits;
+    enum tern_kv kv;
+    bool drop_pages;
+    bool exact_inputs;
+    /* As in struct tern_session_params; each may be NULL. */
+    bool (*may_grow)(void *arg, uint64_t n_bytes);
+    bool (*should_stop)(void *arg);
+    void *arg;
+};
+
+struct tn_workspace {
+    struct tern_engine *engine;
+    const struct tern_model *model;
+    struct tn_workspace_params params;
+    struct tn_memplan memplan;
+    struct tn_kvcache kv;
+    struct tn_cache_pool pool;
+    struct tn_forward forward;
+    void *scratch_base;
+    size_t scratch_bytes;
+};
+
+/* All that scratch memory needs, and address space for the cache.  Without may_grow the whole cache
+ * must be available.  *w is zeroed before; tn_workspace_fini also after a failure.  TERN_MEMORY,
+ * with numbers. */
+tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine,
+                              const struct tern_model *model,
+                              const struct tn_workspace_params *params, struct tern_error *err);
+void tn_workspace_fini(struct tn_workspace *w);
+
+/* An empty sequence in place i of its memory. */
+struct tn_sequence tn_workspace_sequence(struct tn_workspace *w, uint32_t i);
+
+/* Evaluates a batch; its sequences have room for their rows.  Their ids and n_past do not change:
+ * they are the caller's.  TERN_INTERRUPTED; TERN_MAPPED_IO as tern_model_check_unchanged. */
+tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
+                              struct tern_error *err);
+
+/* Anonymous memory that it holds now, and will hold with all positions filled. */
+uint64_t tn_workspace_bytes(const struct tn_workspace *w);
+uint64_t tn_workspace_bytes_full(const struct tn_workspace *w);
+
+/* What could be allocated now; TERN_UNKNOWN, more than any need, where the system does not say. */
+tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err);
+
+#endif
