@@ -6,7 +6,7 @@
  * bits in keys that nobody needs, and write numbers as 500000 or 500000.0: all
  * numbers are read as doubles, and those that must be integers are checked.
  */
-#include "config_import.h"
+#include "config_values.h"
 
 #include <float.h>
 #include <math.h>
@@ -14,12 +14,13 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/json_load.h"
 #include "base/log.h"
-#include "json_scan.h"
+#include "file/wrong_file.h"
 #include "plat/plat.h"
 #include "source.h"
 
-#define CONFIG "config.json"
+#define CONFIG TN_CONFIG_FILE
 #define GENERATION "generation_config.json"
 #define MAX_CONFIG_BYTES (1u << 20) /* published ones have some KB */
 
@@ -38,13 +39,11 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
     else if (kind != TN_PATH_ABSENT)
         status = tn_file_read_all(text, n_text, path, max_bytes, err);
     tn_free(path);
-    if (status == TERN_OK && *text && tn_is_lfs_pointer(*text, *n_text)) {
+    const char *wrong = status == TERN_OK && *text ? tn_wrong_file_text(*text, *n_text) : NULL;
+    if (wrong) {
         tn_free(*text);
         *text = NULL;
-        status = tn_fail(err, TERN_INPUT,
-                         "%s: this is a Git-LFS pointer, not the file itself; fetch it with "
-                         "`git lfs pull` or download it from the web page",
-                         name);
+        status = tn_fail(err, TERN_INPUT, "%s: is %s", name, wrong);
     }
     return status;
 }
@@ -52,8 +51,8 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
 /* ---- values ---- */
 
 /* A number in [min, max]. */
-static tern_status get_number(double *out, const char *key, const json_t *value, double min,
-                              double max, struct tern_error *err)
+tern_status tn_config_number(double *out, const char *key, const json_t *value, double min,
+                             double max, struct tern_error *err)
 {
     if (!value || json_is_null(value))
         return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing", key);
@@ -68,11 +67,11 @@ static tern_status get_number(double *out, const char *key, const json_t *value,
 }
 
 /* An integer in [min, max]. */
-static tern_status get_integer(uint32_t *out, const char *key, const json_t *value, uint32_t min,
-                               uint32_t max, struct tern_error *err)
+tern_status tn_config_integer(uint32_t *out, const char *key, const json_t *value, uint32_t min,
+                              uint32_t max, struct tern_error *err)
 {
     double d = 0;
-    tern_status status = get_number(&d, key, value, min, max, err);
+    tern_status status = tn_config_number(&d, key, value, min, max, err);
     if (status != TERN_OK)
         return status;
     if (d != floor(d))
@@ -82,106 +81,16 @@ static tern_status get_integer(uint32_t *out, const char *key, const json_t *val
 }
 
 /* The text of a key, or `otherwise` when it is absent or null. */
-static const char *text_or(const json_t *object, const char *key, const char *otherwise)
+const char *tn_config_text(const json_t *object, const char *key, const char *otherwise)
 {
     const json_t *value = json_object_get(object, key);
     return json_is_string(value) ? json_string_value(value) : otherwise;
 }
 
-static bool array_has_text(const json_t *array, const char *text)
-{
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const char *item = json_string_value(json_array_get(array, i));
-        if (item && strcmp(item, text) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* ---- which family ---- */
-
-static const char *architecture_text(const json_t *root)
+const char *tn_config_architecture(const json_t *root)
 {
     const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
-    return name ? name : text_or(root, "model_type", "this model");
-}
-
-/* A model without quantization_config. */
-static tern_status refuse_unquantised(const json_t *root, struct tern_error *err)
-{
-    const char *name = architecture_text(root);
-    if (json_object_get(root, "weight_bits") || json_object_get(root, "input_bits"))
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: the 1bitLLM family (\"weight_bits\" in config.json) is not supported "
-                       "yet",
-                       name);
-    if (json_object_get(root, "pretraining_model_parallel"))
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: the TriLM family (\"pretraining_model_parallel\" in config.json) is "
-                       "not supported yet",
-                       name);
-    if (strcmp(name, "Qwen3ForCausalLM") == 0)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: config.json has no \"quantization_config\": either not trained "
-                       "ternary, or of the Bonsai family, which is not supported yet",
-                       name);
-    return tn_fail(err, TERN_UNSUPPORTED,
-                   "%s: this model was not trained ternary (config.json has no "
-                   "\"quantization_config\"); tern runs BitNet b1.58 models",
-                   name);
-}
-
-static tern_status check_excluded_modules(const json_t *quant, struct tern_error *err)
-{
-    const json_t *modules = json_object_get(quant, "modules_to_not_convert");
-    for (size_t i = 0; i < json_array_size(modules); i++) {
-        const char *name = json_string_value(json_array_get(modules, i));
-        if (!name || strcmp(name, "lm_head") != 0)
-            return tn_fail(err, TERN_UNSUPPORTED,
-                           CONFIG ": \"modules_to_not_convert\" holds \"%s\"; only \"lm_head\" is "
-                                  "supported",
-                           name ? name : "(no text)");
-    }
-    return TERN_OK;
-}
-
-/* Accepts BitNetForCausalLM with AutoBitLinear layers; says what everything else is. */
-static tern_status check_family(struct tn_config_import *out, const json_t *root,
-                                struct tern_error *err)
-{
-    const json_t *quant = json_object_get(root, "quantization_config");
-    if (!quant || json_is_null(quant))
-        return refuse_unquantised(root, err);
-    const char *name = architecture_text(root);
-    const char *method = text_or(quant, "quant_method", "(none)");
-    if (strcmp(method, "bitnet") != 0)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: quant_method \"%s\" is not ternary; tern runs BitNet b1.58 models",
-                       name, method);
-    if (json_is_true(json_object_get(quant, "use_rms_norm")))
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: \"use_rms_norm\" (a norm inside every linear layer) is not supported",
-                       name);
-    const char *linear = text_or(quant, "linear_class", "bitlinear");
-    if (strcmp(linear, "autobitlinear") != 0)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: linear_class \"%s\", whose weight_scale divides (HF1BitLLM, Falcon3 "
-                       "and Falcon-E), is not supported yet",
-                       name, linear);
-    if (!array_has_text(json_object_get(root, "architectures"), "BitNetForCausalLM") &&
-        strcmp(text_or(root, "model_type", ""), "bitnet") != 0)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "%s: this architecture is not supported yet; tern converts "
-                       "BitNetForCausalLM",
-                       name);
-    const char *mode = text_or(quant, "quantization_mode", "");
-    out->form = strcmp(mode, "online") == 0    ? TN_FORM_LATENT
-                : strcmp(mode, "offline") == 0 ? TN_FORM_PACKED
-                                               : TN_FORM_UNSAID;
-    if (mode[0] != '\0' && out->form == TN_FORM_UNSAID)
-        return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": quantization_mode \"%s\" is unknown",
-                       mode);
-    return check_excluded_modules(quant, err);
+    return name ? name : tn_config_text(root, "model_type", "this model");
 }
 
 /* ---- the rest of config.json ---- */
@@ -203,77 +112,6 @@ static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_e
     return tn_fail(err, TERN_INPUT, CONFIG ": \"tie_word_embeddings\" is not true or false");
 }
 
-static tern_status check_partial_rotary(const json_t *object, struct tern_error *err)
-{
-    const json_t *partial = json_object_get(object, "partial_rotary_factor");
-    if (!json_is_number(partial) || json_number_value(partial) == 1.0)
-        return TERN_OK;
-    return tn_fail(err, TERN_UNSUPPORTED,
-                   CONFIG ": \"partial_rotary_factor\" is %g, only 1 is supported",
-                   json_number_value(partial));
-}
-
-/* The type of the rotation that a rope object describes, NULL when it has none that can be read.
- * Without a type only the two members that every type has leave it the default one. */
-static const char *rope_type(const json_t *rope)
-{
-    const json_t *type = json_object_get(rope, "rope_type");
-    type = type ? type : json_object_get(rope, "type");
-    if (type)
-        return json_string_value(type);
-    const size_t n_common = (json_object_get(rope, "rope_theta") != NULL) +
-                            (json_object_get(rope, "partial_rotary_factor") != NULL);
-    return json_is_object(rope) && json_object_size(rope) == n_common ? "default" : NULL;
-}
-
-/* rope_theta, also in the newer spelling rope_parameters; any scaling is refused. */
-static tern_status parse_rope(struct tern_file_config *c, const json_t *root,
-                              struct tern_error *err)
-{
-    static const char *const keys[] = {"rope_parameters", "rope_scaling"};
-    const json_t *theta = json_object_get(root, "rope_theta");
-    tern_status status = check_partial_rotary(root, err);
-    for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
-        const json_t *rope = json_object_get(root, keys[i]);
-        if (!rope || json_is_null(rope))
-            continue;
-        const char *type = rope_type(rope);
-        if (!type || strcmp(type, "default") != 0)
-            return tn_fail(err, TERN_UNSUPPORTED,
-                           CONFIG ": \"%s\" of type \"%s\": rope scaling is not supported",
-                           keys[i], type ? type : "?");
-        status = check_partial_rotary(rope, err);
-        const json_t *other = json_object_get(rope, "rope_theta");
-        if (!theta || json_is_null(theta))
-            theta = other;
-        else if (json_is_number(other) && !json_equal(other, theta))
-            return tn_fail(err, TERN_INPUT,
-                           CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
-                           json_number_value(theta), json_number_value(other), keys[i]);
-    }
-    c->rope = TERN_ROPE_HALF;
-    /* Below 1 the angles would grow with the dimension. */
-    return status == TERN_OK ? get_number(&c->rope_theta, "rope_theta", theta, 1, 1e12, err)
-                             : status;
-}
-
-static tern_status parse_activation(struct tern_file_config *c, const json_t *root,
-                                    struct tern_error *err)
-{
-    const json_t *value = json_object_get(root, "hidden_act");
-    if (!json_is_string(value))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"hidden_act\" is missing or not a text");
-    const char *act = json_string_value(value);
-    if (strcmp(act, "relu2") == 0)
-        c->activation = TERN_ACT_RELU2;
-    else if (strcmp(act, "silu") == 0)
-        c->activation = TERN_ACT_SILU;
-    else
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       CONFIG ": hidden_act \"%s\" is not supported (relu2 and silu are)", act);
-    return TERN_OK;
-}
-
 /* head_dim is hidden / n_head unless the file says otherwise. */
 static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
                                struct tern_error *err)
@@ -281,14 +119,14 @@ static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
     const char *kv_key = "num_key_value_heads";
     const json_t *n_kv = json_object_get(root, kv_key);
     const json_t *head_dim = json_object_get(root, "head_dim");
-    tern_status status = get_integer(&c->n_head, "num_attention_heads",
+    tern_status status = tn_config_integer(&c->n_head, "num_attention_heads",
                                      json_object_get(root, "num_attention_heads"), 1, TERN_MAX_DIM,
                                      err);
     if (status != TERN_OK)
         return status;
     c->n_kv_head = c->n_head;
     if (n_kv && !json_is_null(n_kv))
-        status = get_integer(&c->n_kv_head, kv_key, n_kv, 1, TERN_MAX_DIM, err);
+        status = tn_config_integer(&c->n_kv_head, kv_key, n_kv, 1, TERN_MAX_DIM, err);
     if (status != TERN_OK)
         return status;
     if (c->n_head % c->n_kv_head)
@@ -296,7 +134,7 @@ static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
                        CONFIG ": \"%s\" %u does not divide \"num_attention_heads\" %u", kv_key,
                        c->n_kv_head, c->n_head);
     if (head_dim && !json_is_null(head_dim)) {
-        status = get_integer(&c->head_dim, "head_dim", head_dim, 2, TERN_MAX_DIM, err);
+        status = tn_config_integer(&c->head_dim, "head_dim", head_dim, 2, TERN_MAX_DIM, err);
         if (status != TERN_OK)
             return status;
     } else if (c->hidden % c->n_head) {
@@ -330,7 +168,7 @@ static tern_status parse_sizes(struct tern_file_config *c, const json_t *root,
         {"max_position_embeddings", &c->context, TERN_MAX_CONTEXT},
     };
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
-        tern_status status = get_integer(rows[i].out, rows[i].key,
+        tern_status status = tn_config_integer(rows[i].out, rows[i].key,
                                          json_object_get(root, rows[i].key), 1, rows[i].max, err);
         if (status != TERN_OK)
             return status;
@@ -354,20 +192,20 @@ static tern_status get_id(uint32_t *out, const char *file, const char *key, cons
     return TERN_OK;
 }
 
-static tern_status add_stop_id(struct tern_file_config *c, const char *file, const json_t *value,
-                               struct tern_error *err)
+static tern_status add_stop_id(struct tn_stop_ids *stop_ids, const char *file, const json_t *value,
+                               uint32_t vocab, struct tern_error *err)
 {
     uint32_t id;
-    tern_status status = get_id(&id, file, "eos_token_id", value, c->vocab, err);
+    tern_status status = get_id(&id, file, "eos_token_id", value, vocab, err);
     if (status != TERN_OK)
         return status;
-    for (uint32_t i = 0; i < c->n_stop_ids; i++)
-        if (c->stop_ids[i] == id)
+    for (uint32_t i = 0; i < stop_ids->n; i++)
+        if (stop_ids->ids[i] == id)
             return TERN_OK;
-    if (c->n_stop_ids == TERN_MAX_STOP_IDS)
+    if (stop_ids->n == TN_MAX_STOP_IDS)
         return tn_fail(err, TERN_UNSUPPORTED, "%s: \"eos_token_id\" holds more than %u ids", file,
-                       TERN_MAX_STOP_IDS);
-    c->stop_ids[c->n_stop_ids++] = id;
+                       TN_MAX_STOP_IDS);
+    stop_ids->ids[stop_ids->n++] = id;
     return TERN_OK;
 }
 
@@ -385,9 +223,10 @@ static const json_t *newest(const json_t *generation, const json_t *root, const 
 }
 
 /* Every end-of-text id stops the model, not only the first. */
-static tern_status parse_ids(struct tern_file_config *c, const json_t *root,
+static tern_status parse_ids(struct tn_config_import *out, const json_t *root,
                              const json_t *generation, struct tern_error *err)
 {
+    struct tern_file_config *c = &out->config;
     const char *file;
     tern_status status = TERN_OK;
     c->bos_id = TERN_NO_ID;
@@ -396,47 +235,63 @@ static tern_status parse_ids(struct tern_file_config *c, const json_t *root,
         status = get_id(&c->bos_id, file, "bos_token_id", bos, c->vocab, err);
     const json_t *eos = newest(generation, root, "eos_token_id", &file);
     if (eos && !json_is_array(eos) && status == TERN_OK)
-        status = add_stop_id(c, file, eos, err);
+        status = add_stop_id(&out->stop_ids, file, eos, c->vocab, err);
     for (size_t i = 0; i < json_array_size(eos) && status == TERN_OK; i++)
-        status = add_stop_id(c, file, json_array_get(eos, i), err);
+        status = add_stop_id(&out->stop_ids, file, json_array_get(eos, i), c->vocab, err);
     return status;
 }
 
 /* ---- whole files ---- */
 
+/* Caps of logits and what else changes the graph without a tensor. */
+static tern_status refuse_extras(const json_t *root, struct tern_error *err)
+{
+    static const char *const numbers[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    static const char *const flags[] = {"use_parallel_residual", "use_bidirectional_attention",
+                                        "use_sliding_window"};
+    for (size_t i = 0; i < TN_COUNT_OF(numbers); i++)
+        if (json_is_number(json_object_get(root, numbers[i])))
+            return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", numbers[i]);
+    for (size_t i = 0; i < TN_COUNT_OF(flags); i++)
+        if (json_is_true(json_object_get(root, flags[i])))
+            return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is true, which is not supported",
+                           flags[i]);
+    tern_status status = refuse_flag(root, "attention_bias", err);
+    return status == TERN_OK ? refuse_flag(root, "mlp_bias", err) : status;
+}
+
+static tern_status parse_eps(float *out, const json_t *root, struct tern_error *err)
+{
+    double eps = 0;
+    tern_status status = tn_config_number(&eps, "rms_norm_eps",
+                                          json_object_get(root, "rms_norm_eps"), FLT_MIN, 1, err);
+    *out = (float)eps;
+    return status;
+}
+
 static tern_status parse_root(struct tn_config_import *out, const json_t *root,
                               const json_t *generation, struct tern_error *err)
 {
     struct tern_file_config *c = &out->config;
+    tn_config_default(c);
     if (!json_is_object(root))
         return tn_fail(err, TERN_INPUT, CONFIG ": not a JSON object");
     if (generation && !json_is_object(generation))
         return tn_fail(err, TERN_INPUT, GENERATION ": not a JSON object");
-    tern_status status = check_family(out, root, err);
-    if (status == TERN_OK)
-        status = parse_sizes(c, root, err);
+    tern_status status = parse_sizes(c, root, err);
     if (status == TERN_OK)
         status = parse_heads(c, root, err);
     if (status == TERN_OK)
-        status = parse_activation(c, root, err);
+        status = tn_config_family(out, root, err);
     if (status == TERN_OK)
-        status = parse_rope(c, root, err);
+        status = tn_config_layers(out, root, err);
     if (status == TERN_OK)
-        status = refuse_flag(root, "attention_bias", err);
+        status = refuse_extras(root, err);
     if (status == TERN_OK)
-        status = refuse_flag(root, "mlp_bias", err);
-    double eps = 0;
+        status = parse_eps(&c->rms_eps, root, err);
     if (status == TERN_OK)
-        status = get_number(&eps, "rms_norm_eps", json_object_get(root, "rms_norm_eps"), FLT_MIN, 1,
-                            err);
-    if (status == TERN_OK)
-        status = parse_ids(c, root, generation, err);
-    c->rms_eps = (float)eps;
-    c->arch = TERN_ARCH_BITNET;
-    c->act_quant = TERN_ACT_QUANT_I8_TOKEN;
-    if (status == TERN_OK)
-        status = parse_tie(&out->tie, root, err);
-    return status;
+        status = parse_ids(out, root, generation, err);
+    return status == TERN_OK ? parse_tie(&out->tie, root, err) : status;
 }
 
 tern_status tn_config_parse(struct tn_config_import *out, const char *json, size_t n_json,
@@ -454,8 +309,77 @@ tern_status tn_config_parse(struct tn_config_import *out, const char *json, size
         status = parse_root(out, root, generation, err);
     json_decref(root);
     json_decref(generation);
+    if (status != TERN_OK)
+        tn_config_import_fini(out);
     return status;
 }
+
+void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
+{
+    for (uint32_t i = 0; i < stop_ids->n; i++)
+        if (stop_ids->ids[i] == id)
+            return;
+    if (stop_ids->n < TN_MAX_STOP_IDS)
+        stop_ids->ids[stop_ids->n++] = id;
+}
+
+void tn_config_import_fini(struct tn_config_import *import)
+{
+    tn_free(import->layers);
+    tn_free(import->rope_factors);
+    import->layers = NULL;
+    import->rope_factors = NULL;
+}
+
+/* ---- pooling ---- */
+
+static tern_status parse_pooling(uint32_t *out, const json_t *root, struct tern_error *err)
+{
+    static const struct {
+        const char *key;
+        uint32_t pooling;
+    } modes[] = {{"pooling_mode_lasttoken", TERN_POOLING_LAST},
+                 {"pooling_mode_mean_tokens", TERN_POOLING_MEAN},
+                 {"pooling_mode_cls_token", TERN_POOLING_CLS}};
+    const char *key;
+    json_t *value;
+    uint32_t n_modes = 0;
+    json_object_foreach((json_t *)root, key, value) {
+        n_modes += strncmp(key, "pooling_mode_", 13) == 0 && json_is_true(value);
+        for (size_t i = 0; i < TN_COUNT_OF(modes); i++)
+            if (strcmp(key, modes[i].key) == 0 && json_is_true(value))
+                *out = modes[i].pooling;
+    }
+    if (n_modes == 1 && *out != TERN_POOLING_NONE)
+        return TERN_OK;
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   TN_POOLING_FILE ": its pooling is not the last token, the mean or the first "
+                                   "token alone");
+}
+
+tern_status tn_config_read_pooling(struct tn_config_import *import, bool *has_file, const char *dir,
+                                   struct tern_error *err)
+{
+    char *json;
+    size_t n_json;
+    *has_file = false;
+    tern_status status =
+        tn_dir_read_text(&json, &n_json, dir, TN_POOLING_FILE, MAX_CONFIG_BYTES, err);
+    if (status != TERN_OK || !json) {
+        import->config.pooling = TERN_POOLING_LAST;
+        return status;
+    }
+    json_t *root;
+    *has_file = true;
+    status = tn_json_load(&root, TN_POOLING_FILE, json, n_json, JSON_DECODE_INT_AS_REAL, err);
+    if (status == TERN_OK)
+        status = parse_pooling(&import->config.pooling, root, err);
+    json_decref(root);
+    tn_free(json);
+    return status;
+}
+
+/* ---- files ---- */
 
 tern_status tn_config_read(struct tn_config_import *out, bool *has_generation, const char *dir,
                            struct tern_error *err)

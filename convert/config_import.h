@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The small files of a Hugging Face directory: config.json,
- * generation_config.json, and the chat template.
+ * What a model is, in neutral form, from the small files of a Hugging Face
+ * directory (config.json, generation_config.json, the chat template) or from
+ * the keys of a GGUF file (gguf_import.h).
  *
- * Families are told apart by what the files say, never by a name alone.  This
- * release converts BitNet b1.58 as microsoft/bitnet-b1.58-2B-4T publishes it;
- * every other family is refused with its name and the reason.
+ * Families are told apart by what the files say and by the tensors, never by a
+ * name alone; what no row of the list fits is refused with the reason.
  */
 #ifndef TN_CONFIG_IMPORT_H
 #define TN_CONFIG_IMPORT_H
@@ -13,26 +13,72 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tern/model_format.h"
+#include "arch/arch.h"
 #include "tern/status.h"
-#include "tern/tokenizer.h"
+#include "tern/chat.h"
 
 enum tn_tie { TN_TIE_UNSAID, TN_TIE_NO, TN_TIE_YES };
 
 /* quantization_config.quantization_mode */
 enum tn_weight_form { TN_FORM_UNSAID, TN_FORM_LATENT, TN_FORM_PACKED };
 
+#define TN_POOLING_FILE "1_Pooling/config.json"
+#define TN_MAX_STOP_IDS 64u /* of a source; the file may have any number */
+
+struct tn_stop_ids {
+    uint32_t n;
+    uint32_t ids[TN_MAX_STOP_IDS];
+};
+
+/* Once each; what is too much is left out. */
+void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id);
+
+/* What the numbers in the matrices mean. */
+enum tn_weight_rule {
+    TN_WEIGHTS_FOUND,      /* scale * trit, and the data tell the scales */
+    TN_WEIGHTS_MULTIPLIED, /* U8 codes times weight_scale, or latent floats to be rounded */
+    TN_WEIGHTS_DIVIDED,    /* the same, but weight_scale divides */
+    TN_WEIGHTS_ROUNDED,    /* floats near -1, 0 and +1, and "scales" for each row */
+};
+
+/* Were inputs of products rounded to int8 in training? */
+enum tn_inputs_said { TN_INPUTS_UNSAID, TN_INPUTS_INT8, TN_INPUTS_FLOAT };
+
 struct tn_config_import {
-    struct tern_file_config config; /* without flags, n_params, fingerprint and refs */
+    struct tern_file_config config; /* without n_params, fingerprint and refs */
+    struct tern_file_layer *layers; /* [config.n_layer] */
+    struct tn_stop_ids stop_ids;
+    const char *family;
     enum tn_tie tie;
     enum tn_weight_form form; /* what the file says; the tensors decide */
+    enum tn_weight_rule rule;
+    enum tn_inputs_said inputs_said;
+    bool is_gemma;          /* Gemma's names of norms */
+    bool adds_one_to_norms; /* which are stored as w - 1 */
+    bool permutes_q_k;      /* rows of q and k lie as an interleaved rotation wants them */
+    bool needs_sub_norms, needs_qk_norms, needs_in_norms; /* of all layers */
+    float *rope_factors;    /* [rope_dims / 2], for all layers; NULL: none */
+    uint32_t original_context; /* beyond which rope_factors would be others; 0: not said */
 };
+void tn_config_import_fini(struct tn_config_import *import);
 
 /* Reads texts of config.json and (may be NULL) generation_config.json. TERN_INPUT names the key,
  * its value and the limit; TERN_UNSUPPORTED the reason. */
 tern_status tn_config_parse(struct tn_config_import *out, const char *json, size_t n_json,
                             const char *generation_json, size_t n_generation_json,
                             struct tern_error *err);
+
+struct tn_source;
+
+/* What config.json leaves open and tensors say: the family, the head.  TERN_UNSUPPORTED: none that
+ * tern knows. */
+tern_status tn_config_recognise(struct tn_config_import *import, const struct tn_source *source,
+                                struct tern_error *err);
+
+/* The pooling of an embedding model's directory: 1_Pooling/config.json, else the last token;
+ * *has_file: that file is there. */
+tern_status tn_config_read_pooling(struct tn_config_import *import, bool *has_file, const char *dir,
+                                   struct tern_error *err);
 
 /* The same from the files of a directory; *has_generation: generation_config.json is there. */
 tern_status tn_config_read(struct tn_config_import *out, bool *has_generation, const char *dir,
@@ -50,8 +96,8 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
                              struct tern_error *err);
 
 /* Adds the token that ends an answer in this template ("<|eot_id|>") to the stop ids, if the
- * tokenizer section knows it and generation_config.json forgot it. */
-tern_status tn_template_add_stop_id(struct tern_file_config *config,
+ * tokenizer section of a model with so many ids knows it and generation_config.json forgot it. */
+tern_status tn_template_add_stop_id(struct tn_stop_ids *stop_ids, uint32_t vocab,
                                     const struct tern_chat_template *template,
                                     const void *tokenizer, size_t tokenizer_bytes,
                                     struct tern_error *err);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model directory as a set of named tensors that are read piece by piece.
+ * A model as a set of named tensors that are read piece by piece.
  *
- *   tn_source_open     reads and checks the headers of all weight files
- *   tn_source_find     a tensor by name
- *   tn_source_read     some of its bytes
+ *   tn_source_open       a directory with safetensors (src_safetensors.c)
+ *   tn_source_open_gguf  a GGUF file (src_gguf.c)
+ *   tn_source_find       a tensor by name
+ *   tn_source_read       some of its bytes
  *   tn_source_close
  *
  * Files are read, not mapped, so that memory stays small and a file that
- * shrinks is an error instead of a signal.  src_safetensors.c implements it.
+ * shrinks is an error instead of a signal.
  */
 #ifndef TN_SOURCE_H
 #define TN_SOURCE_H
@@ -17,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "encodings.h"
 #include "plat/plat.h"
 #include "tern/status.h"
 
@@ -38,13 +40,17 @@ enum tn_dtype {
 #define TN_DTYPE_ENUM(name, bits) TN_DTYPE_##name,
     TN_DTYPE_LIST(TN_DTYPE_ENUM)
 #undef TN_DTYPE_ENUM
-        TN_DTYPE_COUNT
+        TN_DTYPE_COUNT,
+    TN_DTYPE_CODED = TN_DTYPE_COUNT /* a type of GGUF that is not plain floats: see encoding */
 };
 const char *tn_dtype_text(enum tn_dtype dtype);
 
 struct tn_source_tensor {
     char *name; /* UTF-8, NUL-terminated */
     enum tn_dtype dtype;
+    const char *type;     /* for people: "BF16", "I2_S" */
+    uint32_t type_number; /* GGUF */
+    const struct tn_encoding *encoding; /* TN_DTYPE_CODED: NULL when tern does not read the type */
     uint32_t rank;
     uint64_t shape[TN_ST_MAX_RANK];
     uint64_t offset; /* from the start of the file */
@@ -67,6 +73,7 @@ struct tn_source {
     uint32_t capacity;
     bool has_index; /* shards: model.safetensors.index.json is an input too */
     struct tern_error hole; /* the first data that belong to no tensor; status TERN_OK: none */
+    struct tn_gguf *gguf;   /* the file's keys; NULL for a directory */
 };
 
 #define TN_ST_SINGLE_FILE "model.safetensors"
@@ -77,6 +84,11 @@ struct tn_source {
  * closed on failure.  Data that belong to no tensor are only noted in out->hole: whoever knows
  * which tensors there should be may have a better word for it, but must not accept them. */
 tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err);
+/* Opens one safetensors file, whatever it is called. */
+tern_status tn_source_open_file(struct tn_source *out, const char *path, struct tern_error *err);
+/* Opens a GGUF file, and the other parts of a split one; see tn_gguf_open. */
+tern_status tn_source_open_gguf(struct tn_source *out, const char *path, enum tern_i2s_layout i2s,
+                                struct tern_error *err);
 void tn_source_close(struct tn_source *source);
 
 /* NULL when there is none. */
@@ -86,11 +98,15 @@ struct tn_source_tensor *tn_source_find(const struct tn_source *source, const ch
 tern_status tn_source_read(const struct tn_source *source, const struct tn_source_tensor *tensor,
                            uint64_t begin, void *dst, size_t n, struct tern_error *err);
 
+/* Is it of plain floats (F32, F16, BF16)?  And bytes of such a value. */
+bool tn_source_is_float(const struct tn_source_tensor *tensor);
+static inline size_t tn_source_float_bytes(const struct tn_source_tensor *tensor)
+{
+    return tensor->dtype == TN_DTYPE_F32 ? 4 : 2;
+}
+
 /* "[768, 256]" into dst; returns dst. */
 const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor);
-
-/* True for the text file that a checkout without Git-LFS holds in place of a large file. */
-bool tn_is_lfs_pointer(const void *bytes, size_t n);
 
 /* ---- for src_safetensors.c, the tests and the fuzzer ---- */
 

@@ -16,16 +16,12 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "base/json_load.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "config_import.h"
-#include "json_scan.h"
-
-bool tn_is_lfs_pointer(const void *bytes, size_t n)
-{
-    static const char magic[] = "version https://git-lfs.github.com/spec/";
-    return n >= sizeof magic - 1 && memcmp(bytes, magic, sizeof magic - 1) == 0;
-}
+#include "file/wrong_file.h"
+#include "gguf.h"
 
 /* ---- one file ---- */
 
@@ -38,11 +34,9 @@ static tern_status read_header(char **json, size_t *n_json, const struct tn_sour
     tern_status status = tn_file_read_at(f->file, 0, start, n_start, err);
     if (status != TERN_OK)
         return status;
-    if (tn_is_lfs_pointer(start, n_start))
-        return tn_fail(err, TERN_INPUT,
-                       "%s: this is a Git-LFS pointer, not the file itself; fetch it with "
-                       "`git lfs pull` or download it from the web page",
-                       f->name);
+    const char *wrong = tn_wrong_file_text(start, n_start);
+    if (wrong)
+        return tn_fail(err, TERN_INPUT, "%s: is %s", f->name, wrong);
     if (n_start < 8)
         return tn_fail(err, TERN_INPUT, "%s: %zu bytes are too few for a safetensors file",
                        f->name, n_start);
@@ -71,12 +65,12 @@ static tern_status read_header(char **json, size_t *n_json, const struct tn_sour
     return TERN_OK;
 }
 
-/* Opens dir/name as the next file of the source and takes its tensors. */
+/* Opens dir/name (name where dir is NULL) as the next file and takes its tensors. */
 static tern_status add_file(struct tn_source *s, const char *dir, const char *name,
                             struct tern_error *err)
 {
     const uint32_t i_file = s->n_files;
-    char *path = tn_path_join(dir, name);
+    char *path = dir ? tn_path_join(dir, name) : tn_path_resolve(name);
     char *own_name = tn_alloc(strlen(name) + 1);
     struct tn_source_file *files = tn_realloc(s->files, (i_file + 1) * sizeof *files);
     if (files)
@@ -199,10 +193,10 @@ static tern_status open_index(struct tn_source *s, const char *dir, const char *
     tern_status status = tn_file_read_all(&text, &n, path, TN_ST_MAX_HEADER, err);
     if (status != TERN_OK)
         return status;
-    if (tn_is_lfs_pointer(text, n)) {
+    const char *wrong = tn_wrong_file_text(text, n);
+    if (wrong) {
         tn_free(text);
-        return tn_fail(err, TERN_INPUT, "%s: this is a Git-LFS pointer, not the file itself",
-                       TN_ST_INDEX_FILE);
+        return tn_fail(err, TERN_INPUT, "%s: is %s", TN_ST_INDEX_FILE, wrong);
     }
     json_t *root;
     status = tn_json_load(&root, TN_ST_INDEX_FILE, text, n, JSON_REJECT_DUPLICATES, err);
@@ -225,6 +219,17 @@ static tern_status open_index(struct tn_source *s, const char *dir, const char *
 }
 
 /* ---- interface ---- */
+
+tern_status tn_source_open_file(struct tn_source *out, const char *path, struct tern_error *err)
+{
+    memset(out, 0, sizeof *out);
+    tern_status status = add_file(out, NULL, path, err);
+    if (status == TERN_OK)
+        status = sort_tensors(out, err);
+    if (status != TERN_OK)
+        tn_source_close(out);
+    return status;
+}
 
 tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err)
 {
@@ -250,9 +255,13 @@ tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_e
 void tn_source_close(struct tn_source *source)
 {
     for (uint32_t i = 0; i < source->n_files; i++) {
-        tn_file_close(source->files[i].file);
+        if (!source->gguf)
+            tn_file_close(source->files[i].file);
         tn_free(source->files[i].name);
     }
+    if (source->gguf)
+        tn_gguf_close(source->gguf);
+    tn_free(source->gguf);
     for (uint32_t i = 0; i < source->n_tensors; i++)
         tn_free(source->tensors[i].name);
     tn_free(source->files);
@@ -283,6 +292,12 @@ tern_status tn_source_read(const struct tn_source *source, const struct tn_sourc
     assert(tn_range_fits(begin, n, tensor->bytes));
     return tn_file_read_at(source->files[tensor->i_file].file, tensor->offset + begin, dst, n,
                            err);
+}
+
+bool tn_source_is_float(const struct tn_source_tensor *tensor)
+{
+    return tensor->dtype == TN_DTYPE_BF16 || tensor->dtype == TN_DTYPE_F16 ||
+           tensor->dtype == TN_DTYPE_F32;
 }
 
 const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor)

@@ -13,8 +13,8 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/json_load.h"
 #include "base/log.h"
-#include "json_scan.h"
 #include "source.h"
 #include "tern/model_format.h"
 
@@ -93,6 +93,7 @@ static tern_status parse_tensor(struct tn_source_tensor *t, const char *file, co
     if (!find_dtype(&t->dtype, dtype))
         return tn_fail(err, TERN_INPUT, "%s: tensor \"%s\": dtype \"%s\" is unknown", file, name,
                        dtype ? dtype : "(none)");
+    t->type = dtypes[t->dtype].text;
     tern_status status = parse_shape(t, file, name, json_object_get(value, "shape"), err);
     if (status != TERN_OK)
         return status;

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * One function per kind of tensor: norm, table, latent matrix, packed matrix.
+ * Vectors and ternary matrices; tables are in stream_table.c.
  */
 #include "stream.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/compiler.h"
-#include "base/half.h"
 #include "base/log.h"
 #include "file/mfile.h"
 #include "kern/pack.h"
-#include "kern/planes.h"
 #include "ternarise.h"
-
-#define PIECE_BYTES (1u << 20) /* read at a time where rows do not matter; a multiple of 64 */
+#include "trits.h"
 
 /* ---- buffers and progress ---- */
 
-static void *take(struct tn_stream_buffer *buffer, size_t n_bytes, struct tern_error *err)
+void *tn_stream_take(struct tn_stream_buffer *buffer, size_t n_bytes, struct tern_error *err)
 {
     if (n_bytes <= buffer->capacity)
         return buffer->data;
@@ -47,342 +46,230 @@ void tn_stream_drop_buffers(struct tn_streamer *s)
     drop(&s->packed);
     drop(&s->floats);
     drop(&s->scales);
+    drop(&s->all_scales);
+    drop(&s->spare);
+    drop(&s->heads);
+    drop(&s->head_scales);
+}
+
+bool tn_stream_report(const struct tn_streamer *s)
+{
+    const struct tern_convert_params *p = s->params;
+    const double share = s->n_done < s->n_total ? (double)s->n_done / (double)s->n_total : 1.0;
+    return !p->on_progress ||
+           p->on_progress(p->arg, (uint64_t)(share * (double)s->n_source), s->n_source);
 }
 
 tern_status tn_stream_progress(struct tn_streamer *s, uint64_t n, struct tern_error *err)
 {
     s->n_done += n;
-    const struct tern_convert_params *p = s->params;
-    if (p->on_progress && !p->on_progress(p->arg, s->n_done, s->n_total))
+    if (!tn_stream_report(s))
         return tn_fail(err, TERN_INTERRUPTED, "conversion stopped; nothing was written");
     return TERN_OK;
 }
 
-static tern_status read_piece(struct tn_streamer *s, const struct tn_source_tensor *t,
-                              uint64_t begin, void *dst, size_t n, struct tern_error *err)
+tern_status tn_stream_read(struct tn_streamer *s, const struct tn_source_tensor *t, uint64_t begin,
+                           void *dst, size_t n, struct tern_error *err)
 {
     tern_status status = tn_source_read(s->source, t, begin, dst, n, err);
     return status == TERN_OK ? tn_stream_progress(s, n, err) : status;
 }
 
-static size_t float_bytes(const struct tn_source_tensor *t)
-{
-    return t->dtype == TN_DTYPE_F32 ? 4 : 2;
-}
-
-static tern_status fail_nonfinite(const struct tn_source_tensor *t, uint64_t i, uint64_t cols,
-                                  struct tern_error *err)
-{
-    return tn_fail(err, TERN_INPUT,
-                   "tensor \"%s\": the value at row %llu, column %llu is not a finite number",
-                   t->name, (unsigned long long)(i / cols), (unsigned long long)(i % cols));
-}
-
-/* TERN_INPUT if one of n values, the first of which is element `first`, is NaN or infinite. */
-static tern_status check_finite(const struct tn_source_tensor *t, const void *raw, size_t n,
-                                uint64_t first, uint64_t cols, struct tern_error *err)
+tern_status tn_stream_check_finite(const struct tn_source_tensor *t, const void *raw, size_t n,
+                                   uint64_t first, uint64_t cols, struct tern_error *err)
 {
     const size_t i = tn_floats_find_nonfinite(t->dtype, raw, n);
-    return i == n ? TERN_OK : fail_nonfinite(t, first + i, cols, err);
+    if (i == n)
+        return TERN_OK;
+    return tn_fail(err, TERN_INPUT,
+                   "tensor \"%s\": the value at row %llu, column %llu is not a finite number",
+                   t->name, (unsigned long long)((first + i) / cols),
+                   (unsigned long long)((first + i) % cols));
 }
 
-/* ---- norms ---- */
+/* ---- floats ---- */
 
-static tern_status stream_norm(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                               uint32_t i_tensor, struct tern_error *err)
+uint64_t tn_stream_row_bytes(const struct tn_source_tensor *t, uint32_t cols)
 {
-    const size_t n = t->file.cols;
-    void *raw = take(&s->raw, (size_t)t->weight->bytes, err);
-    float *values = take(&s->floats, n * sizeof *values, err);
+    if (t->encoding)
+        return (uint64_t)cols / t->encoding->unit * t->encoding->unit_bytes;
+    return cols * tn_source_float_bytes(t);
+}
+
+void tn_stream_load_row(float *dst, const struct tn_source_tensor *t, const void *raw,
+                        uint32_t cols)
+{
+    if (t->encoding)
+        t->encoding->floats(dst, raw, cols / t->encoding->unit);
+    else
+        tn_floats_load(dst, t->dtype, raw, cols);
+}
+
+tern_status tn_stream_check_row(const struct tn_source_tensor *t, const float *values,
+                                uint32_t row, uint32_t cols, struct tern_error *err)
+{
+    const size_t i = tn_floats_find_nonfinite(TN_DTYPE_F32, values, cols);
+    if (i == cols)
+        return TERN_OK;
+    return tn_fail(err, TERN_INPUT,
+                   "tensor \"%s\": the value at row %u, column %zu is not a finite number",
+                   t->name, row, i);
+}
+
+/* ---- vectors ---- */
+
+static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                                 uint32_t i_tensor, struct tern_error *err)
+{
+    const uint32_t n = t->file.cols;
+    void *raw = tn_stream_take(&s->raw, (size_t)t->weight->bytes, err);
+    float *values = tn_stream_take(&s->floats, n * sizeof *values, err);
     if (!raw || !values)
         return TERN_MEMORY;
-    tern_status status = read_piece(s, t->weight, 0, raw, (size_t)t->weight->bytes, err);
-    if (status == TERN_OK)
-        status = check_finite(t->weight, raw, n, 0, n, err);
+    tern_status status = tn_stream_read(s, t->weight, 0, raw, (size_t)t->weight->bytes, err);
     if (status != TERN_OK)
         return status;
-    tn_floats_load(values, t->weight->dtype, raw, n);
+    tn_stream_load_row(values, t->weight, raw, n);
+    status = tn_stream_check_row(t->weight, values, 0, n, err);
+    if (status != TERN_OK)
+        return status;
+    for (uint32_t i = 0; t->adds_one && i < n; i++)
+        values[i] += 1.0f;
     return tn_mwriter_append(s->writer, i_tensor, values, n * sizeof *values, err);
-}
-
-/* ---- embedding and head ---- */
-
-/* One row as f16 or bf16. */
-static tern_status encode_halves(uint16_t *dst, const float *src,
-                                 const struct tn_tensor_plan_row *t, uint32_t row,
-                                 struct tern_error *err)
-{
-    const bool f16 = t->file.layout == TERN_LAYOUT_F16;
-    for (uint32_t i = 0; i < t->file.cols; i++) {
-        dst[i] = f16 ? tn_f32_to_f16(src[i]) : tn_f32_to_bf16(src[i]);
-        const bool fits = f16 ? fabsf(src[i]) <= 65504.0f : (dst[i] & 0x7FFF) < 0x7F80;
-        if (!fits)
-            return tn_fail(err, TERN_INPUT,
-                           "tensor \"%s\": the value %g in row %u is too large for %s; use "
-                           "--head q8",
-                           t->weight->name, (double)src[i], row, f16 ? "f16" : "bf16");
-    }
-    return TERN_OK;
-}
-
-/* What stream_table works with: one block of rows at a time. */
-struct table_buffers {
-    char *raw;      /* source bytes of a block */
-    char *rows;     /* the block as integers or halves, [n][cols] */
-    char *packed;   /* integers: the block in planes */
-    float *values;  /* [cols] */
-    float *scales;  /* [rows], then what planes need, as in the file */
-};
-
-/* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers
- * is refused later; here it counts as zeros. */
-static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                  const struct table_buffers *b, uint32_t n,
-                                  struct tern_error *err)
-{
-    const uint32_t cols = t->file.cols, rows = t->file.rows;
-    const uint32_t n_planes = tn_layout_planes(t->file.layout);
-    const size_t src_row = cols * float_bytes(t->weight);
-    int8_t *q = (int8_t *)b->rows;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t row = (uint64_t)rows * i / n;
-        tern_status status = tn_source_read(s->source, t->weight, row * src_row, b->raw, src_row,
-                                            err);
-        if (status != TERN_OK)
-            return status;
-        tn_floats_load(b->values, t->weight->dtype, b->raw, cols);
-        if (tn_floats_find_nonfinite(t->weight->dtype, b->raw, cols) != cols)
-            memset(b->values, 0, cols * sizeof *b->values);
-        tn_round_row(q + (size_t)i * cols, b->values, cols, tn_planes_max(n_planes));
-    }
-    tn_planes_offsets(tn_planes_place_offsets(b->scales, rows, n_planes), q, n, cols);
-    return TERN_OK;
-}
-
-/* Rows [row, row + n) of the source, encoded and written. */
-static tern_status stream_table_block(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                      uint32_t i_tensor, const struct table_buffers *b,
-                                      uint32_t row, uint32_t n, struct tern_error *err)
-{
-    const uint32_t cols = t->file.cols, rows = t->file.rows;
-    const uint32_t n_planes = tn_layout_planes(t->file.layout);
-    const size_t src_row = cols * float_bytes(t->weight);
-    const size_t dst_row = cols * (n_planes ? (size_t)1 : (size_t)2);
-    tern_status status =
-        read_piece(s, t->weight, row * (uint64_t)src_row, b->raw, n * src_row, err);
-    if (status == TERN_OK)
-        status = check_finite(t->weight, b->raw, (size_t)n * cols, (uint64_t)row * cols, cols, err);
-    for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
-        void *dst = b->rows + i * dst_row;
-        tn_floats_load(b->values, t->weight->dtype, b->raw + i * src_row, cols);
-        if (n_planes)
-            b->scales[row + i] = tn_round_row(dst, b->values, cols, tn_planes_max(n_planes));
-        else
-            status = encode_halves(dst, b->values, t, row + i, err);
-    }
-    if (status != TERN_OK)
-        return status;
-    if (!n_planes)
-        return tn_mwriter_append(s->writer, i_tensor, b->rows, n * dst_row, err);
-    tn_planes_pack((uint8_t *)b->packed, b->scales, (const int8_t *)b->rows, row, n, rows, cols,
-                   n_planes);
-    return tn_mwriter_append(s->writer, i_tensor, b->packed,
-                             tn_planes_block_bytes(n, cols, n_planes), err);
-}
-
-static tern_status stream_table(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                uint32_t i_tensor, struct tern_error *err)
-{
-    const uint32_t rows = t->file.rows, cols = t->file.cols;
-    const uint32_t n_planes = tn_layout_planes(t->file.layout);
-    const uint32_t n_step = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows);
-    const size_t scale_bytes = (size_t)tn_layout_scale_bytes(t->file.layout, rows, cols);
-    const struct table_buffers b = {
-        .raw = take(&s->raw, n_step * cols * float_bytes(t->weight), err),
-        .rows = take(&s->trits, n_step * cols * (n_planes ? (size_t)1 : (size_t)2), err),
-        .packed = take(&s->packed, tn_planes_block_bytes(n_step, cols, TN_MAX(n_planes, 1u)), err),
-        .values = take(&s->floats, cols * sizeof(float), err),
-        .scales = take(&s->scales, TN_MAX(scale_bytes, 1u), err),
-    };
-    if (!b.raw || !b.rows || !b.packed || !b.values || !b.scales)
-        return TERN_MEMORY;
-    tern_status sampled = n_planes ? sample_offsets(s, t, &b, n_step, err) : TERN_OK;
-    if (sampled != TERN_OK)
-        return sampled;
-    for (uint32_t row = 0; row < rows; row += n_step) {
-        tern_status status =
-            stream_table_block(s, t, i_tensor, &b, row, TN_MIN(n_step, rows - row), err);
-        if (status != TERN_OK)
-            return status;
-    }
-    if (t->file.scale_kind != TERN_SCALE_ROW)
-        return TERN_OK;
-    return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, scale_bytes, err);
 }
 
 /* ---- ternary matrices ---- */
 
-/* Fills trits with rows [row, row + n). */
-typedef tern_status read_trits_fn(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                  uint32_t threshold, int8_t *trits, uint32_t row, uint32_t n,
-                                  struct tern_error *err);
+struct matrix {
+    struct tn_trit_reader reader;
+    const struct tern_file_tensor *file;
+    int8_t *trits;       /* [TN_PACK_ROWS][cols] */
+    float *scales;       /* [TN_PACK_ROWS][units of the source] */
+    uint8_t *packed;     /* of these rows; layout C2: the whole matrix */
+    void *all_scales;    /* as in the file; NULL where the matrix has one */
+    float *groups;       /* [TN_PACK_ROWS][groups of the file] */
+    size_t scale_bytes;
+    bool is_whole;       /* columns (C2) are complete only at the end */
+};
 
-/* Packs the matrix block of rows by block of rows; columns (C2) are complete only at the end. */
-static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                 uint32_t i_tensor, read_trits_fn *read_trits, uint32_t threshold,
-                                 uint64_t *n_zero, struct tern_error *err)
+static bool has_groups(const struct tern_file_tensor *f)
 {
-    const struct tern_file_tensor *f = &t->file;
-    const bool whole = f->layout == TERN_LAYOUT_C2;
-    const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
-    const uint64_t n_packed = tn_pack_bytes(f->layout, whole ? f->rows : n_step, f->cols);
-    if (n_packed > SIZE_MAX)
-        return tn_fail(err, TERN_MEMORY, "tensor \"%s\" is too large for this system",
-                       t->weight->name);
-    int8_t *trits = take(&s->trits, (size_t)n_step * f->cols, err);
-    uint8_t *packed = take(&s->packed, (size_t)n_packed, err);
-    if (!trits || !packed)
-        return TERN_MEMORY;
-    *n_zero = 0;
-    for (uint32_t r = 0; r < f->rows; r += n_step) {
-        const uint32_t n = TN_MIN(n_step, f->rows - r);
-        tern_status status = read_trits(s, t, threshold, trits, r, n, err);
-        if (status != TERN_OK)
-            return status;
-        *n_zero += tn_trits_count_zeros(trits, (size_t)n * f->cols);
-        if (whole) {
-            tn_pack_rows(packed, f->layout, f->rows, f->cols, r, n, trits);
-            continue;
-        }
-        tn_pack_rows(packed, f->layout, n, f->cols, 0, n, trits);
-        status = tn_mwriter_append(s->writer, i_tensor, packed,
-                                   (size_t)tn_pack_bytes(f->layout, n, f->cols), err);
-        if (status != TERN_OK)
-            return status;
-    }
-    return whole ? tn_mwriter_append(s->writer, i_tensor, packed, (size_t)n_packed, err) : TERN_OK;
+    return f->scale_kind == TERN_SCALE_COL_GROUP || f->scale_kind == TERN_SCALE_COL_GROUP_F16;
 }
 
-static tern_status read_latent_trits(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                     uint32_t threshold, int8_t *trits, uint32_t row, uint32_t n,
-                                     struct tern_error *err)
+static tern_status take_buffers(struct matrix *m, struct tn_streamer *s, struct tern_error *err)
 {
-    const size_t row_bytes = t->file.cols * float_bytes(t->weight);
-    void *raw = take(&s->raw, n * row_bytes, err);
-    if (!raw)
+    const struct tern_file_tensor *f = m->file;
+    const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
+    const uint64_t n_packed = tn_pack_bytes(f->layout, m->is_whole ? f->rows : n_step, f->cols);
+    if (n_packed > SIZE_MAX)
+        return tn_fail(err, TERN_MEMORY, "tensor \"%s\" is too large for this system",
+                       m->reader.tensor->weight->name);
+    m->trits = tn_stream_take(&s->trits, (size_t)n_step * f->cols, err);
+    m->packed = tn_stream_take(&s->packed, (size_t)n_packed, err);
+    m->scales = tn_stream_take(&s->scales, (size_t)n_step * m->reader.n_units * sizeof(float), err);
+    if (!m->trits || !m->packed || !m->scales)
         return TERN_MEMORY;
-    tern_status status = read_piece(s, t->weight, row * (uint64_t)row_bytes, raw, n * row_bytes,
-                                    err);
-    if (status == TERN_OK)
-        tn_trits_from_floats(trits, t->weight->dtype, raw, (size_t)n * t->file.cols, threshold);
+    if (!has_groups(f))
+        return TERN_OK;
+    const size_t n_value = f->scale_kind == TERN_SCALE_COL_GROUP_F16 ? 2 : 4;
+    m->scale_bytes = tn_n_scales(f->rows, f->cols, f->scale_group) * n_value;
+    m->all_scales = tn_stream_take(&s->all_scales, m->scale_bytes, err);
+    m->groups = tn_stream_take(
+        &s->floats, (size_t)n_step * tn_n_groups(f->cols, f->scale_group) * sizeof(float), err);
+    return m->all_scales && m->groups ? TERN_OK : TERN_MEMORY;
+}
+
+/* From units of the source to groups of the file; the survey has found the units of a group equal,
+ * or 0 where the unit holds no other weights. */
+static void pack_scales(struct matrix *m, uint32_t row, uint32_t n)
+{
+    const struct tern_file_tensor *f = m->file;
+    const uint32_t n_groups = tn_n_groups(f->cols, f->scale_group);
+    const uint32_t n_units = m->reader.n_units;
+    const uint32_t per_group = tn_div_ceil_u32(f->scale_group, m->reader.unit);
+    for (uint32_t i = 0; i < n; i++) {
+        const float *units = m->scales + (size_t)i * n_units;
+        float *groups = m->groups + (size_t)i * n_groups;
+        for (uint32_t g = 0; g < n_groups; g++)
+            groups[g] = 0;
+        for (uint32_t u = 0; u < n_units; u++)
+            if (units[u] != 0)
+                groups[u / per_group] = units[u];
+    }
+    tn_pack_scales(m->all_scales, f->scale_kind == TERN_SCALE_COL_GROUP_F16, f->rows, f->cols,
+                   f->scale_group, row, n, m->groups);
+}
+
+static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
+                               uint32_t row, uint32_t n, struct tern_error *err)
+{
+    const struct tern_file_tensor *f = m->file;
+    if (m->all_scales)
+        pack_scales(m, row, n);
+    if (m->is_whole) {
+        tn_pack_rows(m->packed, f->layout, f->rows, f->cols, row, n, m->trits);
+        return TERN_OK;
+    }
+    tn_pack_rows(m->packed, f->layout, n, f->cols, 0, n, m->trits);
+    return tn_mwriter_append(s->writer, i_tensor, m->packed,
+                             (size_t)tn_pack_bytes(f->layout, n, f->cols), err);
+}
+
+static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
+                                   uint64_t *n_zero, struct tern_error *err)
+{
+    const struct tern_file_tensor *f = m->file;
+    tern_status status = TERN_OK;
+    for (uint32_t row = 0; row < f->rows && status == TERN_OK; row += TN_PACK_ROWS) {
+        const uint32_t n = TN_MIN(TN_PACK_ROWS, f->rows - row);
+        status = tn_trit_reader_rows(&m->reader, m->trits, m->scales, row, n, err);
+        if (status == TERN_OK && m->reader.worst.value > 0)
+            status = tn_fail(err, TERN_INPUT, "tensor \"%s\" changed while it was read",
+                             m->reader.tensor->weight->name);
+        if (status == TERN_OK)
+            status = stream_rows(m, s, i_tensor, row, n, err);
+        *n_zero += tn_trits_count_zeros(m->trits, (size_t)n * f->cols);
+    }
+    if (status == TERN_OK && m->is_whole)
+        status = tn_mwriter_append(s->writer, i_tensor, m->packed,
+                                   (size_t)tn_pack_bytes(f->layout, f->rows, f->cols), err);
+    if (status == TERN_OK && m->all_scales)
+        status = tn_mwriter_append_scales(s->writer, i_tensor, m->all_scales, m->scale_bytes, err);
     return status;
 }
 
-/* Mean of |w| over the whole tensor, all of which is finite. */
-static tern_status read_absmean(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                double *mean, struct tern_error *err)
+/* The scale of a matrix that has one: what the source states, or the survey found in its units. */
+static float matrix_scale(const struct tn_trit_reader *r)
 {
-    const struct tn_source_tensor *w = t->weight;
-    void *raw = take(&s->raw, PIECE_BYTES, err);
-    if (!raw)
-        return TERN_MEMORY;
-    struct tn_absmean sum = {{0}, 0};
-    for (uint64_t at = 0; at < w->bytes; at += PIECE_BYTES) {
-        const size_t n_bytes = (size_t)TN_MIN(w->bytes - at, (uint64_t)PIECE_BYTES);
-        tern_status status = read_piece(s, w, at, raw, n_bytes, err);
-        if (status == TERN_OK)
-            status = check_finite(w, raw, n_bytes / float_bytes(w), at / float_bytes(w),
-                                  t->file.cols, err);
-        if (status != TERN_OK)
-            return status;
-        tn_absmean_add(&sum, w->dtype, raw, n_bytes / float_bytes(w));
-    }
-    *mean = tn_absmean_get(&sum);
-    return TERN_OK;
+    return tn_trit_scale_is_stated(r->tensor) ? r->factor : r->tensor->scales.value;
 }
 
-static tern_status stream_latent(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, struct tn_stream_facts *facts,
                                  struct tern_error *err)
 {
-    double mean;
-    tern_status status = read_absmean(s, t, &mean, err);
+    struct matrix m = {.file = &t->file, .is_whole = t->file.layout == TERN_LAYOUT_C2};
+    tern_status status = tn_trit_reader_init(&m.reader, s, t, err);
     if (status != TERN_OK)
         return status;
-    facts->scale = (float)mean;
-    return stream_matrix(s, t, i_tensor, read_latent_trits,
-                         tn_trit_threshold(t->weight->dtype, mean), &facts->n_zero, err);
-}
-
-static tern_status fail_code(const struct tn_tensor_plan_row *t, const uint8_t *raw, uint32_t i_row,
-                             uint32_t shift, struct tern_error *err)
-{
-    size_t i = 0;
-    while ((raw[i] >> shift & 3) != 3)
-        i++;
-    return tn_fail(err, TERN_INPUT,
-                   "tensor \"%s\": code 3, which no ternary weight has, in bits %u-%u of row %llu, "
-                   "column %llu",
-                   t->weight->name, shift, shift + 1,
-                   (unsigned long long)(i_row + i / t->file.cols),
-                   (unsigned long long)(i % t->file.cols));
-}
-
-/* Logical row i * R + r lies in packed row r, bits 2i and 2i + 1, where R = rows / 4. */
-static tern_status read_packed_trits(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                     uint32_t threshold, int8_t *trits, uint32_t row, uint32_t n,
-                                     struct tern_error *err)
-{
-    (void)threshold;
-    const uint32_t cols = t->file.cols;
-    const uint32_t n_packed_rows = t->file.rows / 4;
-    uint8_t *raw = take(&s->raw, (size_t)n * cols, err);
-    if (!raw)
-        return TERN_MEMORY;
-    while (n > 0) {
-        const uint32_t first = row % n_packed_rows;
-        const uint32_t shift = row / n_packed_rows * 2;
-        const uint32_t n_run = TN_MIN(n, n_packed_rows - first);
-        const size_t n_bytes = (size_t)n_run * cols;
-        tern_status status = read_piece(s, t->weight, (uint64_t)first * cols, raw, n_bytes, err);
-        if (status != TERN_OK)
-            return status;
-        if (!tn_trits_from_codes(trits, raw, n_bytes, shift))
-            return fail_code(t, raw, first, shift, err);
-        trits += n_bytes;
-        row += n_run;
-        n -= n_run;
-    }
-    return TERN_OK;
-}
-
-static tern_status stream_packed(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                 uint32_t i_tensor, struct tn_stream_facts *facts,
-                                 struct tern_error *err)
-{
-    unsigned char raw[4];
-    tern_status status = read_piece(s, t->scale, 0, raw, (size_t)t->scale->bytes, err);
-    if (status != TERN_OK)
-        return status;
-    tn_floats_load(&facts->scale, t->scale->dtype, raw, 1);
-    if (!isfinite(facts->scale) || facts->scale <= 0)
-        return tn_fail(err, TERN_INPUT, "tensor \"%s\" is %g, a scale must be finite and above 0",
-                       t->scale->name, (double)facts->scale);
-    return stream_matrix(s, t, i_tensor, read_packed_trits, 0, &facts->n_zero, err);
+    status = take_buffers(&m, s, err);
+    if (status == TERN_OK)
+        status = stream_all_rows(&m, s, i_tensor, &facts->n_zero, err);
+    facts->scale = has_groups(&t->file) ? 0 : matrix_scale(&m.reader);
+    if (status == TERN_OK)
+        tn_mwriter_set_tensor_facts(s->writer, i_tensor, facts->scale, facts->n_zero);
+    tn_trit_reader_fini(&m.reader);
+    return status;
 }
 
 /* ---- interface ---- */
 
 uint64_t tn_stream_cost(const struct tn_tensor_plan_row *t)
 {
-    switch (t->kind) {
-    case TN_TENSOR_LATENT: /* mean, then trits */
-        return 2 * t->weight->bytes;
-    case TN_TENSOR_PACKED: /* once for each row block */
-        return 4 * t->weight->bytes + t->scale->bytes;
-    default:
-        return t->weight->bytes;
-    }
+    if (t->kind == TN_TENSOR_FACTORS)
+        return 0;
+    return tn_tensor_is_ternary(t) ? tn_trit_reader_cost(t) : t->weight->bytes;
 }
 
 tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_plan_row *tensor,
@@ -390,19 +277,15 @@ tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_
                              struct tern_error *err)
 {
     memset(facts, 0, sizeof *facts);
-    tern_status status;
     switch (tensor->kind) {
-    case TN_TENSOR_NORM:
-        return stream_norm(stream, tensor, i_tensor, err);
+    case TN_TENSOR_VECTOR:
+        return stream_vector(stream, tensor, i_tensor, err);
+    case TN_TENSOR_FACTORS:
+        return tn_mwriter_append(stream->writer, i_tensor, stream->factors,
+                                 tensor->file.cols * sizeof(float), err);
     case TN_TENSOR_TABLE:
-        return stream_table(stream, tensor, i_tensor, err);
-    case TN_TENSOR_LATENT:
-        status = stream_latent(stream, tensor, i_tensor, facts, err);
-        break;
+        return tn_stream_table(stream, tensor, i_tensor, err);
     default:
-        status = stream_packed(stream, tensor, i_tensor, facts, err);
+        return stream_matrix(stream, tensor, i_tensor, facts, err);
     }
-    if (status == TERN_OK)
-        tn_mwriter_set_tensor_facts(stream->writer, i_tensor, facts->scale, facts->n_zero);
-    return status;
 }

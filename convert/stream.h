@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The data of the tensors, from the source through ternarise.h and kern/pack.h
+ * The data of the tensors, from the source through trits.h and kern/pack.h
  * into the file, some hundred rows at a time.
  */
 #ifndef TN_STREAM_H
 #define TN_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,13 +25,18 @@ struct tn_streamer {
     const struct tn_source *source;
     struct tn_mwriter *writer;
     const struct tern_convert_params *params; /* for on_progress */
-    uint64_t n_done;  /* bytes read */
+    uint64_t n_done;   /* bytes read, those that are read twice counted twice */
     uint64_t n_total;
+    uint64_t n_source; /* bytes that there are */
+    const float *factors; /* of rotary frequencies, of FACTORS */
     struct tn_stream_buffer raw;    /* source bytes of some rows */
     struct tn_stream_buffer trits;  /* int8 [rows][cols] */
     struct tn_stream_buffer packed; /* of some rows; layout C2: of the whole matrix */
-    struct tn_stream_buffer floats; /* f32 [cols] */
-    struct tn_stream_buffer scales; /* of a table, as in the file */
+    struct tn_stream_buffer floats; /* f32 [cols]; scales of some rows, in groups */
+    struct tn_stream_buffer scales; /* of a table, as in the file; of some rows, in units */
+    struct tn_stream_buffer all_scales;         /* of a matrix, as in the file */
+    struct tn_stream_buffer spare;              /* trits of whole blocks around some rows */
+    struct tn_stream_buffer heads, head_scales; /* of whole heads around some rows */
 };
 
 /* What is known of a tensor once it was read. */
@@ -48,8 +54,31 @@ tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_
                              uint32_t i_tensor, struct tn_stream_facts *facts,
                              struct tern_error *err);
 
-/* Counts n bytes as read and calls on_progress. */
+/* Calls on_progress with the share of the work done, in bytes of the source. False: stop. */
+bool tn_stream_report(const struct tn_streamer *stream);
+
+/* Counts n bytes as read and reports. TERN_INTERRUPTED when that says so. */
 tern_status tn_stream_progress(struct tn_streamer *stream, uint64_t n, struct tern_error *err);
+
+/* ---- for the files that stream one kind of tensor ---- */
+
+/* At least n_bytes, valid until the next call with this buffer; NULL: TERN_MEMORY in err. */
+void *tn_stream_take(struct tn_stream_buffer *buffer, size_t n_bytes, struct tern_error *err);
+/* Reads and counts. */
+tern_status tn_stream_read(struct tn_streamer *stream, const struct tn_source_tensor *t,
+                           uint64_t begin, void *dst, size_t n, struct tern_error *err);
+/* TERN_INPUT if one of n plain floats, the first of which is element `first`, is not finite. */
+tern_status tn_stream_check_finite(const struct tn_source_tensor *t, const void *raw, size_t n,
+                                   uint64_t first, uint64_t cols, struct tern_error *err);
+/* Rows of floats of any type that is no ternary one. */
+uint64_t tn_stream_row_bytes(const struct tn_source_tensor *t, uint32_t cols);
+void tn_stream_load_row(float *dst, const struct tn_source_tensor *t, const void *raw,
+                        uint32_t cols);
+tern_status tn_stream_check_row(const struct tn_source_tensor *t, const float *values,
+                                uint32_t row, uint32_t cols, struct tern_error *err);
+/* stream_table.c */
+tern_status tn_stream_table(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
+                            uint32_t i_tensor, struct tern_error *err);
 
 /* Frees the buffers; the next tensor makes new ones. */
 void tn_stream_drop_buffers(struct tn_streamer *stream);

@@ -7,10 +7,10 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/json_load.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "config_import.h"
-#include "json_scan.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -118,24 +118,24 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
     return status;
 }
 
-tern_status tn_template_add_stop_id(struct tern_file_config *config,
+tern_status tn_template_add_stop_id(struct tn_stop_ids *stop_ids, uint32_t vocab,
                                     const struct tern_chat_template *template,
                                     const void *tokenizer, size_t tokenizer_bytes,
                                     struct tern_error *err)
 {
     const char *token = template->answer_end;
-    if (config->n_stop_ids == TERN_MAX_STOP_IDS)
+    if (stop_ids->n == TN_MAX_STOP_IDS)
         return TERN_OK;
     struct tern_tokenizer *t;
-    tern_status status = tn_tokenizer_open(&t, tokenizer, tokenizer_bytes, config->vocab, err);
+    tern_status status = tn_tokenizer_open(&t, tokenizer, tokenizer_bytes, vocab, err);
     if (status != TERN_OK)
         return status;
     const uint32_t id = tern_tokenizer_find(t, token, strlen(token));
     bool add = id != TERN_NO_ID && tern_tokenizer_is_special(t, id);
-    for (uint32_t i = 0; i < config->n_stop_ids; i++)
-        add = add && config->stop_ids[i] != id;
+    for (uint32_t i = 0; i < stop_ids->n; i++)
+        add = add && stop_ids->ids[i] != id;
     if (add)
-        config->stop_ids[config->n_stop_ids++] = id;
+        stop_ids->ids[stop_ids->n++] = id;
     tn_tokenizer_close(t);
     return TERN_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tensor names and shapes of the BitNet family.
+ * The slots of a model, looked for in a source.
  */
 #include "tensor_plan.h"
 
@@ -11,38 +11,103 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "file/mfile.h"
+#include "gguf.h"
 
-/* One layer, sorted by role number. */
-static const struct {
-    enum tern_role role;
-    const char *name;
-} layer_roles[] = {
-    {TERN_ROLE_ATTN_NORM, "input_layernorm"},
-    {TERN_ROLE_FFN_NORM, "post_attention_layernorm"},
-    {TERN_ROLE_ATTN_SUB_NORM, "self_attn.attn_sub_norm"},
-    {TERN_ROLE_FFN_SUB_NORM, "mlp.ffn_sub_norm"},
-    {TERN_ROLE_Q, "self_attn.q_proj"},
-    {TERN_ROLE_K, "self_attn.k_proj"},
-    {TERN_ROLE_V, "self_attn.v_proj"},
-    {TERN_ROLE_O, "self_attn.o_proj"},
-    {TERN_ROLE_GATE, "mlp.gate_proj"},
-    {TERN_ROLE_UP, "mlp.up_proj"},
-    {TERN_ROLE_DOWN, "mlp.down_proj"},
-};
-
-#define EMBED_NAME "model.embed_tokens.weight"
-#define HEAD_NAME "lm_head.weight"
-#define NORM_NAME "model.norm.weight"
+#define NAME_BYTES 160u
 
 struct planner {
     struct tn_tensor_plan *plan;
-    const struct tern_file_config *config;
+    const struct tn_config_import *import;
+    struct tn_model_spec spec;
     struct tn_source *source;
-    enum tern_head_type head;
+    bool has_slot[TERN_ROLE_ROPE_FACTORS + 1]; /* optional ones that the first layer has */
     struct tern_error *err;
 };
 
-/* ---- finding and checking one tensor of the source ---- */
+bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor)
+{
+    switch (tensor->kind) {
+    case TN_TENSOR_LATENT:
+    case TN_TENSOR_PACKED:
+    case TN_TENSOR_ROUNDED:
+    case TN_TENSOR_EXACT:
+    case TN_TENSOR_CODED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- names ---- */
+
+static void gguf_name(char *dst, const struct tn_slot *slot, uint32_t layer)
+{
+    const char *ending = slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
+    if (slot->scope == TN_SCOPE_MODEL)
+        snprintf(dst, NAME_BYTES, "%s.%s", slot->gguf, ending);
+    else
+        snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", layer, slot->gguf, ending);
+}
+
+/* Spellings of a slot in this family. */
+static const char *hf_spellings(const struct planner *p, const struct tn_slot *slot)
+{
+    if (p->import->is_gemma && slot->role == TERN_ROLE_FFN_NORM)
+        return "pre_feedforward_layernorm";
+    if (p->import->is_gemma && slot->role == TERN_ROLE_ATTN_POST_NORM)
+        return "post_attention_layernorm";
+    return slot->hf;
+}
+
+/* One spelling of n characters. */
+static void hf_name(char *dst, const char *prefix, const struct tn_slot *slot, const char *spelling,
+                    int n, uint32_t layer)
+{
+    const char *ending = slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
+    if (spelling[0] == '/')
+        snprintf(dst, NAME_BYTES, "%.*s.%s", n - 1, spelling + 1, ending);
+    else if (slot->scope == TN_SCOPE_MODEL)
+        snprintf(dst, NAME_BYTES, "%s%.*s.%s", prefix, n, spelling, ending);
+    else
+        snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s.%s", prefix, layer, n, spelling, ending);
+}
+
+static struct tn_source_tensor *find_hf(const struct planner *p, char *first,
+                                        const struct tn_slot *slot, uint32_t layer)
+{
+    static const char *const prefixes[] = {"model.", ""};
+    const char *spelling = hf_spellings(p, slot);
+    first[0] = '\0';
+    while (*spelling) {
+        const int n = (int)strcspn(spelling, "|");
+        for (size_t i = 0; i < TN_COUNT_OF(prefixes); i++) {
+            char name[NAME_BYTES];
+            hf_name(name, prefixes[i], slot, spelling, n, layer);
+            if (first[0] == '\0')
+                snprintf(first, NAME_BYTES, "%s", name);
+            struct tn_source_tensor *t = tn_source_find(p->source, name);
+            if (t)
+                return t;
+        }
+        spelling += n + (spelling[n] == '|');
+    }
+    return NULL;
+}
+
+/* NULL when the source has none; `name` [NAME_BYTES] is what it is usually called, "" when this
+ * kind of source has no name for the slot. */
+static struct tn_source_tensor *find_slot(const struct planner *p, char *name,
+                                          const struct tn_slot *slot, uint32_t layer)
+{
+    if (!p->source->gguf)
+        return find_hf(p, name, slot, layer);
+    name[0] = '\0';
+    if (slot->gguf[0])
+        gguf_name(name, slot, layer);
+    return name[0] ? tn_source_find(p->source, name) : NULL;
+}
+
+/* ---- checking one tensor of the source ---- */
 
 static tern_status require(struct planner *p, const char *name, struct tn_source_tensor **out)
 {
@@ -66,76 +131,87 @@ static tern_status check_shape(struct planner *p, const struct tn_source_tensor 
         snprintf(expected, sizeof expected, "[%u, %u]", rows, cols);
     else
         snprintf(expected, sizeof expected, "[%u]", cols);
-    return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but config.json makes it %s",
-                   t->name, tn_shape_text(shape, sizeof shape, t), expected);
+    return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but %s %s", t->name,
+                   tn_shape_text(shape, sizeof shape, t),
+                   p->source->gguf ? "the file's keys make it" : "config.json makes it", expected);
 }
 
-static bool is_float(const struct tn_source_tensor *t)
+/* A type that tern does not read at all, or not here. */
+static tern_status fail_type(struct planner *p, const struct tn_source_tensor *t, const char *what)
 {
-    return t->dtype == TN_DTYPE_BF16 || t->dtype == TN_DTYPE_F16 || t->dtype == TN_DTYPE_F32;
+    const char *why = t->dtype == TN_DTYPE_CODED ? tn_encoding_refusal(t->type_number) : NULL;
+    return tn_fail(p->err, TERN_UNSUPPORTED, "tensor \"%s\" is of type %s: %s", t->name, t->type,
+                   why ? why : what);
+}
+
+/* Floats of any type, plain or of a table. */
+static bool holds_floats(const struct tn_source_tensor *t)
+{
+    return tn_source_is_float(t) || (t->encoding && t->encoding->floats);
 }
 
 static tern_status check_float(struct planner *p, const struct tn_source_tensor *t)
 {
-    if (is_float(t))
+    if (holds_floats(t))
         return TERN_OK;
+    if (t->dtype == TN_DTYPE_CODED)
+        return fail_type(p, t, "ternary, where floats belong");
     return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": dtype %s, expected BF16, F16 or F32",
-                   t->name, tn_dtype_text(t->dtype));
+                   t->name, t->type);
 }
 
 /* ---- planning ---- */
 
-static void append(struct planner *p, enum tn_tensor_kind kind, enum tern_role role, uint32_t layer,
-                   uint32_t layout, uint32_t rows, uint32_t cols,
-                   struct tn_source_tensor *weight, struct tn_source_tensor *scale)
+static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind kind,
+                                         const struct tn_slot *slot, uint32_t layer, uint32_t rows,
+                                         uint32_t cols, struct tn_source_tensor *weight)
 {
-    const bool ternary = kind == TN_TENSOR_LATENT || kind == TN_TENSOR_PACKED;
     struct tn_tensor_plan_row *t = &p->plan->tensors[p->plan->n_tensors++];
-    *t = (struct tn_tensor_plan_row){.kind = kind, .weight = weight, .scale = scale};
-    t->file.role = role;
+    *t = (struct tn_tensor_plan_row){.kind = kind, .weight = weight};
+    t->file.role = slot->role;
     t->file.layer = layer;
-    t->file.layout = layout;
-    t->file.scale_kind = ternary                    ? TERN_SCALE_TENSOR
-                         : tn_layout_scales(layout) ? TERN_SCALE_ROW
-                                                    : TERN_SCALE_NONE;
     t->file.rows = rows;
     t->file.cols = cols;
     p->plan->n_params += (uint64_t)rows * cols;
-    p->plan->n_ternary += ternary ? (uint64_t)rows * cols : 0;
+    return t;
 }
 
-static tern_status plan_norm(struct planner *p, enum tern_role role, uint32_t layer,
-                             const char *name, uint32_t n)
+/* Gemma stores w of its own norms as w - 1. */
+static bool adds_one(const struct planner *p, const struct tn_slot *slot)
 {
-    struct tn_source_tensor *t;
-    tern_status status = require(p, name, &t);
-    if (status == TERN_OK)
-        status = check_float(p, t);
+    return p->import->adds_one_to_norms && slot->kind == TN_SLOT_NORM &&
+           (slot->role < TERN_ROLE_Q_IN_NORM || slot->role > TERN_ROLE_HEAD_IN_NORM);
+}
+
+static tern_status plan_vector(struct planner *p, const struct tn_slot *slot, uint32_t layer,
+                               struct tn_source_tensor *t, uint32_t n)
+{
+    tern_status status = check_float(p, t);
     if (status == TERN_OK)
         status = check_shape(p, t, 0, n);
     if (status == TERN_OK)
-        append(p, TN_TENSOR_NORM, role, layer, TERN_LAYOUT_F32, 1, n, t, NULL);
+        append(p, TN_TENSOR_VECTOR, slot, layer, 1, n, t)->adds_one = adds_one(p, slot);
     return status;
 }
 
-/* For squared ReLU, rows of up and columns of down are skipped: layouts that lie that way. */
-static uint32_t ternary_layout(const struct planner *p, enum tern_role role)
+static tern_status plan_scalar(struct planner *p, const struct tn_source_tensor *scale)
 {
-    if (p->config->activation != TERN_ACT_RELU2)
-        return TERN_LAYOUT_T2;
-    return role == TERN_ROLE_UP     ? TERN_LAYOUT_R2
-           : role == TERN_ROLE_DOWN ? TERN_LAYOUT_C2
-                                    : TERN_LAYOUT_T2;
+    if (!tn_source_is_float(scale))
+        return check_float(p, scale);
+    return scale->rank == 0 ? TERN_OK : check_shape(p, scale, 0, 1); /* [] and [1] are both found */
 }
 
-static tern_status plan_packed(struct planner *p, struct tn_source_tensor *weight,
-                               const char *scale_name, uint32_t rows, uint32_t cols,
-                               struct tn_source_tensor **scale)
+/* U8: four blocks of rows in the bits of one, and a scale. */
+static tern_status plan_packed(struct planner *p, const struct tn_slot *slot, uint32_t layer,
+                               struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
 {
+    char scale_name[NAME_BYTES + 8];
+    struct tn_source_tensor *scale;
+    snprintf(scale_name, sizeof scale_name, "%s_scale", weight->name);
     if (weight->dtype != TN_DTYPE_U8)
         return tn_fail(p->err, TERN_INPUT,
                        "tensor \"%s\": dtype %s, expected U8 as in the other layers", weight->name,
-                       tn_dtype_text(weight->dtype));
+                       weight->type);
     if (rows % 4)
         return tn_fail(p->err, TERN_INPUT,
                        "tensor \"%s\": config.json makes it %u rows, but packed weights need a "
@@ -143,99 +219,183 @@ static tern_status plan_packed(struct planner *p, struct tn_source_tensor *weigh
                        weight->name, rows);
     tern_status status = check_shape(p, weight, rows / 4, cols);
     if (status == TERN_OK)
-        status = require(p, scale_name, scale);
+        status = require(p, scale_name, &scale);
     if (status == TERN_OK)
-        status = check_float(p, *scale);
-    if (status == TERN_OK && (*scale)->rank != 0) /* [] and [1] are both found */
-        status = check_shape(p, *scale, 0, 1);
-    return status;
-}
-
-static tern_status plan_matrix(struct planner *p, enum tern_role role, uint32_t layer,
-                               const char *name, uint32_t rows, uint32_t cols)
-{
-    char scale_name[128];
-    snprintf(scale_name, sizeof scale_name, "%s_scale", name);
-    struct tn_source_tensor *weight;
-    struct tn_source_tensor *scale = NULL;
-    tern_status status = require(p, name, &weight);
+        status = plan_scalar(p, scale);
     if (status != TERN_OK)
         return status;
-    if (p->plan->is_packed) {
-        status = plan_packed(p, weight, scale_name, rows, cols, &scale);
-    } else {
+    struct tn_tensor_plan_row *t =
+        append(p, TN_TENSOR_PACKED, slot, layer, rows, cols, weight);
+    t->scale = scale;
+    t->scale_divides = p->import->rule == TN_WEIGHTS_DIVIDED;
+    return TERN_OK;
+}
+
+/* ".weight" of the name replaced; false when there is no such tensor. */
+static bool find_beside(const struct planner *p, const struct tn_source_tensor *weight,
+                        const char *ending, struct tn_source_tensor **out)
+{
+    char name[NAME_BYTES + 8];
+    const size_t n = strlen(weight->name) - strlen("weight");
+    snprintf(name, sizeof name, "%.*s%s", (int)n, weight->name, ending);
+    *out = tn_source_find(p->source, name);
+    if (*out)
+        (*out)->used = true;
+    return *out != NULL;
+}
+
+/* I2_S has no room for what does not fill its blocks. */
+static tern_status check_i2s(struct planner *p, const struct tn_source_tensor *w, uint32_t rows,
+                             uint32_t cols)
+{
+    const struct tn_encoding *e = w->encoding;
+    const uint64_t n = (uint64_t)rows * cols;
+    const uint32_t unit = tn_encoding_unit(e, cols);
+    if (n % unit == 0)
+        return TERN_OK;
+    return tn_fail(p->err, TERN_UNSUPPORTED,
+                   "tensor \"%s\": %llu weights are no multiple of the %u of a block of %s, and "
+                   "the program that wrote it lost the rest",
+                   w->name, (unsigned long long)n, unit, e->name);
+}
+
+/* A matrix of a GGUF file, or of floats that are ternary. */
+static tern_status plan_found(struct planner *p, const struct tn_slot *slot, uint32_t layer,
+                              struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+{
+    const bool is_coded = weight->encoding && weight->encoding->trits;
+    tern_status status = TERN_OK;
+    if (!is_coded && !tn_source_is_float(weight))
+        return weight->dtype == TN_DTYPE_CODED
+                   ? fail_type(p, weight, "the weights were rounded and are no longer ternary")
+                   : check_float(p, weight);
+    if (is_coded && weight->type_number == TN_GGML_I2_S)
+        status = check_i2s(p, weight, rows, cols);
+    if (status == TERN_OK)
+        status = check_shape(p, weight, rows, cols);
+    if (status != TERN_OK)
+        return status;
+    struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, slot,
+                                          layer, rows, cols, weight);
+    if (p->import->permutes_q_k && (slot->role == TERN_ROLE_Q || slot->role == TERN_ROLE_K))
+        t->permuted_dim = p->spec.config->head_dim;
+    return find_beside(p, weight, "scale", &t->scale) ? plan_scalar(p, t->scale) : TERN_OK;
+}
+
+static tern_status plan_rounded(struct planner *p, const struct tn_slot *slot, uint32_t layer,
+                                struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+{
+    struct tn_source_tensor *scales;
+    tern_status status = tn_source_is_float(weight) ? TERN_OK : check_float(p, weight);
+    if (status == TERN_OK)
+        status = check_shape(p, weight, rows, cols);
+    if (status != TERN_OK)
+        return status;
+    if (!find_beside(p, weight, "scales", &scales))
+        return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": its \"scales\" are missing",
+                       weight->name);
+    if (!tn_source_is_float(scales))
+        return check_float(p, scales);
+    append(p, TN_TENSOR_ROUNDED, slot, layer, rows, cols, weight)->scale = scales;
+    return check_shape(p, scales, 0, rows);
+}
+
+static tern_status plan_matrix(struct planner *p, const struct tn_slot *slot, uint32_t layer,
+                               struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+{
+    tern_status status;
+    switch (p->import->rule) {
+    case TN_WEIGHTS_MULTIPLIED:
+    case TN_WEIGHTS_DIVIDED:
+        if (p->plan->is_packed)
+            return plan_packed(p, slot, layer, weight, rows, cols);
         status = check_float(p, weight);
         if (status == TERN_OK)
             status = check_shape(p, weight, rows, cols);
+        if (status == TERN_OK)
+            append(p, TN_TENSOR_LATENT, slot, layer, rows, cols, weight);
+        return status;
+    case TN_WEIGHTS_ROUNDED:
+        return plan_rounded(p, slot, layer, weight, rows, cols);
+    default:
+        return plan_found(p, slot, layer, weight, rows, cols);
     }
-    if (status == TERN_OK)
-        append(p, p->plan->is_packed ? TN_TENSOR_PACKED : TN_TENSOR_LATENT, role, layer,
-               ternary_layout(p, role), rows, cols, weight, scale);
-    return status;
 }
 
-static tern_status plan_layer(struct planner *p, uint32_t layer)
+static tern_status plan_table(struct planner *p, const struct tn_slot *slot,
+                              struct tn_source_tensor *t, uint32_t rows, uint32_t cols)
 {
-    const struct tern_file_config *c = p->config;
-    const uint32_t att = c->n_head * c->head_dim;
-    const uint32_t kv = c->n_kv_head * c->head_dim;
-    tern_status status = TERN_OK;
-    for (size_t i = 0; i < TN_COUNT_OF(layer_roles) && status == TERN_OK; i++) {
-        const enum tern_role role = layer_roles[i].role;
-        char name[112];
-        snprintf(name, sizeof name, "model.layers.%u.%s.weight", layer, layer_roles[i].name);
-        switch (role) {
-        case TERN_ROLE_ATTN_NORM:
-        case TERN_ROLE_FFN_NORM:
-            status = plan_norm(p, role, layer, name, c->hidden);
-            break;
-        case TERN_ROLE_ATTN_SUB_NORM:
-            status = plan_norm(p, role, layer, name, att);
-            break;
-        case TERN_ROLE_FFN_SUB_NORM:
-            status = plan_norm(p, role, layer, name, c->ffn);
-            break;
-        case TERN_ROLE_Q:
-            status = plan_matrix(p, role, layer, name, att, c->hidden);
-            break;
-        case TERN_ROLE_K:
-        case TERN_ROLE_V:
-            status = plan_matrix(p, role, layer, name, kv, c->hidden);
-            break;
-        case TERN_ROLE_O:
-            status = plan_matrix(p, role, layer, name, c->hidden, att);
-            break;
-        case TERN_ROLE_GATE:
-        case TERN_ROLE_UP:
-            status = plan_matrix(p, role, layer, name, c->ffn, c->hidden);
-            break;
-        default:
-            status = plan_matrix(p, role, layer, name, c->hidden, c->ffn);
-        }
-    }
-    return status;
-}
-
-static tern_status plan_table(struct planner *p, enum tern_role role, const char *name)
-{
-    static const uint32_t layouts[] = {
-        [TERN_HEAD_Q8] = TERN_LAYOUT_Q8_PLANES,
-        [TERN_HEAD_Q6] = TERN_LAYOUT_Q6,
-        [TERN_HEAD_Q4] = TERN_LAYOUT_Q4,
-        [TERN_HEAD_F16] = TERN_LAYOUT_F16,
-        [TERN_HEAD_BF16] = TERN_LAYOUT_BF16,
-    };
-    const uint32_t rows = p->config->vocab;
-    const uint32_t cols = p->config->hidden;
-    struct tn_source_tensor *t;
-    tern_status status = require(p, name, &t);
-    if (status == TERN_OK)
-        status = check_float(p, t);
+    if (t->encoding && t->encoding->trits)
+        return plan_found(p, slot, TERN_NO_LAYER, t, rows, cols);
+    if (t->dtype == TN_DTYPE_U8 && p->plan->is_packed)
+        return plan_packed(p, slot, TERN_NO_LAYER, t, rows, cols);
+    tern_status status = check_float(p, t);
     if (status == TERN_OK)
         status = check_shape(p, t, rows, cols);
     if (status == TERN_OK)
-        append(p, TN_TENSOR_TABLE, role, TERN_NO_LAYER, layouts[p->head], rows, cols, t, NULL);
+        append(p, TN_TENSOR_TABLE, slot, TERN_NO_LAYER, rows, cols, t)->may_be_ternary =
+            p->import->rule == TN_WEIGHTS_FOUND && tn_source_is_float(t);
     return status;
+}
+
+/* ---- which slots ---- */
+
+static bool is_needed_by_family(const struct planner *p, uint32_t role)
+{
+    const struct tn_config_import *i = p->import;
+    switch (role) {
+    case TERN_ROLE_ATTN_SUB_NORM:
+    case TERN_ROLE_FFN_SUB_NORM:
+        return i->needs_sub_norms;
+    case TERN_ROLE_Q_NORM:
+    case TERN_ROLE_K_NORM:
+        return i->needs_qk_norms;
+    default:
+        return i->needs_in_norms && role >= TERN_ROLE_Q_IN_NORM && role <= TERN_ROLE_DOWN_IN_NORM;
+    }
+}
+
+/* Optional tensors are in all layers or in none: the first layer decides. */
+static void look_for_optional(struct planner *p)
+{
+    for (uint32_t i = 0; i < tn_n_slots; i++) {
+        const struct tn_slot *slot = &tn_slots[i];
+        char name[NAME_BYTES];
+        if (slot->need == TN_NEED_OPTIONAL || slot->need == TN_NEED_WITH_HEAD)
+            p->has_slot[slot->role] =
+                is_needed_by_family(p, slot->role) || find_slot(p, name, slot, 0) != NULL;
+    }
+}
+
+static bool is_wanted(const struct planner *p, const struct tn_slot *slot)
+{
+    if (slot->need == TN_NEED_OPTIONAL)
+        return p->has_slot[slot->role];
+    if (slot->need == TN_NEED_WITH_HEAD)
+        return p->has_slot[slot->role] && tn_slot_is_allowed(slot, p->spec.config);
+    return tn_slot_is_required(slot, p->spec.config);
+}
+
+static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
+{
+    char name[NAME_BYTES];
+    uint32_t rows, cols;
+    tn_slot_shape(&rows, &cols, slot, &p->spec, layer == TERN_NO_LAYER ? 0 : layer);
+    if (slot->role == TERN_ROLE_ROPE_FACTORS) {
+        if (p->import->rope_factors)
+            append(p, TN_TENSOR_FACTORS, slot, layer, 1, cols, NULL);
+        return TERN_OK;
+    }
+    if (!is_wanted(p, slot))
+        return TERN_OK;
+    struct tn_source_tensor *t = find_slot(p, name, slot, layer);
+    if (!t)
+        return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", name);
+    t->used = true;
+    if (tn_slot_is_vector(slot))
+        return plan_vector(p, slot, layer, t, cols);
+    return slot->kind == TN_SLOT_TABLE ? plan_table(p, slot, t, rows, cols)
+                                       : plan_matrix(p, slot, layer, t, rows, cols);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -254,7 +414,7 @@ static tern_status check_unused(struct planner *p)
             continue;
         if (ends_with(t->name, ".rotary_emb.inv_freq"))
             p->plan->n_ignored++;
-        else if (strcmp(t->name, HEAD_NAME) == 0)
+        else if (strcmp(t->name, "lm_head.weight") == 0)
             return tn_fail(p->err, TERN_INPUT,
                            "tensor \"%s\" contradicts config.json, where \"tie_word_embeddings\" "
                            "is true",
@@ -268,46 +428,109 @@ static tern_status check_unused(struct planner *p)
     return TERN_OK;
 }
 
+/* In the order of the file: layer after layer, then what belongs to none. */
 static tern_status plan_all(struct planner *p)
 {
+    const uint32_t n_layer = p->spec.config->n_layer;
     tern_status status = TERN_OK;
-    for (uint32_t layer = 0; layer < p->config->n_layer && status == TERN_OK; layer++)
-        status = plan_layer(p, layer);
-    if (status == TERN_OK)
-        status = plan_table(p, TERN_ROLE_EMBED, EMBED_NAME);
-    if (status == TERN_OK && !p->plan->is_tied)
-        status = plan_table(p, TERN_ROLE_HEAD, HEAD_NAME);
-    if (status == TERN_OK)
-        status = plan_norm(p, TERN_ROLE_FINAL_NORM, TERN_NO_LAYER, NORM_NAME, p->config->hidden);
+    for (uint32_t layer = 0; layer <= n_layer; layer++)
+        for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++) {
+            const bool is_behind = layer == n_layer;
+            if ((tn_slots[i].scope == TN_SCOPE_MODEL) == is_behind)
+                status = plan_slot(p, &tn_slots[i], is_behind ? TERN_NO_LAYER : layer);
+        }
     if (status == TERN_OK)
         status = check_unused(p);
     /* Last: a tensor that is missing from the header leaves a hole, and its name says more. */
-    if (status == TERN_OK && p->source->hole.status != TERN_OK) {
-        *p->err = p->source->hole;
-        status = p->err->status;
-    }
+    if (status == TERN_OK && p->source->hole.status != TERN_OK)
+        status = tn_fail(p->err, p->source->hole.status, "%s", p->source->hole.detail);
     return status;
 }
 
 tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_config_import *import,
-                                struct tn_source *source, enum tern_head_type head,
-                                struct tern_error *err)
+                                struct tn_source *source, struct tern_error *err)
 {
     memset(out, 0, sizeof *out);
-    const size_t n_max = (size_t)import->config.n_layer * TN_COUNT_OF(layer_roles) + 3;
+    const size_t n_max = ((size_t)import->config.n_layer + 1) * tn_n_slots;
     out->tensors = tn_alloc_zeroed(n_max, sizeof *out->tensors);
     if (!out->tensors)
         return tn_fail(err, TERN_MEMORY, "no memory to plan %zu tensors", n_max);
-    const struct tn_source_tensor *q =
-        tn_source_find(source, "model.layers.0.self_attn.q_proj.weight");
+    struct planner p = {.plan = out, .import = import, .source = source, .err = err};
+    p.spec = (struct tn_model_spec){.config = &import->config, .layers = import->layers};
+    char name[NAME_BYTES];
+    const struct tn_source_tensor *q = find_slot(&p, name, tn_slot_of(TERN_ROLE_Q), 0);
     out->is_packed = q && q->dtype == TN_DTYPE_U8;
-    out->is_tied = import->tie == TN_TIE_YES ||
-                   (import->tie == TN_TIE_UNSAID && !tn_source_find(source, HEAD_NAME));
-    struct planner planner = {out, &import->config, source, head, err};
-    const tern_status status = plan_all(&planner);
+    out->is_tied = import->config.flags & TERN_MODEL_TIED_HEAD;
+    out->factors = import->rope_factors;
+    look_for_optional(&p);
+    const tern_status status = plan_all(&p);
     if (status != TERN_OK)
         tn_tensor_plan_fini(out);
     return status;
+}
+
+/* ---- layouts ---- */
+
+static void settle_matrix(struct tn_tensor_plan_row *t, const struct tn_config_import *import)
+{
+    const struct tn_slot *slot = tn_slot_of(t->file.role);
+    const uint32_t activation =
+        t->file.layer == TERN_NO_LAYER ? 0 : import->layers[t->file.layer].activation;
+    t->file.layout = tn_slot_ternary_layout(slot, import->config.inputs, activation);
+    t->file.scale_kind = TERN_SCALE_TENSOR;
+    if (import->config.inputs == TERN_INPUTS_I8_TOKEN)
+        return;
+    /* Products of unrounded inputs have a scale for each row at least. */
+    t->file.scale_kind = t->scales.are_f16 ? TERN_SCALE_COL_GROUP_F16 : TERN_SCALE_COL_GROUP;
+    t->file.scale_group = t->scales.group;
+}
+
+const struct tn_tensor_plan_row *
+tn_tensor_plan_many_scales(const struct tn_tensor_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (tn_tensor_is_ternary(&plan->tensors[i]) && !plan->tensors[i].scales.is_one)
+            return &plan->tensors[i];
+    return NULL;
+}
+
+static uint32_t choose_inputs(const struct tn_tensor_plan *plan,
+                              const struct tn_config_import *import, enum tern_activations wanted)
+{
+    bool is_int8 = import->inputs_said == TN_INPUTS_INT8 ||
+                   (import->inputs_said == TN_INPUTS_UNSAID && !tn_tensor_plan_many_scales(plan));
+    if (wanted != TERN_ACTIVATIONS_AUTO)
+        is_int8 = wanted == TERN_ACTIVATIONS_INT8;
+    return is_int8 ? TERN_INPUTS_I8_TOKEN : TERN_INPUTS_FLOAT;
+}
+
+tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
+                                  const struct tern_convert_params *params,
+                                  struct tern_error *err)
+{
+    static const uint32_t layouts[] = {
+        [TERN_HEAD_Q8] = TERN_LAYOUT_Q8_PLANES, [TERN_HEAD_Q6] = TERN_LAYOUT_Q6,
+        [TERN_HEAD_Q4] = TERN_LAYOUT_Q4,        [TERN_HEAD_F16] = TERN_LAYOUT_F16,
+        [TERN_HEAD_BF16] = TERN_LAYOUT_BF16,    [TERN_HEAD_F32] = TERN_LAYOUT_F32,
+    };
+    import->config.inputs = choose_inputs(plan, import, params->activations);
+    for (uint32_t i = 0; i < plan->n_tensors; i++) {
+        struct tn_tensor_plan_row *t = &plan->tensors[i];
+        if (tn_tensor_is_ternary(t)) {
+            if (import->config.inputs == TERN_INPUTS_I8_TOKEN && !t->scales.is_one)
+                return tn_fail(err, TERN_UNSUPPORTED,
+                               "tensor \"%s\" has several scales: inputs in int8 need one for each "
+                               "whole matrix; leave --activations out",
+                               t->weight->name);
+            settle_matrix(t, import);
+            plan->n_ternary += (uint64_t)t->file.rows * t->file.cols;
+            continue;
+        }
+        t->file.layout = t->kind == TN_TENSOR_TABLE ? layouts[params->head] : TERN_LAYOUT_F32;
+        t->file.scale_kind =
+            tn_layout_scales(t->file.layout) ? TERN_SCALE_ROW : TERN_SCALE_NONE;
+    }
+    return TERN_OK;
 }
 
 void tn_tensor_plan_fini(struct tn_tensor_plan *plan)

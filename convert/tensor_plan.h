@@ -3,6 +3,10 @@
  * What the conversion will do: the tensors of the .tern file in their order,
  * and for each the tensors of the source that it is made of.  Everything that
  * can be known from headers is checked here, before anything is written.
+ *
+ *   tn_tensor_plan_make    slots -> rows, from names, types and shapes
+ *   tn_survey              (survey.h) reads what only the data can tell: scales
+ *   tn_tensor_plan_settle  layouts and kinds of scales
  */
 #ifndef TN_TENSOR_PLAN_H
 #define TN_TENSOR_PLAN_H
@@ -16,22 +20,40 @@
 #include "tern/model_format.h"
 
 enum tn_tensor_kind {
-    TN_TENSOR_NORM,   /* a vector, stored in f32 */
-    TN_TENSOR_LATENT, /* a matrix of floats, ternary by absmean */
-    TN_TENSOR_PACKED, /* four row blocks of 2-bit codes in U8, and a scale that multiplies */
-    TN_TENSOR_TABLE,  /* embedding or head */
+    TN_TENSOR_VECTOR,  /* stored in f32 */
+    TN_TENSOR_FACTORS, /* a vector of the configuration, stored in f32 */
+    TN_TENSOR_LATENT,  /* a matrix of floats, ternary by absmean */
+    TN_TENSOR_PACKED,  /* four row blocks of 2-bit codes in U8, and a scale */
+    TN_TENSOR_ROUNDED, /* a matrix of floats near -1, 0 and +1, and a scale for each row */
+    TN_TENSOR_EXACT,   /* a matrix of floats that are exactly scale * trit */
+    TN_TENSOR_CODED,   /* a matrix of a ternary type of GGUF */
+    TN_TENSOR_TABLE,   /* embedding or head, of floats */
+};
+
+/* How the scales of a ternary matrix lie. */
+struct tn_scale_facts {
+    bool is_one;    /* a single one for the whole matrix, `value` */
+    float value;
+    uint32_t group; /* else: columns that share one; the whole row from the number of columns on */
+    bool are_f16;   /* all of them are f16 numbers */
 };
 
 struct tn_tensor_plan_row {
     enum tn_tensor_kind kind;
     struct tern_file_tensor file; /* role, layer, layout, scale_kind, rows, cols */
-    struct tn_source_tensor *weight;
-    struct tn_source_tensor *scale; /* of packed weights, else NULL */
+    struct tn_source_tensor *weight; /* NULL: FACTORS */
+    struct tn_source_tensor *scale;  /* of PACKED, ROUNDED; a factor of EXACT, CODED, or NULL */
+    bool scale_divides;
+    bool adds_one;           /* VECTOR: 1 + w is stored */
+    bool may_be_ternary;     /* TABLE: to be found out */
+    uint32_t permuted_dim;   /* rows of heads of so many are interleaved; 0: they are not */
+    struct tn_scale_facts scales; /* of ternary kinds, after the survey */
 };
 
 struct tn_tensor_plan {
     struct tn_tensor_plan_row *tensors; /* sorted by layer and role, as the file wants them */
     uint32_t n_tensors;
+    const float *factors; /* of FACTORS rows; belongs to the import */
     bool is_packed;
     bool is_tied;
     uint64_t n_params;
@@ -39,10 +61,19 @@ struct tn_tensor_plan {
     uint32_t n_ignored; /* *.rotary_emb.inv_freq */
 };
 
-/* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs. */
+bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);
+
+/* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs;
+ * TERN_UNSUPPORTED one of a type that tern does not read there. */
 tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_config_import *import,
-                                struct tn_source *source, enum tern_head_type head,
-                                struct tern_error *err);
+                                struct tn_source *source, struct tern_error *err);
+/* The first ternary tensor that has several scales; NULL: each has one.  After the survey. */
+const struct tn_tensor_plan_row *
+tn_tensor_plan_many_scales(const struct tn_tensor_plan *plan);
+/* Sets config.inputs (by params->activations, the family, or the scales) and all layouts. */
+tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
+                                  const struct tern_convert_params *params,
+                                  struct tern_error *err);
 void tn_tensor_plan_fini(struct tn_tensor_plan *plan);
 
 #endif

@@ -168,6 +168,63 @@ void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, siz
         trits_from_32(dst, src, n, threshold);
 }
 
+/* ---- scale * trit ---- */
+
+static bool exact_16(int8_t *dst, const unsigned char *src, size_t n, int16_t largest)
+{
+    uint16_t other = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int16_t bits = (int16_t)tn_load_u16(src + 2 * i);
+        const int16_t magnitude = bits & 0x7FFF;
+        const int16_t sign = (int16_t)(bits >> 15 | 1); /* -1 or 1 */
+        other |= (uint16_t)(magnitude != 0 && magnitude != largest);
+        dst[i] = (int8_t)(magnitude ? sign : 0);
+    }
+    return !other;
+}
+
+static bool exact_32(int8_t *dst, const unsigned char *src, size_t n, int32_t largest)
+{
+    uint32_t other = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t bits = (int32_t)tn_load_u32(src + 4 * i);
+        const int32_t magnitude = bits & 0x7FFFFFFF;
+        const int32_t sign = bits >> 31 | 1;
+        other |= (uint32_t)(magnitude != 0 && magnitude != largest);
+        dst[i] = (int8_t)(magnitude ? sign : 0);
+    }
+    return !other;
+}
+
+static uint32_t largest_magnitude(enum tn_dtype dtype, const void *src, size_t n)
+{
+    return value_bytes(dtype) == 2 ? (uint32_t)largest_16(src, n) : (uint32_t)largest_32(src, n);
+}
+
+bool tn_trits_exact(int8_t *dst, float *scale, enum tn_dtype dtype, const void *src, size_t n)
+{
+    const uint32_t largest = largest_magnitude(dtype, src, n);
+    *scale = value_of_bits(dtype, largest);
+    return value_bytes(dtype) == 2 ? exact_16(dst, src, n, (int16_t)largest)
+                                   : exact_32(dst, src, n, (int32_t)largest);
+}
+
+double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t *i)
+{
+    const double scale = (double)value_of_bits(dtype, largest_magnitude(dtype, src, n));
+    double worst = 0;
+    *i = 0;
+    for (size_t k = 0; k < n; k++) {
+        const double w = (double)value_of_bits(dtype, magnitude_bits(dtype, src, k));
+        const double d = scale > 0 ? fmin(w, scale - w) / scale : 0;
+        if (d > worst) {
+            worst = d;
+            *i = k;
+        }
+    }
+    return worst;
+}
+
 /* ---- codes ---- */
 
 /* Vectors of bytes can be shifted by a constant only, so there is one loop for each shift. */
@@ -197,16 +254,23 @@ bool tn_trits_from_codes(int8_t *dst, const uint8_t *src, size_t n, uint32_t shi
     }
 }
 
+#define COUNTERS 16u
+
 size_t tn_trits_count_zeros(const int8_t *trits, size_t n)
 {
-    size_t n_zero = 0;
-    for (size_t at = 0; at < n; at += BLOCK) {
-        const size_t n_block = TN_MIN(n - at, (size_t)BLOCK);
-        uint16_t count = 0; /* narrow, so that more fit into a vector */
-        for (size_t i = 0; i < n_block; i++)
-            count = (uint16_t)(count + (trits[at + i] == 0));
-        n_zero += count;
+    const size_t n_full = n / COUNTERS * COUNTERS;
+    size_t n_zero = 0, at = 0;
+    while (at < n_full) {
+        uint8_t count[COUNTERS] = {0}; /* as narrow as the weights: good for 255 rounds */
+        const size_t end = TN_MIN(n_full, at + 255 * (size_t)COUNTERS);
+        for (; at < end; at += COUNTERS)
+            for (size_t i = 0; i < COUNTERS; i++)
+                count[i] = (uint8_t)(count[i] + (trits[at + i] == 0));
+        for (size_t i = 0; i < COUNTERS; i++)
+            n_zero += count[i];
     }
+    for (; at < n; at++)
+        n_zero += trits[at] == 0;
     return n_zero;
 }
 

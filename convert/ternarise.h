@@ -45,6 +45,16 @@ uint32_t tn_trit_threshold(enum tn_dtype dtype, double mean);
 void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, size_t n,
                           uint32_t threshold);
 
+/* ---- floats that are exactly scale * trit ---- */
+
+/* Trits of n finite values that are 0 or of one magnitude, which becomes the scale (0 without
+ * others than 0).  False when there are two magnitudes: dst is of no use then. */
+bool tn_trits_exact(int8_t *dst, float *scale, enum tn_dtype dtype, const void *src, size_t n);
+
+/* How far the values are from that: the largest distance of a magnitude from 0 and from the
+ * largest magnitude, whichever is nearer, in units of the latter: 0 to 0.5.  *i: which value. */
+double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t *i);
+
 /* ---- packed codes ---- */
 
 /* dst[i] = ((src[i] >> shift) & 3) - 1.  False when a code is 3 (dst holds 2 there). */

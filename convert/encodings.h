@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Encodings of matrices in GGUF files, one row each: bytes -> trits and scales,
+ * or bytes -> floats.  No I/O, no memory of its own.
+ *
+ * Weights are coded in units that lie one behind the other: a block of some
+ * columns, a row, or (one layout of I2_S) four rows.  Blocks of I2_S may run
+ * over the end of a row, all others lie inside one.  I2_S lies in blocks of 128
+ * weights in every published file, of 64 where the program that quantised was
+ * built for Arm, and four rows side by side where it was bitnet.cpp of 2026
+ * without ACT_PARALLEL.
+ *
+ * Layouts were checked bit for bit against the programs that write them; the
+ * comments in encodings.c give the order of weights in each.
+ */
+#ifndef TN_ENCODINGS_H
+#define TN_ENCODINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/convert.h"
+
+/* Decodes n units of `unit` weights each (see tn_encoding_unit).
+ *   trits   [n * unit] -1, 0 or 1, in order of rows
+ *   scales  [n] >= 0, finite; NULL where the tensor has one scale elsewhere (I2_S).  A unit whose
+ *           scale is 0 has no trits but 0
+ * Returns the number of good units: n, or the index of the first that holds a code that no ternary
+ * weight has, or a scale that is not finite. */
+typedef size_t tn_decode_trits_fn(int8_t *trits, float *scales, const uint8_t *src, size_t n,
+                                  uint32_t unit);
+
+/* Decodes n units into floats [n * unit], which may be NaN or infinite. */
+typedef void tn_decode_floats_fn(float *dst, const uint8_t *src, size_t n);
+
+/* Where a unit has its scale. */
+enum tn_scale_place { TN_NO_SCALE, TN_SCALE_F16, TN_SCALE_F32 };
+
+struct tn_encoding {
+    uint32_t type;  /* in GGUF files */
+    uint32_t param; /* type 42: the block; type 36: enum tern_i2s_layout */
+    const char *name;
+    uint32_t unit;       /* weights; 0: `unit_rows` whole rows */
+    uint32_t unit_rows;
+    uint32_t unit_bytes; /* of a unit of fixed size */
+    enum tn_scale_place scale;
+    uint32_t scale_at; /* byte of the unit */
+    tn_decode_trits_fn *trits;   /* one of the two is NULL */
+    tn_decode_floats_fn *floats;
+};
+
+/* The encoding of a type; NULL when tern does not read it.  q2_block: struct tn_gguf_part. */
+const struct tn_encoding *tn_encoding_find(uint32_t type, uint32_t q2_block,
+                                           enum tern_i2s_layout i2s);
+
+/* Weights in a unit of a matrix of so many columns, and their bytes. */
+uint32_t tn_encoding_unit(const struct tn_encoding *encoding, uint32_t cols);
+uint32_t tn_encoding_unit_bytes(const struct tn_encoding *encoding, uint32_t cols);
+
+/* The scales of n units as `trits` of the encoding gives them, without looking at codes.  Returns
+ * the number of good ones: n, or the index of the first that is not finite. */
+size_t tn_encoding_scales(const struct tn_encoding *encoding, float *scales, const uint8_t *src,
+                          size_t n, uint32_t unit_bytes);
+
+/* Why tern does not read a type, and what to do; NULL for types that it reads. */
+const char *tn_encoding_refusal(uint32_t type);
+
+/* ---- for encodings.c ---- */
+
+tn_decode_floats_fn tn_decode_f32, tn_decode_f16, tn_decode_bf16, tn_decode_q4_0, tn_decode_q8_0,
+    tn_decode_iq4_nl, tn_decode_q4_k, tn_decode_q5_k, tn_decode_q6_k;
+
+#endif

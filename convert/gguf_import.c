@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Architectures of GGUF files, one row each, and their keys: "ARCH.block_count"
+ * and so on.
+ *
+ * Two things that files do not say: rows of q and k are permuted in files of
+ * "llama" and "minicpm", and BitNet's activation is squared ReLU where the
+ * architecture is called bitnet-b1.58 or bitnet-25.
+ */
+#include "gguf_import.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "gguf.h"
+#include "ternarise.h"
+
+static const struct architecture {
+    const char *name;
+    const char *family;
+    uint32_t activation;
+    bool permutes_q_k, needs_sub_norms, needs_qk_norms, is_gemma, is_minicpm;
+    enum tn_inputs_said inputs;
+} architectures[] = {
+    {.name = "bitnet-b1.58", .family = "bitnet", .activation = TERN_ACT_RELU2,
+     .needs_sub_norms = true, .inputs = TN_INPUTS_INT8},
+    {.name = "bitnet-25", .family = "bitnet", .activation = TERN_ACT_RELU2,
+     .needs_sub_norms = true, .inputs = TN_INPUTS_INT8},
+    {.name = "bitnet", .family = "bitnet", .activation = TERN_ACT_SILU, .needs_sub_norms = true,
+     .inputs = TN_INPUTS_INT8},
+    {.name = "llama", .family = "llama", .activation = TERN_ACT_SILU, .permutes_q_k = true},
+    {.name = "qwen3", .family = "qwen3", .activation = TERN_ACT_SILU, .needs_qk_norms = true},
+    {.name = "gemma3", .family = "gemma3", .activation = TERN_ACT_GELU_TANH,
+     .needs_qk_norms = true, .is_gemma = true},
+    {.name = "minicpm", .family = "minicpm", .activation = TERN_ACT_SILU, .permutes_q_k = true,
+     .is_minicpm = true},
+};
+
+struct importer {
+    struct tn_config_import *out;
+    struct tn_source *source;
+    const struct architecture *arch;
+    struct tern_error *err;
+};
+
+/* ---- keys ---- */
+
+const char *tn_gguf_text(const struct tn_gguf *gguf, const char *name, size_t *n)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
+    const bool is_text = key && key->type == TN_GGUF_STRING;
+    *n = is_text ? (size_t)key->count : 0;
+    return is_text ? key->text : NULL;
+}
+
+/* "ARCH.name"; NULL when absent. */
+static const struct tn_gguf_key *find_key(const struct importer *i, char full[128],
+                                          const char *name)
+{
+    snprintf(full, 128, "%s.%s", i->arch->name, name);
+    return tn_gguf_find_key(i->source->gguf, full);
+}
+
+/* Integers of any width and sign; false for other types. */
+static bool integer_of(const struct tn_gguf_key *key, double *out)
+{
+    switch (key->type) {
+    case TN_GGUF_U8:
+    case TN_GGUF_U16:
+    case TN_GGUF_U32:
+    case TN_GGUF_U64:
+        *out = (double)key->value.u;
+        return true;
+    case TN_GGUF_I8:
+    case TN_GGUF_I16:
+    case TN_GGUF_I32:
+    case TN_GGUF_I64:
+        *out = (double)key->value.i;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static tern_status check_range(struct importer *i, const struct tn_gguf_key *key, double d,
+                               double min, double max)
+{
+    if (d >= min && d <= max)
+        return TERN_OK;
+    return tn_fail(i->err, TERN_INPUT, "key \"%s\" is %.15g, allowed are %.10g to %.10g", key->name,
+                   d, min, max);
+}
+
+static tern_status fail_type(struct importer *i, const struct tn_gguf_key *key, const char *right)
+{
+    return tn_fail(i->err, TERN_INPUT, "key \"%s\" is of type %s, expected %s", key->name,
+                   tn_gguf_value_text(key->type), right);
+}
+
+/* An integer in [min, max]; absent: *out stays, or an error where it is required. */
+static tern_status get_integer(struct importer *i, uint32_t *out, const char *name, uint32_t min,
+                               uint32_t max, bool is_required)
+{
+    char full[128];
+    double d = 0;
+    const struct tn_gguf_key *key = find_key(i, full, name);
+    if (!key)
+        return is_required ? tn_fail(i->err, TERN_INPUT, "key \"%s\" is missing", full) : TERN_OK;
+    if (!integer_of(key, &d))
+        return fail_type(i, key, "an integer");
+    tern_status status = check_range(i, key, d, min, max);
+    if (status == TERN_OK)
+        *out = (uint32_t)d;
+    return status;
+}
+
+static tern_status get_number(struct importer *i, double *out, const char *name, double min,
+                              double max, bool is_required)
+{
+    char full[128];
+    const struct tn_gguf_key *key = find_key(i, full, name);
+    if (!key)
+        return is_required ? tn_fail(i->err, TERN_INPUT, "key \"%s\" is missing", full) : TERN_OK;
+    double d = key->value.f;
+    if (key->type != TN_GGUF_F32 && key->type != TN_GGUF_F64 && !integer_of(key, &d))
+        return fail_type(i, key, "a number");
+    tern_status status = check_range(i, key, d, min, max);
+    if (status == TERN_OK)
+        *out = d;
+    return status;
+}
+
+/* ---- which architecture ---- */
+
+static tern_status refuse_rotated(struct importer *i)
+{
+    const struct tn_gguf_part *part = &i->source->gguf->parts[0];
+    for (uint32_t k = 0; k < part->n_keys; k++)
+        if (strncmp(part->keys[k].name, "prism.hadamard.", 15) == 0)
+            return tn_fail(i->err, TERN_UNSUPPORTED,
+                           "key \"%s\": the weights are rotated by a Hadamard matrix, and tern "
+                           "does not rotate inputs; without that the model writes fluent nonsense",
+                           part->keys[k].name);
+    return TERN_OK;
+}
+
+static tern_status find_architecture(struct importer *i)
+{
+    size_t n;
+    const char *name = tn_gguf_text(i->source->gguf, "general.architecture", &n);
+    if (!name)
+        return tn_fail(i->err, TERN_INPUT,
+                       "key \"general.architecture\" is missing, or no text: tern does not know "
+                       "what this file is");
+    for (size_t k = 0; k < TN_COUNT_OF(architectures); k++)
+        if (strcmp(architectures[k].name, name) == 0) {
+            i->arch = &architectures[k];
+            return TERN_OK;
+        }
+    return tn_fail(i->err, TERN_UNSUPPORTED,
+                   "the architecture \"%.64s\" is not supported; tern has bitnet-b1.58, bitnet-25, "
+                   "bitnet, llama, qwen3, gemma3 and minicpm",
+                   name);
+}
+
+/* ---- sizes ---- */
+
+static tern_status read_heads(struct importer *i)
+{
+    struct tern_file_config *c = &i->out->config;
+    uint32_t value_length = 0;
+    tern_status status = get_integer(i, &c->n_head, "attention.head_count", 1, TERN_MAX_DIM, true);
+    c->n_kv_head = c->n_head;
+    if (status == TERN_OK)
+        status = get_integer(i, &c->n_kv_head, "attention.head_count_kv", 1, TERN_MAX_DIM, false);
+    if (status != TERN_OK)
+        return status;
+    if (c->n_head % c->n_kv_head)
+        return tn_fail(i->err, TERN_INPUT,
+                       "attention.head_count_kv %u does not divide attention.head_count %u",
+                       c->n_kv_head, c->n_head);
+    if (c->hidden % c->n_head == 0)
+        c->head_dim = c->hidden / c->n_head;
+    status = get_integer(i, &c->head_dim, "attention.key_length", 2, TERN_MAX_DIM, false);
+    value_length = c->head_dim;
+    if (status == TERN_OK)
+        status = get_integer(i, &value_length, "attention.value_length", 2, TERN_MAX_DIM, false);
+    if (status != TERN_OK)
+        return status;
+    if (value_length != c->head_dim)
+        return tn_fail(i->err, TERN_UNSUPPORTED,
+                       "attention.value_length %u is not attention.key_length %u", value_length,
+                       c->head_dim);
+    if (c->head_dim == 0 || c->head_dim % 2 || (uint64_t)c->n_head * c->head_dim > TERN_MAX_DIM)
+        return tn_fail(i->err, TERN_INPUT,
+                       "%u heads of %u values at a width of %u: a head must have an even number of "
+                       "them, all together at most %u",
+                       c->n_head, c->head_dim, c->hidden, TERN_MAX_DIM);
+    return TERN_OK;
+}
+
+static tern_status read_sizes(struct importer *i)
+{
+    struct tern_file_config *c = &i->out->config;
+    const struct {
+        const char *name;
+        uint32_t *out;
+        uint32_t max;
+    } rows[] = {
+        {"embedding_length", &c->hidden, TERN_MAX_DIM},
+        {"feed_forward_length", &c->ffn, TERN_MAX_DIM},
+        {"block_count", &c->n_layer, TERN_MAX_LAYERS},
+        {"context_length", &c->context, TERN_MAX_CONTEXT},
+    };
+    for (size_t k = 0; k < TN_COUNT_OF(rows); k++) {
+        tern_status status = get_integer(i, rows[k].out, rows[k].name, 1, rows[k].max, true);
+        if (status != TERN_OK)
+            return status;
+    }
+    const struct tn_source_tensor *embed = tn_source_find(i->source, "token_embd.weight");
+    if (!embed || embed->rank != 2 || embed->shape[0] == 0 || embed->shape[0] > TERN_MAX_VOCAB)
+        return tn_fail(i->err, TERN_INPUT,
+                       "tensor \"token_embd.weight\" is missing, or has not 1 to %u rows",
+                       TERN_MAX_VOCAB);
+    c->vocab = (uint32_t)embed->shape[0];
+    uint32_t vocab = c->vocab;
+    tern_status status = get_integer(i, &vocab, "vocab_size", 1, TERN_MAX_VOCAB, false);
+    if (status == TERN_OK && vocab != c->vocab)
+        status = tn_fail(i->err, TERN_INPUT,
+                         "vocab_size is %u, but tensor \"token_embd.weight\" has %u rows", vocab,
+                         c->vocab);
+    return status == TERN_OK ? read_heads(i) : status;
+}
+
+/* ---- rotation ---- */
+
+/* A vector of one float per pair of a head. */
+static tern_status read_factors(struct importer *i, const char *name)
+{
+    const uint32_t n = i->out->config.head_dim / 2;
+    struct tn_source_tensor *t = tn_source_find(i->source, name);
+    if (!t)
+        return tn_fail(i->err, TERN_INPUT, "tensor \"%s\" is missing", name);
+    t->used = true;
+    if (t->dtype != TN_DTYPE_F32 || t->rank != 1 || t->shape[0] != n)
+        return tn_fail(i->err, TERN_INPUT, "tensor \"%s\" is not F32 [%u]", name, n);
+    i->out->rope_factors = tn_alloc(n * sizeof(float));
+    if (!i->out->rope_factors)
+        return tn_fail(i->err, TERN_MEMORY, "no memory for %u rope factors", n);
+    tern_status status =
+        tn_source_read(i->source, t, 0, i->out->rope_factors, n * sizeof(float), i->err);
+    for (uint32_t j = 0; j < n && status == TERN_OK; j++)
+        if (!(i->out->rope_factors[j] >= TERN_MIN_ROPE_FACTOR && i->out->rope_factors[j] <= 1e6f))
+            status = tn_fail(i->err, TERN_INPUT, "tensor \"%s\"[%u] is %g, allowed are %g to 1e6",
+                             name, j, (double)i->out->rope_factors[j],
+                             (double)TERN_MIN_ROPE_FACTOR);
+    return status;
+}
+
+static tern_status read_scaling(struct importer *i)
+{
+    char full[128];
+    const struct tn_gguf_key *key = find_key(i, full, "rope.scaling.type");
+    struct tn_source_tensor *beyond = tn_source_find(i->source, "rope_factors_long.weight");
+    const char *type = key && key->type == TN_GGUF_STRING ? key->text : "none";
+    double attention_factor = 1;
+    tern_status status =
+        get_number(i, &attention_factor, "rope.scaling.attn_factor", 1e-6, 1e6, false);
+    if (status != TERN_OK)
+        return status;
+    if (attention_factor != 1)
+        return tn_fail(i->err, TERN_UNSUPPORTED, "rope.scaling.attn_factor %g is not supported",
+                       attention_factor);
+    const bool is_long = strcmp(type, "longrope") == 0 ||
+                         tn_source_find(i->source, "rope_factors_short.weight");
+    if (is_long) {
+        if (beyond)
+            beyond->used = true;
+        status = get_integer(i, &i->out->original_context, "rope.scaling.original_context_length",
+                             1, TERN_MAX_CONTEXT, false);
+        return status == TERN_OK ? read_factors(i, "rope_factors_short.weight") : status;
+    }
+    if (strcmp(type, "none") != 0)
+        return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
+                       full, type);
+    return tn_source_find(i->source, "rope_freqs.weight") ? read_factors(i, "rope_freqs.weight")
+                                                          : TERN_OK;
+}
+
+static tern_status read_activation(struct importer *i, uint32_t *out)
+{
+    char full[128];
+    const struct tn_gguf_key *key = find_key(i, full, "hidden_activation");
+    *out = i->arch->activation;
+    if (!key)
+        return TERN_OK;
+    const char *name = key->type == TN_GGUF_STRING ? key->text : "";
+    if (strcmp(name, "relu2") == 0 || strcmp(name, "relu_sqr") == 0)
+        *out = TERN_ACT_RELU2;
+    else if (strcmp(name, "silu") == 0)
+        *out = TERN_ACT_SILU;
+    else if (strcmp(name, "gelu_pytorch_tanh") == 0)
+        *out = TERN_ACT_GELU_TANH;
+    else
+        return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
+                       full, name);
+    return TERN_OK;
+}
+
+static tern_status read_layers(struct importer *i)
+{
+    struct tn_config_import *out = i->out;
+    const struct tern_file_config *c = &out->config;
+    double theta = 10000, scalar = c->head_dim;
+    uint32_t activation = 0, rope_dims = c->head_dim, window = 0;
+    tern_status status = read_activation(i, &activation);
+    if (status == TERN_OK)
+        status = get_number(i, &theta, "rope.freq_base", 1, 1e12, false);
+    if (status == TERN_OK)
+        status = get_integer(i, &rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
+    if (status == TERN_OK)
+        status = get_integer(i, &window, "attention.sliding_window", 0, UINT32_MAX, false);
+    if (status == TERN_OK && i->arch->is_gemma)
+        status = get_number(i, &scalar, "attention.query_pre_attn_scalar", 1e-3, 1e9, false);
+    if (status != TERN_OK)
+        return status;
+    if (rope_dims != c->head_dim)
+        return tn_fail(i->err, TERN_UNSUPPORTED,
+                       "rope.dimension_count %u is not the %u of a head", rope_dims, c->head_dim);
+    if (window != 0)
+        return tn_fail(i->err, TERN_UNSUPPORTED,
+                       "attention.sliding_window %u: windows are not read from GGUF files", window);
+    out->layers = tn_alloc_zeroed(c->n_layer, sizeof *out->layers);
+    if (!out->layers)
+        return tn_fail(i->err, TERN_MEMORY, "no memory for %u layers", c->n_layer);
+    for (uint32_t k = 0; k < c->n_layer; k++) {
+        out->layers[k] = tn_layer_default(c->head_dim, activation, theta);
+        if (i->arch->is_gemma)
+            out->layers[k].score_scale = (float)(1 / sqrt(scalar));
+    }
+    return read_scaling(i);
+}
+
+/* ---- scales of states, pooling ---- */
+
+static tern_status read_scales(struct importer *i)
+{
+    struct tern_file_config *c = &i->out->config;
+    double embedding = 1, residual = 1, logits = 1, eps = 0, cap = 0;
+    tern_status status =
+        get_number(i, &eps, "attention.layer_norm_rms_epsilon", (double)FLT_MIN, 1, true);
+    if (status == TERN_OK)
+        status = get_number(i, &cap, "final_logit_softcapping", 0, 1e9, false);
+    if (status == TERN_OK && cap == 0)
+        status = get_number(i, &cap, "attn_logit_softcapping", 0, 1e9, false);
+    if (status == TERN_OK && cap != 0)
+        status = tn_fail(i->err, TERN_UNSUPPORTED, "caps of logits are not supported");
+    const bool scaled = i->arch->is_minicpm;
+    if (status == TERN_OK)
+        status = get_number(i, &embedding, "embedding_scale", 1e-6, 1e6, scaled);
+    if (status == TERN_OK)
+        status = get_number(i, &residual, "residual_scale", 1e-6, 1e6, scaled);
+    if (status == TERN_OK)
+        status = get_number(i, &logits, "logit_scale", 1e-6, 1e6, scaled);
+    c->rms_eps = c->in_norm_eps = (float)eps;
+    c->embedding_scale = i->arch->is_gemma ? sqrtf((float)c->hidden) : (float)embedding;
+    c->residual_scale = (float)residual;
+    c->logit_scale = (float)(1 / logits);
+    return status;
+}
+
+/* An embedding model says how it pools. */
+static tern_status read_pooling(struct importer *i)
+{
+    uint32_t pooling = 0;
+    tern_status status = get_integer(i, &pooling, "pooling_type", 0, 4, false);
+    if (status != TERN_OK || pooling == 0)
+        return status;
+    if (pooling > TERN_POOLING_LAST)
+        return tn_fail(i->err, TERN_UNSUPPORTED, "pooling_type 4 (ranking) is not supported");
+    i->out->config.pooling = pooling;
+    i->out->config.flags |= TERN_MODEL_NO_HEAD;
+    return TERN_OK;
+}
+
+/* ---- ids ---- */
+
+static tern_status read_id(struct importer *i, uint32_t *out, const char *name)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(i->source->gguf, name);
+    double d = 0;
+    *out = TERN_NO_ID;
+    if (!key)
+        return TERN_OK;
+    if (!integer_of(key, &d))
+        return fail_type(i, key, "an integer");
+    tern_status status = check_range(i, key, d, 0, (double)i->out->config.vocab - 1);
+    if (status == TERN_OK)
+        *out = (uint32_t)d;
+    return status;
+}
+
+static tern_status read_ids(struct importer *i)
+{
+    static const char *const stops[] = {"tokenizer.ggml.eos_token_id",
+                                        "tokenizer.ggml.eot_token_id"};
+    tern_status status = read_id(i, &i->out->config.bos_id, "tokenizer.ggml.bos_token_id");
+    for (size_t k = 0; k < TN_COUNT_OF(stops) && status == TERN_OK; k++) {
+        uint32_t id;
+        status = read_id(i, &id, stops[k]);
+        if (status == TERN_OK && id != TERN_NO_ID)
+            tn_stop_ids_add(&i->out->stop_ids, id);
+    }
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static void recognise(struct importer *i)
+{
+    struct tn_config_import *out = i->out;
+    out->family = i->arch->family;
+    out->rule = TN_WEIGHTS_FOUND;
+    out->inputs_said = i->arch->inputs;
+    out->permutes_q_k = i->arch->permutes_q_k;
+    out->needs_sub_norms = i->arch->needs_sub_norms;
+    out->needs_qk_norms = i->arch->needs_qk_norms;
+    if (tn_source_find(i->source, "blk.0.attn_q_norm_in.weight")) {
+        out->family = "bitnet-embedding";
+        out->needs_in_norms = true;
+        out->inputs_said = TN_INPUTS_INT8;
+    }
+    if (!tn_source_find(i->source, "output.weight") && !(out->config.flags & TERN_MODEL_NO_HEAD))
+        out->config.flags |= TERN_MODEL_TIED_HEAD;
+}
+
+tern_status tn_gguf_import(struct tn_config_import *out, struct tn_source *source,
+                           struct tern_error *err)
+{
+    struct importer i = {.out = out, .source = source, .err = err};
+    memset(out, 0, sizeof *out);
+    tn_config_default(&out->config);
+    tern_status status = refuse_rotated(&i);
+    if (status == TERN_OK)
+        status = find_architecture(&i);
+    if (status == TERN_OK)
+        status = read_sizes(&i);
+    if (status == TERN_OK)
+        status = read_layers(&i);
+    if (status == TERN_OK)
+        status = read_scales(&i);
+    if (status == TERN_OK)
+        status = read_pooling(&i);
+    if (status == TERN_OK)
+        status = read_ids(&i);
+    if (status == TERN_OK)
+        recognise(&i);
+    else
+        tn_config_import_fini(out);
+    return status;
+}

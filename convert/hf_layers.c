@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * config.json -> a record for each layer: activation, rotation, window.
+ *
+ * Rotations that are scaled divide their frequencies by factors: those of
+ * LLaMA 3.1 follow from four numbers, those of longrope stand in the file.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "config_values.h"
+
+#define CONFIG TN_CONFIG_FILE
+
+/* ---- scaled rotations ---- */
+
+static tern_status new_factors(struct tn_config_import *out, struct tern_error *err)
+{
+    const uint32_t n = out->config.head_dim / 2;
+    tn_free(out->rope_factors);
+    out->rope_factors = tn_alloc(n * sizeof *out->rope_factors);
+    return out->rope_factors ? TERN_OK
+                             : tn_fail(err, TERN_MEMORY, "no memory for %u rope factors", n);
+}
+
+/* LLaMA 3.1: slow rotations are divided by `factor`, fast ones stay, in between it changes
+ * smoothly with the wave length (transformers, modeling_rope_utils.py). */
+static tern_status llama3_factors(struct tn_config_import *out, const json_t *rope, double theta,
+                                  struct tern_error *err)
+{
+    double factor, low, high, original;
+    tern_status status =
+        tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
+    if (status == TERN_OK)
+        status = tn_config_number(&low, "low_freq_factor",
+                                  json_object_get(rope, "low_freq_factor"), 1e-3, 1e6, err);
+    if (status == TERN_OK)
+        status = tn_config_number(&high, "high_freq_factor",
+                                  json_object_get(rope, "high_freq_factor"), 1e-3, 1e6, err);
+    if (status == TERN_OK)
+        status = tn_config_number(&original, "original_max_position_embeddings",
+                                  json_object_get(rope, "original_max_position_embeddings"), 1,
+                                  TERN_MAX_CONTEXT, err);
+    if (status == TERN_OK && high <= low)
+        status = tn_fail(err, TERN_INPUT,
+                         CONFIG ": \"high_freq_factor\" %g is not above \"low_freq_factor\" %g",
+                         high, low);
+    if (status == TERN_OK)
+        status = new_factors(out, err);
+    const double dim = out->config.head_dim;
+    for (uint32_t j = 0; j < out->config.head_dim / 2 && status == TERN_OK; j++) {
+        const double wave = 2 * 3.14159265358979323846 * pow(theta, 2 * j / dim);
+        const double smooth = (original / wave - low) / (high - low);
+        const double kept = fmin(fmax(smooth, 0), 1);
+        out->rope_factors[j] = (float)(1 / ((1 - kept) / factor + kept));
+    }
+    return status;
+}
+
+/* Longrope: one list up to the original context, another beyond it. */
+static tern_status longrope_factors(struct tn_config_import *out, const json_t *root,
+                                    const json_t *rope, struct tern_error *err)
+{
+    const json_t *list = json_object_get(rope, "short_factor");
+    const json_t *original = json_object_get(rope, "original_max_position_embeddings");
+    const uint32_t n = out->config.head_dim / 2;
+    if (!original)
+        original = json_object_get(root, "original_max_position_embeddings");
+    if (json_array_size(list) != n)
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"short_factor\" holds %zu numbers, not %u",
+                       json_array_size(list), n);
+    tern_status status =
+        tn_config_integer(&out->original_context, "original_max_position_embeddings", original, 1,
+                          TERN_MAX_CONTEXT, err);
+    if (status == TERN_OK)
+        status = new_factors(out, err);
+    for (uint32_t j = 0; j < n && status == TERN_OK; j++) {
+        double factor = 0;
+        status = tn_config_number(&factor, "short_factor", json_array_get(list, j),
+                                  (double)TERN_MIN_ROPE_FACTOR, 1e6, err);
+        out->rope_factors[j] = (float)factor;
+    }
+    return status;
+}
+
+/* ---- rotations ---- */
+
+static tern_status check_partial_rotary(const json_t *object, struct tern_error *err)
+{
+    static const char *const keys[] = {"partial_rotary_factor", "rotary_pct"};
+    for (size_t i = 0; i < TN_COUNT_OF(keys); i++) {
+        const json_t *partial = json_object_get(object, keys[i]);
+        if (json_is_number(partial) && json_number_value(partial) != 1.0)
+            return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is %g, only 1 is supported",
+                           keys[i], json_number_value(partial));
+    }
+    return TERN_OK;
+}
+
+/* The type of the rotation that a rope object describes, NULL when it has none that can be read.
+ * Without a type only the two members that every type has leave it the default one. */
+static const char *rope_type(const json_t *rope)
+{
+    const json_t *type = json_object_get(rope, "rope_type");
+    type = type ? type : json_object_get(rope, "type");
+    if (type)
+        return json_string_value(type);
+    const size_t n_common = (json_object_get(rope, "rope_theta") != NULL) +
+                            (json_object_get(rope, "partial_rotary_factor") != NULL);
+    return json_is_object(rope) && json_object_size(rope) == n_common ? "default" : NULL;
+}
+
+/* The object that describes the rotation of some layers; theta may be NULL. */
+static tern_status parse_scaling(struct tn_config_import *out, const json_t *root,
+                                 const json_t *rope, const char *key, const json_t *theta,
+                                 struct tern_error *err)
+{
+    const char *type = rope_type(rope);
+    if (type && strcmp(type, "default") == 0)
+        return TERN_OK;
+    if (type && strcmp(type, "llama3") == 0 && json_is_number(theta))
+        return llama3_factors(out, rope, json_number_value(theta), err);
+    if (type && strcmp(type, "longrope") == 0)
+        return longrope_factors(out, root, rope, err);
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   CONFIG ": \"%s\" of type \"%s\": this rope scaling is not supported", key,
+                   type ? type : "?");
+}
+
+/* rope_theta, also in newer and older spellings, and what scales it. */
+static tern_status parse_rope(struct tn_config_import *out, double *rope_theta, const json_t *root,
+                              struct tern_error *err)
+{
+    static const char *const keys[] = {"rope_parameters", "rope_scaling"};
+    const json_t *theta = json_object_get(root, "rope_theta");
+    if (!theta || json_is_null(theta))
+        theta = json_object_get(root, "rotary_emb_base");
+    tern_status status = check_partial_rotary(root, err);
+    for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
+        const json_t *rope = json_object_get(root, keys[i]);
+        if (!rope || json_is_null(rope))
+            continue;
+        const json_t *other = json_object_get(rope, "rope_theta");
+        if (!theta || json_is_null(theta))
+            theta = other;
+        else if (json_is_number(other) && !json_equal(other, theta))
+            return tn_fail(err, TERN_INPUT,
+                           CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
+                           json_number_value(theta), json_number_value(other), keys[i]);
+        status = check_partial_rotary(rope, err);
+        if (status == TERN_OK)
+            status = parse_scaling(out, root, rope, keys[i], theta, err);
+    }
+    /* Below 1 the angles would grow with the dimension. */
+    return status == TERN_OK ? tn_config_number(rope_theta, "rope_theta", theta, 1, 1e12, err)
+                             : status;
+}
+
+/* ---- activation ---- */
+
+static tern_status parse_activation(uint32_t *activation, const json_t *root,
+                                    struct tern_error *err)
+{
+    static const struct {
+        const char *name;
+        uint32_t activation;
+    } known[] = {{"relu2", TERN_ACT_RELU2},
+                 {"silu", TERN_ACT_SILU},
+                 {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH}};
+    const json_t *value = json_object_get(root, "hidden_act");
+    if (!value)
+        value = json_object_get(root, "hidden_activation");
+    if (!json_is_string(value))
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"hidden_act\" is missing or not a text");
+    const char *act = json_string_value(value);
+    for (size_t i = 0; i < TN_COUNT_OF(known); i++)
+        if (strcmp(act, known[i].name) == 0) {
+            *activation = known[i].activation;
+            return TERN_OK;
+        }
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   CONFIG ": hidden_act \"%s\" is not supported (relu2, silu and "
+                          "gelu_pytorch_tanh are)",
+                   act);
+}
+
+/* ---- Gemma's two kinds of layers ---- */
+
+/* Does layer i see a window only?  "layer_types" says so, else every 6th layer sees all. */
+static tern_status is_sliding(bool *out, const json_t *root, uint32_t i, struct tern_error *err)
+{
+    const json_t *types = json_object_get(root, "layer_types");
+    if (!json_is_array(types)) {
+        uint32_t pattern = 6;
+        const json_t *value = json_object_get(root, "sliding_window_pattern");
+        tern_status status =
+            value ? tn_config_integer(&pattern, "sliding_window_pattern", value, 1, 1024, err)
+                  : TERN_OK;
+        *out = (i + 1) % pattern != 0;
+        return status;
+    }
+    const char *type = json_string_value(json_array_get(types, i));
+    *out = type && strcmp(type, "sliding_attention") == 0;
+    if (*out || (type && strcmp(type, "full_attention") == 0))
+        return TERN_OK;
+    return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"layer_types\"[%u] is \"%s\"", i,
+                   type ? type : "(none)");
+}
+
+/* rope_theta of a kind of layers in transformers 5: rope_parameters.KIND.rope_theta. */
+static const json_t *theta_of_kind(const json_t *root, const char *kind, const char *old_key)
+{
+    const json_t *rope = json_object_get(json_object_get(root, "rope_parameters"), kind);
+    const json_t *theta = json_object_get(rope, "rope_theta");
+    return theta ? theta : json_object_get(root, old_key);
+}
+
+static tern_status gemma_layers(struct tn_config_import *out, const json_t *root,
+                                uint32_t activation, struct tern_error *err)
+{
+    double theta, local_theta = 0, scalar;
+    uint32_t window = 0;
+    const char *kinds[] = {"full_attention", "sliding_attention"};
+    tern_status status = tn_config_number(&theta, "rope_theta",
+                                          theta_of_kind(root, kinds[0], "rope_theta"), 1, 1e12,
+                                          err);
+    if (status == TERN_OK)
+        status = tn_config_number(&scalar, "query_pre_attn_scalar",
+                                  json_object_get(root, "query_pre_attn_scalar"), 1e-3, 1e9, err);
+    for (uint32_t i = 0; i < out->config.n_layer && status == TERN_OK; i++) {
+        bool sliding;
+        status = is_sliding(&sliding, root, i, err);
+        if (sliding && window == 0 && status == TERN_OK) {
+            status = tn_config_integer(&window, "sliding_window",
+                                       json_object_get(root, "sliding_window"), 1,
+                                       TERN_MAX_CONTEXT, err);
+            if (status == TERN_OK)
+                status = tn_config_number(&local_theta, "rope_local_base_freq",
+                                          theta_of_kind(root, kinds[1], "rope_local_base_freq"), 1,
+                                          1e12, err);
+        }
+        out->layers[i] = tn_layer_default(out->config.head_dim, activation,
+                                          sliding ? local_theta : theta);
+        out->layers[i].window = sliding ? window : 0;
+        out->layers[i].score_scale = (float)(1 / sqrt(scalar));
+    }
+    const json_t *scaling = json_object_get(root, "rope_scaling");
+    if (status == TERN_OK && scaling && !json_is_null(scaling))
+        status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"rope_scaling\" is not supported here");
+    return status;
+}
+
+/* ---- interface ---- */
+
+tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
+                             struct tern_error *err)
+{
+    uint32_t activation = 0;
+    double theta = 0;
+    tern_status status = parse_activation(&activation, root, err);
+    if (status != TERN_OK)
+        return status;
+    out->layers = tn_alloc_zeroed(out->config.n_layer, sizeof *out->layers);
+    if (!out->layers)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u layers", out->config.n_layer);
+    if (out->is_gemma)
+        return gemma_layers(out, root, activation, err);
+    status = parse_rope(out, &theta, root, err);
+    for (uint32_t i = 0; i < out->config.n_layer; i++)
+        out->layers[i] = tn_layer_default(out->config.head_dim, activation, theta);
+    return status;
+}

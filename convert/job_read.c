@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a conversion reads before any weight: config, headers, tokenizer, template, and the names of
+ * input and output. convert.c calls tn_job_read first.
+ */
+#include "job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "gguf.h"
+#include "gguf_import.h"
+#include "tern/tern.h"
+#include "tok_gguf.h"
+#include "tok_import.h"
+
+#define TOKENIZER_FILE "tokenizer.json"
+#define MAX_TOKENIZER_JSON_BYTES (64u << 20)
+
+void tn_job_say(const struct tn_job *j, enum tern_convert_message kind, const char *format, ...)
+{
+    if (!j->params->on_message)
+        return;
+    struct tern_error message;
+    va_list args;
+    va_start(args, format);
+    tn_vfail(&message, TERN_OK, format, args);
+    va_end(args);
+    j->params->on_message(j->params->arg, kind, message.detail);
+}
+
+/* ---- read ---- */
+
+tern_status tn_job_open_input(struct tn_job *j, const char *name, struct tn_file **file)
+{
+    char *path = tn_path_join(j->folder, name);
+    if (!path)
+        return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
+    tern_status status = tn_file_open_read(file, path, j->err);
+    tn_free(path);
+    return status;
+}
+
+/* Notes a file as an input; `name` lives as long as the job. */
+static tern_status add_input(struct tn_job *j, const char *name)
+{
+    struct tn_file *file;
+    tern_status status = tn_job_open_input(j, name, &file);
+    if (status != TERN_OK)
+        return status;
+    const uint64_t n_bytes = tn_file_size(file);
+    j->modified_ns[j->n_inputs] = tn_file_modified_ns(file);
+    tn_file_close(file);
+    j->inputs[j->n_inputs++] = (struct tn_mwriter_source){.name = name, .bytes = n_bytes};
+    j->result->source_bytes += n_bytes;
+    return TERN_OK;
+}
+
+static tern_status check_params(struct tn_job *j)
+{
+    const struct tern_convert_params *p = j->params;
+    if ((unsigned)p->head > TERN_HEAD_F32)
+        return tn_fail(j->err, TERN_USAGE, "head type %d is unknown", (int)p->head);
+    if ((unsigned)p->activations > TERN_ACTIVATIONS_FLOAT || (unsigned)p->i2s_layout > TERN_I2S_1X4)
+        return tn_fail(j->err, TERN_USAGE, "activations %d or I2_S layout %d is unknown",
+                       (int)p->activations, (int)p->i2s_layout);
+    switch (tn_path_kind(p->source)) {
+    case TN_PATH_DIR:
+        return TERN_OK;
+    case TN_PATH_FILE:
+        return TERN_OK;
+    case TN_PATH_ABSENT:
+        return tn_fail(j->err, TERN_INPUT, "%s: no such directory or file", p->source);
+    default:
+        return tn_fail(j->err, TERN_INPUT,
+                       "%s: neither a directory nor a file; give the folder that holds config.json "
+                       "and model.safetensors, or a .gguf file",
+                       p->source);
+    }
+}
+
+static const char *last_component(const char *path)
+{
+    const char *name = path;
+    for (const char *c = path; *c; c++)
+        if ((*c == '/' || *c == '\\') && c[1] != '\0')
+            name = c + 1;
+    return name;
+}
+
+/* Cuts the ending ".gguf", and "-00001-of-00003" of a split file. */
+static void cut_ending(char *name)
+{
+    unsigned first, n;
+    int n_read = 0;
+    size_t length = strlen(name);
+    if (length > 5 && strcmp(name + length - 5, ".gguf") == 0)
+        name[length -= 5] = '\0';
+    if (length > 15 && sscanf(name + length - 15, "-%5u-of-%5u%n", &first, &n, &n_read) == 2 &&
+        n_read == 15)
+        name[length - 15] = '\0';
+}
+
+static char *copy_text(const char *text, size_t n)
+{
+    char *copy = tn_alloc(n + 1);
+    if (copy) {
+        memcpy(copy, text, n);
+        copy[n] = '\0';
+    }
+    return copy;
+}
+
+/* Folder and last component of the resolved source; "model" where that is no name. */
+static tern_status look_at_source(struct tn_job *j)
+{
+    const char *source = j->params->source;
+    j->resolved = tn_path_resolve(source);
+    const char *last = last_component(j->resolved ? j->resolved : "model");
+    const size_t n = strlen(last);
+    if (strpbrk(last, "/\\:") || tn_utf8_find_bad(last, n, true) < n)
+        last = "model";
+    j->source_name = copy_text(last, strlen(last));
+    const size_t n_folder = (size_t)(last_component(source) - source);
+    const bool is_file = tn_path_kind(source) == TN_PATH_FILE;
+    if (!is_file)
+        j->folder = copy_text(source, strlen(source));
+    else
+        j->folder = n_folder ? copy_text(source, n_folder) : copy_text(".", 1);
+    if (!j->source_name || !j->folder)
+        return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
+    if (is_file)
+        cut_ending(j->source_name);
+    return TERN_OK;
+}
+
+static tern_status choose_names(struct tn_job *j)
+{
+    tern_status status = look_at_source(j);
+    if (status != TERN_OK)
+        return status;
+    j->name = j->params->name ? j->params->name : j->source_name;
+    if (j->name[0] == '\0')
+        return tn_fail(j->err, TERN_USAGE, "the name is empty");
+    if (tn_utf8_find_bad(j->name, strlen(j->name), true) < strlen(j->name))
+        return tn_fail(j->err, TERN_USAGE, "the name is not UTF-8 text in one line: %s", j->name);
+    char *path = j->result->output;
+    const size_t n_path = sizeof j->result->output;
+    const char *output = j->params->output;
+    const int n = output ? snprintf(path, n_path, "%s", output)
+                         : snprintf(path, n_path, "%s.tern", j->source_name);
+    if (n < 0 || (size_t)n >= n_path)
+        return tn_fail(j->err, TERN_USAGE, "the output path is longer than %zu bytes", n_path - 1);
+    if (path[0] == '\0')
+        return tn_fail(j->err, TERN_USAGE, "the output path is empty");
+    return TERN_OK;
+}
+
+static tern_status read_model(struct tn_job *j)
+{
+    struct tn_model_source *m = &j->model;
+    const char *path = j->params->source;
+    tern_status status = tn_model_source_open(m, path, j->params->i2s_layout, j->err);
+    if (status == TERN_OK && !m->is_gguf)
+        status = add_input(j, "config.json");
+    if (status == TERN_OK && m->has_generation)
+        status = add_input(j, "generation_config.json");
+    if (status == TERN_OK && m->has_pooling)
+        status = add_input(j, TN_POOLING_FILE);
+    if (status == TERN_OK && m->source.has_index)
+        status = add_input(j, TN_ST_INDEX_FILE);
+    for (uint32_t i = 0; i < m->source.n_files && status == TERN_OK; i++)
+        status = add_input(j, m->source.files[i].name);
+    if (status != TERN_OK)
+        return status;
+    return tn_tensor_plan_make(&j->plan, &m->import, &m->source, j->err);
+}
+
+static tern_status read_gguf_tokenizer(struct tn_job *j)
+{
+    const char *splitter;
+    tern_status status =
+        tn_tok_from_gguf(j->model.source.gguf, j->params->pre, j->model.import.config.vocab,
+                         &splitter, &j->tokenizer, j->err);
+    if (status == TERN_OK && splitter)
+        tn_job_say(j, TERN_CONVERT_NOTE, "texts are split as \"%s\" splits them", splitter);
+    return status;
+}
+
+static tern_status read_tokenizer(struct tn_job *j)
+{
+    char *json;
+    size_t n_json;
+    if (j->model.is_gguf)
+        return read_gguf_tokenizer(j);
+    if (j->params->pre)
+        return tn_fail(j->err, TERN_USAGE, "--pre is for GGUF files; %s names its splitter itself",
+                       TOKENIZER_FILE);
+    tern_status status = tn_dir_read_text(&json, &n_json, j->params->source, TOKENIZER_FILE,
+                                          MAX_TOKENIZER_JSON_BYTES, j->err);
+    if (status != TERN_OK)
+        return status;
+    if (!json)
+        return tn_fail(j->err, TERN_INPUT, "%s: %s is missing; --no-tokenizer converts without it",
+                       j->params->source, TOKENIZER_FILE);
+    status = tn_tok_import(json, n_json, j->model.import.config.vocab, &j->tokenizer, j->err);
+    tn_free(json);
+    return status == TERN_OK ? add_input(j, TOKENIZER_FILE) : status;
+}
+
+/* The official GGUF file of BitNet 2B-4T holds the template of another model, which ends every
+ * question with BITNETAssistant and the end of the text (models.md, the seventh trap). */
+static bool is_wrong_template(const char *source, size_t n)
+{
+    static const char mark[] = "BITNETAssistant";
+    for (size_t i = 0; i + sizeof mark - 1 <= n; i++)
+        if (memcmp(source + i, mark, sizeof mark - 1) == 0)
+            return true;
+    return false;
+}
+
+static tern_status read_gguf_template(struct tn_job *j)
+{
+    static const char right[] =
+        "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
+        "message['role'] | capitalize + ': '+ message['content'] | trim + '<|eot_id|>' %}"
+        "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
+    size_t n;
+    const char *source = tn_gguf_text(j->model.source.gguf, "tokenizer.chat_template", &n);
+    if (!source || n == 0)
+        return TERN_OK;
+    if (is_wrong_template(source, n)) {
+        tn_job_say(
+            j, TERN_CONVERT_WARNING,
+            "the chat template in the file is not that of BitNet 2B-4T; the published one is "
+            "taken, with <|eot_id|> as a stop token");
+        source = right;
+        n = sizeof right - 1;
+    }
+    j->template_source = tn_alloc(n + 1);
+    if (!j->template_source)
+        return tn_fail(j->err, TERN_MEMORY, "no memory for a chat template");
+    memcpy(j->template_source, source, n);
+    j->template_source[n] = '\0';
+    j->n_template_source = n;
+    return TERN_OK;
+}
+
+static tern_status read_template(struct tn_job *j)
+{
+    const char *from = j->params->source;
+    tern_status status;
+    if (j->model.is_gguf) {
+        status = read_gguf_template(j);
+    } else {
+        status = tn_template_read(&j->template_source, &j->n_template_source, &from,
+                                  j->params->source, j->err);
+        if (status == TERN_OK && from)
+            status = add_input(j, from);
+    }
+    if (status != TERN_OK || !j->template_source)
+        return status;
+    struct tern_chat_template *t;
+    struct tern_error why;
+    if (tern_chat_template_parse(&t, j->template_source, j->n_template_source, &why) != TERN_OK) {
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "%s: %s: `tern chat` and `tern run` will need --template, or `tern run` --raw",
+                   from, why.detail);
+        return TERN_OK;
+    }
+    const struct tern_chat_template *known = tern_chat_template_find(tern_chat_template_name(t));
+    tern_chat_template_free(t);
+    if (!known)
+        return TERN_OK;
+    j->template_name = tern_chat_template_name(known);
+    return tn_template_add_stop_id(&j->model.import.stop_ids, j->model.import.config.vocab, known,
+                                   j->tokenizer.data, j->tokenizer.n_bytes, j->err);
+}
+
+/* Longrope's short factors hold up to the original context. */
+static void limit_context(struct tn_job *j)
+{
+    struct tern_file_config *c = &j->model.import.config;
+    const uint32_t limit = j->model.import.original_context;
+    j->cut_context = limit != 0 && limit < c->context;
+    if (j->cut_context)
+        c->context = limit;
+}
+
+static void say_notes(const struct tn_job *j)
+{
+    if (j->plan.n_ignored)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "left out, because tern computes it: *.rotary_emb.inv_freq (%u)",
+                   j->plan.n_ignored);
+    if (j->cut_context)
+        tn_job_say(
+            j, TERN_CONVERT_WARNING,
+            "the context is %u: beyond it longrope has other factors, which tern does not use",
+            j->model.import.config.context);
+    const enum tn_weight_form form = j->plan.is_packed ? TN_FORM_PACKED : TN_FORM_LATENT;
+    if (j->model.import.form != TN_FORM_UNSAID && j->model.import.form != form)
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "config.json says quantization_mode \"%s\", but the weights are %s: they decide",
+                   j->model.import.form == TN_FORM_PACKED ? "offline" : "online",
+                   j->plan.is_packed ? "packed" : "floats");
+    const bool has_head = !(j->model.import.config.flags & TERN_MODEL_NO_HEAD);
+    if (has_head && !j->params->no_tokenizer && !j->template_source)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "the %s holds no chat template: `tern run` will continue prompts as they are",
+                   j->model.is_gguf ? "file" : "directory");
+    if (has_head && j->model.import.stop_ids.n == 0)
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "the model names no end-of-text id: it will not stop by itself");
+}
+
+/* TERN_USAGE if the output would replace this file of the source directory. */
+static tern_status check_not_input(struct tn_job *j, const char *name)
+{
+    char *path = tn_path_join(j->folder, name);
+    if (!path)
+        return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
+    const bool same = tn_path_same(path, j->result->output);
+    tn_free(path);
+    if (!same)
+        return TERN_OK;
+    return tn_fail(j->err, TERN_USAGE,
+                   "%s is a file of the model that is converted; choose another output",
+                   j->result->output);
+}
+
+static tern_status check_output(struct tn_job *j)
+{
+    /* Not read without a tokenizer, but just as precious. */
+    static const char *const others[] = {TOKENIZER_FILE, "tokenizer_config.json",
+                                         "chat_template.jinja"};
+    const char *output = j->result->output;
+    const enum tn_path_kind kind = tn_path_kind(output);
+    if (kind == TN_PATH_DIR || kind == TN_PATH_OTHER)
+        return tn_fail(j->err, TERN_OUTPUT, "%s: is %s, give the name of a file", output,
+                       kind == TN_PATH_DIR ? "a directory" : "not a regular file");
+    j->result->replaced = kind == TN_PATH_FILE;
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
+        status = check_not_input(j, j->inputs[i].name);
+    for (size_t i = 0; i < TN_COUNT_OF(others) && !j->model.is_gguf && status == TERN_OK; i++)
+        status = check_not_input(j, others[i]);
+    return status;
+}
+
+tern_status tn_job_read(struct tn_job *j)
+{
+    tern_status status = check_params(j);
+    if (status == TERN_OK)
+        status = choose_names(j);
+    if (status == TERN_OK)
+        status = read_model(j);
+    if (status == TERN_OK && !j->params->no_tokenizer)
+        status = read_tokenizer(j);
+    if (status == TERN_OK && !j->params->no_tokenizer)
+        status = read_template(j);
+    if (status == TERN_OK)
+        status = check_output(j);
+    limit_context(j);
+    if (status == TERN_OK)
+        say_notes(j);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Embedding and head: rows of floats, rounded to integers in planes of bits or
+ * kept as floats.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/half.h"
+#include "base/log.h"
+#include "file/mfile.h"
+#include "kern/planes.h"
+#include "stream.h"
+#include "ternarise.h"
+
+/* Bytes of a value before it is packed. */
+static size_t value_bytes(uint32_t layout)
+{
+    return tn_layout_planes(layout) ? 1 : layout == TERN_LAYOUT_F32 ? 4 : 2;
+}
+
+/* One row as f16 or bf16. */
+static tern_status encode_halves(uint16_t *dst, const float *src,
+                                 const struct tn_tensor_plan_row *t, uint32_t row,
+                                 struct tern_error *err)
+{
+    const bool f16 = t->file.layout == TERN_LAYOUT_F16;
+    for (uint32_t i = 0; i < t->file.cols; i++) {
+        dst[i] = f16 ? tn_f32_to_f16(src[i]) : tn_f32_to_bf16(src[i]);
+        const bool fits = f16 ? fabsf(src[i]) <= 65504.0f : (dst[i] & 0x7FFF) < 0x7F80;
+        if (!fits)
+            return tn_fail(err, TERN_INPUT,
+                           "tensor \"%s\": the value %g in row %u is too large for %s; use "
+                           "--head q8",
+                           t->weight->name, (double)src[i], row, f16 ? "f16" : "bf16");
+    }
+    return TERN_OK;
+}
+
+/* What stream_table works with: one block of rows at a time. */
+struct table_buffers {
+    char *raw;      /* source bytes of a block */
+    char *rows;     /* the block as integers or halves, [n][cols] */
+    char *packed;   /* integers: the block in planes */
+    float *values;  /* [cols] */
+    float *scales;  /* [rows], then what planes need, as in the file */
+};
+
+/* The columns' offsets, from rows spread over the whole table.  A row that holds no finite numbers
+ * is refused later; here it counts as zeros. */
+static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                                  const struct table_buffers *b, uint32_t n,
+                                  struct tern_error *err)
+{
+    const uint32_t cols = t->file.cols, rows = t->file.rows;
+    const uint32_t n_planes = tn_layout_planes(t->file.layout);
+    const size_t src_row = (size_t)tn_stream_row_bytes(t->weight, cols);
+    int8_t *q = (int8_t *)b->rows;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t row = (uint64_t)rows * i / n;
+        tern_status status = tn_source_read(s->source, t->weight, row * src_row, b->raw, src_row,
+                                            err);
+        if (status != TERN_OK)
+            return status;
+        tn_stream_load_row(b->values, t->weight, b->raw, cols);
+        if (tn_floats_find_nonfinite(TN_DTYPE_F32, b->values, cols) != cols)
+            memset(b->values, 0, cols * sizeof *b->values);
+        tn_round_row(q + (size_t)i * cols, b->values, cols, tn_planes_max(n_planes));
+    }
+    tn_planes_offsets(tn_planes_place_offsets(b->scales, rows, n_planes), q, n, cols);
+    return TERN_OK;
+}
+
+/* Rows [row, row + n) of the source, encoded and written. */
+static tern_status stream_table_block(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                                      uint32_t i_tensor, const struct table_buffers *b,
+                                      uint32_t row, uint32_t n, struct tern_error *err)
+{
+    const uint32_t cols = t->file.cols, rows = t->file.rows;
+    const uint32_t n_planes = tn_layout_planes(t->file.layout);
+    const size_t src_row = (size_t)tn_stream_row_bytes(t->weight, cols);
+    const size_t dst_row = cols * value_bytes(t->file.layout);
+    tern_status status =
+        tn_stream_read(s, t->weight, row * (uint64_t)src_row, b->raw, n * src_row, err);
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
+        void *dst = b->rows + i * dst_row;
+        tn_stream_load_row(b->values, t->weight, b->raw + i * src_row, cols);
+        status = tn_stream_check_row(t->weight, b->values, row + i, cols, err);
+        if (status != TERN_OK)
+            break;
+        if (n_planes)
+            b->scales[row + i] = tn_round_row(dst, b->values, cols, tn_planes_max(n_planes));
+        else if (t->file.layout == TERN_LAYOUT_F32)
+            memcpy(dst, b->values, dst_row);
+        else
+            status = encode_halves(dst, b->values, t, row + i, err);
+    }
+    if (status != TERN_OK)
+        return status;
+    if (!n_planes)
+        return tn_mwriter_append(s->writer, i_tensor, b->rows, n * dst_row, err);
+    tn_planes_pack((uint8_t *)b->packed, b->scales, (const int8_t *)b->rows, row, n, rows, cols,
+                   n_planes);
+    return tn_mwriter_append(s->writer, i_tensor, b->packed,
+                             tn_planes_block_bytes(n, cols, n_planes), err);
+}
+
+tern_status tn_stream_table(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                            uint32_t i_tensor, struct tern_error *err)
+{
+    const uint32_t rows = t->file.rows, cols = t->file.cols;
+    const uint32_t n_planes = tn_layout_planes(t->file.layout);
+    const uint32_t n_step = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows);
+    const size_t scale_bytes = (size_t)tn_layout_scale_bytes(t->file.layout, rows, cols);
+    const size_t packed_bytes = tn_planes_block_bytes(n_step, cols, TN_MAX(n_planes, 1u));
+    const struct table_buffers b = {
+        .raw = tn_stream_take(&s->raw, n_step * (size_t)tn_stream_row_bytes(t->weight, cols), err),
+        .rows = tn_stream_take(&s->trits, n_step * cols * value_bytes(t->file.layout), err),
+        .packed = tn_stream_take(&s->packed, packed_bytes, err),
+        .values = tn_stream_take(&s->floats, cols * sizeof(float), err),
+        .scales = tn_stream_take(&s->scales, TN_MAX(scale_bytes, 1u), err),
+    };
+    if (!b.raw || !b.rows || !b.packed || !b.values || !b.scales)
+        return TERN_MEMORY;
+    tern_status sampled = n_planes ? sample_offsets(s, t, &b, n_step, err) : TERN_OK;
+    if (sampled != TERN_OK)
+        return sampled;
+    for (uint32_t row = 0; row < rows; row += n_step) {
+        tern_status status =
+            stream_table_block(s, t, i_tensor, &b, row, TN_MIN(n_step, rows - row), err);
+        if (status != TERN_OK)
+            return status;
+    }
+    if (t->file.scale_kind != TERN_SCALE_ROW)
+        return TERN_OK;
+    return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, scale_bytes, err);
+}

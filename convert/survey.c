@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Scales come in tiles: one for the matrix, one for each row (or a block of
+ * them, or what a shard of a tensor-parallel training held), or one for some
+ * columns.  The widest tiling that fits all rows is kept.
+ */
+#include "survey.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+#include "base/half.h"
+#include "base/log.h"
+#include "kern/pack.h"
+#include "trits.h"
+
+/* ---- tilings ---- */
+
+static void try_group(struct tn_scale_survey *s, uint32_t width)
+{
+    if (width == 0 || width >= s->cols || width % 64 || width % s->unit ||
+        s->n_groups == TN_SURVEY_MAX_GROUPS)
+        return;
+    uint32_t at = 0;
+    while (at < s->n_groups && s->groups[at] > width)
+        at++;
+    if (at < s->n_groups && s->groups[at] == width)
+        return;
+    memmove(s->groups + at + 1, s->groups + at, (s->n_groups - at) * sizeof *s->groups);
+    s->groups[at] = width;
+    s->n_groups++;
+}
+
+void tn_scale_survey_init(struct tn_scale_survey *out, uint32_t cols, uint32_t unit)
+{
+    *out = (struct tn_scale_survey){.cols = cols,
+                                    .unit = unit,
+                                    .n_units = tn_div_ceil_u32(cols, unit),
+                                    .is_one = true,
+                                    .row_fits = true,
+                                    .are_f16 = true};
+    for (uint32_t width = 64; width < cols && width <= 4096; width *= 2)
+        try_group(out, width);
+    for (uint32_t n_shards = 2; n_shards <= 8; n_shards++) /* of models trained in parallel */
+        if (cols % n_shards == 0)
+            try_group(out, cols / n_shards);
+    for (uint32_t i = 0; i < out->n_groups; i++)
+        out->group_fits[i] = true;
+}
+
+/* Do the units [0, n) share a scale?  0 is anybody's. */
+static bool is_constant(const float *scales, uint32_t n)
+{
+    float value = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (scales[i] == 0)
+            continue;
+        if (value != 0 && scales[i] != value)
+            return false;
+        value = scales[i];
+    }
+    return true;
+}
+
+static bool groups_fit(const struct tn_scale_survey *s, const float *scales, uint32_t width)
+{
+    const uint32_t n = width / s->unit;
+    if (n == 1)
+        return true;
+    for (uint32_t u = 0; u < s->n_units; u += n)
+        if (!is_constant(scales + u, TN_MIN(n, s->n_units - u)))
+            return false;
+    return true;
+}
+
+static bool is_f16(float value)
+{
+    const uint32_t bits = tn_f32_to_bits(value);
+    /* 2^-14 to 65504 with 10 bits behind the point: most. */
+    if ((bits & 0x1FFFu) == 0 && bits >= 0x38800000u && bits < 0x47800000u)
+        return true;
+    return tn_f16_to_f32(tn_f32_to_f16(value)) == value;
+}
+
+void tn_scale_survey_row(struct tn_scale_survey *s, const float *scales)
+{
+    for (uint32_t u = 0; u < s->n_units; u++) {
+        if (scales[u] == 0)
+            continue;
+        s->value = s->has_value ? s->value : scales[u];
+        s->has_value = true;
+        s->is_one = s->is_one && scales[u] == s->value;
+        s->are_f16 = s->are_f16 && is_f16(scales[u]);
+    }
+    s->row_fits = s->row_fits && is_constant(scales, s->n_units);
+    for (uint32_t i = 0; i < s->n_groups; i++)
+        s->group_fits[i] = s->group_fits[i] && groups_fit(s, scales, s->groups[i]);
+}
+
+bool tn_scale_survey_result(struct tn_scale_facts *out, const struct tn_scale_survey *s)
+{
+    *out = (struct tn_scale_facts){.is_one = s->is_one,
+                                   .value = s->has_value ? s->value : 1.0f,
+                                   .group = s->row_fits ? s->cols : 0,
+                                   .are_f16 = s->are_f16};
+    for (uint32_t i = 0; i < s->n_groups && out->group == 0; i++)
+        if (s->group_fits[i])
+            out->group = s->groups[i];
+    return out->group != 0;
+}
+
+/* ---- one tensor ---- */
+
+struct outcome {
+    struct tn_distance worst; /* value 0: ternary */
+    bool has_tiles;
+};
+
+static tern_status survey_rows(struct tn_trit_reader *r, struct tn_scale_survey *survey,
+                               bool stops_early, struct tern_error *err)
+{
+    const struct tern_file_tensor *f = &r->tensor->file;
+    const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
+    const bool has_codes = r->tensor->kind == TN_TENSOR_CODED;
+    int8_t *trits = tn_stream_take(&r->stream->trits, (size_t)n_step * f->cols, err);
+    float *scales =
+        tn_stream_take(&r->stream->scales, (size_t)n_step * r->n_units * sizeof *scales, err);
+    if (!trits || !scales)
+        return TERN_MEMORY;
+    for (uint32_t row = 0; row < f->rows; row += n_step) {
+        const uint32_t n = TN_MIN(n_step, f->rows - row);
+        /* Codes are trits; no tiling asks for the order of rows. */
+        tern_status status = has_codes ? tn_trit_reader_scales(r, scales, row, n, err)
+                                       : tn_trit_reader_rows(r, trits, scales, row, n, err);
+        if (status != TERN_OK)
+            return status;
+        if (stops_early && r->worst.value > 0)
+            return TERN_OK;
+        for (uint32_t i = 0; i < n; i++)
+            tn_scale_survey_row(survey, scales + (size_t)i * r->n_units);
+    }
+    return TERN_OK;
+}
+
+static tern_status survey_tensor(struct outcome *out, struct tn_streamer *stream,
+                                 struct tn_tensor_plan_row *t, bool stops_early,
+                                 struct tern_error *err)
+{
+    struct tn_trit_reader reader;
+    struct tn_scale_survey survey;
+    *out = (struct outcome){.has_tiles = true};
+    tern_status status = tn_trit_reader_init(&reader, stream, t, err);
+    if (status != TERN_OK)
+        return status;
+    tn_scale_survey_init(&survey, t->file.cols, reader.unit);
+    status = survey_rows(&reader, &survey, stops_early, err);
+    out->worst = reader.worst;
+    if (status == TERN_OK && out->worst.value == 0)
+        out->has_tiles = tn_scale_survey_result(&t->scales, &survey);
+    tn_trit_reader_fini(&reader);
+    return status;
+}
+
+/* A table becomes ternary if its floats are. */
+static tern_status survey_table(struct tn_streamer *stream, struct tn_tensor_plan_row *t,
+                                struct tern_error *err)
+{
+    struct outcome outcome;
+    t->kind = TN_TENSOR_EXACT;
+    tern_status status = survey_tensor(&outcome, stream, t, true, err);
+    if (outcome.worst.value > 0 || !outcome.has_tiles)
+        t->kind = TN_TENSOR_TABLE;
+    return status;
+}
+
+/* ---- the model ---- */
+
+static bool needs_reading(const struct tn_tensor_plan_row *t)
+{
+    return tn_tensor_is_ternary(t) && !tn_trit_scale_is_stated(t);
+}
+
+uint64_t tn_survey_cost(const struct tn_tensor_plan_row *t)
+{
+    return needs_reading(t) ? tn_trit_reader_cost(t) : 0;
+}
+
+static tern_status fail_worst(const struct tn_tensor_plan_row *t, const struct tn_distance *worst,
+                              struct tern_error *err)
+{
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   "this model was not trained ternary, or its file is rounded: in tensor \"%s\" "
+                   "the weight at row %u, column %u is %.3g of its scale away from -1, 0 and +1",
+                   t->weight->name, worst->row, worst->col, worst->value);
+}
+
+tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
+                      struct tern_error *err)
+{
+    const struct tn_tensor_plan_row *worst_tensor = NULL;
+    struct tn_distance worst = {0};
+    for (uint32_t i = 0; i < plan->n_tensors; i++) {
+        struct tn_tensor_plan_row *t = &plan->tensors[i];
+        struct outcome outcome = {.has_tiles = true};
+        tern_status status = TERN_OK;
+        t->scales = (struct tn_scale_facts){.is_one = true, .value = 1, .group = t->file.cols};
+        if (t->kind == TN_TENSOR_TABLE && t->may_be_ternary)
+            status = survey_table(stream, t, err);
+        else if (needs_reading(t))
+            status = survey_tensor(&outcome, stream, t, false, err);
+        if (status != TERN_OK)
+            return status;
+        if (!outcome.has_tiles)
+            return tn_fail(err, TERN_UNSUPPORTED,
+                           "tensor \"%s\": its scales change within %u columns; tern has one scale "
+                           "for 64 or more",
+                           t->weight->name, 64u);
+        if (outcome.worst.value > worst.value) {
+            worst = outcome.worst;
+            worst_tensor = t;
+        }
+    }
+    return worst_tensor ? fail_worst(worst_tensor, &worst, err) : TERN_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A first pass over weights whose scales only the data tells: are floats
+ * ternary, and how many weights share a scale.
+ */
+#ifndef TN_SURVEY_H
+#define TN_SURVEY_H
+
+#include "stream.h"
+#include "tensor_plan.h"
+
+/* Fills in `scales` of all ternary tensors, and makes tables that are ternary so.  A model that is
+ * not ternary is TERN_UNSUPPORTED, with its worst tensor and how far it is; TERN_INPUT: values that
+ * are not finite, codes that no ternary weight has. */
+tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
+                      struct tern_error *err);
+
+/* Bytes that it will read. */
+uint64_t tn_survey_cost(const struct tn_tensor_plan_row *tensor);
+
+/* ---- for tests ---- */
+
+#define TN_SURVEY_MAX_GROUPS 24u
+
+/* What the scales of the rows so far allow. */
+struct tn_scale_survey {
+    uint32_t cols, unit, n_units;
+    uint32_t n_groups; /* widths to try, the widest first; all multiples of unit and of 64 */
+    uint32_t groups[TN_SURVEY_MAX_GROUPS];
+    bool group_fits[TN_SURVEY_MAX_GROUPS];
+    bool has_value, is_one, row_fits, are_f16;
+    float value;
+};
+void tn_scale_survey_init(struct tn_scale_survey *out, uint32_t cols, uint32_t unit);
+/* scales [n_units] of a row; 0: a unit that fits any scale. */
+void tn_scale_survey_row(struct tn_scale_survey *survey, const float *scales);
+/* False when scales change within less than 64 columns. */
+bool tn_scale_survey_result(struct tn_scale_facts *out, const struct tn_scale_survey *survey);
+
+#endif

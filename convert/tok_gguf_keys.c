@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading the keys tokenizer.ggml.* of an open GGUF file.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "gguf.h"
+#include "tern/model_format.h"
+#include "tok_gguf.h"
+
+#define PREFIX "tokenizer.ggml."
+
+static tern_status wrong_type(const struct tn_gguf_key *key, const char *wanted,
+                              struct tern_error *err)
+{
+    return tn_fail(err, TERN_INPUT, "%s: type %s, not %s", key->name, tn_gguf_value_text(key->type),
+                   wanted);
+}
+
+/* A text, or NULL when there is no such key. */
+static tern_status read_text(const struct tn_gguf *gguf, const char *name, const char **out,
+                             struct tern_error *err)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
+    *out = NULL;
+    if (key && key->type != TN_GGUF_STRING)
+        return wrong_type(key, "string", err);
+    if (key)
+        *out = key->text;
+    return TERN_OK;
+}
+
+static tern_status read_id(const struct tn_gguf *gguf, const char *name, uint32_t *out,
+                           struct tern_error *err)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
+    *out = TERN_NO_ID;
+    if (!key)
+        return TERN_OK;
+    if (key->type != TN_GGUF_U32 && key->type != TN_GGUF_I32 && key->type != TN_GGUF_U64)
+        return wrong_type(key, "u32", err);
+    /* Files say -1 or 0xFFFFFFFF for "none". */
+    *out = key->type == TN_GGUF_I32 && key->value.i < 0            ? TERN_NO_ID
+           : key->type == TN_GGUF_U64 && key->value.u > TERN_NO_ID ? TERN_NO_ID
+                                                                   : (uint32_t)key->value.u;
+    return TERN_OK;
+}
+
+static tern_status read_bool(const struct tn_gguf *gguf, const char *name, int *out,
+                             struct tern_error *err)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
+    *out = -1;
+    if (key && key->type != TN_GGUF_BOOL)
+        return wrong_type(key, "bool", err);
+    if (key)
+        *out = key->value.u != 0;
+    return TERN_OK;
+}
+
+static tern_status load_texts(const struct tn_gguf *gguf, const char *name, bool required,
+                              struct tn_gguf_texts *room, struct tn_tok_texts *out,
+                              struct tern_error *err)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
+    if (!key && !required)
+        return TERN_OK;
+    if (!key)
+        return tn_fail(err, TERN_INPUT, "%s is missing", name);
+    if (key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_STRING)
+        return wrong_type(key, "array of strings", err);
+    tern_status status = tn_gguf_load_texts(room, gguf, key, err);
+    if (status == TERN_OK)
+        *out = (struct tn_tok_texts){room->bytes, room->offsets, room->n};
+    return status;
+}
+
+/* Four bytes for every token. */
+static tern_status load_numbers(const struct tn_gguf *gguf, const char *name, uint32_t type,
+                                uint32_t n_tokens, void **out, struct tern_error *err)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(gguf, name);
+    if (!key)
+        return TERN_OK;
+    if (key->type != TN_GGUF_ARRAY || key->element_type != type)
+        return wrong_type(key, type == TN_GGUF_F32 ? "array of f32" : "array of i32", err);
+    if (key->count != n_tokens)
+        return tn_fail(err, TERN_INPUT, "%s has %llu elements, there are %u tokens", name,
+                       (unsigned long long)key->count, n_tokens);
+    return tn_gguf_load_numbers(out, gguf, key, err);
+}
+
+struct loaded {
+    struct tn_tok_keys keys;
+    struct tn_gguf_texts tokens, merges;
+    void *scores, *types;
+};
+
+static tern_status load(struct loaded *l, const struct tn_gguf *gguf, struct tern_error *err)
+{
+    struct tn_tok_keys *k = &l->keys;
+    tern_status status = read_text(gguf, PREFIX "model", &k->model, err);
+    if (status == TERN_OK && !k->model)
+        status = tn_fail(err, TERN_INPUT, PREFIX "model is missing");
+    if (status == TERN_OK && strcmp(k->model, "none") == 0)
+        status = tn_fail(err, TERN_UNSUPPORTED,
+                         PREFIX "model \"none\": the file has no tokenizer; --no-tokenizer "
+                                "converts without one");
+    if (status == TERN_OK)
+        status = read_text(gguf, PREFIX "pre", &k->pre, err);
+    if (status == TERN_OK)
+        status = read_id(gguf, PREFIX "bos_token_id", &k->bos_id, err);
+    if (status == TERN_OK)
+        status = read_id(gguf, PREFIX "eos_token_id", &k->eos_id, err);
+    if (status == TERN_OK)
+        status = read_id(gguf, PREFIX "unknown_token_id", &k->unk_id, err);
+    if (status == TERN_OK)
+        status = read_bool(gguf, PREFIX "add_bos_token", &k->add_bos, err);
+    if (status == TERN_OK)
+        status = read_bool(gguf, PREFIX "add_eos_token", &k->add_eos, err);
+    if (status == TERN_OK)
+        status = read_bool(gguf, PREFIX "add_space_prefix", &k->add_space_prefix, err);
+    if (status == TERN_OK)
+        status = load_texts(gguf, PREFIX "tokens", true, &l->tokens, &k->tokens, err);
+    if (status == TERN_OK)
+        status = load_texts(gguf, PREFIX "merges", strcmp(k->model, "gpt2") == 0, &l->merges,
+                            &k->merges, err);
+    if (status == TERN_OK)
+        status = load_numbers(gguf, PREFIX "scores", TN_GGUF_F32, k->tokens.n, &l->scores, err);
+    if (status == TERN_OK)
+        status = load_numbers(gguf, PREFIX "token_type", TN_GGUF_I32, k->tokens.n, &l->types, err);
+    k->scores = l->scores;
+    k->types = l->types;
+    return status;
+}
+
+tern_status tn_tok_from_gguf(const struct tn_gguf *gguf, const char *pre, uint32_t vocab,
+                             const char **used, struct tn_buf *section, struct tern_error *err)
+{
+    struct loaded l = {0};
+    if (used)
+        *used = NULL;
+    tern_status status = load(&l, gguf, err);
+    if (status == TERN_OK)
+        status = tn_tok_from_keys(&l.keys, pre, vocab, used, section, err);
+    tn_gguf_texts_fini(&l.tokens);
+    tn_gguf_texts_fini(&l.merges);
+    tn_free(l.scores);
+    tn_free(l.types);
+    return status;
+}
