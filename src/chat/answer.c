@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers: what the model sees, what it says, and what becomes of both.
+ */
+#include "chat/conversation.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "chat/thinking.h"
+
+/* ---- what the model sees ---- */
+
+/* The first question behind turn i; n when there is none. */
+static size_t next_question(const struct tern_conversation *c, size_t i, size_t n)
+{
+    do
+        i++;
+    while (i < n && !tn_turn_is(&c->turns[i], "user"));
+    return TN_MIN(i, n);
+}
+
+struct view {
+    size_t first; /* turns [first, n) are seen */
+    size_t n;
+    size_t n_behind; /* ids of a begun answer, which come behind them */
+    size_t n_dropped;
+    struct tern_ids ids;
+};
+
+/* Leaves the oldest turns out until there is room for an answer. Three quarters of the context stay
+ * filled at most, so that not every answer has to compute everything anew. */
+static tern_status fit_view(struct view *v, const struct tern_conversation *c, uint64_t n_ctx,
+                            uint32_t max_tokens, struct tern_error *err)
+{
+    uint64_t n_room = TN_MIN(max_tokens, n_ctx / 4);
+    tern_status status = tn_conversation_encode_turns(c, v->first, v->n, &v->ids, err);
+    bool is_full = status == TERN_OK && v->ids.n + v->n_behind + n_room > n_ctx;
+    while (is_full && status == TERN_OK && v->ids.n + v->n_behind > n_ctx * 3 / 4) {
+        size_t next = next_question(c, v->first, v->n);
+        if (next >= v->n)
+            break;
+        v->n_dropped += next - v->first;
+        v->first = next;
+        status = tn_conversation_encode_turns(c, v->first, v->n, &v->ids, err);
+    }
+    if (status == TERN_OK && v->ids.n + v->n_behind >= n_ctx)
+        return tn_fail(err, TERN_LIMIT, "the message is too long: %zu tokens, the context is %llu",
+                       v->ids.n + v->n_behind, (unsigned long long)n_ctx);
+    return status;
+}
+
+static tern_status append_ids(struct tern_ids *out, const uint32_t *ids, size_t n,
+                              struct tern_error *err)
+{
+    if (out->capacity - out->n < n) {
+        size_t capacity = TN_MAX(2 * out->capacity, out->n + n + 64);
+        uint32_t *more = tn_realloc(out->ids, capacity * sizeof *more);
+        if (!more)
+            return tn_fail(err, TERN_MEMORY, "no memory for %zu ids", out->n + n);
+        out->ids = more;
+        out->capacity = capacity;
+    }
+    if (n)
+        memcpy(out->ids + out->n, ids, n * sizeof *ids);
+    out->n += n;
+    return TERN_OK;
+}
+
+/* ---- what it says ---- */
+
+struct speech {
+    const struct tern_answer_params *params;
+    struct tn_turn *turn;
+    struct tn_thinking thinking;
+    bool is_short; /* of memory */
+};
+
+static bool on_part(void *arg, enum tern_part part, const char *text, size_t n)
+{
+    struct speech *s = arg;
+    enum tn_field field = part == TERN_PART_ANSWER ? TN_FIELD_CONTENT : TN_FIELD_REASONING;
+    s->turn->has[field] = true;
+    if (!tn_buf_append(&s->turn->fields[field], text, n)) {
+        s->is_short = true;
+        return false;
+    }
+    return !s->params->on_part || s->params->on_part(s->params->arg, part, text, n);
+}
+
+static bool on_text(void *arg, const char *text, size_t n)
+{
+    struct speech *s = arg;
+    bool goes_on = tn_thinking_push(&s->thinking, text, n);
+    s->is_short = s->is_short || s->thinking.held.failed;
+    return goes_on;
+}
+
+static void on_token(void *arg, uint32_t id)
+{
+    struct speech *s = arg;
+    const struct tern_generate_params *g = &s->params->generate;
+    s->is_short = append_ids(&s->turn->ids, &id, 1, NULL) != TERN_OK || s->is_short;
+    if (g->on_token)
+        g->on_token(g->arg, id);
+}
+
+static void on_prefill(void *arg, size_t n_done, size_t n_total)
+{
+    const struct tern_generate_params *g = &((struct speech *)arg)->params->generate;
+    if (g->on_prefill)
+        g->on_prefill(g->arg, n_done, n_total);
+}
+
+#define N_LAST_IDS 16u /* enough for a tag and the line ends behind it */
+
+/* Some templates open the reasoning themselves. */
+static void start_thinking(struct tn_thinking *thinking, const struct tern_conversation *c,
+                           const struct tern_ids *ids)
+{
+    char *text;
+    size_t n_text, n = TN_MIN(ids->n, (size_t)N_LAST_IDS);
+    if (tern_tokenizer_decode(c->tokenizer, ids->ids + ids->n - n, n, false, &text, &n_text,
+                              NULL) != TERN_OK)
+        return;
+    tn_thinking_start(thinking, text, n_text);
+    tern_text_free(text);
+}
+
+/* Samples behind v->ids into `turn`, whose ids become what continues them: without a stop id, and
+ * none where a stop string was cut off. */
+static tern_status speak(struct tern_conversation *c, struct tern_session *session,
+                         struct speech *s, const struct view *v,
+                         struct tern_generate_result *result, struct tern_error *err)
+{
+    struct tern_generate_params generate = s->params->generate;
+    generate.on_text = on_text;
+    generate.on_token = on_token;
+    generate.on_prefill = on_prefill;
+    generate.arg = s;
+    s->thinking.on_part = on_part;
+    s->thinking.arg = s;
+    tern_sampler_reseed(generate.sampler, s->params->seed + c->n_answers);
+    if (s->params->on_ids)
+        s->params->on_ids(s->params->arg, v->ids.ids, v->ids.n);
+    tern_status status = tern_generate(session, v->ids.ids, v->ids.n, &generate, result, err);
+    if (status == TERN_OK) {
+        tn_thinking_end(&s->thinking);
+        c->n_answers++;
+        s->turn->is_thinking = s->thinking.state == TN_THINKING;
+        if (result->stop == TERN_STOP_EOS && s->turn->ids.n > 0)
+            s->turn->ids.n--;
+        else if (result->stop == TERN_STOP_STRING)
+            s->turn->ids.n = 0;
+        if (s->is_short)
+            status = tn_fail(err, TERN_MEMORY, "no memory to remember the answer");
+    }
+    tn_thinking_fini(&s->thinking);
+    return status;
+}
+
+static tern_status check_answer(const struct tern_conversation *c, struct tern_error *err)
+{
+    return c->n_turns > 0 && tn_turn_is(&c->turns[c->n_turns - 1], "assistant")
+               ? TERN_OK
+               : tn_fail(err, TERN_USAGE, "there is no answer yet");
+}
+
+static void report(struct tern_answer_result *result, struct tern_conversation *c,
+                   const struct view *v)
+{
+    const struct tern_generate_result *g = &result->generate;
+    result->n_ids = (uint32_t)v->ids.n + g->n_new - (g->stop == TERN_STOP_EOS);
+    result->n_forgotten = v->n_dropped;
+    c->n_forgotten = v->first;
+}
+
+/* ---- the three kinds of answers ---- */
+
+tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_session *session,
+                                     const struct tern_answer_params *params,
+                                     struct tern_answer_result *result, struct tern_error *err)
+{
+    struct view v = {.first = c->n_forgotten, .n = c->n_turns};
+    struct speech s = {.params = params};
+    *result = (struct tern_answer_result){0};
+    tern_status status =
+        fit_view(&v, c, tern_session_n_ctx(session), params->generate.max_tokens, err);
+    if (status == TERN_OK && !(s.turn = tn_conversation_push(c, "assistant")))
+        status = tn_fail(err, TERN_MEMORY, "no memory for an answer");
+    if (status == TERN_OK) {
+        start_thinking(&s.thinking, c, &v.ids);
+        status = speak(c, session, &s, &v, &result->generate, err);
+        if (status == TERN_OK)
+            report(result, c, &v);
+        else
+            tn_turn_fini(&c->turns[--c->n_turns]);
+    }
+    tern_ids_free(&v.ids);
+    return status;
+}
+
+tern_status tern_conversation_regenerate(struct tern_conversation *c, struct tern_session *session,
+                                         const struct tern_answer_params *params,
+                                         struct tern_answer_result *result, struct tern_error *err)
+{
+    *result = (struct tern_answer_result){0};
+    tern_status status = check_answer(c, err);
+    if (status != TERN_OK)
+        return status;
+    struct tn_turn old = c->turns[--c->n_turns];
+    status = tern_conversation_answer(c, session, params, result, err);
+    if (status == TERN_OK)
+        tn_turn_fini(&old);
+    else
+        c->turns[c->n_turns++] = old; /* where it was */
+    return status;
+}
+
+/* The text that an answer was, with what told its parts apart. */
+static void put_together(struct tn_buf *out, const struct tn_turn *turn)
+{
+    struct tern_text reasoning = tn_turn_text(turn, TN_FIELD_REASONING);
+    struct tern_text content = tn_turn_text(turn, TN_FIELD_CONTENT);
+    if (reasoning.n > 0) {
+        tn_buf_append_text(out, tn_thinking_open_text());
+        tn_buf_append(out, reasoning.bytes, reasoning.n);
+        if (!turn->is_thinking)
+            tn_buf_append_text(out, tn_thinking_close_text());
+    }
+    tn_buf_append(out, content.bytes ? content.bytes : "", content.n);
+}
+
+/* Gives `turn` ids where those that were sampled are not known: of a loaded answer, or one that a
+ * stop string ended. */
+static tern_status find_ids(struct tern_conversation *c, struct tn_turn *turn,
+                            struct tern_error *err)
+{
+    struct tn_buf text = {0};
+    if (turn->ids.n > 0)
+        return TERN_OK;
+    put_together(&text, turn);
+    tern_status status = text.failed
+                             ? tn_fail(err, TERN_MEMORY, "no memory for an answer")
+                             : tern_tokenizer_encode(c->tokenizer, text.data ? text.data : "",
+                                                     text.n_bytes, 0, &turn->ids, err);
+    tn_buf_fini(&text);
+    return status;
+}
+
+tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_session *session,
+                                       const struct tern_answer_params *params,
+                                       struct tern_answer_result *result, struct tern_error *err)
+{
+    *result = (struct tern_answer_result){0};
+    tern_status status = check_answer(c, err);
+    if (status != TERN_OK)
+        return status;
+    struct tn_turn *turn = &c->turns[c->n_turns - 1];
+    status = c->t ? find_ids(c, turn, err) : TERN_OK;
+    struct view v = {.first = c->n_forgotten, .n = c->n_turns - 1, .n_behind = turn->ids.n};
+    struct speech s = {.params = params, .turn = turn};
+    if (status == TERN_OK)
+        status = fit_view(&v, c, tern_session_n_ctx(session), params->generate.max_tokens, err);
+    if (status == TERN_OK)
+        status = append_ids(&v.ids, turn->ids.ids, turn->ids.n, err);
+    if (status == TERN_OK) {
+        const size_t n_ids = turn->ids.n;
+        if (n_ids == 0)
+            start_thinking(&s.thinking, c, &v.ids);
+        else
+            tn_thinking_resume(&s.thinking, turn->is_thinking);
+        status = speak(c, session, &s, &v, &result->generate, err);
+        if (status == TERN_OK)
+            report(result, c, &v);
+        else
+            turn->ids.n = TN_MIN(turn->ids.n, n_ids);
+    }
+    tern_ids_free(&v.ids);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Grapheme clusters and widths, by utf8proc's tables.
+ */
+#include "repl/grapheme.h"
+
+#include <utf8proc.h>
+
+#include "base/compiler.h"
+#include "base/utf8.h"
+
+static bool is_ascii(char c)
+{
+    return (unsigned char)c < 0x80;
+}
+
+/* The code point at text[pos], and its bytes. */
+static size_t point_at(const char *text, size_t n, size_t pos, uint32_t *c)
+{
+    size_t length = tn_utf8_character(text + pos, n - pos, c);
+    if (length > 0)
+        return length;
+    *c = 0xFFFD;
+    return 1;
+}
+
+/* The end of the cluster that begins at `start`. */
+static size_t cluster_end(const char *text, size_t n, size_t start)
+{
+    if (is_ascii(text[start]) && (start + 1 == n || is_ascii(text[start + 1])))
+        return start + 1;
+    utf8proc_int32_t state = 0;
+    uint32_t c, next;
+    size_t end = start + point_at(text, n, start, &c);
+    while (end < n) {
+        size_t length = point_at(text, n, end, &next);
+        if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)c, (utf8proc_int32_t)next, &state))
+            break;
+        end += length;
+        c = next;
+    }
+    return end;
+}
+
+/* A boundary at or before pos: between two ASCII characters there always is one (no CR here), and
+ * so is the start of the text. */
+static size_t certain_boundary(const char *text, size_t n, size_t pos)
+{
+    while (pos > 0 && !(pos < n && is_ascii(text[pos]) && is_ascii(text[pos - 1])))
+        pos--;
+    return pos;
+}
+
+size_t tn_grapheme_next(const char *text, size_t n, size_t pos)
+{
+    return pos >= n ? n : tn_grapheme_snap(text, n, pos + 1);
+}
+
+size_t tn_grapheme_previous(const char *text, size_t n, size_t pos)
+{
+    if (pos == 0)
+        return 0;
+    size_t start = certain_boundary(text, n, pos - 1);
+    for (;;) {
+        size_t end = cluster_end(text, n, start);
+        if (end >= pos)
+            return start;
+        start = end;
+    }
+}
+
+size_t tn_grapheme_snap(const char *text, size_t n, size_t pos)
+{
+    if (pos >= n)
+        return n;
+    size_t at = certain_boundary(text, n, pos);
+    while (at < pos)
+        at = cluster_end(text, n, at);
+    return at;
+}
+
+static bool is_mark(uint32_t c)
+{
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+           category == UTF8PROC_CATEGORY_ME;
+}
+
+/* Joiner, emoji style, skin tones, halves of flags: what makes one picture of several points. */
+static bool makes_picture(uint32_t c)
+{
+    return c == 0x200D || c == 0xFE0F || (c >= 0x1F3FB && c <= 0x1F3FF) ||
+           (c >= 0x1F1E6 && c <= 0x1F1FF);
+}
+
+/* Columns of one code point in a cluster: vowels and ends of Korean syllables lie in the column of
+ * what they begin with. */
+static uint32_t point_width(uint32_t c, bool is_first)
+{
+    if (!is_first && ((c >= 0x1160 && c <= 0x11FF) || (c >= 0xD7B0 && c <= 0xD7FF)))
+        return 0;
+    return (uint32_t)TN_MAX(utf8proc_charwidth((utf8proc_int32_t)c), 0);
+}
+
+/* Pictures are two columns wide. Others are as wide as their parts together; marks without a base
+ * are shown on a blank. */
+struct tn_cluster tn_cluster_first(const char *text, size_t n)
+{
+    size_t end = cluster_end(text, n, 0);
+    if (end == 1 && is_ascii(text[0]))
+        return (struct tn_cluster){1, !tn_is_control((unsigned char)text[0]), true, false};
+    uint32_t c = 0, sum = 0, n_points = 0;
+    bool is_picture = false, has_mark = false;
+    for (size_t at = 0; at < end; n_points++) {
+        at += point_at(text, end, at, &c);
+        sum += point_width(c, n_points == 0);
+        is_picture = is_picture || makes_picture(c);
+        has_mark = has_mark || is_mark(c);
+    }
+    struct tn_cluster cluster = {end, TN_MIN(sum, TN_MAX_CLUSTER_WIDTH),
+                                 n_points == 1 && c < 0x1F000, sum == 0 && has_mark};
+    if (n_points > 1 && is_picture)
+        cluster.width = 2;
+    else if (cluster.is_bare)
+        cluster.width = 1;
+    return cluster;
+}
+
+uint32_t tn_text_width(const char *text, size_t n)
+{
+    uint32_t width = 0;
+    for (size_t at = 0; at < n;) {
+        struct tn_cluster cluster = tn_cluster_first(text + at, n - at);
+        width += cluster.width;
+        at += cluster.n_bytes;
+    }
+    return width;
+}
+
+bool tn_is_word(const char *text, size_t n)
+{
+    uint32_t c;
+    (void)point_at(text, n, 0, &c);
+    if (c < 0x80)
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+               c == '_';
+    utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO);
+}
+
+/* ---- cleaning ---- */
+
+/* Bytes from text[0] that are kept as they are. */
+static size_t clean_run(const char *bytes, size_t n)
+{
+    size_t at = 0;
+    uint32_t c;
+    while (at < n) {
+        size_t length = tn_utf8_character(bytes + at, n - at, &c);
+        if (length == 0 || (tn_is_control(c) && c != '\n' && c != '\t'))
+            break;
+        at += length;
+    }
+    return at;
+}
+
+bool tn_clean_append(struct tn_buf *out, const char *bytes, size_t n)
+{
+    const size_t n_before = out->n_bytes;
+    bool ok = tn_buf_reserve(out, n);
+    while (ok && n > 0) {
+        size_t run = clean_run(bytes, n);
+        ok = tn_buf_append(out, bytes, run);
+        bytes += run;
+        n -= run;
+        if (n == 0 || !ok)
+            break;
+        uint32_t c;
+        size_t length = tn_utf8_character(bytes, n, &c);
+        if (length == 0)
+            ok = tn_buf_append(out, "\xEF\xBF\xBD", 3);
+        else if (c == '\r' && !(n > 1 && bytes[1] == '\n'))
+            ok = tn_buf_append(out, "\n", 1);
+        length += length == 0;
+        bytes += length;
+        n -= length;
+    }
+    if (!ok)
+        out->n_bytes = n_before;
+    return ok;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the bytes of a terminal to keys: text, control keys, escape sequences that may arrive in
+ * pieces, pastes in brackets (ESC[200~ ... ESC[201~).  Knows no terminal and no time: the caller
+ * says when nothing more comes.
+ */
+#ifndef TN_KEYS_H
+#define TN_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+enum tn_key_kind {
+    TN_KEY_NONE,
+    TN_KEY_TEXT,  /* text, n_text: characters as they were typed, one or many */
+    TN_KEY_PASTE, /* text, n_text: a whole paste, cleaned */
+    TN_KEY_ENTER,
+    TN_KEY_NEWLINE, /* Alt-Enter: a line end in the message */
+    TN_KEY_TAB,
+    TN_KEY_BACKSPACE,
+    TN_KEY_DELETE,
+    TN_KEY_LEFT,
+    TN_KEY_RIGHT,
+    TN_KEY_UP,
+    TN_KEY_DOWN,
+    TN_KEY_HOME,
+    TN_KEY_END,
+    TN_KEY_WORD_LEFT,
+    TN_KEY_WORD_RIGHT,
+    TN_KEY_TEXT_START, /* Ctrl-Home */
+    TN_KEY_TEXT_END,
+    TN_KEY_OLDER, /* Page up, Ctrl-P */
+    TN_KEY_NEWER,
+    TN_KEY_OLDEST, /* Alt-< */
+    TN_KEY_NEWEST,
+    TN_KEY_KILL_TO_END,
+    TN_KEY_KILL_TO_START,
+    TN_KEY_KILL_BLANK_WORD, /* Ctrl-W: back to a blank */
+    TN_KEY_KILL_WORD_LEFT,
+    TN_KEY_KILL_WORD_RIGHT,
+    TN_KEY_YANK,
+    TN_KEY_YANK_POP,
+    TN_KEY_TRANSPOSE,
+    TN_KEY_UNDO,
+    TN_KEY_REDO,
+    TN_KEY_SEARCH,       /* Ctrl-R */
+    TN_KEY_SEARCH_NEWER, /* Ctrl-S */
+    TN_KEY_CANCEL,       /* Ctrl-G */
+    TN_KEY_ESCAPE,
+    TN_KEY_REDRAW,    /* Ctrl-L */
+    TN_KEY_INTERRUPT, /* Ctrl-C */
+    TN_KEY_EOF,       /* Ctrl-D: the end on an empty line, else delete */
+    TN_KEY_SUSPEND,
+    TN_KEY_QUIT,
+    TN_KEY_UNKNOWN, /* a sequence that means nothing here */
+};
+
+struct tn_key {
+    enum tn_key_kind kind;
+    const char *text; /* valid until the next call with the decoder */
+    size_t n_text;
+};
+
+/* Zero-initialise; tn_keys_fini frees. */
+struct tn_keys {
+    struct tn_buf bytes; /* not decoded yet: from `next` on */
+    size_t next;
+    size_t n_searched; /* of a paste: bytes that hold no end of it */
+    bool in_paste;
+    struct tn_buf paste; /* the last one, cleaned */
+};
+
+void tn_keys_fini(struct tn_keys *keys);
+/* More bytes came. False: no memory, and they are lost. */
+bool tn_keys_feed(struct tn_keys *keys, const char *bytes, size_t n);
+/* The next key; false when there is none, or only the beginning of one.  is_final: nothing more
+ * comes, so that a lone ESC is the key, and a paste or a character without an end ends. */
+bool tn_keys_next(struct tn_keys *keys, bool is_final, struct tn_key *key);
+/* Is something begun that further bytes may complete? */
+bool tn_keys_is_partial(const struct tn_keys *keys);
+/* Bytes that came and are not decoded, n_bytes of them. */
+const char *tn_keys_pending(const struct tn_keys *keys, size_t *n_bytes);
+/* Forgets the first n of them. */
+void tn_keys_drop(struct tn_keys *keys, size_t n);
+
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The text that is typed: clusters, words, killing and yanking, undo; messages of several lines;
+ * history.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#if !defined(_WIN32)
+#include <sys/stat.h>
+#endif
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "plat/plat.h"
+#include "repl/edit.h"
+#include "repl/grapheme.h"
+#include "repl/history.h"
+#include "repl/message.h"
+
+#define E_ACUTE "e\xcc\x81"
+#define FAMILY "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7"
+#define FLAG "\xf0\x9f\x87\xab\xf0\x9f\x87\xb7"
+#define HAN "\xe6\x9d\xb1"
+#define HEBREW "\xd7\xa9"
+
+static void assert_edit(struct tn_edit *e, const char *before, const char *behind)
+{
+    const size_t n = strlen(before);
+    assert_int_equal(e->text.n_bytes, n + strlen(behind));
+    assert_int_equal(e->cursor, n);
+    assert_memory_equal(e->text.data, before, n);
+    assert_memory_equal(e->text.data + n, behind, strlen(behind));
+}
+
+static void type(struct tn_edit *e, const char *text)
+{
+    assert_true(tn_edit_type(e, text, strlen(text)));
+}
+
+/* ---- clusters ---- */
+
+static void widths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t width;
+    } cases[] = {{"a", 1}, {E_ACUTE, 1}, {HAN, 2}, {FAMILY, 2}, {FLAG, 2}, {HEBREW, 1},
+                 {"\xcc\x81", 1}, {"\xe2\x80\x8b", 0}, {"\xe2\x98\xba\xef\xb8\x8f", 2},
+                 {"\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd", 2}, {"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", 2}};
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        const size_t n = strlen(cases[i].text);
+        struct tn_cluster cluster = tn_cluster_first(cases[i].text, n);
+        assert_int_equal(cluster.n_bytes, n);
+        assert_int_equal(cluster.width, cases[i].width);
+    }
+}
+
+static void boundaries_agree_in_both_directions(void **state)
+{
+    (void)state;
+    const char text[] = "a" E_ACUTE " " FAMILY FLAG FLAG "\n" HAN E_ACUTE "b\xcc\x81\xcc\x82";
+    const size_t n = sizeof text - 1;
+    size_t starts[64], n_starts = 0;
+    for (size_t at = 0; at < n; at = tn_grapheme_next(text, n, at))
+        starts[n_starts++] = at;
+    assert_int_equal(n_starts, 10);
+    for (size_t at = n; at > 0; at = tn_grapheme_previous(text, n, at))
+        assert_int_equal(tn_grapheme_previous(text, n, at), starts[--n_starts]);
+    assert_int_equal(n_starts, 0);
+    for (size_t pos = 0; pos <= n; pos++)
+        assert_true(tn_grapheme_snap(text, n, pos) >= pos);
+}
+
+static void backspace_takes_whole_clusters(void **state)
+{
+    (void)state;
+    static const char *const clusters[] = {E_ACUTE, FAMILY, FLAG, HAN, HEBREW};
+    for (size_t i = 0; i < TN_COUNT_OF(clusters); i++) {
+        struct tn_edit e = {0};
+        type(&e, "x");
+        type(&e, clusters[i]);
+        assert_true(tn_edit_delete(&e, TN_EDIT_LEFT));
+        assert_edit(&e, "x", "");
+        tn_edit_fini(&e);
+    }
+}
+
+/* Deleting what was between makes one cluster of two: the cursor does not stand in it. */
+static void the_cursor_stays_on_boundaries(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    type(&e, "ex");
+    type(&e, "\xcc\x81"); /* on the x */
+    tn_edit_move(&e, TN_EDIT_START);
+    tn_edit_move(&e, TN_EDIT_RIGHT);
+    type(&e, "-");
+    assert_edit(&e, "e-", "x\xcc\x81");
+    assert_true(tn_edit_replace(&e, 2, 3, "", 0)); /* the x goes, its accent stays */
+    assert_edit(&e, "e-\xcc\x81", "");
+    tn_edit_fini(&e);
+}
+
+static void what_is_inserted_is_clean(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    assert_true(tn_edit_insert(&e, "a\x1b\x07" "b\r\nc\xff\xc2\x85\td\0e", 14));
+    assert_edit(&e, "ab\nc\xef\xbf\xbd\tde", "");
+    tn_edit_fini(&e);
+}
+
+/* ---- moving and killing ---- */
+
+static void words_and_lines(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    type(&e, "one  two-three\nf\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_WORD_LEFT);
+    assert_edit(&e, "one  two-three\n", "f\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_WORD_LEFT);
+    assert_edit(&e, "one  two-", "three\nf\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_LINE_END);
+    assert_edit(&e, "one  two-three", "\nf\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_BLANK_LEFT);
+    assert_edit(&e, "one  ", "two-three\nf\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_LINE_START);
+    tn_edit_move(&e, TN_EDIT_LEFT); /* nothing before */
+    assert_edit(&e, "", "one  two-three\nf\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_WORD_RIGHT);
+    tn_edit_move(&e, TN_EDIT_WORD_RIGHT);
+    assert_edit(&e, "one  two", "-three\nf\xc3\xbcnf");
+    tn_edit_move(&e, TN_EDIT_END);
+    tn_edit_move(&e, TN_EDIT_RIGHT);
+    assert_edit(&e, "one  two-three\nf\xc3\xbcnf", "");
+    tn_edit_fini(&e);
+}
+
+static void kills_are_yanked(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    assert_false(tn_edit_yank(&e));
+    type(&e, "one two three");
+    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_LEFT));
+    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_LEFT)); /* joins the first */
+    assert_edit(&e, "one ", "");
+    tn_edit_move(&e, TN_EDIT_START);
+    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_RIGHT)); /* another one */
+    assert_edit(&e, "", " ");
+    assert_true(tn_edit_yank(&e));
+    assert_edit(&e, "one", " ");
+    assert_true(tn_edit_yank_pop(&e));
+    assert_edit(&e, "two three", " ");
+    assert_true(tn_edit_yank_pop(&e)); /* round again */
+    assert_edit(&e, "one", " ");
+    tn_edit_move(&e, TN_EDIT_END);
+    assert_false(tn_edit_yank_pop(&e));
+    assert_true(tn_edit_kill(&e, TN_EDIT_START));
+    assert_edit(&e, "", "");
+    assert_false(tn_edit_kill(&e, TN_EDIT_END));
+    tn_edit_fini(&e);
+}
+
+static void transposing(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    type(&e, "ab" E_ACUTE);
+    assert_true(tn_edit_transpose(&e));
+    assert_edit(&e, "a" E_ACUTE "b", "");
+    tn_edit_move(&e, TN_EDIT_LEFT);
+    assert_true(tn_edit_transpose(&e));
+    assert_edit(&e, "ab" E_ACUTE, "");
+    tn_edit_move(&e, TN_EDIT_START);
+    assert_false(tn_edit_transpose(&e));
+    tn_edit_fini(&e);
+}
+
+/* ---- undo ---- */
+
+static void typing_is_undone_by_the_word(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    for (const char *c = "Hello big world"; *c; c++)
+        assert_true(tn_edit_type(&e, c, 1));
+    assert_true(tn_edit_undo(&e));
+    assert_edit(&e, "Hello big ", "");
+    assert_true(tn_edit_undo(&e));
+    assert_edit(&e, "Hello ", "");
+    assert_true(tn_edit_redo(&e));
+    assert_edit(&e, "Hello big ", "");
+    assert_true(tn_edit_undo(&e));
+    assert_true(tn_edit_undo(&e));
+    assert_edit(&e, "", "");
+    assert_false(tn_edit_undo(&e));
+    type(&e, "x");
+    assert_false(tn_edit_redo(&e)); /* something else was typed */
+    tn_edit_fini(&e);
+}
+
+static void everything_can_be_undone(void **state)
+{
+    (void)state;
+    struct tn_edit e = {0};
+    type(&e, "one two");
+    assert_true(tn_edit_kill(&e, TN_EDIT_WORD_LEFT));
+    assert_true(tn_edit_yank(&e));
+    assert_true(tn_edit_insert(&e, "\nline", 5));
+    tn_edit_move(&e, TN_EDIT_START);
+    assert_true(tn_edit_delete(&e, TN_EDIT_RIGHT));
+    assert_true(tn_edit_replace(&e, 0, e.text.n_bytes, "other", 5));
+    int n = 0;
+    while (tn_edit_undo(&e))
+        n++;
+    assert_int_equal(n, 6);
+    assert_edit(&e, "", "");
+    while (tn_edit_redo(&e))
+        ;
+    assert_edit(&e, "other", "");
+    tn_edit_fini(&e);
+}
+
+/* Whichever allocation fails: the text is the old or the new one. */
+static int n_allowed;
+static int allow_some(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    return n_allowed-- > 0;
+}
+
+static void nothing_breaks_without_memory(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 40; n++) {
+        struct tn_edit e = {0};
+        n_allowed = n;
+        tn_alloc_set_hook(allow_some, NULL);
+        (void)tn_edit_type(&e, "one two three", 13);
+        const size_t n_typed = e.text.n_bytes;
+        assert_true(n_typed == 0 || n_typed == 13);
+        bool killed = tn_edit_kill(&e, TN_EDIT_WORD_LEFT);
+        assert_int_equal(e.text.n_bytes, killed ? 8 : n_typed);
+        (void)tn_edit_yank(&e);
+        (void)tn_edit_undo(&e);
+        (void)tn_edit_transpose(&e);
+        assert_true(e.cursor <= e.text.n_bytes);
+        tn_alloc_set_hook(NULL, NULL);
+        tn_edit_fini(&e);
+    }
+}
+
+/* ---- messages ---- */
+
+static void assert_message(const char *text, const char *expected)
+{
+    struct tn_buf out = {0};
+    assert_int_equal(tn_message_state(text, strlen(text)), TN_MESSAGE_WHOLE);
+    assert_true(tn_message_take(&out, text, strlen(text)));
+    assert_string_equal(tn_buf_text(&out), expected);
+    tn_buf_fini(&out);
+}
+
+static void when_a_message_is_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum tn_message_state is;
+    } cases[] = {{"", TN_MESSAGE_WHOLE},
+                 {"a\\", TN_MESSAGE_BACKSLASH},
+                 {"a\\ ", TN_MESSAGE_WHOLE},
+                 {"\"\"\"", TN_MESSAGE_OPEN},
+                 {" \n\"\"\"a", TN_MESSAGE_OPEN},
+                 {"\"\"\"\"\"", TN_MESSAGE_OPEN},
+                 {"\"\"\"a\\", TN_MESSAGE_OPEN},
+                 {"say \"\"\"", TN_MESSAGE_WHOLE}};
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++)
+        assert_int_equal(tn_message_state(cases[i].text, strlen(cases[i].text)), cases[i].is);
+    assert_message("a\nb\n\n", "a\nb");
+    assert_message("\"\"\"\none\n two\n\"\"\" ", "one\n two");
+    assert_message("\"\"\"x\"\"\"", "x");
+    assert_message("\"\"\"\"\"\"", "");
+    assert_message("\"\"\"/clear\"\"\"", "//clear");
+    assert_message("/clear", "/clear");
+}
+
+/* ---- history ---- */
+
+#define HISTORY "test_edit_history.tmp"
+
+static void add(struct tn_history *h, const char *text)
+{
+    assert_true(tn_history_add(h, text, strlen(text)));
+}
+
+static void history_is_searched(void **state)
+{
+    (void)state;
+    struct tn_history h = {0};
+    size_t at = 99;
+    assert_int_equal(tn_history_find(&h, 0, false, "a", 1, &at), 0);
+    add(&h, "alpha");
+    add(&h, "Beta alpha");
+    add(&h, "Beta alpha");
+    add(&h, "");
+    add(&h, "gamma");
+    assert_int_equal(h.n_entries, 3);
+    assert_int_equal(tn_history_find(&h, 3, false, "alpha", 5, &at), 1);
+    assert_int_equal(at, 5);
+    assert_int_equal(tn_history_find(&h, 1, false, "alpha", 5, &at), 0);
+    assert_int_equal(tn_history_find(&h, 0, false, "alpha", 5, &at), 3);
+    assert_int_equal(tn_history_find(&h, 0, true, "alpha", 5, &at), 1);
+    assert_int_equal(tn_history_find(&h, 3, false, "beta", 4, &at), 1);
+    assert_int_equal(tn_history_find(&h, 3, false, "ALPHA", 5, &at), 3);
+    for (int i = 0; i < TN_HISTORY_ENTRIES + 5; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "entry %d", i);
+        add(&h, text);
+    }
+    assert_int_equal(h.n_entries, TN_HISTORY_ENTRIES);
+    assert_memory_equal(h.entries[0].text, "entry 5", 7);
+    tn_history_fini(&h);
+}
+
+static void history_lies_in_a_file(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_history a = {0}, b = {0}, c = {0};
+    tn_file_remove(HISTORY);
+    assert_int_equal(tn_history_open(&a, HISTORY, &err), TERN_OK);
+    assert_int_equal(tn_history_open(&b, HISTORY, &err), TERN_OK);
+    add(&a, "two\nlines \\n");
+    assert_int_equal(tn_history_save(&a, &err), TERN_OK);
+    add(&b, "from another");
+    assert_int_equal(tn_history_save(&b, &err), TERN_OK);
+    add(&a, "third");
+    assert_int_equal(tn_history_save(&a, &err), TERN_OK);
+    assert_int_equal(tn_history_open(&c, HISTORY, &err), TERN_OK);
+    assert_int_equal(c.n_entries, 3);
+    assert_memory_equal(c.entries[0].text, "two\nlines \\n", 12);
+    assert_memory_equal(c.entries[1].text, "from another", 12);
+    assert_memory_equal(c.entries[2].text, "third", 5);
+#if !defined(_WIN32)
+    struct stat st;
+    assert_int_equal(stat(HISTORY, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+#endif
+    tn_history_fini(&a);
+    tn_history_fini(&b);
+    tn_history_fini(&c);
+    tn_file_remove(HISTORY);
+}
+
+static void a_strange_history_is_shown_clean(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_file *file;
+    struct tn_history h = {0};
+    static const char bytes[] = "a\x1b[31mb\n\xff\r\n\n\\";
+    assert_int_equal(tn_file_create(&file, HISTORY, &err), TERN_OK);
+    assert_int_equal(tn_file_write_at(file, 0, bytes, sizeof bytes - 1, &err), TERN_OK);
+    tn_file_close(file);
+    assert_int_equal(tn_history_open(&h, HISTORY, &err), TERN_OK);
+    assert_int_equal(h.n_entries, 3);
+    assert_int_equal(h.entries[0].n_bytes, 6);
+    assert_memory_equal(h.entries[0].text, "a[31mb", 6);
+    tn_history_fini(&h);
+    assert_int_equal(tn_history_open(&h, ".", &err), TERN_INPUT);
+    tn_file_remove(HISTORY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(widths),
+        cmocka_unit_test(boundaries_agree_in_both_directions),
+        cmocka_unit_test(backspace_takes_whole_clusters),
+        cmocka_unit_test(the_cursor_stays_on_boundaries),
+        cmocka_unit_test(what_is_inserted_is_clean),
+        cmocka_unit_test(words_and_lines),
+        cmocka_unit_test(kills_are_yanked),
+        cmocka_unit_test(transposing),
+        cmocka_unit_test(typing_is_undone_by_the_word),
+        cmocka_unit_test(everything_can_be_undone),
+        cmocka_unit_test(nothing_breaks_without_memory),
+        cmocka_unit_test(when_a_message_is_whole),
+        cmocka_unit_test(history_is_searched),
+        cmocka_unit_test(history_lies_in_a_file),
+        cmocka_unit_test(a_strange_history_is_shown_clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
