@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connections: states and limits.
+ */
+#include "server/conn.h"
+
+#include <string.h>
+
+#include "server/conn_limits.h"
+
+void tn_conn_init(struct tn_conn *conn, tn_socket socket, const struct tn_conn_host *host,
+                  uint64_t now_ns)
+{
+    *conn = (struct tn_conn){
+        .socket = socket, .host = host, .began_ns = now_ns, .progress_ns = now_ns};
+}
+
+void tn_conn_drop(struct tn_conn *conn)
+{
+    if (conn->state == TN_CONN_DEAD)
+        return;
+    bool was_busy = conn->state == TN_CONN_BUSY && !conn->is_answered;
+    conn->state = TN_CONN_DEAD;
+    if (was_busy) {
+        if (conn->user.on_gone)
+            conn->user.on_gone(conn->user.arg);
+        conn->host->on_done(conn->host->arg, conn, 0);
+    }
+    conn->user = (struct tn_conn_user){0};
+    tn_net_close(conn->socket);
+    conn->socket = TN_NO_SOCKET;
+}
+
+void tn_conn_fini(struct tn_conn *conn)
+{
+    tn_conn_drop(conn);
+    tn_http_fini(&conn->request);
+    tn_buf_fini(&conn->pending);
+    tn_buf_fini(&conn->out);
+}
+
+void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user)
+{
+    conn->user = *user;
+}
+
+/* ---- reading ---- */
+
+static size_t n_unsent(const struct tn_conn *conn)
+{
+    return conn->out.n_bytes - conn->n_sent;
+}
+
+bool tn_conn_wants_read(const struct tn_conn *conn)
+{
+    if (conn->state == TN_CONN_READING)
+        return n_unsent(conn) < TN_CONN_MAX_UNSENT;
+    if (conn->state == TN_CONN_BUSY)
+        return conn->pending.n_bytes < TN_CONN_MAX_PENDING;
+    return conn->state == TN_CONN_CLOSING && conn->is_shut;
+}
+
+bool tn_conn_wants_write(const struct tn_conn *conn)
+{
+    return conn->state != TN_CONN_DEAD && n_unsent(conn) > 0;
+}
+
+static bool has_begun(const struct tn_http_request *request)
+{
+    return request->state != TN_HTTP_HEAD || request->head.n_bytes > 0;
+}
+
+static void refuse(struct tn_conn *conn, int status, const char *why)
+{
+    struct tn_buf body = {0};
+    tn_buf_printf(&body, "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
+                         "\"param\":null,\"code\":null}}", why);
+    conn->closes = true;
+    tn_reply(conn, status, "application/json", NULL, body.data, body.n_bytes);
+    tn_buf_fini(&body);
+}
+
+static void look_at_head(struct tn_conn *conn)
+{
+    struct tn_http_request *request = &conn->request;
+    if (!conn->host->on_head(conn->host->arg, conn))
+        return; /* answered, and what the body would be is not read */
+    tn_http_go_on(request);
+    if (request->expects_continue && request->has_body) {
+        static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        tn_buf_append(&conn->out, go_on, sizeof go_on - 1);
+    }
+}
+
+/* Takes bytes of the request; what it does not take belongs to the next one. */
+static size_t take(struct tn_conn *conn, const char *bytes, size_t n, uint64_t now_ns)
+{
+    size_t i = 0;
+    struct tn_http_request *request = &conn->request;
+    while (conn->state == TN_CONN_READING) {
+        if (!has_begun(request) && i < n)
+            conn->began_ns = now_ns;
+        size_t n_taken = tn_http_feed(request, bytes + i, n - i);
+        i += n_taken;
+        if (request->state == TN_HTTP_HEAD_DONE) {
+            look_at_head(conn);
+        } else if (request->state == TN_HTTP_FAILED) {
+            refuse(conn, request->status, request->why);
+        } else if (request->state == TN_HTTP_DONE) {
+            conn->state = TN_CONN_BUSY;
+            conn->host->on_request(conn->host->arg, conn);
+        } else if (i == n) {
+            break;
+        }
+    }
+    return i;
+}
+
+void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_t now_ns)
+{
+    int64_t n = tn_net_read(conn->socket, scratch, n_scratch);
+    if (n == TN_NET_AGAIN)
+        return;
+    if (n == TN_NET_GONE || (n == 0 && (conn->state != TN_CONN_READING || n_unsent(conn) == 0))) {
+        tn_conn_drop(conn);
+        return;
+    }
+    if (n == 0) { /* the last answer is still on its way */
+        conn->closes = true;
+        conn->state = TN_CONN_CLOSING;
+        return;
+    }
+    size_t i = conn->state == TN_CONN_READING ? take(conn, scratch, (size_t)n, now_ns) : 0;
+    if (conn->state == TN_CONN_BUSY && i < (size_t)n &&
+        !tn_buf_append(&conn->pending, scratch + i, (size_t)n - i))
+        tn_conn_drop(conn);
+}
+
+/* ---- writing ---- */
+
+void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
+{
+    while (tn_conn_wants_write(conn)) {
+        int64_t n = tn_net_write(conn->socket, conn->out.data + conn->n_sent, n_unsent(conn));
+        if (n == TN_NET_AGAIN)
+            return;
+        if (n < 0) {
+            tn_conn_drop(conn);
+            return;
+        }
+        conn->n_sent += (size_t)n;
+        conn->progress_ns = now_ns;
+    }
+    if (conn->out.capacity > TN_CONN_MAX_UNSENT)
+        tn_buf_fini(&conn->out);
+    else
+        tn_buf_clear(&conn->out);
+    conn->n_sent = 0;
+}
+
+/* ---- from one request to the next ---- */
+
+static void finish_answer(struct tn_conn *conn, uint64_t now_ns)
+{
+    conn->host->on_done(conn->host->arg, conn, conn->status);
+    conn->user = (struct tn_conn_user){0};
+    conn->state = conn->closes ? TN_CONN_CLOSING : TN_CONN_READING;
+    conn->is_answered = conn->is_chunked = false;
+    conn->cors_origin = (struct tn_http_text){0};
+    conn->status = 0;
+    conn->n_out = 0;
+    conn->began_ns = now_ns;
+    tn_http_fini(&conn->request);
+    if (conn->closes)
+        tn_buf_fini(&conn->pending);
+}
+
+static void take_pending(struct tn_conn *conn, uint64_t now_ns)
+{
+    struct tn_buf pending = conn->pending;
+    conn->pending = (struct tn_buf){0};
+    size_t n = take(conn, pending.data, pending.n_bytes, now_ns);
+    if (conn->state == TN_CONN_BUSY && n < pending.n_bytes &&
+        !tn_buf_append(&conn->pending, pending.data + n, pending.n_bytes - n))
+        tn_conn_drop(conn);
+    tn_buf_fini(&pending);
+}
+
+void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns)
+{
+    tn_conn_write(conn, now_ns);
+    while (conn->is_answered && conn->state != TN_CONN_DEAD) {
+        finish_answer(conn, now_ns);
+        if (conn->pending.n_bytes > 0 && conn->state == TN_CONN_READING)
+            take_pending(conn, now_ns);
+        tn_conn_write(conn, now_ns);
+    }
+    if (conn->out.failed)
+        tn_conn_drop(conn); /* bytes of an answer are missing */
+    if (conn->state == TN_CONN_CLOSING && !conn->is_shut && n_unsent(conn) == 0) {
+        tn_net_shutdown(conn->socket);
+        conn->is_shut = true;
+        conn->began_ns = now_ns;
+    }
+}
+
+/* ---- time ---- */
+
+bool tn_conn_is_incomplete(const struct tn_conn *conn)
+{
+    return conn->state == TN_CONN_READING || (conn->state == TN_CONN_CLOSING && conn->is_shut);
+}
+
+static uint64_t limit_of_reading(const struct tn_conn *conn)
+{
+    if (!has_begun(&conn->request))
+        return TN_CONN_IDLE_NS;
+    return conn->request.state == TN_HTTP_HEAD ? TN_CONN_HEAD_NS : TN_CONN_REQUEST_NS;
+}
+
+void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns)
+{
+    uint64_t waited_ns = now_ns - conn->began_ns;
+    if (n_unsent(conn) == 0)
+        conn->progress_ns = now_ns;
+    else if (now_ns - conn->progress_ns > TN_CONN_STUCK_NS ||
+             n_unsent(conn) > TN_CONN_MAX_STUCK_BYTES)
+        tn_conn_drop(conn);
+    if (conn->state == TN_CONN_BUSY && conn->user.on_tick)
+        conn->user.on_tick(conn->user.arg, now_ns);
+    else if (conn->state == TN_CONN_CLOSING && conn->is_shut && waited_ns > TN_CONN_LINGER_NS)
+        tn_conn_drop(conn);
+    else if (conn->state == TN_CONN_READING && waited_ns > limit_of_reading(conn)) {
+        if (has_begun(&conn->request))
+            refuse(conn, 408, "the request did not arrive in time");
+        else
+            tn_conn_drop(conn);
+    }
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A connection: bytes in, one request at a time, bytes out.
+ *
+ *   READING  a request comes in, or nothing does (kept alive)
+ *   BUSY     it is being answered; what the client sends meanwhile waits, its end is noticed
+ *   CLOSING  the answer goes out, then what still comes is read and thrown away for a moment, so
+ *            that the system does not throw the answer away
+ *   DEAD     loop.c takes it out
+ *
+ * loop.c owns connections and says when they may read and write; answers are written through
+ * tn_reply and tn_stream_*, by whoever answers (struct tn_conn_user), on the loop's thread.
+ */
+#ifndef TN_CONN_H
+#define TN_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "plat/net.h"
+#include "server/http.h"
+
+enum tn_conn_state { TN_CONN_READING, TN_CONN_BUSY, TN_CONN_CLOSING, TN_CONN_DEAD };
+
+struct tn_conn;
+
+/* Who answers; set by tn_conn_hold for the time of one answer. */
+struct tn_conn_user {
+    void (*on_gone)(void *arg);                    /* the client is gone: stop the work */
+    void (*on_tick)(void *arg, uint64_t now_ns);   /* about once a second */
+    void *arg;
+};
+
+/* The program behind the connections. */
+struct tn_conn_host {
+    /* The head is there.  Returns false when it has answered (a refusal). */
+    bool (*on_head)(void *arg, struct tn_conn *conn);
+    /* The whole request is there: answer now, or hold the connection. */
+    void (*on_request)(void *arg, struct tn_conn *conn);
+    /* An answer is complete, or its client is gone (status 0). */
+    void (*on_done)(void *arg, const struct tn_conn *conn, int status);
+    void *arg;
+};
+
+struct tn_conn {
+    tn_socket socket;
+    enum tn_conn_state state;
+    const struct tn_conn_host *host;
+    struct tn_conn_user user;
+    struct tn_http_request request;
+    struct tn_http_text cors_origin; /* of this request: it is told that it may */
+    struct tn_buf pending;           /* came behind the request */
+    struct tn_buf out;
+    size_t n_sent;                   /* of out */
+    uint64_t began_ns;      /* READING: the first byte of this request, or when it began to wait */
+    uint64_t progress_ns;   /* when bytes went out last, or there were none */
+    uint64_t n_out;         /* bytes of the answer, for the log */
+    int status;             /* of the answer; 0: none yet */
+    bool closes;            /* behind this answer */
+    bool is_chunked;        /* the answer is a stream in chunks */
+    bool is_answered;
+    bool is_shut;           /* CLOSING: our end is closed */
+};
+
+void tn_conn_init(struct tn_conn *conn, tn_socket socket, const struct tn_conn_host *host,
+                  uint64_t now_ns);
+/* Closes; tells the user, if there is one, that the client is gone. */
+void tn_conn_drop(struct tn_conn *conn);
+/* The same, and frees. */
+void tn_conn_fini(struct tn_conn *conn);
+
+bool tn_conn_wants_read(const struct tn_conn *conn);
+bool tn_conn_wants_write(const struct tn_conn *conn);
+/* `scratch` is room for n_scratch bytes that nobody keeps. */
+void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_t now_ns);
+void tn_conn_write(struct tn_conn *conn, uint64_t now_ns);
+/* Whatever can go on goes on: finished answers, the next request. */
+void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns);
+/* Limits of time; a second apart is enough. */
+void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns);
+/* Nothing is being answered: another client may have the place. */
+bool tn_conn_is_incomplete(const struct tn_conn *conn);
+
+/* ---- answering ---- */
+
+/* The answer comes later; the user hears of the client's end until it does. */
+void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user);
+/* A whole answer.  `fields`: more head lines, each with CR LF; may be NULL. */
+void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fields,
+              const char *body, size_t n);
+/* An answer in pieces: its head goes out at once. */
+void tn_stream_begin(struct tn_conn *conn, int status, const char *type);
+void tn_stream_write(struct tn_conn *conn, const char *bytes, size_t n);
+void tn_stream_end(struct tn_conn *conn);
+/* Ends a stream so that the client sees that it is not complete. */
+void tn_stream_break(struct tn_conn *conn);
+
+#endif

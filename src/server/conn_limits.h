@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a connection may take, in bytes and in time; those of a request are in http.h.
+ */
+#ifndef TN_CONN_LIMITS_H
+#define TN_CONN_LIMITS_H
+
+#define TN_CONN_MAX 64u                         /* connections at once */
+#define TN_CONN_MAX_PENDING ((size_t)16 << 10)  /* bytes behind a request that is answered */
+#define TN_CONN_MAX_UNSENT ((size_t)256 << 10)  /* above it no new request is read */
+#define TN_CONN_MAX_STUCK_BYTES ((size_t)8 << 20) /* above it the client is dropped */
+
+#define TN_SECOND_NS 1000000000u
+#define TN_CONN_HEAD_NS (10ull * TN_SECOND_NS)    /* from the first byte to the end of the head */
+#define TN_CONN_REQUEST_NS (60ull * TN_SECOND_NS) /* and to the end of the body */
+#define TN_CONN_IDLE_NS (120ull * TN_SECOND_NS)   /* kept alive without a request */
+#define TN_CONN_STUCK_NS (30ull * TN_SECOND_NS)   /* the client takes nothing */
+#define TN_CONN_LINGER_NS (2ull * TN_SECOND_NS)   /* reading on behind the last answer */
+
+#endif

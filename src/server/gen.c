@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Parameters of an answer, from JSON.
+ */
+#include "server/gen.h"
+
+#include <float.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "plat/plat.h"
+
+#define ANY_COUNT DBL_MAX /* clamped, not refused */
+
+void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
+{
+    *gen = (struct tn_gen){.n_choices = 1, .max_tokens = tn_gen_clamp_tokens(model, -1)};
+    tern_sampler_params_default(&gen->sampler);
+    gen->sampler.seed = tn_random_seed() >> 32;
+}
+
+void tn_gen_fini(struct tn_gen *gen)
+{
+    tn_free(gen->biases);
+    gen->biases = NULL;
+}
+
+uint32_t tn_gen_clamp_tokens(const struct tn_server_model *model, double wish)
+{
+    if (wish < 0)
+        wish = model->default_new_tokens;
+    return wish < model->cap_new_tokens ? (uint32_t)wish : model->cap_new_tokens;
+}
+
+/* ---- the sampler ---- */
+
+static bool read_seed(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    double seed = -1;
+    if (!tn_json_get_count(o, "seed", -9223372036854775808.0, 18446744073709549568.0, &seed, r))
+        return false;
+    const json_t *exact = tn_json_member(o, "seed");
+    if (seed >= 0) /* below: a random one, as elsewhere */
+        gen->sampler.seed =
+            json_is_integer(exact) ? (uint64_t)json_integer_value(exact) : (uint64_t)seed;
+    return true;
+}
+
+static bool read_top_k(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    double k = gen->sampler.top_k;
+    if (!tn_json_get_count(o, "top_k", -1, TERN_MAX_VOCAB, &k, r))
+        return false;
+    gen->sampler.top_k = k < 0 ? 0 : (uint32_t)k;
+    return true;
+}
+
+/* A greedy answer is the model's own: penalties only when they are asked for. */
+static void drop_default_penalties(struct tn_gen *gen)
+{
+    gen->sampler.repeat_penalty = 1.0f;
+    gen->sampler.presence_penalty = gen->sampler.frequency_penalty = 0.0f;
+}
+
+static bool read_penalties(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    struct tern_sampler_params *s = &gen->sampler;
+    double last = s->penalty_last;
+    if (!tn_json_get_real(o, "repeat_penalty", 0.01, 100, &s->repeat_penalty, r) ||
+        !tn_json_get_real(o, "repetition_penalty", 0.01, 100, &s->repeat_penalty, r) ||
+        !tn_json_get_real(o, "presence_penalty", -2, 2, &s->presence_penalty, r) ||
+        !tn_json_get_real(o, "frequency_penalty", -2, 2, &s->frequency_penalty, r) ||
+        !tn_json_get_count(o, "repeat_last_n", -1, 65536, &last, r))
+        return false;
+    s->penalty_last = last < 0 ? 65536 : (uint32_t)last;
+    return true;
+}
+
+static bool read_sampler(struct tn_gen *gen, const json_t *o, double max_temperature,
+                         struct tn_refusal *r)
+{
+    struct tern_sampler_params *s = &gen->sampler;
+    if (!tn_json_get_real(o, "temperature", 0, max_temperature, &s->temperature, r))
+        return false;
+    if (s->temperature == 0.0f)
+        drop_default_penalties(gen);
+    return tn_json_get_real(o, "top_p", 0, 1, &s->top_p, r) &&
+           tn_json_get_real(o, "min_p", 0, 1, &s->min_p, r) && read_top_k(gen, o, r) &&
+           read_penalties(gen, o, r) && read_seed(gen, o, r);
+}
+
+/* ---- stop strings ---- */
+
+static bool add_stop(struct tn_gen *gen, const json_t *value, uint32_t limit,
+                     struct tn_refusal *r)
+{
+    if (!json_is_string(value))
+        return tn_refuse(r, 400, "stop", "\"stop\" must be a string or an array of strings");
+    size_t n = json_string_length(value);
+    if (n == 0)
+        return true; /* ends nothing */
+    if (strlen(json_string_value(value)) != n)
+        return tn_refuse(r, 400, "stop", "\"stop\" may not hold the character NUL");
+    if (gen->n_stops == limit)
+        return tn_refuse(r, 400, "stop", "\"stop\" may hold %u strings at most", limit);
+    gen->stops[gen->n_stops++] = json_string_value(value);
+    return true;
+}
+
+static bool read_stops(struct tn_gen *gen, const json_t *o, uint32_t limit, struct tn_refusal *r)
+{
+    const json_t *stop = tn_json_member(o, "stop");
+    if (!stop)
+        return true;
+    if (!json_is_array(stop))
+        return add_stop(gen, stop, limit, r);
+    for (size_t i = 0; i < json_array_size(stop); i++)
+        if (!add_stop(gen, json_array_get(stop, i), limit, r))
+            return false;
+    return true;
+}
+
+/* ---- logit_bias ---- */
+
+static bool read_id(const char *text, uint32_t n_vocab, uint32_t *id)
+{
+    uint64_t value = 0;
+    for (const char *c = text; *c; c++) {
+        if (*c < '0' || *c > '9' || value >= n_vocab)
+            return false;
+        value = value * 10 + (uint64_t)(*c - '0');
+    }
+    *id = (uint32_t)value;
+    return text[0] && value < n_vocab;
+}
+
+static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
+                        struct tn_refusal *r)
+{
+    static const char name[] = "logit_bias";
+    const json_t *map = tn_json_member(o, name);
+    if (!map || (json_is_array(map) && json_array_size(map) == 0))
+        return true;
+    if (!json_is_object(map) || json_object_size(map) > TN_GEN_MAX_BIASES)
+        return tn_refuse(r, 400, name, "\"%s\" must be an object of at most %u token ids", name,
+                         TN_GEN_MAX_BIASES);
+    gen->biases = tn_alloc_zeroed(json_object_size(map) + 1, sizeof *gen->biases);
+    if (!gen->biases)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    json_t *object = (json_t *)map; /* jansson's iterators take no const */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        struct tn_bias *bias = &gen->biases[gen->n_biases];
+        const json_t *value = json_object_iter_value(i);
+        double x = json_number_value(value);
+        if (!read_id(json_object_iter_key(i), n_vocab, &bias->id))
+            return tn_refuse(r, 400, name, "\"%s\": \"%.40s\" is no token id below %u", name,
+                             json_object_iter_key(i), n_vocab);
+        if (!json_is_number(value) || !(x >= -100 && x <= 100))
+            return tn_refuse(r, 400, name, "\"%s\" must map to numbers from -100 to 100", name);
+        bias->bias = (float)x;
+        gen->n_biases++;
+    }
+    return true;
+}
+
+/* ---- requests ---- */
+
+static bool read_max_tokens(struct tn_gen *gen, const json_t *body,
+                            const struct tn_server_model *model, struct tn_refusal *r)
+{
+    double wish = -2, wish_new = -2;
+    if (!tn_json_get_count(body, "max_tokens", -1, ANY_COUNT, &wish, r) ||
+        !tn_json_get_count(body, "max_completion_tokens", -1, ANY_COUNT, &wish_new, r))
+        return false;
+    wish = wish_new >= -1 ? wish_new : wish;
+    if (wish == -1) /* no limit but the plan's */
+        wish = ANY_COUNT;
+    gen->max_tokens = tn_gen_clamp_tokens(model, wish);
+    return true;
+}
+
+static bool read_stream_options(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    const json_t *options = tn_json_member(body, "stream_options");
+    if (options && !json_is_object(options))
+        return tn_refuse(r, 400, "stream_options", "\"stream_options\" must be an object");
+    return !options || tn_json_get_bool(options, "include_usage", &gen->includes_usage, r);
+}
+
+bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
+                        const struct tn_server_model *model, struct tn_refusal *r)
+{
+    double n = 1;
+    if (!read_sampler(gen, body, 2, r) || !read_max_tokens(gen, body, model, r) ||
+        !read_stops(gen, body, 4, r) ||
+        !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
+        !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||
+        !tn_json_get_bool(body, "stream", &gen->streams, r) ||
+        !read_stream_options(gen, body, r) ||
+        !tn_json_get_count(body, "n", 1, TN_GEN_MAX_CHOICES, &n, r))
+        return false;
+    gen->n_choices = (uint32_t)n;
+    return true;
+}
+
+bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
+                         const struct tn_server_model *model, struct tn_refusal *r)
+{
+    double wish = -2;
+    if (!options)
+        return true;
+    if (!json_is_object(options))
+        return tn_refuse(r, 400, "options", "\"options\" must be an object");
+    if (!read_sampler(gen, options, 100, r) || !read_stops(gen, options, TN_GEN_MAX_STOPS, r) ||
+        !tn_json_get_bool(options, "ignore_eos", &gen->ignores_eos, r) ||
+        !tn_json_get_count(options, "num_predict", -2, ANY_COUNT, &wish, r) ||
+        !tn_json_get_count(options, "n_predict", -2, ANY_COUNT, &wish, r))
+        return false;
+    gen->max_tokens = tn_gen_clamp_tokens(model, wish == -1 ? ANY_COUNT : wish);
+    return true;
+}

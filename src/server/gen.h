@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a request says about how to answer: the sampler, lengths, stop strings.  What it does not
+ * say is as in `tern run`; temperature 0 is its --greedy, without penalties but those asked for.
+ */
+#ifndef TN_GEN_H
+#define TN_GEN_H
+
+#include "server/json_body.h"
+#include "server/server.h"
+#include "server/work.h"
+
+#define TN_GEN_MAX_STOPS 16u
+#define TN_GEN_MAX_CHOICES 8u
+#define TN_GEN_MAX_BIASES 1024u
+
+/* Zero-initialise by tn_gen_init; tn_gen_fini frees.  Texts point into the request's JSON. */
+struct tn_gen {
+    struct tern_sampler_params sampler;
+    uint32_t max_tokens;
+    const char *stops[TN_GEN_MAX_STOPS];
+    uint32_t n_stops;
+    uint32_t n_choices;
+    bool has_logprobs;
+    uint32_t n_top; /* most likely ids beside each token's own */
+    struct tn_bias *biases;
+    uint32_t n_biases;
+    bool ignores_eos;
+    bool streams;
+    bool includes_usage;
+};
+
+void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model);
+void tn_gen_fini(struct tn_gen *gen);
+
+/* Members of an OpenAI request that chat and completions share.  false: refused. */
+bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
+                        const struct tn_server_model *model, struct tn_refusal *refusal);
+/* "options" of Ollama, or the members of llama.cpp's own completion. */
+bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
+                         const struct tn_server_model *model, struct tn_refusal *refusal);
+
+/* max_tokens of a request (below 0: no wish) within what the plan allows. */
+uint32_t tn_gen_clamp_tokens(const struct tn_server_model *model, double wish);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * JSON in.
+ */
+#include "server/json_body.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/utf8.h"
+
+bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *format, ...)
+{
+    va_list args;
+    *r = (struct tn_refusal){.status = status};
+    if (param)
+        snprintf(r->param, sizeof r->param, "%s", param);
+    va_start(args, format);
+    vsnprintf(r->message, sizeof r->message, format, args);
+    va_end(args);
+    tn_utf8_make_printable(r->message);
+    return false;
+}
+
+json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r)
+{
+    static const char name[] = "the body";
+    struct tern_error err;
+    json_t *root = NULL;
+    bytes = bytes ? bytes : "";
+    tern_status status = tn_json_load(&root, name, bytes, n, JSON_ALLOW_NUL, &err);
+    /* A whole number beyond 64 bits is refused where its field is read, by name. */
+    if (status == TERN_INPUT &&
+        tn_json_load(&root, name, bytes, n, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL) ==
+            TERN_OK)
+        status = TERN_OK;
+    if (status != TERN_OK)
+        tn_refuse(r, status == TERN_MEMORY ? 503 : 400, NULL, "%s", err.detail);
+    else if (!json_is_object(root))
+        tn_refuse(r, 400, NULL, "the body must be a JSON object");
+    else
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+const json_t *tn_json_member(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return value && !json_is_null(value) ? value : NULL;
+}
+
+bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r)
+{
+    const json_t *value = tn_json_member(object, key);
+    if (value && !json_is_boolean(value))
+        return tn_refuse(r, 400, key, "\"%s\" must be true or false", key);
+    if (value)
+        *out = json_is_true(value);
+    return true;
+}
+
+bool tn_json_get_text(const json_t *object, const char *key, const char **out, size_t *n,
+                      struct tn_refusal *r)
+{
+    const json_t *value = tn_json_member(object, key);
+    if (value && !json_is_string(value))
+        return tn_refuse(r, 400, key, "\"%s\" must be a string", key);
+    if (value) {
+        *out = json_string_value(value);
+        if (n)
+            *n = json_string_length(value);
+    }
+    return true;
+}
+
+bool tn_json_get_real(const json_t *object, const char *key, double low, double high, float *out,
+                      struct tn_refusal *r)
+{
+    const json_t *value = tn_json_member(object, key);
+    if (!value)
+        return true;
+    double x = json_number_value(value);
+    if (!json_is_number(value) || !(x >= low && x <= high))
+        return tn_refuse(r, 400, key, "\"%s\" must be a number from %g to %g", key, low, high);
+    *out = (float)x;
+    return true;
+}
+
+bool tn_json_is_whole(const json_t *value, double *out)
+{
+    *out = json_number_value(value);
+    return json_is_number(value) && *out == floor(*out);
+}
+
+bool tn_json_get_count(const json_t *object, const char *key, double low, double high,
+                       double *out, struct tn_refusal *r)
+{
+    const json_t *value = tn_json_member(object, key);
+    double x;
+    if (!value)
+        return true;
+    if (!tn_json_is_whole(value, &x) || x < low || x > high)
+        return tn_refuse(r, 400, key, "\"%s\" must be a whole number from %.0f to %.0f", key, low,
+                         high);
+    *out = x;
+    return true;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading the JSON of a request: bounded, and with errors that name the field.
+ *
+ * A member that is null is absent, and members that nobody asks for are ignored: clients send more
+ * than any server knows.  Used by the loop's thread only, since jansson's allocation functions are
+ * shared by the process.
+ */
+#ifndef TN_JSON_BODY_H
+#define TN_JSON_BODY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* Why a request is refused. */
+struct tn_refusal {
+    int status;       /* 0: it is not */
+    char message[400];
+    char param[64];   /* the field; "" */
+    const char *code; /* NULL, or a word for programs */
+};
+
+/* Sets the refusal and returns false. */
+bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *format, ...)
+    TN_PRINTF(4, 5);
+
+/* The object that a body holds; json_decref.  NULL: refused. */
+json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r);
+
+/* A member that is there and not null, or NULL. */
+const json_t *tn_json_member(const json_t *object, const char *key);
+
+/* Each leaves *out alone when the member is absent; false: refused. */
+bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r);
+bool tn_json_get_text(const json_t *object, const char *key, const char **out, size_t *n,
+                      struct tn_refusal *r);
+bool tn_json_get_real(const json_t *object, const char *key, double low, double high, float *out,
+                      struct tn_refusal *r);
+/* Whole numbers, also written as 5.0. */
+bool tn_json_get_count(const json_t *object, const char *key, double low, double high,
+                       double *out, struct tn_refusal *r);
+/* Is it a whole number? */
+bool tn_json_is_whole(const json_t *value, double *out);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * JSON out.
+ */
+#include "server/json_out.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/* The escape of a character that does not stand for itself; false: it does. */
+static bool append_escaped(struct tn_buf *out, uint32_t c)
+{
+    static const char letters[] = "\"\\\b\f\n\r\t";
+    static const char names[] = "\"\\bfnrt";
+    const char *at = c > 0 && c < 0x80 ? strchr(letters, (int)c) : NULL;
+    if (at)
+        tn_buf_printf(out, "\\%c", names[at - letters]);
+    else if (c < 0x20 || c == 0x7F || c == 0x2028 || c == 0x2029)
+        tn_buf_printf(out, "\\u%04x", c);
+    else
+        return false;
+    return true;
+}
+
+void tn_json_string(struct tn_buf *out, const char *text, size_t n)
+{
+    size_t start = 0, i = 0;
+    tn_buf_append(out, "\"", 1);
+    while (i < n) {
+        uint32_t c = 0;
+        size_t n_character = tn_utf8_character(text + i, n - i, &c);
+        bool is_plain = n_character > 0 && c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+        if (!is_plain && (n_character == 0 || c < 0x80 || c == 0x2028 || c == 0x2029)) {
+            tn_buf_append(out, text + start, i - start);
+            if (n_character == 0)
+                tn_buf_append(out, "\xEF\xBF\xBD", 3);
+            else
+                append_escaped(out, c);
+            start = i + (n_character ? n_character : 1);
+        }
+        i += n_character ? n_character : 1;
+    }
+    tn_buf_append(out, text + start, n - start);
+    tn_buf_append(out, "\"", 1);
+}
+
+void tn_json_text(struct tn_buf *out, const char *text)
+{
+    tn_json_string(out, text, strlen(text));
+}
+
+void tn_json_bytes(struct tn_buf *out, const char *bytes, size_t n)
+{
+    tn_buf_append(out, "[", 1);
+    for (size_t i = 0; i < n; i++)
+        tn_buf_printf(out, i ? ",%u" : "%u", (unsigned)(unsigned char)bytes[i]);
+    tn_buf_append(out, "]", 1);
+}
+
+void tn_json_real(struct tn_buf *out, double x, double otherwise)
+{
+    if (!isfinite(x))
+        x = otherwise;
+    tn_buf_printf(out, "%.6f", x);
+}

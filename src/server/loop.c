@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The loop over all connections.
+ */
+#include "server/loop.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "server/conn_limits.h"
+
+#define READ_BYTES ((size_t)64 << 10)
+#define ACCEPTS_PER_TURN 32
+#define TRIES_FOR_A_PORT 16
+
+static_assert(TN_CONN_MAX + TN_LOOP_MAX_LISTENERS <= TN_NET_MAX_ITEMS, "one wait for all");
+
+struct tn_loop {
+    tn_socket listeners[TN_LOOP_MAX_LISTENERS];
+    uint32_t n_listeners;
+    uint16_t port;
+    const struct tn_conn_host *host;
+    struct tn_conn *conns[TN_CONN_MAX]; /* pointers: users keep them */
+    uint32_t n_conns;
+    bool is_stopping;
+    uint64_t ticked_ns;
+    char scratch[READ_BYTES];
+};
+
+/* ---- listening ---- */
+
+/* Both loopback addresses; systems without IPv6 do with one.  A free port of one may be taken at
+ * the other: *again. */
+static tern_status listen_local(struct tn_loop *loop, uint16_t port, bool *again,
+                                struct tern_error *err)
+{
+    bool in_use = false, no_family = false;
+    uint16_t bound;
+    *again = false;
+    tern_status status =
+        tn_net_listen(&loop->listeners[0], "127.0.0.1", port, &loop->port, NULL, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    loop->n_listeners = 1;
+    status = tn_net_listen(&loop->listeners[1], "::1", loop->port, &bound, &in_use, &no_family,
+                           err);
+    if (status == TERN_OK)
+        loop->n_listeners = 2;
+    else if (no_family)
+        return tn_ok(err);
+    *again = in_use && port == 0;
+    return status;
+}
+
+static void close_listeners(struct tn_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->n_listeners; i++)
+        tn_net_close(loop->listeners[i]);
+    loop->n_listeners = 0;
+}
+
+static tern_status listen_at(struct tn_loop *loop, const char *host, uint16_t port,
+                             struct tern_error *err)
+{
+    bool again = true;
+    tern_status status = TERN_OK;
+    if (strcmp(host, "localhost") != 0) {
+        status = tn_net_listen(&loop->listeners[0], host, port, &loop->port, NULL, NULL, err);
+        loop->n_listeners = status == TERN_OK;
+        return status;
+    }
+    for (int i = 0; i < TRIES_FOR_A_PORT && again; i++) {
+        status = listen_local(loop, port, &again, err);
+        if (status != TERN_OK)
+            close_listeners(loop);
+    }
+    return status;
+}
+
+tern_status tn_loop_open(struct tn_loop **out, const char *host, uint16_t port,
+                         const struct tn_conn_host *conn_host, struct tern_error *err)
+{
+    struct tn_loop *loop = tn_alloc_zeroed(1, sizeof *loop);
+    *out = NULL;
+    if (!loop)
+        return tn_fail(err, TERN_MEMORY, "no memory for the server");
+    loop->host = conn_host;
+    tern_status status = tn_net_init(err);
+    if (status == TERN_OK)
+        status = tn_net_wake_init(err);
+    if (status == TERN_OK)
+        status = listen_at(loop, host, port, err);
+    if (status != TERN_OK) {
+        tn_free(loop);
+        return status;
+    }
+    *out = loop;
+    return TERN_OK;
+}
+
+static void remove_conn(struct tn_loop *loop, uint32_t i)
+{
+    struct tn_conn *conn = loop->conns[i];
+    tn_conn_fini(conn);
+    tn_free(conn);
+    loop->conns[i] = loop->conns[--loop->n_conns];
+}
+
+void tn_loop_close(struct tn_loop *loop)
+{
+    if (!loop)
+        return;
+    close_listeners(loop);
+    while (loop->n_conns > 0)
+        remove_conn(loop, loop->n_conns - 1);
+    tn_free(loop);
+}
+
+uint16_t tn_loop_port(const struct tn_loop *loop)
+{
+    return loop->port;
+}
+
+uint32_t tn_loop_n_connections(const struct tn_loop *loop)
+{
+    return loop->n_conns;
+}
+
+bool tn_loop_is_busy(const struct tn_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->n_conns; i++)
+        if (loop->conns[i]->state == TN_CONN_BUSY || tn_conn_wants_write(loop->conns[i]))
+            return true;
+    return false;
+}
+
+void tn_loop_stop_listening(struct tn_loop *loop)
+{
+    close_listeners(loop);
+    loop->is_stopping = true;
+}
+
+/* ---- accepting ---- */
+
+/* The place of the connection that has waited longest; false: all are being answered. */
+static bool make_room(struct tn_loop *loop)
+{
+    uint32_t oldest = loop->n_conns;
+    for (uint32_t i = 0; i < loop->n_conns; i++)
+        if (tn_conn_is_incomplete(loop->conns[i]) &&
+            (oldest == loop->n_conns || loop->conns[i]->began_ns < loop->conns[oldest]->began_ns))
+            oldest = i;
+    if (oldest == loop->n_conns)
+        return false;
+    remove_conn(loop, oldest);
+    return true;
+}
+
+static void refuse_connection(tn_socket socket)
+{
+    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+                                 "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    (void)tn_net_write(socket, answer, sizeof answer - 1);
+    tn_net_shutdown(socket);
+    tn_net_close(socket);
+}
+
+static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns)
+{
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        tn_socket socket = tn_net_accept(listener);
+        if (socket == TN_NO_SOCKET)
+            return;
+        bool has_room = loop->n_conns < TN_CONN_MAX || make_room(loop);
+        struct tn_conn *conn = has_room ? tn_alloc(sizeof *conn) : NULL;
+        if (!conn) {
+            refuse_connection(socket);
+            continue;
+        }
+        tn_conn_init(conn, socket, loop->host, now_ns);
+        loop->conns[loop->n_conns++] = conn;
+    }
+}
+
+/* ---- a turn ---- */
+
+static void remove_dead(struct tn_loop *loop)
+{
+    for (uint32_t i = loop->n_conns; i-- > 0;) {
+        const struct tn_conn *conn = loop->conns[i];
+        if (conn->state == TN_CONN_DEAD ||
+            (loop->is_stopping && tn_conn_is_incomplete(conn) && !tn_conn_wants_write(conn)))
+            remove_conn(loop, i);
+    }
+}
+
+void tn_loop_flush(struct tn_loop *loop)
+{
+    uint64_t now_ns = tn_now_ns();
+    for (uint32_t i = 0; i < loop->n_conns; i++)
+        tn_conn_advance(loop->conns[i], now_ns);
+    remove_dead(loop);
+}
+
+static size_t collect(const struct tn_loop *loop, struct tn_net_item *items)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < loop->n_conns; i++)
+        items[n++] = (struct tn_net_item){.socket = loop->conns[i]->socket,
+                                          .wants_read = tn_conn_wants_read(loop->conns[i]),
+                                          .wants_write = tn_conn_wants_write(loop->conns[i])};
+    for (uint32_t i = 0; i < loop->n_listeners; i++)
+        items[n++] = (struct tn_net_item){.socket = loop->listeners[i], .wants_read = true};
+    return n;
+}
+
+static void serve(struct tn_loop *loop, struct tn_conn *conn, const struct tn_net_item *item,
+                  uint64_t now_ns)
+{
+    if (item->can_write)
+        tn_conn_write(conn, now_ns);
+    if (item->can_read && !item->wants_read) /* an error, or both ends are closed */
+        tn_conn_drop(conn);
+    else if (item->can_read && conn->state != TN_CONN_DEAD)
+        tn_conn_read(conn, loop->scratch, sizeof loop->scratch, now_ns);
+    if (conn->state != TN_CONN_DEAD)
+        tn_conn_advance(conn, now_ns);
+}
+
+static void tick(struct tn_loop *loop, uint64_t now_ns)
+{
+    if (now_ns - loop->ticked_ns < TN_SECOND_NS)
+        return;
+    loop->ticked_ns = now_ns;
+    for (uint32_t i = 0; i < loop->n_conns; i++) {
+        tn_conn_tick(loop->conns[i], now_ns);
+        tn_conn_advance(loop->conns[i], now_ns);
+    }
+}
+
+void tn_loop_turn(struct tn_loop *loop, uint32_t timeout_ms)
+{
+    struct tn_net_item items[TN_NET_MAX_ITEMS];
+    uint32_t n_conns = loop->n_conns;
+    size_t n = collect(loop, items);
+    tn_net_wait(items, n, timeout_ms);
+    uint64_t now_ns = tn_now_ns();
+    for (uint32_t i = 0; i < n_conns; i++)
+        if (items[i].can_read || items[i].can_write)
+            serve(loop, loop->conns[i], &items[i], now_ns);
+    tick(loop, now_ns);
+    remove_dead(loop);
+    for (size_t i = n_conns; i < n; i++)
+        if (items[i].can_read)
+            accept_all(loop, items[i].socket, now_ns);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * OpenAI's shapes: errors, models, usage, events.
+ */
+#include "server/openai.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "server/json_out.h"
+#include "tern/version.h"
+
+/* ---- errors ---- */
+
+static const char *type_of(int status)
+{
+    if (status == 401)
+        return "authentication_error";
+    if (status == 403)
+        return "permission_error";
+    if (status == 404)
+        return "not_found_error";
+    return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+void tn_append_openai_error(struct tn_buf *out, const struct tn_refusal *r)
+{
+    tn_buf_append_text(out, "{\"error\":{\"message\":");
+    tn_json_text(out, r->message);
+    tn_buf_printf(out, ",\"type\":\"%s\",\"param\":", type_of(r->status));
+    if (r->param[0])
+        tn_json_text(out, r->param);
+    else
+        tn_buf_append_text(out, "null");
+    tn_buf_append_text(out, ",\"code\":");
+    if (r->code)
+        tn_json_text(out, r->code);
+    else
+        tn_buf_append_text(out, "null");
+    tn_buf_append_text(out, "}}");
+}
+
+void tn_openai_refuse(struct tn_conn *conn, const struct tn_refusal *r)
+{
+    /* Clients repeat what failed with 5xx; only a queue is worth that. */
+    const char *fields = r->status == 503 ? "Retry-After: 1\r\n"
+                         : r->status == 401 ? "WWW-Authenticate: Bearer\r\n"
+                                            : "x-should-retry: false\r\n";
+    struct tn_buf body = {0};
+    tn_append_openai_error(&body, r);
+    tn_reply(conn, r->status, "application/json", fields, body.data, body.n_bytes);
+    tn_buf_fini(&body);
+}
+
+/* ---- models ---- */
+
+static void append_model(struct tn_buf *out, const struct tn_server *server,
+                         const struct tn_server_model *model)
+{
+    const struct tern_model_config *config = tern_model_config(model->model);
+    tn_buf_append_text(out, "{\"id\":");
+    tn_json_text(out, model->id);
+    tn_buf_printf(out,
+                  ",\"object\":\"model\",\"created\":%" PRId64 ",\"owned_by\":\"tern\","
+                  "\"meta\":{\"n_ctx\":%u,\"n_ctx_train\":%u,\"n_vocab\":%u,\"n_params\":%" PRIu64
+                  "}}",
+                  server->began_s, model->n_ctx, config->context, config->vocab,
+                  config->n_params);
+}
+
+void tn_route_models(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_buf body = {0};
+    tn_buf_append_text(&body, "{\"object\":\"list\",\"data\":[");
+    for (uint32_t i = 0; i < server->config.n_models; i++) {
+        tn_buf_append_text(&body, i ? "," : "");
+        append_model(&body, server, &server->config.models[i]);
+    }
+    tn_buf_append_text(&body, "]}");
+    tn_reply_json(conn, 200, &body);
+}
+
+void tn_route_model(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal refusal;
+    struct tn_buf body = {0};
+    const char *path = tn_buf_text(&conn->request.path);
+    const char *name = strstr(path, "/models/") + strlen("/models/");
+    const struct tn_server_model *model =
+        name[0] ? tn_server_find_model(server, name, &refusal) : NULL;
+    if (!name[0])
+        tn_refuse(&refusal, 404, NULL, "no model is named");
+    if (!model) {
+        tn_openai_refuse(conn, &refusal);
+        return;
+    }
+    append_model(&body, server, model);
+    tn_reply_json(conn, 200, &body);
+}
+
+/* ---- answers ---- */
+
+void tn_openai_append_usage(struct tn_buf *out, const struct tn_task *answer)
+{
+    struct tn_usage_counts u;
+    tn_task_usage(answer, &u);
+    tn_buf_printf(out,
+                  ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
+                  ",\"total_tokens\":%" PRIu64
+                  ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64 "}}",
+                  u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached);
+}
+
+void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
+                           const char *object)
+{
+    tn_buf_printf(out, "\"id\":\"%s-%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
+                  prefix, answer->id, object, answer->created);
+    tn_json_text(out, answer->model->id);
+    tn_buf_printf(out, ",\"system_fingerprint\":\"tern-%s\"", TERN_VERSION_STRING);
+}
+
+void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json)
+{
+    struct tn_buf event = {0};
+    tn_buf_append_text(&event, "data: ");
+    tn_buf_append(&event, json->data, json->n_bytes);
+    tn_buf_append_text(&event, "\n\n");
+    if (event.failed || json->failed)
+        tn_stream_break(answer->conn);
+    else
+        tn_task_write(answer, event.data, event.n_bytes);
+    tn_buf_fini(&event);
+    tn_buf_fini(json);
+}
+
+void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal)
+{
+    struct tn_buf json = {0};
+    tn_append_openai_error(&json, refusal);
+    tn_openai_send_event(answer, &json);
+}

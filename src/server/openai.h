@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the OpenAI routes share.
+ */
+#ifndef TN_OPENAI_H
+#define TN_OPENAI_H
+
+#include "server/task.h"
+
+#define TN_LOGPROB_FLOOR (-9999.0)
+
+/* ,"usage":{...} */
+void tn_openai_append_usage(struct tn_buf *out, const struct tn_task *answer);
+/* "id":"chatcmpl-...","object":"...","created":...,"model":"...","system_fingerprint":"..." */
+void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
+                           const char *object);
+/* The events of a stream: data: {...} and a blank line. */
+void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json);
+/* For formats: fail and the last event. */
+void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal);
+
+/* The ids of a conversation: a request's "messages" and "tools", as OpenAI and Ollama write them.
+ * false: refused. */
+bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,
+                 struct tn_refusal *refusal);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POST /v1/chat/completions.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "server/json_out.h"
+#include "server/openai.h"
+
+/* ---- the conversation ---- */
+
+/* The texts of parts, a line each, as a new string; NULL: refused. */
+static json_t *join_parts(const json_t *parts, size_t i_message, struct tn_refusal *r)
+{
+    struct tn_buf text = {0};
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i);
+        const json_t *piece = json_is_string(part) ? part : json_object_get(part, "text");
+        const char *type = json_string_value(json_object_get(part, "type"));
+        if (!json_is_string(piece) || (type && strcmp(type, "text") != 0 &&
+                                       strcmp(type, "input_text") != 0)) {
+            tn_refuse(r, 400, "messages", "message %zu: this model reads text only, not \"%.40s\"",
+                      i_message, type ? type : "?");
+            tn_buf_fini(&text);
+            return NULL;
+        }
+        if (i > 0)
+            tn_buf_append(&text, "\n", 1);
+        tn_buf_append(&text, json_string_value(piece), json_string_length(piece));
+    }
+    json_t *joined = json_stringn(text.data ? text.data : "", text.n_bytes);
+    if (!joined)
+        tn_refuse(r, 503, NULL, "no memory for the request");
+    tn_buf_fini(&text);
+    return joined;
+}
+
+/* Templates want the arguments of a call as an object; OpenAI writes them as a string of JSON. */
+static void open_arguments(json_t *calls)
+{
+    for (size_t i = 0; i < json_array_size(calls); i++) {
+        json_t *function = json_object_get(json_array_get(calls, i), "function");
+        const json_t *arguments = json_object_get(function, "arguments");
+        json_t *object = NULL;
+        if (json_is_string(arguments) &&
+            json_string_length(arguments) < TN_HTTP_MAX_BODY) {
+            struct tn_refusal ignored;
+            object = tn_json_body_read(json_string_value(arguments),
+                                       json_string_length(arguments), &ignored);
+        }
+        if (object)
+            json_object_set_new(function, "arguments", object);
+    }
+}
+
+/* A message as templates know it. */
+static bool normalise(json_t *message, size_t i, struct tn_refusal *r)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+    const json_t *content = tn_json_member(message, "content");
+    json_t *calls = json_object_get(message, "tool_calls");
+    bool has_calls = json_is_array(calls) && json_array_size(calls) > 0;
+    if (!role || !role[0])
+        return tn_refuse(r, 400, "messages", "message %zu: \"role\" must be a string", i);
+    if (strcmp(role, "developer") == 0)
+        json_object_set_new(message, "role", json_string("system"));
+    if (json_is_array(content)) {
+        json_t *joined = join_parts(content, i, r);
+        if (!joined)
+            return false;
+        json_object_set_new(message, "content", joined);
+    } else if (content && !json_is_string(content)) {
+        return tn_refuse(r, 400, "messages",
+                         "message %zu: \"content\" must be a string or an array of parts", i);
+    } else if (!content && !has_calls) {
+        return tn_refuse(r, 400, "messages", "message %zu has no \"content\"", i);
+    } else if (!content) {
+        json_object_set_new(message, "content", json_string(""));
+    }
+    if (has_calls)
+        open_arguments(calls);
+    else
+        json_object_del(message, "tool_calls");
+    return true;
+}
+
+static json_t *read_messages(const json_t *messages, struct tn_refusal *r)
+{
+    if (!json_is_array(messages) || json_array_size(messages) == 0) {
+        tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages, not empty");
+        return NULL;
+    }
+    json_t *copy = json_deep_copy(messages);
+    for (size_t i = 0; i < json_array_size(copy); i++) {
+        json_t *message = json_array_get(copy, i);
+        if (!json_is_object(message)) {
+            tn_refuse(r, 400, "messages", "message %zu is not an object", i);
+            json_decref(copy);
+            return NULL;
+        }
+        if (!normalise(message, i, r)) {
+            json_decref(copy);
+            return NULL;
+        }
+    }
+    if (!copy)
+        tn_refuse(r, 503, NULL, "no memory for the request");
+    return copy;
+}
+
+static void set_date(struct tern_date *date)
+{
+    time_t now = time(NULL);
+    const struct tm *t = localtime(&now);
+    if (t)
+        *date = (struct tern_date){t->tm_year + 1900, (uint8_t)(t->tm_mon + 1),
+                                   (uint8_t)t->tm_mday, (uint8_t)t->tm_hour, (uint8_t)t->tm_min,
+                                   (uint8_t)TN_MIN(t->tm_sec, 59)};
+}
+
+static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refusal *r)
+{
+    const struct tn_server_model *model = answer->model;
+    struct tern_chat_params params = model->chat_params;
+    struct tern_error err;
+    char *text = json_dumps(conversation, JSON_COMPACT);
+    if (!model->has_fixed_date)
+        set_date(&params.date);
+    if (!text)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    tern_status status = tern_chat_encode_json(tern_model_tokenizer(model->model), model->chat,
+                                               text, strlen(text), &params, &answer->ids, &err);
+    tn_free(text);
+    if (status == TERN_OK)
+        return true;
+    return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "messages", "%s", err.detail);
+}
+
+bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,
+                 struct tn_refusal *r)
+{
+    if (!answer->model->chat)
+        return tn_refuse(r, 400, "messages",
+                         "model \"%s\" has no chat template; /v1/completions continues texts",
+                         answer->model->id);
+    json_t *copy = read_messages(messages, r);
+    if (!copy)
+        return false;
+    json_t *conversation = json_object();
+    json_object_set_new(conversation, "messages", copy);
+    if (tools)
+        json_object_set(conversation, "tools", (json_t *)tools);
+    bool is_encoded = encode(answer, conversation, r);
+    json_decref(conversation);
+    return is_encoded;
+}
+
+/* ---- log-probabilities ---- */
+
+static void append_entry(struct tn_buf *out, const struct tn_task *answer,
+                         const struct tern_token_logprob *entry)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    size_t n;
+    const char *bytes = tern_tokenizer_token_bytes(tokenizer, entry->id, &n);
+    tn_buf_append_text(out, "{\"token\":");
+    tn_json_string(out, bytes ? bytes : "", n);
+    tn_buf_append_text(out, ",\"logprob\":");
+    tn_json_real(out, entry->logprob, TN_LOGPROB_FLOOR);
+    tn_buf_append_text(out, ",\"bytes\":");
+    tn_json_bytes(out, bytes, n);
+}
+
+/* {"content":[...],"refusal":null} of the tokens [from, to). */
+static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
+                            const struct tn_choice *choice, uint32_t from, uint32_t to)
+{
+    tn_buf_append_text(out, "{\"content\":[");
+    for (uint32_t i = from; i < to; i++) {
+        const struct tern_token_logprob *entries = tn_choice_logprobs(choice, i);
+        tn_buf_append_text(out, i > from ? "," : "");
+        append_entry(out, answer, &entries[0]);
+        tn_buf_append_text(out, ",\"top_logprobs\":[");
+        for (uint32_t j = 1; j <= answer->gen.n_top; j++) {
+            tn_buf_append_text(out, j > 1 ? "," : "");
+            append_entry(out, answer, &entries[j]);
+            tn_buf_append_text(out, "}");
+        }
+        tn_buf_append_text(out, "]}");
+    }
+    tn_buf_append_text(out, "],\"refusal\":null}");
+}
+
+/* ---- streams ---- */
+
+static void send_chunk(struct tn_task *answer, uint32_t i_choice, const char *finish,
+                       const struct tn_buf *delta, const struct tn_buf *logprobs)
+{
+    struct tn_buf json = {0};
+    tn_buf_append_text(&json, "{");
+    tn_openai_append_head(&json, answer, "chatcmpl", "chat.completion.chunk");
+    tn_buf_printf(&json, ",\"choices\":[{\"index\":%u,\"delta\":", i_choice);
+    tn_buf_append(&json, delta->data, delta->n_bytes);
+    tn_buf_append_text(&json, ",\"logprobs\":");
+    if (logprobs && logprobs->n_bytes > 0)
+        tn_buf_append(&json, logprobs->data, logprobs->n_bytes);
+    else
+        tn_buf_append_text(&json, "null");
+    tn_buf_append_text(&json, ",\"finish_reason\":");
+    if (finish)
+        tn_json_text(&json, finish);
+    else
+        tn_buf_append_text(&json, "null");
+    tn_buf_append_text(&json, answer->gen.includes_usage ? "}],\"usage\":null}" : "}]}");
+    json.failed = json.failed || delta->failed || (logprobs && logprobs->failed);
+    tn_openai_send_event(answer, &json);
+}
+
+static void begin(struct tn_task *answer)
+{
+    static const char first[] = "{\"role\":\"assistant\",\"content\":\"\"}";
+    struct tn_buf delta = {.data = (char *)first, .n_bytes = sizeof first - 1};
+    for (uint32_t i = 0; i < answer->n_choices; i++)
+        send_chunk(answer, i, NULL, &delta, NULL);
+}
+
+static void more(struct tn_task *answer, struct tn_choice *choice)
+{
+    struct tn_buf delta = {0}, logprobs = {0};
+    size_t n_bytes;
+    uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
+    if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown)
+        return;
+    if (answer->gen.has_logprobs)
+        append_logprobs(&logprobs, answer, choice, choice->n_shown, to);
+    choice->n_shown = to;
+    choice->n_shown_bytes = n_bytes;
+    tn_buf_append_text(&delta, "{\"content\":");
+    tn_json_string(&delta, choice->text.data + choice->n_sent,
+                   choice->text.n_bytes - choice->n_sent);
+    tn_buf_append_text(&delta, "}");
+    choice->n_sent = choice->text.n_bytes;
+    send_chunk(answer, choice->job.i_choice, NULL, &delta, &logprobs);
+    tn_buf_fini(&delta);
+    tn_buf_fini(&logprobs);
+}
+
+static void end_choice(struct tn_task *answer, struct tn_choice *choice)
+{
+    struct tn_buf delta = {.data = "{}", .n_bytes = 2};
+    if (answer->gen.has_logprobs)
+        more(answer, choice); /* tokens that only the end decided */
+    send_chunk(answer, choice->job.i_choice, tn_choice_finish(choice), &delta, NULL);
+}
+
+static void end_stream(struct tn_task *answer)
+{
+    if (answer->gen.includes_usage) {
+        struct tn_buf json = {0};
+        tn_buf_append_text(&json, "{");
+        tn_openai_append_head(&json, answer, "chatcmpl", "chat.completion.chunk");
+        tn_buf_append_text(&json, ",\"choices\":[]");
+        tn_openai_append_usage(&json, answer);
+        tn_buf_append_text(&json, "}");
+        tn_openai_send_event(answer, &json);
+    }
+    tn_task_write(answer, "data: [DONE]\n\n", 14);
+}
+
+/* ---- whole answers ---- */
+
+static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i)
+{
+    struct tn_choice *choice = &answer->choices[i];
+    size_t n_bytes;
+    tn_buf_printf(out, "{\"index\":%u,\"message\":{\"role\":\"assistant\",\"content\":", i);
+    tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
+    tn_buf_printf(out, ",\"refusal\":null},\"finish_reason\":\"%s\",\"logprobs\":",
+                  tn_choice_finish(choice));
+    if (answer->gen.has_logprobs)
+        append_logprobs(out, answer, choice, 0,
+                        tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes));
+    else
+        tn_buf_append_text(out, "null");
+    tn_buf_append_text(out, "}");
+}
+
+static void end(struct tn_task *answer, struct tn_buf *out)
+{
+    if (answer->gen.streams) {
+        end_stream(answer);
+        return;
+    }
+    tn_buf_append_text(out, "{");
+    tn_openai_append_head(out, answer, "chatcmpl", "chat.completion");
+    tn_buf_append_text(out, ",\"choices\":[");
+    for (uint32_t i = 0; i < answer->n_choices; i++) {
+        tn_buf_append_text(out, i ? "," : "");
+        append_choice(out, answer, i);
+    }
+    tn_buf_append_text(out, "]");
+    tn_openai_append_usage(out, answer);
+    tn_buf_append_text(out, "}");
+}
+
+static const struct tn_task_format chat_format = {
+    .stream_type = "text/event-stream",
+    .heartbeat = ": waiting\n\n",
+    .refuse = tn_openai_refuse,
+    .begin = begin,
+    .more = more,
+    .end_choice = end_choice,
+    .fail = tn_openai_stream_fail,
+    .end = end,
+};
+
+/* ---- the request ---- */
+
+static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
+{
+    double n_top = -1;
+    if (!tn_json_get_bool(answer->body, "logprobs", &answer->gen.has_logprobs, r) ||
+        !tn_json_get_count(answer->body, "top_logprobs", 0, 20, &n_top, r))
+        return false;
+    if (n_top > 0 && !answer->gen.has_logprobs)
+        return tn_refuse(r, 400, "top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
+    answer->gen.n_top = n_top > 0 ? (uint32_t)n_top : 0;
+    return true;
+}
+
+static bool read_response_format(const struct tn_task *answer, struct tn_refusal *r)
+{
+    const json_t *format = tn_json_member(answer->body, "response_format");
+    const char *type = json_string_value(json_object_get(format, "type"));
+    if (!format)
+        return true;
+    if (!type || strcmp(type, "text") != 0)
+        return tn_refuse(r, 400, "response_format",
+                         "\"response_format\" must be {\"type\":\"text\"}");
+    return true;
+}
+
+static bool read_tools(const struct tn_task *answer, struct tn_refusal *r)
+{
+    const json_t *tools = tn_json_member(answer->body, "tools");
+    if (!tools || (json_is_array(tools) && json_array_size(tools) == 0))
+        return true;
+    return tn_refuse(r, 400, "tools", "this server calls no tools");
+}
+
+void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal refusal;
+    struct tn_task *answer = tn_task_new(server, conn, &chat_format);
+    if (!answer)
+        return;
+    if (!tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
+        !read_logprobs(answer, &refusal) || !read_response_format(answer, &refusal) ||
+        !read_tools(answer, &refusal) ||
+        !tn_chat_ids(answer, tn_json_member(answer->body, "messages"), NULL, &refusal))
+        tn_task_refuse(answer, &refusal);
+    else
+        tn_task_start(answer);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POST /v1/completions: a text, or ids, is continued as it is.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "server/json_out.h"
+#include "server/openai.h"
+
+/* ---- prompts ---- */
+
+static bool add_text(struct tn_task *answer, struct tern_ids *ids, const json_t *text,
+                     struct tn_refusal *r)
+{
+    struct tern_error err;
+    if (tern_tokenizer_encode(tern_model_tokenizer(answer->model->model), json_string_value(text),
+                              json_string_length(text), TERN_ENCODE_ADD_SPECIAL, ids,
+                              &err) != TERN_OK)
+        return tn_refuse(r, 503, NULL, "%s", err.detail);
+    if (ids->n == 0) /* nothing, for a tokenizer that adds nothing */
+        return tn_refuse(r, 400, "prompt", "the prompt is empty");
+    return true;
+}
+
+/* Ids as they are. */
+static bool add_ids(struct tn_task *answer, struct tern_ids *ids, const json_t *list,
+                    struct tn_refusal *r)
+{
+    const uint32_t n_vocab = tern_model_config(answer->model->model)->vocab;
+    size_t n = json_array_size(list);
+    ids->ids = tn_alloc(n * sizeof *ids->ids);
+    if (!ids->ids)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    ids->capacity = n;
+    for (size_t i = 0; i < n; i++) {
+        double id;
+        if (!tn_json_is_whole(json_array_get(list, i), &id) || id < 0 || id >= n_vocab)
+            return tn_refuse(r, 400, "prompt", "token %zu of the prompt is no id below %u", i,
+                             n_vocab);
+        ids->ids[ids->n++] = (uint32_t)id;
+    }
+    return true;
+}
+
+static bool add_prompt(struct tn_task *answer, struct tern_ids *ids, const json_t *prompt,
+                       struct tn_refusal *r)
+{
+    if (json_is_string(prompt))
+        return add_text(answer, ids, prompt, r);
+    if (json_is_array(prompt) && json_array_size(prompt) > 0)
+        return add_ids(answer, ids, prompt, r);
+    return tn_refuse(r, 400, "prompt",
+                     "\"prompt\" must be a string, an array of strings, ids, or arrays of ids");
+}
+
+/* Several prompts: an array whose members are no numbers. */
+static bool read_prompts(struct tn_task *answer, struct tn_refusal *r)
+{
+    const json_t *prompt = tn_json_member(answer->body, "prompt");
+    bool is_list = json_is_array(prompt) && json_array_size(prompt) > 0 &&
+                   !json_is_number(json_array_get(prompt, 0));
+    if (!prompt)
+        return tn_refuse(r, 400, "prompt", "\"prompt\" is missing");
+    if (!is_list)
+        return add_prompt(answer, &answer->ids, prompt, r);
+    size_t n = json_array_size(prompt);
+    if (n * answer->gen.n_choices > TN_GEN_MAX_CHOICES)
+        return tn_refuse(r, 400, "prompt", "%zu prompts with n = %u: at most %u answers", n,
+                         answer->gen.n_choices, TN_GEN_MAX_CHOICES);
+    answer->n_prompts = (uint32_t)n;
+    for (size_t i = 0; i < n; i++)
+        if (!add_prompt(answer, i ? &answer->more_ids[i] : &answer->ids,
+                        json_array_get(prompt, i), r))
+            return false;
+    return true;
+}
+
+/* ---- log-probabilities, in the old shape ---- */
+
+/* Four lists that grow together. */
+struct lists {
+    struct tn_buf tokens, logprobs, tops, offsets;
+    uint64_t offset; /* of the next token, in characters */
+    uint32_t n;
+};
+
+static void append_token(struct tn_buf *out, const struct tn_task *answer, uint32_t id)
+{
+    size_t n;
+    const char *bytes =
+        tern_tokenizer_token_bytes(tern_model_tokenizer(answer->model->model), id, &n);
+    tn_json_string(out, bytes ? bytes : "", n);
+}
+
+/* Control tokens are not in the text. */
+static uint64_t count_characters(const struct tn_task *answer, uint32_t id)
+{
+    size_t n;
+    uint64_t n_characters = 0;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    const char *bytes = tern_tokenizer_token_bytes(tokenizer, id, &n);
+    if (tern_tokenizer_is_special(tokenizer, id))
+        return 0;
+    for (size_t i = 0; bytes && i < n; i++)
+        n_characters += ((unsigned char)bytes[i] & 0xC0) != 0x80;
+    return n_characters;
+}
+
+/* entries[0] is the token itself; has_value: false for the first token of a prompt. */
+static void add_entry(struct lists *l, const struct tn_task *answer,
+                      const struct tern_token_logprob *entries, bool has_value)
+{
+    const char *comma = l->n++ ? "," : "";
+    tn_buf_append_text(&l->tokens, comma);
+    append_token(&l->tokens, answer, entries[0].id);
+    tn_buf_printf(&l->offsets, "%s%llu", comma, (unsigned long long)l->offset);
+    l->offset += count_characters(answer, entries[0].id);
+    tn_buf_append_text(&l->logprobs, comma);
+    tn_buf_append_text(&l->tops, comma);
+    if (!has_value) {
+        tn_buf_append_text(&l->logprobs, "null");
+        tn_buf_append_text(&l->tops, "null");
+        return;
+    }
+    tn_json_real(&l->logprobs, entries[0].logprob, TN_LOGPROB_FLOOR);
+    tn_buf_append_text(&l->tops, "{");
+    for (uint32_t j = 1; j <= answer->gen.n_top; j++) {
+        tn_buf_append_text(&l->tops, j > 1 ? "," : "");
+        append_token(&l->tops, answer, entries[j].id);
+        tn_buf_append_text(&l->tops, ":");
+        tn_json_real(&l->tops, entries[j].logprob, TN_LOGPROB_FLOOR);
+    }
+    tn_buf_append_text(&l->tops, "}");
+}
+
+static void append_lists(struct tn_buf *out, struct lists *l)
+{
+    const struct {
+        const char *name;
+        struct tn_buf *list;
+    } rows[] = {{"{\"tokens\":[", &l->tokens},
+                {"],\"token_logprobs\":[", &l->logprobs},
+                {"],\"top_logprobs\":[", &l->tops},
+                {"],\"text_offset\":[", &l->offsets}};
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+        tn_buf_append_text(out, rows[i].name);
+        tn_buf_append(out, rows[i].list->data, rows[i].list->n_bytes);
+        out->failed = out->failed || rows[i].list->failed;
+        tn_buf_fini(rows[i].list);
+    }
+    tn_buf_append_text(out, "]}");
+}
+
+/* Characters of the first n bytes of the text. */
+static uint64_t characters_of(const struct tn_choice *choice, size_t n)
+{
+    uint64_t n_characters = 0;
+    for (size_t i = 0; i < n && i < choice->text.n_bytes; i++)
+        n_characters += ((unsigned char)choice->text.data[i] & 0xC0) != 0x80;
+    return n_characters;
+}
+
+/* Of the prompt if it is echoed and nothing was shown yet, and the tokens [n_shown, to). */
+static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
+                            const struct tn_choice *choice, uint32_t to)
+{
+    struct lists l = {0};
+    const struct tern_token_logprob *prompt =
+        (const struct tern_token_logprob *)(void *)choice->prompt_logprobs.data;
+    for (uint32_t i = 0; i < choice->n_prompt_tokens && choice->n_shown == 0; i++)
+        add_entry(&l, answer, prompt + (size_t)i * (1 + answer->gen.n_top), i > 0);
+    if (choice->n_shown > 0)
+        l.offset = characters_of(choice, choice->n_shown_bytes);
+    for (uint32_t i = choice->n_shown; i < to; i++)
+        add_entry(&l, answer, tn_choice_logprobs(choice, i), true);
+    append_lists(out, &l);
+}
+
+/* ---- texts ---- */
+
+/* The text of the prompt that a choice continues, in front of it. */
+static void prepend_prompt(struct tn_task *answer, struct tn_choice *choice)
+{
+    struct tern_error err;
+    struct tn_buf whole = {0};
+    char *text;
+    size_t n;
+    const struct tern_request *request = &choice->job.request;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    if (tern_tokenizer_decode(tokenizer, request->ids, request->n_ids, true, &text, &n, &err) !=
+        TERN_OK)
+        return;
+    tn_buf_append(&whole, text, n);
+    tn_buf_append(&whole, choice->text.data, choice->text.n_bytes);
+    tern_text_free(text);
+    whole.failed = whole.failed || choice->text.failed;
+    tn_buf_fini(&choice->text);
+    choice->text = whole;
+}
+
+static void append_choice(struct tn_buf *out, const struct tn_task *answer,
+                          const struct tn_choice *choice, const char *text, size_t n, uint32_t to,
+                          const char *finish)
+{
+    tn_buf_printf(out, "{\"index\":%u,\"text\":", choice->job.i_choice);
+    tn_json_string(out, text ? text : "", n);
+    tn_buf_append_text(out, ",\"logprobs\":");
+    if (answer->gen.has_logprobs && (to > choice->n_shown || !answer->gen.streams))
+        append_logprobs(out, answer, choice, to);
+    else
+        tn_buf_append_text(out, "null");
+    tn_buf_printf(out, finish ? ",\"finish_reason\":\"%s\"}" : ",\"finish_reason\":null}", finish);
+}
+
+/* ---- streams ---- */
+
+static void send_chunk(struct tn_task *answer, struct tn_choice *choice, uint32_t to,
+                       const char *finish)
+{
+    struct tn_buf json = {0};
+    tn_buf_append_text(&json, "{");
+    tn_openai_append_head(&json, answer, "cmpl", "text_completion");
+    tn_buf_append_text(&json, ",\"choices\":[");
+    append_choice(&json, answer, choice, choice->text.data + choice->n_sent,
+                  choice->text.n_bytes - choice->n_sent, to, finish);
+    tn_buf_append_text(&json, answer->gen.includes_usage ? "],\"usage\":null}" : "]}");
+    choice->n_sent = choice->text.n_bytes;
+    tn_openai_send_event(answer, &json);
+}
+
+static void begin(struct tn_task *answer)
+{
+    for (uint32_t i = 0; answer->echoes && i < answer->n_choices; i++) {
+        struct tn_choice *choice = &answer->choices[i];
+        struct tern_ids *ids = i / answer->gen.n_choices
+                                   ? &answer->more_ids[i / answer->gen.n_choices]
+                                   : &answer->ids;
+        choice->job.i_choice = i;
+        choice->job.request = (struct tern_request){.ids = ids->ids, .n_ids = ids->n};
+        prepend_prompt(answer, choice);
+        send_chunk(answer, choice, 0, NULL);
+        tn_buf_fini(&choice->text);
+        choice->n_sent = 0;
+    }
+}
+
+static void more(struct tn_task *answer, struct tn_choice *choice)
+{
+    size_t n_bytes;
+    uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
+    if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown)
+        return;
+    send_chunk(answer, choice, to, NULL);
+    choice->n_shown = to;
+    choice->n_shown_bytes = n_bytes;
+}
+
+static void end_choice(struct tn_task *answer, struct tn_choice *choice)
+{
+    if (answer->gen.has_logprobs)
+        more(answer, choice);
+    send_chunk(answer, choice, choice->n_shown, tn_choice_finish(choice));
+}
+
+static void end_stream(struct tn_task *answer)
+{
+    if (answer->gen.includes_usage) {
+        struct tn_buf json = {0};
+        tn_buf_append_text(&json, "{");
+        tn_openai_append_head(&json, answer, "cmpl", "text_completion");
+        tn_buf_append_text(&json, ",\"choices\":[]");
+        tn_openai_append_usage(&json, answer);
+        tn_buf_append_text(&json, "}");
+        tn_openai_send_event(answer, &json);
+    }
+    tn_task_write(answer, "data: [DONE]\n\n", 14);
+}
+
+static void end(struct tn_task *answer, struct tn_buf *out)
+{
+    if (answer->gen.streams) {
+        end_stream(answer);
+        return;
+    }
+    tn_buf_append_text(out, "{");
+    tn_openai_append_head(out, answer, "cmpl", "text_completion");
+    tn_buf_append_text(out, ",\"choices\":[");
+    for (uint32_t i = 0; i < answer->n_choices; i++) {
+        struct tn_choice *choice = &answer->choices[i];
+        size_t n_bytes;
+        uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
+        if (answer->echoes)
+            prepend_prompt(answer, choice);
+        tn_buf_append_text(out, i ? "," : "");
+        append_choice(out, answer, choice, choice->text.data, choice->text.n_bytes, to,
+                      tn_choice_finish(choice));
+        out->failed = out->failed || choice->text.failed;
+    }
+    tn_buf_append_text(out, "]");
+    tn_openai_append_usage(out, answer);
+    tn_buf_append_text(out, "}");
+}
+
+static const struct tn_task_format text_format = {
+    .stream_type = "text/event-stream",
+    .heartbeat = ": waiting\n\n",
+    .refuse = tn_openai_refuse,
+    .begin = begin,
+    .more = more,
+    .end_choice = end_choice,
+    .fail = tn_openai_stream_fail,
+    .end = end,
+};
+
+/* ---- the request ---- */
+
+static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
+{
+    const json_t *value = tn_json_member(answer->body, "logprobs");
+    double n_top = 0;
+    if (!value || json_is_false(value))
+        return true;
+    if (!json_is_true(value) && !tn_json_get_count(answer->body, "logprobs", 0, 5, &n_top, r))
+        return false;
+    answer->gen.has_logprobs = true;
+    answer->gen.n_top = (uint32_t)n_top;
+    return true;
+}
+
+static bool read_others(struct tn_task *answer, struct tn_refusal *r)
+{
+    const json_t *suffix = tn_json_member(answer->body, "suffix");
+    double best_of = 1;
+    if (suffix && json_string_length(suffix) > 0)
+        return tn_refuse(r, 400, "suffix", "\"suffix\" is not supported");
+    if (!tn_json_get_count(answer->body, "best_of", 1, 1, &best_of, r))
+        return false;
+    return tn_json_get_bool(answer->body, "echo", &answer->echoes, r);
+}
+
+void tn_route_completions(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal refusal;
+    struct tn_task *answer = tn_task_new(server, conn, &text_format);
+    if (!answer)
+        return;
+    if (!tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
+        !read_logprobs(answer, &refusal) || !read_others(answer, &refusal) ||
+        !read_prompts(answer, &refusal))
+        tn_task_refuse(answer, &refusal);
+    else
+        tn_task_start(answer);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From paths to what answers them, and the answers that need no model.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plat/plat.h"
+#include "server/json_out.h"
+#include "server/serve.h"
+#include "tern/version.h"
+
+#define GET 1u
+#define POST 2u
+#define ANY 4u /* also methods that are refused by what answers */
+
+static const struct route {
+    const char *path;
+    unsigned methods;
+    bool is_prefix; /* a name follows */
+    tn_route_fn *run;
+} routes[] = {
+    {"/health", GET, false, tn_route_health},
+    {"/metrics", GET, false, tn_route_metrics},
+    {"/v1/models", GET, false, tn_route_models},
+    {"/models", GET, false, tn_route_models},
+    {"/v1/models/", GET, true, tn_route_model},
+    {"/models/", GET, true, tn_route_model},
+    {"/v1/chat/completions", POST, false, tn_route_chat},
+    {"/chat/completions", POST, false, tn_route_chat},
+    {"/v1/completions", POST, false, tn_route_completions},
+    {"/completions", POST, false, tn_route_completions},
+    {"/", GET, false, tn_route_root},
+    {"/api/version", GET, false, tn_route_ollama_version},
+    {"/api/tags", GET, false, tn_route_ollama_tags},
+    {"/api/ps", GET, false, tn_route_ollama_ps},
+    {"/api/show", POST, false, tn_route_ollama_show},
+    {"/api/chat", POST, false, tn_route_ollama_chat},
+    {"/api/generate", POST, false, tn_route_ollama_generate},
+    {"/api/pull", ANY, false, tn_route_not_here},
+    {"/api/push", ANY, false, tn_route_not_here},
+    {"/api/create", ANY, false, tn_route_not_here},
+    {"/api/copy", ANY, false, tn_route_not_here},
+    {"/api/delete", ANY, false, tn_route_not_here},
+    {"/api/blobs/", ANY, true, tn_route_not_here},
+};
+
+void tn_reply_json(struct tn_conn *conn, int status, struct tn_buf *body)
+{
+    static const char short_of_memory[] = "{\"error\":{\"message\":\"no memory\"}}";
+    if (body->failed)
+        tn_reply(conn, 503, "application/json", NULL, short_of_memory, sizeof short_of_memory - 1);
+    else
+        tn_reply(conn, status, "application/json", NULL, body->data, body->n_bytes);
+    tn_buf_fini(body);
+}
+
+/* ---- methods ---- */
+
+static unsigned bit_of(enum tn_http_method method)
+{
+    if (method == TN_HTTP_GET || method == TN_HTTP_HEAD_METHOD)
+        return GET;
+    return method == TN_HTTP_POST ? POST : 0;
+}
+
+static const char *allow_line(unsigned methods)
+{
+    if (methods & GET)
+        return methods & POST ? "Allow: GET, HEAD, POST, OPTIONS\r\n"
+                              : "Allow: GET, HEAD, OPTIONS\r\n";
+    return "Allow: POST, OPTIONS\r\n";
+}
+
+/* What a page of a configured origin asks before it sends: the fields that clients are known to
+ * send, "x-stainless-*" among them. */
+static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
+{
+    struct tn_http_text asked =
+        tn_http_field(&conn->request, "access-control-request-headers", NULL);
+    tn_buf_append_text(out, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
+                            "Access-Control-Max-Age: 600\r\n"
+                            "Access-Control-Allow-Headers: Authorization, Content-Type, X-Api-Key");
+    while (asked.n > 0) {
+        size_t n = 0;
+        while (n < asked.n && asked.data[n] != ',')
+            n++;
+        size_t skip = asked.data[0] == ' ';
+        if (n > skip + 12 &&
+            tn_http_is((struct tn_http_text){asked.data + skip, 12}, "x-stainless-")) {
+            tn_buf_append_text(out, ", ");
+            tn_buf_append(out, asked.data + skip, n - skip);
+        }
+        asked.data += n + (n < asked.n);
+        asked.n -= n + (n < asked.n);
+    }
+    tn_buf_append_text(out, "\r\n");
+    if (tn_http_field(&conn->request, "access-control-request-private-network", NULL).data)
+        tn_buf_append_text(out, "Access-Control-Allow-Private-Network: true\r\n");
+}
+
+static void answer_options(struct tn_conn *conn, unsigned methods)
+{
+    struct tn_buf fields = {0};
+    tn_buf_append_text(&fields, allow_line(methods));
+    if (conn->cors_origin.data)
+        append_preflight(&fields, conn);
+    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0);
+    tn_buf_fini(&fields);
+}
+
+/* ---- choosing ---- */
+
+static const struct route *find_route(const struct tn_buf *path)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(routes); i++) {
+        size_t n = strlen(routes[i].path);
+        if ((path->n_bytes == n || (routes[i].is_prefix && path->n_bytes > n)) &&
+            memcmp(path->data, routes[i].path, n) == 0)
+            return &routes[i];
+    }
+    return NULL;
+}
+
+void tn_route(struct tn_server *server, struct tn_conn *conn)
+{
+    const struct route *route = find_route(&conn->request.path);
+    enum tn_http_method method = conn->request.method;
+    struct tn_refusal refusal;
+    if (!route && !(method == TN_HTTP_OPTIONS && conn->request.path.data[0] == '*')) {
+        tn_refuse(&refusal, 404, NULL, "there is nothing at this path");
+        tn_openai_refuse(conn, &refusal);
+    } else if (method == TN_HTTP_OPTIONS) {
+        answer_options(conn, route ? route->methods : GET | POST);
+    } else if (!(route->methods & (bit_of(method) | ANY))) {
+        struct tn_buf body = {0};
+        tn_refuse(&refusal, 405, NULL, "this path does not take %.*s",
+                  (int)conn->request.method_name.n, conn->request.method_name.data);
+        tn_append_openai_error(&body, &refusal);
+        tn_reply(conn, 405, "application/json", allow_line(route->methods), body.data,
+                 body.n_bytes);
+        tn_buf_fini(&body);
+    } else {
+        route->run(server, conn);
+    }
+}
+
+/* ---- for those who watch the server ---- */
+
+void tn_route_health(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_buf body = {0};
+    (void)server;
+    tn_buf_append_text(&body, "{\"status\":\"ok\"}");
+    tn_reply_json(conn, 200, &body);
+}
+
+static void append_metric(struct tn_buf *out, const char *name, const char *kind,
+                          const char *help, double value)
+{
+    tn_buf_printf(out, "# HELP tern_%s %s\n# TYPE tern_%s %s\ntern_%s %.17g\n", name, help, name,
+                  kind, name, value);
+}
+
+static void append_models(struct tn_buf *out, struct tn_server *server)
+{
+    tn_buf_append_text(out, "# HELP tern_jobs Answers that are computed or wait.\n"
+                            "# TYPE tern_jobs gauge\n");
+    for (uint32_t i = 0; i < server->config.n_models; i++) {
+        tn_buf_append_text(out, "tern_jobs{model=");
+        tn_json_text(out, server->config.models[i].id);
+        tn_buf_printf(out, "} %u\n", server->n_jobs[i]);
+    }
+}
+
+void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_buf out = {0};
+    struct tn_usage usage;
+    tn_usage_now(&usage);
+    append_metric(&out, "uptime_seconds", "gauge", "Time since the start.",
+                  tn_seconds_since(server->began_ns));
+    append_metric(&out, "connections", "gauge", "Open connections.",
+                  tn_loop_n_connections(server->loop));
+    append_metric(&out, "requests_total", "counter", "Requests read.",
+                  (double)server->totals.n_requests);
+    append_metric(&out, "refused_total", "counter", "Requests for an answer that got none.",
+                  (double)server->totals.n_refused);
+    append_metric(&out, "prompt_tokens_total", "counter", "Tokens of prompts.",
+                  (double)server->totals.n_prompt_tokens);
+    append_metric(&out, "cached_tokens_total", "counter", "Of these, found in the cache.",
+                  (double)server->totals.n_cached_tokens);
+    append_metric(&out, "new_tokens_total", "counter", "Tokens of answers.",
+                  (double)server->totals.n_new_tokens);
+    append_metric(&out, "prompt_seconds_total", "counter", "Time in prompts, per answer.",
+                  server->totals.prompt_s);
+    append_metric(&out, "decode_seconds_total", "counter", "Time in answers, per answer.",
+                  server->totals.decode_s);
+    append_metric(&out, "resident_memory_bytes", "gauge", "Resident memory of the process.",
+                  (double)usage.rss_bytes);
+    append_models(&out, server);
+    tn_reply(conn, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, tn_buf_text(&out),
+             out.n_bytes);
+    tn_buf_fini(&out);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The server as the files of this folder see it: models, limits, and what is going on.
+ */
+#ifndef TN_SERVE_H
+#define TN_SERVE_H
+
+#include "server/conn.h"
+#include "server/guard.h"
+#include "server/json_body.h"
+#include "server/loop.h"
+#include "server/server.h"
+#include "server/work.h"
+
+struct tn_server {
+    struct tn_server_config config;
+    struct tn_guard guard;
+    struct tn_loop *loop;
+    struct tn_work *work;
+    struct tn_conn_host conn_host;
+    struct tn_thread *thread; /* the loop's */
+    _Atomic bool engine_failed;
+    uint64_t began_ns;
+    int64_t began_s;          /* since 1970 */
+    struct tn_task *answers; /* in work */
+    uint64_t n_ids;           /* answers so far, for their ids */
+    uint64_t random;          /* part of their ids */
+    uint32_t n_jobs[TN_SERVER_MAX_MODELS]; /* that have not ended */
+    struct {                  /* for /metrics */
+        uint64_t n_requests, n_prompt_tokens, n_cached_tokens, n_new_tokens, n_refused;
+        double prompt_s, decode_s;
+    } totals;
+};
+
+/* The model that a request names; "" and NULL: the only one.  NULL: refused with 404. */
+const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
+                                                   struct tn_refusal *refusal);
+
+/* ---- answers without work ---- */
+
+/* `body` is freed. */
+void tn_reply_json(struct tn_conn *conn, int status, struct tn_buf *body);
+/* In OpenAI's shape; type by status. */
+void tn_openai_refuse(struct tn_conn *conn, const struct tn_refusal *refusal);
+void tn_append_openai_error(struct tn_buf *out, const struct tn_refusal *refusal);
+/* In Ollama's: {"error":"text"}. */
+void tn_ollama_refuse(struct tn_conn *conn, const struct tn_refusal *refusal);
+
+/* ---- routes: each answers, or holds the connection ---- */
+
+typedef void tn_route_fn(struct tn_server *server, struct tn_conn *conn);
+void tn_route(struct tn_server *server, struct tn_conn *conn);
+
+tn_route_fn tn_route_health, tn_route_metrics;
+tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions;
+tn_route_fn tn_route_ollama_version, tn_route_ollama_tags, tn_route_ollama_ps,
+    tn_route_ollama_show, tn_route_ollama_chat, tn_route_ollama_generate, tn_route_not_here,
+    tn_route_root;
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The server: two threads, and how it begins and ends.
+ */
+#include "server/server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "server/task.h"
+#include "server/conn_limits.h"
+#include "server/serve.h"
+
+#define IDLE_MS 200u     /* how soon a request to stop is seen */
+#define STOPPING_MS 20u
+#define LAST_ANSWERS_NS (3ull * TN_SECOND_NS / 2) /* within the two seconds that are promised */
+
+/* ---- models ---- */
+
+/* "x" and "x:latest" are one name. */
+static bool is_name(const char *id, const char *name)
+{
+    size_t n = strlen(id);
+    return strncmp(id, name, n) == 0 && (name[n] == '\0' || strcmp(name + n, ":latest") == 0);
+}
+
+const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
+                                                   struct tn_refusal *refusal)
+{
+    const struct tn_server_config *config = &server->config;
+    if ((!name || !name[0]) && config->n_models == 1)
+        return &config->models[0];
+    for (uint32_t i = 0; name && i < config->n_models; i++)
+        if (is_name(config->models[i].id, name))
+            return &config->models[i];
+    if (!name || !name[0])
+        tn_refuse(refusal, 400, "model", "\"model\" is missing, and there are several");
+    else
+        tn_refuse(refusal, 404, "model", "model '%.100s' not found", name);
+    refusal->code = "model_not_found";
+    return NULL;
+}
+
+/* ---- what connections ask ---- */
+
+static bool on_head(void *arg, struct tn_conn *conn)
+{
+    struct tn_server *server = arg;
+    struct tn_guard_result look;
+    struct tn_refusal refusal;
+    tn_guard_look(&server->guard, &conn->request, &look);
+    conn->cors_origin = look.origin;
+    if (look.status == 0)
+        return true;
+    conn->closes = conn->closes || conn->request.has_body;
+    tn_refuse(&refusal, look.status, NULL, "%s", look.why);
+    tn_openai_refuse(conn, &refusal);
+    return false;
+}
+
+static void on_request(void *arg, struct tn_conn *conn)
+{
+    struct tn_server *server = arg;
+    server->totals.n_requests++;
+    tn_route(server, conn);
+}
+
+/* Bytes of a request that are not plain letters are written as \xNN: no request can forge a line
+ * of the log, or a part of one. */
+static void append_escaped(struct tn_buf *out, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n && i < 200; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c > 0x20 && c < 0x7F && c != '"' && c != '\\')
+            tn_buf_append(out, text + i, 1);
+        else
+            tn_buf_printf(out, "\\x%02X", c);
+    }
+}
+
+static void on_done(void *arg, const struct tn_conn *conn, int status)
+{
+    struct tn_server *server = arg;
+    const struct tn_http_request *r = &conn->request;
+    struct tn_buf line = {0};
+    time_t now = time(NULL);
+    const struct tm *t = gmtime(&now);
+    if (!server->config.log || !t)
+        return;
+    tn_buf_printf(&line, "%04d-%02d-%02dT%02d:%02d:%02dZ ", t->tm_year + 1900, t->tm_mon + 1,
+                  t->tm_mday, t->tm_hour, t->tm_min, t->tm_sec);
+    append_escaped(&line, r->method_name.data ? r->method_name.data : "-",
+                   r->method_name.data ? r->method_name.n : 1);
+    tn_buf_append_text(&line, " ");
+    append_escaped(&line, r->path.data ? r->path.data : "-", r->path.data ? r->path.n_bytes : 1);
+    if (status)
+        tn_buf_printf(&line, " %d", status);
+    else
+        tn_buf_append_text(&line, " gone");
+    tn_buf_printf(&line, " %" PRIu64 " bytes %.1f ms", conn->n_out,
+                  (double)(tn_now_ns() - conn->began_ns) * 1e-6);
+    if (!line.failed)
+        server->config.log(server->config.arg, line.data, line.n_bytes);
+    tn_buf_fini(&line);
+}
+
+/* ---- beginning and end ---- */
+
+tern_status tn_server_open(struct tn_server **out, const struct tn_server_config *config,
+                           struct tern_error *err)
+{
+    struct tern_scheduler *schedulers[TN_SERVER_MAX_MODELS];
+    struct tn_server *server = tn_alloc_zeroed(1, sizeof *server);
+    *out = NULL;
+    if (!server)
+        return tn_fail(err, TERN_MEMORY, "no memory for the server");
+    server->config = *config;
+    server->guard = (struct tn_guard){
+        .hosts = config->allow_hosts, .n_hosts = config->n_allow_hosts,
+        .origins = config->allow_origins, .n_origins = config->n_allow_origins,
+        .key = config->key};
+    server->conn_host = (struct tn_conn_host){
+        .on_head = on_head, .on_request = on_request, .on_done = on_done, .arg = server};
+    server->began_ns = tn_now_ns();
+    server->began_s = (int64_t)time(NULL);
+    server->random = tn_random_seed();
+    for (uint32_t i = 0; i < config->n_models; i++)
+        schedulers[i] = config->models[i].scheduler;
+    tern_status status = tn_work_create(&server->work, schedulers, config->n_models, err);
+    if (status == TERN_OK)
+        status = tn_loop_open(&server->loop, config->host, config->port, &server->conn_host, err);
+    if (status == TERN_OK)
+        *out = server;
+    else
+        tn_server_close(server);
+    return status;
+}
+
+void tn_server_close(struct tn_server *server)
+{
+    if (!server)
+        return;
+    tn_loop_close(server->loop); /* clients first: their ends cancel jobs */
+    tn_work_free(server->work);
+    tn_task_free_all(server);
+    tn_free(server);
+}
+
+uint16_t tn_server_port(const struct tn_server *server)
+{
+    return tn_loop_port(server->loop);
+}
+
+static void take_messages(struct tn_server *server)
+{
+    for (struct tn_message *m = tn_work_take(server->work), *next; m; m = next) {
+        next = m->next;
+        tn_task_take(server, m);
+    }
+}
+
+static bool must_stop(const struct tn_server *server)
+{
+    return atomic_load(&server->engine_failed) || server->config.should_stop(server->config.arg);
+}
+
+static void run_loop(void *arg)
+{
+    struct tn_server *server = arg;
+    uint64_t stopping_ns = 0;
+    for (;;) {
+        if (!stopping_ns && must_stop(server)) {
+            stopping_ns = tn_now_ns();
+            tn_loop_stop_listening(server->loop);
+        }
+        if (stopping_ns && (!tn_loop_is_busy(server->loop) ||
+                            tn_now_ns() - stopping_ns > LAST_ANSWERS_NS))
+            break;
+        tn_loop_turn(server->loop, stopping_ns ? STOPPING_MS : IDLE_MS);
+        take_messages(server);
+        tn_loop_flush(server->loop);
+    }
+    tn_work_stop(server->work);
+}
+
+tern_status tn_server_run(struct tn_server *server, struct tern_error *err)
+{
+    server->thread = tn_thread_start(run_loop, server);
+    if (!server->thread)
+        return tn_fail(err, TERN_MEMORY, "the system gives no thread for the server");
+    tern_status status = tn_work_run(server->work, tn_net_wake, err);
+    if (status != TERN_OK) {
+        atomic_store(&server->engine_failed, true);
+        tn_net_wake();
+    }
+    tn_thread_join(server->thread);
+    return status;
+}

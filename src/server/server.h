@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern serve: HTTP in front of one or several models.
+ *
+ * Two threads: the caller of tn_server_run computes, because the engine's threads belong to it; a
+ * thread of its own talks to all clients.  What the server may do is decided here and nowhere else:
+ * it opens no file, starts no program and connects to nobody.
+ */
+#ifndef TN_SERVER_H
+#define TN_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/scheduler.h"
+#include "tern/tern.h"
+
+#define TN_SERVER_MAX_MODELS 8u
+
+/* All pointers are borrowed and outlive the server. */
+struct tn_server_model {
+    const char *id; /* "bonsai-4b" */
+    const struct tern_model *model;
+    struct tern_scheduler *scheduler;
+    uint32_t n_sequences, n_queue; /* as it was made with */
+    const struct tern_chat_template *chat; /* NULL: no conversations */
+    struct tern_chat_params chat_params;   /* without a date */
+    bool has_fixed_date;                   /* with one: --date */
+    uint32_t n_ctx;
+    enum tern_kv kv;
+    uint32_t default_new_tokens, cap_new_tokens;
+    uint64_t bytes;     /* anonymous memory with everything filled */
+};
+
+struct tn_server_config {
+    const struct tn_server_model *models;
+    uint32_t n_models; /* 1 ... TN_SERVER_MAX_MODELS */
+    const char *host;  /* "localhost" or a numeric address */
+    uint16_t port;     /* 0: a free one */
+    const char *key;   /* NULL: none */
+    const char *const *allow_origins;
+    size_t n_allow_origins;
+    const char *const *allow_hosts;
+    size_t n_allow_hosts;
+    bool has_page;
+    const char *cpu_level;
+    /* Asked several times a second, on the loop's thread; true: answers in work get two seconds,
+     * then the server ends. */
+    bool (*should_stop)(void *arg);
+    /* A line about an answered request, without a line end; NULL: none. */
+    void (*log)(void *arg, const char *line, size_t n);
+    void *arg;
+};
+
+struct tn_server;
+
+/* Listens.  TERN_OUTPUT: the port is taken. */
+tern_status tn_server_open(struct tn_server **out, const struct tn_server_config *config,
+                           struct tern_error *err);
+uint16_t tn_server_port(const struct tn_server *server);
+/* Serves until should_stop. */
+tern_status tn_server_run(struct tn_server *server, struct tern_error *err);
+void tn_server_close(struct tn_server *server);
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers: from jobs to clients.
+ */
+#include "server/task.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "plat/plat.h"
+#include "server/conn_limits.h"
+
+/* Clients give up after minutes without a byte. */
+#define HEARTBEAT_NS (15ull * TN_SECOND_NS)
+#define SLOW_NS (60ull * TN_SECOND_NS)
+
+/* ---- beginning ---- */
+
+static json_t *read_body(struct tn_server *server, struct tn_conn *conn,
+                         const struct tn_server_model **model, struct tn_refusal *refusal)
+{
+    const char *name = NULL;
+    json_t *body =
+        tn_json_body_read(conn->request.body.data, conn->request.body.n, refusal);
+    *model = NULL;
+    if (body && tn_json_get_text(body, "model", &name, NULL, refusal))
+        *model = tn_server_find_model(server, name, refusal);
+    if (!*model) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
+struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
+                                const struct tn_task_format *format)
+{
+    struct tn_refusal refusal;
+    const struct tn_server_model *model;
+    json_t *body = read_body(server, conn, &model, &refusal);
+    struct tn_task *answer = body ? tn_alloc_zeroed(1, sizeof *answer) : NULL;
+    if (body && !answer)
+        tn_refuse(&refusal, 503, NULL, "no memory for the request");
+    if (!answer) {
+        json_decref(body);
+        format->refuse(conn, &refusal);
+        return NULL;
+    }
+    answer->server = server;
+    answer->conn = conn;
+    answer->format = format;
+    answer->model = model;
+    answer->body = body;
+    answer->n_prompts = 1;
+    answer->created = (int64_t)time(NULL);
+    answer->began_ns = answer->written_ns = tn_now_ns();
+    snprintf(answer->id, sizeof answer->id, "%016" PRIx64 "%" PRIx64,
+             server->random * 0x9E3779B97F4A7C15u + server->n_ids, server->n_ids);
+    server->n_ids++;
+    tn_gen_init(&answer->gen, model);
+    return answer;
+}
+
+void tn_task_free(struct tn_task *answer)
+{
+    for (uint32_t i = 0; i < TN_GEN_MAX_CHOICES; i++) {
+        tn_buf_fini(&answer->choices[i].text);
+        tn_buf_fini(&answer->choices[i].logprobs);
+        tn_buf_fini(&answer->choices[i].prompt_logprobs);
+        tern_ids_free(&answer->more_ids[i]);
+    }
+    tn_gen_fini(&answer->gen);
+    tern_ids_free(&answer->ids);
+    json_decref(answer->body);
+    tn_free(answer);
+}
+
+void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal)
+{
+    answer->format->refuse(answer->conn, refusal);
+    answer->server->totals.n_refused++;
+    tn_task_free(answer);
+}
+
+static const struct tern_ids *ids_of(const struct tn_task *answer, uint32_t i_prompt)
+{
+    return i_prompt == 0 ? &answer->ids : &answer->more_ids[i_prompt];
+}
+
+static bool check_prompts(struct tn_task *answer, struct tn_refusal *refusal)
+{
+    for (uint32_t i = 0; i < answer->n_prompts; i++) {
+        size_t n = ids_of(answer, i)->n;
+        if (n == 0)
+            return tn_refuse(refusal, 400, "prompt", "the prompt is empty");
+        if (n >= answer->model->n_ctx && !(n == answer->model->n_ctx && !answer->gen.max_tokens)) {
+            tn_refuse(refusal, 400, "messages",
+                      "This model's maximum context length is %u tokens. However, your messages "
+                      "resulted in %zu tokens. Please reduce the length of the messages.",
+                      answer->model->n_ctx, n);
+            refusal->code = "context_length_exceeded";
+            return false;
+        }
+    }
+    uint32_t room = answer->model->n_sequences + answer->model->n_queue;
+    uint32_t n_jobs = answer->server->n_jobs[answer->model - answer->server->config.models];
+    if (n_jobs + answer->n_choices > room)
+        return tn_refuse(refusal, 503, NULL, "the server is busy: %u requests wait", n_jobs);
+    return true;
+}
+
+static void prepare_job(struct tn_task *answer, uint32_t i)
+{
+    struct tn_job *job = &answer->choices[i].job;
+    const struct tn_gen *gen = &answer->gen;
+    const struct tern_ids *ids = ids_of(answer, i / gen->n_choices);
+    job->i_model = (uint32_t)(answer->model - answer->server->config.models);
+    job->request = (struct tern_request){
+        .ids = ids->ids, .n_ids = ids->n,
+        .sampler = gen->sampler,
+        .max_tokens = gen->max_tokens,
+        .ignore_eos = gen->ignores_eos,
+        .stop_strings = gen->stops, .n_stop_strings = gen->n_stops,
+        .n_logprobs = gen->has_logprobs ? 1 + gen->n_top : 0,
+        .prompt_logprobs = answer->echoes && gen->has_logprobs,
+    };
+    job->request.sampler.seed += i % gen->n_choices;
+    job->biases = gen->biases;
+    job->n_biases = gen->n_biases;
+    job->owner = answer;
+    job->i_choice = i;
+}
+
+static void on_gone(void *arg)
+{
+    struct tn_task *answer = arg;
+    answer->conn = NULL;
+    for (uint32_t i = 0; i < answer->n_choices; i++)
+        if (!answer->choices[i].has_ended)
+            tn_work_cancel(answer->server->work, &answer->choices[i].job);
+}
+
+void tn_task_write(struct tn_task *answer, const char *bytes, size_t n)
+{
+    if (!answer->conn)
+        return;
+    tn_stream_write(answer->conn, bytes, n);
+    answer->written_ns = tn_now_ns();
+}
+
+static void begin_stream(struct tn_task *answer)
+{
+    answer->has_head = true;
+    tn_stream_begin(answer->conn, 200, answer->format->stream_type);
+    answer->format->begin(answer);
+}
+
+/* Answers that are not streamed and take long show by spaces, which JSON allows, that they come. */
+static void on_tick(void *arg, uint64_t now_ns)
+{
+    struct tn_task *answer = arg;
+    const char *beat = answer->gen.streams ? answer->format->heartbeat : " ";
+    if (!answer->has_head && now_ns - answer->began_ns > SLOW_NS) {
+        answer->has_head = true;
+        tn_stream_begin(answer->conn, 200, "application/json");
+        answer->written_ns = now_ns;
+    }
+    if (answer->has_head && beat && now_ns - answer->written_ns > HEARTBEAT_NS)
+        tn_task_write(answer, beat, strlen(beat));
+}
+
+void tn_task_start(struct tn_task *answer)
+{
+    struct tn_refusal refusal;
+    struct tn_server *server = answer->server;
+    answer->n_choices = answer->n_prompts * answer->gen.n_choices;
+    if (!check_prompts(answer, &refusal)) {
+        tn_task_refuse(answer, &refusal);
+        return;
+    }
+    answer->next = server->answers;
+    server->answers = answer;
+    tn_conn_hold(answer->conn,
+                 &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = answer});
+    if (answer->gen.streams)
+        begin_stream(answer);
+    for (uint32_t i = 0; i < answer->n_choices; i++) {
+        prepare_job(answer, i);
+        server->n_jobs[answer->choices[i].job.i_model]++;
+        tn_work_submit(server->work, &answer->choices[i].job);
+    }
+}
+
+/* ---- going on ---- */
+
+bool tn_task_hides(const struct tn_task *answer, uint32_t id)
+{
+    return !answer->gen.ignores_eos && tern_model_is_stop_id(answer->model->model, id);
+}
+
+static void take_token(struct tn_task *answer, struct tn_choice *choice,
+                       const struct tn_message *m)
+{
+    tn_buf_append(&choice->text, m->text, m->n_text);
+    if (m->n_logprobs > 0 && !tn_task_hides(answer, m->id)) {
+        tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
+        choice->n_tokens++;
+    }
+    if (answer->gen.streams && answer->conn &&
+        (choice->text.n_bytes > choice->n_sent || answer->gen.has_logprobs))
+        answer->format->more(answer, choice);
+}
+
+/* The first id of a prompt has no log-probabilities: its entries are empty. */
+static void take_prompt_id(struct tn_task *answer, struct tn_choice *choice,
+                           const struct tn_message *m)
+{
+    struct tern_token_logprob none = {.id = TERN_NO_ID};
+    uint32_t n = 1 + answer->gen.n_top;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tern_token_logprob *entry = i < m->n_logprobs ? &m->logprobs[i] : &none;
+        struct tern_token_logprob copy = *entry;
+        if (i == 0)
+            copy.id = m->id;
+        tn_buf_append(&choice->prompt_logprobs, &copy, sizeof copy);
+    }
+    choice->n_prompt_tokens++;
+}
+
+static void refusal_of(struct tn_refusal *out, const struct tern_error *err)
+{
+    static const struct {
+        tern_status status;
+        int http;
+    } map[] = {{TERN_USAGE, 400}, {TERN_LIMIT, 400}, {TERN_MEMORY, 503}, {TERN_BUSY, 503}};
+    int status = 500;
+    for (size_t i = 0; i < TN_COUNT_OF(map); i++)
+        if (map[i].status == err->status)
+            status = map[i].http;
+    tn_refuse(out, status, NULL, "%s",
+              err->detail[0] ? err->detail : tern_status_text(err->status));
+}
+
+/* Something went wrong: the client is told, once, and the other choices end. */
+static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
+{
+    struct tn_conn *conn = answer->conn;
+    if (!conn)
+        return;
+    answer->is_ended = true;
+    conn->user = (struct tn_conn_user){0};
+    if (answer->gen.streams) {
+        answer->format->fail(answer, refusal);
+        tn_stream_end(conn);
+    } else if (answer->has_head) {
+        struct tn_buf body = {0};
+        tn_append_openai_error(&body, refusal);
+        tn_stream_write(conn, body.data, body.n_bytes);
+        tn_stream_end(conn);
+        tn_buf_fini(&body);
+    } else {
+        answer->format->refuse(conn, refusal);
+    }
+    on_gone(answer);
+}
+
+static void end_answer(struct tn_task *answer)
+{
+    struct tn_conn *conn = answer->conn;
+    struct tn_buf body = {0};
+    if (!conn)
+        return;
+    conn->user = (struct tn_conn_user){0};
+    answer->is_ended = true;
+    answer->format->end(answer, &body);
+    if (body.failed)
+        tn_conn_drop(conn);
+    else if (answer->has_head) {
+        tn_stream_write(conn, body.data, body.n_bytes);
+        tn_stream_end(conn);
+    } else {
+        tn_reply(conn, 200, "application/json", NULL, body.data, body.n_bytes);
+    }
+    tn_buf_fini(&body);
+    answer->conn = NULL;
+}
+
+static void count(struct tn_server *server, const struct tern_generate_result *r)
+{
+    server->totals.n_prompt_tokens += r->n_prompt;
+    server->totals.n_cached_tokens += r->n_prompt - r->n_prompt_evaluated;
+    server->totals.n_new_tokens += r->n_new;
+    server->totals.prompt_s += r->prompt_s;
+    server->totals.decode_s += r->decode_s;
+}
+
+static void take_end(struct tn_task *answer, struct tn_choice *choice)
+{
+    struct tn_refusal refusal;
+    struct tn_job *job = &choice->job;
+    choice->has_ended = true;
+    answer->n_ended++;
+    answer->server->n_jobs[job->i_model]--;
+    count(answer->server, &job->result);
+    if (answer->conn && job->status != TERN_OK) {
+        refusal_of(&refusal, &job->error);
+        fail(answer, &refusal);
+    } else if (answer->conn && (choice->text.failed || choice->logprobs.failed)) {
+        tn_refuse(&refusal, 503, NULL, "no memory for the answer");
+        fail(answer, &refusal);
+    } else if (answer->conn && answer->gen.streams) {
+        answer->format->end_choice(answer, choice);
+    }
+    if (answer->n_ended == answer->n_choices)
+        end_answer(answer);
+}
+
+static void forget(struct tn_server *server, struct tn_task *answer)
+{
+    for (struct tn_task **p = &server->answers; *p; p = &(*p)->next)
+        if (*p == answer) {
+            *p = answer->next;
+            break;
+        }
+    tn_task_free(answer);
+}
+
+void tn_task_take(struct tn_server *server, struct tn_message *m)
+{
+    struct tn_task *answer = m->job->owner;
+    struct tn_choice *choice = &answer->choices[m->job->i_choice];
+    if (m->kind == TERN_EVENT_END) {
+        take_end(answer, choice); /* the message is part of the choice */
+        if (answer->n_ended == answer->n_choices)
+            forget(server, answer);
+        return;
+    }
+    if (m->kind == TERN_EVENT_TOKEN)
+        take_token(answer, choice, m);
+    else if (m->kind == TERN_EVENT_PROMPT && answer->echoes)
+        take_prompt_id(answer, choice, m);
+    tn_free(m);
+}
+
+void tn_task_free_all(struct tn_server *server)
+{
+    while (server->answers)
+        forget(server, server->answers);
+}
+
+/* ---- for formats ---- */
+
+const char *tn_choice_finish(const struct tn_choice *choice)
+{
+    enum tern_stop stop = choice->job.result.stop;
+    return stop == TERN_STOP_EOS || stop == TERN_STOP_STRING ? "stop" : "length";
+}
+
+const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i)
+{
+    return (const struct tern_token_logprob *)(void *)choice->logprobs.data +
+           (size_t)i * choice->job.request.n_logprobs;
+}
+
+uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
+                             size_t n_bytes, size_t *n_token_bytes)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    uint32_t i = choice->n_shown;
+    *n_token_bytes = choice->n_shown_bytes;
+    for (; i < choice->n_tokens && *n_token_bytes < n_bytes; i++) {
+        size_t n;
+        (void)tern_tokenizer_token_bytes(tokenizer, tn_choice_logprobs(choice, i)->id, &n);
+        if (*n_token_bytes + n > n_bytes && !choice->has_ended)
+            break;
+        *n_token_bytes += n;
+    }
+    return i;
+}
+
+void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out)
+{
+    *out = (struct tn_usage_counts){0};
+    for (uint32_t i = 0; i < answer->n_choices; i++) {
+        const struct tern_generate_result *r = &answer->choices[i].job.result;
+        if (i % answer->gen.n_choices == 0) { /* once for each prompt */
+            out->n_prompt += r->n_prompt;
+            out->n_cached += r->n_prompt - r->n_prompt_evaluated;
+        }
+        out->n_new += r->n_new;
+        out->prompt_s += r->prompt_s;
+        out->decode_s += r->decode_s;
+    }
+}

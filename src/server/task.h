@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A request that the engine answers: from the ids of its prompt to the last byte.  What all APIs
+ * share is here; how an answer looks is its format's (openai_chat.c, openai_text.c, ollama.c).
+ *
+ * An answer lives on the loop's thread.  It outlives its connection: when the client is gone its
+ * jobs are cancelled, and it is freed when the last of them has ended.
+ */
+#ifndef TN_TASK_H
+#define TN_TASK_H
+
+#include "server/gen.h"
+#include "server/serve.h"
+
+struct tn_task;
+
+struct tn_choice {
+    struct tn_job job;
+    struct tn_buf text;     /* all of it */
+    size_t n_sent;          /* of the text, in a stream */
+    struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
+    uint32_t n_tokens;      /* of the answer, with log-probabilities */
+    uint32_t n_shown;       /* of these, in a stream */
+    size_t n_shown_bytes;   /* bytes of the shown tokens */
+    struct tn_buf prompt_logprobs; /* [n_ids of the prompt][n_logprobs], when echoed */
+    uint32_t n_prompt_tokens;
+    bool has_ended;
+};
+
+struct tn_task_format {
+    const char *stream_type; /* "text/event-stream" */
+    const char *heartbeat;   /* sent in a stream when nothing else was for a while; may be NULL */
+    void (*refuse)(struct tn_conn *conn, const struct tn_refusal *refusal);
+    /* In streams: behind the head; a choice has more to show; it has ended; an error. */
+    void (*begin)(struct tn_task *answer);
+    void (*more)(struct tn_task *answer, struct tn_choice *choice);
+    void (*end_choice)(struct tn_task *answer, struct tn_choice *choice);
+    void (*fail)(struct tn_task *answer, const struct tn_refusal *refusal);
+    /* All choices have ended: the end of a stream (written with tn_stream_write), or the whole
+     * answer, appended to *out. */
+    void (*end)(struct tn_task *answer, struct tn_buf *out);
+};
+
+struct tn_task {
+    struct tn_task *next; /* of the server's */
+    struct tn_server *server;
+    struct tn_conn *conn; /* NULL: the client is gone */
+    const struct tn_server_model *model;
+    const struct tn_task_format *format;
+    json_t *body; /* the request: texts point into it */
+    struct tn_gen gen;
+    struct tern_ids ids; /* the prompt */
+    struct tern_ids more_ids[TN_GEN_MAX_CHOICES]; /* completions with several prompts */
+    uint32_t n_prompts; /* 1, or n of them; choices are prompt-major */
+    char id[48];
+    int64_t created; /* s since 1970 */
+    uint64_t began_ns, written_ns;
+    bool has_head;  /* the head of a stream, or of a slow answer, went out */
+    bool is_ended;  /* towards the client */
+    bool echoes;    /* completions: the prompt is part of the text */
+    uint32_t n_choices, n_ended;
+    struct tn_choice choices[TN_GEN_MAX_CHOICES];
+    const char *called; /* the model, as an Ollama client wrote it */
+    bool is_chat;       /* Ollama: a conversation, not a text */
+};
+
+/* A new answer for the request of this connection, which names its model.  NULL: refused. */
+struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
+                                const struct tn_task_format *format);
+/* Only before tn_task_start. */
+void tn_task_free(struct tn_task *answer);
+/* Refuses and frees an answer that has not started. */
+void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal);
+/* Hands the jobs to the engine.  Refuses when the prompt does not fit, or all queues are full. */
+void tn_task_start(struct tn_task *answer);
+
+/* What the engine says. */
+void tn_task_take(struct tn_server *server, struct tn_message *message);
+/* The server ends. */
+void tn_task_free_all(struct tn_server *server);
+
+/* ---- for formats ---- */
+
+/* "stop", or "length" when something cut the text. */
+const char *tn_choice_finish(const struct tn_choice *choice);
+/* Entries of the tokens [from, to) and their bytes. */
+const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
+/* One past the last token whose bytes are all shown with n_bytes of text; all of them at the end.
+ * *n_token_bytes are the bytes up to there. */
+uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
+                             size_t n_bytes, size_t *n_token_bytes);
+struct tn_usage_counts {
+    uint64_t n_prompt, n_cached, n_new;
+    double prompt_s, decode_s;
+};
+void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out);
+/* Is it one of the tokens that end an answer and are no part of it? */
+bool tn_task_hides(const struct tn_task *answer, uint32_t id);
+void tn_task_write(struct tn_task *answer, const char *bytes, size_t n);
+
+#endif

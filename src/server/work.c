@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The two mailboxes, and the loop of the engine's thread.
+ */
+#include "server/work.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "server/lock.h"
+
+struct station { /* a scheduler and its jobs */
+    struct tern_scheduler *scheduler;
+    struct tn_job *jobs;
+};
+
+struct tn_work {
+    struct tn_lock lock;
+    struct tn_job *inbox, **inbox_end;       /* locked */
+    struct tn_message *outbox, **outbox_end; /* locked */
+    _Atomic uint32_t n_signals; /* the engine's thread sleeps on this */
+    _Atomic bool is_stopping;
+    bool has_said; /* engine: messages since the last wake */
+    uint32_t n_stations;
+    struct station stations[];
+};
+
+tern_status tn_work_create(struct tn_work **out, struct tern_scheduler *const *schedulers,
+                           uint32_t n_schedulers, struct tern_error *err)
+{
+    struct tn_work *work = tn_alloc_zeroed(1, sizeof *work + n_schedulers * sizeof(struct station));
+    *out = work;
+    if (!work)
+        return tn_fail(err, TERN_MEMORY, "no memory for the server's work");
+    work->n_stations = n_schedulers;
+    for (uint32_t i = 0; i < n_schedulers; i++)
+        work->stations[i].scheduler = schedulers[i];
+    work->inbox_end = &work->inbox;
+    work->outbox_end = &work->outbox;
+    return tn_ok(err);
+}
+
+void tn_work_free(struct tn_work *work)
+{
+    if (!work)
+        return;
+    for (struct tn_message *m = work->outbox, *next; m; m = next) {
+        next = m->next;
+        if (m->kind != TERN_EVENT_END)
+            tn_free(m);
+    }
+    tn_free(work);
+}
+
+static void signal_engine(struct tn_work *work)
+{
+    atomic_fetch_add(&work->n_signals, 1);
+    tn_wake_all(&work->n_signals);
+}
+
+/* ---- the loop's side ---- */
+
+void tn_work_submit(struct tn_work *work, struct tn_job *job)
+{
+    job->next = NULL;
+    tn_lock_take(&work->lock);
+    *work->inbox_end = job;
+    work->inbox_end = &job->next;
+    tn_lock_release(&work->lock);
+    signal_engine(work);
+}
+
+/* Either the engine's thread sees the flag when it submits the job, or its number is there. */
+void tn_work_cancel(struct tn_work *work, struct tn_job *job)
+{
+    atomic_store(&job->is_cancelled, true);
+    uint64_t id = atomic_load(&job->scheduler_id);
+    if (id)
+        tern_scheduler_cancel(work->stations[job->i_model].scheduler, id);
+    signal_engine(work);
+}
+
+struct tn_message *tn_work_take(struct tn_work *work)
+{
+    tn_lock_take(&work->lock);
+    struct tn_message *first = work->outbox;
+    work->outbox = NULL;
+    work->outbox_end = &work->outbox;
+    tn_lock_release(&work->lock);
+    return first;
+}
+
+void tn_work_stop(struct tn_work *work)
+{
+    atomic_store(&work->is_stopping, true);
+    signal_engine(work);
+}
+
+/* ---- messages ---- */
+
+static void post(struct tn_work *work, struct tn_message *m)
+{
+    m->next = NULL;
+    tn_lock_take(&work->lock);
+    *work->outbox_end = m;
+    work->outbox_end = &m->next;
+    tn_lock_release(&work->lock);
+    work->has_said = true;
+}
+
+/* The message and what it points to, in one piece of memory. */
+static struct tn_message *copy_event(const struct tern_event *e, struct tn_job *job)
+{
+    size_t n_logprob_bytes = e->n_logprobs * sizeof *e->logprobs;
+    struct tn_message *m = tn_alloc(sizeof *m + n_logprob_bytes + e->n_text);
+    if (!m)
+        return NULL;
+    char *logprobs = (char *)(m + 1), *text = logprobs + n_logprob_bytes;
+    if (n_logprob_bytes)
+        memcpy(logprobs, e->logprobs, n_logprob_bytes);
+    if (e->n_text)
+        memcpy(text, e->text, e->n_text);
+    *m = (struct tn_message){.job = job, .kind = e->kind, .id = e->id,
+                             .text = text, .n_text = e->n_text,
+                             .logprobs = (const struct tern_token_logprob *)(void *)logprobs,
+                             .n_logprobs = e->n_logprobs,
+                             .n_done = e->n_done, .n_total = e->n_total};
+    return m;
+}
+
+static void say(struct tn_work *work, const struct tern_event *e, struct tn_job *job)
+{
+    struct tn_message *m = job->is_short ? NULL : copy_event(e, job);
+    if (m) {
+        post(work, m);
+    } else if (!job->is_short) { /* an answer with a gap is worse than none */
+        job->is_short = true;
+        tern_scheduler_cancel(work->stations[job->i_model].scheduler, e->request);
+    }
+}
+
+static void say_end(struct tn_work *work, struct tn_job *job)
+{
+    if (job->is_short)
+        job->status = tn_fail(&job->error, TERN_MEMORY, "no memory for the answer");
+    job->end = (struct tn_message){.job = job, .kind = TERN_EVENT_END};
+    post(work, &job->end); /* the job is the loop's from here on */
+}
+
+/* ---- jobs ---- */
+
+static void adjust(void *arg, float *logits, uint32_t n_vocab)
+{
+    struct tn_job *job = arg;
+    for (uint32_t i = 0; i < job->n_biases; i++)
+        if (job->biases[i].id < n_vocab)
+            logits[job->biases[i].id] += job->biases[i].bias;
+}
+
+static void start(struct tn_work *work, struct tn_job *job)
+{
+    struct station *station = &work->stations[job->i_model];
+    uint64_t id = 0;
+    if (job->n_biases > 0)
+        job->request.adjust = adjust;
+    job->request.arg = job;
+    if (atomic_load(&job->is_cancelled)) {
+        job->result.stop = TERN_STOP_INTERRUPT;
+        say_end(work, job);
+        return;
+    }
+    job->status = tern_scheduler_submit(station->scheduler, &job->request, &id, &job->error);
+    if (job->status != TERN_OK) {
+        say_end(work, job);
+        return;
+    }
+    job->next = station->jobs;
+    station->jobs = job;
+    atomic_store(&job->scheduler_id, id);
+    if (atomic_load(&job->is_cancelled))
+        tern_scheduler_cancel(station->scheduler, id);
+}
+
+static void remove_job(struct station *station, const struct tn_job *job)
+{
+    for (struct tn_job **p = &station->jobs; *p; p = &(*p)->next)
+        if (*p == job) {
+            *p = job->next;
+            return;
+        }
+}
+
+static void take_event(struct tn_work *work, struct station *station, const struct tern_event *e)
+{
+    struct tn_job *job = e->arg;
+    if (e->kind != TERN_EVENT_END) {
+        say(work, e, job);
+        return;
+    }
+    if (e->n_text > 0) {
+        struct tern_event rest = *e;
+        rest.kind = TERN_EVENT_TOKEN;
+        rest.id = TERN_NO_ID;
+        rest.n_logprobs = 0;
+        say(work, &rest, job);
+    }
+    job->result = e->result;
+    job->status = e->status;
+    job->error = e->error;
+    remove_job(station, job);
+    say_end(work, job);
+}
+
+/* All of its jobs end with this. */
+static void fail_all(struct tn_work *work, struct station *station, const struct tern_error *why)
+{
+    while (station->jobs) {
+        struct tn_job *job = station->jobs;
+        station->jobs = job->next;
+        job->status = why->status;
+        job->error = *why;
+        say_end(work, job);
+    }
+}
+
+static tern_status step(struct tn_work *work, struct station *station, struct tern_error *err)
+{
+    const struct tern_event *events;
+    size_t n_events;
+    bool is_idle;
+    tern_status status =
+        tern_scheduler_step(station->scheduler, &events, &n_events, &is_idle, err);
+    for (size_t i = 0; i < n_events; i++)
+        take_event(work, station, &events[i]);
+    if (status == TERN_INTERRUPTED)
+        return tn_ok(err);
+    if (status != TERN_OK)
+        fail_all(work, station, err);
+    return status;
+}
+
+/* ---- the engine's thread ---- */
+
+static void take_inbox(struct tn_work *work)
+{
+    tn_lock_take(&work->lock);
+    struct tn_job *job = work->inbox;
+    work->inbox = NULL;
+    work->inbox_end = &work->inbox;
+    tn_lock_release(&work->lock);
+    while (job) {
+        struct tn_job *next = job->next;
+        start(work, job);
+        job = next;
+    }
+}
+
+static bool has_jobs(const struct tn_work *work)
+{
+    for (uint32_t i = 0; i < work->n_stations; i++)
+        if (work->stations[i].jobs)
+            return true;
+    return false;
+}
+
+static tern_status step_all(struct tn_work *work, struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < work->n_stations && status == TERN_OK; i++)
+        if (work->stations[i].jobs)
+            status = step(work, &work->stations[i], err);
+    return status;
+}
+
+tern_status tn_work_run(struct tn_work *work, void (*wake)(void), struct tern_error *err)
+{
+    tern_status status = tn_ok(err);
+    while (status == TERN_OK && !atomic_load(&work->is_stopping)) {
+        uint32_t seen = atomic_load(&work->n_signals);
+        take_inbox(work);
+        status = step_all(work, err);
+        if (work->has_said)
+            wake();
+        work->has_said = false;
+        if (status == TERN_OK && !has_jobs(work) && !atomic_load(&work->is_stopping))
+            tn_wait_on(&work->n_signals, seen, 0);
+    }
+    return status;
+}

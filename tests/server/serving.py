@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""A running `tern serve` for tests, and HTTP by hand."""
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+
+STARTS_IN = 60.0
+
+
+class Server:
+    """with Server() as s: s.post("/v1/chat/completions", {...})"""
+
+    def __init__(self, *flags, models=None, env=None):
+        models = [command.model()] if models is None else models
+        self.process = subprocess.Popen(
+            command.argv("serve", *models, "--port", "0", *flags),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=env or command.environment())
+        self.line = self.process.stdout.readline().decode().strip()
+        assert self.line.startswith("http://"), self.process.communicate()[1].decode()
+        self.port = int(self.line.rsplit(":", 1)[1])
+        self.key = None
+        self.code = self.out = self.err = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.code is None:
+            self.stop()
+
+    def stop(self, how=signal.SIGTERM, timeout=30):
+        """Ends it; the seconds that it took."""
+        began = time.monotonic()
+        if os.name == "nt" or command.RUNNER:
+            self.process.kill()
+        else:
+            self.process.send_signal(how)
+        self.out, err = self.process.communicate(timeout=timeout)
+        self.err = err.decode()
+        self.code = self.process.returncode
+        return time.monotonic() - began
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def connect(self, host="127.0.0.1", timeout=60):
+        return socket.create_connection((host, self.port), timeout=timeout)
+
+    def raw(self, data, timeout=60):
+        """Sends bytes; what comes until the server closes, or a whole answer is there."""
+        with self.connect(timeout=timeout) as s:
+            s.sendall(data)
+            return read_answer(s)
+
+    def request(self, method, path, body=None, headers=None):
+        """(status, headers, bytes)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=command.TIMEOUT)
+        headers = dict(headers or {})
+        if self.key:
+            headers["Authorization"] = "Bearer " + self.key
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer.status, answer.headers, data
+
+    def get(self, path, **headers):
+        status, _, data = self.request("GET", path, headers=headers)
+        return status, json.loads(data)
+
+    def post(self, path, body):
+        status, _, data = self.request("POST", path, body)
+        return status, json.loads(data)
+
+    def events(self, path, body):
+        """The events of a stream; the last is "[DONE]"."""
+        status, headers, data = self.request("POST", path, dict(body, stream=True))
+        assert status == 200, data
+        assert headers["Content-Type"] == "text/event-stream", headers["Content-Type"]
+        events = []
+        for block in data.decode().split("\n\n"):
+            if block.startswith("data: "):
+                text = block[len("data: "):]
+                events.append(text if text == "[DONE]" else json.loads(text))
+            else:
+                assert block == "" or block.startswith(":"), block
+        return events
+
+    def metric(self, name):
+        _, _, data = self.request("GET", "/metrics")
+        for line in data.decode().splitlines():
+            if line.split(" ")[0].split("{")[0] == "tern_" + name:
+                return float(line.split(" ")[-1])
+        raise AssertionError(name)
+
+    def wait_for_rest(self, seconds=10.0):
+        """Waits until nothing is computed."""
+        end = time.monotonic() + seconds
+        while self.metric("jobs") > 0:
+            assert time.monotonic() < end, "work goes on"
+            time.sleep(0.02)
+
+
+def read_answer(s):
+    """Bytes of one answer (by its length), or until the other side closes."""
+    data = b""
+    while True:
+        head, mark, body = data.partition(b"\r\n\r\n")
+        if mark and b"100 Continue" in head:
+            data = body
+            continue
+        if mark:
+            for line in head.split(b"\r\n"):
+                name, _, value = line.partition(b":")
+                if name.lower() == b"content-length" and len(body) >= int(value):
+                    return data
+        try:
+            more = s.recv(65536)
+        except ConnectionResetError:
+            return data
+        if not more:
+            return data
+        data += more
+
+
+def status_of(data):
+    return int(data.split(b" ", 2)[1]) if data.startswith(b"HTTP/1.1 ") else 0

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Ollama's routes: shapes, streams of lines, durations, options, refusals."""
+import json
+import os
+import re
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration",
+          "eval_count", "eval_duration")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+
+
+class Ollama(command.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def lines(self, path, body, status=200):
+        got, headers, data = self.server.request("POST", path, dict({"model": "model0"}, **body))
+        self.assertEqual(got, status, data)
+        self.assertEqual(headers["Content-Type"], "application/x-ndjson")
+        self.assertTrue(data.endswith(b"\n"))
+        lines = data.decode().split("\n")[:-1]
+        self.assertNotIn("", lines)
+        return [json.loads(line) for line in lines]
+
+    def whole(self, path, body, status=200):
+        got, answer = self.server.post(path, dict({"model": "model0", "stream": False}, **body))
+        self.assertEqual(got, status, answer)
+        return answer
+
+    def check_done(self, last):
+        self.assertTrue(last["done"])
+        self.assertIn(last["done_reason"], ("stop", "length"))
+        for name in COUNTS:
+            self.assertIsInstance(last[name], int)
+            self.assertGreater(last[name], 0, name)
+        self.assertRegex(last["created_at"], TIME)
+        self.assertNotIn("error", last)
+
+    def test_generate(self):
+        ask = {"prompt": "Tell me a story.", "options": {"num_predict": 30, "seed": 3}}
+        whole = self.whole("/api/generate", ask)
+        self.check_done(whole)
+        self.assertTrue(whole["context"])
+        lines = self.lines("/api/generate", ask)
+        self.assertEqual("".join(l["response"] for l in lines), whole["response"])
+        self.assertTrue(all(not l["done"] for l in lines[:-1]))
+        self.check_done(lines[-1])
+        run = self.ok("run", command.model(), "-p", "Tell me a story.", "-n", "30", "--seed", "3")
+        self.assertEqual(whole["response"].rstrip("\n"), run.text.rstrip("\n"))
+
+    def test_chat(self):
+        ask = {"messages": [{"role": "user", "content": "Tell me a story."}],
+               "options": {"num_predict": 30, "temperature": 0}}
+        whole = self.whole("/api/chat", ask)
+        self.check_done(whole)
+        self.assertEqual(whole["message"]["role"], "assistant")
+        lines = self.lines("/api/chat", ask)
+        self.assertEqual("".join(l["message"]["content"] for l in lines),
+                         whole["message"]["content"])
+        self.check_done(lines[-1])
+        same = self.whole("/api/generate", {"prompt": "Tell me a story.", "options": ask["options"]})
+        self.assertEqual(same["response"], whole["message"]["content"])
+
+    def test_raw_and_system(self):
+        options = {"num_predict": 12, "temperature": 0}
+        raw = self.whole("/api/generate", {"prompt": "Once upon", "raw": True, "options": options})
+        run = self.ok("run", command.model(), "--raw", "-p", "Once upon", "-n", "12", "--greedy")
+        self.assertEqual(raw["response"].rstrip("\n"), run.text.rstrip("\n"))
+        plain = self.whole("/api/generate", {"prompt": "Hi", "options": options})
+        system = self.whole("/api/generate", {"prompt": "Hi", "system": "Be brief.",
+                                              "options": options})
+        self.assertGreater(system["prompt_eval_count"], plain["prompt_eval_count"])
+
+    def test_empty_requests_load(self):
+        for path in ("/api/generate", "/api/chat"):
+            for body, reason in (({}, "load"), ({"keep_alive": 0}, "unload"),
+                                 ({"keep_alive": "5m"}, "load")):
+                answer = self.whole(path, body)
+                self.assertEqual((answer["done"], answer["done_reason"]), (True, reason))
+
+    def test_options(self):
+        names = ("num_ctx", "num_predict", "num_keep", "seed", "temperature", "top_k", "top_p",
+                 "min_p", "repeat_penalty", "repeat_last_n", "presence_penalty",
+                 "frequency_penalty", "stop", "num_thread")
+        self.whole("/api/generate", {"prompt": "Hi", "options": dict(
+            {n: None for n in names}, num_predict=2)})
+        self.whole("/api/generate", {"prompt": "Hi", "options": None, "format": "", "images": [],
+                                     "suffix": "", "think": False, "stream": False,
+                                     "unknown": 1, "keep_alive": 300, "raw": None})
+        self.assertEqual(self.whole("/api/generate", {
+            "prompt": "Hi", "options": {"num_predict": 3, "unknown": {}}})["eval_count"], 3)
+
+    def test_names(self):
+        for name in ("model0", "model0:latest"):
+            answer = self.whole("/api/generate", {"model": name, "prompt": "Hi",
+                                                  "options": {"num_predict": 1}})
+            self.assertEqual(answer["model"], name)
+        for path in ("/api/generate", "/api/chat", "/api/show"):
+            answer = self.whole(path, {"model": "none"}, 404)
+            self.assertEqual(answer, {"error": "model 'none' not found"})
+
+    def test_about_models(self):
+        status, _, data = self.server.request("GET", "/")
+        self.assertEqual((status, data), (200, b"Ollama is running"))
+        self.assertEqual(self.server.request("HEAD", "/")[0], 200)
+        self.assertRegex(self.server.get("/api/version")[1]["version"], r"^\d+\.\d+\.\d+$")
+        tags = self.server.get("/api/tags")[1]["models"]
+        self.assertEqual([m["name"] for m in tags], ["model0:latest"])
+        self.assertRegex(tags[0]["digest"], "^[0-9a-f]{64}$")
+        self.assertEqual(tags[0]["size"], os.path.getsize(command.model()))
+        self.assertRegex(tags[0]["modified_at"], TIME)
+        ps = self.server.get("/api/ps")[1]["models"][0]
+        self.assertEqual((ps["digest"], ps["context_length"]), (tags[0]["digest"], 1024))
+        for key in ("model", "name"):
+            status, show = self.server.post("/api/show", {key: "model0"})
+            self.assertEqual(status, 200)
+            info = show["model_info"]
+            family = info["general.architecture"]
+            self.assertEqual(info[family + ".context_length"], 1024)
+            self.assertEqual(show["capabilities"], ["completion"])
+            self.assertEqual(set(show["details"]), {"parent_model", "format", "family", "families",
+                                                    "parameter_size", "quantization_level"})
+
+    def test_nothing_is_written_or_fetched(self):
+        for path in ("/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete",
+                     "/api/blobs/sha256:00"):
+            for method in ("POST", "DELETE", "GET"):
+                status, _, data = self.server.request(method, path, b"{}")
+                self.assertEqual(status, 501)
+                self.assertIsInstance(json.loads(data)["error"], str)
+
+    def test_refusals(self):
+        for body in ({"prompt": 5}, {"prompt": "Hi", "options": 5}, {"prompt": "Hi", "raw": 5},
+                     {"prompt": "Hi", "options": {"temperature": "hot"}},
+                     {"prompt": "Hi", "options": {"temperature": -1}},
+                     {"prompt": "Hi", "format": "json"}, {"prompt": "Hi", "images": ["x"]},
+                     {"prompt": "Hi", "think": True}, {"prompt": "Hi", "logprobs": True},
+                     {"prompt": "Hi", "suffix": "x"}, {"prompt": "word " * 3000}):
+            answer = self.whole("/api/generate", body, 400)
+            self.assertEqual(set(answer), {"error"})
+            self.assertIsInstance(answer["error"], str)
+        self.whole("/api/chat", {"messages": [{"role": "user"}]}, 400)
+        self.whole("/api/chat", {"messages": [{"role": "user", "content": "Hi"}],
+                                 "tools": [{"type": "function"}]}, 400)
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""OpenAI's routes: shapes, streams, parameters, errors; and the same bytes as `tern run`."""
+import json
+import math
+import os
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+CHAT = "/v1/chat/completions"
+TEXT = "/v1/completions"
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def joined(events, i=0):
+    return "".join(c["delta"].get("content", "") for e in events if e != "[DONE]"
+                   for c in e["choices"] if c["index"] == i)
+
+
+class OpenAI(command.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def post(self, path, body, status=200):
+        got, answer = self.server.post(path, body)
+        self.assertEqual(got, status, answer)
+        return answer
+
+    def chat(self, text, **more):
+        return self.post(CHAT, dict({"messages": user(text), "max_tokens": 24}, **more))
+
+    def refusal(self, path, status=400, **body):
+        answer = self.post(path, body, status)
+        self.assertEqual(set(answer["error"]), {"message", "type", "param", "code"})
+        return answer["error"]
+
+    # ---- whole answers ----
+
+    def test_shape(self):
+        a = self.chat("Tell me a story.", model="model0", user="x", unknown=[1, {"a": None}])
+        self.assertTrue(a["id"].startswith("chatcmpl-"))
+        self.assertEqual((a["object"], a["model"]), ("chat.completion", "model0"))
+        choice = a["choices"][0]
+        self.assertEqual(choice["index"], 0)
+        self.assertEqual(choice["message"]["role"], "assistant")
+        self.assertIsNone(choice["message"]["refusal"])
+        self.assertIn(choice["finish_reason"], ("stop", "length"))
+        usage = a["usage"]
+        self.assertEqual(usage["total_tokens"], usage["prompt_tokens"] + usage["completion_tokens"])
+        self.assertEqual(self.chat("Hi", max_tokens=3)["usage"]["completion_tokens"], 3)
+
+    def test_the_same_text_as_run(self):
+        for flags, body in ((("--greedy",), {"temperature": 0}), (("--seed", "7"), {"seed": 7}),
+                            (("--seed", "9", "--temp", "1.5", "--top-k", "0", "--top-p", "1",
+                              "--repeat-penalty", "1", "--presence-penalty", "0"),
+                             {"seed": 9, "temperature": 1.5, "top_k": 0, "top_p": 1,
+                              "repeat_penalty": 1, "presence_penalty": 0})):
+            run = self.ok("run", command.model(), "-p", "Tell me a story.", "-n", "40", *flags)
+            text = self.chat("Tell me a story.", max_tokens=40, **body)
+            text = text["choices"][0]["message"]["content"]
+            self.assertEqual(text.rstrip("\n"), run.text.rstrip("\n"))
+            raw = self.ok("run", command.model(), "--raw", "-p", "Once upon a", "-n", "40", *flags)
+            text = self.post(TEXT, dict(body, prompt="Once upon a", max_tokens=40))
+            self.assertEqual(text["choices"][0]["text"].rstrip("\n"), raw.text.rstrip("\n"))
+
+    def test_neighbours_change_nothing(self):
+        asks = [dict(messages=user(f"A story about {i} foxes."), seed=i, max_tokens=30 + i)
+                for i in range(16)]
+        alone = [self.post(CHAT, a)["choices"][0]["message"]["content"] for a in asks]
+        together = [None] * len(asks)
+        def ask(i):
+            together[i] = self.server.post(CHAT, asks[i])[1]["choices"][0]["message"]["content"]
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(asks))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(together, alone)
+
+    def test_messages_count(self):
+        one = self.chat("And then?", temperature=0)
+        two = self.post(CHAT, {"messages": user("A story.") + [
+            {"role": "assistant", "content": "Once."}] + user("And then?"),
+            "max_tokens": 24, "temperature": 0})
+        self.assertGreater(two["usage"]["prompt_tokens"], one["usage"]["prompt_tokens"])
+
+    def test_forms_of_content(self):
+        plain = self.chat("a\nb", temperature=0)
+        parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+        answer = self.post(CHAT, {"messages": [{"role": "user", "content": parts}],
+                                  "max_tokens": 24, "temperature": 0})
+        self.assertEqual(answer["choices"], plain["choices"])
+        system = [{"role": "system", "content": "Be brief."}] + user("Hi")
+        developer = [{"role": "developer", "content": "Be brief."}] + user("Hi")
+        counts = [self.post(CHAT, {"messages": m, "max_tokens": 2})["usage"]["prompt_tokens"]
+                  for m in (system, developer)]
+        self.assertEqual(counts[0], counts[1])
+
+    def test_text_in_the_prompt_is_text(self):
+        a = self.chat('{"stream":true} "quoted\\" \x00\x1f \u2028 <|eot_id|>')
+        self.assertEqual(a["object"], "chat.completion")
+
+    def test_null_is_absent(self):
+        names = ("model", "max_completion_tokens", "temperature", "top_p", "n", "stop", "seed",
+                 "stream", "stream_options", "logprobs", "top_logprobs", "logit_bias",
+                 "frequency_penalty", "presence_penalty", "response_format", "tools",
+                 "tool_choice", "user", "top_k", "min_p", "repeat_penalty")
+        self.chat("Hi", **{name: None for name in names})
+        self.chat("Hi", tools=[], logit_bias={}, stop=[])
+
+    def test_several_choices(self):
+        a = self.chat("Hi", n=3, seed=5)
+        self.assertEqual([c["index"] for c in a["choices"]], [0, 1, 2])
+        b = self.chat("Hi", seed=6)
+        self.assertEqual(a["choices"][1]["message"], b["choices"][0]["message"])
+
+    def test_lengths(self):
+        self.assertEqual(self.chat("Hi", max_tokens=9, max_completion_tokens=2)["usage"]
+                         ["completion_tokens"], 2)
+        for huge in (-1, 2 ** 31, 2 ** 63, 1e308):
+            a = self.chat("Hi", max_tokens=huge, temperature=0)
+            self.assertIn(a["choices"][0]["finish_reason"], ("stop", "length"))
+
+    def test_stop(self):
+        whole = self.chat("A story.", temperature=0)["choices"][0]["message"]["content"]
+        word = whole.split()[4]
+        a = self.chat("A story.", temperature=0, stop=["\0never"[1:], word])["choices"][0]
+        self.assertEqual(a["message"]["content"], whole[:whole.index(word)])
+        self.assertEqual(a["finish_reason"], "stop")
+
+    def test_logit_bias(self):
+        ids = self.post(TEXT, {"prompt": "Once", "max_tokens": 1, "temperature": 0, "logprobs": 1})
+        first = ids["choices"][0]["text"]
+        token = self.ok("tokenize", command.model(), "--no-bos", stdin=first.encode()).text.strip()
+        banned = self.post(TEXT, {"prompt": "Once", "max_tokens": 1, "temperature": 0,
+                                  "logit_bias": {token: -100}})
+        self.assertNotEqual(banned["choices"][0]["text"], first)
+        forced = self.post(TEXT, {"prompt": "Once", "max_tokens": 5, "temperature": 0,
+                                  "logit_bias": {token: 100}})
+        self.assertEqual(forced["choices"][0]["text"], first * 5)
+
+    def test_logprobs(self):
+        a = self.chat("Hi", logprobs=True, top_logprobs=3, temperature=0)["choices"][0]
+        content = a["logprobs"]["content"]
+        self.assertEqual("".join(t["token"] for t in content), a["message"]["content"])
+        for t in content:
+            self.assertEqual(len(t["top_logprobs"]), 3)
+            tops = [x["logprob"] for x in t["top_logprobs"]]
+            self.assertEqual(tops, sorted(tops, reverse=True))
+            self.assertEqual(t["logprob"], tops[0])  # greedy
+            self.assertLessEqual(sum(math.exp(x) for x in tops), 1.0001)
+            self.assertEqual(bytes(t["bytes"]).decode(), t["token"])
+
+    def test_cached_tokens(self):
+        prompt = "The long beginning of a conversation that is said twice. " * 4
+        self.chat(prompt)
+        usage = self.chat(prompt + "More.")["usage"]
+        self.assertGreater(usage["prompt_tokens_details"]["cached_tokens"], 20)
+
+    # ---- completions ----
+
+    def test_prompts(self):
+        ids = [int(i) for i in
+               self.ok("tokenize", command.model(), stdin=b"Once upon").text.split()]
+        ask = {"max_tokens": 6, "temperature": 0}
+        texts = [self.post(TEXT, dict(ask, prompt=p))["choices"] for p in
+                 ("Once upon", ids, ["Once upon", "The fox"], [ids, ids])]
+        self.assertEqual(texts[0][0]["text"], texts[1][0]["text"])
+        self.assertEqual(texts[2][0]["text"], texts[0][0]["text"])
+        self.assertEqual([c["index"] for c in texts[3]], [0, 1])
+        self.assertNotEqual(texts[2][1]["text"], texts[0][0]["text"])
+
+    def test_echo(self):
+        a = self.post(TEXT, {"prompt": "Once upon a", "max_tokens": 4, "temperature": 0,
+                             "echo": True, "logprobs": 2})["choices"][0]
+        lists = a["logprobs"]
+        self.assertTrue(a["text"].startswith("Once upon a"))
+        self.assertEqual(len({len(lists[name]) for name in
+                              ("tokens", "token_logprobs", "top_logprobs", "text_offset")}), 1)
+        self.assertIsNone(lists["token_logprobs"][0])
+        self.assertEqual("".join(lists["tokens"][1:]), a["text"])
+        for i in range(1, len(lists["tokens"])):
+            self.assertTrue(a["text"][lists["text_offset"][i]:].startswith(lists["tokens"][i]))
+        only = self.post(TEXT, {"prompt": "Once upon a", "max_tokens": 0, "echo": True})
+        self.assertEqual(only["choices"][0]["text"], "Once upon a")
+
+    # ---- streams ----
+
+    def test_stream(self):
+        ask = {"messages": user("Tell me a story."), "max_tokens": 30, "seed": 3}
+        whole = self.post(CHAT, ask)
+        events = self.server.events(CHAT, ask)
+        self.assertEqual(events[-1], "[DONE]")
+        events = events[:-1]
+        self.assertEqual({e["object"] for e in events}, {"chat.completion.chunk"})
+        self.assertEqual(len({(e["id"], e["created"]) for e in events}), 1)
+        first = events[0]["choices"][0]
+        self.assertEqual(first["delta"], {"role": "assistant", "content": ""})
+        self.assertIsNone(first["finish_reason"])
+        self.assertEqual(events[-1]["choices"][0]["delta"], {})
+        self.assertEqual(joined(events), whole["choices"][0]["message"]["content"])
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"],
+                         whole["choices"][0]["finish_reason"])
+        self.assertNotIn("usage", events[0])
+
+    def test_stream_with_usage_logprobs_and_choices(self):
+        events = self.server.events(CHAT, {
+            "messages": user("Hi"), "max_tokens": 10, "n": 2, "seed": 4, "logprobs": True,
+            "stream_options": {"include_usage": True}})[:-1]
+        self.assertEqual(events[-1]["choices"], [])
+        self.assertEqual(events[-1]["usage"]["completion_tokens"] > 0, True)
+        self.assertTrue(all(e["usage"] is None for e in events[:-1]))
+        for i in range(2):
+            tokens = "".join(t["token"] for e in events for c in e["choices"]
+                             if c["index"] == i and c["logprobs"] for t in c["logprobs"]["content"])
+            self.assertEqual(tokens, joined(events, i))
+            self.assertEqual([c["finish_reason"] for e in events for c in e["choices"]
+                              if c["index"] == i and c["finish_reason"]].__len__(), 1)
+
+    def test_stream_of_completions(self):
+        ask = {"prompt": "Once upon a", "max_tokens": 12, "seed": 3, "echo": True}
+        whole = self.post(TEXT, ask)["choices"][0]["text"]
+        events = self.server.events(TEXT, ask)
+        self.assertEqual("".join(e["choices"][0]["text"] for e in events[:-1]), whole)
+        self.assertEqual(events[0]["object"], "text_completion")
+
+    # ---- refusals ----
+
+    def test_wrong_numbers(self):
+        fields = {"temperature": (-1, 3, 1e308, 2 ** 31, 2 ** 63, "5", []),
+                  "top_p": (-1, 1e308, 2 ** 63, "5", []), "n": (-1, 0, 9, 1e308, 2 ** 63, "5", []),
+                  "max_tokens": (-2, "5", [], 1.5), "max_completion_tokens": (-2, "5", []),
+                  "seed": (1.5, 1e308, "5", []), "top_logprobs": (-1, 21, 2 ** 63, "5", []),
+                  "presence_penalty": (-3, 3, 1e308, 2 ** 63, "5", []),
+                  "frequency_penalty": (-3, 3, 1e308, "5", []), "top_k": (-2, 1e308, "5", []),
+                  "min_p": (-1, 2, "5", []), "repeat_penalty": (-1, 0, 1e308, "5", []),
+                  "stop": (5, [5], ["a", "b", "c", "d", "e"], {}), "stream": ("true", 1),
+                  "logit_bias": ({"x": 1}, {"99999999": 1}, {"1": 101}, {"1": "5"}, {"-1": 1}, 5),
+                  "stream_options": (5,), "response_format": ({"type": "x"}, 5)}
+        for name, values in fields.items():
+            for value in values:
+                with self.subTest(name, value=value):
+                    error = self.refusal(CHAT, messages=user("Hi"), logprobs=True, **{name: value})
+                    self.assertIn(name, error["param"] or "")
+                    self.assertIn(name, error["message"])
+
+    def test_wrong_messages(self):
+        for messages in (None, [], "Hi", [5], [{"role": "user"}], [{"content": "Hi"}],
+                         [{"role": 5, "content": "Hi"}], [{"role": "user", "content": 5}],
+                         [{"role": "user", "content": None}],
+                         [{"role": "user", "content": [{"type": "image_url"}]}]):
+            error = self.refusal(CHAT, messages=messages)
+            self.assertEqual(error["param"], "messages", messages)
+
+    def test_wrong_prompts(self):
+        for prompt in (None, [], [[]], 5, {}, [-1], [1.5], [4096], [1, "a"], ["a", 1], [[1], "a"],
+                       [10 ** 12], ["a"] * 9):
+            if prompt == [[1], "a"]:
+                continue  # mixed prompts are taken
+            error = self.refusal(TEXT, prompt=prompt, max_tokens=1)
+            self.assertEqual(error["param"], "prompt", prompt)
+        self.refusal(TEXT, prompt="a", suffix="b")
+        self.refusal(TEXT, prompt="a", best_of=2)
+        self.refusal(TEXT, prompt="a", logprobs=6)
+
+    def test_other_refusals(self):
+        self.assertEqual(self.refusal(CHAT, 404, messages=user("Hi"), model="gpt")["code"],
+                         "model_not_found")
+        for body in (b"", b"[]", b"{", b"\xff", b"[" * 100000):
+            self.assertEqual(self.server.request("POST", CHAT, body)[0], 400)
+        for stream in (False, True):
+            error = self.refusal(CHAT, messages=user("word " * 3000), stream=stream)
+            self.assertEqual(error["code"], "context_length_exceeded")
+            self.assertTrue(error["message"].startswith(
+                "This model's maximum context length is 1024 tokens"))
+
+    def test_queue_is_bounded(self):
+        statuses = []
+        def ask():
+            statuses.append(self.server.request("POST", TEXT, {
+                "prompt": "Once", "n": 8, "max_tokens": 60, "ignore_eos": True})[0])
+        threads = [threading.Thread(target=ask) for _ in range(24)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertLessEqual(set(statuses), {200, 503})
+        self.assertIn(503, statuses)
+        self.server.wait_for_rest()
+        self.chat("Hi")
+
+    # ---- models ----
+
+    def test_models(self):
+        status, answer = self.server.get("/v1/models")
+        self.assertEqual((status, answer["object"]), (200, "list"))
+        model = answer["data"][0]
+        self.assertEqual((model["id"], model["object"]), ("model0", "model"))
+        self.assertEqual(self.server.get("/v1/models/model0")[1], model)
+        self.assertEqual(self.server.get("/v1/models/model0:latest")[0], 200)
+        self.assertEqual(self.server.get("/v1/models/none")[1]["error"]["code"], "model_not_found")
+        self.assertEqual(self.server.get("/models")[1], answer)
+
+
+if __name__ == "__main__":
+    command.main()

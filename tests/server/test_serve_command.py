@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The command line of `tern serve`: addresses, keys, models, what is refused before it listens."""
+import os
+import shutil
+import socket
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+
+class Command(command.TestCase):
+    def setUp(self):
+        self.env = command.environment()
+        self.env.pop("TERN_API_KEY", None)
+
+    def test_only_the_url_on_standard_output(self):
+        with Server() as server:
+            self.assertEqual(server.line, f"http://127.0.0.1:{server.port}")
+            server.stop()
+            self.assertEqual(server.out, b"")
+            self.assertIn("model model0: ", server.err)
+
+    def test_other_machines_need_a_key(self):
+        model = command.model()
+        for host in ("0.0.0.0", "::", "192.0.2.1"):
+            error = self.refused(2, "serve", model, "--host", host, env=self.env)
+            self.assertIn("key", error)
+        self.assertIn("numeric", self.refused(2, "serve", model, "--host", "example.com"))
+        env = dict(self.env, TERN_API_KEY="a b")
+        self.refused(2, "serve", model, env=env)
+        with Server("--host", "0.0.0.0", env=dict(self.env, TERN_API_KEY="k")) as server:
+            server.key = "k"
+            self.assertEqual(server.get("/v1/models")[0], 200)
+
+    def test_a_port_that_is_taken(self):
+        with Server() as server:
+            error = self.refused(4, "serve", command.model(), "--port", str(server.port))
+            self.assertIn(str(server.port), error)
+        self.refused(2, "serve", command.model(), "--port", "65536")
+
+    def test_keys_are_not_taken_from_the_command_line(self):
+        self.refused(2, "serve", command.model(), "--api-key", "k")
+        empty = command.scratch("empty-key")
+        open(empty, "w").close()
+        self.refused(2, "serve", command.model(), "--api-key-file", empty)
+        self.refused(5, "serve", command.model(), "--api-key-file", empty + ".none")
+
+    def test_what_does_not_fit_is_refused(self):
+        error = self.refused(3, "serve", command.model(), "--ram", "48M", "--parallel", "64", "-q")
+        self.assertIn("64 answers", error)
+        self.refused(2, "serve", command.model(), "--ctx", "2048")
+        self.refused(5, "serve", command.scratch("no-such-model.tern"))
+
+    def test_several_models(self):
+        one, two = command.model(), command.scratch("second.tern")
+        shutil.copy(one, two)
+        with Server(models=[one, two]) as server:
+            ids = [m["id"] for m in server.get("/v1/models")[1]["data"]]
+            self.assertEqual(ids, ["model0", "second"])
+            ask = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}
+            texts = []
+            for name in ids:
+                status, answer = server.post("/v1/completions", dict(ask, model=name))
+                self.assertEqual((status, answer["model"]), (200, name))
+                texts.append(answer["choices"][0]["text"])
+            self.assertEqual(texts[0], texts[1])
+            self.assertEqual(server.post("/v1/completions", ask)[0], 400)
+            self.assertEqual(server.post("/v1/completions", dict(ask, model="third"))[0], 404)
+        self.refused(2, "serve", one, one)
+
+
+if __name__ == "__main__":
+    command.main()
