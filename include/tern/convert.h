@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Hugging Face directory -> .tern file.
+ * Hugging Face directory or GGUF file -> .tern file.
  */
 #ifndef TERN_CONVERT_H
 #define TERN_CONVERT_H
@@ -16,16 +16,34 @@ extern "C" {
 
 enum tern_convert_message { TERN_CONVERT_TENSOR, TERN_CONVERT_NOTE, TERN_CONVERT_WARNING };
 
-enum tern_head_type { TERN_HEAD_Q8, TERN_HEAD_Q6, TERN_HEAD_Q4, TERN_HEAD_F16, TERN_HEAD_BF16 };
+/* Of embedding and head, unless they are ternary in the source. */
+enum tern_head_type {
+    TERN_HEAD_Q8,
+    TERN_HEAD_Q6,
+    TERN_HEAD_Q4,
+    TERN_HEAD_F16,
+    TERN_HEAD_BF16,
+    TERN_HEAD_F32
+};
+
+/* Are inputs of ternary products rounded to int8?  By the family, else: yes where every matrix has
+ * one scale, no where some have several. */
+enum tern_activations { TERN_ACTIVATIONS_AUTO, TERN_ACTIVATIONS_INT8, TERN_ACTIVATIONS_FLOAT };
+
+/* Three layouts of GGUF's type I2_S, which files do not tell apart; all published ones are X86. */
+enum tern_i2s_layout { TERN_I2S_X86, TERN_I2S_ARM, TERN_I2S_1X4 };
 
 struct tern_convert_params {
-    const char *source;  /* directory */
-    const char *output;  /* file; NULL = ./DIR.tern, DIR without its path */
+    const char *source;  /* directory, or GGUF file (of a split one the first part) */
+    const char *output;  /* file; NULL = ./NAME.tern, NAME being the source without its path */
     const char *name;    /* NULL = last component of the resolved source */
     enum tern_head_type head;
+    enum tern_activations activations;
+    enum tern_i2s_layout i2s_layout;
+    const char *pre; /* the splitter of a GGUF file that does not name it; NULL: as it says */
     bool no_tokenizer;
-    /* Progress: bytes read so far and in all; parts of the source are read more than once. Return
-     * false to stop (TERN_INTERRUPTED). */
+    /* Progress: bytes of the source that are done, of all that there are (a matrix that is read
+     * more than once counts in parts). Return false to stop (TERN_INTERRUPTED). */
     bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total);
     /* One line for people: a tensor (verbose), a note, a warning. */
     void (*on_message)(void *arg, enum tern_convert_message kind, const char *text);
@@ -47,8 +65,7 @@ struct tern_convert_result {
  * TERN_INPUT names the file, tensor or key that is missing or wrong; TERN_UNSUPPORTED: a model that
  * was not trained ternary, or of a family, tokenizer or kind that tern does not have; TERN_USAGE: a
  * bad name, or an output that is one of the inputs; TERN_OUTPUT, TERN_LIMIT: the file cannot be
- * written, would be too large; TERN_MEMORY; TERN_INTERRUPTED.
- * One at a time in a process: it sets the allocation functions of jansson, which are global. */
+ * written, would be too large; TERN_MEMORY; TERN_INTERRUPTED. */
 tern_status tern_convert(const struct tern_convert_params *params,
                          struct tern_convert_result *result, struct tern_error *err);
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tern/status.h"
+#include "tern/sysinfo.h"
 #include "tern/tern.h"
 
 #ifdef __cplusplus
@@ -43,17 +44,29 @@ tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model 
                             const struct tern_perplexity_params *params,
                             struct tern_perplexity_result *result, struct tern_error *err);
 
+/* A kernel level whose operations all equal the reference, bit for bit. */
+struct tern_verify_level {
+    const char *name;
+    uint32_t n_operations; /* compared: all that there are */
+    uint32_t n_own;        /* of these, with a kernel of just this level */
+};
+
+#define TERN_VERIFY_MAX_LEVELS 8
+
 struct tern_verify_result {
     uint64_t data_bytes;
     double seconds;        /* of the checksums */
-    uint32_t n_levels;     /* kernel levels compared with the reference */
+    struct tern_verify_level levels[TERN_VERIFY_MAX_LEVELS]; /* of this CPU, lowest first */
+    uint32_t n_levels;
     bool fingerprint_checked; /* false: the file has none */
 };
 
-/* Every checksum, every kernel level that this CPU has against the reference on the file's own
- * first rows, and the fingerprint at the best level. TERN_INPUT names what is wrong with the file,
- * TERN_INTERNAL a kernel that differs from the reference. */
-tern_status tern_verify(const struct tern_model *model,
+/* Every checksum, every operation of every kernel level that this CPU has against the reference on
+ * the file's own first rows, and the fingerprint at the best level. `machine` is this one.
+ * on_progress (bytes) is also asked behind the last byte; it returns false to stop and may be NULL.
+ * TERN_INPUT names what is wrong with the file, TERN_INTERNAL a kernel that differs from the
+ * reference, TERN_MAPPED_IO a file that was written to meanwhile; TERN_INTERRUPTED. */
+tern_status tern_verify(const struct tern_model *model, const struct tern_sysinfo *machine,
                         bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
                         void *arg, struct tern_verify_result *result, struct tern_error *err);
 
@@ -75,24 +88,29 @@ struct tern_bench_run {
     struct tern_bench_rate decode;  /* not measured behind the second and further prompts */
     uint64_t decode_bytes_per_token; /* weights and cache that a token needed */
     double decode_gb_s;
+    double stream_gb_s;  /* plain reading with these threads, the median over the repeats */
+    double decode_share; /* of what plain reading took in the same repeat, the median over them */
     uint64_t output_hash; /* XXH3-64 of the generated ids, little-endian u32 */
 };
 
-/* One kernel on the model's own matrices, one thread. */
+/* One kernel, one thread: on the model's own matrices and tables from memory, on a cache from
+ * memory, on activations that lie in the processor's caches. */
 struct tern_bench_kernel {
     const char *op;
     const char *isa;
-    double gb_s;  /* bytes of weights that were needed, per second */
-    double share; /* of the stream rate of one thread */
+    double gb_s;  /* bytes of weights or cache, of activations read and written, per second */
+    double share; /* of the stream rate of one thread, read just before its level; above 1 where
+                     nothing comes from memory */
 };
 
 #define TERN_BENCH_MAX_THREADS 16
 #define TERN_BENCH_MAX_RUNS 256
-#define TERN_BENCH_MAX_KERNELS 64
+#define TERN_BENCH_MAX_KERNELS 256
 
 /* Lists begin at index 0; runs, levels x threads x (prompts + depths), are at most
  * TERN_BENCH_MAX_RUNS. */
 struct tern_bench_params {
+    const struct tern_sysinfo *machine; /* this one */
     uint32_t prompts[8]; /* lengths to prefill, 1 or more; ids are i * 7919 mod vocab */
     uint32_t n_prompts;  /* 1 to 8 */
     uint32_t n_new; /* 1 or more; decoded greedily behind the first prompt, stop ids ignored */
@@ -107,28 +125,39 @@ struct tern_bench_params {
     uint32_t n_depths;
     /* A line for people about what is being measured; return false to stop. May be NULL. */
     bool (*on_progress)(void *arg, const char *what);
+    /* Asked every few milliseconds; true ends with TERN_INTERRUPTED. May be NULL. */
+    bool (*should_stop)(void *arg);
     void *arg;
 };
 
 struct tern_bench_result {
-    double stream_gb_s[TERN_BENCH_MAX_THREADS]; /* for each of params.threads: plain reading */
+    /* For each of params.threads: plain reading. Read once in every repeat; the median. */
+    double stream_gb_s[TERN_BENCH_MAX_THREADS];
     struct tern_bench_run runs[TERN_BENCH_MAX_RUNS];
     uint32_t n_runs;
     struct tern_bench_kernel kernels[TERN_BENCH_MAX_KERNELS];
     uint32_t n_kernels;
     double load_cold_s; /* open to first token, the file dropped from the page cache before */
     double load_warm_s;
-    uint64_t peak_rss_bytes;
+    uint64_t peak_rss_bytes; /* without the memory that the stream rate took */
     uint64_t major_faults;
     bool hashes_agree; /* of all runs of the same depth */
+    double other_load; /* share of all processors that others used meanwhile; below 0: unknown */
+    bool disturbed;    /* so much that the speeds are not this machine's */
 };
 
 /* Measures; takes seconds to minutes. TERN_USAGE: counts out of range, an unknown level;
  * TERN_MEMORY: among others where the 256 MiB are not there that the stream rate takes for a model
- * of less data; TERN_UNSUPPORTED: a level that this CPU lacks; TERN_INTERRUPTED; as
- * tern_model_open. */
+ * of less data; TERN_UNSUPPORTED: a level that this CPU lacks; TERN_INTERRUPTED;
+ * TERN_MAPPED_IO: the file was written to meanwhile; as tern_model_open. */
 tern_status tern_bench(const char *model_path, const struct tern_bench_params *params,
                        struct tern_bench_result *result, struct tern_error *err);
+
+/* Evaluates n ids and hashes (XXH3-64) what the last of them gives: its logits, or its state behind
+ * the final norm where the model has no head.  Equal on every machine for a new session with an f32
+ * cache.  TERN_INPUT: a value is not finite; errors as for tern_session_eval. */
+tern_status tern_fingerprint(uint64_t *hash, struct tern_session *session, const uint32_t *ids,
+                             uint32_t n, struct tern_error *err);
 
 #ifdef __cplusplus
 }

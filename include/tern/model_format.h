@@ -8,7 +8,7 @@
  *                | struct tern_file_header   (256 bytes)|
  *   256          +--------------------------------------+ \
  *                | metadata: struct tern_file_config,   |  |
- *                |   then strings and source records    |  |
+ *                |   then records and strings           |  |
  *                +--------------------------------------+  | XXH3-64 in the header,
  *                | tensor table: n x tern_file_tensor   |  | checked at every open
  *                +--------------------------------------+  |
@@ -29,8 +29,8 @@
  *   the next 64-byte boundary.
  * - header.head_hash = XXH3-64 (seed 0) of bytes [0, data.offset) with the field itself as zero.
  * - data hash i = XXH3-64 (seed 0) of data bytes [i * 4 MiB, min((i + 1) * 4 MiB, data.bytes)).
- * - Reserved fields are zero. An unknown layout, scale kind, role, architecture, activation or
- *   splitter is "not supported", not "corrupt".
+ * - Reserved fields are zero. An unknown layout, scale kind, role, mixer, activation or splitter is
+ *   "not supported", not "corrupt".
  * - Another format version is refused; it changes when old readers, or readers of old files, would
  *   be wrong.
  *
@@ -44,7 +44,7 @@
 #include <stdint.h>
 
 #define TERN_FILE_MAGIC "TERN\r\n\x1A\n" /* 8 bytes; broken by text-mode transfers */
-#define TERN_FILE_VERSION 3u /* 1, 2: other bytes in T2, Q8_PLANES, Q6, Q4; never released */
+#define TERN_FILE_VERSION 4u /* 1, 2: other bytes in T2, Q8_PLANES, Q6, Q4; 3: one kind of layer */
 #define TERN_FILE_ALIGN 64u
 #define TERN_FILE_PAGE 4096u
 #define TERN_FILE_PAGE_TENSOR 65536u /* tensors of this many bytes and more are page-aligned */
@@ -59,8 +59,8 @@
 #define TERN_MAX_TENSORS 65536u
 #define TERN_MAX_CONTEXT (1u << 24)
 #define TERN_MAX_ROPE_THETA 1e300
+#define TERN_MIN_ROPE_FACTOR 0.5f /* frequencies are divided by factors of so much and more */
 #define TERN_MAX_TOKEN_BYTES 65536u
-#define TERN_MAX_STOP_IDS 16u
 #define TERN_MAX_FINGERPRINT_IDS 8u
 #define TERN_MAX_METADATA_BYTES (16u << 20)
 #define TERN_MAX_TOKENIZER_BYTES (256u << 20)
@@ -96,65 +96,109 @@ struct tern_file_header {
 };
 static_assert(sizeof(struct tern_file_header) == 256, "file header is 256 bytes");
 
-enum tern_arch {
-    TERN_ARCH_BITNET = 1, /* BitNetForCausalLM: RMSNorm, GQA, rotate-half rope, sub-norms */
+/* How the inputs of ternary products are rounded. */
+enum tern_inputs {
+    TERN_INPUTS_FLOAT = 0,    /* not at all */
+    TERN_INPUTS_I8_TOKEN = 1, /* q = rne(x * 127 / max(|x|_max, 1e-5)), one scale per token */
 };
 
-enum tern_activation {
-    TERN_ACT_RELU2 = 1, /* max(z, 0)^2 */
-    TERN_ACT_SILU = 2,
-    TERN_ACT_GELU = 3,
-};
-
-/* How the input of a ternary product is rounded. */
-enum tern_act_quant {
-    TERN_ACT_QUANT_NONE = 0,
-    TERN_ACT_QUANT_I8_TOKEN = 1, /* q = rne(x * 127 / max(|x|_max, 1e-5)), one scale per token */
-};
-
-enum tern_rope {
-    TERN_ROPE_HALF = 1, /* pairs (j, j + head_dim / 2), no scaling */
+/* What an embedding model makes of the states after the final norm. */
+enum tern_pooling {
+    TERN_POOLING_NONE = 0, /* a generative model */
+    TERN_POOLING_MEAN = 1, /* of all positions */
+    TERN_POOLING_CLS = 2,  /* the first position */
+    TERN_POOLING_LAST = 3, /* the last position */
 };
 
 /* Flags of tern_file_config.flags */
 #define TERN_MODEL_TIED_HEAD 1u /* the embedding is also the head; no TERN_ROLE_HEAD tensor */
+#define TERN_MODEL_NO_HEAD 2u   /* neither: the result is the state after the final norm */
 
-/* Starts the metadata section; refs count from the section's start. */
+/* Starts the metadata section; refs count from the section's start.  Which norms, biases and rope
+ * factors a model has is said by its tensors: optional ones are there or not. */
 struct tern_file_config {
-    uint32_t arch;       /* enum tern_arch */
-    uint32_t flags;      /* TERN_MODEL_* */
+    uint32_t flags; /* TERN_MODEL_* */
     uint32_t n_layer;
     uint32_t hidden;
     uint32_t ffn;
     uint32_t n_head;
-    uint32_t n_kv_head;  /* divides n_head */
-    uint32_t head_dim;   /* even */
-    uint32_t vocab;      /* rows of embedding and head */
-    uint32_t context;    /* positions that the model was made for */
-    uint32_t activation; /* enum tern_activation */
-    uint32_t act_quant;  /* enum tern_act_quant */
-    uint32_t rope;       /* enum tern_rope */
-    float rms_eps;
-    double rope_theta; /* 1 ... TERN_MAX_ROPE_THETA */
-    double rope_params[6]; /* scaling factors of later rope kinds; zero for TERN_ROPE_HALF */
-    uint64_t n_params;
-    uint32_t bos_id;       /* TERN_NO_ID when there is none */
-    uint32_t n_stop_ids;
-    uint32_t stop_ids[TERN_MAX_STOP_IDS];
-    /* Fingerprint: XXH3-64 of the little-endian f32 logits of the last of these ids, cache f32,
-     * positions from 0. Equal on every machine. n 0: none. */
+    uint32_t n_kv_head; /* divides n_head */
+    uint32_t head_dim;  /* even */
+    uint32_t vocab;     /* rows of embedding and head */
+    uint32_t context;   /* positions that the model was made for */
+    uint32_t inputs;    /* enum tern_inputs */
+    uint32_t pooling;   /* enum tern_pooling */
+    uint32_t bos_id;    /* TERN_NO_ID when there is none */
+    float rms_eps;         /* of all norms but those of single projections (..._IN_NORM) */
+    float in_norm_eps;     /* of these; also where there are none */
+    /* Above 0; 1 where there is none. */
+    float embedding_scale; /* h = embedding_scale * embed[id] */
+    float residual_scale;  /* h = h + residual_scale * branch, for each branch */
+    float logit_scale;     /* logits = head . (logit_scale * final norm of h) */
+    /* Fingerprint: XXH3-64 of the little-endian f32 logits of the last of these ids (TERN_MODEL_
+     * NO_HEAD: of its state after the final norm), cache f32, positions from 0, inputs as `inputs`
+     * says.  Equal on every machine. n 0: none. */
     uint32_t n_fingerprint_ids;
     uint32_t fingerprint_ids[TERN_MAX_FINGERPRINT_IDS];
-    uint32_t reserved0;
     uint64_t fingerprint_hash;
+    uint64_t n_params;
+    struct tern_file_ref layers;          /* n_layer x struct tern_file_layer */
+    struct tern_file_ref stop_ids;        /* u32 each, below vocab; any number */
+    struct tern_file_ref sources;         /* n x struct tern_file_source */
+    struct tern_file_ref family;          /* shown to people: "bitnet" */
     struct tern_file_ref name;            /* shown to people */
     struct tern_file_ref template_name;   /* "" when the template is not a known one */
     struct tern_file_ref template_source; /* Jinja text as published; "" when there is none */
     struct tern_file_ref converter;       /* "tern 0.1.0" */
-    struct tern_file_ref sources;         /* n x struct tern_file_source */
-    uint8_t reserved[232];
+    uint8_t reserved[328];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
+
+/* What mixes positions. */
+enum tern_mixer {
+    TERN_MIXER_ATTENTION = 1, /* causal, softmax(score_scale * q.k) v, key heads shared */
+};
+
+/* The other half of a layer. */
+enum tern_ffn {
+    TERN_FFN_GATED = 1, /* down(activation(gate(x)) * up(x)) */
+};
+
+enum tern_activation {
+    TERN_ACT_RELU2 = 1,     /* max(z, 0)^2 */
+    TERN_ACT_SILU = 2,      /* z / (1 + exp(-z)) */
+    TERN_ACT_GELU_TANH = 3, /* z / (1 + exp(-2 sqrt(2 / pi) (z + 0.044715 z^3))) */
+};
+
+enum tern_rope {
+    TERN_ROPE_HALF = 1, /* pairs (j, j + rope_dims / 2), angle position * theta^(-2j / rope_dims),
+                           divided by factor j where the layer has TERN_ROLE_ROPE_FACTORS */
+};
+
+/* One layer.  Its order of work (norms and biases that the file does not hold are left out):
+ *
+ *   x = attn_norm(h)
+ *   q, k, v = Wq q_in_norm(x) + bq, ...;  q, k = rope(q_norm(q)), rope(k_norm(k)) per head
+ *   a = attn_sub_norm(attention(q, k, v))
+ *   h += residual_scale * attn_post_norm(Wo o_in_norm(a) + bo)
+ *   x = ffn_norm(h)
+ *   g = ffn_sub_norm(activation(Wgate gate_in_norm(x)) * (Wup up_in_norm(x)))
+ *   h += residual_scale * ffn_post_norm(Wdown down_in_norm(g))
+ *
+ * All norms are RMSNorms with plain weights. */
+struct tern_file_layer {
+    uint32_t mixer;      /* enum tern_mixer */
+    uint32_t ffn;        /* enum tern_ffn */
+    uint32_t activation; /* enum tern_activation */
+    uint32_t rope;       /* enum tern_rope */
+    uint32_t rope_dims;  /* even, 2 ... head_dim: the first ones of each head are rotated */
+    uint32_t window;     /* positions that a token sees, its own included; 0: all before it */
+    float score_scale;   /* > 0; 1 / sqrt(head_dim) in most models */
+    uint32_t reserved0;
+    double rope_theta;   /* 1 ... TERN_MAX_ROPE_THETA */
+    uint8_t reserved[24];
+};
+static_assert(sizeof(struct tern_file_layer) == 64, "layer record is 64 bytes");
 
 /* Provenance: a file that the model was converted from. */
 struct tern_file_source {
@@ -164,10 +208,11 @@ struct tern_file_source {
 };
 static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes");
 
-/* What a tensor is for. Numbers are part of the format; new ones are added at the end. */
+/* What a tensor is for. Numbers are part of the format; new ones are added at the end.  Shapes and
+ * which are optional: src/arch/slots.h. */
 #define TERN_ROLE_LIST(X)                                                                          \
     X(EMBED, 1, "embed")           /* [vocab][hidden] */                                           \
-    X(HEAD, 2, "head")             /* [vocab][hidden]; absent when tied */                         \
+    X(HEAD, 2, "head")             /* [vocab][hidden]; absent when tied or without */              \
     X(FINAL_NORM, 3, "norm")       /* [hidden] */                                                  \
     X(ATTN_NORM, 4, "attn_norm")   /* [hidden], before q, k, v */                                  \
     X(FFN_NORM, 5, "ffn_norm")     /* [hidden], before gate and up */                              \
@@ -180,12 +225,23 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(GATE, 12, "gate")            /* [ffn][hidden] */                                             \
     X(UP, 13, "up")                /* [ffn][hidden] */                                             \
     X(DOWN, 14, "down")            /* [hidden][ffn] */                                             \
-    X(Q_NORM, 15, "q_norm")        /* [head_dim]; reserved */                                      \
-    X(K_NORM, 16, "k_norm")        /* [head_dim]; reserved */                                      \
-    X(Q_BIAS, 17, "q_bias")        /* reserved */                                                  \
-    X(K_BIAS, 18, "k_bias")        /* reserved */                                                  \
-    X(V_BIAS, 19, "v_bias")        /* reserved */                                                  \
-    X(O_BIAS, 20, "o_bias")        /* reserved */
+    X(Q_NORM, 15, "q_norm")        /* [head_dim], of each query head before its rotation */        \
+    X(K_NORM, 16, "k_norm")        /* [head_dim], of each key head */                              \
+    X(Q_BIAS, 17, "q_bias")        /* [rows of q]; likewise the next three */                      \
+    X(K_BIAS, 18, "k_bias")                                                                        \
+    X(V_BIAS, 19, "v_bias")                                                                        \
+    X(O_BIAS, 20, "o_bias")                                                                        \
+    X(ATTN_POST_NORM, 21, "attn_post_norm") /* [hidden], of what o gives */                        \
+    X(FFN_POST_NORM, 22, "ffn_post_norm")   /* [hidden], of what down gives */                     \
+    X(Q_IN_NORM, 23, "q_in_norm")  /* [columns of q], of the input of q alone; also the next */    \
+    X(K_IN_NORM, 24, "k_in_norm")                                                                  \
+    X(V_IN_NORM, 25, "v_in_norm")                                                                  \
+    X(O_IN_NORM, 26, "o_in_norm")                                                                  \
+    X(GATE_IN_NORM, 27, "gate_in_norm")                                                            \
+    X(UP_IN_NORM, 28, "up_in_norm")                                                                \
+    X(DOWN_IN_NORM, 29, "down_in_norm")                                                            \
+    X(HEAD_IN_NORM, 30, "head_in_norm")                                                            \
+    X(ROPE_FACTORS, 31, "rope_factors") /* [rope_dims / 2], see TERN_MIN_ROPE_FACTOR */
 
 enum tern_role {
 #define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,
@@ -275,10 +331,14 @@ enum tern_layout {
 /* Granularity of scales: w = t * scale. */
 enum tern_scale_kind {
     TERN_SCALE_NONE = 0,
-    TERN_SCALE_TENSOR = 1,    /* tern_file_tensor.scale */
-    TERN_SCALE_ROW = 2,       /* f32 [R] at scale_offset */
-    TERN_SCALE_ROW_BLOCK = 3, /* f32 per scale_group rows; reserved */
-    TERN_SCALE_COL_GROUP = 4, /* f32 per scale_group columns of each row; reserved */
+    TERN_SCALE_TENSOR = 1, /* tern_file_tensor.scale; T2, R2, C2 with int8 inputs */
+    TERN_SCALE_ROW = 2,    /* f32 [R] at scale_offset; q8, q6, q4 */
+    /* T2 with inputs that are not rounded to int8: a scale for each row and each scale_group
+     * columns, which is a multiple of 64, or at least C: one for each row.  Scales lie in the order
+     * in which a product reads T2: of every 256 rows group after group, of a group the rows, padded
+     * to 64 with zeros.  A scale is finite; one below 0 is possible. */
+    TERN_SCALE_COL_GROUP = 4,     /* f32 */
+    TERN_SCALE_COL_GROUP_F16 = 5, /* f16 */
 };
 
 struct tern_file_tensor {
@@ -288,7 +348,7 @@ struct tern_file_tensor {
     uint32_t scale_kind;
     uint32_t rows; /* logical; 1 for vectors */
     uint32_t cols;
-    uint32_t scale_group;
+    uint32_t scale_group;  /* TERN_SCALE_COL_GROUP..., else 0 */
     float scale;           /* TERN_SCALE_TENSOR: finite and > 0; multiplied */
     uint64_t offset;       /* from the start of the file, in the data section */
     uint64_t bytes;        /* what layout, rows and cols make of it */
@@ -299,19 +359,39 @@ struct tern_file_tensor {
 };
 static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");
 
+/* What a piece of text is before merging. */
 enum tern_tokenizer_kind {
-    TERN_TOKENIZER_BYTE_BPE = 1,
+    TERN_TOKENIZER_BYTE_BPE = 1, /* bytes; one without an id counts for what `unk_id` says */
+    TERN_TOKENIZER_CHAR_BPE = 2, /* characters; one without an id is its bytes' ids where all have
+                                    one, else what `unk_id` says */
 };
 
+/* How a text is cut before merging; the expressions are quoted in text/pretok.c. */
 enum tern_splitter {
     TERN_SPLIT_LLAMA3 = 1,
     TERN_SPLIT_GPT2 = 2,
-    TERN_SPLIT_QWEN2 = 3, /* reserved */
+    TERN_SPLIT_QWEN2 = 3,
+    TERN_SPLIT_QWEN35 = 4,
+    TERN_SPLIT_STARCODER = 5,
+    TERN_SPLIT_FALCON = 6, /* 7B and 40B of 2023, not Falcon3 or Falcon-E */
+    TERN_SPLIT_DEEPSEEK_CODER = 7,
+    TERN_SPLIT_NONE = 8,
+    TERN_SPLIT_SPACE = 9,      /* before every space */
+    TERN_SPLIT_SPACE_RUN = 10, /* before every space behind something else: same ids as NONE in a
+                                  vocabulary without a token across such a place */
 };
 
-/* Flags of tern_file_tokenizer.flags */
-#define TERN_TOK_IGNORE_MERGES 1u /* a whole pre-token that is in the vocabulary is one token */
-#define TERN_TOK_NFC 2u           /* reserved */
+/* Flags of tern_file_tokenizer.flags.  In a tokenizer with TERN_TOK_SPACE_MARKS, U+2581 in tokens
+ * and texts is the same as a space, and everything in the tables has the space. */
+#define TERN_TOK_IGNORE_MERGES 1u /* a whole piece that is in the vocabulary is one token */
+#define TERN_TOK_NFC 2u           /* normalisation form C behind the first added tokens */
+#define TERN_TOK_FUSE_UNK 4u      /* adjacent unknown symbols are one */
+#define TERN_TOK_SPACE_MARKS 8u   /* CHAR_BPE only, as the following */
+#define TERN_TOK_PREPEND 16u      /* the normaliser puts a space before every stretch */
+#define TERN_TOK_META 32u         /* the marks are made before splitting, not by the normaliser */
+#define TERN_TOK_META_FIRST 64u   /* META: a space before the text, unless it begins with one */
+#define TERN_TOK_META_ALWAYS 128u /* META: before every stretch, unless it begins with one */
+#define TERN_TOK_STRIP 256u       /* decoding drops one space from the start of a text */
 
 /* Starts the tokenizer section; refs count from the section's start and are 8-byte aligned.
  * A lookup needs nothing but the mapping: both hash tables have 2^k slots, open addressing with
@@ -324,24 +404,28 @@ struct tern_file_tokenizer {
     uint32_t n_tokens;       /* ids 0 .. n_tokens-1 all exist; at most config.vocab */
     uint32_t n_added;
     uint32_t n_prefix;       /* ids that the post-processor puts before a text (BOS) */
-    uint32_t n_suffix;       /* and after it */
+    uint32_t n_suffix;       /* and after it (EOS) */
     uint32_t n_merges;
     uint32_t prefix_ids[4];
     uint32_t suffix_ids[4];
     struct tern_file_ref token_offsets; /* u32 [n_tokens + 1], into token_bytes, ascending */
-    struct tern_file_ref token_bytes;   /* of every token, decoded from the byte alphabet */
+    struct tern_file_ref token_bytes;   /* what each token is in a text: decoded from the byte
+                                           alphabet, byte tokens one byte */
     struct tern_file_ref vocab_slots;   /* u32 [2^k]: id + 1, from slot XXH3-64(bytes) & (2^k - 1);
-                                           model.vocab only, without added tokens */
+                                           model.vocab only, without added and byte tokens */
     struct tern_file_ref merges;        /* struct tern_file_merge [n_merges] in order of rank, 0
                                            merges first */
     struct tern_file_ref merge_slots;   /* u32 [2^k]: rank + 1, from the top k bits of
                                            (left << 32 | right) * 0x9E3779B97F4A7C15; of a pair
                                            that occurs twice only the later rank */
-    struct tern_file_ref byte_ids;      /* u32 [256]: the id of each single byte */
-    struct tern_file_ref added;         /* struct tern_file_added [n_added], ascending by bytes */
+    struct tern_file_ref byte_ids;      /* u32 [256]: the id of each single byte, or TERN_NO_ID;
+                                           CHAR_BPE: of the byte tokens */
+    struct tern_file_ref added;         /* struct tern_file_added [n_added], ascending by text */
     struct tern_file_ref special_bits;  /* u8 [ceil(n_tokens / 8)]: id i is special when bit i & 7
                                            of byte i / 8 is set */
-    uint8_t reserved[128];
+    struct tern_file_ref added_text;    /* texts of the added tokens */
+    uint32_t unk_id;         /* stands for a symbol without an id; TERN_NO_ID: that is left out */
+    uint8_t reserved[116];
 };
 static_assert(sizeof(struct tern_file_tokenizer) == 256, "tokenizer header is 256 bytes");
 
@@ -355,19 +439,20 @@ static_assert(sizeof(struct tern_file_merge) == 12, "merge record is 12 bytes");
 
 /* Flags of tern_file_added.flags, as in tokenizer.json. */
 #define TERN_ADDED_SPECIAL 1u      /* only the template makes it, never a user's text */
-#define TERN_ADDED_LSTRIP 2u       /* reserved */
-#define TERN_ADDED_RSTRIP 4u       /* reserved */
-#define TERN_ADDED_SINGLE_WORD 8u  /* reserved */
-#define TERN_ADDED_NORMALIZED 16u  /* searched after those without this flag */
+#define TERN_ADDED_LSTRIP 2u       /* takes the white space before it */
+#define TERN_ADDED_RSTRIP 4u       /* and behind it */
+#define TERN_ADDED_SINGLE_WORD 8u  /* not beside a letter, digit or the like (\w) */
+#define TERN_ADDED_NORMALIZED 16u  /* searched in the normalised text, after those without */
 
 /* Longest content of an added token. */
 #define TERN_MAX_ADDED_BYTES 512u
 
-/* An added token; its content is the token's bytes. */
+/* An added token. */
 struct tern_file_added {
     uint32_t id;
     uint32_t flags;
+    struct tern_file_ref text; /* in added_text: what is searched for, normalised if so flagged */
 };
-static_assert(sizeof(struct tern_file_added) == 8, "added-token record is 8 bytes");
+static_assert(sizeof(struct tern_file_added) == 16, "added-token record is 16 bytes");
 
 #endif

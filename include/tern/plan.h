@@ -37,6 +37,8 @@ extern "C" {
 struct tern_plan_model {
     uint32_t n_ctx;                    /* positions that the model was made for */
     uint64_t file_bytes;               /* mapped, read-only */
+    uint64_t model_bytes;              /* what the open model holds beside it */
+    uint64_t sampler_bytes;            /* of a sampler for its vocabulary */
     uint64_t base_bytes;               /* anonymous memory of a session, without what follows */
     uint64_t thread_bytes;             /* more per thread */
     uint64_t position_bytes;           /* more per position of the context, beside the cache */
@@ -83,6 +85,15 @@ struct tern_plan_reason {
     char detail[128]; /* the same for people */
 };
 
+/* Anonymous memory with the context filled, by what takes it. */
+struct tern_plan_memory {
+    uint64_t process_bytes; /* the program and its libraries, threads' stacks */
+    uint64_t model_bytes;   /* beside the mapped file */
+    uint64_t sampler_bytes;
+    uint64_t scratch_bytes; /* a session without its cache */
+    uint64_t cache_bytes;
+};
+
 struct tern_plan {
     /* threads and kernels */
     uint32_t n_threads_decode;
@@ -109,7 +120,9 @@ struct tern_plan {
     enum tern_kv kv;
     uint32_t max_new_tokens; /* the least of wish or default, cap, room behind the prompt */
     bool capped;             /* max_new_tokens is the cap's doing */
-    uint64_t predicted_anonymous_bytes; /* of the process, with n_ctx filled */
+    bool context_cuts;       /* the context leaves less than limits.max_tokens; a notice says so */
+    struct tern_plan_memory memory;
+    uint64_t predicted_anonymous_bytes; /* of the process, with n_ctx filled: the sum of memory */
     uint64_t predicted_hot_bytes;       /* and the model file: what should stay in memory */
     bool will_page;          /* the model does not fit beside it: reads from disk while running */
 

@@ -37,11 +37,13 @@ struct tern_sampler_params {
 /* In the order of the members: 0.7, 40, 0.95, 0, 1.1, 0.6, 0, 64; seed 0. */
 void tern_sampler_params_default(struct tern_sampler_params *out);
 
-/* All memory for vocabularies of n_vocab ids is taken here; sampling allocates nothing.
- * TERN_USAGE names a parameter out of range. */
+/* All memory for vocabularies of n_vocab ids is taken here, tern_sampler_bytes of it; sampling
+ * allocates nothing. TERN_USAGE names a parameter out of range. */
 tern_status tern_sampler_create(struct tern_sampler **out, const struct tern_sampler_params *params,
                                 uint32_t n_vocab, struct tern_error *err);
 void tern_sampler_free(struct tern_sampler *sampler);
+/* What a sampler holds: about 16 bytes per id of the vocabulary and 4 per id of penalty_last. */
+uint64_t tern_sampler_bytes(uint32_t n_vocab, uint32_t penalty_last);
 /* Starts the random sequence again. */
 void tern_sampler_reseed(struct tern_sampler *sampler, uint64_t seed);
 
@@ -53,12 +55,13 @@ void tern_sampler_accept(struct tern_sampler *sampler, uint32_t id);
 void tern_sampler_clear_history(struct tern_sampler *sampler);
 
 /* Chooses from n <= n_vocab logits (not changed).  Ids at or beyond n_allowed are never chosen.
- * TERN_INTERNAL when no logit is finite (infinities and NaN count as minus infinity). */
+ * TERN_INTERNAL when no logit is finite (infinities and NaN count as minus infinity); TERN_USAGE
+ * when n is more than n_vocab. */
 tern_status tern_sampler_sample(struct tern_sampler *sampler, const float *logits, uint32_t n,
                                 uint32_t n_allowed, uint32_t *id, struct tern_error *err);
 
 /* The distribution that tern_sampler_sample would draw from, most likely first: ids and
- * probabilities, room for n each; *n_out entries. */
+ * probabilities, room for n each; *n_out entries. Errors as tern_sampler_sample. */
 tern_status tern_sampler_distribution(struct tern_sampler *sampler, const float *logits, uint32_t n,
                                       uint32_t n_allowed, uint32_t *ids, float *probabilities,
                                       uint32_t *n_out, struct tern_error *err);

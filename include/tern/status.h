@@ -4,8 +4,8 @@
  *
  * Every function that can fail returns a `tern_status` and, where it takes a
  * `struct tern_error *`, explains itself there: what failed, the value, the
- * limit, what to do next, in one line without a newline. The library never
- * prints, exits or aborts.
+ * limit, what to do next, in one line without a newline. The pointer may be
+ * NULL everywhere. The library never prints, exits or aborts.
  */
 #ifndef TERN_STATUS_H
 #define TERN_STATUS_H
@@ -25,7 +25,8 @@ extern "C" {
     X(INPUT, 5, "cannot use input")                                                                \
     X(UNSUPPORTED, 6, "not supported")                                                             \
     X(MAPPED_IO, 74, "file changed while in use")                                                  \
-    X(INTERRUPTED, 130, "interrupted")
+    X(INTERRUPTED, 130, "interrupted")                                                             \
+    X(BUSY, 3, "busy")
 
 typedef enum tern_status {
 #define TERN_STATUS_ENUM(name, exit_code, text) TERN_##name,

@@ -6,9 +6,11 @@
  * what was there but made no sense is also named in `unreadable`.  The same readers serve the live
  * machine and a recorded one (a directory with parts of its /proc and /sys).
  *
- * Reading the live machine takes some milliseconds.  It may move the calling thread from CPU to
- * CPU for a moment and set a variable of the environment, so do it before other threads are
- * started.
+ * Reading the live machine takes some milliseconds, and may move the calling thread from CPU to CPU
+ * for a moment.  Do it once and keep the result: engines, plans and measurements take it from the
+ * caller.  hwloc, which tells the cores, reads its own variables of the environment; where
+ * HWLOC_HIDE_ERRORS=2 is not among them, it complains on stderr about firmware that contradicts
+ * itself.
  */
 #ifndef TERN_SYSINFO_H
 #define TERN_SYSINFO_H
@@ -131,6 +133,9 @@ struct tern_sysinfo {
 
 /* Reads the machine that this process runs on. */
 void tern_sysinfo_read(struct tern_sysinfo *out);
+/* Only what the processor itself tells, in microseconds: cpu_name and cpu_features; one core, the
+ * rest unknown. Enough for an engine of one thread. */
+void tern_sysinfo_read_cpu(struct tern_sysinfo *out);
 
 /* Reads a recorded machine.  `root` holds proc/... and sys/... as on that machine, and optionally
  * topology.xml (hwloc; else the topology comes from sys/) and process.json: {"affinity": "0-3",

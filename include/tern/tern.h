@@ -3,13 +3,15 @@
  * Running a model: engine (threads, kernels), model (a mapped file), session
  * (one conversation's key/value cache).
  *
- *   struct tern_engine *engine;   tern_engine_create(&engine, NULL, &err);
+ *   struct tern_sysinfo machine;  tern_sysinfo_read(&machine);
+ *   struct tern_engine *engine;   tern_engine_create(&engine, &machine, NULL, &err);
  *   struct tern_model *model;     tern_model_open(&model, "demo.tern", &err);
  *   struct tern_session *session; tern_session_create(&session, engine, model, NULL, &err);
  *   tern_generate(session, ids, n_ids, &params, &result, &err);
  *
  * Free in the opposite order.  An engine serves one thread at a time; a model
- * is read-only and may be shared by engines.
+ * is read-only and may be shared by engines.  Different threads may create and
+ * use different engines at the same time.
  */
 #ifndef TERN_TERN_H
 #define TERN_TERN_H
@@ -18,9 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tern/chat.h"
 #include "tern/model_format.h"
 #include "tern/sampler.h"
 #include "tern/status.h"
+#include "tern/sysinfo.h"
 #include "tern/tokenizer.h"
 #include "tern/version.h"
 
@@ -43,11 +47,12 @@ struct tern_engine_params {
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
 };
 
-/* params may be NULL. Reads the machine, which takes some milliseconds and asks something of other
- * threads: see tern_sysinfo_read. TERN_USAGE: too many threads, or an unknown level (the known ones
- * are listed); TERN_UNSUPPORTED: a level that this CPU lacks; TERN_MEMORY. */
-tern_status tern_engine_create(struct tern_engine **out, const struct tern_engine_params *params,
-                               struct tern_error *err);
+/* `machine` describes this machine: read it once, hand it to every engine; it is not kept. Any
+ * thread may call this at any time: it reads and changes nothing that other threads share. params
+ * may be NULL. TERN_USAGE: no machine, too many threads, or an unknown level (the known ones are
+ * listed); TERN_UNSUPPORTED: a level that this CPU lacks; TERN_MEMORY. */
+tern_status tern_engine_create(struct tern_engine **out, const struct tern_sysinfo *machine,
+                               const struct tern_engine_params *params, struct tern_error *err);
 void tern_engine_free(struct tern_engine *engine);
 /* Those that decode. */
 uint32_t tern_engine_n_threads(const struct tern_engine *engine);
@@ -67,13 +72,43 @@ struct tern_model;
  * exception) when it is read there. */
 tern_status tern_model_open(struct tern_model **out, const char *path, struct tern_error *err);
 void tern_model_free(struct tern_model *model);
-/* The file's configuration block, valid as long as the model. */
-const struct tern_file_config *tern_model_config(const struct tern_model *model);
+
+/* What a model is; valid as long as the model. */
+struct tern_model_config {
+    uint32_t n_layer;
+    uint32_t hidden;
+    uint32_t ffn;
+    uint32_t n_head;
+    uint32_t n_kv_head; /* heads of keys and values */
+    uint32_t head_dim;
+    uint32_t vocab;     /* ids are below; the tokenizer may have fewer */
+    uint32_t context;   /* positions that the model was made for */
+    uint64_t n_params;
+    uint32_t bos_id;          /* TERN_NO_ID: none */
+    const uint32_t *stop_ids; /* [n_stop_ids] */
+    uint32_t n_stop_ids;
+    bool has_head; /* false: an embedding model, which gives states and no logits */
+    bool is_tied;  /* the embedding is also the head */
+    bool rounds_inputs; /* inputs of ternary products are int8, as in training */
+    enum tern_pooling pooling; /* of an embedding model */
+};
+const struct tern_model_config *tern_model_config(const struct tern_model *model);
 const char *tern_model_path(const struct tern_model *model);
+/* Of the file's contents: files with the same one hold the same model. (It covers configuration,
+ * tokenizer and template, and the data through its checksums.) */
+uint64_t tern_model_hash(const struct tern_model *model);
+/* Memory that an open model holds beside the mapped file. */
+uint64_t tern_model_bytes(const struct tern_model *model);
 /* NULL for a file without one. */
 const struct tern_tokenizer *tern_model_tokenizer(const struct tern_model *model);
-/* NULL when the model has no template or an unknown one. */
-const struct tern_chat_template *tern_model_chat_template(const struct tern_model *model);
+/* *out is NULL when the model has no template (TERN_OK), or one that tern cannot read: the status
+ * is then that of tern_chat_template_parse. Belongs to the model. */
+tern_status tern_model_chat_template(const struct tern_chat_template **out,
+                                     const struct tern_model *model, struct tern_error *err);
+/* What the model's tokens are for a template: NULL for a built-in one, which knows its own; the
+ * generation prompt is on, there is no date. Valid as long as the model. */
+void tern_model_chat_params(const struct tern_model *model, const struct tern_chat_template *t,
+                            struct tern_chat_params *out);
 bool tern_model_is_stop_id(const struct tern_model *model, uint32_t id);
 /* TERN_MAPPED_IO when somebody has written to the file since it was opened: what was checked then
  * no longer holds. For programs that wait between two uses; tern_generate asks by itself. */
@@ -89,9 +124,9 @@ tern_status tern_model_prefetch(const struct tern_model *model,
 
 struct tern_model_info {
     const char *name; /* NUL-terminated, valid as long as the model */
-    const char *architecture;
+    const char *architecture; /* the family: "bitnet" */
     const char *layout; /* family of the ternary tensors: "t2" */
-    const char *head;   /* "q8", "q6", "q4", "f16", "bf16" */
+    const char *head;   /* "q8", "q6", "q4", "f16", "bf16"; "none" */
     const char *template_name; /* NULL: none or unknown */
     bool has_template;         /* the file carries a template source */
     uint64_t file_bytes;
@@ -104,11 +139,18 @@ struct tern_model_info {
 };
 void tern_model_get_info(const struct tern_model *model, struct tern_model_info *out);
 
-/* The tensor table as text for people and programs; name buffer of at least 48 bytes. */
+/* A tensor, for people and programs. */
+struct tern_tensor_info {
+    char name[48]; /* "layers.3.up" */
+    const char *layout; /* "t2" */
+    uint32_t rows, cols;
+    uint64_t n_bytes; /* with scales */
+    uint64_t n_zero;  /* zero weights of a ternary tensor */
+};
 uint32_t tern_model_n_tensors(const struct tern_model *model);
-const struct tern_file_tensor *tern_model_tensor(const struct tern_model *model, uint32_t i,
-                                                 char name[48]);
-const char *tern_layout_text(uint32_t layout); /* "t2"; "?" if unknown */
+/* i below tern_model_n_tensors, in the order of the file. */
+void tern_model_get_tensor(const struct tern_model *model, uint32_t i,
+                           struct tern_tensor_info *out);
 
 /* ---- session ---- */
 
@@ -117,15 +159,23 @@ struct tern_session;
 enum tern_kv { TERN_KV_F32 = 0, TERN_KV_F16 = 1, TERN_KV_Q8 = 2 };
 const char *tern_kv_text(enum tern_kv kv); /* "f32", "f16", "q8" */
 
+#define TERN_MAX_DRAFT 7u
+
 struct tern_session_params {
     uint32_t n_ctx;   /* positions, at most the model's context; 0 = that */
     enum tern_kv kv;
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
+    uint32_t n_draft; /* ids that tern_generate may draft ahead, 0..TERN_MAX_DRAFT: memory for their
+                         logits */
     bool drop_pages;  /* give pages of the file back after use: slow, for little memory */
+    /* Products whose inputs the model does not round to int8 take them in f32 instead of 16 bits:
+     * the yardstick for the error of that, several times slower. */
+    bool exact_inputs;
     /* Asked before the cache grows by n_bytes; false stops the evaluation with TERN_MEMORY. NULL:
      * always. */
     bool (*may_grow)(void *arg, uint64_t n_bytes);
-    /* Asked between layers; true stops with TERN_INTERRUPTED. Must be quick. NULL: never. */
+    /* Asked between layers and, in long batches, every few milliseconds inside them, on the thread
+     * that evaluates; true stops with TERN_INTERRUPTED. Must be quick. NULL: never. */
     bool (*should_stop)(void *arg);
     void *arg;
 };
@@ -146,6 +196,15 @@ uint32_t tern_session_n_past(const struct tern_session *session);
 void tern_session_truncate(struct tern_session *session, uint32_t n_keep);
 /* Ids at positions [0, n_past). */
 const uint32_t *tern_session_ids(const struct tern_session *session);
+/* Writes the keys and values of all positions with their ids to a file that only its owner may
+ * read: complete, or not at all. TERN_USAGE: there are none; TERN_OUTPUT, TERN_MEMORY. */
+tern_status tern_session_save_cache(const struct tern_session *session, const char *path,
+                                    struct tern_error *err);
+/* Fills a session from such a file instead of evaluating its ids. TERN_INPUT: missing, damaged, of
+ * another model (tern_model_hash), cache type or kind of inputs, more than n_ctx positions;
+ * TERN_MEMORY: the cache may not grow. The session is empty then. */
+tern_status tern_session_load_cache(struct tern_session *session, const char *path,
+                                    struct tern_error *err);
 /* Anonymous memory that this session holds now, and will hold with n_ctx filled. */
 uint64_t tern_session_bytes(const struct tern_session *session);
 uint64_t tern_session_bytes_full(const struct tern_session *session);
@@ -153,9 +212,15 @@ uint64_t tern_session_bytes_full(const struct tern_session *session);
 /* Appends n ids.  Logits of the last one are then in tern_session_logits.  all_logits, if not
  * NULL, receives [n][vocab] f32.  TERN_USAGE: an id beyond the vocabulary; TERN_LIMIT: no room in
  * the context; TERN_MEMORY: the cache may not grow (ids before it stay evaluated, see n_past);
- * TERN_INTERRUPTED. The result does not depend on how ids are split over calls. */
+ * TERN_INTERRUPTED; TERN_MAPPED_IO as tern_model_check_unchanged, and nothing is kept of it. The
+ * result does not depend on how ids are split over calls. */
 tern_status tern_session_eval(struct tern_session *session, const uint32_t *ids, size_t n,
                               float *all_logits, struct tern_error *err);
+/* Appends n ids and gives the states behind the final norm, states [n][hidden] f32, instead of
+ * logits: what embeddings are made of.  Errors as for tern_session_eval, which an embedding model
+ * refuses with TERN_UNSUPPORTED. */
+tern_status tern_session_eval_states(struct tern_session *session, const uint32_t *ids, size_t n,
+                                     float *states, struct tern_error *err);
 /* [vocab] f32 of the last evaluated position; NULL before the first, after a shortening, and after
  * an evaluation that stopped on its way. Behind tern_generate only what the choice needed is sure
  * to be there, the rest may be minus infinity: evaluate the last id again for all of it. */
@@ -197,6 +262,10 @@ struct tern_generate_params {
     struct tern_steering *steering; /* adapts thread counts while running; may be NULL */
     uint32_t max_tokens;
     bool ignore_eos;
+    /* Ids that may be drafted ahead, at most the session's n_draft; 0: none. Drafts come from the
+     * text so far; several are verified by one evaluation where that was measured to be faster.
+     * Which ids come does not depend on it. */
+    uint32_t n_draft;
     const char *const *stop_strings; /* n_stop_strings texts, none empty */
     size_t n_stop_strings;
     /* Called with text that is decided (whole characters; no part of a stop string). Return false
@@ -206,6 +275,10 @@ struct tern_generate_params {
     void (*on_token)(void *arg, uint32_t id);
     /* Called between prefill batches with positions done and to do. May be NULL. */
     void (*on_prefill)(void *arg, size_t n_done, size_t n_total);
+    /* Drafts instead of those from the text, for measurements: writes at most n_max ids, below the
+     * vocabulary, that may follow those so far, and returns how many. All are verified. May be
+     * NULL. */
+    uint32_t (*on_draft)(void *arg, uint32_t *ids, uint32_t n_max);
     void *arg;
 };
 
@@ -214,6 +287,9 @@ struct tern_generate_result {
     uint32_t n_prompt;       /* ids of the prompt */
     uint32_t n_prompt_evaluated; /* of these, not already in the cache */
     uint32_t n_new;          /* tokens sampled, the stop id included */
+    uint32_t n_steps;        /* evaluations behind the prompt */
+    uint32_t n_drafted;      /* ids that these verified beside the last one */
+    uint32_t n_accepted;     /* of the drafted ids, those that were chosen */
     double prompt_s;
     double decode_s;
 };
@@ -223,8 +299,10 @@ struct tern_generate_result {
  * generates ids only.  The sampler's history becomes `ids` and what is sampled, and from then on it
  * borrows the model's list of control tokens (tern_sampler_set_exempt).
  * What ends the sampling is no error: result->stop says it.  TERN_USAGE: no ids, or one beyond the
- * vocabulary; TERN_LIMIT: the prompt does not fit the context (both numbers); TERN_MEMORY,
- * TERN_INTERRUPTED: before the first token; TERN_INTERNAL: no logit is finite. */
+ * vocabulary, a sampler of another vocabulary, an empty stop string, more drafts than the session
+ * has memory for; TERN_LIMIT: the prompt does
+ * not fit the context (both numbers); TERN_MEMORY, TERN_INTERRUPTED: before the first token;
+ * TERN_INTERNAL: no logit is finite. */
 tern_status tern_generate(struct tern_session *session, const uint32_t *ids, size_t n_ids,
                           const struct tern_generate_params *params,
                           struct tern_generate_result *result, struct tern_error *err);

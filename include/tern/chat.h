@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Conversations -> prompt text and ids, through chat templates.
+ *
+ * A template is Jinja source, as models bring it (tern_chat_template_parse), or
+ * one of a few built-in ones that are known by name. Rendered text carries a map
+ * of the bytes that come from the conversation: no special token is ever made
+ * from one of those, whatever a user writes.
+ */
+#ifndef TERN_CHAT_H
+#define TERN_CHAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+#include "tern/tokenizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tern_message {
+    const char *role; /* free; the template decides */
+    size_t n_role;
+    const char *content;
+    size_t n_content;
+};
+
+struct tern_chat_template; /* read-only: any number of threads may use one */
+
+/* ---- built-in templates ---- */
+
+/* "bitnet-2b-4t", "llama3", "chatml", "falcon3", "qwen3"; NULL if the name is unknown. */
+const struct tern_chat_template *tern_chat_template_find(const char *name);
+/* "custom" for a parsed one that is not like a built-in one. */
+const char *tern_chat_template_name(const struct tern_chat_template *t);
+/* The built-in one behind t, the first for NULL; NULL behind the last. */
+const struct tern_chat_template *tern_chat_template_next(const struct tern_chat_template *t);
+/* The built-in template that a published Jinja source is, or NULL. */
+const struct tern_chat_template *tern_chat_template_recognise(const char *source, size_t n_bytes);
+/* The first special token that the template is known to write and the tokenizer lacks: ordinary
+ * tokens would spell it, which a model hardly understands. NULL: it lacks none. */
+const char *tern_chat_template_missing(const struct tern_chat_template *t,
+                                       const struct tern_tokenizer *tokenizer);
+
+/* ---- templates as Jinja source ---- */
+
+/* Parses a template; tern_chat_template_free. TERN_UNSUPPORTED: a construct that tern does not
+ * have, with its line; TERN_INPUT: not UTF-8; TERN_LIMIT: more than 1 MiB; TERN_MEMORY. */
+tern_status tern_chat_template_parse(struct tern_chat_template **out, const char *source,
+                                     size_t n_bytes, struct tern_error *err);
+void tern_chat_template_free(struct tern_chat_template *t);
+
+/* ---- rendering ---- */
+
+struct tern_date {
+    int32_t year;  /* 1 ... 9999; 0: no date */
+    uint8_t month; /* 1 ... 12 */
+    uint8_t day;   /* 1 ... 31 */
+    uint8_t hour, minute, second;
+};
+
+/* "YYYY-MM-DD", or with " HH:MM:SS" behind it. False: it is no date. */
+bool tern_date_parse(struct tern_date *out, const char *text);
+
+struct tern_chat_params {
+    bool add_generation_prompt;
+    /* Texts of these tokens; "": the template sees none; NULL: those of the models that a built-in
+     * template was published with (tern_chat_encode: BOS of the tokenizer). */
+    const char *bos;
+    const char *eos;
+    /* What strftime_now of a template tells. Without one a template that asks is refused. */
+    struct tern_date date;
+};
+
+/* Renders a conversation.  *text is new memory (tern_text_free).  *user_map, if not NULL, is new
+ * memory of the same length: 1 for bytes that come from a message, 0 for bytes of the template.
+ * (Roles of a known name count as the template's, since templates build special tokens of them.)
+ * TERN_USAGE when the template cannot express the conversation (its own message in err);
+ * TERN_UNSUPPORTED: a filter or method that tern does not have; TERN_LIMIT: too much work. */
+tern_status tern_chat_render(const struct tern_chat_template *t,
+                             const struct tern_message *messages, size_t n_messages,
+                             const struct tern_chat_params *params, char **text, size_t *n_text,
+                             unsigned char **user_map, struct tern_error *err);
+void tern_text_free(void *text);
+
+/* Renders, encodes and appends to *out: the whole text jointly, special tokens only where all bytes
+ * come from the template, exactly one BOS at the start if the tokenizer adds one.  Errors as
+ * tern_chat_render. */
+tern_status tern_chat_encode(const struct tern_tokenizer *tokenizer,
+                             const struct tern_chat_template *t,
+                             const struct tern_message *messages, size_t n_messages,
+                             const struct tern_chat_params *params, struct tern_ids *out,
+                             struct tern_error *err);
+
+/* The same for a conversation as JSON: an array of messages as OpenAI writes them, or an object
+ *   {"messages": [...], "tools": [...], "kwargs": {...}, "bos_token", "eos_token",
+ *    "now": "YYYY-MM-DD[ HH:MM:SS]", "add_generation_prompt"}
+ * of which all but "messages" may be absent and stand above `params`.  Members that are null are
+ * absent.  A built-in template renders "role" and "content" only and refuses tools, tool calls and
+ * reasoning; a parsed one sees everything.  TERN_USAGE: not such JSON. */
+tern_status tern_chat_render_json(const struct tern_chat_template *t, const char *json,
+                                  size_t n_json, const struct tern_chat_params *params,
+                                  char **text, size_t *n_text, unsigned char **user_map,
+                                  struct tern_error *err);
+tern_status tern_chat_encode_json(const struct tern_tokenizer *tokenizer,
+                                  const struct tern_chat_template *t, const char *json,
+                                  size_t n_json, const struct tern_chat_params *params,
+                                  struct tern_ids *out, struct tern_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Embeddings: a text becomes a vector of Euclidean length 1; texts of similar meaning have a large
+ * product.
+ *
+ *   struct tern_embedder *e;  tern_embedder_create(&e, engine, model, NULL, &err);
+ *   float *v = malloc(tern_embedder_dim(e) * sizeof *v);
+ *   tern_embed_text(e, "What is BitNet?", 15, v, NULL, &err);
+ *
+ * A vector is made of the states behind the final norm, one per token (tern_session_eval_states):
+ * their mean, the first or the last one. What the model was trained for stands in its file
+ * (tern_model_config); vectors of different pooling must not be compared.
+ */
+#ifndef TERN_EMBED_H
+#define TERN_EMBED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+#include "tern/tern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tern_embedder;
+
+struct tern_embed_params {
+    enum tern_pooling pooling; /* TERN_POOLING_NONE: the model's; the mean if it has none */
+    uint32_t n_dim;            /* leading components that are kept, at most hidden; 0: all */
+    /* As in struct tern_session_params. */
+    bool (*should_stop)(void *arg);
+    void *arg;
+};
+
+/* Borrows engine and model. Memory is taken as texts need it. params may be NULL. TERN_USAGE: a
+ * pooling that does not exist, more components than the model has; TERN_MEMORY. */
+tern_status tern_embedder_create(struct tern_embedder **out, struct tern_engine *engine,
+                                 const struct tern_model *model,
+                                 const struct tern_embed_params *params, struct tern_error *err);
+void tern_embedder_free(struct tern_embedder *embedder);
+/* Never TERN_POOLING_NONE. */
+enum tern_pooling tern_embedder_pooling(const struct tern_embedder *embedder);
+/* Components of a vector. */
+uint32_t tern_embedder_dim(const struct tern_embedder *embedder);
+const char *tern_pooling_text(enum tern_pooling pooling); /* "none", "mean", "cls", "last" */
+
+/* The vector of n_ids ids, to which nothing is added: dst [dim] f32, of length 1 (or 0, when all
+ * its components are 0).  It does not depend on texts before it.  TERN_USAGE: no ids, or one beyond
+ * the vocabulary; TERN_LIMIT: more than the model's context; TERN_INTERNAL: a state is not finite;
+ * TERN_MEMORY; TERN_INTERRUPTED; TERN_MAPPED_IO as for tern_session_eval. */
+tern_status tern_embed(struct tern_embedder *embedder, const uint32_t *ids, size_t n_ids,
+                       float *dst, struct tern_error *err);
+
+/* The same of a text, with what the tokenizer puts around one (BOS, EOS). *n_tokens, if not NULL,
+ * is their number. Also TERN_INPUT: a model without a tokenizer, a text without a token. */
+tern_status tern_embed_text(struct tern_embedder *embedder, const char *text, size_t n_bytes,
+                            float *dst, size_t *n_tokens, struct tern_error *err);
+
+/* The cosine of the angle between two vectors of tern_embed: their product. */
+double tern_embed_similarity(const float *a, const float *b, uint32_t n_dim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

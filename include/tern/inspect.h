@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Looking at a model before it is converted: a GGUF file, a safetensors file,
+ * or a Hugging Face directory.
+ */
+#ifndef TERN_INSPECT_H
+#define TERN_INSPECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Opaque; one thread at a time.  Reads headers and the small files of a directory, and the first
+ * layer of models of which only the weights say whether they are ternary. */
+struct tern_source;
+
+struct tern_source_summary {
+    const char *format; /* "gguf", "safetensors" (one file), "folder" */
+    const char *family; /* "bitnet", "llama", ...; NULL: not recognised */
+    bool is_convertible; /* as far as headers and the first layer tell: tern_convert takes it */
+    const char *reason;  /* why not; "" otherwise */
+    uint64_t file_bytes; /* of all weight files */
+    uint32_t n_keys;
+    uint32_t n_tensors;
+};
+
+struct tern_source_key {
+    const char *name;
+    const char *json; /* the value; long texts are cut, arrays are shown by type and length */
+};
+
+#define TERN_SOURCE_MAX_RANK 8u
+
+struct tern_source_tensor_info {
+    const char *name;
+    const char *type;     /* "BF16", "I2_S" */
+    uint32_t rank;
+    uint64_t shape[TERN_SOURCE_MAX_RANK]; /* columns last */
+    uint64_t n_bytes;
+};
+
+/* True for a path that tern_source_inspect can look at: a directory, or a file that begins as GGUF
+ * and safetensors files do. */
+bool tern_source_is_one(const char *path);
+
+/* TERN_INPUT: missing, or damaged so that not even its tensors can be listed; TERN_UNSUPPORTED: a
+ * version that tern does not read; TERN_MEMORY.  *out is NULL on failure. */
+tern_status tern_source_inspect(struct tern_source **out, const char *path, struct tern_error *err);
+void tern_source_free(struct tern_source *source);
+
+/* Texts are valid as long as the source. */
+void tern_source_get_summary(const struct tern_source *source, struct tern_source_summary *out);
+/* i below n_keys, in the order of names. */
+void tern_source_get_key(const struct tern_source *source, uint32_t i,
+                         struct tern_source_key *out);
+/* i below n_tensors, in the order of names. */
+void tern_source_get_tensor(const struct tern_source *source, uint32_t i,
+                            struct tern_source_tensor_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
