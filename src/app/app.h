@@ -14,6 +14,10 @@ int tn_cmd_run(const struct tn_options *o);
 int tn_cmd_chat(const struct tn_options *o);
 int tn_cmd_convert(const struct tn_options *o);
 int tn_cmd_info(const struct tn_options *o);
+int tn_info_source(const char *path, const struct tn_options *o);
+int tn_cmd_embed(const struct tn_options *o);
+int tn_cmd_list(const struct tn_options *o);
+int tn_cmd_serve(const struct tn_options *o);
 int tn_cmd_probe(const struct tn_options *o);
 int tn_cmd_verify(const struct tn_options *o);
 int tn_cmd_bench(const struct tn_options *o);
@@ -29,7 +33,7 @@ int tn_cmd_help(const struct tn_options *o);
 struct tn_opened {
     struct tern_engine *engine; /* NULL without TN_OPEN_ENGINE */
     struct tern_model *model;
-    struct tern_sysinfo *machine; /* NULL without TN_OPEN_MACHINE */
+    struct tern_sysinfo *machine; /* NULL without TN_OPEN_MACHINE or TN_OPEN_ENGINE */
     double load_s;
 };
 
@@ -41,18 +45,15 @@ struct tn_opened {
  * is truncated while mapped ends the program with exit code 74 and its name. */
 tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const char *positional,
                     uint32_t flags, struct tern_error *err);
+/* Does an argument that may be a model or a file of text name a model? It does when the file begins
+ * as those that hold or can become one do, when its name ends in .tern, and when there is no such
+ * file but a model of this name. */
+bool tn_argument_is_model(const char *argument);
 void tn_close(struct tn_opened *opened);
 
 /* True when Ctrl-C was pressed or the system asks the program to end. */
 bool tn_stop_requested(void);
 /* Without the argument: for on_progress callbacks, which return false to stop. */
 bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total);
-
-/* The template that the flags and the model ask for; *out is NULL in raw mode. */
-tern_status tn_choose_template(const struct tern_chat_template **out, const struct tn_options *o,
-                               const struct tern_model *model, struct tern_error *err);
-/* --template and --cpu name something that exists here. For `run` and `chat`, before they open
- * anything. */
-tern_status tn_check_names(const struct tn_options *o, struct tern_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "hints.h"
 #include "nearest.h"
 #include "plat/plat.h"
 
@@ -28,8 +29,8 @@ static tern_status bad_value(struct parser *p, const struct tn_option_row *row, 
 {
     char range[128];
     tn_option_range_text(row, range, sizeof range);
-    return tn_fail(p->err, TERN_USAGE, "--%s \"%s\": must be %s%s", row->name, value,
-                   row->kind == TN_OPT_CHOICE ? "one of " : "", range);
+    return tn_fail(p->err, TERN_USAGE, "%s%s \"%s\": must be %s%s", p->argv ? "--" : "", row->name,
+                   value, row->kind == TN_OPT_CHOICE ? "one of " : "", range);
 }
 
 static bool parse_count(const char *text, uint64_t *out)
@@ -57,30 +58,54 @@ static bool parse_real(const char *text, double *out)
     return end != text && !*end;
 }
 
-/* "900M", "1.5G", "123456": bytes; K, M, G and T are powers of 1024, also written KB or KiB. */
-static bool parse_size(const char *text, uint64_t *out)
+static char lower(char c)
 {
-    static const char units[] = "KMGT";
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* "M", "m", "MB", "mib": the factor, a power of 1024; "": 1; anything else: 0. */
+static double unit_factor(const char *text)
+{
+    static const char units[] = "kmgt";
+    const char *unit = *text ? strchr(units, lower(*text)) : NULL;
+    double factor = 1.0;
+    if (!unit)
+        return *text ? 0.0 : 1.0;
+    for (const char *u = units; u <= unit; u++)
+        factor *= 1024.0;
+    text++;
+    if (lower(text[0]) == 'i' && text[1])
+        text++;
+    if (lower(*text) == 'b')
+        text++;
+    return *text ? 0.0 : factor;
+}
+
+/* Smaller numbers without a unit are a forgotten unit, not bytes. */
+#define MIN_BARE_SIZE ((double)(1u << 20))
+
+/* "900M", "1.5g", "7.4 GiB", "1073741824": bytes. */
+static tern_status parse_size(struct parser *p, const struct tn_option_row *row, const char *value)
+{
     char number[32];
-    size_t n = strspn(text, "0123456789.");
+    size_t n = strspn(value, "0123456789.");
     double x;
     if (n == 0 || n >= sizeof number)
-        return false;
-    memcpy(number, text, n);
+        return bad_value(p, row, value);
+    memcpy(number, value, n);
     number[n] = '\0';
     if (!parse_real(number, &x))
-        return false;
-    text += n;
-    const char *unit = *text ? strchr(units, *text) : NULL;
-    if (unit) {
-        for (const char *u = units; u <= unit; u++)
-            x *= 1024.0;
-        text += text[1] == 'i' && text[2] == 'B' ? 3 : text[1] == 'B' ? 2 : 1;
-    }
-    if (*text || x < 1.0 || x > 0x1p62)
-        return false;
-    *out = (uint64_t)x;
-    return true;
+        return bad_value(p, row, value);
+    const char *unit = value + n + (value[n] == ' ' && value[n + 1]);
+    if (!*unit && x >= 1.0 && x < MIN_BARE_SIZE)
+        return tn_fail(p->err, TERN_USAGE,
+                       "--%s %s: that would be bytes; say the unit, such as %s%s", row->name, value,
+                       value, x < 64.0 ? "G" : "M");
+    x *= unit_factor(unit);
+    if (x < 1.0 || x > 0x1p62)
+        return bad_value(p, row, value);
+    *(uint64_t *)((char *)p->o + row->slot) = (uint64_t)x;
+    return TERN_OK;
 }
 
 static bool parse_choice(const char *choices, const char *text, int64_t *out)
@@ -117,6 +142,16 @@ static tern_status set_value(struct parser *p, const struct tn_option_row *row, 
     case TN_OPT_TEXT:
         *(const char **)slot = value;
         break;
+    case TN_OPT_LIST: {
+        struct tn_text_list *list = (struct tn_text_list *)(void *)slot;
+        if (!*value)
+            return tn_fail(p->err, TERN_USAGE, "--%s \"\": must not be empty", row->name);
+        if (list->n == TN_MAX_LIST)
+            return tn_fail(p->err, TERN_USAGE, "--%s \"%s\": may be given %d times", row->name,
+                           value, TN_MAX_LIST);
+        list->items[list->n++] = value;
+        break;
+    }
     case TN_OPT_STOP:
         if (!*value)
             return tn_fail(p->err, TERN_USAGE, "--%s \"\": must not be empty", row->name);
@@ -141,8 +176,7 @@ static tern_status set_value(struct parser *p, const struct tn_option_row *row, 
         break;
     }
     case TN_OPT_SIZE:
-        good = parse_size(value, (uint64_t *)slot);
-        break;
+        return parse_size(p, row, value);
     case TN_OPT_CHOICE:
         good = parse_choice(row->choices, value, (int64_t *)slot);
         break;
@@ -201,9 +235,23 @@ static bool is_flag(const struct parser *p, const char *argument)
            find_row(p->o->command, argument, name_length(argument)) != NULL;
 }
 
+/* "-n5" where -n takes a value. */
+static bool has_glued_value(const struct parser *p, const char *name, size_t n)
+{
+    const struct tn_option_row *row = n > 2 && name[1] != '-' ? find_row(p->o->command, name, 2)
+                                                              : NULL;
+    return row && row->value && name[2] >= '0' && name[2] <= '9';
+}
+
 static tern_status unknown_flag(struct parser *p, const char *name, size_t n)
 {
     struct tn_nearest nearest;
+    const char *hint = tn_hint_for_flag(p->o->command, name, n);
+    if (hint)
+        return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; %s", (int)n, name, hint);
+    if (has_glued_value(p, name, n))
+        return tn_fail(p->err, TERN_USAGE, "unknown flag \"%.*s\"; a value stands apart: %.2s %.*s",
+                       (int)n, name, name, (int)n - 2, name + 2);
     tn_nearest_init(&nearest, name, n);
     for (uint32_t i = 0; i < tn_n_option_rows; i++)
         if (tn_option_rows[i].commands >> p->o->command & 1)
@@ -230,7 +278,14 @@ static tern_status foreign_flag(struct parser *p, const struct tn_option_row *ro
 static bool takes_value(const struct tn_option_row *row)
 {
     return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_STOP || row->kind == TN_OPT_COUNT ||
-           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE || row->kind == TN_OPT_SIZE;
+           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE || row->kind == TN_OPT_SIZE ||
+           row->kind == TN_OPT_LIST;
+}
+
+static void note_given(struct tn_options *o, const struct tn_option_row *row)
+{
+    size_t i = (size_t)(row - tn_option_rows);
+    o->given[i / 64] |= (uint64_t)1 << i % 64;
 }
 
 static tern_status parse_flag(struct parser *p, const char *argument)
@@ -251,15 +306,25 @@ static tern_status parse_flag(struct parser *p, const char *argument)
         return tn_fail(p->err, TERN_USAGE, "%.*s takes no value, but \"%s\" was given", (int)n,
                        argument, value);
     }
-    size_t i = (size_t)(row - tn_option_rows);
-    p->o->given[i / 64] |= (uint64_t)1 << i % 64;
+    note_given(p->o, row);
     return set_value(p, row, value);
 }
 
-static tern_status parse_positional(struct parser *p, const char *argument)
+tern_status tn_args_set(struct tn_options *out, const struct tn_option_row *row, const char *value,
+                        struct tern_error *err)
+{
+    struct parser p = {.o = out, .err = err};
+    tern_status status = set_value(&p, row, value);
+    if (status == TERN_OK)
+        note_given(out, row);
+    return status;
+}
+
+static tern_status parse_positional(struct parser *p, char *argument)
 {
     struct tn_options *o = p->o;
     if (o->n_positional < tn_command_rows[o->command].max_positional) {
+        /* Of argv, what lies before the next argument is done with. */
         o->positional[o->n_positional++] = argument;
         return TERN_OK;
     }
@@ -270,7 +335,7 @@ static tern_status parse_positional(struct parser *p, const char *argument)
 static tern_status parse_arguments(struct parser *p)
 {
     while (p->i < p->argc) {
-        const char *argument = p->argv[p->i++];
+        char *argument = p->argv[p->i++];
         tern_status status;
         if (!p->only_positional && strcmp(argument, "--") == 0) {
             p->only_positional = true;
@@ -343,11 +408,14 @@ static tern_status find_command(struct parser *p)
     if (o->command != TN_N_COMMANDS)
         return TERN_OK;
     const char *nearest = tn_command_nearest(word);
+    const char *hint = tn_hint_for_command(word);
     const enum tn_path_kind kind = tn_path_kind(word);
     const bool is_dir = kind == TN_PATH_DIR;
     if (kind != TN_PATH_ABSENT)
         return tn_fail(p->err, TERN_USAGE, "\"%s\" is a %s, not a command; try: tern %s %s", word,
                        is_dir ? "directory" : "file", is_dir ? "convert" : "run", word);
+    if (hint)
+        return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; %s", word, hint);
     if (nearest)
         return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; did you mean tern %s?", word,
                        nearest);
@@ -356,7 +424,7 @@ static tern_status find_command(struct parser *p)
 
 tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct tern_error *err)
 {
-    *out = (struct tn_options){.command = TN_CMD_HELP, .kv = -1};
+    *out = (struct tn_options){.command = TN_CMD_HELP, .kv = -1, .positional = argv + 1};
     struct parser p = {.o = out, .argv = argv, .argc = argc, .err = err};
     for (int i = 1; i < argc; i++) {
         size_t bad = tn_utf8_find_invalid(argv[i], strlen(argv[i]));

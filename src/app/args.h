@@ -17,6 +17,11 @@
  * to tell a file name from a command. */
 tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct tern_error *err);
 
+/* Sets what `--name value` of out->command would: a flag with a value that is a number. TERN_USAGE
+ * with the range, and nothing is changed. */
+tern_status tn_args_set(struct tn_options *out, const struct tn_option_row *row, const char *value,
+                        struct tern_error *err);
+
 /* The command of that name, or TN_N_COMMANDS. */
 enum tn_command tn_command_find(const char *name);
 

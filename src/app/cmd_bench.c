@@ -15,6 +15,7 @@
 #include "json_io.h"
 #include "output.h"
 #include "tern/measure.h"
+#include "tern/plan.h"
 
 /* ---- parameters ---- */
 
@@ -56,16 +57,24 @@ static bool show_step(void *arg, const char *what)
     return !tn_stop_requested();
 }
 
-/* One thread, and one per core. */
-static void default_threads(struct tern_bench_params *p)
+static bool should_stop(void *arg)
 {
-    struct tern_engine *engine;
+    (void)arg;
+    return tn_stop_requested();
+}
+
+/* One thread, and one per core. */
+static tern_status default_threads(struct tern_bench_params *p, struct tern_error *err)
+{
+    struct tern_plan *plan = tn_alloc(sizeof *plan);
+    if (!plan)
+        return tn_fail(err, TERN_MEMORY, "no memory for a plan");
+    tern_status status = tern_plan_make(plan, p->machine, NULL, NULL, err);
     p->threads[p->n_threads++] = 1;
-    if (tern_engine_create(&engine, NULL, NULL) != TERN_OK)
-        return;
-    if (tern_engine_n_threads(engine) > 1)
-        p->threads[p->n_threads++] = tern_engine_n_threads(engine);
-    tern_engine_free(engine);
+    if (status == TERN_OK && plan->n_threads_decode > 1)
+        p->threads[p->n_threads++] = plan->n_threads_decode;
+    tn_free(plan);
+    return status;
 }
 
 /* Depths that show what a long context costs, as far as the model's context goes. */
@@ -78,27 +87,30 @@ static void default_depths(struct tern_bench_params *p, uint32_t context)
 }
 
 static tern_status make_params(struct tern_bench_params *p, const struct tn_options *o,
-                               char *levels, uint32_t context, struct tern_error *err)
+                               const struct tn_opened *opened, char *levels,
+                               struct tern_error *err)
 {
     tern_status status;
     *p = (struct tern_bench_params){
+        .machine = opened->machine,
         .kv = (enum tern_kv)o->kv,
         .n_new = (uint32_t)o->n_new,
         .n_repeats = (uint32_t)o->repeats,
         .on_progress = show_step,
+        .should_stop = should_stop,
     };
     status = parse_list(p->prompts, &p->n_prompts, TN_COUNT_OF(p->prompts), 1, o->prompt_list,
                         "--prompt", err);
     if (status == TERN_OK && o->thread_list)
         status = parse_list(p->threads, &p->n_threads, TERN_BENCH_MAX_THREADS, 1, o->thread_list,
                             "--threads", err);
-    if (p->n_threads == 0)
-        default_threads(p);
+    else if (status == TERN_OK)
+        status = default_threads(p, err);
     if (status == TERN_OK && o->depth_list)
         status = parse_list(p->depths, &p->n_depths, TN_COUNT_OF(p->depths), 0, o->depth_list,
                             "--depths", err);
     else if (status == TERN_OK)
-        default_depths(p, context);
+        default_depths(p, tern_model_config(opened->model)->context);
     if (status == TERN_OK && levels)
         status = parse_levels(p, levels, err);
     return status;
@@ -119,29 +131,35 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
     tn_out_printf("load        cold %.3f s, warm %.3f s (opening to the first token)\n",
                   r->load_cold_s, r->load_warm_s);
     for (uint32_t i = 0; i < p->n_threads; i++)
-        tn_out_printf("stream      %.1f GB/s with %u thread%s (plain reading)\n", r->stream_gb_s[i],
-                      p->threads[i], p->threads[i] == 1 ? "" : "s");
+        tn_out_printf("stream      %.1f GB/s with %u thread%s (plain reading, in every repeat)\n",
+                      r->stream_gb_s[i], p->threads[i], p->threads[i] == 1 ? "" : "s");
     tn_out_text("\nkernel   threads  depth    prefill tok/s    decode tok/s      MB/token   GB/s  "
-                "output\n");
+                "of stream  output\n");
     for (uint32_t i = 0; i < r->n_runs; i++) {
         const struct tern_bench_run *run = &r->runs[i];
         tn_out_printf("%-8s %7u %6u", run->kernel, run->n_threads, run->depth);
         print_rate(&run->prefill);
         print_rate(&run->decode);
         if (run->decode.median > 0)
-            tn_out_printf("  %8.1f %6.1f  %016" PRIx64, (double)run->decode_bytes_per_token * 1e-6,
-                          run->decode_gb_s, run->output_hash);
+            tn_out_printf("  %8.1f %6.1f  %7.0f %%  %016" PRIx64,
+                          (double)run->decode_bytes_per_token * 1e-6, run->decode_gb_s,
+                          100 * run->decode_share, run->output_hash);
         tn_out_text("\n");
     }
-    tn_out_text("\noperation     level      GB/s  of the stream rate (one thread)\n");
+    tn_out_text("\noperation         level      GB/s  of the stream rate (one thread; what lies in "
+                "caches exceeds it)\n");
     for (uint32_t i = 0; i < r->n_kernels; i++)
-        tn_out_printf("%-13s %-8s %6.1f  %3.0f %%\n", r->kernels[i].op, r->kernels[i].isa,
+        tn_out_printf("%-17s %-8s %6.1f  %4.0f %%\n", r->kernels[i].op, r->kernels[i].isa,
                       r->kernels[i].gb_s, 100 * r->kernels[i].share);
     tn_out_printf("\nmemory      %s at the peak, mapped pages counted; %" PRIu64 " major faults\n",
                   tn_size_binary((double)r->peak_rss_bytes).text, r->major_faults);
     tn_out_printf("output      %s\n", r->hashes_agree
                                           ? "the same tokens at every level and thread count"
                                           : "DIFFERENT tokens in runs of the same kind");
+    if (r->disturbed)
+        tn_out_printf("disturbed   others used %.0f %% of the processors meanwhile: these are not "
+                      "the speeds of this machine\n",
+                      100 * r->other_load);
 }
 
 /* ---- for programs ---- */
@@ -179,6 +197,9 @@ static json_t *run_json(const struct tern_bench_run *run)
     json_object_set_new(row, "decode_bytes_per_token",
                         decoded ? integer(run->decode_bytes_per_token) : json_null());
     json_object_set_new(row, "decode_gb_s", decoded ? json_real(run->decode_gb_s) : json_null());
+    json_object_set_new(row, "stream_gb_s", json_real(run->stream_gb_s));
+    json_object_set_new(row, "decode_share",
+                        decoded ? json_real(run->decode_share) : json_null());
     json_object_set_new(row, "output_hash", decoded ? json_string(hash) : json_null());
     return row;
 }
@@ -213,11 +234,15 @@ static json_t *make_json(const char *model, const struct tern_bench_params *p,
     json_object_set_new(root, "load_warm_s", json_real(r->load_warm_s));
     json_object_set_new(root, "peak_rss_bytes", integer(r->peak_rss_bytes));
     json_object_set_new(root, "major_faults", integer(r->major_faults));
+    json_object_set_new(root, "disturbed",
+                        r->other_load < 0 ? json_null() : json_boolean(r->disturbed));
+    json_object_set_new(root, "other_load",
+                        r->other_load < 0 ? json_null() : json_real(r->other_load));
     json_object_set_new(root, "kernels", kernels);
     return root;
 }
 
-static tern_status bench(const struct tn_options *o, const struct tern_model *model,
+static tern_status bench(const struct tn_options *o, const struct tn_opened *opened,
                          struct tern_bench_result *r, struct tern_error *err)
 {
     struct tern_bench_params p;
@@ -229,11 +254,11 @@ static tern_status bench(const struct tn_options *o, const struct tern_model *mo
             return tn_fail(err, TERN_MEMORY, "no memory for --cpu");
         memcpy(levels, o->cpu, strlen(o->cpu) + 1);
     }
-    tern_status status = make_params(&p, o, levels, tern_model_config(model)->context, err);
+    tern_status status = make_params(&p, o, opened, levels, err);
     if (status == TERN_OK)
-        status = tern_bench(tern_model_path(model), &p, r, err);
+        status = tern_bench(tern_model_path(opened->model), &p, r, err);
     if (status == TERN_OK) {
-        tern_model_get_info(model, &info);
+        tern_model_get_info(opened->model, &info);
         if (o->json)
             status = tn_json_io_print(make_json(info.name, &p, r), err);
         else
@@ -253,9 +278,10 @@ int tn_cmd_bench(const struct tn_options *o)
     struct tern_bench_result *r = tn_alloc(sizeof *r);
     if (!r)
         return tn_error_say(TERN_MEMORY, "no memory for the results");
-    tern_status status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, 0, &err);
+    tern_status status =
+        tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_MACHINE, &err);
     if (status == TERN_OK) {
-        status = bench(o, opened.model, r, &err);
+        status = bench(o, &opened, r, &err);
         tn_close(&opened);
     }
     tn_free(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern convert: Hugging Face directory -> .tern file.
+ * tern convert: Hugging Face directory or GGUF file -> .tern file.
  */
 #include <string.h>
 
@@ -27,10 +27,10 @@ static tern_status choose_source(const char **source, const struct tn_options *o
 {
     *source = o->n_positional ? o->positional[0] : o->source;
     if (o->n_positional && o->source)
-        return tn_fail(err, TERN_USAGE, "two directories are given: \"%s\" and --convert \"%s\"",
+        return tn_fail(err, TERN_USAGE, "two sources are given: \"%s\" and --convert \"%s\"",
                        o->positional[0], o->source);
     if (!*source)
-        return tn_fail(err, TERN_USAGE, "no directory; usage: tern convert DIR [-o FILE]");
+        return tn_fail(err, TERN_USAGE, "no source; usage: tern convert SRC [-o FILE]");
     return TERN_OK;
 }
 
@@ -53,6 +53,9 @@ int tn_cmd_convert(const struct tn_options *o)
         .output = o->output,
         .name = o->name,
         .head = (enum tern_head_type)o->head,
+        .activations = (enum tern_activations)o->activations,
+        .pre = o->pre,
+        .i2s_layout = (enum tern_i2s_layout)o->i2s_layout,
         .no_tokenizer = o->no_tokenizer,
         .on_progress = tn_progress_callback,
         .on_message = on_message,

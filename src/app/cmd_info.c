@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern info: what is in a model file.
+ * tern info: what is in a model file.  What could become one is cmd_info_source.c's.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +11,14 @@
 #include "base/log.h"
 #include "json_io.h"
 #include "output.h"
+#include "tern/inspect.h"
 
 /* ---- for people ---- */
 
 static void append_template(struct tn_buf *out, const struct tern_model_info *info)
 {
     const char *name = info->template_name  ? info->template_name
-                       : info->has_template ? "in the file, but not implemented"
+                       : info->has_template ? "in the file, but tern cannot read it"
                                             : "none";
     tn_buf_printf(out, "template      %s\n", name);
 }
@@ -36,7 +37,7 @@ static void append_token(struct tn_buf *out, const struct tern_model *model, con
 
 static void append_tokens(struct tn_buf *out, const struct tern_model *model)
 {
-    const struct tern_file_config *c = tern_model_config(model);
+    const struct tern_model_config *c = tern_model_config(model);
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
     tn_buf_printf(out, "vocabulary    %u", c->vocab);
     if (tokenizer)
@@ -51,7 +52,7 @@ static void append_tokens(struct tn_buf *out, const struct tern_model *model)
 static void append_text(struct tn_buf *out, const struct tern_model *model,
                         const struct tern_model_info *info)
 {
-    const struct tern_file_config *c = tern_model_config(model);
+    const struct tern_model_config *c = tern_model_config(model);
     tn_buf_printf(out, "name          %s\n", info->name);
     tn_buf_printf(out, "architecture  %s, %s parameters\n", info->architecture,
                   tn_count_text((double)c->n_params).text);
@@ -62,7 +63,7 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
     append_tokens(out, model);
     append_template(out, info);
     tn_buf_printf(out, "layout        %s, head %s%s\n", info->layout, info->head,
-                  c->flags & TERN_MODEL_TIED_HEAD ? " (also the embedding)" : "");
+                  c->is_tied ? " (also the embedding)" : "");
     tn_buf_printf(out, "file          %s: ternary %s, head %s\n",
                   tn_size_decimal((double)info->file_bytes).text,
                   tn_size_decimal((double)info->ternary_bytes).text,
@@ -83,14 +84,14 @@ static void append_tensors(struct tn_buf *out, const struct tern_model *model)
     tn_buf_append_text(out, "\ntensor                    layout        shape           bytes"
                             "   zeros\n");
     for (uint32_t i = 0; i < tern_model_n_tensors(model); i++) {
-        char name[48], shape[32];
-        const struct tern_file_tensor *t = tern_model_tensor(model, i, name);
-        snprintf(shape, sizeof shape, "%u x %u", t->rows, t->cols);
-        tn_buf_printf(out, "%-25s %-6s %15s %15" PRIu64, name, tern_layout_text(t->layout), shape,
-                      t->bytes + t->scale_bytes);
-        if (t->n_zero)
+        struct tern_tensor_info t;
+        char shape[32];
+        tern_model_get_tensor(model, i, &t);
+        snprintf(shape, sizeof shape, "%u x %u", t.rows, t.cols);
+        tn_buf_printf(out, "%-25s %-6s %15s %15" PRIu64, t.name, t.layout, shape, t.n_bytes);
+        if (t.n_zero)
             tn_buf_printf(out, "  %4.1f %%",
-                          100.0 * (double)t->n_zero / ((double)t->rows * (double)t->cols));
+                          100.0 * (double)t.n_zero / ((double)t.rows * (double)t.cols));
         tn_buf_append_text(out, "\n");
     }
 }
@@ -124,7 +125,7 @@ static json_t *text_or_null(const char *text)
     return string ? string : json_null();
 }
 
-static json_t *stop_ids(const struct tern_file_config *c)
+static json_t *stop_ids(const struct tern_model_config *c)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < c->n_stop_ids; i++)
@@ -136,15 +137,15 @@ static json_t *tensors(const struct tern_model *model)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < tern_model_n_tensors(model); i++) {
-        char name[48];
-        const struct tern_file_tensor *t = tern_model_tensor(model, i, name);
+        struct tern_tensor_info t;
+        tern_model_get_tensor(model, i, &t);
         json_t *row = json_object();
-        json_object_set_new(row, "name", json_string(name));
-        json_object_set_new(row, "layout", json_string(tern_layout_text(t->layout)));
-        json_object_set_new(row, "rows", integer(t->rows));
-        json_object_set_new(row, "cols", integer(t->cols));
-        json_object_set_new(row, "bytes", integer(t->bytes + t->scale_bytes));
-        json_object_set_new(row, "zeros", integer(t->n_zero));
+        json_object_set_new(row, "name", json_string(t.name));
+        json_object_set_new(row, "layout", json_string(t.layout));
+        json_object_set_new(row, "rows", integer(t.rows));
+        json_object_set_new(row, "cols", integer(t.cols));
+        json_object_set_new(row, "bytes", integer(t.n_bytes));
+        json_object_set_new(row, "zeros", integer(t.n_zero));
         json_array_append_new(list, row);
     }
     return list;
@@ -153,7 +154,7 @@ static json_t *tensors(const struct tern_model *model)
 static json_t *make_json(const struct tern_model *model, const struct tern_model_info *info,
                          bool with_tensors)
 {
-    const struct tern_file_config *c = tern_model_config(model);
+    const struct tern_model_config *c = tern_model_config(model);
     json_t *kv = json_object();
     for (int i = TERN_KV_F32; i <= TERN_KV_Q8; i++)
         json_object_set_new(kv, tern_kv_text((enum tern_kv)i),
@@ -172,7 +173,7 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "n_params", integer(c->n_params));
     json_object_set_new(root, "layout", text_or_null(info->layout));
     json_object_set_new(root, "head", text_or_null(info->head));
-    json_object_set_new(root, "tied", json_boolean(c->flags & TERN_MODEL_TIED_HEAD));
+    json_object_set_new(root, "tied", json_boolean(c->is_tied));
     json_object_set_new(root, "template", text_or_null(info->template_name));
     json_object_set_new(root, "bos",
                         c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));
@@ -189,6 +190,9 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
 
 int tn_cmd_info(const struct tn_options *o)
 {
+    const char *path = o->n_positional ? o->positional[0] : o->model;
+    if (path && tern_source_is_one(path))
+        return tn_info_source(path, o);
     struct tn_opened opened;
     struct tern_error err = {0};
     struct tern_model_info info;

@@ -147,7 +147,7 @@ static tern_status print_greedy(const struct logits *l, struct tern_error *err)
 
 static tern_status run(struct logits *l, struct tn_opened *opened, struct tern_error *err)
 {
-    const struct tern_file_config *config = tern_model_config(opened->model);
+    const struct tern_model_config *config = tern_model_config(opened->model);
     l->vocab = config->vocab;
     if (l->o->output && tn_path_same(l->o->output, tern_model_path(opened->model)))
         return tn_fail(err, TERN_USAGE, "-o \"%s\" is the model itself", l->o->output);

@@ -11,16 +11,6 @@
 #include "planned.h"
 #include "probe.h"
 
-void tn_probe_count_cores(const struct tern_sysinfo *m, uint32_t *n_performance,
-                          uint32_t *n_efficiency)
-{
-    *n_performance = *n_efficiency = 0;
-    for (uint32_t i = 0; i < m->n_kinds; i++) {
-        bool fast = !m->kinds[i].low_power && m->kinds[i].capacity * 100 >= 1024 * 60;
-        *(fast ? n_performance : n_efficiency) += m->kinds[i].n_cores;
-    }
-}
-
 static tern_status check_flags(const struct tn_options *o, struct tern_error *err)
 {
     if (o->probe_root && o->record)
@@ -52,7 +42,8 @@ static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
         struct tern_model_info info;
         tern_model_get_info(opened->model, &info);
         p->model_name = info.name;
-        tern_plan_model_sizes(&p->sizes, opened->model, 0);
+        tn_planned_sizes(&p->sizes, o, opened->model);
+        p->table_bytes = info.head_bytes;
         return TERN_OK;
     }
     if (named)

@@ -10,14 +10,15 @@
 #include "output.h"
 #include "plat/plat.h"
 #include "prompt.h"
+#include "template.h"
 
 /* The ids of the prompt: the conversation of one turn, or the text as it is. */
 static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
                           const struct tern_model *model, const struct tn_buf *prompt,
-                          const struct tern_chat_template *t, struct tern_error *err)
+                          const struct tn_template *template, struct tern_error *err)
 {
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
-    if (!t)
+    if (!template->t)
         return tern_tokenizer_encode(tokenizer, prompt->data ? prompt->data : "", prompt->n_bytes,
                                      TERN_ENCODE_ADD_SPECIAL, ids, err);
     struct tern_message messages[2];
@@ -25,7 +26,7 @@ static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
     if (o->system)
         messages[n++] = (struct tern_message){"system", 6, o->system, strlen(o->system)};
     messages[n++] = (struct tern_message){"user", 4, prompt->data, prompt->n_bytes};
-    return tern_chat_encode(tokenizer, t, messages, n, true, ids, err);
+    return tern_chat_encode(tokenizer, template->t, messages, n, &template->params, ids, err);
 }
 
 static tern_status read_prompt(struct tn_buf *prompt, const struct tn_options *o, bool is_chat,
@@ -41,6 +42,16 @@ static tern_status read_prompt(struct tn_buf *prompt, const struct tn_options *o
     return TERN_OK;
 }
 
+/* A file that held most of the prompt stays as it is: what prompts begin with alike is in it. */
+static tern_status keep_prefix(struct tn_generator *g, const char *path,
+                               const struct tern_generate_result *r, struct tern_error *err)
+{
+    const uint32_t n_loaded = r->n_prompt - r->n_prompt_evaluated;
+    if (n_loaded >= r->n_prompt / 4 * 3)
+        return TERN_OK;
+    return tn_generator_save_cache(g, path, r->n_prompt, err);
+}
+
 static tern_status answer(const struct tn_options *o, const struct tn_opened *opened,
                           const struct tern_ids *ids, const struct tn_buf *echo,
                           struct tern_error *err)
@@ -50,11 +61,15 @@ static tern_status answer(const struct tn_options *o, const struct tn_opened *op
     tern_status status = tn_generator_init(&g, o, opened, ids->n, err);
     if (status != TERN_OK)
         return status;
+    if (o->prefix_cache)
+        tn_generator_load_cache(&g, o->prefix_cache);
     if (echo)
         tn_out_generated(echo->data, echo->n_bytes);
     status = tn_generator_answer(&g, ids, &result, err);
     if (status == TERN_OK || status == TERN_INTERRUPTED)
         tn_generator_print_stats(&g, &result);
+    if (status == TERN_OK && o->prefix_cache)
+        status = keep_prefix(&g, o->prefix_cache, &result, err);
     if (status == TERN_OK && result.stop == TERN_STOP_INTERRUPT && tn_stop_requested())
         status = TERN_INTERRUPTED;
     tn_generator_fini(&g);
@@ -66,7 +81,7 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     struct tn_opened opened;
     struct tn_buf prompt = {0};
     struct tern_ids ids = {0};
-    const struct tern_chat_template *t = NULL;
+    struct tn_template template = {0};
     tern_status status = tn_prompt_check(o, err);
     if (status == TERN_OK)
         status = tn_check_names(o, err);
@@ -75,15 +90,17 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
                      TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, err);
     if (status == TERN_OK)
-        status = tn_choose_template(&t, o, opened.model, err);
+        status = tn_template_choose(&template, o, opened.model, err);
     if (status == TERN_OK)
-        status = read_prompt(&prompt, o, t != NULL, err);
+        status = read_prompt(&prompt, o, template.t != NULL, err);
     if (status == TERN_OK)
-        status = encode(&ids, o, opened.model, &prompt, t, err);
+        status = encode(&ids, o, opened.model, &prompt, &template, err);
     if (status == TERN_OK)
-        status = answer(o, &opened, &ids, t || !tn_is_terminal(TN_STDOUT) ? NULL : &prompt, err);
+        status = answer(o, &opened, &ids,
+                        template.t || !tn_is_terminal(TN_STDOUT) ? NULL : &prompt, err);
     tern_ids_free(&ids);
     tn_buf_fini(&prompt);
+    tn_template_fini(&template);
     tn_close(&opened);
     return status;
 }

@@ -7,17 +7,15 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/compiler.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "idlist.h"
-#include "json_io.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "prompt.h"
+#include "template.h"
 
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
-#define MAX_MESSAGES 65536u
 
 /* ---- output ---- */
 
@@ -93,102 +91,40 @@ static tern_status encode_text(struct tern_ids *ids, const struct tn_options *o,
     return status;
 }
 
-/* A member that published templates render and the built-in ones do not: leaving it out in silence
- * would give the ids of another conversation. NULL: there is none. */
-static const char *foreign_member(const json_t *item)
+/* Ids of the conversation on standard input; with --text its rendering is printed instead. */
+static tern_status encode_chat(struct tern_ids *ids, const struct tn_options *o,
+                               const struct tern_model *model, const struct tn_template *template,
+                               struct tern_error *err)
 {
-    static const char *const names[] = {"tool_calls", "reasoning_content"};
-    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
-        const json_t *member = json_object_get(item, names[i]);
-        bool is_empty = json_is_array(member) && json_array_size(member) == 0;
-        if (member && !json_is_null(member) && !is_empty)
-            return names[i];
-    }
-    return NULL;
-}
-
-/* The strings belong to `root`. */
-static tern_status read_message(struct tern_message *m, json_t *item, size_t i,
-                                struct tern_error *err)
-{
-    json_t *role = json_object_get(item, "role");
-    json_t *content = json_object_get(item, "content");
-    if (!json_is_string(role) || !json_is_string(content))
-        return tn_fail(err, TERN_USAGE,
-                       "message %zu: \"role\" and \"content\" must both be strings", i);
-    const char *foreign = foreign_member(item);
-    if (foreign)
-        return tn_fail(err, TERN_USAGE,
-                       "message %zu: \"%s\" is not implemented, only \"role\" and \"content\"", i,
-                       foreign);
-    *m = (struct tern_message){json_string_value(role), json_string_length(role),
-                               json_string_value(content), json_string_length(content)};
-    return TERN_OK;
-}
-
-static tern_status read_messages(json_t **root, struct tern_message **messages, size_t *n,
-                                 struct tern_error *err)
-{
-    char *text;
-    size_t n_bytes;
-    *messages = NULL;
-    *root = NULL;
-    tern_status status = tn_stdin_read_all(&text, &n_bytes, MAX_INPUT_BYTES, err);
+    char *json, *text;
+    size_t n_json, n_text;
+    tern_status status = tn_stdin_read_all(&json, &n_json, MAX_INPUT_BYTES, err);
     if (status != TERN_OK)
         return status;
-    size_t start = tn_prompt_mark(text, n_bytes);
-    status = tn_json_io_read(root, "standard input", text + start, n_bytes - start, JSON_ALLOW_NUL,
-                             err);
-    tn_free(text);
-    if (status != TERN_OK)
-        return status;
-    *n = json_array_size(*root);
-    if (!json_is_array(*root) || *n > MAX_MESSAGES)
-        return tn_fail(err, TERN_USAGE,
-                       "standard input must be a JSON array of at most %u messages", MAX_MESSAGES);
-    *messages = tn_alloc_zeroed(*n ? *n : 1, sizeof **messages);
-    if (!*messages)
-        return tn_fail(err, TERN_MEMORY, "no memory for %zu messages", *n);
-    for (size_t i = 0; i < *n && status == TERN_OK; i++)
-        status = read_message(&(*messages)[i], json_array_get(*root, i), i, err);
-    return status;
-}
-
-/* With the same texts of BOS and EOS as tern_chat_encode: those that the template was published
- * with. */
-static tern_status print_rendered(const struct tn_options *o, const struct tern_chat_template *t,
-                                  const struct tern_message *messages, size_t n,
-                                  struct tern_error *err)
-{
-    char *text;
-    size_t n_text;
-    tern_status status = tern_chat_render(t, messages, n, !o->no_generation_prompt, NULL, NULL,
-                                          &text, &n_text, NULL, err);
-    if (status == TERN_OK) {
-        tn_out_write(text, n_text);
+    const size_t start = tn_prompt_mark(json, n_json);
+    if (!o->as_text) {
+        status = tern_chat_encode_json(tern_model_tokenizer(model), template->t, json + start,
+                                       n_json - start, &template->params, ids, err);
+    } else {
+        status = tern_chat_render_json(template->t, json + start, n_json - start,
+                                       &template->params, &text, &n_text, NULL, err);
+        if (status == TERN_OK)
+            tn_out_write(text, n_text);
         tern_text_free(text);
     }
+    tn_free(json);
     return status;
 }
 
-/* Ids of the conversation on standard input; with --text its rendering is printed instead. */
 static tern_status tokenize_chat(struct tern_ids *ids, const struct tn_options *o,
                                  const struct tern_model *model, struct tern_error *err)
 {
-    const struct tern_chat_template *t;
-    json_t *root = NULL;
-    struct tern_message *messages = NULL;
-    size_t n = 0;
-    tern_status status = tn_choose_template(&t, o, model, err);
+    struct tn_template template;
+    tern_status status = tn_template_choose(&template, o, model, err);
+    template.params.add_generation_prompt = !o->no_generation_prompt;
     if (status == TERN_OK)
-        status = read_messages(&root, &messages, &n, err);
-    if (status == TERN_OK && o->as_text)
-        status = print_rendered(o, t, messages, n, err);
-    else if (status == TERN_OK)
-        status = tern_chat_encode(tern_model_tokenizer(model), t, messages, n,
-                                  !o->no_generation_prompt, ids, err);
-    tn_free(messages);
-    json_decref(root);
+        status = encode_chat(ids, o, model, &template, err);
+    tn_template_fini(&template);
     return status;
 }
 
@@ -239,6 +175,7 @@ static tern_status print_bytes(const struct tern_tokenizer *tokenizer, const str
                                bool with_special, struct tern_error *err)
 {
     struct tn_buf out = {0};
+    bool may_drop = tern_tokenizer_adds_space(tokenizer); /* the space before the text */
     uint32_t n_tokens = tern_tokenizer_n_tokens(tokenizer);
     for (size_t i = 0; i < ids->n; i++) {
         size_t n;
@@ -248,8 +185,11 @@ static tern_status print_bytes(const struct tern_tokenizer *tokenizer, const str
             return tn_fail(err, TERN_USAGE, "id %u is beyond the vocabulary of %u", ids->ids[i],
                            n_tokens);
         }
-        if (with_special || !tern_tokenizer_is_special(tokenizer, ids->ids[i]))
-            tn_buf_append(&out, bytes, n);
+        if (!with_special && tern_tokenizer_is_special(tokenizer, ids->ids[i]))
+            continue;
+        size_t skip = may_drop && n > 0 && bytes[0] == ' ';
+        may_drop = may_drop && n == 0;
+        tn_buf_append(&out, bytes + skip, n - skip);
     }
     return write_out(&out, ids->n, err);
 }

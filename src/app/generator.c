@@ -15,8 +15,8 @@
 
 static bool should_stop(void *arg)
 {
-    (void)arg;
-    return tn_stop_requested();
+    const struct tn_generator *g = arg;
+    return tn_stop_requested() || (g->is_cancelled && g->is_cancelled(g->is_cancelled_arg));
 }
 
 static bool may_grow(void *arg, uint64_t n_bytes)
@@ -30,6 +30,7 @@ static tern_status create_session(struct tn_generator *g, struct tern_error *err
     struct tern_session_params params = {
         .n_ctx = plan->n_ctx,
         .kv = plan->kv,
+        .n_draft = (uint32_t)g->o->draft,
         .may_grow = may_grow,
         .should_stop = should_stop,
         .arg = g,
@@ -53,12 +54,11 @@ static tern_status prefetch(const struct tern_model *model, struct tern_error *e
 }
 
 /* --greedy means the model's own choice: penalties only when they are asked for. */
-static tern_status create_sampler(struct tn_generator *g, struct tern_error *err)
+static tern_status create_sampler(struct tern_sampler **out, const struct tn_generator *g,
+                                  struct tern_error *err)
 {
     const struct tn_options *o = g->o;
     bool greedy = o->temperature == 0.0;
-    /* Short enough to be typed again. */
-    g->seed = tn_options_given(o, seed) ? o->seed : tn_random_seed() >> 32;
     struct tern_sampler_params params = {
         .temperature = (float)o->temperature,
         .top_k = (uint32_t)o->top_k,
@@ -74,8 +74,20 @@ static tern_status create_sampler(struct tn_generator *g, struct tern_error *err
         params.presence_penalty = (float)o->presence_penalty;
     if (!greedy || tn_options_given(o, frequency_penalty))
         params.frequency_penalty = (float)o->frequency_penalty;
-    return tern_sampler_create(&g->sampler, &params, tern_model_config(g->opened->model)->vocab,
-                               err);
+    return tern_sampler_create(out, &params, tern_model_config(g->opened->model)->vocab, err);
+}
+
+tern_status tn_generator_renew_sampler(struct tn_generator *g, struct tern_error *err)
+{
+    struct tern_sampler *sampler;
+    if (tn_options_given(g->o, seed))
+        g->seed = g->o->seed;
+    tern_status status = create_sampler(&sampler, g, err);
+    if (status != TERN_OK)
+        return status;
+    tern_sampler_free(g->sampler);
+    g->sampler = sampler;
+    return TERN_OK;
 }
 
 tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o,
@@ -84,6 +96,8 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
 {
     uint64_t start = tn_now_ns();
     *g = (struct tn_generator){.o = o, .opened = opened};
+    /* Short enough to be typed again. */
+    g->seed = tn_options_given(o, seed) ? o->seed : tn_random_seed() >> 32;
     uint32_t limit = tern_model_config(opened->model)->context;
     if (o->ctx > limit)
         return tn_fail(err, TERN_USAGE, "--ctx %" PRIu64 ": this model has a context of %u", o->ctx,
@@ -94,7 +108,7 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
     if (status == TERN_OK && !g->planned->plan.will_page)
         status = prefetch(opened->model, err);
     if (status == TERN_OK)
-        status = create_sampler(g, err);
+        status = create_sampler(&g->sampler, g, err);
     g->load_s = opened->load_s + tn_seconds_since(start);
     if (status == TERN_OK)
         tn_banner(o, opened->model, g->planned);
@@ -124,10 +138,8 @@ void tn_generator_fini(struct tn_generator *g)
 
 static bool on_text(void *arg, const char *text, size_t n)
 {
-    struct tn_generator *g = arg;
+    (void)arg;
     tn_progress_end();
-    if (g->text)
-        tn_buf_append(g->text, text, n);
     return tn_out_generated(text, n);
 }
 
@@ -137,52 +149,112 @@ static void on_prefill(void *arg, size_t n_done, size_t n_total)
     tn_progress_update(n_done, n_total);
 }
 
+/* What the plan's notices announced is not said again: a cap, a context too short for -n. */
 static void say_why_it_ended(const struct tn_generator *g,
                              const struct tern_generate_result *result)
 {
-    if (result->stop == TERN_STOP_CONTEXT)
-        tn_note_say("the context of %u tokens is full; the answer ends here",
-                    tern_session_n_ctx(g->session));
-    else if (result->stop == TERN_STOP_LENGTH && g->planned->plan.capped)
-        tn_note_say("the cap of %u new tokens ended the answer; --caps memory or off lifts it",
-                    tn_generator_max_tokens(g));
-    else if (result->stop == TERN_STOP_LENGTH && !tn_options_given(g->o, max_tokens))
+    bool is_chat = g->o->command == TN_CMD_CHAT;
+    bool is_announced = g->planned->plan.context_cuts && !is_chat;
+    bool is_wished = tn_options_given(g->o, max_tokens), is_watched = tn_is_terminal(TN_STDERR);
+    if (result->stop == TERN_STOP_CONTEXT && !is_announced)
+        tn_note_say("the context of %u tokens is full; the answer ends here%s",
+                    tern_session_n_ctx(g->session), is_chat ? "; /continue goes on" : "");
+    else if (result->stop == TERN_STOP_LENGTH && is_chat && (is_watched || !is_wished))
+        tn_note_say("the answer ends after %u new tokens; /continue goes on, /tokens N sets the "
+                    "limit",
+                    result->n_new);
+    else if (result->stop == TERN_STOP_LENGTH && !is_wished)
         tn_note_say("the answer ends after %u new tokens; -n raises the limit", result->n_new);
     else if (result->stop == TERN_STOP_MEMORY)
         tn_note_say("context limited by memory: the cache cannot grow; the answer ends here");
 }
 
-tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *ids,
-                                struct tern_generate_result *result, struct tern_error *err)
+void tn_generator_show_ids(const struct tn_generator *g, const uint32_t *ids, size_t n)
 {
-    struct tern_generate_params params = {
+    struct tn_buf out = {0};
+    if (g->o->level <= 0)
+        return;
+    tn_buf_append_text(&out, "ids:");
+    for (size_t i = 0; i < n; i++)
+        tn_buf_printf(&out, " %u", ids[i]);
+    tn_buf_append_text(&out, "\n");
+    (void)tn_write_stream(TN_STDERR, out.data, out.n_bytes);
+    tn_buf_fini(&out);
+}
+
+void tn_generator_params(struct tn_generator *g, struct tern_generate_params *out)
+{
+    *out = (struct tern_generate_params){
         .sampler = g->sampler,
         .steering = g->steering,
         .max_tokens = tn_generator_max_tokens(g),
         .ignore_eos = g->o->ignore_eos,
+        .n_draft = (uint32_t)g->o->draft,
         .stop_strings = g->o->stop,
         .n_stop_strings = g->o->n_stop,
         .on_text = on_text,
         .on_prefill = on_prefill,
         .arg = g,
     };
+}
+
+void tn_generator_begin(struct tn_generator *g)
+{
     tern_session_reset_counters(g->session);
     tn_progress_start("prompt", TN_PROGRESS_TOKENS, false);
-    tern_status status = tern_generate(g->session, ids->ids, ids->n, &params, result, err);
+}
+
+void tn_generator_end(struct tn_generator *g, tern_status status,
+                      const struct tern_generate_result *result)
+{
     tn_progress_end();
     tn_out_end_line();
     if (status == TERN_OK)
         say_why_it_ended(g, result);
+}
+
+tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *ids,
+                                struct tern_generate_result *result, struct tern_error *err)
+{
+    struct tern_generate_params params;
+    tn_generator_params(g, &params);
+    tn_generator_begin(g);
+    tn_generator_show_ids(g, ids->ids, ids->n);
+    tern_status status = tern_generate(g->session, ids->ids, ids->n, &params, result, err);
+    tn_generator_end(g, status, result);
     return status;
+}
+
+/* ---- keys and values in a file ---- */
+
+void tn_generator_load_cache(struct tn_generator *g, const char *path)
+{
+    struct tern_error err;
+    if (tn_path_kind(path) != TN_PATH_ABSENT &&
+        tern_session_load_cache(g->session, path, &err) != TERN_OK)
+        tn_note_say("the prompt is computed anew: %s", err.detail);
+}
+
+tern_status tn_generator_save_cache(struct tn_generator *g, const char *path, uint32_t n_keep,
+                                    struct tern_error *err)
+{
+    tern_session_truncate(g->session, n_keep);
+    return tern_session_save_cache(g->session, path, err);
 }
 
 /* ---- statistics ---- */
 
-/* "cap" where a tier of memory, not the user, ended the text. */
-static const char *stop_text(const struct tn_generator *g, const struct tern_generate_result *r)
+const char *tn_generator_stop_text(const struct tn_generator *g,
+                                   const struct tern_generate_result *r)
 {
     bool capped = r->stop == TERN_STOP_LENGTH && g->planned->plan.capped;
     return capped ? "cap" : tern_stop_text(r->stop);
+}
+
+/* Ids of the prompt that were in the cache already. */
+static uint32_t n_cached(const struct tern_generate_result *r)
+{
+    return r->n_prompt - r->n_prompt_evaluated;
 }
 
 static void append_rate(struct tn_buf *out, uint64_t n, double seconds)
@@ -225,6 +297,12 @@ static void append_counters_json(struct tn_buf *out, const struct tern_counters 
     tn_buf_append_text(out, "}}\n");
 }
 
+/* Of evaluations behind the prompt: each gives an id, and one for each draft that was right. */
+static double tokens_per_step(const struct tern_generate_result *r)
+{
+    return r->n_steps > 0 ? 1.0 + (double)r->n_accepted / r->n_steps : 1.0;
+}
+
 static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
                               const struct tern_generate_result *r,
                               const struct tern_counters *counters, uint64_t peak_bytes)
@@ -232,18 +310,22 @@ static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
     tn_buf_printf(out, "load        %.3f s\nprompt      ", g->load_s);
     append_rate(out, r->n_prompt_evaluated, r->prompt_s);
     if (r->n_prompt_evaluated < r->n_prompt)
-        tn_buf_printf(out, " (%u more from the cache)", r->n_prompt - r->n_prompt_evaluated);
+        tn_buf_printf(out, " (%u more from the cache)", n_cached(r));
     tn_buf_append_text(out, "\ngeneration  ");
     append_rate(out, r->n_new, r->decode_s);
-    if (counters->n_decoded > 0 && r->decode_s > 0)
+    if (counters->n_decoded > 0 && r->decode_s > 0 && r->n_drafted == 0)
         tn_buf_printf(out, ", %.2f GB/s",
                       (double)counters->decode_weight_bytes / r->decode_s * 1e-9);
     uint32_t n_threads = tern_engine_n_threads(g->engine);
     tn_buf_printf(out, ", %u thread%s", n_threads, n_threads == 1 ? "" : "s");
+    if (g->o->draft > 0)
+        tn_buf_printf(out, "\ndrafts      %u tokens drafted, %u accepted, %.2f tokens per step",
+                      r->n_drafted, r->n_accepted, tokens_per_step(r));
     append_counters_text(out, g->opened->model, counters);
-    tn_buf_printf(out, "\nmemory      %s at the peak\n", tn_size_binary((double)peak_bytes).text);
+    tn_buf_printf(out, "\nmemory      %s at the peak\ncache       kv %s\n",
+                  tn_size_binary((double)peak_bytes).text, tern_kv_text(g->planned->plan.kv));
     tn_buf_printf(out, "seed        %" PRIu64 "\nstop        %s\n", g->seed,
-                  stop_text(g, r));
+                  tn_generator_stop_text(g, r));
 }
 
 static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
@@ -251,12 +333,15 @@ static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
                               const struct tern_counters *counters, uint64_t peak_bytes)
 {
     tn_buf_printf(out,
-                  "{\"prompt_tokens\":%u,\"prompt_s\":%.6f,\"new_tokens\":%u,\"decode_s\":%.6f,"
+                  "{\"prompt_tokens\":%u,\"cached_tokens\":%u,\"prompt_s\":%.6f,"
+                  "\"new_tokens\":%u,\"decode_s\":%.6f,"
+                  "\"drafted\":%u,\"accepted\":%u,\"tokens_per_step\":%.4f,"
                   "\"load_s\":%.6f,\"peak_rss_bytes\":%" PRIu64 ",\"seed\":%" PRIu64
                   ",\"stop\":\"%s\",\"kv\":\"%s\",\"threads\":%u,\"bytes_per_token\":",
-                  r->n_prompt, r->prompt_s, r->n_new, r->decode_s, g->load_s, peak_bytes,
-                  g->seed, stop_text(g, r), tern_kv_text(g->planned->plan.kv),
-                  tern_engine_n_threads(g->engine));
+                  r->n_prompt_evaluated, n_cached(r), r->prompt_s, r->n_new, r->decode_s,
+                  r->n_drafted, r->n_accepted, tokens_per_step(r), g->load_s, peak_bytes,
+                  g->seed, tn_generator_stop_text(g, r),
+                  tern_kv_text(g->planned->plan.kv), tern_engine_n_threads(g->engine));
     if (counters->n_decoded > 0)
         tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);
     else
@@ -270,7 +355,7 @@ void tn_generator_print_stats(const struct tn_generator *g,
     struct tern_counters counters;
     struct tn_usage usage;
     struct tn_buf out = {0};
-    if (g->o->stats == TN_STATS_NONE)
+    if (g->o->stats == TN_STATS_NONE || tn_out_has_failed())
         return;
     tern_session_get_counters(g->session, &counters);
     tn_usage_now(&usage);

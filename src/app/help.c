@@ -106,9 +106,9 @@ void tn_help_all(void)
                        "\nFlags of tern run (tern help COMMAND lists those of the others):\n");
     append_options(&out, TN_CMD_RUN);
     tn_buf_append_text(&out,
-                       "\nMODEL is a .tern file, anywhere among the arguments; without it: "
-                       "$TERN_MODEL,\nmodel.tern beside the program, then the demo that ships.\n"
-                       "\nExit codes: 0 ok, 2 usage, 3 memory or limit, 4 output, 5 bad input, "
-                       "6 not\nsupported, 74 file changed while in use, 130 interrupted.\n");
+                       "\nMODEL is a .tern file or a name that tern list shows, anywhere among "
+                       "the\narguments; without it: $TERN_MODEL, model.tern beside the program, "
+                       "then the\ndemo that ships.\n");
+    tn_help_append_topics(&out);
     tn_out_buf(&out);
 }

@@ -8,17 +8,38 @@
 #include "base/log.h"
 #include "output.h"
 
+/* Has an allocation failed since a value was last printed or read? */
+static bool is_short;
+
+static void *alloc_noted(size_t n_bytes)
+{
+    void *p = tn_alloc(n_bytes);
+    is_short = is_short || !p;
+    return p;
+}
+
+static bool take_note(void)
+{
+    bool was_short = is_short;
+    is_short = false;
+    return was_short;
+}
+
 void tn_json_io_init(void)
 {
-    json_set_alloc_funcs(tn_alloc_noted, tn_free);
+    json_set_alloc_funcs(alloc_noted, tn_free);
+}
+
+void tn_json_io_free(char *text)
+{
+    tn_free(text);
 }
 
 tern_status tn_json_io_print(json_t *value, struct tern_error *err)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(6));
     json_decref(value);
-    bool is_short = tn_alloc_take_note();
-    if (!text || is_short) {
+    if (take_note() || !text) {
         tn_free(text);
         return tn_fail(err, TERN_MEMORY, "no memory for the report");
     }
@@ -33,7 +54,7 @@ tern_status tn_json_io_read(json_t **value, const char *name, const char *text, 
 {
     json_error_t e;
     *value = json_loadb(text, n, flags, &e);
-    if (tn_alloc_take_note()) {
+    if (take_note()) {
         json_decref(*value);
         *value = NULL;
         return tn_fail(err, TERN_MEMORY, "%s: no memory for %zu bytes of JSON", name, n);

@@ -12,8 +12,12 @@
 
 #include "tern/status.h"
 
-/* Before the first use of jansson. */
+/* Before the first use of jansson, in a program of one thread: its allocation functions are
+ * global. */
 void tn_json_io_init(void);
+
+/* What json_dumps gave; NULL is allowed. */
+void tn_json_io_free(char *text);
 
 /* Prints and releases the value: one line on standard output.  TERN_MEMORY when an allocation has
  * failed since it was begun; nothing is printed then. */

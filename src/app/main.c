@@ -7,6 +7,7 @@
 
 #include "app.h"
 #include "args.h"
+#include "base/log.h"
 #include "help.h"
 #include "json_io.h"
 #include "output.h"
@@ -17,6 +18,9 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_CHAT] = tn_cmd_chat,
     [TN_CMD_CONVERT] = tn_cmd_convert,
     [TN_CMD_INFO] = tn_cmd_info,
+    [TN_CMD_EMBED] = tn_cmd_embed,
+    [TN_CMD_LIST] = tn_cmd_list,
+    [TN_CMD_SERVE] = tn_cmd_serve,
     [TN_CMD_PROBE] = tn_cmd_probe,
     [TN_CMD_VERIFY] = tn_cmd_verify,
     [TN_CMD_BENCH] = tn_cmd_bench,
@@ -27,6 +31,23 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_VERSION] = tn_cmd_version,
     [TN_CMD_HELP] = tn_cmd_help,
 };
+
+/* What a command takes at its deepest, with a reserve: 48 KiB were enough for each. */
+#define MIN_STACK_BYTES 65536u
+
+/* Where there is less, a command would end with SIGSEGV. */
+static tern_status check_stack(struct tern_error *err)
+{
+    const uint64_t n_bytes = tn_stack_limit_bytes();
+    if (n_bytes >= MIN_STACK_BYTES)
+        return TERN_OK;
+    return tn_fail(err, TERN_MEMORY,
+                   "the stack may have %llu bytes, tern needs %u; raise the limit: ulimit -s %u",
+                   (unsigned long long)n_bytes, MIN_STACK_BYTES, MIN_STACK_BYTES / 1024);
+}
+
+/* A server that was told to end has done what it was told. */
+static bool ends_by_request;
 
 static int dispatch(int argc, char **argv)
 {
@@ -41,6 +62,9 @@ static int dispatch(int argc, char **argv)
     }
     if (o.version)
         return tn_cmd_version(&o);
+    if (check_stack(&err) != TERN_OK)
+        return tn_error_print(&err);
+    ends_by_request = o.command == TN_CMD_SERVE;
     return commands[o.command](&o);
 }
 
@@ -50,7 +74,7 @@ int main(int argc, char **argv)
     tn_interrupt_install();
     tn_json_io_init();
     int exit_code = tn_out_finish(dispatch(argc, argv));
-    if (tn_terminate_requested())
+    if (tn_terminate_requested() && !ends_by_request)
         tn_exit_by_signal(tn_terminate_requested());
     if (exit_code == 130)
         tn_exit_by_signal(SIGINT);

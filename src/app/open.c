@@ -10,9 +10,11 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "known_models.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
+#include "tern/inspect.h"
 
 /* ---- where is it ---- */
 
@@ -56,12 +58,10 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     if (!named)
         named = model_of_environment(o, positional);
     if (named) {
-        size_t n = strlen(named) + 1;
-        *out = tn_alloc(n);
-        if (!*out)
-            return tn_fail(err, TERN_MEMORY, "no memory for a path");
-        memcpy(*out, named, n);
-        return TERN_OK;
+        tern_status status = tn_model_resolve(out, named, err);
+        if (status != TERN_OK && model_of_environment(o, positional))
+            tn_fail_prefix(err, "$TERN_MODEL");
+        return status;
     }
     struct tn_buf tried = {0};
     *out = look_around(&tried);
@@ -73,6 +73,37 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
                          tn_buf_text(&tried));
     tn_buf_fini(&tried);
     return status;
+}
+
+/* No path, but a model's name? */
+static bool is_name(const char *argument)
+{
+    char *path = NULL;
+    const bool found = tn_path_kind(argument) == TN_PATH_ABSENT &&
+                       tn_model_resolve(&path, argument, NULL) == TERN_OK &&
+                       strcmp(path, argument) != 0;
+    tn_free(path);
+    return found;
+}
+
+bool tn_argument_is_model(const char *argument)
+{
+    static const char suffix[] = ".tern";
+    const size_t n = strlen(argument), n_suffix = sizeof suffix - 1;
+    unsigned char magic[sizeof TERN_FILE_MAGIC - 1];
+    struct tn_file *file;
+    if (n > n_suffix && strcmp(argument + n - n_suffix, suffix) == 0)
+        return true;
+    if (tn_path_kind(argument) != TN_PATH_FILE)
+        return is_name(argument);
+    if (tern_source_is_one(argument))
+        return true;
+    if (tn_file_open_read(&file, argument, NULL) != TERN_OK)
+        return false;
+    const bool begins_so = tn_file_read_at(file, 0, magic, sizeof magic, NULL) == TERN_OK &&
+                           memcmp(magic, TERN_FILE_MAGIC, sizeof magic) == 0;
+    tn_file_close(file);
+    return begins_so;
 }
 
 /* ---- a file that changes under us ---- */
@@ -101,7 +132,7 @@ static tern_status open_engine(struct tn_opened *out, const struct tn_options *o
                                struct tern_error *err)
 {
     struct tern_engine_params params = {.n_threads = (uint32_t)o->threads, .cpu_level = o->cpu};
-    return tern_engine_create(&out->engine, &params, err);
+    return tern_engine_create(&out->engine, out->machine, &params, err);
 }
 
 static tern_status read_machine(struct tn_opened *out, struct tern_error *err)
@@ -120,10 +151,10 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
     char *path;
     *out = (struct tn_opened){0};
     tern_status status = find_model(&path, o, positional, err);
+    if (status == TERN_OK && flags & (TN_OPEN_MACHINE | TN_OPEN_ENGINE))
+        status = read_machine(out, err);
     if (status == TERN_OK && flags & TN_OPEN_ENGINE)
         status = open_engine(out, o, err);
-    if (status == TERN_OK && flags & TN_OPEN_MACHINE)
-        status = read_machine(out, err);
     if (status == TERN_OK) {
         watch_file(path);
         status = tern_model_open(&out->model, path, err);
@@ -161,80 +192,4 @@ bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total)
     (void)arg;
     tn_progress_update(n_done, n_total);
     return !tn_stop_requested();
-}
-
-/* ---- template ---- */
-
-static const char *list_templates(struct tn_buf *buf)
-{
-    const struct tern_chat_template *t = NULL;
-    while ((t = tern_chat_template_next(t)) != NULL)
-        tn_buf_printf(buf, "%s%s", buf->n_bytes ? ", " : "", tern_chat_template_name(t));
-    return tn_buf_text(buf);
-}
-
-static tern_status check_cpu_level(const struct tn_options *o, struct tern_error *err)
-{
-    struct tern_engine_params params = {.n_threads = 1, .cpu_level = o->cpu};
-    struct tern_engine *engine;
-    if (!o->cpu)
-        return TERN_OK;
-    tern_status status = tern_engine_create(&engine, &params, err);
-    tern_engine_free(engine);
-    return status;
-}
-
-tern_status tn_check_names(const struct tn_options *o, struct tern_error *err)
-{
-    if (!o->template_name || tern_chat_template_find(o->template_name))
-        return check_cpu_level(o, err);
-    struct tn_buf list = {0};
-    tn_fail(err, TERN_USAGE, "--template \"%s\": must be one of %s", o->template_name,
-            list_templates(&list));
-    tn_buf_fini(&list);
-    return TERN_USAGE;
-}
-
-static void note_missing(const struct tern_chat_template *t, const struct tern_model *model)
-{
-    const char *missing = tern_chat_template_missing(t, tern_model_tokenizer(model));
-    if (missing)
-        tn_note_say("the model has no token %s, which the template %s writes: it becomes ordinary "
-                    "text, and answers may be poor",
-                    missing, tern_chat_template_name(t));
-}
-
-tern_status tn_choose_template(const struct tern_chat_template **out, const struct tn_options *o,
-                               const struct tern_model *model, struct tern_error *err)
-{
-    struct tern_model_info info;
-    tern_model_get_info(model, &info);
-    bool must = o->mode == TN_MODE_CHAT || o->command != TN_CMD_RUN || o->template_name;
-    *out = NULL;
-    if (o->mode != TN_MODE_RAW)
-        *out = o->template_name ? tern_chat_template_find(o->template_name)
-                                : tern_model_chat_template(model);
-    if (o->mode == TN_MODE_RAW && (o->system || o->template_name))
-        return tn_fail(err, TERN_USAGE, "--%s is for a chat; leave --raw out",
-                       o->system ? "system" : "template");
-    if (!*out && o->system)
-        return tn_fail(err, TERN_USAGE, "--system needs a chat template; see --template");
-    if (*out)
-        note_missing(*out, model);
-    if (*out || o->mode == TN_MODE_RAW)
-        return TERN_OK;
-    struct tn_buf list = {0};
-    tern_status status = TERN_OK;
-    const char *raw = o->command == TN_CMD_RUN ? ", or use --raw" : "";
-    if (info.has_template)
-        status = tn_fail(err, TERN_UNSUPPORTED,
-                         "the chat template of this model is not implemented; choose one with "
-                         "--template (%s)%s",
-                         list_templates(&list), raw);
-    else if (must)
-        status = tn_fail(err, TERN_USAGE,
-                         "this model has no chat template; choose one with --template (%s)%s",
-                         list_templates(&list), raw);
-    tn_buf_fini(&list);
-    return status;
 }

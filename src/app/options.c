@@ -9,14 +9,16 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 #include "tern/model_format.h"
+#include "tern/scheduler.h"
 
 #define BIT(command) (1u << TN_CMD_##command)
 #define ALL ((1u << TN_N_COMMANDS) - 1u)
 #define GENERATE (BIT(RUN) | BIT(CHAT))
-#define PLANNED (GENERATE | BIT(PROBE))
-#define COMPUTE (GENERATE | BIT(PERPLEXITY) | BIT(LOGITS))
+#define PLANNED (GENERATE | BIT(PROBE) | BIT(SERVE))
+#define COMPUTE (GENERATE | BIT(PERPLEXITY) | BIT(LOGITS) | BIT(EMBED))
 #define TOKENS (BIT(TOKENIZE) | BIT(DETOKENIZE))
-#define WITH_MODEL (COMPUTE | TOKENS | BIT(INFO) | BIT(PROBE) | BIT(VERIFY) | BIT(BENCH))
+#define WITH_MODEL                                                                                 \
+    (COMPUTE | TOKENS | BIT(SERVE) | BIT(INFO) | BIT(PROBE) | BIT(VERIFY) | BIT(BENCH))
 #define SLOT(member) offsetof(struct tn_options, member)
 
 const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
@@ -32,21 +34,56 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
     [TN_CMD_CHAT] = {
         "chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
         "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
-        "stops an answer, " TN_KEY_OF_END " leaves; /help lists the commands.\n"
+        "stops an answer, " TN_KEY_OF_END " leaves; /help lists the commands, tern help keys\n"
+        "what the keys do.\n"
+        "--session FILE continues a conversation and saves it after each turn.\n"
         "Otherwise standard input is read by the same rules, a turn per line:\n"
         "\n"
         "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
         1},
     [TN_CMD_CONVERT] = {
-        "convert", "DIR [-o FILE]", "Hugging Face directory -> .tern file",
-        "DIR holds config.json, model.safetensors (or shards with their index) and\n"
-        "tokenizer.json of a BitNet b1.58 model, bf16 or packed. An existing FILE is\n"
-        "replaced only when the new one is complete. Also: tern --convert DIR\n"
-        "--save FILE.\n"
+        "convert", "SRC [-o FILE]", "Hugging Face directory or .gguf file -> .tern file",
+        "SRC is a directory with config.json, model.safetensors (or shards with\n"
+        "their index) and tokenizer.json, or a GGUF file (of a split one the first\n"
+        "part), of a model that was trained ternary: tern info SRC says whether it\n"
+        "is one. An existing FILE is replaced only when the new one is complete.\n"
+        "Also: tern --convert SRC --save FILE.\n"
         "\n"
-        "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n",
+        "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n"
+        "  tern convert Ternary-Bonsai-4B-Q2_0.gguf -o bonsai.tern\n",
         1},
-    [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file", "", 1},
+    [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file",
+                     "Also of a GGUF file, a safetensors file or a directory that could be\n"
+                     "converted: its keys and tensors, the family, and why not if it is none.\n",
+                     1},
+    [TN_CMD_EMBED] = {
+        "embed", "[MODEL] [FILE...]", "texts -> vectors; --search finds the best passages",
+        "Each line of the files, or of standard input, is a text. A vector is a line\n"
+        "of JSON: {\"index\",\"embedding\",\"tokens\"}; its length is 1, so the product of\n"
+        "two says how alike they are. How states become a vector is named on standard\n"
+        "error; vectors of different models or pooling must not be compared.\n"
+        "With --search: the passages of the files that fit QUERY best, without an\n"
+        "index. MODEL is known by its name, or by what the file holds.\n"
+        "\n"
+        "  tern embed embedding.tern lines.txt > vectors.jsonl\n"
+        "  tern embed embedding.tern --search \"how to get a refund\" *.txt\n",
+        UINT32_MAX},
+    [TN_CMD_LIST] = {
+        "list", "", "models that can be called by name",
+        "Files that end in .tern beside the program, in the folder models there, in\n"
+        "$TERN_MODELS and in tern/models of the user's data folder. Their names,\n"
+        "without ending, are good for MODEL everywhere.\n",
+        0},
+    [TN_CMD_SERVE] = {
+        "serve", "[MODEL]...", "OpenAI's and Ollama's API, for programs on this computer",
+        "Writes its address to standard output when it listens: at 127.0.0.1 and ::1\n"
+        "only, unless --host says otherwise, which needs a key. Ctrl-C ends it. A\n"
+        "model's id is the name of its file without .tern.\n"
+        "\n"
+        "  tern serve demo.tern\n"
+        "  curl http://localhost:8080/v1/chat/completions \\\n"
+        "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}'\n",
+        UINT32_MAX},
     [TN_CMD_PROBE] = {
         "probe", "[MODEL]", "what this machine gives, and the plan for a model",
         "Every limit on cores and memory that applies here, which one binds, and what\n"
@@ -94,7 +131,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern logits demo.tern --ids \"1 2 3\" -o out.f32 --greedy 16\n",
         1},
     [TN_CMD_VERSION] = {"version", "", "version of the program and its libraries", "", 0},
-    [TN_CMD_HELP] = {"help", "[COMMAND]", "this text, or all about a command", "", 1},
+    [TN_CMD_HELP] = {"help", "[COMMAND|TOPIC]", "this text, or all about a command", "", 1},
 };
 
 const struct tn_option_row tn_option_rows[] = {
@@ -112,13 +149,28 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "continue the prompt as it is"},
     {"system", 's', TN_OPT_TEXT, SLOT(system), GENERATE, .value = "TEXT",
      .help = "system message of the conversation"},
-    {"template", 0, TN_OPT_TEXT, SLOT(template_name), GENERATE | BIT(TOKENIZE), .value = "NAME",
-     .otherwise = "the model's",
-     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3"},
+    {"template", 0, TN_OPT_TEXT, SLOT(template_name),
+     GENERATE | BIT(TOKENIZE) | BIT(SERVE),
+     .value = "NAME|FILE", .otherwise = "the model's",
+     .help = "chat template: bitnet-2b-4t, llama3, chatml, falcon3, qwen3, or a Jinja file"},
+    {"date", 0, TN_OPT_TEXT, SLOT(date), GENERATE | BIT(TOKENIZE) | BIT(SERVE),
+     .value = "YYYY-MM-DD", .otherwise = "today", .help = "what a template's clock says"},
+    {"session", 0, TN_OPT_TEXT, SLOT(session), BIT(CHAT), .value = "FILE",
+     .help = "go on with the conversation saved there, and keep it saved"},
+    {"session-cache", 0, TN_OPT_FLAG, SLOT(session_cache), BIT(CHAT),
+     .help = "with --session: keep what was computed in FILE.cache, so that going on need not "
+             "compute it again"},
+    {"prefix-cache", 0, TN_OPT_TEXT, SLOT(prefix_cache), BIT(RUN), .value = "FILE",
+     .help = "keep what was computed of the prompt there, for prompts that begin alike"},
+    {"history", 0, TN_OPT_TEXT, SLOT(history), BIT(CHAT), .value = "FILE",
+     .help = "on a terminal: keep what is typed there, for the arrow keys of the next time"},
+    {"jsonl", 0, TN_OPT_FLAG, SLOT(jsonl), BIT(CHAT),
+     .help = "for programs: one JSON object per line in and out; see tern help jsonl"},
 
     /* length and sampling */
-    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), PLANNED, .value = "N", .low = 1,
-     .high = TERN_MAX_CONTEXT, .otherwise = "by available memory", .help = "new tokens at most"},
+    {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE | BIT(PROBE), .value = "N",
+     .low = 1, .high = TERN_MAX_CONTEXT, .otherwise = "by available memory",
+     .help = "new tokens at most"},
     {"temp", 0, TN_OPT_REAL, SLOT(temperature), GENERATE, .value = "T", .initial = "0.7",
      .real_low = 0, .real_high = 2, .help = "randomness"},
     {"top-k", 0, TN_OPT_COUNT, SLOT(top_k), GENERATE, .value = "K", .initial = "40",
@@ -148,6 +200,10 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "end before this text (may be given several times)"},
     {"ignore-eos", 0, TN_OPT_FLAG, SLOT(ignore_eos), GENERATE,
      .help = "do not end at the model's stop tokens"},
+    {"draft", 0, TN_OPT_CHOICE, SLOT(draft), GENERATE, .value = "N", .initial = "off",
+     .choices = "off|1|2|3|4|5|6|7",
+     .help = "verify up to N tokens together that the text so far suggests, where that is faster; "
+             "the answer stays the same"},
 
     /* bench */
     {"prompt", 'p', TN_OPT_TEXT, SLOT(prompt_list), BIT(BENCH), .value = "LIST", .initial = "128",
@@ -173,6 +229,27 @@ const struct tn_option_row tn_option_rows[] = {
     {"batch", 0, TN_OPT_COUNT, SLOT(batch), BIT(LOGITS), .value = "N", .initial = "128", .low = 1,
      .high = 512, .help = "ids that are computed together"},
 
+    /* embed */
+    {"search", 0, TN_OPT_TEXT, SLOT(search), BIT(EMBED), .value = "QUERY",
+     .help = "print the best passages of the files, or of standard input, with scores"},
+    {"top", 0, TN_OPT_COUNT, SLOT(n_top), BIT(EMBED), .value = "N", .initial = "5", .low = 1,
+     .high = 500, .help = "with --search: passages to print"},
+    {"lines", 0, TN_OPT_FLAG, SLOT(by_line), BIT(EMBED),
+     .help = "with --search: every line is a passage, not every paragraph"},
+    {"task", 0, TN_OPT_TEXT, SLOT(task), BIT(EMBED), .value = "TEXT",
+     .help = "put \"Instruct: TEXT\", newline, \"Query: \" before each text; with --search only "
+             "before QUERY, where embedding models get one by default (\"\": none)"},
+    {"pooling", 0, TN_OPT_CHOICE, SLOT(pooling), BIT(EMBED), .value = "KIND", .initial = "auto",
+     .choices = "auto|mean|cls|last", .help = "how states become a vector; auto: the model's"},
+    {"dim", 0, TN_OPT_COUNT, SLOT(n_dim), BIT(EMBED), .value = "N", .low = 1, .high = 1u << 20,
+     .otherwise = "all", .help = "leading components to keep"},
+    {"raw", 0, TN_OPT_FLAG, SLOT(raw_floats), BIT(EMBED),
+     .help = "write float32, little-endian, vector after vector"},
+    {"ids", 0, TN_OPT_TEXT, SLOT(ids), BIT(EMBED), .value = "IDS",
+     .help = "one text as token ids, to which nothing is added"},
+    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(EMBED),
+     .help = "standard input is a JSON array of texts; with --search: a line of JSON per passage"},
+
     /* convert */
     {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE",
      .otherwise = "./DIR.tern", .help = "the file to write"},
@@ -183,16 +260,44 @@ const struct tn_option_row tn_option_rows[] = {
     {"name", 0, TN_OPT_TEXT, SLOT(name), BIT(CONVERT), .value = "NAME",
      .otherwise = "that of DIR", .help = "the model's name"},
     {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "q8",
-     .choices = "q8|q6|q4|f16|bf16", .help = "type of the embedding and output table"},
+     .choices = "q8|q6|q4|f16|bf16|f32", .help = "type of the embedding and output table"},
+    {"activations", 0, TN_OPT_CHOICE, SLOT(activations), BIT(CONVERT), .value = "TYPE",
+     .initial = "auto", .choices = "auto|int8|float",
+     .help = "are inputs of products rounded? auto: as the model was trained"},
+    {"i2s-layout", 0, TN_OPT_CHOICE, SLOT(i2s_layout), BIT(CONVERT), .value = "LAYOUT",
+     .initial = "x86", .choices = "x86|arm|1x4",
+     .help = "of I2_S in a .gguf file; all published ones are x86"},
+    {"pre", 0, TN_OPT_TEXT, SLOT(pre), BIT(CONVERT), .value = "NAME",
+     .otherwise = "what the file says",
+     .help = "splitter of a GGUF file: llama-bpe, gpt-2, qwen2, falcon3, ..."},
     {"no-tokenizer", 0, TN_OPT_FLAG, SLOT(no_tokenizer), BIT(CONVERT),
      .help = "leave the tokenizer out (enough for logits, bench and verify)"},
+
+    /* serve */
+    {"host", 0, TN_OPT_TEXT, SLOT(host), BIT(SERVE), .value = "ADDRESS", .initial = "localhost",
+     .help = "where to listen: localhost (127.0.0.1 and ::1) or a numeric address"},
+    {"port", 0, TN_OPT_COUNT, SLOT(port), BIT(SERVE), .value = "N", .initial = "8080", .low = 0,
+     .high = 65535, .help = "port; 0 takes a free one"},
+    {"parallel", 0, TN_OPT_COUNT, SLOT(parallel), BIT(SERVE), .value = "N", .low = 1,
+     .high = TERN_SCHEDULER_MAX_SEQUENCES, .otherwise = "4, or what memory allows",
+     .help = "answers of a model that are computed at the same time; 64 more may wait"},
+    {"api-key-file", 0, TN_OPT_TEXT, SLOT(api_key_file), BIT(SERVE), .value = "FILE",
+     .otherwise = "$TERN_API_KEY", .help = "file with the key that clients must send"},
+    {"allow-origin", 0, TN_OPT_LIST, SLOT(origins), BIT(SERVE), .value = "ORIGIN",
+     .help = "a web page's origin that may use the server, such as https://example.com (may be "
+             "given several times)"},
+    {"allow-host", 0, TN_OPT_LIST, SLOT(hosts), BIT(SERVE), .value = "NAME",
+     .help = "another name of this server, as clients write it (may be given several times)"},
+    {"log", 0, TN_OPT_TEXT, SLOT(log_file), BIT(SERVE), .value = "FILE",
+     .help = "a line per request, never its text; -v: to standard error"},
 
     /* reports */
     {"probe-root", 0, TN_OPT_TEXT, SLOT(probe_root), BIT(PROBE), .value = "DIR",
      .help = "a recorded machine instead of this one"},
     {"record", 0, TN_OPT_TEXT, SLOT(record), BIT(PROBE), .value = "DIR",
      .help = "record this machine, without names and serial numbers"},
-    {"json", 0, TN_OPT_FLAG, SLOT(json), BIT(INFO) | BIT(PROBE) | BIT(BENCH) | BIT(PERPLEXITY),
+    {"json", 0, TN_OPT_FLAG, SLOT(json),
+     BIT(INFO) | BIT(LIST) | BIT(PROBE) | BIT(BENCH) | BIT(PERPLEXITY),
      .help = "for programs"},
     {"tensors", 0, TN_OPT_FLAG, SLOT(tensors), BIT(INFO), .help = "list the tensors"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(TOKENIZE),

@@ -15,6 +15,9 @@ enum tn_command {
     TN_CMD_CHAT,
     TN_CMD_CONVERT,
     TN_CMD_INFO,
+    TN_CMD_EMBED,
+    TN_CMD_LIST,
+    TN_CMD_SERVE,
     TN_CMD_PROBE,
     TN_CMD_VERIFY,
     TN_CMD_BENCH,
@@ -41,12 +44,19 @@ enum tn_stats { TN_STATS_NONE, TN_STATS_TEXT, TN_STATS_JSON };
 
 #define TN_MAX_STOP_STRINGS 32
 
+/* Values of a flag that may be given several times. */
+#define TN_MAX_LIST 16
+struct tn_text_list {
+    const char *items[TN_MAX_LIST];
+    size_t n;
+};
+
 /* What the command line said; the defaults are those of the table. Texts are borrowed from argv
  * and valid UTF-8. */
 struct tn_options {
     enum tn_command command;
     bool is_command_given; /* false: `tern --prompt Hi` */
-    const char *positional[2];
+    char **positional; /* [n_positional], a part of argv */
     uint32_t n_positional;
     bool help;
     bool version;
@@ -55,7 +65,13 @@ struct tn_options {
     const char *prompt;
     const char *file;
     const char *system;
-    const char *template_name;
+    const char *template_name; /* or a file */
+    const char *date;          /* YYYY-MM-DD; NULL: today */
+    const char *session;       /* a saved conversation, kept up to date */
+    bool session_cache;        /* keys and values beside it */
+    const char *prefix_cache;  /* keys and values of the prompt */
+    const char *history;       /* a file for what is typed */
+    bool jsonl;                /* a conversation as JSON, a line each */
     const char *stop[TN_MAX_STOP_STRINGS];
     size_t n_stop;
     int64_t mode;  /* enum tn_mode */
@@ -76,6 +92,7 @@ struct tn_options {
 
     uint64_t ctx;     /* 0: not given */
     int64_t kv;       /* enum tern_kv, -1: planned */
+    int64_t draft;    /* ids drafted at most */
     uint64_t threads; /* 0: not given */
     const char *cpu;
     uint64_t ram;     /* bytes; 0: not given */
@@ -85,7 +102,10 @@ struct tn_options {
     const char *source; /* --convert DIR */
     const char *output;
     const char *name;
-    int64_t head; /* enum tern_head_type */
+    int64_t head;        /* enum tern_head_type */
+    int64_t activations; /* enum tern_activations */
+    int64_t i2s_layout;  /* enum tern_i2s_layout */
+    const char *pre;
     bool no_tokenizer;
 
     const char *probe_root; /* a recorded machine instead of this one */
@@ -100,10 +120,26 @@ struct tn_options {
     bool as_text;
     bool no_generation_prompt;
 
+    const char *search; /* embed */
+    const char *task;
+    uint64_t n_top;
+    uint64_t n_dim;  /* 0: not given */
+    int64_t pooling; /* enum tern_pooling; TERN_POOLING_NONE: the model's */
+    bool by_line;
+    bool raw_floats;
+
     const char *ids;
     uint64_t n_greedy;
     uint64_t batch;  /* 0: not given */
     uint64_t stride; /* 0: not given */
+
+    const char *host; /* serve */
+    uint64_t port;
+    uint64_t parallel; /* 0: not given */
+    const char *api_key_file;
+    struct tn_text_list origins;
+    struct tn_text_list hosts;
+    const char *log_file;
 
     const char *prompt_list; /* bench */
     uint64_t n_new;
@@ -119,11 +155,13 @@ enum tn_option_kind {
     TN_OPT_SET,    /* int64_t = low */
     TN_OPT_ZERO,   /* double = 0 */
     TN_OPT_TEXT,   /* const char * */
+    TN_OPT_LIST,   /* appended to a struct tn_text_list; not empty */
     TN_OPT_STOP,   /* appended to the stop strings; not empty */
     TN_OPT_COUNT,  /* uint64_t in [low, high] */
     TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low when `open` */
     TN_OPT_CHOICE, /* int64_t: index in `choices` */
-    TN_OPT_SIZE,   /* uint64_t bytes: "900M", "1.5G" (powers of 1024); at least 1 */
+    TN_OPT_SIZE,   /* uint64_t bytes: "900M", "1.5g" (powers of 1024); a number alone is bytes and
+                      at least a MiB, so that "4" is not taken for one */
     TN_OPT_STATS,  /* --stats or --stats=json */
 };
 

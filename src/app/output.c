@@ -6,12 +6,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/utf8.h"
 #include "plat/plat.h"
-#include "progress.h"
 
 /* ---- terminals ---- */
 
@@ -120,6 +120,11 @@ bool tn_out_is_open(void)
     return out.result == 0;
 }
 
+bool tn_out_has_failed(void)
+{
+    return out.result != 0 && out.result != OUT_READER_LEFT;
+}
+
 int tn_out_finish(int exit_code)
 {
     if (out.result == 0 || (exit_code != 0 && exit_code != 130))
@@ -134,6 +139,12 @@ int tn_out_finish(int exit_code)
 /* ---- messages ---- */
 
 static int message_level;
+static void (*before_message)(void);
+
+void tn_message_set_before(void (*before)(void))
+{
+    before_message = before;
+}
 
 void tn_message_set_level(int level)
 {
@@ -149,7 +160,8 @@ int tn_message_level(void)
 static void say(const char *prefix, const char *text)
 {
     char line[sizeof((struct tern_error *)0)->detail + 32];
-    tn_progress_hide();
+    if (before_message)
+        before_message();
     int n = snprintf(line, sizeof line, "%s%s\n", prefix, text);
     (void)write_text(TN_STDERR, line, (size_t)n, false);
 }
@@ -200,6 +212,28 @@ void tn_info_say(const char *format, ...)
         return;
     FORMAT_DETAIL(&err, format);
     say("", err.detail);
+}
+
+void tn_message_text(const char *text, size_t n)
+{
+    (void)write_text(TN_STDERR, text, n, true);
+}
+
+bool tn_message_is_styled(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return tn_is_terminal(TN_STDERR) && !(no_color && *no_color) && term && *term &&
+           strcmp(term, "dumb") != 0;
+}
+
+const char *tn_message_dim(void)
+{
+    return tn_message_is_styled() ? "\x1B[2m" : "";
+}
+
+const char *tn_message_plain(void)
+{
+    return tn_message_is_styled() ? "\x1B[0m" : "";
 }
 
 /* ---- numbers for people ---- */

@@ -30,11 +30,15 @@ bool tn_out_generated(const char *text, size_t n);
 bool tn_out_end_line(void);
 /* False after a write error. */
 bool tn_out_is_open(void);
+/* True after a write error that tn_out_finish will report: not when the reader has left. */
+bool tn_out_has_failed(void);
 /* The exit code of a command that would end with `exit_code`; says so when writing failed. */
 int tn_out_finish(int exit_code);
 
 /* ---- messages ---- */
 
+/* Called before each message, so that what else is on the screen can make way; NULL: nothing. */
+void tn_message_set_before(void (*before)(void));
 /* -1: warnings and errors only, 0, 1: verbose. */
 void tn_message_set_level(int level);
 int tn_message_level(void);
@@ -47,6 +51,15 @@ void tn_warning_say(const char *format, ...) TN_PRINTF(1, 2);
 void tn_note_say(const char *format, ...) TN_PRINTF(1, 2);
 /* A line to standard error as it is; nothing when quiet. */
 void tn_info_say(const char *format, ...) TN_PRINTF(1, 2);
+
+/* Text as it is to standard error, control characters shown as tn_out_generated does. Makes no way
+ * for itself: for what is written in parts. */
+void tn_message_text(const char *text, size_t n);
+/* May messages be dimmed? Only on a terminal that is not dumb, without NO_COLOR. */
+bool tn_message_is_styled(void);
+/* What begins and ends dim text there; "" where it is not styled. */
+const char *tn_message_dim(void);
+const char *tn_message_plain(void);
 
 /* ---- numbers for people ---- */
 

@@ -24,6 +24,14 @@ void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o)
     };
 }
 
+void tn_planned_sizes(struct tern_plan_model *out, const struct tn_options *o,
+                      const struct tern_model *model)
+{
+    tern_plan_model_sizes(out, model, 0);
+    out->sampler_bytes =
+        tern_sampler_bytes(tern_model_config(model)->vocab, (uint32_t)o->penalty_last);
+}
+
 tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
                             const struct tn_opened *opened, size_t n_prompt,
                             struct tern_error *err)
@@ -35,7 +43,7 @@ tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
     if (!planned)
         return tn_fail(err, TERN_MEMORY, "no memory for a plan");
     planned->machine = opened->machine;
-    tern_plan_model_sizes(&sizes, opened->model, 0);
+    tn_planned_sizes(&sizes, o, opened->model);
     tn_planned_limits(&limits, o);
     limits.n_prompt = (uint32_t)n_prompt;
     tern_status status = tern_plan_make(&planned->plan, planned->machine, &sizes, &limits, err);
@@ -60,5 +68,5 @@ tern_status tn_planned_create_engine(struct tern_engine **out, const struct tn_p
         .cpus = plan->bind_threads && plan->n_threads_ceil <= plan->n_cores ? plan->cores : NULL,
     };
     tn_process_set_eco(plan->eco);
-    return tern_engine_create(out, &params, err);
+    return tern_engine_create(out, planned->machine, &params, err);
 }

@@ -17,6 +17,10 @@ struct tn_planned {
 /* What the flags ask of a plan. */
 void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o);
 
+/* The sizes of an open model, with the sampler that the flags ask for. */
+void tn_planned_sizes(struct tern_plan_model *out, const struct tn_options *o,
+                      const struct tern_model *model);
+
 /* `opened` has a machine. n_prompt: tokens of the prompt, 0 if unknown. *out is new memory
  * (tn_free). */
 tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,

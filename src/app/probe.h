@@ -13,13 +13,10 @@ struct tn_probe {
     struct tern_plan plan;          /* without a model's part when it cannot run */
     struct tern_plan_limits limits;
     struct tern_plan_model sizes;   /* with model_name */
+    uint64_t table_bytes;           /* of the file: the table that is head, or both */
     const char *model_name;         /* NULL: no model */
     struct tern_error refusal;      /* why the model cannot run; TERN_OK if it can */
 };
-
-/* Cores of the machine that are fast enough for decoding, and the others. */
-void tn_probe_count_cores(const struct tern_sysinfo *m, uint32_t *n_performance,
-                          uint32_t *n_efficiency);
 
 void tn_probe_print_text(const struct tn_probe *probe);
 tern_status tn_probe_print_json(const struct tn_probe *probe, struct tern_error *err);

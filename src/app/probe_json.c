@@ -49,10 +49,21 @@ static json_t *kinds(const struct tern_sysinfo *m)
     return list;
 }
 
+/* Cores of the machine that are fast enough for decoding, and the others. */
+static void count_cores(const struct tern_sysinfo *m, uint32_t *n_performance,
+                        uint32_t *n_efficiency)
+{
+    *n_performance = *n_efficiency = 0;
+    for (uint32_t i = 0; i < m->n_kinds; i++) {
+        bool fast = !m->kinds[i].low_power && m->kinds[i].capacity * 100 >= 1024 * 60;
+        *(fast ? n_performance : n_efficiency) += m->kinds[i].n_cores;
+    }
+}
+
 static json_t *cores(const struct tern_sysinfo *m)
 {
     uint32_t n_performance, n_efficiency;
-    tn_probe_count_cores(m, &n_performance, &n_efficiency);
+    count_cores(m, &n_performance, &n_efficiency);
     json_t *object = json_object();
     set(object, "physical", integer(m->n_physical));
     set(object, "logical", integer(m->n_logical));
@@ -124,6 +135,22 @@ static json_t *reasons(const struct tern_plan *plan)
     return list;
 }
 
+/* What the model file and anonymous memory hold with the context filled. */
+static json_t *plan_memory(const struct tn_probe *p)
+{
+    const struct tern_plan_memory *m = &p->plan.memory;
+    json_t *object = json_object();
+    set(object, "weights_bytes", integer(p->sizes.file_bytes - p->table_bytes));
+    set(object, "table_bytes", integer(p->table_bytes));
+    set(object, "cache_bytes", integer(m->cache_bytes));
+    set(object, "scratch_bytes", integer(m->scratch_bytes));
+    set(object, "sampler_bytes", integer(m->sampler_bytes));
+    set(object, "model_bytes", integer(m->model_bytes));
+    set(object, "process_bytes", integer(m->process_bytes));
+    set(object, "total_bytes", integer(p->plan.predicted_hot_bytes));
+    return object;
+}
+
 static json_t *plan(const struct tn_probe *p)
 {
     const struct tern_plan *q = &p->plan;
@@ -138,6 +165,7 @@ static json_t *plan(const struct tn_probe *p)
     set(object, "reserve_bytes", integer(q->reserve_bytes));
     set(object, "predicted_anonymous_bytes",
         q->has_model ? integer(q->predicted_anonymous_bytes) : json_null());
+    set(object, "memory", q->has_model ? plan_memory(p) : json_null());
     set(object, "reads_from_disk", q->has_model ? json_boolean(q->will_page) : json_null());
     set(object, "refusal",
         p->refusal.status == TERN_OK ? json_null() : json_string(p->refusal.detail));

@@ -157,6 +157,31 @@ static const char *label_of(const char *what)
     return what;
 }
 
+/* Memory with the context filled, the largest parts first as a rule. */
+static void print_needed(const struct tn_probe *p)
+{
+    const struct tern_plan_memory *m = &p->plan.memory;
+    const struct {
+        const char *label;
+        uint64_t bytes;
+        const char *what;
+    } rows[] = {
+        {"weights", p->sizes.file_bytes - p->table_bytes, "of the model file, which is mapped"},
+        {"table", p->table_bytes, "of the model file: the rows of the vocabulary"},
+        {"cache", m->cache_bytes, "keys and values of the whole context"},
+        {"scratch", m->scratch_bytes, "activations and what the threads work with"},
+        {"sampler", m->sampler_bytes, "chooses the next token"},
+        {"program", m->process_bytes + m->model_bytes, "with its libraries, stacks and indexes"},
+        {"total", p->plan.predicted_hot_bytes, "should stay in memory"},
+        {"anonymous", p->plan.predicted_anonymous_bytes,
+         "of the total: without the file; must fit beside the reserve"},
+    };
+    tn_out_text("  memory needed with the context filled\n");
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++)
+        tn_out_printf("    %-18s %10s  %s\n", rows[i].label, size_text(rows[i].bytes).text,
+                      rows[i].what);
+}
+
 static void print_plan(const struct tn_probe *p)
 {
     const struct tern_plan *plan = &p->plan;
@@ -172,13 +197,39 @@ static void print_plan(const struct tn_probe *p)
                       is_size ? size_text(r->number).text : r->value, r->bound_by, r->detail);
     }
     if (plan->has_model)
-        tn_out_printf("  %-20s %10s  with the context filled, beside the model file\n",
-                      "memory, needed", size_text(plan->predicted_anonymous_bytes).text);
+        print_needed(p);
     for (uint32_t i = 0; i < plan->n_notices; i++)
         tn_out_printf("note: %s\n", plan->notices[i]);
 }
 
-/* What this machine would do if so much were available, and nothing else limited it. */
+/* The machine if the limit that binds left `bytes`, and system and control group no less: the other
+ * limits stay. */
+static void set_available(struct tern_sysinfo *m, enum tern_bound binding, uint64_t bytes)
+{
+    const struct {
+        enum tern_bound bound;
+        uint64_t *left;
+    } limits[] = {
+        {TERN_BOUND_RLIMIT_AS, &m->rlimit_as_left_bytes},
+        {TERN_BOUND_RLIMIT_DATA, &m->rlimit_data_left_bytes},
+        {TERN_BOUND_JOB, &m->job_available_bytes},
+        {TERN_BOUND_COMMIT, &m->commit_left_bytes},
+    };
+    m->available_bytes = bytes;
+    m->limited_by = binding;
+    if (binding == TERN_BOUND_CGROUP || binding == TERN_BOUND_JOB)
+        m->limit_bytes = TERN_UNKNOWN;
+    for (size_t i = 0; i < TN_COUNT_OF(limits); i++) {
+        if (limits[i].bound == binding)
+            *limits[i].left = bytes;
+        if (*limits[i].left < m->available_bytes) {
+            m->available_bytes = *limits[i].left;
+            m->limited_by = limits[i].bound;
+        }
+    }
+}
+
+/* What this machine would do if the limit that binds were another. */
 static void print_what_if(const struct tn_probe *p)
 {
     static const struct {
@@ -188,23 +239,23 @@ static void print_what_if(const struct tn_probe *p)
     struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
     struct tern_plan *plan = tn_alloc(sizeof *plan);
     if (machine && plan && p->model_name) {
-        *machine = p->machine;
-        machine->limited_by = TERN_BOUND_USER;
-        machine->rlimit_as_left_bytes = machine->commit_left_bytes = TERN_UNKNOWN;
-        machine->limit_bytes = TERN_UNKNOWN;
         struct tern_plan_limits limits = p->limits;
         limits.ram_bytes = 0;
         tn_out_text("\nwith so much available memory it would be\n");
         for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
             struct tern_error err;
-            machine->available_bytes = rows[i].mib << 20;
+            *machine = p->machine;
+            set_available(machine, p->plan.limited_by, rows[i].mib << 20);
+            tn_out_printf("  %-5s ", rows[i].label);
+            if (machine->available_bytes < rows[i].mib << 20)
+                tn_out_printf("no more than %s by %s: ", size_text(machine->available_bytes).text,
+                              tern_bound_text(machine->limited_by));
             if (tern_plan_make(plan, machine, &p->sizes, &limits, &err) == TERN_OK)
-                tn_out_printf("  %-5s context %u, cache %s, up to %u new tokens%s\n",
-                              rows[i].label, plan->n_ctx, tern_kv_text(plan->kv),
-                              plan->max_new_tokens,
+                tn_out_printf("context %u, cache %s, up to %u new tokens%s\n", plan->n_ctx,
+                              tern_kv_text(plan->kv), plan->max_new_tokens,
                               plan->will_page ? "; slow: the model does not stay in memory" : "");
             else
-                tn_out_printf("  %-5s not enough\n", rows[i].label);
+                tn_out_text("not enough\n");
         }
     }
     tn_free(machine);

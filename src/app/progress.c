@@ -27,6 +27,7 @@ static struct {
 void tn_progress_start(const char *what, enum tn_progress_unit unit, bool lines)
 {
     uint64_t now = tn_now_ns();
+    tn_message_set_before(tn_progress_hide);
     progress.what = what;
     progress.unit = unit;
     progress.lines = lines;

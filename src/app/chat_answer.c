@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers of `tern chat`: the answer to standard output, what the model thinks before it and all
+ * that is said about it to standard error.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "chat.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "progress.h"
+
+void tn_chat_say(const char *format, ...)
+{
+    struct tn_buf line = {0};
+    va_list args;
+    va_start(args, format);
+    tn_buf_vprintf(&line, format, args);
+    va_end(args);
+    tn_buf_append(&line, "\n", 1);
+    if (line.failed)
+        tn_error_say(TERN_MEMORY, "no memory to say something");
+    else
+        tn_message_text(line.data, line.n_bytes);
+    tn_buf_fini(&line);
+}
+
+void tn_chat_fail(struct tn_chat_state *chat, const struct tern_error *err)
+{
+    tn_error_print(err);
+    if (chat->failed == TERN_OK && !chat->on_terminal)
+        chat->failed = err->status;
+}
+
+void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *format, ...)
+{
+    struct tern_error err;
+    va_list args;
+    va_start(args, format);
+    tn_vfail(&err, status, format, args);
+    va_end(args);
+    tn_chat_fail(chat, &err);
+}
+
+/* ---- what is shown ---- */
+
+struct shown {
+    struct tn_chat_state *chat;
+    bool is_thinking; /* reasoning was the last that was shown */
+};
+
+static void end_thinking(struct shown *s)
+{
+    if (s->is_thinking) {
+        tn_message_text("\n\n", 2);
+        s->is_thinking = false;
+    }
+}
+
+static void show_reasoning(struct shown *s, const char *text, size_t n)
+{
+    const char *dim = tn_message_dim(), *plain = tn_message_plain();
+    if (s->chat->think == TN_THINK_HIDE || tn_message_level() < 0)
+        return;
+    (void)tn_write_stream(TN_STDERR, dim, strlen(dim));
+    tn_message_text(text, n);
+    (void)tn_write_stream(TN_STDERR, plain, strlen(plain));
+    s->is_thinking = true;
+}
+
+static bool show_part(void *arg, enum tern_part part, const char *text, size_t n)
+{
+    struct shown *s = arg;
+    if (part == TERN_PART_REASONING) {
+        show_reasoning(s, text, n);
+        return true;
+    }
+    end_thinking(s);
+    return tn_out_generated(text, n);
+}
+
+/* "[58 tokens, 31.2 tok/s, context 210 of 4096]", for who watches. */
+static void show_line(const struct tn_chat_state *chat, const struct tern_answer_result *r)
+{
+    char speed[48] = "";
+    const struct tern_generate_result *g = &r->generate;
+    const uint32_t n_ctx = tern_session_n_ctx(chat->g.session);
+    if (chat->hides_stats || tn_message_level() < 0 || !tn_is_terminal(TN_STDERR) ||
+        chat->o.stats != TN_STATS_NONE)
+        return;
+    if (g->n_new > 1 && g->decode_s > 0)
+        snprintf(speed, sizeof speed, "%.1f tok/s, ", (double)g->n_new / g->decode_s);
+    char line[160];
+    int n = snprintf(line, sizeof line, "%s[%u tokens, %scontext %u of %u]%s\n", tn_message_dim(),
+                     g->n_new, speed, TN_MIN(r->n_ids, n_ctx), n_ctx, tn_message_plain());
+    (void)tn_write_stream(TN_STDERR, line, (size_t)n);
+}
+
+/* ---- answers ---- */
+
+struct heard {
+    const struct tn_generator *g;
+    bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n);
+    void *arg;
+};
+
+static bool pass_part(void *arg, enum tern_part part, const char *text, size_t n)
+{
+    const struct heard *h = arg;
+    tn_progress_end();
+    return h->on_part(h->arg, part, text, n);
+}
+
+static void on_ids(void *arg, const uint32_t *ids, size_t n)
+{
+    tn_generator_show_ids(((const struct heard *)arg)->g, ids, n);
+}
+
+/* While the user was typing somebody may have written to the file. */
+tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
+                               bool (*on_part)(void *arg, enum tern_part part, const char *text,
+                                               size_t n),
+                               void *arg, struct tern_answer_result *result, struct tern_error *err)
+{
+    struct heard heard = {&chat->g, on_part, arg};
+    struct tern_answer_params params = {
+        .seed = chat->g.seed, .on_part = pass_part, .on_ids = on_ids, .arg = &heard};
+    *result = (struct tern_answer_result){0};
+    tern_status status = tern_model_check_unchanged(chat->opened.model, err);
+    if (status != TERN_OK)
+        return status;
+    tn_generator_params(&chat->g, &params.generate);
+    tn_generator_begin(&chat->g);
+    status = kind(chat->c, chat->g.session, &params, result, err);
+    tn_progress_end();
+    return status;
+}
+
+/* Shows an answer. */
+static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
+                               struct tern_answer_result *result, struct tern_error *err)
+{
+    struct shown shown = {.chat = chat};
+    tern_status status = tn_chat_run_answer(chat, kind, show_part, &shown, result, err);
+    if (shown.is_thinking)
+        tn_message_text("\n", 1);
+    tn_generator_end(&chat->g, status, &result->generate);
+    if (result->n_forgotten > 0)
+        tn_note_say("the context of %u tokens is full: the oldest %zu messages are forgotten",
+                    tern_session_n_ctx(chat->g.session), result->n_forgotten);
+    if (status == TERN_OK) {
+        tn_generator_print_stats(&chat->g, &result->generate);
+        show_line(chat, result);
+    }
+    return status;
+}
+
+/* Decides whether to go on; true: the failure is no interrupt and has to be said. */
+static bool after_answer(struct tn_chat_state *chat, tern_status status)
+{
+    if (tn_terminate_requested() || !tn_out_is_open())
+        chat->leave = true;
+    if (tn_interrupt_count() == 0)
+        return status != TERN_OK;
+    if (!chat->on_terminal) {
+        chat->failed = TERN_INTERRUPTED;
+        chat->leave = true;
+    }
+    tn_interrupt_clear();
+    return false;
+}
+
+bool tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind)
+{
+    struct tern_error err;
+    struct tern_answer_result result;
+    tern_status status = show_answer(chat, kind, &result, &err);
+    if (status == TERN_OK) {
+        chat->last = result;
+        chat->is_changed = true;
+    }
+    if (after_answer(chat, status))
+        tn_chat_fail(chat, &err);
+    return status == TERN_OK;
+}
+
+void tn_chat_ask(struct tn_chat_state *chat, const char *text, size_t n)
+{
+    struct tern_error err;
+    struct tn_buf question = {0};
+    tn_buf_append(&question, text, n);
+    tn_buf_append(&question, chat->attached.data ? chat->attached.data : "",
+                  chat->attached.n_bytes);
+    const struct tern_turn turn = {.role = {"user", 4},
+                                   .content = {tn_buf_text(&question), question.n_bytes}};
+    tern_status status = question.failed
+                             ? tn_fail(&err, TERN_MEMORY, "no memory for a message of %zu bytes", n)
+                             : tern_conversation_add(chat->c, &turn, &err);
+    tn_buf_fini(&question);
+    if (status != TERN_OK) {
+        tn_chat_fail(chat, &err);
+        return;
+    }
+    if (tn_chat_answer(chat, tern_conversation_answer))
+        tn_buf_fini(&chat->attached);
+    else
+        tern_conversation_undo(chat->c);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Commands with files: saved conversations, texts for a question, another model.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "chat.h"
+#include "known_models.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "prompt.h"
+
+/* ---- saved conversations ---- */
+
+static struct tern_saved describe(const struct tn_chat_state *chat, const char *settings)
+{
+    struct tern_model_info info;
+    tern_model_get_info(chat->opened.model, &info);
+    return (struct tern_saved){info.name, tern_model_hash(chat->opened.model), settings};
+}
+
+static tern_status save(struct tn_chat_state *chat, const char *path, struct tern_error *err)
+{
+    struct tn_buf settings = {0};
+    tn_chat_write_settings(&settings, chat);
+    const struct tern_saved saved = describe(chat, tn_buf_text(&settings));
+    tern_status status = settings.failed
+                             ? tn_fail(err, TERN_MEMORY, "no memory to save the conversation")
+                             : tern_conversation_save(chat->c, path, &saved, err);
+    tn_buf_fini(&settings);
+    return status;
+}
+
+static tern_status load(struct tn_chat_state *chat, const char *path, const struct tn_options *keep,
+                        struct tern_error *err)
+{
+    char *settings;
+    const struct tern_saved expected = describe(chat, NULL);
+    tern_status status = tern_conversation_load(chat->c, path, &expected, &settings, err);
+    if (status != TERN_OK)
+        return status;
+    chat->last = (struct tern_answer_result){0};
+    if (settings)
+        status = tn_chat_read_settings(chat, settings, keep, err);
+    tern_text_free(settings);
+    return status;
+}
+
+void tn_chat_cmd_save(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    if (save(chat, argument, &err) != TERN_OK)
+        tn_chat_fail(chat, &err);
+    else
+        tn_chat_say("%zu messages are saved in %s.", tern_conversation_n_turns(chat->c), argument);
+}
+
+void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    if (load(chat, argument, NULL, &err) != TERN_OK) {
+        tn_chat_fail(chat, &err);
+        return;
+    }
+    chat->is_changed = true;
+    tn_chat_say("%zu messages are loaded from %s.", tern_conversation_n_turns(chat->c), argument);
+}
+
+/* ---- --session ---- */
+
+static tern_status cache_path(struct tn_buf *out, const struct tn_chat_state *chat,
+                              struct tern_error *err)
+{
+    tn_buf_printf(out, "%s.cache", chat->o.session);
+    return out->failed ? tn_fail(err, TERN_MEMORY, "no memory for a path") : TERN_OK;
+}
+
+/* Says so when most of the conversation has to be computed anew. */
+static void check_cache(const struct tn_chat_state *chat, const char *path)
+{
+    struct tern_ids ids = {0};
+    const struct tern_session *session = chat->g.session;
+    uint32_t n = 0, n_past = tern_session_n_past(session);
+    if (n_past > 0 && tern_conversation_n_turns(chat->c) > 0 &&
+        tern_conversation_encode(chat->c, &ids, NULL) == TERN_OK) {
+        while (n < n_past && n < ids.n && tern_session_ids(session)[n] == ids.ids[n])
+            n++;
+        if (n < ids.n / 2)
+            tn_note_say("%s: holds %u of the %zu tokens of the conversation; the rest is computed "
+                        "anew",
+                        path, n, ids.n);
+    }
+    tern_ids_free(&ids);
+}
+
+static tern_status load_cache(struct tn_chat_state *chat, struct tern_error *err)
+{
+    struct tn_buf path = {0};
+    tern_status status = cache_path(&path, chat, err);
+    if (status == TERN_OK) {
+        tn_generator_load_cache(&chat->g, tn_buf_text(&path));
+        check_cache(chat, tn_buf_text(&path));
+    }
+    tn_buf_fini(&path);
+    return status;
+}
+
+void tn_chat_keep_cache(struct tn_chat_state *chat)
+{
+    struct tern_error err;
+    struct tn_buf path = {0};
+    const uint32_t n = tern_session_n_past(chat->g.session);
+    if (!chat->o.session_cache || n == 0 || chat->last.n_ids == 0)
+        return; /* nothing was computed */
+    tern_status status = cache_path(&path, chat, &err);
+    if (status == TERN_OK)
+        status = tn_generator_save_cache(&chat->g, tn_buf_text(&path), n, &err);
+    if (status != TERN_OK)
+        tn_chat_fail(chat, &err);
+    tn_buf_fini(&path);
+}
+
+tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *err)
+{
+    const struct tn_options given = chat->o;
+    const char *path = given.session;
+    if (!path || tn_path_kind(path) == TN_PATH_ABSENT)
+        return TERN_OK;
+    tern_status status = load(chat, path, &given, err);
+    if (status == TERN_OK && tn_is_terminal(TN_STDERR))
+        tn_info_say("%s: %zu messages", path, tern_conversation_n_turns(chat->c));
+    return status == TERN_OK && given.session_cache ? load_cache(chat, err) : status;
+}
+
+void tn_chat_keep_session(struct tn_chat_state *chat)
+{
+    struct tern_error err;
+    if (!chat->o.session || !chat->is_changed)
+        return;
+    chat->is_changed = false;
+    if (save(chat, chat->o.session, &err) != TERN_OK)
+        tn_chat_fail(chat, &err);
+}
+
+/* ---- texts ---- */
+
+static tern_status check_text(const struct tn_chat_state *chat, const char *path, const char *text,
+                              size_t n, size_t *n_tokens, struct tern_error *err)
+{
+    struct tern_ids ids = {0};
+    const uint32_t n_ctx = tern_session_n_ctx(chat->g.session);
+    *n_tokens = 0;
+    tern_status status = tn_prompt_check_text(text, n, path, err);
+    if (status == TERN_OK && memchr(text, '\0', n))
+        return tn_fail(err, TERN_INPUT, "\"%s\" is no text: it holds NUL bytes", path);
+    if (status == TERN_OK)
+        status =
+            tern_tokenizer_encode(tern_model_tokenizer(chat->opened.model), text, n, 0, &ids, err);
+    *n_tokens = ids.n;
+    tern_ids_free(&ids);
+    if (status == TERN_OK && *n_tokens >= n_ctx)
+        return tn_fail(err, TERN_LIMIT, "\"%s\" has %zu tokens, the context %u", path, *n_tokens,
+                       n_ctx);
+    return status;
+}
+
+void tn_chat_cmd_file(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    char *text;
+    size_t n, n_tokens = 0, n_before = chat->attached.n_bytes;
+    tern_status status = tn_file_read_all(&text, &n, argument, TN_MAX_PROMPT_BYTES, &err);
+    if (status == TERN_OK)
+        status = check_text(chat, argument, text, n, &n_tokens, &err);
+    if (status == TERN_OK) {
+        size_t start = tn_prompt_mark(text, n);
+        tn_buf_append_text(&chat->attached, "\n\n");
+        tn_buf_append(&chat->attached, text + start, n - start);
+        if (chat->attached.failed) {
+            status = tn_fail(&err, TERN_MEMORY, "\"%s\": no memory for %zu bytes", argument, n);
+            chat->attached.n_bytes = n_before;
+            chat->attached.failed = false;
+        }
+    }
+    tn_free(text);
+    if (status != TERN_OK)
+        tn_chat_fail(chat, &err);
+    else
+        tn_chat_say("%s: %zu bytes, %zu tokens; it goes with the next question.", argument, n,
+                    n_tokens);
+}
+
+/* ---- models ---- */
+
+static void use(struct tn_chat_state *chat)
+{
+    tern_conversation_set_template(chat->c, tern_model_tokenizer(chat->opened.model),
+                                   chat->template.t, &chat->template.params);
+}
+
+/* Can the new model's template express what was said? */
+static tern_status try_conversation(struct tn_chat_state *chat, const struct tn_opened *opened,
+                                    const struct tn_template *t, struct tern_error *err)
+{
+    struct tern_ids ids = {0};
+    tern_conversation_set_template(chat->c, tern_model_tokenizer(opened->model), t->t, &t->params);
+    tern_status status = tern_conversation_n_turns(chat->c) > 0
+                             ? tern_conversation_encode(chat->c, &ids, err)
+                             : TERN_OK;
+    tern_ids_free(&ids);
+    use(chat);
+    return status;
+}
+
+/* A generator for the model in use. */
+static tern_status begin_again(struct tn_chat_state *chat, uint64_t seed, struct tern_error *err)
+{
+    tern_status status = tn_generator_init(&chat->g, &chat->o, &chat->opened, 0, err);
+    chat->g.seed = seed;
+    return status;
+}
+
+/* The memory of one model is given back before the other takes its own. When that does not suffice
+ * the old one comes back. */
+static tern_status change_model(struct tn_chat_state *chat, struct tn_opened *opened,
+                                struct tn_template *t, struct tern_error *err)
+{
+    struct tn_opened old = chat->opened;
+    struct tn_template old_template = chat->template;
+    const uint64_t seed = chat->g.seed;
+    tn_generator_fini(&chat->g);
+    chat->opened = *opened;
+    chat->template = *t;
+    tern_status status = begin_again(chat, seed, err);
+    if (status == TERN_OK) {
+        *opened = old;
+        *t = old_template;
+    } else {
+        chat->opened = old;
+        chat->template = old_template;
+        chat->leave = begin_again(chat, seed, NULL) != TERN_OK;
+    }
+    use(chat);
+    return status;
+}
+
+/* The model in use, and those that have a name. */
+static void list_models(struct tn_chat_state *chat)
+{
+    struct tern_error err;
+    struct tern_model_info info;
+    struct tn_known_models known;
+    tern_model_get_info(chat->opened.model, &info);
+    tn_chat_say("%s (%s) answers", info.name, tern_model_path(chat->opened.model));
+    if (tn_known_models_read(&known, &err) != TERN_OK) {
+        tn_chat_fail(chat, &err);
+        return;
+    }
+    for (size_t i = 0; i < known.n; i++)
+        tn_chat_say("/model %-20s %s", known.rows[i].name, known.rows[i].path);
+    tn_known_models_fini(&known);
+}
+
+void tn_chat_cmd_model(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    struct tn_opened opened;
+    struct tn_template template = {0};
+    struct tn_options o = chat->o;
+    if (!argument[0]) {
+        list_models(chat);
+        return;
+    }
+    o.model = NULL;
+    tern_status status = tn_open(&opened, &o, argument, TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, &err);
+    if (status == TERN_OK)
+        status = tn_template_choose(&template, &o, opened.model, &err);
+    if (status == TERN_OK)
+        status = try_conversation(chat, &opened, &template, &err);
+    if (status == TERN_OK)
+        status = change_model(chat, &opened, &template, &err);
+    if (status == TERN_OK) {
+        chat->last = (struct tern_answer_result){0};
+        chat->is_changed = true;
+        tn_chat_say("%s answers now.", argument);
+    } else {
+        tn_chat_fail(chat, &err);
+    }
+    tn_template_fini(&template);
+    tn_close(&opened);
+}

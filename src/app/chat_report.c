@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Commands that show something and change nothing.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "chat.h"
+#include "output.h"
+#include "plat/plat.h"
+
+void tn_chat_cmd_history(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    const size_t n = tern_conversation_n_turns(chat->c);
+    const size_t n_forgotten = tern_conversation_n_forgotten(chat->c);
+    struct tern_text system = tern_conversation_system(chat->c);
+    if (system.bytes)
+        tn_chat_say("system: %.*s", (int)system.n, system.bytes);
+    for (size_t i = 0; i < n; i++) {
+        struct tern_turn turn;
+        tern_conversation_get(chat->c, i, &turn);
+        if (i == n_forgotten && i > 0)
+            tn_chat_say("(the model no longer sees what is above)");
+        if (turn.reasoning.n > 0)
+            tn_chat_say("(%.*s)", (int)turn.reasoning.n, turn.reasoning.bytes);
+        tn_chat_say("%.*s: %.*s", (int)turn.role.n, turn.role.bytes, (int)turn.content.n,
+                    turn.content.bytes ? turn.content.bytes : "");
+    }
+    if (n == 0)
+        tn_chat_say("Nothing was said yet.");
+}
+
+/* Tokens of the conversation as it stands; 0 when it is empty or cannot be rendered. */
+static size_t count_ids(const struct tern_conversation *c, struct tern_ids *ids)
+{
+    if (tern_conversation_n_turns(c) == 0 || tern_conversation_encode(c, ids, NULL) != TERN_OK)
+        ids->n = 0;
+    return ids->n;
+}
+
+void tn_chat_cmd_stats(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    struct tn_usage usage;
+    const struct tern_generate_result *g = &chat->last.generate;
+    /* After /clear the cache is still filled, but nothing of it is in the way. */
+    size_t n = tern_conversation_n_turns(chat->c);
+    uint32_t n_used = n > 0 ? tern_session_n_past(chat->g.session) : 0;
+    tn_usage_now(&usage);
+    tn_chat_say("%zu messages, %u of %u tokens of context in use, %s of memory, seed %" PRIu64, n,
+                n_used, tern_session_n_ctx(chat->g.session),
+                tn_size_binary((double)usage.rss_bytes).text, chat->g.seed);
+    if (chat->last.n_ids == 0)
+        return;
+    tn_chat_say("last answer: prompt %u tokens, %u of them from the cache, %.3f s; %u new tokens, "
+                "%.3f s, %.1f tok/s; ended by %s",
+                g->n_prompt, g->n_prompt - g->n_prompt_evaluated, g->prompt_s, g->n_new,
+                g->decode_s, g->decode_s > 0 ? g->n_new / g->decode_s : 0.0,
+                tern_stop_text(g->stop));
+}
+
+static uint32_t n_in_cache(const struct tern_session *session, const struct tern_ids *ids)
+{
+    uint32_t n = 0, n_past = tern_session_n_past(session);
+    while (n < n_past && n < ids->n && tern_session_ids(session)[n] == ids->ids[n])
+        n++;
+    return n;
+}
+
+/* The question that leaves the context next, and what goes with it. */
+static void say_next(const struct tern_conversation *c)
+{
+    struct tern_turn turn;
+    size_t first = tern_conversation_n_forgotten(c);
+    if (first + 2 >= tern_conversation_n_turns(c))
+        return; /* the last question stays */
+    tern_conversation_get(c, first, &turn);
+    size_t n = 0, limit = TN_MIN(turn.content.n, (size_t)60);
+    while (n < limit && turn.content.bytes[n] != '\n')
+        n++;
+    while (n < turn.content.n && n > 0 && ((unsigned char)turn.content.bytes[n] & 0xC0) == 0x80)
+        n--; /* whole characters */
+    tn_chat_say("when it is full, the oldest turn goes first: \"%.*s%s\"", (int)n,
+                turn.content.bytes ? turn.content.bytes : "", n < turn.content.n ? "..." : "");
+}
+
+void tn_chat_cmd_context(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    struct tern_ids ids = {0};
+    const uint32_t n_ctx = tern_session_n_ctx(chat->g.session);
+    const size_t n = count_ids(chat->c, &ids), n_turns = tern_conversation_n_turns(chat->c);
+    const size_t n_forgotten = tern_conversation_n_forgotten(chat->c);
+    tn_chat_say("context: %zu of %u tokens (%.0f %%) in %zu messages%s, %u of them computed "
+                "already",
+                n, n_ctx, 100.0 * (double)n / n_ctx, n_turns - n_forgotten,
+                tern_conversation_system(chat->c).bytes ? " and the system message" : "",
+                n_in_cache(chat->g.session, &ids));
+    if (n_forgotten > 0)
+        tn_chat_say("%zu older messages are forgotten", n_forgotten);
+    tn_chat_say("an answer may have %u tokens", tn_generator_max_tokens(&chat->g));
+    say_next(chat->c);
+    tern_ids_free(&ids);
+}
+
+void tn_chat_cmd_config(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    struct tern_model_info info;
+    struct tn_buf settings = {0};
+    const struct tern_plan *plan = &chat->g.planned->plan;
+    tern_model_get_info(chat->opened.model, &info);
+    tn_chat_say("model %s (%s)\ntemplate %s", info.name, tern_model_path(chat->opened.model),
+                tern_chat_template_name(chat->template.t));
+    tn_chat_list_settings(&settings, chat);
+    tn_chat_say("%.*s", (int)settings.n_bytes - 1, settings.data ? settings.data : "");
+    tn_buf_fini(&settings);
+    for (uint32_t i = 0; i < plan->n_reasons; i++)
+        tn_chat_say("%s %s (%s: %s)", plan->reasons[i].what, plan->reasons[i].value,
+                    plan->reasons[i].bound_by, plan->reasons[i].detail);
+}
+
+void tn_chat_cmd_tokens(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    struct tern_ids ids = {0};
+    if (!argument[0] || argument[strspn(argument, "0123456789")] == '\0') {
+        if (argument[0])
+            (void)tn_chat_set(chat, "max-tokens", argument);
+        else
+            tn_chat_say("an answer may have %u tokens", tn_generator_max_tokens(&chat->g));
+        return;
+    }
+    if (tern_tokenizer_encode(tern_model_tokenizer(chat->opened.model), argument, strlen(argument),
+                              0, &ids, &err) != TERN_OK)
+        tn_chat_fail(chat, &err);
+    else
+        tn_chat_say("%zu token%s in %zu bytes", ids.n, ids.n == 1 ? "" : "s", strlen(argument));
+    tern_ids_free(&ids);
+}
+
+/* ---- the clipboard ---- */
+
+/* What xterm takes; other terminals take more. */
+#define MAX_COPY_BYTES ((size_t)74994 / 4 * 3)
+
+static void append_base64(struct tn_buf *out, const char *text, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = (const unsigned char *)text;
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t three = (uint32_t)bytes[i] << 16 | (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) |
+                         (i + 2 < n ? bytes[i + 2] : 0);
+        char four[4] = {digits[three >> 18], digits[three >> 12 & 63],
+                        i + 1 < n ? digits[three >> 6 & 63] : '=',
+                        i + 2 < n ? digits[three & 63] : '='};
+        tn_buf_append(out, four, sizeof four);
+    }
+}
+
+/* OSC 52: the terminal puts the text into the clipboard of whoever sits before it, also over ssh;
+ * one that does not know it ignores it. */
+void tn_chat_cmd_copy(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    struct tern_turn turn = {0};
+    size_t n = tern_conversation_n_turns(chat->c);
+    const char *term = getenv("TERM");
+    if (n > 0)
+        tern_conversation_get(chat->c, n - 1, &turn);
+    if (turn.content.n == 0) {
+        tn_chat_say("There is no answer yet.");
+        return;
+    }
+    if (!tn_is_terminal(TN_STDERR) || !term || strcmp(term, "dumb") == 0) {
+        tn_chat_refuse(chat, TERN_USAGE, "/copy needs a terminal that has a clipboard");
+        return;
+    }
+    if (turn.content.n > MAX_COPY_BYTES) {
+        tn_chat_refuse(chat, TERN_LIMIT,
+                       "the answer has %zu bytes, terminals take %zu; /save FILE keeps it",
+                       turn.content.n, MAX_COPY_BYTES);
+        return;
+    }
+    struct tn_buf out = {0};
+    tn_buf_append_text(&out, "\x1B]52;c;");
+    append_base64(&out, turn.content.bytes, turn.content.n);
+    tn_buf_append_text(&out, "\x07");
+    if (!out.failed)
+        (void)tn_write_stream(TN_STDERR, out.data, out.n_bytes);
+    tn_chat_say(out.failed ? "There is no memory for it."
+                           : "The answer was handed to the terminal's clipboard.");
+    tn_buf_fini(&out);
+}

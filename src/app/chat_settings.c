@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What /set changes: the flags that choose tokens, by their names and with their ranges, and what
+ * is shown.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "args.h"
+#include "chat.h"
+#include "json_io.h"
+
+const char *const tn_chat_think_names[] = {"on", "off", "hide", NULL};
+
+/* Flags that a conversation may change while it runs. */
+static const char *const flags[] = {"temp",
+                                    "top-k",
+                                    "top-p",
+                                    "min-p",
+                                    "repeat-penalty",
+                                    "presence-penalty",
+                                    "frequency-penalty",
+                                    "penalty-last",
+                                    "seed",
+                                    "max-tokens"};
+/* And what is no flag. */
+static const char *const others[] = {"stats", "think"};
+
+const char *tn_chat_setting_name(size_t i)
+{
+    const size_t n_flags = TN_COUNT_OF(flags);
+    return i < n_flags ? flags[i] : i < n_flags + TN_COUNT_OF(others) ? others[i - n_flags] : NULL;
+}
+
+static const struct tn_option_row *find_flag(const char *name)
+{
+    for (uint32_t i = 0; i < tn_n_option_rows; i++)
+        if (tn_option_rows[i].commands >> TN_CMD_CHAT & 1 && tn_option_rows[i].value &&
+            strcmp(tn_option_rows[i].name, name) == 0)
+            return &tn_option_rows[i];
+    return NULL;
+}
+
+static bool is_setting(const char *name)
+{
+    const char *known;
+    for (size_t i = 0; (known = tn_chat_setting_name(i)) != NULL; i++)
+        if (strcmp(known, name) == 0)
+            return true;
+    return false;
+}
+
+/* ---- values ---- */
+
+struct value_text {
+    char text[32];
+};
+
+/* The value as it would be typed. */
+static struct value_text value_of(const struct tn_chat_state *chat, const char *name)
+{
+    struct value_text v;
+    const struct tn_option_row *row = find_flag(name);
+    const char *slot = row ? (const char *)&chat->o + row->slot : NULL;
+    if (strcmp(name, "seed") == 0)
+        snprintf(v.text, sizeof v.text, "%" PRIu64, chat->g.seed);
+    else if (strcmp(name, "max-tokens") == 0)
+        snprintf(v.text, sizeof v.text, "%u", tn_generator_max_tokens(&chat->g));
+    else if (strcmp(name, "stats") == 0)
+        snprintf(v.text, sizeof v.text, "%s", chat->hides_stats ? "off" : "on");
+    else if (!row)
+        snprintf(v.text, sizeof v.text, "%s", tn_chat_think_names[chat->think]);
+    else if (row->kind == TN_OPT_REAL)
+        snprintf(v.text, sizeof v.text, "%.15g", *(const double *)slot);
+    else
+        snprintf(v.text, sizeof v.text, "%" PRIu64, *(const uint64_t *)slot);
+    return v;
+}
+
+void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat)
+{
+    char range[128];
+    const char *name;
+    for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++) {
+        const struct tn_option_row *row = find_flag(name);
+        snprintf(range, sizeof range, "%s",
+                 strcmp(name, "stats") == 0 ? "on, off" : "on, off, hide");
+        if (row)
+            tn_option_range_text(row, range, sizeof range);
+        tn_buf_printf(out, "%-18s %-12s (%s)\n", name, value_of(chat, name).text, range);
+    }
+}
+
+/* ---- changing ---- */
+
+static tern_status set_flag(struct tn_chat_state *chat, const char *name, const char *value,
+                            struct tern_error *err)
+{
+    const struct tn_options before = chat->o;
+    tern_status status = tn_args_set(&chat->o, find_flag(name), value, err);
+    if (status == TERN_OK)
+        status = tn_generator_renew_sampler(&chat->g, err);
+    if (status != TERN_OK)
+        chat->o = before;
+    return status;
+}
+
+static tern_status encode_with(struct tern_ids *out, const struct tn_chat_state *chat,
+                               const char *json, struct tern_error *err)
+{
+    return tern_chat_encode_json(tern_model_tokenizer(chat->opened.model), chat->template.t, json,
+                                 strlen(json), &chat->template.params, out, err);
+}
+
+/* A template that has the switch renders something else with it. */
+static tern_status check_switch(const struct tn_chat_state *chat, struct tern_error *err)
+{
+    static const char without[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}",
+                      with[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
+                               "\"kwargs\":{\"enable_thinking\":false}}";
+    struct tern_ids on = {0}, off = {0};
+    tern_status status = encode_with(&on, chat, without, err);
+    if (status == TERN_OK)
+        status = encode_with(&off, chat, with, err);
+    if (status == TERN_OK && on.n == off.n && memcmp(on.ids, off.ids, on.n * sizeof *on.ids) == 0)
+        status = tn_fail(err, TERN_USAGE,
+                         "this model's template has no switch for thinking; "
+                         "/think hide only hides it");
+    tern_ids_free(&on);
+    tern_ids_free(&off);
+    return status;
+}
+
+tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
+                              struct tern_error *err)
+{
+    static const char off[] = "{\"enable_thinking\":false}";
+    const bool is_off = think == TN_THINK_OFF;
+    tern_status status = is_off ? check_switch(chat, err) : TERN_OK;
+    if (status == TERN_OK)
+        status = tern_conversation_set_variables(chat->c, is_off ? off : NULL,
+                                                 is_off ? sizeof off - 1 : 0, err);
+    if (status == TERN_OK)
+        chat->think = think;
+    return status;
+}
+
+static tern_status set_other(struct tn_chat_state *chat, const char *name, const char *value,
+                             struct tern_error *err)
+{
+    const bool is_stats = strcmp(name, "stats") == 0;
+    for (int i = 0; i < (is_stats ? 2 : 3); i++) {
+        if (strcmp(tn_chat_think_names[i], value) != 0)
+            continue;
+        if (!is_stats)
+            return tn_chat_set_think(chat, (enum tn_think)i, err);
+        chat->hides_stats = i == TN_THINK_OFF;
+        return TERN_OK;
+    }
+    return tn_fail(err, TERN_USAGE, "%s \"%.40s\": must be on%s", name, value,
+                   is_stats ? " or off" : ", off or hide");
+}
+
+tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const char *value,
+                          struct tern_error *err)
+{
+    if (!is_setting(name))
+        return tn_fail(err, TERN_USAGE, "unknown setting \"%.40s\"; /set lists them", name);
+    return find_flag(name) ? set_flag(chat, name, value, err) : set_other(chat, name, value, err);
+}
+
+bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value)
+{
+    struct tern_error err;
+    tern_status status = tn_chat_apply(chat, name, value, &err);
+    if (status != TERN_OK) {
+        tn_chat_fail(chat, &err);
+        return false;
+    }
+    chat->is_changed = true;
+    struct value_text now = value_of(chat, name);
+    tn_chat_say("%s %s%s", name, now.text,
+                strcmp(name, "max-tokens") == 0 && strcmp(now.text, value) != 0
+                    ? " (the limit here; --caps off removes it)"
+                    : "");
+    return true;
+}
+
+void tn_chat_cmd_set(struct tn_chat_state *chat, const char *argument)
+{
+    struct tn_buf list = {0};
+    char name[32];
+    size_t n = strcspn(argument, " \t"), n_name = TN_MIN(n, sizeof name - 1);
+    const char *value = argument + n + strspn(argument + n, " \t");
+    memcpy(name, argument, n_name);
+    name[n_name] = '\0';
+    if (*value) {
+        (void)tn_chat_set(chat, name, value);
+    } else if (*argument && is_setting(name)) {
+        tn_chat_say("%s %s", name, value_of(chat, name).text);
+    } else if (*argument) {
+        tn_chat_refuse(chat, TERN_USAGE, "unknown setting \"%s\"; /set lists them", name);
+    } else {
+        tn_chat_list_settings(&list, chat);
+        tn_chat_say("%.*s", (int)list.n_bytes - 1, list.data ? list.data : "");
+        tn_buf_fini(&list);
+    }
+}
+
+void tn_chat_cmd_temp(struct tn_chat_state *chat, const char *argument)
+{
+    if (*argument)
+        (void)tn_chat_set(chat, "temp", argument);
+    else
+        tn_chat_say("temp %s", value_of(chat, "temp").text);
+}
+
+/* ---- in a saved conversation ---- */
+
+void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat)
+{
+    const char *name;
+    for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++) {
+        /* The default of another machine may be another one. */
+        bool is_default = strcmp(name, "max-tokens") == 0 && chat->o.max_tokens == 0;
+        if (!is_default)
+            tn_buf_printf(out, "%s\"%s\": \"%s\"", i ? ", " : "{", name, value_of(chat, name).text);
+    }
+    tn_buf_append_text(out, "}");
+}
+
+static bool was_given(const struct tn_options *o, const char *name)
+{
+    const struct tn_option_row *row = o ? find_flag(name) : NULL;
+    return row && tn_options_given_slot(o, row->slot);
+}
+
+tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
+                                  const struct tn_options *keep, struct tern_error *err)
+{
+    json_t *root;
+    const char *name;
+    tern_status status = tn_json_io_read(&root, "the settings", json, strlen(json), 0, err);
+    for (size_t i = 0; status == TERN_OK && (name = tn_chat_setting_name(i)) != NULL; i++) {
+        const char *value = json_string_value(json_object_get(root, name));
+        if (value && !was_given(keep, name))
+            status = tn_chat_apply(chat, name, value, err);
+    }
+    json_decref(root);
+    return status;
+}

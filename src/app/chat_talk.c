@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Commands that change what was said, or say it again.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "chat.h"
+
+void tn_chat_cmd_exit(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    chat->leave = true;
+}
+
+void tn_chat_cmd_clear(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    tern_conversation_clear(chat->c);
+    tn_buf_fini(&chat->attached);
+    chat->last = (struct tern_answer_result){0};
+    chat->is_changed = true;
+    tn_chat_say("The conversation is empty.");
+}
+
+void tn_chat_cmd_system(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    struct tern_text now = tern_conversation_system(chat->c);
+    if (!argument[0]) {
+        if (now.bytes)
+            tn_chat_say("%.*s", (int)now.n, now.bytes);
+        else
+            tn_chat_say("There is no system message.");
+        return;
+    }
+    bool removes = strcmp(argument, "\"\"") == 0;
+    tern_status status = tern_conversation_set_system(chat->c, removes ? NULL : argument,
+                                                      removes ? 0 : strlen(argument), &err);
+    if (status != TERN_OK)
+        tn_chat_fail(chat, &err);
+    else
+        chat->is_changed = true;
+}
+
+void tn_chat_cmd_undo(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    bool any = tern_conversation_undo(chat->c);
+    chat->is_changed = chat->is_changed || any;
+    tn_chat_say(any ? "The last question and its answer are forgotten."
+                    : "There is nothing to undo.");
+}
+
+/* Is there an answer at the end? Says so if not. */
+static bool has_answer(const struct tn_chat_state *chat)
+{
+    struct tern_turn turn;
+    size_t n = tern_conversation_n_turns(chat->c);
+    if (n > 0)
+        tern_conversation_get(chat->c, n - 1, &turn);
+    if (n > 0 && turn.role.n == 9 && memcmp(turn.role.bytes, "assistant", 9) == 0)
+        return true;
+    tn_chat_say("There is no answer yet.");
+    return false;
+}
+
+void tn_chat_cmd_regen(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    if (has_answer(chat))
+        (void)tn_chat_answer(chat, tern_conversation_regenerate);
+}
+
+void tn_chat_cmd_continue(struct tn_chat_state *chat, const char *argument)
+{
+    (void)argument;
+    if (has_answer(chat))
+        (void)tn_chat_answer(chat, tern_conversation_continue);
+}
+
+/* The last question, in *out; false: there is none. */
+static bool last_question(struct tn_buf *out, const struct tern_conversation *c)
+{
+    for (size_t i = tern_conversation_n_turns(c); i-- > 0;) {
+        struct tern_turn turn;
+        tern_conversation_get(c, i, &turn);
+        if (turn.role.n == 4 && memcmp(turn.role.bytes, "user", 4) == 0)
+            return tn_buf_append(out, turn.content.bytes, turn.content.n);
+    }
+    return false;
+}
+
+void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
+{
+    struct tn_buf question = {0};
+    if (!last_question(&question, chat->c)) {
+        tn_chat_say("There is no question yet.");
+    } else if (argument[0]) {
+        tern_conversation_undo(chat->c);
+        tn_chat_ask(chat, argument, strlen(argument));
+    } else if (chat->reader.preset) {
+        tern_conversation_undo(chat->c);
+        chat->is_changed = true;
+        chat->reader.preset(chat->reader.state, question.data, question.n_bytes);
+    } else {
+        tn_chat_refuse(chat, TERN_USAGE,
+                       "lines cannot be edited here; /edit TEXT asks TEXT instead");
+    }
+    tn_buf_fini(&question);
+}
+
+void tn_chat_cmd_think(struct tn_chat_state *chat, const char *argument)
+{
+    struct tern_error err;
+    int i = 0;
+    if (!argument[0]) {
+        tn_chat_say("think %s", tn_chat_think_names[chat->think]);
+        return;
+    }
+    while (tn_chat_think_names[i] && strcmp(tn_chat_think_names[i], argument) != 0)
+        i++;
+    if (!tn_chat_think_names[i])
+        tn_chat_refuse(chat, TERN_USAGE, "/think \"%.40s\": must be on, off or hide", argument);
+    else if (tn_chat_set_think(chat, (enum tn_think)i, &err) != TERN_OK)
+        tn_chat_fail(chat, &err);
+}

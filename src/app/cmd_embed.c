@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * tern embed: texts become vectors, one after the other: a line that a program writes is answered
+ * before it writes the next.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "embed_text.h"
+#include "idlist.h"
+#include "json_io.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "prompt.h"
+
+/* ---- vectors ---- */
+
+struct writer {
+    const struct tn_embed *e;
+    float *vector; /* [n_dim] */
+    uint64_t n_written;
+    struct tern_error *err;
+};
+
+static tern_status write_vector(struct writer *w, size_t n_tokens)
+{
+    const uint32_t n_dim = w->e->n_dim;
+    const uint64_t index = w->n_written++;
+    if (w->e->o->raw_floats) {
+        tn_out_write(w->vector, n_dim * sizeof *w->vector);
+        return TERN_OK;
+    }
+    struct tn_buf line = {0};
+    tn_buf_printf(&line, "{\"index\":%llu,\"embedding\":[", (unsigned long long)index);
+    for (uint32_t i = 0; i < n_dim; i++)
+        tn_buf_printf(&line, "%s%.9g", i ? "," : "", (double)w->vector[i]);
+    tn_buf_printf(&line, "],\"tokens\":%zu}\n", n_tokens);
+    if (line.failed) {
+        tn_buf_fini(&line);
+        return tn_fail(w->err, TERN_MEMORY, "no memory for a line of %u numbers", n_dim);
+    }
+    tn_out_buf(&line);
+    return TERN_OK;
+}
+
+/* `place` and `number` say in errors which text it was: "notes.txt, line 3". */
+static tern_status embed_one(struct writer *w, const char *text, size_t n, const char *place,
+                             size_t number)
+{
+    size_t n_tokens;
+    char what[400];
+    tern_status status = tn_embed_text(w->e, w->e->o->task, text, n, w->vector, &n_tokens, w->err);
+    if (status == TERN_OK)
+        return write_vector(w, n_tokens);
+    snprintf(what, sizeof what, "%.300s %zu", place, number);
+    if (status != TERN_INTERRUPTED)
+        tn_fail_prefix(w->err, what);
+    return status;
+}
+
+static tern_status embed_ids(struct writer *w, const char *text)
+{
+    struct tern_ids ids = {0};
+    tern_status status = tn_idlist_parse(&ids, text, strlen(text), "--ids", w->err);
+    if (status == TERN_OK && ids.n == 0)
+        status = tn_fail(w->err, TERN_USAGE, "--ids \"\": at least one id is needed");
+    if (status == TERN_OK)
+        status = tern_embed(w->e->embedder, ids.ids, ids.n, w->vector, w->err);
+    if (status == TERN_OK)
+        status = write_vector(w, ids.n);
+    tern_ids_free(&ids);
+    return status;
+}
+
+static tern_status embed_file(struct writer *w, const char *path)
+{
+    char *data, place[400];
+    size_t start, n, number = 0;
+    tern_status status = tn_embed_read(&data, &start, &n, path, w->err);
+    if (status != TERN_OK)
+        return status;
+    snprintf(place, sizeof place, "%.300s, line", path);
+    while (start < n && status == TERN_OK && tn_out_is_open()) {
+        const char *line = data + start, *end = memchr(line, '\n', n - start);
+        const size_t n_line = end ? (size_t)(end - line) : n - start;
+        status = embed_one(w, line, n_line - (n_line && line[n_line - 1] == '\r'), place, ++number);
+        start += n_line + 1;
+    }
+    tn_free(data);
+    return status;
+}
+
+static void append_bytes(void *arg, const char *bytes, size_t n)
+{
+    tn_buf_append(arg, bytes, n);
+}
+
+static tern_status embed_stdin_lines(struct writer *w)
+{
+    struct tn_buf line = {0};
+    struct tern_error *err = w->err;
+    tern_status status = TERN_OK;
+    bool interrupted = false;
+    tn_ok(err);
+    for (size_t number = 1; status == TERN_OK && tn_out_is_open(); number++) {
+        char name[64];
+        tn_buf_clear(&line);
+        if (!tn_read_line(append_bytes, &line, &interrupted, err)) {
+            status = err->status;
+            break;
+        }
+        const size_t start = number == 1 ? tn_prompt_mark(line.data, line.n_bytes) : 0;
+        snprintf(name, sizeof name, "standard input, line %zu", number);
+        if (interrupted)
+            status = tn_fail(err, TERN_INTERRUPTED, "interrupted");
+        else if (line.failed)
+            status = tn_fail(err, TERN_MEMORY, "no memory for line %zu", number);
+        else
+            status = tn_prompt_check_text(line.data, line.n_bytes, name, err);
+        if (status == TERN_OK)
+            status = embed_one(w, line.data + start, line.n_bytes - start, "line", number);
+    }
+    tn_buf_fini(&line);
+    return status;
+}
+
+static tern_status embed_json_array(struct writer *w, const json_t *texts)
+{
+    tern_status status = TERN_OK;
+    if (!json_is_array(texts))
+        return tn_fail(w->err, TERN_USAGE,
+                       "standard input: --json takes an array of texts, [\"one\",\"two\"]");
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        if (!json_is_string(json_array_get(texts, i)))
+            return tn_fail(w->err, TERN_USAGE,
+                           "standard input: element %zu of the array is no "
+                           "text",
+                           i);
+    for (size_t i = 0; i < json_array_size(texts) && status == TERN_OK && tn_out_is_open(); i++) {
+        const json_t *text = json_array_get(texts, i);
+        status = embed_one(w, json_string_value(text), json_string_length(text), "element", i);
+    }
+    return status;
+}
+
+static tern_status embed_stdin_json(struct writer *w)
+{
+    char *data;
+    size_t start, n;
+    json_t *texts = NULL;
+    tern_status status = tn_embed_read(&data, &start, &n, NULL, w->err);
+    if (status == TERN_OK) {
+        status = tn_json_io_read(&texts, "standard input", data + start, n - start,
+                                 JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, w->err);
+        tn_free(data);
+    }
+    if (status == TERN_OK)
+        status = embed_json_array(w, texts);
+    json_decref(texts);
+    return status;
+}
+
+static tern_status embed_all(const struct tn_embed *e, struct tern_error *err)
+{
+    struct writer w = {.e = e, .err = err, .vector = tn_alloc(e->n_dim * sizeof(float))};
+    tern_status status = TERN_OK;
+    if (!w.vector)
+        status = tn_fail(err, TERN_MEMORY, "no memory for a vector of %u numbers", e->n_dim);
+    else if (e->o->ids)
+        status = embed_ids(&w, e->o->ids);
+    else if (e->o->json)
+        status = embed_stdin_json(&w);
+    else if (e->n_files == 0)
+        status = embed_stdin_lines(&w);
+    for (uint32_t i = 0; i < e->n_files && status == TERN_OK; i++)
+        status = embed_file(&w, e->files[i]);
+    tn_free(w.vector);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static tern_status check(const struct tn_embed *e, struct tern_error *err)
+{
+    const struct tn_options *o = e->o;
+    if (o->search && !o->search[0])
+        return tn_fail(err, TERN_USAGE, "--search \"\": the query is empty");
+    if (o->search && (o->ids || o->raw_floats))
+        return tn_fail(err, TERN_USAGE, "--search prints passages: %s makes no sense with it",
+                       o->ids ? "--ids" : "--raw");
+    if (!o->search && (o->by_line || tn_options_given(o, n_top)))
+        return tn_fail(err, TERN_USAGE, "%s belongs to --search QUERY",
+                       o->by_line ? "--lines" : "--top");
+    if (o->ids && (o->json || o->task))
+        return tn_fail(err, TERN_USAGE, "--ids is one text of ids: %s makes no sense with it",
+                       o->json ? "--json" : "--task");
+    if (!o->search && e->n_files > 0 && (o->ids || o->json))
+        return tn_fail(err, TERN_USAGE, "texts from \"%s\" and from %s: give one of them",
+                       e->files[0], o->ids ? "--ids" : "--json's standard input");
+    return TERN_OK;
+}
+
+static bool should_stop(void *arg)
+{
+    (void)arg;
+    return tn_stop_requested();
+}
+
+static void say_what_is_made(const struct tn_embed *e)
+{
+    const struct tern_model_config *c = tern_model_config(e->opened.model);
+    const enum tern_pooling pooling = tern_embedder_pooling(e->embedder);
+    struct tern_model_info info;
+    tern_model_get_info(e->opened.model, &info);
+    if (c->pooling == TERN_POOLING_NONE)
+        tn_note_say("\"%s\" was made to write text, not for embeddings: its vectors tell texts "
+                    "apart poorly",
+                    info.name);
+    else if (pooling != c->pooling)
+        tn_note_say("\"%s\" states %s pooling; vectors of %s pooling must not be mixed with its "
+                    "own",
+                    info.name, tern_pooling_text(c->pooling), tern_pooling_text(pooling));
+    tn_info_say("embedding: %s, %s pooling%s, %u of %u dimensions", info.name,
+                tern_pooling_text(pooling),
+                pooling == c->pooling && !e->o->pooling ? " (as the file states)" : "", e->n_dim,
+                c->hidden);
+}
+
+static tern_status open_all(struct tn_embed *e, struct tern_error *err)
+{
+    const struct tn_options *o = e->o;
+    const bool first_is_model = o->n_positional > 0 && tn_argument_is_model(o->positional[0]);
+    const struct tern_embed_params params = {
+        .pooling = (enum tern_pooling)o->pooling,
+        .n_dim = (uint32_t)o->n_dim,
+        .should_stop = should_stop,
+    };
+    e->files = o->positional + first_is_model;
+    e->n_files = o->n_positional - first_is_model;
+    tern_status status = check(e, err);
+    if (status == TERN_OK)
+        status = tn_open(&e->opened, o, first_is_model ? o->positional[0] : NULL,
+                         o->ids ? TN_OPEN_ENGINE : TN_OPEN_ENGINE | TN_OPEN_TOKENIZER, err);
+    if (status == TERN_OK)
+        status =
+            tern_embedder_create(&e->embedder, e->opened.engine, e->opened.model, &params, err);
+    if (status != TERN_OK)
+        return status;
+    e->n_dim = tern_embedder_dim(e->embedder);
+    say_what_is_made(e);
+    return TERN_OK;
+}
+
+int tn_cmd_embed(const struct tn_options *o)
+{
+    struct tern_error err = {0};
+    struct tn_embed e = {.o = o};
+    tern_status status = open_all(&e, &err);
+    if (status == TERN_OK)
+        status = o->search ? tn_embed_search(&e, &err) : embed_all(&e, &err);
+    tern_embedder_free(e.embedder);
+    tn_close(&e.opened);
+    return status == TERN_OK ? 0 : tn_error_print(&err);
+}

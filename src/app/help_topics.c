@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What `tern help TOPIC` says about things that belong to no single command. The numbers of
+ * `memory` are those of run/plan.c, the codes those of tern/status.h; tests/robust/test_cli.py
+ * compares them.
+ */
+#include "help.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/compiler.h"
+#include "output.h"
+
+static const struct {
+    const char *name, *summary, *text;
+} topics[] = {
+    {"exit-codes", "what an exit code means",
+     "Results go to standard output, everything else to standard error.\n"
+     "\n"
+     "    0  success, also when a limit, the context or a stop string ended the text,\n"
+     "       and when the reader of a pipe left\n"
+     "    1  internal error; tern bench: runs of the same depth gave different tokens\n"
+     "    2  unknown command or flag, bad value, no prompt, arguments that are not\n"
+     "       UTF-8, an id beyond the vocabulary\n"
+     "    3  not enough memory; more tokens than the context or a limit allows\n"
+     "    4  disk full, write error, the output cannot be created\n"
+     "    5  input missing, unreadable or corrupt\n"
+     "    6  model, file version or CPU level not supported; weights not ternary\n"
+     "   74  the model file was truncated or written to, or its drive removed, while\n"
+     "       in use\n"
+     "  130  interrupted\n"},
+    {"memory", "how tern decides context, cache and length",
+     "Before it allocates anything large, tern looks at what is really free: limits of\n"
+     "control groups, jobs and the process count, the page cache counts as free. The\n"
+     "least of them, or --ram if that is less, decides how long an answer may be:\n"
+     "\n"
+     "  available memory   new tokens by default   at most\n"
+     "  below 4 GiB                  256              512\n"
+     "  4 to 8 GiB                   512             1024\n"
+     "  8 to 12 GiB                 1024             2048\n"
+     "  12 GiB and more             2048             8192\n"
+     "\n"
+     "-n above the limit is cut, and a note says so. --caps memory replaces the limit\n"
+     "by the context that the cache has memory for, --caps off by the model's context.\n"
+     "\n"
+     "The context is the model's, or what memory allows; the cache grows with use and\n"
+     "is f16 where that takes at most a quarter of what is free beside the model, else\n"
+     "q8. --ctx and --kv set both. What cannot fit is refused before it is allocated,\n"
+     "with the need, what is there, and the smallest thing that would work.\n"
+     "\n"
+     "tern probe MODEL shows every input, every limit, and which one binds.\n"},
+    {"jsonl", "tern chat --jsonl: conversations for programs",
+     "Every line of standard input is a JSON object, and so is every line of standard\n"
+     "output. A line asks for one thing and is answered before the next one; an \"id\"\n"
+     "in it comes back in its replies. More members may be added to replies.\n"
+     "\n"
+     "  in   {\"role\":\"user\",\"content\":\"Hi\"}    a message; \"user\" and \"tool\" are\n"
+     "       answered, \"assistant\" is added, \"system\" replaces the system message\n"
+     "       {\"messages\":[...]}     a conversation instead of the one so far\n"
+     "       {\"set\":{\"temp\":0.3,\"max_tokens\":64,\"seed\":1}}     flags of tern chat\n"
+     "       {\"tools\":[...]}  {\"variables\":{...}}     for the template; null removes\n"
+     "       {\"regen\":true}  {\"continue\":true}  {\"undo\":true}  {\"clear\":true}\n"
+     "       {\"cancel\":true}     ends the answers to all lines before it, at once\n"
+     "\n"
+     "  out  {\"delta\":\"He\"}  {\"reasoning_delta\":\"Well\"}     text as it comes\n"
+     "       {\"content\":\"Hello!\",\"stop\":\"eos\",\"usage\":{\"prompt_tokens\":12,\n"
+     "        \"cached_tokens\":0,\"completion_tokens\":3,\"prompt_s\":0.01,\n"
+     "        \"decode_s\":0.02},\"forgotten\":0}     the whole answer\n"
+     "       {\"ok\":true}     there was nothing to answer\n"
+     "       {\"error\":{\"message\":\"...\",\"code\":2}}     and the conversation goes on\n"
+     "\n"
+     "\"stop\" is eos, stop, length, cap, context, memory or interrupt: cancelled. With\n"
+     "reasoning there is \"reasoning_content\". \"forgotten\" counts messages that the\n"
+     "model no longer sees, because the context was full. \"code\" is an exit code; a\n"
+     "message whose answer fails is taken back, also one that is cancelled before its\n"
+     "first token. {\"cancel\":true} is written just so, blanks aside.\n"},
+    {"keys", "the keys of tern chat on a terminal",
+     "  Enter              sends; a line that ends in \\ continues, and so do all lines\n"
+     "                     from \"\"\" to \"\"\"; Alt-Enter begins a line, too\n"
+     "  Tab                completes commands, settings, files and models\n"
+     "  Up  Down           other lines, then earlier and later messages\n"
+     "  Ctrl-R  Ctrl-S     search earlier messages, again: further; Esc takes what is\n"
+     "                     found, to change it, Ctrl-G goes back\n"
+     "  Home  End          start and end of the line, also Ctrl-A and Ctrl-E\n"
+     "  Ctrl-Left, -Right  by words, also Alt-B and Alt-F\n"
+     "  Ctrl-W  Ctrl-U     delete the word before, all before in the line\n"
+     "  Alt-D   Ctrl-K     delete the word behind, all behind\n"
+     "  Ctrl-Y  Alt-Y      put back what these deleted; then: what was deleted before\n"
+     "  Ctrl-_  Alt-_      undo, redo\n"
+     "  Ctrl-T  Ctrl-L     exchange two characters; clear the screen\n"
+     "  Ctrl-C             stops an answer, empties the line, leaves (twice)\n"
+     "  Ctrl-D  Ctrl-Z     leaves on an empty line; stops until fg\n"
+     "\n"
+     "A paste is one insertion, whatever it holds; Enter sends it. A terminal that\n"
+     "does not say what is pasted sends an Enter for every line end. What is typed\n"
+     "while an answer runs is kept for the next prompt. With TERM=dumb lines are read\n"
+     "as they come, without these keys.\n"},
+    {"environment", "variables and files",
+     "  TERN_MODEL   the model where none is named\n"
+     "  TERN_MODELS  a folder of models that can be called by name (tern list)\n"
+     "  TERN_CACHE   off: keep nothing between runs\n"
+     "\n"
+     "The first tokens of a run are also decoded with fewer threads, to see what is\n"
+     "fastest here. When that was the planned number, a line in tern/threads in the\n"
+     "user's cache folder says so, and the next run need not try. tern keeps nothing\n"
+     "else.\n"},
+};
+
+bool tn_help_topic(const char *name)
+{
+    size_t i;
+    for (i = 0; i < TN_COUNT_OF(topics); i++)
+        if (strcmp(topics[i].name, name) == 0)
+            break;
+    if (i == TN_COUNT_OF(topics))
+        return false;
+    tn_out_text(topics[i].text);
+    return true;
+}
+
+void tn_help_append_topics(struct tn_buf *out)
+{
+    tn_buf_append_text(out, "\nMore:\n");
+    for (size_t i = 0; i < TN_COUNT_OF(topics); i++)
+        tn_buf_printf(out, "  tern help %-13s %s\n", topics[i].name, topics[i].summary);
+}

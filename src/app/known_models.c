@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Known folders and the models in them.
+ */
+#include "known_models.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "nearest.h"
+#include "plat/plat.h"
+
+#define ENDING ".tern"
+
+/* ---- folders ---- */
+
+/* Takes `path` (NULL: nothing), resolved where that can be done; a folder counts once. */
+static void add_folder(struct tn_known_models *m, char *path)
+{
+    char *resolved = path ? tn_path_resolve(path) : NULL;
+    if (resolved) {
+        tn_free(path);
+        path = resolved;
+    }
+    for (uint32_t i = 0; path && i < m->n_folders; i++)
+        if (strcmp(m->folders[i], path) == 0) {
+            tn_free(path);
+            return;
+        }
+    if (path)
+        m->folders[m->n_folders++] = path;
+}
+
+static char *copy_text(const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = tn_alloc(n);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+static void add_folders(struct tn_known_models *m)
+{
+    char *program = tn_path_of_executable_dir(), *data = tn_path_of_data_dir();
+    const char *named = getenv("TERN_MODELS");
+    add_folder(m, program ? copy_text(program) : NULL);
+    add_folder(m, program ? tn_path_join(program, "models") : NULL);
+    add_folder(m, program ? tn_path_join(program, "../share/tern") : NULL);
+    add_folder(m, named && named[0] ? copy_text(named) : NULL);
+    add_folder(m, data ? tn_path_join(data, "models") : NULL);
+    tn_free(program);
+    tn_free(data);
+}
+
+/* ---- models ---- */
+
+struct walk {
+    struct tn_known_models *models;
+    const char *folder;
+    size_t capacity;
+    bool is_short; /* of memory */
+};
+
+/* Bytes of a file's name before its ending; 0: it is no model's. */
+static size_t name_length(const char *file_name)
+{
+    const size_t n = strlen(file_name), n_ending = sizeof ENDING - 1;
+    return n > n_ending && strcmp(file_name + n - n_ending, ENDING) == 0 ? n - n_ending : 0;
+}
+
+static bool is_known(const struct tn_known_models *m, const char *name, size_t n)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strncmp(m->rows[i].name, name, n) == 0 && m->rows[i].name[n] == '\0')
+            return true;
+    return false;
+}
+
+static bool has_room(struct walk *w)
+{
+    struct tn_known_models *m = w->models;
+    if (m->n < w->capacity)
+        return true;
+    const size_t capacity = w->capacity ? 2 * w->capacity : 16;
+    struct tn_known_model *rows = tn_realloc(m->rows, capacity * sizeof *rows);
+    if (!rows)
+        return false;
+    m->rows = rows;
+    w->capacity = capacity;
+    return true;
+}
+
+static bool visit_file(void *arg, const char *file_name)
+{
+    struct walk *w = arg;
+    struct tn_known_models *m = w->models;
+    const size_t n = name_length(file_name);
+    if (n == 0 || is_known(m, file_name, n))
+        return true;
+    struct tn_known_model row = {copy_text(file_name), tn_path_join(w->folder, file_name)};
+    const bool is_file = row.path && tn_path_kind(row.path) == TN_PATH_FILE;
+    w->is_short = !row.name || !row.path || (is_file && !has_room(w));
+    if (w->is_short || !is_file) {
+        tn_free(row.name);
+        tn_free(row.path);
+        return !w->is_short;
+    }
+    row.name[n] = '\0';
+    m->rows[m->n++] = row;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tn_known_model *)a)->name,
+                  ((const struct tn_known_model *)b)->name);
+}
+
+tern_status tn_known_models_read(struct tn_known_models *out, struct tern_error *err)
+{
+    *out = (struct tn_known_models){0};
+    struct walk w = {.models = out};
+    add_folders(out);
+    for (uint32_t i = 0; i < out->n_folders && !w.is_short; i++) {
+        w.folder = out->folders[i];
+        (void)tn_dir_walk(w.folder, visit_file, &w);
+    }
+    if (w.is_short) {
+        tn_known_models_fini(out);
+        return tn_fail(err, TERN_MEMORY, "no memory for a list of models");
+    }
+    if (out->n)
+        qsort(out->rows, out->n, sizeof *out->rows, by_name);
+    return tn_ok(err);
+}
+
+void tn_known_models_fini(struct tn_known_models *m)
+{
+    for (uint32_t i = 0; i < m->n_folders; i++)
+        tn_free(m->folders[i]);
+    for (size_t i = 0; i < m->n; i++) {
+        tn_free(m->rows[i].name);
+        tn_free(m->rows[i].path);
+    }
+    tn_free(m->rows);
+    *m = (struct tn_known_models){0};
+}
+
+/* ---- names ---- */
+
+static bool is_path(const char *named)
+{
+#if defined(_WIN32)
+    return strpbrk(named, "/\\:") != NULL;
+#else
+    return strchr(named, '/') != NULL;
+#endif
+}
+
+static tern_status unknown_name(const struct tn_known_models *m, const char *named,
+                                struct tern_error *err)
+{
+    struct tn_nearest nearest;
+    tn_nearest_init(&nearest, named, strlen(named));
+    for (size_t i = 0; i < m->n; i++)
+        tn_nearest_try(&nearest, "", m->rows[i].name);
+    return tn_fail(err, TERN_INPUT,
+                   "\"%.200s\": no such file, and no model has this name; %s%.100s%s", named,
+                   nearest.best ? "did you mean " : "tern list shows those that are known",
+                   nearest.best ? nearest.best : "", nearest.best ? "?" : "");
+}
+
+/* `named` with its ending is a name too, as a file of the known folders. */
+static tern_status find_name(char **path, const char *named, struct tern_error *err)
+{
+    struct tn_known_models m;
+    const size_t n_ending = name_length(named);
+    const size_t n = n_ending ? n_ending : strlen(named);
+    tern_status status = tn_known_models_read(&m, err);
+    if (status != TERN_OK)
+        return status;
+    size_t i = 0;
+    while (i < m.n && (strncmp(m.rows[i].name, named, n) != 0 || m.rows[i].name[n] != '\0'))
+        i++;
+    if (i < m.n || n_ending)
+        *path = copy_text(i < m.n ? m.rows[i].path : named);
+    else
+        status = unknown_name(&m, named, err);
+    tn_known_models_fini(&m);
+    if (status == TERN_OK && !*path)
+        status = tn_fail(err, TERN_MEMORY, "no memory for a path");
+    return status;
+}
+
+tern_status tn_model_resolve(char **path, const char *named, struct tern_error *err)
+{
+    *path = NULL;
+    if (named[0] && !is_path(named) && tn_path_kind(named) == TN_PATH_ABSENT)
+        return find_name(path, named, err);
+    *path = copy_text(named);
+    return *path ? tn_ok(err) : tn_fail(err, TERN_MEMORY, "no memory for a path");
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models that have a name: .tern files in the known folders. A name is the file's, without ending;
+ * of two files of one name the first folder's counts.
+ *
+ * The folders: the program's, `models` in it, `../share/tern` beside it, $TERN_MODELS, and
+ * `tern/models` in the user's data folder.
+ */
+#ifndef TN_KNOWN_MODELS_H
+#define TN_KNOWN_MODELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+struct tn_known_model {
+    char *name, *path;
+};
+
+#define TN_N_MODEL_FOLDERS 5
+
+struct tn_known_models {
+    char *folders[TN_N_MODEL_FOLDERS]; /* [n_folders] resolved where they exist */
+    uint32_t n_folders;
+    struct tn_known_model *rows; /* [n] in the order of names */
+    size_t n;
+};
+
+/* Reads the folders, not the files. A folder that cannot be read has none. TERN_MEMORY. */
+tern_status tn_known_models_read(struct tn_known_models *out, struct tern_error *err);
+void tn_known_models_fini(struct tn_known_models *models);
+
+/* What an argument that should be a model means: itself where there is a file or folder of this
+ * path, else the model of this name. *path is new memory (tn_free). TERN_INPUT: a name, no path,
+ * that no model has; a path that leads nowhere is given back as it is, to be missed by who opens
+ * it. */
+tern_status tn_model_resolve(char **path, const char *named, struct tern_error *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One thread reads and appends, another takes: a list behind a lock that is held for a moment.
+ * Lines are counted, so that it is plain which ones a signal came behind, whoever is faster.
+ */
+#include "line_queue.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "plat/plat.h"
+#include "prompt.h"
+
+/* What may wait to be taken; beyond it the reader waits. */
+#define MAX_WAITING_BYTES ((size_t)64 << 20)
+
+struct entry {
+    struct entry *next;
+    struct tn_buf line;
+};
+
+struct tn_line_queue {
+    struct tn_thread *thread;
+    bool (*is_signal)(const char *line, size_t n);
+    _Atomic uint32_t lock;
+    _Atomic uint32_t n_changes; /* of the list: who waits for one looks at it */
+    struct entry *first, **end;
+    size_t n_bytes; /* in the list */
+    bool is_done;
+    enum tn_queued done; /* what comes behind the last line */
+    struct tern_error err;
+    _Atomic uint64_t n_signalled; /* a signal came behind so many lines */
+    uint64_t n_read;              /* the reader's */
+    uint64_t n_taken;             /* the taker's */
+};
+
+static void lock(struct tn_line_queue *q)
+{
+    while (atomic_exchange(&q->lock, 1))
+        tn_wait_on(&q->lock, 1, 0);
+}
+
+static void unlock(struct tn_line_queue *q)
+{
+    atomic_store(&q->lock, 0);
+    tn_wake_all(&q->lock);
+}
+
+static void changed(struct tn_line_queue *q)
+{
+    atomic_fetch_add(&q->n_changes, 1);
+    unlock(q);
+    tn_wake_all(&q->n_changes);
+}
+
+/* ---- the reader ---- */
+
+static void append_bytes(void *arg, const char *bytes, size_t n)
+{
+    struct tn_buf *line = arg;
+    if (n > TN_MAX_PROMPT_BYTES - line->n_bytes)
+        line->failed = true;
+    else
+        tn_buf_append(line, bytes, n);
+}
+
+static void put_line(struct tn_line_queue *q, struct entry *entry)
+{
+    lock(q);
+    while (q->n_bytes > MAX_WAITING_BYTES) {
+        uint32_t seen = atomic_load(&q->n_changes);
+        unlock(q);
+        tn_wait_on(&q->n_changes, seen, 0);
+        lock(q);
+    }
+    *q->end = entry;
+    q->end = &entry->next;
+    q->n_bytes += entry->line.n_bytes;
+    changed(q);
+}
+
+static void put_end(struct tn_line_queue *q, enum tn_queued done, const struct tern_error *err)
+{
+    lock(q);
+    q->is_done = true;
+    q->done = done;
+    q->err = *err;
+    changed(q);
+}
+
+/* False: it was the last. */
+static bool read_one(struct tn_line_queue *q)
+{
+    bool interrupted;
+    struct tern_error err;
+    struct entry *entry = tn_alloc_zeroed(1, sizeof *entry);
+    if (!entry) {
+        tn_fail(&err, TERN_MEMORY, "no memory for a line");
+        put_end(q, TN_QUEUED_FAILED, &err);
+        return false;
+    }
+    bool is_line = tn_read_line(append_bytes, &entry->line, &interrupted, &err);
+    if (is_line && !interrupted && q->is_signal(entry->line.data, entry->line.n_bytes)) {
+        atomic_store(&q->n_signalled, q->n_read);
+    } else if (is_line && !interrupted) {
+        q->n_read++;
+        put_line(q, entry);
+        return true;
+    }
+    tn_buf_fini(&entry->line);
+    tn_free(entry);
+    if (is_line && !interrupted)
+        return true;
+    put_end(q,
+            interrupted             ? TN_QUEUED_INTERRUPT
+            : err.status == TERN_OK ? TN_QUEUED_END
+                                    : TN_QUEUED_FAILED,
+            &err);
+    return false;
+}
+
+static void read_all(void *arg)
+{
+    while (read_one(arg))
+        ;
+}
+
+tern_status tn_line_queue_open(struct tn_line_queue **out,
+                               bool (*is_signal)(const char *line, size_t n),
+                               struct tern_error *err)
+{
+    struct tn_line_queue *q = *out = tn_alloc_zeroed(1, sizeof *q);
+    if (!q)
+        return tn_fail(err, TERN_MEMORY, "no memory to read lines");
+    q->is_signal = is_signal;
+    q->end = &q->first;
+    q->thread = tn_thread_start(read_all, q);
+    if (q->thread)
+        return tn_ok(err);
+    tn_free(q);
+    *out = NULL;
+    return tn_fail(err, TERN_MEMORY, "the system gives no thread to read lines");
+}
+
+/* ---- the taker ---- */
+
+enum tn_queued tn_line_queue_take(struct tn_line_queue *q, struct tn_buf *line,
+                                  struct tern_error *err)
+{
+    lock(q);
+    while (!q->first && !q->is_done) {
+        uint32_t seen = atomic_load(&q->n_changes);
+        unlock(q);
+        tn_wait_on(&q->n_changes, seen, 0);
+        lock(q);
+    }
+    struct entry *entry = q->first;
+    if (!entry) {
+        *err = q->err;
+        unlock(q);
+        return q->done;
+    }
+    q->first = entry->next;
+    if (!q->first)
+        q->end = &q->first;
+    q->n_bytes -= entry->line.n_bytes;
+    changed(q);
+    q->n_taken++;
+    *line = entry->line;
+    tn_free(entry);
+    return TN_QUEUED_LINE;
+}
+
+bool tn_line_queue_is_signalled(const struct tn_line_queue *q)
+{
+    return atomic_load(&q->n_signalled) >= q->n_taken;
+}
+
+void tn_line_queue_close(struct tn_line_queue *q)
+{
+    tn_thread_join(q->thread);
+    while (q->first) {
+        struct entry *entry = q->first;
+        q->first = entry->next;
+        tn_buf_fini(&entry->line);
+        tn_free(entry);
+    }
+    tn_free(q);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The chat template that the flags and the model ask for, and the date that it may tell.
+ */
+#ifndef TN_TEMPLATE_H
+#define TN_TEMPLATE_H
+
+#include "options.h"
+#include "tern/tern.h"
+
+/* Zero-initialise; tn_template_fini frees. */
+struct tn_template {
+    const struct tern_chat_template *t; /* NULL: raw mode */
+    struct tern_chat_template *own;     /* of --template FILE */
+    struct tern_chat_params params;
+};
+
+tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,
+                               const struct tern_model *model, struct tern_error *err);
+void tn_template_fini(struct tn_template *t);
+
+/* --template, --date and --cpu say something that exists here. For `run` and `chat`, before they
+ * open anything. */
+tern_status tn_check_names(const struct tn_options *o, struct tern_error *err);
+
+#endif
