@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A tiny model for tests.
+ * The model of tiny_model.h: weights from a generator with a fixed seed, written by the real
+ * writer.
  */
 #include "tiny_model.h"
 
@@ -24,9 +25,12 @@ static const struct tn_mwriter_source tiny_sources[] = {
 struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
 {
     static const char template_source[] = "{% for m in messages %}\n{{ m.content }}";
+    static const uint32_t stop_ids[] = {2, 3};
+    static struct tern_file_layer layers[N_LAYER];
+    for (uint32_t i = 0; i < N_LAYER; i++)
+        layers[i] = tn_layer_default(16, TERN_ACT_RELU2, 10000);
     struct tn_mwriter_meta meta = {
         .config = {
-            .arch = TERN_ARCH_BITNET,
             .flags = variant->has_head ? 0 : TERN_MODEL_TIED_HEAD,
             .n_layer = N_LAYER,
             .hidden = HIDDEN,
@@ -35,17 +39,20 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
             .n_kv_head = 2,
             .head_dim = 16,
             .vocab = VOCAB,
-            .context = 64,
-            .activation = TERN_ACT_RELU2,
-            .act_quant = TERN_ACT_QUANT_I8_TOKEN,
-            .rope = TERN_ROPE_HALF,
-            .rms_eps = 1e-5f,
-            .rope_theta = 10000,
-            .n_params = 1,
+            .context = variant->context ? variant->context : 64,
+            .inputs = TERN_INPUTS_I8_TOKEN,
             .bos_id = 1,
-            .n_stop_ids = 2,
-            .stop_ids = {2, 3},
+            .rms_eps = 1e-5f,
+            .in_norm_eps = 1e-6f,
+            .embedding_scale = 1,
+            .residual_scale = 1,
+            .logit_scale = 1,
+            .n_params = 1,
         },
+        .layers = layers,
+        .stop_ids = stop_ids,
+        .n_stop_ids = TN_COUNT_OF(stop_ids),
+        .family = "tiny family",
         .name = "tiny",
         .template_name = "llama3",
         .template_source = template_source,

@@ -7,6 +7,7 @@
 #define TINY_MODEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "file/mfile_write.h"
 
@@ -16,9 +17,10 @@ struct tiny_variant {
     bool has_sub_norms;
     bool is_sparse; /* up in R2, down in C2 */
     bool has_tokenizer;
+    uint32_t context; /* 0 = 64 */
 };
 
-/* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40, context 64. */
+/* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40. */
 struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant);
 
 /* Everything up to tn_mwriter_seal; the caller commits or aborts *out. */

@@ -42,11 +42,13 @@ static tern_status tell(struct tern_session *session, const struct tern_model *m
 
 int main(int argc, char **argv)
 {
+    static struct tern_sysinfo machine; /* 8 kB */
     struct tern_engine *engine = NULL;
     struct tern_model *model = NULL;
     struct tern_session *session = NULL;
     struct tern_error err;
-    if (argc != 3 || tern_engine_create(&engine, NULL, &err) != TERN_OK ||
+    tern_sysinfo_read(&machine);
+    if (argc != 3 || tern_engine_create(&engine, &machine, NULL, &err) != TERN_OK ||
         tern_model_open(&model, argv[1], &err) != TERN_OK ||
         tern_session_create(&session, engine, model, NULL, &err) != TERN_OK ||
         tell(session, model, argv[2], &err) != TERN_OK)

@@ -25,6 +25,8 @@
 #define MODEL_PATH TERN_BUILD_DIR "/test_measure.tern"
 #define TINY_PATH TERN_BUILD_DIR "/test_measure_tiny.tern"
 
+static struct tern_sysinfo machine;
+
 /* ---- memory that ends ---- */
 
 static int n_left; /* allocations until the one that fails */
@@ -54,6 +56,7 @@ static int setup(void **state)
     struct tern_convert_result result;
     struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
                                           .output = MODEL_PATH};
+    tern_sysinfo_read(&machine);
     if (tern_convert(&convert, &result, &e) != TERN_OK) {
         fprintf(stderr, "%s\n", e.detail);
         return 1;
@@ -87,7 +90,9 @@ static void a_model_opens_whole_or_not_at_all(void **state)
             assert_int_equal(status, TERN_MEMORY);
             assert_true(has_refused);
         } else {
-            assert_true(tern_model_chat_template(model));
+            const struct tern_chat_template *t;
+            assert_int_equal(tern_model_chat_template(&t, model, NULL), TERN_OK);
+            assert_non_null(t);
         }
         tern_model_free(model);
     } while (has_refused);
@@ -103,7 +108,7 @@ static void perplexity_is_the_same_or_an_error(void **state)
     struct tern_model *model;
     struct tern_error e;
     struct tern_perplexity_result want, got;
-    assert_int_equal(tern_engine_create(&engine, NULL, &e), TERN_OK);
+    assert_int_equal(tern_engine_create(&engine, &machine, NULL, &e), TERN_OK);
     assert_int_equal(tern_model_open(&model, MODEL_PATH, &e), TERN_OK);
     assert_int_equal(tern_perplexity(engine, model, text, strlen(text), &params, &want, &e),
                      TERN_OK);
@@ -146,7 +151,7 @@ static void perplexity_stops_inside_a_window(void **state)
     struct tern_model *model;
     struct tern_error e;
     struct tern_perplexity_result result;
-    assert_int_equal(tern_engine_create(&engine, NULL, &e), TERN_OK);
+    assert_int_equal(tern_engine_create(&engine, &machine, NULL, &e), TERN_OK);
     assert_int_equal(tern_model_open(&model, MODEL_PATH, &e), TERN_OK);
     assert_int_equal(tern_perplexity(engine, model, text, strlen(text), &params, &result, &e),
                      TERN_INTERRUPTED);
@@ -175,6 +180,7 @@ static bool on_step(void *arg, const char *what)
 static tern_status bench(struct stopper *stopper, struct tern_bench_result *result)
 {
     const struct tern_bench_params params = {
+        .machine = &machine,
         .prompts = {4}, .n_prompts = 1, .n_new = 2, .n_repeats = 2, .threads = {1}, .n_threads = 1,
         .kv = TERN_KV_F16, .on_progress = on_step, .arg = stopper};
     struct tern_error e;
@@ -187,7 +193,7 @@ static void a_stopped_benchmark_has_no_result(void **state)
 {
     (void)state;
     static struct tern_bench_result result;
-    static const char *const steps[] = {"loading", "stream rate", "kernels"};
+    static const char *const steps[] = {"loading", "kernels"};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct stopper stopper = {.stop_at = steps[i]};
         assert_int_equal(bench(&stopper, &result), TERN_INTERRUPTED);
@@ -196,15 +202,37 @@ static void a_stopped_benchmark_has_no_result(void **state)
     assert_int_equal(bench(&nothing, &result), TERN_OK);
     assert_true(result.hashes_agree && result.n_runs == 1 && result.n_kernels > 0);
     assert_true(result.stream_gb_s[0] > 0);
+    assert_true(result.runs[0].stream_gb_s == result.stream_gb_s[0]);
+}
+
+/* The speed of memory changes while a benchmark runs: a share never mixes two repeats. */
+static void a_share_belongs_to_its_repeat(void **state)
+{
+    (void)state;
+    static struct tern_bench_result result;
+    const struct tern_bench_params params = {
+        .machine = &machine, .prompts = {4}, .n_prompts = 1, .n_new = 2, .n_repeats = 1,
+        .threads = {1, 2}, .n_threads = 2, .levels = {"ref"}, .n_levels = 1, .depths = {8},
+        .n_depths = 1};
+    struct tern_error e;
+    assert_int_equal(tern_bench(MODEL_PATH, &params, &result, &e), TERN_OK);
+    assert_int_equal(result.n_runs, 4);
+    for (uint32_t i = 0; i < result.n_runs; i++) {
+        const struct tern_bench_run *run = &result.runs[i];
+        double want = run->decode_gb_s / run->stream_gb_s;
+        assert_true(run->stream_gb_s == result.stream_gb_s[i / 2]);
+        assert_true(run->decode_share > 0.999 * want && run->decode_share < 1.001 * want);
+    }
 }
 
 static void a_benchmark_out_of_range_is_refused(void **state)
 {
     (void)state;
     static struct tern_bench_result result;
-    static const struct tern_bench_params good = {.prompts = {4}, .n_prompts = 1, .n_new = 2,
-                                                  .n_repeats = 1, .threads = {1}, .n_threads = 1};
-    struct tern_bench_params bad[8];
+    static const struct tern_bench_params good = {
+        .machine = &machine, .prompts = {4}, .n_prompts = 1, .n_new = 2, .n_repeats = 1,
+        .threads = {1}, .n_threads = 1};
+    struct tern_bench_params bad[9];
     struct tern_error e;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         bad[i] = good;
@@ -216,6 +244,7 @@ static void a_benchmark_out_of_range_is_refused(void **state)
     bad[5].threads[0] = 0;
     bad[6].n_levels = 9;
     bad[7].n_depths = 9;
+    bad[8].machine = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(tern_bench(MODEL_PATH, &bad[i], &result, &e), TERN_USAGE);
 }
@@ -252,6 +281,7 @@ static void make_tiny(uint32_t layout, uint16_t half)
     assert_int_equal(tn_file_create(&out, TINY_PATH, &e), TERN_OK);
     assert_int_equal(tn_file_write_at(out, 0, image.bytes, image.n, &e), TERN_OK);
     tn_file_close(out);
+    tn_mfile_close(&file);
     tn_free(image.bytes);
 }
 
@@ -260,7 +290,7 @@ static tern_status verify_tiny(struct tern_error *e)
     struct tern_model *model;
     struct tern_verify_result result;
     assert_int_equal(tern_model_open(&model, TINY_PATH, e), TERN_OK);
-    tern_status status = tern_verify(model, NULL, NULL, &result, e);
+    tern_status status = tern_verify(model, &machine, NULL, NULL, &result, e);
     tern_model_free(model);
     return status;
 }
@@ -293,6 +323,7 @@ int main(void)
         cmocka_unit_test(perplexity_is_the_same_or_an_error),
         cmocka_unit_test(perplexity_stops_inside_a_window),
         cmocka_unit_test(a_stopped_benchmark_has_no_result),
+        cmocka_unit_test(a_share_belongs_to_its_repeat),
         cmocka_unit_test(a_benchmark_out_of_range_is_refused),
         cmocka_unit_test(a_benchmark_without_memory_says_so),
         cmocka_unit_test(halves_that_are_no_numbers_are_found),

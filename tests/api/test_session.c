@@ -3,6 +3,7 @@
  * Sessions through the public API, on the demo model: the result must not depend on how work is
  * split, memory must be what the plan says, and every way to stop must leave a usable session.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@
 #define MODEL_PATH TERN_BUILD_DIR "/test_session.tern"
 #define N_IDS 300u /* more than one block of the cache */
 
+static struct tern_sysinfo live;
 static struct tern_engine *engine;
 static struct tern_model *model;
 static uint32_t vocab;
@@ -46,8 +48,10 @@ static int setup(void **state)
     struct tern_convert_result result;
     struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
                                           .output = MODEL_PATH};
+    tern_sysinfo_read(&live);
     if (tern_convert(&convert, &result, &e) != TERN_OK ||
-        tern_engine_create(&engine, &(struct tern_engine_params){.n_threads = 2}, &e) != TERN_OK ||
+        tern_engine_create(&engine, &live, &(struct tern_engine_params){.n_threads = 2}, &e) !=
+            TERN_OK ||
         tern_model_open(&model, MODEL_PATH, &e) != TERN_OK) {
         fprintf(stderr, "%s\n", e.detail);
         return 1;
@@ -95,7 +99,7 @@ static void logits_do_not_depend_on_batches(void **state)
     (void)state;
     const struct {
         uint32_t n_batch, step;
-    } ways[] = {{1, 1}, {2, N_IDS}, {17, N_IDS}, {64, 50}, {128, 7}};
+    } ways[] = {{1, 1}, {2, N_IDS}, {17, N_IDS}, {64, 50}, {128, 7}, {8, 8}, {5, 3}};
     for (enum tern_kv kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
         float *want = logits_of(engine, kv, 128, N_IDS, N_IDS);
         for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
@@ -105,6 +109,57 @@ static void logits_do_not_depend_on_batches(void **state)
         }
         test_free(want);
     }
+}
+
+/* What a search of the head gives for n rows at once: exact logits where they are needed, and where
+ * they are not, these or minus infinity. */
+static void check_search(const float *got, const float *want, const struct tn_head_need *need)
+{
+    uint32_t n_better = 0, i_always = 0;
+    float least = INFINITY; /* of the exact ones that are not in `always` */
+    for (uint32_t i = 0; i < vocab; i++) {
+        const bool is_always = i_always < need->n_always && need->always[i_always] == i;
+        i_always += is_always;
+        assert_true(got[i] == want[i] || (got[i] == -INFINITY && !is_always));
+        if (!is_always && got[i] > -INFINITY)
+            least = got[i] < least ? got[i] : least;
+        n_better += !is_always && got[i] > -INFINITY;
+    }
+    assert_true(n_better >= need->n_best);
+    if (n_better == need->n_best) /* else more than needed are exact */
+        for (uint32_t i = 0; i < vocab; i++)
+            assert_true(got[i] > -INFINITY || want[i] <= least);
+}
+
+static void rows_are_searched_together(void **state)
+{
+    (void)state;
+    static const uint32_t always[] = {0, 7, 4000};
+    const struct tn_head_need needs[] = {
+        {.n_best = 1, .n_allowed = vocab},
+        {.n_best = 20, .n_allowed = vocab, .always = always, .n_always = 3},
+    };
+    float *want = logits_of(engine, TERN_KV_Q8, 8, 8, 64);
+    float *got = test_malloc(8 * (size_t)vocab * sizeof *got);
+    struct tern_session *s;
+    struct tern_session_params p = {.n_ctx = 512, .kv = TERN_KV_Q8, .n_draft = TERN_MAX_DRAFT};
+    assert_ok(tern_session_create(&s, engine, model, &p, &e));
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        tern_session_truncate(s, 0);
+        tn_session_need(s, &needs[i]);
+        tern_session_reset_counters(s);
+        for (uint32_t at = 0, n = 2; at + n <= 64; at += n, n = n % 8 + 1) {
+            assert_ok(tern_session_eval(s, ids + at, n, got, &e));
+            for (uint32_t t = 0; t < n; t++)
+                check_search(got + (size_t)t * vocab, want + (size_t)(at + t) * vocab, &needs[i]);
+        }
+        struct tern_counters c;
+        tern_session_get_counters(s, &c);
+        assert_true(c.head_density > 0 && c.head_density < 0.5);
+    }
+    tern_session_free(s);
+    test_free(want);
+    test_free(got);
 }
 
 static void logits_do_not_depend_on_threads_and_levels(void **state)
@@ -119,7 +174,7 @@ static void logits_do_not_depend_on_threads_and_levels(void **state)
         for (uint32_t n_threads = 1; n_threads <= 7; n_threads += n_threads == 3 ? 4 : 1) {
             struct tern_engine *other;
             struct tern_engine_params p = {.n_threads = n_threads, .cpu_level = levels[i]};
-            if (tern_engine_create(&other, &p, NULL) != TERN_OK)
+            if (tern_engine_create(&other, &live, &p, NULL) != TERN_OK)
                 break;
             n_levels += n_threads == 1;
             for (uint32_t step = 1; step <= n; step += n - 1) {
@@ -140,10 +195,10 @@ static void too_many_threads_are_refused(void **state)
     struct tern_error e;
     struct tern_engine *other;
     struct tern_engine_params p = {.n_threads = 257};
-    assert_int_equal(tern_engine_create(&other, &p, &e), TERN_USAGE);
+    assert_int_equal(tern_engine_create(&other, &live, &p, &e), TERN_USAGE);
     assert_null(other);
     p = (struct tern_engine_params){.n_threads_prefill = UINT32_MAX};
-    assert_int_equal(tern_engine_create(&other, &p, &e), TERN_USAGE);
+    assert_int_equal(tern_engine_create(&other, &live, &p, &e), TERN_USAGE);
 }
 
 /* ---- threads of a run ---- */
@@ -236,6 +291,7 @@ static void bad_ids_and_full_contexts_are_refused(void **state)
     const struct tern_session_params bad[] = {
         {.n_ctx = tern_model_config(model)->context + 1},
         {.n_ctx = 8, .n_batch = 513},
+        {.n_ctx = 8, .n_draft = TERN_MAX_DRAFT + 1},
         {.n_ctx = 8, .kv = (enum tern_kv)3},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -325,6 +381,28 @@ static void a_prompt_with_a_bad_id_changes_nothing(void **state)
     assert_memory_equal(tern_session_ids(s), ids, 10 * sizeof *ids);
     assert_non_null(tern_session_logits(s));
     tern_sampler_free(sampler);
+    tern_session_free(s);
+}
+
+static void unfitting_parameters_are_refused_before_the_prompt_is_read(void **state)
+{
+    (void)state;
+    struct tern_session *s = open_session(engine, TERN_KV_F16, 8);
+    for (uint32_t n = vocab - 1; n <= vocab + 1; n++) {
+        struct tern_error err;
+        struct tern_sampler *sampler;
+        struct tern_sampler_params sp;
+        struct tern_generate_result result;
+        const char *stop[] = {"x", ""};
+        tern_sampler_params_default(&sp);
+        assert_ok(tern_sampler_create(&sampler, &sp, n, &e));
+        struct tern_generate_params p = {.sampler = sampler, .max_tokens = 1,
+                                         .stop_strings = stop, .n_stop_strings = 2};
+        assert_int_equal(tern_generate(s, ids, 4, &p, &result, &err), TERN_USAGE);
+        assert_non_null(strstr(err.detail, n == vocab ? "stop string 1" : "the sampler was made"));
+        assert_int_equal(tern_session_n_past(s), 0);
+        tern_sampler_free(sampler);
+    }
     tern_session_free(s);
 }
 
@@ -575,7 +653,7 @@ static void pages_are_given_back(void **state)
 
         tern_session_truncate(s, 0);
         n_head_bytes = 0;
-        s->forward.after_head_rows = count_head_rows;
+        s->work.forward.after_head_rows = count_head_rows;
         choose_with(s, &counted, &ways[i].params);
         assert_true(n_head_bytes >= N_CHOSEN * head_bytes);
         assert_true(ways[i].is_search || n_head_bytes % head_bytes == 0);
@@ -588,6 +666,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_do_not_depend_on_batches),
         cmocka_unit_test(logits_do_not_depend_on_threads_and_levels),
+        cmocka_unit_test(rows_are_searched_together),
         cmocka_unit_test(too_many_threads_are_refused),
         cmocka_unit_test(fewer_threads_are_measured_again),
         cmocka_unit_test(a_shortened_session_continues_as_if_new),
@@ -599,6 +678,7 @@ int main(void)
         cmocka_unit_test(stop_strings_are_never_shown),
         cmocka_unit_test(who_refuses_text_is_not_asked_again),
         cmocka_unit_test(a_prompt_with_a_bad_id_changes_nothing),
+        cmocka_unit_test(unfitting_parameters_are_refused_before_the_prompt_is_read),
         cmocka_unit_test(a_searched_head_chooses_the_same_tokens),
         cmocka_unit_test(pages_are_given_back),
     };

@@ -66,7 +66,7 @@ static void check(const struct tn_options *o)
 {
     assert(o->command < TN_N_COMMANDS);
     assert(o->n_positional <= tn_command_rows[o->command].max_positional);
-    assert(o->n_positional <= TN_COUNT_OF(o->positional));
+    assert(o->n_positional <= MAX_ARGUMENTS);
     assert(o->n_stop <= TN_MAX_STOP_STRINGS);
     for (uint32_t i = 0; i < o->n_positional; i++)
         assert(o->positional[i]);

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "small_tokenizer.h"
+#include "tern/chat.h"
 
 #define MAX_MESSAGES 16
 
@@ -21,7 +22,7 @@ static const struct tern_tokenizer *tokenizer(void)
     static struct tern_tokenizer *t;
     if (!t) {
         size_t n;
-        const void *section = small_tokenizer_section(&n);
+        const void *section = small_tokenizer_section(0, &n);
         if (tn_tokenizer_open(&t, section, n, SMALL_VOCAB, NULL) != TERN_OK)
             abort();
     }
@@ -72,10 +73,10 @@ static void check_template(const struct tern_chat_template *t,
     char *text;
     unsigned char *map;
     size_t n_text;
-    bool prompt = n % 2 == 0;
+    const struct tern_chat_params params = {.add_generation_prompt = n % 2 == 0};
     tern_status status =
-        tern_chat_render(t, messages, n, prompt, NULL, NULL, &text, &n_text, &map, &err);
-    if (status != tern_chat_encode(tokenizer(), t, messages, n, prompt, &ids, &err))
+        tern_chat_render(t, messages, n, &params, &text, &n_text, &map, &err);
+    if (status != tern_chat_encode(tokenizer(), t, messages, n, &params, &ids, &err))
         abort();
     if (status == TERN_OK)
         check_ids(&ids, text, map, n_text);

@@ -14,8 +14,9 @@
 #include "convert/config_import.h"
 
 /* What tn_config_parse promises. */
-static void check(const struct tern_file_config *c)
+static void check(const struct tn_config_import *import)
 {
+    const struct tern_file_config *c = &import->config;
     assert(c->n_layer >= 1 && c->n_layer <= TERN_MAX_LAYERS);
     assert(c->hidden >= 1 && c->hidden <= TERN_MAX_DIM);
     assert(c->ffn >= 1 && c->ffn <= TERN_MAX_DIM);
@@ -25,11 +26,17 @@ static void check(const struct tern_file_config *c)
     assert(c->head_dim >= 2 && c->head_dim % 2 == 0);
     assert((uint64_t)c->n_head * c->head_dim <= TERN_MAX_DIM);
     assert(c->rms_eps > 0 && c->rms_eps <= FLT_MAX);
-    assert(c->rope_theta >= 1 && c->rope_theta <= TERN_MAX_ROPE_THETA);
+    for (uint32_t i = 0; i < c->n_layer; i++) {
+        const struct tern_file_layer *layer = &import->layers[i];
+        assert(layer->rope_theta >= 1 && layer->rope_theta <= TERN_MAX_ROPE_THETA);
+        assert(layer->rope_dims == c->head_dim && layer->score_scale > 0);
+    }
+    for (uint32_t j = 0; import->rope_factors && j < c->head_dim / 2; j++)
+        assert(import->rope_factors[j] >= TERN_MIN_ROPE_FACTOR);
     assert(c->bos_id == TERN_NO_ID || c->bos_id < c->vocab);
-    assert(c->n_stop_ids <= TERN_MAX_STOP_IDS);
-    for (uint32_t i = 0; i < c->n_stop_ids; i++)
-        assert(c->stop_ids[i] < c->vocab);
+    assert(import->stop_ids.n <= TN_MAX_STOP_IDS);
+    for (uint32_t i = 0; i < import->stop_ids.n; i++)
+        assert(import->stop_ids.ids[i] < c->vocab);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -42,9 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct tn_config_import import;
     struct tern_error err;
     if (tn_config_parse(&import, first, n_first, second, n_second, &err) == TERN_OK)
-        check(&import.config);
+        check(&import);
     else
-        assert(err.detail[0] != '\0');
+        assert(err.detail[0] != '\0' && !import.layers);
+    tn_config_import_fini(&import);
     char *source;
     size_t n_source;
     if (second && tn_template_parse(&source, &n_source, second, n_second, &err) == TERN_OK) {

@@ -48,10 +48,10 @@ static void use(const struct tn_mfile *file)
         if (t->scale_bytes)
             read_bytes(tn_mfile_scales(file, t), t->scale_bytes);
     }
-    read_text(file, file->config->name);
-    read_text(file, file->config->template_name);
-    read_text(file, file->config->template_source);
-    read_text(file, file->config->converter);
+    read_text(file, file->spec.config->name);
+    read_text(file, file->spec.config->template_name);
+    read_text(file, file->spec.config->template_source);
+    read_text(file, file->spec.config->converter);
     for (uint32_t i = 0; i < file->n_chunks; i++)
         (void)tn_mfile_verify_chunk(file, i, &err);
     read_bytes(file->tokenizer, file->tokenizer ? file->tokenizer_bytes : 0);
@@ -66,6 +66,7 @@ static void check(const uint8_t *bytes, size_t n)
         use(&file);
     else if (err.status != status || err.detail[0] == '\0' || file.header)
         abort(); /* every refusal is explained and leaves nothing */
+    tn_mfile_close(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -94,10 +95,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
 {
     static const struct tiny_variant variants[] = {
-        {TERN_LAYOUT_Q8, true, true, true, true},
-        {TERN_LAYOUT_F16, false, false, false, false},
-        {TERN_LAYOUT_BF16, true, true, false, true},
-        {TERN_LAYOUT_Q8_PLANES, true, true, true, true},
+        {TERN_LAYOUT_Q8, true, true, true, true, 0},
+        {TERN_LAYOUT_F16, false, false, false, false, 0},
+        {TERN_LAYOUT_BF16, true, true, false, true, 0},
+        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0},
     };
     const char path[] = "fuzz_mfile.seed.tern";
     struct tern_error err;

@@ -52,7 +52,11 @@ static void run(const struct tern_model *model, enum tern_kv kv)
     uint32_t context = tern_model_config(model)->context;
     struct tern_session_params params = {
         .n_ctx = TN_MIN(context, N_CTX), .kv = kv, .n_batch = 8};
-    if (tern_engine_create(&engine, &(struct tern_engine_params){.n_threads = 1}, &err) != TERN_OK)
+    static struct tern_sysinfo machine;
+    if (!machine.n_cores)
+        tern_sysinfo_read_cpu(&machine);
+    if (tern_engine_create(&engine, &machine, &(struct tern_engine_params){.n_threads = 1}, &err) !=
+        TERN_OK)
         abort();
     tern_status status = tern_session_create(&session, engine, model, &params, &err);
     must_be_explained(status, &err);
@@ -124,10 +128,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
 {
     static const struct tiny_variant variants[] = {
-        {TERN_LAYOUT_Q8, true, true, true, true},
-        {TERN_LAYOUT_F16, false, true, false, true},
-        {TERN_LAYOUT_BF16, true, false, true, true},
-        {TERN_LAYOUT_Q8_PLANES, true, true, true, true},
+        {TERN_LAYOUT_Q8, true, true, true, true, 0},
+        {TERN_LAYOUT_F16, false, true, false, true, 0},
+        {TERN_LAYOUT_BF16, true, false, true, true, 0},
+        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0},
     };
     struct tern_error err;
     char *bytes;

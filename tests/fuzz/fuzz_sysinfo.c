@@ -93,8 +93,10 @@ static void check(const struct tern_sysinfo *m)
     assert(memchr(m->cpu_name, 0, sizeof m->cpu_name) && memchr(m->governor, 0, 24));
 
     static struct tern_plan plan;
-    static const struct tern_plan_model model = {4096, 900 << 20, 10 << 20, 65536, 4,
-                                                 {256 * 153600, 256 * 76800, 256 * 39600}};
+    static const struct tern_plan_model model = {
+        .n_ctx = 4096, .file_bytes = 900 << 20, .model_bytes = 1 << 20, .sampler_bytes = 2 << 20,
+        .base_bytes = 10 << 20, .thread_bytes = 65536, .position_bytes = 4,
+        .kv_block_bytes = {256 * 153600, 256 * 76800, 256 * 39600}};
     static const struct tern_plan_limits limits = {.n_prompt = 100};
     struct tern_error err;
     tern_status status = tern_plan_make(&plan, m, &model, &limits, &err);
@@ -162,6 +164,16 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         "@/sys/kernel/mm/transparent_hugepage/enabled\nalways [madvise] never\n"
         "@/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave\n",
         "@/sys/devices/system/cpu/online\n0-3,6\n@/sys/class/power_supply/AC/online\n1\n",
+        "@/sys/devices/system/cpu/online\n0-2\n"
+        "@/sys/devices/system/cpu/cpu0/topology/core_cpus\n00000000,00000003\n"
+        "@/sys/devices/system/cpu/cpu0/topology/physical_package_id\n0\n"
+        "@/sys/devices/system/cpu/cpu0/cache/index2/level\n3\n"
+        "@/sys/devices/system/cpu/cpu0/cache/index2/size\n8M\n"
+        "@/sys/devices/system/cpu/cpu1/topology/thread_siblings\n3\n"
+        "@/sys/devices/system/cpu/cpu2/cpu_capacity\n512\n"
+        "@/sys/devices/system/cpu/cpu2/cpufreq/cpuinfo_max_freq\n3400000\n"
+        "@/sys/devices/cpu_core/cpus\n0-1\n@/sys/devices/cpu_atom/cpus\n2\n"
+        "@/sys/devices/system/node/online\n0\n",
         "@/topology.xml\n<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
         "<object type=\"Machine\" cpuset=\"0x3\" complete_cpuset=\"0x3\" allowed_cpuset=\"0x3\" "

@@ -15,26 +15,35 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "small_tokenizer.h"
+#include "tern/chat.h"
 #include "text/unicode.h"
+
+static bool is_utf8(const char *text, size_t n)
+{
+    for (size_t i = 0, length; i < n; i += length)
+        if (tn_utf8_scan(text + i, n - i, &length) != TN_UTF8_CHARACTER)
+            return false;
+    return true;
+}
 
 static void decode(const struct tern_tokenizer *t, const struct tern_ids *ids)
 {
-    struct tern_decoder decoder = {0};
+    struct tern_decoder decoder;
+    tern_decoder_start(&decoder, t);
     for (size_t i = 0; i <= ids->n; i++) {
-        size_t n = 0, n_out, length;
+        size_t n = 0, n_out;
         const char *bytes = "";
         if (i < ids->n && !(bytes = tern_tokenizer_token_bytes(t, ids->ids[i], &n)))
             abort();
         char *out = tn_alloc(3 * (n + 4));
         if (!out)
             return;
-        n_out = i < ids->n ? tern_decoder_push(&decoder, bytes, n, out)
+        n_out = i < ids->n ? tern_decoder_push_id(&decoder, t, ids->ids[i], out)
                            : tern_decoder_flush(&decoder, out);
         if (n_out > 3 * (n + 4))
             abort();
-        for (size_t k = 0; k < n_out; k += length)
-            if (tn_utf8_scan(out + k, n_out - k, &length) != TN_UTF8_CHARACTER)
-                abort();
+        if (!is_utf8(out, n_out))
+            abort();
         tn_free(out);
     }
 }
@@ -43,8 +52,16 @@ static void use(const struct tern_tokenizer *t, const char *text, size_t n)
 {
     for (uint32_t flags = 0; flags < 4; flags++) {
         struct tern_ids ids = {0};
-        if (tern_tokenizer_encode(t, text, n, flags, &ids, NULL) == TERN_OK)
+        if (tern_tokenizer_encode(t, text, n, flags, &ids, NULL) == TERN_OK) {
+            char *whole;
+            size_t n_whole;
             decode(t, &ids);
+            if (tern_tokenizer_decode(t, ids.ids, ids.n, flags & 1, &whole, &n_whole, NULL) !=
+                    TERN_OK ||
+                !is_utf8(whole, n_whole))
+                abort();
+            tern_text_free(whole);
+        }
         tern_ids_free(&ids);
     }
     uint32_t id = tern_tokenizer_find(t, text, n);
@@ -82,11 +99,14 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         "the aaaaaaaa abc 12 \n\n don't <|eot_id|>",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabcabcabcabcabcbcbcbccccccccabbbbbbthethethe\xFF",
         "\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\xFF\xED\xA0\x80",
+        " the  <|im_start|> the\xE2\x96\x81the<|eot_id|> e\xCC\x81\xCC\xA3  a",
     };
-    if (i >= TN_COUNT_OF(texts))
+    if (i >= TN_COUNT_OF(texts) * (1 + SMALL_N_MARKED))
         return 0;
-    size_t n_section, n_text = strlen(texts[i]);
-    void *section = small_tokenizer_section(&n_section);
+    size_t n_section;
+    void *section = small_tokenizer_section(i / TN_COUNT_OF(texts), &n_section);
+    i %= TN_COUNT_OF(texts);
+    size_t n_text = strlen(texts[i]);
     if (2 + n_text + n_section > capacity)
         abort();
     dst[0] = (uint8_t)n_text;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A small tokenizer for the fuzz targets.
+ * Makes the tokenizer.json of small_tokenizer.h, and the section of a .tern file that the
+ * converter makes of it.
  */
 #include "small_tokenizer.h"
 
@@ -57,11 +58,53 @@ void small_tokenizer_json(struct tn_buf *json, bool pairs)
     tn_buf_append_text(json, "]}}");
 }
 
-void *small_tokenizer_section(size_t *n_bytes)
+void small_marked_tokenizer_json(struct tn_buf *json, unsigned style)
+{
+    static const char *const heads[SMALL_N_MARKED] = {
+        "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": "
+        "\"Prepend\", \"prepend\": \"\\u2581\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "
+        "\"content\": \"\\u2581\"}]}, \"pre_tokenizer\": null",
+        "\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": "
+        "\"\\u2581\"}, \"pre_tokenizer\": null",
+        "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": "
+        "\"\\u2581\", \"prepend_scheme\": \"first\", \"split\": false}",
+        "\"normalizer\": null, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": "
+        "\"\\u2581\", \"prepend_scheme\": \"always\", \"split\": true}",
+    };
+    static const char *const pieces[] = {"<unk>", "\\u2581", "t", "h", "e", "a", "th", "the",
+                                         "\\u2581the", "aa", "aaaa", "\\u2581\\u2581", "\\u00e9",
+                                         "<pad>"};
+    tn_buf_append_text(json, "{\"added_tokens\": [");
+    for (size_t i = 0; i < TN_COUNT_OF(specials); i++)
+        tn_buf_printf(json,
+                      "%s{\"id\": %u, \"content\": \"%s\", \"special\": %s, \"normalized\": %s, "
+                      "\"lstrip\": %s, \"rstrip\": %s, \"single_word\": %s}",
+                      i ? ", " : "", (unsigned)(256 + TN_COUNT_OF(pieces) + i), specials[i],
+                      i % 4 ? "true" : "false", i % 3 ? "false" : "true", i % 5 ? "false" : "true",
+                      i % 2 ? "false" : "true", i % 6 ? "false" : "true");
+    tn_buf_printf(json, "], %s, \"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": "
+                        "\"Replace\", \"pattern\": {\"String\": \"\\u2581\"}, \"content\": \" \"}, "
+                        "{\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}, {\"type\": \"Strip\", "
+                        "\"content\": \" \", \"start\": 1, \"stop\": 0}]}, ",
+                  heads[style]);
+    tn_buf_append_text(json, "\"model\": {\"type\": \"BPE\", \"byte_fallback\": true, \"fuse_unk\": "
+                             "true, \"unk_token\": \"<unk>\", \"vocab\": {");
+    for (unsigned i = 0; i < 256; i++)
+        tn_buf_printf(json, "\"<0x%02X>\": %u, ", i, i);
+    for (size_t i = 0; i < TN_COUNT_OF(pieces); i++)
+        tn_buf_printf(json, "%s\"%s\": %u", i ? ", " : "", pieces[i], (unsigned)(256 + i));
+    tn_buf_append_text(json, "}, \"merges\": [\"t h\", \"th e\", \"\\u2581 the\", \"a a\", \"aa aa\", "
+                             "\"\\u2581 \\u2581\"]}}");
+}
+
+void *small_tokenizer_section(unsigned kind, size_t *n_bytes)
 {
     struct tn_buf json = {0}, section = {0};
     struct tern_error err;
-    small_tokenizer_json(&json, true);
+    if (kind == 0)
+        small_tokenizer_json(&json, true);
+    else
+        small_marked_tokenizer_json(&json, kind - 1);
     if (json.failed ||
         tn_tok_import(json.data, json.n_bytes, SMALL_VOCAB, &section, &err) != TERN_OK) {
         fprintf(stderr, "%s\n", err.detail);

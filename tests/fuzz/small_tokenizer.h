@@ -16,7 +16,13 @@
 /* Appends the JSON text; `pairs` writes merges as pairs, not as strings. */
 void small_tokenizer_json(struct tn_buf *json, bool pairs);
 
-/* The section made of it, 64-byte aligned; release with tn_free_aligned. */
-void *small_tokenizer_section(size_t *n_bytes);
+/* A tokenizer of characters with space marks and byte tokens, in SMALL_N_MARKED styles: normaliser
+ * with and without Prepend, Metaspace with its schemes. */
+#define SMALL_N_MARKED 4u
+void small_marked_tokenizer_json(struct tn_buf *json, unsigned style);
+
+/* The section made of one of them (0: the first kind, from 1 on: marked), 64-byte aligned; release
+ * with tn_free_aligned. */
+void *small_tokenizer_section(unsigned kind, size_t *n_bytes);
 
 #endif

@@ -127,6 +127,11 @@ class SameBits(command.TestCase):
     def test_batches(self):
         self.check("f16", [("--batch", n) for n in ("1", "2", "17", "64", "512")])
 
+    def test_few_rows(self):
+        """Batches of 2 to 8 skip what decoding skips; 9 are a matrix."""
+        self.check("q8", [("--batch", str(n)) for n in range(2, 10)])
+        self.check("q8", [("--cpu", level, "--batch", "8", "--threads", "2") for level in LEVELS])
+
     def test_all_at_once(self):
         self.check("q8", [("--cpu", "ref", "--threads", "3", "--batch", "17")])
 

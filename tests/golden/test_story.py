@@ -36,7 +36,7 @@ class Story(command.TestCase):
         for seed in range(8 if command.NATIVE else 2):
             with self.subTest(seed=seed):
                 result = self.ok("run", command.model(), "-p", "Tell me a story about a king.",
-                                 "-n", "900", "--seed", str(seed), "--stats=json")
+                                 "-n", "900", "--caps", "off", "--seed", str(seed), "--stats=json")
                 stats = json.loads(result.err)
                 self.assertEqual(stats["stop"], "eos")
                 self.assertLess(stats["new_tokens"], 900)

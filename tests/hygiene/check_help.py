@@ -9,7 +9,8 @@ import sys
 
 from common import finish, planted, read
 
-FILES = ("README.md", "dist/packaging/EXAMPLES.txt", "dist/run-demo.sh")
+FILES = ("README.md", "bench/README.md", "dist/README.md", "dist/packaging/EXAMPLES.txt",
+         "dist/run-demo.sh")
 # A call of the program: "tern", "./tern", ".\tern.exe", "build/release/tern", then words.
 CALL = re.compile(r"(?:^|[\s`$/\\])tern(?:\.exe)? ([^`\n]*)")
 
@@ -20,7 +21,7 @@ def output(*arguments):
 
 
 def calls(text):
-    """Commands in code: indented or fenced lines and what stands between backticks."""
+    """Commands in code: indented or fenced lines and text between backticks."""
     fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
     spans = "\n".join(re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text,
                                                         flags=re.MULTILINE | re.DOTALL)))
@@ -28,7 +29,7 @@ def calls(text):
     for block in (fenced, spans, indented):
         for line in block.splitlines():
             for words in CALL.findall(line.split("#")[0]):
-                yield words.split()
+                yield words.split("   ")[0].split()  # a remark may follow
 
 
 def check(root):
@@ -36,10 +37,12 @@ def check(root):
     for path in FILES:
         if not os.path.exists(os.path.join(root, path)):
             continue
-        for words in calls(read(root, path)):
+        for words in filter(None, calls(read(root, path))):
             command = words[0] if words[0] in COMMANDS else "run"
             if words[0] not in COMMANDS and re.fullmatch(r"[a-z]+", words[0]):
                 found.append(f"{path}: 'tern {words[0]}' is no command")
+            if words[0] == "help" and len(words) > 1 and words[1] not in NAMED:
+                found.append(f"{path}: 'tern help' has no {words[1]}")
             for flag in re.findall(r"(?:^|\s)(--[a-z][a-z-]*)", " ".join(words)):
                 if flag not in FLAGS[command]:
                     found.append(f"{path}: 'tern {command}' has no {flag}")
@@ -48,12 +51,16 @@ def check(root):
 
 TERN = sys.argv[2]
 COMMANDS = re.findall(r"^  ([a-z]+) {2,}\S", output("help").split("Flags")[0], re.MULTILINE)
+TOPICS = re.findall(r"^  tern help (\S+)", output("help"), re.MULTILINE)
+NAMED = COMMANDS + TOPICS + ["COMMAND"]
 FLAGS = {name: set(re.findall(r"--[a-z][a-z-]*", output("help", name))) | {"--version", "--help"}
          for name in COMMANDS}
 planted({"README.md": "`tern run -p x --no-such` and `tern juggle x`\n\n"
+                      "`tern help memory`, `tern help run`, `tern help cooking`\n\n"
                       "```\n$ tern --prompt x --temp 1\ntern info --temp 1\n```\n"
                       "The tern --not-code is a bird.\n"}, check,
         expected=["'tern run' has no --no-such", "'tern juggle' is no command",
-                  "'tern info' has no --temp"],
-        clean=["has no --prompt", "run' has no --temp", "not-code"])
+                  "'tern info' has no --temp",
+                  "'tern help' has no cooking"],
+        clean=["has no --prompt", "help' has no memory", "help' has no run", "run' has no --temp", "not-code"])
 finish("help", check(sys.argv[1]))

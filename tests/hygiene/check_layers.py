@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Includes go down only: every #include against the table of the layers, OS headers only where the
-OS is, third-party headers only in the files that wrap them, and no library code that prints, ends
-the program or goes round the allocator.   usage: check_layers.py SOURCE_DIR"""
+OS is, third-party headers only in the files that wrap them, no library code that prints, ends the
+program or goes round the allocator, and nothing that writes to the environment.   usage: check_layers.py SOURCE_DIR"""
 import re
 import sys
 
@@ -16,14 +16,18 @@ TABLE = {
     "plat": ({"base", "plat"}, {"status"}),
     "kern": ({"base", "kern"}, {"model_format"}),
     "par": ({"base", "plat", "par"}, {"status"}),
-    "file": ({"base", "plat", "file"}, {"model_format", "status"}),
+    "arch": ({"base", "arch"}, {"model_format"}),
+    "file": ({"base", "plat", "arch", "file"}, {"model_format", "status"}),
     # The tokenizer's tables lie ready in the file, so text knows their format.
-    "text": ({"base", "text"}, {"tokenizer", "model_format", "status"}),
-    "model": ({"base", "kern", "par", "file", "model"}, {"model_format", "status"}),
-    "run": ({"base", "plat", "kern", "par", "file", "text", "model", "run"}, ALL),
-    "app": ({"base", "plat", "app"}, ALL),
+    "text": ({"base", "text"}, {"chat", "tokenizer", "model_format", "status"}),
+    "chat": ({"base", "plat", "text", "chat"}, ALL),
+    "model": ({"base", "kern", "par", "arch", "file", "model"}, {"model_format", "status"}),
+    "run": ({"base", "plat", "kern", "par", "arch", "file", "text", "model", "run"}, ALL),
+    "repl": ({"base", "plat", "repl"}, {"status"}),
+    "server": ({"base", "plat", "server"}, ALL),
+    "app": ({"base", "plat", "repl", "server", "app"}, ALL),
     "sysinfo": ({"base", "plat", "sysinfo"}, {"sysinfo", "status"}),
-    "convert": ({"base", "plat", "file", "text", "convert"}, ALL),
+    "convert": ({"base", "plat", "arch", "file", "text", "convert"}, ALL),
 }
 # Single headers of a layer that is otherwise closed.
 EXTRA = {("convert", "kern/pack.h"), ("convert", "kern/planes.h")}
@@ -33,9 +37,9 @@ STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stda
 # Third-party and instruction-set headers, and where they may be.
 PLACES = {
     "hwloc.h": r"sysinfo/topo_hwloc\.c",
-    "utf8proc.h": r"src/text/unicode\.c",
-    "jansson.h": r"(convert|sysinfo|src/app)/.*",
-    "xxhash.h": r"(convert|src/file|src/text|src/run)/.*",
+    "utf8proc.h": r"src/(text/unicode|repl/grapheme)\.c",
+    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/server)/.*|src/base/json_load\.[ch])",
+    "xxhash.h": r"(convert|src/file|src/text|src/chat|src/run)/.*",
     "malloc.h": r"src/base/alloc\.c",
     "signal.h": r"src/(app|plat)/.*",
     "immintrin.h": r"src/kern/x86/.*",
@@ -47,6 +51,9 @@ OS_PLACES = r"(src/plat|sysinfo)/.*"
 PRINTS = re.compile(r"\b(v?f?printf|puts|fputs|putchar|perror|exit|_exit|_Exit|quick_exit|abort|"
                     r"system|popen)\s*\(")
 ALLOCATES = re.compile(r"\b(malloc|calloc|realloc|aligned_alloc|strdup|strndup)\s*\(")
+# Another thread may be reading it.
+ENVIRONMENT = re.compile(r"\b(setenv|unsetenv|putenv|clearenv|_w?putenv(?:_s)?|"
+                         r"SetEnvironmentVariable[AW]?)\s*\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
 
@@ -84,9 +91,11 @@ def check(root):
             why = include_violation(path, kind, target)
             if why:
                 found.append(f"{path}: include of {target} {why}")
+        code = code_only(text)
+        found += [f"{path}: {name}() writes to the environment"
+                  for name in ENVIRONMENT.findall(code)]
         if layer_of(path) == "app":
             continue
-        code = code_only(text)
         calls = PRINTS.findall(code)
         if layer_of(path) == "plat":  # where a fault or a signal ends the program
             calls = [name for name in calls if name not in ("_exit", "exit")]
@@ -107,12 +116,15 @@ planted({
     "src/file/g.c": "void *p(void) { return malloc(4); }\n",
     "convert/h.c": '#include "kern/pack.h"\n#include "kern/kern.h"\n',
     "src/odd/i.c": "\n",
+    "src/app/j.c": 'void f(void) { setenv("A", "b", 1); const char *v = getenv("A"); }\n',
+    "sysinfo/k.c": 'void f(void) { _putenv_s("A", "b"); /* putenv(x) */ }\n',
 }, check,
     expected=["base/a.c: include of plat/plat.h", "b.c: include of text/bpe.h",
               "b.c: include of tern/tokenizer.h", "c.c: include of unistd.h",
               "d.c: include of utf8proc.h", "e.c: include of hwloc.h", "f.c: library code calls exit",
-              "g.c: library code calls malloc", "h.c: include of kern/kern.h", "unknown layer 'odd'"],
+              "g.c: library code calls malloc", "h.c: include of kern/kern.h", "unknown layer 'odd'",
+              "j.c: setenv() writes", "k.c: _putenv_s() writes"],
     clean=["b.c: include of kern/kern.h", "stdint.h", "src/text/unicode.c", "sys/mman.h",
-           "calls puts", "kern/pack.h"])
+           "calls puts", "kern/pack.h", "getenv()", "k.c: putenv"])
 
 finish("layers", check(sys.argv[1]))

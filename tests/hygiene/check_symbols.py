@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What libtern.a exports begins with tern_ or tn_, and it calls nothing that prints, ends the
-program, starts another one or opens a socket.
+program, starts another one, opens a socket or changes what the whole process shares.
 usage: check_symbols.py LIBRARY NM C_COMPILER"""
 import os
 import re
@@ -14,7 +14,8 @@ OURS = re.compile(r"(tern|tn|TERN|TN)_")
 SANITIZER = re.compile(r"__(asan|odr_asan|tsan|ubsan|sanitizer|sancov|start___sancov|stop___sancov)")
 FORBIDDEN = set("""printf fprintf vprintf vfprintf puts fputs putchar perror __printf_chk
     __fprintf_chk __vprintf_chk __vfprintf_chk exit _Exit quick_exit system popen fork vfork
-    execv execve execvp posix_spawn socket connect bind listen accept getaddrinfo""".split())
+    execv execve execvp posix_spawn socket connect bind listen accept getaddrinfo
+    setenv unsetenv putenv json_set_alloc_funcs json_set_alloc_funcs2 setlocale""".split())
 
 
 def check_library(library):

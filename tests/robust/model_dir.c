@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A small model directory, made in memory.
+ * The small Hugging Face directory of model_dir.h: tensors from a generator with a fixed seed, in
+ * the form that the test asks for (latent floats, or packed trits), and config.json as text.
  */
 #include "robust/model_dir.h"
 

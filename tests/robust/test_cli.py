@@ -3,6 +3,7 @@
 """The command line as its users meet it: arguments, streams, prompts, exit codes."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,8 @@ import command
 from command import NATIVE, environment, read_bytes, scratch, tern
 
 POSIX = NATIVE and os.name == "posix"
-COMMANDS = ["run", "chat", "convert", "info", "verify", "tokenize", "detokenize", "perplexity",
-            "logits", "version", "help"]
+COMMANDS = ["run", "chat", "convert", "info", "probe", "verify", "bench", "tokenize",
+            "detokenize", "perplexity", "logits", "serve", "version", "help"]
 
 
 class Help(command.TestCase):
@@ -53,6 +54,32 @@ class Help(command.TestCase):
                 self.assertLessEqual(len(line), 80)
                 self.assertEqual(line, line.rstrip())
 
+    def test_topics(self):
+        everything = self.ok("help").text
+        names = re.findall(r"^  tern help (\S+) ", everything, re.MULTILINE)
+        self.assertEqual(names, ["exit-codes", "memory", "jsonl", "keys", "environment"])
+        for name in names:
+            for line in self.ok("help", name).text.splitlines():
+                self.assertLessEqual(len(line), 80)
+        self.refused(2, "help", "no-such-topic")
+
+    def test_exit_codes_are_those_of_the_library(self):
+        header = read_bytes(os.path.join(command.ROOT, "include", "tern", "status.h")).decode()
+        codes = {int(code) for code in re.findall(r"^    X\(\w+, (\d+),", header, re.MULTILINE)}
+        shown = re.findall(r"^ +(\d+)  ", self.ok("help", "exit-codes").text, re.MULTILINE)
+        self.assertEqual([int(code) for code in shown], sorted(codes))
+
+    def test_tiers_are_those_of_the_plan(self):
+        text = self.ok("help", "memory").text
+        rows = re.findall(r"^  (?:below )?(\d+).* GiB.*?  (\d+) +(\d+)$", text, re.MULTILINE)
+        self.assertEqual([int(row[0]) for row in rows], [4, 4, 8, 12])
+        roots = os.path.join(command.ROOT, "tests", "sysinfo", "roots")
+        for row, name in zip(rows, ("4-gib-minus", "4-gib-exact", "8-gib-exact", "12-gib-exact")):
+            plan = json.loads(self.ok("probe", command.model(), "--json", "--probe-root",
+                                      os.path.join(roots, f"tier-{name}")).text)["plan"]
+            self.assertEqual((plan["default_new_tokens"], plan["cap_new_tokens"]),
+                             (int(row[1]), int(row[2])))
+
     def test_chat_names_the_key_of_this_system(self):
         key = "Ctrl-Z Enter" if command.TERN.endswith(".exe") else "Ctrl-D"
         self.assertIn(f"{key} leaves", self.ok("help", "chat").text)
@@ -84,12 +111,69 @@ class Arguments(command.TestCase):
                 (["tokenise"], '"tokenise"', "tokenize"),
                 (["help", "covnert"], '"covnert"', "convert"),
                 (["xyzzy"], '"xyzzy"', "tern help"),
-                (["run", "-t", "4", "-p", "x"], '"-t"', "tern help run"),
-                (["-n5"], '"-n5"', "")):
+                (["-n5"], '"-n5"', "stands apart: -n 5")):
             with self.subTest(arguments=arguments):
                 text = self.refused(2, *arguments)
                 self.assertIn(named, text)
                 self.assertIn(hint, text)
+
+    def test_words_of_other_programs_get_what_tern_has(self):
+        for arguments, named, hint in (
+                (["run", "-t", "4", "-p", "x"], '"-t"', "--threads N"),
+                (["perplexity", "-t", "4"], '"-t"', "--threads N"),
+                (["run", "--temperature", "1"], '"--temperature"', "did you mean --temp?"),
+                (["run", "--temperature=1"], '"--temperature"', "did you mean --temp?"),
+                (["--n_predict", "5"], '"--n_predict"', "--max-tokens"),
+                (["chat", "-c", "512"], '"-c"', "--ctx"),
+                (["run", "-cnv"], '"-cnv"', "tern chat"),
+                (["run", "-ngl", "99"], '"-ngl"', "CPU only"),
+                (["pull", "llama3"], '"pull"', "tern convert DIR"),
+                (["ls"], '"ls"', "tern list"),
+                (["server"], '"server"', "tern serve"),
+                (["quantize", "x", "y"], '"quantize"', "tern convert DIR"),
+                (["help", "server"], '"server"', "tern serve")):
+            with self.subTest(arguments=arguments):
+                text = self.refused(2, *arguments)
+                self.assertIn(f"unknown {'flag' if named[1] == '-' else 'command'} {named}; ", text)
+                self.assertIn(hint, text)
+        # Where the flag that would be recommended is missing too, it is not.
+        self.assertNotIn("--threads", self.refused(2, "info", "-t", "4"))
+
+    def test_hints_recommend_what_exists(self):
+        source = command.read_bytes(os.path.join(command.ROOT, "src", "app", "hints.c")).decode()
+        lists = source.split("} commands[] = {")[1].split("};")[0], source.split(
+            "} flags[] = {")[1].split("};")[0]
+        for word in re.findall(r'^    \{"([^"]+)",', lists[0], re.MULTILINE):
+            self.assertNotIn(word, COMMANDS)
+        for name in re.findall(r"tern ([a-z]+) (?:DIR|FILE|-)", source):
+            self.assertIn(name, COMMANDS)
+        helps = {name: self.ok("help", name).text for name in COMMANDS}
+        rows = re.findall(r'^    \{"([^"]+)", (NULL|"[^"]+"), "([^"]+)"', lists[1], re.MULTILINE)
+        self.assertGreater(len(rows), 30)
+        for name, needs, text in rows:
+            for flag in re.findall(r"--[a-z-]+", text):
+                self.assertTrue(any(f"{flag} " in t or f"{flag}\n" in t for t in helps.values())
+                                or flag == "--version", flag)
+            if needs == "NULL":
+                self.assertFalse(any(f" {name} " in t for t in helps.values()), name)
+
+    def test_sizes(self):
+        def available(size):
+            text = self.ok("probe", self.model, "--json", "--ram", size).text
+            return json.loads(text)["memory"]["available"]
+        for size, n in (("900m", 900 << 20), ("900M", 900 << 20), ("1g", 1 << 30),
+                        ("1G", 1 << 30), ("1gb", 1 << 30), ("1GiB", 1 << 30), ("1gib", 1 << 30),
+                        ("1 GiB", 1 << 30), ("0.5G", 1 << 29), ("1024Mb", 1 << 30),
+                        ("1048576k", 1 << 30), ("1073741824", 1 << 30)):
+            with self.subTest(size=size):
+                self.assertEqual(available(size), n)
+        for size, hint in (("4", "such as 4G"), ("900", "such as 900M"), ("1048575", "the unit")):
+            self.assertIn(hint, self.refused(2, "run", self.model, "-p", "x", "--ram", size))
+        for size in ("", "0", "-1", "G", "4x", "4GG", "4ib", "4 ", "4  G", "1.5.2G", "0x4G", "4iBs",
+                     "1e9", "9999999999T", "nan"):
+            with self.subTest(size=size):
+                self.assertIn("900M or 1.5G", self.refused(2, "run", self.model, "-p", "x",
+                                                           f"--ram={size}"))
 
     def test_a_flag_of_another_command_is_refused(self):
         self.assertIn("logits", self.refused(2, "run", "--batch", "3", "-p", "x"))
@@ -238,8 +322,8 @@ class Streams(command.TestCase):
 
     def test_output_is_streamed(self):
         process = subprocess.Popen(
-            command.argv("run", self.model, "--raw", "-p", "Once", "-n", "900", "--ignore-eos",
-                         "--cpu", "ref", "--threads", "1"),
+            command.argv("run", self.model, "--raw", "-p", "Once", "-n", "900", "--caps", "off",
+                         "--ignore-eos", "--cpu", "ref", "--threads", "1"),
             stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         with process:
             process.stdout.read(1)
@@ -262,7 +346,8 @@ class Streams(command.TestCase):
     @unittest.skipUnless(POSIX, "POSIX pipes")
     def test_a_reader_that_goes_away(self):
         process = subprocess.Popen(
-            command.argv("run", self.model, "--raw", "-p", "Once", "-n", "900", "--ignore-eos"),
+            command.argv("run", self.model, "--raw", "-p", "Once", "-n", "900", "--caps", "off",
+                         "--ignore-eos"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         process.stdout.read(1)
         process.stdout.close()
@@ -424,6 +509,27 @@ class Generation(command.TestCase):
             self.assertIn(word, text)
         one = json.loads(self.ok("run", self.model, "-p", "Hi", "-n", "1", "--stats=json").err)
         self.assertIsNone(one["bytes_per_token"])
+
+    def test_little_memory_is_a_note_only_where_it_cuts(self):
+        arguments = ["run", self.model, "-p", "Hi", "--greedy", "--ram", "2G"]
+        self.assertEqual(self.ok(*arguments).err, "")
+        self.assertEqual(self.ok(*arguments, "-n", "512").err, "")
+        note = self.ok(*arguments, "-n", "513").err
+        self.assertRegex(note, r"\Atern: note: -n 513 is more than the cap of 512 .*\n\Z")
+
+    def test_json_statistics_are_the_last_line_alone(self):
+        """Notes before the text and after it, both streams in one file, and a text without \\n."""
+        for flags in (["-n", "900", "--ram", "2G"], ["--ctx", "20"], ["-n", "1"], ["-v", "-n", "3"],
+                      ["-n", "3", "--stop", "a"]):
+            with self.subTest(flags=flags):
+                done = subprocess.run(
+                    command.argv("run", self.model, "--raw", "-p", "Once", "--ignore-eos",
+                                 "--stats=json", *flags), env=environment(), timeout=command.TIMEOUT,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                lines = done.stdout.split(b"\n")
+                self.assertEqual(lines[-1], b"")
+                self.assertIn("stop", json.loads(lines[-2]))
+                self.assertEqual(done.stdout.count(b'{"prompt_tokens"'), 1)
 
     def test_what_ended_a_text_is_said(self):
         result = self.ok("run", self.model, "--raw", "-p", "Once", "--ignore-eos", "--ram", "2G",
@@ -802,7 +908,7 @@ class Signals(command.TestCase):
             with self.subTest(number=number):
                 code, out, err, _ = self.interrupted(
                     number, "run", self.model, "--raw", "-p", "Once", "-n", "1000",
-                    "--ignore-eos", "--stats=json", "--cpu", "ref", "--threads", "1")
+                    "--caps", "off", "--ignore-eos", "--stats=json", "--cpu", "ref", "--threads", "1")
                 self.assertEqual(code, -number)
                 self.assertTrue(out.endswith(b"\n"))
                 out.decode("utf-8")

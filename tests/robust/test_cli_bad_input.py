@@ -44,7 +44,11 @@ class ModelFiles(command.TestCase):
         self.check(b"", commands=everywhere)
         self.check(b"\x89PNG\r\n\x1a\n" + bytes(5000), commands=everywhere)
         self.assertIn("LFS", self.check(LFS, commands=everywhere))
-        self.check(b"GGUF" + bytes(5000))
+        self.assertIn("tern convert", self.check(b"GGUF" + bytes(5000), commands=("verify",)))
+        self.assertIn("GGUF version 0", self.check(b"GGUF" + bytes(5000), code=6))
+        page = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head></html>\n"
+        self.assertIn("is an HTML page", self.check(page, commands=everywhere))
+        self.assertIn("is a JSON file", self.check(b'{"error": "Unauthorized"}'))
         self.check(bytes(1 << 20))
 
     def sections(self):
@@ -96,8 +100,8 @@ class Mapped(command.TestCase):
         path = scratch("shrinks.tern")
         shutil.copyfile(command.model(), path)
         process = subprocess.Popen(
-            command.argv("run", path, "--raw", "-p", "Once", "-n", "1000", "--ignore-eos",
-                         "--cpu", "ref", "--threads", "1"),
+            command.argv("run", path, "--raw", "-p", "Once", "-n", "1000", "--caps", "off",
+                         "--ignore-eos", "--cpu", "ref", "--threads", "1"),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.read(1)
         os.truncate(path, 4096)
@@ -193,16 +197,42 @@ class Directories(command.TestCase):
         without = self.ok("convert", self.dir, "-o", self.out, "--no-tokenizer").err
         self.assertNotIn(missed, without)
 
-    def test_an_unknown_chat_template(self):
+    def test_a_chat_template_that_cannot_be_read(self):
         """The flags that the warning names help, and without them each command names them."""
-        self.write("chat_template.jinja", b"{{ messages }}")
+        self.write("chat_template.jinja", b"a\n{% include 'x' %}")
         warning = self.ok("convert", self.dir, "-o", self.out).err
+        self.assertIn("line 2: the tag \"include\" is not supported", warning)
         self.assertIn("`tern chat` and `tern run` will need --template, or `tern run` --raw",
                       warning)
         for arguments in (["chat", self.out], ["run", self.out, "-p", "Hi", "-n", "1"]):
             self.assertIn("--template", self.refused(6, *arguments))
             self.ok(*arguments, "--template", "bitnet-2b-4t")
         self.ok("run", self.out, "-p", "Hi", "-n", "1", "--raw")
+
+    def test_a_chat_template_of_ones_own(self):
+        source = b"{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ eos_token }}{% endfor %}"
+        self.write("chat_template.jinja", source)
+        self.assertNotIn("template", self.ok("convert", self.dir, "-o", self.out).err)
+        self.ok("chat", self.out, stdin=b"Hi\n")
+        self.ok("run", self.out, "-p", "Hi", "-n", "1")
+        chat = b'{"messages": [{"role": "user", "content": "Hi"}], "eos_token": "."}'
+        shown = self.ok("tokenize", self.out, "--chat", "--text", stdin=chat).out
+        self.assertEqual(shown, b"[user] Hi.")
+        path = self.path("chat_template.jinja")
+        shown = self.ok("tokenize", self.out, "--chat", "--text", "--template", path,
+                        stdin=chat).out
+        self.assertEqual(shown, b"[user] Hi.")
+
+    def test_the_date_of_a_template(self):
+        self.ok("convert", self.dir, "-o", self.out)
+        self.write("t.jinja", b"{{ strftime_now('%d %b %Y') }}")
+        path = self.path("t.jinja")
+        arguments = ["tokenize", self.out, "--chat", "--text", "--template", path]
+        shown = self.ok(*arguments, "--date", "2024-02-29", stdin=b"[]").out
+        self.assertEqual(shown, b"29 Feb 2024")
+        self.assertRegex(self.ok(*arguments, stdin=b"[]").out.decode(), r"^\d\d [A-Z][a-z][a-z] \d{4}$")
+        for date in ("2024-02-30", "24-2-2", "2024-13-01", "today", ""):
+            self.refused(2, *arguments, "--date", date)
 
     def test_directories(self):
         for path in (scratch("no such folder"), os.path.abspath(__file__)):
@@ -260,14 +290,18 @@ class Directories(command.TestCase):
     def test_config_of_other_models(self):
         for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
                         {"hidden_act": "gelu_new"},
-                        {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}):
+                        {"rope_scaling": {"rope_type": "yarn", "factor": 8.0}}):
             with self.subTest(changes=changes):
                 self.config(**changes)
                 self.check(6)
 
     def test_a_family_that_config_does_not_tell_from_dense_models(self):
         self.config(architectures=["Qwen3ForCausalLM"], quantization_config=None)
-        self.check(6, "Qwen3ForCausalLM", "Bonsai")
+        self.check(6, "not trained ternary", "of its scale away from -1, 0 and +1")
+
+    def test_a_rope_scaling_that_lacks_a_number(self):
+        self.config(rope_scaling={"rope_type": "llama3", "factor": 8.0})
+        self.check(5, "low_freq_factor")
 
     def test_unused_big_integers_convert(self):
         self.config(some_length=10 ** 30)

@@ -4,17 +4,21 @@
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
+import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 
 QUICK = ("-p", "4,1", "-n", "3", "-r", "2", "--depths", "5,0")
 REPORT = {"model", "kv", "prompt_tokens", "new_tokens", "stream_gb_s", "runs", "load_cold_s",
-          "load_warm_s", "peak_rss_bytes", "major_faults", "kernels"}
+          "load_warm_s", "peak_rss_bytes", "major_faults", "disturbed", "other_load", "kernels"}
 RUN = {"kernel", "threads", "depth", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
        "decode_tok_s", "decode_best_tok_s", "decode_spread", "decode_bytes_per_token",
-       "decode_gb_s", "output_hash"}
+       "decode_gb_s", "stream_gb_s", "decode_share", "output_hash"}
 
 
 class Bench(command.TestCase):
@@ -38,8 +42,57 @@ class Bench(command.TestCase):
             self.assertEqual(run["prefill_tok_s"] is not None, run["depth"] in (4, 1))
             self.assertEqual(run["decode_tok_s"] is not None, run["depth"] != 1)
             self.assertEqual(run["output_hash"] is not None, run["depth"] != 1)
+            if run["decode_share"]:
+                self.assertGreater(run["stream_gb_s"], 0)
+                self.assertGreater(run["decode_share"], 0)
+        # Not the memory that the stream rate is read from.
+        if command.NATIVE:
+            self.assertLess(report["peak_rss_bytes"], 256 << 20)
         for kernel in report["kernels"]:
             self.assertEqual(set(kernel), {"op", "isa", "gb_s", "share"})
+            self.assertGreater(kernel["gb_s"], 0)
+        self.assertLessEqual(report["other_load"] or 0, 1)
+
+    def test_every_operation_of_a_level_is_timed(self):
+        levels = [line.split()[0] for line in self.ok("verify", self.model).text.splitlines()
+                  if " with kernels of this level" in line]
+        kernels = self.report("--threads", "1")["kernels"]
+        self.assertEqual(list(dict.fromkeys(k["isa"] for k in kernels)), levels)
+        for level in set(levels) & {"avx2", "neon"}:
+            ops = {k["op"] for k in kernels if k["isa"] == level}
+            self.assertLessEqual({"gemv_t2_i8", "gemm_c2_i8", "rms_norm_f32", "dot_u4_i16",
+                                  "attn_qk_f16", "attn_pv_q8", "kv_store_q8", "exp_sum_f32"}, ops)
+
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "POSIX signals")
+    def test_interrupted_inside_a_long_prefill(self):
+        for arguments in (["-p", "1000", "-n", "1", "-r", "9", "--depths", "1", "--cpu", "ref"],
+                          ["-p", "4", "-n", "900", "-r", "9", "--depths", "1", "--cpu", "ref"]):
+            with self.subTest(arguments=arguments):
+                process = subprocess.Popen(
+                    command.argv("bench", self.model, "--threads", "1", *arguments),
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+                time.sleep(1)
+                process.send_signal(signal.SIGINT)
+                start = time.monotonic()
+                out, err = process.communicate(timeout=60)
+                self.assertLess(time.monotonic() - start, 10)  # goal: 0.2 s
+                self.assertEqual((process.returncode, out), (-signal.SIGINT, b""))
+                self.assertEqual(err.count(b"\n"), 1)
+
+    @unittest.skipUnless(command.NATIVE and sys.platform.startswith("linux"), "reads /proc/stat")
+    def test_a_busy_machine_marks_the_result(self):
+        spin = [sys.executable, "-c", "while True: pass"]
+        others = [subprocess.Popen(spin) for _ in range(os.cpu_count())]
+        try:
+            report = self.report("--threads", "1")
+            text = self.ok("bench", self.model, *QUICK, "--threads", "1").text
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        self.assertTrue(report["disturbed"])
+        self.assertGreater(report["other_load"], 0.2)
+        self.assertRegex(text, r"\ndisturbed   others used \d+ % of the processors")
 
     def test_levels_and_threads_generate_the_same(self):
         first = {r["depth"]: r["output_hash"] for r in self.report("--threads", "3")["runs"]}
@@ -60,6 +113,19 @@ class Bench(command.TestCase):
                       ("--cpu", ",".join(["ref"] * 9))):
             with self.subTest(flags=flags):
                 self.refused(2, "bench", self.model, *flags)
+
+
+class Verify(command.TestCase):
+    def test_a_line_per_level(self):
+        lines = self.ok("verify", command.model()).text.splitlines()
+        source = command.read_bytes(os.path.join(command.ROOT, "src", "kern", "kern.h")).decode()
+        n = len(re.findall(r"^    X\(\w+\)", source, re.MULTILINE))
+        self.assertEqual(lines[0], f"ref      {n} operations, the reference")
+        self.assertIn(": intact: ", lines[-1])
+        self.assertIn(f"{len(lines) - 1} kernel level", lines[-1])
+        for line in lines[1:-1]:
+            self.assertRegex(line, rf"^[a-z0-9]+ +{n} operations equal the reference, \d+ with "
+                                   r"kernels of this level$")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,41 @@ class Disk(command.TestCase):
         self.assertEqual(self.convert(preexec_fn=limited(size)).code, 0)
         self.check_whole()
 
+    def test_small_stack(self):
+        """Refused with numbers, not a crash; 64 KiB are enough.
+
+        The environment lies on the stack too and the dynamic loader needs some kilobytes of it, on
+        processors with wide registers more than on others: a short environment, and 32 KiB at
+        least.
+        """
+        env = {"PATH": os.environ["PATH"]}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_LIBRARY_PATH"):
+            if name in os.environ:
+                env[name] = os.environ[name]
+
+        def run(kib, *arguments):
+            hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+            return command.Result(subprocess.run(
+                command.argv(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (kib << 10, hard)),
+                check=False))
+        if run(32, "--version").code != 0:
+            self.skipTest("a sanitizer needs more by itself")
+        commands = (("convert", DEMO, "-o", self.out, "-q"), ("info", command.model()),
+                    ("run", command.model(), "-p", "Once", "-n", "3"), ("probe",),
+                    ("verify", command.model()))
+        for arguments in commands:
+            for kib in (32, 48, 63):
+                with self.subTest(arguments=arguments, kib=kib):
+                    result = run(kib, *arguments)
+                    self.assertEqual(result.code, 3, result.err)
+                    self.assertIn(f"the stack may have {kib << 10} bytes, tern needs 65536",
+                                  result.err)
+                    self.assertEqual(os.listdir(self.dir), [])
+            self.assertEqual(run(64, *arguments).code, 0, arguments)
+            if os.path.exists(self.out):
+                os.unlink(self.out)
+
     def test_full_disk(self):
         if not can_mount(self.dir):
             self.skipTest("mount is not allowed")
@@ -99,8 +134,8 @@ class Disk(command.TestCase):
         writing = range(1, 9)
         for call, error, places in (("pwrite64", "ENOSPC", writing), ("pwrite64", "EIO", writing),
                                     ("fsync", "EIO", writing), ("rename", "EIO", writing),
-                                    # The first ones are the dynamic loader's.
-                                    ("pread64", "EIO", (20, 60, 100, 150, 200))):
+                                    # The first ones are those of the dynamic loader and the memory monitor.
+                                    ("pread64", "EIO", (60, 80, 100, 150, 200))):
             for when in places:
                 with self.subTest(call=call, error=error, when=when):
                     self.put_old()
@@ -121,6 +156,32 @@ class Disk(command.TestCase):
                 result, injected = self.strace(call, "error=EINTR", when)
                 self.assertEqual((result.code, injected), (0, True), result.err)
                 self.check_whole()
+
+    @unittest.skipUnless(STRACE, "needs strace")
+    def test_part_file_where_locks_need_writers(self):
+        """NFS: flock on a descriptor that is only read fails with EBADF, which is no leave to remove
+        the part file of a live converter."""
+        part = self.out + ".part"
+        self.put_old()
+        with open(part, "wb") as f:
+            f.write(b"of somebody else")
+        result, injected = self.strace("flock", "error=EBADF", 1)
+        self.assertEqual((result.code, injected), (4, True), result.err)
+        self.assertIn("another process is writing it", result.err)
+        self.assertEqual(read_bytes(part), b"of somebody else")
+        self.assertEqual(read_bytes(self.out), OLD)
+        # What is locked is open for writing, so that EBADF does not come at all.
+        log = scratch("opens.log")
+        env = command.environment(ASAN_OPTIONS="detect_leaks=0")
+        done = self.convert([STRACE, "-f", "-qq", "-o", log, "-e", "trace=/^open,flock"], env=env)
+        self.assertEqual(done.code, 0, done.err)
+        with open(log, encoding="utf-8", errors="replace") as f:
+            lines = f.read().splitlines()
+        locked = [lines[i - 1] for i, line in enumerate(lines) if "flock(" in line]
+        self.assertEqual(len(locked), 2)  # the dead one, then our own
+        for line in locked:
+            self.assertRegex(line, r'x\.tern\.part", O_RDWR\b')
+        self.check_whole()
 
     def check_after_kill(self):
         """Killed: old, new or nothing; the next conversion cleans up."""

@@ -111,6 +111,45 @@ static void test_messages(void **state)
     expect_message(TERN_CONVERT_WARNING, "no end-of-text id");
 }
 
+/* ---- a source that changes ---- */
+
+/* Writes what is there already, which only the time of the last write tells. */
+static bool write_once(void *arg, uint64_t n_done, uint64_t n_total)
+{
+    (void)n_done, (void)n_total;
+    if (!*(bool *)arg) {
+        const uint64_t start = tn_now_ns();
+        while (tn_seconds_since(start) < 0.02) /* more than a tick of the file system's clock */
+            tn_cpu_relax();
+        FILE *f = fopen(DIR "/model.safetensors", "r+b");
+        assert_non_null(f);
+        const int byte = fgetc(f);
+        fseek(f, 0, SEEK_SET);
+        fputc(byte, f);
+        fclose(f);
+    }
+    *(bool *)arg = true;
+    return true;
+}
+
+static void test_source_that_changes(void **state)
+{
+    (void)state;
+    bool is_written = false;
+    const struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
+                                               .on_progress = write_once, .arg = &is_written};
+    struct tern_convert_result result;
+    struct tern_error err;
+    model_dir_make(&model, MODEL_BF16);
+    model_dir_write(&model, DIR);
+    assert_int_equal(tern_convert(&params, &result, &err), TERN_INPUT);
+    assert_string_equal(err.detail,
+                        "model.safetensors changed while it was read; convert again");
+    assert_nothing_left();
+    assert_int_equal(tern_convert(&params, &result, &err), TERN_OK);
+    tn_file_remove(OUT);
+}
+
 /* ---- chat templates ---- */
 
 static void expect_template(const char *json, tern_status expected, const char *source)
@@ -180,20 +219,22 @@ static void test_template_stop_id(void **state)
     size_t n;
     struct tern_error err;
     struct tn_buf section = {0};
-    struct tern_file_config config = {.vocab = 4096, .n_stop_ids = 1, .stop_ids = {4081}};
+    const uint32_t vocab = 4096;
+    struct tn_stop_ids stop_ids = {1, {4081}};
     assert_int_equal(tn_file_read_all(&json, &n, TERN_SOURCE_DIR "/dist/demo/tokenizer.json",
                                       1u << 20, &err), TERN_OK);
-    assert_int_equal(tn_tok_import(json, n, config.vocab, &section, &err), TERN_OK);
+    assert_int_equal(tn_tok_import(json, n, vocab, &section, &err), TERN_OK);
     tn_free(json);
     for (int i = 0; i < 2; i++) { /* once is enough */
-        assert_int_equal(tn_template_add_stop_id(&config, tern_chat_template_find("bitnet-2b-4t"),
+        assert_int_equal(tn_template_add_stop_id(&stop_ids, vocab,
+                                                 tern_chat_template_find("bitnet-2b-4t"),
                                                  section.data, section.n_bytes, &err), TERN_OK);
-        assert_int_equal(config.n_stop_ids, 2);
-        assert_int_equal(config.stop_ids[1], 4089);
+        assert_int_equal(stop_ids.n, 2);
+        assert_int_equal(stop_ids.ids[1], 4089);
     }
-    assert_int_equal(tn_template_add_stop_id(&config, tern_chat_template_find("chatml"),
+    assert_int_equal(tn_template_add_stop_id(&stop_ids, vocab, tern_chat_template_find("chatml"),
                                              section.data, section.n_bytes, &err), TERN_OK);
-    assert_int_equal(config.n_stop_ids, 2);
+    assert_int_equal(stop_ids.n, 2);
     tn_buf_fini(&section);
 }
 
@@ -207,7 +248,7 @@ static void test_facts(void **state)
     model_dir_write(&model, DIR);
     assert_int_equal(convert(TERN_HEAD_BF16, &err), TERN_OK);
     assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
-    const struct tern_file_config *c = file.config;
+    const struct tern_file_config *c = file.spec.config;
     assert_int_equal(c->n_layer, 1);
     assert_int_equal(c->hidden, 32);
     assert_int_equal(c->ffn, 64);
@@ -218,15 +259,34 @@ static void test_facts(void **state)
     assert_int_equal(c->context, 128);
     assert_int_equal(c->flags, TERN_MODEL_TIED_HEAD);
     assert_int_equal(c->bos_id, 38);
-    assert_int_equal(c->n_stop_ids, 2);
-    assert_int_equal(c->stop_ids[0], 39);
-    assert_int_equal(c->stop_ids[1], 7);
+    assert_int_equal(file.spec.n_stop_ids, 2);
+    assert_int_equal(file.spec.stop_ids[0], 39);
+    assert_int_equal(file.spec.stop_ids[1], 7);
     assert_int_equal(c->n_fingerprint_ids, 4);
     assert_int_equal(c->fingerprint_ids[3], 39);
     assert_int_equal(c->sources.bytes / sizeof(struct tern_file_source), 3);
     assert_int_equal(c->n_params, 40 * 32 + 4 * 32 + 64 + 3 * 64 * 32 + 2 * 16 * 32 + 2 * 32 * 32);
     const struct tern_file_tensor *q = tn_mfile_tensor(&file, TERN_ROLE_Q, 0);
     assert_true(q->scale == 0.25f);
+    tn_mfile_close(&file);
+    tn_file_remove(OUT);
+}
+
+/* A model may stop at any number of ids. */
+static void test_many_stop_ids(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tn_mfile file;
+    model_dir_make(&model, MODEL_PACKED);
+    model_dir_replace(model.generation, sizeof model.generation, "39, 7",
+                      "39,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26");
+    model_dir_write(&model, DIR);
+    assert_int_equal(convert(TERN_HEAD_BF16, &err), TERN_OK);
+    assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+    assert_int_equal(file.spec.n_stop_ids, 28);
+    assert_int_equal(file.spec.stop_ids[0], 39);
+    assert_int_equal(file.spec.stop_ids[27], 26);
     tn_mfile_close(&file);
     tn_file_remove(OUT);
 }
@@ -243,7 +303,7 @@ static void test_wide_and_untied(void **state)
         if (convert(TERN_HEAD_BF16, &err) != TERN_OK)
             fail_msg("%s", err.detail);
         assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
-        assert_int_equal(file.config->flags, 0);
+        assert_int_equal(file.spec.config->flags, 0);
         const struct tern_file_tensor *embed =
             tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
         const struct tern_file_tensor *head = tn_mfile_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER);
@@ -331,6 +391,38 @@ static bool stop_later(void *arg, uint64_t n_done, uint64_t n_total)
     struct stopper *s = arg;
     assert_true(n_done <= n_total);
     return ++s->n_calls != s->stop_at;
+}
+
+struct progress {
+    uint64_t n_last, n_total;
+};
+
+static bool note_progress(void *arg, uint64_t n_done, uint64_t n_total)
+{
+    struct progress *p = arg;
+    assert_true(n_done >= p->n_last && n_done <= n_total);
+    *p = (struct progress){n_done, n_total};
+    return true;
+}
+
+/* Matrices are read two to four times, but there are only so many bytes. */
+static void test_progress_counts_the_bytes_that_are_there(void **state)
+{
+    (void)state;
+    static const enum model_form forms[] = {MODEL_PACKED, MODEL_BF16, MODEL_F32};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct progress progress = {0, 0};
+        struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
+                                             .on_progress = note_progress, .arg = &progress};
+        struct tern_convert_result result;
+        struct tern_error err;
+        model_dir_make(&model, forms[i]);
+        model_dir_write(&model, DIR);
+        assert_int_equal(tern_convert(&params, &result, &err), TERN_OK);
+        assert_int_equal(progress.n_total, result.source_bytes);
+        assert_int_equal(progress.n_last, result.source_bytes);
+    }
+    tn_file_remove(OUT);
 }
 
 static void test_stop_anywhere(void **state)
@@ -423,12 +515,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_odd_but_right, clean),
         cmocka_unit_test_setup(test_messages, clean),
+        cmocka_unit_test_setup(test_source_that_changes, clean),
         cmocka_unit_test_setup(test_template_places, clean),
         cmocka_unit_test_setup(test_template_stop_id, clean),
+        cmocka_unit_test_setup(test_many_stop_ids, clean),
         cmocka_unit_test_setup(test_facts, clean),
         cmocka_unit_test_setup(test_wide_and_untied, clean),
         cmocka_unit_test_setup(test_scale_without_dimension, clean),
         cmocka_unit_test_setup(test_head_values, clean),
+        cmocka_unit_test_setup(test_progress_counts_the_bytes_that_are_there, clean),
         cmocka_unit_test_setup(test_stop_anywhere, clean),
         cmocka_unit_test_setup(test_memory_fails_once, clean),
         cmocka_unit_test_setup(test_memory_fails_for_ever, clean),

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Bad input to the release scripts: what is wrong is named, and nothing is built or installed."""
+"""Bad input to the release scripts: what is wrong is named, and nothing is built or installed.
+And one meaning of "release": the same flags with the preset, without one, and in archives."""
+import json
 import os
 import shutil
 import subprocess
@@ -97,6 +99,28 @@ class Scripts(command.TestCase):
         text = self.tools("windows-x86_64", path)
         self.assertIn("apt could not install: ", text)
         self.assertIn("gcc", text)
+
+
+class Flags(command.TestCase):
+    def flags(self, name, *arguments):
+        """How src/kern/kern.c is compiled: options of its command, without names of files."""
+        build = folder(name)
+        subprocess.run(["cmake", "-S", command.ROOT, "-B", build, "-G", "Ninja",
+                        "-DTERN_TESTS=OFF", "-DTERN_BENCH=OFF", *arguments],
+                       check=True, capture_output=True, timeout=command.TIMEOUT)
+        with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
+            line, = [c["command"] for c in json.load(f)
+                     if c["file"].endswith("src/kern/kern.c")]
+        words = line.split()
+        return [w for w in words[1:words.index("-o")] if not w.startswith("-I")]
+
+    def test_a_build_without_preset_is_the_release(self):
+        plain = self.flags("plain")
+        self.assertIn("-O2", plain)
+        self.assertNotIn("-DNDEBUG", plain)
+        self.assertEqual(plain, self.flags("preset", "--preset", "release"))
+        shipped = self.flags("shipped", "-DCMAKE_BUILD_TYPE=Release")
+        self.assertEqual(shipped, [w for w in plain if w != "-g"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Layer 0: checked arithmetic, half floats, random numbers, buffers, arenas,
- * error texts, the allocation hook.
+ * dates, error texts, the allocation hook.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 #include "base/bits.h"
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "base/date.h"
 #include "base/half.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -357,7 +358,7 @@ static void texts_for_people(void **state)
 static void statuses_have_texts_and_exit_codes(void **state)
 {
     (void)state;
-    static const int codes[] = {0, 1, 2, 3, 3, 4, 5, 6, 74, 130};
+    static const int codes[] = {0, 1, 2, 3, 3, 4, 5, 6, 74, 130, 3};
     assert_int_equal(TN_COUNT_OF(codes), TERN_STATUS_COUNT);
     for (int i = 0; i < TERN_STATUS_COUNT; i++) {
         assert_int_equal(tern_status_exit_code((tern_status)i), codes[i]);
@@ -366,6 +367,29 @@ static void statuses_have_texts_and_exit_codes(void **state)
     assert_int_equal(tern_status_exit_code((tern_status)99), 1);
     assert_int_equal(tern_status_exit_code((tern_status)-1), 1);
     assert_non_null(tern_status_text((tern_status)-1));
+}
+
+/* ---- date.h ---- */
+
+/* Every day of 800 years, counted on from a known one: years, months and days of the week agree. */
+static void days_follow_each_other(void **state)
+{
+    (void)state;
+    uint32_t n_days = 0;
+    for (int32_t year = 1601; year < 2401; year++) {
+        uint16_t of_year = 0;
+        for (uint8_t month = 1; month <= 12; month++)
+            for (uint8_t day = 1; day <= tn_date_days_in_month(year, month); day++, n_days++) {
+                assert_int_equal(tn_date_day_of_year(year, month, day), ++of_year);
+                /* 1 January 1601 was a Monday. */
+                assert_int_equal(tn_date_day_of_week(year, month, day), (n_days + 1) % 7);
+            }
+    }
+    assert_int_equal(n_days, 2 * 146097);
+    assert_int_equal(tn_date_days_in_month(1900, 2), 28);
+    assert_int_equal(tn_date_days_in_month(2000, 2), 29);
+    assert_int_equal(tn_date_days_in_month(2024, 2), 29);
+    assert_int_equal(tn_date_day_of_week(2026, 11, 22), 0);
 }
 
 int main(void)
@@ -383,6 +407,7 @@ int main(void)
         cmocka_unit_test(buffers_keep_what_they_had_when_memory_ends),
         cmocka_unit_test(allocation),
         cmocka_unit_test(arenas_count_and_cut_the_same),
+        cmocka_unit_test(days_follow_each_other),
         cmocka_unit_test(error_texts),
         cmocka_unit_test(long_error_texts_lose_their_middle),
         cmocka_unit_test(texts_for_people),

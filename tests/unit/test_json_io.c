@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON is printed and read whole, or memory was short and it is not.
+ * Printing and reading JSON while memory runs out at every possible allocation: the result is
+ * either whole or an error, never a part.
  */
 #include <setjmp.h>
 #include <stdarg.h>

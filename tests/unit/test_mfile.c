@@ -23,8 +23,8 @@
 
 #define PATH "test_mfile.tern"
 
-static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true};
-static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false};
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0};
+static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false, 0};
 
 /* ---- a file in memory ---- */
 
@@ -44,7 +44,9 @@ static const struct tern_file_header *header_of(const struct tiny_image *image)
 static tern_status check(const struct tiny_image *image, struct tern_error *err)
 {
     struct tn_mfile file;
-    return tn_mfile_check(&file, image->bytes, image->n, "model", err);
+    tern_status status = tn_mfile_check(&file, image->bytes, image->n, "model", err);
+    tn_mfile_close(&file);
+    return status;
 }
 
 /* ---- round trip ---- */
@@ -67,14 +69,18 @@ static void check_round_trip(const struct tiny_variant *variant)
     assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
 
     struct tn_mwriter_meta meta = tiny_model_meta(variant);
-    assert_memory_equal(file.config, &meta.config, offsetof(struct tern_file_config, name));
-    assert_text(&file, file.config->name, "tiny");
-    assert_text(&file, file.config->template_name, "llama3");
-    assert_text(&file, file.config->template_source, meta.template_source);
-    assert_text(&file, file.config->converter, "tern test");
-    assert_int_equal(file.config->sources.bytes, 2 * sizeof(struct tern_file_source));
+    assert_memory_equal(file.spec.config, &meta.config, offsetof(struct tern_file_config, layers));
+    assert_memory_equal(file.spec.layers, meta.layers, 2 * sizeof *meta.layers);
+    assert_int_equal(file.spec.n_stop_ids, 2);
+    assert_int_equal(file.spec.stop_ids[1], 3);
+    assert_text(&file, file.spec.config->family, "tiny family");
+    assert_text(&file, file.spec.config->name, "tiny");
+    assert_text(&file, file.spec.config->template_name, "llama3");
+    assert_text(&file, file.spec.config->template_source, meta.template_source);
+    assert_text(&file, file.spec.config->converter, "tern test");
+    assert_int_equal(file.spec.config->sources.bytes, 2 * sizeof(struct tern_file_source));
     const struct tern_file_source *sources =
-        (const void *)((const char *)file.config + file.config->sources.offset);
+        (const void *)((const char *)file.spec.config + file.spec.config->sources.offset);
     assert_text(&file, sources[1].name, "model.safetensors");
     assert_int_equal(sources[1].bytes, 45678);
 
@@ -110,7 +116,7 @@ static void round_trip(void **state)
     (void)state;
     for (unsigned i = 0; i < 3 * 16; i++)
         check_round_trip(&(struct tiny_variant){TERN_LAYOUT_F16 + i / 16, i & 1, i & 2, i & 4,
-                                                i & 8});
+                                                i & 8, 0});
 }
 
 static void same_input_same_bytes(void **state)
@@ -222,15 +228,15 @@ static void fingerprint_is_patched_in(void **state)
     struct tern_error err;
     assert_int_equal(tiny_model_write(&w, PATH, &full, &err), TERN_OK);
     assert_int_equal(tn_mfile_open(&file, tn_mwriter_part_path(w), &err), TERN_OK);
-    assert_int_equal(file.config->n_fingerprint_ids, 0);
+    assert_int_equal(file.spec.config->n_fingerprint_ids, 0);
     tn_mfile_close(&file);
     assert_int_equal(tn_mwriter_set_fingerprint(w, ids, 9, 5, &err), TERN_INTERNAL);
     assert_int_equal(tn_mwriter_set_fingerprint(w, ids, 3, 0xABCDEF0123u, &err), TERN_OK);
     assert_int_equal(tn_mwriter_commit(w, &err), TERN_OK);
     assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
-    assert_int_equal(file.config->n_fingerprint_ids, 3);
-    assert_memory_equal(file.config->fingerprint_ids, ids, sizeof ids);
-    assert_int_equal(file.config->fingerprint_hash, 0xABCDEF0123u);
+    assert_int_equal(file.spec.config->n_fingerprint_ids, 3);
+    assert_memory_equal(file.spec.config->fingerprint_ids, ids, sizeof ids);
+    assert_int_equal(file.spec.config->fingerprint_hash, 0xABCDEF0123u);
     tn_mfile_close(&file);
     tn_file_remove(PATH);
 }
@@ -379,6 +385,7 @@ static void every_bit_of_the_data_is_verified(void **state)
         assert_non_null(strstr(err.detail, "data chunk 0 of 1"));
         assert_non_null(strstr(err.detail, "\"layers.0.attn_norm\""));
         image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        tn_mfile_close(&file);
     }
     tn_free(image.bytes);
 }
@@ -402,7 +409,18 @@ static void mistakes_are_named(void **state)
         ROW("TERN", "truncated"),
         ROW("TERN\r\n\x1A\n", "truncated: 8 bytes"),
         ROW("\0\0\0\0\0\0\0\0\0\0\0\0", "zeros"),
-        ROW("{\"architectures\": [\"BitNetForCausalLM\"]}", "not a .tern file"),
+        ROW("{\"architectures\": [\"BitNetForCausalLM\"]}", "a JSON file"),
+        ROW("\r\n[1, 2]", "a JSON file"),
+        ROW("{\1\2\3", "not a .tern file"),
+        ROW("<!DOCTYPE html>\n<html lang=\"en\">", "an HTML page: a download saved"),
+        ROW("\xEF\xBB\xBF\r\n <HTML><head>", "an HTML page"),
+        ROW("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>", "an XML page"),
+        ROW("Entry not found", "the error page of a server"),
+        ROW("Access to model x/y is restricted. You must be", "no access to this model"),
+        ROW("\x1F\x8B\b\0\0", "a gzip archive; unpack it"),
+        ROW("7z\xBC\xAF'\x1C", "a 7z archive"),
+        ROW("\xEF\xBB\xBF", "not a .tern file"),
+        ROW("<", "not a .tern file"),
 #undef ROW
     };
     struct tern_error err;

@@ -21,7 +21,7 @@
 
 #define PATH "test_mfile_hostile.tern"
 
-static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true};
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0};
 
 static struct tiny_image make_image(const struct tiny_variant *variant)
 {
@@ -55,7 +55,9 @@ static void fix_hash(struct tiny_image *image)
 static tern_status check(const struct tiny_image *image, struct tern_error *err)
 {
     struct tn_mfile file;
-    return tn_mfile_check(&file, image->bytes, image->n, "model", err);
+    tern_status status = tn_mfile_check(&file, image->bytes, image->n, "model", err);
+    tn_mfile_close(&file);
+    return status;
 }
 
 struct mutation {
@@ -141,19 +143,57 @@ static void hostile_headers_are_refused(void **state)
     tn_free(image.bytes);
 }
 
-static void hostile_configurations_are_refused(void **state)
+/* Where the records of the metadata lie: two layers, sources, stop ids. */
+#define LAYERS sizeof(struct tern_file_config)
+#define SOURCES (LAYERS + 2 * sizeof(struct tern_file_layer))
+#define STOP_IDS (SOURCES + 2 * sizeof(struct tern_file_source))
+
+static void hostile_layers_are_refused(void **state)
 {
     (void)state;
     const uint64_t inf32 = 0x7F800000u, nan32 = 0x7FC00000u, minus1_32 = 0xBF800000u;
     const uint64_t inf64 = 0x7FF0000000000000u, nan64 = 0x7FF8000000000000u,
                    minus1_64 = 0xBFF0000000000000u;
+#define L(member) FIELD(tern_file_layer, member)
+    const struct mutation list[] = {
+        {"mixer", L(mixer), 0}, {"mixer", L(mixer), 2}, {"mixer", L(mixer), UINT32_MAX},
+        {"ffn", L(ffn), 0}, {"ffn", L(ffn), 2}, {"activation", L(activation), 0},
+        {"activation", L(activation), 4}, {"activation", L(activation), UINT32_MAX},
+        {"layers.rope", L(rope), 0}, {"layers.rope", L(rope), 2},
+        {"rope_dims", L(rope_dims), 0}, {"rope_dims", L(rope_dims), 15},
+        {"rope_dims", L(rope_dims), 18}, {"rope_dims", L(rope_dims), UINT32_MAX},
+        {"window", L(window), TERN_MAX_CONTEXT + 1}, {"window", L(window), UINT32_MAX},
+        {"score_scale", L(score_scale), 0}, {"score_scale", L(score_scale), minus1_32},
+        {"score_scale", L(score_scale), inf32}, {"score_scale", L(score_scale), nan32},
+        {"rope_theta", L(rope_theta), 0}, {"rope_theta", L(rope_theta), minus1_64},
+        {"rope_theta", L(rope_theta), 1}, {"rope_theta", L(rope_theta), 0x3FEFFFFFFFFFFFFFu},
+        {"rope_theta", L(rope_theta), 0x7E70000000000001u}, /* below 1, above 1e300 */
+        {"rope_theta", L(rope_theta), inf64}, {"rope_theta", L(rope_theta), nan64},
+        {"layers.reserved0", L(reserved0), 1},
+        {"layers.reserved", offsetof(struct tern_file_layer, reserved), 1, 1},
+        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 23, 1, 255},
+    };
+#undef L
+    struct tiny_image image = make_image(&full);
+    size_t metadata = (size_t)header_of(&image)->metadata.offset;
+    for (size_t i = 0; i < TN_COUNT_OF(list); i++)
+        for (size_t layer = 0; layer < 2; layer++)
+            mutate(&image, metadata + LAYERS + layer * sizeof(struct tern_file_layer), &list[i]);
+    tn_free(image.bytes);
+}
+
+static void hostile_configurations_are_refused(void **state)
+{
+    (void)state;
+    const uint64_t inf32 = 0x7F800000u, nan32 = 0x7FC00000u, minus1_32 = 0xBF800000u;
 #define C(member) FIELD(tern_file_config, member)
     const struct mutation list[] = {
-        {"arch", C(arch), 0}, {"arch", C(arch), 2}, {"arch", C(arch), UINT32_MAX},
-        {"flags", C(flags), 2}, {"flags", C(flags), 1u << 31},
+        {"flags", C(flags), 4}, {"flags", C(flags), 1u << 31},
+        {"both", C(flags), TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD},
         {"head", C(flags), TERN_MODEL_TIED_HEAD}, /* but there is a head */
+        {"head", C(flags), TERN_MODEL_NO_HEAD},
         {"n_layer", C(n_layer), 0}, {"n_layer", C(n_layer), 1025},
-        {"n_layer", C(n_layer), UINT32_MAX}, {"layer", C(n_layer), 1}, {"times", C(n_layer), 3},
+        {"n_layer", C(n_layer), UINT32_MAX}, {"layer", C(n_layer), 1}, {"layers", C(n_layer), 3},
         {"hidden", C(hidden), 0}, {"hidden", C(hidden), TERN_MAX_DIM + 1},
         {"hidden", C(hidden), UINT32_MAX}, {"cols", C(hidden), 63}, {"cols", C(hidden), 128},
         {"ffn", C(ffn), 0}, {"ffn", C(ffn), TERN_MAX_DIM + 1}, {"ffn", C(ffn), UINT32_MAX},
@@ -172,39 +212,39 @@ static void hostile_configurations_are_refused(void **state)
         {"rows", C(vocab), 39}, {"rows", C(vocab), TERN_MAX_VOCAB},
         {"context", C(context), 0}, {"context", C(context), TERN_MAX_CONTEXT + 1},
         {"context", C(context), UINT32_MAX},
-        {"activation", C(activation), 0}, {"activation", C(activation), TERN_ACT_GELU},
-        {"activation", C(activation), 4}, {"activation", C(activation), UINT32_MAX},
-        {"act_quant", C(act_quant), 0}, {"act_quant", C(act_quant), 2},
-        {"rope", C(rope), 0}, {"rope", C(rope), 2},
+        {"inputs", C(inputs), 2}, {"inputs", C(inputs), UINT32_MAX},
+        {"pooling", C(pooling), 4}, {"pooling", C(pooling), UINT32_MAX},
         {"rms_eps", C(rms_eps), 0}, {"rms_eps", C(rms_eps), 0x80000000u},
         {"rms_eps", C(rms_eps), minus1_32}, {"rms_eps", C(rms_eps), inf32},
         {"rms_eps", C(rms_eps), nan32},
-        {"rope_theta", C(rope_theta), 0}, {"rope_theta", C(rope_theta), minus1_64},
-        {"rope_theta", C(rope_theta), 1}, {"rope_theta", C(rope_theta), 0x3FEFFFFFFFFFFFFFu},
-        {"rope_theta", C(rope_theta), 0x7E70000000000001u}, /* below 1, above 1e300 */
-        {"rope_theta", C(rope_theta), inf64}, {"rope_theta", C(rope_theta), nan64},
-        {"rope_params", offsetof(struct tern_file_config, rope_params) + 40, 8, nan64},
-        {"rope_params", offsetof(struct tern_file_config, rope_params), 8, 1},
+        {"in_norm_eps", C(in_norm_eps), 0}, {"in_norm_eps", C(in_norm_eps), nan32},
+        {"embedding_scale", C(embedding_scale), 0},
+        {"embedding_scale", C(embedding_scale), minus1_32},
+        {"residual_scale", C(residual_scale), inf32}, {"logit_scale", C(logit_scale), nan32},
         {"bos_id", C(bos_id), 40}, {"bos_id", C(bos_id), UINT32_MAX - 1},
-        {"n_stop_ids", C(n_stop_ids), 17}, {"n_stop_ids", C(n_stop_ids), UINT32_MAX},
-        {"stop_ids", C(n_stop_ids), 1}, /* the second is left over */
-        {"stop_ids", offsetof(struct tern_file_config, stop_ids), 4, 40},
-        {"stop_ids", offsetof(struct tern_file_config, stop_ids) + 4, 4, UINT32_MAX},
-        {"stop_ids", offsetof(struct tern_file_config, stop_ids) + 60, 4, 1},
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids), 4, UINT32_MAX},
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids), 4, 514},
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids) + 4, 4, 7},
+        {"stop_ids", offsetof(struct tern_file_config, stop_ids) + 4, 4, 1u << 30},
+        {"layers", offsetof(struct tern_file_config, layers), 4, 516},
+        {"layers", offsetof(struct tern_file_config, layers), 4, UINT32_MAX},
+        {"layers", offsetof(struct tern_file_config, layers) + 4, 4, 64},
+        {"layers", offsetof(struct tern_file_config, layers) + 4, 4, 192},
+        {"layers", offsetof(struct tern_file_config, layers) + 4, 4, 127},
         {"n_fingerprint_ids", C(n_fingerprint_ids), 9},
         {"n_fingerprint_ids", C(n_fingerprint_ids), UINT32_MAX},
         {"fingerprint_ids", offsetof(struct tern_file_config, fingerprint_ids), 4, 1},
         {"fingerprint_ids", offsetof(struct tern_file_config, fingerprint_ids) + 28, 4, UINT32_MAX},
-        {"reserved0", C(reserved0), 1},
+        {"stop_ids", STOP_IDS, 4, 40}, {"stop_ids", STOP_IDS + 4, 4, UINT32_MAX},
         {"config.reserved", offsetof(struct tern_file_config, reserved), 1, 1},
-        {"config.reserved", offsetof(struct tern_file_config, reserved) + 231, 1, 255},
+        {"config.reserved", offsetof(struct tern_file_config, reserved) + 327, 1, 255},
         {"sources", offsetof(struct tern_file_config, sources), 4, 513},
         {"sources", offsetof(struct tern_file_config, sources), 4, UINT32_MAX},
         {"sources", offsetof(struct tern_file_config, sources) + 4, 4, 47},
         {"sources", offsetof(struct tern_file_config, sources) + 4, 4, UINT32_MAX},
-        {"sources.name", sizeof(struct tern_file_config), 4, UINT32_MAX},
-        {"sources.name", sizeof(struct tern_file_config) + 4, 4, UINT32_MAX},
-        {"sources.name", sizeof(struct tern_file_config) + 24 + 4, 4, 1u << 20},
+        {"sources.name", SOURCES, 4, UINT32_MAX},
+        {"sources.name", SOURCES + 4, 4, UINT32_MAX},
+        {"sources.name", SOURCES + 24 + 4, 4, 1u << 20},
     };
     struct tiny_image image = make_image(&full);
     size_t metadata = (size_t)header_of(&image)->metadata.offset;
@@ -216,6 +256,7 @@ static void hostile_configurations_are_refused(void **state)
         size_t offset; /* of the ref */
         bool is_line;
     } texts[] = {
+        {"family", offsetof(struct tern_file_config, family), true},
         {"name", offsetof(struct tern_file_config, name), true},
         {"template_name", offsetof(struct tern_file_config, template_name), true},
         {"template_source", offsetof(struct tern_file_config, template_source), false},
@@ -262,15 +303,16 @@ static void hostile_tensors_are_refused(void **state)
         const char *name = tn_role_name(t.role);
         bool ternary = t.layout >= TERN_LAYOUT_T2;
         const struct mutation list[] = {
-            {"role", T(role), 0}, {"role", T(role), 21}, {"role", T(role), UINT32_MAX},
-            {"role", T(role), TERN_ROLE_Q_NORM}, {"role", T(role), TERN_ROLE_O_BIAS},
+            {"role", T(role), 0}, {"role", T(role), TERN_ROLE_ROPE_FACTORS + 1},
+            {"role", T(role), UINT32_MAX}, {"", T(role), TERN_ROLE_Q_NORM},
+            {"", T(role), TERN_ROLE_O_BIAS}, {"", T(role), TERN_ROLE_ROPE_FACTORS},
             {"layer", T(layer), 2}, {"layer", T(layer), 0xFFFFFFFEu},
             {"layer", T(layer), t.layer == TERN_NO_LAYER ? 0 : TERN_NO_LAYER},
             {"layout", T(layout), 0}, {"layout", T(layout), TERN_LAYOUT_T3},
             {"layout", T(layout),
-             t.layout <= TERN_LAYOUT_Q4 && t.rows > 1 ? TERN_LAYOUT_F32 : TERN_LAYOUT_Q4},
+             t.layout <= TERN_LAYOUT_Q4 && t.rows > 1 ? TERN_LAYOUT_R2 : TERN_LAYOUT_Q4},
             {"layout", T(layout), 32}, {"layout", T(layout), UINT32_MAX},
-            {"layout", T(layout), ternary ? TERN_LAYOUT_Q8 : TERN_LAYOUT_T2},
+            {"layout", T(layout), ternary ? TERN_LAYOUT_Q8 : TERN_LAYOUT_C2},
             {"scale_kind", T(scale_kind), 3}, {"scale_kind", T(scale_kind), 4},
             {"scale_kind", T(scale_kind), UINT32_MAX},
             {"scale_kind", T(scale_kind), t.scale_kind == 0 ? 1 : 0},
@@ -294,7 +336,7 @@ static void hostile_tensors_are_refused(void **state)
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 16, 8, UINT64_MAX},
         };
-        size_t base = (size_t)((const unsigned char *)&file.tensors[i] - image.bytes);
+        size_t base = (size_t)file.header->tensors.offset + i * sizeof *file.tensors;
         for (size_t k = 0; k < TN_COUNT_OF(list); k++)
             mutate(&image, base, &list[k]);
         /* The message names the tensor. */
@@ -306,6 +348,7 @@ static void hostile_tensors_are_refused(void **state)
         tn_free(copy.bytes);
     }
 #undef T
+    tn_mfile_close(&file);
     tn_free(image.bytes);
     print_message("%u hostile fields\n", n_mutations);
     assert_true(n_mutations >= 200);
@@ -327,13 +370,14 @@ static void hostile_row_scales_are_refused(void **state)
     };
     for (size_t i = 0; i < TN_COUNT_OF(scales); i++)
         mutate(&image, (size_t)embed->scale_offset, &scales[i]);
+    tn_mfile_close(&file);
     tn_free(image.bytes);
 }
 
 static void hostile_shifts_are_refused(void **state)
 {
     (void)state;
-    static const struct tiny_variant planes = {TERN_LAYOUT_Q8_PLANES, false, true, true, true};
+    static const struct tiny_variant planes = {TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0};
     static const unsigned char forms[] = {16, 15 + 16, 128, 255};
     struct tiny_image image = make_image(&planes);
     struct tern_error err;
@@ -348,6 +392,7 @@ static void hostile_shifts_are_refused(void **state)
     }
     *last = 15;
     assert_int_equal(check(&image, &err), TERN_OK);
+    tn_mfile_close(&file);
     tn_free(image.bytes);
 }
 
@@ -376,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_headers_are_refused),
+        cmocka_unit_test(hostile_layers_are_refused),
         cmocka_unit_test(hostile_configurations_are_refused),
         cmocka_unit_test(hostile_tensors_are_refused),
         cmocka_unit_test(hostile_row_scales_are_refused),

@@ -336,6 +336,25 @@ static void test_broken_logits(void **state)
     tern_sampler_free(s);
 }
 
+/* The library promises to return, whatever a caller gives. */
+static void test_more_logits_than_the_sampler_was_made_for(void **state)
+{
+    (void)state;
+    const float l[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct tern_sampler_params p = neutral();
+    struct tern_sampler *s = create(&p, 4);
+    struct tern_error err;
+    uint32_t id = 0, n = 7;
+    assert_int_equal(tern_sampler_sample(s, l, 8, 8, &id, &err), TERN_USAGE);
+    assert_string_equal(err.detail, "8 logits, but the sampler was made for 4");
+    assert_true(id >= 8);
+    assert_int_equal(tern_sampler_distribution(s, l, 5, 5, ids, probabilities, &n, &err),
+                     TERN_USAGE);
+    assert_int_equal(n, 0);
+    assert_true(draw(s, l, 4) < 4); /* it goes on */
+    tern_sampler_free(s);
+}
+
 static void test_bad_parameters(void **state)
 {
     (void)state;
@@ -408,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_exempt_ids_keep_their_logit),
         cmocka_unit_test(test_ids_beyond_allowed_are_never_chosen),
         cmocka_unit_test(test_broken_logits),
+        cmocka_unit_test(test_more_logits_than_the_sampler_was_made_for),
         cmocka_unit_test(test_bad_parameters),
         cmocka_unit_test(test_memory),
     };

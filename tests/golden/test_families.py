@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every reference model, from its Hugging Face folder and from each GGUF file: converts, and gives
+the reference's logits and greedy ids at every kernel level that this CPU has; or is refused with
+the reason."""
+import glob
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import floats, read_bytes, read_json, scratch, shared
+
+LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"]
+
+# Path under reference/ -> words of the error, exit code 6.
+REFUSED = {
+    "gguf/tiny-dense-llama/bf16": "not trained ternary",
+    "gguf/tiny-dense-llama/f16": "not trained ternary",
+    "gguf/tiny-dense-llama/q8_0": "of type Q8_0: the weights were rounded",
+    "gguf/tiny-dense-llama/q4_0": "of type Q4_0: the weights were rounded",
+    "models/tiny-dense-llama": "not trained ternary",
+    "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
+    "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ4_NL",
+    "gguf/ik-quantized/hf1bit-q2_k": "of type Q2_K",
+    "gguf/ik-quantized/hf1bit-q3_k_m": "of type Q3_K",
+    "gguf/ik-quantized/hf1bit-q4_0": "of type Q4_0",
+    "gguf/ik-quantized/hf1bit-q4_k_m": "of type Q4_K",
+    "gguf/ik-quantized/hf1bit-q5_0": "of type Q5_0",
+    "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q5_K",
+    "gguf/ik-quantized/hf1bit-q6_k": "of type Q6_K",
+    "gguf/ik-quantized/hf1bit-q8_0": "of type Q8_0",
+}
+# Inputs that are not rounded to int8: 16 bits leave 1e-3 (int8 inputs are exact, so 1e-4).
+FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove")
+# States instead of logits.
+EMBEDDING = ("tiny-embed-",)
+
+
+def text_of(ids):
+    return " ".join(str(i) for i in ids)
+
+
+def sources():
+    """(name, path, folder of goldens or None)"""
+    models, files = shared("reference", "models"), shared("reference", "gguf")
+    for path in sorted(glob.glob(os.path.join(models, "*", "config.json"))):
+        folder = os.path.dirname(path)
+        yield f"models/{os.path.basename(folder)}", folder, os.path.join(folder, "golden")
+    for path in sorted(glob.glob(os.path.join(files, "*", "*.gguf"))):
+        folder, name = os.path.basename(os.path.dirname(path)), os.path.basename(path)[:-5]
+        own = path[:-5] + ".golden"
+        golden = own if os.path.exists(own) else os.path.join(models, folder, "golden")
+        yield f"gguf/{folder}/{name}", path, golden
+
+
+def flags_of(name):
+    flags = ["--no-tokenizer", "--head", "f32"]
+    for layout in ("arm", "1x4"):
+        if layout in name:
+            flags += ["--i2s-layout", layout]
+    return flags
+
+
+def levels(model):
+    """Kernel levels that exist here."""
+    found = []
+    for level in LEVELS:
+        result = command.tern("logits", model, "--ids", "1", "-o", scratch("level.f32"), "--cpu",
+                              level)
+        if result.code == 0:
+            found.append(level)
+    return found
+
+
+class Families(command.TestCase):
+    known_levels = None
+
+    def check_prompt(self, model, level, golden, i, prompt, greedy, tolerance):
+        out = scratch("logits.f32")
+        flags = ["--greedy", str(len(greedy))] if greedy else []
+        result = self.ok("logits", model, "--ids", text_of(prompt), "-o", out, "--kv", "f32",
+                         "--cpu", level, *flags)
+        expected = floats(read_bytes(os.path.join(golden, f"logits_{i}.f32")))
+        got = floats(read_bytes(out))
+        self.assertEqual(len(got), len(expected))
+        self.assertLessEqual(max(abs(a - b) for a, b in zip(got, expected)), tolerance)
+        self.assertEqual(result.text.split(), [str(k) for k in greedy])
+
+    def check_source(self, name, path, golden):
+        out = scratch("family.tern")
+        self.ok("convert", path, "-o", out, *flags_of(name))
+        if any(part in name for part in EMBEDDING):
+            return
+        tolerance = 1e-3 if any(part in name for part in FLOAT) else 1e-4
+        if Families.known_levels is None:
+            Families.known_levels = levels(out)
+            self.assertTrue(Families.known_levels)
+        ids = read_json(os.path.join(golden, "ids.json"))
+        # A file with its folder's goldens holds what the folder holds.
+        shares = name.startswith("gguf/") and not golden.startswith(path[:-5])
+        for level in Families.known_levels[-1:] if shares else Families.known_levels:
+            for i, prompt in enumerate(ids["prompt_ids"]):
+                greedy = ids["greedy"][i] if "greedy" in ids else []
+                self.check_prompt(out, level, golden, i, prompt, greedy, tolerance)
+
+    def test_all(self):
+        n_checked = 0
+        for name, path, golden in sources():
+            with self.subTest(source=name):
+                if name in REFUSED:
+                    error = self.refused_by_convert(name, path)
+                    self.assertIn(REFUSED[name], error)
+                else:
+                    self.check_source(name, path, golden)
+                n_checked += 1
+        self.assertGreaterEqual(n_checked, 90)
+
+    def test_text_from_gguf(self):
+        """Tokenizer and template of a GGUF file: the text of the folder's model."""
+        one, other = scratch("folder.tern"), scratch("gguf.tern")
+        self.ok("convert", command.DEMO, "-o", one)
+        self.ok("convert", shared("reference", "gguf", "demo", "i2_s.gguf"), "-o", other)
+        for flags in (["--raw", "-p", "Once upon a time", "--seed", "3"],
+                      ["-p", "Tell me a story.", "--greedy"]):
+            flags += ["-n", "40", "--kv", "f32"]
+            self.assertEqual(self.ok("run", one, *flags).out, self.ok("run", other, *flags).out)
+
+    def test_the_official_template(self):
+        """The template that the GGUF file of 2B-4T holds is another model's: it is replaced."""
+        data = read_bytes(shared("reference", "gguf", "demo", "i2_s.gguf"))
+        good = self.ok("convert", shared("reference", "gguf", "demo", "i2_s.gguf"), "-o",
+                       scratch("good.tern"))
+        self.assertNotIn("BitNet 2B-4T", good.err)
+        at = data.index(b"{% set loop_messages")
+        with open(scratch("wrong.gguf"), "wb") as f:
+            f.write(data[:at] + b"BITNETAssistant: " + data[at + 17:])
+        wrong = self.ok("convert", scratch("wrong.gguf"), "-o", scratch("wrong.tern"))
+        self.assertIn("not that of BitNet 2B-4T", wrong.err)
+        info = self.ok("info", scratch("wrong.tern")).text
+        self.assertIn("template      bitnet-2b-4t", info)
+        self.assertIn("<|eot_id|>", info)
+
+    def refused_by_convert(self, name, path):
+        """The last line says why; notes may stand before it."""
+        out = scratch("refused.tern")
+        result = command.tern("convert", path, "-o", out, *flags_of(name))
+        self.assertEqual(result.code, 6, result.err)
+        self.assertFalse(os.path.exists(out))
+        return result.err.splitlines()[-1]
+
+    def test_layouts_of_i2s_are_not_guessed(self):
+        """Read as the usual layout, files of the other two give other logits."""
+        folder = shared("reference", "gguf", "tiny-bitnet-packed")
+        usual = command.model(os.path.join(folder, "i2_s.gguf"), "--no-tokenizer")
+        outputs = []
+        for i, name in enumerate(("i2_s-arm64-layout", "i2_s-1x4-layout")):
+            model = command.model(os.path.join(folder, name + ".gguf"), "--no-tokenizer")
+            for path in (usual, model):
+                out = scratch("layout.f32")
+                self.ok("logits", path, "--ids", "1 2 3", "-o", out)
+                outputs.append(read_bytes(out))
+        self.assertEqual(outputs[0], outputs[2])
+        self.assertEqual(len(set(outputs)), 3)
+
+    def test_the_choice_of_inputs_is_printed(self):
+        path = shared("reference", "gguf", "tiny-hf1bit", "i2_s.gguf")
+        result = command.tern("convert", path, "-o", scratch("choice.tern"), "--no-tokenizer")
+        self.assertEqual(result.code, 0)
+        self.assertIn("rounded to int8 for each token, because every matrix has one scale",
+                      result.err)
+
+
+if __name__ == "__main__":
+    command.main()

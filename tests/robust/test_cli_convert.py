@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tern convert judges what it made: weights that nobody trained are told by their zeros."""
+import json
+import os
+import random
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import read_bytes, scratch
+
+
+def bf16(value):
+    """The two upper bytes of the float32, which is near enough."""
+    return struct.pack("<f", value)[2:]
+
+
+def with_weights(name, draw):
+    """The demo's directory with every projection filled with values of draw()."""
+    folder = scratch(name)
+    shutil.copytree(command.DEMO, folder)
+    path = os.path.join(folder, "model.safetensors")
+    data = bytearray(read_bytes(path))
+    start = 8 + struct.unpack_from("<Q", data)[0]
+    pool = b"".join(bf16(draw()) for _ in range(40009))
+    for tensor, about in json.loads(data[8:start]).items():
+        if not tensor.endswith("_proj.weight"):
+            continue
+        begin, end = (start + offset for offset in about["data_offsets"])
+        data[begin:end] = (pool * ((end - begin) // len(pool) + 1))[:end - begin]
+    with open(path, "wb") as f:
+        f.write(data)
+    return folder
+
+
+class ZeroShare(command.TestCase):
+    def warnings(self, folder):
+        result = self.ok("convert", folder, "-o", scratch("out.tern"))
+        return [line for line in result.err.splitlines() if "warning" in line]
+
+    def test_a_trained_model_gets_no_warning(self):
+        self.assertEqual(self.warnings(command.DEMO), [])
+
+    def test_gaussian_weights_get_the_number(self):
+        random.seed(5)
+        lines = self.warnings(with_weights("gaussian", lambda: random.gauss(0, 0.02)))
+        self.assertEqual(len(lines), 1)
+        self.assertRegex(lines[0], r"^tern: warning: 3[01]\.\d % of the ternary weights are zero; "
+                                   r"trained models have about 36 to 42 %")
+
+    def test_weights_that_are_mostly_zero(self):
+        random.seed(6)
+        folder = with_weights("sparse", lambda: random.choice((0, 0, 0, 0, 1, -1)))
+        lines = self.warnings(folder)
+        self.assertEqual(len(lines), 1)
+        self.assertRegex(lines[0], r"6\d\.\d % of the ternary weights are zero.*complete")
+
+
+if __name__ == "__main__":
+    command.main()

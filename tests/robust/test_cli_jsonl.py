@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tern chat --jsonl: one JSON object per line in and out, as tern help jsonl says."""
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import scratch, tern
+
+LONG = ("-n", "100000", "--caps", "off", "--ignore-eos", "--cpu", "ref", "--threads", "1")
+
+
+def user(text, **more):
+    return {"role": "user", "content": text, **more}
+
+
+class Lines(command.TestCase):
+    def setUp(self):
+        self.model = command.model()
+
+    def replies(self, lines, *flags, code=0):
+        """One list of replies per line, deltas and all."""
+        text = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
+                        for line in lines)
+        result = tern("chat", self.model, "--jsonl", "--greedy", *flags, stdin=text)
+        self.assertEqual(result.code, code, result.err)
+        out, now = [], []
+        for line in result.out.decode().splitlines():
+            now.append(json.loads(line))
+            if "delta" not in now[-1] and "reasoning_delta" not in now[-1]:
+                out.append(now)
+                now = []
+        self.assertEqual(now, [])
+        return out
+
+    def last(self, *args, **keywords):
+        return [r[-1] for r in self.replies(*args, **keywords)]
+
+    def error(self, line, code=2):
+        reply, = self.last([line])
+        self.assertEqual(reply["error"]["code"], code, reply)
+        return reply["error"]["message"]
+
+    def test_a_conversation_is_that_of_the_lines(self):
+        turns = ["Hello", "Tell me a story.", "And then?"]
+        plain = tern("chat", self.model, "--greedy", "-n", "12", "--ignore-eos",
+                     stdin="".join(t + "\n" for t in turns).encode()).text
+        replies = self.replies([user(t, id=i) for i, t in enumerate(turns)], "-n", "12",
+                               "--ignore-eos")
+        self.assertEqual("".join(r[-1]["content"].rstrip("\n") + "\n" for r in replies), plain)
+        for i, reply in enumerate(replies):
+            deltas = "".join(r["delta"] for r in reply[:-1])
+            self.assertEqual(deltas, reply[-1]["content"])
+            self.assertGreater(len(reply), 5)
+            self.assertEqual({r["id"] for r in reply}, {i})
+            usage = reply[-1]["usage"]
+            self.assertEqual((usage["completion_tokens"], reply[-1]["stop"]), (12, "length"))
+            self.assertGreater(usage["prompt_tokens"], usage["cached_tokens"])
+            self.assertEqual(usage["cached_tokens"] > 0, i > 0)
+
+    def test_whole_conversations(self):
+        messages = [{"role": "system", "content": "Be kind."}, user("Hi"),
+                    {"role": "assistant", "content": "Hello!"}, user("Tell me a story.")]
+        n = len(self.ok("tokenize", self.model, "--chat",
+                        stdin=json.dumps(messages).encode()).text.split())
+        replies = self.last([user("of before"), {"messages": messages}, {"messages": messages[:3]},
+                             user("Tell me a story.")], "-n", "8")
+        self.assertEqual(replies[1]["usage"]["prompt_tokens"], n)
+        self.assertEqual(replies[2], {"ok": True})
+        self.assertEqual(replies[3]["content"], replies[1]["content"])
+        self.assertEqual(replies[3]["usage"]["prompt_tokens"], n)
+
+    def test_settings_and_changes(self):
+        replies = self.last([{"set": {"max_tokens": 5, "temp": 0.0}}, user("Hello"),
+                             {"continue": True}, {"regen": True}, {"undo": True}, {"undo": True},
+                             user("Hello"), {"clear": True}, {"regen": True},
+                             {"variables": {"x": 1}}, {"variables": None}],
+                            "--ignore-eos")
+        first, longer, again = replies[1], replies[2], replies[3]
+        self.assertEqual(first["usage"]["completion_tokens"], 5)
+        self.assertTrue(longer["content"].startswith(first["content"]))
+        self.assertGreater(len(longer["content"]), len(first["content"]))
+        self.assertEqual(again["content"], first["content"])
+        self.assertEqual([r.get("ok") for r in replies],
+                         [True, None, None, None, True, None, None, True, None, True, True])
+        self.assertEqual(replies[6]["content"], first["content"])
+        self.assertIn("no answer", replies[8]["error"]["message"])
+
+    def test_what_is_wrong_is_said_and_the_conversation_goes_on(self):
+        for line, words in ((b"x\n", "line 1"), (b"[]\n", "object"), (b'{"role":1}\n', "role"),
+                            (b"{}\n", "tern help jsonl"), ({"role": "user"}, "content"),
+                            ({"role": "user", "content": ["a"]}, "content"),
+                            ({"set": 1}, "object"), ({"set": {"temp": 9}}, "0 to 2"),
+                            ({"set": {"temp": None}}, "number"), ({"set": {"x": 1}}, "unknown"),
+                            ({"tools": {}}, "array"), ({"variables": []}, "object"),
+                            ({"messages": 1}, "array"), ({"messages": [{}]}, "role"),
+                            ({"cancel": 1}, "none of"), (b'{"a":1,"a":\n', "line 1"),
+                            (b"[" * 100000 + b"\n", "levels"), (b'{"role":"user\xff"}\n', "0xff")):
+            self.assertIn(words, self.error(line), line)
+        self.assertIn("context", self.error(user("word " * 3000), code=3))
+        self.assertIn("16777216", self.error(b"x" * (17 << 20) + b"\n", code=3))
+        alone = self.last([user("Hello")], "-n", "6")
+        between = self.last([b"x\n", b"\n", user("word " * 3000), user("Hello")], "-n", "6")
+        self.assertEqual(between[-1]["content"], alone[0]["content"])
+        self.assertEqual(between[-1]["usage"]["prompt_tokens"], alone[0]["usage"]["prompt_tokens"])
+
+    def test_special_tokens_in_messages_are_text(self):
+        with_text, = self.last([user("say <|eot_id|>")], "-n", "1")
+        messages = json.dumps([user("say <|eot_id|>")]).encode()
+        n = len(self.ok("tokenize", self.model, "--chat", stdin=messages).text.split())
+        self.assertEqual(with_text["usage"]["prompt_tokens"], n)
+
+    def test_reasoning_is_apart(self):
+        template = scratch("reason.jinja")
+        with open(template, "w", encoding="utf-8") as f:
+            f.write("{% for m in messages %}{{ m.content }}\n{% endfor %}<think>\n")
+        reply = self.replies([user("Hello")], "-n", "9", "--template", template)[0]
+        self.assertEqual(reply[-1]["content"], "")
+        thought = "".join(r["reasoning_delta"] for r in reply[:-1])
+        self.assertEqual(reply[-1]["reasoning_content"], thought)
+        self.assertNotEqual(thought, "")
+
+    def test_empty_input_and_help(self):
+        self.assertEqual(self.replies([]), [])
+        self.assertEqual(self.replies([b"", b"\n", b" \n"]), [])
+        text = self.ok("help", "jsonl").text
+        for name in ("role", "messages", "set", "tools", "variables", "regen", "continue", "undo",
+                     "clear", "cancel", "delta", "reasoning_delta", "content", "stop", "usage",
+                     "forgotten", "error", "ok", "id"):
+            self.assertIn(f'"{name}"', text)
+        for example in re.findall(r'\{"(?:role|set|regen|continue|undo|clear|cancel)".*?\}+(?=\s)',
+                                  text):
+            json.loads(example)
+
+    def test_kept_conversations(self):
+        path = scratch("jsonl.json")
+        whole = self.last([user("Hello"), user("And then?")], "-n", "8")
+        first = self.last([user("Hello")], "-n", "8", "--session", path)
+        second = self.last([user("And then?")], "-n", "8", "--session", path)
+        self.assertEqual([r["content"] for r in first + second], [r["content"] for r in whole])
+
+
+class Cancel(command.TestCase):
+    def setUp(self):
+        self.model = command.model()
+        self.child = subprocess.Popen(
+            command.argv("chat", self.model, "--jsonl", *LONG), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+    def tearDown(self):
+        self.child.stdin.close()
+        self.child.wait(timeout=60)
+        self.child.stdout.close()
+
+    def send(self, *lines):
+        self.child.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+        self.child.stdin.flush()
+
+    def read(self):
+        return json.loads(self.child.stdout.readline())
+
+    def read_final(self):
+        while True:
+            reply = self.read()
+            if "delta" not in reply:
+                return reply
+
+    def test_while_an_answer_is_computed(self):
+        for i in range(5):
+            self.send(user("Hello", id=i))
+            first = self.read()
+            self.assertEqual(first["id"], i)
+            self.send({"cancel": True})
+            reply = self.read_final()
+            self.assertEqual((reply["stop"], reply["id"]), ("interrupt", i))
+            self.assertTrue(reply["content"].startswith(first["delta"]))
+
+    def test_before_it_began(self):
+        """Whoever is faster: the answers to all lines before it end, and no other."""
+        self.send(user("One", id=1), user("Two", id=2), {"cancel": True}, {"undo": True, "id": 3},
+                  {"set": {"max_tokens": 3}}, user("Three", id=4))
+        for i in (1, 2):
+            reply = self.read_final()
+            self.assertEqual((reply["stop"], reply["id"]), ("interrupt", i))
+        self.assertEqual(self.read_final()["id"], 3)
+        self.assertEqual(self.read_final(), {"ok": True})
+        reply = self.read_final()
+        self.assertEqual((reply["stop"], reply["id"]), ("length", 4))
+
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "signals")
+    def test_termination(self):
+        self.send(user("Hello"))
+        self.read()
+        self.child.terminate()
+        while self.child.stdout.readline():
+            pass
+        self.assertEqual(self.child.wait(timeout=60), -15)
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Saved conversations of tern chat: they go on as if there had been no break, survive a process that
+dies at any moment, and are neither used nor overwritten when they are damaged."""
+import json
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import NATIVE, read_bytes, scratch, tern
+
+STRACE = shutil.which("strace")
+LINUX = NATIVE and sys.platform.startswith("linux")
+
+
+class Sessions(command.TestCase):
+    def setUp(self):
+        self.model = command.model()
+        self.dir = scratch("sessions")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.mkdir(self.dir)
+        self.path = os.path.join(self.dir, "talk.json")
+
+    def chat(self, lines, *flags, model=None, **keywords):
+        text = "".join(line + "\n" for line in lines).encode()
+        return tern("chat", model or self.model, "-n", "16", *flags, stdin=text, **keywords)
+
+    def saved(self):
+        with open(self.path, encoding="utf-8") as f:
+            return json.load(f)
+
+    def test_no_break_is_seen(self):
+        """Also the random numbers go on where they were."""
+        flags = ("--seed", "7", "-s", "Be kind.")
+        whole = self.chat(["Hello", "/temp 1.1", "Tell me a story.", "And then?", "And then?"],
+                          *flags).text
+        first = self.chat(["Hello", "/temp 1.1", "Tell me a story.", "/save " + self.path], *flags)
+        second = self.chat(["/load " + self.path, "And then?", "And then?"])
+        self.assertEqual((first.code, second.code), (0, 0), second.err)
+        self.assertEqual(first.text + second.text, whole)
+        self.assertIn("4 messages are loaded", second.err)
+        # The same with --session, in three parts.
+        os.unlink(self.path)
+        text = ""
+        for lines in (["Hello", "/temp 1.1"], ["Tell me a story.", "And then?"], ["And then?"]):
+            result = self.chat(lines, *flags[:2] if not text else (), "-s", "Be kind.", "--session",
+                               self.path)
+            self.assertEqual((result.code, result.err.count("error")), (0, 0), result.err)
+            text += result.text
+        self.assertEqual(text, whole)
+
+    def test_what_is_saved(self):
+        self.chat(["Hello", "/undo", "One", "Two"], "--session", self.path)
+        saved = self.saved()
+        self.assertEqual([m["content"] for m in saved["messages"]][::2], ["One", "Two"])
+        self.assertEqual(saved["model"]["name"], "demo")
+        if NATIVE and os.name == "posix":
+            self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
+        self.assertEqual(os.listdir(self.dir), ["talk.json"])
+
+    def test_flags_stand_above_what_was_saved(self):
+        self.chat(["Hello"], "--session", self.path, "--temp", "0.5", "--top-k", "9")
+        result = self.chat(["/set"], "--session", self.path, "--temp", "0.9")
+        self.assertRegex(result.err, r"(?m)^temp +0.9 ")
+        self.assertRegex(result.err, r"(?m)^top-k +9 ")
+
+    @unittest.skipUnless(LINUX, "kills a process")
+    def test_each_turn_is_kept(self):
+        child = subprocess.Popen(command.argv("chat", self.model, "-n", "8", "--session", self.path),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL)
+        for n in range(1, 4):
+            child.stdin.write(b"Hello\n/clear\n" if n == 3 else b"Hello\n")
+            child.stdin.flush()
+            wanted = 0 if n == 3 else 2 * n
+            for _ in range(600):
+                if os.path.exists(self.path) and len(self.saved()["messages"]) == wanted:
+                    break
+                subprocess.run(["sleep", "0.05"], check=True)
+            self.assertEqual(len(self.saved()["messages"]), wanted)
+        child.kill()
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+        self.assertEqual(self.saved()["messages"], [])
+
+    def refuse(self, *flags, model=None):
+        before = read_bytes(self.path)
+        session = self.chat(["Hello", "/save " + self.path], "--session", self.path, *flags,
+                            model=model)
+        self.assertEqual((session.code, session.out), (5, b""), session.err)
+        self.assertEqual(len(session.err.splitlines()), 1, session.err)
+        loaded = self.chat(["/load " + self.path], *flags, model=model)
+        self.assertEqual((loaded.code, loaded.out), (5, b""), loaded.err)
+        self.assertEqual(read_bytes(self.path), before)
+        return session.err
+
+    def test_damage_is_refused_and_kept(self):
+        self.chat(["Hello"], "--session", self.path)
+        whole = read_bytes(self.path)
+        chance = random.Random(1)
+        for i in range(20):
+            data = bytearray(whole)
+            if i % 2:
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            else:
+                del data[chance.randrange(len(data)):]
+            with open(self.path, "wb") as f:
+                f.write(data)
+            self.refuse()
+            result = self.chat(["/save " + self.path])
+            self.assertEqual(result.code, 4, result.err)
+            self.assertEqual(read_bytes(self.path), data)
+
+    def test_another_model_is_refused_with_both_names(self):
+        self.chat(["Hello"], "--session", self.path)
+        text = self.refuse(model=command.model(command.DEMO, "--name", "other"))
+        self.assertIn("demo", text)
+        self.assertIn("other", text)
+
+    def test_other_files_are_not_replaced(self):
+        with open(self.path, "wb") as f:
+            f.write(b"my diary\n")
+        self.assertIn("no saved conversation", self.refuse())
+        for path, code in ((self.path, 4), (self.dir, 4), (os.path.join(self.dir, "no", "x"), 4)):
+            result = self.chat(["/save " + path])
+            self.assertEqual(result.code, code, result.err)
+        self.assertEqual(read_bytes(self.path), b"my diary\n")
+
+    @unittest.skipUnless(LINUX, "links")
+    def test_links_are_followed(self):
+        link = os.path.join(self.dir, "link.json")
+        self.chat(["Hello"], "--session", self.path)
+        os.symlink(self.path, link)
+        self.assertEqual(self.chat(["More"], "--session", link).code, 0)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(len(self.saved()["messages"]), 4)
+
+
+class Caches(command.TestCase):
+    """Keys and values beside a conversation, and of a prompt."""
+
+    LINES = ["Tell me a long story. " * 8, "And then?"]
+
+    def setUp(self):
+        self.model = command.model()
+        self.dir = scratch("caches")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.mkdir(self.dir)
+        self.path = os.path.join(self.dir, "talk.json")
+        self.cache = self.path + ".cache"
+
+    def chat(self, lines, *flags):
+        text = "".join(line + "\n" for line in lines).encode()
+        return self.ok("chat", self.model, "-n", "16", "--greedy", "--stats=json", "--session",
+                       self.path, *flags, stdin=text)
+
+    def stats(self, result):
+        return [json.loads(l) for l in result.err.splitlines() if l.startswith("{")]
+
+    def test_a_conversation_opens_without_prefill(self):
+        whole = self.chat([*self.LINES, "More?"])
+        os.unlink(self.path)
+        self.chat(self.LINES, "--session-cache")
+        saved = read_bytes(self.path)
+        if NATIVE and os.name == "posix":
+            self.assertEqual(stat.S_IMODE(os.stat(self.cache).st_mode), 0o600)
+        result = self.chat(["More?"], "--session-cache")
+        self.assertNotIn("note", result.err)
+        self.assertTrue(whole.text.endswith(result.text))
+        now, then = self.stats(result)[0], self.stats(whole)[2]
+        self.assertEqual(now["cached_tokens"], then["cached_tokens"])
+        self.assertGreater(now["cached_tokens"], 60)
+
+        # Whatever is wrong with it, the answer is the same.
+        cache = read_bytes(self.cache)
+        for name, data in (("damaged", cache[:-1]), ("damaged", cache[:200] + bytes([cache[200] ^ 1]) + cache[201:]),
+                           ("no saved keys", b"")):
+            with open(self.cache, "wb") as f:
+                f.write(data)
+            with open(self.path, "wb") as f:
+                f.write(saved)
+            again = self.chat(["More?"], "--session-cache")
+            self.assertEqual(again.out, result.out)
+            if data:
+                self.assertIn(name, again.err)
+            self.assertIn("note: the prompt is computed anew", again.err)
+            self.assertEqual(self.stats(again)[0]["cached_tokens"], 0)
+        self.assertIn("cache type", self.chat(["x"], "--session-cache", "--kv", "q8").err)
+
+    def test_flags(self):
+        self.assertIn("--session FILE", self.refused(2, "chat", self.model, "--session-cache"))
+
+    def test_other_files_are_not_replaced(self):
+        with open(self.cache, "wb") as f:
+            f.write(b"my diary\n")
+        result = tern("chat", self.model, "-n", "2", "--session", self.path, "--session-cache",
+                      stdin=b"Hi\n")
+        self.assertEqual(result.code, 4, result.err)
+        self.assertEqual(read_bytes(self.cache), b"my diary\n")
+
+    def run_with(self, prompt, *flags):
+        result = self.ok("run", self.model, "--raw", "-n", "12", "--greedy", "--stats=json", "-p",
+                         prompt, *flags)
+        return result, json.loads(result.err.splitlines()[-1])
+
+    def test_prefix_of_a_prompt(self):
+        text = "Once upon a time there was a fox who had a goose. " * 12
+        flags = ("--prefix-cache", self.cache)
+        _, first = self.run_with(text + "And", *flags)
+        cache = read_bytes(self.cache)
+        plain, cold = self.run_with(text + "But")
+        result, warm = self.run_with(text + "But", *flags)
+        self.assertEqual(first["cached_tokens"], 0)
+        self.assertGreater(warm["cached_tokens"], 100)
+        self.assertEqual(warm["cached_tokens"] + warm["prompt_tokens"], cold["prompt_tokens"])
+        self.assertEqual(result.out, plain.out)
+        self.assertEqual(read_bytes(self.cache), cache)  # most of it was of use
+        _, other = self.run_with("Another prompt", *flags)
+        self.assertLess(other["cached_tokens"], 3)
+        self.assertNotEqual(read_bytes(self.cache), cache)
+        self.assertEqual(os.listdir(self.dir), [os.path.basename(self.cache)])
+        done = tern("run", self.model, "-p", "Hi", "-n", "2", "--prefix-cache", self.model)
+        self.assertEqual(done.code, 4, done.err)
+        self.assertEqual(self.ok("verify", self.model).code, 0)
+
+
+@unittest.skipUnless(LINUX and STRACE, "needs strace")
+class Disk(command.TestCase):
+    """The old file or the complete new one, wherever the process is killed or a call fails."""
+
+    def setUp(self):
+        self.model = command.model()
+        self.dir = scratch("killed")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.mkdir(self.dir)
+        self.path = os.path.join(self.dir, "talk.json")
+        tern("chat", self.model, "-n", "4", "--greedy", stdin=f"Hi\n/save {self.path}\n".encode())
+        self.old = read_bytes(self.path)
+        self.lines = f"/load {self.path}\n/clear\n/save {self.path}\n".encode()
+
+    def save(self, *inject):
+        env = command.environment(ASAN_OPTIONS="detect_leaks=0", TERN_CACHE="off")
+        log = scratch("session.log")
+        trace = [STRACE, "-f", "-qq", "-o", log, *inject] if inject else []
+        done = subprocess.run(trace + command.argv("chat", self.model, "--greedy"),
+                              input=self.lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=env, timeout=command.TIMEOUT, check=False)
+        text = ""
+        if inject:
+            with open(log, encoding="utf-8", errors="replace") as f:
+                text = f.read()
+        return command.Result(done), text
+
+    def put_old(self):
+        for name in os.listdir(self.dir):
+            os.unlink(os.path.join(self.dir, name))
+        with open(self.path, "wb") as f:
+            f.write(self.old)
+
+    def calls_of_save(self):
+        """(name, n-th call of that name) of all calls from the opening of the part file on."""
+        self.put_old()
+        _, text = self.save("-e", "trace=file,desc")
+        new = read_bytes(self.path)
+        counts, calls, is_inside = {}, [], False
+        for line in text.splitlines():
+            name = line.split(" ", 1)[1].lstrip().split("(")[0]
+            counts[name] = counts.get(name, 0) + 1
+            is_inside = is_inside or ".part" in line
+            if is_inside and name.isidentifier():
+                calls.append((name, counts[name]))
+            if is_inside and name == "write":  # says that it is saved
+                break
+        self.assertGreater(len(calls), 5, text)
+        return new, calls
+
+    def test_killed_at_every_call(self):
+        new, calls = self.calls_of_save()
+        n_old = 0
+        for name, when in calls:
+            self.put_old()
+            self.save("-e", f"trace={name}", "-e", f"inject={name}:signal=KILL:when={when}")
+            data = read_bytes(self.path)
+            self.assertIn(data, (self.old, new), (name, when))
+            n_old += data == self.old
+            # The next one cleans up.
+            self.assertEqual(self.save()[0].code, 0)
+            self.assertEqual(read_bytes(self.path), new)
+            self.assertEqual(os.listdir(self.dir), ["talk.json"])
+        self.assertGreater(n_old, 3)
+        print(f"killed at {len(calls)} calls, {n_old} times before the new file was there")
+
+    def test_calls_that_fail(self):
+        new, calls = self.calls_of_save()
+        for name, when in calls:
+            if name not in ("openat", "pwrite64", "fsync", "rename"):
+                continue
+            self.put_old()
+            result, text = self.save("-e", f"trace={name}", "-e",
+                                     f"inject={name}:error=ENOSPC:when={when}")
+            self.assertIn("INJECTED", text)
+            if read_bytes(self.path) == self.old:
+                self.assertEqual(result.code, 4, (name, when, result.err))
+                self.assertEqual(len([l for l in result.err.splitlines() if "error" in l]), 1)
+            else:  # the folder's fsync comes last
+                self.assertEqual(read_bytes(self.path), new, (name, when))
+            self.assertEqual(os.listdir(self.dir), ["talk.json"])
+
+
+if __name__ == "__main__":
+    command.main()

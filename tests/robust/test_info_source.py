@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tern info on what is not converted yet: GGUF files, safetensors files, directories."""
+import glob
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import DEMO, scratch, shared
+
+# Path under reference/ -> family, and words of the reason why it does not convert.
+FAMILIES = {
+    "gguf/tiny-bitnet-packed/i2_s.gguf": ("bitnet", None),
+    "gguf/tiny-bitnet-packed/i2_s-arch-bitnet-25.gguf": ("bitnet", None),
+    "gguf/tiny-hf1bit/tq2_0.gguf": ("llama", None),
+    "gguf/tiny-falcon-e/i2_s.gguf": ("llama", None),
+    "gguf/tiny-1bitllm/f16-scales.gguf": ("bitnet", None),
+    "gguf/tiny-bonsai/q2_0_g128.gguf": ("qwen3", None),
+    "gguf/tiny-embed-gemma3/i2_s-pool-mean.gguf": ("bitnet-embedding", None),
+    "gguf/tiny-dense-llama/f16.gguf": ("llama", "not trained ternary"),
+    "gguf/tiny-dense-llama/q4_0.gguf": ("llama", "of type Q4_0: the weights were rounded"),
+    "gguf/ik-quantized/hf1bit-iq2_bn_r4.gguf": ("llama", "of type IQ2_BN_R4"),
+    "models/tiny-bitnet-bf16": ("bitnet", None),
+    "models/tiny-hf1bit": ("llama", None),
+    "models/tiny-1bitllm": ("bitnet", None),
+    "models/tiny-trilm": ("trilm", None),
+    "models/tiny-bonsai": ("qwen3", None),
+    "models/tiny-bitcpm4": ("minicpm", None),
+    "models/tiny-deepgrove": ("deepgrove", None),
+    "models/tiny-embed-qwen3": ("bitnet-embedding", None),
+    "models/tiny-rmsnorm-qwen3": ("qwen3", None),
+    "models/tiny-dense-llama": ("llama", "not trained ternary"),
+}
+
+
+class Source(command.TestCase):
+    def look(self, path):
+        return json.loads(self.ok("info", path, "--json").text)
+
+    def test_families(self):
+        for name, (family, reason) in FAMILIES.items():
+            with self.subTest(source=name):
+                found = self.look(shared("reference", *name.split("/")))
+                self.assertEqual(found["format"], "gguf" if name.endswith(".gguf") else "folder")
+                self.assertEqual(found["family"], family)
+                self.assertEqual(found["convertible"], reason is None)
+                if reason:
+                    self.assertIn(reason, found["reason"])
+                else:
+                    self.assertIsNone(found["reason"])
+
+    def test_every_reference_file_is_listed(self):
+        files = glob.glob(os.path.join(shared("reference", "gguf"), "*", "*.gguf"))
+        self.assertGreater(len(files), 60)
+        for path in files:
+            with self.subTest(path=path):
+                found = self.look(path)
+                self.assertGreater(len(found["tensors"]), 10)
+                self.assertIn("general.architecture", found["metadata"])
+
+    def test_a_vocabulary_alone(self):
+        found = self.look(shared("reference", "tokenizers", "vocab-gpt-2.gguf"))
+        self.assertEqual(found["tensors"], [])
+        self.assertFalse(found["convertible"])
+        self.assertEqual(found["metadata"]["tokenizer.ggml.tokens"],
+                         {"array": "STRING", "count": 50257})
+
+    def test_tensors_and_metadata(self):
+        found = self.look(shared("reference", "gguf", "tiny-bitnet-packed", "i2_s.gguf"))
+        rows = {t["name"]: t for t in found["tensors"]}
+        self.assertEqual(rows["blk.0.attn_k.weight"],
+                         {"name": "blk.0.attn_k.weight", "type": "I2_S", "shape": [128, 256],
+                          "bytes": 128 * 256 // 4 + 32})
+        self.assertEqual(found["metadata"]["bitnet-b1.58.block_count"], 3)
+
+    def test_demo_directory_and_its_file_of_weights(self):
+        found = self.look(DEMO)
+        self.assertEqual((found["format"], found["family"], found["convertible"]),
+                         ("folder", "bitnet", True))
+        self.assertEqual(found["metadata"]["model_type"], "bitnet")
+        alone = self.look(os.path.join(DEMO, "model.safetensors"))
+        self.assertEqual((alone["format"], alone["convertible"]), ("safetensors", False))
+        self.assertIn("give the folder", alone["reason"])
+        self.assertEqual(alone["tensors"], found["tensors"])
+
+    def test_for_people(self):
+        text = self.ok("info", DEMO).text
+        self.assertIn("family        bitnet\n", text)
+        self.assertIn("converts      yes: tern convert ", text)
+        self.assertIn("model.layers.0.mlp.up_proj.weight", text)
+
+    def test_damaged_files(self):
+        path = scratch("short.gguf")
+        with open(path, "wb") as f:
+            f.write(b"GGUF\3\0\0\0")
+        self.assertIn("short.gguf: header: 8 bytes at offset 8 reach beyond the end",
+                      self.refused(5, "info", path))
+        empty = scratch("empty")
+        os.mkdir(empty)
+        self.assertIn("model.safetensors", self.refused(5, "info", empty))
+
+    def test_models_are_shown_as_before(self):
+        self.assertIn("per token", self.ok("info", command.model()).text)
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is drafted from a text, and how many drafts the plan verifies: both without a model, with
+ * made-up times.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/rng.h"
+#include "run/draft.h"
+
+/* ---- matcher ---- */
+
+static struct tn_matcher matcher_of(const uint32_t *ids, uint32_t n, uint32_t capacity)
+{
+    struct tn_matcher m;
+    assert_int_equal(tn_matcher_init(&m, capacity, NULL), TERN_OK);
+    for (uint32_t i = 0; i < n; i++)
+        tn_matcher_add(&m, ids[i]);
+    return m;
+}
+
+static void check_draft(const uint32_t *text, uint32_t n, const uint32_t *want, uint32_t n_want,
+                        uint32_t n_match)
+{
+    struct tn_matcher m = matcher_of(text, n, 64);
+    uint32_t got[TERN_MAX_DRAFT], match;
+    assert_int_equal(tn_matcher_draft(&m, got, n_want ? n_want : TERN_MAX_DRAFT, &match), n_want);
+    assert_int_equal(match, n_match);
+    if (n_want)
+        assert_memory_equal(got, want, n_want * sizeof *want);
+    tn_matcher_fini(&m);
+}
+
+#define IDS(...) (const uint32_t[]){__VA_ARGS__}, TN_COUNT_OF(((const uint32_t[]){__VA_ARGS__}))
+
+static void what_followed_is_drafted(void **state)
+{
+    (void)state;
+    check_draft(IDS(1, 2, 3, 4, 5, 9, 2, 3), IDS(4, 5, 9), 2);
+    check_draft(IDS(7, 1, 2, 3, 4, 7, 1, 2), IDS(3, 4, 7, 1), 3);
+    /* The longest match, not the latest; of several as long the latest. */
+    check_draft(IDS(8, 1, 2, 50, 9, 1, 2, 60, 8, 1, 2), IDS(50, 9), 3);
+    check_draft(IDS(1, 2, 50, 9, 1, 2, 60, 3, 1, 2), IDS(60, 3), 2);
+    /* A period goes on. */
+    check_draft(IDS(5, 6, 5, 6, 5, 6), IDS(5, 6, 5, 6, 5, 6, 5), 4);
+    check_draft(IDS(4, 4, 4), IDS(4, 4, 4), 2);
+    /* Nothing stood there before. */
+    check_draft(IDS(1, 2, 3, 4, 5), NULL, 0, 0);
+    check_draft(IDS(1, 2, 3, 2), NULL, 0, 0);
+    check_draft(IDS(1, 1), NULL, 0, 0);
+    check_draft(IDS(1), NULL, 0, 0);
+}
+
+/* Against a search of everything, on texts of few different ids. */
+static void drafts_equal_a_plain_search(void **state)
+{
+    (void)state;
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 3);
+    for (int round = 0; round < 300; round++) {
+        uint32_t text[40];
+        const uint32_t n = 3 + (uint32_t)(tn_rng_next(&rng) % 37);
+        for (uint32_t i = 0; i < n; i++)
+            text[i] = 1000 + (uint32_t)(tn_rng_next(&rng) % 4);
+        uint32_t best = 0, n_best = 1;
+        for (uint32_t end = n - 1; end >= 1; end--) { /* matches that end before `end` */
+            uint32_t length = 0;
+            while (length < end && text[end - 1 - length] == text[n - 1 - length])
+                length++;
+            if (length > n_best) {
+                n_best = length > 32 ? 32 : length;
+                best = end;
+            }
+        }
+        struct tn_matcher m = matcher_of(text, n, 64);
+        uint32_t got[TERN_MAX_DRAFT], n_match;
+        const uint32_t n_got = tn_matcher_draft(&m, got, TERN_MAX_DRAFT, &n_match);
+        assert_int_equal(n_got, n_best >= 2 ? TERN_MAX_DRAFT : 0);
+        if (n_got) {
+            assert_int_equal(n_match, n_best);
+            for (uint32_t i = 0; i < TERN_MAX_DRAFT && best + i < n; i++)
+                assert_int_equal(got[i], text[best + i]);
+        }
+        tn_matcher_fini(&m);
+    }
+}
+
+static void a_full_matcher_drafts_nothing(void **state)
+{
+    (void)state;
+    uint32_t got[TERN_MAX_DRAFT], n_match;
+    struct tn_matcher m = matcher_of(IDS(1, 2, 3, 1, 2, 3, 1), 8);
+    assert_int_equal(tn_matcher_draft(&m, got, 2, &n_match), 2);
+    for (uint32_t i = 0; i < 5; i++)
+        tn_matcher_add(&m, 2);
+    assert_int_equal(m.n, 8);
+    assert_int_equal(tn_matcher_draft(&m, got, 2, &n_match), 0);
+    tn_matcher_fini(&m);
+}
+
+/* ---- plan ---- */
+
+/* A machine on which a row more costs this share of the first, and a text whose drafts are right
+ * with this probability. */
+struct world {
+    double row_cost, right;
+    struct tn_rng rng;
+    double seconds; /* with drafts */
+    uint32_t n_ids, n_drafted;
+};
+
+static double random_01(struct world *w)
+{
+    return (double)(tn_rng_next(&w->rng) >> 11) * 0x1p-53;
+}
+
+/* One step: a draft of 7 ids 1 ... 7, of which the text brings some. */
+static void step(struct world *w, struct tn_draft_plan *plan, uint32_t n_match)
+{
+    static const uint32_t ids[TERN_MAX_DRAFT] = {1, 2, 3, 4, 5, 6, 7};
+    const uint32_t n = tn_draft_plan_choose(plan, ids, TERN_MAX_DRAFT, n_match);
+    assert_true(n <= TERN_MAX_DRAFT);
+    const double seconds = 0.02 * (1 + w->row_cost * n);
+    uint32_t n_right = 0;
+    while (n_right < n && random_01(w) < w->right) {
+        n_right++;
+        tn_draft_plan_saw(plan, n_right);
+    }
+    /* Behind them an id that is not the draft, or behind all of them any. */
+    const bool goes_on = n == 0 && plan->n_draft > 0 && random_01(w) < w->right;
+    tn_draft_plan_saw(plan, goes_on ? plan->draft[plan->n_compared] : 100);
+    tn_draft_plan_took(plan, n + 1, n_right + 1, seconds);
+    w->seconds += seconds;
+    w->n_ids += n_right + 1;
+    w->n_drafted += n;
+}
+
+static struct world run_world(double row_cost, double right, uint32_t n_steps)
+{
+    struct world w = {.row_cost = row_cost, .right = right};
+    struct tn_draft_plan plan;
+    tn_rng_seed(&w.rng, 11);
+    tn_draft_plan_init(&plan);
+    for (uint32_t i = 0; i < n_steps; i++)
+        step(&w, &plan, 4);
+    return w;
+}
+
+static double gain(const struct world *w)
+{
+    return w->n_ids * 0.02 / w->seconds;
+}
+
+static void drafts_are_never_slower(void **state)
+{
+    (void)state;
+    static const double costs[] = {0.02, 0.2, 0.5, 0.8, 1.0, 1.5};
+    static const double rights[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9, 1};
+    for (size_t i = 0; i < TN_COUNT_OF(costs); i++)
+        for (size_t k = 0; k < TN_COUNT_OF(rights); k++) {
+            const struct world w = run_world(costs[i], rights[k], 2000);
+            assert_true(gain(&w) > 0.985);
+        }
+}
+
+static void drafts_that_help_are_made(void **state)
+{
+    (void)state;
+    struct world w = run_world(0.2, 1.0, 1000); /* 8 ids for 2.4 times the time */
+    assert_true(gain(&w) > 2.8);
+    w = run_world(0.2, 0.7, 1000);
+    assert_true(gain(&w) > 1.4);
+    w = run_world(0.5, 0.9, 1000);
+    assert_true(gain(&w) > 1.2);
+    w = run_world(0.02, 0.3, 1000); /* memory binds: even bad drafts cost nothing */
+    assert_true(gain(&w) > 1.2);
+}
+
+static void drafts_that_do_not_help_are_not_made(void **state)
+{
+    (void)state;
+    struct world w = run_world(1.0, 0.9, 2000); /* rows cost as much as steps */
+    assert_true(w.n_drafted < 60);
+    w = run_world(0.5, 0.02, 2000);
+    assert_true(w.n_drafted < 60);
+}
+
+/* A text that begins to repeat itself is noticed, and noticed again when it stops. */
+static void the_plan_follows_the_text(void **state)
+{
+    (void)state;
+    struct world w = {.row_cost = 0.3, .right = 0};
+    struct tn_draft_plan plan;
+    tn_rng_seed(&w.rng, 2);
+    tn_draft_plan_init(&plan);
+    for (int phase = 0; phase < 6; phase++) {
+        const struct world before = w;
+        w.right = phase % 2 ? 0.95 : 0.0;
+        for (int i = 0; i < 400; i++)
+            step(&w, &plan, 4);
+        const double got = (w.n_ids - before.n_ids) * 0.02 / (w.seconds - before.seconds);
+        if (!(phase % 2 ? got > 1.5 : got > 0.95))
+            fail_msg("phase %d: %.3f times the speed", phase, got);
+    }
+}
+
+/* Long matches are trusted although short ones are mostly wrong. */
+static void matches_of_different_lengths_are_told_apart(void **state)
+{
+    (void)state;
+    struct world w = {.row_cost = 0.4};
+    struct tn_draft_plan plan;
+    uint32_t drafted[2] = {0, 0};
+    tn_rng_seed(&w.rng, 2);
+    tn_draft_plan_init(&plan);
+    for (int i = 0; i < 4000; i++) {
+        const uint32_t before = w.n_drafted, is_long = i / 10 % 2;
+        w.right = is_long ? 0.95 : 0.05;
+        step(&w, &plan, is_long ? 20 : 2);
+        drafted[is_long] += w.n_drafted - before;
+    }
+    assert_true(drafted[1] > 2000);
+    assert_true(drafted[0] < drafted[1] / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_followed_is_drafted),
+        cmocka_unit_test(drafts_equal_a_plain_search),
+        cmocka_unit_test(a_full_matcher_drafts_nothing),
+        cmocka_unit_test(drafts_are_never_slower),
+        cmocka_unit_test(drafts_that_help_are_made),
+        cmocka_unit_test(drafts_that_do_not_help_are_not_made),
+        cmocka_unit_test(the_plan_follows_the_text),
+        cmocka_unit_test(matches_of_different_lengths_are_told_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
