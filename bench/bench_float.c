@@ -78,6 +78,16 @@ static void call_quant(struct work *w)
     ((tn_quant_i8_fn *)w->row->fn)(w->q, w->x, FFN);
 }
 
+static void call_quant_x16(struct work *w)
+{
+    ((tn_quant_x16_fn *)w->row->fn)(w->y, w->x, FFN);
+}
+
+static void call_add_scaled(struct work *w)
+{
+    ((tn_add_scaled_f32_fn *)w->row->fn)(w->y, w->x, FFN, 0.0f);
+}
+
 static void call_norm(struct work *w)
 {
     ((tn_rms_norm_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN, 1e-5f);
@@ -169,10 +179,12 @@ static const struct {
     uint32_t n_values; /* that one call handles; 0: a reader of the arena */
 } benches[] = {
     {"quant_i8", call_quant, FFN},
+    {"quant_x16", call_quant_x16, FFN},
     {"rms_norm_f32", call_norm, FFN},
     {"rms_norm_quant", call_norm_quant, FFN},
     {"scale_i32_f32", call_scale, FFN},
     {"add_i32_f32", call_scale, FFN},
+    {"add_scaled_f32", call_add_scaled, FFN},
     {"relu2_mul_f32", call_relu2, FFN},
     {"rope_f32", call_rope, HEADS * HEAD_DIM},
     {"list_positive_f32", call_list_positive, FFN},
@@ -180,6 +192,7 @@ static const struct {
     {"add_i32_f64", call_add_f64, FFN},
     {"bound_logits", call_bound, FFN},
     {"gemv_q8_f32", call_head_q8, 0},
+    {"gemv_f32_f32", call_head, 0},
     {"gemv_f16_f32", call_head, 0},
     {"gemv_bf16_f32", call_head, 0},
     {"attn_qk_f32", call_qk, 0},

@@ -20,6 +20,7 @@
 #include "bench/peak.h"
 #include "bench/timing.h"
 #include "kern/guard.h"
+#include "kern/pack.h"
 #include "kern/planes.h"
 #include "par/team.h"
 #include "plat/plat.h"
@@ -47,6 +48,10 @@ struct bench {
     uint32_t n_list;
     int8_t *x;
     int16_t *x16;
+    float *floats;   /* inputs that are not rounded */
+    uint8_t *inputs; /* MAX_TOKENS of quant_x16 */
+    struct tn_scaled_ternary m;
+    uint16_t *scales;
     int32_t x_sum[MAX_TOKENS]; /* zeros will do */
     uint8_t *table;
     int32_t *dst;
@@ -139,6 +144,26 @@ static void call_gemm(struct bench *b)
     const size_t dst_stride = b->w.rows + 16; /* as in linear.c */
     ((tn_gemm_i8_fn *)b->row->fn)(b->dst, dst_stride, &b->w, 0, b->w.rows, b->x,
                                   tn_kern_pad(b->w.cols), b->x_sum, b->n_tokens, b->scratch);
+}
+
+static void call_gemv_x16(struct bench *b)
+{
+    b->m.w = b->w;
+    ((tn_gemv_t2_x16_fn *)b->row->fn)((float *)b->dst, &b->m, 0, b->w.rows, b->inputs);
+}
+
+static void call_gemm_x16(struct bench *b)
+{
+    const size_t dst_stride = b->w.rows + 16;
+    b->m.w = b->w;
+    ((tn_gemm_t2_x16_fn *)b->row->fn)((float *)b->dst, dst_stride, &b->m, 0, b->w.rows, b->inputs,
+                                      b->n_tokens, b->scratch);
+}
+
+static void call_gemv_f32(struct bench *b)
+{
+    b->m.w = b->w;
+    ((tn_gemv_t2_f32_fn *)b->row->fn)((float *)b->dst, &b->m, 0, b->w.rows, b->floats);
 }
 
 static void call_dot_plane(struct bench *b)
@@ -245,15 +270,38 @@ static void bench_gemv_c2(struct bench *b)
     }
 }
 
-static void bench_gemm(struct bench *b, uint32_t layout)
+/* f16 scales of groups of 128, which are read beside the weights. */
+static void bench_gemv_scaled(struct bench *b, void (*call)(struct bench *))
+{
+    for (int memory = 0; memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_T2, memory ? FFN : 512, HIDDEN);
+        const size_t n_scales = tn_n_scales(b->w.rows, HIDDEN, 128);
+        print_decode(b, call, (double)(b->matrix_bytes + 2 * n_scales), 2);
+    }
+}
+
+static void bench_gemv_x16(struct bench *b)
+{
+    bench_gemv_scaled(b, call_gemv_x16);
+}
+
+static void bench_gemv_f32(struct bench *b)
+{
+    bench_gemv_scaled(b, call_gemv_f32);
+}
+
+/* Each digit of an input is multiplied. */
+static void bench_gemm_calls(struct bench *b, uint32_t layout, void (*call)(struct bench *),
+                             unsigned n_digits)
 {
     static const uint32_t n_tokens[] = {8, 64, 128, MAX_TOKENS};
-    const double peak = tn_peak_macs(b->row->isa);
+    const double peak = tn_peak_macs(b->row->isa) / n_digits;
     b->from_memory = false;
     for (size_t i = 0; i < TN_COUNT_OF(n_tokens); i++) {
         b->n_tokens = n_tokens[i];
         set_matrix(b, layout, TN_GEMM_ROWS, HIDDEN);
-        const struct tn_timing t = measure(call_gemm, b);
+        const struct tn_timing t = measure(call, b);
         const double macs = (double)TN_GEMM_ROWS * HIDDEN * n_tokens[i] * 1e-9;
         printf("%-11s %-8s %-7s %4u tokens %8.1f us +-%3.0f %%  %6.1f G/s (best %6.1f)",
                b->row->op, b->row->isa, "cache", n_tokens[i], t.median * 1e6, t.spread * 100,
@@ -262,6 +310,16 @@ static void bench_gemm(struct bench *b, uint32_t layout)
             printf("  %3.0f %% of %.0f G multiply-adds/s", macs / t.median / peak * 100, peak);
         printf("\n");
     }
+}
+
+static void bench_gemm(struct bench *b, uint32_t layout)
+{
+    bench_gemm_calls(b, layout, call_gemm, 1);
+}
+
+static void bench_gemm_x16(struct bench *b)
+{
+    bench_gemm_calls(b, TERN_LAYOUT_T2, call_gemm_x16, 2);
 }
 
 static void bench_gemm_t2(struct bench *b)
@@ -334,6 +392,8 @@ static const struct {
     {"gemm_t2_i8", bench_gemm_t2}, {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
     {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
     {"dot_u1_i16", bench_dot_u1}, {"unpack_planes", bench_unpack_planes},
+    {"gemv_t2_x16", bench_gemv_x16}, {"gemm_t2_x16", bench_gemm_x16},
+    {"gemv_t2_f32", bench_gemv_f32},
 };
 
 enum {
@@ -403,6 +463,17 @@ static void allocate(struct bench *b)
     b->x16 = pages(HIDDEN * sizeof *b->x16);
     for (size_t i = 0; i < HIDDEN; i++) /* one digit, as nearly all columns of a hidden state */
         b->x16[i] = b->x[i];
+    b->floats = pages(tn_kern_pad(HIDDEN) * sizeof *b->floats);
+    for (size_t i = 0; i < HIDDEN; i++)
+        b->floats[i] = b->x[i];
+    b->inputs = pages(MAX_TOKENS * TN_X16_BYTES(HIDDEN));
+    for (size_t i = 0; i < MAX_TOKENS; i++)
+        tn_quant_x16_ref(b->inputs + i * TN_X16_BYTES(HIDDEN), b->floats, HIDDEN);
+    const size_t n_scales = tn_n_scales(FFN, HIDDEN, 128);
+    b->scales = pages(n_scales * sizeof *b->scales);
+    for (size_t i = 0; i < n_scales; i++)
+        b->scales[i] = 0x2000;
+    b->m = (struct tn_scaled_ternary){.scales = b->scales, .group = 128, .is_f16 = true};
     b->table = pages(TN_LUT_BYTES(FFN));
     b->dst = pages((size_t)MAX_TOKENS * FFN * sizeof *b->dst);
     b->scratch = pages(TN_GEMM_SCRATCH_BYTES);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ceilings: memory stream and int8 multiply-add instructions.
+ * Ceilings of this machine: the rate at which it reads memory, and the rate of its int8 multiply-
+ * add instructions. A kernel is judged by its share of these, so that numbers of two machines
+ * compare.
  */
 #include "bench/peak.h"
 

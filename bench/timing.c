@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Median, best and spread of many runs.
+ * Runs a function again and again, and gives median, spread and best of the times. The spread is
+ * the distance between the quartiles: one interrupted run does not change it.
  */
 #include "bench/timing.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long a call takes, measured again and again.
+ * How long a call takes, measured again and again. Shared by the parts of bench_kern.
  */
 #ifndef TN_BENCH_TIMING_H
 #define TN_BENCH_TIMING_H
