@@ -50,7 +50,7 @@ build_command() {
     say "tern for $1"
     need_target_tools "$1"
     quietly cmake -S . -B "build/release-$1" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-        -DCMAKE_C_FLAGS_RELEASE=-O2 -DCMAKE_EXE_LINKER_FLAGS=-Wl,-s \
+        -DCMAKE_EXE_LINKER_FLAGS=-Wl,-s \
         -DCMAKE_TOOLCHAIN_FILE="$here/cmake/toolchain-$1.cmake" -DTERN_TESTS=OFF -DTERN_BENCH=OFF
     quietly cmake --build "build/release-$1" --target tern_cmd
 }
@@ -134,7 +134,7 @@ build_deb() {
     say "Debian package"
     need_packages $build_packages dpkg-dev file
     quietly cmake -S . -B build/release-deb -G Ninja -DCMAKE_BUILD_TYPE=Release \
-        -DCMAKE_C_FLAGS_RELEASE=-O2 -DCMAKE_INSTALL_PREFIX=/usr -DTERN_TESTS=OFF -DTERN_BENCH=OFF
+        -DCMAKE_INSTALL_PREFIX=/usr -DTERN_TESTS=OFF -DTERN_BENCH=OFF
     quietly cmake --build build/release-deb --target all demo_model
     # The other libraries are packages of their own; this one is a header.
     { echo "tern contains parts of the following library."

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # check-install.sh BUILD_DIR: install into a scratch folder, move it, and build the example program
-# against it twice: with find_package(tern) and with pkg-config.  Both must run.
+# against it with find_package(tern), with pkg-config, and with pkg-config --static.  All must run
+# and print the same.  A release build (TERN_STATIC_BINARY), whose libraries are archives, gives one
+# program, by pkg-config --static and cc -static: it needs nothing from the system.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/dist/lib.sh"
@@ -19,6 +21,28 @@ model="$scratch/prefix/share/tern/demo.tern"
 
 mkdir "$scratch/project"
 cp "$root/tests/api/example.c" "$scratch/project/"
+PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name tern.pc)")
+export PKG_CONFIG_PATH
+
+# by_pkg_config NAME CC_FLAGS PKG_CONFIG_FLAGS: the example as $scratch/NAME; what it prints in NAME.txt.
+by_pkg_config() {
+    quietly sh -c "cc $2 '$scratch/project/example.c' -o '$scratch/$1' \
+        \$(pkg-config $3 --cflags --libs tern)" || die "pkg-config $3: the example does not link"
+    "$scratch/$1" "$model" "Once upon a time" >"$scratch/$1.txt" ||
+        die "pkg-config $3: the example failed"
+    [ -s "$scratch/$1.txt" ] || die "pkg-config $3: the example printed nothing"
+}
+
+if grep -q '^TERN_STATIC_BINARY:BOOL=ON' "$1/CMakeCache.txt"; then
+    PKG_CONFIG_LIBDIR=$(sed -n 's/^pkgcfg_lib_hwloc_hwloc:.*=\(.*\)\/libhwloc.a$/\1/p' \
+        "$1/CMakeCache.txt")/pkgconfig
+    export PKG_CONFIG_LIBDIR
+    by_pkg_config static -static-pie --static
+    ! readelf -dW "$scratch/static" | grep -q NEEDED || die "the example needs shared libraries"
+    echo "install: a static program by pkg-config --static works"
+    exit 0
+fi
+
 cat >"$scratch/project/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.20)
 project(example LANGUAGES C)
@@ -26,15 +50,13 @@ find_package(tern 0.1 REQUIRED)
 add_executable(example example.c)
 target_link_libraries(example PRIVATE tern::tern)
 END
-quietly cmake -S "$scratch/project" -B "$scratch/build" -DCMAKE_PREFIX_PATH="$scratch/prefix"
+quietly cmake -S "$scratch/project" -B "$scratch/build" -G Ninja \
+    -DCMAKE_PREFIX_PATH="$scratch/prefix"
 quietly cmake --build "$scratch/build"
-"$scratch/build/example" "$model" "Once upon a time" >"$scratch/one" || die "the example (find_package) failed"
+"$scratch/build/example" "$model" "Once upon a time" >"$scratch/one.txt" || die "the example (find_package) failed"
 
-modules=$(dirname "$(find "$scratch/prefix" -name tern.pc)")
-# shellcheck disable=SC2046
-PKG_CONFIG_PATH="$modules" quietly sh -c \
-    "cc '$scratch/project/example.c' -o '$scratch/example' \$(pkg-config --cflags --libs tern)"
-"$scratch/example" "$model" "Once upon a time" >"$scratch/two" || die "the example (pkg-config) failed"
-cmp "$scratch/one" "$scratch/two"
-[ -s "$scratch/one" ] || die "the example printed nothing"
-echo "install: find_package and pkg-config work"
+by_pkg_config two "" ""
+by_pkg_config three "" --static
+cmp "$scratch/one.txt" "$scratch/two.txt"
+cmp "$scratch/one.txt" "$scratch/three.txt"
+echo "install: find_package, pkg-config and pkg-config --static work"

@@ -46,7 +46,20 @@ need_packages() {
 # What a build of tern needs, and what its tests need besides.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
     libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
-test_packages="$build_packages g++ libcmocka-dev python3 clang strace"
+test_packages="$build_packages g++ libcmocka-dev python3 python3-jinja2 clang strace"
+
+# need_clang_runtime: what clang links for -fsanitize=fuzzer.  A package of its own in Debian, whose
+# name holds clang's version.
+need_clang_runtime() {
+    probe=$(mktemp -d)
+    echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return d && n ? 0 : 0; }' \
+        >"$probe/probe.c"
+    links=0
+    clang -fsanitize=fuzzer,address,undefined "$probe/probe.c" -o "$probe/probe" \
+        >"$probe/log" 2>&1 || links=$?
+    rm -rf "$probe"
+    [ $links -eq 0 ] || need_packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+}
 
 # need_tools MODULES...: end with the names of what is missing where apt could not provide it.
 need_tools() {

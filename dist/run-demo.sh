@@ -17,12 +17,15 @@ quietly cmake --build build/release --target tern_cmd || die "the build failed"
 say "converting the demo model"
 build/release/tern convert dist/demo -o build/release/demo.tern
 
-say "raw: a continuation of \"Once upon a time\""
-build/release/tern run --raw -p "Once upon a time" --temp 0.3 --seed 1 -n 128 --stats
-say "chat: an answer to \"Tell me a story.\""
-build/release/tern run --chat -p "Tell me a story." --temp 0.3 --seed 2 --stats
+say "raw: a continuation of \"Once upon a time\" at temperature 0.9"
+build/release/tern run --raw -p "Once upon a time" --temp 0.9 --seed 1 -n 128 --stats
+say "chat: an answer to \"Tell me a story.\" at temperature 0.9"
+build/release/tern run --chat -p "Tell me a story." --temp 0.9 --seed 2 --stats
 
 cat <<'END'
+
+These tales are invented. With --greedy or a low temperature the demo model recites the fairy tales
+that it was trained on, some of them word for word.
 
 Three commands to try next:
   build/release/tern chat

@@ -5,7 +5,7 @@
 # builds, tests.  Without arguments the stages of CI; TERN_CI_FULL=1 adds the long ones.
 #
 #   release  demo asan  fuzz  cross      always
-#   clang  tsan  wine  aarch64  levels  packages      with TERN_CI_FULL=1, or by name
+#   clang  small  tsan  wine  aarch64  levels  packages  fresh      with TERN_CI_FULL=1, or by name
 #
 # Each stage runs even if an earlier one failed; the exit code is 1 if any did.  Some tests read
 # reference data in ../shared; without it they are skipped, except where CI=true: there they fail.
@@ -52,10 +52,15 @@ stage_tsan() {
 }
 
 stage_clang() {
-    quietly cmake -S . -B build/clang -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS=-Werror
+    quietly cmake -S . -B build/clang -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS=-Werror
     quietly cmake --build build/clang
     suite build/clang
+}
+
+# The release suite as on a machine with 3 GiB: no program may have more address space.
+stage_small() {
+    build_preset release
+    (ulimit -v $((3 << 20)) && suite build/release)
 }
 
 stage_fuzz() {
@@ -68,8 +73,7 @@ emulator=
 cross_build() {
     dist/build-deps.sh "$1"
     (need_target_tools "$1")
-    quietly cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-        -DCMAKE_C_FLAGS_RELWITHDEBINFO="-O2 -g" \
+    quietly cmake -S . -B "build/$1" -G Ninja \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/dist/cmake/toolchain-$1.cmake" \
         ${emulator:+-DCMAKE_CROSSCOMPILING_EMULATOR="$emulator"}
     folder="build/$1"; shift
@@ -90,8 +94,9 @@ use_wine() {
 }
 
 stage_cross() {
-    cross_build linux-x86_64 --target tern_cmd
+    cross_build linux-x86_64 --target tern_cmd demo_model
     dist/smoke.sh build/linux-x86_64/tern
+    dist/check-install.sh build/linux-x86_64
     use_wine
     cross_build windows-x86_64 --target tern_cmd
     dist/smoke.sh "$wine" build/windows-x86_64/tern.exe
@@ -140,6 +145,11 @@ stage_packages() {
     dist/check-reproducible.sh
 }
 
+# Both commands of the README in empty Debian systems.
+stage_fresh() {
+    dist/check-fresh.sh
+}
+
 # run STAGE: in a subshell of its own, with its time.
 failed=0
 run() {
@@ -155,7 +165,7 @@ need_packages $test_packages
 need_tools cmocka
 stages="release demo asan fuzz cross"
 [ "${TERN_CI_FULL:-0}" != 1 ] || {
-    stages="$stages clang tsan wine aarch64 levels packages"
+    stages="$stages clang small tsan wine aarch64 levels packages fresh"
     fuzz_seconds=${TERN_FUZZ_SECONDS:-600}
 }
 [ $# -eq 0 ] || stages=$*

@@ -21,11 +21,22 @@ elseif(NOT APPLE)
 endif()
 
 # No path of the building machine gets into the binary: assertions name files of the tree.
-target_compile_options(tern_options INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}=.")
+target_compile_options(tern_options INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}=."
+    -ffunction-sections -fdata-sections)
 
+# Landing pads for indirect branches; no-ops on processors that do not know them.
+if(NOT WIN32 AND NOT APPLE)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+        target_compile_options(tern_options INTERFACE -mbranch-protection=standard)
+    elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+        target_compile_options(tern_options INTERFACE -fcf-protection=full)
+    endif()
+endif()
+
+# What is shipped runs the same instructions as any other optimised build.  It is linked statically;
+# unused functions and the tables of debuggers are left out.
 if(TERN_STATIC_BINARY)
-    # Nor into what the compiler keeps for debuggers.
-    target_compile_options(tern_options INTERFACE -ffunction-sections -fdata-sections
+    target_compile_options(tern_options INTERFACE
         "-ffile-prefix-map=${CMAKE_SOURCE_DIR}=." "-ffile-prefix-map=${CMAKE_BINARY_DIR}=build")
     if(APPLE)
         target_link_options(tern_options INTERFACE -Wl,-dead_strip)
@@ -33,14 +44,10 @@ if(TERN_STATIC_BINARY)
         target_link_options(tern_options INTERFACE -static -Wl,--gc-sections)
     else()
         target_link_options(tern_options INTERFACE -Wl,--gc-sections)
-        # Nobody unwinds C, and the tables are a tenth of the binary.
+        # C is never unwound, and the tables would be a tenth of the binary.
         target_compile_options(tern_options INTERFACE
             -fno-asynchronous-unwind-tables -fno-unwind-tables)
-        # Landing pads for indirect branches; no-ops on processors that do not know them.
-        if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-            target_compile_options(tern_options INTERFACE -mbranch-protection=standard)
-        else()
-            target_compile_options(tern_options INTERFACE -fcf-protection=full)
+        if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
             # Packed relocations: glibc 2.36 or newer where the release is built; GNU ld has them
             # for x86 only.
             target_link_options(tern_options INTERFACE -Wl,-z,pack-relative-relocs)

@@ -38,6 +38,13 @@ configure_package_config_file("${packaging}/tern-config.cmake.in" tern-config.cm
 write_basic_package_version_file(tern-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/tern-config.cmake" "${CMAKE_BINARY_DIR}/tern-config-version.cmake"
     DESTINATION "${package_config_dir}")
+# hwloc is named in Libs, not in Requires: a shared one brings what it needs itself, but with Requires
+# `pkg-config --static` would list -ludev, which Debian's package of hwloc does not bring along.
+set(pc_hwloc ${hwloc_LDFLAGS})
+if(hwloc_LINK_LIBRARIES MATCHES "libhwloc\\.a")
+    set(pc_hwloc ${hwloc_STATIC_LDFLAGS})
+endif()
+list(JOIN pc_hwloc " " pc_hwloc)
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 configure_file("${packaging}/tern.pc.in" tern.pc @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/tern.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
