@@ -4,25 +4,26 @@
  */
 #include "json_io.h"
 
+#include <stdatomic.h>
+
 #include "base/alloc.h"
 #include "base/log.h"
 #include "output.h"
 
-/* Has an allocation failed since a value was last printed or read? */
-static bool is_short;
+/* Has an allocation failed since a value was last printed or read? Any thread may use JSON. */
+static _Atomic bool is_short;
 
 static void *alloc_noted(size_t n_bytes)
 {
     void *p = tn_alloc(n_bytes);
-    is_short = is_short || !p;
+    if (!p)
+        atomic_store(&is_short, true);
     return p;
 }
 
 static bool take_note(void)
 {
-    bool was_short = is_short;
-    is_short = false;
-    return was_short;
+    return atomic_exchange(&is_short, false);
 }
 
 void tn_json_io_init(void)

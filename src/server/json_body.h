@@ -3,8 +3,7 @@
  * Reading the JSON of a request: bounded, and with errors that name the field.
  *
  * A member that is null is absent, and members that nobody asks for are ignored: clients send more
- * than any server knows.  Used by the loop's thread only, since jansson's allocation functions are
- * shared by the process.
+ * than any server knows.  A value may be read by one thread at a time.
  */
 #ifndef TN_JSON_BODY_H
 #define TN_JSON_BODY_H

@@ -194,6 +194,11 @@ static void answer_load(struct tn_task *task)
     tn_task_free(task);
 }
 
+static bool prepare_chat(struct tn_task *task, struct tn_refusal *r)
+{
+    return tn_chat_ids(task, tn_json_member(task->body, "messages"), NULL, r);
+}
+
 void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
@@ -206,19 +211,19 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
         tn_task_refuse(task, &refusal);
     else if (!messages || (json_is_array(messages) && json_array_size(messages) == 0))
         answer_load(task);
-    else if (!tn_chat_ids(task, messages, NULL, &refusal))
-        tn_task_refuse(task, &refusal);
     else
-        tn_task_start(task);
+        tn_task_start(task, prepare_chat);
 }
 
 /* The prompt as one turn of a conversation, or, with "raw" or without a template, as it is. */
-static bool read_prompt(struct tn_task *task, const char *prompt, size_t n, struct tn_refusal *r)
+static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
 {
     bool is_raw = false;
-    const char *system = NULL;
+    const char *prompt = "", *system = NULL;
+    size_t n = 0;
     struct tern_error err;
     if (!tn_json_get_bool(task->body, "raw", &is_raw, r) ||
+        !tn_json_get_text(task->body, "prompt", &prompt, &n, r) ||
         !tn_json_get_text(task->body, "system", &system, NULL, r))
         return false;
     if (is_raw || !task->model->chat) {
@@ -250,10 +255,8 @@ void tn_route_ollama_generate(struct tn_server *server, struct tn_conn *conn)
         tn_task_refuse(task, &refusal);
     else if (n == 0)
         answer_load(task);
-    else if (!read_prompt(task, prompt, n, &refusal))
-        tn_task_refuse(task, &refusal);
     else
-        tn_task_start(task);
+        tn_task_start(task, prepare_generate);
 }
 
 /* ---- about models ---- */

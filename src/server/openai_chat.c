@@ -3,7 +3,6 @@
  * POST /v1/chat/completions.
  */
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
@@ -111,28 +110,16 @@ static json_t *read_messages(const json_t *messages, struct tn_refusal *r)
     return copy;
 }
 
-static void set_date(struct tern_date *date)
-{
-    time_t now = time(NULL);
-    const struct tm *t = localtime(&now);
-    if (t)
-        *date = (struct tern_date){t->tm_year + 1900, (uint8_t)(t->tm_mon + 1),
-                                   (uint8_t)t->tm_mday, (uint8_t)t->tm_hour, (uint8_t)t->tm_min,
-                                   (uint8_t)TN_MIN(t->tm_sec, 59)};
-}
-
 static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refusal *r)
 {
     const struct tn_server_model *model = answer->model;
-    struct tern_chat_params params = model->chat_params;
     struct tern_error err;
     char *text = json_dumps(conversation, JSON_COMPACT);
-    if (!model->has_fixed_date)
-        set_date(&params.date);
     if (!text)
         return tn_refuse(r, 503, NULL, "no memory for the request");
     tern_status status = tern_chat_encode_json(tern_model_tokenizer(model->model), model->chat,
-                                               text, strlen(text), &params, &answer->ids, &err);
+                                               text, strlen(text), &answer->chat_params,
+                                               &answer->ids, &err);
     tn_free(text);
     if (status == TERN_OK)
         return true;
@@ -351,6 +338,11 @@ static bool read_tools(const struct tn_task *answer, struct tn_refusal *r)
     return tn_refuse(r, 400, "tools", "this server calls no tools");
 }
 
+static bool prepare(struct tn_task *answer, struct tn_refusal *r)
+{
+    return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), NULL, r);
+}
+
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
@@ -359,9 +351,8 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
         return;
     if (!tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
         !read_logprobs(answer, &refusal) || !read_response_format(answer, &refusal) ||
-        !read_tools(answer, &refusal) ||
-        !tn_chat_ids(answer, tn_json_member(answer->body, "messages"), NULL, &refusal))
+        !read_tools(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
-        tn_task_start(answer);
+        tn_task_start(answer, prepare);
 }

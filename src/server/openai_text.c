@@ -347,9 +347,8 @@ void tn_route_completions(struct tn_server *server, struct tn_conn *conn)
     if (!answer)
         return;
     if (!tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
-        !read_logprobs(answer, &refusal) || !read_others(answer, &refusal) ||
-        !read_prompts(answer, &refusal))
+        !read_logprobs(answer, &refusal) || !read_others(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
-        tn_task_start(answer);
+        tn_task_start(answer, read_prompts);
 }

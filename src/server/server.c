@@ -160,7 +160,10 @@ static void take_messages(struct tn_server *server)
 {
     for (struct tn_message *m = tn_work_take(server->work), *next; m; m = next) {
         next = m->next;
-        tn_task_take(server, m);
+        if (m->errand)
+            m->errand->done(m->errand->owner);
+        else
+            tn_task_take(server, m);
     }
 }
 

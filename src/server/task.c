@@ -36,6 +36,16 @@ static json_t *read_body(struct tn_server *server, struct tn_conn *conn,
     return body;
 }
 
+static void set_date(struct tern_date *date)
+{
+    time_t now = time(NULL);
+    const struct tm *t = localtime(&now); /* the loop's thread is the only one that asks */
+    if (t)
+        *date = (struct tern_date){t->tm_year + 1900, (uint8_t)(t->tm_mon + 1),
+                                   (uint8_t)t->tm_mday, (uint8_t)t->tm_hour, (uint8_t)t->tm_min,
+                                   (uint8_t)TN_MIN(t->tm_sec, 59)};
+}
+
 struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
                                 const struct tn_task_format *format)
 {
@@ -61,6 +71,9 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
     snprintf(answer->id, sizeof answer->id, "%016" PRIx64 "%" PRIx64,
              server->random * 0x9E3779B97F4A7C15u + server->n_ids, server->n_ids);
     server->n_ids++;
+    answer->chat_params = model->chat_params;
+    if (!model->has_fixed_date)
+        set_date(&answer->chat_params.date);
     tn_gen_init(&answer->gen, model);
     return answer;
 }
@@ -91,7 +104,8 @@ static const struct tern_ids *ids_of(const struct tn_task *answer, uint32_t i_pr
     return i_prompt == 0 ? &answer->ids : &answer->more_ids[i_prompt];
 }
 
-static bool check_prompts(struct tn_task *answer, struct tn_refusal *refusal)
+static bool check_prompts(const struct tn_task *answer, uint32_t n_choices,
+                          struct tn_refusal *refusal)
 {
     for (uint32_t i = 0; i < answer->n_prompts; i++) {
         size_t n = ids_of(answer, i)->n;
@@ -108,7 +122,7 @@ static bool check_prompts(struct tn_task *answer, struct tn_refusal *refusal)
     }
     uint32_t room = answer->model->n_sequences + answer->model->n_queue;
     uint32_t n_jobs = answer->server->n_jobs[answer->model - answer->server->config.models];
-    if (n_jobs + answer->n_choices > room)
+    if (n_jobs + n_choices > room)
         return tn_refuse(refusal, 503, NULL, "the server is busy: %u requests wait", n_jobs);
     return true;
 }
@@ -139,6 +153,7 @@ static void on_gone(void *arg)
 {
     struct tn_task *answer = arg;
     answer->conn = NULL;
+    tn_work_cancel_errand(&answer->errand);
     for (uint32_t i = 0; i < answer->n_choices; i++)
         if (!answer->choices[i].has_ended)
             tn_work_cancel(answer->server->work, &answer->choices[i].job);
@@ -164,7 +179,7 @@ static void on_tick(void *arg, uint64_t now_ns)
 {
     struct tn_task *answer = arg;
     const char *beat = answer->gen.streams ? answer->format->heartbeat : " ";
-    if (!answer->has_head && now_ns - answer->began_ns > SLOW_NS) {
+    if (!answer->has_head && !answer->gen.streams && now_ns - answer->began_ns > SLOW_NS) {
         answer->has_head = true;
         tn_stream_begin(answer->conn, 200, "application/json");
         answer->written_ns = now_ns;
@@ -173,19 +188,19 @@ static void on_tick(void *arg, uint64_t now_ns)
         tn_task_write(answer, beat, strlen(beat));
 }
 
-void tn_task_start(struct tn_task *answer)
+static void forget(struct tn_server *server, struct tn_task *answer)
 {
-    struct tn_refusal refusal;
+    for (struct tn_task **p = &server->answers; *p; p = &(*p)->next)
+        if (*p == answer) {
+            *p = answer->next;
+            break;
+        }
+    tn_task_free(answer);
+}
+
+static void submit(struct tn_task *answer)
+{
     struct tn_server *server = answer->server;
-    answer->n_choices = answer->n_prompts * answer->gen.n_choices;
-    if (!check_prompts(answer, &refusal)) {
-        tn_task_refuse(answer, &refusal);
-        return;
-    }
-    answer->next = server->answers;
-    server->answers = answer;
-    tn_conn_hold(answer->conn,
-                 &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = answer});
     if (answer->gen.streams)
         begin_stream(answer);
     for (uint32_t i = 0; i < answer->n_choices; i++) {
@@ -193,6 +208,46 @@ void tn_task_start(struct tn_task *answer)
         server->n_jobs[answer->choices[i].job.i_model]++;
         tn_work_submit(server->work, &answer->choices[i].job);
     }
+}
+
+static bool run_prepare(void *arg)
+{
+    struct tn_task *answer = arg;
+    if (answer->prepare(answer, &answer->refusal))
+        answer->refusal.status = 0;
+    return true;
+}
+
+static void on_prepared(void *arg)
+{
+    struct tn_task *answer = arg;
+    uint32_t n_choices = answer->n_prompts * answer->gen.n_choices;
+    if (!answer->conn) {
+        forget(answer->server, answer);
+        return;
+    }
+    if (answer->refusal.status == 0 && check_prompts(answer, n_choices, &answer->refusal)) {
+        answer->n_choices = n_choices;
+        submit(answer);
+        return;
+    }
+    answer->conn->user = (struct tn_conn_user){0};
+    answer->format->refuse(answer->conn, &answer->refusal);
+    answer->server->totals.n_refused++;
+    forget(answer->server, answer);
+}
+
+void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
+{
+    struct tn_server *server = answer->server;
+    answer->prepare = prepare;
+    answer->errand =
+        (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = answer};
+    answer->next = server->answers;
+    server->answers = answer;
+    tn_conn_hold(answer->conn,
+                 &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = answer});
+    tn_work_run_errand(server->work, &answer->errand);
 }
 
 /* ---- going on ---- */
@@ -317,16 +372,6 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
     }
     if (answer->n_ended == answer->n_choices)
         end_answer(answer);
-}
-
-static void forget(struct tn_server *server, struct tn_task *answer)
-{
-    for (struct tn_task **p = &server->answers; *p; p = &(*p)->next)
-        if (*p == answer) {
-            *p = answer->next;
-            break;
-        }
-    tn_task_free(answer);
 }
 
 void tn_task_take(struct tn_server *server, struct tn_message *m)

@@ -3,8 +3,9 @@
  * A request that the engine answers: from the ids of its prompt to the last byte.  What all APIs
  * share is here; how an answer looks is its format's (openai_chat.c, openai_text.c, ollama.c).
  *
- * An answer lives on the loop's thread.  It outlives its connection: when the client is gone its
- * jobs are cancelled, and it is freed when the last of them has ended.
+ * An answer lives on the loop's thread, but for its prompt, which the engine's thread prepares.  It
+ * outlives its connection: when the client is gone its errand or its jobs are cancelled, and it is
+ * freed when the last of them has ended.
  */
 #ifndef TN_TASK_H
 #define TN_TASK_H
@@ -26,6 +27,9 @@ struct tn_choice {
     uint32_t n_prompt_tokens;
     bool has_ended;
 };
+
+/* Makes the ids of the prompt, on the engine's thread: long texts take time.  false: refused. */
+typedef bool tn_task_prepare_fn(struct tn_task *answer, struct tn_refusal *refusal);
 
 struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
@@ -49,6 +53,10 @@ struct tn_task {
     const struct tn_task_format *format;
     json_t *body; /* the request: texts point into it */
     struct tn_gen gen;
+    struct tern_chat_params chat_params; /* with today's date */
+    struct tn_errand errand;             /* `prepare` */
+    tn_task_prepare_fn *prepare;
+    struct tn_refusal refusal; /* of `prepare`; status 0: none */
     struct tern_ids ids; /* the prompt */
     struct tern_ids more_ids[TN_GEN_MAX_CHOICES]; /* completions with several prompts */
     uint32_t n_prompts; /* 1, or n of them; choices are prompt-major */
@@ -71,8 +79,9 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
 void tn_task_free(struct tn_task *answer);
 /* Refuses and frees an answer that has not started. */
 void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal);
-/* Hands the jobs to the engine.  Refuses when the prompt does not fit, or all queues are full. */
-void tn_task_start(struct tn_task *answer);
+/* Prepares the prompt and hands the jobs to the engine.  Refuses when `prepare` does, when the
+ * prompt does not fit, or all queues are full. */
+void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare);
 
 /* What the engine says. */
 void tn_task_take(struct tn_server *server, struct tn_message *message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The two mailboxes, and the loop of the engine's thread.
+ * The mailboxes, and the loop of the engine's thread.
  */
 #include "server/work.h"
 
@@ -17,16 +17,46 @@ struct station { /* a scheduler and its jobs */
     struct tn_job *jobs;
 };
 
+/* Errands in the order in which they came. */
+struct queue {
+    struct tn_errand *first, **end;
+};
+
 struct tn_work {
     struct tn_lock lock;
     struct tn_job *inbox, **inbox_end;       /* locked */
+    struct queue errands;                    /* locked: they came since the engine looked last */
     struct tn_message *outbox, **outbox_end; /* locked */
+    struct queue queues[2]; /* engine: short errands, long ones */
     _Atomic uint32_t n_signals; /* the engine's thread sleeps on this */
     _Atomic bool is_stopping;
     bool has_said; /* engine: messages since the last wake */
     uint32_t n_stations;
     struct station stations[];
 };
+
+static void queue_init(struct queue *queue)
+{
+    queue->first = NULL;
+    queue->end = &queue->first;
+}
+
+static void queue_add(struct queue *queue, struct tn_errand *errand)
+{
+    errand->next = NULL;
+    *queue->end = errand;
+    queue->end = &errand->next;
+}
+
+static struct tn_errand *queue_take(struct queue *queue)
+{
+    struct tn_errand *errand = queue->first;
+    if (errand && !errand->next)
+        queue_init(queue);
+    else if (errand)
+        queue->first = errand->next;
+    return errand;
+}
 
 tern_status tn_work_create(struct tn_work **out, struct tern_scheduler *const *schedulers,
                            uint32_t n_schedulers, struct tern_error *err)
@@ -40,6 +70,9 @@ tern_status tn_work_create(struct tn_work **out, struct tern_scheduler *const *s
         work->stations[i].scheduler = schedulers[i];
     work->inbox_end = &work->inbox;
     work->outbox_end = &work->outbox;
+    queue_init(&work->errands);
+    for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
+        queue_init(&work->queues[i]);
     return tn_ok(err);
 }
 
@@ -49,7 +82,7 @@ void tn_work_free(struct tn_work *work)
         return;
     for (struct tn_message *m = work->outbox, *next; m; m = next) {
         next = m->next;
-        if (m->kind != TERN_EVENT_END)
+        if (m->kind != TERN_EVENT_END && !m->errand)
             tn_free(m);
     }
     tn_free(work);
@@ -81,6 +114,19 @@ void tn_work_cancel(struct tn_work *work, struct tn_job *job)
     if (id)
         tern_scheduler_cancel(work->stations[job->i_model].scheduler, id);
     signal_engine(work);
+}
+
+void tn_work_run_errand(struct tn_work *work, struct tn_errand *errand)
+{
+    tn_lock_take(&work->lock);
+    queue_add(&work->errands, errand);
+    tn_lock_release(&work->lock);
+    signal_engine(work);
+}
+
+void tn_work_cancel_errand(struct tn_errand *errand)
+{
+    atomic_store(&errand->is_cancelled, true);
 }
 
 struct tn_message *tn_work_take(struct tn_work *work)
@@ -242,14 +288,39 @@ static tern_status step(struct tn_work *work, struct station *station, struct te
     return status;
 }
 
+/* ---- errands ---- */
+
+/* A part of the oldest one; a long one then lets the next have a part. */
+static void run_part(struct tn_work *work, struct queue *queue)
+{
+    struct tn_errand *errand = queue_take(queue);
+    if (!errand)
+        return;
+    if (!atomic_load(&errand->is_cancelled) && !errand->run(errand->owner)) {
+        queue_add(queue, errand);
+        return;
+    }
+    errand->end = (struct tn_message){.errand = errand};
+    post(work, &errand->end); /* the errand is the loop's from here on */
+}
+
+static void run_errands(struct tn_work *work)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
+        run_part(work, &work->queues[i]);
+}
+
 /* ---- the engine's thread ---- */
 
 static void take_inbox(struct tn_work *work)
 {
+    struct tn_errand *errand;
     tn_lock_take(&work->lock);
     struct tn_job *job = work->inbox;
     work->inbox = NULL;
     work->inbox_end = &work->inbox;
+    while ((errand = queue_take(&work->errands)) != NULL)
+        queue_add(&work->queues[errand->is_long], errand);
     tn_lock_release(&work->lock);
     while (job) {
         struct tn_job *next = job->next;
@@ -258,8 +329,11 @@ static void take_inbox(struct tn_work *work)
     }
 }
 
-static bool has_jobs(const struct tn_work *work)
+static bool has_work(const struct tn_work *work)
 {
+    for (size_t i = 0; i < TN_COUNT_OF(work->queues); i++)
+        if (work->queues[i].first)
+            return true;
     for (uint32_t i = 0; i < work->n_stations; i++)
         if (work->stations[i].jobs)
             return true;
@@ -281,11 +355,12 @@ tern_status tn_work_run(struct tn_work *work, void (*wake)(void), struct tern_er
     while (status == TERN_OK && !atomic_load(&work->is_stopping)) {
         uint32_t seen = atomic_load(&work->n_signals);
         take_inbox(work);
+        run_errands(work);
         status = step_all(work, err);
         if (work->has_said)
             wake();
         work->has_said = false;
-        if (status == TERN_OK && !has_jobs(work) && !atomic_load(&work->is_stopping))
+        if (status == TERN_OK && !has_work(work) && !atomic_load(&work->is_stopping))
             tn_wait_on(&work->n_signals, seen, 0);
     }
     return status;

@@ -4,10 +4,12 @@
  *
  *   loop                                          engine
  *   tn_work_submit  ->  inbox of jobs         ->  tern_scheduler_submit, _step, _step, ...
+ *   tn_work_run_errand  -> inbox of errands   ->  a part of one, a step of all jobs, a part, ...
  *   tn_work_take    <-  outbox of messages    <-  text, log-probabilities, the end
  *
- * A job belongs to the loop, but between its submit and its last message the engine's thread uses
- * it; the loop may only cancel it then.  No thread waits for the other while it has work.
+ * A job or an errand belongs to the loop, but between its submit and its last message the engine's
+ * thread uses it; the loop may only cancel it then.  No thread waits for the other while it has
+ * work.
  */
 #ifndef TN_WORK_H
 #define TN_WORK_H
@@ -21,10 +23,11 @@
 
 struct tn_job;
 
-/* What the engine says about a job; tn_free, but for the end, which is part of its job. */
+/* What the engine says; tn_free, but for an end, which is part of its job or errand. */
 struct tn_message {
     struct tn_message *next;
     struct tn_job *job;
+    struct tn_errand *errand; /* it has ended; NULL: this is about a job */
     enum tern_event_kind kind;
     uint32_t id;
     const char *text;
@@ -61,6 +64,21 @@ struct tn_job {
     bool is_short; /* a message was lost: no memory */
 };
 
+/* What else the engine's thread does, because it takes long or needs the engine: ids of a text, a
+ * vector.  Between two steps of the jobs a part of one errand is done, so that an errand of any
+ * length delays an answer's next token by one part. */
+struct tn_errand {
+    bool (*run)(void *owner);  /* engine's thread: does a part; true: it was the last one */
+    void (*done)(void *owner); /* loop's thread, behind the last part or behind a cancel */
+    void *owner;
+    bool is_long; /* has many parts: those that have one are not kept waiting by it */
+
+    /* private */
+    struct tn_errand *next;
+    struct tn_message end;
+    _Atomic bool is_cancelled;
+};
+
 struct tn_work;
 
 /* Schedulers outlive the work.  Their threads and those of the engine are not started here. */
@@ -73,6 +91,9 @@ void tn_work_free(struct tn_work *work);
 void tn_work_submit(struct tn_work *work, struct tn_job *job);
 /* Its end comes within a token or a part of its prompt. */
 void tn_work_cancel(struct tn_work *work, struct tn_job *job);
+void tn_work_run_errand(struct tn_work *work, struct tn_errand *errand);
+/* It has no more parts than the one that runs. */
+void tn_work_cancel_errand(struct tn_errand *errand);
 /* All messages since the last call, oldest first; NULL: none. */
 struct tn_message *tn_work_take(struct tn_work *work);
 
