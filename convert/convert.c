@@ -303,6 +303,8 @@ static void prepare_stream(struct tn_job *j)
 
 static void free_job(struct tn_job *j)
 {
+    if (!j)
+        return;
     tn_stream_drop_buffers(&j->stream);
     tn_tensor_plan_fini(&j->plan);
     tn_model_source_close(&j->model);
@@ -311,6 +313,21 @@ static void free_job(struct tn_job *j)
     tn_free(j->resolved);
     tn_free(j->folder);
     tn_free(j->source_name);
+    tn_free(j);
+}
+
+static tern_status run_job(struct tn_job *j)
+{
+    tern_status status = tn_job_read(j);
+    if (status == TERN_OK) {
+        prepare_stream(j);
+        status = survey(j);
+    }
+    if (status == TERN_OK)
+        status = write_file(j);
+    if (status == TERN_OK)
+        judge_zeros(j);
+    return status;
 }
 
 tern_status tern_convert(const struct tern_convert_params *params,
@@ -319,20 +336,16 @@ tern_status tern_convert(const struct tern_convert_params *params,
     const uint64_t begin = tn_now_ns();
     memset(result, 0, sizeof *result);
     tn_ok(err);
-    struct tn_job job = {.params = params, .result = result, .err = err};
-    tern_status status = tn_job_read(&job);
+    struct tn_job *job = tn_alloc_zeroed(1, sizeof *job);
+    if (!job)
+        return tn_fail(err, TERN_MEMORY, "no memory for the conversion");
+    *job = (struct tn_job){.params = params, .result = result, .err = err};
+    const tern_status status = run_job(job);
     if (status == TERN_OK) {
-        prepare_stream(&job);
-        status = survey(&job);
-    }
-    if (status == TERN_OK)
-        status = write_file(&job);
-    if (status == TERN_OK) {
-        judge_zeros(&job);
-        result->n_ternary = job.plan.n_ternary;
-        result->bits_per_weight = 8 * (double)result->output_bytes / (double)job.plan.n_params;
+        result->n_ternary = job->plan.n_ternary;
+        result->bits_per_weight = 8 * (double)result->output_bytes / (double)job->plan.n_params;
         result->seconds = tn_seconds_since(begin);
     }
-    free_job(&job);
+    free_job(job);
     return status;
 }

@@ -32,18 +32,21 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_HELP] = tn_cmd_help,
 };
 
-/* What a command takes at its deepest, with a reserve: 48 KiB were enough for each. */
-#define MIN_STACK_BYTES 65536u
+/* What a command takes at its deepest: 36 KiB at every CPU level, and 12 KiB for the frame of a
+ * signal on a processor with the widest registers. */
+#define MIN_STACK_BYTES 49152u
 
 /* Where there is less, a command would end with SIGSEGV. */
 static tern_status check_stack(struct tern_error *err)
 {
-    const uint64_t n_bytes = tn_stack_limit_bytes();
-    if (n_bytes >= MIN_STACK_BYTES)
+    const uint64_t n_limit = tn_stack_limit_bytes(), n_used = tn_stack_used_bytes();
+    if (n_limit >= n_used && n_limit - n_used >= MIN_STACK_BYTES)
         return TERN_OK;
     return tn_fail(err, TERN_MEMORY,
-                   "the stack may have %llu bytes, tern needs %u; raise the limit: ulimit -s %u",
-                   (unsigned long long)n_bytes, MIN_STACK_BYTES, MIN_STACK_BYTES / 1024);
+                   "the stack may have %llu bytes, arguments and environment hold %llu of them, "
+                   "tern needs %u more; raise the limit: ulimit -s %llu",
+                   (unsigned long long)n_limit, (unsigned long long)n_used, MIN_STACK_BYTES,
+                   (unsigned long long)((n_used + MIN_STACK_BYTES) / 1024 + 8));
 }
 
 /* A server that was told to end has done what it was told. */

@@ -145,6 +145,9 @@ uint64_t tn_disk_free_bytes(const char *path);
 
 /* What the main thread's stack may grow to (RLIMIT_STACK); UINT64_MAX: no limit that we know. */
 uint64_t tn_stack_limit_bytes(void);
+/* What of that is in use when the main thread calls this: arguments and environment, which lie at
+ * its beginning, and the frames of the callers. 0 without a limit. */
+uint64_t tn_stack_used_bytes(void);
 
 struct tn_thread;
 /* stack 256 KiB. NULL when the system refuses. */

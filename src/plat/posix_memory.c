@@ -220,6 +220,24 @@ uint64_t tn_stack_limit_bytes(void)
     return limit.rlim_cur;
 }
 
+/* The strings of the environment are the beginning of the stack; one that setenv put elsewhere, or
+ * that starts another thread's stack, is no more than the limit away by chance only. */
+uint64_t tn_stack_used_bytes(void)
+{
+    extern char **environ;
+    const uint64_t n_limit = tn_stack_limit_bytes();
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uint64_t n_used = 0;
+    if (n_limit == UINT64_MAX)
+        return 0;
+    for (char **e = environ; e && *e; e++) {
+        const uint64_t n = (uintptr_t)*e + strlen(*e) + 1 - here;
+        if ((uintptr_t)*e > here && n <= n_limit && n > n_used)
+            n_used = n;
+    }
+    return n_used;
+}
+
 size_t tn_page_bytes(void)
 {
     long n = sysconf(_SC_PAGESIZE);

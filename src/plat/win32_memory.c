@@ -184,6 +184,11 @@ uint64_t tn_stack_limit_bytes(void)
     return UINT64_MAX; /* it stands in the program's file */
 }
 
+uint64_t tn_stack_used_bytes(void)
+{
+    return 0;
+}
+
 size_t tn_page_bytes(void)
 {
     SYSTEM_INFO info;

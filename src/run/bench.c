@@ -243,6 +243,24 @@ static double stream_rate(struct bench *b, const struct tern_session *s)
     return tn_bench_stream_rate(&b->stream, s->engine->team);
 }
 
+/* One repeat: the stream rate, then all prompts and depths in turn. */
+static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t i_repeat,
+                              const struct subject *subjects, struct one_run *runs, uint32_t n,
+                              struct samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    const uint32_t n_threads = tern_engine_n_threads(s->engine);
+    char what[96];
+    snprintf(what, sizeof what, "%s, %u thread%s, run %u of %u", s->engine->level, n_threads,
+             n_threads == 1 ? "" : "s", i_repeat + 1, p->n_repeats);
+    tern_status status = announce(p, what, err);
+    const double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
+    add_sample(stream, stream_gb_s);
+    for (uint32_t k = 0; k < n && status == TERN_OK; k++)
+        status = repeat_once(s, p, b->prompt, &subjects[k], stream_gb_s, &runs[k], err);
+    return status;
+}
+
 /* Every repeat takes the stream rate and all prompts and depths in turn: what is compared is
  * measured side by side. */
 static tern_status measure_session(struct bench *b, struct tern_session *s,
@@ -250,23 +268,17 @@ static tern_status measure_session(struct bench *b, struct tern_session *s,
 {
     const struct tern_bench_params *p = b->params;
     struct subject subjects[TN_COUNT_OF(p->prompts) + TN_COUNT_OF(p->depths)];
-    struct one_run runs[TN_COUNT_OF(subjects)] = {0};
-    uint32_t n = list_subjects(subjects, p), n_threads = tern_engine_n_threads(s->engine);
-    for (uint32_t i = 0; i < p->n_repeats; i++) {
-        char what[96];
-        snprintf(what, sizeof what, "%s, %u thread%s, run %u of %u", s->engine->level, n_threads,
-                 n_threads == 1 ? "" : "s", i + 1, p->n_repeats);
-        tern_status status = announce(p, what, err);
-        double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
-        add_sample(stream, stream_gb_s);
-        for (uint32_t k = 0; k < n && status == TERN_OK; k++)
-            status = repeat_once(s, p, b->prompt, &subjects[k], stream_gb_s, &runs[k], err);
-        if (status != TERN_OK)
-            return status;
-    }
-    for (uint32_t k = 0; k < n; k++)
+    const uint32_t n = list_subjects(subjects, p);
+    struct one_run *runs = tn_alloc_zeroed(n, sizeof *runs);
+    if (!runs)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u rates", n);
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < p->n_repeats && status == TERN_OK; i++)
+        status = repeat_all(b, s, i, subjects, runs, n, stream, err);
+    for (uint32_t k = 0; k < n && status == TERN_OK; k++)
         add_result(b->result, s, p, &subjects[k], stream, &runs[k]);
-    return TERN_OK;
+    tn_free(runs);
+    return status;
 }
 
 /* All prompts and depths at one level and thread count; *stream: the rates of the repeats. */
@@ -366,8 +378,9 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
 static tern_status measure_levels(struct bench *b, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
-    struct samples streams[TERN_BENCH_MAX_THREADS] = {0};
-    tern_status status = TERN_OK;
+    struct samples *streams = tn_alloc_zeroed(TERN_BENCH_MAX_THREADS, sizeof *streams);
+    tern_status status =
+        streams ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for the stream rates");
     for (uint32_t i = 0; i < TN_MAX(p->n_levels, 1u) && status == TERN_OK; i++)
         for (uint32_t j = 0; j < p->n_threads && status == TERN_OK; j++) {
             struct samples stream = {0};
@@ -375,8 +388,9 @@ static tern_status measure_levels(struct bench *b, struct tern_error *err)
                                     err);
             add_sample(&streams[j], rate(&stream).median);
         }
-    for (uint32_t j = 0; j < p->n_threads; j++)
+    for (uint32_t j = 0; streams && j < p->n_threads; j++)
         b->result->stream_gb_s[j] = rate(&streams[j]).median;
+    tn_free(streams);
     return status;
 }
 

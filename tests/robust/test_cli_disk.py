@@ -75,41 +75,6 @@ class Disk(command.TestCase):
         self.assertEqual(self.convert(preexec_fn=limited(size)).code, 0)
         self.check_whole()
 
-    def test_small_stack(self):
-        """Refused with numbers, not a crash; 64 KiB are enough.
-
-        The environment lies on the stack too and the dynamic loader needs some kilobytes of it, on
-        processors with wide registers more than on others: a short environment, and 32 KiB at
-        least.
-        """
-        env = {"PATH": os.environ["PATH"]}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_LIBRARY_PATH"):
-            if name in os.environ:
-                env[name] = os.environ[name]
-
-        def run(kib, *arguments):
-            hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-            return command.Result(subprocess.run(
-                command.argv(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
-                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (kib << 10, hard)),
-                check=False))
-        if run(32, "--version").code != 0:
-            self.skipTest("a sanitizer needs more by itself")
-        commands = (("convert", DEMO, "-o", self.out, "-q"), ("info", command.model()),
-                    ("run", command.model(), "-p", "Once", "-n", "3"), ("probe",),
-                    ("verify", command.model()))
-        for arguments in commands:
-            for kib in (32, 48, 63):
-                with self.subTest(arguments=arguments, kib=kib):
-                    result = run(kib, *arguments)
-                    self.assertEqual(result.code, 3, result.err)
-                    self.assertIn(f"the stack may have {kib << 10} bytes, tern needs 65536",
-                                  result.err)
-                    self.assertEqual(os.listdir(self.dir), [])
-            self.assertEqual(run(64, *arguments).code, 0, arguments)
-            if os.path.exists(self.out):
-                os.unlink(self.out)
-
     def test_full_disk(self):
         if not can_mount(self.dir):
             self.skipTest("mount is not allowed")
