@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -63,6 +64,18 @@ def tern(*args, stdin=b"", env=None, cwd=None, timeout=TIMEOUT):
     done = subprocess.run(argv(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=env or environment(), cwd=cwd, timeout=timeout, **keywords)
     return Result(done)
+
+
+def wait_for_handler(process, number):
+    """Until the child has a handler for the signal (Linux; elsewhere it returns at once)."""
+    end = time.monotonic() + TIMEOUT
+    while os.path.exists(path := f"/proc/{process.pid}/status"):
+        with open(path, encoding="ascii", errors="replace") as f:
+            caught = re.search(r"^SigCgt:\s*([0-9a-f]+)", f.read(), re.MULTILINE)
+        if caught and int(caught.group(1), 16) >> (number - 1) & 1:
+            return
+        assert process.poll() is None and time.monotonic() < end, "no handler"
+        time.sleep(0.01)
 
 
 def shared(*parts):

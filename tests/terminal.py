@@ -10,6 +10,7 @@ import command
 
 # Sanitizers are slow, and have handlers of their own for faults.
 IS_SANITIZED = bool(os.environ.get("TERN_SANITIZE"))
+DEADLINE = 120  # seconds; what a loaded machine never needs
 
 
 class Terminal:
@@ -71,7 +72,7 @@ class Terminal:
         self.seen += data
         return bool(data)
 
-    def expect(self, pattern, timeout=60):
+    def expect(self, pattern, timeout=DEADLINE):
         """Waits for bytes that match; returns and forgets what came up to their end."""
         end = time.monotonic() + timeout
         while True:
@@ -89,7 +90,21 @@ class Terminal:
                 text = text[os.write(self.fd, text[:1024]):]
             self.read_some(0)
 
-    def finish(self, timeout=60):
+    def leave_by_interrupts(self):
+        """Presses Ctrl-C at the empty prompt, again after each hint; the exit code.  On a machine
+        that is slow between two of them the first is forgotten, and a third is needed."""
+        end = time.monotonic() + DEADLINE
+        self.send(b"\x03")
+        while True:
+            self.expect(b"once more")
+            self.send(b"\x03")
+            while self.process.poll() is None and b"once more" not in self.seen:
+                assert time.monotonic() < end, self.seen
+                self.read_some(0.05)
+            if self.process.poll() is not None:
+                return self.finish()[1]
+
+    def finish(self, timeout=DEADLINE):
         """Reads to the end; returns all that was left and the exit code."""
         end = time.monotonic() + timeout
         while self.process.poll() is None and time.monotonic() < end:

@@ -241,7 +241,7 @@ class Arguments(command.TestCase):
         os.makedirs(scratch("bin"), exist_ok=True)
         alone = scratch("bin/tern")
         shutil.copy(command.TERN, alone)
-        done = subprocess.run([alone, "info"], capture_output=True, env=environment(), timeout=60)
+        done = subprocess.run([alone, "info"], capture_output=True, env=environment(), timeout=command.TIMEOUT)
         self.assertEqual(done.returncode, 5)
         for place in (b"TERN_MODEL", b"model.tern", b"demo.tern", b"share/tern/demo.tern"):
             self.assertIn(place, done.stderr)
@@ -261,7 +261,7 @@ class Arguments(command.TestCase):
     @unittest.skipUnless(POSIX, "arguments are bytes on POSIX only")
     def test_arguments_that_are_not_utf8(self):
         done = subprocess.run(command.argv("run", self.model, "-p", b"ab\xffc"),
-                              capture_output=True, timeout=60)
+                              capture_output=True, timeout=command.TIMEOUT)
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"byte 2", done.stderr)
 
@@ -320,24 +320,29 @@ class Streams(command.TestCase):
         self.assertEqual(self.ok(*arguments, "-q").err, "")
         self.assertNotIn(b"\x1b", plain.out)
 
+    @unittest.skipUnless(POSIX, "sockets as standard output")
     def test_output_is_streamed(self):
-        process = subprocess.Popen(
-            command.argv("run", self.model, "--raw", "-p", "Once", "-n", "900", "--caps", "off",
-                         "--ignore-eos", "--cpu", "ref", "--threads", "1"),
-            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-        with process:
-            process.stdout.read(1)
-            first = time.monotonic()
-            process.stdout.read()
-        self.assertEqual(process.returncode, 0)
-        self.assertGreater(time.monotonic() - first, 0.05)
+        """A socket of packets keeps the writes apart, however late they are read."""
+        import socket
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            process = subprocess.Popen(
+                command.argv("run", self.model, "--raw", "-p", "Once", "-n", "50", "--ignore-eos",
+                             "--greedy"), stdout=theirs, stdin=subprocess.DEVNULL)
+            theirs.close()
+            packets = list(iter(lambda: ours.recv(65536), b""))
+        self.assertEqual(process.wait(timeout=command.TIMEOUT), 0)
+        whole = self.ok("run", self.model, "--raw", "-p", "Once", "-n", "50", "--ignore-eos",
+                        "--greedy").out
+        self.assertEqual(b"".join(packets), whole)
+        self.assertGreater(len(packets), 25)
 
     @unittest.skipUnless(os.path.exists("/dev/full") and NATIVE, "needs /dev/full")
     def test_full_disk(self):
         for arguments in (["run", self.model, "-p", "Hi", "-n", "4"], ["--help"], ["version"],
                           ["info", self.model], ["info", self.model, "--json"]):
             with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
-                done = subprocess.run(command.argv(*arguments), stdout=full, timeout=60,
+                done = subprocess.run(command.argv(*arguments), stdout=full, timeout=command.TIMEOUT,
                                       stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
                 self.assertEqual(done.returncode, 4)
                 self.assertEqual(done.stderr.count(b"\n"), 1)
@@ -352,7 +357,7 @@ class Streams(command.TestCase):
         process.stdout.read(1)
         process.stdout.close()
         self.assertEqual(process.stderr.read(), b"")
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.wait(timeout=command.TIMEOUT), 0)
         process.stderr.close()
 
     @unittest.skipUnless(POSIX, "POSIX shells")
@@ -360,7 +365,7 @@ class Streams(command.TestCase):
         run = " ".join(command.argv("run", self.model, "-p", "Hi", "-n", "2"))
         for redirect, code in (("<&-", 0), (">&-", 4), ("2>&-", 0)):
             with self.subTest(redirect=redirect):
-                done = subprocess.run(["sh", "-c", f"{run} {redirect}"], timeout=60,
+                done = subprocess.run(["sh", "-c", f"{run} {redirect}"], timeout=command.TIMEOUT,
                                       capture_output=True, env=environment())
                 self.assertEqual(done.returncode, code, done.stderr)
 
@@ -369,7 +374,7 @@ class Streams(command.TestCase):
         reader, writer = os.pipe()
         try:
             done = subprocess.run(command.argv("run", self.model, "-p", "Hi", "-n", "2"),
-                                  stdin=reader, capture_output=True, timeout=60)
+                                  stdin=reader, capture_output=True, timeout=command.TIMEOUT)
             self.assertEqual(done.returncode, 0)
         finally:
             os.close(reader)
@@ -878,7 +883,7 @@ class Signals(command.TestCase):
         first = process.stdout.read(1)
         process.send_signal(number)
         start = time.monotonic()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=command.TIMEOUT)
         return process.returncode, first + out, err, time.monotonic() - start
 
     def test_a_named_pipe_that_nobody_writes(self):
@@ -892,14 +897,14 @@ class Signals(command.TestCase):
                 with self.assertRaises(subprocess.TimeoutExpired):
                     process.communicate(timeout=1)
                 process.send_signal(number)
-                out, _ = process.communicate(timeout=60)
+                out, _ = process.communicate(timeout=command.TIMEOUT)
                 self.assertEqual((process.returncode, out), (-number, b""))
         process = subprocess.Popen(
             command.argv("run", self.model, "-n", "5", "-f", pipe, "--greedy"),
             stdout=subprocess.PIPE)
         with open(pipe, "wb") as f:
             f.write(b"Hello")
-        self.assertTrue(process.communicate(timeout=60)[0])
+        self.assertTrue(process.communicate(timeout=command.TIMEOUT)[0])
         self.assertEqual(process.returncode, 0)
 
     def test_interrupt_while_generating(self):

@@ -105,7 +105,7 @@ class Mapped(command.TestCase):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.read(1)
         os.truncate(path, 4096)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=command.TIMEOUT)
         self.assertEqual(process.returncode, 74)
         self.assertEqual(err.count(b"\n"), 1)
         self.assertIn(b"shrinks.tern", err)
@@ -126,7 +126,7 @@ class Mapped(command.TestCase):
                 os.read(process.stdout.fileno(), 1)
                 with open(path, "r+b") as f:  # in place, and not shorter
                     f.write(os.urandom(os.path.getsize(path)))
-                _, err = process.communicate(b"Hello\n", timeout=60)
+                _, err = process.communicate(b"Hello\n", timeout=command.TIMEOUT)
                 self.assertEqual(process.returncode, 74, err)
                 self.assertIn(b"overwritten.tern\" was written to while in use", err)
 
@@ -143,7 +143,7 @@ class Mapped(command.TestCase):
         with open(path + ".new", "wb") as f:
             f.write(b"another")
         os.replace(path + ".new", path)
-        _, err = process.communicate(b"Hello\n", timeout=60)
+        _, err = process.communicate(b"Hello\n", timeout=command.TIMEOUT)
         self.assertEqual(process.returncode, 0, err)
 
 
@@ -531,7 +531,7 @@ class Destinations(command.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
         out = scratch("full.tern")
         done = subprocess.run(command.argv("convert", "-q", command.DEMO, "-o", out),
-                              preexec_fn=limit, capture_output=True, timeout=60)
+                              preexec_fn=limit, capture_output=True, timeout=command.TIMEOUT)
         self.assertEqual(done.returncode, 4)
         self.assertEqual(done.stderr.count(b"\n"), 1)
         self.assertFalse(os.path.exists(out))
@@ -572,7 +572,7 @@ class Destinations(command.TestCase):
         runs = [subprocess.Popen(command.argv("convert", "-q", command.DEMO, "-o", out, "--head",
                                               head), stderr=subprocess.PIPE)
                 for head in ("q8", "q4") * 3]
-        errors = [run.communicate(timeout=120)[1] for run in runs]
+        errors = [run.communicate(timeout=command.TIMEOUT)[1] for run in runs]
         for run, err in zip(runs, errors):
             self.assertIn(run.returncode, (0, 4), err)
         self.assertIn(0, [run.returncode for run in runs])
@@ -589,7 +589,7 @@ class Destinations(command.TestCase):
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             time.sleep(0.01 + 0.003 * i)
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=command.TIMEOUT)
             self.assertFalse(os.path.exists(out + ".part"))
             if process.returncode == 0:
                 self.assertTrue(os.path.exists(out))

@@ -154,7 +154,7 @@ class Cancel(command.TestCase):
 
     def tearDown(self):
         self.child.stdin.close()
-        self.child.wait(timeout=60)
+        self.child.wait(timeout=command.TIMEOUT)
         self.child.stdout.close()
 
     def send(self, *lines):
@@ -199,7 +199,7 @@ class Cancel(command.TestCase):
         self.child.terminate()
         while self.child.stdout.readline():
             pass
-        self.assertEqual(self.child.wait(timeout=60), -15)
+        self.assertEqual(self.child.wait(timeout=command.TIMEOUT), -15)
 
 
 if __name__ == "__main__":

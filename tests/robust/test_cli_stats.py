@@ -81,7 +81,7 @@ class Stats(command.TestCase):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(command.argv("run", self.model, "-p", "Hi", "--stats=json"),
                                   stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                                  timeout=60)
+                                  timeout=command.TIMEOUT)
         self.assertEqual(done.returncode, 4)
         self.assertEqual(done.stderr.count(b"\n"), 1)
         self.assertIn(b"tern: error: ", done.stderr)

@@ -12,8 +12,6 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 
-STARTS_IN = 60.0
-
 
 class Server:
     """with Server() as s: s.post("/v1/chat/completions", {...})"""
@@ -37,7 +35,7 @@ class Server:
         if self.code is None:
             self.stop()
 
-    def stop(self, how=signal.SIGTERM, timeout=30):
+    def stop(self, how=signal.SIGTERM, timeout=command.TIMEOUT):
         """Ends it; the seconds that it took."""
         began = time.monotonic()
         if os.name == "nt" or command.RUNNER:
@@ -52,10 +50,10 @@ class Server:
     def is_running(self):
         return self.process.poll() is None
 
-    def connect(self, host="127.0.0.1", timeout=60):
+    def connect(self, host="127.0.0.1", timeout=command.TIMEOUT):
         return socket.create_connection((host, self.port), timeout=timeout)
 
-    def raw(self, data, timeout=60):
+    def raw(self, data, timeout=command.TIMEOUT):
         """Sends bytes; what comes until the server closes, or a whole answer is there."""
         with self.connect(timeout=timeout) as s:
             s.sendall(data)
@@ -104,7 +102,7 @@ class Server:
                 return float(line.split(" ")[-1])
         raise AssertionError(name)
 
-    def wait_for_rest(self, seconds=10.0):
+    def wait_for_rest(self, seconds=60.0):
         """Waits until nothing is computed."""
         end = time.monotonic() + seconds
         while self.metric("jobs") > 0:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Chat templates rendered by Jinja2, set up as Hugging Face's transformers sets it up, and by tern,
-and the comparison of the two.  Without the package jinja2 the tests are skipped; with CI=true they
-fail."""
+and the comparison of the two.  Without the package jinja2 the tests are run by another Python of
+this machine that has it, or skipped; with CI=true they fail."""
 import copy
 import datetime
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -14,11 +15,27 @@ import warnings
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 
+
+def run_with_another_python():
+    """Starts the script again under the first Python with jinja2: of the search path, then the
+    system's.  Returns when there is none, or this is it."""
+    if os.environ.get("TERN_ANOTHER_PYTHON"):
+        return
+    folders = os.environ.get("PATH", "").split(os.pathsep) + ["/usr/bin"]
+    for other in dict.fromkeys(os.path.join(folder, "python3") for folder in folders):
+        if shutil.which(other) and subprocess.run([other, "-c", "import jinja2"], check=False,
+                                                  stderr=subprocess.DEVNULL).returncode == 0:
+            sys.stdout.flush()
+            os.environ["TERN_ANOTHER_PYTHON"] = other
+            os.execv(other, [other, "-B", *sys.argv])
+
+
 try:
     import jinja2
     import jinja2.ext
     import jinja2.sandbox
 except ImportError:
+    run_with_another_python()
     print("skipped: there is no jinja2 to compare with (Debian: python3-jinja2)")
     sys.exit(1 if os.environ.get("CI") == "true" else 77)
 

@@ -305,11 +305,15 @@ static void an_idle_team_uses_no_cpu_time(void **state)
     struct tn_team *team = make_team(8);
     _Atomic uint32_t never = 0;
     run_and_check(team, &loop, 100, 8);
-    tn_wait_on(&never, 0, 50000000); /* they stop spinning long before */
-    clock_t before = clock();
-    for (uint64_t start = tn_now_ns(); tn_now_ns() - start < 200000000;)
-        tn_wait_on(&never, 0, 200000000);
-    assert_true((double)(clock() - before) / CLOCKS_PER_SEC < 0.02);
+    /* They stop spinning soon; on a busy machine they may still have to be given the time to. */
+    double used = 1;
+    for (int i = 0; i < 300 && used >= 0.02; i++) {
+        const clock_t before = clock();
+        for (uint64_t start = tn_now_ns(); tn_now_ns() - start < 200000000;)
+            tn_wait_on(&never, 0, 200000000);
+        used = (double)(clock() - before) / CLOCKS_PER_SEC;
+    }
+    assert_true(used < 0.02);
     run_and_check(team, &loop, 100, 8);
     tn_team_free(team);
 }
