@@ -344,7 +344,6 @@ section_families() {
     passes "tokenizers from GGUF keys" "$tests/test_tok_gguf"
     passes "safetensors and GGUF give equal trits" "$tests/test_gguf_trits"
     passes "hostile GGUF files are refused" "$tests/test_gguf_hostile"
-    row "--inputs 8, --inputs f32" "options" "not built" "NOT MET"
     for type in i2_s tq2_0 q2_0 q2_0_g128 tq1_0; do convert_speed_of $type; done
     family_model bonsai-4b
     for level in $(levels_of bonsai-4b); do family_speed bonsai-4b "$level" 75 x16; done

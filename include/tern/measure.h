@@ -115,6 +115,7 @@ struct tern_bench_params {
     uint32_t n_prompts;  /* 1 to 8 */
     uint32_t n_new; /* 1 or more; decoded greedily behind the first prompt, stop ids ignored */
     enum tern_kv kv;
+    enum tern_inputs_as inputs; /* as struct tern_engine_params */
     uint32_t n_repeats; /* 1 to 32 */
     uint32_t threads[TERN_BENCH_MAX_THREADS]; /* each 1 to TERN_PLAN_MAX_THREADS (tern/plan.h) */
     uint32_t n_threads; /* 1 to TERN_BENCH_MAX_THREADS */
@@ -131,6 +132,7 @@ struct tern_bench_params {
 };
 
 struct tern_bench_result {
+    const char *inputs; /* tern_engine_inputs */
     /* For each of params.threads: plain reading. Read once in every repeat; the median. */
     double stream_gb_s[TERN_BENCH_MAX_THREADS];
     struct tern_bench_run runs[TERN_BENCH_MAX_RUNS];

@@ -35,6 +35,15 @@ extern "C" {
 /* ---- engine ---- */
 
 struct tern_engine;
+struct tern_model;
+
+/* The form in which ternary products take inputs that training did not round
+ * (tern_model_config.rounds_inputs is false). */
+enum tern_inputs_as {
+    TERN_INPUTS_AS_MODEL = 0, /* 16 bits; int8 for each token where training rounded them so */
+    TERN_INPUTS_AS_F32 = 1,   /* as they are: the yardstick for the others, several times slower */
+    TERN_INPUTS_AS_16 = 2,    /* 16 bits, a factor for each 128 columns */
+};
 
 struct tern_engine_params {
     /* At most TERN_PLAN_MAX_THREADS. */
@@ -45,6 +54,9 @@ struct tern_engine_params {
      * engine. */
     const uint32_t *cpus;
     const char *cpu_level; /* highest kernel level allowed, NULL = the best */
+    /* A model that rounds its inputs is refused with any other than TERN_INPUTS_AS_MODEL, when a
+     * session, a scheduler or an embedder is made of it: TERN_USAGE. */
+    enum tern_inputs_as inputs;
 };
 
 /* `machine` describes this machine: read it once, hand it to every engine; it is not kept. Any
@@ -58,12 +70,13 @@ void tern_engine_free(struct tern_engine *engine);
 uint32_t tern_engine_n_threads(const struct tern_engine *engine);
 /* The level in use: "avx2". */
 const char *tern_engine_cpu_level(const struct tern_engine *engine);
+/* The form of inputs that this engine computes the model with: "int8" for each token, "16" bits or
+ * "f32". */
+const char *tern_engine_inputs(const struct tern_engine *engine, const struct tern_model *model);
 /* Other thread counts from the next evaluation on, at most those at creation. */
 void tern_engine_set_threads(struct tern_engine *engine, uint32_t n_decode, uint32_t n_prefill);
 
 /* ---- model ---- */
-
-struct tern_model;
 
 /* Maps and checks a file (not its data: `tern verify` does). Takes milliseconds and no memory in
  * proportion to the model. TERN_INPUT: missing, unreadable, damaged, not a .tern file;
@@ -168,9 +181,6 @@ struct tern_session_params {
     uint32_t n_draft; /* ids that tern_generate may draft ahead, 0..TERN_MAX_DRAFT: memory for their
                          logits */
     bool drop_pages;  /* give pages of the file back after use: slow, for little memory */
-    /* Products whose inputs the model does not round to int8 take them in f32 instead of 16 bits:
-     * the yardstick for the error of that, several times slower. */
-    bool exact_inputs;
     /* Asked before the cache grows by n_bytes; false stops the evaluation with TERN_MEMORY. NULL:
      * always. */
     bool (*may_grow)(void *arg, uint64_t n_bytes);

@@ -94,6 +94,7 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
     *p = (struct tern_bench_params){
         .machine = opened->machine,
         .kv = (enum tern_kv)o->kv,
+        .inputs = (enum tern_inputs_as)o->inputs,
         .n_new = (uint32_t)o->n_new,
         .n_repeats = (uint32_t)o->repeats,
         .on_progress = show_step,
@@ -226,6 +227,7 @@ static json_t *make_json(const char *model, const struct tern_bench_params *p,
     }
     json_object_set_new(root, "model", json_string(model));
     json_object_set_new(root, "kv", json_string(tern_kv_text(p->kv)));
+    json_object_set_new(root, "inputs", json_string(r->inputs));
     json_object_set_new(root, "prompt_tokens", integer(p->prompts[0])); /* before new_tokens */
     json_object_set_new(root, "new_tokens", integer(p->n_new));
     json_object_set_new(root, "stream_gb_s", stream);

@@ -64,6 +64,9 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
     append_template(out, info);
     tn_buf_printf(out, "layout        %s, head %s%s\n", info->layout, info->head,
                   c->is_tied ? " (also the embedding)" : "");
+    tn_buf_printf(out, "inputs        %s\n",
+                  c->rounds_inputs ? "int8 for each token, as in training"
+                                   : "16 bits; training did not round them (see --inputs)");
     tn_buf_printf(out, "file          %s: ternary %s, head %s\n",
                   tn_size_decimal((double)info->file_bytes).text,
                   tn_size_decimal((double)info->ternary_bytes).text,
@@ -174,6 +177,7 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "layout", text_or_null(info->layout));
     json_object_set_new(root, "head", text_or_null(info->head));
     json_object_set_new(root, "tied", json_boolean(c->is_tied));
+    json_object_set_new(root, "inputs", json_string(c->rounds_inputs ? "int8" : "16"));
     json_object_set_new(root, "template", text_or_null(info->template_name));
     json_object_set_new(root, "bos",
                         c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));

@@ -322,8 +322,9 @@ static void append_stats_text(struct tn_buf *out, const struct tn_generator *g,
         tn_buf_printf(out, "\ndrafts      %u tokens drafted, %u accepted, %.2f tokens per step",
                       r->n_drafted, r->n_accepted, tokens_per_step(r));
     append_counters_text(out, g->opened->model, counters);
-    tn_buf_printf(out, "\nmemory      %s at the peak\ncache       kv %s\n",
-                  tn_size_binary((double)peak_bytes).text, tern_kv_text(g->planned->plan.kv));
+    tn_buf_printf(out, "\nmemory      %s at the peak\ncache       kv %s\ninputs      %s\n",
+                  tn_size_binary((double)peak_bytes).text, tern_kv_text(g->planned->plan.kv),
+                  tern_engine_inputs(g->engine, g->opened->model));
     tn_buf_printf(out, "seed        %" PRIu64 "\nstop        %s\n", g->seed,
                   tn_generator_stop_text(g, r));
 }
@@ -337,11 +338,14 @@ static void append_stats_json(struct tn_buf *out, const struct tn_generator *g,
                   "\"new_tokens\":%u,\"decode_s\":%.6f,"
                   "\"drafted\":%u,\"accepted\":%u,\"tokens_per_step\":%.4f,"
                   "\"load_s\":%.6f,\"peak_rss_bytes\":%" PRIu64 ",\"seed\":%" PRIu64
-                  ",\"stop\":\"%s\",\"kv\":\"%s\",\"threads\":%u,\"bytes_per_token\":",
+                  ",\"stop\":\"%s\",\"kv\":\"%s\",\"inputs\":\"%s\",\"threads\":%u,"
+                  "\"bytes_per_token\":",
                   r->n_prompt_evaluated, n_cached(r), r->prompt_s, r->n_new, r->decode_s,
                   r->n_drafted, r->n_accepted, tokens_per_step(r), g->load_s, peak_bytes,
                   g->seed, tn_generator_stop_text(g, r),
-                  tern_kv_text(g->planned->plan.kv), tern_engine_n_threads(g->engine));
+                  tern_kv_text(g->planned->plan.kv),
+                  tern_engine_inputs(g->engine, g->opened->model),
+                  tern_engine_n_threads(g->engine));
     if (counters->n_decoded > 0)
         tn_buf_printf(out, "%" PRIu64, counters->decode_weight_bytes / counters->n_decoded);
     else

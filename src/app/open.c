@@ -131,7 +131,9 @@ static void watch_file(const char *path)
 static tern_status open_engine(struct tn_opened *out, const struct tn_options *o,
                                struct tern_error *err)
 {
-    struct tern_engine_params params = {.n_threads = (uint32_t)o->threads, .cpu_level = o->cpu};
+    struct tern_engine_params params = {.n_threads = (uint32_t)o->threads,
+                                        .cpu_level = o->cpu,
+                                        .inputs = (enum tern_inputs_as)o->inputs};
     return tern_engine_create(&out->engine, out->machine, &params, err);
 }
 

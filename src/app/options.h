@@ -92,6 +92,7 @@ struct tn_options {
 
     uint64_t ctx;     /* 0: not given */
     int64_t kv;       /* enum tern_kv, -1: planned */
+    int64_t inputs;   /* enum tern_inputs_as */
     int64_t draft;    /* ids drafted at most */
     uint64_t threads; /* 0: not given */
     const char *cpu;

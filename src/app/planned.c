@@ -43,6 +43,7 @@ tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
     if (!planned)
         return tn_fail(err, TERN_MEMORY, "no memory for a plan");
     planned->machine = opened->machine;
+    planned->inputs = (enum tern_inputs_as)o->inputs;
     tn_planned_sizes(&sizes, o, opened->model);
     tn_planned_limits(&limits, o);
     limits.n_prompt = (uint32_t)n_prompt;
@@ -65,6 +66,7 @@ tern_status tn_planned_create_engine(struct tern_engine **out, const struct tn_p
         .n_threads = TN_MAX(plan->n_threads_decode, plan->n_threads_ceil),
         .n_threads_prefill = plan->n_threads_prefill,
         .cpu_level = plan->cpu_level,
+        .inputs = planned->inputs,
         .cpus = plan->bind_threads && plan->n_threads_ceil <= plan->n_cores ? plan->cores : NULL,
     };
     tn_process_set_eco(plan->eco);

@@ -12,6 +12,7 @@
 struct tn_planned {
     const struct tern_sysinfo *machine; /* belongs to the struct tn_opened */
     struct tern_plan plan;
+    enum tern_inputs_as inputs; /* of the engine */
 };
 
 /* What the flags ask of a plan. */

@@ -28,6 +28,13 @@ enum tn_act {
     TN_N_ACTS
 };
 
+/* How products take inputs that the model does not round: enum tern_inputs_as of tern/tern.h. */
+enum tn_inputs_as {
+    TN_INPUTS_AS_MODEL,
+    TN_INPUTS_AS_F32,
+    TN_INPUTS_AS_16,
+};
+
 struct tn_acts;
 struct tn_thread_scratch;
 struct tn_format;
@@ -80,6 +87,13 @@ struct tn_format {
     bool is_searchable; /* the best rows are found without reading all bits (head.h) */
     const struct tn_format *exact; /* the same with f32 inputs; NULL: inputs are what they are */
 };
+
+/* A matrix's format with inputs in this form, where it has a choice. */
+static inline const struct tn_format *tn_format_with(const struct tn_format *format,
+                                                     enum tn_inputs_as inputs)
+{
+    return inputs == TN_INPUTS_AS_F32 && format->exact ? format->exact : format;
+}
 
 /* The format of a layout with this kind of scales; NULL when there is none. */
 const struct tn_format *tn_format_find(uint32_t layout, uint32_t scale_kind);

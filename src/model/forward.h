@@ -86,7 +86,7 @@ struct tn_forward {
     void (*after_head_rows)(void *arg, const void *rows, size_t n_bytes);
     uint32_t n_head_together; /* next tokens for which n_head_first planes are read at once */
     uint32_t n_head_first;
-    bool exact_inputs; /* products whose inputs are not rounded to int8 take them in f32 */
+    enum tn_inputs_as inputs; /* of products whose inputs are not rounded to int8 */
     uint64_t n_col_sums; /* made so far; numbers the sums of the threads */
     /* The batch in work. */
     const struct tn_batch *batch;

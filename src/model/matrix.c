@@ -19,7 +19,7 @@
 
 static const struct tn_format *format_of(const struct tn_forward *f, const struct tn_matrix *w)
 {
-    return f->exact_inputs && w->format->exact ? w->format->exact : w->format;
+    return tn_format_with(w->format, f->inputs);
 }
 
 static void derive(struct tn_forward *f, enum tn_act form)

@@ -288,7 +288,8 @@ static tern_status measure_engine(struct bench *b, const char *level, uint32_t n
     const struct tern_bench_params *p = b->params;
     struct tern_engine *engine = NULL;
     struct tern_session *session = NULL;
-    struct tern_engine_params ep = {.n_threads = n_threads, .cpu_level = level};
+    struct tern_engine_params ep = {
+        .n_threads = n_threads, .cpu_level = level, .inputs = p->inputs};
     struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new,
                                      .kv = p->kv,
                                      .should_stop = p->should_stop,
@@ -296,8 +297,10 @@ static tern_status measure_engine(struct bench *b, const char *level, uint32_t n
     tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
     if (status == TERN_OK)
         status = tern_session_create(&session, engine, b->model, &sp, err);
-    if (status == TERN_OK)
+    if (status == TERN_OK) {
+        b->result->inputs = tern_engine_inputs(engine, b->model);
         status = measure_session(b, session, stream, err);
+    }
     tern_session_free(session);
     tern_engine_free(engine);
     return status;
@@ -314,9 +317,10 @@ static tern_status measure_load(double *seconds, const char *path,
     struct tern_session *session = NULL;
     struct tern_session_params sp = {
         .n_ctx = 1, .kv = TERN_KV_F16, .should_stop = p->should_stop, .arg = p->arg};
+    const struct tern_engine_params ep = {.inputs = p->inputs};
     uint32_t id = 0;
     uint64_t start = tn_now_ns();
-    tern_status status = tern_engine_create(&engine, p->machine, NULL, err);
+    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
     if (status == TERN_OK)
         status = tern_model_open(&model, path, err);
     if (status == TERN_OK)

@@ -26,6 +26,7 @@ static tern_status configure(struct tern_engine *engine, const struct tern_sysin
     if (status != TERN_OK)
         return status;
     engine->level = level->name;
+    engine->inputs = params->inputs;
     tn_kernels_select(&engine->kernels, level->features & machine->cpu_features);
     engine->n_decode = params->n_threads ? params->n_threads : plan->n_threads_decode;
     engine->n_prefill = params->n_threads_prefill ? params->n_threads_prefill
@@ -44,6 +45,8 @@ tern_status tern_engine_create(struct tern_engine **out, const struct tern_sysin
     uint32_t most = TN_MAX(params->n_threads, params->n_threads_prefill);
     if (!machine)
         return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
+    if ((unsigned)params->inputs > TERN_INPUTS_AS_16)
+        return tn_fail(err, TERN_USAGE, "form %d of inputs is unknown", (int)params->inputs);
     if (most > TERN_PLAN_MAX_THREADS)
         return tn_fail(err, TERN_USAGE, "%u threads: at most %d", most, TERN_PLAN_MAX_THREADS);
     struct tern_plan *plan = tn_alloc(sizeof *plan);

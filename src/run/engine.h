@@ -16,7 +16,12 @@ struct tern_engine {
     const char *level;
     uint32_t n_decode;  /* threads */
     uint32_t n_prefill;
+    enum tern_inputs_as inputs;
 };
+
+/* TERN_USAGE: the engine's form of inputs is not for this model. */
+tern_status tn_engine_check_inputs(const struct tern_engine *engine, const struct tern_model *model,
+                                   struct tern_error *err);
 
 struct tern_model {
     struct tn_mfile file;

@@ -62,7 +62,6 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
                                            .n_logits = 1 + params->n_draft,
                                            .kv = params->kv,
                                            .drop_pages = params->drop_pages,
-                                           .exact_inputs = params->exact_inputs,
                                            .may_grow = params->may_grow,
                                            .should_stop = params->should_stop,
                                            .arg = params->arg};

@@ -24,7 +24,7 @@
 
 #define MAGIC "TERNKV\r\n"
 #define VERSION 1u
-#define EXACT_INPUTS 1u /* a flag */
+#define INPUTS_F32 1u /* flags: the form of inputs where it is not the model's own */
 
 struct cache_header {
     char magic[8];
@@ -40,6 +40,11 @@ struct cache_header {
 };
 static_assert(sizeof(struct cache_header) == 64, "the header on disk");
 
+static uint32_t flags_of(const struct tern_session *s)
+{
+    return s->engine->inputs == TERN_INPUTS_AS_F32 ? INPUTS_F32 : 0;
+}
+
 static struct cache_header make_header(const struct tern_session *s, uint32_t n_ids)
 {
     struct cache_header h = {
@@ -49,7 +54,7 @@ static struct cache_header make_header(const struct tern_session *s, uint32_t n_
         .n_ids = n_ids,
         .block_positions = TN_KV_BLOCK,
         .block_bytes = tn_session_block_bytes(s),
-        .flags = s->work.params.exact_inputs ? EXACT_INPUTS : 0,
+        .flags = flags_of(s),
     };
     memcpy(h.magic, MAGIC, sizeof h.magic);
     return h;
@@ -170,7 +175,10 @@ static tern_status check_header(const struct cache_header *h, const struct tern_
     if (h->model_hash != own.model_hash)
         return tn_fail(err, TERN_INPUT, "%s: of another model (%016llx, this one is %016llx)", path,
                        (unsigned long long)h->model_hash, (unsigned long long)own.model_hash);
-    if (h->kv != own.kv || h->flags != own.flags)
+    if (h->flags != own.flags)
+        return tn_fail(err, TERN_INPUT, "%s: computed with another form of inputs (%s here)", path,
+                       tern_engine_inputs(s->engine, s->model));
+    if (h->kv != own.kv)
         return tn_fail(err, TERN_INPUT, "%s: of another cache type (%s here)", path,
                        tern_kv_text(s->work.params.kv));
     if (h->n_ids == 0 || h->n_ids > s->n_ctx)

@@ -18,6 +18,10 @@
 static_assert((int)TERN_KV_F32 == TN_KV_F32 && (int)TERN_KV_F16 == TN_KV_F16 &&
                   (int)TERN_KV_Q8 == TN_KV_Q8,
               "the cache types of the API and of the model layer are the same numbers");
+static_assert((int)TERN_INPUTS_AS_MODEL == TN_INPUTS_AS_MODEL &&
+                  (int)TERN_INPUTS_AS_F32 == TN_INPUTS_AS_F32 &&
+                  (int)TERN_INPUTS_AS_16 == TN_INPUTS_AS_16,
+              "and so are the forms of inputs");
 
 const char *tern_kv_text(enum tern_kv kv)
 {
@@ -72,7 +76,7 @@ static void wire(struct tn_workspace *w, const struct tn_memplan_input *input)
         f->should_stop = should_stop;
     if (w->params.drop_pages)
         f->after_head_rows = drop_head_rows;
-    f->exact_inputs = w->params.exact_inputs;
+    f->inputs = (enum tn_inputs_as)w->engine->inputs;
     tn_forward_prepare(f);
     w->pool.refs = f->s.block_refs;
     w->pool.free = f->s.free_blocks;
@@ -123,6 +127,9 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
         .n_sequences = params->n_sequences,
         .n_logits = params->n_logits,
     };
+    tern_status status = tn_engine_check_inputs(engine, model, err);
+    if (status != TERN_OK)
+        return status;
     w->engine = engine;
     w->model = model;
     w->params = *params;
@@ -134,7 +141,7 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
                        "%s cache and %.0f MiB beside it; a smaller --ctx needs less",
                        params->n_ctx, (double)w->memplan.kv_full_bytes / 0x1p20,
                        tern_kv_text(params->kv), (double)w->memplan.scratch_bytes / 0x1p20);
-    tern_status status = check_available(w, err);
+    status = check_available(w, err);
     if (status == TERN_OK)
         wire(w, &input);
     return status;

@@ -16,7 +16,6 @@ struct tn_workspace_params {
     uint32_t n_sequences, n_logits;
     enum tern_kv kv;
     bool drop_pages;
-    bool exact_inputs;
     /* As in struct tern_session_params; each may be NULL. */
     bool (*may_grow)(void *arg, uint64_t n_bytes);
     bool (*should_stop)(void *arg);
@@ -37,7 +36,7 @@ struct tn_workspace {
 
 /* All that scratch memory needs, and address space for the cache.  Without may_grow the whole cache
  * must be available.  *w is zeroed before; tn_workspace_fini also after a failure.  TERN_MEMORY,
- * with numbers. */
+ * with numbers; TERN_USAGE: the engine's form of inputs is not for this model. */
 tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine,
                               const struct tern_model *model,
                               const struct tn_workspace_params *params, struct tern_error *err);

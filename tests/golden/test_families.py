@@ -31,7 +31,7 @@ REFUSED = {
     "gguf/ik-quantized/hf1bit-q6_k": "of type Q6_K",
     "gguf/ik-quantized/hf1bit-q8_0": "of type Q8_0",
 }
-# Inputs that are not rounded to int8: 16 bits leave 1e-3 (int8 inputs are exact, so 1e-4).
+# Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4 (int8 inputs are exact: 1e-4).
 FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
@@ -76,9 +76,12 @@ def levels(model):
 class Families(command.TestCase):
     known_levels = None
 
-    def check_prompt(self, model, level, golden, i, prompt, greedy, tolerance):
+    def check_prompt(self, model, level, golden, i, prompt, greedy, inputs):
+        """`inputs`: the --inputs, or None for a model that has no choice."""
         out = scratch("logits.f32")
+        tolerance = 1e-3 if inputs == "16" else 1e-4
         flags = ["--greedy", str(len(greedy))] if greedy else []
+        flags += ["--inputs", inputs] if inputs else []
         result = self.ok("logits", model, "--ids", text_of(prompt), "-o", out, "--kv", "f32",
                          "--cpu", level, *flags)
         expected = floats(read_bytes(os.path.join(golden, f"logits_{i}.f32")))
@@ -92,7 +95,7 @@ class Families(command.TestCase):
         self.ok("convert", path, "-o", out, *flags_of(name))
         if any(part in name for part in EMBEDDING):
             return
-        tolerance = 1e-3 if any(part in name for part in FLOAT) else 1e-4
+        forms = ["16", "f32"] if any(part in name for part in FLOAT) else [None]
         if Families.known_levels is None:
             Families.known_levels = levels(out)
             self.assertTrue(Families.known_levels)
@@ -102,7 +105,8 @@ class Families(command.TestCase):
         for level in Families.known_levels[-1:] if shares else Families.known_levels:
             for i, prompt in enumerate(ids["prompt_ids"]):
                 greedy = ids["greedy"][i] if "greedy" in ids else []
-                self.check_prompt(out, level, golden, i, prompt, greedy, tolerance)
+                for inputs in forms:
+                    self.check_prompt(out, level, golden, i, prompt, greedy, inputs)
 
     def test_all(self):
         n_checked = 0

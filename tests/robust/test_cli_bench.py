@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 
 QUICK = ("-p", "4,1", "-n", "3", "-r", "2", "--depths", "5,0")
-REPORT = {"model", "kv", "prompt_tokens", "new_tokens", "stream_gb_s", "runs", "load_cold_s",
+REPORT = {"model", "kv", "inputs", "prompt_tokens", "new_tokens", "stream_gb_s", "runs", "load_cold_s",
           "load_warm_s", "peak_rss_bytes", "major_faults", "disturbed", "other_load", "kernels"}
 RUN = {"kernel", "threads", "depth", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
        "decode_tok_s", "decode_best_tok_s", "decode_spread", "decode_bytes_per_token",
@@ -31,7 +31,7 @@ class Bench(command.TestCase):
     def test_report(self):
         report = self.report("--threads", "1,2", "--kv", "q8")
         self.assertEqual(set(report), REPORT)
-        self.assertEqual((report["model"], report["kv"]), ("demo", "q8"))
+        self.assertEqual((report["model"], report["kv"], report["inputs"]), ("demo", "q8", "int8"))
         self.assertEqual((report["prompt_tokens"], report["new_tokens"]), (4, 3))
         self.assertEqual(set(report["stream_gb_s"]), {"1", "2"})
         self.assertEqual([(r["threads"], r["depth"]) for r in report["runs"]],
