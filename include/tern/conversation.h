@@ -143,6 +143,8 @@ struct tern_saved {
  * anything else or damaged. TERN_MEMORY, TERN_OUTPUT. */
 tern_status tern_conversation_save(const struct tern_conversation *c, const char *path,
                                    const struct tern_saved *saved, struct tern_error *err);
+/* The checksum that a saved conversation has when these n bytes lie before its last line. */
+uint64_t tern_conversation_checksum(const char *text, size_t n);
 /* Replaces all messages, the system message, tools and variables by those of a file. `expected`
  * names the model in use. *settings, if not NULL, is new memory (tern_text_free), NULL where the
  * file holds none. TERN_INPUT: missing, damaged, no saved conversation, of another model (both

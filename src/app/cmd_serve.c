@@ -4,6 +4,7 @@
  * before anything listens; what does not fit the memory is refused then.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "output.h"
+#include "plat/browser.h"
 #include "plat/net.h"
 #include "plat/plat.h"
 #include "planned.h"
@@ -313,6 +315,19 @@ static void say_url(const char *host, uint16_t port)
     tn_out_printf(is_v6 ? "http://[%s]:%u\n" : "http://%s:%u\n", name, port);
 }
 
+/* The one program that tern ever starts.  Without a browser the server runs all the same. */
+static void open_page(const char *host, uint16_t port)
+{
+    char url[128];
+    struct tern_error err;
+    const bool is_v6 = strchr(host, ':') != NULL;
+    const char *name = strcmp(host, "localhost") == 0 || strcmp(host, "0.0.0.0") == 0 ? "127.0.0.1"
+                       : strcmp(host, "::") == 0 ? "::1" : host;
+    snprintf(url, sizeof url, is_v6 ? "http://[%s]:%u/" : "http://%s:%u/", name, port);
+    if (tn_browser_open(url, &err) != TERN_OK)
+        tn_warning_say("--open: %s; the page is at %s", err.detail, url);
+}
+
 static tern_status serve(struct serve *s, struct tern_error *err)
 {
     const struct tn_options *o = s->o;
@@ -322,6 +337,7 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         .host = o->host, .port = (uint16_t)o->port, .key = s->key,
         .allow_origins = o->origins.items, .n_allow_origins = o->origins.n,
         .allow_hosts = o->hosts.items, .n_allow_hosts = o->hosts.n,
+        .has_page = !o->no_page,
         .cpu_level = tern_engine_cpu_level(s->engine),
         .should_stop = should_stop,
         .log = s->log || o->level > 0 ? write_log : NULL,
@@ -332,6 +348,8 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         return status;
     say_models(s);
     say_url(o->host, tn_server_port(server));
+    if (o->opens_page)
+        open_page(o->host, tn_server_port(server));
     status = tn_server_run(server, err);
     tn_server_close(server);
     return status;
@@ -363,6 +381,8 @@ int tn_cmd_serve(const struct tn_options *o)
         return tn_error_say(TERN_MEMORY, "no memory for the server");
     s->o = o;
     tern_status status = tn_check_names(o, &err);
+    if (status == TERN_OK && o->opens_page && o->no_page)
+        status = tn_fail(&err, TERN_USAGE, "--open needs the page that --no-page leaves out");
     if (status == TERN_OK)
         status = read_key(s, &err);
     if (status == TERN_OK)

@@ -75,12 +75,14 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "without ending, are good for MODEL everywhere.\n",
         0},
     [TN_CMD_SERVE] = {
-        "serve", "[MODEL]...", "OpenAI's and Ollama's API, for programs on this computer",
+        "serve", "[MODEL]...", "a page to talk to, OpenAI's and Ollama's API, on this computer",
         "Writes its address to standard output when it listens: at 127.0.0.1 and ::1\n"
         "only, unless --host says otherwise, which needs a key. Ctrl-C ends it. A\n"
         "model's id is the name of its file without .tern.\n"
+        "In a browser the address is a page to talk to the models. Conversations stay\n"
+        "in that browser; the page asks no other computer for anything.\n"
         "\n"
-        "  tern serve demo.tern\n"
+        "  tern serve demo.tern --open\n"
         "  curl http://localhost:8080/v1/chat/completions \\\n"
         "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}'\n",
         UINT32_MAX},
@@ -290,6 +292,10 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "another name of this server, as clients write it (may be given several times)"},
     {"log", 0, TN_OPT_TEXT, SLOT(log_file), BIT(SERVE), .value = "FILE",
      .help = "a line per request, never its text; -v: to standard error"},
+    {"open", 0, TN_OPT_FLAG, SLOT(opens_page), BIT(SERVE),
+     .help = "show the page for people in the browser"},
+    {"no-page", 0, TN_OPT_FLAG, SLOT(no_page), BIT(SERVE),
+     .help = "no page for people: only the interfaces for programs"},
 
     /* reports */
     {"probe-root", 0, TN_OPT_TEXT, SLOT(probe_root), BIT(PROBE), .value = "DIR",

@@ -141,6 +141,8 @@ struct tn_options {
     struct tn_text_list origins;
     struct tn_text_list hosts;
     const char *log_file;
+    bool opens_page;
+    bool no_page;
 
     const char *prompt_list; /* bench */
     uint64_t n_new;

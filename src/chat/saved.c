@@ -31,11 +31,16 @@
 
 /* ---- writing ---- */
 
+uint64_t tern_conversation_checksum(const char *text, size_t n)
+{
+    return XXH3_64bits(text, n);
+}
+
 /* The line behind n bytes of text. */
 static void make_last_line(char line[LAST_LINE_BYTES + 1], const char *text, size_t n)
 {
     snprintf(line, LAST_LINE_BYTES + 1, "\"checksum\": \"%016" PRIx64 "\"}\n",
-             (uint64_t)XXH3_64bits(text, n));
+             tern_conversation_checksum(text, n));
 }
 
 static void put_json(struct tn_buf *out, const char *key, const struct tn_buf *json)

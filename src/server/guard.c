@@ -129,6 +129,14 @@ static bool has_key(const char *key, const struct tn_http_request *request)
     return plain.data && is_key(key, plain.data, plain.n);
 }
 
+static bool is_public_path(const struct tn_guard *guard, const char *path, size_t n)
+{
+    if (n == 7 && memcmp(path, "/health", 7) == 0)
+        return true;
+    return guard->has_page &&
+           ((n == 1 && path[0] == '/') || (n > 6 && memcmp(path, "/page/", 6) == 0));
+}
+
 void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *request,
                    struct tn_guard_result *out)
 {
@@ -143,7 +151,7 @@ void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *r
         return;
     }
     look_at_origin(guard, request, host, out);
-    bool is_public = (n_path == 7 && memcmp(path, "/health", 7) == 0) ||
+    bool is_public = is_public_path(guard, path, n_path) ||
                      (request->method == TN_HTTP_OPTIONS && out->origin.data);
     if (out->status == 0 && guard->key && !is_public && !has_key(guard->key, request)) {
         out->status = 401;

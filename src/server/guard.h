@@ -7,7 +7,8 @@
  *                   to 127.0.0.1 (DNS rebinding) is turned away
  *   Origin          this server's own, or a configured one: a page of another site is turned away
  *   Sec-Fetch-Site  the same for requests that carry no Origin
- *   key             if there is one: compared in constant time; /health needs none
+ *   key             if there is one: compared in constant time; /health and the page that asks
+ *                   people for it need none
  */
 #ifndef TN_GUARD_H
 #define TN_GUARD_H
@@ -23,6 +24,7 @@ struct tn_guard {
     const char *const *origins; /* configured, such as "https://app.example.com" */
     size_t n_origins;
     const char *key; /* NULL: none */
+    bool has_page;   /* whose files need no key */
 };
 
 struct tn_guard_result {

@@ -394,10 +394,3 @@ void tn_route_not_here(struct tn_server *server, struct tn_conn *conn)
               "then tern convert");
     tn_ollama_refuse(conn, &refusal);
 }
-
-void tn_route_root(struct tn_server *server, struct tn_conn *conn)
-{
-    static const char body[] = "Ollama is running";
-    (void)server;
-    tn_reply(conn, 200, "text/plain; charset=utf-8", NULL, body, sizeof body - 1);
-}

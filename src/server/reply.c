@@ -4,6 +4,7 @@
  * HTTP/1.0 gets streams that end with the connection.
  */
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "server/conn.h"
@@ -14,7 +15,8 @@ static const char *reason(int status)
         int status;
         const char *text;
     } reasons[] = {
-        {200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
+        {200, "OK"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"},
+        {401, "Unauthorized"},
         {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
         {408, "Request Timeout"}, {413, "Content Too Large"}, {414, "URI Too Long"},
         {417, "Expectation Failed"}, {429, "Too Many Requests"},
@@ -39,7 +41,8 @@ static void append_date(struct tn_buf *out)
                       t->tm_sec);
 }
 
-static void append_head(struct tn_conn *conn, int status, const char *type)
+/* Nothing is to be kept by browsers and proxies, unless `fields` say how. */
+static void append_head(struct tn_conn *conn, int status, const char *type, const char *fields)
 {
     struct tn_buf *out = &conn->out;
     const struct tn_http_request *r = &conn->request;
@@ -49,8 +52,9 @@ static void append_head(struct tn_conn *conn, int status, const char *type)
     append_date(out);
     if (type)
         tn_buf_printf(out, "Content-Type: %s\r\n", type);
-    tn_buf_append_text(out, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-                            "Vary: Origin\r\n");
+    if (!fields || !strstr(fields, "Cache-Control:"))
+        tn_buf_append_text(out, "Cache-Control: no-store\r\n");
+    tn_buf_append_text(out, "X-Content-Type-Options: nosniff\r\nVary: Origin\r\n");
     if (conn->cors_origin.data) {
         tn_buf_append_text(out, "Access-Control-Allow-Origin: ");
         tn_buf_append(out, conn->cors_origin.data, conn->cors_origin.n);
@@ -69,10 +73,10 @@ void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fi
 {
     if (conn->state == TN_CONN_DEAD)
         return;
-    append_head(conn, status, type);
+    append_head(conn, status, type, fields);
     if (fields)
         tn_buf_append_text(&conn->out, fields);
-    if (status != 204)
+    if (status != 204 && status != 304)
         tn_buf_printf(&conn->out, "Content-Length: %zu\r\n", n);
     tn_buf_append_text(&conn->out, "\r\n");
     if (conn->request.method != TN_HTTP_HEAD_METHOD)
@@ -88,7 +92,7 @@ void tn_stream_begin(struct tn_conn *conn, int status, const char *type)
     conn->is_chunked = !conn->request.is_1_0;
     if (!conn->is_chunked)
         conn->closes = true;
-    append_head(conn, status, type);
+    append_head(conn, status, type, NULL);
     tn_buf_append_text(&conn->out,
                        conn->is_chunked ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
 }

@@ -123,7 +123,7 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
     server->guard = (struct tn_guard){
         .hosts = config->allow_hosts, .n_hosts = config->n_allow_hosts,
         .origins = config->allow_origins, .n_origins = config->n_allow_origins,
-        .key = config->key};
+        .key = config->key, .has_page = config->has_page};
     server->conn_host = (struct tn_conn_host){
         .on_head = on_head, .on_request = on_request, .on_done = on_done, .arg = server};
     server->began_ns = tn_now_ns();

@@ -24,7 +24,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.~}/-])/(?:" + "|".join(
 URL = re.compile(r"\bhttps?://([\w.-]+)")
 HOSTS = {"github.com", "git-lfs.github.com", "git-lfs", "huggingface.co", "spdx.org", "example.com", "example.org", "localhost",
          "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
-         "creativecommons.org", "opensource.org", "www.debian.org", "cmocka.org",
+         "creativecommons.org", "www.w3.org", "opensource.org", "www.debian.org", "cmocka.org",
          "127.0.0.1", "app.example.com", "evil.example", "app.example.com.evil.example"}
 REGISTRY = re.compile(r"\b(?:deb|ftp|security|snapshot|files|registry|repo1?|proxy|static)\."
                       r"(?:debian|pythonhosted|npmjs|maven|golang|crates)\.\w+|\bpypi\.\w+|"

@@ -306,8 +306,9 @@ static void what_is_read(void **state)
 
 static const char *const hosts[] = {"tern.example.com"};
 static const char *const origins[] = {"https://app.example.com"};
-static const struct tn_guard open_guard = {hosts, 1, origins, 1, NULL};
-static const struct tn_guard key_guard = {hosts, 1, origins, 1, "secret"};
+static const struct tn_guard open_guard = {hosts, 1, origins, 1, NULL, true};
+static const struct tn_guard key_guard = {hosts, 1, origins, 1, "secret", false};
+static const struct tn_guard page_guard = {hosts, 1, origins, 1, "secret", true};
 
 static int look(const struct tn_guard *guard, const char *method, const char *path,
                 const char *fields)
@@ -415,6 +416,12 @@ static void keys_are_compared(void **state)
     assert_int_equal(look(&key_guard, "OPTIONS", "/v1/models",
                           HOST "Origin: https://app.example.com\r\n"), 0);
     assert_int_equal(look(&key_guard, "OPTIONS", "/v1/models", HOST), 401);
+    /* The page needs no key, what it asks for does. */
+    assert_int_equal(look(&page_guard, "GET", "/", HOST), 0);
+    assert_int_equal(look(&page_guard, "GET", "/page/app.js", HOST), 0);
+    assert_int_equal(look(&page_guard, "GET", "/page.json", HOST), 401);
+    assert_int_equal(look(&page_guard, "GET", "/v1/models", HOST), 401);
+    assert_int_equal(look(&page_guard, "GET", "//page/app.js", HOST), 401);
 }
 
 int main(void)

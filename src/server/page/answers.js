@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// Answers that are being written: at most one for each conversation, also for those that are not
+// shown at the moment.
+import {Refusal, ask} from "./stream.js";
+import {add, forgetMore, messagesFor, path, splitThinking, touch} from "./tree.js";
+
+const SAVE_EVERY = 1500;   // ms, while an answer grows
+
+// `app`: {key(), modelOf(chat), save(chat), shows(chat, node, live), ends(chat, node), askKey(),
+//         isGone()}
+export class Answers {
+    constructor(app) {
+        this.app = app;
+        this.runs = new Map();   // id of a conversation -> {node, controller}
+    }
+
+    running(chat) {
+        return this.runs.get(chat.id)?.node.id;
+    }
+
+    // Resolves when it has ended.
+    stop(chat) {
+        const run = this.runs.get(chat.id);
+        run?.controller.abort();
+        return run?.ended;
+    }
+
+    // Whoever leaves finds what was written.
+    leave() {
+        for (const {chat, node} of this.runs.values()) {
+            node.stop = "left";
+            touch(chat, node);
+            this.app.save(chat);
+        }
+    }
+
+    // Answers `question`; into `node`, an answer that failed, or a new one.
+    start(chat, question, node) {
+        if (this.runs.has(chat.id))
+            return;
+        const model = this.app.modelOf(chat);
+        node = node || add(chat, question.id, {role: "assistant"});
+        Object.assign(node, {content: "", reasoning: "", model: model?.id || chat.model});
+        delete node.error;
+        delete node.stop;
+        chat.leaf = node.id;
+        touch(chat, node);
+        const run = {chat, node, controller: new AbortController(), text: "", thought: "", n: 0};
+        this.runs.set(chat.id, run);
+        this.app.save(chat);
+        this.app.shows(chat, node, "");
+        run.ended = this.#run(run, question);
+    }
+
+    async #run(run, question) {
+        try {
+            await this.#askUntilItFits(run, question);
+        } catch (error) {
+            this.#fail(run, error);
+        }
+        this.#finish(run);
+    }
+
+    #body(chat, question, model) {
+        const messages = messagesFor(chat, question);
+        const body = {...chat.settings, model: model.id, stream: true,
+                      stream_options: {include_usage: true}};
+        if (model.has_chat)
+            body.messages = messages;
+        else
+            body.prompt = messages.map(message => message.content).join("");
+        return body;
+    }
+
+    // When the context is full, the oldest messages are left out until the rest fits.
+    async #askUntilItFits(run, question) {
+        for (;;) {
+            const {chat, controller} = run, model = this.app.modelOf(chat);
+            if (!model)
+                throw new Refusal(0, "The server does not answer.");
+            try {
+                const where = model.has_chat ? "/v1/chat/completions" : "/v1/completions";
+                await ask(where, this.#body(chat, question, model), {
+                    key: this.app.key(), signal: controller.signal,
+                    onEvent: event => this.#take(run, event)});
+                return;
+            } catch (error) {
+                const sizes = /(\d+) tokens\D+(\d+) tokens/.exec(error.message);
+                if (error.status === 401 && await this.app.askKey())
+                    continue;
+                const n = error.code === "context_length_exceeded" && sizes &&
+                          forgetMore(chat, question, Number(sizes[2]), Number(sizes[1]));
+                if (!n)
+                    throw error;
+                chat.forgotten = n;
+            }
+        }
+    }
+
+    #take(run, event) {
+        const now = performance.now(), choice = event.choices?.[0], {node} = run;
+        if (event.usage)
+            node.usage = event.usage;
+        if (!choice)
+            return;
+        const thought = choice.delta?.reasoning_content || "";
+        const text = choice.delta?.content || choice.text || "";
+        if (choice.finish_reason)
+            node.stop = choice.finish_reason;
+        if (!thought && !text)
+            return;
+        run.first = run.first || now;
+        run.last = now;
+        run.n++;
+        run.thought += thought;
+        run.text += text;
+        if (!run.frame)
+            run.frame = requestAnimationFrame(() => this.#show(run));
+        if (document.hidden)   // no frames come
+            this.#read(run);
+        if (now - (run.saved || run.first) > SAVE_EVERY) {
+            run.saved = now;
+            this.#read(run);
+            this.app.save(run.chat);
+        }
+    }
+
+    // The text so far, as thoughts and answer.
+    #read(run) {
+        const {node} = run, told = splitThinking(run.text);
+        node.reasoning = run.thought || told.reasoning;
+        node.content = told.content;
+        if (node.reasoning && node.content && !node.thinkingMs)
+            node.thinkingMs = Math.round(run.last - run.first);
+        touch(run.chat, node);
+    }
+
+    #show(run) {
+        run.frame = 0;
+        if (!this.runs.has(run.chat.id))
+            return;
+        this.#read(run);
+        const ms = run.last - run.first;
+        this.app.shows(run.chat, run.node, ms > 300
+            ? `${run.n} tokens, ${((run.n - 1) * 1000 / ms).toFixed(1)} per second` : "");
+    }
+
+    #fail(run, error) {
+        if (error.name === "AbortError") {
+            run.node.stop = "stopped";
+            return;
+        }
+        run.node.stop = "error";
+        run.node.error = error.message;
+        if (error.status === 0) {
+            run.node.error += run.text || run.thought
+                ? " What had come is kept." : " Your message is kept.";
+            run.node.error += " When tern serve runs again, try again.";
+            this.app.isGone();
+        }
+    }
+
+    #finish(run) {
+        const {chat, node} = run, model = this.app.modelOf(chat);
+        this.#read(run);
+        if (run.first)
+            node.ms = Math.round(run.last - run.first);
+        if (node.stop === "length" && model && node.usage?.total_tokens >= model.n_ctx)
+            node.stop = "context";
+        this.runs.delete(chat.id);
+        this.app.save(chat);
+        this.app.ends(chat, node);
+    }
+}
+
+// Tokens of the context after the last answer that says so; 0: unknown.
+export function usedTokens(chat) {
+    const nodes = path(chat).filter(node => node.usage);
+    return nodes.length > 0 ? nodes[nodes.length - 1].usage.total_tokens : 0;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+//
+// Conversations as files, those of /save and /load in `tern chat`.  The last line is a checksum of
+// the bytes before it, which the server computes; the branch that is shown is what a file holds.
+
+const BEGIN = "{\"format\": \"tern conversation\"";
+const LAST_LINE_BYTES = 32;
+
+// Names of settings here and there; numbers are texts in files.
+const SETTINGS = [
+    ["temperature", "temp"], ["top_k", "top-k"], ["top_p", "top-p"], ["min_p", "min-p"],
+    ["repeat_penalty", "repeat-penalty"], ["presence_penalty", "presence-penalty"],
+    ["frequency_penalty", "frequency-penalty"], ["repeat_last_n", "penalty-last"],
+    ["seed", "seed"], ["max_tokens", "max-tokens"],
+];
+const MESSAGE_TEXTS = ["name", "tool_call_id"];
+
+// Half of a surrogate pair cannot be written as UTF-8.
+const LONE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
+const json = value => JSON.stringify(value, (_, v) =>
+    typeof v === "string" ? v.replace(LONE, "\uFFFD") : v);
+
+function messageOf(node) {
+    const message = {role: node.role, content: node.content};
+    if (node.reasoning)
+        message.reasoning_content = node.reasoning;
+    for (const key of [...MESSAGE_TEXTS, "tool_calls"])
+        if (node[key] !== undefined)
+            message[key] = node[key];
+    return message;
+}
+
+// All but the last line.  `messages`: the nodes of a branch; `model`: {name, hash}.
+export function write(chat, messages, model) {
+    const settings = {...chat.kept};
+    for (const [here, there] of SETTINGS)
+        if (chat.settings[here] !== undefined)
+            settings[there] = String(chat.settings[here]);
+    const whole = messages.filter(node => node.content || node.role !== "assistant");
+    const answers = Object.values(chat.nodes).filter(node => node.role === "assistant").length;
+    let text = `${BEGIN}, "version": 1,\n` +
+        `"model": {"name": ${json(model.name)}, "hash": "${model.hash}"},\n` +
+        `"settings": ${json(settings)},\n`;
+    if (chat.system)
+        text += `"system": ${json(chat.system)},\n`;
+    for (const key of ["tools", "variables"])
+        if (chat[key] !== undefined)
+            text += `"${key}": ${json(chat[key])},\n`;
+    return text + `"forgotten": ${Math.min(chat.forgotten, whole.length)}, "answers": ${answers},\n` +
+        `"messages": [${whole.map(node => json(messageOf(node))).join(",\n")}],\n`;
+}
+
+export function lastLine(checksum) {
+    return `"checksum": "${checksum}"}\n`;
+}
+
+// The bytes that the checksum is of, and the checksum.  Throws an Error for people.
+export function split(bytes) {
+    const text = new TextDecoder("utf-8", {fatal: false}).decode(bytes.slice(0, BEGIN.length));
+    if (text !== BEGIN)
+        throw new Error("This file is no saved conversation.");
+    const at = bytes.length - LAST_LINE_BYTES;
+    const end = new TextDecoder().decode(bytes.slice(Math.max(at, 0)));
+    const found = /^"checksum": "([0-9a-f]{16})"\}\n$/.exec(end);
+    if (at < BEGIN.length || !found)
+        throw new Error(`This file is damaged: its ${bytes.length} bytes do not end with a checksum.`);
+    return {body: bytes.slice(0, at), checksum: found[1]};
+}
+
+const isText = value => value === undefined || typeof value === "string";
+
+function checkMessage(message) {
+    if (!message || typeof message.role !== "string" ||
+        ![message.content, message.reasoning_content, ...MESSAGE_TEXTS.map(key => message[key])]
+            .every(isText))
+        throw new Error("A message lacks its role, or holds what is no text.");
+}
+
+function settingsOf(saved) {
+    const settings = {}, kept = {...saved};
+    for (const [here, there] of SETTINGS) {
+        const value = Number(kept[there]);
+        if (typeof kept[there] === "string" && Number.isFinite(value))
+            settings[here] = value;
+        delete kept[there];
+    }
+    return {settings, kept};
+}
+
+// What a file says: {model, system, settings, kept, forgotten, tools?, variables?, messages}.
+// `models`: those of the server, of which one must be the file's.
+export function read(bytes, models) {
+    let root;
+    try {
+        root = JSON.parse(new TextDecoder("utf-8", {fatal: true}).decode(bytes));
+    } catch (error) {
+        throw new Error(`This file is no saved conversation: ${error.message}`);
+    }
+    if (root.version !== 1)
+        throw new Error("This file was written by another version of tern.");
+    if (!root.model || typeof root.model.name !== "string" || typeof root.model.hash !== "string")
+        throw new Error("This file names no model.");
+    const model = models.find(known => known.hash === root.model.hash);
+    if (!model) {
+        const here = models.map(known => `${known.name} (${known.hash})`).join(", ");
+        throw new Error(`This conversation was saved with the model ${root.model.name} ` +
+                        `(${root.model.hash}); here is ${here}.`);
+    }
+    const {forgotten, messages} = root;
+    if (!Array.isArray(messages) || !isText(root.system) || !Number.isInteger(forgotten) ||
+        forgotten < 0 || forgotten > messages.length)
+        throw new Error("This file is no saved conversation.");
+    messages.forEach(checkMessage);
+    return {model: model.id, system: root.system || "", ...settingsOf(root.settings), forgotten,
+            tools: root.tools, variables: root.variables, messages};
+}
+
+// A name for a file: letters and digits of the title.
+export function fileName(title) {
+    const name = title.normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "");
+    return (Array.from(name).slice(0, 48).join("") || "conversation") + ".json";
+}

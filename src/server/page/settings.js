@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+//
+// The dialog of settings.  An empty field means the default, which it shows; what is set belongs
+// to the conversation, and new conversations begin with it.
+import {make} from "./render.js";
+import {titleOf} from "./tree.js";
+
+const FIELDS = [
+    {key: "temperature", label: "Temperature", min: 0, max: 2, step: 0.05,
+     hint: "0: always the likeliest token"},
+    {key: "top_p", label: "Top p", min: 0, max: 1, step: 0.01, hint: "share of likely tokens kept"},
+    {key: "top_k", label: "Top k", min: 0, max: 1000, step: 1, hint: "number of tokens kept; 0: all"},
+    {key: "min_p", label: "Min p", min: 0, max: 1, step: 0.01, hint: "least share of the likeliest"},
+    {key: "repeat_penalty", label: "Repeat penalty", min: 0.01, max: 100, step: 0.01, hint: "1: none"},
+    {key: "presence_penalty", label: "Presence penalty", min: -2, max: 2, step: 0.1, hint: "0: none"},
+    {key: "frequency_penalty", label: "Frequency penalty", min: -2, max: 2, step: 0.1, hint: "0: none"},
+    {key: "repeat_last_n", label: "Penalties look back", min: 0, max: 65536, step: 1, hint: "tokens"},
+    {key: "max_tokens", label: "Longest answer", min: 1, max: 1000000, step: 1, hint: "tokens"},
+    {key: "seed", label: "Seed", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1,
+     hint: "the same one gives the same answer"},
+];
+
+const get = id => document.getElementById(id);
+
+function numberOf(field, text) {
+    const value = Number(text);
+    if (text.trim() === "" || !Number.isFinite(value))
+        return undefined;
+    const within = Math.min(Math.max(value, field.min), field.max);
+    return field.step === 1 ? Math.round(within) : within;
+}
+
+export class Settings {
+    // onChange(): something of the conversation was changed.
+    constructor(onChange) {
+        this.onChange = onChange;
+        this.inputs = FIELDS.map(field => {
+            const input = make("input", {type: "number", min: field.min, max: field.max,
+                                         step: field.step === 1 ? 1 : "any", inputmode: "decimal"});
+            input.addEventListener("change", () => this.set(field, input));
+            get("fields").append(make("label", {}, make("span", {}, field.label), input,
+                                      make("small", {}, field.hint)));
+            return input;
+        });
+        get("set-title").addEventListener("change", event => this.change(
+            {title: event.target.value.trim()}));
+        get("set-system").addEventListener("change", event => this.change(
+            {system: event.target.value.trim()}));
+        get("set-stop").addEventListener("change", event => {
+            const stop = event.target.value.split("\n").filter(line => line !== "").slice(0, 4);
+            this.set({key: "stop"}, null, stop.length > 0 ? stop : undefined);
+        });
+        get("reset").addEventListener("click", () => {
+            this.change({settings: {}});
+            this.fill();
+        });
+    }
+
+    set(field, input, value = input && numberOf(field, input.value)) {
+        const settings = {...this.chat.settings};
+        delete settings[field.key];
+        if (value !== undefined)
+            settings[field.key] = value;
+        if (input)
+            input.value = value ?? "";
+        this.change({settings});
+    }
+
+    change(fields) {
+        Object.assign(this.chat, fields);
+        this.chat.changed = Date.now();
+        this.onChange();
+    }
+
+    fill() {
+        const {chat, defaults} = this;
+        get("set-title").value = chat.title;
+        get("set-title").placeholder = titleOf(chat);
+        get("set-system").value = chat.system;
+        get("set-stop").value = (chat.settings.stop || []).join("\n");
+        FIELDS.forEach((field, i) => {
+            this.inputs[i].value = chat.settings[field.key] ?? "";
+            this.inputs[i].placeholder = defaults[field.key] ?? "by chance";
+        });
+    }
+
+    // `defaults`: of the server and of the model.
+    open(chat, defaults) {
+        this.chat = chat;
+        this.defaults = defaults;
+        this.fill();
+        get("settings").showModal();
+    }
+}
+
+// ---- of this browser ----
+
+export function applyTheme() {
+    const theme = localStorage.getItem("tern.theme") || "";
+    document.documentElement.dataset.theme = theme;
+    get("set-theme").value = theme;
+}
+
+export function setTheme(theme) {
+    localStorage.setItem("tern.theme", theme);
+    applyTheme();
+}

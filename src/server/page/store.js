@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// Where conversations are kept: IndexedDB of this browser, shared by all tabs.  Writing puts
+// together what the tab and the store know (tree.js), within one transaction, and tells the other
+// tabs.  Where a browser keeps nothing, they live as long as the tab.
+import {merge} from "./tree.js";
+
+const NAME = "tern", STORE = "chats";
+
+function done(request) {
+    return new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+}
+
+class Memory {
+    constructor() {
+        this.chats = new Map();
+    }
+
+    async all() {
+        return [...this.chats.values()];
+    }
+
+    async get(id) {
+        return this.chats.get(id);
+    }
+
+    async put(chat) {
+        this.chats.set(chat.id, structuredClone(chat));
+        return chat;
+    }
+
+    async remove(id) {
+        this.chats.delete(id);
+    }
+}
+
+class Database {
+    constructor(db) {
+        this.db = db;
+        this.tabs = new BroadcastChannel(NAME);
+    }
+
+    store(mode) {
+        return this.db.transaction(STORE, mode).objectStore(STORE);
+    }
+
+    all() {
+        return done(this.store("readonly").getAll());
+    }
+
+    get(id) {
+        return done(this.store("readonly").get(id));
+    }
+
+    // Resolves to what is stored then.
+    put(chat) {
+        return new Promise((resolve, reject) => {
+            const store = this.store("readwrite"), transaction = store.transaction;
+            let stored = chat;
+            const old = store.get(chat.id);
+            old.onsuccess = () => {
+                stored = old.result ? merge(old.result, chat) : chat;
+                store.put(stored);
+            };
+            transaction.oncomplete = () => {
+                this.tabs.postMessage(chat.id);
+                resolve(stored);
+            };
+            transaction.onabort = transaction.onerror = () => reject(transaction.error);
+        });
+    }
+
+    async remove(id) {
+        await done(this.store("readwrite").delete(id));
+        this.tabs.postMessage(id);
+    }
+}
+
+// {store, isLasting}.  onChange(id): another tab has written or removed a conversation.
+export async function openStore(onChange) {
+    try {
+        const opening = indexedDB.open(NAME, 1);
+        opening.onupgradeneeded = () => opening.result.createObjectStore(STORE, {keyPath: "id"});
+        const store = new Database(await done(opening));
+        store.tabs.onmessage = event => onChange(event.data);
+        return {store, isLasting: true};
+    } catch {
+        return {store: new Memory(), isLasting: false};
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+//
+// A conversation: messages as a tree.  Another answer to the same question, or a question put in
+// other words, is another child of the same message; `leaf` ends the branch that is shown.
+//
+//   {id, created, changed, title, model, system, settings: {...}, forgotten, leaf,
+//    nodes: {id: {id, parent, rev, created, role, content, reasoning?, ...}}}
+//
+// `parent` of a first message is "".  `rev` grows with every change of a message, so that what two
+// tabs know of a conversation can be put together.  Nothing here knows of elements or storage.
+
+export function newId() {
+    const bytes = crypto.getRandomValues(new Uint8Array(12));
+    return Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join("");
+}
+
+export function newChat(model, settings = {}, system = "") {
+    const now = Date.now();
+    return {id: newId(), created: now, changed: now, title: "", model, system, settings,
+            forgotten: 0, leaf: "", nodes: {}};
+}
+
+// Appends a message below `parent` and shows it.
+export function add(chat, parent, fields) {
+    const now = Date.now();
+    const node = {id: newId(), parent, rev: 1, created: now, content: "", ...fields};
+    chat.nodes[node.id] = node;
+    chat.leaf = node.id;
+    chat.changed = now;
+    return node;
+}
+
+export function touch(chat, node) {
+    node.rev++;
+    chat.changed = Date.now();
+}
+
+// The messages of the branch that is shown, first to last.
+export function path(chat) {
+    const nodes = [], seen = new Set();
+    for (let node = chat.nodes[chat.leaf]; node && !seen.has(node.id); node = chat.nodes[node.parent]) {
+        seen.add(node.id);
+        nodes.push(node);
+    }
+    return nodes.reverse();
+}
+
+export function children(chat, parent) {
+    return Object.values(chat.nodes).filter(node => node.parent === parent)
+        .sort((a, b) => a.created - b.created || (a.id < b.id ? -1 : 1));
+}
+
+// Shows the branch through this message that was begun last.
+export function show(chat, node) {
+    for (let below = [node]; below.length > 0; below = children(chat, node.id))
+        node = below[below.length - 1];
+    chat.leaf = node.id;
+}
+
+// What two places know of one conversation, put together: no message is lost.
+export function merge(a, b) {
+    const [older, newer] = a.changed <= b.changed ? [a, b] : [b, a];
+    const nodes = {...older.nodes};
+    for (const node of Object.values(newer.nodes))
+        if (!nodes[node.id] || nodes[node.id].rev <= node.rev)
+            nodes[node.id] = node;
+    return {...newer, nodes};
+}
+
+export function titleOf(chat) {
+    if (chat.title)
+        return chat.title;
+    const first = children(chat, "")[0];
+    const text = first ? first.content.trim().replace(/\s+/g, " ") : "";
+    const short = Array.from(text).slice(0, 60).join("");
+    return text ? (short.length < text.length ? short + "…" : short) : "New conversation";
+}
+
+// ---- what the model is sent ----
+
+// The messages of the branch up to and with `last`, without those that are forgotten.
+export function messagesFor(chat, last) {
+    const all = path(chat);
+    const end = all.findIndex(node => node.id === last.id) + 1;
+    const kept = all.slice(Math.min(chat.forgotten, Math.max(end - 1, 0)), end);
+    const messages = chat.system ? [{role: "system", content: chat.system}] : [];
+    for (const node of kept) {
+        const message = {role: node.role, content: node.content};
+        if (node.reasoning)
+            message.reasoning_content = node.reasoning;
+        if (node.role !== "assistant" || node.content)
+            messages.push(message);
+    }
+    return messages;
+}
+
+// How many of the oldest messages must go so that about three quarters of the context are used;
+// at least two more than now.  null: the last question alone is too long.
+export function forgetMore(chat, last, nTokens, nContext) {
+    const all = path(chat);
+    const end = all.findIndex(node => node.id === last.id) + 1;
+    const sizes = all.slice(0, end).map(node => node.content.length + 16);
+    const total = sizes.slice(chat.forgotten).reduce((a, b) => a + b, chat.system.length);
+    let over = total * (1 - 0.75 * nContext / nTokens), n = chat.forgotten;
+    for (; n < end - 1 && (over > 0 || n < chat.forgotten + 2); n++)
+        over -= sizes[n];
+    while (n < end - 1 && all[n].role !== "user")
+        n++;
+    return n > chat.forgotten && all[n].role === "user" ? n : null;
+}
+
+// ---- thinking ----
+
+const TAGS = ["think", "thinking", "thought", "reasoning", "seed:think"]
+    .map(name => [`<${name}>`, `</${name}>`])
+    .concat([["[THINK]", "[/THINK]"], ["<|START_THINKING|>", "<|END_THINKING|>"]]);
+
+// What a model thinks before it answers, told from the answer.  `isOpen`: it still thinks.
+export function splitThinking(text) {
+    const start = text.trimStart();
+    for (const [open, close] of TAGS) {
+        const opens = start.startsWith(open);
+        const inner = opens ? start.slice(open.length) : text;
+        const end = inner.indexOf(close);
+        if (end >= 0 && (opens || open === "<think>"))   // the prompt may have opened it
+            return {reasoning: inner.slice(0, end).trim(),
+                    content: inner.slice(end + close.length).trimStart(), isOpen: false};
+        if (opens)
+            return {reasoning: inner.trim(), content: "", isOpen: true};
+    }
+    return {reasoning: "", content: text, isOpen: false};
+}

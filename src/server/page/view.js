@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+//
+// The messages of the branch that is shown, as elements.  `actions` is what people can do with
+// one: {edit(node, text), regenerate(node), show(node)}.
+import {copyButton, iconButton, make, renderInto} from "./render.js";
+import {children, path} from "./tree.js";
+
+const NEAR_END = 80;   // px: who is so near the end is taken along
+
+const STOPS = {
+    length: "The answer is cut off here: it has reached its greatest length.",
+    context: "The answer is cut off here: the context is full.",
+    stopped: "You stopped this answer.",
+    left: "This answer ended when the page was closed.",
+};
+
+function seconds(ms) {
+    return ms < 10000 ? (ms / 1000).toFixed(1) + " s" : Math.round(ms / 1000) + " s";
+}
+
+function figures(node) {
+    if (!node.usage)
+        return "";
+    const n = node.usage.completion_tokens;
+    const speed = node.ms > 0 && n > 1 ? `, ${((n - 1) * 1000 / node.ms).toFixed(1)} per second` : "";
+    return `${n} ${n === 1 ? "token" : "tokens"}${speed}`;
+}
+
+export class Messages {
+    constructor(log, container, actions) {
+        this.log = log;
+        this.container = container;
+        this.actions = actions;
+        this.shown = new Map();   // id of a message -> its element and parts
+        this.edited = null;       // id of the message that is being edited
+    }
+
+    isAtEnd() {
+        return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR_END;
+    }
+
+    toEnd() {
+        this.log.scrollTop = this.log.scrollHeight;
+    }
+
+    // Shows this conversation; `running`: id of the message that is being written.
+    sync(chat, running) {
+        const nodes = path(chat), ids = new Set(nodes.map(node => node.id));
+        this.chat = chat;
+        this.running = running;
+        for (const [id, part] of this.shown)
+            if (!ids.has(id)) {
+                part.element.remove();
+                this.shown.delete(id);
+            }
+        nodes.forEach((node, i) => {
+            const element = this.part(node, i < chat.forgotten).element;
+            if (this.container.children[i] !== element)
+                this.container.insertBefore(element, this.container.children[i] || null);
+        });
+    }
+
+    part(node, isForgotten) {
+        const siblings = children(this.chat, node.parent);
+        const state = [node.rev, node.id === this.running, siblings.length, siblings.indexOf(node),
+                       isForgotten, this.edited === node.id].join();
+        let part = this.shown.get(node.id);
+        if (!part) {
+            part = {element: make("article", {class: `message ${node.role}`})};
+            this.shown.set(node.id, part);
+        }
+        if (part.state !== state) {
+            part.state = state;
+            part.element.classList.toggle("forgotten", isForgotten);
+            this.fill(part, node, siblings);
+        }
+        return part;
+    }
+
+    fill(part, node, siblings) {
+        const isRunning = node.id === this.running;
+        const who = node.role === "user" ? "You" : node.role === "assistant"
+            ? node.model || "The model" : node.role;
+        part.body = part.body || make("div", {class: "body", dir: "auto"});
+        part.thoughts = part.thoughts || make("div", {class: "thoughts", dir: "auto"});
+        part.think = part.think || make("details", {class: "think"},
+                                        make("summary", {}), part.thoughts);
+        part.note = make("p", {class: "note"});
+        part.figures = make("span", {class: "figures"});
+        part.element.setAttribute("aria-busy", String(isRunning));
+        part.element.replaceChildren(
+            make("h2", {class: "unseen"}, who), part.think,
+            this.edited === node.id ? this.editor(node) : part.body, part.note,
+            isRunning ? part.figures : this.tools(node, siblings, part.figures));
+        this.update(node);
+    }
+
+    // Only the text: while it grows.
+    update(node, live) {
+        const part = this.shown.get(node.id);
+        if (!part)
+            return;
+        const isRunning = node.id === this.running;
+        if (node.role === "assistant")
+            renderInto(part.body, node.content);
+        else
+            part.body.textContent = node.content;
+        part.think.hidden = !node.reasoning;
+        if (node.reasoning) {
+            part.think.firstElementChild.textContent = isRunning && !node.content ? "Thinking …"
+                : node.thinkingMs ? `Thought for ${seconds(node.thinkingMs)}` : "Thoughts";
+            renderInto(part.thoughts, node.reasoning);
+        }
+        part.body.classList.toggle("waiting", isRunning && !node.content && !node.reasoning);
+        part.body.classList.toggle("writing", isRunning && !!node.content);
+        part.figures.textContent = live || figures(node);
+        this.showNote(part, node, isRunning);
+    }
+
+    showNote(part, node, isRunning) {
+        const text = isRunning ? "" : node.error || STOPS[node.stop] || "";
+        part.note.textContent = text;
+        part.note.hidden = !text;
+        part.note.classList.toggle("error", !!node.error && !isRunning);
+        if (node.error && !isRunning)
+            part.note.append(" ", make("button", {
+                type: "button", onclick: () => this.actions.regenerate(node)}, "Try again"));
+    }
+
+    tools(node, siblings, figuresElement) {
+        const {actions} = this, i = siblings.indexOf(node);
+        const what = node.role === "assistant" ? "answer" : "message";
+        const tools = make("div", {class: "tools"});
+        if (siblings.length > 1)
+            tools.append(make("span", {class: "branch", role: "group", "aria-label": "Versions"},
+                iconButton("left", "Previous version", () => actions.show(siblings[i - 1]),
+                           {disabled: i === 0}),
+                `${i + 1} / ${siblings.length}`,
+                iconButton("right", "Next version", () => actions.show(siblings[i + 1]),
+                           {disabled: i === siblings.length - 1})));
+        if (node.content)
+            tools.append(copyButton(`Copy this ${what}`, () => node.content));
+        tools.append(iconButton("edit", `Edit this ${what}`, () => this.edit(node)));
+        if (node.role === "assistant")
+            tools.append(iconButton("again", "Another answer", () => actions.regenerate(node)),
+                         figuresElement);
+        return tools;
+    }
+
+    // ---- editing ----
+
+    edit(node) {
+        this.edited = node.id;
+        this.sync(this.chat, this.running);
+        const area = this.shown.get(node.id).element.querySelector("textarea");
+        area.style.height = Math.min(area.scrollHeight + 4, 400) + "px";
+        area.focus();
+    }
+
+    endEdit() {
+        const part = this.shown.get(this.edited);
+        this.edited = null;
+        this.sync(this.chat, this.running);
+        if (part)
+            part.element.querySelector("button[aria-label^=Edit]")?.focus();
+    }
+
+    editor(node) {
+        const area = make("textarea", {dir: "auto", rows: "3", "aria-label": "Text of the message"});
+        const save = () => {
+            const text = area.value;
+            this.endEdit();
+            if (text.trim() && text !== node.content)
+                this.actions.edit(node, text);
+        };
+        area.value = node.content;
+        area.addEventListener("keydown", event => {
+            if (event.isComposing)
+                return;
+            if (event.key === "Escape") {
+                event.stopPropagation();
+                this.endEdit();
+            } else if (event.key === "Enter" && !event.shiftKey &&
+                       (node.role === "user" || event.ctrlKey || event.metaKey)) {
+                event.preventDefault();
+                save();
+            }
+        });
+        return make("div", {class: "editor"}, area, make("div", {class: "row"},
+            make("button", {type: "button", onclick: () => this.endEdit()}, "Cancel"),
+            make("button", {type: "button", class: "main", onclick: save},
+                 node.role === "user" ? "Send again" : "Keep")));
+    }
+}
+
+// What an empty conversation says.
+export function welcome(model) {
+    const text = !model ? "Waiting for the server."
+        : model.has_chat ? `${model.id} answers, on this computer.`
+        : `${model.id} has no chat template: it continues what you write.`;
+    const mark = document.querySelector(".brand svg").cloneNode(true);
+    return make("div", {class: "welcome"}, mark, make("p", {class: "big"}, "What is on your mind?"),
+                make("p", {}, text));
+}
+
