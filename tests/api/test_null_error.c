@@ -19,6 +19,7 @@
 #include "tern/conversation.h"
 #include "tern/convert.h"
 #include "tern/embed.h"
+#include "tern/grammar.h"
 #include "tern/inspect.h"
 #include "tern/measure.h"
 #include "tern/plan.h"
@@ -521,6 +522,27 @@ static void test_text(void **state)
     with_short_memory(call_text, 1);
 }
 
+static void call_grammar(void)
+{
+    static const char schema[] = "{\"enum\":[1,12]}";
+    struct tern_grammar *g;
+    size_t n_fit;
+    bool is_whole;
+    CALL(TERN_UNSUPPORTED, tern_grammar_from_schema, &g, "{\"not\":{}}", 10, 0);
+    CALL(TERN_OK, tern_grammar_json_object, &g);
+    tern_grammar_free(g);
+    CALL(TERN_OK, tern_grammar_from_schema, &g, schema, strlen(schema), 0);
+    if (g)
+        CALL(TERN_OK, tern_grammar_match, g, "12", 2, &n_fit, &is_whole);
+    tern_grammar_free(g);
+}
+
+static void test_grammar(void **state)
+{
+    (void)state;
+    with_short_memory(call_grammar, 1);
+}
+
 static void test_verify(void **state)
 {
     (void)state;
@@ -718,6 +740,7 @@ int main(void)
         cmocka_unit_test(test_scheduler),
         cmocka_unit_test(test_sampler),
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_measures),
         cmocka_unit_test(test_convert),

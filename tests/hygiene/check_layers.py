@@ -20,9 +20,11 @@ TABLE = {
     "file": ({"base", "plat", "arch", "file"}, {"model_format", "status"}),
     # The tokenizer's tables lie ready in the file, so text knows their format.
     "text": ({"base", "text"}, {"chat", "tokenizer", "model_format", "status"}),
+    "grammar": ({"base", "grammar"}, {"grammar", "tokenizer", "status"}),
     "chat": ({"base", "plat", "text", "chat"}, ALL),
     "model": ({"base", "kern", "par", "arch", "file", "model"}, {"model_format", "status"}),
-    "run": ({"base", "plat", "kern", "par", "arch", "file", "text", "model", "run"}, ALL),
+    "run": ({"base", "plat", "kern", "par", "arch", "file", "text", "grammar", "model", "run"},
+            ALL),
     "repl": ({"base", "plat", "repl"}, {"status"}),
     "server": ({"base", "plat", "server"}, ALL),
     "app": ({"base", "plat", "repl", "server", "app"}, ALL),
@@ -38,7 +40,7 @@ STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stda
 PLACES = {
     "hwloc.h": r"sysinfo/topo_hwloc\.c",
     "utf8proc.h": r"src/(text/unicode|repl/grapheme)\.c",
-    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/server)/.*|src/base/json_load\.[ch])",
+    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/grammar|src/server)/.*|src/base/json_load\.[ch])",
     "xxhash.h": r"(convert|src/file|src/text|src/chat|src/run)/.*",
     "malloc.h": r"src/base/alloc\.c",
     "signal.h": r"src/(app|plat)/.*",

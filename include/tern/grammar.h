@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A grammar says which texts an answer may be: JSON, or JSON that fits a schema.
+ *
+ *   tern_grammar_from_schema(&grammar, schema, strlen(schema), 0, &err);
+ *   request.grammar = grammar;                  of tern/scheduler.h
+ *
+ * Then only tokens are chosen with which the text can still become such a text, and the answer ends
+ * when it is one.  Of a schema these words are understood, and everything else is refused with its
+ * place: type (object, array, string, number, integer, boolean, null, or several), properties,
+ * required, additionalProperties (false), items, minItems, maxItems, enum, const, anyOf, $ref
+ * within the schema ("#", "#/$defs/..."), $defs, definitions.  Words without a rule are skipped:
+ * title, description, default, examples, $comment, $schema, $id, deprecated, readOnly, writeOnly.
+ *
+ * What comes is UTF-8 without U+0000.  Members stand in the order of the schema, white space only
+ * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most
+ * TERN_GRAMMAR_MAX_DEPTH deep, whole numbers have at most 16 digits, and so do fractions.
+ */
+#ifndef TERN_GRAMMAR_H
+#define TERN_GRAMMAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tern/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tern_grammar; /* read-only: any number of requests and threads may use it */
+
+#define TERN_GRAMMAR_MAX_DEPTH 64       /* of values in an answer */
+#define TERN_GRAMMAR_MAX_SCHEMA 262144u /* bytes */
+
+/* As OpenAI's strict mode: every object names all its properties in "required" and has
+ * "additionalProperties": false, every array has "items".  Without it what is not required may be
+ * left out, objects without "properties" and arrays without "items" hold any JSON. */
+#define TERN_GRAMMAR_STRICT 1u
+
+/* Compiles a schema, in time and memory that do not depend on what it describes.  A detail of err
+ * begins with the place as a JSON pointer ("#/properties/name: ...").  TERN_INPUT: no JSON, or no
+ * object; TERN_USAGE: a word with a wrong value; TERN_UNSUPPORTED: a word that is not understood;
+ * TERN_LIMIT: too large, too deep, or no finite text fits; TERN_MEMORY. */
+tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
+                                     uint32_t flags, struct tern_error *err);
+/* Any JSON object. TERN_MEMORY. */
+tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err);
+void tern_grammar_free(struct tern_grammar *grammar);
+
+/* How much of a text fits: *n_fit bytes at its beginning are the beginning of a text of the
+ * grammar, and *is_whole tells whether all of it is one.  TERN_LIMIT: a schema of so many readings
+ * that they cannot be kept apart; TERN_MEMORY. */
+tern_status tern_grammar_match(const struct tern_grammar *grammar, const char *text,
+                               size_t n_bytes, size_t *n_fit, bool *is_whole,
+                               struct tern_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

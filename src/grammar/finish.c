@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a grammar is once all its rules are there: heights, byte classes, and whether it can be
+ * read at all.
+ *
+ * The height of a state is the number of nested calls on its shallowest way to the end of its rule:
+ *   0 at an end;  that of `to` behind a byte or nothing;
+ *   max(1 + height of callee, height of `to`) behind a call;  the least of all edges.
+ * States are settled from height 0 upwards, each edge is looked at when what it leads to is
+ * settled.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "grammar/grammar.h"
+
+/* Edges by the state they lead to, those of calls also by the callee. */
+struct reverse {
+    uint32_t *first; /* [n_states + 1] into edges */
+    uint32_t *edges; /* [n_edges + calls] */
+    uint32_t *queue; /* [n_states] */
+};
+
+static void count_reverse(const struct tern_grammar *g, struct reverse *r, bool fills)
+{
+    for (uint32_t i = 0; i < g->n_edges; i++) {
+        const struct tn_edge *e = &g->edges[i];
+        const uint32_t ends[] = {e->to, e->callee}, n = e->kind == TN_EDGE_CALL ? 2 : 1;
+        for (uint32_t k = 0; k < n; k++) {
+            if (fills)
+                r->edges[--r->first[ends[k]]] = i;
+            else
+                r->first[ends[k]]++;
+        }
+    }
+}
+
+static bool make_reverse(const struct tern_grammar *g, struct reverse *r)
+{
+    r->first = tn_alloc_zeroed(g->n_states + 1, sizeof *r->first);
+    r->edges = tn_alloc_zeroed(2 * (size_t)g->n_edges, sizeof *r->edges);
+    r->queue = tn_alloc_zeroed(g->n_states, sizeof *r->queue);
+    if (!r->first || !r->edges || !r->queue)
+        return false;
+    count_reverse(g, r, false);
+    for (uint32_t i = 1; i <= g->n_states; i++)
+        r->first[i] += r->first[i - 1];
+    count_reverse(g, r, true);
+    return true;
+}
+
+static void free_reverse(struct reverse *r)
+{
+    tn_free(r->first);
+    tn_free(r->edges);
+    tn_free(r->queue);
+}
+
+/* ---- heights ---- */
+
+/* By way of this edge; more than any limit when one of its ends is not settled. */
+static uint32_t height_by(const struct tern_grammar *g, const struct tn_edge *e)
+{
+    const uint32_t to = g->states[e->to].height;
+    if (e->kind != TN_EDGE_CALL)
+        return to;
+    return TN_MAX(1u + g->states[e->callee].height, to);
+}
+
+/* States of height h are in the queue from *n_done on; adds those that follow at the same height,
+ * and settles them. */
+static void settle(struct tern_grammar *g, const struct reverse *r, uint32_t h, uint32_t *n_done,
+                   uint32_t *n)
+{
+    for (; *n_done < *n; ++*n_done) {
+        const uint32_t state = r->queue[*n_done];
+        for (uint32_t i = r->first[state]; i < r->first[state + 1]; i++) {
+            const struct tn_edge *e = &g->edges[r->edges[i]];
+            struct tn_state *from = &g->states[e->from];
+            if (from->height != TN_ENDLESS || height_by(g, e) > h)
+                continue;
+            from->height = (uint8_t)h;
+            r->queue[(*n)++] = e->from;
+        }
+    }
+}
+
+/* Calls whose callee is settled one level below h, and that lead to what is settled. */
+static void start_level(struct tern_grammar *g, const struct reverse *r, uint32_t h, uint32_t *n)
+{
+    for (uint32_t i = 0; i < g->n_edges; i++) {
+        const struct tn_edge *e = &g->edges[i];
+        struct tn_state *from = &g->states[e->from];
+        if (e->kind != TN_EDGE_CALL || from->height != TN_ENDLESS || height_by(g, e) != h)
+            continue;
+        from->height = (uint8_t)h;
+        r->queue[(*n)++] = e->from;
+    }
+}
+
+static void find_heights(struct tern_grammar *g, const struct reverse *r)
+{
+    uint32_t n_done = 0, n = 0;
+    for (uint32_t i = 0; i < g->n_states; i++)
+        if (g->states[i].is_end) {
+            g->states[i].height = 0;
+            r->queue[n++] = i;
+        }
+    for (uint32_t h = 0; h <= TERN_GRAMMAR_MAX_DEPTH; h++) {
+        if (h > 0)
+            start_level(g, r, h, &n);
+        settle(g, r, h, &n_done, &n);
+    }
+}
+
+/* ---- rules that call themselves before a byte ---- */
+
+/* May the rule that begins here be nothing?  Only white space is. */
+static bool is_nullable(const struct tern_grammar *g, uint32_t start)
+{
+    return g->states[start].is_end;
+}
+
+/* States where a reading can be without a byte after it was at the start of edge i. */
+static uint32_t next_without_byte(const struct tern_grammar *g, const struct tn_edge *e,
+                                  uint32_t next[2])
+{
+    uint32_t n = 0;
+    if (e->kind == TN_EDGE_BYTES)
+        return 0;
+    if (e->kind == TN_EDGE_CALL)
+        next[n++] = e->callee;
+    if (e->kind == TN_EDGE_EMPTY || is_nullable(g, e->callee))
+        next[n++] = e->to;
+    return n;
+}
+
+/* Takes away, again and again, states to which no state leads without a byte; what stays is on a
+ * circle, or behind one. *state is one of these, or n_states. */
+static bool find_circle(const struct tern_grammar *g, const struct reverse *r, uint32_t *state)
+{
+    uint32_t *n_before = tn_alloc_zeroed(g->n_states, sizeof *n_before), n = 0, next[2];
+    if (!n_before)
+        return false;
+    for (uint32_t i = 0; i < g->n_edges; i++)
+        for (uint32_t k = next_without_byte(g, &g->edges[i], next); k-- > 0;)
+            n_before[next[k]]++;
+    for (uint32_t i = 0; i < g->n_states; i++)
+        if (n_before[i] == 0)
+            r->queue[n++] = i;
+    for (uint32_t done = 0; done < n; done++)
+        for (uint32_t i = g->states[r->queue[done]].first_edge; i != TN_NO_EDGE;
+             i = g->edges[i].next)
+            for (uint32_t k = next_without_byte(g, &g->edges[i], next); k-- > 0;)
+                if (--n_before[next[k]] == 0)
+                    r->queue[n++] = next[k];
+    for (*state = 0; *state < g->n_states && n_before[*state] == 0;)
+        ++*state;
+    tn_free(n_before);
+    return true;
+}
+
+/* ---- classes ---- */
+
+static void find_classes(struct tern_grammar *g)
+{
+    bool is_first[257] = {true};
+    for (uint32_t i = 0; i < g->n_edges; i++)
+        if (g->edges[i].kind == TN_EDGE_BYTES)
+            is_first[g->edges[i].low] = is_first[g->edges[i].high + 1] = true;
+    g->n_classes = 0;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        if (is_first[byte])
+            g->byte_of[g->n_classes++] = (uint8_t)byte;
+        g->class_of[byte] = (uint8_t)(g->n_classes - 1);
+    }
+}
+
+tern_status tn_grammar_finish(struct tern_grammar *g, uint32_t *state, struct tern_error *err)
+{
+    struct reverse r = {0};
+    tern_status status = tn_ok(err);
+    *state = g->start;
+    if (!make_reverse(g, &r) || !find_circle(g, &r, state))
+        status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    else if (*state < g->n_states)
+        status = tn_fail(err, TERN_LIMIT, "refers to itself without a value in between");
+    if (status == TERN_OK) {
+        *state = g->start;
+        find_heights(g, &r);
+        find_classes(g);
+        if (g->states[g->start].height > TERN_GRAMMAR_MAX_DEPTH)
+            status = tn_fail(err, TERN_LIMIT,
+                             "no value fits that ends and nests at most %d levels deep",
+                             TERN_GRAMMAR_MAX_DEPTH);
+    }
+    free_reverse(&r);
+    return status;
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a JSON schema to a grammar.  tern/grammar.h lists the words.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/json_load.h"
+#include "base/log.h"
+#include "grammar/schema_list.h"
+
+/* An array's items are written out up to here. */
+#define MAX_ITEMS 4096u
+
+struct compiler {
+    struct tern_grammar *g;
+    struct tn_schema_list list;
+    struct tn_json_rules rules;
+    const json_t *root;
+    bool is_strict;
+    uint32_t at; /* the subschema in work */
+    tern_status status;
+    struct tern_error *err;
+};
+
+/* ---- refusing ---- */
+
+/* `#/place: ...`; false, so that checks can return it. */
+static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
+    TN_PRINTF(3, 4);
+
+static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
+{
+    struct tn_buf path = {0};
+    va_list args;
+    tn_schema_path(&path, &c->list, c->at);
+    va_start(args, format);
+    tn_vfail(c->err, status, format, args);
+    va_end(args);
+    tn_fail_prefix(c->err, tn_buf_text(&path));
+    tn_buf_fini(&path);
+    c->status = status;
+    return false;
+}
+
+/* ---- words ---- */
+
+static bool is_one_of(const char *word, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Says nothing about values. */
+static bool is_annotation(const char *word)
+{
+    static const char *const words[] = {
+        "title", "description", "default",    "examples", "example",  "$comment", "$schema",
+        "$id",   "deprecated",  "readOnly",   "writeOnly", "$defs",   "definitions"};
+    return is_one_of(word, words, TN_COUNT_OF(words));
+}
+
+/* Refuses a schema with words beside its annotations that are not in the list. */
+static bool check_words(struct compiler *c, const json_t *s, const char *const *list, size_t n,
+                        const char *beside)
+{
+    json_t *object = (json_t *)s; /* jansson's iterators take no const */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        const char *word = json_object_iter_key(i);
+        if (!is_annotation(word) && !is_one_of(word, list, n))
+            return refuse(c, TERN_UNSUPPORTED, "\"%.60s\" is not supported%s", word, beside);
+    }
+    return true;
+}
+
+/* ---- subschemas ---- */
+
+/* The start of the rule of a subschema of the one in work. */
+static uint32_t rule_of(struct compiler *c, const json_t *json, const char *keyword,
+                        const char *name, uint32_t index)
+{
+    const struct tn_subschema s = {.json = json, .parent = c->at, .keyword = keyword,
+                                   .name = name, .index = index};
+    const uint32_t i = tn_schema_list_add(&c->list, c->g, &s);
+    return c->g->failed ? 0 : c->list.items[i].start;
+}
+
+static bool compile_reference(struct compiler *c, const json_t *s, uint32_t start)
+{
+    static const char *const words[] = {"$ref"};
+    const char *text = json_string_value(json_object_get(s, "$ref"));
+    const json_t *target = text ? tn_schema_find(c->root, text) : NULL;
+    if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"$ref\""))
+        return false;
+    if (!text)
+        return refuse(c, TERN_USAGE, "\"$ref\" must be a string");
+    if (!target)
+        return refuse(c, TERN_USAGE, "\"$ref\": nothing stands at \"%.100s\" of the schema", text);
+    const struct tn_subschema found = {.json = target, .parent = TN_NO_PARENT, .keyword = text,
+                                       .index = TN_NO_PARENT};
+    const uint32_t i = tn_schema_list_add(&c->list, c->g, &found);
+    if (!c->g->failed)
+        tn_grammar_empty(c->g, start, c->list.items[i].start);
+    return true;
+}
+
+static bool compile_any_of(struct compiler *c, const json_t *s, uint32_t start)
+{
+    static const char *const words[] = {"anyOf"};
+    const json_t *list = json_object_get(s, "anyOf");
+    if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"anyOf\""))
+        return false;
+    if (!json_is_array(list) || json_array_size(list) == 0)
+        return refuse(c, TERN_USAGE, "\"anyOf\" must be an array of schemas, not empty");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        tn_grammar_empty(c->g, start,
+                         rule_of(c, json_array_get(list, i), "anyOf", NULL, (uint32_t)i));
+    return true;
+}
+
+/* ---- types ---- */
+
+enum { OBJECT, ARRAY, STRING, NUMBER, INTEGER, BOOLEAN, NIL, N_TYPES };
+
+static const char *const type_names[N_TYPES] = {"object",  "array",   "string", "number",
+                                                "integer", "boolean", "null"};
+
+/* Adds the bit of a type. */
+static bool add_type(struct compiler *c, const json_t *name, uint32_t *types)
+{
+    const char *text = json_string_value(name);
+    for (uint32_t i = 0; text && i < N_TYPES; i++)
+        if (strcmp(text, type_names[i]) == 0) {
+            *types |= 1u << i;
+            return true;
+        }
+    return refuse(c, TERN_USAGE, "\"type\" must be one or several of object, array, string, "
+                                 "number, integer, boolean, null");
+}
+
+/* The bits of "type"; 0: there is none. */
+static bool read_types(struct compiler *c, const json_t *s, uint32_t *types)
+{
+    const json_t *type = json_object_get(s, "type");
+    *types = 0;
+    if (!type)
+        return true;
+    if (!json_is_array(type))
+        return add_type(c, type, types);
+    if (json_array_size(type) == 0)
+        return add_type(c, NULL, types);
+    for (size_t i = 0; i < json_array_size(type); i++)
+        if (!add_type(c, json_array_get(type, i), types))
+            return false;
+    return true;
+}
+
+static uint32_t type_of(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return 1u << OBJECT;
+    case JSON_ARRAY:
+        return 1u << ARRAY;
+    case JSON_STRING:
+        return 1u << STRING;
+    case JSON_INTEGER:
+        return 1u << INTEGER | 1u << NUMBER;
+    case JSON_REAL:
+        return 1u << NUMBER;
+    case JSON_NULL:
+        return 1u << NIL;
+    default:
+        return 1u << BOOLEAN;
+    }
+}
+
+/* ---- enum, const ---- */
+
+/* The text of a value leads from the start of a rule to an end. */
+static void add_value(struct compiler *c, const json_t *value, uint32_t start)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    if (!text)
+        c->g->failed = c->g->failed ? c->g->failed : TERN_MEMORY;
+    else
+        tn_grammar_end(c->g, tn_grammar_text(c->g, start, text, strlen(text)));
+    tn_free(text);
+}
+
+static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)
+{
+    static const char *const words[] = {"enum", "const", "type"};
+    const json_t *list = json_object_get(s, "enum"), *constant = json_object_get(s, "const");
+    uint32_t types, n = 0;
+    if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"enum\" or \"const\"") ||
+        !read_types(c, s, &types))
+        return false;
+    if (list && (constant || !json_is_array(list) || json_array_size(list) == 0))
+        return refuse(c, TERN_USAGE, "\"enum\" must be an array of values, not empty, and stand "
+                                     "without \"const\"");
+    const size_t n_values = list ? json_array_size(list) : 1;
+    for (size_t i = 0; i < n_values; i++) {
+        const json_t *value = list ? json_array_get(list, i) : constant;
+        if (types && !(types & type_of(value)))
+            continue;
+        add_value(c, value, start);
+        n++;
+    }
+    return n > 0 || refuse(c, TERN_USAGE, "no value of \"enum\" or \"const\" has the \"type\"");
+}
+
+/* ---- arrays ---- */
+
+/* A count of items; leaves *out alone when there is none. */
+static bool read_count(struct compiler *c, const json_t *s, const char *word, uint32_t *out)
+{
+    const json_t *value = json_object_get(s, word);
+    if (!value)
+        return true;
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return refuse(c, TERN_USAGE, "\"%s\" must be a whole number, not below 0", word);
+    if (json_integer_value(value) > MAX_ITEMS)
+        return refuse(c, TERN_LIMIT, "\"%s\" is more than %u", word, MAX_ITEMS);
+    *out = (uint32_t)json_integer_value(value);
+    return true;
+}
+
+/* [ item , item ... ]: as many as there must be, then those that there may be; a loop where they
+ * have no limit. */
+static void add_items(struct compiler *c, uint32_t start, uint32_t item, uint32_t min, uint32_t max)
+{
+    struct tern_grammar *g = c->g;
+    const uint32_t close = tn_grammar_state(g), first = tn_grammar_state(g);
+    tn_grammar_call(g, tn_grammar_text(g, start, "[", 1), c->rules.space, first);
+    tn_grammar_end(g, tn_grammar_text(g, close, "]", 1));
+    if (min == 0)
+        tn_grammar_empty(g, first, close);
+    uint32_t before = first;
+    for (uint32_t i = 1; i <= max && !g->failed; i++) {
+        const uint32_t behind = tn_grammar_state(g);
+        tn_grammar_call(g, before, item, behind);
+        if (i >= min)
+            tn_grammar_call(g, behind, c->rules.space, close);
+        if (i == max)
+            return;
+        const uint32_t comma = tn_grammar_text(g, behind, ",", 1);
+        const bool is_loop = max == UINT32_MAX && i >= TN_MAX(min, 2); /* `first` may close */
+        const uint32_t next = is_loop ? before : tn_grammar_state(g);
+        tn_grammar_call(g, comma, c->rules.space, next);
+        if (is_loop)
+            return;
+        before = next;
+    }
+}
+
+static bool compile_array(struct compiler *c, const json_t *s, uint32_t start)
+{
+    const json_t *items = json_object_get(s, "items");
+    uint32_t min = 0, max = UINT32_MAX;
+    if (!read_count(c, s, "minItems", &min) || !read_count(c, s, "maxItems", &max))
+        return false;
+    if (min > max)
+        return refuse(c, TERN_USAGE, "\"minItems\" is %u, \"maxItems\" only %u", min, max);
+    if (!items && c->is_strict)
+        return refuse(c, TERN_USAGE, "an array needs \"items\"");
+    add_items(c, start, items ? rule_of(c, items, "items", NULL, TN_NO_PARENT) : c->rules.value,
+              min, max);
+    return true;
+}
+
+/* ---- objects ---- */
+
+static bool contains(const json_t *list, const char *text)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (strcmp(json_string_value(json_array_get(list, i)), text) == 0)
+            return true;
+    return false;
+}
+
+static bool check_required(struct compiler *c, const json_t *required, const json_t *properties)
+{
+    if (required && !json_is_array(required))
+        return refuse(c, TERN_USAGE, "\"required\" must be an array of names");
+    for (size_t i = 0; i < json_array_size(required); i++) {
+        const char *name = json_string_value(json_array_get(required, i));
+        if (!name || !json_object_get(properties, name))
+            return refuse(c, TERN_USAGE, "\"required\" names \"%.60s\", which is not among the "
+                                         "\"properties\"", name ? name : "?");
+    }
+    return true;
+}
+
+static bool check_object(struct compiler *c, const json_t *s)
+{
+    const json_t *properties = json_object_get(s, "properties");
+    const json_t *additional = json_object_get(s, "additionalProperties");
+    if (properties && !json_is_object(properties))
+        return refuse(c, TERN_USAGE, "\"properties\" must be an object");
+    if ((additional && !json_is_false(additional)) || (!additional && c->is_strict))
+        return refuse(c, TERN_UNSUPPORTED, "\"additionalProperties\" must be false");
+    return check_required(c, json_object_get(s, "required"), properties);
+}
+
+/* `"name": value` from a state; the state behind it. */
+static uint32_t add_member(struct compiler *c, uint32_t from, const char *name, const json_t *value)
+{
+    struct tern_grammar *g = c->g;
+    json_t *key = json_string(name);
+    char *text = json_dumps(key, JSON_ENCODE_ANY);
+    json_decref(key);
+    if (!text) {
+        g->failed = g->failed ? g->failed : TERN_MEMORY;
+        return 0;
+    }
+    const uint32_t colon = tn_grammar_text(g, tn_grammar_text(g, from, text, strlen(text)), ":", 1);
+    const uint32_t value_at = tn_grammar_state(g), behind = tn_grammar_state(g);
+    tn_free(text);
+    tn_grammar_call(g, colon, c->rules.space, value_at);
+    tn_grammar_call(g, value_at, rule_of(c, value, "properties", name, TN_NO_PARENT), behind);
+    return behind;
+}
+
+/* Members in the order of the schema.  Two states stand between them: `first`, while none was
+ * written, and `later`; where only one can be, the other is 0, which is no state of a rule. */
+static bool add_members(struct compiler *c, const json_t *s, uint32_t open, uint32_t close)
+{
+    struct tern_grammar *g = c->g;
+    const json_t *required = json_object_get(s, "required");
+    json_t *properties = json_object_get(s, "properties");
+    uint32_t first = tn_grammar_state(g), later = 0;
+    tn_grammar_call(g, open, c->rules.space, first);
+    for (void *i = json_object_iter(properties); i && !g->failed;
+         i = json_object_iter_next(properties, i)) {
+        const char *name = json_object_iter_key(i);
+        const bool is_required = contains(required, name);
+        const uint32_t member = tn_grammar_state(g);
+        if (!is_required && c->is_strict)
+            return refuse(c, TERN_USAGE, "\"required\" must name every property; \"%.60s\" is "
+                                         "missing", name);
+        if (first)
+            tn_grammar_empty(g, first, member);
+        if (later)
+            tn_grammar_call(g, tn_grammar_text(g, later, ",", 1), c->rules.space, member);
+        const uint32_t behind = add_member(c, member, name, json_object_iter_value(i));
+        if (later && !is_required)
+            tn_grammar_empty(g, later, behind);
+        later = behind;
+        first = is_required ? 0 : first;
+    }
+    if (first)
+        tn_grammar_empty(g, first, close);
+    if (later)
+        tn_grammar_call(g, later, c->rules.space, close);
+    return true;
+}
+
+static bool compile_object(struct compiler *c, const json_t *s, uint32_t start)
+{
+    struct tern_grammar *g = c->g;
+    if (!check_object(c, s))
+        return false;
+    if (!json_object_get(s, "properties") && !json_object_get(s, "additionalProperties")) {
+        tn_grammar_empty(g, start, c->rules.object);
+        return true;
+    }
+    const uint32_t close = tn_grammar_state(g);
+    tn_grammar_end(g, tn_grammar_text(g, close, "}", 1));
+    return add_members(c, s, tn_grammar_text(g, start, "{", 1), close);
+}
+
+/* ---- a subschema ---- */
+
+static bool compile_types(struct compiler *c, const json_t *s, uint32_t start)
+{
+    static const char *const words[] = {
+        "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems"};
+    const uint32_t simple[N_TYPES] = {[STRING] = c->rules.string, [NUMBER] = c->rules.number,
+                                      [INTEGER] = c->rules.integer, [BOOLEAN] = c->rules.boolean,
+                                      [NIL] = c->rules.null};
+    uint32_t types;
+    if (!check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
+        return false;
+    if (types & 1u << NUMBER) /* whole ones are among them */
+        types &= ~(1u << INTEGER);
+    if (!types && !c->is_strict && json_object_get(s, "properties"))
+        types = 1u << OBJECT;
+    if (!types && !c->is_strict && !json_object_get(s, "items")) {
+        tn_grammar_empty(c->g, start, c->rules.value);
+        return true;
+    }
+    if (!types)
+        return refuse(c, TERN_USAGE, "\"type\" is missing");
+    for (uint32_t i = 0; i < N_TYPES; i++)
+        if (types & 1u << i && simple[i])
+            tn_grammar_empty(c->g, start, simple[i]);
+    if (types & 1u << OBJECT && !compile_object(c, s, start))
+        return false;
+    return !(types & 1u << ARRAY) || compile_array(c, s, start);
+}
+
+static bool compile(struct compiler *c, const json_t *s, uint32_t start)
+{
+    if (json_is_true(s) && !c->is_strict) {
+        tn_grammar_empty(c->g, start, c->rules.value);
+        return true;
+    }
+    if (!json_is_object(s))
+        return refuse(c, TERN_USAGE, "a schema must be an object");
+    if (json_object_get(s, "$ref"))
+        return compile_reference(c, s, start);
+    if (json_object_get(s, "anyOf"))
+        return compile_any_of(c, s, start);
+    if (json_object_get(s, "enum") || json_object_get(s, "const"))
+        return compile_enum(c, s, start);
+    return compile_types(c, s, start);
+}
+
+/* ---- the whole ---- */
+
+/* The subschema that has this state: states of a rule follow its start, but for the starts of what
+ * it names. */
+static uint32_t subschema_at(const struct tn_schema_list *list, uint32_t state)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < list->n; i++)
+        if (list->items[i].start == state)
+            found = i;
+    return found;
+}
+
+static tern_status finish(struct compiler *c)
+{
+    uint32_t state = c->g->start;
+    if (c->g->failed == TERN_LIMIT)
+        refuse(c, TERN_LIMIT, "the schema is too large: more than %u states or %u schemas",
+               TN_GRAMMAR_MAX_STATES, TN_MAX_SUBSCHEMAS);
+    else if (c->g->failed)
+        c->status = tn_fail(c->err, TERN_MEMORY, "no memory for a grammar");
+    else
+        c->status = tn_grammar_finish(c->g, &state, c->err);
+    if (!c->g->failed && c->status == TERN_LIMIT) {
+        struct tn_buf path = {0};
+        tn_schema_path(&path, &c->list, subschema_at(&c->list, state));
+        tn_fail_prefix(c->err, tn_buf_text(&path));
+        tn_buf_fini(&path);
+    }
+    return c->status;
+}
+
+static tern_status compile_all(struct compiler *c)
+{
+    struct tern_grammar *g = c->g;
+    tn_grammar_state(g); /* 0 is no state of a rule */
+    tn_grammar_add_json(g, &c->rules);
+    g->start = tn_grammar_state(g);
+    const struct tn_subschema root = {.json = c->root, .parent = TN_NO_PARENT, .keyword = "#",
+                                      .index = TN_NO_PARENT};
+    const uint32_t begin = tn_grammar_state(g);
+    tn_grammar_call(g, g->start, c->rules.space, begin);
+    const uint32_t i_root = tn_schema_list_add(&c->list, g, &root);
+    if (!g->failed)
+        tn_grammar_empty(g, begin, c->list.items[i_root].start);
+    for (c->at = 0; c->at < c->list.n && !g->failed; c->at++) {
+        const struct tn_subschema s = c->list.items[c->at];
+        if (!compile(c, s.json, s.start))
+            return c->status;
+    }
+    c->at = c->at > 0 ? c->at - 1 : 0;
+    return finish(c);
+}
+
+tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
+                                     uint32_t flags, struct tern_error *err)
+{
+    json_t *root = NULL;
+    struct compiler c = {.is_strict = flags & TERN_GRAMMAR_STRICT, .err = err};
+    *out = NULL;
+    if (n_bytes > TERN_GRAMMAR_MAX_SCHEMA)
+        return tn_fail(err, TERN_LIMIT, "#: a schema of %zu bytes; at most %u are read", n_bytes,
+                       TERN_GRAMMAR_MAX_SCHEMA);
+    tern_status status = tn_json_load(&root, "#", schema, n_bytes, JSON_REJECT_DUPLICATES, err);
+    if (status != TERN_OK)
+        return status;
+    c.root = root;
+    c.g = tn_alloc_zeroed(1, sizeof *c.g);
+    status = c.g ? compile_all(&c) : tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    if (status == TERN_OK)
+        *out = c.g;
+    else
+        tern_grammar_free(c.g);
+    tn_schema_list_fini(&c.list);
+    json_decref(root);
+    return status;
+}

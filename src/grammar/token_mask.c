@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Masks of allowed tokens, and an answer that is bound to a grammar.
+ */
+#include "grammar/token_mask.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+
+/* Masks that are kept; that asked for longest ago makes room. */
+#define N_MASKS 16u
+
+struct mask {
+    uint32_t place; /* 0: none */
+    uint32_t n;
+    uint64_t used; /* a clock */
+    uint64_t *bits;
+};
+
+struct tn_constraint {
+    struct tn_matcher *matcher;
+    const struct tn_token_list *list;
+    struct mask masks[N_MASKS];
+    uint64_t *bits; /* [N_MASKS][tn_mask_words] */
+    uint64_t clock;
+    uint32_t n_resets; /* of the matcher, when the masks were made */
+    uint32_t *ids;     /* [max_ids] */
+    uint32_t max_ids;
+};
+
+/* ---- life ---- */
+
+tern_status tn_constraint_create(struct tn_constraint **out, const struct tern_grammar *grammar,
+                                 const struct tn_token_list *list, uint32_t max_ids,
+                                 struct tern_error *err)
+{
+    *out = NULL;
+    struct tn_constraint *c = tn_alloc_zeroed(1, sizeof *c);
+    if (!c)
+        return tn_fail(err, TERN_MEMORY, "no memory to follow a grammar");
+    c->list = list;
+    c->max_ids = max_ids;
+    c->bits = tn_alloc((size_t)N_MASKS * tn_mask_words(list->n_ids) * sizeof *c->bits);
+    c->ids = tn_alloc(max_ids * sizeof *c->ids);
+    tern_status status = c->bits && c->ids
+                             ? tn_matcher_create(&c->matcher, grammar, err)
+                             : tn_fail(err, TERN_MEMORY, "no memory to follow a grammar");
+    for (uint32_t i = 0; i < N_MASKS; i++)
+        c->masks[i].bits = c->bits + (size_t)i * tn_mask_words(list->n_ids);
+    if (status == TERN_OK)
+        *out = c;
+    else
+        tn_constraint_free(c);
+    return status;
+}
+
+void tn_constraint_free(struct tn_constraint *c)
+{
+    if (!c)
+        return;
+    tn_matcher_free(c->matcher);
+    tn_free(c->bits);
+    tn_free(c->ids);
+    tn_free(c);
+}
+
+/* ---- masks ---- */
+
+static void allow(struct mask *mask, uint32_t id)
+{
+    uint64_t *word = &mask->bits[id / 64];
+    mask->n += !(*word >> id % 64 & 1);
+    *word |= (uint64_t)1 << id % 64;
+}
+
+/* The tokens that begin with a byte.  path[d] is the place behind d bytes of the token in work.
+ * False: there is no room for a place. */
+static bool walk_byte(const struct tn_token_list *list, struct tn_matcher *m, uint8_t byte,
+                      uint32_t path[TN_MAX_TOKEN_BYTES + 1], struct mask *mask)
+{
+    uint32_t dead = TN_MAX_TOKEN_BYTES + 1; /* no way on behind so many bytes */
+    for (uint32_t i = list->first_of[byte]; i < list->first_of[byte + 1]; i++) {
+        const struct tn_sorted_token *t = &list->tokens[i];
+        const uint8_t *bytes = (const uint8_t *)list->bytes + t->at;
+        if (t->n_shared >= dead)
+            continue;
+        dead = TN_MAX_TOKEN_BYTES + 1;
+        for (uint32_t d = t->n_shared; d < t->n_bytes && dead > TN_MAX_TOKEN_BYTES; d++) {
+            path[d + 1] = tn_matcher_next(m, path[d], bytes[d - t->n_shared]);
+            if (path[d + 1] == TN_PLACE_FULL)
+                return false;
+            if (path[d + 1] == TN_PLACE_DEAD)
+                dead = d + 1;
+        }
+        if (dead > TN_MAX_TOKEN_BYTES)
+            allow(mask, t->id);
+    }
+    return true;
+}
+
+static bool fill(const struct tn_constraint *c, struct mask *mask)
+{
+    const struct tn_token_list *list = c->list;
+    struct tn_matcher *m = c->matcher;
+    uint32_t path[TN_MAX_TOKEN_BYTES + 1] = {m->place};
+    memset(mask->bits, 0, tn_mask_words(list->n_ids) * sizeof *mask->bits);
+    mask->n = 0;
+    for (uint32_t byte = 0; byte < 256 && tn_matcher_can_go_on(m); byte++) {
+        const uint32_t next = tn_matcher_next(m, m->place, (uint8_t)byte);
+        if (next == TN_PLACE_FULL ||
+            (next != TN_PLACE_DEAD && !walk_byte(list, m, (uint8_t)byte, path, mask)))
+            return false;
+    }
+    for (uint32_t i = 0; i < list->n_ends && tn_matcher_is_whole(m); i++)
+        if (list->ends[i] < list->n_ids)
+            allow(mask, list->ends[i]);
+    mask->place = m->place;
+    return true;
+}
+
+/* Places have other numbers when the matcher has forgotten some. */
+static void drop_old_masks(struct tn_constraint *c)
+{
+    for (uint32_t i = 0; i < N_MASKS && c->n_resets != c->matcher->n_resets; i++)
+        c->masks[i].place = 0;
+    c->n_resets = c->matcher->n_resets;
+}
+
+/* The mask of the matcher's place, or the one that makes room for it. */
+static struct mask *find_mask(struct tn_constraint *c)
+{
+    struct mask *oldest = &c->masks[0];
+    drop_old_masks(c);
+    for (uint32_t i = 0; i < N_MASKS; i++) {
+        if (c->masks[i].place == c->matcher->place)
+            return &c->masks[i];
+        if (!c->masks[i].place || (oldest->place && c->masks[i].used < oldest->used))
+            oldest = &c->masks[i];
+    }
+    oldest->place = 0;
+    return oldest;
+}
+
+static void list_ids(const struct tn_constraint *c, const struct mask *mask)
+{
+    uint32_t n = 0;
+    for (uint32_t word = 0; word < tn_mask_words(c->list->n_ids); word++)
+        for (uint64_t bits = mask->bits[word]; bits; bits &= bits - 1)
+            c->ids[n++] = word * 64 + (uint32_t)__builtin_ctzll(bits);
+}
+
+tern_status tn_constraint_allowed(struct tn_constraint *c, struct tn_allowed *out,
+                                  struct tern_error *err)
+{
+    struct mask *mask = find_mask(c);
+    *out = (struct tn_allowed){0};
+    if (!mask->place && !fill(c, mask)) {
+        c->matcher->place = tn_matcher_forget(c->matcher, c->matcher->place);
+        mask = find_mask(c);
+        if (!fill(c, mask))
+            return tn_matcher_too_many(err);
+    }
+    mask->used = ++c->clock;
+    if (mask->n == 0)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "no token of the model continues a text that the grammar allows");
+    *out = (struct tn_allowed){.bits = mask->bits, .n = mask->n};
+    if (mask->n <= c->max_ids) {
+        list_ids(c, mask);
+        out->ids = c->ids;
+    }
+    return tn_ok(err);
+}
+
+/* ---- going on ---- */
+
+static bool is_end_id(const struct tn_token_list *list, uint32_t id)
+{
+    for (uint32_t i = 0; i < list->n_ends; i++)
+        if (list->ends[i] == id)
+            return true;
+    return false;
+}
+
+tern_status tn_constraint_push(struct tn_constraint *c, uint32_t id, bool *is_end,
+                               struct tern_error *err)
+{
+    size_t n, n_fit = 0;
+    *is_end = is_end_id(c->list, id);
+    if (*is_end)
+        return tn_ok(err);
+    const char *bytes = tern_tokenizer_token_bytes(c->list->tokenizer, id, &n);
+    tern_status status = tn_matcher_push(c->matcher, bytes, n, &n_fit, err);
+    if (status == TERN_OK && n_fit < n)
+        status = tn_fail(err, TERN_INTERNAL, "token %u is not what it was: %zu of its %zu bytes "
+                                             "fit; was the model file changed?", id, n_fit, n);
+    *is_end = status == TERN_OK && tn_matcher_is_whole(c->matcher) &&
+              !tn_matcher_can_go_on(c->matcher);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fuzz target: a JSON schema and a text.
+ *
+ *   u8 flags | schema | NUL | text
+ *
+ * A schema that compiles reads the text; what it takes as a whole is JSON, and from wherever the
+ * text stops to fit, some byte goes on or the text is whole.
+ */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/compiler.h"
+#include "grammar/matcher.h"
+
+static bool can_go_on(struct tn_matcher *m)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint32_t next = tn_matcher_next(m, m->place, (uint8_t)byte);
+        if (next == TN_PLACE_FULL || next >= TN_FIRST_PLACE)
+            return true;
+    }
+    return false;
+}
+
+static void read_text(const struct tern_grammar *g, const char *text, size_t n)
+{
+    struct tn_matcher *m;
+    size_t n_fit = 0;
+    if (tn_matcher_create(&m, g, NULL) != TERN_OK)
+        return;
+    tern_status status = tn_matcher_push(m, text, n, &n_fit, NULL);
+    if (n_fit > n || (status != TERN_OK && status != TERN_LIMIT))
+        abort();
+    if (!tn_matcher_is_whole(m) && !can_go_on(m))
+        abort();
+    if (status == TERN_OK && n_fit == n && tn_matcher_is_whole(m)) {
+        json_t *value = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+        if (!value)
+            abort();
+        json_decref(value);
+    }
+    tn_matcher_free(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (n < 2)
+        return 0;
+    const char *schema = (const char *)data + 1, *end = memchr(schema, 0, n - 1);
+    const size_t n_schema = end ? (size_t)(end - schema) : n - 1;
+    struct tern_grammar *g;
+    struct tern_error err = {TERN_OK, ""};
+    tern_status status = tern_grammar_from_schema(&g, schema, n_schema, data[0] & 1, &err);
+    if ((status == TERN_OK) != (g != NULL) || err.status != status)
+        abort();
+    if (g && end)
+        read_text(g, end + 1, n - 2 - n_schema);
+    tern_grammar_free(g);
+    return 0;
+}
+
+size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
+{
+    static const struct {
+        const char *schema, *text;
+    } seeds[] = {
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"enum\":"
+         "[\"x\",\"y\",null]}},\"required\":[\"a\",\"b\"],\"additionalProperties\":false}",
+         "{\"a\": 12, \"b\":\"x\"}"},
+        {"{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"anyOf\":[{\"type\":\"array\",\"items\":"
+         "{\"$ref\":\"#/$defs/n\"},\"minItems\":1,\"maxItems\":3},{\"type\":\"null\"}]}}}",
+         "[[null,[null]],\n  null]"},
+        {"{\"type\":[\"string\",\"number\",\"boolean\"]}", "\"\xC3\xA9\\uD83D\\uDE00\""},
+        {"{}", "{\"a\":[1.5e-3,{\"b\":\"c\"}],\"d\":false}"},
+        {"{\"anyOf\":[{\"const\":{\"k\":[1]}},{\"$ref\":\"#\"}]}", "{\"k\":[1]}"},
+        {"{\"type\":\"array\",\"minItems\":1,\"items\":{\"$ref\":\"#\"}}", "[[["},
+    };
+    if (i >= TN_COUNT_OF(seeds))
+        return 0;
+    const size_t n_schema = strlen(seeds[i].schema) + 1, n_text = strlen(seeds[i].text);
+    if (1 + n_schema + n_text > capacity)
+        abort();
+    dst[0] = (uint8_t)i;
+    memcpy(dst + 1, seeds[i].schema, n_schema);
+    memcpy(dst + 1 + n_schema, seeds[i].text, n_text);
+    return 1 + n_schema + n_text;
+}

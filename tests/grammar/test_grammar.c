@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Schemas: what is refused and where, what hostile ones cost; which tokens a grammar allows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/compiler.h"
+#include "fuzz/small_tokenizer.h"
+#include "grammar/token_mask.h"
+#include "text/tokenizer.h"
+
+#define OBJECT(members) "{\"type\":\"object\"," members ",\"additionalProperties\":false}"
+
+static tern_status compile(struct tern_grammar **g, const char *schema, uint32_t flags,
+                           struct tern_error *err)
+{
+    *err = (struct tern_error){TERN_OK, ""};
+    return tern_grammar_from_schema(g, schema, strlen(schema), flags, err);
+}
+
+/* ---- what is refused ---- */
+
+static void what_is_not_understood_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *schema;
+        uint32_t flags;
+        tern_status status;
+        const char *detail;
+    } cases[] = {
+        {"", 0, TERN_INPUT, "#"},
+        {"7", 0, TERN_INPUT, "#"},
+        {"[]", 0, TERN_USAGE, "#: a schema must be an object"},
+        {"{\"type\":\"object\",\"type\":\"null\"}", 0, TERN_INPUT, "duplicate"},
+        {"{\"type\":\"strin\"}", 0, TERN_USAGE, "#: \"type\" must be one or several"},
+        {"{\"type\":[]}", 0, TERN_USAGE, "#: \"type\""},
+        {"{}", TERN_GRAMMAR_STRICT, TERN_USAGE, "#: \"type\" is missing"},
+        {"{\"type\":\"string\",\"pattern\":\"a+\"}", 0, TERN_UNSUPPORTED, "#: \"pattern\""},
+        {"{\"type\":\"integer\",\"minimum\":1}", 0, TERN_UNSUPPORTED, "#: \"minimum\""},
+        {"{\"oneOf\":[{\"type\":\"null\"}]}", 0, TERN_UNSUPPORTED, "#: \"oneOf\""},
+        {"{\"anyOf\":[]}", 0, TERN_USAGE, "#: \"anyOf\""},
+        {"{\"anyOf\":[{\"type\":\"null\"},{\"allOf\":[]}]}", 0, TERN_UNSUPPORTED,
+         "#/anyOf/1: \"allOf\""},
+        {"{\"anyOf\":[{\"type\":\"null\"}],\"type\":\"null\"}", 0, TERN_UNSUPPORTED,
+         "#: \"type\" is not supported beside \"anyOf\""},
+        {OBJECT("\"properties\":{\"a/b\":{\"type\":\"array\",\"items\":{\"not\":{}}}}"), 0,
+         TERN_UNSUPPORTED, "#/properties/a~1b/items: \"not\" is not supported"},
+        {OBJECT("\"properties\":{\"a\":{\"type\":\"null\"}}"), TERN_GRAMMAR_STRICT, TERN_USAGE,
+         "#: \"required\" must name every property; \"a\" is missing"},
+        {OBJECT("\"properties\":{},\"required\":[\"a\"]"), 0, TERN_USAGE, "names \"a\""},
+        {OBJECT("\"properties\":[]"), 0, TERN_USAGE, "#: \"properties\""},
+        {OBJECT("\"required\":{}"), 0, TERN_USAGE, "#: \"required\""},
+        {"{\"type\":\"object\",\"properties\":{}}", TERN_GRAMMAR_STRICT, TERN_UNSUPPORTED,
+         "#: \"additionalProperties\" must be false"},
+        {"{\"type\":\"object\",\"additionalProperties\":true}", 0, TERN_UNSUPPORTED,
+         "#: \"additionalProperties\" must be false"},
+        {"{\"type\":\"array\"}", TERN_GRAMMAR_STRICT, TERN_USAGE, "#: an array needs \"items\""},
+        {"{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", 0, TERN_USAGE, "only 2"},
+        {"{\"type\":\"array\",\"minItems\":-1}", 0, TERN_USAGE, "#: \"minItems\""},
+        {"{\"type\":\"array\",\"maxItems\":1000000}", 0, TERN_LIMIT, "#: \"maxItems\""},
+        {"{\"enum\":[]}", 0, TERN_USAGE, "#: \"enum\""},
+        {"{\"enum\":[1],\"type\":\"string\"}", 0, TERN_USAGE, "has the \"type\""},
+        {"{\"$ref\":7}", 0, TERN_USAGE, "#: \"$ref\""},
+        {"{\"$ref\":\"#/$defs/none\"}", 0, TERN_USAGE, "nothing stands at \"#/$defs/none\""},
+        {"{\"$ref\":\"https://example.com/x\"}", 0, TERN_USAGE, "nothing stands at"},
+        {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"if\":{}}}}", 0, TERN_UNSUPPORTED,
+         "#/$defs/a: \"if\""},
+        {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":true}}", TERN_GRAMMAR_STRICT, TERN_USAGE,
+         "#/$defs/a: a schema must be an object"},
+        {"{\"$ref\":\"#\"}", 0, TERN_LIMIT, "#: refers to itself"},
+        {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},"
+         "{\"$ref\":\"#/$defs/a\"}]}}}", 0, TERN_LIMIT, "refers to itself"},
+        {OBJECT("\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]"), 0, TERN_LIMIT,
+         "#: no value fits that ends"},
+        {"{\"type\":\"array\",\"minItems\":1,\"items\":{\"$ref\":\"#\"}}", 0, TERN_LIMIT,
+         "#: no value fits that ends"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tern_grammar *g;
+        struct tern_error err;
+        const tern_status status = compile(&g, cases[i].schema, cases[i].flags, &err);
+        if (status != cases[i].status || !strstr(err.detail, cases[i].detail))
+            fail_msg("%s: %d \"%s\"", cases[i].schema, (int)status, err.detail);
+        assert_int_equal(err.status, status);
+        assert_null(g);
+    }
+}
+
+/* ---- hostile schemas ---- */
+
+/* Definitions each of which refers to the next one twice. */
+static void append_doubling(struct tn_buf *out, uint32_t n)
+{
+    tn_buf_append_text(out, "{\"$ref\":\"#/$defs/0\",\"$defs\":{");
+    for (uint32_t i = 0; i < n; i++)
+        tn_buf_printf(out,
+                      "\"%u\":{\"type\":\"array\",\"items\":{\"anyOf\":[{\"$ref\":\"#/$defs/%u\"},"
+                      "{\"$ref\":\"#/$defs/%u\"}]}},", i, i + 1, i + 1);
+    tn_buf_printf(out, "\"%u\":{\"type\":\"null\"}}}", n);
+}
+
+static void doubling_references_cost_what_they_take(void **state)
+{
+    (void)state;
+    struct tern_grammar *g;
+    struct tern_error err;
+    struct tn_buf schema = {0};
+    size_t n_fit;
+    bool is_whole;
+    append_doubling(&schema, 1000);
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_OK);
+    assert_int_equal(tern_grammar_match(g, "[[[]]]", 6, &n_fit, &is_whole, &err), TERN_OK);
+    assert_true(is_whole);
+    tern_grammar_free(g);
+    tn_buf_fini(&schema);
+}
+
+/* Two alternatives at each level that begin alike: readings double with the depth. */
+static void readings_that_grow_without_bound_are_given_up(void **state)
+{
+    (void)state;
+    static const char schema[] =
+        "{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}},"
+        "{\"type\":\"array\",\"items\":{\"$ref\":\"#\"},\"maxItems\":3},{\"type\":\"null\"}]}";
+    struct tern_grammar *g;
+    struct tern_error err;
+    char text[40];
+    size_t n_fit;
+    bool is_whole;
+    memset(text, '[', sizeof text);
+    assert_int_equal(compile(&g, schema, 0, &err), TERN_OK);
+    assert_int_equal(tern_grammar_match(g, "[[null]]", 8, &n_fit, &is_whole, &err), TERN_OK);
+    assert_true(is_whole);
+    assert_int_equal(tern_grammar_match(g, text, sizeof text, &n_fit, &is_whole, &err),
+                     TERN_LIMIT);
+    assert_true(n_fit > 3);
+    tern_grammar_free(g);
+}
+
+static void schemas_beyond_the_limits_are_refused(void **state)
+{
+    (void)state;
+    struct tern_grammar *g;
+    struct tern_error err;
+    struct tn_buf schema = {0};
+    for (int i = 0; i < 100; i++)
+        tn_buf_append_text(&schema, "{\"items\":");
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_INPUT); /* depth */
+    assert_non_null(strstr(err.detail, "64"));
+    schema.n_bytes = 0;
+    tn_buf_append_text(&schema, "{\"enum\":[0");
+    for (int i = 0; i < 20000; i++)
+        tn_buf_printf(&schema, ",\"%x.%d\"", (unsigned)i * 2654435761u, i);
+    tn_buf_append_text(&schema, "]}");
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_LIMIT); /* bytes or states */
+    schema.n_bytes = 0;
+    tn_buf_append_text(&schema, "{\"anyOf\":[{}");
+    for (int i = 0; i < 9000; i++)
+        tn_buf_append_text(&schema, ",{\"type\":\"null\"}");
+    tn_buf_append_text(&schema, "]}");
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_LIMIT); /* schemas */
+    schema.n_bytes = 0;
+    tn_buf_append_text(&schema, "{\"enum\":[0");
+    for (int i = 0; i < 3000; i++)
+        tn_buf_printf(&schema, ",\"value %d\"", i);
+    tn_buf_append_text(&schema, "]}");
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_OK); /* large, and good */
+    tern_grammar_free(g);
+    tn_buf_fini(&schema);
+}
+
+/* ---- texts ---- */
+
+static void strings_and_numbers_are_json(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_whole;
+    } cases[] = {
+        {"{}", true}, {" {}", true}, {"\n  {}", true}, {"  {}", false}, {"{} ", false},
+        {"{\"a\":1}", true}, {"{\"a\": 1, \"b\": [1, {}]}", true}, {"{\"a\":1,}", false},
+        {"{\"a\":01}", false}, {"{\"a\":-0.5e-10}", true}, {"{\"a\":1.}", false},
+        {"{\"a\":1e999}", false}, {"{\"a\":12345678901234567}", false}, {"{\"a\":-}", false},
+        {"{\"a\":\"\\u00e9\\n\"}", true}, {"{\"a\":\"\\u0000\"}", false},
+        {"{\"a\":\"\\u0010\\u0100\\u1000\"}", true}, {"{\"a\":\"\\ud800\"}", false},
+        {"{\"a\":\"\\uD83D\\uDE00\"}", true}, {"{\"a\":\"\\ude00\"}", false},
+        {"{\"a\":\"\xC3\xA9\xF0\x9F\x98\x80\"}", true}, {"{\"a\":\"\xC0\x80\"}", false},
+        {"{\"a\":\"\xED\xA0\x80\"}", false}, {"{\"a\":\"\x01\"}", false}, {"{\"a\":\"\\x\"}", false},
+        {"[]", false}, {"{\"a\":nul}", false}, {"{\"a\":null}", true}, {"{\"a\":\"", false},
+        {"{\"a\":\n                              1}", false}, {"{\"a\" :1}", false},
+    };
+    struct tern_grammar *g;
+    assert_int_equal(tern_grammar_json_object(&g, NULL), TERN_OK);
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        size_t n_fit;
+        bool is_whole;
+        assert_int_equal(tern_grammar_match(g, cases[i].text, strlen(cases[i].text), &n_fit,
+                                            &is_whole, NULL), TERN_OK);
+        if (is_whole != cases[i].is_whole)
+            fail_msg("%s: %zu bytes fit", cases[i].text, n_fit);
+    }
+    tern_grammar_free(g);
+}
+
+/* ---- tokens ---- */
+
+struct fixture {
+    void *section;
+    struct tern_tokenizer *tokenizer;
+    struct tn_token_list *list;
+    unsigned char is_control[SMALL_VOCAB];
+    uint32_t ends[1];
+};
+
+static void open_fixture(struct fixture *f)
+{
+    size_t n;
+    memset(f, 0, sizeof *f);
+    f->section = small_tokenizer_section(0, &n);
+    assert_int_equal(tn_tokenizer_open(&f->tokenizer, f->section, n, SMALL_VOCAB, NULL), TERN_OK);
+    const uint32_t n_ids = tern_tokenizer_n_tokens(f->tokenizer);
+    for (uint32_t id = 0; id < n_ids; id++) {
+        f->is_control[id] = tern_tokenizer_is_special(f->tokenizer, id);
+        if (f->is_control[id])
+            f->ends[0] = id;
+    }
+    assert_int_equal(tn_token_list_create(&f->list, f->tokenizer, n_ids, f->is_control, f->ends, 1,
+                                          NULL), TERN_OK);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    tn_token_list_free(f->list);
+    tn_tokenizer_close(f->tokenizer);
+    tn_free_aligned(f->section);
+}
+
+/* The bytes of a token behind a text, tried one by one. */
+static bool is_possible(const struct fixture *f, const struct tern_grammar *g,
+                        const struct tn_buf *text, uint32_t id)
+{
+    struct tn_buf both = {0};
+    size_t n, n_fit;
+    bool is_whole;
+    const char *bytes = tern_tokenizer_token_bytes(f->tokenizer, id, &n);
+    if (id == f->ends[0]) {
+        assert_int_equal(tern_grammar_match(g, text->data, text->n_bytes, &n_fit, &is_whole, NULL),
+                         TERN_OK);
+        return is_whole;
+    }
+    if (f->is_control[id] || n == 0)
+        return false;
+    tn_buf_append(&both, text->data, text->n_bytes);
+    tn_buf_append(&both, bytes, n);
+    assert_int_equal(tern_grammar_match(g, both.data, both.n_bytes, &n_fit, &is_whole, NULL),
+                     TERN_OK);
+    const bool fits = n_fit == both.n_bytes;
+    tn_buf_fini(&both);
+    return fits;
+}
+
+static void check_mask(const struct fixture *f, const struct tern_grammar *g,
+                       const struct tn_buf *text, const struct tn_allowed *allowed)
+{
+    uint32_t n = 0;
+    for (uint32_t id = 0; id < f->list->n_ids; id++) {
+        const bool is_allowed = allowed->bits[id / 64] >> id % 64 & 1;
+        if (is_allowed != is_possible(f, g, text, id))
+            fail_msg("id %u behind %zu bytes", id, text->n_bytes);
+        if (is_allowed && allowed->ids)
+            assert_int_equal(allowed->ids[n], id);
+        n += is_allowed;
+    }
+    assert_int_equal(n, allowed->n);
+    assert_true(n > 0);
+}
+
+/* Follows allowed tokens, each mask against one made token by token. */
+static void walk_tokens(const struct fixture *f, const struct tern_grammar *g, uint32_t seed)
+{
+    struct tn_constraint *c;
+    struct tn_buf text = {0};
+    bool is_end = false;
+    assert_int_equal(tn_constraint_create(&c, g, f->list, f->list->n_ids, NULL), TERN_OK);
+    for (int i = 0; i < 9 && !is_end; i++) {
+        struct tn_allowed allowed;
+        size_t n;
+        assert_int_equal(tn_constraint_allowed(c, &allowed, NULL), TERN_OK);
+        check_mask(f, g, &text, &allowed);
+        seed = seed * 1664525u + 1013904223u;
+        const uint32_t id = allowed.ids[(seed >> 8) % allowed.n];
+        const char *bytes = tern_tokenizer_token_bytes(f->tokenizer, id, &n);
+        assert_int_equal(tn_constraint_push(c, id, &is_end, NULL), TERN_OK);
+        if (id != f->ends[0])
+            tn_buf_append(&text, bytes, n);
+    }
+    tn_buf_fini(&text);
+    tn_constraint_free(c);
+}
+
+static void masks_are_what_trying_every_token_gives(void **state)
+{
+    (void)state;
+    static const char *const schemas[] = {
+        "{\"enum\":[\"the\",\"then\",\"a\",12,1,null]}",
+        "{\"type\":[\"string\",\"number\"]}",
+        OBJECT("\"properties\":{\"abc\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
+               "\"the\":{\"type\":\"string\"}}"),
+        "{}",
+    };
+    struct fixture f;
+    open_fixture(&f);
+    for (uint32_t i = 0; i < TN_COUNT_OF(schemas); i++) {
+        struct tern_grammar *g;
+        struct tern_error err;
+        assert_int_equal(compile(&g, schemas[i], 0, &err), TERN_OK);
+        for (uint32_t seed = 0; seed < 3; seed++)
+            walk_tokens(&f, g, seed * 77 + i);
+        tern_grammar_free(g);
+    }
+    close_fixture(&f);
+}
+
+/* ---- memory ---- */
+
+static int countdown;
+
+static int fail_later(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    return countdown-- > 0;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    static const char schema[] =
+        OBJECT("\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"$ref\":\"#/$defs/c\"}},"
+               "\"$defs\":{\"c\":{\"type\":\"array\",\"items\":{}}}");
+    struct fixture f;
+    open_fixture(&f);
+    bool is_done = false;
+    for (int n = 0; !is_done; n++) {
+        struct tern_grammar *g;
+        struct tn_constraint *c = NULL;
+        struct tern_error err;
+        countdown = n;
+        tn_alloc_set_hook(fail_later, NULL);
+        tern_status status = compile(&g, schema, 0, &err);
+        if (status == TERN_OK)
+            status = tn_constraint_create(&c, g, f.list, 16, &err);
+        is_done = status == TERN_OK;
+        tn_alloc_set_hook(NULL, NULL);
+        assert_true(is_done || (status == TERN_MEMORY && !c));
+        tn_constraint_free(c);
+        tern_grammar_free(g);
+        assert_true(n < 1000);
+    }
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_not_understood_is_refused_with_its_place),
+        cmocka_unit_test(doubling_references_cost_what_they_take),
+        cmocka_unit_test(readings_that_grow_without_bound_are_given_up),
+        cmocka_unit_test(schemas_beyond_the_limits_are_refused),
+        cmocka_unit_test(strings_and_numbers_are_json),
+        cmocka_unit_test(masks_are_what_trying_every_token_gives),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

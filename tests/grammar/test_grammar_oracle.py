@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random schemas and texts: what the grammar of a schema takes is what a validator written here
+says, and whatever can be walked through a grammar is JSON that fits the schema."""
+import json
+import os
+import random
+import subprocess
+import sys
+
+N_SCHEMAS = 120
+TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"]
+NAMES = ["a", "b", "name", "na", "a b", "q\"uote", "ü", "nested/slash~"]
+SCALARS = [None, True, False, 0, 1, -7, 12.5, "", "a", "name", "x\ny", "日本", "\"", "\\"]
+
+
+# ---- schemas ----
+
+def random_schema(rng, depth, defs):
+    kind = rng.random()
+    if kind < 0.08 and defs:
+        return {"$ref": f"#/$defs/{rng.choice(defs)}"}
+    if kind < 0.20 and depth > 0:
+        return {"anyOf": [random_schema(rng, depth - 1, defs) for _ in range(rng.randint(1, 3))]}
+    if kind < 0.30:
+        return {"enum": rng.sample(SCALARS, rng.randint(1, 5))}
+    if kind < 0.35:
+        return {"const": rng.choice(SCALARS + [[1, "a"], {"k": [None]}])}
+    types = rng.sample(TYPES if depth > 0 else TYPES[2:], rng.choice((1, 1, 1, 2)))
+    schema = {"type": types if len(types) > 1 else types[0], "description": "any"}
+    if "object" in types:
+        names = rng.sample(NAMES, rng.randint(0, 4))
+        schema["properties"] = {name: random_schema(rng, depth - 1, defs) for name in names}
+        schema["required"] = [name for name in names if rng.random() < 0.6]
+        schema["additionalProperties"] = False
+    if "array" in types:
+        schema["items"] = random_schema(rng, depth - 1, defs)
+        if rng.random() < 0.6:
+            schema["minItems"] = rng.randint(0, 3)
+        if rng.random() < 0.6:
+            schema["maxItems"] = schema.get("minItems", 0) + rng.randint(0, 2)
+    return schema
+
+
+def random_root(rng):
+    defs = ["d1", "d2"] if rng.random() < 0.6 else []
+    root = random_schema(rng, 3, defs)
+    if defs and "$ref" not in root:
+        root["$defs"] = {name: random_schema(rng, 2, defs) for name in defs}
+    elif defs:
+        root = {**root, "$defs": {name: random_schema(rng, 2, []) for name in defs}}
+    return root
+
+
+# ---- values ----
+
+class TooDeep(Exception):
+    pass
+
+
+def random_value(rng, schema, root, depth=12):
+    """One that fits, as a rule."""
+    if depth == 0:
+        raise TooDeep
+    if "$ref" in schema:
+        return random_value(rng, root["$defs"][schema["$ref"].split("/")[-1]], root, depth - 1)
+    if "anyOf" in schema:
+        return random_value(rng, rng.choice(schema["anyOf"]), root, depth - 1)
+    if "enum" in schema:
+        return rng.choice(schema["enum"])
+    if "const" in schema:
+        return schema["const"]
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    kind = rng.choice(types)
+    if kind == "object":
+        return {name: random_value(rng, sub, root, depth - 1)
+                for name, sub in schema["properties"].items()
+                if name in schema["required"] or rng.random() < 0.5}
+    if kind == "array":
+        low = schema.get("minItems", 0)
+        n = rng.randint(low, schema.get("maxItems", low + 3))
+        return [random_value(rng, schema["items"], root, depth - 1) for _ in range(n)]
+    return {"string": lambda: rng.choice(["", "text", "é\u0001\U0001f600", "a\\\"/", "\u2028"]),
+            "number": lambda: rng.choice([0, -1, 2.5, 1e20, -0.125, 12345678]),
+            "integer": lambda: rng.choice([0, -1, 42, 1234567890123456]),
+            "boolean": lambda: rng.random() < 0.5, "null": lambda: None}[kind]()
+
+
+def mutated(rng, value):
+    """Like the value, with something else somewhere."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        items = list(value.items())
+        i, what = rng.randrange(len(items)), rng.random()
+        if what < 0.3:
+            del items[i]
+        elif what < 0.5:
+            items.insert(i, (rng.choice(NAMES), rng.choice(SCALARS)))
+        elif what < 0.65:
+            rng.shuffle(items)
+        else:
+            items[i] = (items[i][0], mutated(rng, items[i][1]))
+        return dict(items)
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        items = list(value)
+        i, what = rng.randrange(len(items)), rng.random()
+        if what < 0.3:
+            del items[i]
+        elif what < 0.6:
+            items.insert(i, rng.choice(items))
+        else:
+            items[i] = mutated(rng, items[i])
+        return items
+    return rng.choice(SCALARS)
+
+
+# ---- the oracle ----
+
+def same(a, b):
+    """Equal, where True is not 1."""
+    return json.dumps(a) == json.dumps(b)
+
+
+def fits(value, schema, root):
+    """Does the value fit, its members in the order of the schema?"""
+    if schema is True or not schema:
+        return True
+    if "$ref" in schema:
+        target = schema["$ref"].split("/")[-1]
+        return fits(value, root if target == "#" else root["$defs"][target], root)
+    if "anyOf" in schema:
+        return any(fits(value, sub, root) for sub in schema["anyOf"])
+    if "enum" in schema:
+        return any(same(value, one) for one in schema["enum"])
+    if "const" in schema:
+        return same(value, schema["const"])
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if isinstance(value, dict):
+        order = [name for name in schema.get("properties", {}) if name in value]
+        return "object" in types and list(value) == order and \
+            all(name in value for name in schema["required"]) and \
+            all(fits(value[name], schema["properties"][name], root) for name in value)
+    if isinstance(value, list):
+        return "array" in types and len(value) >= schema.get("minItems", 0) and \
+            len(value) <= schema.get("maxItems", len(value)) and \
+            all(fits(one, schema["items"], root) for one in value)
+    if isinstance(value, bool) or value is None:
+        return ("null" if value is None else "boolean") in types
+    if isinstance(value, str):
+        return "string" in types
+    return "number" in types or (isinstance(value, int) and "integer" in types)
+
+
+def forms(rng, value, is_compact):
+    """Texts of a value: as close as can be, as Python writes it, and in lines."""
+    yield json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if not is_compact:
+        yield json.dumps(value, ensure_ascii=False)
+        yield json.dumps(value, indent=rng.choice((1, 2, 4)), ensure_ascii=False)
+
+
+def run(cases):
+    lines = "".join(json.dumps(case) + "\n" for case in cases)
+    out = subprocess.run([os.environ["TERN_GRAMMAR_CASES"]], input=lines, text=True, check=True,
+                         stdout=subprocess.PIPE, encoding="utf-8").stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def make_case(rng, seed):
+    root = random_root(rng)
+    texts = []
+    is_compact = '"const"' in json.dumps(root)  # containers in it have one form
+    for _ in range(6):
+        try:
+            value = random_value(rng, root, root)
+        except TooDeep:
+            continue
+        for one in (value, mutated(rng, value), mutated(rng, mutated(rng, value))):
+            texts += list(forms(rng, one, is_compact))
+    return {"schema": root, "strict": False, "texts": texts, "walks": 4, "seed": seed}
+
+
+def check_case(case, answer, counts):
+    root = case["schema"]
+    if answer["status"]:
+        assert "no value fits" in answer["detail"] or "refers to itself" in answer["detail"], \
+            (root, answer)
+        counts["endless"] += 1
+        return
+    for text, (n_fit, is_whole, status) in zip(case["texts"], answer["results"]):
+        expected = fits(json.loads(text), root, root)
+        assert status == 0 and is_whole == expected, (root, text, n_fit, is_whole, expected)
+        assert not is_whole or n_fit == len(text.encode())
+        counts["fit" if expected else "unfit"] += 1
+    for text in answer["walks"]:
+        if text is None:
+            counts["unfinished"] += 1
+            continue
+        assert fits(json.loads(text), root, root), (root, text)
+        counts["walked"] += 1
+
+
+def check_random():
+    counts = dict.fromkeys(("fit", "unfit", "walked", "endless", "unfinished"), 0)
+    rng = random.Random(19)
+    cases = [make_case(rng, seed) for seed in range(N_SCHEMAS)]
+    for case, answer in zip(cases, run(cases)):
+        check_case(case, answer, counts)
+    print(counts)
+    assert counts["fit"] > 400 and counts["unfit"] > 400, counts
+    assert counts["walked"] > 10 * counts["unfinished"] > -1, counts
+
+
+def check_recursion():
+    tree = {"$defs": {"node": {"type": "object", "properties": {
+        "value": {"type": "integer"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+        "required": ["value", "children"], "additionalProperties": False}},
+        "$ref": "#/$defs/node"}
+    listed = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+              "required": ["next"], "additionalProperties": False}
+    good = {"value": 1, "children": [{"value": 2, "children": []}, {"value": 3, "children": []}]}
+    deep = {"next": None}
+    for _ in range(40):
+        deep = {"next": deep}
+    too_deep = deep
+    for _ in range(40):
+        too_deep = {"next": too_deep}
+    a, b = run([{"schema": tree, "strict": True, "texts": [json.dumps(good), "{}"], "walks": 20},
+                {"schema": listed, "strict": True, "walks": 20,
+                 "texts": [json.dumps(deep), json.dumps(too_deep)]}])
+    assert a["results"][0][1] and not a["results"][1][1], a
+    assert b["results"][0][1] and not b["results"][1][1], b
+    for answer, schema in ((a, tree), (b, listed)):
+        for text in answer["walks"]:
+            assert text is not None
+            json.loads(text)
+
+
+check_random()
+check_recursion()
+print("ok")
