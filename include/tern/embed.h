@@ -45,6 +45,9 @@ void tern_embedder_free(struct tern_embedder *embedder);
 enum tern_pooling tern_embedder_pooling(const struct tern_embedder *embedder);
 /* Components of a vector. */
 uint32_t tern_embedder_dim(const struct tern_embedder *embedder);
+/* Keeps the n_dim leading components of vectors to come; 0: all. TERN_USAGE: more than hidden. */
+tern_status tern_embedder_set_dim(struct tern_embedder *embedder, uint32_t n_dim,
+                                  struct tern_error *err);
 const char *tern_pooling_text(enum tern_pooling pooling); /* "none", "mean", "cls", "last" */
 
 /* The vector of n_ids ids, to which nothing is added: dst [dim] f32, of length 1 (or 0, when all
@@ -53,6 +56,14 @@ const char *tern_pooling_text(enum tern_pooling pooling); /* "none", "mean", "cl
  * TERN_MEMORY; TERN_INTERRUPTED; TERN_MAPPED_IO as for tern_session_eval. */
 tern_status tern_embed(struct tern_embedder *embedder, const uint32_t *ids, size_t n_ids,
                        float *dst, struct tern_error *err);
+
+/* The same in parts, for programs that have other work: begin, then step until *is_done, when dst
+ * is written. A step takes as long as a batch of a prompt. ids stay until then;
+ * an error or another beginning ends it. A step without a beginning: TERN_USAGE. */
+tern_status tern_embed_begin(struct tern_embedder *embedder, const uint32_t *ids, size_t n_ids,
+                             struct tern_error *err);
+tern_status tern_embed_step(struct tern_embedder *embedder, float *dst, bool *is_done,
+                            struct tern_error *err);
 
 /* The same of a text, with what the tokenizer puts around one (BOS, EOS). *n_tokens, if not NULL,
  * is their number. Also TERN_INPUT: a model without a tokenizer, a text without a token. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "chat.h"
 #include "output.h"
@@ -147,20 +148,6 @@ void tn_chat_cmd_tokens(struct tn_chat_state *chat, const char *argument)
 /* What xterm takes; other terminals take more. */
 #define MAX_COPY_BYTES ((size_t)74994 / 4 * 3)
 
-static void append_base64(struct tn_buf *out, const char *text, size_t n)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *bytes = (const unsigned char *)text;
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t three = (uint32_t)bytes[i] << 16 | (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) |
-                         (i + 2 < n ? bytes[i + 2] : 0);
-        char four[4] = {digits[three >> 18], digits[three >> 12 & 63],
-                        i + 1 < n ? digits[three >> 6 & 63] : '=',
-                        i + 2 < n ? digits[three & 63] : '='};
-        tn_buf_append(out, four, sizeof four);
-    }
-}
-
 /* OSC 52: the terminal puts the text into the clipboard of whoever sits before it, also over ssh;
  * one that does not know it ignores it. */
 void tn_chat_cmd_copy(struct tn_chat_state *chat, const char *argument)
@@ -187,7 +174,7 @@ void tn_chat_cmd_copy(struct tn_chat_state *chat, const char *argument)
     }
     struct tn_buf out = {0};
     tn_buf_append_text(&out, "\x1B]52;c;");
-    append_base64(&out, turn.content.bytes, turn.content.n);
+    tn_base64_append(&out, turn.content.bytes, turn.content.n);
     tn_buf_append_text(&out, "\x07");
     if (!out.failed)
         (void)tn_write_stream(TN_STDERR, out.data, out.n_bytes);

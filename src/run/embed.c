@@ -27,6 +27,8 @@ struct tern_embedder {
     uint32_t hidden;
     float *states; /* [TN_DEFAULT_BATCH][hidden] */
     double *sum;   /* [hidden] */
+    const uint32_t *ids; /* [n_ids] of the text that was begun; at of them are in the sum */
+    size_t n_ids, at;
 };
 
 const char *tern_pooling_text(enum tern_pooling pooling)
@@ -37,16 +39,21 @@ const char *tern_pooling_text(enum tern_pooling pooling)
 
 /* ---- creation ---- */
 
+static tern_status check_dim(uint32_t n_dim, const struct tern_model *model, struct tern_error *err)
+{
+    const uint32_t hidden = tern_model_config(model)->hidden;
+    if (n_dim > hidden)
+        return tn_fail(err, TERN_USAGE, "%u components of a vector: the model has %u", n_dim,
+                       hidden);
+    return tn_ok(err);
+}
+
 static tern_status check_params(const struct tern_embed_params *p, const struct tern_model *model,
                                 struct tern_error *err)
 {
-    const uint32_t hidden = tern_model_config(model)->hidden;
     if (!tn_pooling_name((uint32_t)p->pooling))
         return tn_fail(err, TERN_USAGE, "pooling %d does not exist", (int)p->pooling);
-    if (p->n_dim > hidden)
-        return tn_fail(err, TERN_USAGE, "%u components of a vector: the model has %u", p->n_dim,
-                       hidden);
-    return tn_ok(err);
+    return check_dim(p->n_dim, model, err);
 }
 
 tern_status tern_embedder_create(struct tern_embedder **out, struct tern_engine *engine,
@@ -99,6 +106,14 @@ enum tern_pooling tern_embedder_pooling(const struct tern_embedder *e)
 uint32_t tern_embedder_dim(const struct tern_embedder *e)
 {
     return e->params.n_dim ? e->params.n_dim : e->hidden;
+}
+
+tern_status tern_embedder_set_dim(struct tern_embedder *e, uint32_t n_dim, struct tern_error *err)
+{
+    tern_status status = check_dim(n_dim, e->model, err);
+    if (status == TERN_OK)
+        e->params.n_dim = n_dim;
+    return status;
 }
 
 /* ---- one text ---- */
@@ -159,21 +174,50 @@ static tern_status write_normalised(const struct tern_embedder *e, float *dst,
     return tn_ok(err);
 }
 
-tern_status tern_embed(struct tern_embedder *e, const uint32_t *ids, size_t n_ids, float *dst,
-                       struct tern_error *err)
+tern_status tern_embed_begin(struct tern_embedder *e, const uint32_t *ids, size_t n_ids,
+                             struct tern_error *err)
 {
+    e->n_ids = 0;
     if (n_ids == 0)
         return tn_fail(err, TERN_USAGE, "a vector of no ids");
     tern_status status = make_room(e, n_ids, err);
+    if (status != TERN_OK)
+        return status;
     for (uint32_t i = 0; i < e->hidden; i++)
         e->sum[i] = 0;
-    for (size_t at = 0; at < n_ids && status == TERN_OK; at += TN_DEFAULT_BATCH) {
-        const size_t n = TN_MIN(n_ids - at, (size_t)TN_DEFAULT_BATCH);
-        status = tern_session_eval_states(e->session, ids + at, n, e->states, err);
-        if (status == TERN_OK)
-            pool_states(e, at, n, n_ids);
+    e->ids = ids;
+    e->n_ids = n_ids;
+    e->at = 0;
+    return tn_ok(err);
+}
+
+tern_status tern_embed_step(struct tern_embedder *e, float *dst, bool *is_done,
+                            struct tern_error *err)
+{
+    const size_t n = TN_MIN(e->n_ids - e->at, (size_t)TN_DEFAULT_BATCH);
+    *is_done = false;
+    if (e->n_ids == 0)
+        return tn_fail(err, TERN_USAGE, "a step of a vector that was not begun");
+    tern_status status = tern_session_eval_states(e->session, e->ids + e->at, n, e->states, err);
+    if (status == TERN_OK) {
+        pool_states(e, e->at, n, e->n_ids);
+        e->at += n;
     }
+    if (status == TERN_OK && e->at < e->n_ids)
+        return status;
+    *is_done = status == TERN_OK;
+    e->n_ids = e->at = 0;
     return status == TERN_OK ? write_normalised(e, dst, err) : status;
+}
+
+tern_status tern_embed(struct tern_embedder *e, const uint32_t *ids, size_t n_ids, float *dst,
+                       struct tern_error *err)
+{
+    bool is_done = false;
+    tern_status status = tern_embed_begin(e, ids, n_ids, err);
+    while (status == TERN_OK && !is_done)
+        status = tern_embed_step(e, dst, &is_done, err);
+    return status;
 }
 
 tern_status tern_embed_text(struct tern_embedder *e, const char *text, size_t n_bytes, float *dst,

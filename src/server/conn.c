@@ -224,7 +224,7 @@ void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns)
     if (n_unsent(conn) == 0)
         conn->progress_ns = now_ns;
     else if (now_ns - conn->progress_ns > TN_CONN_STUCK_NS ||
-             n_unsent(conn) > TN_CONN_MAX_STUCK_BYTES)
+             (conn->state == TN_CONN_BUSY && n_unsent(conn) > TN_CONN_MAX_STUCK_BYTES))
         tn_conn_drop(conn);
     if (conn->state == TN_CONN_BUSY && conn->user.on_tick)
         conn->user.on_tick(conn->user.arg, now_ns);

@@ -8,7 +8,8 @@
 #define TN_CONN_MAX 64u                         /* connections at once */
 #define TN_CONN_MAX_PENDING ((size_t)16 << 10)  /* bytes behind a request that is answered */
 #define TN_CONN_MAX_UNSENT ((size_t)256 << 10)  /* above it no new request is read */
-#define TN_CONN_MAX_STUCK_BYTES ((size_t)8 << 20) /* above it the client is dropped */
+/* Of a stream that goes on: above it the client is dropped. */
+#define TN_CONN_MAX_STUCK_BYTES ((size_t)8 << 20)
 
 #define TN_SECOND_NS 1000000000u
 #define TN_CONN_HEAD_NS (10ull * TN_SECOND_NS)    /* from the first byte to the end of the head */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/json_load.h"
 #include "base/utf8.h"
 
@@ -23,6 +24,20 @@ bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *
     va_end(args);
     tn_utf8_make_printable(r->message);
     return false;
+}
+
+void tn_refuse_error(struct tn_refusal *out, const struct tern_error *err)
+{
+    static const struct {
+        tern_status status;
+        int http;
+    } map[] = {{TERN_USAGE, 400}, {TERN_LIMIT, 400}, {TERN_MEMORY, 503}, {TERN_BUSY, 503}};
+    int status = 500;
+    for (size_t i = 0; i < TN_COUNT_OF(map); i++)
+        if (map[i].status == err->status)
+            status = map[i].http;
+    tn_refuse(out, status, NULL, "%s",
+              err->detail[0] ? err->detail : tern_status_text(err->status));
 }
 
 json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r)
@@ -107,5 +122,22 @@ bool tn_json_get_count(const json_t *object, const char *key, double low, double
         return tn_refuse(r, 400, key, "\"%s\" must be a whole number from %.0f to %.0f", key, low,
                          high);
     *out = x;
+    return true;
+}
+
+bool tn_json_take_ids(const json_t *list, const char *key, uint32_t n_vocab, struct tern_ids *out,
+                      struct tn_refusal *r)
+{
+    const size_t n = json_array_size(list);
+    out->ids = tn_alloc((n + 1) * sizeof *out->ids);
+    if (!out->ids)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    out->capacity = n + 1;
+    for (size_t i = 0; i < n; i++) {
+        double id;
+        if (!tn_json_is_whole(json_array_get(list, i), &id) || id < 0 || id >= n_vocab)
+            return tn_refuse(r, 400, key, "\"%s\": token %zu is no id below %u", key, i, n_vocab);
+        out->ids[out->n++] = (uint32_t)id;
+    }
     return true;
 }

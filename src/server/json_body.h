@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "tern/tokenizer.h"
 
 /* Why a request is refused. */
 struct tn_refusal {
@@ -26,6 +27,9 @@ struct tn_refusal {
 /* Sets the refusal and returns false. */
 bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *format, ...)
     TN_PRINTF(4, 5);
+
+/* The same of an error of the library. */
+void tn_refuse_error(struct tn_refusal *r, const struct tern_error *err);
 
 /* The object that a body holds; json_decref.  NULL: refused. */
 json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r);
@@ -42,6 +46,9 @@ bool tn_json_get_real(const json_t *object, const char *key, double low, double 
 /* Whole numbers, also written as 5.0. */
 bool tn_json_get_count(const json_t *object, const char *key, double low, double high,
                        double *out, struct tn_refusal *r);
+/* An array of ids below n_vocab, which `key` holds in some way; *out is empty before. */
+bool tn_json_take_ids(const json_t *list, const char *key, uint32_t n_vocab, struct tern_ids *out,
+                      struct tn_refusal *r);
 /* Is it a whole number? */
 bool tn_json_is_whole(const json_t *value, double *out);
 

@@ -71,7 +71,7 @@ static void append_counts(struct tn_buf *out, const struct tn_task *task)
                   ",\"total_duration\":%" PRIu64 ",\"load_duration\":1,"
                   "\"prompt_eval_count\":%" PRIu64 ",\"prompt_eval_duration\":%" PRIu64
                   ",\"eval_count\":%" PRIu64 ",\"eval_duration\":%" PRIu64 "}",
-                  tn_now_ns() - task->began_ns + 1, u.n_prompt, ns_of(u.prompt_s), u.n_new,
+                  tn_now_ns() - task->waiting.began_ns + 1, u.n_prompt, ns_of(u.prompt_s), u.n_new,
                   ns_of(u.decode_s));
 }
 
@@ -294,6 +294,11 @@ static void append_digest(struct tn_buf *out, const struct tn_server_model *mode
     }
 }
 
+static void append_capability(struct tn_buf *out, const struct tn_server_model *model)
+{
+    tn_buf_append_text(out, model->embedder ? "\"embedding\"" : "\"completion\"");
+}
+
 static void append_entry(struct tn_buf *out, const struct tn_server *server,
                          const struct tn_server_model *model, bool is_running)
 {
@@ -315,7 +320,9 @@ static void append_entry(struct tn_buf *out, const struct tn_server *server,
     } else {
         tn_buf_append_text(out, ",\"modified_at\":");
         append_time(out, server->began_s);
-        tn_buf_append_text(out, ",\"capabilities\":[\"completion\"]}");
+        tn_buf_append_text(out, ",\"capabilities\":[");
+        append_capability(out, model);
+        tn_buf_append_text(out, "]}");
     }
 }
 
@@ -357,9 +364,11 @@ static void append_show(struct tn_buf *out, const struct tn_server *server,
     tn_buf_printf(out,
                   ",\"general.parameter_count\":%" PRIu64 ",\"%s.context_length\":%u"
                   ",\"%s.embedding_length\":%u,\"%s.block_count\":%u"
-                  "},\"capabilities\":[\"completion\"],\"modified_at\":",
+                  "},\"capabilities\":[",
                   config->n_params, info.architecture, config->context, info.architecture,
                   config->hidden, info.architecture, config->n_layer);
+    append_capability(out, model);
+    tn_buf_append_text(out, "],\"modified_at\":");
     append_time(out, server->began_s);
     tn_buf_append_text(out, "}");
 }
@@ -374,7 +383,7 @@ void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
         tn_json_body_read(conn->request.body.data, conn->request.body.n, &refusal);
     if (request && tn_json_get_text(request, "name", &name, NULL, &refusal) &&
         tn_json_get_text(request, "model", &name, NULL, &refusal))
-        model = tn_server_find_model(server, name, &refusal);
+        model = tn_server_find_model(server, name, TN_USE_ANY, &refusal);
     if (model) {
         append_show(&body, server, model);
         tn_reply_json(conn, 200, &body);

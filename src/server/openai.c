@@ -88,7 +88,7 @@ void tn_route_model(struct tn_server *server, struct tn_conn *conn)
     const char *path = tn_buf_text(&conn->request.path);
     const char *name = strstr(path, "/models/") + strlen("/models/");
     const struct tn_server_model *model =
-        name[0] ? tn_server_find_model(server, name, &refusal) : NULL;
+        name[0] ? tn_server_find_model(server, name, TN_USE_ANY, &refusal) : NULL;
     if (!name[0])
         tn_refuse(&refusal, 404, NULL, "no model is named");
     if (!model) {

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 #include "server/json_out.h"
 #include "server/openai.h"
@@ -24,33 +23,14 @@ static bool add_text(struct tn_task *answer, struct tern_ids *ids, const json_t 
     return true;
 }
 
-/* Ids as they are. */
-static bool add_ids(struct tn_task *answer, struct tern_ids *ids, const json_t *list,
-                    struct tn_refusal *r)
-{
-    const uint32_t n_vocab = tern_model_config(answer->model->model)->vocab;
-    size_t n = json_array_size(list);
-    ids->ids = tn_alloc(n * sizeof *ids->ids);
-    if (!ids->ids)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
-    ids->capacity = n;
-    for (size_t i = 0; i < n; i++) {
-        double id;
-        if (!tn_json_is_whole(json_array_get(list, i), &id) || id < 0 || id >= n_vocab)
-            return tn_refuse(r, 400, "prompt", "token %zu of the prompt is no id below %u", i,
-                             n_vocab);
-        ids->ids[ids->n++] = (uint32_t)id;
-    }
-    return true;
-}
-
 static bool add_prompt(struct tn_task *answer, struct tern_ids *ids, const json_t *prompt,
                        struct tn_refusal *r)
 {
     if (json_is_string(prompt))
         return add_text(answer, ids, prompt, r);
     if (json_is_array(prompt) && json_array_size(prompt) > 0)
-        return add_ids(answer, ids, prompt, r);
+        return tn_json_take_ids(prompt, "prompt", tern_model_config(answer->model->model)->vocab,
+                                ids, r);
     return tn_refuse(r, 400, "prompt",
                      "\"prompt\" must be a string, an array of strings, ids, or arrays of ids");
 }

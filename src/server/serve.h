@@ -23,6 +23,7 @@ struct tn_server {
     uint64_t began_ns;
     int64_t began_s;          /* since 1970 */
     struct tn_task *answers; /* in work */
+    struct tn_call *calls;   /* in work */
     uint64_t n_ids;           /* answers so far, for their ids */
     uint64_t random;          /* part of their ids */
     uint32_t n_jobs[TN_SERVER_MAX_MODELS]; /* that have not ended */
@@ -32,9 +33,16 @@ struct tn_server {
     } totals;
 };
 
-/* The model that a request names; "" and NULL: the only one.  NULL: refused with 404. */
+/* What a request wants of a model. */
+enum tn_use { TN_USE_ANY, TN_USE_TEXT, TN_USE_VECTORS };
+
+/* The model that a request names; "" and NULL: the only one of its use.  NULL: refused, with 404
+ * when there is none of this name, with 400 when it is for another use. */
 const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
-                                                   struct tn_refusal *refusal);
+                                                   enum tn_use use, struct tn_refusal *refusal);
+/* The JSON of a request, and the model that its "model" names.  NULL: refused. */
+json_t *tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
+                        const struct tn_server_model **model, struct tn_refusal *refusal);
 
 /* ---- answers without work ---- */
 
@@ -52,10 +60,11 @@ typedef void tn_route_fn(struct tn_server *server, struct tn_conn *conn);
 void tn_route(struct tn_server *server, struct tn_conn *conn);
 
 tn_route_fn tn_route_health, tn_route_metrics;
-tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions;
+tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions,
+    tn_route_embeddings;
 tn_route_fn tn_route_ollama_version, tn_route_ollama_tags, tn_route_ollama_ps,
-    tn_route_ollama_show, tn_route_ollama_chat, tn_route_ollama_generate, tn_route_not_here,
-    tn_route_root;
+    tn_route_ollama_show, tn_route_ollama_chat, tn_route_ollama_generate, tn_route_ollama_embed,
+    tn_route_ollama_embeddings, tn_route_not_here, tn_route_root;
 tn_route_fn tn_route_page, tn_route_page_json, tn_route_checksum; /* page.c */
 
 #endif

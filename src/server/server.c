@@ -12,9 +12,9 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "plat/plat.h"
-#include "server/task.h"
+#include "server/call.h"
 #include "server/conn_limits.h"
-#include "server/serve.h"
+#include "server/task.h"
 
 #define IDLE_MS 200u     /* how soon a request to stop is seen */
 #define STOPPING_MS 20u
@@ -29,20 +29,69 @@ static bool is_name(const char *id, const char *name)
     return strncmp(id, name, n) == 0 && (name[n] == '\0' || strcmp(name + n, ":latest") == 0);
 }
 
+static bool is_for(const struct tn_server_model *model, enum tn_use use)
+{
+    return use == TN_USE_ANY || (use == TN_USE_VECTORS) == (model->embedder != NULL);
+}
+
+static const struct tn_server_model *refuse_use(const struct tn_server_model *model,
+                                                struct tn_refusal *refusal)
+{
+    tn_refuse(refusal, 400, "model",
+              model->embedder ? "model '%.100s' makes embeddings, no text: ask for them at "
+                                "/v1/embeddings or /api/embed"
+                              : "model '%.100s' makes text, no embeddings: serve an embedding "
+                                "model beside it",
+              model->id);
+    return NULL;
+}
+
+/* No name: there must be one model of this use. */
+static const struct tn_server_model *find_only(const struct tn_server_config *config,
+                                               enum tn_use use, struct tn_refusal *refusal)
+{
+    const struct tn_server_model *found = NULL;
+    uint32_t n_found = 0;
+    for (uint32_t i = 0; i < config->n_models; i++)
+        if (is_for(&config->models[i], use)) {
+            found = &config->models[i];
+            n_found++;
+        }
+    if (n_found == 1)
+        return found;
+    if (n_found == 0)
+        return refuse_use(&config->models[0], refusal);
+    tn_refuse(refusal, 400, "model", "\"model\" is missing, and there are several");
+    refusal->code = "model_not_found";
+    return NULL;
+}
+
 const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
-                                                   struct tn_refusal *refusal)
+                                                   enum tn_use use, struct tn_refusal *refusal)
 {
     const struct tn_server_config *config = &server->config;
-    if ((!name || !name[0]) && config->n_models == 1)
-        return &config->models[0];
-    for (uint32_t i = 0; name && i < config->n_models; i++)
-        if (is_name(config->models[i].id, name))
-            return &config->models[i];
     if (!name || !name[0])
-        tn_refuse(refusal, 400, "model", "\"model\" is missing, and there are several");
-    else
-        tn_refuse(refusal, 404, "model", "model '%.100s' not found", name);
+        return find_only(config, use, refusal);
+    for (uint32_t i = 0; i < config->n_models; i++)
+        if (is_name(config->models[i].id, name))
+            return is_for(&config->models[i], use) ? &config->models[i]
+                                                   : refuse_use(&config->models[i], refusal);
+    tn_refuse(refusal, 404, "model", "model '%.100s' not found", name);
     refusal->code = "model_not_found";
+    return NULL;
+}
+
+json_t *tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
+                        const struct tn_server_model **model, struct tn_refusal *refusal)
+{
+    const char *name = NULL;
+    json_t *body = tn_json_body_read(conn->request.body.data, conn->request.body.n, refusal);
+    *model = NULL;
+    if (body && tn_json_get_text(body, "model", &name, NULL, refusal))
+        *model = tn_server_find_model(server, name, use, refusal);
+    if (*model)
+        return body;
+    json_decref(body);
     return NULL;
 }
 
@@ -148,6 +197,7 @@ void tn_server_close(struct tn_server *server)
     tn_loop_close(server->loop); /* clients first: their ends cancel jobs */
     tn_work_free(server->work);
     tn_task_free_all(server);
+    tn_call_free_all(server);
     tn_free(server);
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tern/embed.h"
 #include "tern/scheduler.h"
 #include "tern/tern.h"
 
@@ -22,12 +23,13 @@
 struct tn_server_model {
     const char *id; /* "bonsai-4b" */
     const struct tern_model *model;
-    struct tern_scheduler *scheduler;
-    uint32_t n_sequences, n_queue; /* as it was made with */
+    struct tern_scheduler *scheduler; /* NULL: an embedding model */
+    uint32_t n_sequences, n_queue;    /* as it was made with */
+    struct tern_embedder *embedder;   /* NULL: a model that makes text */
     const struct tern_chat_template *chat; /* NULL: no conversations */
     struct tern_chat_params chat_params;   /* without a date */
     bool has_fixed_date;                   /* with one: --date */
-    uint32_t n_ctx;
+    uint32_t n_ctx; /* of an answer, or of a text that becomes a vector */
     enum tern_kv kv;
     uint32_t default_new_tokens, cap_new_tokens;
     uint64_t bytes;     /* anonymous memory with everything filled */

@@ -14,27 +14,7 @@
 #include "plat/plat.h"
 #include "server/conn_limits.h"
 
-/* Clients give up after minutes without a byte. */
-#define HEARTBEAT_NS (15ull * TN_SECOND_NS)
-#define SLOW_NS (60ull * TN_SECOND_NS)
-
 /* ---- beginning ---- */
-
-static json_t *read_body(struct tn_server *server, struct tn_conn *conn,
-                         const struct tn_server_model **model, struct tn_refusal *refusal)
-{
-    const char *name = NULL;
-    json_t *body =
-        tn_json_body_read(conn->request.body.data, conn->request.body.n, refusal);
-    *model = NULL;
-    if (body && tn_json_get_text(body, "model", &name, NULL, refusal))
-        *model = tn_server_find_model(server, name, refusal);
-    if (!*model) {
-        json_decref(body);
-        return NULL;
-    }
-    return body;
-}
 
 static void set_date(struct tern_date *date)
 {
@@ -51,7 +31,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
 {
     struct tn_refusal refusal;
     const struct tn_server_model *model;
-    json_t *body = read_body(server, conn, &model, &refusal);
+    json_t *body = tn_request_read(server, conn, TN_USE_TEXT, &model, &refusal);
     struct tn_task *answer = body ? tn_alloc_zeroed(1, sizeof *answer) : NULL;
     if (body && !answer)
         tn_refuse(&refusal, 503, NULL, "no memory for the request");
@@ -67,7 +47,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
     answer->body = body;
     answer->n_prompts = 1;
     answer->created = (int64_t)time(NULL);
-    answer->began_ns = answer->written_ns = tn_now_ns();
+    answer->waiting.began_ns = answer->waiting.written_ns = tn_now_ns();
     snprintf(answer->id, sizeof answer->id, "%016" PRIx64 "%" PRIx64,
              server->random * 0x9E3779B97F4A7C15u + server->n_ids, server->n_ids);
     server->n_ids++;
@@ -164,27 +144,23 @@ void tn_task_write(struct tn_task *answer, const char *bytes, size_t n)
     if (!answer->conn)
         return;
     tn_stream_write(answer->conn, bytes, n);
-    answer->written_ns = tn_now_ns();
+    answer->waiting.written_ns = tn_now_ns();
 }
 
 static void begin_stream(struct tn_task *answer)
 {
-    answer->has_head = true;
     tn_stream_begin(answer->conn, 200, answer->format->stream_type);
     answer->format->begin(answer);
 }
 
-/* Answers that are not streamed and take long show by spaces, which JSON allows, that they come. */
 static void on_tick(void *arg, uint64_t now_ns)
 {
     struct tn_task *answer = arg;
-    const char *beat = answer->gen.streams ? answer->format->heartbeat : " ";
-    if (!answer->has_head && !answer->gen.streams && now_ns - answer->began_ns > SLOW_NS) {
-        answer->has_head = true;
-        tn_stream_begin(answer->conn, 200, "application/json");
-        answer->written_ns = now_ns;
-    }
-    if (answer->has_head && beat && now_ns - answer->written_ns > HEARTBEAT_NS)
+    const char *beat = answer->format->heartbeat;
+    if (!answer->gen.streams)
+        tn_waiting_tick(&answer->waiting, answer->conn, now_ns);
+    else if (answer->n_choices > 0 && beat &&
+             now_ns - answer->waiting.written_ns > TN_HEARTBEAT_NS)
         tn_task_write(answer, beat, strlen(beat));
 }
 
@@ -210,12 +186,12 @@ static void submit(struct tn_task *answer)
     }
 }
 
-static bool run_prepare(void *arg)
+static enum tn_part run_prepare(void *arg)
 {
     struct tn_task *answer = arg;
     if (answer->prepare(answer, &answer->refusal))
         answer->refusal.status = 0;
-    return true;
+    return TN_PART_LAST;
 }
 
 static void on_prepared(void *arg)
@@ -232,7 +208,7 @@ static void on_prepared(void *arg)
         return;
     }
     answer->conn->user = (struct tn_conn_user){0};
-    answer->format->refuse(answer->conn, &answer->refusal);
+    tn_waiting_refuse(&answer->waiting, answer->conn, &answer->refusal, answer->format->refuse);
     answer->server->totals.n_refused++;
     forget(answer->server, answer);
 }
@@ -286,20 +262,6 @@ static void take_prompt_id(struct tn_task *answer, struct tn_choice *choice,
     choice->n_prompt_tokens++;
 }
 
-static void refusal_of(struct tn_refusal *out, const struct tern_error *err)
-{
-    static const struct {
-        tern_status status;
-        int http;
-    } map[] = {{TERN_USAGE, 400}, {TERN_LIMIT, 400}, {TERN_MEMORY, 503}, {TERN_BUSY, 503}};
-    int status = 500;
-    for (size_t i = 0; i < TN_COUNT_OF(map); i++)
-        if (map[i].status == err->status)
-            status = map[i].http;
-    tn_refuse(out, status, NULL, "%s",
-              err->detail[0] ? err->detail : tern_status_text(err->status));
-}
-
 /* Something went wrong: the client is told, once, and the other choices end. */
 static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
 {
@@ -311,14 +273,8 @@ static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
     if (answer->gen.streams) {
         answer->format->fail(answer, refusal);
         tn_stream_end(conn);
-    } else if (answer->has_head) {
-        struct tn_buf body = {0};
-        tn_append_openai_error(&body, refusal);
-        tn_stream_write(conn, body.data, body.n_bytes);
-        tn_stream_end(conn);
-        tn_buf_fini(&body);
     } else {
-        answer->format->refuse(conn, refusal);
+        tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->refuse);
     }
     on_gone(answer);
 }
@@ -334,12 +290,10 @@ static void end_answer(struct tn_task *answer)
     answer->format->end(answer, &body);
     if (body.failed)
         tn_conn_drop(conn);
-    else if (answer->has_head) {
-        tn_stream_write(conn, body.data, body.n_bytes);
+    else if (answer->gen.streams)
         tn_stream_end(conn);
-    } else {
-        tn_reply(conn, 200, "application/json", NULL, body.data, body.n_bytes);
-    }
+    else
+        tn_waiting_end(&answer->waiting, conn, body.data, body.n_bytes);
     tn_buf_fini(&body);
     answer->conn = NULL;
 }
@@ -362,7 +316,7 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
     answer->server->n_jobs[job->i_model]--;
     count(answer->server, &job->result);
     if (answer->conn && job->status != TERN_OK) {
-        refusal_of(&refusal, &job->error);
+        tn_refuse_error(&refusal, &job->error);
         fail(answer, &refusal);
     } else if (answer->conn && (choice->text.failed || choice->logprobs.failed)) {
         tn_refuse(&refusal, 503, NULL, "no memory for the answer");

@@ -12,6 +12,7 @@
 
 #include "server/gen.h"
 #include "server/serve.h"
+#include "server/waiting.h"
 
 struct tn_task;
 
@@ -62,8 +63,7 @@ struct tn_task {
     uint32_t n_prompts; /* 1, or n of them; choices are prompt-major */
     char id[48];
     int64_t created; /* s since 1970 */
-    uint64_t began_ns, written_ns;
-    bool has_head;  /* the head of a stream, or of a slow answer, went out */
+    struct tn_waiting waiting;
     bool is_ended;  /* towards the client */
     bool echoes;    /* completions: the prompt is part of the text */
     uint32_t n_choices, n_ended;

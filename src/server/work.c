@@ -290,13 +290,18 @@ static tern_status step(struct tn_work *work, struct station *station, struct te
 
 /* ---- errands ---- */
 
-/* A part of the oldest one; a long one then lets the next have a part. */
+/* A part of the first one. */
 static void run_part(struct tn_work *work, struct queue *queue)
 {
-    struct tn_errand *errand = queue_take(queue);
+    struct tn_errand *errand = queue->first;
     if (!errand)
         return;
-    if (!atomic_load(&errand->is_cancelled) && !errand->run(errand->owner)) {
+    enum tn_part part =
+        atomic_load(&errand->is_cancelled) ? TN_PART_LAST : errand->run(errand->owner);
+    if (part == TN_PART_STAYS)
+        return;
+    (void)queue_take(queue);
+    if (part == TN_PART_YIELDS) {
         queue_add(queue, errand);
         return;
     }

@@ -64,11 +64,17 @@ struct tn_job {
     bool is_short; /* a message was lost: no memory */
 };
 
+enum tn_part {
+    TN_PART_LAST,  /* the errand has ended */
+    TN_PART_YIELDS, /* other errands may have a part first */
+    TN_PART_STAYS, /* it holds something that others would use too */
+};
+
 /* What else the engine's thread does, because it takes long or needs the engine: ids of a text, a
  * vector.  Between two steps of the jobs a part of one errand is done, so that an errand of any
  * length delays an answer's next token by one part. */
 struct tn_errand {
-    bool (*run)(void *owner);  /* engine's thread: does a part; true: it was the last one */
+    enum tn_part (*run)(void *owner); /* engine's thread: does a part */
     void (*done)(void *owner); /* loop's thread, behind the last part or behind a cancel */
     void *owner;
     bool is_long; /* has many parts: those that have one are not kept waiting by it */

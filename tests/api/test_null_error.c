@@ -374,6 +374,12 @@ static void call_embed(void)
         CALL(TERN_USAGE, tern_embed, e, &vocab, 1, v);
         CALL(TERN_LIMIT, tern_embed, e, ids, 1025, v);
         CALL(TERN_OK, tern_embed_text, e, "sea", 3, v, NULL);
+        bool is_done;
+        CALL(TERN_USAGE, tern_embed_step, e, v, &is_done);
+        CALL(TERN_LIMIT, tern_embed_begin, e, ids, 1025);
+        CALL(TERN_OK, tern_embed_begin, e, ids, 3);
+        CALL(TERN_USAGE, tern_embedder_set_dim, e, tern_model_config(model)->hidden + 1);
+        CALL(TERN_OK, tern_embedder_set_dim, e, 1);
     }
     tn_free(v);
     tern_embedder_free(e);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The command line of `tern serve`: addresses, keys, models, what is refused before it listens."""
 import os
+import re
 import shutil
 import socket
 import sys
@@ -71,6 +72,21 @@ class Command(command.TestCase):
             self.assertEqual(server.post("/v1/completions", ask)[0], 400)
             self.assertEqual(server.post("/v1/completions", dict(ask, model="third"))[0], 404)
         self.refused(2, "serve", one, one)
+
+    def test_several_models_are_planned_together(self):
+        one, two = command.model(), command.scratch("twin.tern")
+        shutil.copy(one, two)
+        def sizes(*flags):
+            with Server("--parallel", "1", *flags, models=[one, two]) as server:
+                server.stop()
+                return re.findall(r"context (\d+) each, kv (\w+)", server.err)
+        # With little memory both get less, not the first one all of it.
+        (n_one, kv_one), (n_two, kv_two) = sizes("--ram", "24M")
+        self.assertEqual((n_one, kv_one), (n_two, kv_two))
+        self.assertNotEqual(sizes("--ram", "1G")[0], (n_one, kv_one))
+        error = self.refused(3, "serve", one, two, "--ram", "48M", "--parallel", "16", "-q")
+        self.assertIn("fewer models", error)
+        self.assertIn('"twin"', error)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Models of the server.
+ *
+ * Memory is given in two steps.  Where the models would take more than there is with their whole
+ * contexts, each gets its part of it for one context, in proportion to what it would take.  Then
+ * all of them get as many sequences as fit together, the same number each.
+ */
+#include "hosted.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/log.h"
+#include "output.h"
+
+#define QUEUE 64u
+#define DEFAULT_SEQUENCES 4u
+#define MIN_MODEL_BYTES ((uint64_t)8 << 20) /* a process and its reserve, for a part of memory */
+
+/* ---- opening ---- */
+
+/* The name of the file without its suffix; new memory. */
+static char *make_id(const char *path)
+{
+    const char *name = path;
+    for (const char *c = path; *c; c++)
+        if (*c == '/' || *c == '\\')
+            name = c + 1;
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".tern") == 0)
+        n -= 5;
+    char *id = tn_alloc(n + 1);
+    if (id) {
+        memcpy(id, name, n);
+        id[n] = '\0';
+    }
+    return id;
+}
+
+static tern_status check_id(const struct tn_hosting *h, const char *id, struct tern_error *err)
+{
+    for (uint32_t i = 0; i < h->n_models; i++)
+        if (strcmp(h->hosted[i].id, id) == 0)
+            return tn_fail(err, TERN_USAGE, "two models have the name \"%s\"", id);
+    return TERN_OK;
+}
+
+static tern_status choose_template(struct tn_hosted *m, const struct tn_options *o,
+                                   struct tern_error *err)
+{
+    const struct tern_chat_template *t;
+    if (!o->template_name) { /* a model without one still continues texts */
+        (void)tern_model_chat_template(&t, m->opened.model, NULL);
+        if (!t)
+            return TERN_OK;
+    }
+    return tn_template_choose(&m->template, o, m->opened.model, err);
+}
+
+static bool makes_vectors(const struct tn_hosted *m)
+{
+    return tern_model_config(m->opened.model)->pooling != TERN_POOLING_NONE;
+}
+
+static tern_status open_model(struct tn_hosting *h, const char *name, struct tern_error *err)
+{
+    const struct tn_options *o = h->o;
+    struct tn_hosted *m = &h->hosted[h->n_models];
+    tern_status status =
+        tn_open(&m->opened, o, name, TN_OPEN_TOKENIZER | TN_OPEN_MACHINE, err);
+    if (status != TERN_OK)
+        return status;
+    const struct tern_model_config *config = tern_model_config(m->opened.model);
+    m->id = make_id(tern_model_path(m->opened.model));
+    if (!m->id)
+        return tn_fail(err, TERN_MEMORY, "no memory for a name");
+    if (o->ctx > config->context)
+        return tn_fail(err, TERN_USAGE, "--ctx %" PRIu64 ": \"%s\" has a context of %u", o->ctx,
+                       m->id, config->context);
+    status = check_id(h, m->id, err);
+    h->n_models++;
+    return status == TERN_OK && !makes_vectors(m) ? choose_template(m, o, err) : status;
+}
+
+static tern_status open_models(struct tn_hosting *h, struct tern_error *err)
+{
+    const struct tn_options *o = h->o;
+    tern_status status = TERN_OK;
+    if (o->n_positional == 0)
+        return open_model(h, NULL, err);
+    if (o->n_positional > TN_SERVER_MAX_MODELS)
+        return tn_fail(err, TERN_USAGE, "%u models are given, at most %u can be served",
+                       o->n_positional, TN_SERVER_MAX_MODELS);
+    for (uint32_t i = 0; i < o->n_positional && status == TERN_OK; i++)
+        status = open_model(h, o->positional[i], err);
+    return status;
+}
+
+/* ---- a context for each ---- */
+
+/* What a model takes before and with its context, for one sequence. */
+struct need {
+    uint64_t fixed, context;
+};
+
+static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m)
+{
+    struct tern_plan_model sizes;
+    tn_planned_sizes(&sizes, h->o, m->opened.model);
+    const uint32_t n_ctx = h->o->ctx ? (uint32_t)h->o->ctx : sizes.n_ctx;
+    const uint64_t n_blocks = tn_div_ceil_u32(n_ctx, TERN_PLAN_KV_BLOCK);
+    const enum tern_kv kv = makes_vectors(m) ? TERN_KV_F32
+                            : h->o->kv >= 0  ? (enum tern_kv)h->o->kv
+                                             : TERN_KV_F16;
+    const uint64_t fixed = sizes.base_bytes + sizes.model_bytes + sizes.sampler_bytes +
+                           h->machine.n_threads_prefill * sizes.thread_bytes;
+    return (struct need){
+        .fixed = fixed + fixed / 4 + MIN_MODEL_BYTES, /* the plan keeps a reserve of each part */
+        .context = n_blocks * (sizes.kv_block_bytes[kv] +
+                               sizes.position_bytes * TERN_PLAN_KV_BLOCK)};
+}
+
+/* parts[i]: bytes that model i may plan with; 0: as if it were alone. */
+static void share_memory(const struct tn_hosting *h, uint64_t *parts)
+{
+    struct need needs[TN_SERVER_MAX_MODELS];
+    uint64_t fixed = 0;
+    double context = 0;
+    for (uint32_t i = 0; i < h->n_models; i++) {
+        needs[i] = need_of(h, &h->hosted[i]);
+        fixed += needs[i].fixed;
+        context += (double)needs[i].context;
+        parts[i] = 0;
+    }
+    const uint64_t have = h->machine.available_bytes - h->machine.reserve_bytes;
+    if (h->n_models == 1 || (double)fixed + context <= (double)have)
+        return;
+    const double rest = have > fixed ? (double)(have - fixed) : 0;
+    for (uint32_t i = 0; i < h->n_models; i++)
+        parts[i] = needs[i].fixed + (uint64_t)(rest * ((double)needs[i].context / context));
+}
+
+static tern_status plan_models(struct tn_hosting *h, struct tern_error *err)
+{
+    uint64_t parts[TN_SERVER_MAX_MODELS];
+    tern_status status = TERN_OK;
+    share_memory(h, parts);
+    for (uint32_t i = 0; i < h->n_models && status == TERN_OK; i++) {
+        struct tn_hosted *m = &h->hosted[i];
+        struct tn_options o = *h->o;
+        if (parts[i])
+            o.ram = parts[i];
+        if (makes_vectors(m))
+            o.kv = TERN_KV_F32;
+        status = tn_planned_make(&m->planned, &o, &m->opened, 0, err);
+        if (status != TERN_OK)
+            tn_fail_prefix(err, m->id);
+    }
+    return status;
+}
+
+/* ---- sequences ---- */
+
+static bool may_grow(void *arg, uint64_t n_bytes)
+{
+    return tern_watch_may_grow(((struct tn_hosting *)arg)->watch, n_bytes);
+}
+
+static tern_status create_scheduler(struct tn_hosting *h, struct tn_hosted *m,
+                                    uint32_t n_sequences, struct tern_error *err)
+{
+    struct tern_scheduler_params params;
+    tern_scheduler_params_default(&params);
+    params.n_sequences = n_sequences;
+    params.n_queue = QUEUE;
+    params.n_ctx = m->planned->plan.n_ctx;
+    params.kv = m->planned->plan.kv;
+    params.may_grow = may_grow;
+    params.arg = h;
+    return tern_scheduler_create(&m->scheduler, h->engine, m->opened.model, &params, err);
+}
+
+static void free_schedulers(struct tn_hosting *h)
+{
+    for (uint32_t i = 0; i < h->n_models; i++) {
+        tern_scheduler_free(h->hosted[i].scheduler);
+        h->hosted[i].scheduler = NULL;
+    }
+}
+
+static tern_status create_schedulers(struct tn_hosting *h, uint32_t n_sequences,
+                                     struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < h->n_models && status == TERN_OK; i++)
+        if (!makes_vectors(&h->hosted[i]))
+            status = create_scheduler(h, &h->hosted[i], n_sequences, err);
+    return status;
+}
+
+/* Anonymous memory of a model with everything filled. */
+static uint64_t bytes_of(const struct tn_hosted *m)
+{
+    const struct tern_plan_memory *memory = &m->planned->plan.memory;
+    struct tern_scheduler_state state;
+    if (!m->scheduler)
+        return memory->scratch_bytes + memory->cache_bytes;
+    tern_scheduler_get_state(m->scheduler, &state);
+    return state.bytes_full;
+}
+
+static bool fit(const struct tn_hosting *h, uint64_t *need, uint64_t *have)
+{
+    *need = h->hosted[0].planned->plan.memory.process_bytes;
+    for (uint32_t i = 0; i < h->n_models; i++)
+        *need += bytes_of(&h->hosted[i]) + h->hosted[i].planned->plan.memory.model_bytes;
+    *have = h->machine.available_bytes - h->machine.reserve_bytes;
+    return *need <= *have;
+}
+
+static tern_status refuse_sizes(const struct tn_hosting *h, uint32_t n, uint64_t need,
+                                uint64_t have, struct tern_error *err)
+{
+    struct tn_buf list = {0};
+    for (uint32_t i = 0; i < h->n_models; i++)
+        tn_buf_printf(&list, "%s\"%.60s\" (context %u) %s", i ? ", " : "", h->hosted[i].id,
+                      h->hosted[i].planned->plan.n_ctx,
+                      tn_size_binary((double)bytes_of(&h->hosted[i])).text);
+    tn_fail(err, TERN_MEMORY,
+            "%u answer%s at once need%s %s, %s may be used; lower --parallel or --ctx%s: %s", n,
+            n == 1 ? "" : "s", n == 1 ? "s" : "", tn_size_binary((double)need).text,
+            tn_size_binary((double)have).text, h->n_models > 1 ? ", or serve fewer models" : "",
+            tn_buf_text(&list));
+    tn_buf_fini(&list);
+    return TERN_MEMORY;
+}
+
+/* As many sequences of each as are asked for; else four, or as many as fit. */
+static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_error *err)
+{
+    uint64_t need, have;
+    *n = h->o->parallel ? (uint32_t)h->o->parallel : DEFAULT_SEQUENCES;
+    for (;; (*n)--) {
+        const bool is_last = h->o->parallel || *n == 1;
+        tern_status status = create_schedulers(h, *n, err);
+        if (status == TERN_OK && fit(h, &need, &have))
+            return TERN_OK;
+        if (status == TERN_OK && is_last)
+            status = refuse_sizes(h, *n, need, have, err);
+        free_schedulers(h);
+        if (is_last || (status != TERN_OK && status != TERN_MEMORY))
+            return status;
+    }
+}
+
+/* ---- all of it ---- */
+
+static tern_status create_embedders(struct tn_hosting *h, struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < h->n_models && status == TERN_OK; i++) {
+        struct tn_hosted *m = &h->hosted[i];
+        if (makes_vectors(m))
+            status = tern_embedder_create(&m->embedder, h->engine, m->opened.model, NULL, err);
+    }
+    return status;
+}
+
+static tern_status plan_machine(struct tn_hosting *h, struct tern_error *err)
+{
+    struct tern_plan_limits limits;
+    tn_planned_limits(&limits, h->o);
+    limits.n_ctx = limits.max_tokens = 0;
+    return tern_plan_make(&h->machine, h->hosted[0].opened.machine, NULL, &limits, err);
+}
+
+static void describe(struct tn_hosting *h, uint32_t i, uint32_t n_sequences)
+{
+    const struct tn_hosted *m = &h->hosted[i];
+    const struct tern_plan *plan = &m->planned->plan;
+    h->models[i] = (struct tn_server_model){
+        .id = m->id, .model = m->opened.model, .scheduler = m->scheduler,
+        .n_sequences = m->scheduler ? n_sequences : 0, .n_queue = QUEUE,
+        .embedder = m->embedder,
+        .chat = m->template.t, .chat_params = m->template.params,
+        .has_fixed_date = h->o->date != NULL,
+        .n_ctx = plan->n_ctx, .kv = plan->kv,
+        .default_new_tokens = plan->default_new_tokens, .cap_new_tokens = plan->cap_new_tokens,
+        .bytes = bytes_of(m)};
+}
+
+tern_status tn_hosting_open(struct tn_hosting *h, const struct tn_options *o,
+                            struct tern_error *err)
+{
+    uint32_t n_sequences = 0;
+    h->o = o;
+    tern_status status = open_models(h, err);
+    if (status == TERN_OK)
+        status = plan_machine(h, err);
+    if (status == TERN_OK)
+        status = plan_models(h, err);
+    if (status == TERN_OK)
+        status = tn_planned_create_engine(&h->engine, h->hosted[0].planned, err);
+    if (status == TERN_OK)
+        status = tern_watch_create(&h->watch, &h->machine, NULL, err);
+    if (status == TERN_OK)
+        status = create_embedders(h, err);
+    if (status == TERN_OK)
+        status = fit_sequences(h, &n_sequences, err);
+    for (uint32_t i = 0; i < h->n_models && status == TERN_OK; i++)
+        describe(h, i, n_sequences);
+    return status;
+}
+
+void tn_hosting_close(struct tn_hosting *h)
+{
+    for (uint32_t i = 0; i < TN_SERVER_MAX_MODELS; i++) {
+        struct tn_hosted *m = &h->hosted[i];
+        tern_scheduler_free(m->scheduler);
+        tern_embedder_free(m->embedder);
+        tn_template_fini(&m->template);
+        tn_free(m->planned);
+        tn_free(m->id);
+    }
+    tern_watch_free(h->watch);
+    tern_engine_free(h->engine);
+    for (uint32_t i = 0; i < TN_SERVER_MAX_MODELS; i++)
+        tn_close(&h->hosted[i].opened);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The models of `tern serve`: opened, planned together against the memory there is, and given what
+ * makes their text or their vectors, before anything listens.
+ */
+#ifndef TN_HOSTED_H
+#define TN_HOSTED_H
+
+#include "app.h"
+#include "planned.h"
+#include "server/server.h"
+#include "template.h"
+
+struct tn_hosted {
+    struct tn_opened opened;
+    struct tn_planned *planned;
+    struct tn_template template;
+    struct tern_scheduler *scheduler; /* NULL: an embedding model */
+    struct tern_embedder *embedder;   /* NULL: a model that makes text */
+    char *id;
+};
+
+/* Zero-initialise; tn_hosting_close frees. */
+struct tn_hosting {
+    const struct tn_options *o;
+    struct tern_engine *engine; /* of all models: threads depend on the machine only */
+    struct tern_watch *watch;
+    struct tern_plan machine; /* the part of a plan that depends on no model */
+    struct tn_hosted hosted[TN_SERVER_MAX_MODELS];
+    struct tn_server_model models[TN_SERVER_MAX_MODELS];
+    uint32_t n_models;
+};
+
+/* The models that the flags name.  TERN_MEMORY, with numbers, when they do not fit together. */
+tern_status tn_hosting_open(struct tn_hosting *h, const struct tn_options *o,
+                            struct tern_error *err);
+void tn_hosting_close(struct tn_hosting *h);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls: from a request to an errand to an answer.
+ */
+#include "server/call.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "plat/plat.h"
+
+static void free_call(struct tn_call *call)
+{
+    if (call->kind->fini)
+        call->kind->fini(call);
+    tn_buf_fini(&call->out);
+    json_decref(call->body);
+    tn_free(call);
+}
+
+static void forget(struct tn_call *call)
+{
+    for (struct tn_call **p = &call->server->calls; *p; p = &(*p)->next)
+        if (*p == call) {
+            *p = call->next;
+            break;
+        }
+    free_call(call);
+}
+
+void tn_call_free_all(struct tn_server *server)
+{
+    while (server->calls)
+        forget(server->calls);
+}
+
+enum tn_part tn_call_fail(struct tn_call *call, const struct tern_error *err)
+{
+    tn_refuse_error(&call->refusal, err);
+    return TN_PART_LAST;
+}
+
+static void on_gone(void *arg)
+{
+    struct tn_call *call = arg;
+    call->conn = NULL;
+    tn_work_cancel_errand(&call->errand);
+}
+
+static void on_tick(void *arg, uint64_t now_ns)
+{
+    struct tn_call *call = arg;
+    tn_waiting_tick(&call->waiting, call->conn, now_ns);
+}
+
+static enum tn_part run(void *owner)
+{
+    struct tn_call *call = owner;
+    return call->kind->run(call);
+}
+
+static void answer(struct tn_call *call)
+{
+    struct tn_conn *conn = call->conn;
+    if (call->out.failed && call->refusal.status == 0)
+        tn_refuse(&call->refusal, 503, NULL, "no memory for the answer");
+    conn->user = (struct tn_conn_user){0};
+    if (call->refusal.status == 0) {
+        tn_waiting_end(&call->waiting, conn, call->out.data, call->out.n_bytes);
+    } else {
+        call->server->totals.n_refused++;
+        tn_waiting_refuse(&call->waiting, conn, &call->refusal, call->kind->refuse);
+    }
+}
+
+static void done(void *owner)
+{
+    struct tn_call *call = owner;
+    if (call->conn)
+        answer(call);
+    forget(call);
+}
+
+static struct tn_call *new_call(struct tn_server *server, struct tn_conn *conn,
+                                const struct tn_call_kind *kind, struct tn_refusal *refusal)
+{
+    const struct tn_server_model *model;
+    json_t *body = tn_request_read(server, conn, kind->use, &model, refusal);
+    struct tn_call *call = body ? tn_alloc_zeroed(1, kind->n_bytes) : NULL;
+    if (!call) {
+        if (body)
+            tn_refuse(refusal, 503, NULL, "no memory for the request");
+        json_decref(body);
+        return NULL;
+    }
+    call->server = server;
+    call->conn = conn;
+    call->kind = kind;
+    call->model = model;
+    call->body = body;
+    call->waiting.began_ns = call->waiting.written_ns = tn_now_ns();
+    call->errand =
+        (struct tn_errand){.run = run, .done = done, .owner = call, .is_long = kind->is_long};
+    return call;
+}
+
+void tn_call_start(struct tn_server *server, struct tn_conn *conn,
+                   const struct tn_call_kind *kind)
+{
+    struct tn_refusal refusal;
+    struct tn_call *call = new_call(server, conn, kind, &refusal);
+    if (!call) {
+        kind->refuse(conn, &refusal);
+        return;
+    }
+    call->next = server->calls;
+    server->calls = call;
+    tn_conn_hold(conn,
+                 &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = call});
+    tn_work_run_errand(server->work, &call->errand);
+}

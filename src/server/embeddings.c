@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POST /v1/embeddings, /api/embed and /api/embeddings: texts become vectors.
+ *
+ * One text after the other, a batch of its tokens at a time, so that answers of other models go on
+ * in between.  The vectors are those of `tern embed`.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "plat/plat.h"
+#include "server/call.h"
+#include "server/json_out.h"
+
+#define MAX_INPUTS 2048u
+#define MAX_NUMBERS ((uint64_t)2 << 20) /* of all vectors of an answer: 8 MiB, 26 as text */
+
+struct vectors {
+    struct tn_call call;
+    const json_t *input;   /* of the request: one, or an array of n_inputs */
+    bool is_list;
+    uint32_t n_inputs, i_input;
+    uint32_t n_dim;
+    bool as_base64;
+    bool truncates;        /* a long text is cut; else refused */
+    struct tern_ids ids;   /* of the text at hand */
+    bool is_begun;
+    float *vector;         /* [n_dim] */
+    uint64_t n_tokens;     /* of all texts so far */
+};
+
+/* ---- the request ---- */
+
+/* A text, or ids that are taken as they are; arrays of them are `input` too. */
+static bool is_one_input(const json_t *input)
+{
+    return json_is_string(input) ||
+           (json_is_array(input) && json_is_number(json_array_get(input, 0)));
+}
+
+static bool read_input(struct vectors *v, const char *key, struct tn_refusal *r)
+{
+    v->input = tn_json_member(v->call.body, key);
+    if (!v->input)
+        return tn_refuse(r, 400, key, "\"%s\" is missing", key);
+    v->is_list = json_is_array(v->input) && !is_one_input(v->input);
+    size_t n = v->is_list ? json_array_size(v->input) : 1;
+    if (n > MAX_INPUTS)
+        return tn_refuse(r, 400, key, "\"%s\" holds %zu texts, %u at once are taken", key, n,
+                         MAX_INPUTS);
+    v->n_inputs = (uint32_t)n;
+    return true;
+}
+
+static bool read_dimensions(struct vectors *v, struct tn_refusal *r)
+{
+    const uint32_t hidden = tern_model_config(v->call.model->model)->hidden;
+    double n_dim = hidden;
+    if (!tn_json_get_count(v->call.body, "dimensions", 1, hidden, &n_dim, r))
+        return false;
+    v->n_dim = (uint32_t)n_dim;
+    if (v->n_dim * (uint64_t)v->n_inputs > MAX_NUMBERS)
+        return tn_refuse(r, 400, "input",
+                         "%u texts of %u numbers: an answer holds %" PRIu64 " numbers at most",
+                         v->n_inputs, v->n_dim, MAX_NUMBERS);
+    v->vector = tn_alloc(v->n_dim * sizeof *v->vector);
+    return v->vector || tn_refuse(r, 503, NULL, "no memory for a vector");
+}
+
+static bool read_encoding(struct vectors *v, struct tn_refusal *r)
+{
+    const char *format = "float";
+    if (!tn_json_get_text(v->call.body, "encoding_format", &format, NULL, r))
+        return false;
+    v->as_base64 = strcmp(format, "base64") == 0;
+    if (!v->as_base64 && strcmp(format, "float") != 0)
+        return tn_refuse(r, 400, "encoding_format",
+                         "\"encoding_format\" must be \"float\" or \"base64\"");
+    return true;
+}
+
+/* ---- a text ---- */
+
+static bool encode(struct vectors *v, const json_t *input, struct tn_refusal *r)
+{
+    const struct tern_model *model = v->call.model->model;
+    struct tern_error err;
+    tern_ids_free(&v->ids);
+    if (json_is_array(input))
+        return tn_json_take_ids(input, "input", tern_model_config(model)->vocab, &v->ids, r);
+    if (!json_is_string(input))
+        return tn_refuse(r, 400, "input",
+                         "\"input\" must be a string, an array of strings, ids, or arrays of ids");
+    if (tern_tokenizer_encode(tern_model_tokenizer(model), json_string_value(input),
+                              json_string_length(input), TERN_ENCODE_ADD_SPECIAL, &v->ids,
+                              &err) == TERN_OK)
+        return true;
+    tn_refuse_error(r, &err);
+    return false;
+}
+
+/* What the tokenizer puts behind a text stays there: some models pool it. */
+static void truncate(struct vectors *v)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(v->call.model->model);
+    const uint32_t last = v->ids.ids[v->ids.n - 1];
+    v->ids.n = v->call.model->n_ctx;
+    if (tern_tokenizer_is_special(tokenizer, last))
+        v->ids.ids[v->ids.n - 1] = last;
+}
+
+static bool check_length(struct vectors *v, struct tn_refusal *r)
+{
+    const uint32_t n_ctx = v->call.model->n_ctx;
+    if (v->ids.n == 0)
+        return tn_refuse(r, 400, "input", "text %u of \"input\" is empty", v->i_input);
+    if (v->ids.n > n_ctx && v->truncates)
+        truncate(v);
+    if (v->ids.n <= n_ctx)
+        return true;
+    tn_refuse(r, 400, "input",
+              "This model's maximum context length is %u tokens. However, text %u of the input has "
+              "%zu tokens. Please reduce its length.", n_ctx, v->i_input, v->ids.n);
+    r->code = "context_length_exceeded";
+    return false;
+}
+
+static bool begin_text(struct vectors *v, struct tern_error *err)
+{
+    const json_t *input = v->is_list ? json_array_get(v->input, v->i_input) : v->input;
+    struct tern_embedder *embedder = v->call.model->embedder;
+    if (!encode(v, input, &v->call.refusal) || !check_length(v, &v->call.refusal))
+        return false;
+    if (tern_embedder_set_dim(embedder, v->n_dim, err) == TERN_OK &&
+        tern_embed_begin(embedder, v->ids.ids, v->ids.n, err) == TERN_OK)
+        return true;
+    tn_refuse_error(&v->call.refusal, err);
+    return false;
+}
+
+static void append_vector(struct vectors *v)
+{
+    struct tn_buf *out = &v->call.out;
+    if (v->as_base64) { /* little-endian, as everywhere in tern */
+        tn_buf_append_text(out, "\"");
+        tn_base64_append(out, v->vector, v->n_dim * sizeof *v->vector);
+        tn_buf_append_text(out, "\"");
+        return;
+    }
+    for (uint32_t i = 0; i < v->n_dim; i++)
+        tn_buf_printf(out, "%c%.9g", i ? ',' : '[', (double)v->vector[i]);
+    tn_buf_append_text(out, "]");
+}
+
+/* A part of the text at hand.  TN_PART_LAST: of the text. */
+static enum tn_part run_text(struct vectors *v)
+{
+    struct tern_error err;
+    bool is_done;
+    if (!v->is_begun && !begin_text(v, &err))
+        return TN_PART_LAST;
+    v->is_begun = true;
+    if (tern_embed_step(v->call.model->embedder, v->vector, &is_done, &err) != TERN_OK)
+        return tn_call_fail(&v->call, &err);
+    if (!is_done)
+        return TN_PART_STAYS;
+    v->is_begun = false;
+    v->n_tokens += v->ids.n;
+    return TN_PART_LAST;
+}
+
+static void fini(struct tn_call *call)
+{
+    struct vectors *v = (struct vectors *)call;
+    tern_ids_free(&v->ids);
+    tn_free(v->vector);
+}
+
+/* ---- OpenAI's ---- */
+
+static bool read_openai(struct vectors *v, struct tn_refusal *r)
+{
+    if (!read_input(v, "input", r) || !read_encoding(v, r))
+        return false;
+    if (v->n_inputs == 0)
+        return tn_refuse(r, 400, "input", "\"input\" is empty");
+    return read_dimensions(v, r);
+}
+
+static enum tn_part run_openai(struct tn_call *call)
+{
+    struct vectors *v = (struct vectors *)call;
+    struct tn_refusal *r = &call->refusal;
+    if (!v->vector) {
+        if (!read_openai(v, r))
+            return TN_PART_LAST;
+        tn_buf_append_text(&call->out, "{\"object\":\"list\",\"data\":[");
+    }
+    enum tn_part part = run_text(v);
+    if (part != TN_PART_LAST || r->status)
+        return part;
+    tn_buf_printf(&call->out, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":",
+                  v->i_input ? "," : "", v->i_input);
+    append_vector(v);
+    tn_buf_append_text(&call->out, "}");
+    if (++v->i_input < v->n_inputs)
+        return TN_PART_YIELDS;
+    tn_buf_append_text(&call->out, "],\"model\":");
+    tn_json_text(&call->out, call->model->id);
+    tn_buf_printf(&call->out,
+                  ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"total_tokens\":%" PRIu64 "}}",
+                  v->n_tokens, v->n_tokens);
+    return TN_PART_LAST;
+}
+
+void tn_route_embeddings(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_call_kind kind = {
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
+        .refuse = tn_openai_refuse, .run = run_openai, .fini = fini};
+    tn_call_start(server, conn, &kind);
+}
+
+/* ---- Ollama's ---- */
+
+/* Texts only. "" is no text: it has no vector, and nobody is told. */
+static bool read_ollama(struct vectors *v, const char *key, struct tn_refusal *r)
+{
+    v->truncates = true;
+    if (!tn_json_get_bool(v->call.body, "truncate", &v->truncates, r) || !read_input(v, key, r))
+        return false;
+    if (json_is_array(v->input) && !v->is_list)
+        return tn_refuse(r, 400, key, "\"%s\" must be a string or an array of strings", key);
+    if (!v->is_list && json_string_length(v->input) == 0 && json_is_string(v->input))
+        v->n_inputs = 0;
+    return read_dimensions(v, r);
+}
+
+static enum tn_part end_ollama(struct vectors *v)
+{
+    struct tn_buf *out = &v->call.out;
+    const char *called = json_string_value(json_object_get(v->call.body, "model"));
+    tn_buf_append_text(out, "],\"model\":");
+    tn_json_text(out, called ? called : v->call.model->id);
+    tn_buf_printf(out,
+                  ",\"total_duration\":%" PRIu64 ",\"load_duration\":1,"
+                  "\"prompt_eval_count\":%" PRIu64 "}",
+                  tn_now_ns() - v->call.waiting.began_ns + 1, v->n_tokens);
+    return TN_PART_LAST;
+}
+
+static enum tn_part run_ollama(struct tn_call *call)
+{
+    struct vectors *v = (struct vectors *)call;
+    if (!v->vector) {
+        if (!read_ollama(v, "input", &call->refusal))
+            return TN_PART_LAST;
+        tn_buf_append_text(&call->out, "{\"embeddings\":[");
+    }
+    if (v->n_inputs > 0) {
+        enum tn_part part = run_text(v);
+        if (part != TN_PART_LAST || call->refusal.status)
+            return part;
+        tn_buf_append_text(&call->out, v->i_input ? "," : "");
+        append_vector(v);
+        v->i_input++;
+    }
+    return v->i_input < v->n_inputs ? TN_PART_YIELDS : end_ollama(v);
+}
+
+void tn_route_ollama_embed(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_call_kind kind = {
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
+        .refuse = tn_ollama_refuse, .run = run_ollama, .fini = fini};
+    tn_call_start(server, conn, &kind);
+}
+
+/* The older route: one text. */
+static enum tn_part run_prompt(struct tn_call *call)
+{
+    struct vectors *v = (struct vectors *)call;
+    if (!v->vector && !read_ollama(v, "prompt", &call->refusal))
+        return TN_PART_LAST;
+    if (v->is_list) {
+        tn_refuse(&call->refusal, 400, "prompt", "\"prompt\" must be a string");
+        return TN_PART_LAST;
+    }
+    enum tn_part part = v->n_inputs > 0 ? run_text(v) : TN_PART_LAST;
+    if (part != TN_PART_LAST || call->refusal.status)
+        return part;
+    tn_buf_append_text(&call->out, "{\"embedding\":");
+    if (v->n_inputs > 0)
+        append_vector(v);
+    else
+        tn_buf_append_text(&call->out, "[]");
+    tn_buf_append_text(&call->out, "}");
+    return TN_PART_LAST;
+}
+
+void tn_route_ollama_embeddings(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_call_kind kind = {
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
+        .refuse = tn_ollama_refuse, .run = run_prompt, .fini = fini};
+    tn_call_start(server, conn, &kind);
+}

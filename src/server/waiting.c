@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Whole answers that take long.
+ */
+#include "server/waiting.h"
+
+#include "server/conn_limits.h"
+#include "server/serve.h"
+
+#define SLOW_NS (60ull * TN_SECOND_NS)
+
+void tn_waiting_tick(struct tn_waiting *w, struct tn_conn *conn, uint64_t now_ns)
+{
+    if (!w->has_head && now_ns - w->began_ns > SLOW_NS) {
+        w->has_head = true;
+        tn_stream_begin(conn, 200, "application/json");
+        w->written_ns = now_ns;
+    } else if (w->has_head && now_ns - w->written_ns > TN_HEARTBEAT_NS) {
+        tn_stream_write(conn, " ", 1);
+        w->written_ns = now_ns;
+    }
+}
+
+void tn_waiting_end(const struct tn_waiting *w, struct tn_conn *conn, const char *json, size_t n)
+{
+    if (w->has_head) {
+        tn_stream_write(conn, json, n);
+        tn_stream_end(conn);
+    } else {
+        tn_reply(conn, 200, "application/json", NULL, json, n);
+    }
+}
+
+void tn_waiting_refuse(const struct tn_waiting *w, struct tn_conn *conn,
+                       const struct tn_refusal *refusal,
+                       void (*refuse)(struct tn_conn *, const struct tn_refusal *))
+{
+    struct tn_buf body = {0};
+    if (!w->has_head) {
+        refuse(conn, refusal);
+        return;
+    }
+    tn_append_openai_error(&body, refusal);
+    tn_waiting_end(w, conn, body.data, body.n_bytes);
+    tn_buf_fini(&body);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A client that waits for a whole answer of JSON.  Clients give up after minutes without a byte:
+ * after one minute the head of the answer goes out, and from then on a space every 15 s, which
+ * JSON allows in front of a value.  What the head said cannot be taken back: an error then comes
+ * with status 200.
+ */
+#ifndef TN_WAITING_H
+#define TN_WAITING_H
+
+#include "server/conn.h"
+#include "server/json_body.h"
+
+#define TN_HEARTBEAT_NS 15000000000u
+
+struct tn_waiting {
+    uint64_t began_ns, written_ns;
+    bool has_head;
+};
+
+/* About once a second. */
+void tn_waiting_tick(struct tn_waiting *waiting, struct tn_conn *conn, uint64_t now_ns);
+/* The whole answer, with status 200. */
+void tn_waiting_end(const struct tn_waiting *waiting, struct tn_conn *conn, const char *json,
+                    size_t n);
+/* By `refuse`, if its status can still be said; else in OpenAI's shape. */
+void tn_waiting_refuse(const struct tn_waiting *waiting, struct tn_conn *conn,
+                       const struct tn_refusal *refusal,
+                       void (*refuse)(struct tn_conn *, const struct tn_refusal *));
+
+#endif
