@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 #include "tok_tables.h"
@@ -52,6 +53,7 @@ static const struct {
     {"starcoder", TERN_SPLIT_STARCODER, 0, false},
     {"smollm", TERN_SPLIT_STARCODER, 0, false},
     {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER, 0, false},
+    {"deepseek-llm", TERN_SPLIT_DEEPSEEK_LLM, 0, false},
 };
 
 /* The 128,000 ranks of LLaMA-3, by a hash over the hashes of their texts. */
@@ -151,6 +153,17 @@ static tern_status add_vocab(struct tn_tok_build *b, const struct tn_tok_keys *k
     return tn_tok_end_vocab(b);
 }
 
+/* True for runs of spaces, spelt as such or with marks, as Gemma's vocabulary has them: no merge
+ * that the scores tell makes them, so they are looked for where spaces have become marks. */
+static bool has_spaces(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (text[i] == ' ' || (n - i >= TN_SPACE_MARK_BYTES &&
+                               memcmp(text + i, TN_SPACE_MARK, TN_SPACE_MARK_BYTES) == 0))
+            return true;
+    return false;
+}
+
 /* Control tokens are special, others of the user's are always found. */
 static tern_status add_added(struct tn_tok_build *b, const struct tn_tok_keys *keys, uint32_t n_ids)
 {
@@ -161,7 +174,9 @@ static tern_status add_added(struct tn_tok_build *b, const struct tn_tok_keys *k
         int32_t type = type_of(keys, id);
         if (n == 0 || (type != TYPE_UNKNOWN && type != TYPE_CONTROL && type != TYPE_USER))
             continue;
-        uint32_t flags = type != TYPE_USER ? TERN_ADDED_SPECIAL : bytes ? TERN_ADDED_NORMALIZED : 0;
+        uint32_t flags = type != TYPE_USER              ? TERN_ADDED_SPECIAL
+                         : bytes || has_spaces(text, n) ? TERN_ADDED_NORMALIZED
+                                                        : 0;
         tern_status status = tn_tok_add_added(b, text, n, id, flags);
         if (status != TERN_OK)
             return status;

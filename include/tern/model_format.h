@@ -379,6 +379,7 @@ enum tern_splitter {
     TERN_SPLIT_SPACE = 9,      /* before every space */
     TERN_SPLIT_SPACE_RUN = 10, /* before every space behind something else: same ids as NONE in a
                                   vocabulary without a token across such a place */
+    TERN_SPLIT_DEEPSEEK_LLM = 11,
 };
 
 /* Flags of tern_file_tokenizer.flags.  In a tokenizer with TERN_TOK_SPACE_MARKS, U+2581 in tokens

@@ -332,6 +332,108 @@ static size_t split_three_digits(const char *text, size_t n)
     return n;
 }
 
+/* ---- DeepSeek-LLM ---- */
+
+/* Its letters: those with a case, as Unicode had them, but for mathematical ones. */
+static const uint32_t cased_letters[][2] = {
+    {0x41, 0x5A}, {0x61, 0x7A}, {0xB5, 0xB5}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x1BA},
+    {0x1BC, 0x1BF}, {0x1C4, 0x293}, {0x295, 0x2AF}, {0x370, 0x373}, {0x376, 0x376}, {0x377, 0x377},
+    {0x37B, 0x37D}, {0x37F, 0x37F}, {0x386, 0x386}, {0x388, 0x38A}, {0x38C, 0x38C}, {0x38E, 0x3A1},
+    {0x3A3, 0x3F5}, {0x3F7, 0x481}, {0x48A, 0x52F}, {0x531, 0x556}, {0x10A0, 0x10C5},
+    {0x13A0, 0x13F5}, {0x13F8, 0x13FD}, {0x1C90, 0x1CBA}, {0x1CBD, 0x1CBF}, {0x1D00, 0x1D2B},
+    {0x1D6B, 0x1D77}, {0x1D79, 0x1D9A}, {0x1E00, 0x1F15}, {0x1F18, 0x1F1D}, {0x1F20, 0x1F45},
+    {0x1F48, 0x1F4D}, {0x1F50, 0x1F57}, {0x1F59, 0x1F59}, {0x1F5B, 0x1F5B}, {0x1F5D, 0x1F5D},
+    {0x1F5F, 0x1F7D}, {0x1F80, 0x1FB4}, {0x1FB6, 0x1FBC}, {0x1FBE, 0x1FBE}, {0x1FC2, 0x1FC4},
+    {0x1FC6, 0x1FCC}, {0x1FD0, 0x1FD3}, {0x1FD6, 0x1FDB}, {0x1FE0, 0x1FEC}, {0x1FF2, 0x1FF4},
+    {0x1FF6, 0x1FFC}, {0x2102, 0x2102}, {0x2107, 0x2107}, {0x210A, 0x2113}, {0x2115, 0x2115},
+    {0x2119, 0x211D}, {0x2124, 0x2124}, {0x2126, 0x2126}, {0x2128, 0x2128}, {0x212A, 0x212D},
+    {0x212F, 0x2134}, {0x2139, 0x2139}, {0x213C, 0x213F}, {0x2145, 0x2149}, {0x214E, 0x214E},
+    {0x2183, 0x2183}, {0x2184, 0x2184}, {0x2C00, 0x2C7B}, {0x2C7E, 0x2CE4}, {0x2CEB, 0x2CEE},
+    {0x2CF2, 0x2CF2}, {0x2CF3, 0x2CF3}, {0xA640, 0xA66D}, {0xA680, 0xA69B}, {0xA722, 0xA76F},
+    {0xA771, 0xA787}, {0xA78B, 0xA78E}, {0xAB70, 0xABBF}, {0xFB00, 0xFB06}, {0xFB13, 0xFB17},
+    {0xFF21, 0xFF3A}, {0xFF41, 0xFF5A}, {0x10400, 0x1044F}, {0x104B0, 0x104D3}, {0x104D8, 0x104FB},
+    {0x10C80, 0x10CB2}, {0x10CC0, 0x10CF2}, {0x118A0, 0x118DF}, {0x1E900, 0x1E943},
+};
+
+static bool is_cased_letter(uint32_t c)
+{
+    size_t low = 0, high = TN_COUNT_OF(cased_letters);
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (c > cased_letters[middle][1])
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < TN_COUNT_OF(cased_letters) && c >= cased_letters[low][0];
+}
+
+/* Its signs; the range from the colon on has all letters of ASCII. */
+static bool is_sign(uint32_t c)
+{
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '~') || (c >= 0xFF01 && c <= 0xFF0F) ||
+           (c >= 0xFF1A && c <= 0xFF5E) || (c >= 0x2018 && c <= 0x201F) ||
+           (c >= 0x3000 && c <= 0x3002);
+}
+
+static size_t run_of(const char *text, size_t n, size_t i, bool (*is_in)(uint32_t))
+{
+    while (i < n) {
+        uint32_t c;
+        size_t length = tn_utf8_next(text + i, n - i, &c);
+        if (!is_in(c))
+            break;
+        i += length;
+    }
+    return i;
+}
+
+/* \s?[set]+, backtracking: white space that is in the set may be all of it. */
+static size_t match_run(const char *text, size_t n, bool (*is_in)(uint32_t))
+{
+    struct character first = character_at(text, n, 0);
+    size_t start = first.class == TN_CHAR_SPACE ? first.n_bytes : 0;
+    size_t end = run_of(text, n, start, is_in);
+    if (end > start)
+        return end;
+    return is_in(first.c) ? first.n_bytes : 0;
+}
+
+static size_t match_cased_letters(const char *text, size_t n)
+{
+    return match_run(text, n, is_cased_letter);
+}
+
+static size_t match_signs(const char *text, size_t n)
+{
+    return match_run(text, n, is_sign);
+}
+
+/* \s?[A-Za-z...]+ */
+static size_t split_cased_letters(const char *text, size_t n)
+{
+    return isolate(text, n, match_cased_letters);
+}
+
+/* \s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+ */
+static size_t split_signs(const char *text, size_t n)
+{
+    return isolate(text, n, match_signs);
+}
+
+/* \s+$ */
+static size_t split_last_space(const char *text, size_t n)
+{
+    size_t end = 0; /* behind the last character that is no white space */
+    for (size_t i = 0; i < n;) {
+        struct character ch = character_at(text, n, i);
+        i += ch.n_bytes;
+        if (ch.class != TN_CHAR_SPACE)
+            end = i;
+    }
+    return end ? end : n;
+}
+
 /* ---- space marks ---- */
 
 /* A piece begins at every space: what Metaspace with "split" does. */
@@ -361,6 +463,9 @@ static const struct tn_splitter splitters[] = {
      {split_old_punctuation, split_gpt2, split_byte_digits, split_three_digits}},
     {TERN_SPLIT_DEEPSEEK_CODER,
      {split_newlines, split_letters, split_punctuation, split_east_asian, split_digits}},
+    {TERN_SPLIT_DEEPSEEK_LLM,
+     {split_newlines, split_cased_letters, split_signs, split_last_space, split_east_asian,
+      split_digits}},
     {TERN_SPLIT_NONE, {0}},
     {TERN_SPLIT_SPACE, {split_space}},
     {TERN_SPLIT_SPACE_RUN, {split_space_run}},

@@ -16,7 +16,7 @@
 /* Length of the first piece of text[0..n), n > 0; the result is in 1..n. */
 typedef size_t (*tn_split_fn)(const char *text, size_t n);
 
-#define TN_MAX_SPLIT_STAGES 5
+#define TN_MAX_SPLIT_STAGES 6
 
 struct tn_splitter {
     uint32_t id; /* enum tern_splitter */

@@ -173,6 +173,7 @@ static void test_splitters(void **state)
         {"falcon", TERN_SPLIT_FALCON, 0, 0},
         {"starcoder", TERN_SPLIT_STARCODER, 0, 0},
         {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER, 0, 0},
+        {"deepseek-llm", TERN_SPLIT_DEEPSEEK_LLM, 0, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct data_tokenizer data;
@@ -226,6 +227,26 @@ static void test_characters(void **state)
     check_encode(&data, "abc", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){259, 263, 1});
     assert_false(tern_tokenizer_adds_space(data.t));
     data_tokenizer_close(&data);
+}
+
+/* Runs of spaces that the user's tokens name: with marks as in tokenizer.json, or with spaces. */
+static void test_runs_of_spaces(void **state)
+{
+    (void)state;
+    static const char *const runs[][2] = {{"\xE2\x96\x81\xE2\x96\x81", "  "},
+                                          {"\xE2\x96\x81\xE2\x96\x81\xE2\x96\x81", "   "}};
+    for (int spelling = 0; spelling < 2; spelling++) {
+        struct data_tokenizer data;
+        begin_characters(&l);
+        l.keys.add_space_prefix = l.keys.add_bos = 0;
+        add_token(&l, runs[0][spelling], 4, -1000); /* 266 */
+        add_token(&l, runs[1][spelling], 4, -1000); /* 267 */
+        open_keys(&data, &l, NULL, NULL);
+        check_encode(&data, "b  c", 0, 3, (uint32_t[]){260, 266, 261});
+        check_encode(&data, "   c", 0, 2, (uint32_t[]){267, 261});
+        check_encode(&data, " a", 0, 1, (uint32_t[]){264});
+        data_tokenizer_close(&data);
+    }
 }
 
 static void test_refused(void **state)
@@ -356,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_splitters),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_runs_of_spaces),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_llama3_is_recognised),
         cmocka_unit_test(test_every_allocation_fails),
