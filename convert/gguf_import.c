@@ -312,19 +312,71 @@ static tern_status read_activation(struct importer *i, uint32_t *out)
     return TERN_OK;
 }
 
+/* ---- layers ---- */
+
+/* Which layers see a window only: one truth value each, or every one but each `pattern`-th. */
+static tern_status mark_sliding(struct importer *i, uint32_t window)
+{
+    char full[128];
+    void *values = NULL;
+    uint32_t pattern = 6;
+    const uint32_t n = i->out->config.n_layer;
+    const struct tn_gguf_key *key = find_key(i, full, "attention.sliding_window_pattern");
+    tern_status status = TERN_OK;
+    if (key && key->type == TN_GGUF_ARRAY) {
+        if (key->element_type != TN_GGUF_BOOL || key->count != n)
+            return tn_fail(i->err, TERN_INPUT, "key \"%s\" is not an array of %u truth values",
+                           full, n);
+        status = tn_gguf_load_numbers(&values, i->source->gguf, key, i->err);
+    } else {
+        status = get_integer(i, &pattern, "attention.sliding_window_pattern", 1, 1024, false);
+    }
+    for (uint32_t k = 0; k < n && status == TERN_OK; k++)
+        if (values ? ((const uint8_t *)values)[k] != 0 : (k + 1) % pattern != 0)
+            i->out->layers[k].window = window;
+    tn_free(values);
+    return status;
+}
+
+/* Gemma's windows, and the slower rotation of the layers that have one. */
+static tern_status read_windows(struct importer *i, uint32_t activation)
+{
+    struct tn_config_import *out = i->out;
+    double theta = 10000;
+    uint32_t window = 0;
+    tern_status status =
+        get_integer(i, &window, "attention.sliding_window", 0, TERN_MAX_CONTEXT, false);
+    if (status != TERN_OK || window == 0)
+        return status;
+    if (!i->arch->is_gemma)
+        return tn_fail(i->err, TERN_UNSUPPORTED,
+                       "attention.sliding_window %u: windows are supported in gemma3 only", window);
+    status = get_number(i, &theta, "rope.freq_base_swa", 1, 1e12, false);
+    if (status == TERN_OK)
+        status = mark_sliding(i, window);
+    for (uint32_t k = 0; k < out->config.n_layer && status == TERN_OK; k++) {
+        struct tern_file_layer *layer = &out->layers[k];
+        const struct tern_file_layer global = *layer;
+        if (!layer->window)
+            continue;
+        *layer = tn_layer_default(out->config.head_dim, activation, theta);
+        layer->window = window;
+        layer->score_scale = global.score_scale;
+    }
+    return status;
+}
+
 static tern_status read_layers(struct importer *i)
 {
     struct tn_config_import *out = i->out;
     const struct tern_file_config *c = &out->config;
     double theta = 10000, scalar = c->head_dim;
-    uint32_t activation = 0, rope_dims = c->head_dim, window = 0;
+    uint32_t activation = 0, rope_dims = c->head_dim;
     tern_status status = read_activation(i, &activation);
     if (status == TERN_OK)
         status = get_number(i, &theta, "rope.freq_base", 1, 1e12, false);
     if (status == TERN_OK)
         status = get_integer(i, &rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
-    if (status == TERN_OK)
-        status = get_integer(i, &window, "attention.sliding_window", 0, UINT32_MAX, false);
     if (status == TERN_OK && i->arch->is_gemma)
         status = get_number(i, &scalar, "attention.query_pre_attn_scalar", 1e-3, 1e9, false);
     if (status != TERN_OK)
@@ -332,9 +384,6 @@ static tern_status read_layers(struct importer *i)
     if (rope_dims != c->head_dim)
         return tn_fail(i->err, TERN_UNSUPPORTED,
                        "rope.dimension_count %u is not the %u of a head", rope_dims, c->head_dim);
-    if (window != 0)
-        return tn_fail(i->err, TERN_UNSUPPORTED,
-                       "attention.sliding_window %u: windows are not read from GGUF files", window);
     out->layers = tn_alloc_zeroed(c->n_layer, sizeof *out->layers);
     if (!out->layers)
         return tn_fail(i->err, TERN_MEMORY, "no memory for %u layers", c->n_layer);
@@ -343,7 +392,8 @@ static tern_status read_layers(struct importer *i)
         if (i->arch->is_gemma)
             out->layers[k].score_scale = (float)(1 / sqrt(scalar));
     }
-    return read_scaling(i);
+    status = read_windows(i, activation);
+    return status == TERN_OK ? read_scaling(i) : status;
 }
 
 /* ---- scales of states, pooling ---- */

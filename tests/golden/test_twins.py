@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The same model written in another way gives the same bytes: a folder as a GGUF file, a file in
+parts, a rotation as factors, scales inside weights.  What is compared with has reference goldens
+(test_families, test_embed), so these forms are checked against them too."""
+import json
+import math
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+import gguf
+from command import read_bytes, scratch, shared
+
+IDS = "1 17 300 42 5 99 260 8 11 480 3 64 200 7"
+LINEAR = {"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+          "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+          "mlp.down_proj": "ffn_down"}
+GEMMA_NORMS = {"input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm",
+               "pre_feedforward_layernorm": "ffn_norm",
+               "post_feedforward_layernorm": "post_ffw_norm", "self_attn.q_norm": "attn_q_norm",
+               "self_attn.k_norm": "attn_k_norm"}
+NORMS = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
+
+
+# ---- reading a folder ----
+
+class Folder:
+    def __init__(self, name):
+        self.path = shared("reference", "models", name)
+        with open(os.path.join(self.path, "config.json"), encoding="utf-8") as f:
+            self.config = json.load(f)
+        self.tensors = gguf.read_safetensors(os.path.join(self.path, "model.safetensors"))
+
+    def floats(self, name):
+        dtype, shape, data = self.tensors["model." + name if "model." + name in self.tensors
+                                          else name]
+        assert dtype == "BF16"
+        return gguf.of_bf16(data), shape
+
+    def write(self, path):
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, "config.json"), "w", encoding="utf-8") as f:
+            json.dump(self.config, f)
+        gguf.write_safetensors(os.path.join(path, "model.safetensors"), self.tensors)
+        return path
+
+
+def permuted(values, shape, n_heads):
+    """Rows of q and k as files of arch llama have them: j and j + d/2 stand together."""
+    rows, cols = shape
+    dim = rows // n_heads
+    order = [h * dim + p * (dim // 2) + j
+             for h in range(n_heads) for j in range(dim // 2) for p in range(2)]
+    return [values[r * cols + c] for r in order for c in range(cols)]
+
+
+def f32_tensor(name, values, shape):
+    return name, "F32", tuple(shape), gguf.f32(values)
+
+
+def absmean(values):
+    mean = sum(abs(v) for v in values) / len(values)
+    return [float(max(-1, min(1, round(v / mean)))) for v in values], mean
+
+
+# ---- writing it as GGUF ----
+
+def common_keys(arch, c, context=None):
+    def k(name, value, kind=gguf.U32):
+        return f"{arch}.{name}", kind, value
+    heads = c["num_attention_heads"]
+    dim = c.get("head_dim", c["hidden_size"] // heads)
+    return [("general.architecture", gguf.STRING, arch),
+            k("block_count", c["num_hidden_layers"]),
+            k("context_length", context or c["max_position_embeddings"]),
+            k("embedding_length", c["hidden_size"]),
+            k("feed_forward_length", c["intermediate_size"]), k("attention.head_count", heads),
+            k("attention.head_count_kv", c["num_key_value_heads"]), k("attention.key_length", dim),
+            k("attention.value_length", dim), k("rope.dimension_count", dim),
+            k("attention.layer_norm_rms_epsilon", c["rms_norm_eps"], gguf.F32),
+            k("rope.freq_base", float(c["rope_theta"]), gguf.F32)]
+
+
+def plain_tensors(folder, norms, permutes):
+    """Every tensor of a folder of scale * trit, as F32."""
+    c = folder.config
+    for name, ours in (("embed_tokens", "token_embd"), ("norm", "output_norm")):
+        yield f32_tensor(ours + ".weight", *folder.floats(name + ".weight"))
+    if "lm_head.weight" in folder.tensors:
+        yield f32_tensor("output.weight", *folder.floats("lm_head.weight"))
+    for i in range(c["num_hidden_layers"]):
+        for theirs, ours in norms.items():
+            yield f32_tensor(f"blk.{i}.{ours}.weight",
+                             *folder.floats(f"layers.{i}.{theirs}.weight"))
+        for theirs, ours in LINEAR.items():
+            values, shape = folder.floats(f"layers.{i}.{theirs}.weight")
+            heads = {"attn_q": c["num_attention_heads"], "attn_k": c["num_key_value_heads"]}
+            if permutes and ours in heads:
+                values = permuted(values, shape, heads[ours])
+            yield f32_tensor(f"blk.{i}.{ours}.weight", values, shape)
+
+
+def gemma_file(path, folder, *keys):
+    """Norms are stored with 1 added but for those of projections; latents become trits and a
+    scale."""
+    c, rows = folder.config, []
+    rows.append(f32_tensor("token_embd.weight", *folder.floats("embed_tokens.weight")))
+
+    def norm(ours, theirs, offset):
+        values, shape = folder.floats(theirs)
+        rows.append(f32_tensor(ours, [v + offset for v in values], shape))
+    norm("output_norm.weight", "norm.weight", 1)
+    for i in range(c["num_hidden_layers"]):
+        for theirs, ours in GEMMA_NORMS.items():
+            norm(f"blk.{i}.{ours}.weight", f"layers.{i}.{theirs}.weight", 1)
+        for theirs, ours in LINEAR.items():
+            norm(f"blk.{i}.{ours}_norm_in.weight", f"layers.{i}.{theirs}.norm.weight", 0)
+            values, shape = folder.floats(f"layers.{i}.{theirs}.weight")
+            trits, scale = absmean(values)
+            rows.append(f32_tensor(f"blk.{i}.{ours}.weight", trits, shape))
+            rows.append(f32_tensor(f"blk.{i}.{ours}.scale", [scale], [1]))
+    gguf.write(path, common_keys("gemma3", dict(c, rope_theta=c["rope_theta"])) +
+               [("gemma3.pooling_type", gguf.U32, 3),
+                ("gemma3.attention.query_pre_attn_scalar", gguf.F32,
+                 float(c["query_pre_attn_scalar"])), *keys], rows)
+
+
+class Case(command.TestCase):
+    def convert(self, path, name, *flags):
+        out = scratch(name + ".tern")
+        self.ok("convert", path, "-o", out, "--no-tokenizer", "--head", "f32", *flags)
+        return out
+
+    def logits(self, model, ids=IDS):
+        out = scratch("twin.f32")
+        self.ok("logits", model, "--ids", ids, "-o", out, "--kv", "f32")
+        return read_bytes(out)
+
+    def check_same(self, one, other, *flags):
+        self.assertEqual(self.logits(self.convert(one, "one", *flags)),
+                         self.logits(self.convert(other, "other", *flags)))
+
+
+class Twins(Case):
+    def test_minicpm(self):
+        """Three scales, permuted rows, short and long factors."""
+        folder = Folder("tiny-bitcpm4")
+        c, rope, path = folder.config, folder.config["rope_scaling"], scratch("minicpm.gguf")
+        keys = [("minicpm.embedding_scale", gguf.F32, float(c["scale_emb"])),
+                ("minicpm.residual_scale", gguf.F32,
+                 c["scale_depth"] / c["num_hidden_layers"] ** 0.5),
+                ("minicpm.logit_scale", gguf.F32, c["hidden_size"] / c["dim_model_base"]),
+                ("minicpm.rope.scaling.type", gguf.STRING, "longrope"),
+                ("minicpm.rope.scaling.original_context_length", gguf.U32,
+                 rope["original_max_position_embeddings"])]
+        n = len(rope["short_factor"])
+        rows = list(plain_tensors(folder, NORMS, True))
+        rows += [f32_tensor("rope_factors_long.weight", rope["long_factor"], [n]),
+                 f32_tensor("rope_factors_short.weight", rope["short_factor"], [n])]
+        gguf.write(path, common_keys("minicpm", c) + keys, rows)
+        self.check_same(folder.path, path)
+
+    def test_rope_freqs(self):
+        """The factors of llama-3's scaling, as GGUF has them."""
+        folder, path = Folder("tiny-bitcpm-llama"), scratch("freqs.gguf")
+        factors = folder.config["rope_scaling"]["short_factor"]
+        rows = list(plain_tensors(folder, NORMS, True))
+        rows.append(f32_tensor("rope_freqs.weight", factors, [len(factors)]))
+        gguf.write(path, common_keys("llama", folder.config), rows)
+        self.check_same(folder.path, path)
+
+    def test_llama3_scaling(self):
+        """In a folder four numbers, which are the same as a list of factors."""
+        folder, c = Folder("tiny-bitcpm-llama"), {}
+        c.update(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                 original_max_position_embeddings=64, rope_type="llama3")
+        dim, factors = folder.config["head_dim"], []
+        for j in range(dim // 2):
+            frequency = folder.config["rope_theta"] ** (-2 * j / dim)
+            wave = 2 * math.pi / frequency
+            scaled = frequency
+            if wave > 64 / 1.0:
+                scaled = frequency / 8
+            elif wave > 64 / 4.0:
+                smooth = (64 / wave - 1.0) / (4.0 - 1.0)
+                scaled = (1 - smooth) * frequency / 8 + smooth * frequency
+            factors.append(frequency / scaled)
+        self.assertEqual((factors[0], factors[-1]), (1, 8))
+        self.assertTrue(any(1 < f < 8 for f in factors))
+        rope = folder.config["rope_scaling"]
+        folder.config["rope_scaling"] = c
+        one = folder.write(scratch("llama3"))
+        folder.config["rope_scaling"] = dict(rope, short_factor=factors)
+        self.check_same(one, folder.write(scratch("factors")))
+        folder.config["rope_scaling"] = None
+        plain = self.convert(folder.write(scratch("unscaled")), "unscaled")
+        self.assertNotEqual(self.logits(plain), self.logits(self.convert(one, "llama3")))
+
+    def test_a_scale_for_each_row(self):
+        """ParetoQ: deepgrove's trits and scales, multiplied out."""
+        folder = Folder("tiny-deepgrove")
+        products = {}
+        for name, (dtype, shape, data) in folder.tensors.items():
+            if name.endswith(".scales"):
+                continue
+            scales = folder.tensors.get(name[:-len("weight")] + "scales")
+            if scales:
+                trits, row = gguf.of_bf16(data), gguf.of_bf16(scales[2])
+                trits = [t * row[k // shape[1]] for k, t in enumerate(trits)]
+                data = gguf.to_bf16(trits)
+            products[name] = dtype, shape, data
+        folder.tensors = products
+        path = folder.write(scratch("paretoq"))
+        self.check_same(shared("reference", "models", "tiny-deepgrove"), path)
+        rows = list(plain_tensors(folder, NORMS, True))
+        gguf.write(scratch("paretoq.gguf"), common_keys("llama", folder.config), rows)
+        self.check_same(path, scratch("paretoq.gguf"))
+
+    def states(self, path, name):
+        model = self.convert(path, name)
+        return command.floats(self.ok("embed", model, "--raw", "--ids", IDS, "--pooling",
+                                      "mean").out)
+
+    def test_windows_of_gemma(self):
+        """Layers that see 8 positions, with a rotation of their own."""
+        folder, path = Folder("tiny-embed-gemma3"), scratch("gemma.gguf")
+        window = ("gemma3.attention.sliding_window", gguf.U32, folder.config["sliding_window"])
+        pattern = "gemma3.attention.sliding_window_pattern"
+        expected = self.states(folder.path, "gemma")
+        for value in ((pattern, gguf.U32, 3), (pattern, (gguf.ARRAY, gguf.BOOL), [1, 1, 0])):
+            gemma_file(path, folder, window, value)
+            self.assertLessEqual(self.distance(self.states(path, "windows"), expected), 1e-6)
+        gemma_file(path, folder, window, (pattern, gguf.U32, 3),
+                   ("gemma3.rope.freq_base_swa", gguf.F32, 500.0))
+        self.assertGreater(self.distance(self.states(path, "other"), expected), 1e-5)
+        gemma_file(path, folder)  # no window, one rotation
+        self.assertGreater(self.distance(self.states(path, "none"), expected), 1e-5)
+
+    def test_wrong_windows(self):
+        folder, path = Folder("tiny-embed-gemma3"), scratch("wrong.gguf")
+        pattern = "gemma3.attention.sliding_window_pattern"
+        window = ("gemma3.attention.sliding_window", gguf.U32, 8)
+        for key, words in (((pattern, (gguf.ARRAY, gguf.BOOL), [1, 0]), "3 truth values"),
+                           ((pattern, (gguf.ARRAY, gguf.U32), [1, 1, 0]), "3 truth values"),
+                           ((pattern, gguf.U32, 0), "allowed are 1 to 1024"),
+                           (("gemma3.rope.freq_base_swa", gguf.F32, 0.5), "allowed are 1 to")):
+            gemma_file(path, folder, window, key)
+            self.assertIn(words, self.refused(5, "convert", path, "-o", scratch("x.tern"),
+                                              "--no-tokenizer"))
+
+    @staticmethod
+    def distance(a, b):
+        assert len(a) == len(b)
+        return max(abs(x - y) for x, y in zip(a, b))
+
+    def test_padded_vocabulary(self):
+        """A model may have more rows than its tokenizer has tokens: none of them is written."""
+        folder = Folder("tiny-bitcpm-llama")
+        rows = folder.config["vocab_size"]
+        for name in ("model.embed_tokens.weight", "lm_head.weight"):
+            dtype, (n, cols), data = folder.tensors[name]
+            extra = gguf.to_bf16([8.0] * 64 * cols)
+            folder.tensors[name] = dtype, [n + 64, cols], data + extra
+        folder.config["vocab_size"] = rows + 64
+        path = folder.write(scratch("padded"))
+        for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+            if os.path.exists(os.path.join(folder.path, name)):
+                shutil.copy(os.path.join(folder.path, name), path)
+        padded, plain = scratch("padded.tern"), scratch("plain.tern")
+        self.ok("convert", path, "-o", padded, "--head", "f32")
+        self.ok("convert", folder.path, "-o", plain, "--head", "f32")
+        long, short = self.logits(padded), self.logits(plain)
+        n = len(IDS.split())
+        for i in range(n):
+            self.assertEqual(long[i * (rows + 64) * 4:][:rows * 4], short[i * rows * 4:][:rows * 4])
+        for flags in (["--greedy"], ["--seed", "5", "--temp", "2"]):
+            args = ["--raw", "-p", "A", "-n", "30", "--ignore-eos", *flags]
+            self.assertEqual(self.ok("run", padded, *args).out, self.ok("run", plain, *args).out)
+
+
+class Parts(Case):
+    """A GGUF file in three parts, as gguf-split writes them."""
+
+    def setUp(self):
+        self.folder = Folder("tiny-bitcpm-llama")
+        rope = self.folder.config["rope_scaling"]["short_factor"]
+        self.rows = list(plain_tensors(self.folder, NORMS, True))
+        self.rows.append(f32_tensor("rope_freqs.weight", rope, [len(rope)]))
+        self.dir = scratch(self.id())
+        os.mkdir(self.dir)
+        self.write()
+
+    def part(self, i):
+        return os.path.join(self.dir, f"m-{i + 1:05}-of-00003.gguf")
+
+    def write(self):
+        for i in range(3):
+            rows = self.rows[i * 4:(i + 1) * 4] if i < 2 else self.rows[8:]
+            keys = [("split.no", gguf.U16, i), ("split.count", gguf.U16, 3),
+                    ("split.tensors.count", gguf.I32, len(self.rows))]
+            if i == 0:
+                keys += common_keys("llama", self.folder.config)
+            gguf.write(self.part(i), keys, rows)
+
+    def refusal(self, i=0):
+        out = os.path.join(self.dir, "x.tern")
+        error = self.refused(5, "convert", self.part(i), "-o", out, "--no-tokenizer")
+        self.assertEqual([n for n in os.listdir(self.dir) if "tern" in n], [])
+        return error
+
+    def test_whole(self):
+        whole = os.path.join(self.dir, "whole.gguf")
+        gguf.write(whole, common_keys("llama", self.folder.config), self.rows)
+        self.check_same(whole, self.part(0))
+        self.assertIn('"convertible":true', self.ok("info", self.part(0), "--json").text)
+
+    def test_missing(self):
+        os.remove(self.part(1))
+        self.assertIn("part 2 of 3 is missing", self.refusal())
+
+    def test_swapped(self):
+        os.rename(self.part(1), self.part(7))
+        os.rename(self.part(2), self.part(1))
+        os.rename(self.part(7), self.part(2))
+        self.assertIn('"split.no" is 2, expected 1', self.refusal())
+
+    def test_not_the_first(self):
+        self.assertIn("give the first part", self.refusal(1))
+
+    def test_renamed(self):
+        other = os.path.join(self.dir, "other.gguf")
+        os.rename(self.part(0), other)
+        out = os.path.join(self.dir, "x.tern")
+        self.assertIn("must be called NAME-00001-of-00003.gguf",
+                      self.refused(5, "convert", other, "-o", out, "--no-tokenizer"))
+
+    def test_a_part_of_another_file(self):
+        self.rows[5], self.rows[0] = self.rows[0], self.rows[5]
+        first = read_bytes(self.part(0))
+        self.write()
+        with open(self.part(0), "wb") as f:
+            f.write(first)
+        self.assertIn("occurs in", self.refusal())
+
+    def test_tensors_missing(self):
+        del self.rows[9]
+        first = read_bytes(self.part(0)), read_bytes(self.part(1))
+        self.write()
+        for i, data in enumerate(first):
+            with open(self.part(i), "wb") as f:
+                f.write(data)
+        self.assertIn("split.tensors.count", self.refusal())
+
+
+if __name__ == "__main__":
+    command.main()
