@@ -10,9 +10,9 @@
  *   }
  *
  * n_sequences requests run at the same time, the others wait in the order in which they came.
- * A step gives every answer that is being written its next token and takes a
- * prompt further.  Where the beginning of a prompt is still in the cache, of a request that runs
- * or of one that has ended, it is not computed again.
+ * A step gives every answer that is being written its next token, or several where drafts were
+ * right, and takes a prompt further.  Where the beginning of a prompt is still in the cache, of a
+ * request that runs or of one that has ended, it is not computed again.
  *
  * What a request gets does not depend on the others: its tokens are those of tern_generate with the
  * same parameters in a session of the same n_ctx and cache type.
@@ -78,8 +78,12 @@ struct tern_request {
     /* TERN_EVENT_PROMPT for every id of the prompt, with max(1, n_logprobs) entries. The whole
      * prompt is computed then. */
     bool prompt_logprobs;
+    /* Ids that may be drafted ahead, at most TERN_MAX_DRAFT; 0: none. As in tern_generate_params;
+     * where other answers leave rows free for them. */
+    uint32_t n_draft;
     /* Called before each choice, before penalties, with a copy of all logits; may add to them and
-     * set them to -INFINITY. The last id chosen is known from the events before. NULL: never. */
+     * set them to -INFINITY. The last id chosen is known from the events before: nothing is drafted
+     * then. NULL: never. */
     void (*adjust)(void *arg, float *logits, uint32_t n_vocab);
     void *arg; /* handed back in events */
 };

@@ -286,9 +286,9 @@ struct tern_generate_params {
     /* Called between prefill batches with positions done and to do. May be NULL. */
     void (*on_prefill)(void *arg, size_t n_done, size_t n_total);
     /* Drafts instead of those from the text, for measurements: writes at most n_max ids, below the
-     * vocabulary, that may follow those so far, and returns how many. All are verified. May be
-     * NULL. */
+     * vocabulary, that may follow those so far, and returns how many. May be NULL. */
     uint32_t (*on_draft)(void *arg, uint32_t *ids, uint32_t n_max);
+    bool verify_all; /* all that is drafted, also where that is slower */
     void *arg;
 };
 

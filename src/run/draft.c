@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matches in the text so far, and the plan of how many drafted ids to verify.
+ * Matches in the text so far, what rows cost, and how many drafted ids to verify.
  */
 #include "run/draft.h"
 
@@ -83,28 +83,79 @@ uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_
     return n_max;
 }
 
-/* ---- plan ---- */
+/* ---- costs ---- */
 
-#define MAX_ROWS (TERN_MAX_DRAFT + 1)
-
-/* Before it was measured a row more is taken to cost this share of the first: little, so that it
- * is measured soon; the account limits what that costs. */
+/* Before it was measured a row more is taken to cost this share of those without drafts: little, so
+ * that it is measured soon; the account limits what that costs. */
 #define COST_UNKNOWN 0.35
+#define ACCOUNT_REMEMBERED 0.998 /* what was lost still weighs after the next evaluation */
+#define NEW_TIME 0.2             /* of a new time in the average */
+/* An evaluation without drafts is made now and then: the others are compared with it. */
+#define STEPS_PER_PLAIN 64u
+/* Times are forgotten now and then: a deeper context, or a neighbour that is gone, changes them. */
+#define STEPS_REMEMBERED 512u
+/* What may be lost before much time has passed, in evaluations without drafts. */
+#define FREE_STEPS 1.0
+
+/* Every time but that of the evaluations without drafts. */
+static void forget(struct tn_draft_costs *costs, uint32_t n_answers)
+{
+    for (uint32_t i = 0; i <= TN_DRAFT_MAX_ROWS; i++)
+        if (i != n_answers)
+            costs->step_s[i] = 0;
+}
+
+void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
+                         uint32_t n_ids, double seconds)
+{
+    if (n_rows > TN_DRAFT_MAX_ROWS)
+        return; /* there is never a draft then */
+    if (++costs->n_steps % STEPS_REMEMBERED == 0)
+        forget(costs, n_answers);
+    double *known = &costs->step_s[n_rows];
+    const double plain = costs->step_s[n_answers];
+    *known = *known == 0 ? seconds : *known + NEW_TIME * (seconds - *known);
+    costs->total_s = costs->total_s * ACCOUNT_REMEMBERED + seconds;
+    costs->lost_s *= ACCOUNT_REMEMBERED;
+    costs->n_since_plain = n_rows == n_answers ? 0 : costs->n_since_plain + 1;
+    if (n_rows > n_answers)
+        costs->lost_s += seconds - n_ids * plain / n_answers;
+    /* What was gained long ago does not pay for what is lost now. */
+    costs->lost_s = TN_MAX(costs->lost_s, -FREE_STEPS * plain);
+}
+
+/* What an evaluation of n rows takes, by the nearest counts that were measured; that of n_answers
+ * was. */
+static double expected_s(const struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n)
+{
+    const double plain = costs->step_s[n_answers];
+    uint32_t below = n;
+    while (below > n_answers && costs->step_s[below] == 0)
+        below--;
+    double per_row = COST_UNKNOWN * plain / n_answers;
+    if (below > n_answers)
+        per_row = (costs->step_s[below] - plain) / (below - n_answers);
+    return costs->step_s[below] + TN_MAX(per_row, 0.0) * (n - below);
+}
+
+/* Whether this evaluation may have drafts at all. */
+static bool may_draft(const struct tn_draft_costs *costs, uint32_t n_answers)
+{
+    const double plain = costs->step_s[n_answers];
+    const double may_lose_s = TN_DRAFT_LOSS * costs->total_s + FREE_STEPS * plain;
+    return plain > 0 && costs->n_since_plain < STEPS_PER_PLAIN && costs->lost_s < may_lose_s;
+}
+
+/* ---- odds ---- */
+
 /* How likely a drafted id is right before any was compared, and as how many that counts. */
 #define RIGHT_UNKNOWN 0.5
 #define WEIGHT_UNKNOWN 2.0
 #define REMEMBERED 0.95 /* what a comparison still weighs after the next one */
-#define ACCOUNT_REMEMBERED 0.998 /* and what was lost, after the next evaluation */
-/* Of a new time in the average. */
-#define NEW_TIME 0.2
-/* An evaluation of one row is made now and then: the others are compared with it. */
-#define STEPS_PER_ONE 64u
-/* What may be lost before much time has passed, in evaluations of one row. */
-#define FREE_STEPS 1.0
 
-void tn_draft_plan_init(struct tn_draft_plan *out)
+void tn_draft_odds_init(struct tn_draft_odds *out)
 {
-    *out = (struct tn_draft_plan){0};
+    *out = (struct tn_draft_odds){0};
     for (uint32_t i = 0; i < TN_DRAFT_CLASSES; i++) {
         out->right[i] = RIGHT_UNKNOWN * WEIGHT_UNKNOWN;
         out->tried[i] = WEIGHT_UNKNOWN;
@@ -116,100 +167,73 @@ static uint32_t class_of(uint32_t n_match)
     return n_match <= 2 ? 0 : n_match <= 4 ? 1 : n_match <= 8 ? 2 : 3;
 }
 
-/* What an evaluation of n rows takes, by the nearest counts that were measured. */
-static double expected_s(const struct tn_draft_plan *plan, uint32_t n)
-{
-    if (plan->step_s[n] > 0)
-        return plan->step_s[n];
-    uint32_t below = n;
-    while (below > 1 && plan->step_s[below] == 0)
-        below--;
-    const double one = plan->step_s[1];
-    double per_row = COST_UNKNOWN * one;
-    if (below > 1)
-        per_row = (plan->step_s[below] - one) / (below - 1);
-    return plan->step_s[below] + TN_MAX(per_row, 0.0) * (n - below);
-}
-
-/* The count of drafted ids, at most n, that gives most ids for the time. */
-static uint32_t best_count(const struct tn_draft_plan *plan, uint32_t n, double right)
-{
-    double ids = 1, next = 1, best_rate = 1 / expected_s(plan, 1);
-    uint32_t best = 0;
-    for (uint32_t i = 1; i <= n; i++) {
-        next *= right;
-        ids += next;
-        const double rate = ids / expected_s(plan, i + 1);
-        if (rate > best_rate) {
-            best_rate = rate;
-            best = i;
-        }
-    }
-    return best;
-}
-
-static void start_comparing(struct tn_draft_plan *plan, const uint32_t *ids, uint32_t n,
+static void start_comparing(struct tn_draft_odds *odds, const uint32_t *ids, uint32_t n,
                             uint32_t draft_class)
 {
     for (uint32_t i = 0; i < n; i++)
-        plan->draft[i] = ids[i];
-    plan->n_draft = n;
-    plan->n_compared = 0;
-    plan->class_of_draft = draft_class;
+        odds->draft[i] = ids[i];
+    odds->n_draft = n;
+    odds->n_compared = 0;
+    odds->class_of_draft = draft_class;
 }
 
-uint32_t tn_draft_plan_choose(struct tn_draft_plan *plan, const uint32_t *ids, uint32_t n,
-                              uint32_t n_match)
+void tn_draft_odds_saw(struct tn_draft_odds *odds, uint32_t id)
 {
-    if (n == 0)
-        return 0;
-    n = TN_MIN(n, TERN_MAX_DRAFT);
-    const uint32_t draft_class = class_of(n_match);
-    const double one = plan->step_s[1];
-    const double may_lose_s = TN_DRAFT_LOSS * plan->total_s + FREE_STEPS * one;
-    const bool measures_one = one == 0 || plan->n_since_one >= STEPS_PER_ONE;
-    uint32_t count = 0;
-    if (!measures_one && plan->lost_s < may_lose_s)
-        count = best_count(plan, n, plan->right[draft_class] / plan->tried[draft_class]);
-    if (count > 0 || plan->n_draft == 0) /* one that is still being compared is finished first */
-        start_comparing(plan, ids, count > 0 ? count : n, draft_class);
-    return count;
-}
-
-void tn_draft_plan_saw(struct tn_draft_plan *plan, uint32_t id)
-{
-    if (plan->n_draft == 0)
+    if (odds->n_draft == 0)
         return;
-    const bool is_right = plan->draft[plan->n_compared++] == id;
-    double *right = &plan->right[plan->class_of_draft], *tried = &plan->tried[plan->class_of_draft];
+    const bool is_right = odds->draft[odds->n_compared++] == id;
+    double *right = &odds->right[odds->class_of_draft], *tried = &odds->tried[odds->class_of_draft];
     *right = *right * REMEMBERED + is_right;
     *tried = *tried * REMEMBERED + 1;
-    if (!is_right || plan->n_compared == plan->n_draft)
-        plan->n_draft = 0;
+    if (!is_right || odds->n_compared == odds->n_draft)
+        odds->n_draft = 0;
 }
 
-void tn_draft_plan_took(struct tn_draft_plan *plan, uint32_t n_rows, uint32_t n_ids,
-                        double seconds)
+/* ---- how many ---- */
+
+/* The count of drafted ids, at most n, with which the step gives most ids for its time; they are
+ * added to it. */
+static uint32_t add_best(struct tn_draft_step *step, const struct tn_draft_costs *costs, uint32_t n,
+                         double right)
 {
-    double *known = &plan->step_s[TN_MIN(n_rows, MAX_ROWS)];
-    *known = *known == 0 ? seconds : *known + NEW_TIME * (seconds - *known);
-    plan->total_s = plan->total_s * ACCOUNT_REMEMBERED + seconds;
-    plan->lost_s *= ACCOUNT_REMEMBERED;
-    plan->n_since_one = n_rows == 1 ? 0 : plan->n_since_one + 1;
-    if (n_rows > 1)
-        plan->lost_s += seconds - n_ids * plan->step_s[1];
-    /* What was gained long ago does not pay for what is lost now. */
-    plan->lost_s = TN_MAX(plan->lost_s, -FREE_STEPS * plan->step_s[1]);
+    const struct tn_draft_step before = *step;
+    double ids = before.n_ids, next = 1;
+    double best_rate = ids / expected_s(costs, before.n_answers, before.n_rows);
+    for (uint32_t i = 1; i <= n; i++) {
+        next *= right;
+        ids += next;
+        const double rate = ids / expected_s(costs, before.n_answers, before.n_rows + i);
+        if (rate > best_rate) {
+            best_rate = rate;
+            step->n_rows = before.n_rows + i;
+            step->n_ids = ids;
+        }
+    }
+    return step->n_rows - before.n_rows;
+}
+
+uint32_t tn_draft_choose(struct tn_draft_odds *odds, const struct tn_draft_costs *costs,
+                         struct tn_draft_step *step, const uint32_t *ids, uint32_t n,
+                         uint32_t n_match)
+{
+    n = TN_MIN(n, TN_DRAFT_MAX_ROWS - TN_MIN(step->n_rows, TN_DRAFT_MAX_ROWS));
+    if (n == 0)
+        return 0;
+    const uint32_t draft_class = class_of(n_match);
+    uint32_t count = 0;
+    if (may_draft(costs, step->n_answers))
+        count = add_best(step, costs, n, odds->right[draft_class] / odds->tried[draft_class]);
+    if (count > 0 || odds->n_draft == 0) /* one that is still being compared is finished first */
+        start_comparing(odds, ids, count > 0 ? count : n, draft_class);
+    return count;
 }
 
 /* ---- drafter ---- */
 
-tern_status tn_drafter_init(struct tn_drafter *out, const struct tern_generate_params *params,
-                            uint32_t capacity, struct tern_error *err)
+tern_status tn_drafter_init(struct tn_drafter *d, uint32_t capacity, struct tern_error *err)
 {
-    *out = (struct tn_drafter){.params = params};
-    tn_draft_plan_init(&out->plan);
-    return params->on_draft ? tn_ok(err) : tn_matcher_init(&out->matcher, capacity, err);
+    tn_draft_odds_init(&d->odds);
+    return d->on_draft ? tn_ok(err) : tn_matcher_init(&d->matcher, capacity, err);
 }
 
 void tn_drafter_fini(struct tn_drafter *d)
@@ -224,16 +248,20 @@ void tn_drafter_read(struct tn_drafter *d, uint32_t id)
 
 void tn_drafter_saw(struct tn_drafter *d, uint32_t id)
 {
-    tn_draft_plan_saw(&d->plan, id);
+    tn_draft_odds_saw(&d->odds, id);
     tn_matcher_add(&d->matcher, id);
 }
 
-uint32_t tn_drafter_next(struct tn_drafter *d, uint32_t *ids, uint32_t n_max)
+uint32_t tn_drafter_next(struct tn_drafter *d, const struct tn_draft_costs *costs,
+                         struct tn_draft_step *step, uint32_t *ids, uint32_t n_max)
 {
-    n_max = TN_MIN(n_max, d->params->n_draft);
-    if (d->params->on_draft)
-        return n_max ? TN_MIN(d->params->on_draft(d->params->arg, ids, n_max), n_max) : 0;
-    uint32_t n_match;
-    const uint32_t n = tn_matcher_draft(&d->matcher, ids, n_max, &n_match);
-    return tn_draft_plan_choose(&d->plan, ids, n, n_match);
+    uint32_t n, n_match = MAX_MATCH; /* drafts of others count as the longest */
+    n_max = TN_MIN(n_max, d->n_draft);
+    if (n_max == 0)
+        return 0;
+    if (d->on_draft)
+        n = TN_MIN(d->on_draft(d->arg, ids, n_max), n_max);
+    else
+        n = tn_matcher_draft(&d->matcher, ids, n_max, &n_match);
+    return d->verify_all ? n : tn_draft_choose(&d->odds, costs, step, ids, n, n_match);
 }

@@ -28,8 +28,8 @@ tern_status tn_generation_init(struct tn_generation *g, struct tern_error *err)
     for (size_t i = 0; i < g->n_stop_strings; i++)
         longest = TN_MAX(longest, strlen(g->stop_strings[i]));
     g->piece = tn_alloc(room + 12);
-    /* What is held back, a token, and the end of a character that never came. */
-    if (!g->piece || !tn_buf_reserve(&g->text, longest + room + 12)) {
+    /* What is held back, the tokens of a step, and the end of a character that never came. */
+    if (!g->piece || !tn_buf_reserve(&g->text, longest + (1 + TERN_MAX_DRAFT) * room + 12)) {
         tn_generation_fini(g);
         return tn_fail(err, TERN_MEMORY, "no memory for the text of a token");
     }
@@ -126,12 +126,8 @@ static bool push_text(struct tn_generation *g, uint32_t id)
 {
     if (!g->model->tokenizer || g->model->is_control[id])
         return false;
-    struct tn_buf *text = &g->text;
-    memmove(text->data, text->data + g->n_taken, text->n_bytes - g->n_taken);
-    text->n_bytes -= g->n_taken;
-    g->n_taken = 0;
     size_t n = tern_decoder_push_id(&g->decoder, g->model->tokenizer, id, g->piece);
-    tn_buf_append(text, g->piece, n);
+    tn_buf_append(&g->text, g->piece, n);
     return decide(g, false);
 }
 
@@ -158,4 +154,12 @@ const char *tn_generation_take(struct tn_generation *g, size_t *n)
     *n = g->n_decided - g->n_taken;
     g->n_taken = g->n_decided;
     return begin;
+}
+
+void tn_generation_forget(struct tn_generation *g)
+{
+    memmove(g->text.data, g->text.data + g->n_taken, g->text.n_bytes - g->n_taken);
+    g->text.n_bytes -= g->n_taken;
+    g->n_decided -= g->n_taken;
+    g->n_taken = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * A text in the making: which id comes next, the text that is decided, and
- * when it ends.  tern_generate has one, the scheduler one for each request.
+ * when it ends.  Each request has one (request.h).
  *
  *   id -> bytes -> whole characters (decoder) -> pending text -> decided text
  *
@@ -30,7 +30,9 @@ struct tn_generation {
     uint32_t n_new; /* ids chosen */
     /* private */
     struct tern_decoder decoder;
-    struct tn_buf text; /* [0, n_taken) was taken, [n_taken, n_decided) may be, then held back */
+    /* [0, n_taken) was taken and not yet forgotten, [n_taken, n_decided) may be taken, then held
+     * back */
+    struct tn_buf text;
     size_t n_taken, n_decided;
     char *piece; /* room for one decoded token */
 };
@@ -49,13 +51,16 @@ void tn_generation_need(const struct tn_generation *g, uint32_t *always, struct 
 /* Chooses the next id; logits [vocab]. TERN_INTERNAL: none is finite. */
 tern_status tn_generation_choose(struct tn_generation *g, const float *logits, uint32_t *id,
                                  struct tern_error *err);
-/* Adds the id that was chosen to the text. True when the text ends with it: *stop says why.
+/* Adds the id that was chosen to the text: 1 + TERN_MAX_DRAFT at most between two calls of
+ * tn_generation_forget. True when the text ends with it: *stop says why.
  *   is_full  there is no position for it in the context */
 bool tn_generation_push(struct tn_generation *g, uint32_t id, bool is_full, enum tern_stop *stop);
 /* No id comes any more: what was held back is decided. Not behind a stop string. */
 void tn_generation_end(struct tn_generation *g);
-/* Text decided since the last call, *n bytes; valid until the next push. */
+/* Text decided since the last call, *n bytes; valid until it is forgotten. */
 const char *tn_generation_take(struct tn_generation *g, size_t *n);
+/* Nobody looks at what was taken any more. */
+void tn_generation_forget(struct tn_generation *g);
 
 /* TERN_USAGE: an empty stop string. */
 tern_status tn_generation_check_stops(const char *const *stops, size_t n, struct tern_error *err);

@@ -5,18 +5,18 @@
  * The beginning of a prompt is looked for in all lanes, those that run too.  From another lane it
  * is shared, not moved; a free lane is taken over as it is where most of it stays.
  */
-#include "run/scheduler.h"
+#include "run/steps.h"
 
 /* The lane that holds the longest beginning of a prompt, *n positions of it; at least one id is
  * left, for its logits.  NULL: nobody has any of it. */
-static struct tn_lane *find_longest(struct tern_scheduler *s, const struct tern_request *asked,
+static struct tn_lane *find_longest(struct tn_steps *s, const struct tern_request *asked,
                                     uint32_t *n)
 {
     struct tn_lane *best = NULL;
     *n = 0;
-    for (uint32_t i = 0; i < s->params.n_sequences && !asked->prompt_logprobs; i++) {
+    for (uint32_t i = 0; i < s->n_lanes && !asked->prompt_logprobs; i++) {
         struct tn_lane *lane = &s->lanes[i];
-        const uint32_t common = tn_sequence_common(&lane->sequence, asked->ids, asked->n_ids - 1);
+        const uint32_t common = tn_sequence_common(lane->sequence, asked->ids, asked->n_ids - 1);
         /* Of equals a free one: nothing is copied then. */
         if (common > *n || (best && common == *n && best->request && !lane->request)) {
             best = lane;
@@ -27,10 +27,10 @@ static struct tn_lane *find_longest(struct tern_scheduler *s, const struct tern_
 }
 
 /* The free lane that rests longest, but for `except`; NULL: there is none. */
-static struct tn_lane *find_free(struct tern_scheduler *s, const struct tn_lane *except)
+static struct tn_lane *find_free(struct tn_steps *s, const struct tn_lane *except)
 {
     struct tn_lane *best = NULL;
-    for (uint32_t i = 0; i < s->params.n_sequences; i++) {
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
         struct tn_lane *lane = &s->lanes[i];
         if (!lane->request && lane != except && (!best || lane->last_step < best->last_step))
             best = lane;
@@ -38,76 +38,59 @@ static struct tn_lane *find_free(struct tern_scheduler *s, const struct tn_lane 
     return best;
 }
 
-/* A free lane with as much of the prompt in its cache as there is; NULL: all are in use. */
-static struct tn_lane *prepare_lane(struct tern_scheduler *s, const struct tern_request *asked)
+struct tn_lane *tn_prepare_lane(struct tn_steps *s, const struct tern_request *asked)
 {
     uint32_t n = 0;
     struct tn_lane *from = find_longest(s, asked, &n), *lane = from;
-    if (!from || from->request || n < from->sequence.n_past / 2)
+    if (!from || from->request || n < from->sequence->n_past / 2)
         lane = find_free(s, from);
     if (!lane && from && !from->request)
         lane = from; /* the only one */
     if (lane && lane != from && from)
-        tn_sequence_share(&lane->sequence, &from->sequence, n);
+        tn_sequence_share(lane->sequence, from->sequence, n);
     else if (lane)
-        tn_sequence_truncate(&lane->sequence, n);
+        tn_sequence_truncate(lane->sequence, n);
     return lane;
 }
 
-static void start(struct tern_scheduler *s, struct tn_lane *lane, struct tn_request *r)
+void tn_start_lane(struct tn_steps *s, struct tn_lane *lane, struct tn_request *r)
 {
     lane->request = r;
     lane->is_decoding = false;
     lane->last_step = s->n_steps;
+    lane->last_logits = NULL;
     r->start_ns = tn_now_ns();
-    r->generation.sampler = lane->sampler;
-    tn_sampler_configure(lane->sampler, &r->asked.sampler);
     tn_generation_start(&r->generation, r->asked.ids, r->asked.n_ids);
     s->n_running++;
 }
 
-void tn_start_waiting(struct tern_scheduler *s)
-{
-    while (s->first) {
-        struct tn_request *r = s->first;
-        struct tn_lane *lane = prepare_lane(s, &r->asked);
-        if (!lane)
-            return;
-        s->first = r->next;
-        s->last = s->first ? s->last : &s->first;
-        r->next = NULL;
-        s->n_waiting--;
-        start(s, lane, r);
-    }
-}
-
-void tn_take_over(struct tern_scheduler *s, struct tn_lane *lane)
+void tn_take_over(struct tn_steps *s, struct tn_lane *lane)
 {
     uint32_t n;
     const struct tn_lane *from = find_longest(s, &lane->request->asked, &n);
-    if (from && from != lane && n > lane->sequence.n_past)
-        tn_sequence_share(&lane->sequence, &from->sequence, n);
+    if (from && from != lane && n > lane->sequence->n_past)
+        tn_sequence_share(lane->sequence, from->sequence, n);
 }
 
 /* Gives up what the ended request that rests longest left in the cache; false when nothing is
  * left. */
-static bool forget_one(struct tern_scheduler *s)
+static bool forget_one(struct tn_steps *s)
 {
     struct tn_lane *oldest = NULL;
-    for (uint32_t i = 0; i < s->params.n_sequences; i++) {
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
         struct tn_lane *lane = &s->lanes[i];
-        if (!lane->request && lane->sequence.n_blocks > 0 &&
+        if (!lane->request && lane->sequence->n_blocks > 0 &&
             (!oldest || lane->last_step < oldest->last_step))
             oldest = lane;
     }
     if (oldest)
-        tn_sequence_truncate(&oldest->sequence, 0);
+        tn_sequence_truncate(oldest->sequence, 0);
     return oldest != NULL;
 }
 
-bool tn_grow(struct tern_scheduler *s, struct tn_lane *lane, uint32_t n)
+bool tn_grow_lane(struct tn_steps *s, struct tn_lane *lane, uint32_t n)
 {
-    while (!tn_sequence_grow(&lane->sequence, lane->sequence.n_past + n))
+    while (!tn_sequence_grow(lane->sequence, lane->sequence->n_past + n))
         if (!forget_one(s))
             return false;
     return true;

@@ -17,6 +17,9 @@ tern_status tn_request_check(const struct tern_request *asked, const struct tern
     if (asked->n_logprobs > TERN_MAX_LOGPROBS)
         return tn_fail(err, TERN_USAGE, "%u log-probabilities for each token: at most %d",
                        asked->n_logprobs, TERN_MAX_LOGPROBS);
+    if (asked->n_draft > TERN_MAX_DRAFT)
+        return tn_fail(err, TERN_USAGE, "%u drafted ids are more than %u", asked->n_draft,
+                       TERN_MAX_DRAFT);
     tern_status status = tn_generation_check_stops(asked->stop_strings, asked->n_stop_strings, err);
     if (status == TERN_OK)
         status = tn_sampler_check(&asked->sampler, err);
@@ -44,11 +47,17 @@ static void copy_asked(struct tern_request *out, struct tn_arena *arena,
     out->stop_strings = stops;
 }
 
+/* Rows of log-probabilities that a step may give. */
+static uint32_t n_logprob_rows(const struct tern_request *asked)
+{
+    if (asked->prompt_logprobs)
+        return 1 + TN_MAX(TN_PROMPT_LOGPROB_ROWS, TERN_MAX_DRAFT);
+    return asked->n_logprobs ? 1 + asked->n_draft : 0;
+}
+
 static bool take_memory(struct tn_request *r, const struct tern_request *asked)
 {
-    const uint32_t n_rows = asked->prompt_logprobs ? TN_PROMPT_LOGPROB_ROWS + 1
-                            : asked->n_logprobs    ? 1
-                                                   : 0;
+    const uint32_t n_rows = n_logprob_rows(asked);
     struct tn_arena arena = {0};
     copy_asked(&r->asked, &arena, asked);
     r->memory = tn_alloc_aligned(arena.used, 64);
@@ -62,8 +71,41 @@ static bool take_memory(struct tn_request *r, const struct tern_request *asked)
     return r->logprobs != NULL;
 }
 
+static tern_status start_drafts(struct tn_request *r, uint32_t n_ctx, struct tern_error *err)
+{
+    const struct tern_request *asked = &r->asked;
+    const size_t longest = TN_MIN((size_t)n_ctx + 1, asked->n_ids + asked->max_tokens);
+    tern_status status = tn_drafter_init(&r->drafter, (uint32_t)longest, err);
+    for (size_t i = 0; i < asked->n_ids && status == TERN_OK; i++)
+        tn_drafter_read(&r->drafter, asked->ids[i]);
+    return status;
+}
+
+tern_status tn_request_init(struct tn_request *r, const struct tern_model *model, uint32_t n_ctx,
+                            struct tern_error *err)
+{
+    struct tn_generation *g = &r->generation;
+    g->model = model;
+    g->stop_strings = r->asked.stop_strings;
+    g->n_stop_strings = r->asked.n_stop_strings;
+    g->max_tokens = r->asked.max_tokens;
+    g->ignore_eos = r->asked.ignore_eos;
+    r->result.n_prompt = (uint32_t)r->asked.n_ids;
+    tern_status status = tn_generation_init(g, err);
+    if (status == TERN_OK && r->drafter.n_draft > 0)
+        status = start_drafts(r, n_ctx, err);
+    return status;
+}
+
+void tn_request_fini(struct tn_request *r)
+{
+    tn_generation_fini(&r->generation);
+    tn_drafter_fini(&r->drafter);
+}
+
 tern_status tn_request_create(struct tn_request **out, const struct tern_request *asked,
-                              const struct tern_model *model, struct tern_error *err)
+                              const struct tern_model *model, uint32_t n_ctx,
+                              struct tern_error *err)
 {
     *out = NULL;
     struct tn_request *r = tn_alloc_zeroed(1, sizeof *r);
@@ -71,13 +113,9 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
         tn_request_free(r);
         return tn_fail(err, TERN_MEMORY, "no memory for a request of %zu tokens", asked->n_ids);
     }
-    r->generation = (struct tn_generation){.model = model,
-                                           .stop_strings = r->asked.stop_strings,
-                                           .n_stop_strings = r->asked.n_stop_strings,
-                                           .max_tokens = asked->max_tokens,
-                                           .ignore_eos = asked->ignore_eos};
-    r->result.n_prompt = (uint32_t)asked->n_ids;
-    tern_status status = tn_generation_init(&r->generation, err);
+    /* Who adjusts looks at the events before each choice. */
+    r->drafter.n_draft = asked->adjust ? 0 : asked->n_draft;
+    tern_status status = tn_request_init(r, model, n_ctx, err);
     if (status == TERN_OK)
         *out = r;
     else
@@ -89,7 +127,7 @@ void tn_request_free(struct tn_request *r)
 {
     if (!r)
         return;
-    tn_generation_fini(&r->generation);
+    tn_request_fini(r);
     tn_free(r->logprobs);
     tn_free_aligned(r->memory);
     tn_free(r);

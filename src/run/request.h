@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A request of the scheduler from its submission to its last event: a copy of
- * what was asked for, and how far it is.
+ * A request from its submission to its last event: what was asked for, and how far it is.
  */
 #ifndef TN_REQUEST_H
 #define TN_REQUEST_H
 
+#include "run/draft.h"
 #include "run/generation.h"
 #include "tern/scheduler.h"
 
@@ -14,20 +14,28 @@
 
 struct tn_request {
     uint64_t id;
-    struct tern_request asked; /* its pointers lead to `memory` */
+    struct tern_request asked; /* its pointers lead to `memory`, or are borrowed */
     void *memory;
-    struct tn_generation generation; /* the sampler is that of the lane */
+    struct tn_generation generation;
+    struct tn_drafter drafter;
     struct tern_generate_result result;
-    /* [1 + TN_PROMPT_LOGPROB_ROWS, or 1][n_logprobs, at least 1], that of the chosen token first;
-     * NULL when nobody asks */
+    /* [n][n_logprobs, at least 1]: for the ids chosen in a step, or for the id behind the prompt
+     * and then those in it; NULL when nobody asks */
     struct tern_token_logprob *logprobs;
     uint64_t start_ns, first_ns; /* it began to run; its prompt was there */
     struct tn_request *next;     /* in the queue */
 };
 
+/* Takes memory for the text and for drafts; `asked` and the sampler of `generation` are there, and
+ * of a drafter with drafts all that its caller sets. TERN_MEMORY. */
+tern_status tn_request_init(struct tn_request *r, const struct tern_model *model, uint32_t n_ctx,
+                            struct tern_error *err);
+void tn_request_fini(struct tn_request *r);
+
 /* Copies a request that tn_request_check has found good. TERN_MEMORY. */
 tern_status tn_request_create(struct tn_request **out, const struct tern_request *asked,
-                              const struct tern_model *model, struct tern_error *err);
+                              const struct tern_model *model, uint32_t n_ctx,
+                              struct tern_error *err);
 void tn_request_free(struct tn_request *request);
 
 /* Errors of tern_scheduler_submit but for TERN_BUSY and TERN_MEMORY. */

@@ -1,49 +1,101 @@
 /* SPDX-License-Identifier: MIT
  *
- * The batch of a step: a row of every answer that is being written, then parts of prompts, each
+ * The batch of a step: rows of every answer that is being written, then parts of prompts, each
  * step beginning with another one.
  */
+#include <string.h>
+
 #include "base/log.h"
-#include "run/scheduler.h"
+#include "run/steps.h"
 
 /* Prompts may keep the answers of others waiting so long, and so many rows at a time. */
 #define SHARED_STEP_S 0.25
 #define SHARED_ROWS 32u
 
-/* Appends n rows of a lane. False when its request has ended instead, for want of memory. */
-static bool add_span(struct tern_scheduler *s, struct tn_lane *lane, const uint32_t *ids,
-                     uint32_t n)
+/* Appends n rows of a lane, for which there is memory. */
+static void add_rows(struct tn_steps *s, struct tn_lane *lane, const uint32_t *ids, uint32_t n)
 {
     struct tn_batch *b = &s->batch;
-    if (!tn_grow(s, lane, n)) {
-        struct tern_error why;
-        tn_fail(&why, TERN_MEMORY,
-                "context limited by memory: %u positions are in use and %.1f MiB for the next %u "
-                "are not free",
-                lane->sequence.n_past, (double)s->work.kv.block_bytes / 0x1p20, TN_KV_BLOCK);
-        tn_end_lane(s, lane, TERN_STOP_MEMORY, lane->is_decoding ? NULL : &why);
-        return false;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        s->ids[b->n_rows + i] = ids[i];
-    s->spans[b->n_spans++] = (struct tn_span){.blocks = lane->sequence.blocks,
-                                              .position = lane->sequence.n_past,
+    memcpy(s->ids + b->n_rows, ids, n * sizeof *ids);
+    s->spans[b->n_spans++] = (struct tn_span){.blocks = lane->sequence->blocks,
+                                              .position = lane->sequence->n_past,
                                               .row = b->n_rows,
                                               .n_rows = n};
     lane->row = b->n_rows;
     lane->n_rows = n;
     lane->last_step = s->n_steps;
     b->n_rows += n;
-    return true;
+}
+
+static void end_for_memory(struct tn_steps *s, struct tn_lane *lane)
+{
+    struct tern_error why;
+    tn_workspace_fail_growth(s->work, lane->sequence->n_past, &why);
+    tn_end_lane(s, lane, TERN_STOP_MEMORY, lane->is_decoding ? NULL : &why);
+}
+
+/* ---- answers ---- */
+
+/* Rows of this batch that may be drafts: none while prompts are read, and no more than are nearly
+ * free because the weights are read for the others anyway. */
+static uint32_t draft_room(const struct tn_steps *s)
+{
+    uint32_t most = TN_MIN(TN_FEW_TOKENS, s->work->params.n_batch);
+    most = TN_MIN(most, s->work->params.n_logits);
+    for (uint32_t i = 0; i < s->n_lanes; i++)
+        if (s->lanes[i].request && !s->lanes[i].is_decoding)
+            return 0;
+    return most > s->n_running ? most - s->n_running : 0;
+}
+
+/* Drafts of the ids behind next_id, at most n_max: how many. */
+static uint32_t draft(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_step *step,
+                      uint32_t *ids, uint32_t n_max)
+{
+    struct tn_request *r = lane->request;
+    if (r->drafter.n_draft == 0)
+        return 0;
+    const uint32_t left = r->asked.max_tokens - r->generation.n_new;
+    const uint32_t room = s->n_ctx - lane->sequence->n_past;
+    n_max = TN_MIN(n_max, TN_MIN(left, room) - 1);
+    return tn_drafter_next(&r->drafter, &s->work->draft_costs, step, ids, n_max);
+}
+
+/* The rows of an answer: its last id and perhaps drafts; how many drafts. */
+static uint32_t add_answer(struct tn_steps *s, struct tn_lane *lane, struct tn_draft_step *step,
+                           uint32_t room)
+{
+    uint32_t ids[1 + TERN_MAX_DRAFT] = {lane->next_id};
+    uint32_t n = 1 + draft(s, lane, step, ids + 1, room);
+    if (n > 1 && !tn_sequence_grow(lane->sequence, lane->sequence->n_past + n))
+        n = 1; /* nobody else gives memory up for drafts */
+    if (!tn_grow_lane(s, lane, n)) {
+        end_for_memory(s, lane);
+        return 0;
+    }
+    add_rows(s, lane, ids, n);
+    return n - 1;
+}
+
+/* Another one drafts first in each step. */
+static void add_answers(struct tn_steps *s)
+{
+    struct tn_draft_step step = {s->n_running, s->n_running, s->n_running};
+    uint32_t room = draft_room(s);
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
+        struct tn_lane *lane = &s->lanes[(i + s->n_steps) % s->n_lanes];
+        if (lane->request && lane->is_decoding)
+            room -= add_answer(s, lane, &step, room);
+    }
 }
 
 /* ---- prompts ---- */
 
 /* Rows that parts of prompts may have in this batch. */
-static uint32_t prompt_rows(const struct tern_scheduler *s)
+static uint32_t prompt_rows(const struct tn_steps *s)
 {
     const uint32_t n_decoding = s->batch.n_rows;
-    uint32_t n = s->params.n_batch;
+    uint32_t n = s->work->params.n_batch;
     if (n_decoding > 0)
         n = TN_MIN(n, SHARED_ROWS);
     if (n_decoding > 0 && s->row_s * n > SHARED_STEP_S)
@@ -52,44 +104,47 @@ static uint32_t prompt_rows(const struct tern_scheduler *s)
 }
 
 /* True when a prompt in the batch will have more of this one afterwards than is there now. */
-static bool can_wait(const struct tern_scheduler *s, const struct tn_lane *lane)
+static bool can_wait(const struct tn_steps *s, const struct tn_lane *lane)
 {
     const struct tern_request *mine = &lane->request->asked;
-    for (uint32_t i = 0; i < s->params.n_sequences; i++) {
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
         const struct tn_lane *other = &s->lanes[i];
         if (other->n_rows == 0 || other->is_decoding || mine->prompt_logprobs)
             continue;
-        const uint32_t *ids = other->request->asked.ids, end = other->sequence.n_past + 1;
+        const uint32_t *ids = other->request->asked.ids, end = other->sequence->n_past + 1;
         uint32_t n = 0;
         while (n < end && n + 1 < mine->n_ids && n < other->request->asked.n_ids &&
                mine->ids[n] == ids[n])
             n++;
-        if (n > lane->sequence.n_past)
+        if (n > lane->sequence->n_past)
             return true;
     }
     return false;
 }
 
 /* As much of a lane's prompt as `room` rows are; the number of rows. */
-static uint32_t add_prompt(struct tern_scheduler *s, struct tn_lane *lane, uint32_t room)
+static uint32_t add_prompt(struct tn_steps *s, struct tn_lane *lane, uint32_t room)
 {
     const struct tern_request *asked = &lane->request->asked;
     if (can_wait(s, lane))
         return 0;
     tn_take_over(s, lane);
-    const uint32_t n_past = lane->sequence.n_past;
+    const uint32_t n_past = lane->sequence->n_past;
     uint32_t n = TN_MIN((uint32_t)asked->n_ids - n_past, room);
     if (asked->prompt_logprobs)
         n = TN_MIN(n, TN_PROMPT_LOGPROB_ROWS);
-    if (!add_span(s, lane, asked->ids + n_past, n))
+    if (!tn_grow_lane(s, lane, n)) {
+        end_for_memory(s, lane);
         return 0;
+    }
+    add_rows(s, lane, asked->ids + n_past, n);
     s->has_prompts = true;
     return n;
 }
 
-static void add_prompts(struct tern_scheduler *s)
+static void add_prompts(struct tn_steps *s)
 {
-    const uint32_t n = s->params.n_sequences, before = s->i_prefill;
+    const uint32_t n = s->n_lanes, before = s->i_prefill;
     uint32_t room = prompt_rows(s);
     bool has_all_logits = false; /* there is memory for one prompt with them */
     for (uint32_t i = 1; i <= n && room > 0; i++) {
@@ -107,62 +162,96 @@ static void add_prompts(struct tern_scheduler *s)
 
 /* ---- logits ---- */
 
-/* A token is chosen from the lane's last row. */
-static bool ends_in_choice(const struct tn_lane *lane)
+/* Adds an id to n ascending ones; false when there is no room. */
+static bool insert_id(uint32_t *ids, uint32_t *n, uint32_t id)
 {
-    const struct tern_request *asked = &lane->request->asked;
-    return lane->is_decoding ||
-           (lane->sequence.n_past + lane->n_rows == asked->n_ids && asked->max_tokens > 0);
+    uint32_t i = *n;
+    while (i > 0 && ids[i - 1] > id)
+        i--;
+    if (i > 0 && ids[i - 1] == id)
+        return true;
+    if (*n == TN_HEAD_MAX_ALWAYS)
+        return false;
+    memmove(ids + i + 1, ids + i, (*n - i) * sizeof *ids);
+    ids[i] = id;
+    ++*n;
+    return true;
 }
 
-/* Asks for logits of row i_row of a lane; where they will be. */
-static const float *want(struct tern_scheduler *s, const struct tn_lane *lane, uint32_t i_row,
-                         const struct tn_head_need *need)
+/* Which logits the choices behind a lane's rows depend on; drafts are part of the penalties of
+ * those behind them. */
+static struct tn_head_need need_of(const struct tn_steps *s, const struct tn_lane *lane)
+{
+    const struct tn_request *r = lane->request;
+    struct tn_head_need need = {0}; /* all */
+    if (r->asked.n_logprobs || r->asked.prompt_logprobs || r->asked.adjust)
+        return need;
+    tn_generation_need(&r->generation, lane->head_always, &need);
+    for (uint32_t i = 1; i < lane->n_rows && lane->is_decoding && need.n_best; i++)
+        if (!insert_id(lane->head_always, &need.n_always, s->ids[lane->row + i]))
+            need.n_best = 0;
+    return need;
+}
+
+/* The first row of a lane whose logits are wanted; n_rows: none. */
+static uint32_t first_wanted(const struct tn_lane *lane)
+{
+    const struct tern_request *asked = &lane->request->asked;
+    if (lane->is_decoding || asked->prompt_logprobs)
+        return 0;
+    const bool is_end = lane->sequence->n_past + lane->n_rows == asked->n_ids;
+    return is_end ? lane->n_rows - 1 : lane->n_rows;
+}
+
+/* Asks for the logits of a lane's rows from the first wanted on. */
+static void want_logits(struct tn_steps *s, struct tn_lane *lane)
 {
     struct tn_batch *b = &s->batch;
-    const size_t vocab = s->work.model->file.spec.config->vocab;
-    s->work.forward.s.wanted[b->n_wanted] = (struct tn_logits_row){lane->row + i_row, *need};
-    return b->logits + b->n_wanted++ * vocab;
+    lane->logits = b->logits + (size_t)b->n_wanted * tn_steps_vocab(s);
+    for (uint32_t i = lane->first_wanted; i < lane->n_rows; i++)
+        s->work->forward.s.wanted[b->n_wanted++] =
+            (struct tn_logits_row){lane->row + i, lane->need};
 }
 
-/* Asks for what the lane needs, if that is all logits of its rows or, `searches`, is not. */
-static void want_logits(struct tern_scheduler *s, struct tn_lane *lane, bool searches)
+/* Lanes that need all logits come first. */
+static void add_wanted(struct tn_steps *s)
 {
-    const struct tern_request *asked = &lane->request->asked;
-    struct tn_head_need need = {0}; /* all */
-    if (asked->prompt_logprobs && !lane->is_decoding) {
-        for (uint32_t i = 0; i < lane->n_rows && !searches; i++) {
-            const float *row = want(s, lane, i, &need);
-            lane->all_logits = i == 0 ? row : lane->all_logits;
-            lane->logits = row;
-        }
-        return;
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
+        struct tn_lane *lane = &s->lanes[i];
+        if (lane->n_rows == 0)
+            continue;
+        lane->first_wanted = first_wanted(lane);
+        if (lane->first_wanted < lane->n_rows)
+            lane->need = need_of(s, lane);
     }
-    if (!ends_in_choice(lane))
-        return;
-    if (!asked->n_logprobs && !asked->adjust)
-        tn_generation_need(&lane->request->generation, lane->head_always, &need);
-    if (searches == (need.n_best > 0))
-        lane->logits = want(s, lane, lane->n_rows - 1, &need);
+    for (uint32_t i = 0; i < 2 * s->n_lanes; i++) {
+        struct tn_lane *lane = &s->lanes[i % s->n_lanes];
+        if (lane->first_wanted < lane->n_rows && (lane->need.n_best > 0) == (i >= s->n_lanes))
+            want_logits(s, lane);
+    }
 }
 
-void tn_make_batch(struct tern_scheduler *s)
+/* The last step is over: what its events pointed to goes. */
+static void begin_lane(struct tn_lane *lane)
 {
-    const uint32_t n = s->params.n_sequences;
+    lane->n_rows = lane->n_ids = lane->first_wanted = 0;
+    lane->logits = NULL;
+    if (!lane->request)
+        return;
+    lane->last_logits = NULL;
+    tn_generation_forget(&lane->request->generation);
+}
+
+void tn_make_batch(struct tn_steps *s)
+{
     s->batch = (struct tn_batch){.ids = s->ids,
                                  .spans = s->spans,
-                                 .wanted = s->work.forward.s.wanted,
-                                 .logits = s->work.forward.s.logits};
+                                 .wanted = s->work->forward.s.wanted,
+                                 .logits = s->work->forward.s.logits};
     s->has_prompts = false;
-    for (uint32_t i = 0; i < n; i++) {
-        s->lanes[i].n_rows = 0;
-        s->lanes[i].logits = s->lanes[i].all_logits = NULL;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (s->lanes[i].request && s->lanes[i].is_decoding)
-            add_span(s, &s->lanes[i], &s->lanes[i].next_id, 1);
+    for (uint32_t i = 0; i < s->n_lanes; i++)
+        begin_lane(&s->lanes[i]);
+    add_answers(s);
     add_prompts(s);
-    for (uint32_t i = 0; i < 2 * n; i++) /* those that need all logits come first */
-        if (s->lanes[i % n].n_rows > 0)
-            want_logits(s, &s->lanes[i % n], i >= n);
+    add_wanted(s);
 }

@@ -1,26 +1,104 @@
 /* SPDX-License-Identifier: MIT
  *
- * The scheduler as its caller sees it: creation, submission, steps, and how requests end.
+ * The scheduler: a queue before the engine of steps (steps.h), and its events as a list.
  *
  *   submit -> queue -> lane: prompt in parts -> token by token -> END
  *
  * Memory for texts is taken at submit, all other at creation: a step takes none but pages of the
  * cache.
  */
-#include "run/scheduler.h"
+#include "tern/scheduler.h"
 
 #include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "run/session.h"
+#include "run/steps.h"
 
-/* Events of a lane in a step: of the prompt, its ids and the first, a token, the end. */
-#define EVENTS_PER_LANE (TN_PROMPT_LOGPROB_ROWS + 4)
+/* Events of a lane in a step: of a part of the prompt, its ids and the first, a token, the end; or
+ * an id and drafts, and the end. */
+#define EVENTS_PER_LANE (TN_MAX(TN_PROMPT_LOGPROB_ROWS, TERN_MAX_DRAFT) + 4)
+
+struct tern_scheduler {
+    struct tn_steps steps;
+    struct tn_workspace work;
+    struct tern_scheduler_params params; /* what was 0 is filled in */
+    struct tn_sequence *sequences;       /* [params.n_sequences], a lane each */
+    struct tern_sampler **samplers;      /* [params.n_sequences] */
+    struct tn_request *first, **last;    /* the queue */
+    uint32_t n_waiting;
+    struct tn_request *ended;    /* freed at the next step: events point to them */
+    uint32_t n_places;           /* n_sequences + n_queue */
+    bool *is_taken;              /* [n_places] */
+    _Atomic uint64_t *cancelled; /* [n_places] the newest id of the place that was cancelled */
+    uint64_t n_submitted;
+    struct tern_event *events;
+    size_t n_events;
+};
 
 void tern_scheduler_params_default(struct tern_scheduler_params *out)
 {
     *out = (struct tern_scheduler_params){.n_sequences = 4, .n_queue = 64, .kv = TERN_KV_F16};
+}
+
+/* ---- cancelling ---- */
+
+static bool is_cancelled(const struct tern_scheduler *s, const struct tn_request *r)
+{
+    return s->cancelled[r->id % s->n_places] == r->id;
+}
+
+void tern_scheduler_cancel(struct tern_scheduler *s, uint64_t request)
+{
+    _Atomic uint64_t *word = &s->cancelled[request % s->n_places];
+    uint64_t newest = atomic_load(word);
+    while (newest < request && !atomic_compare_exchange_weak(word, &newest, request))
+        ;
+}
+
+/* Nobody waits for what is in the batch any more. */
+static bool is_in_vain(const struct tern_scheduler *s)
+{
+    for (uint32_t i = 0; i < s->steps.n_lanes; i++)
+        if (s->steps.lanes[i].n_rows > 0 && !is_cancelled(s, s->steps.lanes[i].request))
+            return false;
+    return true;
+}
+
+/* Ends what was cancelled, wherever it is. */
+static void end_cancelled(struct tern_scheduler *s)
+{
+    for (uint32_t i = 0; i < s->steps.n_lanes; i++) {
+        struct tn_lane *lane = &s->steps.lanes[i];
+        if (lane->request && is_cancelled(s, lane->request))
+            tn_end_lane(&s->steps, lane, TERN_STOP_INTERRUPT, NULL);
+    }
+    struct tn_request **at = &s->first;
+    for (struct tn_request *r; (r = *at) != NULL;) {
+        if (!is_cancelled(s, r)) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        s->n_waiting--;
+        tn_end_request(&s->steps, r, TERN_STOP_INTERRUPT, NULL);
+    }
+    s->last = at;
+}
+
+/* ---- events ---- */
+
+static bool on_event(void *arg, struct tn_request *r, const struct tern_event *event)
+{
+    struct tern_scheduler *s = arg;
+    s->events[s->n_events++] = *event;
+    if (event->kind == TERN_EVENT_END) {
+        s->is_taken[r->id % s->n_places] = false;
+        r->next = s->ended;
+        s->ended = r;
+    }
+    return true;
 }
 
 /* ---- creation ---- */
@@ -34,11 +112,7 @@ static tern_status check_params(const struct tern_scheduler_params *p,
     if (p->n_queue > TERN_SCHEDULER_MAX_QUEUE)
         return tn_fail(err, TERN_USAGE, "a queue of %u: at most %d requests can wait", p->n_queue,
                        TERN_SCHEDULER_MAX_QUEUE);
-    if (!model->weights.head.format)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "\"%s\" is an embedding model: it has no head and gives no text",
-                       model->path);
-    return tn_ok(err);
+    return tn_check_head(model, err);
 }
 
 /* What was 0 is filled in. A batch has room for a row of every sequence. */
@@ -53,15 +127,6 @@ static tern_status complete_params(struct tern_scheduler *s, const struct tern_s
     s->params.n_batch = TN_MAX(s->params.n_batch, p->n_sequences);
     s->n_places = p->n_sequences + p->n_queue;
     return tn_session_check_params(&sp, c, err);
-}
-
-/* Nobody waits for what is in the batch any more. */
-static bool is_in_vain(const struct tern_scheduler *s)
-{
-    for (uint32_t i = 0; i < s->params.n_sequences; i++)
-        if (s->lanes[i].n_rows > 0 && !tn_is_cancelled(s, s->lanes[i].request))
-            return false;
-    return true;
 }
 
 static bool should_stop(void *arg)
@@ -100,13 +165,13 @@ static uint32_t longest_history(const struct tern_scheduler *s)
 
 static tern_status open_lane(struct tern_scheduler *s, uint32_t i, struct tern_error *err)
 {
-    struct tn_lane *lane = &s->lanes[i];
     struct tern_sampler_params params;
     tern_sampler_params_default(&params);
     params.penalty_last = longest_history(s);
-    lane->sequence = tn_workspace_sequence(&s->work, i);
-    lane->head_always = s->work.forward.s.sequences[i].head_always;
-    return tern_sampler_create(&lane->sampler, &params, s->work.model->file.spec.config->vocab,
+    s->sequences[i] = tn_workspace_sequence(&s->work, i);
+    s->steps.lanes[i].sequence = &s->sequences[i];
+    s->steps.lanes[i].head_always = s->work.forward.s.sequences[i].head_always;
+    return tern_sampler_create(&s->samplers[i], &params, s->work.model->file.spec.config->vocab,
                                err);
 }
 
@@ -117,15 +182,22 @@ static size_t n_events(const struct tern_scheduler *s)
 
 static tern_status take_memory(struct tern_scheduler *s, struct tern_error *err)
 {
+    struct tn_steps *steps = &s->steps;
     const uint32_t n = s->params.n_sequences;
-    s->lanes = tn_alloc_zeroed(n, sizeof *s->lanes);
+    *steps = (struct tn_steps){.work = &s->work, .n_lanes = n, .n_ctx = s->params.n_ctx,
+                               .on_event = on_event, .arg = s};
+    steps->lanes = tn_alloc_zeroed(n, sizeof *steps->lanes);
+    steps->adjusted =
+        tn_alloc_zeroed(s->work.model->file.spec.config->vocab, sizeof *steps->adjusted);
+    steps->ids = tn_alloc_zeroed(s->params.n_batch, sizeof *steps->ids);
+    steps->spans = tn_alloc_zeroed(n, sizeof *steps->spans);
+    s->sequences = tn_alloc_zeroed(n, sizeof *s->sequences);
+    s->samplers = tn_alloc_zeroed(n, sizeof *s->samplers);
     s->is_taken = tn_alloc_zeroed(s->n_places, sizeof *s->is_taken);
     s->cancelled = tn_alloc_zeroed(s->n_places, sizeof *s->cancelled);
     s->events = tn_alloc_zeroed(n_events(s), sizeof *s->events);
-    s->adjusted = tn_alloc_zeroed(s->work.model->file.spec.config->vocab, sizeof *s->adjusted);
-    s->ids = tn_alloc_zeroed(s->params.n_batch, sizeof *s->ids);
-    s->spans = tn_alloc_zeroed(n, sizeof *s->spans);
-    if (s->lanes && s->is_taken && s->cancelled && s->events && s->adjusted && s->ids && s->spans)
+    if (steps->lanes && steps->adjusted && steps->ids && steps->spans && s->sequences &&
+        s->samplers && s->is_taken && s->cancelled && s->events)
         return tn_ok(err);
     return tn_fail(err, TERN_MEMORY, "no memory for a scheduler of %u sequences", n);
 }
@@ -133,12 +205,14 @@ static tern_status take_memory(struct tern_scheduler *s, struct tern_error *err)
 /* What take_memory and the samplers hold. */
 static uint64_t heap_bytes(const struct tern_scheduler *s)
 {
-    const uint32_t n = s->params.n_sequences, vocab = s->work.model->file.spec.config->vocab;
-    return sizeof *s + n * (sizeof *s->lanes + sizeof *s->spans) +
-           n * tern_sampler_bytes(vocab, longest_history(s)) +
+    const struct tn_steps *steps = &s->steps;
+    const uint32_t n = s->params.n_sequences, vocab = tn_steps_vocab(steps);
+    return sizeof *s +
+           n * (sizeof *steps->lanes + sizeof *steps->spans + sizeof *s->sequences +
+                sizeof *s->samplers + tern_sampler_bytes(vocab, longest_history(s))) +
            s->n_places * (sizeof *s->is_taken + sizeof *s->cancelled) +
-           n_events(s) * sizeof *s->events + vocab * sizeof *s->adjusted +
-           s->params.n_batch * sizeof *s->ids;
+           n_events(s) * sizeof *s->events + vocab * sizeof *steps->adjusted +
+           s->params.n_batch * sizeof *steps->ids;
 }
 
 tern_status tern_scheduler_create(struct tern_scheduler **out, struct tern_engine *engine,
@@ -184,20 +258,22 @@ void tern_scheduler_free(struct tern_scheduler *s)
 {
     if (!s)
         return;
-    for (uint32_t i = 0; s->lanes && i < s->params.n_sequences; i++) {
-        tn_request_free(s->lanes[i].request);
-        tern_sampler_free(s->lanes[i].sampler);
-    }
+    for (uint32_t i = 0; s->steps.lanes && i < s->params.n_sequences; i++)
+        tn_request_free(s->steps.lanes[i].request);
+    for (uint32_t i = 0; s->samplers && i < s->params.n_sequences; i++)
+        tern_sampler_free(s->samplers[i]);
     free_requests(s->first);
     free_requests(s->ended);
     tn_workspace_fini(&s->work);
-    tn_free(s->lanes);
+    tn_free(s->steps.lanes);
+    tn_free(s->steps.adjusted);
+    tn_free(s->steps.ids);
+    tn_free(s->steps.spans);
+    tn_free(s->sequences);
+    tn_free(s->samplers);
     tn_free(s->is_taken);
     tn_free(s->cancelled);
     tn_free(s->events);
-    tn_free(s->adjusted);
-    tn_free(s->ids);
-    tn_free(s->spans);
     tn_free(s);
 }
 
@@ -209,7 +285,7 @@ uint32_t tern_scheduler_n_ctx(const struct tern_scheduler *s)
 void tern_scheduler_get_state(const struct tern_scheduler *s, struct tern_scheduler_state *out)
 {
     *out = (struct tern_scheduler_state){
-        .n_running = s->n_running,
+        .n_running = s->steps.n_running,
         .n_waiting = s->n_waiting,
         .bytes = heap_bytes(s) + tn_workspace_bytes(&s->work),
         .bytes_full = heap_bytes(s) + tn_workspace_bytes_full(&s->work),
@@ -233,12 +309,12 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
 {
     struct tn_request *r;
     *id = 0;
-    if (s->n_running + s->n_waiting == s->n_places)
+    if (s->steps.n_running + s->n_waiting == s->n_places)
         return tn_fail(err, TERN_BUSY, "%u requests run and %u wait: no more are taken",
-                       s->n_running, s->n_waiting);
+                       s->steps.n_running, s->n_waiting);
     tern_status status = tn_request_check(asked, s->work.model, s->params.n_ctx, err);
     if (status == TERN_OK)
-        status = tn_request_create(&r, asked, s->work.model, err);
+        status = tn_request_create(&r, asked, s->work.model, s->params.n_ctx, err);
     if (status != TERN_OK)
         return status;
     /* The place is part of the id, so that one that has ended is recognised. */
@@ -250,40 +326,25 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
     return tn_ok(err);
 }
 
-void tern_scheduler_cancel(struct tern_scheduler *s, uint64_t request)
+/* Starts requests from the queue while there are free lanes. */
+static void start_waiting(struct tern_scheduler *s)
 {
-    _Atomic uint64_t *word = &s->cancelled[request % s->n_places];
-    uint64_t newest = atomic_load(word);
-    while (newest < request && !atomic_compare_exchange_weak(word, &newest, request))
-        ;
+    while (s->first) {
+        struct tn_request *r = s->first;
+        struct tn_lane *lane = tn_prepare_lane(&s->steps, &r->asked);
+        if (!lane)
+            return;
+        s->first = r->next;
+        s->last = s->first ? s->last : &s->first;
+        r->next = NULL;
+        s->n_waiting--;
+        r->generation.sampler = s->samplers[lane - s->steps.lanes];
+        tn_sampler_configure(r->generation.sampler, &r->asked.sampler);
+        tn_start_lane(&s->steps, lane, r);
+    }
 }
 
 /* ---- a step ---- */
-
-/* Evaluates the batch; nothing of it is kept when that fails. */
-static tern_status evaluate(struct tern_scheduler *s, struct tern_error *err)
-{
-    const uint64_t start_ns = tn_now_ns();
-    const tern_status status = tn_workspace_eval(&s->work, &s->batch, err);
-    if (status == TERN_OK && s->has_prompts)
-        s->row_s = tn_seconds_since(start_ns) / s->batch.n_rows;
-    if (status != TERN_INTERRUPTED || !is_in_vain(s))
-        return status;
-    tn_end_cancelled(s);
-    return TERN_OK;
-}
-
-static tern_status run_batch(struct tern_scheduler *s, struct tern_error *err)
-{
-    tn_make_batch(s);
-    if (s->batch.n_rows == 0)
-        return TERN_OK;
-    const tern_status status = evaluate(s, err);
-    for (uint32_t i = 0; i < s->params.n_sequences && status == TERN_OK; i++)
-        if (s->lanes[i].n_rows > 0)
-            tn_finish_rows(s, &s->lanes[i]);
-    return status;
-}
 
 tern_status tern_scheduler_step(struct tern_scheduler *s, const struct tern_event **events,
                                 size_t *n, bool *is_idle, struct tern_error *err)
@@ -291,12 +352,15 @@ tern_status tern_scheduler_step(struct tern_scheduler *s, const struct tern_even
     free_requests(s->ended);
     s->ended = NULL;
     s->n_events = 0;
-    s->n_steps++;
-    tn_end_cancelled(s);
-    tn_start_waiting(s);
-    const tern_status status = run_batch(s, err);
+    end_cancelled(s);
+    start_waiting(s);
+    tern_status status = tn_steps_run(&s->steps, err);
+    if (status == TERN_INTERRUPTED && is_in_vain(s)) {
+        end_cancelled(s);
+        status = TERN_OK;
+    }
     *events = s->events;
     *n = s->n_events;
-    *is_idle = s->n_running + s->n_waiting == 0;
+    *is_idle = s->steps.n_running + s->n_waiting == 0;
     return status == TERN_OK ? tn_ok(err) : status;
 }

@@ -134,10 +134,7 @@ tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_erro
 {
     if (tn_sequence_grow(&s->sequence, n))
         return TERN_OK;
-    return tn_fail(err, TERN_MEMORY,
-                   "context limited by memory: %u positions are in use and %.1f MiB for "
-                   "the next %u are not free",
-                   s->sequence.n_past, (double)s->work.kv.block_bytes / 0x1p20, TN_KV_BLOCK);
+    return tn_workspace_fail_growth(&s->work, s->sequence.n_past, err);
 }
 
 unsigned char *tn_session_block(const struct tern_session *s, uint32_t i)
@@ -224,6 +221,15 @@ tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, cons
     return tn_check_ids(model, ids, n, err);
 }
 
+tern_status tn_check_head(const struct tern_model *model, struct tern_error *err)
+{
+    if (model->weights.head.format)
+        return TERN_OK;
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   "\"%s\" is an embedding model: it has no head and gives neither logits nor text",
+                   model->path);
+}
+
 static tern_status check_eval(const struct tern_session *s, const uint32_t *ids, size_t n,
                               struct tern_error *err)
 {
@@ -239,10 +245,8 @@ tern_status tern_session_eval(struct tern_session *s, const uint32_t *ids, size_
 {
     size_t vocab = s->model->file.spec.config->vocab;
     tern_status status = check_eval(s, ids, n, err);
-    if (status == TERN_OK && !s->model->weights.head.format)
-        status = tn_fail(err, TERN_UNSUPPORTED,
-                         "\"%s\" is an embedding model: it has no head and gives no logits",
-                         s->model->path);
+    if (status == TERN_OK)
+        status = tn_check_head(s->model, err);
     if (n > 0 && status == TERN_OK)
         s->has_logits = false;
     for (size_t i = 0; i < n && status == TERN_OK;) {
@@ -262,28 +266,6 @@ tern_status tern_session_eval(struct tern_session *s, const uint32_t *ids, size_
         }
     }
     return status == TERN_OK ? tn_ok(err) : status;
-}
-
-tern_status tn_session_eval_rows(struct tern_session *s, const uint32_t *ids, uint32_t n,
-                                 struct tern_error *err)
-{
-    const struct outputs outputs = {.all_logits = s->work.forward.s.logits};
-    if (n == 1)
-        return tern_session_eval(s, ids, 1, NULL, err);
-    assert(n <= s->work.params.n_logits && "tern_generate compared n_draft");
-    tern_status status = check_eval(s, ids, n, err);
-    s->has_logits = false;
-    return status == TERN_OK ? eval_batch(s, ids, n, &outputs, err) : status;
-}
-
-void tn_session_keep_rows(struct tern_session *s, uint32_t n, uint32_t n_keep)
-{
-    const size_t vocab = s->model->file.spec.config->vocab;
-    float *logits = s->work.forward.s.logits;
-    if (n_keep > 1)
-        memcpy(logits, logits + (n_keep - 1) * vocab, vocab * sizeof *logits);
-    tern_session_truncate(s, s->sequence.n_past - (n - n_keep));
-    s->has_logits = true;
 }
 
 tern_status tern_session_eval_states(struct tern_session *s, const uint32_t *ids, size_t n,

@@ -37,6 +37,8 @@ tern_status tn_check_ids(const struct tern_model *model, const uint32_t *ids, si
 /* The same for a prompt: TERN_USAGE also when it is empty; TERN_LIMIT: more than n_ctx ids. */
 tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, const uint32_t *ids,
                             size_t n, struct tern_error *err);
+/* TERN_UNSUPPORTED: an embedding model, which gives no logits. */
+tern_status tn_check_head(const struct tern_model *model, struct tern_error *err);
 
 /* Keys and values of positions [256 i, 256 i + 256), tn_session_block_bytes of them; i below what
  * tn_session_grow made usable. */
@@ -44,13 +46,6 @@ unsigned char *tn_session_block(const struct tern_session *s, uint32_t i);
 size_t tn_session_block_bytes(const struct tern_session *s);
 /* The blocks now hold these n ids, whoever wrote them there. */
 void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n);
-
-/* Appends n <= 1 + n_draft ids; row i of work.forward.s.logits, [n][vocab], belongs to ids[i].
- * Errors as tern_session_eval; nothing is appended then. */
-tern_status tn_session_eval_rows(struct tern_session *s, const uint32_t *ids, uint32_t n,
-                                 struct tern_error *err);
-/* Of the n ids that were appended last, by tn_session_eval_rows, keeps the first n_keep >= 1. */
-void tn_session_keep_rows(struct tern_session *s, uint32_t n, uint32_t n_keep);
 
 /* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */
 tern_status tn_session_grow(struct tern_session *s, uint32_t n, struct tern_error *err);

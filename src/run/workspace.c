@@ -172,6 +172,15 @@ tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *bat
     return tern_model_check_unchanged(w->model, err); /* nothing is kept of a changed file */
 }
 
+tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_past,
+                                     struct tern_error *err)
+{
+    return tn_fail(err, TERN_MEMORY,
+                   "context limited by memory: %u positions are in use and %.1f MiB for the next "
+                   "%u are not free",
+                   n_past, (double)w->kv.block_bytes / 0x1p20, TN_KV_BLOCK);
+}
+
 uint64_t tn_workspace_bytes(const struct tn_workspace *w)
 {
     return w->scratch_bytes + (uint64_t)w->pool.block_bytes * w->pool.n_ready;

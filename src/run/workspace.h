@@ -9,6 +9,7 @@
 
 #include "model/forward.h"
 #include "run/cache_pool.h"
+#include "run/draft.h"
 #include "run/engine.h"
 
 struct tn_workspace_params {
@@ -30,6 +31,7 @@ struct tn_workspace {
     struct tn_kvcache kv;
     struct tn_cache_pool pool;
     struct tn_forward forward;
+    struct tn_draft_costs draft_costs; /* of its evaluations */
     void *scratch_base;
     size_t scratch_bytes;
 };
@@ -49,6 +51,10 @@ struct tn_sequence tn_workspace_sequence(struct tn_workspace *w, uint32_t i);
  * they are the caller's.  TERN_INTERRUPTED; TERN_MAPPED_IO as tern_model_check_unchanged. */
 tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
                               struct tern_error *err);
+
+/* TERN_MEMORY, for a sequence with n_past positions that could not grow. */
+tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_past,
+                                     struct tern_error *err);
 
 /* Anonymous memory that it holds now, and will hold with all positions filled. */
 uint64_t tn_workspace_bytes(const struct tn_workspace *w);

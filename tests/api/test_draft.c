@@ -147,7 +147,7 @@ static void write_answer(struct answer *a, const struct way *w)
         .sampler = sampler, .max_tokens = w->max_tokens ? w->max_tokens : 60,
         .ignore_eos = w->ignore_eos, .stop_strings = w->stops, .n_stop_strings = w->n_stops,
         .on_text = on_text, .on_token = on_token, .arg = a, .n_draft = sp.n_draft,
-        .on_draft = w->source >= RECORDED ? on_draft : NULL,
+        .on_draft = w->source >= RECORDED ? on_draft : NULL, .verify_all = true,
     };
     uint32_t ids[N_CTX];
     size_t n = prompt.n;

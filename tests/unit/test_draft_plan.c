@@ -121,22 +121,30 @@ static double random_01(struct world *w)
     return (double)(tn_rng_next(&w->rng) >> 11) * 0x1p-53;
 }
 
+struct plan {
+    struct tn_draft_costs costs;
+    struct tn_draft_odds odds;
+};
+
 /* One step: a draft of 7 ids 1 ... 7, of which the text brings some. */
-static void step(struct world *w, struct tn_draft_plan *plan, uint32_t n_match)
+static void step(struct world *w, struct plan *plan, uint32_t n_match)
 {
     static const uint32_t ids[TERN_MAX_DRAFT] = {1, 2, 3, 4, 5, 6, 7};
-    const uint32_t n = tn_draft_plan_choose(plan, ids, TERN_MAX_DRAFT, n_match);
+    struct tn_draft_step s = {1, 1, 1};
+    const uint32_t n =
+        tn_draft_choose(&plan->odds, &plan->costs, &s, ids, TERN_MAX_DRAFT, n_match);
     assert_true(n <= TERN_MAX_DRAFT);
+    assert_int_equal(s.n_rows, 1 + n);
     const double seconds = 0.02 * (1 + w->row_cost * n);
     uint32_t n_right = 0;
     while (n_right < n && random_01(w) < w->right) {
         n_right++;
-        tn_draft_plan_saw(plan, n_right);
+        tn_draft_odds_saw(&plan->odds, n_right);
     }
     /* Behind them an id that is not the draft, or behind all of them any. */
-    const bool goes_on = n == 0 && plan->n_draft > 0 && random_01(w) < w->right;
-    tn_draft_plan_saw(plan, goes_on ? plan->draft[plan->n_compared] : 100);
-    tn_draft_plan_took(plan, n + 1, n_right + 1, seconds);
+    const bool goes_on = n == 0 && plan->odds.n_draft > 0 && random_01(w) < w->right;
+    tn_draft_odds_saw(&plan->odds, goes_on ? plan->odds.draft[plan->odds.n_compared] : 100);
+    tn_draft_costs_took(&plan->costs, 1, n + 1, n_right + 1, seconds);
     w->seconds += seconds;
     w->n_ids += n_right + 1;
     w->n_drafted += n;
@@ -145,9 +153,9 @@ static void step(struct world *w, struct tn_draft_plan *plan, uint32_t n_match)
 static struct world run_world(double row_cost, double right, uint32_t n_steps)
 {
     struct world w = {.row_cost = row_cost, .right = right};
-    struct tn_draft_plan plan;
+    struct plan plan = {0};
     tn_rng_seed(&w.rng, 11);
-    tn_draft_plan_init(&plan);
+    tn_draft_odds_init(&plan.odds);
     for (uint32_t i = 0; i < n_steps; i++)
         step(&w, &plan, 4);
     return w;
@@ -197,9 +205,9 @@ static void the_plan_follows_the_text(void **state)
 {
     (void)state;
     struct world w = {.row_cost = 0.3, .right = 0};
-    struct tn_draft_plan plan;
+    struct plan plan = {0};
     tn_rng_seed(&w.rng, 2);
-    tn_draft_plan_init(&plan);
+    tn_draft_odds_init(&plan.odds);
     for (int phase = 0; phase < 6; phase++) {
         const struct world before = w;
         w.right = phase % 2 ? 0.95 : 0.0;
@@ -216,10 +224,10 @@ static void matches_of_different_lengths_are_told_apart(void **state)
 {
     (void)state;
     struct world w = {.row_cost = 0.4};
-    struct tn_draft_plan plan;
+    struct plan plan = {0};
     uint32_t drafted[2] = {0, 0};
     tn_rng_seed(&w.rng, 2);
-    tn_draft_plan_init(&plan);
+    tn_draft_odds_init(&plan.odds);
     for (int i = 0; i < 4000; i++) {
         const uint32_t before = w.n_drafted, is_long = i / 10 % 2;
         w.right = is_long ? 0.95 : 0.05;
