@@ -23,7 +23,7 @@ struct serve {
     struct tn_hosting hosting;
     char *key;
     struct tn_file *log;
-    uint64_t n_logged;
+    bool log_failed;
 };
 
 /* ---- flags ---- */
@@ -108,17 +108,21 @@ static void say_models(const struct tn_hosting *h)
 
 /* ---- the log ---- */
 
+/* What cannot be written is said once: the server goes on. */
 static void write_log(void *arg, const char *line, size_t n)
 {
     struct serve *s = arg;
+    struct tern_error err;
     struct tn_buf out = {0};
     tn_buf_append(&out, line, n);
     tn_buf_append(&out, "\n", 1);
-    if (!out.failed && s->log &&
-        tn_file_write_at(s->log, s->n_logged, out.data, out.n_bytes, NULL) == TERN_OK)
-        s->n_logged += out.n_bytes;
-    else if (!out.failed && !s->log)
+    if (!out.failed && !s->log)
         (void)tn_write_stream(TN_STDERR, out.data, out.n_bytes);
+    else if (!out.failed && tn_file_append(s->log, out.data, out.n_bytes, &err) != TERN_OK &&
+             !s->log_failed) {
+        s->log_failed = true;
+        tn_warning_say("--log: %s", err.detail);
+    }
     tn_buf_fini(&out);
 }
 
@@ -202,7 +206,7 @@ int tn_cmd_serve(const struct tn_options *o)
     if (status == TERN_OK)
         status = tn_hosting_open(&s->hosting, o, &err);
     if (status == TERN_OK && o->log_file)
-        status = tn_file_create(&s->log, o->log_file, &err);
+        status = tn_file_open_append(&s->log, o->log_file, &err);
     if (status == TERN_OK)
         status = serve(s, &err);
     close_all(s);

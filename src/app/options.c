@@ -291,7 +291,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"allow-host", 0, TN_OPT_LIST, SLOT(hosts), BIT(SERVE), .value = "NAME",
      .help = "another name of this server, as clients write it (may be given several times)"},
     {"log", 0, TN_OPT_TEXT, SLOT(log_file), BIT(SERVE), .value = "FILE",
-     .help = "a line per request, never its text; -v: to standard error"},
+     .help = "a line per request, never its text, at the end of FILE; -v: to standard error"},
     {"open", 0, TN_OPT_FLAG, SLOT(opens_page), BIT(SERVE),
      .help = "show the page for people in the browser"},
     {"no-page", 0, TN_OPT_FLAG, SLOT(no_page), BIT(SERVE),

@@ -76,6 +76,9 @@ struct tn_file; /* an open file */
 tern_status tn_file_open_read(struct tn_file **out, const char *path, struct tern_error *err);
 /* Creates or truncates. */
 tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_error *err);
+/* Creates it, or opens what is there to write behind its end, wherever that is then: others may
+ * write there too, or cut the file. */
+tern_status tn_file_open_append(struct tn_file **out, const char *path, struct tern_error *err);
 /* Creates a file that only this process writes. What a dead process left at `path` is removed, a
  * link is never followed, and while another process has such a file there: TERN_OUTPUT. One of the
  * next two calls ends it. */
@@ -96,6 +99,9 @@ tern_status tn_file_read_at(struct tn_file *file, uint64_t offset, void *dst, si
                             struct tern_error *err);
 tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
                              size_t n_bytes, struct tern_error *err);
+/* Of tn_file_open_append. In one piece, as far as the system has it so. */
+tern_status tn_file_append(struct tn_file *file, const void *src, size_t n_bytes,
+                           struct tern_error *err);
 /* Hint: these bytes will not be read again (keeps the page cache for others). */
 void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes);
 /* Waits until the file is on the disk (F_FULLFSYNC on macOS). */

@@ -67,6 +67,16 @@ tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_e
     return make_file(out, fd, path, err);
 }
 
+tern_status tn_file_open_append(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    int fd = tn_posix_open(path, O_WRONLY | O_CREAT | O_APPEND);
+    if (fd < 0)
+        return tn_os_fail(err, TERN_OUTPUT, path, "cannot be opened for writing",
+                          (unsigned long)errno);
+    return make_file(out, fd, path, err);
+}
+
 /* ---- part files ---- */
 
 /* Whoever holds the lock of a part file may write, rename and remove it, and nobody else: two
@@ -213,6 +223,21 @@ tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *
     while (done < n_bytes) {
         ssize_t n = write_some(file->fd, (const char *)src + done,
                                TN_MIN(n_bytes - done, MAX_TRANSFER), offset + done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
+                              (unsigned long)(n == 0 ? EIO : errno));
+        done += (size_t)n;
+    }
+    return TERN_OK;
+}
+
+tern_status tn_file_append(struct tn_file *file, const void *src, size_t n_bytes,
+                           struct tern_error *err)
+{
+    for (size_t done = 0; done < n_bytes;) {
+        ssize_t n = write(file->fd, (const char *)src + done, TN_MIN(n_bytes - done, MAX_TRANSFER));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

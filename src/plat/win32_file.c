@@ -230,6 +230,18 @@ tern_status tn_file_create(struct tn_file **out, const char *path, struct tern_e
     return make_file(out, handle, path, err);
 }
 
+/* The right to append alone: the system looks for the end at each write. */
+tern_status tn_file_open_append(struct tn_file **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    HANDLE handle = open_handle(path, FILE_APPEND_DATA | SYNCHRONIZE,
+                                FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, OPEN_ALWAYS,
+                                FILE_ATTRIBUTE_NORMAL);
+    if (handle == INVALID_HANDLE_VALUE)
+        return tn_os_fail(err, TERN_OUTPUT, path, "cannot be opened for writing", GetLastError());
+    return make_file(out, handle, path, err);
+}
+
 /* A file that is open for writing can be neither removed nor created anew by others here. */
 tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
 {
@@ -328,6 +340,21 @@ tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *
         DWORD n = 0;
         BOOL ok = WriteFile(file->handle, (const char *)src + done,
                             (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n, &at);
+        if (!ok || n == 0)
+            return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
+                              ok ? ERROR_WRITE_FAULT : GetLastError());
+        done += n;
+    }
+    return TERN_OK;
+}
+
+tern_status tn_file_append(struct tn_file *file, const void *src, size_t n_bytes,
+                           struct tern_error *err)
+{
+    for (size_t done = 0; done < n_bytes;) {
+        DWORD n = 0;
+        BOOL ok = WriteFile(file->handle, (const char *)src + done,
+                            (DWORD)TN_MIN(n_bytes - done, MAX_TRANSFER), &n, NULL);
         if (!ok || n == 0)
             return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
                               ok ? ERROR_WRITE_FAULT : GetLastError());

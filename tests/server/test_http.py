@@ -336,6 +336,15 @@ class Logs(command.TestCase):
         self.assertIn(" 404 ", lines[0])
         self.assertIn(" 400 ", lines[1])
         self.assertNotIn("canary", "".join(lines))
+        with Server("--log", path) as server:
+            server.get("/health")
+            end = time.monotonic() + 60
+            while len(more := read_lines(path)) < 4 and time.monotonic() < end:
+                time.sleep(0.05)
+        self.assertEqual(more[:3], lines)
+        self.assertIn(" GET /health 200 ", more[3])
+        self.refused(4, "serve", command.model(), "--port", "0", "--log",
+                     command.scratch("no-folder/log"))
 
 
 class Endings(command.TestCase):

@@ -78,6 +78,23 @@ static void files_keep_what_is_written(void **state)
     tn_file_remove(PATH);
 }
 
+static void appending_finds_the_end(void **state)
+{
+    (void)state;
+    struct tn_file *one, *two;
+    tn_file_remove(PATH);
+    assert_int_equal(tn_file_open_append(&one, PATH, &err), TERN_OK);
+    assert_int_equal(tn_file_append(one, "a\n", 2, &err), TERN_OK);
+    assert_int_equal(tn_file_open_append(&two, PATH, &err), TERN_OK);
+    assert_int_equal(tn_file_append(two, "b\n", 2, &err), TERN_OK);
+    assert_int_equal(tn_file_append(one, "c\n", 2, &err), TERN_OK);
+    tn_file_close(one);
+    tn_file_close(two);
+    assert_file(PATH, "a\nb\nc\n", 6);
+    tn_file_remove(PATH);
+    assert_int_equal(tn_file_open_append(&one, "no-such-folder/x", &err), TERN_OUTPUT);
+}
+
 static void failures_are_explained(void **state)
 {
     (void)state;
@@ -447,6 +464,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_keep_what_is_written),
+        cmocka_unit_test(appending_finds_the_end),
         cmocka_unit_test(failures_are_explained),
         cmocka_unit_test(whole_files_have_a_limit),
         cmocka_unit_test(replacing_is_complete),
