@@ -5,6 +5,8 @@
 #include "server/gen.h"
 
 #include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -135,33 +137,68 @@ static bool read_id(const char *text, uint32_t n_vocab, uint32_t *id)
     return text[0] && value < n_vocab;
 }
 
+static bool add_bias(struct tn_gen *gen, const char *id, const json_t *value, uint32_t n_vocab,
+                     struct tn_refusal *r)
+{
+    static const char name[] = "logit_bias";
+    struct tn_bias *bias = &gen->biases[gen->n_biases];
+    double x = json_number_value(value);
+    if (!read_id(id, n_vocab, &bias->id))
+        return tn_refuse(r, 400, name, "\"%s\": \"%.40s\" is no token id below %u", name, id,
+                         n_vocab);
+    if (json_is_false(value)) /* llama.cpp's word for never */
+        x = -HUGE_VAL;
+    else if (!json_is_number(value) || !(x >= -100 && x <= 100))
+        return tn_refuse(r, 400, name, "\"%s\" must map to numbers from -100 to 100", name);
+    bias->bias = (float)x;
+    gen->n_biases++;
+    return true;
+}
+
+/* OpenAI's {"5":1.5}. */
+static bool add_bias_object(struct tn_gen *gen, const json_t *map, uint32_t n_vocab,
+                            struct tn_refusal *r)
+{
+    json_t *object = (json_t *)map; /* jansson's iterators take no const */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
+        if (!add_bias(gen, json_object_iter_key(i), json_object_iter_value(i), n_vocab, r))
+            return false;
+    return true;
+}
+
+/* llama.cpp's [[5,1.5]]. */
+static bool add_bias_pairs(struct tn_gen *gen, const json_t *pairs, uint32_t n_vocab,
+                           struct tn_refusal *r)
+{
+    for (size_t i = 0; i < json_array_size(pairs); i++) {
+        const json_t *pair = json_array_get(pairs, i), *id = json_array_get(pair, 0);
+        char text[24];
+        if (json_array_size(pair) != 2 || !json_is_integer(id))
+            return tn_refuse(r, 400, "logit_bias",
+                             "\"logit_bias\": entry %zu is no pair of a token id and a number", i);
+        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(id));
+        if (!add_bias(gen, text, json_array_get(pair, 1), n_vocab, r))
+            return false;
+    }
+    return true;
+}
+
 static bool read_biases(struct tn_gen *gen, const json_t *o, uint32_t n_vocab,
                         struct tn_refusal *r)
 {
     static const char name[] = "logit_bias";
     const json_t *map = tn_json_member(o, name);
-    if (!map || (json_is_array(map) && json_array_size(map) == 0))
+    const size_t n = json_is_array(map) ? json_array_size(map) : json_object_size(map);
+    if (!map)
         return true;
-    if (!json_is_object(map) || json_object_size(map) > TN_GEN_MAX_BIASES)
+    if (!(json_is_object(map) || json_is_array(map)) || n > TN_GEN_MAX_BIASES)
         return tn_refuse(r, 400, name, "\"%s\" must be an object of at most %u token ids", name,
                          TN_GEN_MAX_BIASES);
-    gen->biases = tn_alloc_zeroed(json_object_size(map) + 1, sizeof *gen->biases);
+    gen->biases = tn_alloc_zeroed(n + 1, sizeof *gen->biases);
     if (!gen->biases)
         return tn_refuse(r, 503, NULL, "no memory for the request");
-    json_t *object = (json_t *)map; /* jansson's iterators take no const */
-    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
-        struct tn_bias *bias = &gen->biases[gen->n_biases];
-        const json_t *value = json_object_iter_value(i);
-        double x = json_number_value(value);
-        if (!read_id(json_object_iter_key(i), n_vocab, &bias->id))
-            return tn_refuse(r, 400, name, "\"%s\": \"%.40s\" is no token id below %u", name,
-                             json_object_iter_key(i), n_vocab);
-        if (!json_is_number(value) || !(x >= -100 && x <= 100))
-            return tn_refuse(r, 400, name, "\"%s\" must map to numbers from -100 to 100", name);
-        bias->bias = (float)x;
-        gen->n_biases++;
-    }
-    return true;
+    return json_is_array(map) ? add_bias_pairs(gen, map, n_vocab, r)
+                              : add_bias_object(gen, map, n_vocab, r);
 }
 
 /* ---- requests ---- */
@@ -218,5 +255,38 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
         !tn_json_get_count(options, "n_predict", -2, ANY_COUNT, &wish, r))
         return false;
     gen->max_tokens = tn_gen_clamp_tokens(model, wish == -1 ? ANY_COUNT : wish);
+    return true;
+}
+
+/* What llama.cpp can and tern cannot; the neutral value of each is taken. */
+static bool refuse_llama_others(const json_t *body, struct tn_refusal *r)
+{
+    static const char *const texts[] = {"grammar", "json_schema"};
+    static const char *const numbers[] = {"mirostat", "dry_multiplier", "xtc_probability",
+                                          "dynatemp_range"};
+    for (size_t i = 0; i < TN_COUNT_OF(texts); i++) {
+        const json_t *value = tn_json_member(body, texts[i]);
+        if (value && !(json_is_string(value) && json_string_length(value) == 0))
+            return tn_refuse(r, 400, texts[i], "\"%s\" is not supported", texts[i]);
+    }
+    for (size_t i = 0; i < TN_COUNT_OF(numbers); i++)
+        if (json_number_value(tn_json_member(body, numbers[i])) != 0.0)
+            return tn_refuse(r, 400, numbers[i], "\"%s\" is not supported", numbers[i]);
+    return true;
+}
+
+bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
+                       struct tn_refusal *r)
+{
+    double n_top = 0;
+    bool returns_tokens = false;
+    if (!tn_gen_read_options(gen, body, model, r) || !refuse_llama_others(body, r) ||
+        !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
+        !tn_json_get_bool(body, "stream", &gen->streams, r) ||
+        !tn_json_get_bool(body, "return_tokens", &returns_tokens, r) ||
+        !tn_json_get_count(body, "n_probs", 0, TN_GEN_MAX_TOP, &n_top, r))
+        return false;
+    gen->n_top = (uint32_t)n_top;
+    gen->has_logprobs = n_top > 0 || returns_tokens;
     return true;
 }

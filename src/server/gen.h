@@ -13,6 +13,7 @@
 #define TN_GEN_MAX_STOPS 16u
 #define TN_GEN_MAX_CHOICES 8u
 #define TN_GEN_MAX_BIASES 1024u
+#define TN_GEN_MAX_TOP 20u
 
 /* Zero-initialise by tn_gen_init; tn_gen_fini frees.  Texts point into the request's JSON. */
 struct tn_gen {
@@ -36,9 +37,12 @@ void tn_gen_fini(struct tn_gen *gen);
 /* Members of an OpenAI request that chat and completions share.  false: refused. */
 bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *refusal);
-/* "options" of Ollama, or the members of llama.cpp's own completion. */
+/* "options" of Ollama. */
 bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
                          const struct tn_server_model *model, struct tn_refusal *refusal);
+/* Members of llama.cpp's own completion. */
+bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
+                       struct tn_refusal *refusal);
 
 /* max_tokens of a request (below 0: no wish) within what the plan allows. */
 uint32_t tn_gen_clamp_tokens(const struct tn_server_model *model, double wish);

@@ -24,4 +24,8 @@ void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refu
 bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,
                  struct tn_refusal *refusal);
 
+/* The ids of a request's "prompt": a text, ids, or an array of either, each a prompt of its own.  A
+ * tn_task_prepare_fn. */
+bool tn_text_ids(struct tn_task *answer, struct tn_refusal *refusal);
+
 #endif

@@ -36,7 +36,7 @@ static bool add_prompt(struct tn_task *answer, struct tern_ids *ids, const json_
 }
 
 /* Several prompts: an array whose members are no numbers. */
-static bool read_prompts(struct tn_task *answer, struct tn_refusal *r)
+bool tn_text_ids(struct tn_task *answer, struct tn_refusal *r)
 {
     const json_t *prompt = tn_json_member(answer->body, "prompt");
     bool is_list = json_is_array(prompt) && json_array_size(prompt) > 0 &&
@@ -330,5 +330,5 @@ void tn_route_completions(struct tn_server *server, struct tn_conn *conn)
         !read_logprobs(answer, &refusal) || !read_others(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
-        tn_task_start(answer, read_prompts);
+        tn_task_start(answer, tn_text_ids);
 }

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POST /completion of llama.cpp's server.
+ *
+ * A stream's events are objects of their own, without an end mark; several prompts give an array.
+ */
+#include <string.h>
+
+#include "server/json_out.h"
+#include "server/llama.h"
+#include "server/openai.h"
+
+/* ---- shapes ---- */
+
+static void append_entry(struct tn_buf *out, const struct tn_task *task,
+                         const struct tern_token_logprob *entry)
+{
+    size_t n;
+    const char *bytes =
+        tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), entry->id, &n);
+    tn_buf_printf(out, "{\"id\":%u,\"token\":", entry->id);
+    tn_json_string(out, bytes ? bytes : "", n);
+    tn_buf_append_text(out, ",\"bytes\":");
+    tn_json_bytes(out, bytes, n);
+    tn_buf_append_text(out, ",\"logprob\":");
+    tn_json_real(out, entry->logprob, TN_LOGPROB_FLOOR);
+}
+
+/* Of the tokens [from, to). */
+static void append_probabilities(struct tn_buf *out, const struct tn_task *task,
+                                 const struct tn_choice *choice, uint32_t from, uint32_t to)
+{
+    if (task->gen.n_top == 0)
+        return;
+    tn_buf_append_text(out, ",\"completion_probabilities\":[");
+    for (uint32_t i = from; i < to; i++) {
+        const struct tern_token_logprob *entries = tn_choice_logprobs(choice, i);
+        tn_buf_append_text(out, i > from ? "," : "");
+        append_entry(out, task, &entries[0]);
+        tn_buf_append_text(out, ",\"top_logprobs\":[");
+        for (uint32_t j = 1; j <= task->gen.n_top; j++) {
+            tn_buf_append_text(out, j > 1 ? "," : "");
+            append_entry(out, task, &entries[j]);
+            tn_buf_append_text(out, "}");
+        }
+        tn_buf_append_text(out, "]}");
+    }
+    tn_buf_append_text(out, "]");
+}
+
+static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint32_t from,
+                       uint32_t to)
+{
+    tn_buf_append_text(out, ",\"tokens\":[");
+    for (uint32_t i = from; i < to; i++)
+        tn_buf_printf(out, i > from ? ",%u" : "%u", tn_choice_logprobs(choice, i)->id);
+    tn_buf_append_text(out, "]");
+}
+
+/* {"index":0,"content":"..."  with the tokens [from, to) and the text behind n_sent. */
+static void append_piece(struct tn_buf *out, const struct tn_task *task,
+                         const struct tn_choice *choice, uint32_t to)
+{
+    const char *text = choice->text.data ? choice->text.data : "";
+    tn_buf_printf(out, "{\"index\":%u,\"content\":", choice->job.i_choice);
+    tn_json_string(out, text + choice->n_sent, choice->text.n_bytes - choice->n_sent);
+    append_ids(out, choice, choice->n_shown, to);
+    append_probabilities(out, task, choice, choice->n_shown, to);
+}
+
+static const char *stop_type(const struct tn_choice *choice)
+{
+    enum tern_stop stop = choice->job.result.stop;
+    return stop == TERN_STOP_EOS ? "eos" : stop == TERN_STOP_STRING ? "word" : "limit";
+}
+
+static void append_rate(struct tn_buf *out, const char *what, uint32_t n, double seconds)
+{
+    const double ms = seconds * 1e3;
+    tn_buf_printf(out,
+                  "\"%s_n\":%u,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f",
+                  what, n, what, ms, what, n ? ms / n : 0.0, what, ms > 0 ? n / ms * 1e3 : 0.0);
+}
+
+static void append_prompt(struct tn_buf *out, const struct tn_task *task,
+                          const struct tn_choice *choice)
+{
+    struct tern_error err;
+    char *text;
+    size_t n;
+    const struct tern_request *request = &choice->job.request;
+    tn_buf_append_text(out, ",\"prompt\":");
+    if (tern_tokenizer_decode(tern_model_tokenizer(task->model->model), request->ids,
+                              request->n_ids, false, &text, &n, &err) != TERN_OK) {
+        tn_buf_append_text(out, "\"\"");
+        return;
+    }
+    tn_json_string(out, text ? text : "", n);
+    tern_text_free(text);
+}
+
+/* What is known at the end of a choice. */
+static void append_end(struct tn_buf *out, const struct tn_task *task,
+                       const struct tn_choice *choice)
+{
+    const struct tern_generate_result *r = &choice->job.result;
+    const bool has_line =
+        choice->text.n_bytes > 0 && memchr(choice->text.data, '\n', choice->text.n_bytes);
+    tn_buf_append_text(out, ",\"id_slot\":-1,\"stop\":true,\"model\":");
+    tn_json_text(out, task->model->id);
+    tn_buf_printf(out,
+                  ",\"tokens_predicted\":%u,\"tokens_evaluated\":%u,\"tokens_cached\":%u,"
+                  "\"has_new_line\":%s,\"truncated\":false,\"stop_type\":\"%s\","
+                  "\"stopping_word\":",
+                  r->n_new, r->n_prompt, r->n_prompt - r->n_prompt_evaluated,
+                  has_line ? "true" : "false", stop_type(choice));
+    /* Which of several it was is not known. */
+    tn_json_text(out, r->stop == TERN_STOP_STRING && task->gen.n_stops == 1 ? task->gen.stops[0]
+                                                                              : "");
+    append_prompt(out, task, choice);
+    tn_buf_append_text(out, ",\"generation_settings\":");
+    tn_llama_append_settings(out, &task->gen);
+    tn_buf_append_text(out, ",\"timings\":{");
+    append_rate(out, "prompt", r->n_prompt_evaluated, r->prompt_s);
+    tn_buf_append_text(out, ",");
+    append_rate(out, "predicted", r->n_new, r->decode_s);
+    tn_buf_append_text(out, "}}");
+}
+
+/* ---- streams ---- */
+
+static void begin(struct tn_task *task)
+{
+    (void)task; /* the first event is the first text */
+}
+
+static void send_piece(struct tn_task *task, struct tn_choice *choice, bool is_end)
+{
+    struct tn_buf json = {0};
+    size_t n_bytes;
+    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+    append_piece(&json, task, choice, to);
+    if (is_end)
+        append_end(&json, task, choice);
+    else
+        tn_buf_append_text(&json, ",\"id_slot\":-1,\"stop\":false}");
+    choice->n_sent = choice->text.n_bytes;
+    choice->n_shown = to;
+    choice->n_shown_bytes = n_bytes;
+    tn_openai_send_event(task, &json);
+}
+
+static void more(struct tn_task *task, struct tn_choice *choice)
+{
+    if (choice->text.n_bytes > choice->n_sent)
+        send_piece(task, choice, false);
+}
+
+static void end_choice(struct tn_task *task, struct tn_choice *choice)
+{
+    send_piece(task, choice, true);
+}
+
+/* ---- whole answers ---- */
+
+static void end(struct tn_task *task, struct tn_buf *out)
+{
+    if (task->gen.streams)
+        return;
+    tn_buf_append_text(out, task->n_choices > 1 ? "[" : "");
+    for (uint32_t i = 0; i < task->n_choices; i++) {
+        struct tn_choice *choice = &task->choices[i];
+        size_t n_bytes;
+        tn_buf_append_text(out, i ? "," : "");
+        append_piece(out, task, choice,
+                     tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes));
+        append_end(out, task, choice);
+    }
+    tn_buf_append_text(out, task->n_choices > 1 ? "]" : "");
+}
+
+static const struct tn_task_format llama_format = {
+    .stream_type = "text/event-stream",
+    .heartbeat = ": waiting\n\n",
+    .refuse = tn_openai_refuse,
+    .begin = begin,
+    .more = more,
+    .end_choice = end_choice,
+    .fail = tn_openai_stream_fail,
+    .end = end,
+};
+
+void tn_route_completion(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal refusal;
+    struct tn_task *task = tn_task_new(server, conn, &llama_format);
+    if (!task)
+        return;
+    if (!tn_gen_read_llama(&task->gen, task->body, task->model, &refusal))
+        tn_task_refuse(task, &refusal);
+    else
+        tn_task_start(task, tn_text_ids);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Routes of llama.cpp's server that its clients ask beside completions: POST /tokenize and
+ * /detokenize, GET /props and /slots.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+#include "server/call.h"
+#include "server/json_out.h"
+#include "server/llama.h"
+#include "tern/version.h"
+
+/* ---- text and ids ---- */
+
+static bool is_utf8(const char *bytes, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint32_t c;
+        size_t n_character = tn_utf8_character(bytes + i, n - i, &c);
+        if (n_character == 0)
+            return false;
+        i += n_character;
+    }
+    return true;
+}
+
+/* {"id":5,"piece":"a"}, the piece as a list of bytes where it is no text. */
+static void append_piece(struct tn_buf *out, const struct tern_tokenizer *tokenizer, uint32_t id)
+{
+    size_t n;
+    const char *bytes = tern_tokenizer_token_bytes(tokenizer, id, &n);
+    tn_buf_printf(out, "{\"id\":%u,\"piece\":", id);
+    if (is_utf8(bytes, n))
+        tn_json_string(out, bytes ? bytes : "", n);
+    else
+        tn_json_bytes(out, bytes, n);
+    tn_buf_append_text(out, "}");
+}
+
+static enum tn_part tokenize(struct tn_call *call)
+{
+    struct tn_refusal *r = &call->refusal;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(call->model->model);
+    const char *text = NULL;
+    size_t n = 0;
+    bool adds_special = false, parses_special = true, with_pieces = false;
+    struct tern_ids ids = {0};
+    struct tern_error err;
+    if (!tn_json_get_text(call->body, "content", &text, &n, r) ||
+        !tn_json_get_bool(call->body, "add_special", &adds_special, r) ||
+        !tn_json_get_bool(call->body, "parse_special", &parses_special, r) ||
+        !tn_json_get_bool(call->body, "with_pieces", &with_pieces, r))
+        return TN_PART_LAST;
+    uint32_t flags = (adds_special ? TERN_ENCODE_ADD_SPECIAL : 0) |
+                     (parses_special ? TERN_ENCODE_PARSE_SPECIAL : 0);
+    if (text && tern_tokenizer_encode(tokenizer, text, n, flags, &ids, &err) != TERN_OK) {
+        tern_ids_free(&ids);
+        return tn_call_fail(call, &err);
+    }
+    tn_buf_append_text(&call->out, "{\"tokens\":[");
+    for (size_t i = 0; i < ids.n; i++) {
+        tn_buf_append_text(&call->out, i ? "," : "");
+        if (with_pieces)
+            append_piece(&call->out, tokenizer, ids.ids[i]);
+        else
+            tn_buf_printf(&call->out, "%u", ids.ids[i]);
+    }
+    tn_buf_append_text(&call->out, "]}");
+    tern_ids_free(&ids);
+    return TN_PART_LAST;
+}
+
+static enum tn_part detokenize(struct tn_call *call)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(call->model->model);
+    const json_t *tokens = tn_json_member(call->body, "tokens");
+    struct tern_ids ids = {0};
+    struct tern_error err;
+    char *text = NULL;
+    size_t n = 0;
+    if (tokens && !json_is_array(tokens)) {
+        tn_refuse(&call->refusal, 400, "tokens", "\"tokens\" must be an array of ids");
+        return TN_PART_LAST;
+    }
+    bool is_good = tn_json_take_ids(tokens, "tokens", tern_tokenizer_n_tokens(tokenizer), &ids,
+                                    &call->refusal);
+    if (is_good && tern_tokenizer_decode(tokenizer, ids.ids, ids.n, false, &text, &n, &err) ==
+                       TERN_OK) {
+        tn_buf_append_text(&call->out, "{\"content\":");
+        tn_json_string(&call->out, text ? text : "", n);
+        tn_buf_append_text(&call->out, "}");
+    } else if (is_good) {
+        tn_refuse_error(&call->refusal, &err);
+    }
+    tern_text_free(text);
+    tern_ids_free(&ids);
+    return TN_PART_LAST;
+}
+
+void tn_route_tokenize(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_call_kind kind = {.n_bytes = sizeof(struct tn_call),
+                                             .use = TN_USE_ANY,
+                                             .refuse = tn_openai_refuse,
+                                             .run = tokenize};
+    tn_call_start(server, conn, &kind);
+}
+
+void tn_route_detokenize(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_call_kind kind = {.n_bytes = sizeof(struct tn_call),
+                                             .use = TN_USE_ANY,
+                                             .refuse = tn_openai_refuse,
+                                             .run = detokenize};
+    tn_call_start(server, conn, &kind);
+}
+
+/* ---- what the server is and does ---- */
+
+void tn_llama_append_settings(struct tn_buf *out, const struct tn_gen *gen)
+{
+    const struct tern_sampler_params *s = &gen->sampler;
+    tn_buf_printf(out,
+                  "{\"n_predict\":%u,\"max_tokens\":%u,\"seed\":%llu,\"temperature\":%g,"
+                  "\"top_k\":%u,\"top_p\":%g,\"min_p\":%g,\"repeat_last_n\":%u,"
+                  "\"repeat_penalty\":%g,\"presence_penalty\":%g,\"frequency_penalty\":%g,"
+                  "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%u,\"stop\":[",
+                  gen->max_tokens, gen->max_tokens, (unsigned long long)s->seed,
+                  (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+                  s->penalty_last, (double)s->repeat_penalty, (double)s->presence_penalty,
+                  (double)s->frequency_penalty, gen->ignores_eos ? "true" : "false",
+                  gen->streams ? "true" : "false", gen->n_top);
+    for (uint32_t i = 0; i < gen->n_stops; i++) {
+        tn_buf_append_text(out, i ? "," : "");
+        tn_json_text(out, gen->stops[i]);
+    }
+    tn_buf_append_text(out, "]}");
+}
+
+/* These routes name no model: they tell of the first that makes text. */
+static const struct tn_server_model *first_model(const struct tn_server *server)
+{
+    for (uint32_t i = 0; i < server->config.n_models; i++)
+        if (!server->config.models[i].embedder)
+            return &server->config.models[i];
+    return &server->config.models[0];
+}
+
+static uint32_t n_processing(const struct tn_server *server, const struct tn_server_model *model)
+{
+    return TN_MIN(server->n_jobs[model - server->config.models], model->n_sequences);
+}
+
+static void append_slot(struct tn_buf *out, const struct tn_server *server,
+                        const struct tn_server_model *model, uint32_t i)
+{
+    tn_buf_printf(out, "{\"id\":%u,\"n_ctx\":%u,\"speculative\":false,\"is_processing\":%s}", i,
+                  model->n_ctx, i < n_processing(server, model) ? "true" : "false");
+}
+
+static void append_token(struct tn_buf *out, const char *key, const struct tern_model *model,
+                         uint32_t id)
+{
+    size_t n = 0;
+    const char *bytes =
+        id == TERN_NO_ID ? NULL
+                         : tern_tokenizer_token_bytes(tern_model_tokenizer(model), id, &n);
+    tn_buf_printf(out, ",\"%s\":", key);
+    tn_json_string(out, bytes ? bytes : "", n);
+}
+
+void tn_route_props(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_buf body = {0};
+    struct tn_gen gen;
+    const struct tn_server_model *model = first_model(server);
+    const struct tern_model_config *config = tern_model_config(model->model);
+    tn_gen_init(&gen, model);
+    tn_buf_printf(&body, "{\"default_generation_settings\":{\"n_ctx\":%u,\"params\":",
+                  model->n_ctx);
+    tn_llama_append_settings(&body, &gen);
+    tn_buf_printf(&body, "},\"total_slots\":%u,\"model_alias\":", model->n_sequences);
+    tn_json_text(&body, model->id);
+    tn_buf_append_text(&body, ",\"model_path\":"); /* of the file only its name is told */
+    tn_json_text(&body, model->id);
+    append_token(&body, "bos_token", model->model, config->bos_id);
+    append_token(&body, "eos_token", model->model,
+                 config->n_stop_ids ? config->stop_ids[0] : TERN_NO_ID);
+    tn_buf_append_text(&body, ",\"modalities\":{\"vision\":false,\"audio\":false},"
+                              "\"build_info\":\"tern-" TERN_VERSION_STRING "\","
+                              "\"is_sleeping\":false}");
+    tn_gen_fini(&gen);
+    tn_reply_json(conn, 200, &body);
+}
+
+static bool asks_for_a_free_slot(const struct tn_http_request *request)
+{
+    static const char flag[] = "fail_on_no_slot=1";
+    const size_t n = sizeof flag - 1;
+    for (size_t i = 0; i + n <= request->query.n; i++)
+        if (memcmp(request->query.data + i, flag, n) == 0)
+            return true;
+    return false;
+}
+
+void tn_route_slots(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_buf body = {0};
+    struct tn_refusal refusal;
+    const struct tn_server_model *model = first_model(server);
+    if (asks_for_a_free_slot(&conn->request) &&
+        n_processing(server, model) == model->n_sequences) {
+        tn_refuse(&refusal, 503, NULL, "no slot is free");
+        tn_openai_refuse(conn, &refusal);
+        return;
+    }
+    tn_buf_append_text(&body, "[");
+    for (uint32_t i = 0; i < model->n_sequences; i++) {
+        tn_buf_append_text(&body, i ? "," : "");
+        append_slot(&body, server, model, i);
+    }
+    tn_buf_append_text(&body, "]");
+    tn_reply_json(conn, 200, &body);
+}

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Routes of llama.cpp's server: ids of texts and back, completions, properties, slots."""
+import json
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+TEXTS = ["Once upon a time", "", " leading and  double", "Ünïcödé 🙂\n\ttabs", "a\x00b"]
+
+
+class Llama(command.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--parallel", "2")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def post(self, path, body, status=200):
+        got, answer = self.server.post(path, body)
+        self.assertEqual(got, status, answer)
+        return answer
+
+    def tokens(self, text, **more):
+        return self.post("/tokenize", dict(more, content=text))["tokens"]
+
+    # ---- texts and ids ----
+
+    def test_round_trip(self):
+        for text in TEXTS:
+            ids = self.tokens(text)
+            self.assertEqual(self.post("/detokenize", {"tokens": ids}), {"content": text})
+        command_line = self.ok("tokenize", command.model(), "--no-bos", stdin=TEXTS[0].encode())
+        self.assertEqual(self.tokens(TEXTS[0]), [int(i) for i in command_line.text.split()])
+
+    def test_special_tokens(self):
+        plain = self.tokens("hello")
+        with_bos = self.tokens("hello", add_special=True)
+        self.assertEqual(with_bos[1:], plain)
+        bos = self.server.get("/props")[1]["bos_token"]
+        self.assertEqual(self.tokens(bos), with_bos[:1])
+        self.assertGreater(len(self.tokens(bos, parse_special=False)), 1)
+        self.assertEqual(self.post("/detokenize", {"tokens": with_bos})["content"], bos + "hello")
+
+    def test_pieces(self):
+        text = "This is a test string with unicode 媽 and emoji 🤗"
+        pieces = self.tokens(text, with_pieces=True)
+        self.assertEqual([p["id"] for p in pieces], self.tokens(text))
+        data = b"".join(p["piece"].encode() if isinstance(p["piece"], str) else bytes(p["piece"])
+                        for p in pieces)
+        self.assertEqual(data, text.encode())
+
+    def test_odd_requests(self):
+        self.assertEqual(self.post("/tokenize", {}), {"tokens": []})
+        self.assertEqual(self.post("/detokenize", {}), {"content": ""})
+        for body in ({"content": 5}, {"content": "a", "add_special": 1},
+                     {"content": "a", "with_pieces": "yes"}):
+            self.post("/tokenize", body, 400)
+        for tokens in ("a", [1.5], [-1], [1 << 40], [None], [[1]]):
+            self.post("/detokenize", {"tokens": tokens}, 400)
+        long = "many words " * 100000
+        self.assertEqual(self.post("/detokenize", {"tokens": self.tokens(long)})["content"], long)
+
+    # ---- completions ----
+
+    def completion(self, prompt="Once upon a time", **more):
+        return self.post("/completion", dict({"prompt": prompt, "n_predict": 24}, **more))
+
+    def test_the_same_text_as_run(self):
+        run = self.ok("run", command.model(), "--raw", "-p", "Once upon a time", "-n", "24",
+                      "--greedy")
+        a = self.completion(temperature=0)
+        self.assertEqual(a["content"].rstrip("\n"), run.text.rstrip("\n"))
+        self.assertEqual((a["stop"], a["stop_type"], a["tokens"]), (True, "limit", []))
+        self.assertEqual((a["index"], a["model"], a["truncated"]), (0, "model0", False))
+        self.assertEqual(a["tokens_predicted"], 24)
+        self.assertEqual(a["tokens_evaluated"], len(self.tokens("Once upon a time",
+                                                                add_special=True)))
+        self.assertEqual(a["timings"]["predicted_n"], 24)
+        self.assertEqual(a["generation_settings"]["n_predict"], 24)
+        self.assertTrue(a["prompt"].endswith("Once upon a time"))
+        self.assertNotIn("completion_probabilities", a)
+
+    def test_seeds(self):
+        texts = [self.completion(seed=s, temperature=1.5)["content"] for s in (1, 1, 2)]
+        self.assertEqual(texts[0], texts[1])
+        self.assertNotEqual(texts[0], texts[2])
+
+    def events(self, body):
+        status, headers, data = self.server.request("POST", "/completion", dict(body, stream=True))
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+        blocks = data.decode().split("\n\n")
+        self.assertEqual(blocks.pop(), "")
+        self.assertTrue(all(b.startswith("data: ") for b in blocks))
+        return [json.loads(b[6:]) for b in blocks]
+
+    def test_stream(self):
+        body = {"prompt": "Once upon a time", "n_predict": 24, "seed": 5, "return_tokens": True}
+        whole = self.completion(**body)
+        events = self.events(body)
+        self.assertEqual("".join(e["content"] for e in events), whole["content"])
+        self.assertEqual(sum((e["tokens"] for e in events), []), whole["tokens"])
+        self.assertEqual(len(whole["tokens"]), 24)
+        self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
+        self.assertEqual(events[-1]["tokens_predicted"], 24)
+
+    def test_stop_words(self):
+        whole = self.completion(temperature=0)["content"]
+        word = whole.split()[3]
+        a = self.completion(temperature=0, stop=[word])
+        self.assertEqual((a["stop_type"], a["stopping_word"]), ("word", word))
+        self.assertEqual(a["content"], whole[:whole.index(word)])
+
+    def test_prompts(self):
+        text = self.completion(temperature=0)["content"]
+        ids = self.tokens("Once upon a time", add_special=True)
+        self.assertEqual(self.completion(ids, temperature=0)["content"], text)
+        several = self.completion([ids, "Once upon a time"], temperature=0)
+        self.assertEqual([a["content"] for a in several], [text, text])
+        self.assertEqual([a["index"] for a in several], [0, 1])
+        self.assertEqual(self.completion(n_predict=0)["content"], "")
+        self.post("/completion", {"prompt": "word " * 3000}, 400)
+
+    def test_probabilities(self):
+        a = self.completion(temperature=0, n_probs=3)
+        rows = a["completion_probabilities"]
+        self.assertEqual("".join(r["token"] for r in rows), a["content"])
+        for row in rows:
+            self.assertEqual(len(row["top_logprobs"]), 3)
+            tops = [t["logprob"] for t in row["top_logprobs"]]
+            self.assertEqual(tops, sorted(tops, reverse=True))
+            self.assertEqual(bytes(row["bytes"]).decode(), row["token"])
+
+    def test_logit_bias(self):
+        whole = self.completion(temperature=0, return_tokens=True)
+        first = whole["tokens"][0]
+        for bias in ([[first, False]], [[first, -100]], {str(first): -100}):
+            a = self.completion(temperature=0, return_tokens=True, logit_bias=bias)
+            self.assertNotIn(first, a["tokens"])
+        for bias in ([5], [[5]], [["x", 1]], [[-1, 1]], [[1 << 40, 1]], [[5, "x"]], 5):
+            self.post("/completion", {"prompt": "a", "logit_bias": bias}, 400)
+
+    def test_refusals(self):
+        for more in ({"grammar": "root ::= x"}, {"json_schema": {}}, {"mirostat": 1},
+                     {"n_probs": 21}, {"prompt": None}, {"prompt": {}}, {"stop": 5}):
+            self.post("/completion", dict({"prompt": "a"}, **more), 400)
+        self.completion(grammar="", mirostat=0, dry_multiplier=0.0, json_schema=None,
+                        cache_prompt=True, id_slot=-1, samplers=["top_k"], n_predict=1)
+
+    # ---- about the server ----
+
+    def test_props_and_slots(self):
+        status, props = self.server.get("/props")
+        self.assertEqual(status, 200)
+        self.assertEqual(props["total_slots"], 2)
+        settings = props["default_generation_settings"]
+        self.assertEqual(settings["n_ctx"], 1024)
+        self.assertEqual(settings["params"]["top_k"], 40)
+        self.assertNotIn("/", props["model_path"])
+        self.server.wait_for_rest(60)
+        slots = self.server.get("/slots")[1]
+        self.assertEqual([(s["id"], s["n_ctx"], s["is_processing"]) for s in slots],
+                         [(0, 1024, False), (1, 1024, False)])
+        self.assertEqual(self.server.get("/slots?fail_on_no_slot=1")[0], 200)
+
+    def busy_slots_of_one_answer(self):
+        """Slots in use once the first byte of an answer is here; it may have ended by then."""
+        body = json.dumps({"prompt": "Once", "n_predict": 900, "ignore_eos": True, "stream": True})
+        with self.server.connect() as s:
+            s.sendall(f"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                      f"{len(body)}\r\n\r\n{body}".encode())
+            s.recv(1)
+            return sum(slot["is_processing"] for slot in self.server.get("/slots")[1])
+
+    def test_slots_of_answers_in_work(self):
+        end = time.monotonic() + 120
+        while self.busy_slots_of_one_answer() == 0:
+            self.assertLess(time.monotonic(), end)
+        self.server.wait_for_rest(60)
+        self.assertFalse(any(s["is_processing"] for s in self.server.get("/slots")[1]))
+
+
+if __name__ == "__main__":
+    command.main()
