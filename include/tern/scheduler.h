@@ -22,6 +22,7 @@
 #ifndef TERN_SCHEDULER_H
 #define TERN_SCHEDULER_H
 
+#include "tern/grammar.h"
 #include "tern/tern.h"
 
 #ifdef __cplusplus
@@ -81,6 +82,10 @@ struct tern_request {
     /* Ids that may be drafted ahead, at most TERN_MAX_DRAFT; 0: none. As in tern_generate_params;
      * where other answers leave rows free for them. */
     uint32_t n_draft;
+    /* What the answer must be (tern/grammar.h): it ends when it is that. Borrowed until the END;
+     * the model has a tokenizer. Logits of ids that the grammar does not allow are not computed as
+     * a rule, but log-probabilities are of all ids; nothing is drafted. NULL: anything. */
+    const struct tern_grammar *grammar;
     /* Called before each choice, before penalties, with a copy of all logits; may add to them and
      * set them to -INFINITY. The last id chosen is known from the events before: nothing is drafted
      * then. NULL: never. */
@@ -128,7 +133,8 @@ struct tern_event {
      * contain the time of the others. */
     struct tern_generate_result result;
     /* END: TERN_OK, or what kept the request from an answer or from going on with it: TERN_MEMORY
-     * for a prompt; TERN_INTERNAL: no logit is finite. */
+     * for a prompt; TERN_INTERNAL: no logit is finite; with a grammar TERN_LIMIT: the text has too
+     * many readings, TERN_UNSUPPORTED: no token continues it. */
     tern_status status;
     struct tern_error error;
 };

@@ -256,7 +256,7 @@ void tern_session_reset_counters(struct tern_session *session);
 /* ---- generate ---- */
 
 enum tern_stop {
-    TERN_STOP_EOS,       /* a stop id of the model */
+    TERN_STOP_EOS,       /* a stop id of the model, or a grammar lets nothing follow */
     TERN_STOP_STRING,    /* a stop string */
     TERN_STOP_LENGTH,    /* max_tokens */
     TERN_STOP_CONTEXT,   /* the context is full */

@@ -11,7 +11,7 @@
  * deep: each state knows its height, the depth that its shortest way to the end of its rule needs,
  * and no reading goes where that does not fit.  So every reading can come to an end.
  *
- * Built by schema.c with the functions below, closed by tn_grammar_finish, read by matcher.c.
+ * Built by schema.c with the functions below, closed by tn_grammar_finish, read by reader.c.
  */
 #ifndef TN_GRAMMAR_H
 #define TN_GRAMMAR_H

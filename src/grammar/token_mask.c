@@ -21,12 +21,12 @@ struct mask {
 };
 
 struct tn_constraint {
-    struct tn_matcher *matcher;
+    struct tn_reader *reader;
     const struct tn_token_list *list;
     struct mask masks[N_MASKS];
     uint64_t *bits; /* [N_MASKS][tn_mask_words] */
     uint64_t clock;
-    uint32_t n_resets; /* of the matcher, when the masks were made */
+    uint32_t n_resets; /* of the reader, when the masks were made */
     uint32_t *ids;     /* [max_ids] */
     uint32_t max_ids;
 };
@@ -46,7 +46,7 @@ tern_status tn_constraint_create(struct tn_constraint **out, const struct tern_g
     c->bits = tn_alloc((size_t)N_MASKS * tn_mask_words(list->n_ids) * sizeof *c->bits);
     c->ids = tn_alloc(max_ids * sizeof *c->ids);
     tern_status status = c->bits && c->ids
-                             ? tn_matcher_create(&c->matcher, grammar, err)
+                             ? tn_reader_create(&c->reader, grammar, err)
                              : tn_fail(err, TERN_MEMORY, "no memory to follow a grammar");
     for (uint32_t i = 0; i < N_MASKS; i++)
         c->masks[i].bits = c->bits + (size_t)i * tn_mask_words(list->n_ids);
@@ -61,7 +61,7 @@ void tn_constraint_free(struct tn_constraint *c)
 {
     if (!c)
         return;
-    tn_matcher_free(c->matcher);
+    tn_reader_free(c->reader);
     tn_free(c->bits);
     tn_free(c->ids);
     tn_free(c);
@@ -78,7 +78,7 @@ static void allow(struct mask *mask, uint32_t id)
 
 /* The tokens that begin with a byte.  path[d] is the place behind d bytes of the token in work.
  * False: there is no room for a place. */
-static bool walk_byte(const struct tn_token_list *list, struct tn_matcher *m, uint8_t byte,
+static bool walk_byte(const struct tn_token_list *list, struct tn_reader *m, uint8_t byte,
                       uint32_t path[TN_MAX_TOKEN_BYTES + 1], struct mask *mask)
 {
     uint32_t dead = TN_MAX_TOKEN_BYTES + 1; /* no way on behind so many bytes */
@@ -89,7 +89,7 @@ static bool walk_byte(const struct tn_token_list *list, struct tn_matcher *m, ui
             continue;
         dead = TN_MAX_TOKEN_BYTES + 1;
         for (uint32_t d = t->n_shared; d < t->n_bytes && dead > TN_MAX_TOKEN_BYTES; d++) {
-            path[d + 1] = tn_matcher_next(m, path[d], bytes[d - t->n_shared]);
+            path[d + 1] = tn_reader_next(m, path[d], bytes[d - t->n_shared]);
             if (path[d + 1] == TN_PLACE_FULL)
                 return false;
             if (path[d + 1] == TN_PLACE_DEAD)
@@ -104,38 +104,38 @@ static bool walk_byte(const struct tn_token_list *list, struct tn_matcher *m, ui
 static bool fill(const struct tn_constraint *c, struct mask *mask)
 {
     const struct tn_token_list *list = c->list;
-    struct tn_matcher *m = c->matcher;
+    struct tn_reader *m = c->reader;
     uint32_t path[TN_MAX_TOKEN_BYTES + 1] = {m->place};
     memset(mask->bits, 0, tn_mask_words(list->n_ids) * sizeof *mask->bits);
     mask->n = 0;
-    for (uint32_t byte = 0; byte < 256 && tn_matcher_can_go_on(m); byte++) {
-        const uint32_t next = tn_matcher_next(m, m->place, (uint8_t)byte);
+    for (uint32_t byte = 0; byte < 256 && tn_reader_can_go_on(m); byte++) {
+        const uint32_t next = tn_reader_next(m, m->place, (uint8_t)byte);
         if (next == TN_PLACE_FULL ||
             (next != TN_PLACE_DEAD && !walk_byte(list, m, (uint8_t)byte, path, mask)))
             return false;
     }
-    for (uint32_t i = 0; i < list->n_ends && tn_matcher_is_whole(m); i++)
+    for (uint32_t i = 0; i < list->n_ends && tn_reader_is_whole(m); i++)
         if (list->ends[i] < list->n_ids)
             allow(mask, list->ends[i]);
     mask->place = m->place;
     return true;
 }
 
-/* Places have other numbers when the matcher has forgotten some. */
+/* Places have other numbers when the reader has forgotten some. */
 static void drop_old_masks(struct tn_constraint *c)
 {
-    for (uint32_t i = 0; i < N_MASKS && c->n_resets != c->matcher->n_resets; i++)
+    for (uint32_t i = 0; i < N_MASKS && c->n_resets != c->reader->n_resets; i++)
         c->masks[i].place = 0;
-    c->n_resets = c->matcher->n_resets;
+    c->n_resets = c->reader->n_resets;
 }
 
-/* The mask of the matcher's place, or the one that makes room for it. */
+/* The mask of the reader's place, or the one that makes room for it. */
 static struct mask *find_mask(struct tn_constraint *c)
 {
     struct mask *oldest = &c->masks[0];
     drop_old_masks(c);
     for (uint32_t i = 0; i < N_MASKS; i++) {
-        if (c->masks[i].place == c->matcher->place)
+        if (c->masks[i].place == c->reader->place)
             return &c->masks[i];
         if (!c->masks[i].place || (oldest->place && c->masks[i].used < oldest->used))
             oldest = &c->masks[i];
@@ -158,10 +158,10 @@ tern_status tn_constraint_allowed(struct tn_constraint *c, struct tn_allowed *ou
     struct mask *mask = find_mask(c);
     *out = (struct tn_allowed){0};
     if (!mask->place && !fill(c, mask)) {
-        c->matcher->place = tn_matcher_forget(c->matcher, c->matcher->place);
+        c->reader->place = tn_reader_forget(c->reader, c->reader->place);
         mask = find_mask(c);
         if (!fill(c, mask))
-            return tn_matcher_too_many(err);
+            return tn_reader_too_many(err);
     }
     mask->used = ++c->clock;
     if (mask->n == 0)
@@ -193,11 +193,11 @@ tern_status tn_constraint_push(struct tn_constraint *c, uint32_t id, bool *is_en
     if (*is_end)
         return tn_ok(err);
     const char *bytes = tern_tokenizer_token_bytes(c->list->tokenizer, id, &n);
-    tern_status status = tn_matcher_push(c->matcher, bytes, n, &n_fit, err);
+    tern_status status = tn_reader_push(c->reader, bytes, n, &n_fit, err);
     if (status == TERN_OK && n_fit < n)
         status = tn_fail(err, TERN_INTERNAL, "token %u is not what it was: %zu of its %zu bytes "
                                              "fit; was the model file changed?", id, n_fit, n);
-    *is_end = status == TERN_OK && tn_matcher_is_whole(c->matcher) &&
-              !tn_matcher_can_go_on(c->matcher);
+    *is_end = status == TERN_OK && tn_reader_is_whole(c->reader) &&
+              !tn_reader_can_go_on(c->reader);
     return status;
 }

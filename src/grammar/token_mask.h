@@ -9,7 +9,7 @@
 #ifndef TN_TOKEN_MASK_H
 #define TN_TOKEN_MASK_H
 
-#include "grammar/matcher.h"
+#include "grammar/reader.h"
 #include "tern/tokenizer.h"
 
 /* Tokens with more bytes are never allowed. */
@@ -50,7 +50,7 @@ static inline uint32_t tn_mask_words(uint32_t n_ids)
 /* An answer that is bound to a grammar, token by token. */
 struct tn_constraint;
 
-/* Lists of at most max_ids ids are given beside masks.  Errors as tn_matcher_create. */
+/* Lists of at most max_ids ids are given beside masks.  Errors as tn_reader_create. */
 tern_status tn_constraint_create(struct tn_constraint **out, const struct tern_grammar *grammar,
                                  const struct tn_token_list *list, uint32_t max_ids,
                                  struct tern_error *err);

@@ -12,6 +12,7 @@
 #include "model/acts.h"
 #include "model/counters.h"
 #include "model/head.h"
+#include "model/head_list.h"
 
 /* ---- embedding ---- */
 
@@ -39,17 +40,6 @@ struct head_task {
     float *logits; /* [tokens of f->s.in][vocab] */
 };
 
-/* Rows [row, row + n) are not needed any more; items hold whole blocks of any layout. */
-static void leave_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
-{
-    const struct tn_ternary *w = &f->weights->head.t.w;
-    uint64_t begin = 0, end = 0;
-    if (!f->after_head_rows || (row > 0 && !tn_layout_bytes(w->layout, row, w->cols, &begin)) ||
-        !tn_layout_bytes(w->layout, row + n, w->cols, &end))
-        return;
-    f->after_head_rows(f->after_layer_arg, w->data + begin, (size_t)(end - begin));
-}
-
 static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 {
     const struct head_task *task = arg;
@@ -63,7 +53,7 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
         for (uint32_t row = first; row < last; row += TN_GEMM_ROWS)
             task->format->mul(task->logits + row, n_rows, 0, head, row,
                               TN_MIN(TN_GEMM_ROWS, last - row), &f->s.in, &worker);
-        leave_rows(f, first, last - first);
+        tn_leave_head_rows(f, first, last - first);
     }
 }
 
@@ -116,7 +106,7 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
          * first planes alone, with what the system maps around them, would be nearly all of the
          * head. */
         if (n_read > 0)
-            leave_rows(f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
+            tn_leave_head_rows(f, row, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - row));
     }
 }
 
@@ -166,6 +156,7 @@ static void prepare_search(const struct tn_forward *f, struct tn_head_search *s,
     s->n_allowed = need->n_allowed;
     s->always = need->always;
     s->n_always = need->n_always;
+    s->bits = need->bits;
     s->logits = logits;
 }
 
@@ -212,13 +203,19 @@ static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
         dst[i] *= c->logit_scale;
 }
 
-/* Rows that need all logits, or all rows where the head cannot be searched. */
+static enum tn_head_way way_of(const struct tn_forward *f, uint32_t i)
+{
+    const enum tn_head_way way = tn_head_way(&f->batch->wanted[i].need);
+    const bool is_searchable = f->weights->head.format->is_searchable;
+    return way == TN_HEAD_SEARCH && !is_searchable ? TN_HEAD_ALL : way;
+}
+
+/* Rows that need all logits, or cannot be searched. */
 static uint32_t count_dense(const struct tn_forward *f)
 {
     const struct tn_batch *b = f->batch;
     uint32_t n = 0;
-    while (n < b->n_wanted &&
-           (!b->wanted[n].need.n_best || !f->weights->head.format->is_searchable))
+    while (n < b->n_wanted && way_of(f, n) == TN_HEAD_ALL)
         n++;
     return n;
 }
@@ -239,7 +236,12 @@ void tn_output(struct tn_forward *f)
         tn_acts_set(&f->s.in, f->s.x, f->weights->head_in_norm, c->in_norm_eps, n, c->hidden);
         multiply_head(f, b->logits);
     }
-    if (n < b->n_wanted)
-        search_head(f, b->wanted + n, b->n_wanted - n, f->s.x + n * hidden,
+    uint32_t end = n;
+    while (end < b->n_wanted && way_of(f, end) == TN_HEAD_SEARCH)
+        end++;
+    if (end > n)
+        search_head(f, b->wanted + n, end - n, f->s.x + n * hidden,
                     b->logits + (size_t)n * c->vocab);
+    for (uint32_t i = end; i < b->n_wanted; i++)
+        tn_list_head(f, &b->wanted[i].need, f->s.x + i * hidden, b->logits + (size_t)i * c->vocab);
 }

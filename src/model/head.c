@@ -241,6 +241,11 @@ static uint32_t survivors(const struct tn_head_search *s, uint32_t begin, uint32
     return n;
 }
 
+static bool counts(const struct tn_head_search *s, uint32_t row)
+{
+    return !s->bits || s->bits[row / 64] >> row % 64 & 1;
+}
+
 /* First of `always` at or behind row. */
 static uint32_t first_always(const struct tn_head_search *s, uint32_t row)
 {
@@ -293,6 +298,9 @@ static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
     bound_rows(s, s->n_first - 1, begin, n, low, s->logits + begin);
     for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < begin + n; i++)
         low[s->always[i] - begin] = -INFINITY;
+    for (uint32_t i = 0; i < n && s->bits; i++)
+        if (!counts(s, begin + i))
+            low[i] = s->logits[begin + i] = -INFINITY;
     for (uint32_t g = 0; g < n; g += TN_HEAD_GROUP_ROWS)
         s->group_best[(begin + g) / TN_HEAD_GROUP_ROWS] =
             s->kernels->max_f32(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g));
@@ -311,7 +319,8 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
         float *best = &s->group_best[r / TN_HEAD_GROUP_ROWS], low;
         s->sums[r] += weight * (double)dots[i];
         tn_head_bounds(s, stage, r, s->sums[r], &low, &s->logits[r]);
-        *best = is_always(s, r, &i_always) ? *best : TN_MAX(low, *best);
+        const bool is_left_out = is_always(s, r, &i_always) || !counts(s, r);
+        *best = is_left_out ? *best : TN_MAX(low, *best);
     }
 }
 
@@ -329,9 +338,8 @@ static void ask_for_batch(const struct tn_planes *w, uint32_t begin, const uint3
         }
 }
 
-/* The n rows, counted from `begin`. */
-static void score(const struct tn_head_search *s, uint32_t begin, const uint32_t *rows, uint32_t n,
-                  int8_t *unpacked)
+void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_t *rows, uint32_t n,
+                   int8_t *unpacked)
 {
     const struct tn_planes *w = s->w;
     float scales[TN_HEAD_UNPACK_ROWS], logits[TN_HEAD_UNPACK_ROWS];
@@ -377,7 +385,7 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
     const float *open = is_last ? NULL : s->w->open + (size_t)(stage - 1) * s->w->rows;
     count->n_read = survivors(s, begin, end, open, rows, &count->n_alive);
     if (is_last)
-        score(s, begin, rows, count->n_read, unpacked);
+        tn_head_score(s, begin, rows, count->n_read, unpacked);
     else if (count->n_read > 0)
         read_more(s, stage, begin, count->n_read, rows);
 }
@@ -401,14 +409,15 @@ static float nth_best(const struct tn_head_search *s)
     return top[s->n_best - 1];
 }
 
-/* The row of a group with the largest upper bound, `always` left out; n_allowed: none. */
+/* The row of a group with the largest upper bound, of those that count, `always` left out;
+ * n_allowed: none. */
 static uint32_t most_promising(const struct tn_head_search *s, uint32_t group)
 {
     const uint32_t begin = group * TN_HEAD_GROUP_ROWS;
     const uint32_t end = TN_MIN(begin + TN_HEAD_GROUP_ROWS, s->n_allowed);
     uint32_t best = s->n_allowed, i_always = first_always(s, begin);
     for (uint32_t r = begin; r < end; r++)
-        if (!is_always(s, r, &i_always) &&
+        if (!is_always(s, r, &i_always) && counts(s, r) &&
             (best == s->n_allowed || s->logits[r] > s->logits[best]))
             best = r;
     return best;
@@ -424,7 +433,7 @@ static void score_leaders(struct tn_head_search *s, float threshold, int8_t *unp
         if (r < s->n_allowed)
             rows[n++] = r;
     }
-    score(s, 0, rows, n, unpacked);
+    tn_head_score(s, 0, rows, n, unpacked);
     for (uint32_t i = 0; i < n; i++) {
         float *best = &s->group_best[rows[i] / TN_HEAD_GROUP_ROWS];
         *best = TN_MAX(s->logits[rows[i]], *best);

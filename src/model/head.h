@@ -51,13 +51,26 @@
 
 /* Which logits must be exact.  With n_best 0 all are.  Else the n_best largest (ties included) of
  * those that are not in `always`, and all in `always`, are exact and the others may be minus
- * infinity: a head in planes then reads far fewer bytes. */
+ * infinity: a head in planes then reads far fewer bytes.  Where a choice is bound, rows whose bit
+ * is not set may have any value and do not count as the largest, or, where few are set, `only`
+ * lists them: these are exact, and n_best and `always` say nothing. */
 struct tn_head_need {
     uint32_t n_best;
     uint32_t n_allowed;     /* rows from here on are never chosen */
     const uint32_t *always; /* [n_always] ascending */
     uint32_t n_always;
+    const uint64_t *bits;   /* [n_allowed bits] the rows that may be chosen; NULL: all */
+    const uint32_t *only;   /* [n_only] ascending */
+    uint32_t n_only;        /* 0: there is no list */
 };
+
+/* How a need is met; rows of a batch are sorted by it. */
+enum tn_head_way { TN_HEAD_ALL, TN_HEAD_SEARCH, TN_HEAD_LIST, TN_N_HEAD_WAYS };
+
+static inline enum tn_head_way tn_head_way(const struct tn_head_need *need)
+{
+    return need->n_only > 0 ? TN_HEAD_LIST : need->n_best > 0 ? TN_HEAD_SEARCH : TN_HEAD_ALL;
+}
 
 /* A row whose logits are asked for. */
 struct tn_logits_row {
@@ -81,6 +94,7 @@ struct tn_head_search {
     uint32_t n_allowed;     /* rows from here on get minus infinity; at most w->rows */
     const uint32_t *always; /* [n_always] ascending row numbers */
     uint32_t n_always;
+    const uint64_t *bits;   /* rows that count; NULL: all */
     float *logits;          /* [rows] result; upper bounds in between */
     /* memory of the caller */
     int16_t *x16;           /* [cols padded to TN_PLANE_COLS] */
@@ -114,6 +128,11 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
                          int8_t *unpacked);
 /* After all items of a stage, on one thread; unpacked as above. */
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage, int8_t *unpacked);
+
+/* The exact logits of n rows, numbers of which count from `begin`; of w, kernels and x alone.
+ *   unpacked  as above */
+void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_t *rows, uint32_t n,
+                   int8_t *unpacked);
 
 /* What is known, when all planes up to number `stage` are read, of a row whose bits give `sum`. */
 void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row, double sum,

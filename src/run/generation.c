@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "grammar/token_mask.h"
 #include "model/forward.h"
 #include "text/tokenizer.h"
 
@@ -67,13 +68,50 @@ void tn_generation_need(const struct tn_generation *g, uint32_t *always, struct 
     if (out->n_best &&
         !tn_sampler_penalised(g->sampler, always, TN_HEAD_MAX_ALWAYS, &out->n_always))
         out->n_best = 0;
+    struct tn_allowed allowed;
+    if (!g->constraint || tn_constraint_allowed(g->constraint, &allowed, NULL) != TERN_OK)
+        return; /* the choice says what is wrong */
+    out->bits = allowed.bits;
+    out->only = allowed.ids;
+    out->n_only = allowed.ids ? allowed.n : 0;
+}
+
+bool tn_generation_is_decided(const struct tn_generation *g)
+{
+    struct tn_allowed allowed;
+    return g->constraint && tn_constraint_allowed(g->constraint, &allowed, NULL) == TERN_OK &&
+           allowed.n == 1;
+}
+
+static tern_status sample(struct tn_generation *g, const float *logits, uint32_t *id,
+                          struct tern_error *err)
+{
+    return tern_sampler_sample(g->sampler, logits, g->model->file.spec.config->vocab,
+                               g->model->n_allowed, id, err);
+}
+
+/* Under a grammar. Where one id is possible nothing is drawn, whether there are logits or not. */
+static tern_status sample_allowed(struct tn_generation *g, const float *logits, uint32_t *id,
+                                  struct tern_error *err)
+{
+    struct tn_allowed allowed;
+    tern_status status = tn_constraint_allowed(g->constraint, &allowed, err);
+    if (status == TERN_OK && allowed.n == 1) {
+        *id = allowed.ids[0];
+    } else if (status == TERN_OK) {
+        tn_sampler_set_bits(g->sampler, allowed.bits);
+        status = sample(g, logits, id, err);
+        tn_sampler_set_bits(g->sampler, NULL);
+    }
+    return status == TERN_OK ? tn_constraint_push(g->constraint, *id, &g->is_complete, err)
+                             : status;
 }
 
 tern_status tn_generation_choose(struct tn_generation *g, const float *logits, uint32_t *id,
                                  struct tern_error *err)
 {
-    tern_status status = tern_sampler_sample(g->sampler, logits, g->model->file.spec.config->vocab,
-                                             g->model->n_allowed, id, err);
+    tern_status status =
+        g->constraint ? sample_allowed(g, logits, id, err) : sample(g, logits, id, err);
     if (status != TERN_OK)
         return status;
     tern_sampler_accept(g->sampler, *id);
@@ -138,8 +176,11 @@ bool tn_generation_push(struct tn_generation *g, uint32_t id, bool is_full, enum
         return true;
     }
     const bool has_stop = push_text(g, id), is_last = g->n_new == g->max_tokens;
-    *stop = has_stop ? TERN_STOP_STRING : is_last ? TERN_STOP_LENGTH : TERN_STOP_CONTEXT;
-    return has_stop || is_last || is_full;
+    *stop = has_stop         ? TERN_STOP_STRING
+            : g->is_complete ? TERN_STOP_EOS
+            : is_last        ? TERN_STOP_LENGTH
+                             : TERN_STOP_CONTEXT;
+    return has_stop || g->is_complete || is_last || is_full;
 }
 
 void tn_generation_end(struct tn_generation *g)

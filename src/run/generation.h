@@ -26,6 +26,7 @@ struct tn_generation {
     size_t n_stop_strings;
     uint32_t max_tokens;
     bool ignore_eos;
+    struct tn_constraint *constraint; /* the text is bound to a grammar; NULL: it is free */
     /* result */
     uint32_t n_new; /* ids chosen */
     /* private */
@@ -35,6 +36,7 @@ struct tn_generation {
     struct tn_buf text;
     size_t n_taken, n_decided;
     char *piece; /* room for one decoded token */
+    bool is_complete; /* the grammar lets nothing follow */
 };
 
 /* Takes memory for the text; the members that the caller sets are there. TERN_MEMORY. */
@@ -48,7 +50,10 @@ void tn_generation_start(struct tn_generation *g, const uint32_t *ids, size_t n_
 /* Which logits the next choice depends on.
  *   always  room for TN_HEAD_MAX_ALWAYS ids, borrowed by *out */
 void tn_generation_need(const struct tn_generation *g, uint32_t *always, struct tn_head_need *out);
-/* Chooses the next id; logits [vocab]. TERN_INTERNAL: none is finite. */
+/* True when it depends on none, since only one id is possible: then logits may be NULL. */
+bool tn_generation_is_decided(const struct tn_generation *g);
+/* Chooses the next id; logits [vocab]. TERN_INTERNAL: none is finite; under a grammar also
+ * TERN_LIMIT and TERN_UNSUPPORTED (tn_constraint_allowed). */
 tern_status tn_generation_choose(struct tn_generation *g, const float *logits, uint32_t *id,
                                  struct tern_error *err);
 /* Adds the id that was chosen to the text: 1 + TERN_MAX_DRAFT at most between two calls of

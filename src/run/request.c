@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/log.h"
+#include "grammar/token_mask.h"
 #include "run/session.h"
 
 tern_status tn_request_check(const struct tern_request *asked, const struct tern_model *model,
@@ -20,6 +21,8 @@ tern_status tn_request_check(const struct tern_request *asked, const struct tern
     if (asked->n_draft > TERN_MAX_DRAFT)
         return tn_fail(err, TERN_USAGE, "%u drafted ids are more than %u", asked->n_draft,
                        TERN_MAX_DRAFT);
+    if (asked->grammar && !model->tokenizer)
+        return tn_fail(err, TERN_USAGE, "a grammar needs a model with a tokenizer");
     tern_status status = tn_generation_check_stops(asked->stop_strings, asked->n_stop_strings, err);
     if (status == TERN_OK)
         status = tn_sampler_check(&asked->sampler, err);
@@ -113,8 +116,8 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
         tn_request_free(r);
         return tn_fail(err, TERN_MEMORY, "no memory for a request of %zu tokens", asked->n_ids);
     }
-    /* Who adjusts looks at the events before each choice. */
-    r->drafter.n_draft = asked->adjust ? 0 : asked->n_draft;
+    /* Who adjusts looks at the events before each choice; a grammar may allow other ids by then. */
+    r->drafter.n_draft = asked->adjust || asked->grammar ? 0 : asked->n_draft;
     tern_status status = tn_request_init(r, model, n_ctx, err);
     if (status == TERN_OK)
         *out = r;
@@ -123,10 +126,21 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
     return status;
 }
 
+/* Up to this part of the vocabulary is computed row by row: half a search of a head in planes. */
+#define LISTED_PART 32u
+
+tern_status tn_request_bind(struct tn_request *r, const struct tn_token_list *tokens,
+                            struct tern_error *err)
+{
+    const uint32_t max_ids = TN_MAX(tokens->n_ids / LISTED_PART, 1);
+    return tn_constraint_create(&r->generation.constraint, r->asked.grammar, tokens, max_ids, err);
+}
+
 void tn_request_free(struct tn_request *r)
 {
     if (!r)
         return;
+    tn_constraint_free(r->generation.constraint);
     tn_request_fini(r);
     tn_free(r->logprobs);
     tn_free_aligned(r->memory);

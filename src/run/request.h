@@ -12,6 +12,8 @@
 /* Rows of a prompt whose logits exist at the same time. */
 #define TN_PROMPT_LOGPROB_ROWS 8u
 
+struct tn_token_list;
+
 struct tn_request {
     uint64_t id;
     struct tern_request asked; /* its pointers lead to `memory`, or are borrowed */
@@ -31,6 +33,10 @@ struct tn_request {
 tern_status tn_request_init(struct tn_request *r, const struct tern_model *model, uint32_t n_ctx,
                             struct tern_error *err);
 void tn_request_fini(struct tn_request *r);
+
+/* Binds a request with a grammar to it. TERN_LIMIT, TERN_MEMORY as tn_constraint_create. */
+tern_status tn_request_bind(struct tn_request *request, const struct tn_token_list *tokens,
+                            struct tern_error *err);
 
 /* Copies a request that tn_request_check has found good. TERN_MEMORY. */
 tern_status tn_request_create(struct tn_request **out, const struct tern_request *asked,

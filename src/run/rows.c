@@ -197,6 +197,9 @@ static struct tn_head_need need_of(const struct tn_steps *s, const struct tn_lan
 static uint32_t first_wanted(const struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;
+    if (!asked->n_logprobs && !asked->prompt_logprobs &&
+        tn_generation_is_decided(&lane->request->generation))
+        return lane->n_rows;
     if (lane->is_decoding || asked->prompt_logprobs)
         return 0;
     const bool is_end = lane->sequence->n_past + lane->n_rows == asked->n_ids;
@@ -224,9 +227,10 @@ static void add_wanted(struct tn_steps *s)
         if (lane->first_wanted < lane->n_rows)
             lane->need = need_of(s, lane);
     }
-    for (uint32_t i = 0; i < 2 * s->n_lanes; i++) {
+    for (uint32_t i = 0; i < TN_N_HEAD_WAYS * s->n_lanes; i++) {
         struct tn_lane *lane = &s->lanes[i % s->n_lanes];
-        if (lane->first_wanted < lane->n_rows && (lane->need.n_best > 0) == (i >= s->n_lanes))
+        if (lane->first_wanted < lane->n_rows &&
+            tn_head_way(&lane->need) == (enum tn_head_way)(i / s->n_lanes))
             want_logits(s, lane);
     }
 }

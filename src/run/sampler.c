@@ -35,6 +35,7 @@ struct tern_sampler {
     struct tn_rng rng;
     uint32_t n_vocab;
     const unsigned char *exempt;  /* [n_vocab], borrowed, or NULL */
+    const uint64_t *bits;         /* [n_vocab] ids that may be chosen, borrowed, or NULL */
     float *scores;                /* [n_vocab] */
     struct candidate *candidates; /* [n_vocab] */
     uint32_t *counts;             /* [n_vocab] how often each id occurs in the window */
@@ -151,6 +152,11 @@ void tern_sampler_reseed(struct tern_sampler *sampler, uint64_t seed)
 {
     sampler->params.seed = seed;
     tn_rng_seed(&sampler->rng, seed);
+}
+
+void tn_sampler_set_bits(struct tern_sampler *sampler, const uint64_t *bits)
+{
+    sampler->bits = bits;
 }
 
 void tn_sampler_configure(struct tern_sampler *sampler, const struct tern_sampler_params *params)
@@ -304,6 +310,18 @@ static uint32_t copy_finite(float *restrict scores, const float *restrict logits
     return n_finite;
 }
 
+/* Takes away what may not be chosen; how many finite scores are left. */
+static uint32_t keep_bits(float *scores, const uint64_t *bits, uint32_t n)
+{
+    uint32_t n_finite = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(bits[i / 64] >> i % 64 & 1))
+            scores[i] = -INFINITY;
+        n_finite += scores[i] > -INFINITY;
+    }
+    return n_finite;
+}
+
 /* Scores that are looked at together, because hardly any counts. */
 #define SCORE_RUN 64u
 
@@ -416,6 +434,8 @@ static tern_status run_chain(struct tern_sampler *s, const float *logits, uint32
     if (n_allowed < n)
         n = n_allowed;
     uint32_t n_finite = copy_finite(s->scores, logits, n);
+    if (s->bits)
+        n_finite = keep_bits(s->scores, s->bits, n);
     if (n_finite == 0)
         return no_finite_logit(err);
     apply_penalties(s, n); /* what is finite stays finite */

@@ -20,6 +20,9 @@ uint32_t tn_sampler_n_best(const struct tern_sampler *sampler);
 bool tn_sampler_penalised(struct tern_sampler *sampler, uint32_t *ids, uint32_t capacity,
                           uint32_t *n);
 
+/* Ids that may be chosen from now on: bits [n_vocab], borrowed; NULL: all. */
+void tn_sampler_set_bits(struct tern_sampler *sampler, const uint64_t *bits);
+
 /* TERN_USAGE names a parameter out of range. */
 tern_status tn_sampler_check(const struct tern_sampler_params *params, struct tern_error *err);
 /* Other parameters, which tn_sampler_check has found good, an empty history and a new random

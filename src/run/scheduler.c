@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "grammar/token_mask.h"
 #include "run/session.h"
 #include "run/steps.h"
 
@@ -33,6 +34,7 @@ struct tern_scheduler {
     bool *is_taken;              /* [n_places] */
     _Atomic uint64_t *cancelled; /* [n_places] the newest id of the place that was cancelled */
     uint64_t n_submitted;
+    struct tn_token_list *tokens; /* made for the first request with a grammar */
     struct tern_event *events;
     size_t n_events;
 };
@@ -212,7 +214,8 @@ static uint64_t heap_bytes(const struct tern_scheduler *s)
                 sizeof *s->samplers + tern_sampler_bytes(vocab, longest_history(s))) +
            s->n_places * (sizeof *s->is_taken + sizeof *s->cancelled) +
            n_events(s) * sizeof *s->events + vocab * sizeof *steps->adjusted +
-           s->params.n_batch * sizeof *steps->ids;
+           s->params.n_batch * sizeof *steps->ids +
+           (s->tokens ? tn_token_list_bytes(s->tokens) : 0);
 }
 
 tern_status tern_scheduler_create(struct tern_scheduler **out, struct tern_engine *engine,
@@ -265,6 +268,7 @@ void tern_scheduler_free(struct tern_scheduler *s)
     free_requests(s->first);
     free_requests(s->ended);
     tn_workspace_fini(&s->work);
+    tn_token_list_free(s->tokens);
     tn_free(s->steps.lanes);
     tn_free(s->steps.adjusted);
     tn_free(s->steps.ids);
@@ -304,6 +308,20 @@ static uint32_t take_place(struct tern_scheduler *s)
     return i;
 }
 
+/* Binds a request to its grammar, if it has one. */
+static tern_status bind(struct tern_scheduler *s, struct tn_request *r, struct tern_error *err)
+{
+    const struct tern_model *model = s->work.model;
+    tern_status status = tn_ok(err);
+    if (!r->asked.grammar)
+        return status;
+    if (!s->tokens)
+        status = tn_token_list_create(&s->tokens, model->tokenizer, model->n_allowed,
+                                      model->is_control, model->file.spec.stop_ids,
+                                      model->file.spec.n_stop_ids, err);
+    return status == TERN_OK ? tn_request_bind(r, s->tokens, err) : status;
+}
+
 tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_request *asked,
                                   uint64_t *id, struct tern_error *err)
 {
@@ -317,6 +335,11 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
         status = tn_request_create(&r, asked, s->work.model, s->params.n_ctx, err);
     if (status != TERN_OK)
         return status;
+    status = bind(s, r, err);
+    if (status != TERN_OK) {
+        tn_request_free(r);
+        return status;
+    }
     /* The place is part of the id, so that one that has ended is recognised. */
     r->id = ++s->n_submitted * s->n_places + take_place(s);
     *s->last = r;

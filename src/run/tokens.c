@@ -18,7 +18,7 @@
 static const float *adjusted_logits(struct tn_steps *s, const struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;
-    if (!asked->adjust)
+    if (!asked->adjust || !lane->last_logits)
         return lane->last_logits;
     memcpy(s->adjusted, lane->last_logits, tn_steps_vocab(s) * sizeof *s->adjusted);
     asked->adjust(asked->arg, s->adjusted, tn_steps_vocab(s));

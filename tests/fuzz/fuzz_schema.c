@@ -15,12 +15,12 @@
 #include <jansson.h>
 
 #include "base/compiler.h"
-#include "grammar/matcher.h"
+#include "grammar/reader.h"
 
-static bool can_go_on(struct tn_matcher *m)
+static bool can_go_on(struct tn_reader *m)
 {
     for (uint32_t byte = 0; byte < 256; byte++) {
-        const uint32_t next = tn_matcher_next(m, m->place, (uint8_t)byte);
+        const uint32_t next = tn_reader_next(m, m->place, (uint8_t)byte);
         if (next == TN_PLACE_FULL || next >= TN_FIRST_PLACE)
             return true;
     }
@@ -29,22 +29,22 @@ static bool can_go_on(struct tn_matcher *m)
 
 static void read_text(const struct tern_grammar *g, const char *text, size_t n)
 {
-    struct tn_matcher *m;
+    struct tn_reader *m;
     size_t n_fit = 0;
-    if (tn_matcher_create(&m, g, NULL) != TERN_OK)
+    if (tn_reader_create(&m, g, NULL) != TERN_OK)
         return;
-    tern_status status = tn_matcher_push(m, text, n, &n_fit, NULL);
+    tern_status status = tn_reader_push(m, text, n, &n_fit, NULL);
     if (n_fit > n || (status != TERN_OK && status != TERN_LIMIT))
         abort();
-    if (!tn_matcher_is_whole(m) && !can_go_on(m))
+    if (!tn_reader_is_whole(m) && !can_go_on(m))
         abort();
-    if (status == TERN_OK && n_fit == n && tn_matcher_is_whole(m)) {
+    if (status == TERN_OK && n_fit == n && tn_reader_is_whole(m)) {
         json_t *value = json_loadb(text, n, JSON_DECODE_ANY, NULL);
         if (!value)
             abort();
         json_decref(value);
     }
-    tn_matcher_free(m);
+    tn_reader_free(m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

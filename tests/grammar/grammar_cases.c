@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "base/rng.h"
-#include "grammar/matcher.h"
+#include "grammar/reader.h"
 
 #define MAX_LINE (16u << 20)
 #define MAX_WALK 60000u
@@ -37,16 +37,16 @@ static json_t *match(const struct tern_grammar *g, const json_t *text)
     return json_pack("[i, b, i]", (int)n_fit, is_whole, tern_status_exit_code(status));
 }
 
-static uint32_t next_of(struct tn_matcher *m, uint8_t byte)
+static uint32_t next_of(struct tn_reader *m, uint8_t byte)
 {
-    uint32_t next = tn_matcher_next(m, m->place, byte);
+    uint32_t next = tn_reader_next(m, m->place, byte);
     if (next != TN_PLACE_FULL)
         return next;
-    m->place = tn_matcher_forget(m, m->place);
-    return tn_matcher_next(m, m->place, byte);
+    m->place = tn_reader_forget(m, m->place);
+    return tn_reader_next(m, m->place, byte);
 }
 
-static uint8_t choose(struct tn_matcher *m, struct tn_rng *rng, size_t n)
+static uint8_t choose(struct tn_reader *m, struct tn_rng *rng, size_t n)
 {
     static const char closers[] = "\"]}e0";
     uint8_t bytes[512];
@@ -69,18 +69,18 @@ static uint8_t choose(struct tn_matcher *m, struct tn_rng *rng, size_t n)
 static json_t *walk(const struct tern_grammar *g, struct tn_rng *rng)
 {
     static char text[MAX_WALK];
-    struct tn_matcher *m;
+    struct tn_reader *m;
     size_t n = 0, n_fit;
-    check(tn_matcher_create(&m, g, NULL) == TERN_OK);
-    while (n < MAX_WALK && tn_matcher_can_go_on(m) &&
-           !(tn_matcher_is_whole(m) && tn_rng_next(rng) % 4 == 0)) {
+    check(tn_reader_create(&m, g, NULL) == TERN_OK);
+    while (n < MAX_WALK && tn_reader_can_go_on(m) &&
+           !(tn_reader_is_whole(m) && tn_rng_next(rng) % 4 == 0)) {
         text[n] = (char)choose(m, rng, n);
-        check(tn_matcher_push(m, text + n, 1, &n_fit, NULL) == TERN_OK && n_fit == 1);
+        check(tn_reader_push(m, text + n, 1, &n_fit, NULL) == TERN_OK && n_fit == 1);
         n++;
     }
-    json_t *result = tn_matcher_is_whole(m) ? json_stringn(text, n) : json_null();
+    json_t *result = tn_reader_is_whole(m) ? json_stringn(text, n) : json_null();
     check(result != NULL); /* UTF-8 */
-    tn_matcher_free(m);
+    tn_reader_free(m);
     return result;
 }
 

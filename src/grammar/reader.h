@@ -10,10 +10,10 @@
  * Places are a cache of bounded size: when it is full all are forgotten but the one in use.  A
  * grammar of so many readings at the same time that they do not fit has to be given up.
  *
- * A matcher is one request's.  Nothing but its creation allocates.
+ * A reader is one request's.  Nothing but its creation allocates.
  */
-#ifndef TN_MATCHER_H
-#define TN_MATCHER_H
+#ifndef TN_READER_H
+#define TN_READER_H
 
 #include "grammar/grammar.h"
 
@@ -38,7 +38,7 @@ struct tn_place {
     bool is_whole; /* the text may end here */
 };
 
-struct tn_matcher {
+struct tn_reader {
     const struct tern_grammar *grammar;
     struct tn_place *places;     /* [TN_MAX_PLACES], those below TN_FIRST_PLACE are not used */
     uint16_t *next;              /* [TN_MAX_PLACES][n_classes] */
@@ -55,39 +55,39 @@ struct tn_matcher {
     uint32_t n_resets;  /* how often all was forgotten */
 };
 
-/* TERN_MEMORY; TERN_LIMIT as tern_grammar_match. The grammar outlives the matcher. */
-tern_status tn_matcher_create(struct tn_matcher **out, const struct tern_grammar *grammar,
+/* TERN_MEMORY; TERN_LIMIT as tern_grammar_match. The grammar outlives the reader. */
+tern_status tn_reader_create(struct tn_reader **out, const struct tern_grammar *grammar,
                               struct tern_error *err);
-void tn_matcher_free(struct tn_matcher *m);
+void tn_reader_free(struct tn_reader *m);
 
 /* Where a byte leads to from a place: a place, TN_PLACE_DEAD, or TN_PLACE_FULL: forget first. */
-uint32_t tn_matcher_compute(struct tn_matcher *m, uint32_t place, uint32_t class);
+uint32_t tn_reader_compute(struct tn_reader *m, uint32_t place, uint32_t class);
 
-static inline uint32_t tn_matcher_next(struct tn_matcher *m, uint32_t place, uint8_t byte)
+static inline uint32_t tn_reader_next(struct tn_reader *m, uint32_t place, uint8_t byte)
 {
     const uint32_t class = m->grammar->class_of[byte];
     const uint32_t next = m->next[place * m->grammar->n_classes + class];
-    return next != TN_PLACE_UNKNOWN ? next : tn_matcher_compute(m, place, class);
+    return next != TN_PLACE_UNKNOWN ? next : tn_reader_compute(m, place, class);
 }
 
 /* Forgets all places but this one, which gets another number: the result. */
-uint32_t tn_matcher_forget(struct tn_matcher *m, uint32_t place);
+uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place);
 
 /* Goes on by n bytes; *n_fit of them were possible.  TERN_LIMIT as tern_grammar_match. */
-tern_status tn_matcher_push(struct tn_matcher *m, const char *bytes, size_t n, size_t *n_fit,
+tern_status tn_reader_push(struct tn_reader *m, const char *bytes, size_t n, size_t *n_fit,
                             struct tern_error *err);
 
 /* May the text end here?  Can it go on? */
-static inline bool tn_matcher_is_whole(const struct tn_matcher *m)
+static inline bool tn_reader_is_whole(const struct tn_reader *m)
 {
     return m->places[m->place].is_whole;
 }
 
-static inline bool tn_matcher_can_go_on(const struct tn_matcher *m)
+static inline bool tn_reader_can_go_on(const struct tn_reader *m)
 {
     return m->places[m->place].n > 0;
 }
 
-tern_status tn_matcher_too_many(struct tern_error *err);
+tern_status tn_reader_too_many(struct tern_error *err);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Places and the steps between them.
  */
-#include "grammar/matcher.h"
+#include "grammar/reader.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ static uint32_t mix(uint32_t a, uint32_t b)
 
 /* ---- stacks ---- */
 
-static uint32_t *find_frame(const struct tn_matcher *m, uint32_t to, uint32_t parent)
+static uint32_t *find_frame(const struct tn_reader *m, uint32_t to, uint32_t parent)
 {
     uint32_t i = mix(to, parent) % FRAME_SLOTS;
     while (m->frame_slots[i] && !(m->frames[m->frame_slots[i]].to == to &&
@@ -36,7 +36,7 @@ static uint32_t *find_frame(const struct tn_matcher *m, uint32_t to, uint32_t pa
 }
 
 /* The stack with one more return; 0: there is no room. */
-static uint32_t push_frame(struct tn_matcher *m, uint32_t to, uint32_t parent)
+static uint32_t push_frame(struct tn_reader *m, uint32_t to, uint32_t parent)
 {
     uint32_t *slot = find_frame(m, to, parent);
     if (*slot)
@@ -50,13 +50,13 @@ static uint32_t push_frame(struct tn_matcher *m, uint32_t to, uint32_t parent)
 
 /* ---- the readings of a place ---- */
 
-static bool fits(const struct tn_matcher *m, uint32_t state, uint32_t frame)
+static bool fits(const struct tn_reader *m, uint32_t state, uint32_t frame)
 {
     return m->frames[frame].depth + m->grammar->states[state].height <= TERN_GRAMMAR_MAX_DEPTH;
 }
 
 /* Adds a reading, once, if it can come to an end; false: there is no room. */
-static bool add_reading(struct tn_matcher *m, uint32_t state, uint32_t frame)
+static bool add_reading(struct tn_reader *m, uint32_t state, uint32_t frame)
 {
     if (!fits(m, state, frame))
         return true;
@@ -75,7 +75,7 @@ static bool add_reading(struct tn_matcher *m, uint32_t state, uint32_t frame)
 
 /* Adds what a reading leads to without a byte.  *can_go_on: a byte can follow; *is_whole: it may be
  * the end. */
-static bool follow(struct tn_matcher *m, struct tn_reading r, bool *can_go_on, bool *is_whole)
+static bool follow(struct tn_reader *m, struct tn_reading r, bool *can_go_on, bool *is_whole)
 {
     const struct tern_grammar *g = m->grammar;
     *can_go_on = false;
@@ -99,7 +99,7 @@ static bool follow(struct tn_matcher *m, struct tn_reading r, bool *can_go_on, b
 }
 
 /* Completes the readings in todo, and leaves those that a byte can follow. */
-static bool complete(struct tn_matcher *m, bool *is_whole)
+static bool complete(struct tn_reader *m, bool *is_whole)
 {
     uint32_t n = 0;
     *is_whole = false;
@@ -118,7 +118,7 @@ static bool complete(struct tn_matcher *m, bool *is_whole)
 
 /* ---- places ---- */
 
-static bool is_place(const struct tn_matcher *m, const struct tn_place *p, uint32_t hash,
+static bool is_place(const struct tn_reader *m, const struct tn_place *p, uint32_t hash,
                      bool is_whole)
 {
     return p->hash == hash && p->n == m->n_todo && p->is_whole == is_whole &&
@@ -126,7 +126,7 @@ static bool is_place(const struct tn_matcher *m, const struct tn_place *p, uint3
 }
 
 /* The number of the place that todo holds. */
-static uint32_t find_place(struct tn_matcher *m, bool is_whole)
+static uint32_t find_place(struct tn_reader *m, bool is_whole)
 {
     uint32_t hash = is_whole;
     for (uint32_t i = 0; i < m->n_todo; i++)
@@ -147,13 +147,13 @@ static uint32_t find_place(struct tn_matcher *m, bool is_whole)
     return m->n_places++;
 }
 
-static void begin_todo(struct tn_matcher *m)
+static void begin_todo(struct tn_reader *m)
 {
     memset(m->todo_slots, 0, TODO_SLOTS * sizeof *m->todo_slots);
     m->n_todo = 0;
 }
 
-uint32_t tn_matcher_compute(struct tn_matcher *m, uint32_t place, uint32_t class)
+uint32_t tn_reader_compute(struct tn_reader *m, uint32_t place, uint32_t class)
 {
     const struct tern_grammar *g = m->grammar;
     const uint8_t byte = g->byte_of[class];
@@ -180,7 +180,7 @@ uint32_t tn_matcher_compute(struct tn_matcher *m, uint32_t place, uint32_t class
 /* ---- forgetting ---- */
 
 /* Marks, in frame_slots, the frames of n readings and those below them. */
-static void mark_frames(const struct tn_matcher *m, const struct tn_reading *readings, uint32_t n)
+static void mark_frames(const struct tn_reader *m, const struct tn_reading *readings, uint32_t n)
 {
     memset(m->frame_slots, 0, FRAME_SLOTS * sizeof *m->frame_slots);
     for (uint32_t i = 0; i < n; i++)
@@ -189,7 +189,7 @@ static void mark_frames(const struct tn_matcher *m, const struct tn_reading *rea
 }
 
 /* Moves marked frames together, a parent before its children; numbers[f]: the new one of f. */
-static void move_frames(struct tn_matcher *m, uint32_t *numbers)
+static void move_frames(struct tn_reader *m, uint32_t *numbers)
 {
     uint32_t n = 1;
     numbers[0] = 0;
@@ -202,7 +202,7 @@ static void move_frames(struct tn_matcher *m, uint32_t *numbers)
     m->n_frames = n;
 }
 
-uint32_t tn_matcher_forget(struct tn_matcher *m, uint32_t place)
+uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place)
 {
     const struct tn_place kept = m->places[place];
     memcpy(m->todo, m->readings + kept.first, kept.n * sizeof *m->todo);
@@ -221,24 +221,24 @@ uint32_t tn_matcher_forget(struct tn_matcher *m, uint32_t place)
     return find_place(m, kept.is_whole);
 }
 
-tern_status tn_matcher_too_many(struct tern_error *err)
+tern_status tn_reader_too_many(struct tern_error *err)
 {
     return tn_fail(err, TERN_LIMIT, "the text can be understood in too many ways at the same time; "
                                     "alternatives that begin alike are the reason");
 }
 
-tern_status tn_matcher_push(struct tn_matcher *m, const char *bytes, size_t n, size_t *n_fit,
+tern_status tn_reader_push(struct tn_reader *m, const char *bytes, size_t n, size_t *n_fit,
                             struct tern_error *err)
 {
     for (*n_fit = 0; *n_fit < n; ++*n_fit) {
         const uint8_t byte = (uint8_t)bytes[*n_fit];
-        uint32_t next = tn_matcher_next(m, m->place, byte);
+        uint32_t next = tn_reader_next(m, m->place, byte);
         if (next == TN_PLACE_FULL) {
-            m->place = tn_matcher_forget(m, m->place);
-            next = tn_matcher_next(m, m->place, byte);
+            m->place = tn_reader_forget(m, m->place);
+            next = tn_reader_next(m, m->place, byte);
         }
         if (next == TN_PLACE_FULL)
-            return tn_matcher_too_many(err);
+            return tn_reader_too_many(err);
         if (next == TN_PLACE_DEAD)
             return tn_ok(err);
         m->place = next;
@@ -248,7 +248,7 @@ tern_status tn_matcher_push(struct tn_matcher *m, const char *bytes, size_t n, s
 
 /* ---- life ---- */
 
-static bool take_memory(struct tn_matcher *m)
+static bool take_memory(struct tn_reader *m)
 {
     const size_t n_next = (size_t)TN_MAX_PLACES * m->grammar->n_classes;
     m->places = tn_alloc(TN_MAX_PLACES * sizeof *m->places);
@@ -264,16 +264,16 @@ static bool take_memory(struct tn_matcher *m)
            m->todo && m->kept && m->todo_slots;
 }
 
-tern_status tn_matcher_create(struct tn_matcher **out, const struct tern_grammar *grammar,
+tern_status tn_reader_create(struct tn_reader **out, const struct tern_grammar *grammar,
                               struct tern_error *err)
 {
-    struct tn_matcher *m = tn_alloc_zeroed(1, sizeof *m);
+    struct tn_reader *m = tn_alloc_zeroed(1, sizeof *m);
     bool is_whole;
     *out = NULL;
     if (m)
         m->grammar = grammar;
     if (!m || !take_memory(m)) {
-        tn_matcher_free(m);
+        tn_reader_free(m);
         return tn_fail(err, TERN_MEMORY, "no memory to follow a grammar");
     }
     m->frames[0] = (struct tn_frame){0};
@@ -283,14 +283,14 @@ tern_status tn_matcher_create(struct tn_matcher **out, const struct tern_grammar
     (void)add_reading(m, grammar->start, 0);
     m->place = complete(m, &is_whole) ? find_place(m, is_whole) : TN_PLACE_FULL;
     if (m->place == TN_PLACE_FULL) {
-        tn_matcher_free(m);
-        return tn_matcher_too_many(err);
+        tn_reader_free(m);
+        return tn_reader_too_many(err);
     }
     *out = m;
     return tn_ok(err);
 }
 
-void tn_matcher_free(struct tn_matcher *m)
+void tn_reader_free(struct tn_reader *m)
 {
     if (!m)
         return;
@@ -310,14 +310,14 @@ tern_status tern_grammar_match(const struct tern_grammar *grammar, const char *t
                                size_t n_bytes, size_t *n_fit, bool *is_whole,
                                struct tern_error *err)
 {
-    struct tn_matcher *m;
+    struct tn_reader *m;
     *n_fit = 0;
     *is_whole = false;
-    tern_status status = tn_matcher_create(&m, grammar, err);
+    tern_status status = tn_reader_create(&m, grammar, err);
     if (status == TERN_OK)
-        status = tn_matcher_push(m, text, n_bytes, n_fit, err);
+        status = tn_reader_push(m, text, n_bytes, n_fit, err);
     if (status == TERN_OK)
-        *is_whole = *n_fit == n_bytes && tn_matcher_is_whole(m);
-    tn_matcher_free(m);
+        *is_whole = *n_fit == n_bytes && tn_reader_is_whole(m);
+    tn_reader_free(m);
     return status;
 }
