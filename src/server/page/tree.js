@@ -22,8 +22,9 @@ export function newChat(model, settings = {}, system = "") {
 
 // Appends a message below `parent` and shows it.
 export function add(chat, parent, fields) {
-    const now = Date.now();
-    const node = {id: newId(), parent, rev: 1, created: now, content: "", ...fields};
+    const now = Date.now(), elder = children(chat, parent).pop();
+    const node = {id: newId(), parent, rev: 1, created: Math.max(now, (elder?.created ?? 0) + 1),
+                  content: "", ...fields};
     chat.nodes[node.id] = node;
     chat.leaf = node.id;
     chat.changed = now;
