@@ -5,7 +5,7 @@
 # builds, tests.  Without arguments the stages of CI; TERN_CI_FULL=1 adds the long ones.
 #
 #   release  demo asan  fuzz  cross      always
-#   clang  small  tsan  wine  aarch64  levels  packages  fresh      with TERN_CI_FULL=1, or by name
+#   clang  small  tsan  page  wine  aarch64  levels  packages  fresh      with TERN_CI_FULL=1, or by name
 #
 # Each stage runs even if an earlier one failed; the exit code is 1 if any did.  Some tests read
 # reference data in ../shared; without it they are skipped, except where CI=true: there they fail.
@@ -61,6 +61,21 @@ stage_clang() {
 stage_small() {
     build_preset release
     (ulimit -v $((3 << 20)) && suite build/release)
+}
+
+# The page for browsers in Chromium, with the accessibility checks of axe. Its pictures are left in
+# build/page/pictures; readme.png of them is dist/page.png.
+stage_page() {
+    build_preset release
+    need_packages chromium chromium-driver fonts-noto-core python3-venv nodejs
+    [ -x build/page/bin/python ] || python3 -m venv build/page
+    build/page/bin/pip install --quiet selenium==4.36.0
+    build/page/bin/pip install --quiet --no-deps axe-playwright-python==0.1.8
+    axe=$(build/page/bin/python -c 'import importlib.util as u
+print(u.find_spec("axe_playwright_python").submodule_search_locations[0])')
+    TERN="$PWD/build/release/tern" TERN_BROWSER=1 TERN_AXE="$axe/axe.min.js" \
+        TERN_PICTURES="$PWD/build/page/pictures" \
+        build/page/bin/python -B tests/server/test_page_browser.py
 }
 
 stage_fuzz() {
@@ -165,7 +180,7 @@ need_packages $test_packages
 need_tools cmocka
 stages="release demo asan fuzz cross"
 [ "${TERN_CI_FULL:-0}" != 1 ] || {
-    stages="$stages clang small tsan wine aarch64 levels packages fresh"
+    stages="$stages clang small tsan page wine aarch64 levels packages fresh"
     fuzz_seconds=${TERN_FUZZ_SECONDS:-600}
 }
 [ $# -eq 0 ] || stages=$*

@@ -61,6 +61,8 @@ function askKey() {
             resolve(isGiven);
         }, {once: true});
         get("key").value = "";
+        dialog.dataset.times = String(Number(dialog.dataset.times || 0) + 1);
+        get("ask-key-wrong").hidden = !page.key;
         dialog.showModal();
     });
 }
@@ -387,7 +389,8 @@ function onKey(event) {
     } else if (event.ctrlKey && event.shiftKey && event.key.toLowerCase() === "o") {
         event.preventDefault();
         begin();
-    } else if (event.altKey && event.key.toLowerCase() === "r") {
+    } else if (event.altKey && event.code === "KeyR") {
+        event.preventDefault();
         const last = path(page.chat).pop();
         if (last?.role === "assistant")
             view.actions.regenerate(last);
@@ -429,6 +432,11 @@ function wire() {
     get("question").addEventListener("input", fitQuestion);
     get("question").addEventListener("keydown", onQuestionKey);
     document.addEventListener("keydown", onKey);
+    addEventListener("hashchange", () => {
+        const chat = page.chats.get(location.hash.slice(1));
+        if (chat && chat !== page.chat)
+            open(chat);
+    });
     addEventListener("pagehide", () => answers.leave());
 }
 
