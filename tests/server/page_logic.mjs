@@ -118,7 +118,7 @@ const HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<svg/onload=alert(1)>",
     "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x](data:text/html,<b>)",
     "[x](\tjavascript:alert(1))", "[x](vbscript:x)", "[x](//example.com)", "[x](/page.json)",
-    "[x](file:///etc/passwd)", "[x](https://)", "<javascript:alert(1)>", "[x](blob:https://a/b)",
+    "[x](file:///etc/passwd)", "[x](https://)", "<javascript:alert(1)>", "[x](blob:https://example.com/b)",
     "![x](x \"onerror=alert(1)\")", "<a href=\"javascript:alert(1)\">x</a>", "</article></main>",
     "[x](&#106;avascript:alert(1))", "<iframe src=https://example.com></iframe>",
 ];
