@@ -5,6 +5,7 @@
 #include "server/page.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server/json_out.h"
@@ -35,13 +36,13 @@ static const struct tn_page_file *find_file(const char *name)
  * program shows at once. */
 static void reply_file(struct tn_conn *conn, const struct tn_page_file *file, const char *vary)
 {
-    struct tn_buf fields = {0};
+    char fields[1024];
     struct tn_http_text known = tn_http_field(&conn->request, "if-none-match", NULL);
     bool is_known = known.data && tn_http_is(known, file->tag);
-    tn_buf_printf(&fields, "Cache-Control: no-cache\r\nETag: %s\r\n%s" SECURITY, file->tag, vary);
-    tn_reply(conn, is_known ? 304 : 200, is_known ? NULL : file->type, tn_buf_text(&fields),
+    snprintf(fields, sizeof fields, "Cache-Control: no-cache\r\nETag: %s\r\n%s" SECURITY,
+             file->tag, vary);
+    tn_reply(conn, is_known ? 304 : 200, is_known ? NULL : file->type, fields,
              is_known ? NULL : file->data, is_known ? 0 : file->n_bytes);
-    tn_buf_fini(&fields);
 }
 
 void tn_route_page(struct tn_server *server, struct tn_conn *conn)

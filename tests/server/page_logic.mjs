@@ -257,6 +257,9 @@ await test("saved conversations", () => {
                      ["model0", SYSTEM, {seed: 3, temperature: 0}, {stats: "off"}, 0]);
     assert.equal(back.messages[0].content, TALK[0][1].replace("\ud800", "\ufffd"));
     assert.deepEqual(back.messages.map(m => m.role), TALK.map(m => m[0]));
+    const odd = new TextEncoder().encode(text.replace("\"role\":\"user\"",
+        "\"id\":\"__proto__\",\"parent\":\"x\",\"rev\":9,\"error\":\"e\",\"role\":\"user\""));
+    assert.deepEqual(Object.keys(saved.read(odd, models).messages[0]), ["role", "content"]);
     const refused = (change, words, known = models) => assert.throws(
         () => saved.read(new TextEncoder().encode(change(text)), known), new RegExp(words));
     refused(t => t, "m \"1\" \\(00112233445566aa\\); here is n",

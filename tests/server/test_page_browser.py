@@ -558,6 +558,33 @@ class Browser(command.TestCase):
             self.assertTrue(self.texts()[1].strip())
             self.assertFalse(self.all(".note.error"))
 
+    def test_models_are_chosen(self):
+        folder = command.scratch("no-template")
+        shutil.copytree(command.DEMO, folder)
+        path = os.path.join(folder, "tokenizer_config.json")
+        config = command.read_json(path)
+        del config["chat_template"]
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(config, f)
+        plain = command.scratch("plain.tern")
+        self.ok("convert", folder, "-o", plain)
+        with Server(models=[command.model(), plain]) as server, self.in_front_of(server):
+            self.go()
+            self.assertEqual([o.text for o in self.all("#model option")], ["model0", "plain"])
+            self.find("#model").send_keys("plain")
+            self.until(lambda: "no chat template" in self.find(".welcome").text, "the other model")
+            self.ask("Once upon a time there was a")
+            self.assertTrue(self.texts()[1].strip())
+            self.assertEqual(self.find(".message.assistant h2").get_attribute("textContent"), "plain")
+            self.driver.refresh()
+            self.wait_ready()
+            self.assertEqual(self.find("#model").get_attribute("value"), "plain")
+        self.until(lambda: self.opens(self.js("return location.href")), "the server")
+        self.driver.refresh()
+        self.wait_ready()   # of a server without that model
+        self.click("#export")
+        self.until(lambda: "plain" in self.find("#banner").text, "the message")
+
     # ---- looks ----
 
     def test_looks(self):

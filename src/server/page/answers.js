@@ -41,7 +41,8 @@ export class Answers {
             return;
         const model = this.app.modelOf(chat);
         node = node || add(chat, question.id, {role: "assistant"});
-        Object.assign(node, {content: "", reasoning: "", model: model?.id || chat.model});
+        chat.model = model?.id || chat.model;
+        Object.assign(node, {content: "", reasoning: "", model: chat.model});
         delete node.error;
         delete node.stop;
         chat.leaf = node.id;

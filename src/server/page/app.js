@@ -51,7 +51,9 @@ function warn(text) {
 // Asks for the key; false: none was given.
 function askKey() {
     const dialog = get("ask-key");
-    return new Promise(resolve => {
+    if (dialog.open)
+        return page.asking;
+    page.asking = new Promise(resolve => {
         dialog.returnValue = "";
         dialog.addEventListener("close", () => {
             const key = get("key").value.trim();
@@ -65,6 +67,7 @@ function askKey() {
         get("ask-key-wrong").hidden = !page.key;
         dialog.showModal();
     });
+    return page.asking;
 }
 
 function setKey(key) {
@@ -283,8 +286,10 @@ const view = new Messages(get("log"), get("messages"), {
 // ---- files ----
 
 async function exportChat() {
-    const {chat} = page, model = modelOf(chat);
+    const {chat} = page, model = models().find(one => one.id === chat.model);
     try {
+        if (!model)
+            throw new Error(`its model, ${chat.model}, is not served here.`);
         const text = write(chat, path(chat), model);
         const response = await request("/checksum", {key: page.key, method: "POST", body: text});
         const {checksum} = await response.json();
@@ -368,7 +373,9 @@ function submit() {
 function onQuestionKey(event) {
     if (event.isComposing)
         return;
-    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+    const isTouched = matchMedia("(hover: none) and (pointer: coarse)").matches;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey &&
+        (!isTouched || event.ctrlKey)) {   // a phone has no Shift Enter
         event.preventDefault();
         if (!answers.running(page.chat))
             submit();

@@ -76,6 +76,12 @@ function checkMessage(message) {
         throw new Error("A message lacks its role, or holds what is no text.");
 }
 
+// Nothing else of a file's message gets into a conversation.
+function known(message) {
+    return Object.fromEntries(["role", "content", "reasoning_content", ...MESSAGE_TEXTS, "tool_calls"]
+        .filter(key => message[key] !== undefined).map(key => [key, message[key]]));
+}
+
 function settingsOf(saved) {
     const settings = {}, kept = {...saved};
     for (const [here, there] of SETTINGS) {
@@ -100,9 +106,9 @@ export function read(bytes, models) {
         throw new Error("This file was written by another version of tern.");
     if (!root.model || typeof root.model.name !== "string" || typeof root.model.hash !== "string")
         throw new Error("This file names no model.");
-    const model = models.find(known => known.hash === root.model.hash);
+    const model = models.find(one => one.hash === root.model.hash);
     if (!model) {
-        const here = models.map(known => `${known.name} (${known.hash})`).join(", ");
+        const here = models.map(one => `${one.name} (${one.hash})`).join(", ");
         throw new Error(`This conversation was saved with the model ${root.model.name} ` +
                         `(${root.model.hash}); here is ${here}.`);
     }
@@ -112,7 +118,7 @@ export function read(bytes, models) {
         throw new Error("This file is no saved conversation.");
     messages.forEach(checkMessage);
     return {model: model.id, system: root.system || "", ...settingsOf(root.settings), forgotten,
-            tools: root.tools, variables: root.variables, messages};
+            tools: root.tools, variables: root.variables, messages: messages.map(known)};
 }
 
 // A name for a file: letters and digits of the title.
