@@ -84,9 +84,14 @@ struct tern_bench_run {
     const char *kernel; /* level */
     uint32_t n_threads;
     uint32_t depth;     /* positions in the cache before the first decoded token */
+    bool is_filled;     /* with random rows; else by a prompt */
+    /* Drafts at most, and which are wrong, as in the parameters; 0: decoded without. */
+    uint32_t n_draft, draft_wrong;
+    double tokens_per_step; /* of a run with drafts */
     struct tern_bench_rate prefill; /* of `depth` tokens; not measured behind a filled cache */
     struct tern_bench_rate decode;  /* not measured behind the second and further prompts */
-    uint64_t decode_bytes_per_token; /* weights and cache that a token needed */
+    uint64_t decode_bytes_per_token; /* weights and cache that a token needed; 0: with drafts, as
+                                        the rates made of it */
     double decode_gb_s;
     double stream_gb_s;  /* plain reading with these threads, the median over the repeats */
     double decode_share; /* of what plain reading took in the same repeat, the median over them */
@@ -107,8 +112,8 @@ struct tern_bench_kernel {
 #define TERN_BENCH_MAX_RUNS 256
 #define TERN_BENCH_MAX_KERNELS 256
 
-/* Lists begin at index 0; runs, levels x threads x (prompts + depths), are at most
- * TERN_BENCH_MAX_RUNS. */
+/* Lists begin at index 0; runs, levels x threads x (prompts + depths, and 1 with drafts), are at
+ * most TERN_BENCH_MAX_RUNS. */
 struct tern_bench_params {
     const struct tern_sysinfo *machine; /* this one */
     uint32_t prompts[8]; /* lengths to prefill, 1 or more; ids are i * 7919 mod vocab */
@@ -124,6 +129,10 @@ struct tern_bench_params {
     uint32_t depths[8]; /* of a cache filled with random rows; these and prompts + n_new within the
                            context */
     uint32_t n_depths;
+    /* The answer behind the first prompt is also decoded with drafts from itself, at most n_draft
+     * <= TERN_MAX_DRAFT at a time; 0: not. The draft of position p is wrong when
+     * p mod draft_wrong = 0; 0: none is. n_new is at least 2 then. */
+    uint32_t n_draft, draft_wrong;
     /* A line for people about what is being measured; return false to stop. May be NULL. */
     bool (*on_progress)(void *arg, const char *what);
     /* Asked every few milliseconds; true ends with TERN_INTERRUPTED. May be NULL. */

@@ -97,6 +97,8 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
         .inputs = (enum tern_inputs_as)o->inputs,
         .n_new = (uint32_t)o->n_new,
         .n_repeats = (uint32_t)o->repeats,
+        .n_draft = (uint32_t)o->draft,
+        .draft_wrong = (uint32_t)o->draft_wrong,
         .on_progress = show_step,
         .should_stop = should_stop,
     };
@@ -127,6 +129,17 @@ static void print_rate(const struct tern_bench_rate *rate)
         tn_out_printf("  %8s %6s", "-", "");
 }
 
+/* What decoding read, or what its drafts brought. */
+static void print_decode(const struct tern_bench_run *run)
+{
+    if (run->n_draft)
+        tn_out_printf("  %u drafts, %.2f ids/step  ", run->n_draft, run->tokens_per_step);
+    else
+        tn_out_printf("  %8.1f %6.1f  %7.0f %%", (double)run->decode_bytes_per_token * 1e-6,
+                      run->decode_gb_s, 100 * run->decode_share);
+    tn_out_printf("  %016" PRIx64, run->output_hash);
+}
+
 static void print_table(const struct tern_bench_params *p, const struct tern_bench_result *r)
 {
     tn_out_printf("load        cold %.3f s, warm %.3f s (opening to the first token)\n",
@@ -142,9 +155,7 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
         print_rate(&run->prefill);
         print_rate(&run->decode);
         if (run->decode.median > 0)
-            tn_out_printf("  %8.1f %6.1f  %7.0f %%  %016" PRIx64,
-                          (double)run->decode_bytes_per_token * 1e-6, run->decode_gb_s,
-                          100 * run->decode_share, run->output_hash);
+            print_decode(run);
         tn_out_text("\n");
     }
     tn_out_text("\noperation         level      GB/s  of the stream rate (one thread; what lies in "
@@ -192,15 +203,20 @@ static json_t *run_json(const struct tern_bench_run *run)
     json_object_set_new(row, "kernel", json_string(run->kernel));
     json_object_set_new(row, "threads", integer(run->n_threads));
     json_object_set_new(row, "depth", integer(run->depth));
+    json_object_set_new(row, "draft", run->n_draft ? integer(run->n_draft) : json_null());
+    json_object_set_new(row, "draft_wrong",
+                        run->draft_wrong ? integer(run->draft_wrong) : json_null());
+    json_object_set_new(row, "tokens_per_step",
+                        run->n_draft ? json_real(run->tokens_per_step) : json_null());
     set_rate(row, "prefill", &run->prefill);
     set_rate(row, "decode", &run->decode);
-    bool decoded = run->decode.median > 0;
+    const bool decoded = run->decode.median > 0, is_counted = decoded && run->n_draft == 0;
     json_object_set_new(row, "decode_bytes_per_token",
-                        decoded ? integer(run->decode_bytes_per_token) : json_null());
-    json_object_set_new(row, "decode_gb_s", decoded ? json_real(run->decode_gb_s) : json_null());
+                        is_counted ? integer(run->decode_bytes_per_token) : json_null());
+    json_object_set_new(row, "decode_gb_s", is_counted ? json_real(run->decode_gb_s) : json_null());
     json_object_set_new(row, "stream_gb_s", json_real(run->stream_gb_s));
     json_object_set_new(row, "decode_share",
-                        decoded ? json_real(run->decode_share) : json_null());
+                        is_counted ? json_real(run->decode_share) : json_null());
     json_object_set_new(row, "output_hash", decoded ? json_string(hash) : json_null());
     return row;
 }

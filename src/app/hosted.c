@@ -289,6 +289,7 @@ static void describe(struct tn_hosting *h, uint32_t i, uint32_t n_sequences)
         .has_fixed_date = h->o->date != NULL,
         .n_ctx = plan->n_ctx, .kv = plan->kv,
         .default_new_tokens = plan->default_new_tokens, .cap_new_tokens = plan->cap_new_tokens,
+        .n_draft = (uint32_t)h->o->draft,
         .bytes = bytes_of(m)};
 }
 

@@ -202,8 +202,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "end before this text (may be given several times)"},
     {"ignore-eos", 0, TN_OPT_FLAG, SLOT(ignore_eos), GENERATE,
      .help = "do not end at the model's stop tokens"},
-    {"draft", 0, TN_OPT_CHOICE, SLOT(draft), GENERATE, .value = "N", .initial = "off",
-     .choices = "off|1|2|3|4|5|6|7",
+    {"draft", 0, TN_OPT_CHOICE, SLOT(draft), GENERATE | BIT(SERVE), .value = "N",
+     .initial = "off", .choices = "off|1|2|3|4|5|6|7",
      .help = "verify up to N tokens together that the text so far suggests, where that is faster; "
              "the answer stays the same"},
 
@@ -220,6 +220,12 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "thread counts, such as 1,2 (default: 1 and one per core)"},
     {"depths", 0, TN_OPT_TEXT, SLOT(depth_list), BIT(BENCH), .value = "LIST",
      .help = "context depths to decode at (default: 512,2048,4000, as far as they fit)"},
+    {"draft", 0, TN_OPT_CHOICE, SLOT(draft), BIT(BENCH), .value = "N", .initial = "off",
+     .choices = "off|1|2|3|4|5|6|7",
+     .help = "decode also with drafts of up to N tokens from the answer itself"},
+    {"draft-wrong", 0, TN_OPT_COUNT, SLOT(draft_wrong), BIT(BENCH), .value = "M", .low = 1,
+     .high = TERN_MAX_CONTEXT, .otherwise = "none is wrong",
+     .help = "draft every M-th token of the answer wrongly"},
     {"cpu", 0, TN_OPT_TEXT, SLOT(cpu), BIT(BENCH), .value = "LIST",
      .help = "kernel levels, such as avx2,avx512 (default: the best)"},
 

@@ -94,6 +94,7 @@ struct tn_options {
     int64_t kv;       /* enum tern_kv, -1: planned */
     int64_t inputs;   /* enum tern_inputs_as */
     int64_t draft;    /* ids drafted at most */
+    uint64_t draft_wrong; /* of a recorded answer, every so many; 0: none */
     uint64_t threads; /* 0: not given */
     const char *cpu;
     uint64_t ram;     /* bytes; 0: not given */

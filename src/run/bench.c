@@ -95,13 +95,21 @@ static tern_status fill_cache(struct tern_session *s, const struct tern_bench_pa
 }
 
 struct one_run {
-    struct samples prefill, decode;
+    struct samples prefill, decode, tokens_per_step;
     struct samples share; /* of the stream rate of the same repeat */
     uint64_t hash;       /* of the last decode */
     bool hashes_differ;  /* between repeats */
     uint64_t weight_bytes;
     double last_tok_s;   /* of the last decode */
 };
+
+static void add_decode(struct one_run *run, double tok_s, uint64_t hash)
+{
+    run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
+    run->hash = hash;
+    run->last_tok_s = tok_s;
+    add_sample(&run->decode, tok_s);
+}
 
 static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n_new,
                               struct one_run *run, struct tern_error *err)
@@ -117,10 +125,7 @@ static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n
     }
     double seconds = tn_seconds_since(start);
     uint64_t hash = XXH3_64bits(s->sequence.ids + s->sequence.n_past - n_new, n_new * sizeof id);
-    run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
-    run->hash = hash;
-    run->last_tok_s = n_new / seconds;
-    add_sample(&run->decode, run->last_tok_s);
+    add_decode(run, n_new / seconds, hash);
     run->weight_bytes = s->work.forward.counters.decode_weight_bytes / n_new;
     return TERN_OK;
 }
@@ -130,6 +135,7 @@ struct subject {
     uint32_t n_prompt; /* prefill so many tokens, or */
     uint32_t depth;    /* decode behind so many random rows */
     bool decodes;
+    uint32_t n_draft; /* with so many drafts at most, from what the subject before decoded */
 };
 
 /* Cache bytes that the decoded tokens read on average. */
@@ -146,31 +152,80 @@ static uint64_t decode_bytes(const struct tern_session *s, const struct tern_ben
     return run->weight_bytes + cache_bytes(s, depth, p->n_new);
 }
 
-static tern_status repeat_once(struct tern_session *s, const struct tern_bench_params *p,
-                               const uint32_t *prompt, const struct subject *subject,
-                               double stream_gb_s, struct one_run *run, struct tern_error *err)
+/* What all runs of a benchmark share. */
+struct bench {
+    const struct tern_bench_params *params;
+    const struct tern_model *model;
+    struct tn_bench_stream stream;
+    uint32_t *prompt;
+    uint32_t *answer; /* [2][n_new] decoded behind the first prompt, without and with drafts */
+    struct tern_bench_result *result;
+};
+
+/* The subject before was the same without drafts, and its answer is still in the session. */
+static tern_status decode_drafts(struct bench *b, struct tern_session *s,
+                                 const struct subject *subject, struct one_run *run,
+                                 struct tern_error *err)
 {
-    uint32_t vocab = s->model->file.spec.config->vocab, first = 1;
+    const struct tern_bench_params *p = b->params;
+    const struct tn_bench_answer answer = {
+        .ids = b->answer, .room = b->answer + p->n_new, .n = p->n_new,
+        .n_draft = subject->n_draft, .wrong = p->draft_wrong};
+    struct tn_bench_replayed out;
+    memcpy(b->answer, s->sequence.ids + subject->n_prompt, p->n_new * sizeof *b->answer);
+    tern_status status = tn_bench_replay(&out, s, b->prompt, subject->n_prompt, &answer, err);
+    if (status != TERN_OK)
+        return status;
+    add_decode(run, out.tok_s, out.hash);
+    add_sample(&run->tokens_per_step, out.tokens_per_step);
+    return TERN_OK;
+}
+
+/* Brings the session behind the subject's positions; *first: the id that comes next. */
+static tern_status begin_subject(struct bench *b, struct tern_session *s,
+                                 const struct subject *subject, struct one_run *run,
+                                 uint32_t *first, struct tern_error *err)
+{
+    const uint32_t vocab = s->model->file.spec.config->vocab;
     const struct tn_head_need greedy = {.n_best = 1, .n_allowed = vocab};
     tn_session_need(s, &greedy);
     tern_session_truncate(s, 0);
-    tern_status status;
-    if (subject->n_prompt) {
-        uint64_t start = tn_now_ns();
-        status = tern_session_eval(s, prompt, subject->n_prompt, NULL, err);
-        if (status != TERN_OK)
-            return status;
-        add_sample(&run->prefill, subject->n_prompt / tn_seconds_since(start));
-        first = best_id(tern_session_logits(s), vocab);
-    } else {
-        status = fill_cache(s, p, subject->depth, err);
-    }
+    *first = 1;
+    if (!subject->n_prompt)
+        return fill_cache(s, b->params, subject->depth, err);
+    const uint64_t start = tn_now_ns();
+    tern_status status = tern_session_eval(s, b->prompt, subject->n_prompt, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    add_sample(&run->prefill, subject->n_prompt / tn_seconds_since(start));
+    *first = best_id(tern_session_logits(s), vocab);
+    return TERN_OK;
+}
+
+static tern_status repeat_once(struct bench *b, struct tern_session *s,
+                               const struct subject *subject, double stream_gb_s,
+                               struct one_run *run, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    uint32_t first;
+    if (subject->n_draft)
+        return decode_drafts(b, s, subject, run, err);
+    tern_status status = begin_subject(b, s, subject, run, &first, err);
     if (status == TERN_OK && subject->decodes)
         status = decode_run(s, first, p->n_new, run, err);
     if (status == TERN_OK && subject->decodes)
         add_sample(&run->share, run->last_tok_s * (double)decode_bytes(s, p, subject, run) * 1e-9 /
                                     stream_gb_s);
     return status;
+}
+
+/* Runs behind the same prompt, or behind as many random rows, have the same output. */
+static void compare_hashes(struct tern_bench_result *result, const struct tern_bench_run *run)
+{
+    for (const struct tern_bench_run *other = result->runs; other < run; other++)
+        if (other->depth == run->depth && other->decode.median > 0 &&
+            other->is_filled == run->is_filled && other->output_hash != run->output_hash)
+            result->hashes_agree = false;
 }
 
 /* The row of the table for the repeats of one subject. */
@@ -183,6 +238,7 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
         .kernel = s->engine->level,
         .n_threads = tern_engine_n_threads(s->engine),
         .depth = subject->n_prompt ? subject->n_prompt : subject->depth,
+        .is_filled = subject->n_prompt == 0,
         .prefill = rate(&run->prefill),
         .decode = rate(&run->decode),
         .stream_gb_s = rate(stream).median,
@@ -191,16 +247,16 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
     result->hashes_agree = result->hashes_agree && !run->hashes_differ;
     if (!subject->decodes)
         return;
+    compare_hashes(result, out);
+    if (subject->n_draft) { /* which bytes of the weights several rows need is not counted */
+        out->n_draft = subject->n_draft;
+        out->draft_wrong = p->draft_wrong;
+        out->tokens_per_step = rate(&run->tokens_per_step).median;
+        return;
+    }
     out->decode_bytes_per_token = decode_bytes(s, p, subject, run);
     out->decode_share = rate(&run->share).median;
     out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
-    for (uint32_t i = 0; i + 1 < result->n_runs; i++) {
-        const struct tern_bench_run *other = &result->runs[i];
-        if (other->depth == out->depth && other->decode.median > 0 &&
-            (other->prefill.median > 0) == (out->prefill.median > 0) &&
-            other->output_hash != out->output_hash)
-            result->hashes_agree = false;
-    }
 }
 
 static uint32_t largest(const uint32_t *list, uint32_t n)
@@ -220,21 +276,16 @@ static uint32_t deepest(const struct tern_bench_params *p)
 static uint32_t list_subjects(struct subject *dst, const struct tern_bench_params *p)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n_prompts; i++)
+    for (uint32_t i = 0; i < p->n_prompts; i++) {
         dst[n++] = (struct subject){.n_prompt = p->prompts[i], .decodes = i == 0};
+        if (i == 0 && p->n_draft)
+            dst[n++] = (struct subject){
+                .n_prompt = p->prompts[i], .decodes = true, .n_draft = p->n_draft};
+    }
     for (uint32_t i = 0; i < p->n_depths; i++)
         dst[n++] = (struct subject){.depth = p->depths[i], .decodes = true};
     return n;
 }
-
-/* What all runs of a benchmark share. */
-struct bench {
-    const struct tern_bench_params *params;
-    const struct tern_model *model;
-    struct tn_bench_stream stream;
-    uint32_t *prompt;
-    struct tern_bench_result *result;
-};
 
 /* The stream rate with the threads that decode. */
 static double stream_rate(struct bench *b, const struct tern_session *s)
@@ -257,7 +308,7 @@ static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t 
     const double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
     add_sample(stream, stream_gb_s);
     for (uint32_t k = 0; k < n && status == TERN_OK; k++)
-        status = repeat_once(s, p, b->prompt, &subjects[k], stream_gb_s, &runs[k], err);
+        status = repeat_once(b, s, &subjects[k], stream_gb_s, &runs[k], err);
     return status;
 }
 
@@ -267,7 +318,7 @@ static tern_status measure_session(struct bench *b, struct tern_session *s,
                                    struct samples *stream, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
-    struct subject subjects[TN_COUNT_OF(p->prompts) + TN_COUNT_OF(p->depths)];
+    struct subject subjects[TN_COUNT_OF(p->prompts) + 1 + TN_COUNT_OF(p->depths)];
     const uint32_t n = list_subjects(subjects, p);
     struct one_run *runs = tn_alloc_zeroed(n, sizeof *runs);
     if (!runs)
@@ -292,6 +343,7 @@ static tern_status measure_engine(struct bench *b, const char *level, uint32_t n
         .n_threads = n_threads, .cpu_level = level, .inputs = p->inputs};
     struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new,
                                      .kv = p->kv,
+                                     .n_draft = p->n_draft,
                                      .should_stop = p->should_stop,
                                      .arg = p->arg};
     tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
@@ -369,8 +421,15 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
                            TERN_PLAN_MAX_THREADS);
     if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS ||
         p->n_levels > TN_COUNT_OF(p->levels) || p->n_depths > TN_COUNT_OF(p->depths) ||
-        n_levels * p->n_threads * (p->n_prompts + p->n_depths) > TERN_BENCH_MAX_RUNS)
+        n_levels * p->n_threads * (p->n_prompts + (p->n_draft > 0) + p->n_depths) >
+            TERN_BENCH_MAX_RUNS)
         return tn_fail(err, TERN_USAGE, "too many combinations of levels, threads and depths");
+    if (p->n_draft > TERN_MAX_DRAFT)
+        return tn_fail(err, TERN_USAGE, "%u drafted ids are more than %u", p->n_draft,
+                       TERN_MAX_DRAFT);
+    if ((p->n_draft > 0 && p->n_new < 2) || (p->n_draft == 0 && p->draft_wrong > 0))
+        return tn_fail(err, TERN_USAGE, "drafts need an answer of at least 2 tokens, wrong ones "
+                                        "need drafts");
     if (deepest(p) > context || p->n_new > context - deepest(p))
         return tn_fail(err, TERN_USAGE, "depth %u and %u new tokens exceed the model's context %u",
                        deepest(p), p->n_new, context);
@@ -406,7 +465,11 @@ static tern_status measure_all(struct bench *b, struct tern_error *err)
         return tn_fail(err, TERN_MEMORY, "no memory for %u ids", n_prompt);
     for (uint32_t i = 0; i < n_prompt; i++)
         b->prompt[i] = (uint32_t)((uint64_t)i * 7919 % b->model->file.spec.config->vocab);
-    tern_status status = measure_levels(b, err);
+    b->answer = tn_alloc(2 * (size_t)b->params->n_new * sizeof *b->answer);
+    tern_status status = b->answer ? measure_levels(b, err)
+                                   : tn_fail(err, TERN_MEMORY, "no memory for %u ids",
+                                             b->params->n_new);
+    tn_free(b->answer);
     tn_free(b->prompt);
     return status;
 }

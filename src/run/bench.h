@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of tern_bench that look below the session: memory and kernels.
+ * The parts of tern_bench: memory and kernels, which lie below the session, and drafts.
  */
 #ifndef TN_BENCH_H
 #define TN_BENCH_H
@@ -28,6 +28,26 @@ void tn_bench_stream_close(struct tn_bench_stream *stream);
 /* GB/s of plain reading now, the best of a few passes, with the active threads of the team; NULL:
  * with the calling thread alone. */
 double tn_bench_stream_rate(struct tn_bench_stream *stream, struct tn_team *team);
+
+/* An answer that is decoded again with drafts from it. */
+struct tn_bench_answer {
+    const uint32_t *ids; /* [n] what greedy decoding behind the prompt gave */
+    uint32_t *room;      /* [n] for those that come now */
+    uint32_t n;          /* at least 2 */
+    uint32_t n_draft;    /* at most, as the session has memory for */
+    uint32_t wrong;      /* the draft of position p is wrong when p mod wrong = 0; 0: none is */
+};
+
+struct tn_bench_replayed {
+    double tok_s; /* of all but the first, which comes from the prompt */
+    double tokens_per_step;
+    uint64_t hash; /* XXH3-64 of the ids */
+};
+
+/* Errors as tern_generate; TERN_INTERRUPTED also when it was stopped on its way. */
+tern_status tn_bench_replay(struct tn_bench_replayed *out, struct tern_session *session,
+                            const uint32_t *prompt, uint32_t n_prompt,
+                            const struct tn_bench_answer *answer, struct tern_error *err);
 
 /* Every kernel of every level of this CPU, one thread: matrices and tables are the model's, caches
  * are filled at random.  Shares refer to the stream rate of one thread, read anew for each

@@ -32,6 +32,7 @@ struct tn_server_model {
     uint32_t n_ctx; /* of an answer, or of a text that becomes a vector */
     enum tern_kv kv;
     uint32_t default_new_tokens, cap_new_tokens;
+    uint32_t n_draft; /* as struct tern_request */
     uint64_t bytes;     /* anonymous memory with everything filled */
 };
 

@@ -121,6 +121,7 @@ static void prepare_job(struct tn_task *answer, uint32_t i)
         .stop_strings = gen->stops, .n_stop_strings = gen->n_stops,
         .n_logprobs = gen->has_logprobs ? 1 + gen->n_top : 0,
         .prompt_logprobs = answer->echoes && gen->has_logprobs,
+        .n_draft = answer->model->n_draft,
     };
     job->request.sampler.seed += i % gen->n_choices;
     job->biases = gen->biases;

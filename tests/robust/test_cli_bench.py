@@ -16,7 +16,7 @@ import command
 QUICK = ("-p", "4,1", "-n", "3", "-r", "2", "--depths", "5,0")
 REPORT = {"model", "kv", "inputs", "prompt_tokens", "new_tokens", "stream_gb_s", "runs", "load_cold_s",
           "load_warm_s", "peak_rss_bytes", "major_faults", "disturbed", "other_load", "kernels"}
-RUN = {"kernel", "threads", "depth", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
+RUN = {"kernel", "threads", "depth", "draft", "draft_wrong", "tokens_per_step", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
        "decode_tok_s", "decode_best_tok_s", "decode_spread", "decode_bytes_per_token",
        "decode_gb_s", "stream_gb_s", "decode_share", "output_hash"}
 
@@ -99,6 +99,24 @@ class Bench(command.TestCase):
         first = {r["depth"]: r["output_hash"] for r in self.report("--threads", "3")["runs"]}
         for run in self.report("--threads", "1,2", "--cpu", "ref")["runs"]:
             self.assertEqual(run["output_hash"], first[run["depth"]])
+
+    def test_drafts_of_the_answer(self):
+        for wrong, flags in ((None, ()), (1, ("--draft-wrong", "1")), (2, ("--draft-wrong", "2"))):
+            report = self.report("-n", "24", "--threads", "1", "--draft", "4", *flags)
+            plain, drafted = report["runs"][:2]
+            self.assertEqual((plain["draft"], plain["tokens_per_step"]), (None, None))
+            self.assertEqual((drafted["draft"], drafted["draft_wrong"]), (4, wrong))
+            self.assertEqual(drafted["output_hash"], plain["output_hash"])
+            self.assertEqual(drafted["depth"], plain["depth"])
+            self.assertIsNone(drafted["decode_bytes_per_token"])
+            # How many are verified follows the clock; none that is wrong counts.
+            self.assertGreaterEqual(drafted["tokens_per_step"], 1)
+            self.assertLessEqual(drafted["tokens_per_step"], {None: 5, 1: 1, 2: 2}[wrong])
+        self.assertRegex(self.ok("bench", self.model, *QUICK, "--draft", "7").text,
+                         r"\n\S+ +\d+ +4 .* 7 drafts, \d\.\d\d ids/step +[0-9a-f]{16}\n")
+        for bad in (("--draft", "8"), ("--draft-wrong", "2"), ("--draft", "2", "-n", "1"),
+                    ("--draft", "2", "--draft-wrong", "0")):
+            self.refused(2, "bench", self.model, *bad)
 
     def test_table(self):
         text = self.ok("bench", self.model, *QUICK, "--threads", "1").text
