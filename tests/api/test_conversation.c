@@ -15,44 +15,33 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/rng.h"
+#include "demo.h"
 #include "plat/plat.h"
 #include "tern/conversation.h"
-#include "tern/convert.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_conversation.tern"
 #define SAVED_PATH TERN_BUILD_DIR "/test_conversation.json"
 #define N_CTX 256u
 #define SYSTEM "Be kind."
 
+static struct demo demo;
 static struct tern_engine *engine;
 static struct tern_model *model;
 static struct tern_session *session;
 static struct tern_sampler *greedy, *random_sampler;
 
-#define assert_ok(call)                                                                            \
-    do {                                                                                           \
-        struct tern_error e = {TERN_OK, ""};                                                       \
-        if ((call) != TERN_OK)                                                                     \
-            fail_msg("%s: %s", #call, e.detail);                                                   \
-    } while (0)
-
 static int setup(void **state)
 {
     (void)state;
-    static struct tern_sysinfo live;
     struct tern_error e;
-    struct tern_convert_result result;
-    struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
-                                          .output = MODEL_PATH};
     struct tern_sampler_params sampling;
     struct tern_session_params params = {.n_ctx = N_CTX};
-    tern_sysinfo_read(&live);
+    if (!demo_open(&demo, MODEL_PATH, 1))
+        return 1;
+    engine = demo.engine;
+    model = demo.model;
     tern_sampler_params_default(&sampling);
-    if (tern_convert(&convert, &result, &e) != TERN_OK ||
-        tern_engine_create(&engine, &live, &(struct tern_engine_params){.n_threads = 1}, &e) !=
-            TERN_OK ||
-        tern_model_open(&model, MODEL_PATH, &e) != TERN_OK ||
-        tern_session_create(&session, engine, model, &params, &e) != TERN_OK ||
+    if (tern_session_create(&session, engine, model, &params, &e) != TERN_OK ||
         tern_sampler_create(&random_sampler, &sampling, tern_model_config(model)->vocab, &e) !=
             TERN_OK)
         return 1;
@@ -66,9 +55,7 @@ static int teardown(void **state)
     tern_sampler_free(greedy);
     tern_sampler_free(random_sampler);
     tern_session_free(session);
-    tern_model_free(model);
-    tern_engine_free(engine);
-    tn_file_remove(MODEL_PATH);
+    demo_close(&demo);
     tn_file_remove(SAVED_PATH);
     return 0;
 }

@@ -14,9 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/rng.h"
-#include "plat/plat.h"
-#include "tern/convert.h"
-#include "tern/sysinfo.h"
+#include "demo.h"
 #include "tern/tern.h"
 #include "tern/tokenizer.h"
 
@@ -24,48 +22,31 @@
 #define MAX_IDS 160u
 #define N_CTX 192u
 
-static struct tern_sysinfo live;
+static struct demo demo;
 static struct tern_engine *engine;
 static struct tern_model *model;
 static uint32_t vocab;
 static struct tern_ids prompt;
-
-#define assert_ok(call)                                                                            \
-    do {                                                                                           \
-        struct tern_error e = {TERN_OK, ""};                                                       \
-        if ((call) != TERN_OK)                                                                     \
-            fail_msg("%s: %s", #call, e.detail);                                                   \
-    } while (0)
 
 static int setup(void **state)
 {
     (void)state;
     static const char text[] = "The king said: who goes there? The king said: who goes";
     struct tern_error e;
-    struct tern_convert_result result;
-    struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
-                                          .output = MODEL_PATH};
-    tern_sysinfo_read(&live);
-    if (tern_convert(&convert, &result, &e) != TERN_OK ||
-        tern_engine_create(&engine, &live, &(struct tern_engine_params){.n_threads = 2}, &e) !=
-            TERN_OK ||
-        tern_model_open(&model, MODEL_PATH, &e) != TERN_OK ||
-        tern_tokenizer_encode(tern_model_tokenizer(model), text, sizeof text - 1,
-                              TERN_ENCODE_ADD_SPECIAL, &prompt, &e) != TERN_OK) {
-        fprintf(stderr, "%s\n", e.detail);
+    if (!demo_open(&demo, MODEL_PATH, 2))
         return 1;
-    }
-    vocab = tern_model_config(model)->vocab;
-    return 0;
+    engine = demo.engine;
+    model = demo.model;
+    vocab = demo.vocab;
+    return tern_tokenizer_encode(tern_model_tokenizer(model), text, sizeof text - 1,
+                                 TERN_ENCODE_ADD_SPECIAL, &prompt, &e) != TERN_OK;
 }
 
 static int teardown(void **state)
 {
     (void)state;
     tern_ids_free(&prompt);
-    tern_model_free(model);
-    tern_engine_free(engine);
-    tn_file_remove(MODEL_PATH);
+    demo_close(&demo);
     return 0;
 }
 

@@ -18,45 +18,30 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "demo.h"
 #include "plat/plat.h"
 #include "run/calibrate.h"
 #include "run/engine.h"
 #include "run/session.h"
-#include "tern/convert.h"
 #include "tern/tern.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_session.tern"
 #define N_IDS 300u /* more than one block of the cache */
 
-static struct tern_sysinfo live;
+static struct demo demo;
 static struct tern_engine *engine;
 static struct tern_model *model;
 static uint32_t vocab;
 static uint32_t ids[N_IDS];
 
-#define assert_ok(call)                                                                            \
-    do {                                                                                           \
-        struct tern_error e = {TERN_OK, ""};                                                       \
-        if ((call) != TERN_OK)                                                                     \
-            fail_msg("%s: %s", #call, e.detail);                                                   \
-    } while (0)
-
 static int setup(void **state)
 {
     (void)state;
-    struct tern_error e;
-    struct tern_convert_result result;
-    struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
-                                          .output = MODEL_PATH};
-    tern_sysinfo_read(&live);
-    if (tern_convert(&convert, &result, &e) != TERN_OK ||
-        tern_engine_create(&engine, &live, &(struct tern_engine_params){.n_threads = 2}, &e) !=
-            TERN_OK ||
-        tern_model_open(&model, MODEL_PATH, &e) != TERN_OK) {
-        fprintf(stderr, "%s\n", e.detail);
+    if (!demo_open(&demo, MODEL_PATH, 2))
         return 1;
-    }
-    vocab = tern_model_config(model)->vocab;
+    engine = demo.engine;
+    model = demo.model;
+    vocab = demo.vocab;
     for (uint32_t i = 0; i < N_IDS; i++)
         ids[i] = i * 7919u % 4000u;
     return 0;
@@ -65,9 +50,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    tern_model_free(model);
-    tern_engine_free(engine);
-    tn_file_remove(MODEL_PATH);
+    demo_close(&demo);
     return 0;
 }
 
@@ -174,7 +157,7 @@ static void logits_do_not_depend_on_threads_and_levels(void **state)
         for (uint32_t n_threads = 1; n_threads <= 7; n_threads += n_threads == 3 ? 4 : 1) {
             struct tern_engine *other;
             struct tern_engine_params p = {.n_threads = n_threads, .cpu_level = levels[i]};
-            if (tern_engine_create(&other, &live, &p, NULL) != TERN_OK)
+            if (tern_engine_create(&other, &demo.machine, &p, NULL) != TERN_OK)
                 break;
             n_levels += n_threads == 1;
             for (uint32_t step = 1; step <= n; step += n - 1) {
@@ -195,10 +178,10 @@ static void too_many_threads_are_refused(void **state)
     struct tern_error e;
     struct tern_engine *other;
     struct tern_engine_params p = {.n_threads = 257};
-    assert_int_equal(tern_engine_create(&other, &live, &p, &e), TERN_USAGE);
+    assert_int_equal(tern_engine_create(&other, &demo.machine, &p, &e), TERN_USAGE);
     assert_null(other);
     p = (struct tern_engine_params){.n_threads_prefill = UINT32_MAX};
-    assert_int_equal(tern_engine_create(&other, &live, &p, &e), TERN_USAGE);
+    assert_int_equal(tern_engine_create(&other, &demo.machine, &p, &e), TERN_USAGE);
 }
 
 /* ---- threads of a run ---- */

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "demo.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/tern.h"
@@ -22,45 +23,33 @@
 #define CACHE_PATH TERN_BUILD_DIR "/test_session_cache.kv"
 #define N_IDS 300u /* more than one block of the cache */
 
+static struct demo demo;
 static struct tern_engine *engine;
 static struct tern_model *model, *other;
 static uint32_t ids[N_IDS + 1];
 
-#define assert_ok(call)                                                                            \
-    do {                                                                                           \
-        struct tern_error e = {TERN_OK, ""};                                                       \
-        if ((call) != TERN_OK)                                                                     \
-            fail_msg("%s: %s", #call, e.detail);                                                   \
-    } while (0)
-
 static int setup(void **state)
 {
     (void)state;
-    static struct tern_sysinfo live;
     struct tern_error e;
     struct tern_convert_result result;
-    struct tern_convert_params convert = {.source = TERN_SOURCE_DIR "/dist/demo",
-                                          .output = MODEL_PATH};
     struct tern_convert_params another = {
         .source = TERN_SOURCE_DIR "/dist/demo", .output = OTHER_PATH, .name = "other"};
-    tern_sysinfo_read(&live);
+    if (!demo_open(&demo, MODEL_PATH, 1))
+        return 1;
+    engine = demo.engine;
+    model = demo.model;
     for (uint32_t i = 0; i <= N_IDS; i++)
         ids[i] = i * 7919u % 4000u;
-    return tern_convert(&convert, &result, &e) != TERN_OK ||
-           tern_convert(&another, &result, &e) != TERN_OK ||
-           tern_engine_create(&engine, &live, &(struct tern_engine_params){.n_threads = 1}, &e) !=
-               TERN_OK ||
-           tern_model_open(&model, MODEL_PATH, &e) != TERN_OK ||
+    return tern_convert(&another, &result, &e) != TERN_OK ||
            tern_model_open(&other, OTHER_PATH, &e) != TERN_OK;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    tern_model_free(model);
     tern_model_free(other);
-    tern_engine_free(engine);
-    tn_file_remove(MODEL_PATH);
+    demo_close(&demo);
     tn_file_remove(OTHER_PATH);
     tn_file_remove(CACHE_PATH);
     return 0;

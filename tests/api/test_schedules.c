@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Many requests side by side: what each gets is what tern_generate gives, whoever runs beside it,
+ * joins or leaves, with drafts and without.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../tiny_model.h"
+#include "answers.h"
+#include "base/compiler.h"
+#include "base/rng.h"
+#include "demo.h"
+#include "plat/plat.h"
+
+#define TINY_PATH TERN_BUILD_DIR "/test_schedules_tiny.tern"
+#define N_CTX 640u /* several blocks of the cache */
+
+static struct demo demo;
+static struct tern_model *tiny;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct tern_error e;
+    const struct tiny_variant variant = {.embed_layout = TERN_LAYOUT_Q8_PLANES,
+                                         .has_sub_norms = true,
+                                         .is_sparse = true,
+                                         .context = 2304};
+    if (tiny_model_make(TINY_PATH, &variant, &e) != TERN_OK ||
+        tern_model_open(&tiny, TINY_PATH, &e) != TERN_OK) {
+        fprintf(stderr, "%s\n", e.detail);
+        return 1;
+    }
+    return !demo_open(&demo, TERN_BUILD_DIR "/test_schedules.tern", 2);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    demo_close(&demo);
+    tern_model_free(tiny);
+    tn_file_remove(TINY_PATH);
+    return 0;
+}
+
+/* ---- jobs: requests with the answer that tern_generate gives ---- */
+
+#define N_JOBS 40u
+#define MAX_PROMPT 560u
+
+struct job {
+    uint32_t prompt[MAX_PROMPT];
+    struct tern_request request;
+    const char *stop;
+    char stop_text[8];
+    struct answer want;
+};
+
+static uint32_t below(struct tn_rng *rng, uint32_t n)
+{
+    return (uint32_t)(tn_rng_next(rng) % n);
+}
+
+static void make_sampler_params(struct tern_sampler_params *p, struct tn_rng *rng)
+{
+    tern_sampler_params_default(p);
+    p->seed = below(rng, 1000);
+    if (below(rng, 3) == 0)
+        p->temperature = 0;
+    if (below(rng, 3) == 0)
+        p->repeat_penalty = 1, p->presence_penalty = 0;
+    p->top_k = below(rng, 4) == 0 ? 0 : 1 + below(rng, 30);
+    p->penalty_last = below(rng, 3) == 0 ? TERN_MAX_CONTEXT : below(rng, 64);
+}
+
+/* Prompts begin with a stretch of one of three texts, so that many have a beginning in common. */
+static void make_job(struct job *job, const struct tern_model *model, struct tn_rng *rng,
+                     enum tern_kv kv)
+{
+    const uint32_t vocab = model == tiny ? 38 : 4000, stem = below(rng, 3) * 7919u + 13;
+    const uint32_t longest = below(rng, 4) == 0 ? MAX_PROMPT : 40;
+    const uint32_t n = 1 + below(rng, longest), n_stem = below(rng, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        job->prompt[i] = 2 + (i < n_stem ? i * stem % 1009 : below(rng, 1009)) % (vocab - 2);
+    job->request = (struct tern_request){.ids = job->prompt, .n_ids = n,
+                                         .max_tokens = below(rng, 25),
+                                         .ignore_eos = below(rng, 2) == 0,
+                                         .n_draft = below(rng, TERN_MAX_DRAFT + 1)};
+    make_sampler_params(&job->request.sampler, rng);
+    answer_generate(&job->want, demo.engine, model, &job->request, N_CTX, kv);
+    if (below(rng, 3) > 0 || job->want.n_text < 12)
+        return;
+    /* A text that ends where this stretch of it comes. */
+    memcpy(job->stop_text, job->want.text + 6, 4);
+    job->stop = job->stop_text;
+    job->request.stop_strings = &job->stop;
+    job->request.n_stop_strings = 1;
+    answer_generate(&job->want, demo.engine, model, &job->request, N_CTX, kv);
+    assert_int_equal(job->want.stop, TERN_STOP_STRING);
+}
+
+/* ---- schedules ---- */
+
+static uint32_t n_drafted; /* of all that ended */
+
+/* Requests come, run, are cancelled and end as the generator has it. */
+static void run_schedule(struct tern_scheduler *s, const struct job *jobs, struct tn_rng *rng)
+{
+    enum { MOST = 24 };
+    static struct running list[MOST];
+    const uint32_t n = 1 + below(rng, MOST), eagerness = 1 + below(rng, 6);
+    uint32_t n_submitted = 0;
+    memset(list, 0, sizeof list);
+    for (bool is_idle = false; n_submitted < n || !is_idle;) {
+        while (n_submitted < n && below(rng, eagerness) == 0) {
+            struct running *r = &list[n_submitted++];
+            const struct job *job = &jobs[below(rng, N_JOBS)];
+            struct tern_request request = job->request;
+            r->request = &job->request;
+            r->want = &job->want;
+            request.arg = r;
+            assert_ok(tern_scheduler_submit(s, &request, &r->id, &e));
+        }
+        if (n_submitted > 0 && below(rng, 12) == 0) {
+            struct running *r = &list[below(rng, n_submitted)];
+            r->is_cancelled = r->is_cancelled || !r->has_ended;
+            tern_scheduler_cancel(s, r->id);
+        }
+        const struct tern_event *events;
+        size_t n_events;
+        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
+        for (size_t i = 0; i < n_events; i++) {
+            struct running *r = events[i].arg;
+            assert_int_equal(r->id, events[i].request);
+            running_take_event(r, &events[i]);
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        running_check(&list[i]);
+        n_drafted += list[i].result.n_drafted;
+    }
+}
+
+/* Some schedulers, each for some schedules, so that what is left of one meets the next. */
+static void run_schedules(const struct tern_model *model, uint32_t n_schedules)
+{
+    static struct job jobs[N_JOBS];
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 16);
+    for (uint32_t done = 0; done < n_schedules;) {
+        const enum tern_kv kv = (enum tern_kv)below(&rng, 3);
+        const struct tern_scheduler_params p = {.n_sequences = 1 + below(&rng, 8), .n_queue = 24,
+                                                .n_ctx = N_CTX, .kv = kv,
+                                                .n_batch = 1 + below(&rng, 100)};
+        struct tern_scheduler *s;
+        memset(jobs, 0, sizeof jobs);
+        for (uint32_t i = 0; i < N_JOBS; i++)
+            make_job(&jobs[i], model, &rng, kv);
+        assert_ok(tern_scheduler_create(&s, demo.engine, model, &p, &e));
+        for (uint32_t i = 0; i < 10 && done < n_schedules; i++, done++)
+            run_schedule(s, jobs, &rng);
+        tern_scheduler_free(s);
+    }
+}
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define IS_SLOW 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define IS_SLOW 1
+#endif
+
+/* TERN_CI_FULL asks for the long form; under ThreadSanitizer all take a hundred times as long. */
+static uint32_t n_schedules(uint32_t few, uint32_t many)
+{
+#if defined(IS_SLOW)
+    (void)many;
+    return few / 5;
+#endif
+    const char *full = getenv("TERN_CI_FULL");
+    return full && strcmp(full, "1") == 0 ? many : few;
+}
+
+static void answers_do_not_depend_on_company(void **state)
+{
+    (void)state;
+    run_schedules(tiny, n_schedules(60, 1000));
+    assert_true(n_drafted > 0); /* the first chance is always taken */
+}
+
+static void texts_do_not_depend_on_company(void **state)
+{
+    (void)state;
+    run_schedules(demo.model, n_schedules(10, 100));
+}
+
+/* ---- what sequences have in common ---- */
+
+/* 4 requests at once whose prompts begin with the same 2000 ids. */
+static void a_common_beginning_is_computed_and_kept_once(void **state)
+{
+    (void)state;
+    enum { N = 4, N_COMMON = 2000, N_PROMPT = N_COMMON + 10 };
+    static uint32_t prompts[N][N_PROMPT];
+    static struct answer want[N];
+    struct tern_request requests[N];
+    struct running list[N] = {0};
+    struct tern_model_info info;
+    struct tern_scheduler *s;
+    struct tern_scheduler_state empty, full;
+    const struct tern_scheduler_params p = {.n_sequences = N, .kv = TERN_KV_F16};
+    uint32_t n_evaluated = 0;
+    tern_model_get_info(tiny, &info);
+    assert_ok(tern_scheduler_create(&s, demo.engine, tiny, &p, &e));
+    tern_scheduler_get_state(s, &empty);
+    for (uint32_t i = 0; i < N; i++) {
+        for (uint32_t k = 0; k < N_PROMPT; k++)
+            prompts[i][k] = 2 + (k < N_COMMON ? k * 7 : k + i) % 36;
+        requests[i] = (struct tern_request){.ids = prompts[i], .n_ids = N_PROMPT,
+                                            .max_tokens = 24, .ignore_eos = true};
+        tern_sampler_params_default(&requests[i].sampler);
+        answer_generate(&want[i], demo.engine, tiny, &requests[i], 0, p.kv);
+        list[i] = (struct running){.request = &requests[i], .want = &want[i]};
+        requests[i].arg = &list[i];
+        assert_ok(tern_scheduler_submit(s, &requests[i], &list[i].id, &e));
+    }
+    for (bool is_idle = false; !is_idle;) {
+        const struct tern_event *events;
+        size_t n;
+        assert_ok(tern_scheduler_step(s, &events, &n, &is_idle, &e));
+        for (size_t i = 0; i < n; i++)
+            running_take_event(events[i].arg, &events[i]);
+    }
+    tern_scheduler_get_state(s, &full);
+    for (uint32_t i = 0; i < N; i++) {
+        running_check(&list[i]);
+        n_evaluated += list[i].result.n_prompt_evaluated;
+    }
+    /* Whole blocks of 256 once; the last one of each, and one that was copied on the way. */
+    const uint64_t block_bytes = 256 * info.kv_bytes_per_token[TERN_KV_F16];
+    assert_true(full.bytes - empty.bytes >= (N_COMMON / 256 + N) * block_bytes);
+    assert_true(full.bytes - empty.bytes <= (N_COMMON / 256 + N + 1) * block_bytes);
+    assert_true(n_evaluated <= N_COMMON + N * 10);
+    tern_scheduler_free(s);
+}
+
+/* ---- drafts ---- */
+
+#define N_EACH 3u
+
+/* Every token with its text and log-probabilities. */
+struct record {
+    struct answer answer;
+    uint32_t ends[MAX_NEW]; /* of the text after each token */
+    struct tern_token_logprob logprobs[MAX_NEW][N_EACH];
+    struct tern_generate_result result;
+};
+
+static void record_event(struct record *r, const struct tern_event *event)
+{
+    struct answer *a = &r->answer;
+    assert_true(a->n_text + event->n_text <= MAX_TEXT && a->n <= MAX_NEW);
+    memcpy(a->text + a->n_text, event->text, event->n_text);
+    a->n_text += event->n_text;
+    if (event->kind == TERN_EVENT_END) {
+        r->result = event->result;
+        return;
+    }
+    assert_int_equal(event->n_logprobs, N_EACH);
+    memcpy(r->logprobs[a->n], event->logprobs, sizeof r->logprobs[0]);
+    r->ends[a->n] = (uint32_t)a->n_text;
+    a->ids[a->n++] = event->id;
+}
+
+/* n requests with a text that repeats itself, side by side. */
+static void record_all(struct record *out, uint32_t n, uint32_t n_draft)
+{
+    static uint32_t ids[2][30];
+    struct tern_scheduler *s;
+    const struct tern_scheduler_params p = {.n_sequences = n, .n_ctx = 200, .kv = TERN_KV_Q8};
+    assert_ok(tern_scheduler_create(&s, demo.engine, demo.model, &p, &e));
+    for (uint32_t i = 0; i < n; i++) {
+        struct tern_request r = {.ids = ids[i], .n_ids = 30, .max_tokens = MAX_NEW, .arg = &out[i],
+                                 .ignore_eos = true, .n_logprobs = N_EACH, .n_draft = n_draft};
+        for (uint32_t k = 0; k < 30; k++)
+            ids[i][k] = 300 + (i + 1) * 17 * (k % 5);
+        r.sampler = (struct tern_sampler_params){.top_p = 1, .repeat_penalty = 1};
+        assert_ok(tern_scheduler_submit(s, &r, &(uint64_t){0}, &e));
+    }
+    for (bool is_idle = false; !is_idle;) {
+        const struct tern_event *events;
+        size_t n_events;
+        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
+        for (size_t i = 0; i < n_events; i++)
+            if (events[i].kind != TERN_EVENT_PREFILL)
+                record_event(events[i].arg, &events[i]);
+    }
+    tern_scheduler_free(s);
+}
+
+static void drafts_change_no_event(void **state)
+{
+    (void)state;
+    static struct record want[2], got[2];
+    for (uint32_t n = 1; n <= 2; n++) {
+        memset(want, 0, sizeof want);
+        memset(got, 0, sizeof got);
+        record_all(want, n, 0);
+        record_all(got, n, TERN_MAX_DRAFT);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_int_equal(want[i].answer.n, MAX_NEW);
+            assert_memory_equal(&got[i].answer, &want[i].answer, sizeof want[i].answer);
+            assert_memory_equal(got[i].ends, want[i].ends, sizeof want[i].ends);
+            assert_memory_equal(got[i].logprobs, want[i].logprobs, sizeof want[i].logprobs);
+            assert_int_equal(want[i].result.n_drafted, 0);
+            assert_int_equal(want[i].result.n_steps, MAX_NEW - 1);
+            assert_int_equal(got[i].result.n_steps + got[i].result.n_accepted, MAX_NEW - 1);
+        }
+        assert_true(got[0].result.n_drafted > 0); /* the first chance is always taken */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_do_not_depend_on_company),
+        cmocka_unit_test(texts_do_not_depend_on_company),
+        cmocka_unit_test(a_common_beginning_is_computed_and_kept_once),
+        cmocka_unit_test(drafts_change_no_event),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
