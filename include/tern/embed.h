@@ -65,6 +65,17 @@ tern_status tern_embed_begin(struct tern_embedder *embedder, const uint32_t *ids
 tern_status tern_embed_step(struct tern_embedder *embedder, float *dst, bool *is_done,
                             struct tern_error *err);
 
+/* The vectors of n texts of ids: dst [n][dim].  Each is what tern_embed gives for the text alone,
+ * but short texts are computed together, which takes less time.  *n_done, if not NULL, counts the
+ * texts whose vectors are written; the error is that of the next one.  Ends what tern_embed_begin
+ * began. */
+struct tern_embed_ids {
+    const uint32_t *ids;
+    size_t n_ids;
+};
+tern_status tern_embed_list(struct tern_embedder *embedder, const struct tern_embed_ids *texts,
+                            size_t n_texts, float *dst, size_t *n_done, struct tern_error *err);
+
 /* The same of a text, with what the tokenizer puts around one (BOS, EOS). *n_tokens, if not NULL,
  * is their number. Also TERN_INPUT: a model without a tokenizer, a text without a token. */
 tern_status tern_embed_text(struct tern_embedder *embedder, const char *text, size_t n_bytes,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tern embed: texts become vectors, one after the other: a line that a program writes is answered
+ * tern embed: texts become vectors, several at a time; but a line that a program writes is answered
  * before it writes the next.
  */
 #include <stdio.h>
@@ -19,23 +19,25 @@
 
 struct writer {
     const struct tn_embed *e;
-    float *vector; /* [n_dim] */
+    struct tn_embed_queue queue;
+    size_t numbers[TN_EMBED_WAITING]; /* of the texts that wait, for errors */
+    const char *place;                /* where they are from: "notes.txt, line" */
     uint64_t n_written;
     struct tern_error *err;
 };
 
-static tern_status write_vector(struct writer *w, size_t n_tokens)
+static tern_status write_vector(struct writer *w, const float *vector, size_t n_tokens)
 {
     const uint32_t n_dim = w->e->n_dim;
     const uint64_t index = w->n_written++;
     if (w->e->o->raw_floats) {
-        tn_out_write(w->vector, n_dim * sizeof *w->vector);
+        tn_out_write(vector, n_dim * sizeof *vector);
         return TERN_OK;
     }
     struct tn_buf line = {0};
     tn_buf_printf(&line, "{\"index\":%llu,\"embedding\":[", (unsigned long long)index);
     for (uint32_t i = 0; i < n_dim; i++)
-        tn_buf_printf(&line, "%s%.9g", i ? "," : "", (double)w->vector[i]);
+        tn_buf_printf(&line, "%s%.9g", i ? "," : "", (double)vector[i]);
     tn_buf_printf(&line, "],\"tokens\":%zu}\n", n_tokens);
     if (line.failed) {
         tn_buf_fini(&line);
@@ -45,19 +47,49 @@ static tern_status write_vector(struct writer *w, size_t n_tokens)
     return TERN_OK;
 }
 
-/* `place` and `number` say in errors which text it was: "notes.txt, line 3". */
-static tern_status embed_one(struct writer *w, const char *text, size_t n, const char *place,
-                             size_t number)
+/* Says in an error which text it was: "notes.txt, line 3". */
+static tern_status fail_text(struct writer *w, tern_status status, size_t number)
 {
-    size_t n_tokens;
     char what[400];
-    tern_status status = tn_embed_text(w->e, w->e->o->task, text, n, w->vector, &n_tokens, w->err);
-    if (status == TERN_OK)
-        return write_vector(w, n_tokens);
-    snprintf(what, sizeof what, "%.300s %zu", place, number);
+    snprintf(what, sizeof what, "%.300s %zu", w->place, number);
     if (status != TERN_INTERRUPTED)
         tn_fail_prefix(w->err, what);
     return status;
+}
+
+/* Computes and writes the texts that wait. */
+static tern_status flush(struct writer *w)
+{
+    struct tn_embed_queue *q = &w->queue;
+    uint32_t n_done;
+    tern_status status = tn_embed_queue_run(q, &n_done, w->err), written = TERN_OK;
+    if (status != TERN_OK)
+        status = fail_text(w, status, w->numbers[n_done]);
+    for (uint32_t i = 0; i < n_done && written == TERN_OK; i++)
+        written = write_vector(w, q->vectors + (size_t)i * w->e->n_dim,
+                               tn_embed_queue_n_tokens(q, i));
+    tn_embed_queue_clear(q);
+    return written != TERN_OK ? written : status;
+}
+
+/* The texts before a bad one get their vectors, unless one of them is bad. */
+static tern_status flush_and_fail(struct writer *w, tern_status status)
+{
+    struct tern_error why = *w->err;
+    const tern_status before = flush(w);
+    if (before == TERN_OK)
+        *w->err = why;
+    return before == TERN_OK ? status : before;
+}
+
+static tern_status embed_one(struct writer *w, const char *text, size_t n, size_t number)
+{
+    struct tn_embed_queue *q = &w->queue;
+    tern_status status = tn_embed_queue_add(q, w->e->o->task, text, n, w->err);
+    if (status != TERN_OK)
+        return flush_and_fail(w, fail_text(w, status, number));
+    w->numbers[q->n - 1] = number;
+    return tn_embed_queue_is_full(q) ? flush(w) : TERN_OK;
 }
 
 static tern_status embed_ids(struct writer *w, const char *text)
@@ -67,9 +99,9 @@ static tern_status embed_ids(struct writer *w, const char *text)
     if (status == TERN_OK && ids.n == 0)
         status = tn_fail(w->err, TERN_USAGE, "--ids \"\": at least one id is needed");
     if (status == TERN_OK)
-        status = tern_embed(w->e->embedder, ids.ids, ids.n, w->vector, w->err);
+        status = tern_embed(w->e->embedder, ids.ids, ids.n, w->queue.vectors, w->err);
     if (status == TERN_OK)
-        status = write_vector(w, ids.n);
+        status = write_vector(w, w->queue.vectors, ids.n);
     tern_ids_free(&ids);
     return status;
 }
@@ -82,14 +114,15 @@ static tern_status embed_file(struct writer *w, const char *path)
     if (status != TERN_OK)
         return status;
     snprintf(place, sizeof place, "%.300s, line", path);
+    w->place = place;
     while (start < n && status == TERN_OK && tn_out_is_open()) {
         const char *line = data + start, *end = memchr(line, '\n', n - start);
         const size_t n_line = end ? (size_t)(end - line) : n - start;
-        status = embed_one(w, line, n_line - (n_line && line[n_line - 1] == '\r'), place, ++number);
+        status = embed_one(w, line, n_line - (n_line && line[n_line - 1] == '\r'), ++number);
         start += n_line + 1;
     }
     tn_free(data);
-    return status;
+    return status == TERN_OK ? flush(w) : status;
 }
 
 static void append_bytes(void *arg, const char *bytes, size_t n)
@@ -103,6 +136,7 @@ static tern_status embed_stdin_lines(struct writer *w)
     struct tern_error *err = w->err;
     tern_status status = TERN_OK;
     bool interrupted = false;
+    w->place = "line";
     tn_ok(err);
     for (size_t number = 1; status == TERN_OK && tn_out_is_open(); number++) {
         char name[64];
@@ -119,8 +153,11 @@ static tern_status embed_stdin_lines(struct writer *w)
             status = tn_fail(err, TERN_MEMORY, "no memory for line %zu", number);
         else
             status = tn_prompt_check_text(line.data, line.n_bytes, name, err);
-        if (status == TERN_OK)
-            status = embed_one(w, line.data + start, line.n_bytes - start, "line", number);
+        status = status == TERN_OK
+                     ? embed_one(w, line.data + start, line.n_bytes - start, number)
+                     : flush_and_fail(w, status);
+        if (status == TERN_OK && !tn_has_line())
+            status = flush(w);
     }
     tn_buf_fini(&line);
     return status;
@@ -138,11 +175,12 @@ static tern_status embed_json_array(struct writer *w, const json_t *texts)
                            "standard input: element %zu of the array is no "
                            "text",
                            i);
+    w->place = "element";
     for (size_t i = 0; i < json_array_size(texts) && status == TERN_OK && tn_out_is_open(); i++) {
         const json_t *text = json_array_get(texts, i);
-        status = embed_one(w, json_string_value(text), json_string_length(text), "element", i);
+        status = embed_one(w, json_string_value(text), json_string_length(text), i);
     }
-    return status;
+    return status == TERN_OK ? flush(w) : status;
 }
 
 static tern_status embed_stdin_json(struct writer *w)
@@ -164,19 +202,17 @@ static tern_status embed_stdin_json(struct writer *w)
 
 static tern_status embed_all(const struct tn_embed *e, struct tern_error *err)
 {
-    struct writer w = {.e = e, .err = err, .vector = tn_alloc(e->n_dim * sizeof(float))};
-    tern_status status = TERN_OK;
-    if (!w.vector)
-        status = tn_fail(err, TERN_MEMORY, "no memory for a vector of %u numbers", e->n_dim);
-    else if (e->o->ids)
+    struct writer w = {.e = e, .err = err};
+    tern_status status = tn_embed_queue_init(&w.queue, e, err);
+    if (status == TERN_OK && e->o->ids)
         status = embed_ids(&w, e->o->ids);
-    else if (e->o->json)
+    else if (status == TERN_OK && e->o->json)
         status = embed_stdin_json(&w);
-    else if (e->n_files == 0)
+    else if (status == TERN_OK && e->n_files == 0)
         status = embed_stdin_lines(&w);
     for (uint32_t i = 0; i < e->n_files && status == TERN_OK; i++)
         status = embed_file(&w, e->files[i]);
-    tn_free(w.vector);
+    tn_embed_queue_fini(&w.queue);
     return status;
 }
 

@@ -31,7 +31,9 @@ struct search {
     const struct tn_embed *e;
     const struct tern_tokenizer *tokenizer;
     uint32_t max_tokens;
-    float *query, *vector; /* [n_dim] each */
+    float *query; /* [n_dim] */
+    struct tn_embed_queue queue;
+    struct tn_passage waiting[TN_EMBED_WAITING]; /* the passages of the queue */
     struct hit *best;      /* [n_best] of at most --top, best first */
     uint32_t n_best, n_top;
     const char *file;
@@ -72,6 +74,20 @@ static tern_status count_tokens(const struct search *s, const struct tn_passage 
     return status;
 }
 
+/* Compares the passages that wait. */
+static tern_status flush(struct search *s)
+{
+    const uint32_t n_dim = s->e->n_dim;
+    uint32_t n_done;
+    tern_status status = tn_embed_queue_run(&s->queue, &n_done, s->err);
+    for (uint32_t i = 0; i < n_done && status == TERN_OK; i++)
+        status = offer(s, tern_embed_similarity(s->query, s->queue.vectors + (size_t)i * n_dim,
+                                                n_dim),
+                       &s->waiting[i]);
+    tn_embed_queue_clear(&s->queue);
+    return status;
+}
+
 /* Halves until the parts are short enough: at most log2(n) deep. */
 static tern_status compare(struct search *s, const struct tn_passage *p)
 {
@@ -86,9 +102,9 @@ static tern_status compare(struct search *s, const struct tn_passage *p)
         status = compare(s, &first);
         return status == TERN_OK ? compare(s, &second) : status;
     }
-    status = tern_embed_text(s->e->embedder, p->text, p->n, s->vector, NULL, s->err);
-    return status == TERN_OK ? offer(s, tern_embed_similarity(s->query, s->vector, s->e->n_dim), p)
-                             : status;
+    s->waiting[s->queue.n] = *p;
+    status = tn_embed_queue_add(&s->queue, NULL, p->text, p->n, s->err);
+    return status == TERN_OK && tn_embed_queue_is_full(&s->queue) ? flush(s) : status;
 }
 
 static tern_status search_file(struct search *s, const char *path)
@@ -107,6 +123,8 @@ static tern_status search_file(struct search *s, const char *path)
         status = compare(s, &p);
         tn_progress_update((uint64_t)(walk.at - data), n);
     }
+    if (status == TERN_OK)
+        status = flush(s);
     tn_progress_end();
     tn_free(data);
     return status;
@@ -164,11 +182,25 @@ static const char *task_of(const struct tn_embed *e)
     return tern_model_config(e->opened.model)->pooling != TERN_POOLING_NONE ? DEFAULT_TASK : NULL;
 }
 
+/* The vector of the query. */
+static tern_status embed_query(struct search *s)
+{
+    const char *query = s->e->o->search;
+    uint32_t n_done;
+    tern_status status =
+        tn_embed_queue_add(&s->queue, task_of(s->e), query, strlen(query), s->err);
+    if (status == TERN_OK)
+        status = tn_embed_queue_run(&s->queue, &n_done, s->err);
+    if (status == TERN_OK)
+        memcpy(s->query, s->queue.vectors, s->e->n_dim * sizeof *s->query);
+    tn_embed_queue_clear(&s->queue);
+    return status;
+}
+
 static tern_status search_all(struct search *s)
 {
     const struct tn_embed *e = s->e;
-    const char *query = e->o->search;
-    tern_status status = tn_embed_text(e, task_of(e), query, strlen(query), s->query, NULL, s->err);
+    tern_status status = embed_query(s);
     if (status == TERN_OK && e->n_files == 0)
         status = search_file(s, NULL);
     for (uint32_t i = 0; i < e->n_files && status == TERN_OK; i++)
@@ -184,19 +216,19 @@ tern_status tn_embed_search(const struct tn_embed *e, struct tern_error *err)
         .tokenizer = tern_model_tokenizer(e->opened.model),
         .max_tokens = TN_MIN(MAX_PASSAGE_TOKENS, context),
         .query = tn_alloc(e->n_dim * sizeof(float)),
-        .vector = tn_alloc(e->n_dim * sizeof(float)),
         .best = tn_alloc_zeroed(e->o->n_top, sizeof *s.best),
         .n_top = (uint32_t)e->o->n_top,
         .err = err,
     };
-    tern_status status =
-        s.query && s.vector && s.best
-            ? search_all(&s)
-            : tn_fail(err, TERN_MEMORY, "no memory for vectors of %u numbers", e->n_dim);
+    tern_status status = tn_embed_queue_init(&s.queue, e, err);
+    if (status == TERN_OK)
+        status = s.query && s.best
+                     ? search_all(&s)
+                     : tn_fail(err, TERN_MEMORY, "no memory for a vector of %u numbers", e->n_dim);
     for (uint32_t i = 0; i < s.n_best; i++)
         tn_free(s.best[i].text);
     tn_free(s.query);
-    tn_free(s.vector);
+    tn_embed_queue_fini(&s.queue);
     tn_free(s.best);
     return status;
 }

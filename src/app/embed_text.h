@@ -18,9 +18,31 @@ struct tn_embed {
     uint32_t n_dim;
 };
 
-/* The vector of a text behind the task's line (NULL or "": none): dst [n_dim]. */
-tern_status tn_embed_text(const struct tn_embed *e, const char *task, const char *text, size_t n,
-                          float *dst, size_t *n_tokens, struct tern_error *err);
+/* Texts that wait until they are computed together. */
+#define TN_EMBED_WAITING 16u
+
+struct tn_embed_queue {
+    const struct tn_embed *e;
+    struct tern_ids ids; /* of all, one behind the other */
+    size_t ends[TN_EMBED_WAITING];
+    uint32_t n;
+    float *vectors; /* [TN_EMBED_WAITING][n_dim] of the last tn_embed_queue_run */
+};
+
+tern_status tn_embed_queue_init(struct tn_embed_queue *q, const struct tn_embed *e,
+                                struct tern_error *err);
+void tn_embed_queue_fini(struct tn_embed_queue *q);
+/* Adds a text behind the task's line (NULL or "": none) and what the tokenizer puts around it; the
+ * queue is not full. TERN_INPUT: no tokenizer, or no tokens. */
+tern_status tn_embed_queue_add(struct tn_embed_queue *q, const char *task, const char *text,
+                               size_t n, struct tern_error *err);
+/* Worth computing now: as many texts, or as many ids, as are of use together. */
+bool tn_embed_queue_is_full(const struct tn_embed_queue *q);
+size_t tn_embed_queue_n_tokens(const struct tn_embed_queue *q, uint32_t i);
+/* Computes all. The first *n_done have vectors; an error is that of the next text.  The texts stay
+ * until tn_embed_queue_clear. */
+tern_status tn_embed_queue_run(struct tn_embed_queue *q, uint32_t *n_done, struct tern_error *err);
+void tn_embed_queue_clear(struct tn_embed_queue *q);
 
 /* The bytes of a file (NULL: of standard input), checked to be UTF-8; *data is new memory (tn_free)
  * and *start where the text begins, behind a byte order mark. */

@@ -233,6 +233,8 @@ int tn_write_stream(enum tn_stream stream, const void *bytes, size_t n_bytes);
  * true with what came. */
 bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *arg,
                   bool *interrupted, struct tern_error *err);
+/* True when the next tn_read_line finds a whole line that was read before, and does not wait. */
+bool tn_has_line(void);
 
 /* Ctrl-C, SIGTERM, SIGHUP only set flags. Number of Ctrl-C since the last tn_interrupt_clear. */
 void tn_interrupt_install(void);

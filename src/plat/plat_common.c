@@ -65,6 +65,12 @@ bool tn_read_line(void (*append)(void *arg, const char *bytes, size_t n), void *
     }
 }
 
+bool tn_has_line(void)
+{
+    const size_t n = stdin_buffer.n - stdin_buffer.next;
+    return n > 0 && memchr(stdin_buffer.bytes + stdin_buffer.next, '\n', n) != NULL;
+}
+
 static tern_status append_limited(struct tn_buf *buf, const char *bytes, size_t n,
                                   const char *name, size_t max_bytes, struct tern_error *err)
 {

@@ -4,12 +4,14 @@
  * grow with the text but for its cache.
  *
  * A session has the size of the longest text so far, in powers of two: address space and the plan
- * of memory follow what is used, not a context of 32,768 that nobody fills.
+ * of memory follow what is used, not a context of 32,768 that nobody fills.  Short texts of a list
+ * have a workspace of their own, with a sequence for each: a batch reads the weights once for all.
  */
 #include "tern/embed.h"
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "arch/arch.h"
 #include "base/alloc.h"
@@ -18,6 +20,9 @@
 #include "run/session.h"
 
 #define MIN_CONTEXT 256u
+
+/* Texts that are computed together at most; each takes a block of the cache (cache_pool.h). */
+#define MAX_TOGETHER 8u
 
 struct tern_embedder {
     struct tern_engine *engine;
@@ -29,6 +34,10 @@ struct tern_embedder {
     double *sum;   /* [hidden] */
     const uint32_t *ids; /* [n_ids] of the text that was begun; at of them are in the sum */
     size_t n_ids, at;
+    /* For short texts; n_sequences 0: not there yet, or no memory for it. */
+    struct tn_workspace *together;
+    uint32_t n_sequences;
+    bool is_alone; /* there was no memory for two texts at once */
 };
 
 const char *tern_pooling_text(enum tern_pooling pooling)
@@ -88,11 +97,21 @@ tern_status tern_embedder_create(struct tern_embedder **out, struct tern_engine 
     return tn_ok(err);
 }
 
+static void free_together(struct tern_embedder *e)
+{
+    if (e->together)
+        tn_workspace_fini(e->together);
+    tn_free(e->together);
+    e->together = NULL;
+    e->n_sequences = 0;
+}
+
 void tern_embedder_free(struct tern_embedder *e)
 {
     if (!e)
         return;
     tern_session_free(e->session);
+    free_together(e);
     tn_free(e->states);
     tn_free(e->sum);
     tn_free(e);
@@ -144,8 +163,16 @@ static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_
     return tern_session_create(&e->session, e->engine, e->model, &params, err);
 }
 
-/* Adds the states of positions [at, at + n) of a text of n_ids, as the pooling wants them. */
-static void pool_states(struct tern_embedder *e, size_t at, size_t n, size_t n_ids)
+static void clear_sum(struct tern_embedder *e)
+{
+    for (uint32_t i = 0; i < e->hidden; i++)
+        e->sum[i] = 0;
+}
+
+/* Adds the states [n][hidden] of positions [at, at + n) of a text of n_ids, as the pooling wants
+ * them. */
+static void pool_states(struct tern_embedder *e, const float *states, size_t at, size_t n,
+                        size_t n_ids)
 {
     size_t begin = 0, end = n;
     if (e->params.pooling == TERN_POOLING_CLS)
@@ -154,7 +181,7 @@ static void pool_states(struct tern_embedder *e, size_t at, size_t n, size_t n_i
         begin = at + n == n_ids ? n - 1 : n;
     for (size_t row = begin; row < end; row++)
         for (uint32_t i = 0; i < e->hidden; i++)
-            e->sum[i] += (double)e->states[row * e->hidden + i];
+            e->sum[i] += (double)states[row * e->hidden + i];
 }
 
 /* The sum becomes a vector of length 1: the mean is no other than the sum then. */
@@ -183,8 +210,7 @@ tern_status tern_embed_begin(struct tern_embedder *e, const uint32_t *ids, size_
     tern_status status = make_room(e, n_ids, err);
     if (status != TERN_OK)
         return status;
-    for (uint32_t i = 0; i < e->hidden; i++)
-        e->sum[i] = 0;
+    clear_sum(e);
     e->ids = ids;
     e->n_ids = n_ids;
     e->at = 0;
@@ -200,7 +226,7 @@ tern_status tern_embed_step(struct tern_embedder *e, float *dst, bool *is_done,
         return tn_fail(err, TERN_USAGE, "a step of a vector that was not begun");
     tern_status status = tern_session_eval_states(e->session, e->ids + e->at, n, e->states, err);
     if (status == TERN_OK) {
-        pool_states(e, e->at, n, e->n_ids);
+        pool_states(e, e->states, e->at, n, e->n_ids);
         e->at += n;
     }
     if (status == TERN_OK && e->at < e->n_ids)
@@ -217,6 +243,111 @@ tern_status tern_embed(struct tern_embedder *e, const uint32_t *ids, size_t n_id
     tern_status status = tern_embed_begin(e, ids, n_ids, err);
     while (status == TERN_OK && !is_done)
         status = tern_embed_step(e, dst, &is_done, err);
+    return status;
+}
+
+/* ---- several texts ---- */
+
+/* A workspace for as many short texts as there is memory for; one at a time where it is short. */
+static void make_together(struct tern_embedder *e)
+{
+    const uint32_t context = tern_model_config(e->model)->context;
+    for (uint32_t n = MAX_TOGETHER; n >= 2 && !e->together && !e->is_alone; n /= 2) {
+        const struct tn_workspace_params params = {
+            .n_ctx = TN_MIN(TN_DEFAULT_BATCH, context),
+            .n_batch = TN_MIN(TN_DEFAULT_BATCH, context),
+            .n_sequences = n,
+            .n_logits = 1,
+            .kv = TERN_KV_F32,
+            .should_stop = e->params.should_stop,
+            .arg = e->params.arg,
+        };
+        struct tern_error ignored;
+        e->together = tn_alloc_zeroed(1, sizeof *e->together);
+        e->n_sequences = n;
+        if (e->together &&
+            tn_workspace_init(e->together, e->engine, e->model, &params, &ignored) != TERN_OK)
+            free_together(e);
+    }
+    e->is_alone = !e->together;
+}
+
+/* Of n texts, those that one batch takes: 0 when the first is long, or wrong. */
+static uint32_t count_together(struct tern_embedder *e, const struct tern_embed_ids *texts,
+                               size_t n)
+{
+    size_t n_rows = 0;
+    uint32_t k = 0;
+    while (k < n && k < e->n_sequences && texts[k].n_ids > 0 &&
+           texts[k].n_ids <= e->together->params.n_batch - n_rows &&
+           tn_check_ids(e->model, texts[k].ids, texts[k].n_ids, NULL) == TERN_OK)
+        n_rows += texts[k++].n_ids;
+    return k;
+}
+
+/* Evaluates n texts, one behind the other in a batch, whose ids are copied to `ids`. */
+static tern_status eval_together(struct tern_embedder *e, const struct tern_embed_ids *texts,
+                                 uint32_t n, uint32_t *ids, struct tern_error *err)
+{
+    struct tn_sequence sequences[MAX_TOGETHER];
+    struct tn_span spans[MAX_TOGETHER];
+    struct tn_batch batch = {.ids = ids, .spans = spans, .n_spans = n, .states = e->states};
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < n; i++)
+        sequences[i] = tn_workspace_sequence(e->together, i);
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
+        const uint32_t n_ids = (uint32_t)texts[i].n_ids;
+        if (!tn_sequence_grow(&sequences[i], n_ids))
+            status = tn_fail(err, TERN_MEMORY, "no memory for the cache of %u texts", n);
+        spans[i] = (struct tn_span){
+            .blocks = sequences[i].blocks, .row = batch.n_rows, .n_rows = n_ids};
+        memcpy(ids + batch.n_rows, texts[i].ids, n_ids * sizeof *ids);
+        batch.n_rows += n_ids;
+    }
+    if (status == TERN_OK)
+        status = tn_workspace_eval(e->together, &batch, err);
+    for (uint32_t i = 0; i < n; i++)
+        tn_sequence_truncate(&sequences[i], 0);
+    return status;
+}
+
+/* Counts the texts that are done in *n_done. */
+static tern_status embed_together(struct tern_embedder *e, const struct tern_embed_ids *texts,
+                                  uint32_t n, float *dst, size_t *n_done, struct tern_error *err)
+{
+    uint32_t ids[TN_DEFAULT_BATCH];
+    const float *states = e->states;
+    tern_status status = eval_together(e, texts, n, ids, err);
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
+        clear_sum(e);
+        pool_states(e, states, 0, texts[i].n_ids, texts[i].n_ids);
+        states += texts[i].n_ids * e->hidden;
+        status = write_normalised(e, dst + (size_t)i * tern_embedder_dim(e), err);
+        *n_done += status == TERN_OK;
+    }
+    return status;
+}
+
+tern_status tern_embed_list(struct tern_embedder *e, const struct tern_embed_ids *texts,
+                            size_t n_texts, float *dst, size_t *n_done, struct tern_error *err)
+{
+    tern_status status = tn_ok(err);
+    size_t i = 0;
+    e->n_ids = 0;
+    if (n_texts > 1)
+        make_together(e);
+    while (i < n_texts && status == TERN_OK) {
+        const uint32_t n = count_together(e, texts + i, n_texts - i);
+        float *to = dst + i * tern_embedder_dim(e);
+        if (n > 1) {
+            status = embed_together(e, texts + i, n, to, &i, err);
+        } else {
+            status = tern_embed(e, texts[i].ids, texts[i].n_ids, to, err);
+            i += status == TERN_OK;
+        }
+    }
+    if (n_done)
+        *n_done = i;
     return status;
 }
 

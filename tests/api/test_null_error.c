@@ -374,6 +374,8 @@ static void call_embed(void)
         CALL(TERN_USAGE, tern_embed, e, &vocab, 1, v);
         CALL(TERN_LIMIT, tern_embed, e, ids, 1025, v);
         CALL(TERN_OK, tern_embed_text, e, "sea", 3, v, NULL);
+        CALL(TERN_USAGE, tern_embed_list, e, (struct tern_embed_ids[]){{ids, 0}}, 1, v, NULL);
+        CALL(TERN_OK, tern_embed_list, e, NULL, 0, v, NULL);
         bool is_done;
         CALL(TERN_USAGE, tern_embed_step, e, v, &is_done);
         CALL(TERN_LIMIT, tern_embed_begin, e, ids, 1025);

@@ -4,6 +4,7 @@
 both kinds of pooling; --search finds what is alike; what makes no sense is refused."""
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -132,6 +133,40 @@ class Vectors(command.TestCase):
         long = b"the king " * 150 + b"\nThe sea\n"
         self.assertEqual(self.vectors(stdin=long)[1]["embedding"],
                          self.vectors(stdin=b"The sea\n")[0]["embedding"])
+
+    def test_many_lines(self):
+        """Short ones are computed together, long ones alone: the same bytes as one at a time."""
+        lines = ["sea", "A king.", "the king " * 150, "x", "y z", "the king and the sea " * 20]
+        lines += [f"The fox said {i} words to the hen." for i in range(40)] + ["word " * 120, "end"]
+        rows = self.vectors("--json", stdin=json.dumps(lines).encode())
+        self.assertEqual([row["index"] for row in rows], list(range(len(lines))))
+        for i in (0, 2, 5, 6, 13, 25, 45, 46, 47):
+            alone = self.vectors(stdin=lines[i].encode())[0]
+            self.assertEqual((rows[i]["embedding"], rows[i]["tokens"]),
+                             (alone["embedding"], alone["tokens"]), lines[i])
+        self.assertEqual(self.vectors("--threads", "2", "--cpu", "ref",
+                                      stdin="\n".join(lines).encode()), rows)
+
+    def test_a_line_is_answered_at_once(self):
+        """A program may wait for the vector of a line before it writes the next."""
+        with subprocess.Popen(command.argv("embed", command.model(), "-q"), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, env=command.environment()) as process:
+            for i in range(3):
+                process.stdin.write(b"The sea\n")
+                process.stdin.flush()
+                self.assertEqual(json.loads(process.stdout.readline())["index"], i)
+            process.stdin.close()
+            self.assertEqual(process.stdout.read(), b"")
+        self.assertEqual(process.returncode, 0)
+
+    def test_vectors_before_a_bad_text(self):
+        for stdin, code, words in ((b"a\nb\nc\xff\nd\n", 5, "line 3"),
+                                   (b"a\nb\n" + b"the king " * 2000 + b"\nd\n", 3, "line 3")):
+            result = command.tern("embed", command.model(), "-q", stdin=stdin)
+            self.assertEqual(result.code, code)
+            self.assertIn(words, result.err)
+            self.assertEqual([json.loads(line)["index"] for line in result.text.splitlines()],
+                             [0, 1])
 
     def test_long_text(self):
         """Pooled in several batches; the same for every number of threads."""
