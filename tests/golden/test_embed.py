@@ -140,7 +140,7 @@ class Vectors(command.TestCase):
         lines += [f"The fox said {i} words to the hen." for i in range(40)] + ["word " * 120, "end"]
         rows = self.vectors("--json", stdin=json.dumps(lines).encode())
         self.assertEqual([row["index"] for row in rows], list(range(len(lines))))
-        for i in (0, 2, 5, 6, 13, 25, 45, 46, 47):
+        for i in (2, 5, 13, 46):
             alone = self.vectors(stdin=lines[i].encode())[0]
             self.assertEqual((rows[i]["embedding"], rows[i]["tokens"]),
                              (alone["embedding"], alone["tokens"]), lines[i])
