@@ -3,7 +3,9 @@
  * Answers written at the same time: tokens per second of all together, for 1, 2, 4 and 8 requests
  * with different prompts.  What is measured begins when all prompts are read.
  *
- *   bench_sequences MODEL.tern [THREADS [TOKENS]]
+ *   bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL]]]
+ *
+ * LEVEL is the highest level of kernels, as with --cpu.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,12 @@
 
 #define N_PROMPT 8u
 #define MOST 8u
+
+/* What n requests together gave. */
+struct result {
+    double tokens_per_s;
+    double step_ms;
+};
 
 static void die(const struct tern_error *err)
 {
@@ -35,11 +43,13 @@ static void submit(struct tern_scheduler *s, uint32_t i, uint32_t n_vocab, uint3
         die(&err);
 }
 
-/* Tokens per second of n requests together, once each has its first token. */
-static double measure(struct tern_scheduler *s, uint32_t n, uint32_t n_vocab, uint32_t n_new)
+/* n requests together, once each has its first token. */
+static struct result measure(struct tern_scheduler *s, uint32_t n, uint32_t n_vocab,
+                             uint32_t n_new)
 {
     struct tern_error err;
-    uint32_t n_first = 0, n_tokens = 0;
+    struct result r;
+    uint32_t n_first = 0, n_tokens = 0, n_steps = 0;
     uint64_t start = tn_now_ns();
     for (uint32_t i = 0; i < n; i++)
         submit(s, i + n * MOST, n_vocab, n_new);
@@ -49,6 +59,7 @@ static double measure(struct tern_scheduler *s, uint32_t n, uint32_t n_vocab, ui
         const bool was_first = n_first < n;
         if (tern_scheduler_step(s, &events, &n_events, &is_idle, &err) != TERN_OK)
             die(&err);
+        n_steps++;
         for (size_t i = 0; i < n_events; i++) {
             n_first += events[i].kind == TERN_EVENT_PREFILL &&
                        events[i].n_done == events[i].n_total;
@@ -56,10 +67,18 @@ static double measure(struct tern_scheduler *s, uint32_t n, uint32_t n_vocab, ui
         }
         if (was_first && n_first == n) {
             start = tn_now_ns();
-            n_tokens = 0;
+            n_tokens = n_steps = 0;
         }
     }
-    return n_tokens / tn_seconds_since(start);
+    r.tokens_per_s = n_tokens / tn_seconds_since(start);
+    r.step_ms = 1e3 * tn_seconds_since(start) / n_steps;
+    return r;
+}
+
+static void print_result(uint32_t n, const struct result *r, double one)
+{
+    printf("%8u %9.2f %6.2f %9.1f\n", n, r->tokens_per_s, r->tokens_per_s / one, r->step_ms);
+    fflush(stdout);
 }
 
 int main(int argc, char **argv)
@@ -70,10 +89,11 @@ int main(int argc, char **argv)
     struct tern_scheduler *s;
     struct tern_error err;
     if (argc < 2) {
-        fprintf(stderr, "usage: bench_sequences MODEL.tern [THREADS [TOKENS]]\n");
+        fprintf(stderr, "usage: bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL]]]\n");
         return 2;
     }
-    const struct tern_engine_params ep = {.n_threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 0};
+    const struct tern_engine_params ep = {.n_threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 0,
+                                          .cpu_level = argc > 4 ? argv[4] : NULL};
     const struct tern_scheduler_params sp = {.n_sequences = MOST, .n_ctx = 512, .kv = TERN_KV_F16};
     const uint32_t n_new = argc > 3 ? (uint32_t)atoi(argv[3]) : 32;
     tern_sysinfo_read(&machine);
@@ -83,14 +103,14 @@ int main(int argc, char **argv)
         die(&err);
     const uint32_t n_vocab = tern_model_config(model)->vocab;
     measure(s, 1, n_vocab, 4); /* pages are there then */
-    const double one = measure(s, 1, n_vocab, n_new);
-    printf("%s, %u threads: 1 request %.2f tok/s", tern_engine_cpu_level(engine),
-           tern_engine_n_threads(engine), one);
-    for (uint32_t n = 2; n <= MOST; n *= 2) {
-        const double all = measure(s, n, n_vocab, n_new);
-        printf(", %u %.2f (%.2f x)", n, all, all / one);
+    printf("%s, threads: %u\nrequests     tok/s      x   ms/step\n", tern_engine_cpu_level(engine),
+           tern_engine_n_threads(engine));
+    double one = 0;
+    for (uint32_t n = 1; n <= MOST; n *= 2) {
+        const struct result r = measure(s, n, n_vocab, n_new);
+        one = n == 1 ? r.tokens_per_s : one;
+        print_result(n, &r, one);
     }
-    printf("\n");
     tern_scheduler_free(s);
     tern_model_free(model);
     tern_engine_free(engine);
