@@ -12,6 +12,7 @@
 
 #include "kern/gemm_panel.h"
 #include "kern/x16_gemm.h"
+#include "kern/x86/gemm_few_avx512.h"
 
 /* ---- unpacking ---- */
 
@@ -203,5 +204,5 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
-GEMM_DEFINE_ALL(avx512)
+GEMM_DEFINE_ALL_FEW(avx512, FEW_TOKENS)
 X16_GEMM_DEFINE(avx512)

@@ -21,9 +21,9 @@
 
 #include <immintrin.h>
 
+#include "kern/gemm_few.h"
 #include "kern/gemm_panel.h"
 
-#define FEW_TOKENS 8u
 #define FEW_TILE 4u      /* vectors that share what was unpacked */
 #define FEW_RUN_PAIRS (T2_RUN_GROUPS / 2)
 #define FEW_X_DWORDS 4u  /* of a pair of groups and a vector */
@@ -147,30 +147,16 @@ static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run,
     }
 }
 
+static const struct few_level few_level = {FEW_RUNS, FEW_RUN_PAIRS * FEW_X_DWORDS, few_prepare,
+                                           few_tile};
+
 /* gemm_t2_i8 for n_tokens <= FEW_TOKENS. */
-static inline void few_t2(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
-                          uint32_t row_begin, uint32_t row_end, const int8_t *x, size_t x_stride,
-                          const int32_t *x_sum, uint32_t n_tokens, void *scratch)
+static void few_t2(int32_t *dst, size_t dst_stride, const struct tn_ternary *w, uint32_t row_begin,
+                   uint32_t row_end, const int8_t *x, size_t x_stride, const int32_t *x_sum,
+                   uint32_t n_tokens, void *scratch)
 {
-    int32_t *const prepared = scratch;
-    row_end = TN_MIN(row_end, (uint32_t)tn_align_up(w->rows, TERN_T2_TILE_ROWS));
-    if (row_begin >= row_end)
-        return;
-    for (uint32_t t = 0; t < n_tokens; t++)
-        for (uint32_t r = 0; r < row_end - row_begin; r++)
-            dst[t * dst_stride + r] = -x_sum[t];
-    for (uint32_t i = 0, n; i < t2_runs(w); i += n) {
-        n = TN_MIN(t2_runs(w) - i, FEW_RUNS);
-        few_prepare(prepared, x + (size_t)i * TERN_T2_COL_ALIGN, x_stride, n, n_tokens);
-        for (uint32_t row = row_begin, end; row < row_end; row = end) {
-            end = TN_MIN((row / TERN_T2_BAND_ROWS + 1) * TERN_T2_BAND_ROWS, row_end);
-            for (uint32_t k = 0; k < n; k++)
-                for (uint32_t r = row; r < end; r += TERN_T2_TILE_ROWS)
-                    few_tile(dst + (r - row_begin), dst_stride, t2_run(w, r, i + k),
-                             prepared + (size_t)k * FEW_RUN_PAIRS * FEW_X_DWORDS * n_tokens,
-                             n_tokens);
-        }
-    }
+    few_gemm(&few_level, dst, dst_stride, w, row_begin, row_end, x, x_stride, x_sum, n_tokens,
+             scratch);
 }
 
 #endif
