@@ -56,6 +56,7 @@ struct bench {
     uint8_t *table;
     int32_t *dst;
     uint32_t n_tokens;
+    uint32_t n_inputs; /* of a plane of the head */
     uint8_t *scratch;
     double stream_gbs;
 };
@@ -168,8 +169,11 @@ static void call_gemv_f32(struct bench *b)
 
 static void call_dot_plane(struct bench *b)
 {
-    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.data, NULL, b->w.rows, NULL, b->w.cols,
-                                    b->x16);
+    const int16_t *x[TN_PLANE_MAX_X];
+    for (uint32_t t = 0; t < b->n_inputs; t++)
+        x[t] = b->x16;
+    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.rows, b->w.data, NULL, b->w.rows, NULL, b->w.cols,
+                                    x, b->n_inputs);
 }
 
 /* About `density` of n, ascending. */
@@ -195,10 +199,15 @@ static void print_decode(struct bench *b, void (*call)(struct bench *), double b
 {
     const struct tn_timing t = measure(call, b);
     const double gbs = bytes / t.median * 1e-9, best = bytes / t.best * 1e-9;
+    char place[32];
+    if (b->n_inputs > 1)
+        snprintf(place, sizeof place, "%u rows", b->n_inputs);
+    else
+        snprintf(place, sizeof place, "%s", b->from_memory ? "memory" : "cache");
     printf("%-11s %-8s %-7s %4u x %-4u %8.1f us +-%3.0f %%  %6.2f GB/s (best %6.2f) %6.1f Gw/s  "
            "%3.0f %% of the stream\n",
-           b->row->op, b->row->isa, b->from_memory ? "memory" : "cache", b->w.rows, b->w.cols,
-           t.median * 1e6, t.spread * 100, gbs, best, gbs * 8 / bits, gbs / b->stream_gbs * 100);
+           b->row->op, b->row->isa, place, b->w.rows, b->w.cols, t.median * 1e6, t.spread * 100,
+           gbs, best, gbs * 8 / bits, gbs / b->stream_gbs * 100);
 }
 
 /* The first kernel of a pair fills the table for the second. */
@@ -337,15 +346,19 @@ static void bench_gemm_c2(struct bench *b)
     bench_gemm(b, TERN_LAYOUT_C2);
 }
 
-/* One plane of the head, all rows, as in the first stage of a search. */
+/* One plane of the head, all rows, as in the first stage of a search; then of several together. */
 static void bench_dot_plane(struct bench *b, uint32_t bits)
 {
-    for (int memory = 0; memory < 2; memory++) {
+    static const uint32_t n_inputs[] = {1, 1, 2, 4, 8};
+    for (size_t i = 0; i < TN_COUNT_OF(n_inputs); i++) {
+        const bool memory = i > 0;
+        b->n_inputs = n_inputs[i];
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_Q8_PLANES, memory ? FFN : 512, HIDDEN);
         b->matrix_bytes = b->w.rows * tn_plane_row_bytes(HIDDEN, bits);
         print_decode(b, call_dot_plane, (double)b->matrix_bytes, bits);
     }
+    b->n_inputs = 1;
 }
 
 static void bench_dot_u4(struct bench *b)
@@ -460,6 +473,7 @@ static void allocate(struct bench *b)
     tn_rng_seed(&rng, 3);
     for (size_t i = 0; i < (size_t)MAX_TOKENS * tn_kern_pad(FFN); i++)
         b->x[i] = (int8_t)((int)(tn_rng_next(&rng) % 255) - 127);
+    b->n_inputs = 1;
     b->x16 = pages(HIDDEN * sizeof *b->x16);
     for (size_t i = 0; i < HIDDEN; i++) /* one digit, as nearly all columns of a hidden state */
         b->x16[i] = b->x[i];

@@ -223,22 +223,24 @@ typedef void tn_gemv_f32_f32_fn(float *dst, size_t dst_stride, const float *w, u
 
 /* ---- head in planes (layout Q8_PLANES): sums of the bits of one plane ----
  *
- * dot_u4_i16, dot_u2_i16, dot_u1_i16: dst[i] = sum over c of code[r][c] * x[c], exact in int32, for
- * the n_rows rows r = rows[i], or r = i where rows is NULL.
+ * dot_u4_i16, dot_u2_i16, dot_u1_i16: dst[t * dst_stride + i] = sum over c of code[r][c] * x[t][c],
+ * exact in int32, for n_x inputs and the n_rows rows r = rows[i], or r = i where rows is NULL.
  *   plane  rows of tn_plane_row_bytes(cols, 4, 2 or 1) bytes, as in the file
  *   next   where reading probably goes on after these rows, only prefetched; NULL: not known
- *   x      [cols padded to TN_PLANE_COLS] int16, zeros behind cols; |x| <= TN_PLANE_X_MAX (so that
- *          x is two signed bytes) and 15 * max |x| * cols < 2^31; groups of columns with |x| <= 127
- *          take half the time */
+ *   x      [n_x] inputs of [cols padded to TN_PLANE_COLS] int16, zeros behind cols;
+ *          |x| <= TN_PLANE_X_MAX (so that x is two signed bytes) and
+ *          15 * max |x| * cols < 2^31; groups of columns with |x| <= 127 take half the time
+ *   n_x    1 ... TN_PLANE_MAX_X */
 #define TN_PLANE_COLS 128u
 #define TN_PLANE_X_MAX 32639u
+#define TN_PLANE_MAX_X 8u
 static inline size_t tn_plane_row_bytes(uint32_t cols, uint32_t bits)
 {
     return (size_t)(cols + TN_PLANE_COLS - 1) / TN_PLANE_COLS * (TN_PLANE_COLS / 8 * bits);
 }
-typedef void tn_dot_plane_fn(int32_t *dst, const uint8_t *plane, const uint32_t *rows,
-                             uint32_t n_rows, const uint8_t *next, uint32_t cols,
-                             const int16_t *x);
+typedef void tn_dot_plane_fn(int32_t *dst, size_t dst_stride, const uint8_t *plane,
+                             const uint32_t *rows, uint32_t n_rows, const uint8_t *next,
+                             uint32_t cols, const int16_t *const *x, uint32_t n_x);
 typedef tn_dot_plane_fn tn_dot_u4_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u1_i16_fn;

@@ -92,16 +92,17 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
     const struct search_task *task = arg;
     struct tn_forward *f = task->f;
     const uint32_t n_rows = f->weights->head.t.w.rows;
+    struct tn_head_search *parts[TN_HEAD_MAX_SEARCHES];
+    uint32_t n_parts = 0;
+    for (uint32_t k = 0; k < task->n; k++)
+        if (takes_part(task, k))
+            parts[n_parts++] = &f->s.searches[k];
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t row = i * TN_HEAD_ITEM_ROWS;
         uint32_t n_read = 0;
-        for (uint32_t k = 0; k < task->n; k++) {
-            struct tn_head_search *s = &f->s.searches[k];
-            if (!takes_part(task, k))
-                continue;
-            tn_head_search_item(s, task->stage, i, f->s.threads[i_thread].head_rows);
-            n_read += s->counts[i].n_read;
-        }
+        tn_head_search_items(parts, n_parts, task->stage, i, f->s.threads[i_thread].head_rows);
+        for (uint32_t k = 0; k < n_parts; k++)
+            n_read += row < parts[k]->n_allowed ? parts[k]->counts[i].n_read : 0;
         /* Also where a later stage reads some of them again: until the last one, the pages of the
          * first planes alone, with what the system maps around them, would be nearly all of the
          * head. */

@@ -263,38 +263,42 @@ static bool is_always(const struct tn_head_search *s, uint32_t row, uint32_t *i)
     return *i < s->n_always && s->always[*i] == row;
 }
 
-/* Sums of one plane of n rows of the block at `begin`; rows and next as the kernels take them. */
-static void dot_plane(const struct tn_head_search *s, int32_t *dots, uint32_t i_plane,
-                      uint32_t begin, const uint32_t *rows, uint32_t n, const uint8_t *next)
+static tn_dot_plane_fn *dot_plane_of(const struct tn_head_search *s, uint32_t i_plane)
 {
     const struct tn_kernels *k = s->kernels;
     const uint32_t bits = tn_plane_bits(i_plane);
-    tn_dot_plane_fn *dot = bits == 4 ? k->dot_u4_i16 : bits == 2 ? k->dot_u2_i16 : k->dot_u1_i16;
-    dot(dots, tn_planes_block(s->w, begin, i_plane), rows, n, next, s->w->cols, s->x16);
+    return bits == 4 ? k->dot_u4_i16 : bits == 2 ? k->dot_u2_i16 : k->dot_u1_i16;
 }
+
+/* Searches that read the first planes together. */
+struct search_group {
+    struct tn_head_search *const *s; /* [n] the same matrix, n_first and n_allowed */
+    const int16_t *x16[TN_PLANE_MAX_X];
+    uint32_t n; /* 1 ... TN_PLANE_MAX_X */
+};
 
 /* Adds what the bits of plane i_plane, the n rows of the block at `begin`, give.  Reading goes on
  * with the next plane, then with the next block, unless another thread has taken that. */
-static void read_plane(const struct tn_head_search *s, uint32_t i_plane, uint32_t begin, uint32_t n)
+static void read_plane(const struct search_group *g, uint32_t i_plane, uint32_t begin, uint32_t n)
 {
+    const struct tn_head_search *s = g->s[0];
     const bool is_last = i_plane + 1 == s->n_first;
     const uint32_t next_row = is_last ? begin + TERN_PLANE_BLOCK_ROWS : begin;
     const uint8_t *next = next_row < s->n_allowed
                               ? tn_planes_block(s->w, next_row, is_last ? 0 : i_plane + 1)
                               : NULL;
     const double weight = (double)(1u << open_bits(s->w, i_plane));
-    int32_t dots[TN_HEAD_ITEM_ROWS];
-    dot_plane(s, dots, i_plane, begin, NULL, n, next);
-    s->kernels->add_i32_f64(s->sums + begin, dots, n, weight);
+    int32_t dots[TN_PLANE_MAX_X][TN_HEAD_ITEM_ROWS];
+    dot_plane_of(s, i_plane)(dots[0], TN_HEAD_ITEM_ROWS, tn_planes_block(s->w, begin, i_plane),
+                             NULL, n, next, s->w->cols, g->x16, g->n);
+    for (uint32_t t = 0; t < g->n; t++)
+        s->kernels->add_i32_f64(g->s[t]->sums + begin, dots[t], n, weight);
 }
 
-/* Reads the first planes of the n rows of the block at `begin`. */
-static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
+/* From the sums of the first planes of the n rows at `begin` to bounds. */
+static void bound_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 {
     float low[TN_HEAD_ITEM_ROWS];
-    memset(s->sums + begin, 0, n * sizeof s->sums[0]);
-    for (uint32_t i = 0; i < s->n_first; i++)
-        read_plane(s, i, begin, n);
     bound_rows(s, s->n_first - 1, begin, n, low, s->logits + begin);
     for (uint32_t i = first_always(s, begin); i < s->n_always && s->always[i] < begin + n; i++)
         low[s->always[i] - begin] = -INFINITY;
@@ -306,12 +310,27 @@ static void read_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
             s->kernels->max_f32(low + g, TN_MIN(TN_HEAD_GROUP_ROWS, n - g));
 }
 
+/* Reads the first planes of the n rows of the block at `begin`. */
+static void read_first(struct search_group *g, uint32_t begin, uint32_t n)
+{
+    for (uint32_t t = 0; t < g->n; t++) {
+        g->x16[t] = g->s[t]->x16;
+        memset(g->s[t]->sums + begin, 0, n * sizeof(double));
+    }
+    for (uint32_t i = 0; i < g->s[0]->n_first; i++)
+        read_plane(g, i, begin, n);
+    for (uint32_t t = 0; t < g->n; t++)
+        bound_first(g->s[t], begin, n);
+}
+
 /* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
 static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
                       const uint32_t *rows)
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
-    dot_plane(s, dots, stage, begin, rows, n, NULL);
+    const int16_t *x = s->x16;
+    dot_plane_of(s, stage)(dots, n, tn_planes_block(s->w, begin, stage), rows, n, NULL, s->w->cols,
+                           &x, 1);
     const double weight = (double)(1u << open_bits(s->w, stage));
     uint32_t i_always = first_always(s, begin);
     for (uint32_t i = 0; i < n; i++) {
@@ -361,19 +380,28 @@ void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_
 
 /* ---- stages ---- */
 
-void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
-                         int8_t *unpacked)
+/* Stage 0 of an item. */
+static void first_item(struct search_group *g, uint32_t i_item)
+{
+    const uint32_t begin = i_item * TN_HEAD_ITEM_ROWS, n_allowed = g->s[0]->n_allowed;
+    if (begin >= n_allowed)
+        return;
+    const uint32_t n = TN_MIN(TN_HEAD_ITEM_ROWS, n_allowed - begin);
+    for (uint32_t t = 0; t < g->n; t++)
+        g->s[t]->counts[i_item] = (struct tn_head_count){n, n};
+    read_first(g, begin, n);
+}
+
+/* A later stage of an item. */
+static void later_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item, int8_t *unpacked)
 {
     uint32_t begin = i_item * TN_HEAD_ITEM_ROWS;
     uint32_t end = TN_MIN(begin + TN_HEAD_ITEM_ROWS, s->n_allowed);
     uint32_t rows[TN_HEAD_ITEM_ROWS];
     struct tn_head_count *count = &s->counts[i_item];
     bool is_last = stage == s->w->n_planes;
-    if (stage == 0) {
-        *count = (struct tn_head_count){end - begin, end - begin};
-        read_first(s, begin, end - begin);
+    if (begin >= end)
         return;
-    }
     count->n_read = 0;
     for (uint32_t i = first_always(s, begin);
          is_last && i < s->n_always && s->always[i] < end; i++) {
@@ -388,6 +416,21 @@ void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_it
         tn_head_score(s, begin, rows, count->n_read, unpacked);
     else if (count->n_read > 0)
         read_more(s, stage, begin, count->n_read, rows);
+}
+
+void tn_head_search_items(struct tn_head_search *const *s, uint32_t n, uint32_t stage,
+                          uint32_t i_item, int8_t *unpacked)
+{
+    for (uint32_t i = 0; i < n && stage > 0; i++)
+        later_item(s[i], stage, i_item, unpacked);
+    for (uint32_t i = 0; i < n && stage == 0;) {
+        struct search_group g = {.s = s + i};
+        while (g.n < TN_PLANE_MAX_X && i < n && s[i]->n_allowed == g.s[0]->n_allowed) {
+            g.n++;
+            i++;
+        }
+        first_item(&g, i_item);
+    }
 }
 
 /* ---- the threshold ---- */

@@ -122,10 +122,12 @@ static inline uint32_t tn_head_next_stage(const struct tn_head_search *s, uint32
 {
     return stage == 0 ? s->n_first : stage + 1;
 }
-/* Items [0, ceil(n_allowed / TN_HEAD_ITEM_ROWS)) of a stage, in any order, on any thread.
+/* Items [0, ceil(n_allowed / TN_HEAD_ITEM_ROWS)) of a stage of n searches, in any order, on any
+ * thread; what lies behind the n_allowed of a search does nothing.  The searches have the same
+ * matrix and n_first, so that the first planes are read once for up to TN_PLANE_MAX_X of them.
  *   unpacked  [TN_HEAD_UNPACK_ROWS][cols] of the thread */
-void tn_head_search_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
-                         int8_t *unpacked);
+void tn_head_search_items(struct tn_head_search *const *s, uint32_t n, uint32_t stage,
+                          uint32_t i_item, int8_t *unpacked);
 /* After all items of a stage, on one thread; unpacked as above. */
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage, int8_t *unpacked);
 

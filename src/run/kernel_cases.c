@@ -438,10 +438,12 @@ static uint64_t dot_plane(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_t
 {
     const struct tn_planes *m = planes_of(w, i_plane);
     const uint32_t n = m ? TN_MIN(m->rows, w->size.n_rows) : 0;
+    const int16_t *const x[] = {w->x16, w->x16};
+    const uint32_t n_x = w->hashes ? TN_COUNT_OF(x) : 1; /* the kernels for several are others */
     for (uint32_t row = 0; row < n && !is_stopped(w); row += TERN_PLANE_BLOCK_ROWS) {
         const uint32_t n_now = TN_MIN(TERN_PLANE_BLOCK_ROWS, n - row);
-        dot(w->ints, tn_planes_block(m, row, i_plane), NULL, n_now, NULL, m->cols, w->x16);
-        note(w, w->ints, n_now * sizeof(int32_t));
+        dot(w->ints, n_now, tn_planes_block(m, row, i_plane), NULL, n_now, NULL, m->cols, x, n_x);
+        note(w, w->ints, n_x * n_now * sizeof(int32_t));
     }
     return m ? n * (uint64_t)tn_plane_row(m->cols, i_plane) : 0;
 }

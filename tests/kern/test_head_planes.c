@@ -168,7 +168,7 @@ static void search(struct head *h, uint32_t n_first, uint32_t n_best, const uint
     uint32_t first = tn_head_search_begin(s) ? 0 : n_stages - 1;
     for (uint32_t stage = first; stage < n_stages; stage = tn_head_next_stage(s, stage)) {
         for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < s->n_allowed; i++)
-            tn_head_search_item(s, stage, i, h->unpacked);
+            tn_head_search_items(&s, 1, stage, i, h->unpacked);
         if (stage + 1 < n_stages)
             check_bounds(h, TN_MAX(stage, n_first - 1));
         tn_head_search_end(s, stage, h->unpacked);
@@ -341,6 +341,46 @@ static void test_rows_come_back(void **state)
     }
 }
 
+/* Searches of several states, more than read a plane at once, in groups that allow the same rows:
+ * each gives what it gives alone. */
+#define TOGETHER 11u
+
+static void test_searches_together_give_what_each_gives(void **state)
+{
+    (void)state;
+    static struct head heads[TOGETHER];
+    struct tn_head_search *s[TOGETHER];
+    const uint32_t rows = 1300, cols = 200;
+    for (uint32_t i = 0; i < TOGETHER; i++) {
+        head_init(&heads[i], rows, cols, PEAKED, TERN_LAYOUT_Q8_PLANES);
+        s[i] = &heads[i].s;
+        s[i]->w = &heads[0].w; /* the state stays its own */
+        s[i]->n_allowed = i < 9 ? rows : 520;
+        s[i]->n_best = 1 + i % 4;
+        s[i]->n_first = 2;
+        kernels.gemv_q8_f32(heads[i].full, rows, heads[0].q, heads[0].scales, rows, cols,
+                            heads[i].x, cols, 1);
+        assert_true(tn_head_search_begin(s[i]));
+    }
+    for (uint32_t stage = 0; stage < tn_head_n_stages(s[0]);
+         stage = tn_head_next_stage(s[0], stage)) {
+        for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < rows; i++)
+            tn_head_search_items(s, TOGETHER, stage, i, heads[0].unpacked);
+        for (uint32_t i = 0; i < TOGETHER; i++)
+            tn_head_search_end(s[i], stage, heads[0].unpacked);
+    }
+    for (uint32_t i = 0; i < TOGETHER; i++) {
+        float *together = must(malloc(rows * sizeof *together));
+        memcpy(together, s[i]->logits, rows * sizeof *together);
+        check_result(&heads[i], least_needed(&heads[i], s[i]->n_best, NULL, 0), NULL, 0);
+        search(&heads[i], 2, s[i]->n_best, NULL, 0);
+        assert_memory_equal(together, s[i]->logits, rows * sizeof *together);
+        free(together);
+    }
+    for (uint32_t i = 0; i < TOGETHER; i++)
+        head_fini(&heads[i]);
+}
+
 int main(void)
 {
     tn_rng_seed(&rng, 8);
@@ -352,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_peaked_states_read_few_rows),
         cmocka_unit_test(test_leaders_rule_out_most_rows),
         cmocka_unit_test(test_states_without_bounds),
+        cmocka_unit_test(test_searches_together_give_what_each_gives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

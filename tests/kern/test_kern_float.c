@@ -293,21 +293,11 @@ static void check_gemv(const struct tn_kernel_row *row, uint32_t n, enum fill fi
     check_f32(row, got, want, n_dst, SHAPE("%u x %u, %u tokens", n_rows, n, n_tokens));
 }
 
-/* n is the number of columns; rows in order and from a list. */
-static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+/* An input of n columns for the planes of the head, zeros behind them. */
+static int16_t *take_plane_input(uint32_t n, enum fill fill, uint32_t t)
 {
-    const uint32_t bits = (uint32_t)(row->op[strlen("dot_u")] - '0');
-    const size_t row_bytes = tn_plane_row_bytes(n, bits);
     const size_t n_x = tn_plane_row_bytes(n, 8);
-    uint8_t *plane = take(9 * row_bytes, 1);
     int16_t *x = take(n_x * sizeof *x, sizeof *x);
-    uint32_t *rows = take(3 * sizeof *rows, sizeof *rows);
-    int32_t *got = take(9 * sizeof *got, sizeof *got);
-    int32_t want[9];
-    /* The padding of a row holds garbage; the zeros of x make it harmless. */
-    fill_bytes(plane, 9 * row_bytes);
-    if (fill == FILL_HUGE)
-        memset(plane, 0xFF, 9 * row_bytes);
     fill_bytes(x, n * sizeof *x);
     memset(x + n, 0, (n_x - n) * sizeof *x);
     for (uint32_t i = 0; i < n; i++)
@@ -316,18 +306,43 @@ static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fi
         x[i] = (int16_t)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * n));
     /* One digit for most columns, as in a search, and the least values that take two. */
     for (uint32_t i = 0; i < n && fill == FILL_PLAIN; i++)
-        x[i] = (int16_t)(i % 700 == 90 ? -129 : i % 700 == 400 ? 128 : x[i] % 129);
+        x[i] = (int16_t)(i % 700 == 90 + t ? -129 : i % 700 == 400 - t ? 128 : x[i] % 129);
+    return x;
+}
+
+/* n is the number of columns; rows in order and from a list, for each number of inputs. */
+static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const uint32_t bits = (uint32_t)(row->op[strlen("dot_u")] - '0');
+    const size_t row_bytes = tn_plane_row_bytes(n, bits);
+    const size_t n_dst = (TN_PLANE_MAX_X - 1) * 11 + 9;
+    uint8_t *plane = take(9 * row_bytes, 1);
+    const int16_t *x[TN_PLANE_MAX_X];
+    uint32_t *rows = take(3 * sizeof *rows, sizeof *rows);
+    int32_t *got = take(n_dst * sizeof *got, sizeof *got);
+    int32_t *want = take(n_dst * sizeof *want, sizeof *want);
+    /* The padding of a row holds garbage; the zeros of x make it harmless. */
+    fill_bytes(plane, 9 * row_bytes);
+    if (fill == FILL_HUGE)
+        memset(plane, 0xFF, 9 * row_bytes);
+    for (uint32_t t = 0; t < TN_PLANE_MAX_X; t++)
+        x[t] = take_plane_input(n, fill, t);
     rows[0] = 1, rows[1] = 4, rows[2] = 8;
     tn_dot_plane_fn *ref = bits == 4   ? tn_dot_u4_i16_ref
                            : bits == 2 ? tn_dot_u2_i16_ref
                                        : tn_dot_u1_i16_ref;
     tn_dot_plane_fn *fn = (tn_dot_plane_fn *)row->fn;
-    ref(want, plane, NULL, 9, plane, n, x);
-    fn(got, plane, NULL, 9, plane, n, x);
-    check_bytes(row, got, want, sizeof want, SHAPE("%u columns", n));
-    ref(want, plane, rows, 3, NULL, n, x);
-    fn(got, plane, rows, 3, NULL, n, x);
-    check_bytes(row, got, want, 3 * sizeof want[0], SHAPE("%u columns, listed rows", n));
+    for (uint32_t n_x = 1; n_x <= TN_PLANE_MAX_X; n_x++) {
+        memset(got, 0x5A, n_dst * sizeof *got);
+        memset(want, 0x5A, n_dst * sizeof *want);
+        ref(want, 11, plane, NULL, 9, plane, n, x, n_x);
+        fn(got, 11, plane, NULL, 9, plane, n, x, n_x);
+        check_bytes(row, got, want, n_dst * sizeof *want, SHAPE("%u columns, %u inputs", n, n_x));
+        ref(want, 11, plane, rows, 3, NULL, n, x, n_x);
+        fn(got, 11, plane, rows, 3, NULL, n, x, n_x);
+        check_bytes(row, got, want, n_dst * sizeof *want,
+                    SHAPE("%u columns, %u inputs, listed rows", n, n_x));
+    }
 }
 
 static double *take_f64(uint32_t n, enum fill fill)

@@ -63,16 +63,13 @@ static int32_t dot_u1(const uint8_t *row, uint32_t cols, const int16_t *x)
     return vaddvq_s32(vaddq_s32(sum[0], sum[1]));
 }
 
-static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
-                                       uint32_t cols, const int16_t *x)
+static TN_ALWAYS_INLINE int32_t dot(const uint8_t *row, uint32_t bits, uint32_t cols,
+                                    const int16_t *x)
 {
-    for (uint32_t i = 0; i < p.n_rows; i++) {
-        const uint8_t *row = plane_row(&p, i);
-        dst[i] = bits == 4   ? dot_u4(row, cols, x)
-                 : bits == 2 ? dot_u2(row, cols, x)
-                             : dot_u1(row, cols, x);
-    }
+    return bits == 4   ? dot_u4(row, cols, x)
+           : bits == 2 ? dot_u2(row, cols, x)
+                       : dot_u1(row, cols, x);
 }
 
-PLANE_ROWS_DEFINE(neon)
+PLANE_ROWS_DEFINE(neon, dot)
 PLANE_UNPACK_DEFINE(neon)

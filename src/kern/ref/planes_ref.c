@@ -20,14 +20,7 @@ static TN_ALWAYS_INLINE int32_t dot(const uint8_t *row, uint32_t bits, uint32_t 
     return sum;
 }
 
-static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
-                                       uint32_t cols, const int16_t *x)
-{
-    for (uint32_t i = 0; i < p.n_rows; i++)
-        dst[i] = dot(plane_row(&p, i), bits, cols, x);
-}
-
-PLANE_ROWS_DEFINE(ref)
+PLANE_ROWS_DEFINE(ref, dot)
 BOUND_LOGITS_DEFINE(ref)
 
 /* Column c of a row of one plane. */

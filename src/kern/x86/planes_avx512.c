@@ -12,6 +12,7 @@
  */
 #include <immintrin.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "kern/bound_logit.h"
 #include "kern/kern.h"
@@ -75,6 +76,21 @@ static TN_ALWAYS_INLINE __m512i mask_of(int byte)
     return _mm512_set1_epi8((char)byte);
 }
 
+/* What cuts the lower and the upper fields out of bytes of 4-bit codes; or of single bits, where
+ * each quarter of a vector takes two bits of the same 16 bytes. */
+struct masks {
+    __m512i low, high;
+};
+
+static TN_ALWAYS_INLINE struct masks masks_of(uint32_t bits)
+{
+    const long long one = 0x0101010101010101;
+    const __m512i u1 =
+        _mm512_set_epi64(8 * one, 8 * one, 4 * one, 4 * one, 2 * one, 2 * one, one, one);
+    const __m512i low = bits == 1 ? u1 : mask_of(15);
+    return (struct masks){low, _mm512_slli_epi16(low, 4)};
+}
+
 static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, __m512i mask, __m512i x)
 {
     return _mm512_dpbusd_epi32(sum, _mm512_and_si512(bytes, mask), x);
@@ -110,16 +126,13 @@ static TN_ALWAYS_INLINE void add_u2(struct fields *sum, uint32_t n_rows,
 static TN_ALWAYS_INLINE void add_u1(struct fields *sum, uint32_t n_rows,
                                     const uint8_t *const *row, uint32_t at, const int8_t *x)
 {
-    const long long one = 0x0101010101010101;
-    const __m512i low = _mm512_set_epi64(8 * one, 8 * one, 4 * one, 4 * one, 2 * one, 2 * one, one,
-                                         one);
-    const __m512i high = _mm512_slli_epi16(low, 4);
+    const struct masks m = masks_of(1);
     __m512i x0 = _mm512_load_si512(x), x1 = _mm512_load_si512(x + 64);
     for (uint32_t k = 0; k < n_rows; k++) {
         __m512i bytes =
             _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(row[k] + at)));
-        sum[k].f[0] = product(sum[k].f[0], bytes, low, x0);
-        sum[k].f[1] = product(sum[k].f[1], bytes, high, x1);
+        sum[k].f[0] = product(sum[k].f[0], bytes, m.low, x0);
+        sum[k].f[1] = product(sum[k].f[1], bytes, m.high, x1);
     }
 }
 
@@ -190,6 +203,28 @@ static TN_ALWAYS_INLINE __m128i totals(const __m512i v[ROWS])
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
+/* Adds v, of rows [i, i + ROWS) as far as there are, to dst, or stores it where these are the first
+ * columns. */
+static TN_ALWAYS_INLINE void store_totals(int32_t *dst, const __m512i v[ROWS], uint32_t i,
+                                          uint32_t n_rows, bool is_first)
+{
+    const __mmask8 present = (__mmask8)((1u << TN_MIN(ROWS, n_rows - i)) - 1);
+    const __m128i before =
+        is_first ? _mm_setzero_si128() : _mm_maskz_loadu_epi32(present, dst + i);
+    _mm_mask_storeu_epi32(dst + i, present, _mm_add_epi32(before, totals(v)));
+}
+
+/* Rows [i, i + ROWS), behind the last one that again, and what to ask for meanwhile. */
+static TN_ALWAYS_INLINE void find_rows(const uint8_t *row[ROWS], const uint8_t *ahead[ROWS],
+                                       const struct plane_rows *p, uint32_t i, uint32_t used_bytes)
+{
+    for (uint32_t k = 0; k < ROWS; k++) {
+        const uint32_t r = TN_MIN(i + k, p->n_rows - 1);
+        row[k] = plane_row(p, r);
+        ahead[k] = plane_row_ahead(p, r, used_bytes);
+    }
+}
+
 static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
                                        uint32_t cols, const int16_t *x)
 {
@@ -200,19 +235,153 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane
         for (uint32_t i = 0; i < p.n_rows; i += ROWS) {
             __m512i v[ROWS];
             const uint8_t *row[ROWS], *ahead[ROWS];
-            for (uint32_t k = 0; k < ROWS; k++) {
-                const uint32_t r = TN_MIN(i + k, p.n_rows - 1);
-                row[k] = plane_row(&p, r);
-                ahead[k] = plane_row_ahead(&p, r, s.cols * bits / 8);
-            }
+            find_rows(row, ahead, &p, i, s.cols * bits / 8);
             for (uint32_t k = 0; k < ROWS; k += TOGETHER(bits))
                 row_sums(v + k, TOGETHER(bits), bits, row + k, ahead + k, &s);
-            __mmask8 present = (__mmask8)((1u << TN_MIN(ROWS, p.n_rows - i)) - 1);
-            __m128i before = c ? _mm_maskz_loadu_epi32(present, dst + i) : _mm_setzero_si128();
-            _mm_mask_storeu_epi32(dst + i, present, _mm_add_epi32(before, totals(v)));
+            store_totals(dst, v, i, p.n_rows, c == 0);
         }
     }
 }
 
-PLANE_ROWS_DEFINE(avx512)
+/* ---- a few inputs ---- */
+
+/* Columns that the inputs take in turn. */
+#define STEP_COLS TN_PLANE_COLS
+
+struct few_digits {
+    _Alignas(64) int8_t low[TN_PLANE_MAX_X * CHUNK_COLS]; /* [cols / STEP_COLS][n][STEP_COLS] */
+    struct digits inputs[TN_PLANE_MAX_X];
+    uint32_t n;
+};
+
+/* n_cols columns of all inputs from column c on. */
+static inline void split_few(struct few_digits *s, uint32_t bits, const int16_t *const *x,
+                             uint32_t c, uint32_t n_cols)
+{
+    for (uint32_t t = 0; t < s->n; t++) {
+        const int8_t *from = s->inputs[t].low;
+        int8_t *to = s->low + t * STEP_COLS;
+        split(&s->inputs[t], bits, x[t] + c, n_cols);
+        for (uint32_t k = 0; k < n_cols; k += STEP_COLS, to += s->n * STEP_COLS)
+            memcpy(to, from + k, STEP_COLS);
+    }
+}
+
+/* Rows that share the loads of activations. */
+#define PAIR 2u
+
+/* Codes of STEP_COLS columns, of 4 bits or 1 bit, in lower fields. */
+static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const uint8_t *row)
+{
+    const __m512i mask = masks_of(bits).low;
+    const __m512i bytes =
+        bits == 4 ? _mm512_loadu_si512(row)
+                  : _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)row));
+    codes[0] = _mm512_and_si512(bytes, mask);
+    codes[1] = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask);
+}
+
+/* v[t][k]: 16 sums whose sum is that of row k and the low digits of input t of n, a constant. */
+static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
+                                          const uint8_t *const *row, const uint8_t *const *ahead,
+                                          const struct few_digits *s, const uint32_t n)
+{
+    const uint32_t line = STEP_COLS * bits / 8, n_bytes = s->inputs[0].cols / STEP_COLS * line;
+    const int8_t *x = s->low;
+    struct fields sum[TN_PLANE_MAX_X][PAIR];
+    memset(sum, 0, sizeof sum);
+    for (uint32_t at = 0; at < n_bytes; at += line, x += n * STEP_COLS) {
+        __m512i codes[PAIR][2];
+#pragma GCC unroll 2
+        for (uint32_t k = 0; k < PAIR; k++) {
+            if (at % 64 == 0)
+                TN_PREFETCH(ahead[k] + at);
+            load_codes(codes[k], bits, row[k] + at);
+        }
+#pragma GCC unroll 8
+        for (uint32_t t = 0; t < n; t++)
+#pragma GCC unroll 2
+            for (uint32_t i = 0; i < 2; i++) {
+                const __m512i xt = _mm512_load_si512(x + STEP_COLS * t + 64 * i);
+#pragma GCC unroll 2
+                for (uint32_t k = 0; k < PAIR; k++)
+                    sum[t][k].f[0] = _mm512_dpbusd_epi32(sum[t][k].f[0], codes[k][i], xt);
+            }
+    }
+#pragma GCC unroll 8
+    for (uint32_t t = 0; t < n; t++)
+#pragma GCC unroll 2
+        for (uint32_t k = 0; k < PAIR; k++)
+            v[t][k] = total(&sum[t][k], bits);
+}
+
+/* v += 256 times the sums of the high digits. */
+static TN_ALWAYS_INLINE __m512i add_wide(__m512i v, uint32_t bits, const uint8_t *row,
+                                         const struct digits *x)
+{
+    struct fields high = {{_mm512_setzero_si512(), _mm512_setzero_si512()}};
+    for (uint32_t i = 0; i < x->n_wide; i++)
+        add_columns(&high, 1, bits, &row, x->wide[i] / GROUP_COLS * (GROUP_COLS * bits / 8),
+                    x->wide[i] + GROUP_COLS <= x->cols, x->high + GROUP_COLS * i);
+    return _mm512_add_epi32(v, _mm512_slli_epi32(total(&high, bits), 8));
+}
+
+/* All inputs times a chunk of columns of PAIR rows. */
+static TN_ALWAYS_INLINE void rows_of_inputs(__m512i v[][ROWS], uint32_t bits,
+                                            const uint8_t *const *row, const uint8_t *const *ahead,
+                                            const struct few_digits *s)
+{
+#define CASE(n)                                                                                    \
+    case n:                                                                                        \
+        row_sums_few(v, bits, row, ahead, s, n);                                                   \
+        break;
+    switch (s->n) {
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+    }
+#undef CASE
+    for (uint32_t t = 0; t < s->n; t++)
+        for (uint32_t k = 0; k < PAIR && s->inputs[t].n_wide > 0; k++)
+            v[t][k] = add_wide(v[t][k], bits, row[k], &s->inputs[t]);
+}
+
+static TN_ALWAYS_INLINE void dot_few(uint32_t bits, struct plane_rows p,
+                                     const struct plane_inputs *in)
+{
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(in->cols, 8);
+    struct few_digits s;
+    s.n = in->n_x;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
+        const uint32_t n_cols = TN_MIN(CHUNK_COLS, padded - c);
+        split_few(&s, bits, in->x, c, n_cols);
+        for (uint32_t i = 0; i < p.n_rows; i += ROWS) {
+            __m512i v[TN_PLANE_MAX_X][ROWS];
+            const uint8_t *row[ROWS], *ahead[ROWS];
+            find_rows(row, ahead, &p, i, n_cols * bits / 8);
+            for (uint32_t k = 0; k < ROWS; k += PAIR)
+                rows_of_inputs((__m512i(*)[ROWS])(v[0] + k), bits, row + k, ahead + k, &s);
+            for (uint32_t t = 0; t < in->n_x; t++)
+                store_totals(in->dst + t * in->dst_stride, v[t], i, p.n_rows, c == 0);
+        }
+    }
+}
+
+/* 2 bits: one input after the other. */
+static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct plane_rows p,
+                                        const struct plane_inputs *in)
+{
+    if (in->n_x > 1 && bits != 2) {
+        dot_few(bits, p, in);
+        return;
+    }
+    for (uint32_t t = 0; t < in->n_x; t++)
+        dot_plane(in->dst + t * in->dst_stride, bits, p, in->cols, in->x[t]);
+}
+
+PLANE_ROWS_DEFINE_FEW(avx512)
 BOUND_LOGITS_DEFINE(avx512)

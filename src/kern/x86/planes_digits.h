@@ -47,30 +47,35 @@ static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, u
     }
 }
 
-static TN_ALWAYS_INLINE void dot_rows(int32_t *dst, uint32_t bits, struct plane_rows p,
-                                      uint32_t cols, const int16_t *x, split_16_fn *split_16,
+/* The inputs pass a row one after the other, while it is in the first-level cache. */
+static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct plane_rows p,
+                                      const struct plane_inputs *in, split_16_fn *split_16,
                                       row_sum_fn *row_sum)
 {
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
-    struct digits s;
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(in->cols, 8);
+    struct digits s[TN_PLANE_MAX_X];
     for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
         const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
-        split_columns(&s, x + c, n, split_16);
+        for (uint32_t t = 0; t < in->n_x; t++)
+            split_columns(&s[t], in->x[t] + c, n, split_16);
         for (uint32_t i = 0; i < p.n_rows; i++) {
-            const uint8_t *ahead = plane_row_ahead(&p, i, n * bits / 8);
-            const int32_t sum = row_sum(bits, plane_row(&p, i), ahead, &s);
-            dst[i] = c ? (int32_t)((uint32_t)dst[i] + (uint32_t)sum) : sum;
+            const uint8_t *row = plane_row(&p, i), *ahead = plane_row_ahead(&p, i, n * bits / 8);
+            for (uint32_t t = 0; t < in->n_x; t++, ahead = row) {
+                int32_t *dst = in->dst + t * in->dst_stride + i;
+                const int32_t sum = row_sum(bits, row, ahead, &s[t]);
+                *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sum) : sum;
+            }
         }
     }
 }
 
 /* The kernels of a level from its split_16_fn and row_sum_fn. */
 #define PLANE_DIGITS_DEFINE(isa, split_16, row_sum)                                                \
-    static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,       \
-                                           uint32_t cols, const int16_t *x)                        \
+    static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct plane_rows p,                    \
+                                            const struct plane_inputs *in)                         \
     {                                                                                              \
-        dot_rows(dst, bits, p, cols, x, split_16, row_sum);                                        \
+        dot_rows(bits, p, in, split_16, row_sum);                                                  \
     }                                                                                              \
-    PLANE_ROWS_DEFINE(isa)
+    PLANE_ROWS_DEFINE_FEW(isa)
 
 #endif
