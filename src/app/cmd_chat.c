@@ -164,9 +164,10 @@ int tn_cmd_chat(const struct tn_options *o)
     tern_status status = tn_check_names(o, &err);
     if (status == TERN_OK && o->session_cache && !o->session)
         status = tn_fail(&err, TERN_USAGE, "--session-cache needs --session FILE");
+    const bool may_ask = chat.on_terminal && tn_is_terminal(TN_STDERR);
     if (status == TERN_OK)
         status = tn_open(&chat.opened, o, o->n_positional ? o->positional[0] : NULL,
-                         TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, &err);
+                         TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | (may_ask ? TN_OPEN_ASK : 0), &err);
     if (status == TERN_OK)
         status = start(&chat, &err);
     if (status != TERN_OK) {

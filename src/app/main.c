@@ -71,12 +71,24 @@ static int dispatch(int argc, char **argv)
     return commands[o.command](&o);
 }
 
+/* A window that a double click opened would close before anybody could read the error. */
+static void hold_window(int n_arguments, int exit_code)
+{
+    static const char text[] = "Press a key to close this window.\n";
+    if (n_arguments > 0 || exit_code == 0 || exit_code == tern_status_exit_code(TERN_INTERRUPTED) ||
+        tn_terminate_requested() || !tn_console_is_own())
+        return;
+    (void)tn_write_stream(TN_STDERR, text, sizeof text - 1);
+    tn_console_wait_for_key();
+}
+
 int main(int argc, char **argv)
 {
     tn_process_init(&argc, &argv);
     tn_interrupt_install();
     tn_json_io_init();
     int exit_code = tn_out_finish(dispatch(argc, argv));
+    hold_window(argc - 1, exit_code);
     if (tn_terminate_requested() && !ends_by_request)
         tn_exit_by_signal(tn_terminate_requested());
     if (exit_code == 130)

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "choose_model.h"
 #include "known_models.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -46,9 +47,26 @@ static const char *model_of_environment(const struct tn_options *o, const char *
     return !positional && !o->model && variable && variable[0] ? variable : NULL;
 }
 
+/* A model that nobody named. */
+static tern_status find_unnamed(char **out, bool may_ask, struct tern_error *err)
+{
+    struct tn_buf tried = {0};
+    tern_status status = TERN_OK;
+    *out = look_around(&tried);
+    if (!*out)
+        status = may_ask ? tn_model_choose(out, err) : TERN_INPUT;
+    if (status == TERN_INPUT)
+        status = tn_fail(err, TERN_INPUT,
+                         "no model: none was named, and none was found in $TERN_MODEL%s; make one "
+                         "with tern convert",
+                         tn_buf_text(&tried));
+    tn_buf_fini(&tried);
+    return status;
+}
+
 /* *out is new memory (tn_free). */
 static tern_status find_model(char **out, const struct tn_options *o, const char *positional,
-                              struct tern_error *err)
+                              bool may_ask, struct tern_error *err)
 {
     const char *named = positional ? positional : o->model;
     *out = NULL;
@@ -63,16 +81,7 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
             tn_fail_prefix(err, "$TERN_MODEL");
         return status;
     }
-    struct tn_buf tried = {0};
-    *out = look_around(&tried);
-    tern_status status = TERN_OK;
-    if (!*out)
-        status = tn_fail(err, TERN_INPUT,
-                         "no model: none was named, and none was found in $TERN_MODEL%s; make one "
-                         "with tern convert",
-                         tn_buf_text(&tried));
-    tn_buf_fini(&tried);
-    return status;
+    return find_unnamed(out, may_ask, err);
 }
 
 /* No path, but a model's name? */
@@ -152,7 +161,7 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
     uint64_t start = tn_now_ns();
     char *path;
     *out = (struct tn_opened){0};
-    tern_status status = find_model(&path, o, positional, err);
+    tern_status status = find_model(&path, o, positional, flags & TN_OPEN_ASK, err);
     if (status == TERN_OK && flags & (TN_OPEN_MACHINE | TN_OPEN_ENGINE))
         status = read_machine(out, err);
     if (status == TERN_OK && flags & TN_OPEN_ENGINE)

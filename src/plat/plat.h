@@ -220,6 +220,11 @@ enum tn_stream { TN_STDIN, TN_STDOUT, TN_STDERR };
 #define TN_KEY_OF_END "Ctrl-D"
 #endif
 bool tn_is_terminal(enum tn_stream stream);
+/* Was the terminal's window opened for this program alone, and closes with it?  So it is when a
+ * console program of Windows is started by a double click. */
+bool tn_console_is_own(void);
+/* Waits until a key is pressed there. */
+void tn_console_wait_for_key(void);
 /* Does a terminal here show UTF-8? True unless the locale's name says otherwise. */
 bool tn_terminal_is_utf8(void);
 /* Columns of the terminal, 80 if unknown. */

@@ -47,6 +47,15 @@ bool tn_is_terminal(enum tn_stream stream)
     return isatty(stream_fd(stream)) == 1;
 }
 
+bool tn_console_is_own(void)
+{
+    return false;
+}
+
+void tn_console_wait_for_key(void)
+{
+}
+
 /* "de_DE.UTF-8", "C.utf8@x", "UTF-8"; not "C" and not "de_DE", which means Latin-1. A static
  * program has no locales to ask, and minimal systems set no variable at all: those are taken to be
  * modern. */

@@ -106,6 +106,23 @@ bool tn_is_terminal(enum tn_stream stream)
     return GetConsoleMode(stream_handle(stream), &mode);
 }
 
+bool tn_console_is_own(void)
+{
+    DWORD ids[2]; /* a shell that started us would be the second */
+    return tn_is_terminal(TN_STDIN) && GetConsoleProcessList(ids, TN_COUNT_OF(ids)) == 1;
+}
+
+void tn_console_wait_for_key(void)
+{
+    const HANDLE console = stream_handle(TN_STDIN);
+    INPUT_RECORD record;
+    DWORD n = 0;
+    (void)FlushConsoleInputBuffer(console);
+    while (ReadConsoleInputW(console, &record, 1, &n) && n == 1 &&
+           !(record.EventType == KEY_EVENT && record.Event.KeyEvent.bKeyDown))
+        ;
+}
+
 bool tn_terminal_is_utf8(void)
 {
     return true; /* write_console gives it UTF-16, whatever its code page is */

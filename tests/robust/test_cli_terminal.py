@@ -126,6 +126,46 @@ class OnATerminal(command.TestCase):
             _, code = t.finish()
         self.assertEqual(code, 0)
 
+    def test_a_model_is_asked_for(self):
+        """Nobody named one, and there is none of the usual names: one is taken, of several the
+        user chooses."""
+        folder = scratch("program")
+        os.makedirs(os.path.join(folder, "models"))
+        program = os.path.join(folder, "tern")
+        shutil.copy(command.TERN, program)
+        env = {"HOME": folder, "XDG_DATA_HOME": folder, "TERN_MODELS": "", "TERM": "dumb"}
+
+        def chat():
+            return Terminal(program=[program, "chat", "-q"], env=env)
+        with chat() as t:
+            self.assertIn(b"no model: none was named", t.finish()[0])
+            self.assertEqual(t.process.returncode, 5)
+        shutil.copy(self.model, os.path.join(folder, "models", "first.tern"))
+        with chat() as t:
+            t.expect(b"leaves\r\n> ")
+            t.send(b"/config\n")
+            t.expect(b"first.tern.*> ")
+        shutil.copy(self.model, os.path.join(folder, "models", "second.tern"))
+        for answer in (b"second\n", b"2\n"):
+            with chat() as t:
+                t.expect(rb"1  first .*2  second .*\? ")
+                for wrong in (b"3\n", b"\n", b"fir\n", b"-1\n"):
+                    t.send(wrong)
+                    t.expect(rb"no such number and no such name.*\? ")
+                t.send(answer)
+                t.expect(b"leaves\r\n> ")
+                t.send(b"/config\n")
+                t.expect(b"second.tern.*> ")
+        with chat() as t:
+            t.expect(rb"\? ")
+            t.send(b"\x03")
+            self.assertEqual(t.finish()[1], -signal.SIGINT)
+        with chat() as t:
+            t.expect(rb"\? ")
+            t.send(b"\x04")
+            self.assertIn(b"no model: none was named", t.finish()[0])
+            self.assertEqual(t.process.returncode, 5)
+
     def test_interrupts_in_chat(self):
         with Terminal("chat", self.model, "-n", "1000", "--caps", "off", "--ignore-eos", "--cpu",
                       "ref", "--threads", "1", "-q") as t:
