@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -362,7 +363,7 @@ class Streams(command.TestCase):
 
     @unittest.skipUnless(POSIX, "POSIX shells")
     def test_closed_streams(self):
-        run = " ".join(command.argv("run", self.model, "-p", "Hi", "-n", "2"))
+        run = shlex.join(command.argv("run", self.model, "-p", "Hi", "-n", "2"))
         for redirect, code in (("<&-", 0), (">&-", 4), ("2>&-", 0)):
             with self.subTest(redirect=redirect):
                 done = subprocess.run(["sh", "-c", f"{run} {redirect}"], timeout=command.TIMEOUT,

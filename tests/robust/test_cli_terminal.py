@@ -212,13 +212,11 @@ class OnATerminal(command.TestCase):
             t.expect(b"once more or /exit leaves\\)\r\n> ")
 
     def test_terminate_at_the_prompt(self):
-        import termios
         with Terminal("chat", self.model) as t:
-            before = termios.tcgetattr(t.fd)
             t.expect(b"> ")
             t.process.send_signal(signal.SIGTERM)
             _, code = t.finish()
-            self.assertEqual(termios.tcgetattr(t.fd), before)
+            self.assertEqual(t.modes(), t.before)
         self.assertEqual(code, -signal.SIGTERM)
 
     def test_narrow_terminals_and_dumb_ones(self):
