@@ -14,6 +14,7 @@
 #include "plat/browser.h"
 #include "plat/net.h"
 #include "plat/plat.h"
+#include "plat/sandbox.h"
 #include "server/server.h"
 
 #define MAX_KEY_BYTES 512u
@@ -154,6 +155,18 @@ static void open_page(const char *host, uint16_t port)
         tn_warning_say("--open: %s; the page is at %s", err.detail, url);
 }
 
+/* All that is needed is open: from here on only what came in through the sockets is worked on. */
+static void close_off(const struct tn_options *o)
+{
+    const char *why;
+    if (o->no_sandbox)
+        tn_info_say("no sandbox: --no-sandbox");
+    else if (tn_sandbox_enter(TN_SANDBOX_SOCKETS, &why))
+        tn_info_say("sandbox: no more files, programs or connections to others");
+    else
+        tn_info_say("no sandbox: %s", why);
+}
+
 static tern_status serve(struct serve *s, struct tern_error *err)
 {
     const struct tn_options *o = s->o;
@@ -176,6 +189,7 @@ static tern_status serve(struct serve *s, struct tern_error *err)
     say_url(o->host, tn_server_port(server));
     if (o->opens_page)
         open_page(o->host, tn_server_port(server));
+    close_off(o);
     status = tn_server_run(server, err);
     tn_server_close(server);
     return status;

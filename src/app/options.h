@@ -143,6 +143,7 @@ struct tn_options {
     struct tn_text_list hosts;
     const char *log_file;
     bool opens_page;
+    bool no_sandbox;
     bool no_page;
 
     const char *prompt_list; /* bench */

@@ -5,7 +5,6 @@
 #include "template.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "app.h"
 #include "base/alloc.h"
@@ -119,14 +118,13 @@ static tern_status refuse_none(const struct tn_options *o, const struct tern_err
 
 static void set_date(struct tern_date *date, const struct tn_options *o)
 {
-    time_t now = time(NULL);
-    const struct tm *local = localtime(&now);
+    struct tm local;
     if (o->date)
         tern_date_parse(date, o->date);
-    else if (local)
-        *date = (struct tern_date){local->tm_year + 1900,   (uint8_t)(local->tm_mon + 1),
-                                   (uint8_t)local->tm_mday, (uint8_t)local->tm_hour,
-                                   (uint8_t)local->tm_min,  (uint8_t)TN_MIN(local->tm_sec, 59)};
+    else if (tn_local_time(&local))
+        *date = (struct tern_date){local.tm_year + 1900,   (uint8_t)(local.tm_mon + 1),
+                                   (uint8_t)local.tm_mday, (uint8_t)local.tm_hour,
+                                   (uint8_t)local.tm_min,  (uint8_t)TN_MIN(local.tm_sec, 59)};
 }
 
 tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "tern/status.h"
 
@@ -183,6 +184,9 @@ void tn_process_set_eco(bool eco);
 /* ---- time and resources ---- */
 
 uint64_t tn_now_ns(void); /* monotonic */
+/* Day and time of the clock on the wall, in the zone that the process found at its first call (or
+ * at tzset); false: the system does not know. */
+bool tn_local_time(struct tm *out);
 static inline double tn_seconds_since(uint64_t start_ns)
 {
     return (double)(tn_now_ns() - start_ns) * 1e-9;

@@ -96,3 +96,13 @@ int tn_terminate_requested(void)
 {
     return atomic_load(&terminate_signal);
 }
+
+bool tn_local_time(struct tm *out)
+{
+    const time_t now = time(NULL);
+#if defined(_WIN32)
+    return localtime_s(out, &now) == 0;
+#else
+    return localtime_r(&now, out) != NULL; /* unlike localtime it does not look at the zone again */
+#endif
+}

@@ -25,6 +25,9 @@ bool tn_posix_wait_readable(int fd);
 bool tn_posix_terminal_take_resumed(void);
 bool tn_posix_terminal_take_resized(void);
 
+/* tn_usage_now needs to open nothing any more (Linux). */
+void tn_posix_usage_keep_open(void);
+
 /* The calling thread gets, or gives back, a stack for its fault handler. Without one a fault on a
  * thread ends the process with the default action. */
 struct tn_posix_signal_stack {

@@ -255,22 +255,32 @@ static uint64_t status_bytes(const char *status, const char *key)
     return kib * 1024;
 }
 
+static _Atomic int kept_status = -1;
+
+void tn_posix_usage_keep_open(void)
+{
+    if (atomic_load(&kept_status) < 0)
+        atomic_store(&kept_status, tn_posix_open("/proc/self/status", O_RDONLY));
+}
+
 static void read_memory(struct tn_usage *out)
 {
     char status[8192];
     size_t n = 0;
-    int fd = tn_posix_open("/proc/self/status", O_RDONLY);
+    const int kept = atomic_load(&kept_status);
+    const int fd = kept >= 0 ? kept : tn_posix_open("/proc/self/status", O_RDONLY);
     if (fd < 0)
         return;
     for (;;) {
-        ssize_t got = read(fd, status + n, sizeof status - 1 - n);
+        ssize_t got = pread(fd, status + n, sizeof status - 1 - n, (off_t)n);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             break;
         n += (size_t)got;
     }
-    close(fd);
+    if (fd != kept)
+        close(fd);
     status[n] = '\0';
     out->rss_bytes = status_bytes(status, "\nVmRSS:");
     out->anonymous_bytes = status_bytes(status, "\nRssAnon:");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plat/plat.h"
+#include "plat/sandbox.h"
 #include "server/json_out.h"
 #include "server/serve.h"
 #include "tern/version.h"
@@ -210,6 +211,8 @@ void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
                   server->totals.decode_s);
     append_metric(&out, "resident_memory_bytes", "gauge", "Resident memory of the process.",
                   (double)usage.rss_bytes);
+    append_metric(&out, "sandboxed", "gauge", "Files and programs are closed off.",
+                  tn_sandbox_is_active());
     append_models(&out, server);
     tn_reply(conn, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, tn_buf_text(&out),
              out.n_bytes);

@@ -178,6 +178,7 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
     server->began_ns = tn_now_ns();
     server->began_s = (int64_t)time(NULL);
     server->random = tn_random_seed();
+    json_object_seed(0); /* now, while it may still read random bytes from a file */
     for (uint32_t i = 0; i < config->n_models; i++)
         schedulers[i] = config->models[i].scheduler;
     tern_status status = tn_work_create(&server->work, schedulers, config->n_models, err);

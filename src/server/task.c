@@ -18,12 +18,11 @@
 
 static void set_date(struct tern_date *date)
 {
-    time_t now = time(NULL);
-    const struct tm *t = localtime(&now); /* the loop's thread is the only one that asks */
-    if (t)
-        *date = (struct tern_date){t->tm_year + 1900, (uint8_t)(t->tm_mon + 1),
-                                   (uint8_t)t->tm_mday, (uint8_t)t->tm_hour, (uint8_t)t->tm_min,
-                                   (uint8_t)TN_MIN(t->tm_sec, 59)};
+    struct tm t;
+    if (tn_local_time(&t))
+        *date = (struct tern_date){t.tm_year + 1900, (uint8_t)(t.tm_mon + 1),
+                                   (uint8_t)t.tm_mday, (uint8_t)t.tm_hour, (uint8_t)t.tm_min,
+                                   (uint8_t)TN_MIN(t.tm_sec, 59)};
 }
 
 struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,

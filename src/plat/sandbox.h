@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Giving up what the rest of the process does not need.  Who takes data from strangers calls this
+ * once everything is open that has to be: from there on a mistake that lets them run code of their
+ * own gives them no files, programs or connections.
+ *
+ * Linux on x86-64 and AArch64: a seccomp filter over all threads, those to come included.
+ *   stays     memory, threads, clocks, signals to itself, descriptors that are open; with
+ *             TN_SANDBOX_SOCKETS also accepting on sockets that listen
+ *   fails     everything else, with EPERM: opening a file to read, making a socket
+ *   ends the  starting a program or a process, connecting, opening a file to write, changing names
+ *   process   of files, looking into other processes, code into the kernel (SIGSYS)
+ * No file of the system is read behind it: what the C library and this folder need of them is read
+ * on the way in (time zone, /proc/self/status).
+ *
+ * Elsewhere nothing happens, and the caller is told so.
+ */
+#ifndef TN_SANDBOX_H
+#define TN_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TN_SANDBOX_SOCKETS 1u
+
+/* Cannot be undone.  False: the process is as it was, and *why says why in a few words that follow
+ * "no sandbox: ". */
+bool tn_sandbox_enter(uint32_t purposes, const char **why);
+bool tn_sandbox_is_active(void);
+
+#endif
