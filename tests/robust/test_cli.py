@@ -908,6 +908,22 @@ class Signals(command.TestCase):
         self.assertTrue(process.communicate(timeout=command.TIMEOUT)[0])
         self.assertEqual(process.returncode, 0)
 
+    def test_interrupt_before_the_first_token(self):
+        """While the model is opened and while a long prompt is computed: nothing is printed."""
+        import signal
+        for wait in (0, 0.02, 0.1, 0.3, 0.6):
+            process = subprocess.Popen(
+                command.argv("run", self.model, "--raw", "-p", "Once upon a time " * 240, "-n", "4",
+                             "--cpu", "ref", "--threads", "1", "--stats=json"),
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            command.wait_for_handler(process, signal.SIGINT)
+            time.sleep(wait)
+            process.send_signal(signal.SIGINT)
+            start = time.monotonic()
+            out, err = process.communicate(timeout=command.TIMEOUT)
+            print(f"ended {1000 * (time.monotonic() - start):.0f} ms later (goal 200)")
+            self.assertEqual((process.returncode, out), (-signal.SIGINT, b""), err)
+
     def test_interrupt_while_generating(self):
         import signal
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

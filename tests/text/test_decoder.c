@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -160,6 +161,41 @@ static void test_any_cut(void **state)
     }
 }
 
+/* Pieces have no buffer of a fixed size: the longest entry comes out whole, alone and streamed. */
+static void the_longest_token_is_whole(void **state)
+{
+    (void)state;
+    struct tern_error err;
+    struct tern_ids ids = {0};
+    char *longest = NULL, *text, *piece;
+    size_t n_longest = 0, n;
+    uint32_t i_longest = 0;
+    data_tokenizer_open(&llama3, TERN_TEXT_DATA "/llama3.tokenizer.json", 128256);
+    for (uint32_t id = 0; id < 128000; id++) {
+        assert_int_equal(tern_tokenizer_decode(llama3.t, &id, 1, false, &text, &n, &err), TERN_OK);
+        if (n > n_longest && !memchr(text, '\xEF', n)) { /* whole characters */
+            tern_text_free(longest);
+            longest = text;
+            n_longest = n;
+            i_longest = id;
+        } else {
+            tern_text_free(text);
+        }
+    }
+    assert_int_equal(n_longest, 128);
+    assert_int_equal(tern_tokenizer_encode(llama3.t, longest, n_longest, 0, &ids, &err), TERN_OK);
+    assert_int_equal(ids.n, 1);
+    assert_int_equal(ids.ids[0], i_longest);
+    struct tern_decoder decoder = {0};
+    piece = malloc(3 * (n_longest + 4));
+    assert_int_equal(tern_decoder_push_id(&decoder, llama3.t, i_longest, piece), n_longest);
+    assert_memory_equal(piece, longest, n_longest);
+    free(piece);
+    tern_text_free(longest);
+    tern_ids_free(&ids);
+    data_tokenizer_close(&llama3);
+}
+
 int main(void)
 {
     if (data_missing())
@@ -168,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_byte_fallback),
         cmocka_unit_test(test_any_cut),
+        cmocka_unit_test(the_longest_token_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
