@@ -5,7 +5,8 @@
 # builds, tests.  Without arguments the stages of CI; TERN_CI_FULL=1 adds the long ones.
 #
 #   release  demo asan  fuzz  cross      always
-#   clang  small  tsan  page  wine  aarch64  levels  packages  fresh      with TERN_CI_FULL=1, or by name
+#   clang  clients  small  tsan  page  wine  aarch64  levels  packages  fresh
+#                                       with TERN_CI_FULL=1, or by name
 #
 # Each stage runs even if an earlier one failed; the exit code is 1 if any did.  Some tests read
 # reference data in ../shared; without it they are skipped, except where CI=true: there they fail.
@@ -49,6 +50,12 @@ stage_asan() {
 stage_tsan() {
     build_preset tsan
     suite build/tsan
+}
+
+# The client libraries that are too large for every run.
+stage_clients() {
+    build_preset release
+    (TERN_CLIENTS=all && export TERN_CLIENTS && suite build/release -R '^server_clients$')
 }
 
 stage_clang() {
@@ -180,7 +187,7 @@ need_packages $test_packages
 need_tools cmocka
 stages="release demo asan fuzz cross"
 [ "${TERN_CI_FULL:-0}" != 1 ] || {
-    stages="$stages clang small tsan page wine aarch64 levels packages fresh"
+    stages="$stages clang clients small tsan page wine aarch64 levels packages fresh"
     fuzz_seconds=${TERN_FUZZ_SECONDS:-600}
 }
 [ $# -eq 0 ] || stages=$*

@@ -1,87 +1,141 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The client libraries that programs use, unmodified: openai 2.54 and ollama 0.6.3, where this
-Python has them (pip install openai==2.54.0 ollama==0.6.3; TERN_CLIENTS=1 makes their absence an
-error)."""
+"""The client libraries that programs use, unmodified, in the versions that fetch_clients.py has
+installed; and curl's odd forms."""
+import json
 import os
+import shutil
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
+import fetch_clients
 from serving import Server
 
-STORY = [{"role": "user", "content": "Tell me a story."}]
+WANTED = os.environ.get("TERN_CLIENTS", "1" if os.environ.get("CI") == "true" else "")
 
 
-def find(name):
-    try:
-        return __import__(name)
-    except ImportError:
-        if os.environ.get("TERN_CLIENTS") == "1":
-            raise
-        return None
-
-
-# Both before any test: what a client leaves behind must not be collected inside an import.
-LIBRARIES = {name: find(name) for name in ("openai", "ollama")}
-
-
-def library(name):
-    if not LIBRARIES[name]:
-        raise unittest.SkipTest(f"no Python package {name}")
-    return LIBRARIES[name]
-
-
-class Clients(command.TestCase):
+class Case(command.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server()
+        if not command.NATIVE:
+            raise unittest.SkipTest("clients are run natively")
+        vectors = command.model(command.shared("reference", "models", "tiny-embed-qwen3"))
+        cls.server = Server(models=[command.model(), vectors])
+        cls.url = f"http://127.0.0.1:{cls.server.port}"
+        cls.chat, cls.vectors = [m["id"] for m in cls.server.get("/v1/models")[1]["data"]]
 
     @classmethod
     def tearDownClass(cls):
         cls.server.stop()
 
-    def test_openai(self):
-        openai = library("openai")
-        client = openai.OpenAI(base_url=f"http://127.0.0.1:{self.server.port}/v1", api_key="x")
-        self.assertEqual([m.id for m in client.models.list()], ["model0"])
-        ask = {"model": "model0", "messages": STORY, "max_tokens": 20, "seed": 1}
-        whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
-        text = whole.choices[0].message.content
-        self.assertEqual("".join(t.token for t in whole.choices[0].logprobs.content), text)
-        events = list(client.chat.completions.create(
-            **ask, stream=True, stream_options={"include_usage": True}))
-        self.assertEqual("".join(e.choices[0].delta.content or "" for e in events if e.choices),
-                         text)
-        self.assertEqual(events[-1].usage.total_tokens, whole.usage.total_tokens)
-        self.assertTrue(client.completions.create(model="model0", prompt="Once",
-                                                  max_tokens=5).choices[0].text)
-        with self.assertRaises(openai.NotFoundError):
-            client.chat.completions.create(model="none", messages=STORY)
-        with self.assertRaises(openai.BadRequestError) as caught:
-            client.chat.completions.create(
-                model="model0", messages=[{"role": "user", "content": "word " * 3000}])
-        self.assertEqual(caught.exception.code, "context_length_exceeded")
+    def check(self, argv, **env):
+        """Runs it to its end; expects success. Returns its output."""
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=command.environment(**env),
+                              timeout=command.TIMEOUT, encoding="utf-8")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        return done.stdout
+
+
+class Libraries(Case):
+    def folder(self, name):
+        state = fetch_clients.state(name)
+        large = name in fetch_clients.LARGE and WANTED != "all"
+        if state == "complete":
+            return os.path.join(fetch_clients.FOLDER, name)
+        if not state and WANTED and not large:
+            self.fail(f"the clients \"{name}\" were not fetched")
+        self.skipTest(state or f"not fetched; TERN_CLIENTS={'all' if large else '1'} does")
+
+    def python(self, name, *argv, **env):
+        return self.check([sys.executable, "-s", "-B", *argv], PYTHONPATH=self.folder(name), **env)
+
+    def script(self, name, file, *more):
+        return self.python(name, os.path.join(fetch_clients.HERE, file), self.url, self.chat,
+                           self.vectors, *more)
+
+    def test_openai_2(self):
+        self.script("openai2", "use_openai.py", "2.54")
+
+    def test_openai_3(self):
+        self.script("openai3", "use_openai.py", "3.54")
 
     def test_ollama(self):
-        ollama = library("ollama")
-        client = ollama.Client(host=f"http://127.0.0.1:{self.server.port}")
-        self.assertEqual(client.list().models[0].model, "model0:latest")
-        self.assertEqual(client.ps().models[0].name, "model0:latest")
-        self.assertEqual(client.show("model0").modelinfo["general.architecture"], "bitnet")
-        options = {"num_predict": 20, "seed": 1}
-        whole = client.chat("model0", messages=STORY, options=options)
-        self.assertEqual(whole.eval_count, 20)
-        parts = client.chat("model0", messages=STORY, options=options, stream=True)
-        self.assertEqual("".join(p.message.content for p in parts), whole.message.content)
-        self.assertTrue(client.generate("model0", "Hi", options=options).response)
-        with self.assertRaises(ollama.ResponseError) as caught:
-            client.chat("none", messages=STORY)
-        self.assertEqual(caught.exception.status_code, 404)
-        with self.assertRaises(ollama.ResponseError) as caught:
-            client.pull("x")
-        self.assertEqual(caught.exception.status_code, 501)
+        self.script("openai2", "use_ollama.py")
+
+    def test_litellm(self):
+        self.script("litellm", "use_litellm.py")
+
+    def test_node(self):
+        folder = self.folder("node")
+        if os.name != "nt":
+            import resource
+            if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+                self.skipTest("node needs more address space than this run may have")
+        self.check(["node", os.path.join(fetch_clients.HERE, "use_node.mjs"), folder, self.url,
+                    self.chat, self.vectors])
+
+    def test_llm(self):
+        home = command.scratch("llm")
+        os.makedirs(home, exist_ok=True)
+        with open(os.path.join(home, "extra-openai-models.yaml"), "w", encoding="utf-8") as f:
+            f.write(f"- model_id: tern\n  model_name: {self.chat}\n  api_base: {self.url}/v1\n"
+                    "  api_key_name: tern\n")
+        env = {"LLM_USER_PATH": home, "OLLAMA_HOST": self.url, "LLM_TERN_KEY": "x"}
+        ask = ["-m", "llm", "-m", "tern", "Tell me a story.", "--key", "x", "-o", "max_tokens", "20",
+               "-o", "temperature", "0", "--no-log"]
+        streamed = self.python("openai2", *ask, **env)
+        self.assertTrue(streamed.strip())
+        self.assertEqual(self.python("openai2", *ask, "--no-stream", **env), streamed)
+        # This one asks for the list of models first.
+        self.assertTrue(self.python("openai2", "-m", "llm", "-m", self.chat + ":latest", "Hi",
+                                    "-o", "num_predict", "20", "--no-log", **env).strip())
+
+
+class Curl(Case):
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("curl"):
+            raise unittest.SkipTest("no curl")
+        super().setUpClass()
+
+    def curl(self, *args):
+        return json.loads(self.check(["curl", "-sS", "--max-time", "120", *args,
+                                      self.url + "/v1/completions"]))
+
+    def ask(self, text="Once"):
+        return json.dumps({"model": self.chat, "prompt": text, "max_tokens": 2, "temperature": 0})
+
+    def test_forms(self):
+        expected = self.curl("-d", self.ask())["choices"]
+        path = command.scratch("ask.json")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(self.ask())
+        for form in (["--http2", "-d", self.ask()], ["--http1.0", "-d", self.ask()],
+                     ["-X", "POST", "-T", path], ["-d", "@" + path], ["--json", "@" + path],
+                     ["-H", "Expect: 100-continue", "-d", self.ask()],
+                     ["-H", "Transfer-Encoding: chunked", "-d", self.ask()],
+                     ["-H", "Content-Type:", "-d", self.ask()], ["--compressed", "-d", self.ask()]):
+            with self.subTest(form=form[:2]):
+                self.assertEqual(self.curl(*form)["choices"], expected)
+
+    def test_standard_input_in_chunks(self):
+        done = subprocess.run(["curl", "-sS", "-X", "POST", "-T", "-", self.url + "/v1/completions"],
+                              input=self.ask().encode(), stdout=subprocess.PIPE,
+                              timeout=command.TIMEOUT)
+        self.assertEqual(len(json.loads(done.stdout)["choices"]), 1)
+
+    def test_a_large_body(self):
+        """Above 1 MiB curl waits for "100 Continue"."""
+        path = command.scratch("large.json")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(self.ask("word " * 240000))
+        self.assertGreater(os.path.getsize(path), 1200000)
+        error = self.curl("-d", "@" + path)["error"]
+        self.assertEqual(error["code"], "context_length_exceeded")
 
 
 if __name__ == "__main__":
