@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The keys of GGUF files as a model's configuration: what each architecture
+ * becomes, and rows of one changed key with the error that names it, its value
+ * and what would be right.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/compiler.h"
+#include "convert/gguf.h"
+#include "convert/gguf_import.h"
+#include "gguf_file.h"
+#include "plat/plat.h"
+#include "tern/model_format.h"
+
+#define FILE_PATH TERN_BUILD_DIR "/test_gguf_import/model.gguf"
+#define HEAD_DIM 16u
+#define LAYERS 7u
+
+static unsigned char bytes[GGUF_FILE_BYTES];
+static struct gguf_file file;
+
+/* ---- a file ---- */
+
+struct key {
+    const char *name;
+    uint32_t type;
+    double value;
+    const char *text;
+};
+
+/* "ARCH." in front, but for those that begin with a letter of another group. */
+static void put_key(const char *arch, const struct key *key)
+{
+    char name[128];
+    const bool is_whole = strncmp(key->name, "tokenizer.", 10) == 0 ||
+                          strncmp(key->name, "prism.", 6) == 0 ||
+                          strncmp(key->name, "general.", 8) == 0;
+    snprintf(name, sizeof name, "%s%s%s", is_whole ? "" : arch, is_whole ? "" : ".", key->name);
+    if (key->text)
+        gguf_key_text(&file, name, key->text);
+    else if (key->type == TN_GGUF_F32)
+        gguf_key_f32(&file, name, (float)key->value);
+    else
+        gguf_key(&file, name, key->type, (uint64_t)(int64_t)key->value);
+}
+
+static const struct key usual[] = {
+    {"block_count", TN_GGUF_U32, LAYERS, NULL},
+    {"context_length", TN_GGUF_U32, 4096, NULL},
+    {"embedding_length", TN_GGUF_U32, 64, NULL},
+    {"feed_forward_length", TN_GGUF_U32, 128, NULL},
+    {"attention.head_count", TN_GGUF_U32, 4, NULL},
+    {"attention.head_count_kv", TN_GGUF_U32, 2, NULL},
+    {"attention.layer_norm_rms_epsilon", TN_GGUF_F32, 0.5, NULL},
+    {"rope.freq_base", TN_GGUF_F32, 1e6, NULL},
+    {"embedding_scale", TN_GGUF_F32, 12, NULL},
+    {"residual_scale", TN_GGUF_F32, 0.25, NULL},
+    {"logit_scale", TN_GGUF_F32, 4, NULL},
+};
+
+/* The usual keys with those of `changes` instead or besides; a name without type is left out. */
+static void make(const char *arch, const struct key *changes, size_t n, const char *extra)
+{
+    uint64_t n_keys = 1;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass) {
+            gguf_begin(&file, bytes, 3, 1 + (extra != NULL), n_keys);
+            gguf_key_text(&file, "general.architecture", arch);
+        }
+        for (size_t i = 0; i < TN_COUNT_OF(usual); i++) {
+            bool is_changed = false;
+            for (size_t k = 0; k < n; k++)
+                is_changed = is_changed || strcmp(usual[i].name, changes[k].name) == 0;
+            if (!is_changed && pass)
+                put_key(arch, &usual[i]);
+            n_keys += !is_changed && !pass;
+        }
+        for (size_t k = 0; k < n; k++) {
+            const bool is_there = changes[k].type || changes[k].text || changes[k].value != 0;
+            if (is_there && pass)
+                put_key(arch, &changes[k]);
+            n_keys += is_there && !pass;
+        }
+    }
+    gguf_tensor(&file, "token_embd.weight", TN_GGML_F32, 64, 32, 0);
+    if (extra)
+        gguf_tensor(&file, extra, TN_GGML_F32, HEAD_DIM / 2, 0, 0);
+    gguf_data(&file, 0);
+}
+
+static tern_status import(struct tn_config_import *out, struct tern_error *err)
+{
+    struct tn_file *f;
+    struct tn_source source;
+    assert_int_equal(tn_file_create(&f, FILE_PATH, err), TERN_OK);
+    assert_int_equal(tn_file_write_at(f, 0, bytes, file.n, err), TERN_OK);
+    tn_file_close(f);
+    if (tn_source_open_gguf(&source, FILE_PATH, TERN_I2S_X86, err) != TERN_OK)
+        fail_msg("%s", err->detail);
+    const tern_status status = tn_gguf_import(out, &source, err);
+    tn_source_close(&source);
+    return status;
+}
+
+static void import_ok(struct tn_config_import *out)
+{
+    struct tern_error err = {0};
+    if (import(out, &err) != TERN_OK)
+        fail_msg("%s", err.detail);
+}
+
+/* ---- what files become ---- */
+
+static void architectures_become_families(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch, *family;
+        uint32_t activation;
+        enum tn_inputs_said inputs;
+        bool permutes, sub_norms, qk_norms;
+    } rows[] = {
+        {"bitnet-b1.58", "bitnet", TERN_ACT_RELU2, TN_INPUTS_INT8, false, true, false},
+        {"bitnet-25", "bitnet", TERN_ACT_RELU2, TN_INPUTS_INT8, false, true, false},
+        {"bitnet", "bitnet", TERN_ACT_SILU, TN_INPUTS_INT8, false, true, false},
+        {"llama", "llama", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},
+        {"qwen3", "qwen3", TERN_ACT_SILU, TN_INPUTS_UNSAID, false, false, true},
+        {"gemma3", "gemma3", TERN_ACT_GELU_TANH, TN_INPUTS_UNSAID, false, false, true},
+        {"minicpm", "minicpm", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+        struct tn_config_import c;
+        make(rows[i].arch, NULL, 0, NULL);
+        import_ok(&c);
+        assert_string_equal(c.family, rows[i].family);
+        assert_int_equal(c.layers[0].activation, rows[i].activation);
+        assert_int_equal(c.inputs_said, rows[i].inputs);
+        assert_int_equal(c.permutes_q_k, rows[i].permutes);
+        assert_int_equal(c.needs_sub_norms, rows[i].sub_norms);
+        assert_int_equal(c.needs_qk_norms, rows[i].qk_norms);
+        assert_int_equal(c.config.head_dim, HEAD_DIM);
+        assert_int_equal(c.config.vocab, 32);
+        assert_true(c.config.flags & TERN_MODEL_TIED_HEAD);
+        assert_true(c.config.rms_eps == 0.5f);
+        tn_config_import_fini(&c);
+    }
+}
+
+static void an_activation_that_is_named_counts(void **state)
+{
+    (void)state;
+    const struct key named = {"hidden_activation", TN_GGUF_STRING, 0, "relu2"};
+    struct tn_config_import c;
+    make("bitnet", &named, 1, NULL);
+    import_ok(&c);
+    assert_int_equal(c.layers[0].activation, TERN_ACT_RELU2);
+    tn_config_import_fini(&c);
+}
+
+static void scales_of_minicpm_are_read(void **state)
+{
+    (void)state;
+    struct tn_config_import c;
+    make("minicpm", NULL, 0, NULL);
+    import_ok(&c);
+    assert_true(c.config.embedding_scale == 12.0f && c.config.residual_scale == 0.25f);
+    assert_true(c.config.logit_scale == 0.25f); /* divides */
+    tn_config_import_fini(&c);
+}
+
+/* Every sixth layer sees all, unless the file says otherwise. */
+static void windows_of_gemma_are_read(void **state)
+{
+    (void)state;
+    const struct key keys[] = {{"attention.sliding_window", TN_GGUF_U32, 512, NULL},
+                               {"attention.sliding_window_pattern", TN_GGUF_U32, 3, NULL}};
+    for (size_t n = 0; n <= 2; n++) {
+        struct tn_config_import c;
+        make("gemma3", keys, n, NULL);
+        import_ok(&c);
+        for (uint32_t i = 0; i < LAYERS; i++) {
+            const bool sees_all = n == 0 || (i + 1) % (n == 1 ? 6 : 3) == 0;
+            assert_int_equal(c.layers[i].window, sees_all ? 0 : 512);
+        }
+        assert_true(c.layers[5].rope_theta == 1e6);
+        assert_true(c.layers[0].rope_theta == (n ? 1e4 : 1e6));
+        tn_config_import_fini(&c);
+    }
+}
+
+static void ids_that_end_an_answer_are_read(void **state)
+{
+    (void)state;
+    const struct key keys[] = {{"tokenizer.ggml.bos_token_id", TN_GGUF_U32, 1, NULL},
+                               {"tokenizer.ggml.eos_token_id", TN_GGUF_U32, 2, NULL},
+                               {"tokenizer.ggml.eot_token_id", TN_GGUF_U32, 31, NULL}};
+    struct tn_config_import c;
+    make("llama", keys, 3, NULL);
+    import_ok(&c);
+    assert_int_equal(c.config.bos_id, 1);
+    assert_int_equal(c.stop_ids.n, 2);
+    assert_int_equal(c.stop_ids.ids[0], 2);
+    assert_int_equal(c.stop_ids.ids[1], 31);
+    tn_config_import_fini(&c);
+}
+
+/* ---- what is refused ---- */
+
+#define BAD TERN_INPUT
+#define NO TERN_UNSUPPORTED
+#define U TN_GGUF_U32
+#define F TN_GGUF_F32
+#define S TN_GGUF_STRING
+
+static const struct {
+    const char *arch;
+    struct key key;
+    tern_status status;
+    const char *message;
+} wrong[] = {
+    {"llama", {"block_count", 0, 0, NULL}, BAD, "key \"llama.block_count\" is missing"},
+    {"llama", {"block_count", S, 0, "two"}, BAD, "is of type STRING, expected an integer"},
+    {"llama", {"block_count", TN_GGUF_I32, -1, NULL}, BAD, "is -1, allowed are 1 to"},
+    {"llama", {"block_count", U, 4e9, NULL}, BAD, "\"llama.block_count\" is 4000000000, allowed"},
+    {"llama", {"block_count", F, 7, NULL}, BAD, "is of type F32, expected an integer"},
+    {"llama", {"context_length", 0, 0, NULL}, BAD, "\"llama.context_length\" is missing"},
+    {"llama", {"context_length", TN_GGUF_I32, -5, NULL}, BAD, "context_length\" is -5, allowed"},
+    {"llama", {"embedding_length", 0, 0, NULL}, BAD, "embedding_length\" is missing"},
+    {"llama", {"embedding_length", U, 4e9, NULL}, BAD, "embedding_length\" is 4000000000"},
+    {"llama", {"feed_forward_length", 0, 0, NULL}, BAD, "feed_forward_length\" is missing"},
+    {"llama", {"feed_forward_length", U, 4e9, NULL}, BAD, "feed_forward_length\" is 4000000000"},
+    {"llama", {"attention.head_count", 0, 0, NULL}, BAD, "attention.head_count\" is missing"},
+    {"llama", {"attention.head_count", U, 5, NULL}, BAD, "head_count_kv 2 does not divide"},
+    {"llama", {"attention.head_count_kv", U, 3, NULL}, BAD, "head_count_kv 3 does not divide"},
+    {"llama", {"attention.head_count_kv", TN_GGUF_I32, -2, NULL}, BAD, "head_count_kv\" is -2"},
+    {"llama", {"attention.key_length", U, 15, NULL}, BAD, "4 heads of 15 values"},
+    {"llama", {"attention.key_length", U, 1, NULL}, BAD, "key_length\" is 1, allowed are 2 to"},
+    {"llama", {"attention.value_length", U, 32, NULL}, NO, "value_length 32 is not"},
+    {"llama", {"vocab_size", U, 33, NULL}, BAD, "vocab_size is 33, but tensor"},
+    {"llama", {"vocab_size", TN_GGUF_BOOL, 1, NULL}, BAD, "is of type BOOL, expected an integer"},
+    {"llama", {"attention.layer_norm_rms_epsilon", 0, 0, NULL}, BAD, "epsilon\" is missing"},
+    {"llama", {"attention.layer_norm_rms_epsilon", F, -1, NULL}, BAD, "epsilon\" is -1, allowed"},
+    {"llama", {"attention.layer_norm_rms_epsilon", F, 2, NULL}, BAD, "epsilon\" is 2, allowed"},
+    {"llama", {"attention.layer_norm_rms_epsilon", S, 0, "x"}, BAD, "expected a number"},
+    {"llama", {"rope.freq_base", F, 0.5, NULL}, BAD, "rope.freq_base\" is 0.5, allowed are 1 to"},
+    {"llama", {"rope.freq_base", S, 0, "x"}, BAD, "is of type STRING, expected a number"},
+    {"llama", {"rope.dimension_count", U, 8, NULL}, NO, "dimension_count 8 is not the 16"},
+    {"llama", {"rope.scaling.type", S, 0, "yarn"}, NO, "rope.scaling.type\" is \"yarn\""},
+    {"llama", {"rope.scaling.type", S, 0, "linear"}, NO, "rope.scaling.type\" is \"linear\""},
+    {"llama", {"rope.scaling.type", S, 0, "longrope"}, BAD, "rope_factors_short.weight\" is miss"},
+    {"llama", {"rope.scaling.attn_factor", F, 2, NULL}, NO, "attn_factor 2 is not supported"},
+    {"llama", {"attention.sliding_window", U, 64, NULL}, NO, "sliding_window 64: windows are sup"},
+    {"gemma3", {"attention.sliding_window", U, 4e9, NULL}, BAD, "sliding_window\" is 4000000000"},
+    {"gemma3", {"attention.query_pre_attn_scalar", F, -1, NULL}, BAD, "scalar\" is -1, allowed"},
+    {"gemma3", {"final_logit_softcapping", F, 30, NULL}, NO, "caps of logits"},
+    {"gemma3", {"attn_logit_softcapping", F, 50, NULL}, NO, "caps of logits"},
+    {"gemma3", {"pooling_type", U, 5, NULL}, BAD, "pooling_type\" is 5, allowed are 0 to 4"},
+    {"gemma3", {"pooling_type", U, 4, NULL}, NO, "pooling_type 4 (ranking)"},
+    {"minicpm", {"embedding_scale", 0, 0, NULL}, BAD, "minicpm.embedding_scale\" is missing"},
+    {"minicpm", {"residual_scale", 0, 0, NULL}, BAD, "minicpm.residual_scale\" is missing"},
+    {"minicpm", {"logit_scale", 0, 0, NULL}, BAD, "minicpm.logit_scale\" is missing"},
+    {"minicpm", {"logit_scale", F, -4, NULL}, BAD, "logit_scale\" is -4, allowed"},
+    {"bitnet", {"hidden_activation", S, 0, "tanh"}, NO, "hidden_activation\" is \"tanh\""},
+    {"bitnet", {"hidden_activation", U, 1, NULL}, NO, "hidden_activation\" is \"\""},
+    {"llama", {"tokenizer.ggml.eos_token_id", U, 32, NULL}, BAD, "is 32, allowed are 0 to 31"},
+    {"llama", {"tokenizer.ggml.bos_token_id", S, 0, "x"}, BAD, "expected an integer"},
+    {"qwen3", {"prism.hadamard.block", U, 1024, NULL}, NO, "key \"prism.hadamard.block\""},
+    {"gpt2", {"x", U, 1, NULL}, NO, "the architecture \"gpt2\" is not supported"},
+    {"", {"x", U, 1, NULL}, NO, "the architecture \"\" is not supported"},
+};
+
+static void one_wrong_key_is_named(void **state)
+{
+    (void)state;
+    int n_wrong = 0;
+    for (size_t i = 0; i < TN_COUNT_OF(wrong); i++) {
+        struct tn_config_import c;
+        struct tern_error err = {0};
+        make(wrong[i].arch, &wrong[i].key, 1, NULL);
+        const tern_status status = import(&c, &err);
+        if (status == TERN_OK)
+            tn_config_import_fini(&c);
+        if (status == wrong[i].status && strstr(err.detail, wrong[i].message))
+            continue;
+        n_wrong++;
+        print_error("%s %s: status %d \"%s\", expected %d \"%s\"\n", wrong[i].arch,
+                    wrong[i].key.name, status, err.detail, wrong[i].status, wrong[i].message);
+    }
+    assert_int_equal(n_wrong, 0);
+}
+
+/* The file's zeros are no factors. */
+static void factors_are_checked(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rope_freqs.weight", "rope_factors_short.weight"};
+    for (int i = 0; i < 2; i++) {
+        struct tn_config_import c;
+        struct tern_error err = {0};
+        make("llama", NULL, 0, names[i]);
+        assert_int_equal(import(&c, &err), TERN_INPUT);
+        assert_non_null(strstr(err.detail, names[i]));
+        assert_non_null(strstr(err.detail, "[0] is 0, allowed are"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(architectures_become_families),
+        cmocka_unit_test(an_activation_that_is_named_counts),
+        cmocka_unit_test(scales_of_minicpm_are_read),
+        cmocka_unit_test(windows_of_gemma_are_read),
+        cmocka_unit_test(ids_that_end_an_answer_are_read),
+        cmocka_unit_test(one_wrong_key_is_named),
+        cmocka_unit_test(factors_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
