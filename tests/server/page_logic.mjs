@@ -15,7 +15,8 @@ const markdown = await load("markdown.js"), tree = await load("tree.js");
 const saved = await load("saved.js"), {EventReader} = await load("stream.js");
 
 const SYSTEM = "Answer \"briefly\".\nالعربية";
-const TALK = [["user", "Tell me a story.\n\tüñí 😀 \u0000 \u2028 \ud800"], ["assistant", "Once.", "hm"],
+const TALK = [["user", "Tell me a story.\n\tüñí 😀 \u0000 \u2028 \ud800"],
+              ["assistant", "Once.", "hm"],
               ["user", "Go on."], ["assistant", "Twice."]];
 
 function talk(settings = {}) {
@@ -118,7 +119,8 @@ const HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<svg/onload=alert(1)>",
     "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x](data:text/html,<b>)",
     "[x](\tjavascript:alert(1))", "[x](vbscript:x)", "[x](//example.com)", "[x](/page.json)",
-    "[x](file:///etc/passwd)", "[x](https://)", "<javascript:alert(1)>", "[x](blob:https://example.com/b)",
+    "[x](file:///etc/passwd)", "[x](https://)", "<javascript:alert(1)>",
+    "[x](blob:https://example.com/b)",
     "![x](x \"onerror=alert(1)\")", "<a href=\"javascript:alert(1)\">x</a>", "</article></main>",
     "[x](&#106;avascript:alert(1))", "<iframe src=https://example.com></iframe>",
 ];
@@ -142,8 +144,8 @@ await test("hostile text stays text", () => {
 // Twice the text takes about twice the time: bounded by steps of nesting and by the size of what
 // comes out, not by a clock.
 await test("long and deep text", () => {
-    const pieces = ["*a ", "**a _b ", "[", "[a](", "![", "`", "<", "> ", "- ", "*", "_a*", "~~a", "(",
-                    "[a](http://", "|a", "  ", "a\n", "&", "\\", "***a** ", "1. a\n", "- a\n\n",
+    const pieces = ["*a ", "**a _b ", "[", "[a](", "![", "`", "<", "> ", "- ", "*", "_a*", "~~a",
+                    "(", "[a](http://", "|a", "  ", "a\n", "&", "\\", "***a** ", "1. a\n", "- a\n\n",
                     "https://example.com/)", "` `` ", "# "];
     const depth = (node, n = 0) => Math.max(n, ...["inline", "blocks", "items", "head", "rows"]
         .flatMap(key => node[key] || []).flat(2).filter(x => typeof x === "object")
@@ -162,6 +164,8 @@ await test("branches", () => {
     const other = tree.add(chat, second.id, {role: "assistant", content: "Thrice."});
     assert.deepEqual(tree.path(chat).map(n => n.content).slice(1), ["Once.", "Go on.", "Thrice."]);
     assert.equal(tree.children(chat, second.id).length, 2);
+    for (const [parent, siblings] of tree.families(chat))
+        assert.deepEqual(siblings, tree.children(chat, parent));
     const edited = tree.add(chat, "", {role: "user", content: "A poem."});
     assert.deepEqual(tree.path(chat), [edited]);
     tree.show(chat, question);

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -233,20 +234,20 @@ class Browser(command.TestCase):
             os.makedirs(PICTURES, exist_ok=True)
             self.driver.save_screenshot(os.path.join(PICTURES, name + ".png"))
 
-    def check_axe(self, where):
-        """No finding that is serious or worse."""
-        if not AXE:
-            return
+    def axe(self):
+        """What axe finds that is serious or worse."""
         with open(AXE, encoding="utf-8") as f:
             self.js(f.read())
         found = self.driver.execute_async_script(
             "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']})"
             ".then(result => done(result.violations), error => done(String(error)))")
         self.assertIsInstance(found, list, found)
-        serious = [(v["id"], v["impact"], [(n["html"][:200], n["failureSummary"])
-                                           for n in v["nodes"]])
-                   for v in found if v["impact"] in ("serious", "critical")]
-        self.assertEqual(serious, [], where)
+        return [(v["id"], v["impact"], [(n["html"][:200], n["failureSummary"]) for n in v["nodes"]])
+                for v in found if v["impact"] in ("serious", "critical")]
+
+    def check_axe(self, where):
+        if AXE:
+            self.assertEqual(self.axe(), [], where)
 
     @contextlib.contextmanager
     def in_front_of(self, server):
@@ -624,6 +625,13 @@ class Browser(command.TestCase):
             self.ask("Tell me another one.")
             self.assertEqual(len(self.all("#chats li")), 3)
             self.picture("readme")
+
+    @unittest.skipUnless(AXE, "TERN_AXE is not set")
+    def test_axe_sees(self):
+        self.js("document.querySelector('main').append(document.createElement('button'));"
+                "document.querySelector('.hint').style.color = '#eee'")
+        self.assertEqual(sorted(finding[0] for finding in self.axe()),
+                         ["button-name", "color-contrast"])
 
     def test_by_keyboard(self):
         self.load(SHOWCASE)

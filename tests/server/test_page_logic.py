@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The page's Markdown, conversations, streams and files, run by node; and its files in `tern chat`."""
+"""The page's Markdown, conversations, streams and files, run by node; its files in `tern chat`."""
 import glob
 import json
 import os

@@ -241,7 +241,7 @@ const answers = new Answers({
     ends(chat, node) {
         if (chat === page.chat)
             update();
-        say(node.error ? node.error : node.stop === "stopped" ? "Stopped." : "The answer is complete.");
+        say(node.error || (node.stop === "stopped" ? "Stopped." : "The answer is complete."));
     },
 });
 
@@ -408,7 +408,8 @@ function onKey(event) {
 }
 
 function wire() {
-    const labels = {new: ["plus", "New conversation"], import: ["open", "Open a saved conversation"]};
+    const labels = {new: ["plus", "New conversation"],
+                    import: ["open", "Open a saved conversation"]};
     for (const [id, [name, text]] of Object.entries(labels))
         get(id).append(icon(name), text);
     const icons = {menu: "menu", export: "save", adjust: "adjust", "settings-close": "close"};

@@ -49,7 +49,8 @@ function headingOf(line) {
     return {level: found[1].length, text};
 }
 
-const isRule = line => indentOf(line) < 4 && /^(?:\*{3,}|-{3,}|_{3,})$/.test(line.replace(/ /g, ""));
+const isRule = line =>
+    indentOf(line) < 4 && /^(?:\*{3,}|-{3,}|_{3,})$/.test(line.replace(/ /g, ""));
 const isQuote = line => /^ {0,3}>/.test(line);
 
 function itemOf(line) {
@@ -240,7 +241,8 @@ export function safeAddress(text) {
 function bareAddress(text, at) {
     const match = /https?:\/\/[^\s<>"`*|]+/iy;
     match.lastIndex = at;
-    const found = match.exec(text.length > at + MAX_ADDRESS ? text.slice(0, at + MAX_ADDRESS) : text);
+    const end = at + MAX_ADDRESS;
+    const found = match.exec(text.length > end ? text.slice(0, end) : text);
     if (!found || /\w/.test(text[at - 1] || " "))
         return null;
     let address = found[0];

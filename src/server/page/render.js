@@ -23,8 +23,8 @@ export function icon(name) {
 }
 
 export function iconButton(name, label, onclick, attributes = {}) {
-    return make("button", {type: "button", class: "icon", title: label, "aria-label": label, onclick,
-                           ...attributes}, icon(name));
+    return make("button", {type: "button", class: "icon", title: label, "aria-label": label,
+                           onclick, ...attributes}, icon(name));
 }
 
 // The Clipboard API exists only where the page came by https or from this computer.
@@ -71,7 +71,9 @@ function link(node) {
     const anchor = make("a", {href: node.href, title: node.href, target: "_blank",
                               rel: "noopener noreferrer nofollow", referrerpolicy: "no-referrer"},
                         ...node.inline.map(inlineElement));
-    return misleads ? make("span", {}, anchor, make("span", {class: "host"}, ` (${host})`)) : anchor;
+    if (!misleads)
+        return anchor;
+    return make("span", {}, anchor, make("span", {class: "host"}, ` (${host})`));
 }
 
 function inlineElement(node) {

@@ -46,7 +46,8 @@ export function write(chat, messages, model) {
     for (const key of ["tools", "variables"])
         if (chat[key] !== undefined)
             text += `"${key}": ${json(chat[key])},\n`;
-    return text + `"forgotten": ${Math.min(chat.forgotten, whole.length)}, "answers": ${answers},\n` +
+    const forgotten = Math.min(chat.forgotten, whole.length);
+    return text + `"forgotten": ${forgotten}, "answers": ${answers},\n` +
         `"messages": [${whole.map(node => json(messageOf(node))).join(",\n")}],\n`;
 }
 
@@ -63,7 +64,8 @@ export function split(bytes) {
     const end = new TextDecoder().decode(bytes.slice(Math.max(at, 0)));
     const found = /^"checksum": "([0-9a-f]{16})"\}\n$/.exec(end);
     if (at < BEGIN.length || !found)
-        throw new Error(`This file is damaged: its ${bytes.length} bytes do not end with a checksum.`);
+        throw new Error(`This file is damaged: its ${bytes.length} bytes do not end with a ` +
+                        "checksum.");
     return {body: bytes.slice(0, at), checksum: found[1]};
 }
 
@@ -78,8 +80,9 @@ function checkMessage(message) {
 
 // Nothing else of a file's message gets into a conversation.
 function known(message) {
-    return Object.fromEntries(["role", "content", "reasoning_content", ...MESSAGE_TEXTS, "tool_calls"]
-        .filter(key => message[key] !== undefined).map(key => [key, message[key]]));
+    const keys = ["role", "content", "reasoning_content", ...MESSAGE_TEXTS, "tool_calls"];
+    return Object.fromEntries(keys.filter(key => message[key] !== undefined)
+        .map(key => [key, message[key]]));
 }
 
 function settingsOf(saved) {

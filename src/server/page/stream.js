@@ -56,7 +56,8 @@ export async function request(where, {key, method = "GET", body, signal} = {}) {
 
 // Asks for an answer and calls onEvent for each of its events.  Throws as above.
 export async function ask(where, body, {key, signal, onEvent}) {
-    const response = await request(where, {key, signal, method: "POST", body: JSON.stringify(body)});
+    const response = await request(where, {key, signal, method: "POST",
+                                           body: JSON.stringify(body)});
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const events = new EventReader();
     for (;;) {

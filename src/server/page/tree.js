@@ -20,14 +20,15 @@ export function newChat(model, settings = {}, system = "") {
             forgotten: 0, leaf: "", nodes: {}};
 }
 
+let lastCreated = 0;   // ms; what is made within one of them keeps its order
+
 // Appends a message below `parent` and shows it.
 export function add(chat, parent, fields) {
-    const now = Date.now(), elder = children(chat, parent).pop();
-    const node = {id: newId(), parent, rev: 1, created: Math.max(now, (elder?.created ?? 0) + 1),
-                  content: "", ...fields};
+    lastCreated = Math.max(Date.now(), lastCreated + 1);
+    const node = {id: newId(), parent, rev: 1, created: lastCreated, content: "", ...fields};
     chat.nodes[node.id] = node;
     chat.leaf = node.id;
-    chat.changed = now;
+    chat.changed = Date.now();
     return node;
 }
 
@@ -39,16 +40,33 @@ export function touch(chat, node) {
 // The messages of the branch that is shown, first to last.
 export function path(chat) {
     const nodes = [], seen = new Set();
-    for (let node = chat.nodes[chat.leaf]; node && !seen.has(node.id); node = chat.nodes[node.parent]) {
+    let node = chat.nodes[chat.leaf];
+    for (; node && !seen.has(node.id); node = chat.nodes[node.parent]) {
         seen.add(node.id);
         nodes.push(node);
     }
     return nodes.reverse();
 }
 
+const byAge = (a, b) => a.created - b.created || (a.id < b.id ? -1 : 1);
+
 export function children(chat, parent) {
-    return Object.values(chat.nodes).filter(node => node.parent === parent)
-        .sort((a, b) => a.created - b.created || (a.id < b.id ? -1 : 1));
+    return Object.values(chat.nodes).filter(node => node.parent === parent).sort(byAge);
+}
+
+// All of them at once: parent -> its children.
+export function families(chat) {
+    const all = new Map();
+    for (const node of Object.values(chat.nodes)) {
+        const siblings = all.get(node.parent);
+        if (siblings)
+            siblings.push(node);
+        else
+            all.set(node.parent, [node]);
+    }
+    for (const siblings of all.values())
+        siblings.sort(byAge);
+    return all;
 }
 
 // Shows the branch through this message that was begun last.

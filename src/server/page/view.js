@@ -3,7 +3,7 @@
 // The messages of the branch that is shown, as elements.  `actions` is what people can do with
 // one: {edit(node, text), regenerate(node), show(node)}.
 import {copyButton, iconButton, make, renderInto} from "./render.js";
-import {children, path} from "./tree.js";
+import {families, path} from "./tree.js";
 
 const NEAR_END = 80;   // px: who is so near the end is taken along
 
@@ -22,7 +22,8 @@ function figures(node) {
     if (!node.usage)
         return "";
     const n = node.usage.completion_tokens;
-    const speed = node.ms > 0 && n > 1 ? `, ${((n - 1) * 1000 / node.ms).toFixed(1)} per second` : "";
+    const speed = node.ms > 0 && n > 1
+        ? `, ${((n - 1) * 1000 / node.ms).toFixed(1)} per second` : "";
     return `${n} ${n === 1 ? "token" : "tokens"}${speed}`;
 }
 
@@ -45,7 +46,7 @@ export class Messages {
 
     // Shows this conversation; `running`: id of the message that is being written.
     sync(chat, running) {
-        const nodes = path(chat), ids = new Set(nodes.map(node => node.id));
+        const nodes = path(chat), all = families(chat), ids = new Set(nodes.map(node => node.id));
         this.chat = chat;
         this.running = running;
         for (const [id, part] of this.shown)
@@ -54,14 +55,13 @@ export class Messages {
                 this.shown.delete(id);
             }
         nodes.forEach((node, i) => {
-            const element = this.part(node, i < chat.forgotten).element;
+            const element = this.part(node, all.get(node.parent), i < chat.forgotten).element;
             if (this.container.children[i] !== element)
                 this.container.insertBefore(element, this.container.children[i] || null);
         });
     }
 
-    part(node, isForgotten) {
-        const siblings = children(this.chat, node.parent);
+    part(node, siblings, isForgotten) {
         const state = [node.rev, node.id === this.running, siblings.length, siblings.indexOf(node),
                        isForgotten, this.edited === node.id].join();
         let part = this.shown.get(node.id);
@@ -166,7 +166,8 @@ export class Messages {
     }
 
     editor(node) {
-        const area = make("textarea", {dir: "auto", rows: "3", "aria-label": "Text of the message"});
+        const area = make("textarea", {dir: "auto", rows: "3",
+                                       "aria-label": "Text of the message"});
         const save = () => {
             const text = area.value;
             this.endEdit();
