@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a request says about how to answer: the sampler, lengths, stop strings.  What it does not
- * say is as in `tern run`; temperature 0 is its --greedy, without penalties but those asked for.
+ * What a request says about how to answer: the sampler, lengths, stop strings, the form.  What it
+ * does not say is as in `tern run`; temperature 0 is its --greedy, without penalties but those that
+ * are asked for.  An answer of a form (answer_schema.h, read before the rest) has no others either:
+ * JSON repeats its marks.
  */
 #ifndef TN_GEN_H
 #define TN_GEN_H
@@ -26,6 +28,7 @@ struct tn_gen {
     uint32_t n_top; /* most likely ids beside each token's own */
     struct tn_bias *biases;
     uint32_t n_biases;
+    struct tern_grammar *grammar; /* what the answer must be; NULL: anything */
     bool ignores_eos;
     bool streams;
     bool includes_usage;

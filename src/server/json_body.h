@@ -20,7 +20,7 @@
 struct tn_refusal {
     int status;       /* 0: it is not */
     char message[400];
-    char param[64];   /* the field; "" */
+    char param[200];  /* the field; "" */
     const char *code; /* NULL, or a word for programs */
 };
 

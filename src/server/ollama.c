@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "plat/plat.h"
+#include "server/answer_schema.h"
 #include "server/json_out.h"
 #include "server/openai.h"
 #include "tern/version.h"
@@ -156,13 +157,10 @@ static const struct tn_task_format ollama_format = {
 static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
 {
     static const char *const lists[] = {"images", "tools"};
-    const json_t *format = tn_json_member(task->body, "format");
     const json_t *suffix = tn_json_member(task->body, "suffix");
     for (size_t i = 0; i < TN_COUNT_OF(lists); i++)
         if (json_array_size(tn_json_member(task->body, lists[i])) > 0)
             return tn_refuse(r, 400, lists[i], "this server takes no %s", lists[i]);
-    if (format && !(json_is_string(format) && json_string_length(format) == 0))
-        return tn_refuse(r, 400, "format", "\"format\" is not supported");
     if (json_is_true(tn_json_member(task->body, "think")))
         return tn_refuse(r, 400, "think", "\"%s\" does not support thinking", task->model->id);
     if (json_is_true(tn_json_member(task->body, "logprobs")))
@@ -177,6 +175,7 @@ static bool read_common(struct tn_task *task, struct tn_refusal *r)
     task->gen.streams = true;
     (void)tn_json_get_text(task->body, "model", &task->called, NULL, r);
     return tn_json_get_bool(task->body, "stream", &task->gen.streams, r) &&
+           tn_gen_read_format(&task->gen, task->body, r) &&
            tn_gen_read_options(&task->gen, tn_json_member(task->body, "options"), task->model, r) &&
            refuse_others(task, r);
 }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "server/answer_schema.h"
 #include "server/json_out.h"
 #include "server/openai.h"
 
@@ -318,18 +319,6 @@ static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
     return true;
 }
 
-static bool read_response_format(const struct tn_task *answer, struct tn_refusal *r)
-{
-    const json_t *format = tn_json_member(answer->body, "response_format");
-    const char *type = json_string_value(json_object_get(format, "type"));
-    if (!format)
-        return true;
-    if (!type || strcmp(type, "text") != 0)
-        return tn_refuse(r, 400, "response_format",
-                         "\"response_format\" must be {\"type\":\"text\"}");
-    return true;
-}
-
 static bool read_tools(const struct tn_task *answer, struct tn_refusal *r)
 {
     const json_t *tools = tn_json_member(answer->body, "tools");
@@ -349,9 +338,9 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
     struct tn_task *answer = tn_task_new(server, conn, &chat_format);
     if (!answer)
         return;
-    if (!tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
-        !read_logprobs(answer, &refusal) || !read_response_format(answer, &refusal) ||
-        !read_tools(answer, &refusal))
+    if (!tn_gen_read_response_format(&answer->gen, answer->body, &refusal) ||
+        !tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
+        !read_logprobs(answer, &refusal) || !read_tools(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
         tn_task_start(answer, prepare);

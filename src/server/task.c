@@ -118,6 +118,7 @@ static void prepare_job(struct tn_task *answer, uint32_t i)
         .max_tokens = gen->max_tokens,
         .ignore_eos = gen->ignores_eos,
         .stop_strings = gen->stops, .n_stop_strings = gen->n_stops,
+        .grammar = gen->grammar,
         .n_logprobs = gen->has_logprobs ? 1 + gen->n_top : 0,
         .prompt_logprobs = answer->echoes && gen->has_logprobs,
         .n_draft = answer->model->n_draft,

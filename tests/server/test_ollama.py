@@ -145,7 +145,8 @@ class Ollama(command.TestCase):
         for body in ({"prompt": 5}, {"prompt": "Hi", "options": 5}, {"prompt": "Hi", "raw": 5},
                      {"prompt": "Hi", "options": {"temperature": "hot"}},
                      {"prompt": "Hi", "options": {"temperature": -1}},
-                     {"prompt": "Hi", "format": "json"}, {"prompt": "Hi", "images": ["x"]},
+                     {"prompt": "Hi", "format": "yaml"}, {"prompt": "Hi", "format": 5},
+                     {"prompt": "Hi", "format": {"type": "object", "minProperties": 1}}, {"prompt": "Hi", "images": ["x"]},
                      {"prompt": "Hi", "think": True}, {"prompt": "Hi", "logprobs": True},
                      {"prompt": "Hi", "suffix": "x"}, {"prompt": "word " * 3000}):
             answer = self.whole("/api/generate", body, 400)

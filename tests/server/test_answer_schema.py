@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Answers of a form: response_format of OpenAI, format of Ollama."""
+import json
+import os
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+CHAT = "/v1/chat/completions"
+ASK = [{"role": "user", "content": "Tell me about an animal."}]
+
+# Every answer of this form ends.
+ANIMAL = {
+    "type": "object",
+    "properties": {
+        "kind": {"enum": ["cat", "dog", "bird"]},
+        "legs": {"type": "integer"},
+        "tame": {"type": ["boolean", "null"]},
+        "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}, "minItems": 1, "maxItems": 2},
+    },
+    "required": ["kind", "legs", "tame", "parts"],
+    "additionalProperties": False,
+    "$defs": {"part": {"anyOf": [{"const": "tail"}, {
+        "type": "object", "properties": {"size": {"type": "number"}}, "required": ["size"],
+        "additionalProperties": False}]}},
+}
+
+
+def response_format(schema, strict=True):
+    return {"type": "json_schema",
+            "json_schema": {"name": "animal", "schema": schema, "strict": strict}}
+
+
+class AnswerSchema(command.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def post(self, path, body, status=200):
+        got, answer = self.server.post(path, body)
+        self.assertEqual(got, status, answer)
+        return answer
+
+    def chat(self, form, **more):
+        body = dict({"messages": ASK, "max_tokens": 200, "response_format": form}, **more)
+        return self.post(CHAT, body)["choices"][0]
+
+    def check_animal(self, text):
+        value = json.loads(text)
+        self.assertEqual(list(value), ["kind", "legs", "tame", "parts"])
+        self.assertIn(value["kind"], ("cat", "dog", "bird"))
+        self.assertIs(type(value["legs"]), int)
+        self.assertIn(value["tame"], (True, False, None))
+        self.assertIn(len(value["parts"]), (1, 2))
+        for part in value["parts"]:
+            self.assertTrue(part == "tail" or list(part) == ["size"], part)
+
+    def test_json_schema(self):
+        for more in ({"temperature": 0}, {"seed": 1}, {"seed": 2, "temperature": 1.5, "top_k": 0,
+                                                       "top_p": 1}):
+            choice = self.chat(response_format(ANIMAL), **more)
+            self.assertEqual(choice["finish_reason"], "stop")
+            self.check_animal(choice["message"]["content"])
+            listed = self.chat(response_format(ANIMAL), logprobs=True, top_logprobs=2, **more)
+            self.assertEqual(listed["message"], choice["message"])
+            for entry in listed["logprobs"]["content"]:
+                self.assertLessEqual(entry["logprob"], 0)
+                self.assertEqual(len(entry["top_logprobs"]), 2)
+            self.assertEqual("".join(e["token"] for e in listed["logprobs"]["content"]),
+                             choice["message"]["content"])
+
+    def test_stream_and_choices(self):
+        events = self.server.events(CHAT, {
+            "messages": ASK, "max_tokens": 200, "seed": 3, "n": 2,
+            "response_format": response_format(ANIMAL)})
+        for i in range(2):
+            parts = [c for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == i]
+            self.check_animal("".join(c["delta"].get("content", "") for c in parts))
+            self.assertEqual(parts[-1]["finish_reason"], "stop")
+
+    def test_json_object(self):
+        for seed in range(6):
+            choice = self.chat({"type": "json_object"}, seed=seed, temperature=1.5)
+            self.assertTrue(choice["message"]["content"].lstrip().startswith("{"))
+            if choice["finish_reason"] == "stop":
+                self.assertIs(type(json.loads(choice["message"]["content"])), dict)
+        cut = self.chat({"type": "json_object"}, max_tokens=1)
+        self.assertEqual(cut["finish_reason"], "length")
+
+    def test_text_is_free(self):
+        free = self.post(CHAT, {"messages": ASK, "max_tokens": 9, "seed": 1})["choices"]
+        self.assertEqual(self.chat({"type": "text"}, max_tokens=9, seed=1), free[0])
+
+    def test_neighbours_change_nothing(self):
+        asks = [dict(messages=ASK, max_tokens=120, seed=i,
+                     **({"response_format": response_format(ANIMAL)} if i % 2 else {}))
+                for i in range(6)]
+        alone = [self.post(CHAT, ask)["choices"] for ask in asks]
+        beside = [None] * len(asks)
+
+        def run(i):
+            beside[i] = self.server.post(CHAT, asks[i])[1]["choices"]
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(asks))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(beside, alone)
+
+    def test_refusals_name_the_place(self):
+        def nested(inner):
+            return {"type": "object", "properties": {"a": {"type": "array", "items": inner}},
+                    "required": ["a"], "additionalProperties": False}
+
+        at = "response_format.json_schema.schema"
+        cases = [
+            (response_format(nested({"type": "string", "pattern": "a"})), at + "#/properties/a/items"),
+            (response_format(nested({"type": "integer", "minimum": 1})), at + "#/properties/a/items"),
+            (response_format(nested({"allOf": []})), at + "#/properties/a/items"),
+            (response_format({"type": "object", "properties": {}}), at),
+            (response_format({"$ref": "#/$defs/none"}), at),
+            (response_format({"type": "object", "properties": {"a": {"$ref": "#"}},
+                              "required": ["a"], "additionalProperties": False}), at),
+            (response_format({"type": "nothing"}), at),
+            ({"type": "json_schema"}, "response_format.json_schema"),
+            ({"type": "json_schema", "json_schema": {"schema": 5}}, "response_format.json_schema"),
+            ({"type": "json_schema", "json_schema": {"schema": {}, "strict": 5}}, "strict"),
+            ({"type": "grammar"}, "response_format"),
+            ("json", "response_format"),
+        ]
+        for form, param in cases:
+            with self.subTest(form=form):
+                error = self.post(CHAT, {"messages": ASK, "response_format": form}, 400)["error"]
+                self.assertEqual(error["param"], param)
+                self.assertEqual(error["type"], "invalid_request_error")
+                self.assertIn(param.split("#")[-1], error["message"])
+        loose = self.chat(response_format({"type": "object", "properties": {
+            "a": {"const": 1}}}, strict=False), temperature=0)
+        self.assertIn(loose["message"]["content"].replace(" ", "").replace("\n", ""),
+                      ("{}", '{"a":1}'))
+
+    def test_hostile_schemas(self):
+        wide = {"anyOf": [{"const": f"value {i}"} for i in range(9000)]}
+        deep = {"$ref": "#/$defs/0", "$defs": {
+            str(i): {"type": "array", "items": {"$ref": f"#/$defs/{i + 1}"}, "minItems": 1}
+            for i in range(70)}}
+        deep["$defs"]["70"] = {"type": "null"}
+        for schema in (wide, deep):
+            error = self.post(CHAT, {"messages": ASK, "response_format": response_format(schema)},
+                              400)["error"]
+            self.assertEqual(error["type"], "invalid_request_error")
+        doubling = {"$ref": "#/$defs/0", "$defs": {
+            str(i): {"type": "array", "maxItems": 2, "items": {"$ref": f"#/$defs/{i + 1}"}}
+            for i in range(50)}}
+        doubling["$defs"]["50"] = {"type": "null"}
+        choice = self.chat(response_format(doubling), max_tokens=20)
+        self.assertTrue(choice["message"]["content"].lstrip().startswith("["))
+
+    def test_ollama(self):
+        options = {"num_predict": 200, "seed": 1}
+        for path, ask, read in (
+                ("/api/chat", {"messages": ASK}, lambda a: a["message"]["content"]),
+                ("/api/generate", {"prompt": "An animal."}, lambda a: a["response"])):
+            body = dict({"model": "model0", "stream": False, "options": options}, **ask)
+            answer = self.post(path, dict(body, format=ANIMAL))
+            self.check_animal(read(answer))
+            self.assertEqual(answer["done_reason"], "stop")
+            self.assertTrue(read(self.post(path, dict(body, format="json"))).lstrip()
+                            .startswith("{"))
+            free = read(self.post(path, body))
+            self.assertEqual(read(self.post(path, dict(body, format=""))), free)
+            error = self.post(path, dict(body, format={"type": "array", "items": {"not": {}}}), 400)
+            self.assertIn("#/items", error["error"])
+
+
+if __name__ == "__main__":
+    command.main()
