@@ -83,6 +83,11 @@ static void call_quant_x16(struct work *w)
     ((tn_quant_x16_fn *)w->row->fn)(w->y, w->x, FFN);
 }
 
+static void call_quant_x8(struct work *w)
+{
+    ((tn_quant_x8_fn *)w->row->fn)(w->y, w->x, FFN);
+}
+
 static void call_add_scaled(struct work *w)
 {
     ((tn_add_scaled_f32_fn *)w->row->fn)(w->y, w->x, FFN, 0.0f);
@@ -180,6 +185,7 @@ static const struct {
 } benches[] = {
     {"quant_i8", call_quant, FFN},
     {"quant_x16", call_quant_x16, FFN},
+    {"quant_x8", call_quant_x8, FFN},
     {"rms_norm_f32", call_norm, FFN},
     {"rms_norm_quant", call_norm_quant, FFN},
     {"scale_i32_f32", call_scale, FFN},

@@ -49,7 +49,7 @@ struct bench {
     int8_t *x;
     int16_t *x16;
     float *floats;   /* inputs that are not rounded */
-    uint8_t *inputs; /* MAX_TOKENS of quant_x16 */
+    uint8_t *inputs, *inputs8; /* MAX_TOKENS of quant_x16, of quant_x8 */
     struct tn_scaled_ternary m;
     uint16_t *scales;
     int32_t x_sum[MAX_TOKENS]; /* zeros will do */
@@ -159,6 +159,20 @@ static void call_gemm_x16(struct bench *b)
     b->m.w = b->w;
     ((tn_gemm_t2_x16_fn *)b->row->fn)((float *)b->dst, dst_stride, &b->m, 0, b->w.rows, b->inputs,
                                       b->n_tokens, b->scratch);
+}
+
+static void call_gemv_x8(struct bench *b)
+{
+    b->m.w = b->w;
+    ((tn_gemv_t2_x8_fn *)b->row->fn)((float *)b->dst, &b->m, 0, b->w.rows, b->inputs8);
+}
+
+static void call_gemm_x8(struct bench *b)
+{
+    const size_t dst_stride = b->w.rows + 16;
+    b->m.w = b->w;
+    ((tn_gemm_t2_x8_fn *)b->row->fn)((float *)b->dst, dst_stride, &b->m, 0, b->w.rows, b->inputs8,
+                                     b->n_tokens, b->scratch);
 }
 
 static void call_gemv_f32(struct bench *b)
@@ -295,6 +309,11 @@ static void bench_gemv_x16(struct bench *b)
     bench_gemv_scaled(b, call_gemv_x16);
 }
 
+static void bench_gemv_x8(struct bench *b)
+{
+    bench_gemv_scaled(b, call_gemv_x8);
+}
+
 static void bench_gemv_f32(struct bench *b)
 {
     bench_gemv_scaled(b, call_gemv_f32);
@@ -329,6 +348,11 @@ static void bench_gemm(struct bench *b, uint32_t layout)
 static void bench_gemm_x16(struct bench *b)
 {
     bench_gemm_calls(b, TERN_LAYOUT_T2, call_gemm_x16, 2);
+}
+
+static void bench_gemm_x8(struct bench *b)
+{
+    bench_gemm_calls(b, TERN_LAYOUT_T2, call_gemm_x8, 1);
 }
 
 static void bench_gemm_t2(struct bench *b)
@@ -406,6 +430,7 @@ static const struct {
     {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
     {"dot_u1_i16", bench_dot_u1}, {"unpack_planes", bench_unpack_planes},
     {"gemv_t2_x16", bench_gemv_x16}, {"gemm_t2_x16", bench_gemm_x16},
+    {"gemv_t2_x8", bench_gemv_x8}, {"gemm_t2_x8", bench_gemm_x8},
     {"gemv_t2_f32", bench_gemv_f32},
 };
 
@@ -481,8 +506,11 @@ static void allocate(struct bench *b)
     for (size_t i = 0; i < HIDDEN; i++)
         b->floats[i] = b->x[i];
     b->inputs = pages(MAX_TOKENS * TN_X16_BYTES(HIDDEN));
-    for (size_t i = 0; i < MAX_TOKENS; i++)
+    b->inputs8 = pages(MAX_TOKENS * TN_X8_BYTES(HIDDEN));
+    for (size_t i = 0; i < MAX_TOKENS; i++) {
         tn_quant_x16_ref(b->inputs + i * TN_X16_BYTES(HIDDEN), b->floats, HIDDEN);
+        tn_quant_x8_ref(b->inputs8 + i * TN_X8_BYTES(HIDDEN), b->floats, HIDDEN);
+    }
     const size_t n_scales = tn_n_scales(FFN, HIDDEN, 128);
     b->scales = pages(n_scales * sizeof *b->scales);
     for (size_t i = 0; i < n_scales; i++)

@@ -164,6 +164,33 @@ typedef void tn_gemm_t2_x16_fn(float *dst, size_t dst_stride, const struct tn_sc
                                uint32_t row_begin, uint32_t row_end, const void *x16,
                                uint32_t n_tokens, void *scratch);
 
+/* The same inputs in 8 bits, block by block of TN_X8_BLOCK columns:
+ *   a = max(max |x_k|, 1e-30), q_k = rne(x_k * (127 / a)) clamped to +-127, f = a / 127
+ * The maximum passes over NaN; a NaN product gives 127.  As it lies in memory, [64]:
+ *   int8 q [tn_kern_pad(cols)], 0 behind cols
+ *   f32 factors [tn_kern_pad(cols) / TN_X8_BLOCK]
+ *   int32 starts [tn_kern_pad(cols) / TN_X8_BLOCK]: minus the sum of q over the block, from which
+ *   sums of codes (weights plus one) start
+ * Several inputs follow each other without a gap. */
+#define TN_X8_BLOCK 32u
+#define TN_X8_BYTES(cols) ((size_t)tn_kern_pad(cols) / 4 * 5)
+
+/* quant_x8: rounds x [n] to x8 [64] TN_X8_BYTES(n). */
+typedef void tn_quant_x8_fn(void *x8, const float *x, uint32_t n);
+
+/* gemv_t2_x8: as gemv_t2_x16 with inputs in 8 bits:
+ *   y[r] = sum over runs b of tn_x16_run columns, ascending from +0, of
+ *          (sum over blocks k in b, ascending from +0, of
+ *             (float)(sum over c in k of t[r][c] * q[c]) * f[k]) * scale[r][c / group]
+ *   x8   what quant_x8 of any level made */
+typedef void tn_gemv_t2_x8_fn(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
+                              uint32_t row_end, const void *x8);
+
+/* gemm_t2_x8: the same for n_tokens inputs, as gemm_t2_x16. */
+typedef void tn_gemm_t2_x8_fn(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                              uint32_t row_begin, uint32_t row_end, const void *x8,
+                              uint32_t n_tokens, void *scratch);
+
 /* gemv_t2_f32: as gemv_t2_x16 with inputs as they are:
  *   y[r] = sum over runs b of tn_x16_run columns, ascending from +0, of
  *          (sum over c in b, ascending from +0, of t[r][c] * x[c]) * scale[r][c / group]
@@ -390,6 +417,9 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(quant_x16)                                                                                   \
     X(gemv_t2_x16)                                                                                 \
     X(gemm_t2_x16)                                                                                 \
+    X(quant_x8)                                                                                    \
+    X(gemv_t2_x8)                                                                                  \
+    X(gemm_t2_x8)                                                                                  \
     X(gemv_t2_f32)                                                                                 \
     X(add_scaled_f32)                                                                              \
     X(quant_i8)                                                                                    \

@@ -49,11 +49,11 @@ static TN_ALWAYS_INLINE int32_t x16_sum(const struct x16 *x, uint32_t col, uint3
 /* Adding 1.5 * 2^23 rounds to an integer, nearest even, and leaves it in the low bits. */
 #define X16_ROUND 12582912.0f
 
-/* The largest |x| of a block that is not NaN: magnitudes are ordered as their bits are. */
-static TN_ALWAYS_INLINE float x16_largest(const float *x)
+/* The largest |x| of n that is not NaN: magnitudes are ordered as their bits are. */
+static TN_ALWAYS_INLINE float x16_largest(const float *x, uint32_t n)
 {
     int32_t largest = 0;
-    for (uint32_t k = 0; k < TN_X16_BLOCK; k++) {
+    for (uint32_t k = 0; k < n; k++) {
         int32_t bits = (int32_t)(tn_f32_to_bits(x[k]) & 0x7FFFFFFFu);
         bits = bits > 0x7F800000 ? 0 : bits;
         largest = bits > largest ? bits : largest;
@@ -61,25 +61,25 @@ static TN_ALWAYS_INLINE float x16_largest(const float *x)
     return tn_f32_from_bits((uint32_t)largest);
 }
 
-/* rne(v) of |v| < 32639.5 or NaN, which gives 32639. */
-static TN_ALWAYS_INLINE int32_t x16_round(float v)
+/* rne(v) of |v| < 32639.5 or NaN, which gives `most`. */
+static TN_ALWAYS_INLINE int32_t x16_round(float v, int32_t most)
 {
     const int32_t q = (int32_t)(tn_f32_to_bits(v + X16_ROUND) - tn_f32_to_bits(X16_ROUND));
     /* All bits set for NaN: compilers make vectors of this, not of a branch. */
     const int32_t nan = (int32_t)(0x7F800000u - (tn_f32_to_bits(v) & 0x7FFFFFFFu)) >> 31;
-    return (q & ~nan) | (TN_I16_MAX & nan);
+    return (q & ~nan) | (most & nan);
 }
 
 /* x [TN_X16_BLOCK]; returns the factor. */
 static TN_ALWAYS_INLINE float quant_x16_block(int8_t *restrict high, int8_t *restrict low,
                                               int32_t *restrict sums, const float *restrict x)
 {
-    const float largest = x16_largest(x), a = largest > 1e-30f ? largest : 1e-30f;
+    const float largest = x16_largest(x, TN_X16_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
     const float s = (float)TN_I16_MAX / a;
     for (uint32_t part = 0; part < 2; part++, x += 64, high += 64, low += 64) {
         int32_t sum = 0;
         for (uint32_t k = 0; k < 64; k++) {
-            const int32_t q = x16_round(x[k] * s), h = (q + 128) >> 8;
+            const int32_t q = x16_round(x[k] * s, TN_I16_MAX), h = (q + 128) >> 8;
             high[k] = (int8_t)h;
             low[k] = (int8_t)(q - h * 256);
             sum += q;

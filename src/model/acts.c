@@ -59,8 +59,17 @@ static void x16_item(void *arg, uint32_t t, uint32_t i_thread)
     (void)i_thread;
     const struct derive_task *task = arg;
     struct tn_acts *a = task->acts;
-    task->kernels->quant_x16((char *)a->x16 + t * TN_X16_BYTES(a->cols), a->f32 + t * a->f32_stride,
-                             a->cols);
+    task->kernels->quant_x16((char *)a->rounded + t * TN_X16_BYTES(a->cols),
+                             a->f32 + t * a->f32_stride, a->cols);
+}
+
+static void x8_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    (void)i_thread;
+    const struct derive_task *task = arg;
+    struct tn_acts *a = task->acts;
+    task->kernels->quant_x8((char *)a->rounded + t * TN_X8_BYTES(a->cols),
+                            a->f32 + t * a->f32_stride, a->cols);
 }
 
 static void derive_f32(struct derive_task *task, struct tn_team *team)
@@ -96,6 +105,6 @@ void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kern
         break;
     default:
         tn_acts_derive(acts, TN_ACT_F32, kernels, team);
-        tn_team_for(team, acts->n, x16_item, &task);
+        tn_team_for(team, acts->n, form == TN_ACT_X8 ? x8_item : x16_item, &task);
     }
 }

@@ -27,7 +27,8 @@ struct tn_acts {
     float *i8_scale;   /* [n] factor that undoes the rounding */
     int32_t *i8_sum;   /* [n] sum_i8, in batches of several tokens */
     void *prep;        /* [n] TN_PREP_R2_BYTES each, without gaps; at most TN_FEW_TOKENS */
-    void *x16;         /* [n] TN_X16_BYTES each, without gaps */
+    void *rounded;     /* [n] TN_X16_BYTES or TN_X8_BYTES each, without gaps: an engine takes one
+                          of these forms */
 };
 
 /* A new input; forms of the one before it are void. */

@@ -16,8 +16,11 @@ static const struct tn_format c2_i8 = {.act = TN_ACT_I8, .mul = tn_mul_c2_i8,
                                        .mul_cols = tn_mul_cols_c2_i8};
 static const struct tn_format t2_f32 = {.act = TN_ACT_F32, .mul = tn_mul_t2_f32,
                                         .unpack_row = tn_unpack_row_t2_scaled};
+static const struct tn_format t2_x8 = {.act = TN_ACT_X8, .mul = tn_mul_t2_x8,
+                                       .unpack_row = tn_unpack_row_t2_scaled};
 static const struct tn_format t2_x16 = {.act = TN_ACT_X16, .mul = tn_mul_t2_x16,
-                                        .unpack_row = tn_unpack_row_t2_scaled, .exact = &t2_f32};
+                                        .unpack_row = tn_unpack_row_t2_scaled, .exact = &t2_f32,
+                                        .coarse = &t2_x8};
 static const struct tn_format f32 = {.act = TN_ACT_F32, .mul = tn_mul_f32,
                                      .unpack_row = tn_unpack_row_f32_table};
 static const struct tn_format f16 = {.act = TN_ACT_F32, .mul = tn_mul_f16,

@@ -25,6 +25,7 @@ enum tn_act {
     TN_ACT_I8,   /* int8 per token */
     TN_ACT_PREP, /* what gemv_r2_i8 makes of int8; of TN_FEW_TOKENS at most */
     TN_ACT_X16,  /* 16 bits, with a factor for each block of columns */
+    TN_ACT_X8,   /* 8 bits, likewise */
     TN_N_ACTS
 };
 
@@ -33,6 +34,7 @@ enum tn_inputs_as {
     TN_INPUTS_AS_MODEL,
     TN_INPUTS_AS_F32,
     TN_INPUTS_AS_16,
+    TN_INPUTS_AS_8,
 };
 
 struct tn_acts;
@@ -85,14 +87,18 @@ struct tn_format {
     tn_mul_cols_fn *mul_cols;     /* columns whose input is zero are left out; NULL: cannot */
     tn_unpack_row_fn *unpack_row; /* NULL: never a table */
     bool is_searchable; /* the best rows are found without reading all bits (head.h) */
-    const struct tn_format *exact; /* the same with f32 inputs; NULL: inputs are what they are */
+    /* The same with inputs in f32 and in 8 bits; NULL: inputs are what they are. */
+    const struct tn_format *exact, *coarse;
 };
 
 /* A matrix's format with inputs in this form, where it has a choice. */
 static inline const struct tn_format *tn_format_with(const struct tn_format *format,
                                                      enum tn_inputs_as inputs)
 {
-    return inputs == TN_INPUTS_AS_F32 && format->exact ? format->exact : format;
+    const struct tn_format *other = inputs == TN_INPUTS_AS_F32 ? format->exact
+                                    : inputs == TN_INPUTS_AS_8 ? format->coarse
+                                                               : NULL;
+    return other ? other : format;
 }
 
 /* The format of a layout with this kind of scales; NULL when there is none. */

@@ -3,7 +3,7 @@
  * Ternary matrices.  With one scale: inputs in int8, exact sums in int32, then
  * y = sum * (scale of the weights * scale of the input).  One token takes the
  * multiplication-free gemv kernels, several take gemm; both give the same sums.
- * With a scale per group: inputs in 16 bits, or in f32 as the yardstick.
+ * With a scale per group: inputs in 16 or 8 bits, or in f32 as the yardstick.
  */
 #include <assert.h>
 #include <string.h>
@@ -105,7 +105,7 @@ void tn_unpack_row_t2(float *dst, const struct tn_matrix *w, uint32_t row,
         dst[i] = (float)trits[i] * w->scale;
 }
 
-/* ---- a scale per group, 16 bits or f32 ---- */
+/* ---- a scale per group; 16 bits, 8 bits or f32 ---- */
 
 /* From y in scratch->sum [n][TN_SUM_STRIDE] to dst. */
 static void write_products(float *dst, size_t dst_stride, float add, uint32_t n_rows,
@@ -129,10 +129,23 @@ void tn_mul_t2_x16(float *dst, size_t dst_stride, float add, const struct tn_mat
     float *y = (float *)worker->scratch->sum;
     const uint32_t row_end = row + (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS);
     if (x->n == 1)
-        worker->kernels->gemv_t2_x16(y, &w->t, row, row_end, x->x16);
+        worker->kernels->gemv_t2_x16(y, &w->t, row, row_end, x->rounded);
     else
-        worker->kernels->gemm_t2_x16(y, TN_SUM_STRIDE, &w->t, row, row_end, x->x16, x->n,
+        worker->kernels->gemm_t2_x16(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n,
                                      worker->scratch->gemm);
+    write_products(dst, dst_stride, add, n_rows, x, worker);
+}
+
+void tn_mul_t2_x8(float *dst, size_t dst_stride, float add, const struct tn_matrix *w, uint32_t row,
+                  uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
+{
+    float *y = (float *)worker->scratch->sum;
+    const uint32_t row_end = row + (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS);
+    if (x->n == 1)
+        worker->kernels->gemv_t2_x8(y, &w->t, row, row_end, x->rounded);
+    else
+        worker->kernels->gemm_t2_x8(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n,
+                                    worker->scratch->gemm);
     write_products(dst, dst_stride, add, n_rows, x, worker);
 }
 

@@ -127,7 +127,7 @@ static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
         out->i8_sum = tn_arena_take(arena, n * sizeof(int32_t));
         out->prep = tn_arena_take(arena, TN_MIN(n, TN_FEW_TOKENS) * TN_PREP_R2_BYTES(c->hidden));
     } else {
-        out->x16 = tn_arena_take(arena, n * TN_X16_BYTES(widest));
+        out->rounded = tn_arena_take(arena, n * TN_X16_BYTES(widest)); /* 8 bits take less */
     }
     /* With int8 only the head takes f32, mostly as it is. */
     const uint32_t f32_cols = has_int8 ? c->hidden % TN_X_PAD ? c->hidden : 0 : widest;

@@ -45,7 +45,7 @@ tern_status tern_engine_create(struct tern_engine **out, const struct tern_sysin
     uint32_t most = TN_MAX(params->n_threads, params->n_threads_prefill);
     if (!machine)
         return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
-    if ((unsigned)params->inputs > TERN_INPUTS_AS_16)
+    if ((unsigned)params->inputs > TERN_INPUTS_AS_8)
         return tn_fail(err, TERN_USAGE, "form %d of inputs is unknown", (int)params->inputs);
     if (most > TERN_PLAN_MAX_THREADS)
         return tn_fail(err, TERN_USAGE, "%u threads: at most %d", most, TERN_PLAN_MAX_THREADS);

@@ -6,7 +6,8 @@
 #include "run/engine.h"
 
 static const char *const texts[] = {
-    [TERN_INPUTS_AS_MODEL] = "16", [TERN_INPUTS_AS_F32] = "f32", [TERN_INPUTS_AS_16] = "16"};
+    [TERN_INPUTS_AS_MODEL] = "16", [TERN_INPUTS_AS_F32] = "f32", [TERN_INPUTS_AS_16] = "16",
+    [TERN_INPUTS_AS_8] = "8"};
 
 const char *tern_engine_inputs(const struct tern_engine *engine, const struct tern_model *model)
 {

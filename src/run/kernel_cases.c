@@ -261,6 +261,43 @@ static uint64_t run_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels 
     return weight_bytes(&m.w, n);
 }
 
+static uint64_t run_quant_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = config_of(w)->hidden;
+    k->quant_x8(w->prepared, w->xf, n);
+    note(w, w->prepared, TN_X8_BYTES(n));
+    return n * sizeof(float) + TN_X8_BYTES(n);
+}
+
+static uint64_t run_gemv_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    struct tn_scaled_ternary m;
+    if (!scaled_matrix(w, &m))
+        return 0;
+    const uint32_t n = TN_MIN(m.w.rows, w->size.n_rows);
+    k->quant_x8(w->prepared, w->xf, m.w.cols);
+    k->gemv_t2_x8((float *)w->ints, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS),
+                  w->prepared);
+    note(w, w->ints, n * sizeof(float));
+    return weight_bytes(&m.w, n);
+}
+
+static uint64_t run_gemm_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    struct tn_scaled_ternary m;
+    if (!scaled_matrix(w, &m))
+        return 0;
+    const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        k->quant_x8((char *)w->prepared + t * TN_X8_BYTES(m.w.cols), t % 2 ? w->yf : w->xf,
+                    m.w.cols);
+    k->gemm_t2_x8((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
+                  w->gemm);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
+    return weight_bytes(&m.w, n);
+}
+
 static uint64_t run_gemv_t2_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
     struct tn_scaled_ternary m;

@@ -24,7 +24,9 @@
 
 #define MAGIC "TERNKV\r\n"
 #define VERSION 1u
-#define INPUTS_F32 1u /* flags: the form of inputs where it is not the model's own */
+/* Flags: the form of inputs where it is not the model's own. */
+#define INPUTS_F32 1u
+#define INPUTS_8 2u
 
 struct cache_header {
     char magic[8];
@@ -42,7 +44,9 @@ static_assert(sizeof(struct cache_header) == 64, "the header on disk");
 
 static uint32_t flags_of(const struct tern_session *s)
 {
-    return s->engine->inputs == TERN_INPUTS_AS_F32 ? INPUTS_F32 : 0;
+    return s->engine->inputs == TERN_INPUTS_AS_F32 ? INPUTS_F32
+           : s->engine->inputs == TERN_INPUTS_AS_8 ? INPUTS_8
+                                                   : 0;
 }
 
 static struct cache_header make_header(const struct tern_session *s, uint32_t n_ids)

@@ -20,7 +20,8 @@ static_assert((int)TERN_KV_F32 == TN_KV_F32 && (int)TERN_KV_F16 == TN_KV_F16 &&
               "the cache types of the API and of the model layer are the same numbers");
 static_assert((int)TERN_INPUTS_AS_MODEL == TN_INPUTS_AS_MODEL &&
                   (int)TERN_INPUTS_AS_F32 == TN_INPUTS_AS_F32 &&
-                  (int)TERN_INPUTS_AS_16 == TN_INPUTS_AS_16,
+                  (int)TERN_INPUTS_AS_16 == TN_INPUTS_AS_16 &&
+                  (int)TERN_INPUTS_AS_8 == TN_INPUTS_AS_8,
               "and so are the forms of inputs");
 
 const char *tern_kv_text(enum tern_kv kv)

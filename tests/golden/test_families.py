@@ -31,7 +31,8 @@ REFUSED = {
     "gguf/ik-quantized/hf1bit-q6_k": "of type Q6_K",
     "gguf/ik-quantized/hf1bit-q8_0": "of type Q8_0",
 }
-# Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4 (int8 inputs are exact: 1e-4).
+# Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4, 8 bits about 0.1 (int8
+# inputs are exact: 1e-4).
 FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
@@ -79,7 +80,7 @@ class Families(command.TestCase):
     def check_prompt(self, model, level, golden, i, prompt, greedy, inputs):
         """`inputs`: the --inputs, or None for a model that has no choice."""
         out = scratch("logits.f32")
-        tolerance = 1e-3 if inputs == "16" else 1e-4
+        tolerance = {"16": 1e-3, "8": 0.2}.get(inputs, 1e-4)
         flags = ["--greedy", str(len(greedy))] if greedy else []
         flags += ["--inputs", inputs] if inputs else []
         result = self.ok("logits", model, "--ids", text_of(prompt), "-o", out, "--kv", "f32",
@@ -88,14 +89,15 @@ class Families(command.TestCase):
         got = floats(read_bytes(out))
         self.assertEqual(len(got), len(expected))
         self.assertLessEqual(max(abs(a - b) for a, b in zip(got, expected)), tolerance)
-        self.assertEqual(result.text.split(), [str(k) for k in greedy])
+        if inputs != "8":
+            self.assertEqual(result.text.split(), [str(k) for k in greedy])
 
     def check_source(self, name, path, golden):
         out = scratch("family.tern")
         self.ok("convert", path, "-o", out, *flags_of(name))
         if any(part in name for part in EMBEDDING):
             return
-        forms = ["16", "f32"] if any(part in name for part in FLOAT) else [None]
+        forms = ["16", "f32", "8"] if any(part in name for part in FLOAT) else [None]
         if Families.known_levels is None:
             Families.known_levels = levels(out)
             self.assertTrue(Families.known_levels)

@@ -150,6 +150,32 @@ static float expected_x16(const struct problem *p, uint32_t row, const uint8_t *
     return y;
 }
 
+static float factor8_at(const uint8_t *x8, uint32_t cols, uint32_t c)
+{
+    float f;
+    memcpy(&f, x8 + tn_kern_pad(cols) + c / 32 * sizeof f, sizeof f);
+    return f;
+}
+
+static float expected_x8(const struct problem *p, uint32_t row, const uint8_t *x8)
+{
+    float y = 0.0f;
+    if (row >= p->rows)
+        return y;
+    const uint32_t n_groups = tn_n_groups(p->cols, p->group), run = run_cols(p);
+    for (uint32_t begin = 0; begin < p->cols; begin += run) {
+        float t = 0.0f;
+        for (uint32_t block = begin; block < begin + run && block < p->cols; block += 32) {
+            int32_t sum = 0;
+            for (uint32_t c = block; c < block + 32 && c < p->cols; c++)
+                sum += p->trits[(size_t)row * p->cols + c] * (int8_t)x8[c];
+            t += (float)sum * factor8_at(x8, p->cols, block);
+        }
+        y += t * p->row_scales[(size_t)row * n_groups + begin / p->group];
+    }
+    return y;
+}
+
 static float expected_f32(const struct problem *p, uint32_t row, const float *x)
 {
     float y = 0.0f;
@@ -202,9 +228,78 @@ static void check_error(const struct problem *p, const struct tn_kernel_row *row
                  p->rows, p->cols, (int)p->fill, r, (double)got, want);
 }
 
-/* Half a step of 16 bits, and what f32 sums lose. */
-#define X16_ERROR (0.5 / 32639 + 1e-6)
-#define F32_ERROR 2e-6
+/* A form of inputs: what an input takes in memory, how it is made, what a row then gives. */
+struct form {
+    const char *name; /* the end of the operations' names */
+    size_t (*n_bytes)(uint32_t cols);
+    void (*make)(void *dst, const float *x, uint32_t n);
+    float (*expected)(const struct problem *p, uint32_t row, const uint8_t *x);
+    double error; /* half a step, and what f32 sums lose */
+};
+
+static size_t f32_bytes(uint32_t cols)
+{
+    return tn_kern_pad(cols) * sizeof(float);
+}
+
+static size_t x16_bytes(uint32_t cols)
+{
+    return TN_X16_BYTES(cols);
+}
+
+static size_t x8_bytes(uint32_t cols)
+{
+    return TN_X8_BYTES(cols);
+}
+
+static void make_f32(void *dst, const float *x, uint32_t n)
+{
+    memset(dst, 0, f32_bytes(n));
+    memcpy(dst, x, n * sizeof *x);
+}
+
+static float expected_floats(const struct problem *p, uint32_t row, const uint8_t *x)
+{
+    return expected_f32(p, row, (const float *)(const void *)x);
+}
+
+static const struct form forms[] = {
+    {"f32", f32_bytes, make_f32, expected_floats, 2e-6},
+    {"x16", x16_bytes, tn_quant_x16_ref, expected_x16, 0.5 / 32639 + 1e-6},
+    {"x8", x8_bytes, tn_quant_x8_ref, expected_x8, 0.5 / 127 + 1e-6},
+};
+
+static const struct form *form_of(const char *op)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(forms); i++)
+        if (!strcmp(strrchr(op, '_') + 1, forms[i].name))
+            return &forms[i];
+    fail_msg("%s: no such form of inputs", op);
+    return NULL;
+}
+
+static void call_gemv(const struct tn_kernel_row *row, float *dst, const struct problem *p,
+                      uint32_t row_begin, uint32_t row_end, const void *x)
+{
+    if (!strcmp(row->op, "gemv_t2_f32"))
+        ((tn_gemv_t2_f32_fn *)row->fn)(dst, &p->m, row_begin, row_end, x);
+    else if (!strcmp(row->op, "gemv_t2_x16"))
+        ((tn_gemv_t2_x16_fn *)row->fn)(dst, &p->m, row_begin, row_end, x);
+    else
+        ((tn_gemv_t2_x8_fn *)row->fn)(dst, &p->m, row_begin, row_end, x);
+}
+
+static void call_gemm(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
+                      const struct problem *p, uint32_t row_begin, uint32_t row_end, const void *x,
+                      uint32_t n_tokens, void *scratch)
+{
+    if (!strcmp(row->op, "gemm_t2_x16"))
+        ((tn_gemm_t2_x16_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
+                                       scratch);
+    else
+        ((tn_gemm_t2_x8_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens,
+                                      scratch);
+}
 
 static void check_intact(const struct tn_kernel_row *row, const struct tn_guard *g)
 {
@@ -215,47 +310,43 @@ static void check_intact(const struct tn_kernel_row *row, const struct tn_guard 
 /* ---- gemv ---- */
 
 static void run_gemv(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
-                     uint32_t row_end, const float *x, const uint8_t *x16)
+                     uint32_t row_end, const float *x, const uint8_t *made)
 {
-    const bool is_f32 = !strcmp(row->op, "gemv_t2_f32");
+    const struct form *form = form_of(row->op);
     struct tn_guard dst;
-    const float *got = tn_guard_new(&dst, (row_end - row_begin) * sizeof *got, 64, p->side);
-    if (is_f32)
-        ((tn_gemv_t2_f32_fn *)row->fn)((float *)(void *)dst.data, &p->m, row_begin, row_end, x);
-    else
-        ((tn_gemv_t2_x16_fn *)row->fn)((float *)(void *)dst.data, &p->m, row_begin, row_end, x16);
+    float *got = tn_guard_new(&dst, (row_end - row_begin) * sizeof *got, 64, p->side);
+    call_gemv(row, got, p, row_begin, row_end, made);
     check_intact(row, &dst);
     for (uint32_t r = row_begin; r < row_end; r++) {
-        check(p, row, r, got[r - row_begin],
-              is_f32 ? expected_f32(p, r, x) : expected_x16(p, r, x16));
+        check(p, row, r, got[r - row_begin], form->expected(p, r, made));
         if (r < p->rows)
-            check_error(p, row, r, got[r - row_begin], x, is_f32 ? F32_ERROR : X16_ERROR);
+            check_error(p, row, r, got[r - row_begin], x, form->error);
     }
     tn_guard_free(&dst);
 }
 
 static void test_gemv(struct problem *p, const char *op)
 {
+    const struct form *form = form_of(op);
     const uint32_t padded = tn_div_ceil_u32(p->rows, 64) * 64;
-    struct tn_guard x, x16;
-    tn_guard_new(&x, tn_kern_pad(p->cols) * sizeof(float), 64, p->side);
-    tn_guard_new(&x16, TN_X16_BYTES(p->cols), 64, p->side);
-    memset(x.data, 0, x.n_bytes);
-    float *values = (float *)(void *)x.data;
+    float *values = malloc(p->cols * sizeof *values);
+    struct tn_guard made;
+    assert_non_null(values);
     fill_inputs(p, values);
-    tn_quant_x16_ref(x16.data, values, p->cols);
+    tn_guard_new(&made, form->n_bytes(p->cols), 64, p->side);
+    form->make(made.data, values, p->cols);
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
         const struct tn_kernel_row *row = &tn_kernel_rows[i];
         if (!runs_here(row, op))
             continue;
-        run_gemv(p, row, 0, padded, values, x16.data);
+        run_gemv(p, row, 0, padded, values, made.data);
         if (padded > 256) {
-            run_gemv(p, row, 256, padded, values, x16.data);
-            run_gemv(p, row, 0, 256, values, x16.data);
+            run_gemv(p, row, 256, padded, values, made.data);
+            run_gemv(p, row, 0, 256, values, made.data);
         }
     }
-    tn_guard_free(&x);
-    tn_guard_free(&x16);
+    free(values);
+    tn_guard_free(&made);
 }
 
 /* ---- gemm ---- */
@@ -263,20 +354,21 @@ static void test_gemv(struct problem *p, const char *op)
 static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
                      uint32_t row_end, uint32_t n_tokens)
 {
-    const size_t x16_bytes = TN_X16_BYTES(p->cols);
+    const struct form *form = form_of(row->op);
+    const size_t x_bytes = form->n_bytes(p->cols);
     const size_t dst_stride = row_end - row_begin + n_tokens % 3 * 16;
-    struct tn_guard x16, scratch, dst;
+    struct tn_guard made, scratch, dst;
     float *x = calloc(tn_kern_pad(p->cols), sizeof *x), untouched;
     assert_non_null(x);
-    tn_guard_new(&x16, n_tokens * x16_bytes, 64, p->side);
+    tn_guard_new(&made, n_tokens * x_bytes, 64, p->side);
     tn_guard_new(&scratch, TN_GEMM_SCRATCH_BYTES, 64, p->side);
     tn_guard_new(&dst, n_tokens * dst_stride * sizeof(float), 64, p->side);
     for (uint32_t t = 0; t < n_tokens; t++) {
         fill_inputs(p, x);
-        tn_quant_x16_ref(x16.data + t * x16_bytes, x, p->cols);
+        form->make(made.data + t * x_bytes, x, p->cols);
     }
-    ((tn_gemm_t2_x16_fn *)row->fn)((float *)(void *)dst.data, dst_stride, &p->m, row_begin, row_end,
-                                   x16.data, n_tokens, scratch.data);
+    call_gemm(row, (float *)(void *)dst.data, dst_stride, p, row_begin, row_end, made.data,
+              n_tokens, scratch.data);
     check_intact(row, &dst);
     check_intact(row, &scratch);
     memset(&untouched, TN_GUARD_BYTE, sizeof untouched);
@@ -285,12 +377,12 @@ static void run_gemm(struct problem *p, const struct tn_kernel_row *row, uint32_
         for (uint32_t r = row_begin; r < row_end; r++)
             if (r < p->rows || tn_f32_to_bits(got[r - row_begin]) != tn_f32_to_bits(untouched))
                 check(p, row, r, got[r - row_begin],
-                      expected_x16(p, r, x16.data + t * x16_bytes));
+                      form->expected(p, r, made.data + t * x_bytes));
         for (size_t i = row_end - row_begin; i < dst_stride; i++)
             check(p, row, row_end, got[i], untouched);
     }
     free(x);
-    tn_guard_free(&x16);
+    tn_guard_free(&made);
     tn_guard_free(&scratch);
     tn_guard_free(&dst);
 }
@@ -322,7 +414,8 @@ struct op {
 };
 
 static const struct op ops[] = {
-    {"gemv_t2_x16", test_gemv}, {"gemm_t2_x16", test_gemm}, {"gemv_t2_f32", test_gemv}};
+    {"gemv_t2_x16", test_gemv}, {"gemm_t2_x16", test_gemm}, {"gemv_t2_f32", test_gemv},
+    {"gemv_t2_x8", test_gemv}, {"gemm_t2_x8", test_gemm}};
 
 static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, uint32_t group,
                        enum fill fill)
@@ -393,11 +486,33 @@ static void check_quant_block(const struct tn_kernel_row *row, const float *x, u
     }
 }
 
+static void check_quant8_block(const struct tn_kernel_row *row, const float *x, uint32_t n,
+                               const uint8_t *x8, uint32_t block)
+{
+    float most = 1e-30f;
+    int32_t sum = 0, start;
+    for (uint32_t c = block; c < block + 32 && c < n; c++)
+        most = fabsf(x[c]) > most ? fabsf(x[c]) : most;
+    if (factor8_at(x8, n, block) != most / 127.0f)
+        fail_msg("%s_%s: wrong factor", row->op, row->isa);
+    for (uint32_t c = block; c < block + 32; c++) {
+        float want = c < n ? nearbyintf(x[c] * (127.0f / most)) : 0.0f;
+        want = isnan(want) || want > 127.0f ? 127.0f : want < -127.0f ? -127.0f : want;
+        if ((int8_t)x8[c] != (int32_t)want)
+            fail_msg("%s_%s: %.9g of %.9g became %d", row->op, row->isa, (double)(c < n ? x[c] : 0),
+                     (double)most, (int8_t)x8[c]);
+        sum += (int8_t)x8[c];
+    }
+    memcpy(&start, x8 + tn_kern_pad(n) / 8 * 9 + block / 32 * sizeof start, sizeof start);
+    assert_int_equal(start, -sum);
+}
+
 static void run_quant(const struct tn_kernel_row *row, struct problem *p)
 {
-    struct tn_guard x, x16;
+    const struct form *form = form_of(row->op);
+    struct tn_guard x, made;
     tn_guard_new(&x, p->cols * sizeof(float), sizeof(float), p->side);
-    tn_guard_new(&x16, TN_X16_BYTES(p->cols), 64, p->side);
+    tn_guard_new(&made, form->n_bytes(p->cols), 64, p->side);
     float *values = (float *)(void *)x.data;
     fill_inputs(p, values);
     if (p->fill == FILL_WIDE && p->cols > 400) {
@@ -406,26 +521,47 @@ static void run_quant(const struct tn_kernel_row *row, struct problem *p)
         memset(values + 256, 0, 128 * sizeof *values);
         values[390] = 1e-38f;
     }
-    ((tn_quant_x16_fn *)row->fn)(x16.data, values, p->cols);
-    check_intact(row, &x16);
-    for (uint32_t block = 0; block < tn_kern_pad(p->cols); block += 128)
-        check_quant_block(row, values, p->cols, x16.data, block);
+    const bool is_x8 = !strcmp(row->op, "quant_x8");
+    if (is_x8)
+        ((tn_quant_x8_fn *)row->fn)(made.data, values, p->cols);
+    else
+        ((tn_quant_x16_fn *)row->fn)(made.data, values, p->cols);
+    check_intact(row, &made);
+    for (uint32_t block = 0; block < tn_kern_pad(p->cols); block += is_x8 ? 32 : 128)
+        (is_x8 ? check_quant8_block : check_quant_block)(row, values, p->cols, made.data, block);
     tn_guard_free(&x);
-    tn_guard_free(&x16);
+    tn_guard_free(&made);
+}
+
+static void quant_row(const struct tn_kernel_row *row)
+{
+    static const uint32_t cols[] = {1, 2, 15, 64, 100, 127, 128, 129, 255, 256, 257, 700, 2560};
+    for (size_t k = 0; k < 2 * TN_COUNT_OF(cols); k++)
+        for (int fill = 0; fill < N_FILLS; fill++) {
+            struct problem p = {.fill = (enum fill)fill, .cols = cols[k / 2],
+                                .side = k % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START};
+            tn_rng_seed(&p.rng, k);
+            run_quant(row, &p);
+        }
+}
+
+static void quant_of(const char *op)
+{
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
+        if (runs_here(&tn_kernel_rows[i], op))
+            quant_row(&tn_kernel_rows[i]);
 }
 
 static void test_quant(void **state)
 {
     (void)state;
-    static const uint32_t cols[] = {1, 2, 15, 64, 100, 127, 128, 129, 255, 256, 257, 700, 2560};
-    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
-        for (size_t k = 0; k < 2 * TN_COUNT_OF(cols); k++)
-            for (int fill = 0; fill < N_FILLS && runs_here(&tn_kernel_rows[i], "quant_x16"); fill++) {
-                struct problem p = {.fill = (enum fill)fill, .cols = cols[k / 2],
-                                    .side = k % 2 ? TN_GUARD_AT_END : TN_GUARD_AT_START};
-                tn_rng_seed(&p.rng, k);
-                run_quant(&tn_kernel_rows[i], &p);
-            }
+    quant_of("quant_x16");
+}
+
+static void test_quant_x8(void **state)
+{
+    (void)state;
+    quant_of("quant_x8");
 }
 
 static void test_add_scaled(void **state)
@@ -461,7 +597,9 @@ int main(void)
     features = tn_test_cpu_features();
     const struct CMUnitTest tests[] = {
         OP_TESTS("gemv_t2_x16", 0), OP_TESTS("gemm_t2_x16", 1), OP_TESTS("gemv_t2_f32", 2),
-        cmocka_unit_test(test_quant), cmocka_unit_test(test_add_scaled),
+        OP_TESTS("gemv_t2_x8", 3), OP_TESTS("gemm_t2_x8", 4),
+        cmocka_unit_test(test_quant), cmocka_unit_test(test_quant_x8),
+        cmocka_unit_test(test_add_scaled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import floats, read_bytes, scratch, shared
 
-FORMS = ("f32", "16")
+FORMS = ("f32", "16", "8")
 IDS = " ".join(str(i * 37 % 200) for i in range(40))
 
 
@@ -52,8 +52,14 @@ class Inputs(command.TestCase):
                     self.assertEqual(self.logits("--inputs", form, *flags), want)
         self.assertEqual(len(set(seen.values())), len(FORMS))
         self.assertEqual(self.logits(), seen["16"])
-        largest = max(abs(a - b) for a, b in zip(floats(seen["f32"]), floats(seen["16"])))
-        self.assertLess(largest, 1e-3)
+        for form, most in (("16", 1e-3), ("8", 0.2)):
+            largest = max(abs(a - b) for a, b in zip(floats(seen["f32"]), floats(seen[form])))
+            self.assertLess(largest, most)
+
+    def test_the_price_of_8_bits_is_said(self):
+        for form in FORMS:
+            result = self.ok("logits", self.model, "--ids", "1", "--greedy", "1", "--inputs", form)
+            self.assertEqual("logits move by about 0.1" in result.err, form == "8")
 
     def test_vectors(self):
         seen = {self.ok("embed", self.model, "--ids", "1 2 3", "--raw", "--inputs", form).out

@@ -8,6 +8,7 @@
  */
 #include "kern/arm/gemm_unpack_neon.h"
 #include "kern/x16_gemm.h"
+#include "kern/x8_gemm.h"
 
 #define TILE_TOKENS 8u
 
@@ -84,3 +85,4 @@ static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(i8mm)
 X16_GEMM_DEFINE(i8mm)
+X8_GEMM_DEFINE(i8mm)

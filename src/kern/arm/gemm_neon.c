@@ -9,6 +9,7 @@
  */
 #include "kern/arm/gemm_unpack_neon.h"
 #include "kern/x16_gemm.h"
+#include "kern/x8_gemm.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 254 <= 32767, "a panel's products fit int16");
@@ -73,3 +74,4 @@ static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(neon)
 X16_GEMM_DEFINE(neon)
+X8_GEMM_DEFINE(neon)

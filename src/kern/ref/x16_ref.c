@@ -2,7 +2,7 @@
  *
  * Ternary products of inputs that are not rounded to int8, in plain C: the specification.
  */
-#include "kern/x16.h"
+#include "kern/x8.h"
 
 #include "base/half.h"
 
@@ -54,4 +54,49 @@ void tn_gemm_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_te
             dst[r - row_begin] = row_x16(m, r, x);
 }
 
+/* ---- in 8 bits ---- */
+
+/* Columns [col, end), which share a scale. */
+static float run_x8(const struct tn_scaled_ternary *m, uint32_t row, const void *x8, uint32_t col,
+                    uint32_t end)
+{
+    float y = 0.0f;
+    for (; col < end; col += TN_X8_BLOCK) {
+        const struct x8 x = x8_of(x8, m->w.cols, col);
+        int32_t sum = 0;
+        for (uint32_t c = 0; c < TN_MIN(TN_X8_BLOCK, end - col); c++)
+            sum += weight(&m->w, row, col + c) * x.q[c];
+        y += (float)sum * x.factors[0];
+    }
+    return y;
+}
+
+static float row_x8(const struct tn_scaled_ternary *m, uint32_t row, const void *x8)
+{
+    const uint32_t run = tn_x16_run(m);
+    float y = 0.0f;
+    for (uint32_t col = 0; col < m->w.cols; col += run)
+        y += run_x8(m, row, x8, col, TN_MIN(col + run, m->w.cols)) * scale_at(m, row, col);
+    return y;
+}
+
+void tn_gemv_t2_x8_ref(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
+                       uint32_t row_end, const void *x8)
+{
+    for (uint32_t r = row_begin; r < row_end; r++)
+        dst[r - row_begin] = row_x8(m, r, x8);
+}
+
+void tn_gemm_t2_x8_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                       uint32_t row_begin, uint32_t row_end, const void *x8, uint32_t n_tokens,
+                       void *scratch)
+{
+    (void)scratch;
+    const uint8_t *x = x8;
+    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X8_BYTES(m->w.cols))
+        for (uint32_t r = row_begin; r < TN_MIN(row_end, m->w.rows); r++)
+            dst[r - row_begin] = row_x8(m, r, x);
+}
+
 X16_INPUTS_DEFINE(ref)
+X8_INPUTS_DEFINE(ref)

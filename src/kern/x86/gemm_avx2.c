@@ -10,6 +10,7 @@
 #include "kern/x86/gemm_few_avx2.h"
 #include "kern/x86/gemm_unpack_avx2.h"
 #include "kern/x16_gemm.h"
+#include "kern/x8_gemm.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
@@ -73,3 +74,58 @@ static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL_FEW(avx2, FEW_TOKENS)
 X16_GEMM_DEFINE(avx2)
+
+/* ---- inputs in 8 bits ---- */
+
+/* One block of 16 rows times n (a constant) inputs: t += sums * factor.  The 8 groups of a block
+ * and its start are within 8 * 508 + 4064 = 8128 in int16. */
+static TN_ALWAYS_INLINE void x8_block(float t[][GEMM_PANEL_ROWS], const uint8_t *panel,
+                                      const struct x8 *x, size_t x_bytes, uint32_t k,
+                                      const uint32_t n)
+{
+    const __m256i one = _mm256_set1_epi16(1);
+    const int8_t *q = x->q + k * TN_X8_BLOCK;
+    __m256i sum[TILE_TOKENS][2];
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++) /* in one of the two sums of a row */
+        sum[i][0] = sum[i][1] = _mm256_set1_epi32(x8_next(x, x_bytes, i).starts[k] & 0xFFFF);
+    for (uint32_t g = 0; g < X8_BLOCK_GROUPS; g++, panel += 256, q += 4) {
+        const __m256i w0 = _mm256_load_si256((const void *)panel);
+        const __m256i w1 = _mm256_load_si256((const void *)(panel + 32));
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < n; i++) {
+            const __m256i v = _mm256_set1_epi32((int)tn_load_u32(q + i * x_bytes));
+            sum[i][0] = _mm256_add_epi16(sum[i][0], _mm256_maddubs_epi16(w0, v));
+            sum[i][1] = _mm256_add_epi16(sum[i][1], _mm256_maddubs_epi16(w1, v));
+            /* One register for each sum: otherwise gcc copies all of them every time. */
+            __asm__("" : "+x"(sum[i][0]), "+x"(sum[i][1]));
+        }
+    }
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++) {
+        const __m256 f = _mm256_set1_ps(x8_next(x, x_bytes, i).factors[k]);
+        for (uint32_t j = 0; j < 2; j++) {
+            const __m256 v = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum[i][j], one));
+            float *out = t[i] + 8 * j;
+            _mm256_store_ps(out, _mm256_add_ps(_mm256_load_ps(out), _mm256_mul_ps(v, f)));
+        }
+    }
+}
+
+static void x8_tile(float *y, size_t y_stride, const uint8_t *panel, uint32_t n_blocks,
+                    const struct x8 *x, size_t x_bytes, const float *scales, uint32_t n)
+{
+    _Alignas(64) float t[TILE_TOKENS][GEMM_PANEL_ROWS] = {{0}};
+    for (uint32_t k = 0; k < n_blocks; k++)
+        for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16) {
+            float(*rows)[GEMM_PANEL_ROWS] = (void *)&t[0][r];
+            const uint8_t *part = panel + k * TN_X8_BLOCK * GEMM_PANEL_ROWS + 4 * r;
+#define BLOCK(n) x8_block(rows, part, x, x_bytes, k, n)
+            GEMM_SWITCH_4(n, BLOCK)
+#undef BLOCK
+        }
+    for (uint32_t i = 0; i < n; i++)
+        x8_add(y + i * y_stride, t[i], scales);
+}
+
+X8_GEMM_DEFINE_TILE(avx2, x8_tile, TILE_TOKENS)

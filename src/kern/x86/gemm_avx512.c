@@ -13,6 +13,7 @@
 #include "kern/gemm_panel.h"
 #include "kern/x16_gemm.h"
 #include "kern/x86/gemm_few_avx512.h"
+#include "kern/x8_gemm.h"
 
 /* ---- unpacking ---- */
 
@@ -206,3 +207,72 @@ static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL_FEW(avx512, FEW_TOKENS)
 X16_GEMM_DEFINE(avx512)
+
+/* ---- inputs in 8 bits ---- */
+
+/* 12 sums in int32, 12 in f32 and 5 operands stay in registers. */
+#define X8_TILE_TOKENS 3u
+
+/* n (a constant) inputs. */
+static TN_ALWAYS_INLINE void x8_inputs(float *y, size_t y_stride, const uint8_t *panel,
+                                       uint32_t n_blocks, const struct x8 *first, size_t x_bytes,
+                                       const float *scales, const uint32_t n)
+{
+    __m512 t[X8_TILE_TOKENS][4];
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < n; i++)
+        t[i][0] = t[i][1] = t[i][2] = t[i][3] = _mm512_setzero_ps();
+    for (uint32_t k = 0; k < n_blocks; k++) {
+        __m512i sum[X8_TILE_TOKENS][4];
+        const int8_t *q = first->q + k * TN_X8_BLOCK;
+#pragma GCC unroll 3
+        for (uint32_t i = 0; i < n; i++)
+            sum[i][0] = sum[i][1] = sum[i][2] = sum[i][3] =
+                _mm512_set1_epi32(x8_next(first, x_bytes, i).starts[k]);
+#pragma GCC unroll 8
+        for (uint32_t g = 0; g < X8_BLOCK_GROUPS; g++, panel += 256, q += 4) {
+            const __m512i w0 = _mm512_load_si512(panel), w1 = _mm512_load_si512(panel + 64);
+            const __m512i w2 = _mm512_load_si512(panel + 128), w3 = _mm512_load_si512(panel + 192);
+#pragma GCC unroll 3
+            for (uint32_t i = 0; i < n; i++) {
+                const __m512i v = _mm512_set1_epi32((int)tn_load_u32(q + i * x_bytes));
+                sum[i][0] = _mm512_dpbusd_epi32(sum[i][0], w0, v);
+                sum[i][1] = _mm512_dpbusd_epi32(sum[i][1], w1, v);
+                sum[i][2] = _mm512_dpbusd_epi32(sum[i][2], w2, v);
+                sum[i][3] = _mm512_dpbusd_epi32(sum[i][3], w3, v);
+            }
+        }
+#pragma GCC unroll 3
+        for (uint32_t i = 0; i < n; i++) {
+            const __m512 f = _mm512_set1_ps(x8_next(first, x_bytes, i).factors[k]);
+#pragma GCC unroll 4
+            for (uint32_t j = 0; j < 4; j++)
+                t[i][j] = _mm512_add_ps(t[i][j], _mm512_mul_ps(_mm512_cvtepi32_ps(sum[i][j]), f));
+        }
+    }
+#pragma GCC unroll 3
+    for (uint32_t i = 0; i < n; i++)
+#pragma GCC unroll 4
+        for (uint32_t j = 0; j < 4; j++) {
+            float *out = y + i * y_stride + 16 * j;
+            const __m512 scaled = _mm512_mul_ps(t[i][j], _mm512_load_ps(scales + 16 * j));
+            _mm512_store_ps(out, _mm512_add_ps(_mm512_load_ps(out), scaled));
+        }
+}
+
+static void x8_tile(float *y, size_t y_stride, const uint8_t *panel, uint32_t n_blocks,
+                    const struct x8 *x, size_t x_bytes, const float *scales, uint32_t n)
+{
+    switch (n) {
+    case 1:
+        x8_inputs(y, y_stride, panel, n_blocks, x, x_bytes, scales, 1);
+        break;
+    case 2:
+        x8_inputs(y, y_stride, panel, n_blocks, x, x_bytes, scales, 2);
+        break;
+    default:
+        x8_inputs(y, y_stride, panel, n_blocks, x, x_bytes, scales, 3);
+    }
+}
+
+X8_GEMM_DEFINE_TILE(avx512, x8_tile, X8_TILE_TOKENS)

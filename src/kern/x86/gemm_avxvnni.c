@@ -7,6 +7,7 @@
 #include "kern/x86/gemm_few_avx2.h"
 #include "kern/x86/gemm_unpack_avx2.h"
 #include "kern/x16_gemm.h"
+#include "kern/x8_gemm.h"
 
 #define TILE_TOKENS 6u
 
@@ -51,3 +52,4 @@ static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL_FEW(avxvnni, FEW_TOKENS)
 X16_GEMM_DEFINE(avxvnni)
+X8_GEMM_DEFINE(avxvnni)

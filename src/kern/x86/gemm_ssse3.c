@@ -12,6 +12,7 @@
 
 #include "kern/gemm_panel.h"
 #include "kern/x16_gemm.h"
+#include "kern/x8_gemm.h"
 
 #define PANEL_COLS 256u
 _Static_assert(PANEL_COLS / 4 * 508 <= 32767, "a panel's pair sums fit int16");
@@ -181,3 +182,4 @@ static const struct gemm_level level = {PANEL_COLS, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL(ssse3)
 X16_GEMM_DEFINE(ssse3)
+X8_GEMM_DEFINE(ssse3)

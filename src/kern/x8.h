@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Ternary products of inputs in 8 bits with a factor for each 32 columns: what all levels share.
+ * Private to x8_<isa>.c and gemm_<isa>.c; as x16.h, each level compiles its own copy.
+ *
+ * A level supplies
+ *   gemv: struct x8_digits, x8_take (the values of a run of columns in the order it wants) and
+ *         x8_sum_tile (64 rows of a run)
+ *   gemm: an x8_tile_fn, or the one of x8_gemm.h
+ */
+#ifndef TN_X8_H
+#define TN_X8_H
+
+#include "kern/x16.h"
+
+#define X8_BLOCK_GROUPS (TN_X8_BLOCK / 4)
+#define X8_RUN_BLOCKS (128u / TN_X8_BLOCK) /* of a long run */
+#define X8_MOST 127
+
+/* An input, or the part of it behind a block. */
+struct x8 {
+    const int8_t *q;
+    const float *factors;  /* of blocks */
+    const int32_t *starts; /* minus the sum of a block */
+};
+
+static TN_ALWAYS_INLINE struct x8 x8_of(const void *memory, uint32_t cols, uint32_t col)
+{
+    const uint8_t *q = memory;
+    const uint32_t padded = tn_kern_pad(cols), block = col / TN_X8_BLOCK;
+    const float *factors = (const float *)(const void *)(q + padded);
+    const int32_t *starts = (const int32_t *)(const void *)(q + padded / 8 * 9);
+    return (struct x8){(const int8_t *)q + col, factors + block, starts + block};
+}
+
+/* ---- rounding ---- */
+
+/* x [TN_X8_BLOCK]; returns the factor. */
+static TN_ALWAYS_INLINE float quant_x8_block(int8_t *restrict q, int32_t *restrict start,
+                                             const float *restrict x)
+{
+    const float largest = x16_largest(x, TN_X8_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
+    const float s = (float)X8_MOST / a;
+    int32_t sum = 0;
+    for (uint32_t k = 0; k < TN_X8_BLOCK; k++) {
+        const int32_t v = x16_round(x[k] * s, X8_MOST);
+        q[k] = (int8_t)v;
+        sum -= v;
+    }
+    *start = sum;
+    return a / (float)X8_MOST;
+}
+
+static TN_ALWAYS_INLINE void quant_x8(void *memory, const float *x, uint32_t n)
+{
+    const uint32_t padded = tn_kern_pad(n);
+    int8_t *q = memory;
+    float *factors = (float *)(void *)(q + padded);
+    int32_t *starts = (int32_t *)(void *)(q + padded / 8 * 9);
+    for (uint32_t k = 0; k < padded; k += TN_X8_BLOCK) {
+        float last[TN_X8_BLOCK];
+        const float *block = x + k;
+        if (n < k + TN_X8_BLOCK) { /* zeros behind the end */
+            const uint32_t left = n > k ? n - k : 0;
+            memcpy(last, x + (left ? k : 0), left * sizeof *x);
+            memset(last + left, 0, (TN_X8_BLOCK - left) * sizeof *x);
+            block = last;
+        }
+        *factors++ = quant_x8_block(q + k, starts++, block);
+    }
+}
+
+/* ---- 64 rows ---- */
+
+/* y += t * scales. */
+static TN_ALWAYS_INLINE void x8_add(float *restrict y, const float *restrict t,
+                                    const float *restrict scales)
+{
+    for (uint32_t i = 0; i < 64; i++)
+        y[i] += t[i] * scales[i];
+}
+
+#define X8_INPUTS_DEFINE(isa)                                                                      \
+    void tn_quant_x8_##isa(void *x8, const float *x, uint32_t n)                                   \
+    {                                                                                              \
+        quant_x8(x8, x, n);                                                                        \
+    }
+
+#endif
