@@ -70,7 +70,7 @@ sum += w > 0 ? x[i] : w < 0 ? -x[i] : 0;
 ]
 
 
-def start_driver(folder):
+def start_driver(folder, **preferences):
     options = webdriver.ChromeOptions()
     flags = ["--headless=new", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
              "--window-size=1280,860", "--force-device-scale-factor=1", "--lang=en",
@@ -79,7 +79,8 @@ def start_driver(folder):
         flags.append("--no-sandbox")
     for flag in flags:
         options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": folder})
+    options.add_experimental_option("prefs", {"download.default_directory": folder,
+                                            **preferences})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     driver.set_script_timeout(PATIENCE)
@@ -509,6 +510,20 @@ class Browser(command.TestCase):
         self.driver.refresh()
         self.wait_ready()
         self.assertEqual(self.texts()[2], "Are you there?")
+
+    def test_a_browser_that_keeps_nothing(self):
+        own = self.driver
+        self.driver = start_driver(self.downloads, **{
+            "profile.default_content_setting_values": {"cookies": 2}})
+        try:
+            self.go()
+            self.assertIn("keeps nothing", self.find("#place").text)
+            self.ask("Tell me a story.")
+            self.assertTrue(self.texts()[1].strip())
+            self.assertEqual(len(self.all("#chats li")), 1)
+        finally:
+            self.driver.quit()
+            self.driver = own
 
     # ---- files and keys ----
 

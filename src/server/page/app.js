@@ -12,7 +12,7 @@ import {icon, make} from "./render.js";
 import {fileName, lastLine, read, split, write} from "./saved.js";
 import {Settings, applyTheme, setTheme} from "./settings.js";
 import {Sidebar} from "./sidebar.js";
-import {openStore} from "./store.js";
+import {openStore, recall, remember} from "./store.js";
 import {request} from "./stream.js";
 import {add, children, newChat, path, show, titleOf} from "./tree.js";
 import {Messages, welcome} from "./view.js";
@@ -26,7 +26,7 @@ const page = {
     chats: new Map(),  // id -> conversation
     chat: null,        // the one that is shown
     store: null,
-    key: sessionStorage.getItem("tern.key") || "",
+    key: recall("session", "key"),
 };
 
 // ---- the server ----
@@ -72,7 +72,7 @@ function askKey() {
 
 function setKey(key) {
     page.key = key;
-    sessionStorage.setItem("tern.key", key);
+    remember("session", "key", key);
     get("set-key").value = key;
 }
 
@@ -217,7 +217,7 @@ function open(chat) {
 
 // A new conversation; kept from its first message on.
 function begin() {
-    const last = JSON.parse(localStorage.getItem("tern.last") || "{}");
+    const last = JSON.parse(recall("local", "last") || "{}");
     open(newChat(last.model || models()[0]?.id || "", last.settings, last.system));
     get("question").focus();
 }
@@ -341,7 +341,7 @@ const sidebar = new Sidebar({
 
 const settings = new Settings(() => {
     const {model, settings: values, system} = page.chat;
-    localStorage.setItem("tern.last", JSON.stringify({model, settings: values, system}));
+    remember("local", "last", JSON.stringify({model, settings: values, system}));
     if (page.chat.leaf)
         save(page.chat);
     update();
@@ -356,7 +356,7 @@ function fitQuestion() {
     const area = get("question");
     area.style.height = "auto";
     area.style.height = Math.min(area.scrollHeight, innerHeight * 0.4) + "px";
-    sessionStorage.setItem("tern.draft", area.value);
+    remember("session", "draft", area.value);
 }
 
 function submit() {
@@ -452,7 +452,7 @@ async function main() {
     applyTheme();
     wire();
     get("set-key").value = page.key;
-    get("question").value = sessionStorage.getItem("tern.draft") || "";
+    get("question").value = recall("session", "draft");
     const {store, isLasting} = await openStore(onOtherTab);
     page.store = store;
     if (!isLasting)

@@ -3,6 +3,7 @@
 // The dialog of settings.  An empty field means the default, which it shows; what is set belongs
 // to the conversation, and new conversations begin with it.
 import {make} from "./render.js";
+import {recall, remember} from "./store.js";
 import {titleOf} from "./tree.js";
 
 const FIELDS = [
@@ -104,12 +105,12 @@ export class Settings {
 // ---- of this browser ----
 
 export function applyTheme() {
-    const theme = localStorage.getItem("tern.theme") || "";
+    const theme = recall("local", "theme");
     document.documentElement.dataset.theme = theme;
     get("set-theme").value = theme;
 }
 
 export function setTheme(theme) {
-    localStorage.setItem("tern.theme", theme);
+    remember("local", "theme", theme);
     applyTheme();
 }

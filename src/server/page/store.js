@@ -7,6 +7,23 @@ import {merge} from "./tree.js";
 
 const NAME = "tern", STORE = "chats";
 
+// Short texts, of this browser ("local") or of this tab ("session").  A browser may keep nothing.
+export function recall(where, name) {
+    try {
+        return window[where + "Storage"].getItem("tern." + name) || "";
+    } catch {
+        return "";
+    }
+}
+
+export function remember(where, name, text) {
+    try {
+        window[where + "Storage"].setItem("tern." + name, text);
+    } catch {
+        // it was said that nothing is kept
+    }
+}
+
 function done(request) {
     return new Promise((resolve, reject) => {
         request.onsuccess = () => resolve(request.result);
