@@ -98,6 +98,8 @@ struct rule {
 #define WRITES ((uint32_t)(O_WRONLY | O_RDWR | O_CREAT | O_TRUNC))
 #define OPEN(name, i) WHERE(name, i, WRITES, 0, FAILS(EPERM), KILLED)
 #define CODE ((uint32_t)PROT_EXEC)
+#define F_FLAGS 7 /* F_DUPFD to F_SETLKW, flags of descriptors among them */
+static_assert((F_GETFD | F_SETFD | F_GETFL | F_SETFL) <= F_FLAGS && F_SETOWN > F_FLAGS, "");
 
 /* Whatever is not here fails with EPERM. What is called most comes first. */
 static const struct rule rules[] = {
@@ -110,7 +112,8 @@ static const struct rule rules[] = {
 
     /* open descriptors */
     ALLOW(readv), ALLOW(writev), ALLOW(pread64), ALLOW(pwrite64), ALLOW(lseek), ALLOW(close),
-    ALLOW(fstat), ALLOW(fcntl), ALLOW(fsync), ALLOW(fdatasync),
+    ALLOW(fstat), ALLOW(fsync), ALLOW(fdatasync),
+    WHERE(fcntl, 1, ~(uint32_t)F_FLAGS, 0, ALLOWED, FAILS(EPERM)), /* not F_SETOWN: signals */
     WHERE(newfstatat, 3, AT_EMPTY_PATH, AT_EMPTY_PATH, ALLOWED, FAILS(EPERM)),
     WHERE(statx, 2, AT_EMPTY_PATH, AT_EMPTY_PATH, ALLOWED, FAILS(EPERM)),
     WHERE(ioctl, 1, UINT32_MAX, TCGETS, ALLOWED, NEXT_RULE), /* isatty */

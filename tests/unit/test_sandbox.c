@@ -186,7 +186,8 @@ static int harmless(void)
         if (fds[i] != -1)
             return 10 + (int)i;
     if (!is_refused(stat("/etc/passwd", &st)) || !is_refused(access("/etc/passwd", R_OK)) ||
-        !is_refused(kill(getppid(), 0)) || !is_refused(setuid(1)) || !is_refused(chdir("/")) ||
+        !is_refused(kill(getppid(), 0)) || !is_refused(fcntl(listener, F_SETOWN, getppid())) ||
+        fcntl(listener, F_GETFL) < 0 || !is_refused(setuid(1)) || !is_refused(chdir("/")) ||
         !is_refused(bind(unconnected, (struct sockaddr *)&address, sizeof address)) ||
         !is_refused(syscall(__NR_io_uring_setup, 1, NULL)))
         return 1;
