@@ -4,11 +4,11 @@
 # acceptance.sh [SECTION...]: measure what the project promises and print, line by line, what was
 # asked, what was measured, and whether it is met.  It judges nothing else: it always exits 0.
 #
-#   build  correct  convert  open  memory  kernels  speed  families        (default: all)
+#   build  correct  convert  open  memory  kernels  speed  sequences  families   (default: all)
 #
 # Needs a release build with benchmarks (cmake --preset release && cmake --build build/release; else
-# $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory
-# and speed use models of the dimensions of BitNet 2B-4T that are made here first: about 9 GB in
+# $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory,
+# speed and sequences use models of the dimensions of BitNet 2B-4T that are made here first: about 9 GB in
 # $TERN_ACCEPT_DIR (default: build/acceptance).  The section families makes others, of 16 GB.
 # Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
 set -u
@@ -16,6 +16,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 tern="${TERN:-$root/build/release/tern}"
 bench_kern="$(dirname "$tern")/bin/bench_kern"
+bench_sequences="$(dirname "$tern")/bin/bench_sequences"
 shared="${TERN_SHARED_DIR:-$root/../shared}"
 demo="$shared/reference/models/demo"
 work="${TERN_ACCEPT_DIR:-$root/build/acceptance}"
@@ -202,7 +203,7 @@ section_memory() {
     python3 -c "print(' '.join(str(i * 7919 % 128000) for i in range(4090)))" >"$work/ids.txt"
     "$tern" info "$work/big.tern" --json >"$work/info.json" 2>/dev/null
     per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['q8']")
-    for head in q8:1060 q6:980 q4:900; do
+    for head in q8:1040 q6:958 q4:874; do
         model="$work/big-${head%:*}.tern"
         [ -e "$model" ] || { big_folder big --packed; "$tern" convert "$work/big" -o "$model" \
             --head "${head%:*}" >/dev/null 2>&1; }
@@ -331,6 +332,81 @@ depth_of() {
     done
 }
 
+# ---- sequences and drafts ----
+
+section_sequences() {
+    big_model big-real --packed --density 0.25
+    "$tern" probe --json >"$work/probe.json" 2>/dev/null
+    row "processor" - "$(field "$work/probe.json" "d['cpu']['name']")" -
+    for level in $(levels_of); do
+        for threads in 1 2; do sequences_of big-real "$level" "$threads"; done
+    done
+    one=$(shared_mb 1) four=$(shared_mb 4)
+    row "peak memory, 1 sequence with a prompt of 2008" - "$one MB" -
+    # Beside the common blocks each has one of its own, of 256 positions.
+    per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['f16']")
+    most "  3 more with the same first 2000 tokens" "$(calc "round(4 * 256 * $per_token / 1e6 + 8)")" \
+        MB "$(calc "round($four - $one, 1)")"
+}
+
+# shared_mb N: peak memory with N sequences whose prompts begin with the same 2000 ids.
+shared_mb() {
+    "$tern" info "$work/big-real.tern" --json >"$work/info.json" 2>/dev/null
+    peak_mb "$bench_sequences" "$work/big-real.tern" 2 4 best "$1" 2000
+}
+
+# sequences_of NAME LEVEL THREADS: goals depend on the stream that a thread finds.
+sequences_of() {
+    name=$1 level=$2 threads=$3 what="$2, $3 threads"
+    bench "$name" --threads "$threads" --depths 0 --cpu "$level" --draft 4
+    rate=$(stream "$name" "$threads")
+    row "$what: memory stream" - "$rate GB/s" -
+    slow=$(calc "$rate / $threads <= 25")
+    case $level:$slow in
+    avx2:True) goals="1.5 1.8 2.0" right=1.25 ;;
+    avx2:*) goals="1.15 1.25 1.35" right=1.25 ;;
+    *:True) goals="1.6 2.5 3.0" right=2.3 ;;
+    *) goals="1.5 2.0 2.4" right=$([ "$threads" = 2 ] && echo 2.3 || echo 2.0) ;;
+    esac
+    "$bench_sequences" "$work/$name.tern" "$threads" 32 "$level" >"$work/sequences.txt" 2>&1
+    n=2
+    for goal in $goals; do
+        ratio=$(awk -v n=$n '$1 == n { print $3 }' "$work/sequences.txt")
+        [ $n = 2 ] && of_two=${ratio:-nan}
+        least "$what: $n sequences together" "$goal" "x one" "${ratio:-nan}"
+        n=$((n * 2))
+    done
+    least "$what: drafts of 4, all right" "$right" x "$(draft_ratio "$name")"
+    bench "$name" --threads "$threads" --depths 0 --cpu "$level" --draft 4 --draft-wrong 2
+    wrong=$(calc "1.1 if 2 / $of_two <= 1.3 else 0.98")
+    least "$what: drafts of 4, every second wrong" "$wrong" x "$(draft_ratio "$name")"
+    least "$what: drafts, text without repetition" 0.98 x "$(no_repetition "$name" "$level" \
+        "$threads")"
+}
+
+# draft_ratio NAME: of the last benchmark, decoding with drafts by decoding without.
+draft_ratio() {
+    field "$work/$1.json" "round((lambda r: [v for k, v in r if k][0] / [v for k, v in r if not k][0])(
+        [(x['draft'], x['decode_tok_s']) for x in d['runs'] if x['depth'] == 128]), 2)"
+}
+
+# no_repetition NAME LEVEL THREADS: a random text with --draft 7 by the same without, in turn.
+no_repetition() { python3 - "$tern" "$work/$1.tern" "$2" "$3" <<'END'
+import json, statistics, subprocess, sys
+tern, model, level, threads = sys.argv[1:5]
+def speed(draft):
+    run = subprocess.run(
+        [tern, "run", model, "--raw", "-p", "Once", "-n", "64", "--ignore-eos", "--temp", "2",
+         "--top-k", "0", "--top-p", "1", "--seed", "1", "--cpu", level, "--threads", threads,
+         "--draft", draft, "--stats=json"],
+        check=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    stats = json.loads(run.stderr.splitlines()[-1])
+    return stats["new_tokens"] / stats["decode_s"]
+pairs = [(speed("off"), speed("7")) for _ in range(5)]
+print(round(statistics.median(b / a for a, b in pairs), 3))
+END
+}
+
 # ---- families ----
 
 # passes WHAT COMMAND...: a test program of the build.
@@ -442,7 +518,7 @@ for program in "$tern" "$bench_kern"; do
     [ -x "$program" ] || { echo "no $program; build the release preset first" >&2; exit 0; }
 done
 row "what" asked measured verdict
-for section in ${*:-build correct convert open memory kernels speed families}; do
+for section in ${*:-build correct convert open memory kernels speed sequences families}; do
     "section_$section"
 done
 exit 0

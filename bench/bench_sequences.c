@@ -4,16 +4,20 @@
  * with different prompts.  What is measured begins when all prompts are read.
  *
  *   bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL]]]
+ *   bench_sequences MODEL.tern THREADS TOKENS LEVEL REQUESTS COMMON
  *
- * LEVEL is the highest level of kernels, as with --cpu.
+ * LEVEL is the highest level of kernels, as with --cpu, or "best".  The second form runs only so
+ * many requests whose prompts begin with the same COMMON ids, and says what the caches take.
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "plat/plat.h"
 #include "tern/scheduler.h"
 
-#define N_PROMPT 8u
+#define N_OWN 8u /* ids of a prompt that no other has */
 #define MOST 8u
 
 /* What n requests together gave. */
@@ -28,36 +32,45 @@ static void die(const struct tern_error *err)
     exit(tern_status_exit_code(err->status));
 }
 
-static void submit(struct tern_scheduler *s, uint32_t i, uint32_t n_vocab, uint32_t n_new)
+struct setup {
+    struct tern_engine *engine;
+    struct tern_model *model;
+    struct tern_scheduler *scheduler;
+    uint32_t n_new;
+    uint32_t n_common; /* ids that all prompts begin with */
+    uint32_t *ids;     /* [n_common + N_OWN] */
+};
+
+static void submit(struct setup *s, uint32_t i)
 {
-    uint32_t ids[N_PROMPT];
+    const uint32_t n_vocab = tern_model_config(s->model)->vocab;
     struct tern_error err;
     uint64_t id;
-    struct tern_request r = {
-        .ids = ids, .n_ids = N_PROMPT, .max_tokens = n_new, .ignore_eos = true};
+    struct tern_request r = {.ids = s->ids, .n_ids = s->n_common + N_OWN,
+                             .max_tokens = s->n_new, .ignore_eos = true};
     tern_sampler_params_default(&r.sampler);
     r.sampler.seed = i;
-    for (uint32_t k = 0; k < N_PROMPT; k++)
-        ids[k] = (i * 7919 + k * 104729 + 17) % n_vocab;
-    if (tern_scheduler_submit(s, &r, &id, &err) != TERN_OK)
+    for (uint32_t k = 0; k < s->n_common; k++)
+        s->ids[k] = (uint32_t)((uint64_t)k * 7919 % n_vocab);
+    for (uint32_t k = 0; k < N_OWN; k++)
+        s->ids[s->n_common + k] = (i * 7919 + k * 104729 + 17) % n_vocab;
+    if (tern_scheduler_submit(s->scheduler, &r, &id, &err) != TERN_OK)
         die(&err);
 }
 
 /* n requests together, once each has its first token. */
-static struct result measure(struct tern_scheduler *s, uint32_t n, uint32_t n_vocab,
-                             uint32_t n_new)
+static struct result measure(struct setup *s, uint32_t n)
 {
     struct tern_error err;
-    struct result r;
     uint32_t n_first = 0, n_tokens = 0, n_steps = 0;
     uint64_t start = tn_now_ns();
     for (uint32_t i = 0; i < n; i++)
-        submit(s, i + n * MOST, n_vocab, n_new);
+        submit(s, i + n * MOST);
     for (bool is_idle = false; !is_idle;) {
         const struct tern_event *events;
         size_t n_events;
         const bool was_first = n_first < n;
-        if (tern_scheduler_step(s, &events, &n_events, &is_idle, &err) != TERN_OK)
+        if (tern_scheduler_step(s->scheduler, &events, &n_events, &is_idle, &err) != TERN_OK)
             die(&err);
         n_steps++;
         for (size_t i = 0; i < n_events; i++) {
@@ -70,49 +83,72 @@ static struct result measure(struct tern_scheduler *s, uint32_t n, uint32_t n_vo
             n_tokens = n_steps = 0;
         }
     }
-    r.tokens_per_s = n_tokens / tn_seconds_since(start);
-    r.step_ms = 1e3 * tn_seconds_since(start) / n_steps;
-    return r;
+    const double seconds = tn_seconds_since(start);
+    return (struct result){n_tokens / seconds, 1e3 * seconds / n_steps};
 }
 
-static void print_result(uint32_t n, const struct result *r, double one)
+/* All counts, one after the other. */
+static void compare(struct setup *s)
 {
-    printf("%8u %9.2f %6.2f %9.1f\n", n, r->tokens_per_s, r->tokens_per_s / one, r->step_ms);
-    fflush(stdout);
+    const uint32_t n_new = s->n_new;
+    s->n_new = 4; /* pages are there then */
+    measure(s, 1);
+    s->n_new = n_new;
+    printf("%s, threads: %u\nrequests     tok/s      x   ms/step\n",
+           tern_engine_cpu_level(s->engine), tern_engine_n_threads(s->engine));
+    double one = 0;
+    for (uint32_t n = 1; n <= MOST; n *= 2) {
+        const struct result r = measure(s, n);
+        one = n == 1 ? r.tokens_per_s : one;
+        printf("%8u %9.2f %6.2f %9.1f\n", n, r.tokens_per_s, r.tokens_per_s / one, r.step_ms);
+        fflush(stdout);
+    }
+}
+
+static void share(struct setup *s, uint32_t n)
+{
+    struct tern_scheduler_state before, after;
+    tern_scheduler_get_state(s->scheduler, &before);
+    measure(s, n);
+    tern_scheduler_get_state(s->scheduler, &after);
+    printf("%u requests, %u ids in common: %.1f MB of cache\n", n, s->n_common,
+           (double)(after.bytes - before.bytes) * 1e-6);
+}
+
+static uint32_t number(int argc, char **argv, int i, uint32_t otherwise)
+{
+    return argc > i ? (uint32_t)atoi(argv[i]) : otherwise;
 }
 
 int main(int argc, char **argv)
 {
     static struct tern_sysinfo machine;
-    struct tern_engine *engine;
-    struct tern_model *model;
-    struct tern_scheduler *s;
     struct tern_error err;
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL]]]\n");
+    const uint32_t n_requests = number(argc, argv, 5, 0);
+    if (argc < 2 || argc == 6 || n_requests > MOST) {
+        fprintf(stderr, "usage: bench_sequences MODEL.tern [THREADS [TOKENS [LEVEL "
+                        "[REQUESTS COMMON]]]]\n");
         return 2;
     }
-    const struct tern_engine_params ep = {.n_threads = argc > 2 ? (uint32_t)atoi(argv[2]) : 0,
-                                          .cpu_level = argc > 4 ? argv[4] : NULL};
-    const struct tern_scheduler_params sp = {.n_sequences = MOST, .n_ctx = 512, .kv = TERN_KV_F16};
-    const uint32_t n_new = argc > 3 ? (uint32_t)atoi(argv[3]) : 32;
+    struct setup s = {.n_new = number(argc, argv, 3, 32), .n_common = number(argc, argv, 6, 0)};
+    const struct tern_engine_params ep = {
+        .n_threads = number(argc, argv, 2, 0),
+        .cpu_level = argc > 4 && strcmp(argv[4], "best") != 0 ? argv[4] : NULL};
+    const struct tern_scheduler_params sp = {
+        .n_sequences = MOST, .n_ctx = 512 + s.n_common, .kv = TERN_KV_F16};
     tern_sysinfo_read(&machine);
-    if (tern_engine_create(&engine, &machine, &ep, &err) != TERN_OK ||
-        tern_model_open(&model, argv[1], &err) != TERN_OK ||
-        tern_scheduler_create(&s, engine, model, &sp, &err) != TERN_OK)
+    s.ids = tn_alloc((s.n_common + N_OWN) * sizeof *s.ids);
+    if (!s.ids || tern_engine_create(&s.engine, &machine, &ep, &err) != TERN_OK ||
+        tern_model_open(&s.model, argv[1], &err) != TERN_OK ||
+        tern_scheduler_create(&s.scheduler, s.engine, s.model, &sp, &err) != TERN_OK)
         die(&err);
-    const uint32_t n_vocab = tern_model_config(model)->vocab;
-    measure(s, 1, n_vocab, 4); /* pages are there then */
-    printf("%s, threads: %u\nrequests     tok/s      x   ms/step\n", tern_engine_cpu_level(engine),
-           tern_engine_n_threads(engine));
-    double one = 0;
-    for (uint32_t n = 1; n <= MOST; n *= 2) {
-        const struct result r = measure(s, n, n_vocab, n_new);
-        one = n == 1 ? r.tokens_per_s : one;
-        print_result(n, &r, one);
-    }
-    tern_scheduler_free(s);
-    tern_model_free(model);
-    tern_engine_free(engine);
+    if (n_requests > 0)
+        share(&s, n_requests);
+    else
+        compare(&s);
+    tern_scheduler_free(s.scheduler);
+    tern_model_free(s.model);
+    tern_engine_free(s.engine);
+    tn_free(s.ids);
     return 0;
 }

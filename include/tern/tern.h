@@ -204,8 +204,10 @@ void tern_session_free(struct tern_session *session);
 uint32_t tern_session_n_ctx(const struct tern_session *session);
 /* Positions that are filled. */
 uint32_t tern_session_n_past(const struct tern_session *session);
-/* Forgets everything from position n_keep on; never fails. */
-void tern_session_truncate(struct tern_session *session, uint32_t n_keep);
+/* Forgets everything from position n_keep on.  Returns how many positions are filled then: fewer
+ * than were asked for where the model cannot be taken back to just there, and the ids between are
+ * to be evaluated again. */
+uint32_t tern_session_truncate(struct tern_session *session, uint32_t n_keep);
 /* Ids at positions [0, n_past). */
 const uint32_t *tern_session_ids(const struct tern_session *session);
 /* Writes the keys and values of all positions with their ids to a file that only its owner may

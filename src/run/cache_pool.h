@@ -45,7 +45,9 @@ struct tn_sequence {
 
 /* Makes positions [n_past, n) writable. False when memory is short: what is there stays. */
 bool tn_sequence_grow(struct tn_sequence *s, uint32_t n);
-/* Keeps positions below n_keep. */
+/* Keeps positions below n_keep; s->n_past says what is left.  All of them while every layer is
+ * attention; a layer with a state that cannot be taken back to n_keep would leave fewer, so callers
+ * go on from n_past. */
 void tn_sequence_truncate(struct tn_sequence *s, uint32_t n_keep);
 /* Becomes the first n positions of another sequence, in the same memory but for a block that they
  * fill in part: that is copied.  Where memory for it is short, s has less than n. */

@@ -89,7 +89,13 @@ uint32_t tn_matcher_draft(const struct tn_matcher *m, uint32_t *ids, uint32_t n_
  * that it is measured soon; the account limits what that costs. */
 #define COST_UNKNOWN 0.35
 #define ACCOUNT_REMEMBERED 0.998 /* what was lost still weighs after the next evaluation */
-#define NEW_TIME 0.2             /* of a new time in the average */
+/* Of a new time in the average, which it may move by so much: what was interrupted by another
+ * program says little. */
+#define NEW_TIME 0.25
+#define LEAST_TIME 0.5
+#define MOST_TIME 1.2
+/* Drafts are worth it from so much more ids for the time on. */
+#define LEAST_GAIN 1.03
 /* An evaluation without drafts is made now and then: the others are compared with it. */
 #define STEPS_PER_PLAIN 64u
 /* Times are forgotten now and then: a deeper context, or a neighbour that is gone, changes them. */
@@ -105,6 +111,14 @@ static void forget(struct tn_draft_costs *costs, uint32_t n_answers)
             costs->step_s[i] = 0;
 }
 
+static void add_time(double *known, double seconds)
+{
+    if (*known == 0)
+        *known = seconds;
+    const double most = *known * MOST_TIME, least = *known * LEAST_TIME;
+    *known += NEW_TIME * (TN_MAX(TN_MIN(seconds, most), least) - *known);
+}
+
 void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint32_t n_rows,
                          uint32_t n_ids, double seconds)
 {
@@ -112,14 +126,13 @@ void tn_draft_costs_took(struct tn_draft_costs *costs, uint32_t n_answers, uint3
         return; /* there is never a draft then */
     if (++costs->n_steps % STEPS_REMEMBERED == 0)
         forget(costs, n_answers);
-    double *known = &costs->step_s[n_rows];
-    const double plain = costs->step_s[n_answers];
-    *known = *known == 0 ? seconds : *known + NEW_TIME * (seconds - *known);
-    costs->total_s = costs->total_s * ACCOUNT_REMEMBERED + seconds;
+    add_time(&costs->step_s[n_rows], seconds);
+    const double took = costs->step_s[n_rows], plain = costs->step_s[n_answers];
+    costs->total_s = costs->total_s * ACCOUNT_REMEMBERED + took;
     costs->lost_s *= ACCOUNT_REMEMBERED;
     costs->n_since_plain = n_rows == n_answers ? 0 : costs->n_since_plain + 1;
     if (n_rows > n_answers)
-        costs->lost_s += seconds - n_ids * plain / n_answers;
+        costs->lost_s += took - n_ids * plain / n_answers;
     /* What was gained long ago does not pay for what is lost now. */
     costs->lost_s = TN_MAX(costs->lost_s, -FREE_STEPS * plain);
 }
@@ -198,7 +211,7 @@ static uint32_t add_best(struct tn_draft_step *step, const struct tn_draft_costs
 {
     const struct tn_draft_step before = *step;
     double ids = before.n_ids, next = 1;
-    double best_rate = ids / expected_s(costs, before.n_answers, before.n_rows);
+    double best_rate = LEAST_GAIN * ids / expected_s(costs, before.n_answers, before.n_rows);
     for (uint32_t i = 1; i <= n; i++) {
         next *= right;
         ids += next;

@@ -100,12 +100,13 @@ const uint32_t *tern_session_ids(const struct tern_session *s)
     return s->sequence.ids;
 }
 
-void tern_session_truncate(struct tern_session *s, uint32_t n_keep)
+uint32_t tern_session_truncate(struct tern_session *s, uint32_t n_keep)
 {
     if (n_keep < s->sequence.n_past) {
         tn_sequence_truncate(&s->sequence, n_keep);
         s->has_logits = false;
     }
+    return s->sequence.n_past;
 }
 
 uint64_t tern_session_bytes(const struct tern_session *s)

@@ -238,11 +238,11 @@ static void a_shortened_session_continues_as_if_new(void **state)
     float *want = logits_of(engine, TERN_KV_F16, 0, 60, 60);
     struct tern_session *s = open_session(engine, TERN_KV_F16, 0);
     assert_ok(tern_session_eval(s, ids + 100, 150, NULL, &e));
-    tern_session_truncate(s, 0);
+    assert_int_equal(tern_session_truncate(s, 0), 0);
     assert_null(tern_session_logits(s));
     assert_ok(tern_session_eval(s, ids, 50, NULL, &e));
     assert_ok(tern_session_eval(s, ids + 200, 30, NULL, &e));
-    tern_session_truncate(s, 50);
+    assert_int_equal(tern_session_truncate(s, 50), 50);
     assert_ok(tern_session_eval(s, ids + 50, 10, NULL, &e));
     assert_memory_equal(tern_session_logits(s), want + 59 * (size_t)vocab, vocab * sizeof *want);
     assert_int_equal(tern_session_n_past(s), 60);
@@ -266,7 +266,7 @@ static void bad_ids_and_full_contexts_are_refused(void **state)
     float want = tern_session_logits(s)[3];
     assert_int_equal(tern_session_eval(s, ids, 1, NULL, &e), TERN_LIMIT);
     assert_non_null(tern_session_logits(s));
-    tern_session_truncate(s, 7);
+    assert_int_equal(tern_session_truncate(s, 7), 7);
     assert_null(tern_session_logits(s));
     assert_int_equal(tern_session_eval(s, ids + 7, 1, NULL, &e), TERN_OK);
     assert_true(tern_session_logits(s)[3] == want);

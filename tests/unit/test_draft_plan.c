@@ -111,6 +111,7 @@ static void a_full_matcher_drafts_nothing(void **state)
  * with this probability. */
 struct world {
     double row_cost, right;
+    double interrupted; /* share of steps that take 30 times as long */
     struct tn_rng rng;
     double seconds; /* with drafts */
     uint32_t n_ids, n_drafted;
@@ -135,7 +136,8 @@ static void step(struct world *w, struct plan *plan, uint32_t n_match)
         tn_draft_choose(&plan->odds, &plan->costs, &s, ids, TERN_MAX_DRAFT, n_match);
     assert_true(n <= TERN_MAX_DRAFT);
     assert_int_equal(s.n_rows, 1 + n);
-    const double seconds = 0.02 * (1 + w->row_cost * n);
+    const double seconds =
+        0.02 * (1 + w->row_cost * n) * (random_01(w) < w->interrupted ? 30 : 1);
     uint32_t n_right = 0;
     while (n_right < n && random_01(w) < w->right) {
         n_right++;
@@ -238,6 +240,22 @@ static void matches_of_different_lengths_are_told_apart(void **state)
     assert_true(drafted[0] < drafted[1] / 10);
 }
 
+/* Steps that others interrupt, for many times what they take, do not make drafts look worth it, nor
+ * useless. */
+static void interruptions_do_not_deceive(void **state)
+{
+    (void)state;
+    for (int pays = 0; pays < 2; pays++) {
+        struct world w = {.row_cost = pays ? 0.2 : 1.2, .right = 0.9, .interrupted = 0.1};
+        struct plan plan = {0};
+        tn_rng_seed(&w.rng, 5);
+        tn_draft_odds_init(&plan.odds);
+        for (int i = 0; i < 4000; i++)
+            step(&w, &plan, 4);
+        assert_true(pays ? w.n_drafted > 8000 : w.n_drafted < 250);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +266,7 @@ int main(void)
         cmocka_unit_test(drafts_that_help_are_made),
         cmocka_unit_test(drafts_that_do_not_help_are_not_made),
         cmocka_unit_test(the_plan_follows_the_text),
+        cmocka_unit_test(interruptions_do_not_deceive),
         cmocka_unit_test(matches_of_different_lengths_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
