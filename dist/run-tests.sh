@@ -83,6 +83,7 @@ print(u.find_spec("axe_playwright_python").submodule_search_locations[0])')
     TERN="$PWD/build/release/tern" TERN_BROWSER=1 TERN_AXE="$axe/axe.min.js" \
         TERN_PICTURES="$PWD/build/page/pictures" \
         build/page/bin/python -B tests/server/test_page_browser.py
+    TERN="$PWD/build/release/tern" build/page/bin/python -B tests/server/test_page_logic.py
 }
 
 stage_fuzz() {
