@@ -45,6 +45,10 @@ struct tern_grammar; /* read-only: any number of requests and threads may use it
  * TERN_LIMIT: too large, too deep, or no finite text fits; TERN_MEMORY. */
 tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
                                      uint32_t flags, struct tern_error *err);
+/* The same between two texts that stand around it as they are. */
+tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const char *before,
+                                             const char *schema, size_t n_bytes, const char *after,
+                                             uint32_t flags, struct tern_error *err);
 /* Any JSON object. TERN_MEMORY. */
 tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err);
 void tern_grammar_free(struct tern_grammar *grammar);

@@ -19,6 +19,7 @@ struct compiler {
     struct tn_schema_list list;
     struct tn_json_rules rules;
     const json_t *root;
+    const char *before, *after; /* texts around the JSON */
     bool is_strict;
     uint32_t at; /* the subschema in work */
     tern_status status;
@@ -461,11 +462,16 @@ static tern_status compile_all(struct compiler *c)
     g->start = tn_grammar_state(g);
     const struct tn_subschema root = {.json = c->root, .parent = TN_NO_PARENT, .keyword = "#",
                                       .index = TN_NO_PARENT};
-    const uint32_t begin = tn_grammar_state(g);
-    tn_grammar_call(g, g->start, c->rules.space, begin);
+    const uint32_t begin = tn_grammar_state(g), end = tn_grammar_state(g);
+    tn_grammar_call(g, tn_grammar_text(g, g->start, c->before, strlen(c->before)),
+                    c->rules.space, begin);
     const uint32_t i_root = tn_schema_list_add(&c->list, g, &root);
-    if (!g->failed)
-        tn_grammar_empty(g, begin, c->list.items[i_root].start);
+    const uint32_t value = g->failed ? 0 : c->list.items[i_root].start;
+    if (c->after[0])
+        tn_grammar_call(g, begin, value, end);
+    else
+        tn_grammar_empty(g, begin, value);
+    tn_grammar_end(g, tn_grammar_text(g, end, c->after, strlen(c->after)));
     for (c->at = 0; c->at < c->list.n && !g->failed; c->at++) {
         const struct tn_subschema s = c->list.items[c->at];
         if (!compile(c, s.json, s.start))
@@ -475,11 +481,13 @@ static tern_status compile_all(struct compiler *c)
     return finish(c);
 }
 
-tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
-                                     uint32_t flags, struct tern_error *err)
+tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const char *before,
+                                             const char *schema, size_t n_bytes, const char *after,
+                                             uint32_t flags, struct tern_error *err)
 {
     json_t *root = NULL;
-    struct compiler c = {.is_strict = flags & TERN_GRAMMAR_STRICT, .err = err};
+    struct compiler c = {.before = before, .after = after,
+                         .is_strict = flags & TERN_GRAMMAR_STRICT, .err = err};
     *out = NULL;
     if (n_bytes > TERN_GRAMMAR_MAX_SCHEMA)
         return tn_fail(err, TERN_LIMIT, "#: a schema of %zu bytes; at most %u are read", n_bytes,
@@ -497,4 +505,10 @@ tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *sche
     tn_schema_list_fini(&c.list);
     json_decref(root);
     return status;
+}
+
+tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
+                                     uint32_t flags, struct tern_error *err)
+{
+    return tern_grammar_from_schema_between(out, "", schema, n_bytes, "", flags, err);
 }

@@ -17,6 +17,7 @@
 #include "plat/plat.h"
 #include "robust/model_dir.h"
 #include "tern/conversation.h"
+#include "tern/calls.h"
 #include "tern/convert.h"
 #include "tern/embed.h"
 #include "tern/grammar.h"
@@ -539,16 +540,40 @@ static void call_grammar(void)
     CALL(TERN_UNSUPPORTED, tern_grammar_from_schema, &g, "{\"not\":{}}", 10, 0);
     CALL(TERN_OK, tern_grammar_json_object, &g);
     tern_grammar_free(g);
+    CALL(TERN_OK, tern_grammar_from_schema_between, &g, "<", schema, strlen(schema), ">", 0);
+    tern_grammar_free(g);
     CALL(TERN_OK, tern_grammar_from_schema, &g, schema, strlen(schema), 0);
     if (g)
         CALL(TERN_OK, tern_grammar_match, g, "12", 2, &n_fit, &is_whole);
     tern_grammar_free(g);
 }
 
+static void call_calls(void)
+{
+    static const char request[] = "{\"messages\":[],\"tools\":[{}]}";
+    static const char answer[] = "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+    static const char template[] = "{% if tools %}<tool_call>{% endif %}";
+    const struct tern_chat_params params = {.add_generation_prompt = true};
+    struct tern_chat_template *t;
+    enum tern_call_form form;
+    struct tern_calls *calls;
+    CALL(TERN_OK, tern_chat_template_parse, &t, template, strlen(template));
+    if (t)
+        CALL(TERN_OK, tern_chat_call_form, &form, t, request, strlen(request), &params);
+    tern_chat_template_free(t);
+    CALL(TERN_OK, tern_calls_create, &calls, TERN_CALLS_TAGGED);
+    if (calls) {
+        CALL(TERN_OK, tern_calls_push, calls, answer, strlen(answer));
+        CALL(TERN_OK, tern_calls_end, calls);
+    }
+    tern_calls_free(calls);
+}
+
 static void test_grammar(void **state)
 {
     (void)state;
     with_short_memory(call_grammar, 1);
+    with_short_memory(call_calls, 1);
 }
 
 static void test_verify(void **state)

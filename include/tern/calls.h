@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls of tools in an answer, told from its text while it comes.
+ *
+ *   tagged  text <tool_call>{"name": "f", "arguments": {...}}</tool_call> ...    Qwen, Hermes
+ *   bare    {"name": "f", "parameters": {...}}, which is all of the answer       LLaMA 3.1
+ *
+ * Which one a model writes its template says, since it asks for it.
+ */
+#ifndef TERN_CALLS_H
+#define TERN_CALLS_H
+
+#include "tern/chat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tern_call_form { TERN_CALLS_TAGGED, TERN_CALLS_BARE };
+
+/* The form that a template asks for when it renders this conversation, an object with "messages"
+ * and "tools" (tern_chat_render_json).  TERN_UNSUPPORTED: it knows no tools, or asks for another
+ * form; else as tern_chat_render_json. */
+tern_status tern_chat_call_form(enum tern_call_form *out, const struct tern_chat_template *t,
+                                const char *json, size_t n_json,
+                                const struct tern_chat_params *params, struct tern_error *err);
+
+struct tern_calls;
+
+struct tern_call {
+    const char *name;
+    const char *arguments; /* JSON */
+};
+
+/* TERN_MEMORY. */
+tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form,
+                              struct tern_error *err);
+void tern_calls_free(struct tern_calls *calls);
+/* Takes more of the answer; what may be part of a call is held back.  TERN_MEMORY. */
+tern_status tern_calls_push(struct tern_calls *calls, const char *text, size_t n,
+                            struct tern_error *err);
+/* The answer has ended: what was held back becomes a call or text.  TERN_MEMORY. */
+tern_status tern_calls_end(struct tern_calls *calls, struct tern_error *err);
+/* The text beside the calls since the last time, *n bytes, valid until the next push. */
+const char *tern_calls_take_text(struct tern_calls *calls, size_t *n);
+/* The calls so far, of which there are tern_calls_count; valid as long as `calls`. */
+size_t tern_calls_count(const struct tern_calls *calls);
+struct tern_call tern_calls_get(const struct tern_calls *calls, size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which form of calls a template asks for: read from what it writes when there are tools.
+ */
+#include <jansson.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/compiler.h"
+#include "base/json_load.h"
+#include "base/log.h"
+#include "tern/calls.h"
+
+/* What templates of a form write by themselves. */
+static const struct {
+    const char *mark;
+    enum tern_call_form form;
+} marks[] = {
+    {"<tool_call>", TERN_CALLS_TAGGED},
+    {"{\"name\": function name, \"parameters\":", TERN_CALLS_BARE},
+};
+
+/* True where bytes of the template are the mark: what a user writes does not count. */
+static bool contains(const char *text, const unsigned char *user_map, size_t n, const char *mark)
+{
+    const size_t n_mark = strlen(mark);
+    for (size_t i = 0; i + n_mark <= n; i++)
+        if (memcmp(text + i, mark, n_mark) == 0 && !memchr(user_map + i, 1, n_mark))
+            return true;
+    return false;
+}
+
+/* The conversation without its tools, as new memory; NULL: no memory. */
+static char *without_tools(const char *json, size_t n)
+{
+    json_t *request;
+    if (tn_json_load(&request, "conversation", json, n, 0, NULL) != TERN_OK)
+        return NULL;
+    json_object_del(request, "tools");
+    char *text = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    return text;
+}
+
+/* Does the template write the same when there are no tools?  One that needs them knows them. */
+static tern_status compare(bool *is_same, const struct tern_chat_template *t, const char *json,
+                           size_t n_json, const struct tern_chat_params *params, const char *text,
+                           size_t n_text, struct tern_error *err)
+{
+    char *plain = NULL, *bare = without_tools(json, n_json);
+    size_t n_plain = 0;
+    *is_same = false;
+    if (!bare)
+        return tn_fail(err, TERN_MEMORY, "no memory for a conversation");
+    tern_status status =
+        tern_chat_render_json(t, bare, strlen(bare), params, &plain, &n_plain, NULL, err);
+    tn_free(bare);
+    *is_same = status == TERN_OK && n_plain == n_text && memcmp(plain, text, n_text) == 0;
+    tern_text_free(plain);
+    return status == TERN_MEMORY ? status : tn_ok(err);
+}
+
+tern_status tern_chat_call_form(enum tern_call_form *out, const struct tern_chat_template *t,
+                                const char *json, size_t n_json,
+                                const struct tern_chat_params *params, struct tern_error *err)
+{
+    char *text;
+    unsigned char *user_map;
+    size_t n;
+    bool is_same, is_known = false;
+    *out = TERN_CALLS_TAGGED;
+    tern_status status =
+        tern_chat_render_json(t, json, n_json, params, &text, &n, &user_map, err);
+    if (status != TERN_OK)
+        return status;
+    status = compare(&is_same, t, json, n_json, params, text, n, err);
+    for (size_t i = 0; i < TN_COUNT_OF(marks) && !is_known && !is_same; i++) {
+        is_known = contains(text, user_map, n, marks[i].mark);
+        *out = is_known ? marks[i].form : *out;
+    }
+    tern_text_free(text);
+    tern_text_free(user_map);
+    if (status == TERN_OK && is_same)
+        return tn_fail(err, TERN_UNSUPPORTED, "the model's chat template knows no tools");
+    if (status == TERN_OK && !is_known)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "the model's chat template asks for calls in a form that is not known");
+    return status;
+}

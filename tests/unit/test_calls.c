@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Calls of tools are told from the text of an answer, however it is cut; which form a template asks
+ * for is known from what it writes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/compiler.h"
+#include "tern/calls.h"
+
+/* Calls as "name arguments;" behind each other. */
+static void read_answer(enum tern_call_form form, const char *text, size_t cut, struct tn_buf *said,
+                        struct tn_buf *called)
+{
+    struct tern_calls *c;
+    const size_t n = strlen(text);
+    assert_int_equal(tern_calls_create(&c, form, NULL), TERN_OK);
+    for (size_t i = 0; i <= n; i += cut) {
+        size_t n_part = n - i < cut ? n - i : cut;
+        assert_int_equal(tern_calls_push(c, text + i, n_part, NULL), TERN_OK);
+        const char *part = tern_calls_take_text(c, &n_part);
+        tn_buf_append(said, part, n_part);
+    }
+    size_t n_part;
+    assert_int_equal(tern_calls_end(c, NULL), TERN_OK);
+    const char *part = tern_calls_take_text(c, &n_part);
+    tn_buf_append(said, part, n_part);
+    for (size_t i = 0; i < tern_calls_count(c); i++) {
+        const struct tern_call call = tern_calls_get(c, i);
+        tn_buf_printf(called, "%s %s;", call.name, call.arguments);
+    }
+    tern_calls_free(c);
+}
+
+static void calls_are_told_from_text(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tern_call_form form;
+        const char *text, *said, *called;
+    } cases[] = {
+        {TERN_CALLS_TAGGED, "", "", ""},
+        {TERN_CALLS_TAGGED, "Hello <tool> \n", "Hello <tool> \n", ""},
+        {TERN_CALLS_TAGGED, "a <tool_ca", "a <tool_ca", ""},
+        {TERN_CALLS_TAGGED, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
+         "", "f {\"a\":1};"},
+        {TERN_CALLS_TAGGED,
+         "I look.\n<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n"
+         "<tool_call>{\"name\":\"g\",\"parameters\":{\"s\":\"</tool\"}}</tool_call>\n",
+         "I look.", "f {};g {\"s\":\"</tool\"};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call> Done.",
+         "Done.", "f {};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"arguments\":{}}", "", "f {};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\"}</tool_call>",
+         "<tool_call>{\"name\":\"f\"}</tool_call>", ""},
+        {TERN_CALLS_TAGGED, "<tool_call>no JSON</tool_call>x", "<tool_call>no JSON</tool_call>x",
+         ""},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\",\"argum", "<tool_call>{\"name\":\"f\",\"argum",
+         ""},
+        {TERN_CALLS_TAGGED, "{\"name\":\"f\",\"arguments\":{}}", "{\"name\":\"f\",\"arguments\":{}}",
+         ""},
+        {TERN_CALLS_BARE, "Hello {", "Hello {", ""},
+        {TERN_CALLS_BARE, " \n", " \n", ""},
+        {TERN_CALLS_BARE, " {\"name\": \"f\", \"parameters\": {\"q\": \"\\u00e9\"}} ", "",
+         "f {\"q\":\"\xC3\xA9\"};"},
+        {TERN_CALLS_BARE, "{\"name\": \"f\"}", "{\"name\": \"f\"}", ""},
+        {TERN_CALLS_BARE, "{ this is text }", "{ this is text }", ""},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++)
+        for (size_t cut = 1; cut < 14; cut++) {
+            struct tn_buf said = {0}, called = {0};
+            read_answer(cases[i].form, cases[i].text, cut, &said, &called);
+            assert_string_equal(tn_buf_text(&said), cases[i].said);
+            assert_string_equal(tn_buf_text(&called), cases[i].called);
+            tn_buf_fini(&said);
+            tn_buf_fini(&called);
+        }
+}
+
+/* ---- templates ---- */
+
+#define TOOLS                                                                                      \
+    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":"             \
+    "\"<tool_call>\",\"parameters\":{}}}]"
+
+static void the_form_is_what_the_template_asks_for(void **state)
+{
+    (void)state;
+    static const char request[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi <tool_call>\"}]," TOOLS "}";
+    static const struct {
+        const char *source;
+        tern_status status;
+        enum tern_call_form form;
+    } cases[] = {
+        {"{% if tools %}Answer <tool_call>{% endif %}{{ messages[0].content }}", TERN_OK,
+         TERN_CALLS_TAGGED},
+        {"{% if tools %}{{ tools | tojson }} as {\"name\": function name, \"parameters\": x}"
+         "{% endif %}{{ messages[0].content }}", TERN_OK, TERN_CALLS_BARE},
+        {"{% for t in tools %}{{ t | tojson }}{% endfor %}{{ messages[0].content }}",
+         TERN_UNSUPPORTED, TERN_CALLS_TAGGED},
+        {"<tool_call>{{ messages[0].content }}", TERN_UNSUPPORTED, TERN_CALLS_TAGGED},
+        {"{{ messages[0].content }}", TERN_UNSUPPORTED, TERN_CALLS_TAGGED},
+        {"{{ raise_exception('no') }}", TERN_USAGE, TERN_CALLS_TAGGED},
+    };
+    const struct tern_chat_params params = {.add_generation_prompt = true};
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tern_chat_template *t;
+        enum tern_call_form form;
+        assert_int_equal(tern_chat_template_parse(&t, cases[i].source, strlen(cases[i].source),
+                                                  NULL), TERN_OK);
+        assert_int_equal(tern_chat_call_form(&form, t, request, sizeof request - 1, &params, NULL),
+                         cases[i].status);
+        if (cases[i].status == TERN_OK)
+            assert_int_equal(form, cases[i].form);
+        tern_chat_template_free(t);
+    }
+}
+
+/* ---- memory ---- */
+
+static int countdown;
+
+static int fail_later(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    return countdown-- > 0;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    static const char text[] = "x<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
+    bool is_done = false;
+    for (int n = 0; !is_done; n++) {
+        struct tern_calls *c;
+        countdown = n;
+        tn_alloc_set_hook(fail_later, NULL);
+        tern_status status = tern_calls_create(&c, TERN_CALLS_TAGGED, NULL);
+        if (status == TERN_OK)
+            status = tern_calls_push(c, text, sizeof text - 1, NULL);
+        if (status == TERN_OK)
+            status = tern_calls_end(c, NULL);
+        tn_alloc_set_hook(NULL, NULL);
+        is_done = status == TERN_OK;
+        assert_true(is_done || status == TERN_MEMORY);
+        assert_true(!is_done || tern_calls_count(c) == 1);
+        tern_calls_free(c);
+        assert_true(n < 100);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_are_told_from_text),
+        cmocka_unit_test(the_form_is_what_the_template_asks_for),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
