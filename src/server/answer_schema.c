@@ -56,7 +56,7 @@ static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refu
                           "response_format.json_schema.schema", r);
 }
 
-bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+static bool read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
     static const char param[] = "response_format";
     const json_t *format = tn_json_member(body, param);
@@ -71,7 +71,7 @@ bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct 
                      "\"%s\" must have the \"type\" text, json_object or json_schema", param);
 }
 
-bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+static bool read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
     static const char param[] = "format";
     const json_t *format = tn_json_member(body, param);
@@ -82,4 +82,18 @@ bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusa
     if (json_is_object(format))
         return compile_schema(gen, format, 0, param, r);
     return tn_refuse(r, 400, param, "\"%s\" must be \"json\" or a schema", param);
+}
+
+bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    const bool is_good = read_response_format(gen, body, r);
+    gen->has_form = gen->grammar != NULL;
+    return is_good;
+}
+
+bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    const bool is_good = read_format(gen, body, r);
+    gen->has_form = gen->grammar != NULL;
+    return is_good;
 }

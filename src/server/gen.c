@@ -87,7 +87,7 @@ static bool read_sampler(struct tn_gen *gen, const json_t *o, double max_tempera
     struct tern_sampler_params *s = &gen->sampler;
     if (!tn_json_get_real(o, "temperature", 0, max_temperature, &s->temperature, r))
         return false;
-    if (s->temperature == 0.0f || gen->grammar)
+    if (s->temperature == 0.0f || gen->has_form)
         drop_default_penalties(gen);
     return tn_json_get_real(o, "top_p", 0, 1, &s->top_p, r) &&
            tn_json_get_real(o, "min_p", 0, 1, &s->min_p, r) && read_top_k(gen, o, r) &&

@@ -29,6 +29,7 @@ struct tn_gen {
     struct tn_bias *biases;
     uint32_t n_biases;
     struct tern_grammar *grammar; /* what the answer must be; NULL: anything */
+    bool has_form; /* a grammar is there, or will be */
     bool ignores_eos;
     bool streams;
     bool includes_usage;

@@ -15,6 +15,7 @@
 #include "server/answer_schema.h"
 #include "server/json_out.h"
 #include "server/openai.h"
+#include "server/tools.h"
 #include "tern/version.h"
 
 void tn_ollama_refuse(struct tn_conn *conn, const struct tn_refusal *refusal)
@@ -50,11 +51,15 @@ static void append_head(struct tn_buf *out, const struct tn_task *task)
     append_time(out, (int64_t)time(NULL));
 }
 
-static void append_text(struct tn_buf *out, const struct tn_task *task, const char *text, size_t n)
+/* The text and, from call `first` on, the calls of tools. */
+static void append_text(struct tn_buf *out, const struct tn_task *task, const char *text, size_t n,
+                        size_t first)
 {
     tn_buf_append_text(out, task->is_chat ? ",\"message\":{\"role\":\"assistant\",\"content\":"
                                          : ",\"response\":");
     tn_json_string(out, text ? text : "", n);
+    if (tn_choice_n_calls(&task->choices[0]) > first)
+        tn_tools_append_ollama(out, &task->choices[0], first);
     if (task->is_chat)
         tn_buf_append_text(out, "}");
 }
@@ -115,7 +120,8 @@ static void more(struct tn_task *task, struct tn_choice *choice)
     struct tn_buf line = {0};
     append_head(&line, task);
     append_text(&line, task, choice->text.data + choice->n_sent,
-                choice->text.n_bytes - choice->n_sent);
+                choice->text.n_bytes - choice->n_sent, choice->n_calls_sent);
+    choice->n_calls_sent = tn_choice_n_calls(choice);
     tn_buf_append_text(&line, ",\"done\":false}");
     choice->n_sent = choice->text.n_bytes;
     send_line(task, &line);
@@ -141,7 +147,8 @@ static void end(struct tn_task *task, struct tn_buf *out)
     struct tn_buf line = {0};
     struct tn_buf *to = task->gen.streams ? &line : out;
     append_head(to, task);
-    append_text(to, task, choice->text.data, task->gen.streams ? 0 : choice->text.n_bytes);
+    append_text(to, task, choice->text.data, task->gen.streams ? 0 : choice->text.n_bytes,
+                choice->n_calls_sent);
     append_done(to, task);
     if (task->gen.streams)
         send_line(task, &line);
@@ -156,11 +163,9 @@ static const struct tn_task_format ollama_format = {
 /* What would change the answer and is not there is refused; images: [] and the like are absent. */
 static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
 {
-    static const char *const lists[] = {"images", "tools"};
     const json_t *suffix = tn_json_member(task->body, "suffix");
-    for (size_t i = 0; i < TN_COUNT_OF(lists); i++)
-        if (json_array_size(tn_json_member(task->body, lists[i])) > 0)
-            return tn_refuse(r, 400, lists[i], "this server takes no %s", lists[i]);
+    if (json_array_size(tn_json_member(task->body, "images")) > 0)
+        return tn_refuse(r, 400, "images", "this server takes no images");
     if (json_is_true(tn_json_member(task->body, "think")))
         return tn_refuse(r, 400, "think", "\"%s\" does not support thinking", task->model->id);
     if (json_is_true(tn_json_member(task->body, "logprobs")))
@@ -187,7 +192,7 @@ static void answer_load(struct tn_task *task)
     struct tn_buf body = {0};
     bool unloads = json_is_number(keep) && json_number_value(keep) == 0;
     append_head(&body, task);
-    append_text(&body, task, "", 0);
+    append_text(&body, task, "", 0, 0);
     tn_buf_printf(&body, ",\"done\":true,\"done_reason\":\"%s\"}", unloads ? "unload" : "load");
     tn_reply_json(task->conn, 200, &body);
     tn_task_free(task);
@@ -195,7 +200,7 @@ static void answer_load(struct tn_task *task)
 
 static bool prepare_chat(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_chat_ids(task, tn_json_member(task->body, "messages"), NULL, r);
+    return tn_chat_ids(task, tn_json_member(task->body, "messages"), task->tools, r);
 }
 
 void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
@@ -206,7 +211,7 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
         return;
     const json_t *messages = tn_json_member(task->body, "messages");
     task->is_chat = true;
-    if (!read_common(task, &refusal))
+    if (!read_common(task, &refusal) || !tn_tools_read(task, &refusal))
         tn_task_refuse(task, &refusal);
     else if (!messages || (json_is_array(messages) && json_array_size(messages) == 0))
         answer_load(task);

@@ -9,6 +9,7 @@
 #include "server/answer_schema.h"
 #include "server/json_out.h"
 #include "server/openai.h"
+#include "server/tools.h"
 
 /* ---- the conversation ---- */
 
@@ -111,6 +112,16 @@ static json_t *read_messages(const json_t *messages, struct tn_refusal *r)
     return copy;
 }
 
+/* In which form the model will call tools; a template without them is refused. */
+static bool find_call_form(struct tn_task *answer, const char *text, struct tn_refusal *r)
+{
+    struct tern_error err;
+    tern_status status = tern_chat_call_form(&answer->call_form, answer->model->chat, text,
+                                             strlen(text), &answer->chat_params, &err);
+    return status == TERN_OK ||
+           tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools", "\"tools\": %s", err.detail);
+}
+
 static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refusal *r)
 {
     const struct tn_server_model *model = answer->model;
@@ -118,6 +129,10 @@ static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refus
     char *text = json_dumps(conversation, JSON_COMPACT);
     if (!text)
         return tn_refuse(r, 503, NULL, "no memory for the request");
+    if (answer->tools && !(find_call_form(answer, text, r) && tn_tools_bind(answer, r))) {
+        tn_free(text);
+        return false;
+    }
     tern_status status = tern_chat_encode_json(tern_model_tokenizer(model->model), model->chat,
                                                text, strlen(text), &answer->chat_params,
                                                &answer->ids, &err);
@@ -220,7 +235,8 @@ static void more(struct tn_task *answer, struct tn_choice *choice)
     struct tn_buf delta = {0}, logprobs = {0};
     size_t n_bytes;
     uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
-    if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown)
+    if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown &&
+        tn_choice_n_calls(choice) == choice->n_calls_sent)
         return;
     if (answer->gen.has_logprobs)
         append_logprobs(&logprobs, answer, choice, choice->n_shown, to);
@@ -229,11 +245,21 @@ static void more(struct tn_task *answer, struct tn_choice *choice)
     tn_buf_append_text(&delta, "{\"content\":");
     tn_json_string(&delta, choice->text.data + choice->n_sent,
                    choice->text.n_bytes - choice->n_sent);
+    if (tn_choice_n_calls(choice) > choice->n_calls_sent)
+        tn_tools_append_openai(&delta, answer, choice, choice->n_calls_sent, true);
     tn_buf_append_text(&delta, "}");
+    choice->n_calls_sent = tn_choice_n_calls(choice);
     choice->n_sent = choice->text.n_bytes;
     send_chunk(answer, choice->job.i_choice, NULL, &delta, &logprobs);
     tn_buf_fini(&delta);
     tn_buf_fini(&logprobs);
+}
+
+/* "stop", "length" or "tool_calls". */
+static const char *finish_of(const struct tn_choice *choice)
+{
+    const char *finish = tn_choice_finish(choice);
+    return tn_choice_n_calls(choice) > 0 && strcmp(finish, "stop") == 0 ? "tool_calls" : finish;
 }
 
 static void end_choice(struct tn_task *answer, struct tn_choice *choice)
@@ -241,7 +267,7 @@ static void end_choice(struct tn_task *answer, struct tn_choice *choice)
     struct tn_buf delta = {.data = "{}", .n_bytes = 2};
     if (answer->gen.has_logprobs)
         more(answer, choice); /* tokens that only the end decided */
-    send_chunk(answer, choice->job.i_choice, tn_choice_finish(choice), &delta, NULL);
+    send_chunk(answer, choice->job.i_choice, finish_of(choice), &delta, NULL);
 }
 
 static void end_stream(struct tn_task *answer)
@@ -265,9 +291,15 @@ static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i
     struct tn_choice *choice = &answer->choices[i];
     size_t n_bytes;
     tn_buf_printf(out, "{\"index\":%u,\"message\":{\"role\":\"assistant\",\"content\":", i);
-    tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
+    const bool has_calls = tn_choice_n_calls(choice) > 0;
+    if (has_calls && choice->text.n_bytes == 0)
+        tn_buf_append_text(out, "null");
+    else
+        tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
+    if (has_calls)
+        tn_tools_append_openai(out, answer, choice, 0, false);
     tn_buf_printf(out, ",\"refusal\":null},\"finish_reason\":\"%s\",\"logprobs\":",
-                  tn_choice_finish(choice));
+                  finish_of(choice));
     if (answer->gen.has_logprobs)
         append_logprobs(out, answer, choice, 0,
                         tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes));
@@ -319,17 +351,9 @@ static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
     return true;
 }
 
-static bool read_tools(const struct tn_task *answer, struct tn_refusal *r)
-{
-    const json_t *tools = tn_json_member(answer->body, "tools");
-    if (!tools || (json_is_array(tools) && json_array_size(tools) == 0))
-        return true;
-    return tn_refuse(r, 400, "tools", "this server calls no tools");
-}
-
 static bool prepare(struct tn_task *answer, struct tn_refusal *r)
 {
-    return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), NULL, r);
+    return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), answer->tools, r);
 }
 
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
@@ -339,8 +363,9 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
     if (!answer)
         return;
     if (!tn_gen_read_response_format(&answer->gen, answer->body, &refusal) ||
+        !tn_tools_read(answer, &refusal) ||
         !tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
-        !read_logprobs(answer, &refusal) || !read_tools(answer, &refusal))
+        !read_logprobs(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
         tn_task_start(answer, prepare);

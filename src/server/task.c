@@ -61,6 +61,7 @@ void tn_task_free(struct tn_task *answer)
 {
     for (uint32_t i = 0; i < TN_GEN_MAX_CHOICES; i++) {
         tn_buf_fini(&answer->choices[i].text);
+        tern_calls_free(answer->choices[i].calls);
         tn_buf_fini(&answer->choices[i].logprobs);
         tn_buf_fini(&answer->choices[i].prompt_logprobs);
         tern_ids_free(&answer->more_ids[i]);
@@ -234,16 +235,52 @@ bool tn_task_hides(const struct tn_task *answer, uint32_t id)
     return !answer->gen.ignores_eos && tern_model_is_stop_id(answer->model->model, id);
 }
 
+/* Text of the answer; calls of tools are told from it, and what may be part of one is held back. */
+static void take_text(const struct tn_task *answer, struct tn_choice *choice, const char *text,
+                      size_t n)
+{
+    if (!answer->tools) {
+        tn_buf_append(&choice->text, text, n);
+        return;
+    }
+    if ((!choice->calls &&
+         tern_calls_create(&choice->calls, answer->call_form, NULL) != TERN_OK) ||
+        tern_calls_push(choice->calls, text, n, NULL) != TERN_OK) {
+        choice->text.failed = true;
+        return;
+    }
+    text = tern_calls_take_text(choice->calls, &n);
+    tn_buf_append(&choice->text, text, n);
+}
+
+/* What was held back is decided. */
+static void end_text(struct tn_choice *choice)
+{
+    size_t n;
+    if (!choice->calls)
+        return;
+    if (tern_calls_end(choice->calls, NULL) != TERN_OK)
+        choice->text.failed = true;
+    const char *text = tern_calls_take_text(choice->calls, &n);
+    tn_buf_append(&choice->text, text, n);
+}
+
+static bool has_more(const struct tn_choice *choice)
+{
+    return choice->text.n_bytes > choice->n_sent ||
+           tn_choice_n_calls(choice) > choice->n_calls_sent;
+}
+
 static void take_token(struct tn_task *answer, struct tn_choice *choice,
                        const struct tn_message *m)
 {
-    tn_buf_append(&choice->text, m->text, m->n_text);
+    take_text(answer, choice, m->text, m->n_text);
     if (m->n_logprobs > 0 && !tn_task_hides(answer, m->id)) {
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;
     }
     if (answer->gen.streams && answer->conn &&
-        (choice->text.n_bytes > choice->n_sent || answer->gen.has_logprobs))
+        (has_more(choice) || answer->gen.has_logprobs))
         answer->format->more(answer, choice);
 }
 
@@ -316,6 +353,7 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
     answer->n_ended++;
     answer->server->n_jobs[job->i_model]--;
     count(answer->server, &job->result);
+    end_text(choice);
     if (answer->conn && job->status != TERN_OK) {
         tn_refuse_error(&refusal, &job->error);
         fail(answer, &refusal);
@@ -323,6 +361,8 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
         tn_refuse(&refusal, 503, NULL, "no memory for the answer");
         fail(answer, &refusal);
     } else if (answer->conn && answer->gen.streams) {
+        if (choice->calls && has_more(choice))
+            answer->format->more(answer, choice);
         answer->format->end_choice(answer, choice);
     }
     if (answer->n_ended == answer->n_choices)

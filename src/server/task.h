@@ -13,6 +13,7 @@
 #include "server/gen.h"
 #include "server/serve.h"
 #include "server/waiting.h"
+#include "tern/calls.h"
 
 struct tn_task;
 
@@ -20,6 +21,8 @@ struct tn_choice {
     struct tn_job job;
     struct tn_buf text;     /* all of it */
     size_t n_sent;          /* of the text, in a stream */
+    struct tern_calls *calls; /* of tools, told from the text; NULL: none are expected */
+    size_t n_calls_sent;
     struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
     uint32_t n_tokens;      /* of the answer, with log-probabilities */
     uint32_t n_shown;       /* of these, in a stream */
@@ -54,6 +57,10 @@ struct tn_task {
     const struct tn_task_format *format;
     json_t *body; /* the request: texts point into it */
     struct tn_gen gen;
+    const json_t *tools; /* that the model may call; NULL: none */
+    enum tern_call_form call_form;
+    bool must_call;         /* one of them */
+    const char *must_name;  /* this one; NULL: any */
     struct tern_chat_params chat_params; /* with today's date */
     struct tn_errand errand;             /* `prepare` */
     tn_task_prepare_fn *prepare;
@@ -90,6 +97,10 @@ void tn_task_free_all(struct tn_server *server);
 
 /* ---- for formats ---- */
 
+static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
+{
+    return choice->calls ? tern_calls_count(choice->calls) : 0;
+}
 /* "stop", or "length" when something cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of the tokens [from, to) and their bytes. */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Reading "tools" and "tool_choice", writing "tool_calls".
+ */
+#include "server/tools.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/json_out.h"
+
+#define MAX_TOOLS 128u
+
+static bool is_function(const json_t *tool)
+{
+    const json_t *function = tn_json_member(tool, "function");
+    const char *type = json_string_value(tn_json_member(tool, "type"));
+    const char *name = json_string_value(tn_json_member(function, "name"));
+    return type && strcmp(type, "function") == 0 && name && name[0];
+}
+
+static bool has_tool(const json_t *tools, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *function = json_object_get(json_array_get(tools, i), "function");
+        if (strcmp(json_string_value(json_object_get(function, "name")), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "auto", "none", "required", or a function.  *is_off: "none". */
+static bool read_choice(struct tn_task *answer, const json_t *tools, bool *is_off,
+                        struct tn_refusal *r)
+{
+    const json_t *choice = tn_json_member(answer->body, "tool_choice");
+    const char *word = choice && json_is_string(choice) ? json_string_value(choice) : "auto";
+    const char *name =
+        json_string_value(tn_json_member(tn_json_member(choice, "function"), "name"));
+    *is_off = strcmp(word, "none") == 0;
+    answer->must_call = json_is_object(choice) || strcmp(word, "required") == 0;
+    answer->must_name = name;
+    if (!*is_off && !answer->must_call && (strcmp(word, "auto") != 0 ||
+                                           (choice && !json_is_string(choice))))
+        return tn_refuse(r, 400, "tool_choice",
+                         "\"tool_choice\" must be none, auto, required, or a function");
+    if (json_is_object(choice) && (!name || !has_tool(tools, name)))
+        return tn_refuse(r, 400, "tool_choice", "\"tool_choice\" names no function of \"tools\"");
+    return true;
+}
+
+bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
+{
+    const json_t *tools = tn_json_member(answer->body, "tools");
+    bool is_off;
+    if (!tools || (json_is_array(tools) && json_array_size(tools) == 0))
+        return true;
+    if (!json_is_array(tools) || json_array_size(tools) > MAX_TOOLS)
+        return tn_refuse(r, 400, "tools", "\"tools\" must be an array of at most %u functions",
+                         MAX_TOOLS);
+    for (size_t i = 0; i < json_array_size(tools); i++)
+        if (!is_function(json_array_get(tools, i)))
+            return tn_refuse(r, 400, "tools",
+                             "\"tools\": entry %zu is no {\"type\":\"function\",\"function\":"
+                             "{\"name\":...}}", i);
+    if (!read_choice(answer, tools, &is_off, r))
+        return false;
+    if (answer->gen.grammar && !is_off)
+        return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form");
+    if (json_is_true(tn_json_member(answer->body, "logprobs")) && !is_off)
+        return tn_refuse(r, 400, "logprobs", "\"logprobs\" are not given with \"tools\"");
+    answer->tools = is_off ? NULL : tools;
+    answer->gen.has_form = answer->gen.has_form || answer->must_call;
+    return true;
+}
+
+/* ---- calls that must be ---- */
+
+/* The schema of a call of a function. */
+static json_t *call_schema(const json_t *function, const char *arguments)
+{
+    json_t *parameters = json_object_get(function, "parameters");
+    const bool has_parameters = json_is_object(parameters) && json_object_size(parameters) > 0;
+    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s, s], s:b}", "type", "object", "properties",
+                     "name", "const", json_object_get(function, "name"), arguments,
+                     has_parameters ? json_incref(parameters)
+                                    : json_pack("{s:s}", "type", "object"),
+                     "required", "name", arguments, "additionalProperties", 0);
+}
+
+/* That of one call, of any function or of the one that is named; json_decref. */
+static json_t *calls_schema(const struct tn_task *answer, const char *arguments)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < json_array_size(answer->tools); i++) {
+        const json_t *function = json_object_get(json_array_get(answer->tools, i), "function");
+        const char *name = json_string_value(json_object_get(function, "name"));
+        if (!answer->must_name || strcmp(answer->must_name, name) == 0)
+            json_array_append_new(list, call_schema(function, arguments));
+    }
+    return json_pack("{s:o}", "anyOf", list);
+}
+
+bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *r)
+{
+    const bool is_tagged = answer->call_form == TERN_CALLS_TAGGED;
+    struct tern_error err;
+    if (!answer->must_call)
+        return true;
+    json_t *schema = calls_schema(answer, is_tagged ? "arguments" : "parameters");
+    char *text = schema ? json_dumps(schema, JSON_COMPACT) : NULL;
+    json_decref(schema);
+    if (!text)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    tern_status status = tern_grammar_from_schema_between(
+        &answer->gen.grammar, is_tagged ? "<tool_call>\n" : "", text, strlen(text),
+        is_tagged ? "\n</tool_call>" : "", 0, &err);
+    tn_free(text);
+    return status == TERN_OK || tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
+                                          "\"tools\": a call cannot be enforced: %s", err.detail);
+}
+
+/* ---- answers ---- */
+
+void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *answer,
+                            const struct tn_choice *choice, size_t first, bool is_chunk)
+{
+    tn_buf_append_text(out, ",\"tool_calls\":[");
+    for (size_t i = first; i < tn_choice_n_calls(choice); i++) {
+        const struct tern_call call = tern_calls_get(choice->calls, i);
+        tn_buf_append_text(out, i > first ? ",{" : "{");
+        if (is_chunk)
+            tn_buf_printf(out, "\"index\":%zu,", i);
+        tn_buf_printf(out, "\"id\":\"call_%s_%u_%zu\",\"type\":\"function\",", answer->id,
+                      choice->job.i_choice, i);
+        tn_buf_append_text(out, "\"function\":{\"name\":");
+        tn_json_text(out, call.name);
+        tn_buf_append_text(out, ",\"arguments\":");
+        tn_json_text(out, call.arguments);
+        tn_buf_append_text(out, "}}");
+    }
+    tn_buf_append_text(out, "]");
+}
+
+void tn_tools_append_ollama(struct tn_buf *out, const struct tn_choice *choice, size_t first)
+{
+    tn_buf_append_text(out, ",\"tool_calls\":[");
+    for (size_t i = first; i < tn_choice_n_calls(choice); i++) {
+        const struct tern_call call = tern_calls_get(choice->calls, i);
+        tn_buf_append_text(out, i > first ? ",{" : "{");
+        tn_buf_append_text(out, "\"function\":{\"name\":");
+        tn_json_text(out, call.name);
+        tn_buf_printf(out, ",\"arguments\":%s}}", call.arguments);
+    }
+    tn_buf_append_text(out, "]");
+}

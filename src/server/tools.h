@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tools of a request, and their calls in its answers; of OpenAI's and Ollama's conversations.
+ */
+#ifndef TN_TOOLS_H
+#define TN_TOOLS_H
+
+#include "server/task.h"
+
+/* answer->tools becomes the request's "tools", unless there are none or "tool_choice" is "none".
+ * false: refused.  Read behind the form of the answer and before its other parameters. */
+bool tn_tools_read(struct tn_task *answer, struct tn_refusal *refusal);
+
+/* Binds an answer that must be a call to the grammar of one, when the form of calls is known.  A
+ * part of a tn_task_prepare_fn.  false: refused. */
+bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *refusal);
+
+/* ,"tool_calls":[...] with the calls of a choice from number `first` on, as OpenAI writes them in
+ * messages and in chunks of streams, and as Ollama does. */
+void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *answer,
+                            const struct tn_choice *choice, size_t first, bool is_chunk);
+void tn_tools_append_ollama(struct tn_buf *out, const struct tn_choice *choice, size_t first);
+
+#endif

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Tools: rendered by templates that know them, called in answers, streamed; others are refused."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+CHAT = "/v1/chat/completions"
+ASK = [{"role": "user", "content": "What is the weather?"}]
+
+TAGGED = """{% if tools %}Tools:{% for t in tools %} {{ t | tojson }}{% endfor %}
+Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
+{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>
+{% endfor %}{% endfor %}assistant: """
+BARE = """{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}
+Respond in the format {"name": function name, "parameters": dictionary of argument name}.
+{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}assistant: """
+DEAF = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+
+
+def tool(name, **properties):
+    return {"type": "function", "function": {
+        "name": name, "description": "Tells <tool_call> & more.",
+        "parameters": {"type": "object", "properties": properties, "required": list(properties),
+                       "additionalProperties": False}}}
+
+
+TOOLS = [tool("weather", city={"enum": ["Rome", "Oslo"]}, days={"enum": [1, 2]}), tool("stop")]
+
+
+def serve(template):
+    path = command.scratch("template.jinja")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(template)
+    return Server("--template", path)
+
+
+class Tools(command.TestCase):
+    def ask(self, server, status=200, path=CHAT, **more):
+        got, answer = server.post(path, dict({"messages": ASK, "tools": TOOLS, "max_tokens": 100,
+                                              "seed": 1}, **more))
+        self.assertEqual(got, status, answer)
+        return answer
+
+    def check_call(self, call, names=("weather", "stop")):
+        self.assertTrue(call["id"].startswith("call_"))
+        self.assertEqual(call["type"], "function")
+        self.assertIn(call["function"]["name"], names)
+        arguments = json.loads(call["function"]["arguments"])
+        if call["function"]["name"] == "weather":
+            self.assertIn(arguments["city"], ("Rome", "Oslo"))
+            self.assertIn(arguments["days"], (1, 2))
+        else:
+            self.assertEqual(arguments, {})
+
+    def check_required(self, server):
+        for choice, names in (("required", ("weather", "stop")),
+                              ({"type": "function", "function": {"name": "weather"}},
+                               ("weather",))):
+            answer = self.ask(server, tool_choice=choice, n=2)
+            self.assertEqual(len({c["message"]["tool_calls"][0]["id"] for c in answer["choices"]}),
+                             2)
+            for one in answer["choices"]:
+                self.assertEqual(one["finish_reason"], "tool_calls")
+                self.assertIsNone(one["message"]["content"])
+                self.assertEqual(len(one["message"]["tool_calls"]), 1)
+                self.check_call(one["message"]["tool_calls"][0], names)
+
+    def check_stream(self, server):
+        whole = self.ask(server, tool_choice="required")["choices"][0]["message"]["tool_calls"]
+        events = server.events(CHAT, {"messages": ASK, "tools": TOOLS, "max_tokens": 100,
+                                      "seed": 1, "tool_choice": "required"})
+        parts = [c for e in events if e != "[DONE]" for c in e["choices"]]
+        calls = [call for c in parts for call in c["delta"].get("tool_calls", ())]
+        self.assertEqual([call["index"] for call in calls], [0])
+        self.check_call(calls[0])
+        self.assertEqual(calls[0]["function"], whole[0]["function"])
+        self.assertEqual("".join(c["delta"].get("content") or "" for c in parts), "")
+        self.assertEqual(parts[-1]["finish_reason"], "tool_calls")
+
+    def check_ollama(self, server):
+        body = {"model": "model0", "messages": ASK, "tools": TOOLS, "tool_choice": "required",
+                "options": {"num_predict": 100}}
+        got, answer = server.post("/api/chat", dict(body, stream=False))
+        self.assertEqual(got, 200, answer)
+        call = answer["message"]["tool_calls"][0]["function"]
+        self.assertIsInstance(call["arguments"], dict)
+        self.assertEqual((answer["done_reason"], answer["message"]["content"]), ("stop", ""))
+        _, _, data = server.request("POST", "/api/chat", body)
+        lines = [json.loads(line) for line in data.decode().splitlines()]
+        calls = [call for line in lines for call in line["message"].get("tool_calls", ())]
+        self.assertEqual(len(calls), 1)
+        self.assertTrue(lines[-1]["done"])
+
+    def check_conversation(self, server):
+        """Calls and what came of them are messages."""
+        called = self.ask(server, tool_choice="required")["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"],
+                  "content": "{\"sun\": true}"}
+        answer = self.ask(server, messages=ASK + [called, result], max_tokens=5)
+        plain = self.ask(server, messages=ASK, max_tokens=5)
+        self.assertGreater(answer["usage"]["prompt_tokens"], plain["usage"]["prompt_tokens"] + 5)
+
+    def check_free(self, server):
+        """Without a call the answer is text, as it is without tools but for the prompt."""
+        message = self.ask(server, max_tokens=12)["choices"][0]["message"]
+        self.assertNotIn("tool_calls", message)
+        self.assertTrue(message["content"])
+        off = self.ask(server, tool_choice="none", max_tokens=5)
+        none = self.ask(server, tools=None, max_tokens=5)
+        self.assertEqual((off["choices"], off["usage"]["prompt_tokens"]),
+                         (none["choices"], none["usage"]["prompt_tokens"]))
+        self.assertEqual(self.ask(server, tools=[], max_tokens=5)["choices"], none["choices"])
+
+    def test_tagged(self):
+        with serve(TAGGED) as server:
+            self.check_required(server)
+            self.check_stream(server)
+            self.check_ollama(server)
+            self.check_conversation(server)
+            self.check_free(server)
+            self.check_refusals(server)
+
+    def test_bare(self):
+        with serve(BARE) as server:
+            self.check_required(server)
+            self.check_stream(server)
+            self.check_ollama(server)
+
+    def check_refusals(self, server):
+        form = {"type": "json_object"}
+        for param, more in (
+                ("tools", {"tools": 5}), ("tools", {"tools": [5]}), ("tools", {"tools": [{}]}),
+                ("tools", {"tools": [{"type": "function", "function": {}}]}),
+                ("tools", {"tools": TOOLS * 65}), ("tools", {"response_format": form}),
+                ("logprobs", {"logprobs": True}), ("tool_choice", {"tool_choice": "any"}),
+                ("tool_choice", {"tool_choice": 5}),
+                ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "x"}}}),
+                ("tools", {"tools": [tool("f", a={"type": "string", "pattern": "a"})],
+                           "tool_choice": "required"})):
+            with self.subTest(param, **more):
+                error = self.ask(server, 400, **more)["error"]
+                self.assertEqual(error["param"], param)
+
+    def test_templates_that_know_no_tools(self):
+        with Server() as plain, serve(DEAF) as deaf:
+            for server in (plain, deaf):
+                self.assertEqual(self.ask(server, 400)["error"]["param"], "tools")
+                self.assertIn("tools", self.ask(server, 400, path="/api/chat", model="model0")
+                              ["error"])
+
+
+if __name__ == "__main__":
+    command.main()
