@@ -21,20 +21,20 @@ static inline uint16_t tn_f32_to_bf16(float f)
     return (uint16_t)((x + 0x7FFFu + (x >> 16 & 1u)) >> 16);
 }
 
+/* All three cases are computed and one is picked by masks, so that loops become vector code. */
 static inline float tn_f16_to_f32(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
-    uint32_t exponent = h >> 10 & 0x1Fu;
-    uint32_t mantissa = h & 0x3FFu;
-    if (exponent == 31) {
-        uint32_t quiet = mantissa ? 0x400000u : 0u;
-        return tn_f32_from_bits(sign | 0x7F800000u | quiet | mantissa << 13);
-    }
-    if (exponent != 0)
-        return tn_f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
-    /* Zero or subnormal: mantissa * 2^-24, exact in f32. */
-    float value = (float)mantissa * 0x1p-24f;
-    return tn_f32_from_bits(sign | tn_f32_to_bits(value));
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, shifted = (h & 0x7FFFu) << 13;
+    const uint32_t is_special = 0u - (uint32_t)((h & 0x7C00u) == 0x7C00u);
+    const uint32_t is_small = 0u - (uint32_t)((h & 0x7C00u) == 0);
+    const uint32_t is_nan = 0u - (uint32_t)((h & 0x7FFFu) > 0x7C00u);
+    const uint32_t normal = shifted + (112u << 23);
+    /* Zero or subnormal: (2^-14 + mantissa * 2^-24) - 2^-14, exact in f32. */
+    const uint32_t small =
+        tn_f32_to_bits(tn_f32_from_bits(shifted + (113u << 23)) - tn_f32_from_bits(113u << 23));
+    const uint32_t special = 0x7F800000u | shifted | (is_nan & 0x400000u);
+    return tn_f32_from_bits(sign | (small & is_small) | (special & is_special) |
+                            (normal & ~(is_small | is_special)));
 }
 
 /* Values that round beyond 65504 become infinity, as the conversion instructions do. */

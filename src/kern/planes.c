@@ -59,13 +59,26 @@ const uint8_t *tn_planes_row(const struct tn_planes *w, uint32_t row, uint32_t i
 /* ---- packing ---- */
 
 /* A group of 128 codes of `bits` bits: code j lies in byte j % n_bytes, field j / n_bytes. */
-static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t bits)
+static TN_ALWAYS_INLINE void put_group_of(uint8_t *dst, const uint8_t code[TN_PLANE_COLS],
+                                          uint32_t bits)
 {
     const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
-    memset(dst, 0, n_bytes);
+    uint8_t group[TN_PLANE_COLS / 2] = {0}; /* not dst, which might be where the codes lie */
     for (uint32_t field = 0; field < 8 / bits; field++)
         for (uint32_t j = 0; j < n_bytes; j++)
-            dst[j] |= (uint8_t)(code[field * n_bytes + j] << field * bits);
+            group[j] |= (uint8_t)(code[field * n_bytes + j] << field * bits);
+    memcpy(dst, group, n_bytes);
+}
+
+/* With a number of bits that the compiler knows. */
+static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t bits)
+{
+    if (bits == 1)
+        put_group_of(dst, code, 1);
+    else if (bits == 2)
+        put_group_of(dst, code, 2);
+    else
+        put_group_of(dst, code, 4);
 }
 
 /* A row on its way into planes: u = (q - offset) * 2^shift + bias, which fits 8 bits. */
