@@ -219,6 +219,28 @@ class Twins(Case):
         gguf.write(scratch("paretoq.gguf"), common_keys("llama", folder.config), rows)
         self.check_same(path, scratch("paretoq.gguf"))
 
+    def test_activations(self):
+        """One scale for every matrix means inputs in int8, unless somebody knows better: a TriLM
+        of one shard, which a folder says and a GGUF file does not."""
+        folder, path = Folder("tiny-bitcpm-llama"), scratch("shard.gguf")
+        folder.config.update(rope_scaling=None, pretraining_model_parallel=1)
+        for name, (dtype, shape, data) in folder.tensors.items():
+            if "_proj." in name:
+                trits = [(v > 0) - (v < 0) for v in gguf.of_bf16(data)]
+                folder.tensors[name] = dtype, shape, gguf.to_bf16([t / 16 for t in trits])
+        gguf.write(path, common_keys("llama", folder.config),
+                   list(plain_tensors(folder, NORMS, True)))
+        expected = self.logits(self.convert(folder.write(scratch("shard")), "shard"))
+        told = self.convert(path, "told", "--activations", "float")
+        self.assertEqual(self.logits(told), expected)
+        out = scratch("guessed.tern")
+        result = self.ok("convert", path, "-o", out, "--no-tokenizer", "--head", "f32")
+        self.assertIn("--activations float says otherwise", result.err)
+        self.assertNotEqual(self.logits(out), expected)
+        same = self.convert(path, "int8", "--activations", "int8")
+        self.assertEqual(self.logits(same), self.logits(out))
+        self.refused(2, "convert", path, "-o", out, "--activations", "int4")
+
     def states(self, path, name):
         model = self.convert(path, name)
         return command.floats(self.ok("embed", model, "--raw", "--ids", IDS, "--pooling",

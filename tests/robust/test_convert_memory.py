@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """tern convert needs the same memory for every model: less than 128 MB (10^6 bytes), here for a
-table of 300 MB. Linux only."""
+table of 300 MB; and less than 300 MB while a tokenizer.json of 262,144 tokens and twice as many
+merges is read. Linux only."""
+import itertools
 import json
 import os
 import struct
@@ -14,6 +16,7 @@ from command import NATIVE, scratch
 
 VOCAB, HIDDEN, FFN, HEAD = 1 << 20, 144, 256, 16
 LIMIT = 128 * 10**6
+TOKENS, TOKENS_LIMIT = 1 << 18, 300 * 10**6
 MATRICES = {"self_attn.q_proj": (HIDDEN, HIDDEN), "self_attn.k_proj": (HIDDEN, HIDDEN),
             "self_attn.v_proj": (HIDDEN, HIDDEN), "self_attn.o_proj": (HIDDEN, HIDDEN),
             "mlp.gate_proj": (FFN, HIDDEN), "mlp.up_proj": (FFN, HIDDEN),
@@ -22,8 +25,8 @@ NORMS = {"input_layernorm": HIDDEN, "post_attention_layernorm": HIDDEN,
          "self_attn.attn_sub_norm": HIDDEN, "mlp.ffn_sub_norm": FFN}
 
 
-def shapes():
-    yield "model.embed_tokens.weight", (VOCAB, HIDDEN)
+def shapes(vocab):
+    yield "model.embed_tokens.weight", (vocab, HIDDEN)
     for name, shape in MATRICES.items():
         yield f"model.layers.0.{name}.weight", shape
     for name, n in NORMS.items():
@@ -31,10 +34,10 @@ def shapes():
     yield "model.norm.weight", (HIDDEN,)
 
 
-def write_model(folder):
+def write_model(folder, vocab=VOCAB):
     """bf16 values of the pattern 0.5, -0.25, ..., cut where a tensor ends."""
     header, end = {}, 0
-    for name, shape in shapes():
+    for name, shape in shapes(vocab):
         n_bytes = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
         header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [end, end + n_bytes]}
         end += n_bytes
@@ -47,13 +50,32 @@ def write_model(folder):
     config = {"architectures": ["BitNetForCausalLM"], "model_type": "bitnet",
               "hidden_size": HIDDEN, "intermediate_size": FFN, "num_hidden_layers": 1,
               "num_attention_heads": HIDDEN // HEAD, "num_key_value_heads": HIDDEN // HEAD,
-              "vocab_size": VOCAB, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+              "vocab_size": vocab, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
               "rope_theta": 10000.0, "hidden_act": "relu2", "tie_word_embeddings": True,
               "bos_token_id": 0, "eos_token_id": 1,
               "quantization_config": {"quant_method": "bitnet", "linear_class": "autobitlinear",
                                       "quantization_mode": "online"}}
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f)
+
+
+def write_tokenizer(folder):
+    """Words over 16 letters, each made of one less at its end and of one less at its beginning."""
+    mark = "\u2581"
+    words = ("".join(w) for n in range(1, 6) for w in itertools.product("abcdefghijklmnop", repeat=n))
+    tokens = ["<unk>", mark, *itertools.islice(words, TOKENS - 2)]
+    merges = [pair for w in tokens[2:] if len(w) > 1
+              for pair in {(w[:-1], w[-1]), (w[0], w[1:])}]
+    assert len(merges) > 500000
+    steps = [{"type": "Replace", "pattern": {"String": mark}, "content": " "}, {"type": "Fuse"}]
+    root = {"added_tokens": [],
+            "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": mark},
+            "pre_tokenizer": None, "post_processor": None,
+            "decoder": {"type": "Sequence", "decoders": steps},
+            "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True,
+                      "vocab": {word: i for i, word in enumerate(tokens)}, "merges": merges}}
+    with open(os.path.join(folder, "tokenizer.json"), "w", encoding="utf-8") as f:
+        json.dump(root, f, indent=1)
 
 
 def peak_bytes(*arguments):
@@ -77,6 +99,16 @@ class Memory(command.TestCase):
                 self.assertEqual(code, 0)
                 self.assertLess(peak, LIMIT)
                 print(f"{head}: {peak / 1e6:.1f} MB")
+
+    def test_vocabulary(self):
+        folder = scratch("tokens")
+        os.mkdir(folder)
+        write_model(folder, TOKENS)
+        write_tokenizer(folder)
+        code, peak = peak_bytes("convert", folder, "-o", scratch("tokens.tern"), "-q")
+        self.assertEqual(code, 0)
+        self.assertLess(peak, TOKENS_LIMIT)
+        print(f"{TOKENS} tokens: {peak / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":
