@@ -45,6 +45,7 @@ struct bench {
     const struct tn_kernel_row *row;
     struct tn_ternary w;
     uint32_t *list; /* active rows or columns */
+    uint8_t *takers; /* inputs of each */
     uint32_t n_list;
     int8_t *x;
     int16_t *x16;
@@ -181,6 +182,12 @@ static void call_gemv_f32(struct bench *b)
     ((tn_gemv_t2_f32_fn *)b->row->fn)((float *)b->dst, &b->m, 0, b->w.rows, b->floats);
 }
 
+static void call_few_r2(struct bench *b)
+{
+    ((tn_few_r2_i8_fn *)b->row->fn)(b->dst, b->n_list, &b->w, b->list, b->takers, b->n_list, b->x,
+                                    tn_kern_pad(b->w.cols), b->x_sum);
+}
+
 static void call_dot_plane(struct bench *b)
 {
     const int16_t *x[TN_PLANE_MAX_X];
@@ -281,6 +288,33 @@ static void bench_gemv_r2(struct bench *b)
         prepare(b, "prep_r2");
         print_decode(b, call_gemv_r2, b->n_list * (HIDDEN / 4.0), 2);
     }
+}
+
+/* Rows of `up` that at least one of several inputs needs, each by itself. */
+static void pick_takers(struct bench *b, uint32_t n)
+{
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 7);
+    b->n_list = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t takers = 0;
+        for (uint32_t t = 0; t < b->n_inputs; t++)
+            takers |= (uint32_t)((double)tn_rng_f32(&rng) < UP_DENSITY) << t;
+        b->list[b->n_list] = i;
+        b->takers[b->n_list] = (uint8_t)takers;
+        b->n_list += takers != 0;
+    }
+}
+
+static void bench_few_r2(struct bench *b)
+{
+    b->from_memory = true;
+    for (b->n_inputs = 2; b->n_inputs <= 8; b->n_inputs *= 2) {
+        set_matrix(b, TERN_LAYOUT_R2, FFN, HIDDEN);
+        pick_takers(b, b->w.rows);
+        print_decode(b, call_few_r2, b->n_list * (HIDDEN / 4.0), 2);
+    }
+    b->n_inputs = 1;
 }
 
 static void bench_gemv_c2(struct bench *b)
@@ -426,6 +460,7 @@ static const struct {
 } benches[] = {
     {"lut_t2", bench_lut_t2},      {"gemv_t2_i8", bench_gemv_t2}, {"prep_r2", bench_prep_r2},
     {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"sum_i8", bench_sum_i8},
+    {"few_r2_i8", bench_few_r2},
     {"gemm_t2_i8", bench_gemm_t2}, {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
     {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
     {"dot_u1_i16", bench_dot_u1}, {"unpack_planes", bench_unpack_planes},
@@ -493,6 +528,7 @@ static void allocate(struct bench *b)
     b->arena = pages(ARENA_BYTES);
     fill_weights(b->arena, ARENA_BYTES);
     b->list = pages(FFN * sizeof *b->list);
+    b->takers = must(malloc(FFN));
     b->x = pages((size_t)MAX_TOKENS * tn_kern_pad(FFN));
     struct tn_rng rng;
     tn_rng_seed(&rng, 3);

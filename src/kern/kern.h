@@ -75,6 +75,19 @@ typedef void tn_prep_r2_fn(void *prep, const int8_t *x, uint32_t cols);
 typedef void tn_gemv_r2_i8_fn(int32_t *dst, const struct tn_ternary *w, const uint32_t *rows,
                               uint32_t n_rows, const void *prep);
 
+/* few_r2_i8: dst[t * dst_stride + i] = sum over c of W[rows[i]][c] * x[t][c] for a list of rows, of
+ * each for the inputs t of the bits in takers[i]; no other dst is written.  Multiplication is
+ * allowed here.
+ *   w       layout R2
+ *   rows    n_rows row numbers below w->rows, ascending
+ *   takers  [n_rows] of up to 8 inputs
+ *   x       [inputs][x_stride] int8, [64], x_stride >= tn_kern_pad(cols), multiple of 64, zeros
+ *           behind cols
+ *   x_sum   [inputs] sum_i8 of each */
+typedef void tn_few_r2_i8_fn(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,
+                             const uint32_t *rows, const uint8_t *takers, uint32_t n_rows,
+                             const int8_t *x, size_t x_stride, const int32_t *x_sum);
+
 /* gemv_c2_i8: dst[r] = sum over i of W[row_begin + r][cols[i]] * x[i], for a list of columns,
  * without multiplication.
  *   dst        [64] row_end - row_begin sums
@@ -409,6 +422,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemv_t2_i8)                                                                                  \
     X(prep_r2)                                                                                     \
     X(gemv_r2_i8)                                                                                  \
+    X(few_r2_i8)                                                                                   \
     X(gemv_c2_i8)                                                                                  \
     X(sum_i8)                                                                                      \
     X(gemm_t2_i8)                                                                                  \

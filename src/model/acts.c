@@ -98,10 +98,9 @@ void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kern
         tn_team_for(team, acts->n, i8_item, &task);
         break;
     case TN_ACT_PREP:
-        assert(acts->n <= TN_FEW_TOKENS && "lists are for few tokens");
+        assert(acts->n == 1 && "several tokens multiply");
         tn_acts_derive(acts, TN_ACT_I8, kernels, team);
-        for (uint32_t t = 0; t < acts->n; t++)
-            kernels->prep_r2(tn_acts_prep(acts, t), acts->i8 + t * acts->i8_stride, acts->cols);
+        kernels->prep_r2(acts->prep, acts->i8, acts->cols);
         break;
     default:
         tn_acts_derive(acts, TN_ACT_F32, kernels, team);

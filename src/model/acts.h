@@ -26,7 +26,7 @@ struct tn_acts {
     size_t i8_stride;
     float *i8_scale;   /* [n] factor that undoes the rounding */
     int32_t *i8_sum;   /* [n] sum_i8, in batches of several tokens */
-    void *prep;        /* [n] TN_PREP_R2_BYTES each, without gaps; at most TN_FEW_TOKENS */
+    void *prep;        /* TN_PREP_R2_BYTES, of one token */
     void *rounded;     /* [n] TN_X16_BYTES or TN_X8_BYTES each, without gaps: an engine takes one
                           of these forms */
 };
@@ -34,14 +34,8 @@ struct tn_acts {
 /* A new input; forms of the one before it are void. */
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols);
-/* Makes a form unless it is there.  TN_ACT_PREP: of at most TN_FEW_TOKENS. */
+/* Makes a form unless it is there. */
 void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kernels *kernels,
                     struct tn_team *team);
-
-/* The form TN_ACT_PREP of one token. */
-static inline void *tn_acts_prep(const struct tn_acts *acts, uint32_t i_token)
-{
-    return (char *)acts->prep + i_token * TN_PREP_R2_BYTES(acts->cols);
-}
 
 #endif

@@ -11,7 +11,8 @@
 static const struct tn_format t2_i8 = {.act = TN_ACT_I8, .mul = tn_mul_t2_i8,
                                        .unpack_row = tn_unpack_row_t2};
 static const struct tn_format r2_i8 = {.act = TN_ACT_I8, .mul = tn_mul_r2_i8,
-                                       .mul_rows = tn_mul_rows_r2_i8};
+                                       .mul_rows = tn_mul_rows_r2_i8,
+                                       .mul_rows_few = tn_mul_rows_few_r2_i8};
 static const struct tn_format c2_i8 = {.act = TN_ACT_I8, .mul = tn_mul_c2_i8,
                                        .mul_cols = tn_mul_cols_c2_i8};
 static const struct tn_format t2_f32 = {.act = TN_ACT_F32, .mul = tn_mul_t2_f32,

@@ -23,7 +23,7 @@
 enum tn_act {
     TN_ACT_F32,  /* f32, padded with zeros */
     TN_ACT_I8,   /* int8 per token */
-    TN_ACT_PREP, /* what gemv_r2_i8 makes of int8; of TN_FEW_TOKENS at most */
+    TN_ACT_PREP, /* what gemv_r2_i8 makes of int8; of one token */
     TN_ACT_X16,  /* 16 bits, with a factor for each block of columns */
     TN_ACT_X8,   /* 8 bits, likewise */
     TN_N_ACTS
@@ -66,11 +66,16 @@ struct tn_worker {
 typedef void tn_mul_fn(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
                        uint32_t row, uint32_t n_rows, const struct tn_acts *x,
                        const struct tn_worker *worker);
-/* mul_rows: dst[i] = row rows[i] of W x, for token i_token of x in the form TN_ACT_PREP. dst is
+/* mul_rows: dst[i] = row rows[i] of W x, for one token in the form TN_ACT_PREP. dst is
  * scratch->sum. */
 typedef void tn_mul_rows_fn(float *dst, const struct tn_matrix *w, const uint32_t *rows,
-                            uint32_t n_rows, const struct tn_acts *x, uint32_t i_token,
+                            uint32_t n_rows, const struct tn_acts *x,
                             const struct tn_worker *worker);
+/* mul_rows_few: sum[t * sum_stride + i] = row rows[i] of W x[t], without scales, for the tokens t
+ * of the bits in takers[i]; x has at most TN_FEW_TOKENS, in the form TN_ACT_I8. */
+typedef void tn_mul_rows_few_fn(int32_t *sum, size_t sum_stride, const struct tn_matrix *w,
+                                const uint32_t *rows, const uint8_t *takers, uint32_t n_rows,
+                                const struct tn_acts *x, const struct tn_worker *worker);
 /* mul_cols: sum[r] = sum over i of W[row_begin + r][cols[i]] * x[i], for one token, without scales;
  * rows as for gemv_c2_i8. */
 typedef void tn_mul_cols_fn(int32_t *sum, const struct tn_matrix *w, uint32_t row_begin,
@@ -84,6 +89,7 @@ struct tn_format {
     enum tn_act act; /* form of the input that mul takes */
     tn_mul_fn *mul;
     tn_mul_rows_fn *mul_rows;     /* rows that do not matter are left out; NULL: cannot */
+    tn_mul_rows_few_fn *mul_rows_few; /* not NULL where mul_rows is not */
     tn_mul_cols_fn *mul_cols;     /* columns whose input is zero are left out; NULL: cannot */
     tn_unpack_row_fn *unpack_row; /* NULL: never a table */
     bool is_searchable; /* the best rows are found without reading all bits (head.h) */

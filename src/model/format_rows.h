@@ -11,6 +11,7 @@
 tn_mul_fn tn_mul_t2_i8, tn_mul_r2_i8, tn_mul_c2_i8, tn_mul_t2_x16, tn_mul_t2_x8,
     tn_mul_t2_f32;
 tn_mul_rows_fn tn_mul_rows_r2_i8;
+tn_mul_rows_few_fn tn_mul_rows_few_r2_i8;
 tn_mul_cols_fn tn_mul_cols_c2_i8;
 tn_unpack_row_fn tn_unpack_row_t2, tn_unpack_row_t2_scaled;
 

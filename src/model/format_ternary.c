@@ -82,11 +82,19 @@ void tn_mul_c2_i8(float *dst, size_t dst_stride, float add, const struct tn_matr
 }
 
 void tn_mul_rows_r2_i8(float *dst, const struct tn_matrix *w, const uint32_t *rows, uint32_t n_rows,
-                       const struct tn_acts *x, uint32_t i_token, const struct tn_worker *worker)
+                       const struct tn_acts *x, const struct tn_worker *worker)
 {
     int32_t *sum = worker->scratch->sum;
-    worker->kernels->gemv_r2_i8(sum, &w->t.w, rows, n_rows, tn_acts_prep(x, i_token));
-    worker->kernels->scale_i32_f32(dst, sum, n_rows, w->scale * x->i8_scale[i_token]);
+    worker->kernels->gemv_r2_i8(sum, &w->t.w, rows, n_rows, x->prep);
+    worker->kernels->scale_i32_f32(dst, sum, n_rows, w->scale * x->i8_scale[0]);
+}
+
+void tn_mul_rows_few_r2_i8(int32_t *sum, size_t sum_stride, const struct tn_matrix *w,
+                           const uint32_t *rows, const uint8_t *takers, uint32_t n_rows,
+                           const struct tn_acts *x, const struct tn_worker *worker)
+{
+    worker->kernels->few_r2_i8(sum, sum_stride, &w->t.w, rows, takers, n_rows, x->i8, x->i8_stride,
+                               x->i8_sum);
 }
 
 void tn_mul_cols_c2_i8(int32_t *sum, const struct tn_matrix *w, uint32_t row_begin,

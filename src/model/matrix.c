@@ -146,7 +146,7 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
     uint32_t n = TN_MIN(task->rows_per_item, task->n_active - first);
     const uint32_t *rows = task->rows + first;
     float *up = (float *)worker.scratch->sum, *gate = f->s.active_gate + first;
-    task->up->format->mul_rows(up, task->up, rows, n, &f->s.in, 0, &worker);
+    task->up->format->mul_rows(up, task->up, rows, n, &f->s.in, &worker);
     for (uint32_t i = 0; i < n; i++)
         gate[i] = task->gate[rows[i]];
     tn_activate(f->kernels, f->activation, gate, up, n);

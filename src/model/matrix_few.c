@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products that skip, for a few tokens.  Each token has its own list of rows or
- * columns.  An item is a part of the matrix that stays in a second-level cache:
- * its tokens take it one after the other, so what two of them need comes from
- * memory once.
+ * Products that skip, for a few tokens.  Rows that matter to any of them are
+ * read once, and multiplied for those to whom they matter.  Columns have a list
+ * for each token: an item is a part of the matrix that stays in a second-level
+ * cache, the tokens take it one after the other, and what two of them need
+ * comes from memory once.
  */
 #include "model/matrix_few.h"
 
@@ -11,7 +12,7 @@
 #include "model/activation.h"
 #include "model/acts.h"
 
-/* 160 KB of `up` at 2B-4T size, of which about a quarter is read for each token. */
+/* 160 KB of `up` at 2B-4T size. */
 #define ROWS_PER_ITEM 256u
 /* 320 KB of `down`: each call of the kernel begins and ends with the sums of all rows. */
 #define COLS_PER_ITEM 512u
@@ -31,41 +32,75 @@ struct rows_task {
     float *gate;
 };
 
-/* Rows [first, first + n) for one token; gate is that of row `first`. */
-static void rows_of_token(const struct rows_task *task, float *gate, uint32_t first, uint32_t n,
-                          uint32_t i_token, const struct tn_worker *worker)
+/* The rows of an item that matter, and to whom. */
+struct active_rows {
+    uint32_t rows[ROWS_PER_ITEM]; /* of the matrix, [n] ascending */
+    uint8_t takers[ROWS_PER_ITEM]; /* [n] tokens, a bit each */
+    uint32_t n;
+    uint32_t place[ROWS_PER_ITEM]; /* of a row of the item among them */
+    uint32_t of_token[TN_FEW_TOKENS][ROWS_PER_ITEM]; /* rows of the item, ascending */
+    uint32_t n_of_token[TN_FEW_TOKENS];
+};
+
+/* Of rows [first, first + n); gate [n_tokens][rows] is that of row `first`.  What does not matter
+ * becomes the zero that it would give. */
+static void list_active(struct active_rows *a, const struct tn_kernels *k, float *gate,
+                        uint32_t rows, uint32_t n_tokens, uint32_t first, uint32_t n)
 {
-    const struct tn_kernels *k = worker->kernels;
-    uint32_t active[ROWS_PER_ITEM], rows[ROWS_PER_ITEM];
-    float gates[ROWS_PER_ITEM];
-    const uint32_t n_active = k->list_positive_f32(active, gate, n);
-    for (uint32_t i = 0; i < n_active; i++) {
-        rows[i] = first + active[i];
+    uint8_t takers[ROWS_PER_ITEM] = {0};
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        a->n_of_token[t] = k->list_positive_f32(a->of_token[t], gate + (size_t)t * rows, n);
+        for (uint32_t i = 0; i < a->n_of_token[t]; i++)
+            takers[a->of_token[t][i]] |= (uint8_t)(1u << t);
+    }
+    a->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        a->rows[a->n] = first + i;
+        a->takers[a->n] = takers[i];
+        a->place[i] = a->n;
+        a->n += takers[i] != 0;
+    }
+}
+
+/* act(gate) * up of the rows that matter to token t; sum is that of all rows in the list. */
+static void activate_token(const struct active_rows *a, const struct rows_task *task, float *gate,
+                           const int32_t *sum, uint32_t t)
+{
+    const struct tn_forward *f = task->f;
+    const uint32_t *active = a->of_token[t], n = a->n_of_token[t];
+    int32_t sums[ROWS_PER_ITEM];
+    float gates[ROWS_PER_ITEM], up[ROWS_PER_ITEM];
+    for (uint32_t i = 0; i < n; i++) {
+        sums[i] = sum[a->place[active[i]]];
         gates[i] = gate[active[i]];
     }
-    if (n_active == 0)
-        return;
-    float *up = (float *)worker->scratch->sum;
-    task->up->format->mul_rows(up, task->up, rows, n_active, &task->f->s.in, i_token, worker);
-    tn_activate(k, TERN_ACT_RELU2, gates, up, n_active);
-    for (uint32_t i = 0; i < n_active; i++)
+    f->kernels->scale_i32_f32(up, sums, n, task->up->scale * f->s.in.i8_scale[t]);
+    tn_activate(f->kernels, TERN_ACT_RELU2, gates, up, n);
+    for (uint32_t i = 0; i < n; i++)
         gate[active[i]] = gates[i];
 }
 
 static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct rows_task *task = arg;
-    const struct tn_worker worker = tn_worker_of(task->f, i_thread);
+    const struct tn_forward *f = task->f;
+    const struct tn_worker worker = tn_worker_of(f, i_thread);
     const uint32_t rows = task->up->t.w.rows, first = i_item * ROWS_PER_ITEM;
-    const uint32_t n = TN_MIN(ROWS_PER_ITEM, rows - first);
-    for (uint32_t t = 0; t < task->f->n_tokens; t++)
-        rows_of_token(task, task->gate + (size_t)t * rows + first, first, n, t, &worker);
+    int32_t *sum = worker.scratch->sum;
+    float *gate = task->gate + first;
+    struct active_rows a;
+    list_active(&a, f->kernels, gate, rows, f->n_tokens, first,
+                TN_MIN(ROWS_PER_ITEM, rows - first));
+    task->up->format->mul_rows_few(sum, TN_SUM_STRIDE, task->up, a.rows, a.takers, a.n, &f->s.in,
+                                   &worker);
+    for (uint32_t t = 0; t < f->n_tokens; t++)
+        activate_token(&a, task, gate + (size_t)t * rows, sum + (size_t)t * TN_SUM_STRIDE, t);
 }
 
 void tn_multiply_rows_few(struct tn_forward *f, const struct tn_matrix *up, float *gate)
 {
     struct rows_task task = {f, up, gate};
-    tn_acts_derive(&f->s.in, TN_ACT_PREP, f->kernels, f->team);
+    tn_acts_derive(&f->s.in, TN_ACT_I8, f->kernels, f->team);
     tn_team_for(f->team, tn_div_ceil_u32(up->t.w.rows, ROWS_PER_ITEM), rows_item, &task);
 }
 

@@ -125,7 +125,7 @@ static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
         out->i8 = tn_arena_take(arena, n * out->i8_stride);
         out->i8_scale = take_f32(arena, n);
         out->i8_sum = tn_arena_take(arena, n * sizeof(int32_t));
-        out->prep = tn_arena_take(arena, TN_MIN(n, TN_FEW_TOKENS) * TN_PREP_R2_BYTES(c->hidden));
+        out->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(c->hidden));
     } else {
         out->rounded = tn_arena_take(arena, n * TN_X16_BYTES(widest)); /* 8 bits take less */
     }

@@ -148,6 +148,30 @@ static uint64_t run_gemv_r2_i8(struct tn_case_work *w, const struct tn_kernels *
     return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, gemv_r2);
 }
 
+/* Two inputs; rows take the first, the second or both in turn. */
+static uint64_t few_r2(struct tn_case_work *w, const struct tn_kernels *k,
+                       const struct tn_ternary *m)
+{
+    const uint32_t n = TN_MIN(m->rows, w->size.n_rows);
+    uint8_t takers[TN_GEMM_ROWS];
+    for (uint32_t i = 0; i < TN_GEMM_ROWS; i++)
+        takers[i] = (uint8_t)(1 + i % 3);
+    for (uint32_t t = 0; t < 2; t++)
+        w->x_sum[t] = k->sum_i8(w->x + (size_t)t * w->widest, tn_kern_pad(m->cols));
+    for (uint32_t row = 0; row < n && !is_stopped(w); row += TN_GEMM_ROWS) {
+        memset(w->ints, 0, 2 * TN_GEMM_ROWS * sizeof(int32_t));
+        k->few_r2_i8(w->ints, TN_GEMM_ROWS, m, w->index + row, takers,
+                     TN_MIN(TN_GEMM_ROWS, n - row), w->x, w->widest, w->x_sum);
+        note(w, w->ints, 2 * TN_GEMM_ROWS * sizeof(int32_t));
+    }
+    return weight_bytes(m, n);
+}
+
+static uint64_t run_few_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, few_r2);
+}
+
 static uint64_t gemv_c2(struct tn_case_work *w, const struct tn_kernels *k,
                         const struct tn_ternary *m)
 {

@@ -212,6 +212,71 @@ static void test_r2(const struct tn_kernel_row *row, struct problem *p)
     run_r2(p, row, 1000000);
 }
 
+/* ---- few_r2 ---- */
+
+#define FEW_INPUTS 8u
+#define UNTOUCHED 0x5A5A5A5A
+
+/* Rows of the list and who takes them. */
+struct few_list {
+    struct tn_guard rows, takers, x, dst;
+    int32_t x_sum[FEW_INPUTS];
+    uint32_t n_rows;
+};
+
+static void few_list_init(struct problem *p, struct few_list *l, uint32_t step)
+{
+    const size_t x_stride = tn_kern_pad(p->cols);
+    uint32_t *picked = malloc(p->rows * sizeof *picked);
+    assert_non_null(picked);
+    l->n_rows = pick(p, picked, p->rows, step);
+    tn_guard_new(&l->rows, l->n_rows * sizeof *picked, sizeof *picked, p->side);
+    tn_guard_new(&l->takers, l->n_rows, 1, p->side);
+    tn_guard_new(&l->x, FEW_INPUTS * x_stride, 64, p->side);
+    tn_guard_new(&l->dst, FEW_INPUTS * l->n_rows * sizeof(int32_t), sizeof(int32_t), p->side);
+    memcpy(l->rows.data, picked, l->n_rows * sizeof *picked);
+    for (uint32_t i = 0; i < l->n_rows; i++)
+        l->takers.data[i] = (uint8_t)tn_rng_next(&p->rng);
+    memset(l->dst.data, 0x5A, FEW_INPUTS * l->n_rows * sizeof(int32_t));
+    for (uint32_t t = 0; t < FEW_INPUTS; t++) {
+        int8_t *x = (int8_t *)l->x.data + t * x_stride;
+        fill_inputs(p, x);
+        l->x_sum[t] = 0;
+        for (uint32_t c = 0; c < p->cols; c++)
+            l->x_sum[t] += x[c];
+    }
+    free(picked);
+}
+
+static void run_few_r2(struct problem *p, const struct tn_kernel_row *row, uint32_t step)
+{
+    const size_t x_stride = tn_kern_pad(p->cols);
+    struct few_list l;
+    few_list_init(p, &l, step);
+    const uint32_t *rows = (const uint32_t *)(void *)l.rows.data;
+    const int32_t *dst = (const int32_t *)(void *)l.dst.data;
+    ((tn_few_r2_i8_fn *)row->fn)((int32_t *)(void *)l.dst.data, l.n_rows, &p->w, rows,
+                                 l.takers.data, l.n_rows, (int8_t *)l.x.data, x_stride, l.x_sum);
+    check_intact(p, row->isa, "few_r2_i8", &l.dst);
+    for (uint32_t t = 0; t < FEW_INPUTS; t++)
+        for (uint32_t i = 0; i < l.n_rows; i++)
+            check(p, row->isa, "few_r2_i8", rows[i], dst[t * l.n_rows + i],
+                  l.takers.data[i] >> t & 1
+                      ? expected_sum(p, rows[i], (int8_t *)l.x.data + t * x_stride)
+                      : UNTOUCHED);
+    tn_guard_free(&l.rows);
+    tn_guard_free(&l.takers);
+    tn_guard_free(&l.x);
+    tn_guard_free(&l.dst);
+}
+
+static void test_few_r2(const struct tn_kernel_row *row, struct problem *p)
+{
+    run_few_r2(p, row, 1);
+    run_few_r2(p, row, 3);
+    run_few_r2(p, row, 1000000);
+}
+
 /* ---- gemv_c2 ---- */
 
 static void run_c2(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
@@ -372,6 +437,7 @@ static const struct op ops[] = {
     {"gemv_t2_i8", TERN_LAYOUT_T2, test_t2},   {"gemv_r2_i8", TERN_LAYOUT_R2, test_r2},
     {"gemv_c2_i8", TERN_LAYOUT_C2, test_c2},   {"gemm_t2_i8", TERN_LAYOUT_T2, test_gemm},
     {"gemm_r2_i8", TERN_LAYOUT_R2, test_gemm}, {"gemm_c2_i8", TERN_LAYOUT_C2, test_gemm},
+    {"few_r2_i8", TERN_LAYOUT_R2, test_few_r2},
 };
 
 static void test_shape(const struct op *op, uint32_t rows, uint32_t cols, enum fill fill,
@@ -482,6 +548,7 @@ int main(void)
         OP_TESTS("gemm_t2_i8", 3),
         OP_TESTS("gemm_r2_i8", 4),
         OP_TESTS("gemm_c2_i8", 5),
+        OP_TESTS("few_r2_i8", 6),
         cmocka_unit_test(test_sum),
         cmocka_unit_test(test_gemm_many_tokens),
         cmocka_unit_test(test_longest_row),
