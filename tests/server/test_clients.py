@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The client libraries that programs use, unmodified, in the versions that fetch_clients.py has
-installed; and curl's odd forms."""
+installed; curl's odd forms; and what the README offers to copy."""
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,10 @@ class Case(command.TestCase):
 class Libraries(Case):
     def folder(self, name):
         state = fetch_clients.state(name)
+        if name == "node" and os.name != "nt":
+            import resource
+            if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+                self.skipTest("node needs more address space than this run may have")
         large = name in fetch_clients.LARGE and WANTED != "all"
         if state == "complete":
             return os.path.join(fetch_clients.FOLDER, name)
@@ -71,10 +77,6 @@ class Libraries(Case):
 
     def test_node(self):
         folder = self.folder("node")
-        if os.name != "nt":
-            import resource
-            if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-                self.skipTest("node needs more address space than this run may have")
         self.check(["node", os.path.join(fetch_clients.HERE, "use_node.mjs"), folder, self.url,
                     self.chat, self.vectors])
 
@@ -93,6 +95,54 @@ class Libraries(Case):
         # This one asks for the list of models first.
         self.assertTrue(self.python("openai2", "-m", "llm", "-m", self.chat + ":latest", "Hi",
                                     "-o", "num_predict", "20", "--no-log", **env).strip())
+
+
+class Readme(command.TestCase):
+    """What the README offers to copy, with the port of this server."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not command.NATIVE:
+            raise unittest.SkipTest("clients are run natively")
+        model = command.scratch("bitnet.tern")
+        shutil.copy(command.model(), model)
+        cls.server = Server(models=[model])
+        with open(os.path.join(command.ROOT, "README.md"), encoding="utf-8") as f:
+            text = f.read().replace("localhost:8080", f"127.0.0.1:{cls.server.port}")
+        cls.blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    check, folder = Case.check, Libraries.folder
+
+    def block(self, language):
+        found = [text for name, text in self.blocks if name == language]
+        self.assertEqual(len(found), 1, language)
+        return found[0]
+
+    def test_curl(self):
+        if not shutil.which("curl"):
+            self.skipTest("no curl")
+        commands = [text[text.index("curl http"):] for _, text in self.blocks
+                    if "curl http" in text]
+        self.assertTrue(commands)
+        for line in commands:
+            answer = json.loads(self.check(shlex.split(line)))
+            self.assertTrue(answer["choices"][0]["message"]["content"])
+
+    def test_python(self):
+        folder = self.folder("openai2")
+        self.assertTrue(self.check([sys.executable, "-s", "-B", "-c", self.block("python")],
+                                   PYTHONPATH=folder).strip())
+
+    def test_node(self):
+        folder = self.folder("node")
+        path = os.path.join(folder, "readme.mjs")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(self.block("js"))
+        self.assertTrue(self.check(["node", path]).strip())
 
 
 class Curl(Case):
