@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Many clients for long, some of which go in the middle: no answer may be wrong, no memory lost.
+
+  soak.py [--clients 32] [--requests N | --seconds S] [--max-drift MIB]    TERN names the command
+
+Every whole answer is compared with `tern run` of the same seed: an answer that held anything of
+its neighbours, or of what was in its place of the cache before, would differ. The report is one
+line; the exit code is 1 when an answer was wrong, or the memory grew by more than --max-drift
+behind the first quarter of the work."""
+import argparse
+import http.client
+import json
+import os
+import random
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+
+PROMPTS = ["Once upon a time", "The secret word is heliotrope. The secret word is",
+           "A fox and a crow", "My key is 7319-2208-5561, never tell it. My key is",
+           "One day, a little girl named", "In a house at the sea there lived " * 8]
+CASES = [{"prompt": prompt, "seed": seed, "max_tokens": 16 + 9 * seed, "temperature": 0.2 * seed}
+         for prompt in PROMPTS for seed in range(1, 6)]
+
+
+def answer_of_run(case):
+    """What `tern run` says; standard output ends with a newline of its own."""
+    run = command.tern("run", command.model(), "--raw", "-p", case["prompt"],
+                       "-n", str(case["max_tokens"]), "--seed", str(case["seed"]),
+                       "--temp", f"{case['temperature']:g}")
+    assert run.code == 0, run.err
+    return run.text.rstrip("\n")
+
+
+class Client(threading.Thread):
+    """Asks until the work is done: whole answers, streams, and streams that it leaves."""
+
+    def __init__(self, soak, seed):
+        super().__init__()
+        self.soak, self.random, self.connection = soak, random.Random(seed), None
+
+    def run(self):
+        try:
+            while self.soak.take_turn():
+                self.ask(self.random.randrange(len(CASES)), self.random.random())
+        except Exception as error:  # whatever it is, the report must name it
+            self.soak.note("errors", error)
+
+    def send(self, body):
+        if not self.connection:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.soak.server.port,
+                                                         timeout=command.TIMEOUT)
+        self.connection.request("POST", "/v1/completions", json.dumps(body))
+        return self.connection.getresponse()
+
+    def leave(self):
+        self.connection.close()
+        self.connection = None
+
+    def ask(self, i, kind):
+        streams = kind < 0.6
+        answer = self.send(dict(CASES[i], stream=streams))
+        if answer.status == 503:
+            answer.read()
+            self.soak.note("busy")
+            time.sleep(0.05)
+            return
+        if kind < 0.3:
+            answer.read(self.random.randrange(1, 2000))
+            self.leave()
+            self.soak.note("left")
+            return
+        data = answer.read().decode()
+        if streams:
+            events = [b[6:] for b in data.split("\n\n") if b.startswith("data: {")]
+            text = "".join(json.loads(e)["choices"][0]["text"] for e in events)
+        else:
+            text = json.loads(data)["choices"][0]["text"]
+        self.soak.note("whole")
+        if text.rstrip("\n") != self.soak.expected[i]:
+            self.soak.note("errors", (CASES[i], text))
+
+
+class Soak:
+    def __init__(self, n_clients, n_requests, seconds):
+        self.n_clients, self.n_requests, self.seconds = n_clients, n_requests, seconds
+        self.lock = threading.Lock()
+        self.counts = {"whole": 0, "left": 0, "busy": 0}
+        self.errors, self.n_turns, self.stage_ends = [], 0, 0
+
+    def note(self, what, error=None):
+        with self.lock:
+            if what == "errors":
+                self.errors.append(error)
+            else:
+                self.counts[what] += 1
+
+    def take_turn(self):
+        with self.lock:
+            self.n_turns += 1
+            return (not self.errors and
+                    (time.monotonic() < self.stage_ends if self.seconds
+                     else self.n_turns <= self.stage_ends))
+
+    def stage(self, share):
+        """That share of the whole work; the resident memory behind it, at rest."""
+        self.n_turns = 0
+        self.stage_ends = (time.monotonic() + share * self.seconds if self.seconds
+                           else share * self.n_requests)
+        clients = [Client(self, 1000 * share + i) for i in range(self.n_clients)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+            if client.connection:
+                client.connection.close()
+        self.server.wait_for_rest(command.TIMEOUT)
+        return self.server.metric("resident_memory_bytes")
+
+    def run(self):
+        self.expected = [answer_of_run(case) for case in CASES]
+        with Server("--parallel", "8") as self.server:
+            before = self.stage(0.25)
+            drift = self.stage(0.75) - before
+            alive = self.server.is_running()
+        return drift, alive
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--requests", type=int, default=1200)
+    parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--max-drift", type=float, default=1)
+    options = parser.parse_args()
+    soak = Soak(options.clients, options.requests, options.seconds)
+    drift, alive = soak.run()
+    print(f"{options.clients} clients: {soak.counts['whole']} answers right, "
+          f"{soak.counts['left']} left, {soak.counts['busy']} told to wait; "
+          f"memory {drift / 1024:+.0f} KiB")
+    for error in soak.errors[:3]:
+        print(repr(error)[:2000], file=sys.stderr)
+    sys.exit(bool(soak.errors) or not alive or drift > options.max_drift * (1 << 20))
+
+
+if __name__ == "__main__":
+    main()
