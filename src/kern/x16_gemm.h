@@ -30,10 +30,15 @@ static TN_ALWAYS_INLINE void x16_add_digits(float *restrict y, const int32_t *re
         y[i] += ((float)(high[i] * 256 + low[i] - x_sum) * scales[i]) * factor;
 }
 
-/* Tokens [t, t + n) times a run of n_cols columns from col on, unpacked. */
-static TN_ALWAYS_INLINE void x16_tile(const struct gemm_level *level, const struct x16_batch *b,
-                                      const uint8_t *run, uint32_t col, uint32_t n_cols,
-                                      const float *scales, uint32_t t, uint32_t n)
+/* Adds to y of tokens [t, t + n) a run of n_cols columns from col on, unpacked. */
+typedef void x16_tile_fn(const struct x16_batch *b, const uint8_t *run, uint32_t col,
+                         uint32_t n_cols, const float *scales, uint32_t t, uint32_t n);
+
+/* An x16_tile_fn by the level's own multiplying. */
+static TN_ALWAYS_INLINE void x16_tile_by_level(const struct gemm_level *level,
+                                               const struct x16_batch *b, const uint8_t *run,
+                                               uint32_t col, uint32_t n_cols, const float *scales,
+                                               uint32_t t, uint32_t n)
 {
     static const int32_t zeros[X16_MOST_INPUTS];
     _Alignas(64) int32_t sums[X16_MOST_INPUTS][GEMM_PANEL_ROWS];
@@ -48,26 +53,28 @@ static TN_ALWAYS_INLINE void x16_tile(const struct gemm_level *level, const stru
 }
 
 /* Rows [row, row + 64) and columns [col, col + 4 * n_groups). */
-static TN_ALWAYS_INLINE void x16_panel(const struct gemm_level *level, const struct x16_batch *b,
+static TN_ALWAYS_INLINE void x16_panel(x16_tile_fn *tile, uint32_t tile_tokens,
+                                       const struct x16_batch *b,
                                        const struct tn_scaled_ternary *m, const uint8_t *panel,
                                        uint32_t row, uint32_t col, uint32_t n_groups,
                                        struct gemm_fetch *fetch)
 {
-    const uint32_t n_cols = tn_x16_run(m), n_together = level->tile_tokens / 2;
+    const uint32_t n_cols = tn_x16_run(m);
     const uint32_t end = TN_MIN(col + 4 * n_groups, m->w.cols);
     for (; col < end; col += n_cols, panel += (size_t)n_cols * GEMM_PANEL_ROWS) {
         _Alignas(64) float scales[GEMM_PANEL_ROWS];
         x16_scales(scales, m,
                    tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group));
-        for (uint32_t t = 0; t < b->n_tokens; t += n_together) {
+        for (uint32_t t = 0; t < b->n_tokens; t += tile_tokens) {
             gemm_fetch_part(fetch);
-            x16_tile(level, b, panel, col, n_cols, scales, t, TN_MIN(n_together, b->n_tokens - t));
+            tile(b, panel, col, n_cols, scales, t, TN_MIN(tile_tokens, b->n_tokens - t));
         }
     }
 }
 
-static TN_ALWAYS_INLINE void x16_gemm(const struct gemm_level *level, gemm_unpack_fn *unpack,
-                                      float *dst, size_t dst_stride,
+static TN_ALWAYS_INLINE void x16_gemm(const struct gemm_level *level, x16_tile_fn *tile,
+                                      uint32_t tile_tokens, gemm_unpack_fn *unpack, float *dst,
+                                      size_t dst_stride,
                                       const struct tn_scaled_ternary *m, uint32_t row_begin,
                                       uint32_t row_end, const void *x16, uint32_t n_tokens,
                                       uint8_t *panel)
@@ -85,19 +92,29 @@ static TN_ALWAYS_INLINE void x16_gemm(const struct gemm_level *level, gemm_unpac
             for (uint32_t t = 0; col == 0 && t < n_tokens; t++)
                 memset(b.dst + t * dst_stride, 0, GEMM_PANEL_ROWS * sizeof *dst);
             unpack(panel, w, row, col, n_groups);
-            x16_panel(level, &b, m, panel, row, col, n_groups, &fetch);
+            x16_panel(tile, tile_tokens, &b, m, panel, row, col, n_groups, &fetch);
         }
     }
 }
 
-#define X16_GEMM_DEFINE(isa)                                                                       \
-    _Static_assert(TILE_TOKENS % 2 == 0 && TILE_TOKENS <= X16_MOST_INPUTS, "whole inputs");        \
+#define X16_GEMM_DEFINE_TILE(isa, tile, tile_tokens)                                               \
     void tn_gemm_t2_x16_##isa(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,    \
                               uint32_t row_begin, uint32_t row_end, const void *x16,               \
                               uint32_t n_tokens, void *scratch)                                    \
     {                                                                                              \
-        x16_gemm(&level, unpack_t2, dst, dst_stride, m, row_begin, row_end, x16, n_tokens,         \
-                 scratch);                                                                         \
+        x16_gemm(&level, tile, tile_tokens, unpack_t2, dst, dst_stride, m, row_begin, row_end,     \
+                 x16, n_tokens, scratch);                                                          \
     }
+
+/* For levels without a tile of their own. */
+#define X16_GEMM_DEFINE(isa)                                                                       \
+    _Static_assert(TILE_TOKENS % 2 == 0 && TILE_TOKENS <= X16_MOST_INPUTS, "whole inputs");        \
+    static TN_ALWAYS_INLINE void x16_tile(const struct x16_batch *b, const uint8_t *run,           \
+                                          uint32_t col, uint32_t n_cols, const float *scales,      \
+                                          uint32_t t, uint32_t n)                                  \
+    {                                                                                              \
+        x16_tile_by_level(&level, b, run, col, n_cols, scales, t, n);                              \
+    }                                                                                              \
+    X16_GEMM_DEFINE_TILE(isa, x16_tile, TILE_TOKENS / 2)
 
 #endif

@@ -206,7 +206,69 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 static const struct gemm_level level = {512, TILE_TOKENS, multiply};
 
 GEMM_DEFINE_ALL_FEW(avx512, FEW_TOKENS)
-X16_GEMM_DEFINE(avx512)
+
+/* ---- inputs in 16 bits ---- */
+
+/* Two digits of two inputs: 16 sums, and 5 operands, stay in registers. */
+#define X16_TILE_TOKENS 2u
+
+/* y of 16 rows += ((256 * high + low) * scales) * factor. */
+static TN_ALWAYS_INLINE void x16_store(float *y, __m512i high, __m512i low, const float *scales,
+                                       __m512 factor)
+{
+    const __m512 sum = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+    const __m512 v = _mm512_mul_ps(_mm512_mul_ps(sum, _mm512_load_ps(scales)), factor);
+    _mm512_store_ps(y, _mm512_add_ps(_mm512_load_ps(y), v));
+}
+
+/* n (a constant) inputs from token t on. */
+static TN_ALWAYS_INLINE void x16_inputs(const struct x16_batch *b, const uint8_t *run, uint32_t col,
+                                        uint32_t n_cols, const float *scales, uint32_t t,
+                                        const uint32_t n)
+{
+    __m512i high[X16_TILE_TOKENS][4], low[X16_TILE_TOKENS][4];
+    struct x16 x[X16_TILE_TOKENS];
+#pragma GCC unroll 2
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = x16_of(b->x16 + 2 * (t + i) * b->half, b->cols);
+        high[i][0] = high[i][1] = high[i][2] = high[i][3] = _mm512_setzero_si512();
+        low[i][0] = low[i][1] = low[i][2] = low[i][3] =
+            _mm512_set1_epi32(-x16_sum(&x[i], col, n_cols));
+    }
+    for (uint32_t c = col; c < col + n_cols; c += 4, run += 256) {
+        const __m512i w[4] = {_mm512_load_si512(run), _mm512_load_si512(run + 64),
+                              _mm512_load_si512(run + 128), _mm512_load_si512(run + 192)};
+#pragma GCC unroll 2
+        for (uint32_t i = 0; i < n; i++) {
+            const __m512i h = _mm512_set1_epi32((int)tn_load_u32(x[i].high + c));
+            const __m512i l = _mm512_set1_epi32((int)tn_load_u32(x[i].low + c));
+#pragma GCC unroll 4
+            for (uint32_t j = 0; j < 4; j++) {
+                high[i][j] = _mm512_dpbusd_epi32(high[i][j], w[j], h);
+                low[i][j] = _mm512_dpbusd_epi32(low[i][j], w[j], l);
+            }
+        }
+    }
+#pragma GCC unroll 2
+    for (uint32_t i = 0; i < n; i++) {
+        const __m512 factor = _mm512_set1_ps(x[i].factors[col / TN_X16_BLOCK]);
+        float *y = b->dst + (t + i) * b->dst_stride;
+#pragma GCC unroll 4
+        for (uint32_t j = 0; j < 4; j++)
+            x16_store(y + 16 * j, high[i][j], low[i][j], scales + 16 * j, factor);
+    }
+}
+
+static void x16_tile(const struct x16_batch *b, const uint8_t *run, uint32_t col, uint32_t n_cols,
+                     const float *scales, uint32_t t, uint32_t n)
+{
+    if (n == 1)
+        x16_inputs(b, run, col, n_cols, scales, t, 1);
+    else
+        x16_inputs(b, run, col, n_cols, scales, t, 2);
+}
+
+X16_GEMM_DEFINE_TILE(avx512, x16_tile, X16_TILE_TOKENS)
 
 /* ---- inputs in 8 bits ---- */
 
