@@ -32,9 +32,10 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_HELP] = tn_cmd_help,
 };
 
-/* What a command takes at its deepest: 36 KiB at every CPU level, and 12 KiB for the frame of a
- * signal on a processor with the widest registers. */
-#define MIN_STACK_BYTES 49152u
+/* What a command takes at its deepest: 132 KiB at every CPU level, most of it the digits of eight
+ * inputs in the kernels of the head's planes, and 12 KiB for the frame of a signal on a processor
+ * with the widest registers. */
+#define MIN_STACK_BYTES 147456u
 
 /* Where there is less, a command would end with SIGSEGV. */
 static tern_status check_stack(struct tern_error *err)
