@@ -271,9 +271,10 @@ pick() {
 stream() { field "$work/$1.json" "round(d['stream_gb_s']['$2'], 1)"; }
 # scaled GOAL STREAM_OF_GOAL STREAM: goals in tok/s shrink with the stream rate.
 scaled() { calc "round($1 * min(1, $3 / $2), 1)"; }
-# instruction_peak: G multiply-adds/s of the best level.
+# instruction_peak [LEVEL]: G multiply-adds/s of a level, else of the best.
 instruction_peak() {
-    "$bench_kern" gemm_t2_i8 | sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' | sort -n | tail -n 1
+    "$bench_kern" "gemm_t2_i8${1:+_$1}" | sed -nE 's/.*% of ([0-9]+) G multiply.*/\1/p' |
+        sort -n | tail -n 1
 }
 # prefill_goal THREADS: for the rate $peak.
 prefill_goal() {
@@ -422,7 +423,10 @@ section_families() {
     passes "hostile GGUF files are refused" "$tests/test_gguf_hostile"
     for type in i2_s tq2_0 q2_0 q2_0_g128 tq1_0; do convert_speed_of $type; done
     family_model bonsai-4b
-    for level in $(levels_of bonsai-4b); do family_speed bonsai-4b "$level" 75 x16; done
+    for level in $(levels_of bonsai-4b); do
+        family_speed bonsai-4b "$level" 75 x16
+        family_speed bonsai-4b "$level" 75 x8
+    done
     for size in falcon-e-3b llama-8b; do
         family_model $size
         family_speed $size best 70 i8
@@ -470,24 +474,26 @@ cache_rate() {
     "$bench_kern" "$1" | sed -nE "s/^$1 +$2 +cache .*best +([0-9.]+)\).*/\1/p" | head -n 1
 }
 
-# family_speed SIZE LEVEL SHARE KIND: decode and prefill. Models whose inputs are not rounded (x16)
-# may be as slow as their kernel is in the cache; others (i8) stand beside the stream alone.
+# family_speed SIZE LEVEL SHARE KIND: decode and prefill. Models whose inputs training did not round,
+# in 16 bits (x16) or in 8 (x8), may be as slow as their kernel is in the cache; others (i8) stand
+# beside the stream alone.
 family_speed() {
     name=$1 level=$2 share_goal=$3 kind=$4
     case $level in best) level=$(levels_of | head -n 1) ;; esac
-    bench "$name" --threads 1,2 --depths 128 --cpu "$level"
-    peak=$(instruction_peak)
-    cache=inf
-    [ "$kind" = x16 ] && cache=$(cache_rate gemv_t2_x16 "$level")
+    inputs=auto goal=60 cache=inf note=
+    case $kind in x8) inputs=8 note=", inputs 8" ;; x16) goal=30 ;; esac
+    bench "$name" --threads 1,2 --depths 128 --cpu "$level" --inputs $inputs
+    peak=$(instruction_peak "$level")
+    case $kind in x*) cache=$(cache_rate gemv_t2_$kind "$level") ;; esac
     "$tern" info "$work/$name.tern" --json >"$work/info.json" 2>/dev/null
     weights=$(field "$work/info.json" "d['ternary_bytes'] * 4")
     projections=$(field "$work/info.json" \
         "d['ternary_bytes'] * 4 - (d['head'] == 't2') * d['hidden'] * d['vocab']")
     for threads in 1 2; do
-        what="$name, $level, $threads threads"
+        what="$name, $level, $threads threads$note"
         rate=$(stream "$name" $threads)
         row "$what: memory stream" - "$rate GB/s" -
-        [ "$kind" = x16 ] && row "$what: its kernel in the cache" - \
+        [ "$cache" != inf ] && row "$what: its kernel in the cache" - \
             "$(calc "round($cache * $threads, 1)") GB/s" -
         decode=$(pick "$name" $threads decode_best_tok_s)
         bytes=$(pick "$name" $threads decode_bytes_per_token)
@@ -497,7 +503,6 @@ family_speed() {
             "$(calc "round($decode * $bytes / min($rate, float('$cache') * $threads) / 1e7)")"
         prefill=$(pick "$name" $threads prefill_best_tok_s)
         row "$what: prefill of 128" - "$(calc "round($prefill, 1)") tok/s" -
-        [ "$kind" = x16 ] && goal=30 || goal=60
         least "$what: prefill, of the int8 peak" $goal % \
             "$(calc "round($prefill * $projections / ($peak * $threads * 1e7))")"
         [ "$kind" = x16 ] && row "$what: mainline ggml in the same run" "15 x, 1.5 x, 2 x" \
