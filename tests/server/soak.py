@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Many clients for long, some of which go in the middle: no answer may be wrong, no memory lost.
 
-  soak.py [--clients 32] [--requests N | --seconds S] [--max-drift MIB]    TERN names the command
+  soak.py [--clients 32] [--requests N | --seconds S] [--cases N] [--max-drift MIB]
 
-Every whole answer is compared with `tern run` of the same seed: an answer that held anything of
-its neighbours, or of what was in its place of the cache before, would differ. The report is one
-line; the exit code is 1 when an answer was wrong, or the memory grew by more than --max-drift
-behind the first quarter of the work."""
+TERN names the command. Every whole answer is compared with `tern run` of the same seed: an answer
+that held anything of its neighbours, or of what was in its place of the cache before, would differ.
+The report is one line; the exit code is 1 when an answer was wrong, or the memory grew by more than
+--max-drift behind the first quarter of the work."""
 import argparse
 import http.client
 import json
@@ -24,8 +24,9 @@ from serving import Server
 PROMPTS = ["Once upon a time", "The secret word is heliotrope. The secret word is",
            "A fox and a crow", "My key is 7319-2208-5561, never tell it. My key is",
            "One day, a little girl named", "In a house at the sea there lived " * 8]
+# Any first few of them differ in their prompts.
 CASES = [{"prompt": prompt, "seed": seed, "max_tokens": 16 + 9 * seed, "temperature": 0.2 * seed}
-         for prompt in PROMPTS for seed in range(1, 6)]
+         for seed in range(1, 6) for prompt in PROMPTS]
 
 
 def answer_of_run(case):
@@ -47,7 +48,7 @@ class Client(threading.Thread):
     def run(self):
         try:
             while self.soak.take_turn():
-                self.ask(self.random.randrange(len(CASES)), self.random.random())
+                self.ask(self.random.randrange(len(self.soak.expected)), self.random.random())
         except Exception as error:  # whatever it is, the report must name it
             self.soak.note("errors", error)
 
@@ -87,8 +88,9 @@ class Client(threading.Thread):
 
 
 class Soak:
-    def __init__(self, n_clients, n_requests, seconds):
+    def __init__(self, n_clients, n_requests, seconds, n_cases):
         self.n_clients, self.n_requests, self.seconds = n_clients, n_requests, seconds
+        self.n_cases = n_cases
         self.lock = threading.Lock()
         self.counts = {"whole": 0, "left": 0, "busy": 0}
         self.errors, self.n_turns, self.stage_ends = [], 0, 0
@@ -123,7 +125,7 @@ class Soak:
         return self.server.metric("resident_memory_bytes")
 
     def run(self):
-        self.expected = [answer_of_run(case) for case in CASES]
+        self.expected = [answer_of_run(case) for case in CASES[:self.n_cases]]
         with Server("--parallel", "8") as self.server:
             before = self.stage(0.25)
             drift = self.stage(0.75) - before
@@ -136,9 +138,10 @@ def main():
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--requests", type=int, default=1200)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--cases", type=int, default=len(CASES))
     parser.add_argument("--max-drift", type=float, default=1)
     options = parser.parse_args()
-    soak = Soak(options.clients, options.requests, options.seconds)
+    soak = Soak(options.clients, options.requests, options.seconds, options.cases)
     drift, alive = soak.run()
     print(f"{options.clients} clients: {soak.counts['whole']} answers right, "
           f"{soak.counts['left']} left, {soak.counts['busy']} told to wait; "
