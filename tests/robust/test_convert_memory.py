@@ -62,7 +62,8 @@ def write_model(folder, vocab=VOCAB):
 def write_tokenizer(folder):
     """Words over 16 letters, each made of one less at its end and of one less at its beginning."""
     mark = "\u2581"
-    words = ("".join(w) for n in range(1, 6) for w in itertools.product("abcdefghijklmnop", repeat=n))
+    letters = "abcdefghijklmnop"
+    words = ("".join(w) for n in range(1, 6) for w in itertools.product(letters, repeat=n))
     tokens = ["<unk>", mark, *itertools.islice(words, TOKENS - 2)]
     merges = [pair for w in tokens[2:] if len(w) > 1
               for pair in {(w[:-1], w[-1]), (w[0], w[1:])}]
