@@ -297,6 +297,8 @@ static void sweep_code_points(const char *name, const json_t *sweep, measure_fn 
     assert_int_equal(json_array_size(planes), 17);
     for (uint32_t plane = 0; plane < 17; plane++) {
         struct data_sha256 sha;
+        if (plane > 4 && plane < 14) /* like the fourth: nothing is assigned there */
+            continue;
         char what[64], text[64];
         data_sha256_init(&sha);
         for (uint32_t c = plane << 16; c < (plane + 1) << 16; c++)
