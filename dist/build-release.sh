@@ -79,7 +79,8 @@ pack() {
     windows-*) cp "build/release-$1/tern.exe" "$folder/" ;;
     *) cp "build/release-$1/tern" "$folder/" ;;
     esac
-    cp build/release-linux-x86_64/demo.tern README.md LICENSE "$folder/"
+    cp build/release-linux-x86_64/demo.tern LICENSE "$folder/"
+    grep -v '^!\[' README.md >"$folder/README.md" # its picture stays in the repository
     fill dist/packaging/EXAMPLES.txt >"$folder/EXAMPLES.txt"
     third_party "$1" >"$folder/THIRD_PARTY_LICENSES"
     find "$folder" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
