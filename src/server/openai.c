@@ -101,7 +101,7 @@ void tn_route_model(struct tn_server *server, struct tn_conn *conn)
 
 /* ---- answers ---- */
 
-void tn_openai_append_usage(struct tn_buf *out, const struct tn_task *answer)
+static void append_usage(struct tn_buf *out, const struct tn_task *answer)
 {
     struct tn_usage_counts u;
     tn_task_usage(answer, &u);
@@ -121,6 +121,21 @@ void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, con
     tn_buf_printf(out, ",\"system_fingerprint\":\"tern-%s\"", TERN_VERSION_STRING);
 }
 
+void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
+                            const char *object)
+{
+    tn_buf_append_text(out, "{");
+    tn_openai_append_head(out, answer, prefix, object);
+    tn_buf_append_text(out, ",\"choices\":[");
+}
+
+void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer)
+{
+    tn_buf_append_text(out, "]");
+    append_usage(out, answer);
+    tn_buf_append_text(out, "}");
+}
+
 void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json)
 {
     struct tn_buf event = {0};
@@ -133,6 +148,17 @@ void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json)
         tn_task_write(answer, event.data, event.n_bytes);
     tn_buf_fini(&event);
     tn_buf_fini(json);
+}
+
+void tn_openai_end_stream(struct tn_task *answer, const char *prefix, const char *object)
+{
+    if (answer->gen.includes_usage) {
+        struct tn_buf json = {0};
+        tn_openai_begin_answer(&json, answer, prefix, object);
+        tn_openai_end_answer(&json, answer);
+        tn_openai_send_event(answer, &json);
+    }
+    tn_task_write(answer, "data: [DONE]\n\n", 14);
 }
 
 void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal)

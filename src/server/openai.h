@@ -9,11 +9,16 @@
 
 #define TN_LOGPROB_FLOOR (-9999.0)
 
-/* ,"usage":{...} */
-void tn_openai_append_usage(struct tn_buf *out, const struct tn_task *answer);
 /* "id":"chatcmpl-...","object":"...","created":...,"model":"...","system_fingerprint":"..." */
 void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
                            const char *object);
+/* A whole answer, or the last event of a stream, but for its choices: {HEAD,"choices":[ and
+ * ],"usage":{...}} */
+void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
+                            const char *object);
+void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer);
+/* The end of a stream: an event with the usage, where it is wanted, and [DONE]. */
+void tn_openai_end_stream(struct tn_task *answer, const char *prefix, const char *object);
 /* The events of a stream: data: {...} and a blank line. */
 void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json);
 /* For formats: fail and the last event. */

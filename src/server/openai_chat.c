@@ -270,20 +270,6 @@ static void end_choice(struct tn_task *answer, struct tn_choice *choice)
     send_chunk(answer, choice->job.i_choice, finish_of(choice), &delta, NULL);
 }
 
-static void end_stream(struct tn_task *answer)
-{
-    if (answer->gen.includes_usage) {
-        struct tn_buf json = {0};
-        tn_buf_append_text(&json, "{");
-        tn_openai_append_head(&json, answer, "chatcmpl", "chat.completion.chunk");
-        tn_buf_append_text(&json, ",\"choices\":[]");
-        tn_openai_append_usage(&json, answer);
-        tn_buf_append_text(&json, "}");
-        tn_openai_send_event(answer, &json);
-    }
-    tn_task_write(answer, "data: [DONE]\n\n", 14);
-}
-
 /* ---- whole answers ---- */
 
 static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i)
@@ -311,19 +297,15 @@ static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i
 static void end(struct tn_task *answer, struct tn_buf *out)
 {
     if (answer->gen.streams) {
-        end_stream(answer);
+        tn_openai_end_stream(answer, "chatcmpl", "chat.completion.chunk");
         return;
     }
-    tn_buf_append_text(out, "{");
-    tn_openai_append_head(out, answer, "chatcmpl", "chat.completion");
-    tn_buf_append_text(out, ",\"choices\":[");
+    tn_openai_begin_answer(out, answer, "chatcmpl", "chat.completion");
     for (uint32_t i = 0; i < answer->n_choices; i++) {
         tn_buf_append_text(out, i ? "," : "");
         append_choice(out, answer, i);
     }
-    tn_buf_append_text(out, "]");
-    tn_openai_append_usage(out, answer);
-    tn_buf_append_text(out, "}");
+    tn_openai_end_answer(out, answer);
 }
 
 static const struct tn_task_format chat_format = {

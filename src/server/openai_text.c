@@ -244,29 +244,13 @@ static void end_choice(struct tn_task *answer, struct tn_choice *choice)
     send_chunk(answer, choice, choice->n_shown, tn_choice_finish(choice));
 }
 
-static void end_stream(struct tn_task *answer)
-{
-    if (answer->gen.includes_usage) {
-        struct tn_buf json = {0};
-        tn_buf_append_text(&json, "{");
-        tn_openai_append_head(&json, answer, "cmpl", "text_completion");
-        tn_buf_append_text(&json, ",\"choices\":[]");
-        tn_openai_append_usage(&json, answer);
-        tn_buf_append_text(&json, "}");
-        tn_openai_send_event(answer, &json);
-    }
-    tn_task_write(answer, "data: [DONE]\n\n", 14);
-}
-
 static void end(struct tn_task *answer, struct tn_buf *out)
 {
     if (answer->gen.streams) {
-        end_stream(answer);
+        tn_openai_end_stream(answer, "cmpl", "text_completion");
         return;
     }
-    tn_buf_append_text(out, "{");
-    tn_openai_append_head(out, answer, "cmpl", "text_completion");
-    tn_buf_append_text(out, ",\"choices\":[");
+    tn_openai_begin_answer(out, answer, "cmpl", "text_completion");
     for (uint32_t i = 0; i < answer->n_choices; i++) {
         struct tn_choice *choice = &answer->choices[i];
         size_t n_bytes;
@@ -278,9 +262,7 @@ static void end(struct tn_task *answer, struct tn_buf *out)
                       tn_choice_finish(choice));
         out->failed = out->failed || choice->text.failed;
     }
-    tn_buf_append_text(out, "]");
-    tn_openai_append_usage(out, answer);
-    tn_buf_append_text(out, "}");
+    tn_openai_end_answer(out, answer);
 }
 
 static const struct tn_task_format text_format = {
