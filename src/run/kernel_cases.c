@@ -256,33 +256,49 @@ static uint64_t run_quant_x16(struct tn_case_work *w, const struct tn_kernels *k
     return n * sizeof(float) + TN_X16_BYTES(n);
 }
 
-static uint64_t run_gemv_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
+/* What the forms of rounded inputs share; the functions of x8 have the types of those of x16. */
+static uint64_t run_scaled_gemv(struct tn_case_work *w, tn_quant_x16_fn *quant,
+                                tn_gemv_t2_x16_fn *multiply)
 {
     struct tn_scaled_ternary m;
     if (!scaled_matrix(w, &m))
         return 0;
     const uint32_t n = TN_MIN(m.w.rows, w->size.n_rows);
-    k->quant_x16(w->prepared, w->xf, m.w.cols);
-    k->gemv_t2_x16((float *)w->ints, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS),
-                   w->prepared);
+    quant(w->prepared, w->xf, m.w.cols);
+    multiply((float *)w->ints, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS), w->prepared);
     note(w, w->ints, n * sizeof(float));
     return weight_bytes(&m.w, n);
 }
 
-static uint64_t run_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
+/* input_bytes: of one rounded input of a number of columns. */
+static uint64_t run_scaled_gemm(struct tn_case_work *w, size_t (*input_bytes)(uint32_t cols),
+                                tn_quant_x16_fn *quant, tn_gemm_t2_x16_fn *multiply)
 {
     struct tn_scaled_ternary m;
     if (!scaled_matrix(w, &m))
         return 0;
     const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
     for (uint32_t t = 0; t < n_tokens; t++)
-        k->quant_x16((char *)w->prepared + t * TN_X16_BYTES(m.w.cols), t % 2 ? w->yf : w->xf,
-                     m.w.cols);
-    k->gemm_t2_x16((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
-                   w->gemm);
+        quant((char *)w->prepared + t * input_bytes(m.w.cols), t % 2 ? w->yf : w->xf, m.w.cols);
+    multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens, w->gemm);
     for (uint32_t t = 0; t < n_tokens; t++)
         note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
     return weight_bytes(&m.w, n);
+}
+
+static size_t x16_bytes(uint32_t cols)
+{
+    return TN_X16_BYTES(cols);
+}
+
+static uint64_t run_gemv_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_scaled_gemv(w, k->quant_x16, k->gemv_t2_x16);
+}
+
+static uint64_t run_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_scaled_gemm(w, x16_bytes, k->quant_x16, k->gemm_t2_x16);
 }
 
 static uint64_t run_quant_x8(struct tn_case_work *w, const struct tn_kernels *k)
@@ -293,33 +309,19 @@ static uint64_t run_quant_x8(struct tn_case_work *w, const struct tn_kernels *k)
     return n * sizeof(float) + TN_X8_BYTES(n);
 }
 
+static size_t x8_bytes(uint32_t cols)
+{
+    return TN_X8_BYTES(cols);
+}
+
 static uint64_t run_gemv_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    struct tn_scaled_ternary m;
-    if (!scaled_matrix(w, &m))
-        return 0;
-    const uint32_t n = TN_MIN(m.w.rows, w->size.n_rows);
-    k->quant_x8(w->prepared, w->xf, m.w.cols);
-    k->gemv_t2_x8((float *)w->ints, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS),
-                  w->prepared);
-    note(w, w->ints, n * sizeof(float));
-    return weight_bytes(&m.w, n);
+    return run_scaled_gemv(w, k->quant_x8, k->gemv_t2_x8);
 }
 
 static uint64_t run_gemm_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    struct tn_scaled_ternary m;
-    if (!scaled_matrix(w, &m))
-        return 0;
-    const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
-    for (uint32_t t = 0; t < n_tokens; t++)
-        k->quant_x8((char *)w->prepared + t * TN_X8_BYTES(m.w.cols), t % 2 ? w->yf : w->xf,
-                    m.w.cols);
-    k->gemm_t2_x8((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
-                  w->gemm);
-    for (uint32_t t = 0; t < n_tokens; t++)
-        note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
-    return weight_bytes(&m.w, n);
+    return run_scaled_gemm(w, x8_bytes, k->quant_x8, k->gemm_t2_x8);
 }
 
 static uint64_t run_gemv_t2_f32(struct tn_case_work *w, const struct tn_kernels *k)
