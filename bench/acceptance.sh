@@ -4,12 +4,13 @@
 # acceptance.sh [SECTION...]: measure what the project promises and print, line by line, what was
 # asked, what was measured, and whether it is met.  It judges nothing else: it always exits 0.
 #
-#   build  correct  convert  open  memory  kernels  speed  sequences  families   (default: all)
+#   build  correct  convert  open  memory  kernels  speed  sequences  server  families
+#                                                                            (default: all)
 #
 # Needs a release build with benchmarks (cmake --preset release && cmake --build build/release; else
 # $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory,
-# speed and sequences use models of the dimensions of BitNet 2B-4T that are made here first: about 9 GB in
-# $TERN_ACCEPT_DIR (default: build/acceptance).  The section families makes others, of 16 GB.
+# speed, sequences and server use models of the dimensions of BitNet 2B-4T that are made here first:
+# about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The section families makes others, of 16 GB.
 # Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
 set -u
 cd "$(dirname "$0")/.."
@@ -408,6 +409,15 @@ print(round(statistics.median(b / a for a, b in pairs), 3))
 END
 }
 
+# ---- server ----
+
+section_server() {
+    big_model big-real --packed --density 0.25
+    "$tern" probe --json >"$work/probe.json" 2>/dev/null
+    row "processor" - "$(field "$work/probe.json" "d['cpu']['name']")" -
+    python3 bench/server.py "$tern" "$work/big-real.tern"
+}
+
 # ---- families ----
 
 # passes WHAT COMMAND...: a test program of the build.
@@ -523,7 +533,8 @@ for program in "$tern" "$bench_kern"; do
     [ -x "$program" ] || { echo "no $program; build the release preset first" >&2; exit 0; }
 done
 row "what" asked measured verdict
-for section in ${*:-build correct convert open memory kernels speed sequences families}; do
+for section in ${*:-build correct convert open memory kernels speed sequences server \
+    families}; do
     "section_$section"
 done
 exit 0

@@ -7,13 +7,15 @@
  *   bench_sequences MODEL.tern THREADS TOKENS LEVEL REQUESTS COMMON
  *
  * LEVEL is the highest level of kernels, as with --cpu, or "best".  The second form runs only so
- * many requests whose prompts begin with the same COMMON ids, and says what the caches take.
+ * many requests whose prompts begin with the same COMMON ids, and says what the caches take, how
+ * fast they were, and how long one more of them waits for its first token.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/compiler.h"
 #include "plat/plat.h"
 #include "tern/scheduler.h"
 
@@ -105,14 +107,38 @@ static void compare(struct setup *s)
     }
 }
 
+/* Until the first token of one request, ms. */
+static double wait_for_first(struct setup *s, uint32_t i)
+{
+    struct tern_error err;
+    const uint64_t start = tn_now_ns();
+    double ms = 0;
+    submit(s, i);
+    for (bool is_idle = false; !is_idle;) {
+        const struct tern_event *events;
+        size_t n_events;
+        if (tern_scheduler_step(s->scheduler, &events, &n_events, &is_idle, &err) != TERN_OK)
+            die(&err);
+        for (size_t k = 0; k < n_events; k++)
+            if (events[k].kind == TERN_EVENT_TOKEN && ms == 0)
+                ms = 1e3 * tn_seconds_since(start);
+    }
+    return ms;
+}
+
 static void share(struct setup *s, uint32_t n)
 {
     struct tern_scheduler_state before, after;
     tern_scheduler_get_state(s->scheduler, &before);
-    measure(s, n);
+    const struct result r = measure(s, n);
+    double ms[3];
     tern_scheduler_get_state(s->scheduler, &after);
-    printf("%u requests, %u ids in common: %.1f MB of cache\n", n, s->n_common,
-           (double)(after.bytes - before.bytes) * 1e-6);
+    for (uint32_t i = 0; i < 3; i++)
+        ms[i] = wait_for_first(s, MOST * MOST + i);
+    printf("%u requests, %u ids in common: %.1f MB of cache, %.2f tok/s, first token of the next "
+           "%.2f ms\n",
+           n, s->n_common, (double)(after.bytes - before.bytes) * 1e-6, r.tokens_per_s,
+           TN_MIN(TN_MIN(ms[0], ms[1]), ms[2]));
 }
 
 static uint32_t number(int argc, char **argv, int i, uint32_t otherwise)
