@@ -29,11 +29,13 @@ struct tern_calls;
 
 struct tern_call {
     const char *name;
-    const char *arguments; /* JSON */
+    const char *arguments; /* JSON, as the model writes it, without white space between values */
 };
 
-/* TERN_MEMORY. */
-tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form,
+/* A call counts when all of it is there and is JSON; what is not stays text.  Or, is_early, as soon
+ * as its name is known and its arguments begin: they come piece by piece then, and whether they are
+ * JSON in the end nobody knows.  TERN_MEMORY. */
+tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form, bool is_early,
                               struct tern_error *err);
 void tern_calls_free(struct tern_calls *calls);
 /* Takes more of the answer; what may be part of a call is held back.  TERN_MEMORY. */
@@ -43,7 +45,7 @@ tern_status tern_calls_push(struct tern_calls *calls, const char *text, size_t n
 tern_status tern_calls_end(struct tern_calls *calls, struct tern_error *err);
 /* The text beside the calls since the last time, *n bytes, valid until the next push. */
 const char *tern_calls_take_text(struct tern_calls *calls, size_t *n);
-/* The calls so far, of which there are tern_calls_count; valid as long as `calls`. */
+/* The calls so far, of which there are tern_calls_count; valid until the next push. */
 size_t tern_calls_count(const struct tern_calls *calls);
 struct tern_call tern_calls_get(const struct tern_calls *calls, size_t i);
 

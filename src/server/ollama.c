@@ -59,7 +59,7 @@ static void append_text(struct tn_buf *out, const struct tn_task *task, const ch
                                          : ",\"response\":");
     tn_json_string(out, text ? text : "", n);
     if (tn_choice_n_calls(&task->choices[0]) > first)
-        tn_tools_append_ollama(out, &task->choices[0], first);
+        tn_tools_append_ollama(out, task, &task->choices[0], first);
     if (task->is_chat)
         tn_buf_append_text(out, "}");
 }

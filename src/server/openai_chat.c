@@ -230,14 +230,11 @@ static void begin(struct tn_task *answer)
         send_chunk(answer, i, NULL, &delta, NULL);
 }
 
-static void more(struct tn_task *answer, struct tn_choice *choice)
+/* Text, and the tokens up to number `to`, which end n_bytes behind the first. */
+static void send_text(struct tn_task *answer, struct tn_choice *choice, uint32_t to,
+                      size_t n_bytes)
 {
     struct tn_buf delta = {0}, logprobs = {0};
-    size_t n_bytes;
-    uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
-    if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown &&
-        tn_choice_n_calls(choice) == choice->n_calls_sent)
-        return;
     if (answer->gen.has_logprobs)
         append_logprobs(&logprobs, answer, choice, choice->n_shown, to);
     choice->n_shown = to;
@@ -245,14 +242,25 @@ static void more(struct tn_task *answer, struct tn_choice *choice)
     tn_buf_append_text(&delta, "{\"content\":");
     tn_json_string(&delta, choice->text.data + choice->n_sent,
                    choice->text.n_bytes - choice->n_sent);
-    if (tn_choice_n_calls(choice) > choice->n_calls_sent)
-        tn_tools_append_openai(&delta, answer, choice, choice->n_calls_sent, true);
     tn_buf_append_text(&delta, "}");
-    choice->n_calls_sent = tn_choice_n_calls(choice);
     choice->n_sent = choice->text.n_bytes;
     send_chunk(answer, choice->job.i_choice, NULL, &delta, &logprobs);
     tn_buf_fini(&delta);
     tn_buf_fini(&logprobs);
+}
+
+static void more(struct tn_task *answer, struct tn_choice *choice)
+{
+    struct tn_buf delta = {0};
+    size_t n_bytes;
+    uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
+    if (choice->text.n_bytes > choice->n_sent || to > choice->n_shown)
+        send_text(answer, choice, to, n_bytes);
+    while (tn_tools_append_delta(&delta, answer, choice)) {
+        send_chunk(answer, choice->job.i_choice, NULL, &delta, NULL);
+        tn_buf_clear(&delta);
+    }
+    tn_buf_fini(&delta);
 }
 
 /* "stop", "length" or "tool_calls". */
@@ -283,7 +291,7 @@ static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i
     else
         tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
     if (has_calls)
-        tn_tools_append_openai(out, answer, choice, 0, false);
+        tn_tools_append_openai(out, answer, choice);
     tn_buf_printf(out, ",\"refusal\":null},\"finish_reason\":\"%s\",\"logprobs\":",
                   finish_of(choice));
     if (answer->gen.has_logprobs)
@@ -311,6 +319,7 @@ static void end(struct tn_task *answer, struct tn_buf *out)
 static const struct tn_task_format chat_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
+    .streams_arguments = true,
     .refuse = tn_openai_refuse,
     .begin = begin,
     .more = more,

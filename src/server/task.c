@@ -244,7 +244,9 @@ static void take_text(const struct tn_task *answer, struct tn_choice *choice, co
         return;
     }
     if ((!choice->calls &&
-         tern_calls_create(&choice->calls, answer->call_form, NULL) != TERN_OK) ||
+         tern_calls_create(&choice->calls, answer->call_form,
+                           answer->gen.streams && answer->format->streams_arguments,
+                           NULL) != TERN_OK) ||
         tern_calls_push(choice->calls, text, n, NULL) != TERN_OK) {
         choice->text.failed = true;
         return;
@@ -265,10 +267,11 @@ static void end_text(struct tn_choice *choice)
     tn_buf_append(&choice->text, text, n);
 }
 
-static bool has_more(const struct tn_choice *choice)
+static bool has_more(const struct tn_task *answer, const struct tn_choice *choice)
 {
     return choice->text.n_bytes > choice->n_sent ||
-           tn_choice_n_calls(choice) > choice->n_calls_sent;
+           tn_choice_n_calls(choice) > choice->n_calls_sent ||
+           (answer->format->streams_arguments && tn_choice_more_arguments(choice)[0]);
 }
 
 static void take_token(struct tn_task *answer, struct tn_choice *choice,
@@ -280,7 +283,7 @@ static void take_token(struct tn_task *answer, struct tn_choice *choice,
         choice->n_tokens++;
     }
     if (answer->gen.streams && answer->conn &&
-        (has_more(choice) || answer->gen.has_logprobs))
+        (has_more(answer, choice) || answer->gen.has_logprobs))
         answer->format->more(answer, choice);
 }
 
@@ -361,7 +364,7 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
         tn_refuse(&refusal, 503, NULL, "no memory for the answer");
         fail(answer, &refusal);
     } else if (answer->conn && answer->gen.streams) {
-        if (choice->calls && has_more(choice))
+        if (choice->calls && has_more(answer, choice))
             answer->format->more(answer, choice);
         answer->format->end_choice(answer, choice);
     }
@@ -393,6 +396,14 @@ void tn_task_free_all(struct tn_server *server)
 }
 
 /* ---- for formats ---- */
+
+const char *tn_choice_more_arguments(const struct tn_choice *choice)
+{
+    if (choice->n_calls_sent == 0)
+        return "";
+    return tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments +
+           choice->n_arguments_sent;
+}
 
 const char *tn_choice_finish(const struct tn_choice *choice)
 {

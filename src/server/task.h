@@ -23,6 +23,7 @@ struct tn_choice {
     size_t n_sent;          /* of the text, in a stream */
     struct tern_calls *calls; /* of tools, told from the text; NULL: none are expected */
     size_t n_calls_sent;
+    size_t n_arguments_sent; /* bytes of the last of these calls, in formats that stream them */
     struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
     uint32_t n_tokens;      /* of the answer, with log-probabilities */
     uint32_t n_shown;       /* of these, in a stream */
@@ -38,6 +39,7 @@ typedef bool tn_task_prepare_fn(struct tn_task *answer, struct tn_refusal *refus
 struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
     const char *heartbeat;   /* sent in a stream when nothing else was for a while; may be NULL */
+    bool streams_arguments;  /* of calls, piece by piece */
     void (*refuse)(struct tn_conn *conn, const struct tn_refusal *refusal);
     /* In streams: behind the head; a choice has more to show; it has ended; an error. */
     void (*begin)(struct tn_task *answer);
@@ -101,6 +103,8 @@ static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
 {
     return choice->calls ? tern_calls_count(choice->calls) : 0;
 }
+/* Arguments of the last call that was sent, behind those that were sent. */
+const char *tn_choice_more_arguments(const struct tn_choice *choice);
 /* "stop", or "length" when something cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
 /* Entries of the tokens [from, to) and their bytes. */

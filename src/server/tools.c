@@ -122,33 +122,59 @@ bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *r)
 
 /* ---- answers ---- */
 
+static void append_head(struct tn_buf *out, const struct tn_task *answer,
+                        const struct tn_choice *choice, size_t i)
+{
+    tn_buf_printf(out, "\"id\":\"call_%s_%u_%zu\",\"type\":\"function\",\"function\":{\"name\":",
+                  answer->id, choice->job.i_choice, i);
+    tn_json_text(out, tern_calls_get(choice->calls, i).name);
+    tn_buf_append_text(out, ",\"arguments\":");
+}
+
 void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *answer,
-                            const struct tn_choice *choice, size_t first, bool is_chunk)
+                            const struct tn_choice *choice)
 {
     tn_buf_append_text(out, ",\"tool_calls\":[");
-    for (size_t i = first; i < tn_choice_n_calls(choice); i++) {
-        const struct tern_call call = tern_calls_get(choice->calls, i);
-        tn_buf_append_text(out, i > first ? ",{" : "{");
-        if (is_chunk)
-            tn_buf_printf(out, "\"index\":%zu,", i);
-        tn_buf_printf(out, "\"id\":\"call_%s_%u_%zu\",\"type\":\"function\",", answer->id,
-                      choice->job.i_choice, i);
-        tn_buf_append_text(out, "\"function\":{\"name\":");
-        tn_json_text(out, call.name);
-        tn_buf_append_text(out, ",\"arguments\":");
-        tn_json_text(out, call.arguments);
+    for (size_t i = 0; i < tn_choice_n_calls(choice); i++) {
+        tn_buf_append_text(out, i > 0 ? ",{" : "{");
+        append_head(out, answer, choice, i);
+        tn_json_text(out, tern_calls_get(choice->calls, i).arguments);
         tn_buf_append_text(out, "}}");
     }
     tn_buf_append_text(out, "]");
 }
 
-void tn_tools_append_ollama(struct tn_buf *out, const struct tn_choice *choice, size_t first)
+bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *answer,
+                           struct tn_choice *choice)
+{
+    const char *arguments = tn_choice_more_arguments(choice);
+    if (arguments[0]) {
+        tn_buf_printf(out, "{\"tool_calls\":[{\"index\":%zu,\"function\":{\"arguments\":",
+                      choice->n_calls_sent - 1);
+        tn_json_text(out, arguments);
+        choice->n_arguments_sent += strlen(arguments);
+    } else if (tn_choice_n_calls(choice) > choice->n_calls_sent) {
+        tn_buf_printf(out, "{\"tool_calls\":[{\"index\":%zu,", choice->n_calls_sent);
+        append_head(out, answer, choice, choice->n_calls_sent);
+        tn_buf_append_text(out, "\"\"");
+        choice->n_calls_sent++;
+        choice->n_arguments_sent = 0;
+    } else {
+        return false;
+    }
+    tn_buf_append_text(out, "}}]}");
+    return true;
+}
+
+void tn_tools_append_ollama(struct tn_buf *out, const struct tn_task *answer,
+                            const struct tn_choice *choice, size_t first)
 {
     tn_buf_append_text(out, ",\"tool_calls\":[");
     for (size_t i = first; i < tn_choice_n_calls(choice); i++) {
         const struct tern_call call = tern_calls_get(choice->calls, i);
-        tn_buf_append_text(out, i > first ? ",{" : "{");
-        tn_buf_append_text(out, "\"function\":{\"name\":");
+        tn_buf_append_text(out, i > first ? "," : "");
+        tn_buf_printf(out, "{\"id\":\"call_%s_%zu\",\"function\":{\"index\":%zu,\"name\":",
+                      answer->id, i, i);
         tn_json_text(out, call.name);
         tn_buf_printf(out, ",\"arguments\":%s}}", call.arguments);
     }

@@ -15,10 +15,15 @@ bool tn_tools_read(struct tn_task *answer, struct tn_refusal *refusal);
  * part of a tn_task_prepare_fn.  false: refused. */
 bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *refusal);
 
-/* ,"tool_calls":[...] with the calls of a choice from number `first` on, as OpenAI writes them in
- * messages and in chunks of streams, and as Ollama does. */
+/* ,"tool_calls":[...] with all calls of a choice, as OpenAI writes them in messages. */
 void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *answer,
-                            const struct tn_choice *choice, size_t first, bool is_chunk);
-void tn_tools_append_ollama(struct tn_buf *out, const struct tn_choice *choice, size_t first);
+                            const struct tn_choice *choice);
+/* The next delta of an OpenAI stream, {"tool_calls":[...]}: a call without arguments, or more of
+ * the arguments of the last one.  false: there is none yet. */
+bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *answer,
+                           struct tn_choice *choice);
+/* ,"tool_calls":[...] with the calls from number `first` on, as Ollama writes them. */
+void tn_tools_append_ollama(struct tn_buf *out, const struct tn_task *answer,
+                            const struct tn_choice *choice, size_t first);
 
 #endif

@@ -561,7 +561,7 @@ static void call_calls(void)
     if (t)
         CALL(TERN_OK, tern_chat_call_form, &form, t, request, strlen(request), &params);
     tern_chat_template_free(t);
-    CALL(TERN_OK, tern_calls_create, &calls, TERN_CALLS_TAGGED);
+    CALL(TERN_OK, tern_calls_create, &calls, TERN_CALLS_TAGGED, false);
     if (calls) {
         CALL(TERN_OK, tern_calls_push, calls, answer, strlen(answer));
         CALL(TERN_OK, tern_calls_end, calls);

@@ -73,14 +73,21 @@ class Tools(command.TestCase):
                 self.check_call(one["message"]["tool_calls"][0], names)
 
     def check_stream(self, server):
-        whole = self.ask(server, tool_choice="required")["choices"][0]["message"]["tool_calls"]
+        weather = {"type": "function", "function": {"name": "weather"}}
+        whole = self.ask(server, tool_choice=weather)["choices"][0]["message"]["tool_calls"]
         events = server.events(CHAT, {"messages": ASK, "tools": TOOLS, "max_tokens": 100,
-                                      "seed": 1, "tool_choice": "required"})
+                                      "seed": 1, "tool_choice": weather})
         parts = [c for e in events if e != "[DONE]" for c in e["choices"]]
-        calls = [call for c in parts for call in c["delta"].get("tool_calls", ())]
-        self.assertEqual([call["index"] for call in calls], [0])
-        self.check_call(calls[0])
-        self.assertEqual(calls[0]["function"], whole[0]["function"])
+        first, *pieces = [call for c in parts for call in c["delta"].get("tool_calls", ())]
+        self.assertEqual((first["index"], first["function"]["arguments"]), (0, ""))
+        self.assertGreater(len(pieces), 2)
+        for piece in pieces:
+            self.assertEqual((set(piece), piece["index"]), ({"index", "function"}, 0))
+            self.assertEqual(set(piece["function"]), {"arguments"})
+            self.assertTrue(piece["function"]["arguments"])
+            first["function"]["arguments"] += piece["function"]["arguments"]
+        self.check_call(first)
+        self.assertEqual(first["function"], whole[0]["function"])
         self.assertEqual("".join(c["delta"].get("content") or "" for c in parts), "")
         self.assertEqual(parts[-1]["finish_reason"], "tool_calls")
 
@@ -95,7 +102,8 @@ class Tools(command.TestCase):
         _, _, data = server.request("POST", "/api/chat", body)
         lines = [json.loads(line) for line in data.decode().splitlines()]
         calls = [call for line in lines for call in line["message"].get("tool_calls", ())]
-        self.assertEqual(len(calls), 1)
+        self.assertEqual([call["function"]["index"] for call in calls], [0])
+        self.assertTrue(calls[0]["id"].startswith("call_"))
         self.assertTrue(lines[-1]["done"])
 
     def check_conversation(self, server):

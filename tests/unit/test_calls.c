@@ -15,23 +15,46 @@
 #include "base/compiler.h"
 #include "tern/calls.h"
 
+static void take_text(struct tern_calls *c, struct tn_buf *said)
+{
+    size_t n;
+    const char *text = tern_calls_take_text(c, &n);
+    tn_buf_append(said, text, n);
+}
+
+/* The pieces by which the arguments of the last call grow, as "name|piece|piece;". */
+struct growth {
+    size_t n_calls, n_bytes;
+    struct tn_buf pieces;
+};
+
+static void watch(const struct tern_calls *c, struct growth *g)
+{
+    for (; g->n_calls < tern_calls_count(c); g->n_calls++, g->n_bytes = 0)
+        tn_buf_printf(&g->pieces, ";%s", tern_calls_get(c, g->n_calls).name);
+    if (g->n_calls == 0)
+        return;
+    const char *arguments = tern_calls_get(c, g->n_calls - 1).arguments;
+    if (strlen(arguments) > g->n_bytes)
+        tn_buf_printf(&g->pieces, "|%s", arguments + g->n_bytes);
+    g->n_bytes = strlen(arguments);
+}
+
 /* Calls as "name arguments;" behind each other. */
-static void read_answer(enum tern_call_form form, const char *text, size_t cut, struct tn_buf *said,
-                        struct tn_buf *called)
+static void read_answer(enum tern_call_form form, bool is_early, const char *text, size_t cut,
+                        struct tn_buf *said, struct tn_buf *called, struct growth *growth)
 {
     struct tern_calls *c;
     const size_t n = strlen(text);
-    assert_int_equal(tern_calls_create(&c, form, NULL), TERN_OK);
+    assert_int_equal(tern_calls_create(&c, form, is_early, NULL), TERN_OK);
     for (size_t i = 0; i <= n; i += cut) {
-        size_t n_part = n - i < cut ? n - i : cut;
-        assert_int_equal(tern_calls_push(c, text + i, n_part, NULL), TERN_OK);
-        const char *part = tern_calls_take_text(c, &n_part);
-        tn_buf_append(said, part, n_part);
+        assert_int_equal(tern_calls_push(c, text + i, TN_MIN(cut, n - i), NULL), TERN_OK);
+        take_text(c, said);
+        watch(c, growth);
     }
-    size_t n_part;
     assert_int_equal(tern_calls_end(c, NULL), TERN_OK);
-    const char *part = tern_calls_take_text(c, &n_part);
-    tn_buf_append(said, part, n_part);
+    take_text(c, said);
+    watch(c, growth);
     for (size_t i = 0; i < tern_calls_count(c); i++) {
         const struct tern_call call = tern_calls_get(c, i);
         tn_buf_printf(called, "%s %s;", call.name, call.arguments);
@@ -39,13 +62,30 @@ static void read_answer(enum tern_call_form form, const char *text, size_t cut, 
     tern_calls_free(c);
 }
 
+struct told {
+    enum tern_call_form form;
+    const char *text, *said, *called;
+};
+
+static void check_told(const struct told *cases, size_t n, bool is_early)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t cut = 1; cut < 14; cut++) {
+            struct tn_buf said = {0}, called = {0};
+            struct growth growth = {0};
+            read_answer(cases[i].form, is_early, cases[i].text, cut, &said, &called, &growth);
+            assert_string_equal(tn_buf_text(&said), cases[i].said);
+            assert_string_equal(tn_buf_text(&called), cases[i].called);
+            tn_buf_fini(&said);
+            tn_buf_fini(&called);
+            tn_buf_fini(&growth.pieces);
+        }
+}
+
 static void calls_are_told_from_text(void **state)
 {
     (void)state;
-    static const struct {
-        enum tern_call_form form;
-        const char *text, *said, *called;
-    } cases[] = {
+    static const struct told cases[] = {
         {TERN_CALLS_TAGGED, "", "", ""},
         {TERN_CALLS_TAGGED, "Hello <tool> \n", "Hello <tool> \n", ""},
         {TERN_CALLS_TAGGED, "a <tool_ca", "a <tool_ca", ""},
@@ -69,19 +109,63 @@ static void calls_are_told_from_text(void **state)
         {TERN_CALLS_BARE, "Hello {", "Hello {", ""},
         {TERN_CALLS_BARE, " \n", " \n", ""},
         {TERN_CALLS_BARE, " {\"name\": \"f\", \"parameters\": {\"q\": \"\\u00e9\"}} ", "",
-         "f {\"q\":\"\xC3\xA9\"};"},
+         "f {\"q\":\"\\u00e9\"};"},
+        {TERN_CALLS_TAGGED,
+         "<tool_call>{\"arguments\": {\"a b\": \"\\u00e9\"}, \"name\": \"f\"}</tool_call>", "",
+         "f {\"a b\":\"\xC3\xA9\"};"},
+        {TERN_CALLS_TAGGED,
+         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call>x",
+         "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call>x", ""},
+        {TERN_CALLS_TAGGED,
+         "<tool_call>{\"name\": \"a</tool_call>b\", \"arguments\": {}}</tool_call>",
+         "<tool_call>{\"name\": \"a</tool_call>b\", \"arguments\": {}}</tool_call>", ""},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"\",\"arguments\":{}}</tool_call>",
+         "<tool_call>{\"name\":\"\",\"arguments\":{}}</tool_call>", ""},
         {TERN_CALLS_BARE, "{\"name\": \"f\"}", "{\"name\": \"f\"}", ""},
         {TERN_CALLS_BARE, "{ this is text }", "{ this is text }", ""},
     };
-    for (size_t i = 0; i < TN_COUNT_OF(cases); i++)
-        for (size_t cut = 1; cut < 14; cut++) {
-            struct tn_buf said = {0}, called = {0};
-            read_answer(cases[i].form, cases[i].text, cut, &said, &called);
-            assert_string_equal(tn_buf_text(&said), cases[i].said);
-            assert_string_equal(tn_buf_text(&called), cases[i].called);
-            tn_buf_fini(&said);
-            tn_buf_fini(&called);
-        }
+    check_told(cases, TN_COUNT_OF(cases), false);
+}
+
+/* What was counted cannot be taken back. */
+static void early_calls_count_before_they_are_whole(void **state)
+{
+    (void)state;
+    static const struct told cases[] = {
+        {TERN_CALLS_TAGGED, "a<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2", "a",
+         "f {\"a\":[1,2;"},
+        {TERN_CALLS_TAGGED,
+         "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\": \"{</tool_call>\n"
+         "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>",
+         "", "f {\"a\":\"{;g {};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"arguments\":{}, \"name\":\"f\"}</tool_call>", "",
+         "f {};"},
+        {TERN_CALLS_TAGGED, "<tool_call>{\"name\":\"f\"}</tool_call>",
+         "<tool_call>{\"name\":\"f\"}</tool_call>", ""},
+        {TERN_CALLS_BARE, "{\"name\": \"f\", \"parameters\": {\"q\": \"a \\\" }\"} }", "",
+         "f {\"q\":\"a \\\" }\"};"},
+        {TERN_CALLS_BARE, "{\"name\": \"f\", \"parameters\": [", "{\"name\": \"f\", \"parameters\": [",
+         ""},
+    };
+    check_told(cases, TN_COUNT_OF(cases), true);
+}
+
+static void arguments_come_in_pieces(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "<tool_call>{\"name\": \"f\", \"arguments\": {\"city\": \"Oslo\", \"n\": 1}}</tool_call>";
+    for (int is_early = 0; is_early < 2; is_early++) {
+        struct tn_buf said = {0}, called = {0};
+        struct growth growth = {0};
+        read_answer(TERN_CALLS_TAGGED, is_early, text, 8, &said, &called, &growth);
+        assert_string_equal(tn_buf_text(&growth.pieces),
+                            is_early ? ";f|{\"|city\":\"|Oslo\",\"|n\":1}"
+                                     : ";f|{\"city\":\"Oslo\",\"n\":1}");
+        tn_buf_fini(&said);
+        tn_buf_fini(&called);
+        tn_buf_fini(&growth.pieces);
+    }
 }
 
 /* ---- templates ---- */
@@ -143,7 +227,7 @@ static void any_allocation_may_fail(void **state)
         struct tern_calls *c;
         countdown = n;
         tn_alloc_set_hook(fail_later, NULL);
-        tern_status status = tern_calls_create(&c, TERN_CALLS_TAGGED, NULL);
+        tern_status status = tern_calls_create(&c, TERN_CALLS_TAGGED, n % 2, NULL);
         if (status == TERN_OK)
             status = tern_calls_push(c, text, sizeof text - 1, NULL);
         if (status == TERN_OK)
@@ -161,6 +245,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_told_from_text),
+        cmocka_unit_test(early_calls_count_before_they_are_whole),
+        cmocka_unit_test(arguments_come_in_pieces),
         cmocka_unit_test(the_form_is_what_the_template_asks_for),
         cmocka_unit_test(any_allocation_may_fail),
     };
