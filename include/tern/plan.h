@@ -40,6 +40,7 @@ struct tern_plan_model {
     uint64_t model_bytes;              /* what the open model holds beside it */
     uint64_t sampler_bytes;            /* of a sampler for its vocabulary */
     uint64_t base_bytes;               /* anonymous memory of a session, without what follows */
+    uint64_t draft_bytes;              /* more per id that may be drafted ahead */
     uint64_t thread_bytes;             /* more per thread */
     uint64_t position_bytes;           /* more per position of the context, beside the cache */
     uint64_t kv_block_bytes[3];        /* cache, per TERN_PLAN_KV_BLOCK positions, by tern_kv */
@@ -68,6 +69,7 @@ struct tern_plan_limits {
     enum tern_caps caps;
     uint32_t max_tokens;   /* new tokens; 0 = the tier's default */
     uint32_t n_prompt;     /* tokens of the prompt; 0 = unknown */
+    uint32_t n_draft;      /* ids that may be drafted ahead, at most TERN_MAX_DRAFT */
 };
 
 /* ---- output ---- */

@@ -202,8 +202,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "end before this text (may be given several times)"},
     {"ignore-eos", 0, TN_OPT_FLAG, SLOT(ignore_eos), GENERATE,
      .help = "do not end at the model's stop tokens"},
-    {"draft", 0, TN_OPT_CHOICE, SLOT(draft), GENERATE | BIT(SERVE), .value = "N",
-     .initial = "off", .choices = "off|1|2|3|4|5|6|7",
+    {"draft", 0, TN_OPT_CHOICE, SLOT(draft), PLANNED, .value = "N", .initial = "7",
+     .choices = "off|1|2|3|4|5|6|7",
      .help = "verify up to N tokens together that the text so far suggests, where that is faster; "
              "the answer stays the same"},
 

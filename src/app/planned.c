@@ -21,6 +21,7 @@ void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o)
         .eco = o->eco,
         .caps = (enum tern_caps)o->caps,
         .max_tokens = (uint32_t)o->max_tokens,
+        .n_draft = (uint32_t)o->draft,
     };
 }
 

@@ -13,10 +13,15 @@
 #define MAX_MATCH 32u      /* longer ones are not told apart */
 #define MAX_CANDIDATES 32u /* earlier places of the last pair that are compared */
 
+size_t tn_matcher_bytes(uint32_t capacity)
+{
+    return (2 * (size_t)capacity + TN_MATCHER_BUCKETS) * sizeof(uint32_t);
+}
+
 tern_status tn_matcher_init(struct tn_matcher *out, uint32_t capacity, struct tern_error *err)
 {
     *out = (struct tn_matcher){.capacity = capacity};
-    out->ids = tn_alloc_zeroed(2 * (size_t)capacity + TN_MATCHER_BUCKETS, sizeof *out->ids);
+    out->ids = tn_alloc_zeroed(1, tn_matcher_bytes(capacity));
     if (!out->ids)
         return tn_fail(err, TERN_MEMORY, "no memory for drafts in a text of %u ids", capacity);
     out->before = out->ids + capacity;

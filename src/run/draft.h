@@ -37,6 +37,8 @@ struct tn_matcher {
 };
 #define TN_MATCHER_BUCKETS 4096u
 
+/* Memory for a text of at most `capacity` ids. */
+size_t tn_matcher_bytes(uint32_t capacity);
 /* TERN_MEMORY. */
 tern_status tn_matcher_init(struct tn_matcher *out, uint32_t capacity, struct tern_error *err);
 void tn_matcher_fini(struct tn_matcher *m);

@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "run/draft.h"
 
 /* ---- reserve ---- */
 
@@ -66,6 +67,19 @@ static uint64_t mul_saturated(uint64_t a, uint64_t b)
 static uint64_t minus(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
+}
+
+/* With what drafts take: rows of logits in the session, and the text so far. */
+static struct tern_plan_model with_drafts(const struct tern_plan_model *model, uint32_t n_draft)
+{
+    struct tern_plan_model all = *model;
+    if (n_draft == 0)
+        return all;
+    all.base_bytes = add_saturated(all.base_bytes, mul_saturated(model->draft_bytes, n_draft));
+    all.base_bytes = add_saturated(all.base_bytes, tn_matcher_bytes(0));
+    all.position_bytes =
+        add_saturated(all.position_bytes, tn_matcher_bytes(1) - tn_matcher_bytes(0));
+    return all;
 }
 
 static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threads, enum tern_kv kv)
@@ -244,12 +258,17 @@ static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
 }
 
 tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *machine,
-                           const struct tern_plan_model *model,
+                           const struct tern_plan_model *without_drafts,
                            const struct tern_plan_limits *limits, struct tern_error *err)
 {
+    const struct tern_plan_model sizes = with_drafts(without_drafts, limits->n_draft);
+    const struct tern_plan_model *model = &sizes;
     uint32_t want = limits->n_ctx ? TN_MIN(limits->n_ctx, model->n_ctx) : model->n_ctx;
     if (limits->has_kv && (unsigned)limits->kv > TERN_KV_Q8)
         return tn_fail(err, TERN_USAGE, "cache type %d is unknown", (int)limits->kv);
+    if (limits->n_draft > TERN_MAX_DRAFT)
+        return tn_fail(err, TERN_USAGE, "%u drafted ids are more than %u", limits->n_draft,
+                       TERN_MAX_DRAFT);
     tern_status status = check_prompt(limits, want, model, err);
     if (status != TERN_OK)
         return status;

@@ -12,10 +12,10 @@ static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of t
 
 /* With a q8 cache, which takes the most: the type is chosen later. */
 static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
-                              uint32_t n_batch, uint32_t n_threads)
+                              uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
 {
     struct tn_memplan memplan;
-    struct tn_memplan_input input = {n_ctx, n_batch, n_threads, TN_KV_Q8, 1, 1};
+    struct tn_memplan_input input = {n_ctx, n_batch, n_threads, TN_KV_Q8, 1, n_logits};
     tn_memplan_make(&memplan, weights, &input);
     return memplan.scratch_bytes;
 }
@@ -34,10 +34,12 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     if (n_batch == 0)
         n_batch = TN_MIN(TN_DEFAULT_BATCH, config->context);
 
-    uint64_t one = scratch_bytes(weights, BLOCK, n_batch, 1);
-    uint64_t two_threads = scratch_bytes(weights, BLOCK, n_batch, 2);
-    uint64_t many_blocks = scratch_bytes(weights, FAR * BLOCK, n_batch, 1);
+    uint64_t one = scratch_bytes(weights, BLOCK, n_batch, 1, 1);
+    uint64_t two_threads = scratch_bytes(weights, BLOCK, n_batch, 2, 1);
+    uint64_t many_blocks = scratch_bytes(weights, FAR * BLOCK, n_batch, 1, 1);
+    uint64_t all_drafts = scratch_bytes(weights, BLOCK, n_batch, 1, 1 + TERN_MAX_DRAFT);
     out->thread_bytes = two_threads - one;
+    out->draft_bytes = (all_drafts - one + TERN_MAX_DRAFT - 1) / TERN_MAX_DRAFT;
     out->position_bytes = (many_blocks - one + (FAR - 1) * BLOCK - 1) / ((FAR - 1) * BLOCK);
     uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;
     out->base_bytes = (one > counted ? one - counted : 0) + sizeof(struct tern_session);

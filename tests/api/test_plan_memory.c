@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "plat/plat.h"
+#include "run/draft.h"
 #include "tern/convert.h"
 #include "tern/plan.h"
 #include "tern/tern.h"
@@ -90,9 +91,11 @@ static void a_model_takes_what_it_says(void **state)
 }
 
 /* A session of the plan's context, against the plan's numbers. */
-static void check_session(const struct tern_plan *plan, uint64_t sampler_taken)
+static void check_session(const struct tern_plan *plan, uint32_t n_draft, uint64_t sampler_taken)
 {
-    const struct tern_session_params params = {.n_ctx = plan->n_ctx, .kv = plan->kv};
+    const struct tern_session_params params = {
+        .n_ctx = plan->n_ctx, .kv = plan->kv, .n_draft = n_draft};
+    const uint64_t matcher = n_draft > 0 ? tn_matcher_bytes(plan->n_ctx) : 0;
     const struct tern_plan_memory *m = &plan->memory;
     struct tern_session *session;
     struct tern_error e;
@@ -104,8 +107,9 @@ static void check_session(const struct tern_plan *plan, uint64_t sampler_taken)
 
     assert_true(empty > struct_bytes);
     assert_int_equal(m->cache_bytes, full - empty);
-    /* Whole pages are taken; a position's share is rounded up to bytes. */
-    assert_in_range(m->scratch_bytes, empty - tn_page_bytes(), empty + plan->n_ctx);
+    /* Whole pages are taken; the shares of a position and a draft are rounded up to bytes. */
+    assert_in_range(m->scratch_bytes, empty + matcher - tn_page_bytes(),
+                    empty + matcher + plan->n_ctx + n_draft);
     assert_int_equal(m->model_bytes, model_taken);
     assert_int_equal(m->sampler_bytes, sampler_taken);
     assert_int_equal(m->process_bytes + m->model_bytes + m->sampler_bytes + m->scratch_bytes +
@@ -124,11 +128,14 @@ static void the_plan_counts_what_a_run_takes(void **state)
     tern_plan_model_sizes(&sizes, model, 0);
     for (uint32_t n_ctx = 512; n_ctx <= tern_model_config(model)->context; n_ctx *= 2) {
         /* Of the cache types q8 is the one that scratch memory is planned for. */
-        const struct tern_plan_limits limits = {
-            .n_ctx = n_ctx, .n_threads = 2, .has_kv = true, .kv = TERN_KV_Q8};
+        const struct tern_plan_limits limits = {.n_ctx = n_ctx,
+                                                .n_threads = 2,
+                                                .has_kv = true,
+                                                .kv = TERN_KV_Q8,
+                                                .n_draft = n_ctx % 1024 ? 0 : TERN_MAX_DRAFT};
         assert_int_equal(tern_plan_make(&plan, &machine, &sizes, &limits, &e), TERN_OK);
         assert_int_equal(plan.n_ctx, n_ctx);
-        check_session(&plan, sampler_taken);
+        check_session(&plan, limits.n_draft, sampler_taken);
     }
 }
 
