@@ -10,7 +10,8 @@
 # Needs a release build with benchmarks (cmake --preset release && cmake --build build/release; else
 # $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory,
 # speed, sequences and server use models of the dimensions of BitNet 2B-4T that are made here first:
-# about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The section families makes others, of 16 GB.
+# about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The section families makes others, of
+# 16 GB.
 # Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
 set -u
 cd "$(dirname "$0")/.."
@@ -347,8 +348,8 @@ section_sequences() {
     row "peak memory, 1 sequence with a prompt of 2008" - "$one MB" -
     # Beside the common blocks each has one of its own, of 256 positions.
     per_token=$(field "$work/info.json" "d['kv_bytes_per_token']['f16']")
-    most "  3 more with the same first 2000 tokens" "$(calc "round(4 * 256 * $per_token / 1e6 + 8)")" \
-        MB "$(calc "round($four - $one, 1)")"
+    most "  3 more with the same first 2000 tokens" \
+        "$(calc "round(4 * 256 * $per_token / 1e6 + 8)")" MB "$(calc "round($four - $one, 1)")"
 }
 
 # shared_mb N: peak memory with N sequences whose prompts begin with the same 2000 ids.
@@ -388,7 +389,8 @@ sequences_of() {
 
 # draft_ratio NAME: of the last benchmark, decoding with drafts by decoding without.
 draft_ratio() {
-    field "$work/$1.json" "round((lambda r: [v for k, v in r if k][0] / [v for k, v in r if not k][0])(
+    field "$work/$1.json" "round((
+        lambda r: [v for k, v in r if k][0] / [v for k, v in r if not k][0])(
         [(x['draft'], x['decode_tok_s']) for x in d['runs'] if x['depth'] == 128]), 2)"
 }
 
@@ -425,7 +427,8 @@ passes() { TERN="$tern" TERN_SHARED="$shared" CI=true yes "$@"; }
 
 section_families() {
     tests="$(dirname "$tern")/bin"
-    passes "every reference model and GGUF file: logits, greedy" python3 tests/golden/test_families.py
+    passes "every reference model and GGUF file: logits, greedy" \
+        python3 tests/golden/test_families.py
     passes "embeddings: goldens of ids and texts" python3 tests/golden/test_embed.py
     passes "tokenizers: all goldens" "$tests/test_tokenizer_golden"
     passes "tokenizers from GGUF keys" "$tests/test_tok_gguf"
@@ -484,9 +487,9 @@ cache_rate() {
     "$bench_kern" "$1" | sed -nE "s/^$1 +$2 +cache .*best +([0-9.]+)\).*/\1/p" | head -n 1
 }
 
-# family_speed SIZE LEVEL SHARE KIND: decode and prefill. Models whose inputs training did not round,
-# in 16 bits (x16) or in 8 (x8), may be as slow as their kernel is in the cache; others (i8) stand
-# beside the stream alone.
+# family_speed SIZE LEVEL SHARE KIND: decode and prefill. Models whose inputs training did not
+# round, in 16 bits (x16) or in 8 (x8), may be as slow as their kernel is in the cache; others (i8)
+# stand beside the stream alone.
 family_speed() {
     name=$1 level=$2 share_goal=$3 kind=$4
     case $level in best) level=$(levels_of | head -n 1) ;; esac

@@ -7,4 +7,5 @@
 set -eu
 tern="${TERN:-$(dirname "$0")/../build/release/tern}"
 model=$1; shift
-exec "$tern" bench "$model" --prompt 128,1,8,32,512 --depths 0,512,2048,4000 --new 64 --repeat 5 "$@"
+exec "$tern" bench "$model" --prompt 128,1,8,32,512 --depths 0,512,2048,4000 --new 64 \
+    --repeat 5 "$@"

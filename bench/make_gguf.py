@@ -113,7 +113,8 @@ def tensors(size, projection):
         yield "output.weight", Floats(F16, vocab, hidden)
     yield "output_norm.weight", Floats(F32, 1, hidden)
     for i in range(n_layers):
-        for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv_heads * dim, hidden),
+        for name, rows, cols in (("attn_q", heads * dim, hidden),
+                                 ("attn_k", kv_heads * dim, hidden),
                                  ("attn_v", kv_heads * dim, hidden),
                                  ("attn_output", hidden, heads * dim), ("ffn_gate", ffn, hidden),
                                  ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)):

@@ -17,7 +17,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 sources_dir=
 while [ $# -gt 0 ]; do
     case $1 in
-    --sources) [ $# -ge 2 ] || die "--sources needs a folder"; sources_dir=$(cd "$2" && pwd); shift 2 ;;
+    --sources)
+        [ $# -ge 2 ] || die "--sources needs a folder"
+        sources_dir=$(cd "$2" && pwd)
+        shift 2 ;;
     -h | --help) sed -n '4,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) die "unknown option $1" ;;
     *) break ;;
@@ -102,7 +105,8 @@ choose_sources() {
             fi
             say "$n $version ($suite) cannot be had here"
         done <"$candidates"
-        [ -n "$chosen" ] || die "no archive of $name; put one of sources.txt into a folder and use --sources"
+        [ -n "$chosen" ] ||
+            die "no archive of $name; put one of sources.txt into a folder and use --sources"
         echo "$chosen" >>"$new"
     done
     mv "$new" "$build_cache/chosen.txt"
@@ -140,7 +144,8 @@ cmake_static() { # SOURCE OPTIONS...
 
 build_hwloc() {
     unpack hwloc
-    (cd "$work/hwloc" && ./configure --host="$configure_host" --prefix="$prefix" --localstatedir=/var \
+    (cd "$work/hwloc" && ./configure --host="$configure_host" --prefix="$prefix" \
+        --localstatedir=/var \
         CC="$cc" AR="$ar" RANLIB="$ranlib" CFLAGS="$dep_cflags" PKG_CONFIG=false \
         --enable-static --disable-shared --disable-plugins --disable-io --disable-libxml2 \
         --disable-libudev --disable-cairo --disable-opencl --disable-cuda --disable-nvml \

@@ -63,7 +63,8 @@ fill() {
             file=$(printf '%s\n' "$line" | sed -n 's/.*@SHA256:\([^@]*\)@.*/\1/p')
             if [ -n "$file" ]; then
                 [ -e "$out/$file" ] || die "$1 names $file, which was not built"
-                line=$(printf '%s\n' "$line" | sed "s|@SHA256:[^@]*@|$(sha256sum "$out/$file" | cut -d ' ' -f 1)|")
+                sum=$(sha256sum "$out/$file" | cut -d ' ' -f 1)
+                line=$(printf '%s\n' "$line" | sed "s|@SHA256:[^@]*@|$sum|")
             fi
             printf '%s\n' "$line"
         done
@@ -169,7 +170,8 @@ for target in $targets; do
 done
 
 if git rev-parse --verify -q HEAD >/dev/null 2>&1; then
-    git archive --format=tar --prefix="tern-$version/" HEAD | gzip -n -9 >"$out/tern-$version.tar.gz"
+    git archive --format=tar --prefix="tern-$version/" HEAD |
+        gzip -n -9 >"$out/tern-$version.tar.gz"
 fi
 c_libraries >build/c_libraries.txt
 python3 dist/make_sbom.py "$version" "$build_cache/prefix/linux-x86_64/sources.txt" \
@@ -177,8 +179,10 @@ python3 dist/make_sbom.py "$version" "$build_cache/prefix/linux-x86_64/sources.t
 mv "$out/tern-$version.spdx.json.new" "$out/tern-$version.spdx.json"
 if [ -n "$url" ]; then
     templates=homebrew/tern.rb
-    [ ! -e "$out/tern-$version-windows-x86_64.zip" ] ||
-        templates="$templates winget/tern.yaml winget/tern.installer.yaml winget/tern.locale.en-US.yaml"
+    if [ -e "$out/tern-$version-windows-x86_64.zip" ]; then
+        templates="$templates winget/tern.yaml winget/tern.installer.yaml"
+        templates="$templates winget/tern.locale.en-US.yaml"
+    fi
     for template in $templates; do
         fill "dist/packaging/$template.in" >"$out/$(basename "$template")"
     done

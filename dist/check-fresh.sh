@@ -35,7 +35,9 @@ END
     mount -t tmpfs -o mode=1777 fresh-shm "$1/dev/shm"
     ln -s pts/ptmx "$1/dev/ptmx"
     ln -s /proc/self/fd "$1/dev/fd"
-    for n in 0 1 2; do ln -s "fd/$n" "$1/dev/$(echo stdin stdout stderr | cut -d ' ' -f $((n + 1)))"; done
+    ln -s fd/0 "$1/dev/stdin"
+    ln -s fd/1 "$1/dev/stdout"
+    ln -s fd/2 "$1/dev/stderr"
 }
 
 # step ROOT COMMAND...: in the new system and a clean environment; a line with time and disk.
@@ -92,8 +94,8 @@ check() {
     configure_apt "$root" "$1"
     as_root cp -R "$scratch/tern" "$root/srv/tern"
     [ ! -d "$project/../shared" ] || as_root cp -RL "$project/../shared" "$root/srv/shared"
-    echo "$1: a fresh system: $(($(date +%s) - begin)) s, $(as_root du -sxm "$root" | cut -f 1) MB" \
-        >>"$results"
+    megabytes=$(as_root du -sxm "$root" | cut -f 1)
+    echo "$1: a fresh system: $(($(date +%s) - begin)) s, $megabytes MB" >>"$results"
     status=0
     as_root unshare --mount --pid --fork --kill-child --propagation private \
         sh "$here/check-fresh.sh" --inside "$root" || status=$?

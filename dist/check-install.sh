@@ -17,14 +17,16 @@ mv "$scratch/first" "$scratch/prefix"
 model="$scratch/prefix/share/tern/demo.tern"
 [ -e "$model" ] || die "the demo model was not installed; build the target demo_model first"
 [ -x "$scratch/prefix/bin/tern" ] || die "the command was not installed"
-"$scratch/prefix/bin/tern" info >/dev/null || die "the installed command does not find its demo model"
+"$scratch/prefix/bin/tern" info >/dev/null ||
+    die "the installed command does not find its demo model"
 
 mkdir "$scratch/project"
 cp "$root/tests/api/example.c" "$scratch/project/"
 PKG_CONFIG_PATH=$(dirname "$(find "$scratch/prefix" -name tern.pc)")
 export PKG_CONFIG_PATH
 
-# by_pkg_config NAME CC_FLAGS PKG_CONFIG_FLAGS: the example as $scratch/NAME; what it prints in NAME.txt.
+# by_pkg_config NAME CC_FLAGS PKG_CONFIG_FLAGS: the example as $scratch/NAME; what it prints in
+# NAME.txt.
 by_pkg_config() {
     quietly sh -c "cc $2 '$scratch/project/example.c' -o '$scratch/$1' \
         \$(pkg-config $3 --cflags --libs tern)" || die "pkg-config $3: the example does not link"
@@ -53,7 +55,8 @@ END
 quietly cmake -S "$scratch/project" -B "$scratch/build" -G Ninja \
     -DCMAKE_PREFIX_PATH="$scratch/prefix"
 quietly cmake --build "$scratch/build"
-"$scratch/build/example" "$model" "Once upon a time" >"$scratch/one.txt" || die "the example (find_package) failed"
+"$scratch/build/example" "$model" "Once upon a time" >"$scratch/one.txt" ||
+    die "the example (find_package) failed"
 
 by_pkg_config two "" ""
 by_pkg_config three "" --static

@@ -73,9 +73,11 @@ need_tools() {
         done
     fi
     [ -z "$missing" ] || die "missing:$missing
-  Fedora:   dnf install gcc cmake ninja-build pkgconf-pkg-config hwloc-devel utf8proc-devel jansson-devel xxhash-devel libcmocka-devel
+  Fedora:   dnf install gcc cmake ninja-build pkgconf-pkg-config hwloc-devel \\
+                utf8proc-devel jansson-devel xxhash-devel libcmocka-devel
   Arch:     pacman -S base-devel cmake ninja hwloc libutf8proc jansson xxhash cmocka
-  openSUSE: zypper install gcc cmake ninja pkgconf hwloc-devel utf8proc-devel libjansson-devel xxhash-devel libcmocka-devel
+  openSUSE: zypper install gcc cmake ninja pkgconf hwloc-devel \\
+                utf8proc-devel libjansson-devel xxhash-devel libcmocka-devel
   macOS:    brew install cmake ninja pkgconf hwloc utf8proc jansson xxhash cmocka"
 }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # run-fuzz.sh [SECONDS]: run every fuzz target with libFuzzer, ASan and UBSan (default: 60 s each;
-# fuzz_gguf, the reader of files that strangers made, at least 60 s). It says how many inputs it ran.
-# Corpora grow in build/fuzz/corpus; an input that breaks something is left in build/fuzz.
+# fuzz_gguf, the reader of files that strangers made, at least 60 s). It says how many inputs it
+# ran. Corpora grow in build/fuzz/corpus; an input that breaks something is left in build/fuzz.
 set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh
@@ -12,7 +12,8 @@ seconds=${1:-60}
 need_packages clang
 need_clang_runtime
 quietly cmake --preset fuzz || die "cmake --preset fuzz failed"
-targets=$(ninja -C build/fuzz -t targets all | sed -n 's|^bin/\(fuzz_[a-z0-9_]*\): .*|\1|p' | sort -u)
+targets=$(ninja -C build/fuzz -t targets all |
+    sed -n 's|^bin/\(fuzz_[a-z0-9_]*\): .*|\1|p' | sort -u)
 [ -n "$targets" ] || die "there is no fuzz target"
 # shellcheck disable=SC2086
 quietly cmake --build build/fuzz --target $targets

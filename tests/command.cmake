@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# tern_command_test(<name> <script> [ARGUMENTS...]): a Python test that runs the built command, under
-# the emulator when there is one.
+# tern_command_test(<name> <script> [ARGUMENTS...]): a Python test that runs the built command,
+# under the emulator when there is one.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 string(JOIN " " tern_runner ${CMAKE_CROSSCOMPILING_EMULATOR})
 # Seconds for a script and for each command that it runs; emulators and TSan are slow.

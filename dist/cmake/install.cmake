@@ -31,15 +31,18 @@ install(FILES README.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES "${CMAKE_BINARY_DIR}/THIRD_PARTY_LICENSES"
     DESTINATION "${CMAKE_INSTALL_DOCDIR}" OPTIONAL)
 install(TARGETS tern EXPORT tern-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY include/tern DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/tern DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    FILES_MATCHING PATTERN "*.h")
 install(EXPORT tern-targets NAMESPACE tern:: DESTINATION "${package_config_dir}")
 configure_package_config_file("${packaging}/tern-config.cmake.in" tern-config.cmake
     INSTALL_DESTINATION "${package_config_dir}")
 write_basic_package_version_file(tern-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES "${CMAKE_BINARY_DIR}/tern-config.cmake" "${CMAKE_BINARY_DIR}/tern-config-version.cmake"
+install(FILES
+    "${CMAKE_BINARY_DIR}/tern-config.cmake" "${CMAKE_BINARY_DIR}/tern-config-version.cmake"
     DESTINATION "${package_config_dir}")
-# hwloc is named in Libs, not in Requires: a shared one brings what it needs itself, but with Requires
-# `pkg-config --static` would list -ludev, which Debian's package of hwloc does not bring along.
+# hwloc is named in Libs, not in Requires: a shared one brings what it needs itself, but with
+# Requires `pkg-config --static` would list -ludev, which Debian's package of hwloc does not bring
+# along.
 set(pc_hwloc ${hwloc_LDFLAGS})
 if(hwloc_LINK_LIBRARIES MATCHES "libhwloc\\.a")
     set(pc_hwloc ${hwloc_STATIC_LDFLAGS})

@@ -42,14 +42,16 @@ def blocks_of(points):
 def regex_class(pattern):
     """The characters that a regular expression of a normalizer or Split matches."""
     drop = normalizers.Replace(Regex(f"[^{pattern}]"), "")
-    return {ord(c) for block in blocks_of(POINTS) for c in drop.normalize_str("".join(map(chr, block)))}
+    return {ord(c) for block in blocks_of(POINTS)
+            for c in drop.normalize_str("".join(map(chr, block)))}
 
 
 def cut_class(pre_tokenizer):
     """The characters that a pre-tokenizer with the behaviour "removed" removes."""
     out = set()
     for block in blocks_of(POINTS):
-        kept = {c for piece, _ in pre_tokenizer.pre_tokenize_str("".join(map(chr, block))) for c in piece}
+        pieces = pre_tokenizer.pre_tokenize_str("".join(map(chr, block)))
+        kept = {c for piece, _ in pieces for c in piece}
         out |= {c for c in block if chr(c) not in kept}
     return out
 
@@ -67,12 +69,13 @@ def word_class():
 
 
 def combining_classes():
-    """0: a starter that NFC leaves alone and joins to nothing before it; TOUCHED: another starter."""
+    """0: a starter that NFC leaves alone and joins to nothing before it; TOUCHED: another one."""
     table = bytearray(0x110000)
     high, low = "\u0301", "\u0334"      # classes 230 and 1
     for c in POINTS:
         known = unicodedata.combining(chr(c))
-        if known and any(nfd(a + b) != a + b for a, b in ((high, chr(c)), (chr(c), low), ("\u0345", chr(c)))):
+        pairs = ((high, chr(c)), (chr(c), low), ("\u0345", chr(c)))
+        if known and any(nfd(a + b) != a + b for a, b in pairs):
             table[c] = known
     return table
 

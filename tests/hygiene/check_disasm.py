@@ -20,7 +20,8 @@ VECTOR = {
     "aarch64": re.compile(r"f?ml[as]l?2?b?t?|f?n?mulx?|f?n?m(add|sub)|[su]ml[as]l2?|[su]mull2?|pmull?2?|"
                           r"sq[r]?d?ml\w+|sqr?dmul\w+|(us|su|[su])dot|(us|[su])mmla|bf\w*(dot|mmla|mlal\w*)"),
 }
-# Sums and inputs have 32 bits and less; addresses are 64-bit or, on Arm, unsigned widening products.
+# Sums and inputs have 32 bits and less; addresses are 64-bit or, on Arm, unsigned widening
+# products.
 SCALAR = {
     "x86_64": re.compile(r"i?mul[bwlq]?|mulx"),
     "aarch64": re.compile(r"mul|m(add|sub|neg)|s(mull|mulh|maddl|msubl|mnegl)"),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """No file over 20 MB, no path of somebody's machine, no address of an unexpected host, a line with
-the licence in every source file, and no line of C over 100 columns but for strings of tests; source
-files over 600 lines are named as a warning.
+the licence in every source file, and no line of code over 100 columns but for strings of tests;
+files of C over 600 lines are named as a warning.
 usage: check_files.py SOURCE_DIR"""
 import os
 import re
@@ -17,13 +17,14 @@ SOURCE = (".c", ".h", ".cmake", ".sh", ".py", ".txt", ".md", ".json", ".yml", ".
 # Data made elsewhere is not ours to rewrite.
 DATA = re.compile(r"(dist/demo|tests/data)/|tests/.*/(corpus|recordings|data|roots)/")
 LICENSED = re.compile(r"\.(c|h|cmake|sh|py)$")
+CODE = re.compile(r"\.(c|h|cmake|sh|py)$|(^|/)CMakeLists\.txt$")
 
 # Joined from pieces so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.~}/-])/(?:" + "|".join(
     ("wo" + "rk", "ro" + "ot", "ho" + "me/[a-z]", "Us" + "ers/[a-z]", "tm" + "p/build")) + r")/")
 URL = re.compile(r"\bhttps?://([\w.-]+)")
-HOSTS = {"github.com", "git-lfs.github.com", "git-lfs", "huggingface.co", "spdx.org", "example.com", "example.org", "localhost",
-         "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
+HOSTS = {"github.com", "git-lfs.github.com", "git-lfs", "huggingface.co", "spdx.org",
+         "example.com", "example.org", "localhost", "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
          "creativecommons.org", "www.w3.org", "opensource.org", "www.debian.org", "cmocka.org",
          "127.0.0.1", "app.example.com", "evil.example", "app.example.com.evil.example"}
 REGISTRY = re.compile(r"\b(?:deb|ftp|security|snapshot|files|registry|repo1?|proxy|static)\."
@@ -44,16 +45,17 @@ def check(root, warn=lambda text: None):
         if LICENSED.search(path) and "SPDX-License-Identifier: MIT" not in text[:400]:
             found.append(f"{path}: no SPDX licence line at the top")
         generated = "enerated by" in text[:600]
-        is_c = path.endswith((".c", ".h")) and not generated
+        is_code = CODE.search(path) and not generated
+        is_test = path.startswith("tests/")
         for number, line in enumerate(text.splitlines(), 1):
-            if is_c and len(line) > LIMIT_COLUMNS and not (path.startswith("tests/") and '"' in line):
+            if is_code and len(line) > LIMIT_COLUMNS and not (is_test and '"' in line):
                 found.append(f"{path}:{number}: {len(line)} columns, the limit is {LIMIT_COLUMNS}")
             hosts = [h for h in URL.findall(line) if h not in HOSTS]
             if MACHINE_PATH.search(line):
                 found.append(f"{path}:{number}: path of one machine: {line.strip()[:80]}")
             if hosts or REGISTRY.search(line):
                 found.append(f"{path}:{number}: host name: {line.strip()[:80]}")
-        if is_c and text.count("\n") > LIMIT_LINES:
+        if is_code and path.endswith((".c", ".h")) and text.count("\n") > LIMIT_LINES:
             warn(f"warning: {path} has {text.count(chr(10))} lines, the aim is {LIMIT_LINES}")
     return found
 
@@ -65,8 +67,11 @@ planted({
     "d.h": "int no_licence;\n",
     "f.c": "/* SPDX-License-Identifier: MIT */\n" + "x" * 101 + "\n",
     "tests/g.c": "/* SPDX-License-Identifier: MIT */\n\"" + "x" * 101 + "\"\n",
+    "h.sh": "# SPDX-License-Identifier: MIT\n" + "x" * 101 + "\n",
+    "i/CMakeLists.txt": "#" * 101 + "\n",
+    "j.md": "x" * 101 + "\n",
     "e.txt": "a path like src/home/x or ../wo" + "rk/ is fine\n",
 }, check, expected=["a.c:2: path of one", "b.md:1: host", "c.sh:2: host", "d.h: no SPDX",
-                    "f.c:2: 101 columns"],
-    clean=["e.txt", "a.c: no", "tests/g.c"])
+                    "f.c:2: 101 columns", "h.sh:2: 101 columns", "i/CMakeLists.txt:1: 101 columns"],
+    clean=["e.txt", "a.c: no", "tests/g.c", "j.md"])
 finish("files", check(sys.argv[1], print))

@@ -35,7 +35,8 @@ def check_library(library):
         if not code or KERNEL_FILE.search(member):
             continue
         name = code.group(1)
-        if ABOVE[ARCH].fullmatch(name) and name not in BASELINE[ARCH] and (member, name) not in seen:
+        is_above = ABOVE[ARCH].fullmatch(name) and name not in BASELINE[ARCH]
+        if is_above and (member, name) not in seen:
             seen.add((member, name))
             found.append(f"{member}: {name}")
     return found

@@ -343,8 +343,9 @@ class Streams(command.TestCase):
         for arguments in (["run", self.model, "-p", "Hi", "-n", "4"], ["--help"], ["version"],
                           ["info", self.model], ["info", self.model, "--json"]):
             with self.subTest(arguments=arguments), open("/dev/full", "wb") as full:
-                done = subprocess.run(command.argv(*arguments), stdout=full, timeout=command.TIMEOUT,
-                                      stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+                done = subprocess.run(command.argv(*arguments), stdout=full,
+                                      stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                      timeout=command.TIMEOUT)
                 self.assertEqual(done.returncode, 4)
                 self.assertEqual(done.stderr.count(b"\n"), 1)
                 self.assertIn(b"tern: error: ", done.stderr)

@@ -99,7 +99,7 @@ class Disk(command.TestCase):
         writing = range(1, 9)
         for call, error, places in (("pwrite64", "ENOSPC", writing), ("pwrite64", "EIO", writing),
                                     ("fsync", "EIO", writing), ("rename", "EIO", writing),
-                                    # The first ones are those of the dynamic loader and the memory monitor.
+                                    # The first ones are the dynamic loader's and the monitor's.
                                     ("pread64", "EIO", (60, 80, 100, 150, 200))):
             for when in places:
                 with self.subTest(call=call, error=error, when=when):
