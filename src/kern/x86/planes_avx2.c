@@ -4,7 +4,8 @@
  * x = 256 * high + low, so that vpmaddubsw multiplies 32 codes at once.  Groups of columns whose
  * high digits are all zero, which the caller sees to for most, are multiplied once.  Per 256
  * columns 33 instructions (single bits: 35): 8 (10) to load codes and shift them, 8 to mask, 8 to
- * multiply (loading activations), 9 to add and to widen.
+ * multiply (loading activations), 9 to add and to widen.  Of a few inputs only the last 17 are
+ * repeated, but for groups with high digits, of which each has its own.
  *
  *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
  *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
@@ -27,11 +28,21 @@ static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
     return !_mm256_testz_si256(h, h);
 }
 
-/* Sums of pairs of products: codes (field `shift` of 32 bytes) times activations. */
+/* Bits [shift, shift + 8) of bytes, as far as `mask` leaves them. */
+static TN_ALWAYS_INLINE __m256i field(__m256i bytes, int shift, int mask)
+{
+    return _mm256_and_si256(_mm256_srli_epi16(bytes, shift), _mm256_set1_epi8((char)mask));
+}
+
+/* Sums of pairs of products. */
+static TN_ALWAYS_INLINE __m256i multiply(__m256i codes, const int8_t *x)
+{
+    return _mm256_maddubs_epi16(codes, _mm256_load_si256((const __m256i *)(const void *)x));
+}
+
 static TN_ALWAYS_INLINE __m256i products(__m256i bytes, int shift, int mask, const int8_t *x)
 {
-    __m256i codes = _mm256_and_si256(_mm256_srli_epi16(bytes, shift), _mm256_set1_epi8((char)mask));
-    return _mm256_maddubs_epi16(codes, _mm256_load_si256((const __m256i *)x));
+    return multiply(field(bytes, shift, mask), x);
 }
 
 /* group() of single bits: the lower lane takes a byte's even bits, the upper one its odd bits. */
@@ -64,12 +75,12 @@ static TN_ALWAYS_INLINE __m256i add_wide(__m256i sum, __m256i pairs)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-/* 8 sums whose sum is that of the row. */
-static TN_ALWAYS_INLINE __m256i row_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+/* 8 sums whose sum is that of the row, for one input. */
+static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
                                          const struct digits *x)
 {
     const uint32_t line = TN_PLANE_COLS * bits / 8;
-    __m256i low = _mm256_setzero_si256(), high = low;
+    __m256i low = _mm256_setzero_si256();
     uint32_t g = 0;
     for (; g + 2 <= x->n_groups; g += 2) {
         for (uint32_t i = 0; i < 2 * line; i += 64)
@@ -81,10 +92,65 @@ static TN_ALWAYS_INLINE __m256i row_sums(uint32_t bits, const uint8_t *row, cons
     }
     if (g < x->n_groups)
         low = add_wide(low, group(bits, row + g * line, x->low + g * TN_PLANE_COLS));
-    for (uint32_t i = 0; i < x->n_wide; i++)
-        high = add_wide(high, group(bits, row + x->wide[i] * line, x->high + i * TN_PLANE_COLS));
-    return _mm256_add_epi32(low, _mm256_slli_epi32(high, 8));
+    return low;
 }
+
+/* ---- a few inputs: codes are cut out once ---- */
+
+/* Vector i < 4 of the codes of a group. */
+static TN_ALWAYS_INLINE __m256i codes_of(uint32_t bits, const uint8_t *p, int i)
+{
+    if (bits == 1) {
+        const __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+        return field(_mm256_srlv_epi64(a, _mm256_set_epi64x(1, 1, 0, 0)), 2 * i, 1);
+    }
+    if (bits == 2)
+        return field(_mm256_loadu_si256((const __m256i *)p), 2 * i, 3);
+    return field(_mm256_loadu_si256((const __m256i *)(p + i % 2 * 32)), i / 2 * 4, 15);
+}
+
+/* sums[k] += n_groups (1 or 2) groups from g on, for n inputs; all constants. */
+static TN_ALWAYS_INLINE void add_groups(__m256i *sums, uint32_t bits, const uint8_t *row,
+                                        const struct digits *x, uint32_t g, const int n_groups,
+                                        const uint32_t n)
+{
+    const uint8_t *p = row + g * (TN_PLANE_COLS * bits / 8);
+    const int8_t *values = x->low + g * TN_PLANE_COLS;
+    __m256i pairs[PLANES_TOGETHER];
+#pragma GCC unroll 8
+    for (int i = 0; i < 4 * n_groups; i++) {
+        const __m256i codes = codes_of(bits, p + i / 4 * (TN_PLANE_COLS * bits / 8), i % 4);
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < n; k++) {
+            const __m256i v = multiply(codes, values + k * sizeof *x + 32 * i);
+            pairs[k] = i == 0 ? v : _mm256_add_epi16(pairs[k], v);
+            __asm__("" : "+x"(pairs[k])); /* else gcc forms all products first, and spills */
+        }
+    }
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < n; k++)
+        sums[k] = add_wide(sums[k], pairs[k]);
+}
+
+static TN_ALWAYS_INLINE void few_low_sums(__m256i *sums, uint32_t bits, const uint8_t *row,
+                                          const uint8_t *ahead, const struct digits *x,
+                                          const uint32_t n)
+{
+    const uint32_t line = TN_PLANE_COLS * bits / 8, n_groups = x->n_groups;
+    uint32_t g = 0;
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < n; k++)
+        sums[k] = _mm256_setzero_si256();
+    for (; g + 2 <= n_groups; g += 2) {
+        for (uint32_t i = 0; i < 2 * line; i += 64)
+            TN_PREFETCH(ahead + g * line + i);
+        add_groups(sums, bits, row, x, g, 2, n);
+    }
+    if (g < n_groups)
+        add_groups(sums, bits, row, x, g, 1, n);
+}
+
+/* ---- rows ---- */
 
 static inline int32_t total(__m256i v)
 {
@@ -93,11 +159,24 @@ static inline int32_t total(__m256i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xB1)));
 }
 
-static TN_ALWAYS_INLINE int32_t row_sum(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                                        const struct digits *x)
+static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const uint8_t *row,
+                                      const uint8_t *ahead, const struct digits *x,
+                                      const uint32_t n)
 {
-    return total(row_sums(bits, row, ahead, x));
+    __m256i low[PLANES_TOGETHER];
+    if (n == 1)
+        low[0] = low_sums(bits, row, ahead, x);
+    else
+        few_low_sums(low, bits, row, ahead, x, n);
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < n; k++) {
+        __m256i high = _mm256_setzero_si256();
+        for (uint32_t i = 0; i < x[k].n_wide; i++)
+            high = add_wide(high, group(bits, row + x[k].wide[i] * (TN_PLANE_COLS * bits / 8),
+                                        x[k].high + i * TN_PLANE_COLS));
+        sums[k] = total(_mm256_add_epi32(low[k], _mm256_slli_epi32(high, 8)));
+    }
 }
 
-PLANE_DIGITS_DEFINE(avx2, split_16, row_sum)
+PLANE_DIGITS_DEFINE(avx2, split_16, row_sums)
 BOUND_LOGITS_DEFINE(avx2)

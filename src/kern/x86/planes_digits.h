@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
  * What planes_ssse3.c and planes_avx2.c share: activations as two signed digits, x = 256 * high +
- * low, and the loop over rows.  Groups of columns whose high digits are all zero, which the caller
- * sees to for most, are multiplied once.  Each file compiles its own copy.
+ * low, and the loop over rows.  Up to PLANES_TOGETHER inputs share what was cut out of a row.
+ * Groups of columns whose high digits are all zero, which the caller sees to for most, are
+ * multiplied once.  Each file compiles its own copy.
  */
 #ifndef TN_PLANES_DIGITS_H
 #define TN_PLANES_DIGITS_H
 
 #include <stdbool.h>
 
+#include "base/bits.h"
 #include "kern/kern.h"
 #include "kern/plane_rows.h"
 
@@ -25,9 +27,10 @@ struct digits {
 
 /* 16 activations; returns whether one has a high digit. */
 typedef bool split_16_fn(int8_t *low, int8_t *high, const int16_t *x);
-/* The sum of one row over the groups of x; asks for the bytes from `ahead` on. */
-typedef int32_t row_sum_fn(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                           const struct digits *x);
+/* sums[k], k < n: of one row over the groups of x[k]; asks for the bytes from `ahead` on. */
+#define PLANES_TOGETHER 4u
+typedef void row_sums_fn(int32_t sums[PLANES_TOGETHER], uint32_t bits, const uint8_t *row,
+                         const uint8_t *ahead, const struct digits *x, uint32_t n);
 
 /* n columns, a multiple of TN_PLANE_COLS. */
 static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, uint32_t n,
@@ -47,12 +50,34 @@ static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, u
     }
 }
 
-/* The inputs pass a row one after the other, while it is in the first-level cache. */
+/* n inputs, at most PLANES_TOGETHER. */
+static TN_ALWAYS_INLINE void sums_of_few(int32_t sums[PLANES_TOGETHER], uint32_t bits,
+                                         const uint8_t *row, const uint8_t *ahead,
+                                         const struct digits *x, uint32_t n, row_sums_fn *row_sums)
+{
+    switch (n) {
+    case 1:
+        row_sums(sums, bits, row, ahead, x, 1);
+        break;
+    case 2:
+        row_sums(sums, bits, row, ahead, x, 2);
+        break;
+    case 3:
+        row_sums(sums, bits, row, ahead, x, 3);
+        break;
+    default:
+        row_sums(sums, bits, row, ahead, x, 4);
+    }
+}
+
+/* The inputs pass a row some at a time, while it is in the first-level cache. */
 static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct plane_rows p,
                                       const struct plane_inputs *in, split_16_fn *split_16,
-                                      row_sum_fn *row_sum)
+                                      row_sums_fn *row_sums)
 {
     const uint32_t padded = (uint32_t)tn_plane_row_bytes(in->cols, 8);
+    const uint32_t n_calls = tn_div_ceil_u32(in->n_x, PLANES_TOGETHER);
+    const uint32_t together = tn_div_ceil_u32(in->n_x, n_calls);
     struct digits s[TN_PLANE_MAX_X];
     for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
         const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
@@ -60,21 +85,23 @@ static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct plane_rows p,
             split_columns(&s[t], in->x[t] + c, n, split_16);
         for (uint32_t i = 0; i < p.n_rows; i++) {
             const uint8_t *row = plane_row(&p, i), *ahead = plane_row_ahead(&p, i, n * bits / 8);
-            for (uint32_t t = 0; t < in->n_x; t++, ahead = row) {
-                int32_t *dst = in->dst + t * in->dst_stride + i;
-                const int32_t sum = row_sum(bits, row, ahead, &s[t]);
-                *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sum) : sum;
+            for (uint32_t t = 0, m; t < in->n_x; t += m, ahead = row) {
+                int32_t sums[PLANES_TOGETHER], *dst = in->dst + t * in->dst_stride + i;
+                m = TN_MIN(together, in->n_x - t);
+                sums_of_few(sums, bits, row, ahead, &s[t], m, row_sums);
+                for (uint32_t k = 0; k < m; k++, dst += in->dst_stride)
+                    *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sums[k]) : sums[k];
             }
         }
     }
 }
 
-/* The kernels of a level from its split_16_fn and row_sum_fn. */
-#define PLANE_DIGITS_DEFINE(isa, split_16, row_sum)                                                \
+/* The kernels of a level from its split_16_fn and row_sums_fn. */
+#define PLANE_DIGITS_DEFINE(isa, split_16, row_sums)                                               \
     static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct plane_rows p,                    \
                                             const struct plane_inputs *in)                         \
     {                                                                                              \
-        dot_rows(bits, p, in, split_16, row_sum);                                                  \
+        dot_rows(bits, p, in, split_16, row_sums);                                                 \
     }                                                                                              \
     PLANE_ROWS_DEFINE_FEW(isa)
 

@@ -56,8 +56,8 @@ static TN_ALWAYS_INLINE __m128i add_group(__m128i sum, uint32_t bits, const uint
 }
 
 /* 4 sums whose sum is that of the row. */
-static TN_ALWAYS_INLINE __m128i row_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                                         const struct digits *x)
+static TN_ALWAYS_INLINE __m128i input_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
+                                           const struct digits *x)
 {
     const uint32_t line = TN_PLANE_COLS * bits / 8;
     __m128i low = _mm_setzero_si128(), high = low;
@@ -76,11 +76,13 @@ static inline int32_t total(__m128i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xB1)));
 }
 
-static TN_ALWAYS_INLINE int32_t row_sum(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
-                                        const struct digits *x)
+/* One input after the other. */
+static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const uint8_t *row,
+                                      const uint8_t *ahead, const struct digits *x, uint32_t n)
 {
-    return total(row_sums(bits, row, ahead, x));
+    for (uint32_t k = 0; k < n; k++, ahead = row)
+        sums[k] = total(input_sums(bits, row, ahead, &x[k]));
 }
 
-PLANE_DIGITS_DEFINE(ssse3, split_16, row_sum)
+PLANE_DIGITS_DEFINE(ssse3, split_16, row_sums)
 PLANE_UNPACK_DEFINE(ssse3)
