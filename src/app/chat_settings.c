@@ -172,6 +172,16 @@ tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const ch
     return find_flag(name) ? set_flag(chat, name, value, err) : set_other(chat, name, value, err);
 }
 
+/* Behind a limit of new tokens that is lower than the one that was asked for. */
+static const char *why_fewer(const struct tn_chat_state *chat)
+{
+    const uint32_t n = tn_generator_max_tokens(&chat->g);
+    if (n >= chat->o.max_tokens)
+        return "";
+    return n == tern_session_n_ctx(chat->g.session) ? " (the context)"
+                                                    : " (the limit here; --caps off removes it)";
+}
+
 bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value)
 {
     struct tern_error err;
@@ -181,11 +191,8 @@ bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value
         return false;
     }
     chat->is_changed = true;
-    struct value_text now = value_of(chat, name);
-    tn_chat_say("%s %s%s", name, now.text,
-                strcmp(name, "max-tokens") == 0 && strcmp(now.text, value) != 0
-                    ? " (the limit here; --caps off removes it)"
-                    : "");
+    tn_chat_say("%s %s%s", name, value_of(chat, name).text,
+                strcmp(name, "max-tokens") == 0 ? why_fewer(chat) : "");
     return true;
 }
 

@@ -174,6 +174,18 @@ class Commands(Chat):
         self.assertIn('goes first: "Hello"', result.err)
         self.assertIn("0 of 1024", self.quiet(0, ["/context"]))
 
+    def test_no_answer_is_promised_more_than_the_context(self):
+        for flags in ((), ("-n", "2000"), ("--caps", "off", "-n", "2000")):
+            text = self.quiet(0, ["/context", "/tokens", "/set max-tokens", "/tokens 4000"], *flags)
+            self.assertIn("room for 1024 more; an answer may have 1024 tokens", text)
+            self.assertEqual(set(re.findall(r"may have (\d+)|max-tokens (\d+)", text)),
+                             {("1024", ""), ("", "1024")})
+            self.assertIn("max-tokens 1024 (the context)", text)
+        result = self.chat(["Hello", "/context"], "-n", "1000", "--stop", "!", "-v")
+        n = int(re.search(r"context: (\d+) of", result.err).group(1))
+        self.assertIn(f"room for {1024 - n} more; an answer may have {min(1000, 1024 - n)} tokens",
+                      result.err)
+
     def test_config(self):
         text = self.quiet(0, ["/config"], "--ctx", "512")
         for words in ("model demo", "template bitnet-2b-4t", "context 512 (user", "cap_new_tokens",
