@@ -23,6 +23,11 @@
 
 enum tn_think { TN_THINK_ON, TN_THINK_OFF, TN_THINK_HIDE };
 
+/* Of a file, to see that somebody else has written it; zero: there is none. */
+struct tn_file_stamp {
+    uint64_t n_bytes, modified_ns;
+};
+
 struct tn_chat_state {
     struct tn_options o; /* those of the command line, and what /set made of them */
     struct tn_opened opened;
@@ -34,8 +39,10 @@ struct tn_chat_state {
     enum tn_think think;
     bool hides_stats; /* the line after an answer */
     bool on_terminal; /* there is somebody who types */
+    bool is_editing;  /* the next message takes the place of the last question */
     bool leave;
     bool is_changed;                /* since the conversation was saved to --session */
+    struct tn_file_stamp kept;      /* --session as this process read or wrote it last */
     tern_status failed;             /* first line that failed, when nobody watches */
     struct tern_answer_result last; /* of the last answer; n_ids 0: none */
 };

@@ -100,9 +100,8 @@ void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
         tern_conversation_undo(chat->c);
         tn_chat_ask(chat, argument, strlen(argument));
     } else if (chat->reader.preset) {
-        tern_conversation_undo(chat->c);
-        chat->is_changed = true;
         chat->reader.preset(chat->reader.state, question.data, question.n_bytes);
+        chat->is_editing = true;
     } else {
         tn_chat_refuse(chat, TERN_USAGE,
                        "lines cannot be edited here; /edit TEXT asks TEXT instead");

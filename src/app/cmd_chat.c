@@ -32,15 +32,28 @@ static bool check_message(struct tn_chat_state *chat, const struct tn_buf *line)
     return !line->failed && bad == line->n_bytes;
 }
 
+/* Blanks behind a command are no part of it. */
+static void run_command(struct tn_chat_state *chat, struct tn_buf *line)
+{
+    while (strchr(" \t\n", line->data[line->n_bytes - 1]))
+        line->n_bytes--;
+    tn_chat_run_command(chat, tn_buf_text(line));
+}
+
 static void handle_line(struct tn_chat_state *chat, struct tn_buf *line)
 {
+    const bool is_edited = chat->is_editing;
+    chat->is_editing = false;
     if (!check_message(chat, line) || tn_prompt_is_blank(line->data, line->n_bytes))
         return;
     bool has_slash = line->data[0] == '/';
-    if (has_slash && !(line->n_bytes > 1 && line->data[1] == '/'))
-        tn_chat_run_command(chat, tn_buf_text(line));
-    else
-        tn_chat_ask(chat, line->data + has_slash, line->n_bytes - has_slash);
+    if (has_slash && !(line->n_bytes > 1 && line->data[1] == '/')) {
+        run_command(chat, line);
+        return;
+    }
+    if (is_edited)
+        tern_conversation_undo(chat->c);
+    tn_chat_ask(chat, line->data + has_slash, line->n_bytes - has_slash);
 }
 
 /* The byte order mark with which some programs begin what they pipe. */
@@ -60,7 +73,14 @@ static void on_interrupt(struct tn_chat_state *chat, uint64_t *hint_ns)
 {
     const uint64_t now = tn_now_ns();
     const bool is_second = *hint_ns && now - *hint_ns < LEAVE_WITHIN_NS;
-    if (chat->on_terminal && !is_second && !tn_terminate_requested()) {
+    const bool may_stay = chat->on_terminal && !tn_terminate_requested();
+    if (may_stay && chat->is_editing) {
+        chat->is_editing = false;
+        tn_interrupt_clear();
+        tn_chat_say("The question and its answer stay as they are.");
+        return;
+    }
+    if (may_stay && !is_second) {
         *hint_ns = now;
         tn_interrupt_clear();
         tn_chat_say("(Ctrl-C once more or /exit leaves)");

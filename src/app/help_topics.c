@@ -89,7 +89,7 @@ static const struct {
      "  Ctrl-Y  Alt-Y      put back what these deleted; then: what was deleted before\n"
      "  Ctrl-_  Alt-_      undo, redo\n"
      "  Ctrl-T  Ctrl-L     exchange two characters; clear the screen\n"
-     "  Ctrl-C             stops an answer, empties the line, leaves (twice)\n"
+     "  Ctrl-C             stops an answer or /edit, empties the line, leaves (twice)\n"
      "  Ctrl-D  Ctrl-Z     leaves on an empty line; stops until fg\n"
      "\n"
      "A paste is one insertion, whatever it holds; Enter sends it. A terminal that\n"

@@ -257,7 +257,7 @@ static enum tn_editor_step enter(struct tn_editor *ed)
 enum tn_editor_step tn_editor_interrupt(struct tn_editor *ed)
 {
     ed->search.is_active = false;
-    if (ed->edit.text.n_bytes == 0)
+    if (ed->edit.text.n_bytes == 0 || ed->was_preset)
         return TN_EDITOR_INTERRUPT;
     tn_editor_leave(ed, "^C");
     tn_edit_clear(&ed->edit);
@@ -419,7 +419,8 @@ void tn_editor_start(struct tn_editor *ed, const struct tn_prompts *prompts,
                      struct tn_terminal_size size)
 {
     tn_edit_clear(&ed->edit);
-    if (ed->preset.n_bytes > 0)
+    ed->was_preset = ed->preset.n_bytes > 0;
+    if (ed->was_preset)
         (void)tn_edit_insert(&ed->edit, ed->preset.data, ed->preset.n_bytes);
     tn_buf_clear(&ed->preset);
     ed->prompts = *prompts;

@@ -37,6 +37,7 @@ struct tn_editor {
     struct tn_search search;
     struct tn_completer completer; /* complete NULL: none */
     struct tn_buf preset;          /* the next message begins so */
+    bool was_preset;               /* this one did */
     struct tn_layout layout;
     struct tn_screen screen;
     struct tn_prompts prompts;
@@ -58,7 +59,7 @@ enum tn_editor_step {
     TN_EDITOR_ON,
     TN_EDITOR_SEND,      /* the message is whole */
     TN_EDITOR_END,       /* Ctrl-D on an empty line */
-    TN_EDITOR_INTERRUPT, /* Ctrl-C on an empty line; else it empties the line */
+    TN_EDITOR_INTERRUPT, /* Ctrl-C on an empty line or a preset one; else it empties the line */
     TN_EDITOR_SUSPEND,
     TN_EDITOR_QUIT
 };

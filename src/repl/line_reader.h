@@ -26,7 +26,8 @@ struct tn_line_reader {
      * The flags of an interrupt stay set. *err belongs to TN_LINE_FAILED. */
     enum tn_line (*read)(void *state, const char *prompt, const char *more, struct tn_buf *message,
                          struct tern_error *err);
-    /* The next message begins as this text, which the user may change. NULL: cannot be done. */
+    /* The next message begins as this text, which the user may change; Ctrl-C ends that with
+     * TN_LINE_INTERRUPT. NULL: cannot be done. */
     void (*preset)(void *state, const char *text, size_t n);
     /* A message that was sent, for who goes back to it. NULL: keeps none, or by itself. */
     void (*remember)(void *state, const char *text, size_t n);
