@@ -21,6 +21,24 @@ static struct tern_saved describe(const struct tn_chat_state *chat, const char *
     return (struct tern_saved){info.name, tern_model_hash(chat->opened.model), settings};
 }
 
+static struct tn_file_stamp stamp_of(const char *path)
+{
+    struct tn_file *file;
+    struct tn_file_stamp stamp = {0};
+    if (tn_path_kind(path) == TN_PATH_FILE && tn_file_open_read(&file, path, NULL) == TERN_OK) {
+        stamp = (struct tn_file_stamp){tn_file_size(file), tn_file_modified_ns(file)};
+        tn_file_close(file);
+    }
+    return stamp;
+}
+
+/* The conversation and the file agree; if it is that of --session, it is this process's again. */
+static void note_agreement(struct tn_chat_state *chat, const char *path)
+{
+    if (chat->o.session && tn_path_same(path, chat->o.session))
+        chat->kept = stamp_of(path);
+}
+
 static tern_status save(struct tn_chat_state *chat, const char *path, struct tern_error *err)
 {
     struct tn_buf settings = {0};
@@ -30,6 +48,8 @@ static tern_status save(struct tn_chat_state *chat, const char *path, struct ter
                              ? tn_fail(err, TERN_MEMORY, "no memory to save the conversation")
                              : tern_conversation_save(chat->c, path, &saved, err);
     tn_buf_fini(&settings);
+    if (status == TERN_OK)
+        note_agreement(chat, path);
     return status;
 }
 
@@ -41,6 +61,7 @@ static tern_status load(struct tn_chat_state *chat, const char *path, const stru
     tern_status status = tern_conversation_load(chat->c, path, &expected, &settings, err);
     if (status != TERN_OK)
         return status;
+    note_agreement(chat, path);
     chat->last = (struct tern_answer_result){0};
     if (settings)
         status = tn_chat_read_settings(chat, settings, keep, err);
@@ -134,13 +155,30 @@ tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *
     return status == TERN_OK && given.session_cache ? load_cache(chat, err) : status;
 }
 
+/* Two programs with one file would each lose what the other has written. */
+static tern_status check_owner(const struct tn_chat_state *chat, struct tern_error *err)
+{
+    const char *path = chat->o.session;
+    const struct tn_file_stamp now = stamp_of(path);
+    if (now.n_bytes == 0 ||
+        (now.n_bytes == chat->kept.n_bytes && now.modified_ns == chat->kept.modified_ns))
+        return TERN_OK;
+    return tn_fail(err, TERN_OUTPUT,
+                   "%s: not replaced: another program has written it; /save to another file "
+                   "keeps this conversation, /load takes that one",
+                   path);
+}
+
 void tn_chat_keep_session(struct tn_chat_state *chat)
 {
     struct tern_error err;
     if (!chat->o.session || !chat->is_changed)
         return;
     chat->is_changed = false;
-    if (save(chat, chat->o.session, &err) != TERN_OK)
+    tern_status status = check_owner(chat, &err);
+    if (status == TERN_OK)
+        status = save(chat, chat->o.session, &err);
+    if (status != TERN_OK)
         tn_chat_fail(chat, &err);
 }
 

@@ -111,16 +111,8 @@ void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
 
 void tn_chat_cmd_think(struct tn_chat_state *chat, const char *argument)
 {
-    struct tern_error err;
-    int i = 0;
-    if (!argument[0]) {
+    if (argument[0])
+        (void)tn_chat_set(chat, "think", argument);
+    else
         tn_chat_say("think %s", tn_chat_think_names[chat->think]);
-        return;
-    }
-    while (tn_chat_think_names[i] && strcmp(tn_chat_think_names[i], argument) != 0)
-        i++;
-    if (!tn_chat_think_names[i])
-        tn_chat_refuse(chat, TERN_USAGE, "/think \"%.40s\": must be on, off or hide", argument);
-    else if (tn_chat_set_think(chat, (enum tn_think)i, &err) != TERN_OK)
-        tn_chat_fail(chat, &err);
 }

@@ -90,6 +90,31 @@ class Sessions(command.TestCase):
         child.stdout.close()
         self.assertEqual(self.saved()["messages"], [])
 
+    @unittest.skipUnless(LINUX, "two processes, one after the other")
+    def test_two_programs_with_one_file(self):
+        """The one that comes second does not undo what the first has written."""
+        first = subprocess.Popen(command.argv("chat", self.model, "-n", "4", "--session", self.path),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+        first.stdin.write(b"/stats\n")
+        first.stdin.flush()
+        first.stderr.readline()  # it has read the file that is not there
+        other = os.path.join(self.dir, "other.json")
+        self.chat(["Mine"], "--session", self.path)
+        theirs = read_bytes(self.path)
+        _, err = first.communicate(f"Hello\n/save {other}\n".encode())
+        self.assertEqual(first.returncode, 4, err)
+        self.assertIn(b"another program has written it", err)
+        self.assertEqual(err.count(b"error"), 1, err)
+        self.assertEqual(read_bytes(self.path), theirs)
+        # What it read itself it may go on with.
+        result = self.chat(["Hello", "/load " + other, "More"], "--session", self.path)
+        self.assertEqual((result.code, len(self.saved()["messages"])), (0, 4), result.err)
+
+    def test_switches_are_kept(self):
+        self.chat(["/think hide"], "--session", self.path)
+        self.assertIn("think hide", self.chat(["/think"], "--session", self.path).err)
+
     def refuse(self, *flags, model=None):
         before = read_bytes(self.path)
         session = self.chat(["Hello", "/save " + self.path], "--session", self.path, *flags,
