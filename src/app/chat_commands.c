@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "chat.h"
+#include "help.h"
 #include "known_models.h"
 #include "nearest.h"
 #include "plat/plat.h"
@@ -105,6 +107,24 @@ static void refuse_unknown(struct tn_chat_state *chat, const char *typed, size_t
                        typed);
 }
 
+/* With the name of a file as people type it, or as a window that it was dropped on quotes it. */
+static void run_with_file(struct tn_chat_state *chat, const struct tn_chat_command *command,
+                          const char *argument)
+{
+    struct tn_buf inside = {0};
+    const size_t n = strlen(argument);
+    const bool is_quoted =
+        n > 2 && strchr("\"'", argument[0]) && argument[n - 1] == argument[0];
+    tn_buf_append(&inside, argument + is_quoted, n - 2 * is_quoted);
+    char *path = tn_path_typed(tn_buf_text(&inside));
+    if (path)
+        command->run(chat, path);
+    else
+        tn_chat_refuse(chat, TERN_MEMORY, "no memory for a path");
+    tn_free(path);
+    tn_buf_fini(&inside);
+}
+
 void tn_chat_run_command(struct tn_chat_state *chat, const char *line)
 {
     size_t n = strcspn(line, " \t\n");
@@ -117,6 +137,8 @@ void tn_chat_run_command(struct tn_chat_state *chat, const char *line)
     else if (!*argument && command->argument[0] && command->argument[0] != '[')
         tn_chat_refuse(chat, TERN_USAGE, "%.*s needs a value: %.*s %s", (int)n, line, (int)n, line,
                        command->argument);
+    else if (command->takes_file)
+        run_with_file(chat, command, argument);
     else
         command->run(chat, argument);
 }

@@ -137,6 +137,10 @@ char *tn_path_resolve(const char *path);
 char *tn_path_join(const char *dir, const char *name);
 /* The folder of the running executable; new memory or NULL. */
 char *tn_path_of_executable_dir(void);
+/* The user's home; new memory or NULL. */
+char *tn_path_of_home_dir(void);
+/* A path as people type it: ~ and ~/NAME are in their home; new memory or NULL. */
+char *tn_path_typed(const char *path);
 /* The user's cache directory for tern (XDG_CACHE_HOME, ~/Library/Caches, LOCALAPPDATA), created
  * if needed; new memory or NULL. */
 char *tn_path_of_cache_dir(void);

@@ -186,6 +186,20 @@ tern_status tn_file_write_private(const char *path, const void *data, size_t n_b
     return status ? status : tn_ok(err);
 }
 
+/* ---- paths ---- */
+
+char *tn_path_typed(const char *path)
+{
+    const bool is_at_home = path[0] == '~' && (!path[1] || strchr(TN_OS_SEPARATORS, path[1]));
+    char *home = is_at_home ? tn_path_of_home_dir() : NULL;
+    if (!home)
+        return tn_os_copy_text(path);
+    char *typed = path[1] ? tn_path_join(home, path + 2) : home;
+    if (typed != home)
+        tn_free(home);
+    return typed;
+}
+
 /* ---- threads ---- */
 
 bool tn_thread_bind(uint32_t os_cpu)

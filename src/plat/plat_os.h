@@ -55,4 +55,11 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 /* Copy in new memory, or NULL. */
 char *tn_os_copy_text(const char *text);
 
+/* Of the parts of a path; the first is the system's own. */
+#if defined(_WIN32)
+#define TN_OS_SEPARATORS "\\/"
+#else
+#define TN_OS_SEPARATORS "/"
+#endif
+
 #endif

@@ -11,12 +11,6 @@
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 
-#if defined(_WIN32)
-#define SEPARATORS "\\/" /* the first is the system's own */
-#else
-#define SEPARATORS "/"
-#endif
-
 /* ---- paths and texts ---- */
 
 char *tn_os_copy_text(const char *text)
@@ -32,13 +26,13 @@ char *tn_path_join(const char *dir, const char *name)
 {
     size_t n_dir = strlen(dir);
     size_t n_name = strlen(name);
-    bool needs_separator = n_dir > 0 && !strchr(SEPARATORS, dir[n_dir - 1]);
+    bool needs_separator = n_dir > 0 && !strchr(TN_OS_SEPARATORS, dir[n_dir - 1]);
     char *path = tn_alloc(n_dir + needs_separator + n_name + 1);
     if (!path)
         return NULL;
     memcpy(path, dir, n_dir);
     if (needs_separator)
-        path[n_dir++] = SEPARATORS[0];
+        path[n_dir++] = TN_OS_SEPARATORS[0];
     memcpy(path + n_dir, name, n_name + 1);
     return path;
 }

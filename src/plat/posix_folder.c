@@ -24,6 +24,12 @@ bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), v
     return true;
 }
 
+char *tn_path_of_home_dir(void)
+{
+    const char *home = getenv("HOME");
+    return home && home[0] == '/' ? tn_os_copy_text(home) : NULL;
+}
+
 /* The user's folder that `variable` names, else below the home; NULL without a home. */
 static char *user_dir(const char *variable, const char *below_home)
 {

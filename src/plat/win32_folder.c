@@ -37,13 +37,22 @@ bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), v
     return true;
 }
 
-char *tn_path_of_data_dir(void)
+/* What an environment variable holds; NULL: nothing. */
+static char *folder_in(const wchar_t *variable)
 {
     wchar_t wide[MAX_PATH + 1];
-    DWORD n = GetEnvironmentVariableW(L"LOCALAPPDATA", wide, TN_COUNT_OF(wide));
-    if (n == 0 || n >= TN_COUNT_OF(wide))
-        return NULL;
-    char *base = tn_win32_utf8(wide);
+    DWORD n = GetEnvironmentVariableW(variable, wide, TN_COUNT_OF(wide));
+    return n == 0 || n >= TN_COUNT_OF(wide) ? NULL : tn_win32_utf8(wide);
+}
+
+char *tn_path_of_home_dir(void)
+{
+    return folder_in(L"USERPROFILE");
+}
+
+char *tn_path_of_data_dir(void)
+{
+    char *base = folder_in(L"LOCALAPPDATA");
     char *dir = base ? tn_path_join(base, "tern") : NULL;
     tn_free(base);
     return dir;

@@ -71,8 +71,10 @@ static bool add_file(void *arg, const char *name)
     struct tn_buf path = {0};
     tn_buf_append(&path, word->dir, word->n_dir);
     tn_buf_append_text(&path, name);
-    if (tn_path_kind(tn_buf_text(&path)) == TN_PATH_DIR)
+    char *real = tn_path_typed(tn_buf_text(&path));
+    if (real && tn_path_kind(real) == TN_PATH_DIR)
         tn_buf_append_text(&path, "/");
+    tn_free(real);
     if (!path.failed)
         add_text(word->c, path.data, path.n_bytes);
     tn_buf_fini(&path);
@@ -96,7 +98,10 @@ static void add_files(struct tn_candidates *c, const char *word, size_t n)
     struct file_word files = {c, word, n_dir, word + n_dir, n - n_dir};
     struct tn_buf dir = {0};
     tn_buf_append(&dir, n_dir ? word : ".", n_dir ? n_dir : 1);
-    (void)tn_dir_walk(tn_buf_text(&dir), add_file, &files);
+    char *real = tn_path_typed(tn_buf_text(&dir));
+    if (real)
+        (void)tn_dir_walk(real, add_file, &files);
+    tn_free(real);
     tn_buf_fini(&dir);
 }
 

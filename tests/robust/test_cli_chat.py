@@ -135,6 +135,11 @@ class Commands(Chat):
                          self.ids("What is this?\n\nGr\u00fc\u00dfe,\nAda"))
         self.assertNotIn("Ada", json.dumps(self.ids_of_turns(result)[1]))
         self.assertRegex(result.err, r"notes with spaces.txt: 15 bytes, \d+ tokens")
+        for typed in (f'"{path}"', f"'{path}' ", "~/" + os.path.basename(path)):
+            text = tern("chat", self.model, stdin=f"/file {typed}\n".encode(),
+                        env=command.environment(HOME=os.path.dirname(path),
+                                                USERPROFILE=os.path.dirname(path)))
+            self.assertIn("15 bytes", text.err, typed)
         for data, code, words in ((b"a\xffb", 5, "byte 1"), (b"a\0b", 5, "NUL"),
                                   (b"word " * 3000, 3, "the context 1024"),
                                   (b"\xff\xfea\0", 5, "UTF-16")):
