@@ -33,6 +33,8 @@ void tn_chat_fail(struct tn_chat_state *chat, const struct tern_error *err)
     tn_error_print(err);
     if (chat->failed == TERN_OK && !chat->on_terminal)
         chat->failed = err->status;
+    if (err->status == TERN_INTERRUPTED && chat->on_terminal && !tn_terminate_requested())
+        tn_interrupt_clear(); /* it has stopped what it was meant for */
 }
 
 void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *format, ...)
@@ -94,8 +96,9 @@ static void show_line(const struct tn_chat_state *chat, const struct tern_answer
     if (g->n_new > 1 && g->decode_s > 0)
         snprintf(speed, sizeof speed, "%.1f tok/s, ", (double)g->n_new / g->decode_s);
     char line[160];
-    int n = snprintf(line, sizeof line, "%s[%u tokens, %scontext %u of %u]%s\n", tn_message_dim(),
-                     g->n_new, speed, TN_MIN(r->n_ids, n_ctx), n_ctx, tn_message_plain());
+    int n = snprintf(line, sizeof line, "%s[%u token%s, %scontext %u of %u]%s\n", tn_message_dim(),
+                     g->n_new, g->n_new == 1 ? "" : "s", speed, TN_MIN(r->n_ids, n_ctx), n_ctx,
+                     tn_message_plain());
     (void)tn_write_stream(TN_STDERR, line, (size_t)n);
 }
 
@@ -139,6 +142,13 @@ tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
     return status;
 }
 
+/* Nothing to see looks like a fault. */
+static void say_if_empty(const struct tn_chat_state *chat, const struct tern_generate_result *g)
+{
+    if (chat->on_terminal && g->stop == TERN_STOP_EOS && g->n_new <= 1)
+        tn_note_say("the model ends the answer here, without a word");
+}
+
 /* Shows an answer. */
 static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                                struct tern_answer_result *result, struct tern_error *err)
@@ -152,6 +162,7 @@ static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
         tn_note_say("the context of %u tokens is full: the oldest %zu messages are forgotten",
                     tern_session_n_ctx(chat->g.session), result->n_forgotten);
     if (status == TERN_OK) {
+        say_if_empty(chat, &result->generate);
         tn_generator_print_stats(&chat->g, &result->generate);
         show_line(chat, result);
     }

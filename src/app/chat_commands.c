@@ -14,7 +14,8 @@
 #include "plat/plat.h"
 
 const struct tn_chat_command tn_chat_commands[] = {
-    {"/help /?", "[COMMAND]", "this list, or one command of it", .run = tn_chat_cmd_help},
+    {"/help /?", "[COMMAND|keys]", "this list, one command of it, or the keys",
+     .run = tn_chat_cmd_help},
     {"/exit /quit /bye /q", "", "leave; also " TN_KEY_OF_END, .run = tn_chat_cmd_exit},
     {"/clear /reset /new", "", "forget the conversation, keep the system message",
      .run = tn_chat_cmd_clear},
@@ -113,8 +114,7 @@ static void run_with_file(struct tn_chat_state *chat, const struct tn_chat_comma
 {
     struct tn_buf inside = {0};
     const size_t n = strlen(argument);
-    const bool is_quoted =
-        n > 2 && strchr("\"'", argument[0]) && argument[n - 1] == argument[0];
+    const bool is_quoted = n > 2 && strchr("\"'", argument[0]) && argument[n - 1] == argument[0];
     tn_buf_append(&inside, argument + is_quoted, n - 2 * is_quoted);
     char *path = tn_path_typed(tn_buf_text(&inside));
     if (path)
@@ -157,6 +157,10 @@ void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)
     char name[16] = "/";
     copy_name(name + (argument[0] != '/'), argument, TN_MIN(strlen(argument), (size_t)14));
     const struct tn_chat_command *one = find_command(name, strlen(name));
+    if (strcmp(name, "/keys") == 0) {
+        tn_chat_say("%s", tn_help_topic_text("keys"));
+        return;
+    }
     if (*argument && one) {
         help_with(one);
         return;
@@ -169,7 +173,8 @@ void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)
         help_with(&tn_chat_commands[i]);
     tn_chat_say("A line that ends in \\ continues on the next; from \"\"\" to \"\"\" all lines are "
                 "one message.");
-    tn_chat_say("// at the start sends one slash. Ctrl-C stops an answer.");
+    tn_chat_say("// at the start sends one slash. Ctrl-C stops an answer. /help keys: what keys "
+                "do.");
 }
 
 /* ---- completion ---- */

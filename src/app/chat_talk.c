@@ -37,10 +37,12 @@ void tn_chat_cmd_system(struct tn_chat_state *chat, const char *argument)
     bool removes = strcmp(argument, "\"\"") == 0;
     tern_status status = tern_conversation_set_system(chat->c, removes ? NULL : argument,
                                                       removes ? 0 : strlen(argument), &err);
-    if (status != TERN_OK)
+    if (status != TERN_OK) {
         tn_chat_fail(chat, &err);
-    else
-        chat->is_changed = true;
+        return;
+    }
+    chat->is_changed = true;
+    tn_chat_say(removes ? "The system message is removed." : "The system message is set.");
 }
 
 void tn_chat_cmd_undo(struct tn_chat_state *chat, const char *argument)

@@ -15,6 +15,8 @@ void tn_help_command(enum tn_command command);
 
 /* "exit-codes", "memory" and so on; false if there is no such topic. */
 bool tn_help_topic(const char *name);
+/* Its text; NULL if there is no such topic. */
+const char *tn_help_topic_text(const char *name);
 
 /* Appends the list of topics. */
 void tn_help_append_topics(struct tn_buf *out);

@@ -107,16 +107,20 @@ static const struct {
      "else.\n"},
 };
 
+const char *tn_help_topic_text(const char *name)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(topics); i++)
+        if (strcmp(topics[i].name, name) == 0)
+            return topics[i].text;
+    return NULL;
+}
+
 bool tn_help_topic(const char *name)
 {
-    size_t i;
-    for (i = 0; i < TN_COUNT_OF(topics); i++)
-        if (strcmp(topics[i].name, name) == 0)
-            break;
-    if (i == TN_COUNT_OF(topics))
-        return false;
-    tn_out_text(topics[i].text);
-    return true;
+    const char *text = tn_help_topic_text(name);
+    if (text)
+        tn_out_text(text);
+    return text != NULL;
 }
 
 void tn_help_append_topics(struct tn_buf *out)

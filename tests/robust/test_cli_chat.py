@@ -51,6 +51,8 @@ class Commands(Chat):
         self.assertEqual(len(self.quiet(0, ["/help save"]).splitlines()), 1)
         self.assertIn("FILE", self.quiet(0, ["/? /save"]))
         self.assertIn("/save", self.quiet(2, ["/help sav"]))
+        self.assertEqual(self.quiet(0, ["/help keys"]).strip(),
+                         self.ok("help", "keys").text.strip())
 
     def test_names_are_known_and_others_are_not_sent(self):
         for name in NAMES:
@@ -98,7 +100,8 @@ class Commands(Chat):
     def test_system(self):
         self.assertEqual(self.quiet(0, ["/system", "/system Be kind.", "/system", '/system ""',
                                         "/system"]),
-                         "There is no system message.\nBe kind.\nThere is no system message.\n")
+                         "There is no system message.\nThe system message is set.\nBe kind.\n"
+                         "The system message is removed.\nThere is no system message.\n")
 
     def test_going_on(self):
         flags = ("--ignore-eos", "-v")
