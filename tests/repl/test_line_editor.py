@@ -112,6 +112,10 @@ class LineEditor(command.TestCase):
             os.makedirs(os.path.join(folder, "b\u00fccher"))
             t.send(b"\x15/file " + folder.encode() + b"/b\t")
             t.expect("b\u00fccher/$".encode())
+        with Editor(env={"HOME": folder}) as t:
+            t.expect(PROMPT)
+            t.send(b"/file ~/b\t")
+            t.expect("~/b\u00fccher/$".encode())
 
     def test_a_paste_is_one_message(self):
         with Editor() as t:
