@@ -105,6 +105,8 @@ static void say_models(const struct tn_hosting *h)
             tn_info_say("model %s: %u answers at once, context %u each, kv %s, %s when full",
                         m->id, m->n_sequences, m->n_ctx, tern_kv_text(m->kv), size.text);
     }
+    tn_info_say("requests: %s for their bodies and prompts",
+                tn_size_binary((double)h->request_bytes).text);
 }
 
 /* ---- the log ---- */
@@ -176,6 +178,7 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         .host = o->host, .port = (uint16_t)o->port, .key = s->key,
         .allow_origins = o->origins.items, .n_allow_origins = o->origins.n,
         .allow_hosts = o->hosts.items, .n_allow_hosts = o->hosts.n,
+        .request_bytes = s->hosting.request_bytes,
         .has_page = !o->no_page,
         .cpu_level = tern_engine_cpu_level(s->hosting.engine),
         .should_stop = should_stop,

@@ -18,6 +18,10 @@
 
 #define QUEUE 64u
 #define DEFAULT_SEQUENCES 4u
+/* For the bodies and prompts of requests: room for one of the largest (4 MiB of text take 24 while
+ * they become ids) and for usual ones beside it; or at least so much. */
+#define MAX_REQUEST_BYTES ((uint64_t)32 << 20)
+#define MIN_REQUEST_BYTES ((uint64_t)1 << 20)
 #define MIN_MODEL_BYTES ((uint64_t)8 << 20) /* a process and its reserve, for a part of memory */
 
 /* ---- opening ---- */
@@ -214,7 +218,7 @@ static uint64_t bytes_of(const struct tn_hosted *m)
 
 static bool fit(const struct tn_hosting *h, uint64_t *need, uint64_t *have)
 {
-    *need = h->hosted[0].planned->plan.memory.process_bytes;
+    *need = h->hosted[0].planned->plan.memory.process_bytes + MIN_REQUEST_BYTES;
     for (uint32_t i = 0; i < h->n_models; i++)
         *need += bytes_of(&h->hosted[i]) + h->hosted[i].planned->plan.memory.model_bytes;
     *have = h->machine.available_bytes - h->machine.reserve_bytes;
@@ -246,8 +250,10 @@ static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_
     for (;; (*n)--) {
         const bool is_last = h->o->parallel || *n == 1;
         tern_status status = create_schedulers(h, *n, err);
-        if (status == TERN_OK && fit(h, &need, &have))
+        if (status == TERN_OK && fit(h, &need, &have)) {
+            h->request_bytes = (size_t)TN_MIN(have - need + MIN_REQUEST_BYTES, MAX_REQUEST_BYTES);
             return TERN_OK;
+        }
         if (status == TERN_OK && is_last)
             status = refuse_sizes(h, *n, need, have, err);
         free_schedulers(h);

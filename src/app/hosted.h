@@ -29,6 +29,7 @@ struct tn_hosting {
     struct tn_hosted hosted[TN_SERVER_MAX_MODELS];
     struct tn_server_model models[TN_SERVER_MAX_MODELS];
     uint32_t n_models;
+    size_t request_bytes; /* of what is left: for bodies and prompts of requests */
 };
 
 /* The models that the flags name.  TERN_MEMORY, with numbers, when they do not fit together. */

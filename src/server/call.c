@@ -14,7 +14,7 @@ static void free_call(struct tn_call *call)
     if (call->kind->fini)
         call->kind->fini(call);
     tn_buf_fini(&call->out);
-    json_decref(call->body);
+    tn_body_free(call->server, &call->request);
     tn_free(call);
 }
 
@@ -85,19 +85,21 @@ static struct tn_call *new_call(struct tn_server *server, struct tn_conn *conn,
                                 const struct tn_call_kind *kind, struct tn_refusal *refusal)
 {
     const struct tn_server_model *model;
-    json_t *body = tn_request_read(server, conn, kind->use, &model, refusal);
-    struct tn_call *call = body ? tn_alloc_zeroed(1, kind->n_bytes) : NULL;
+    struct tn_body body;
+    if (!tn_request_read(server, conn, kind->use, &body, &model, refusal))
+        return NULL;
+    struct tn_call *call = tn_alloc_zeroed(1, kind->n_bytes);
     if (!call) {
-        if (body)
-            tn_refuse(refusal, 503, NULL, "no memory for the request");
-        json_decref(body);
+        tn_refuse(refusal, 503, NULL, "no memory for the request");
+        tn_body_free(server, &body);
         return NULL;
     }
     call->server = server;
     call->conn = conn;
     call->kind = kind;
     call->model = model;
-    call->body = body;
+    call->request = body;
+    call->body = body.root;
     call->waiting.began_ns = call->waiting.written_ns = tn_now_ns();
     call->errand =
         (struct tn_errand){.run = run, .done = done, .owner = call, .is_long = kind->is_long};

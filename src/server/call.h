@@ -29,7 +29,8 @@ struct tn_call {
     struct tn_conn *conn; /* NULL: the client is gone */
     const struct tn_call_kind *kind;
     const struct tn_server_model *model;
-    json_t *body; /* the request */
+    struct tn_body request;
+    json_t *body; /* its JSON */
     struct tn_errand errand;
     struct tn_waiting waiting;
     struct tn_buf out; /* the answer: JSON */

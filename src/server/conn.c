@@ -12,7 +12,8 @@ void tn_conn_init(struct tn_conn *conn, tn_socket socket, const struct tn_conn_h
                   uint64_t now_ns)
 {
     *conn = (struct tn_conn){
-        .socket = socket, .host = host, .began_ns = now_ns, .progress_ns = now_ns};
+        .socket = socket, .host = host, .began_ns = now_ns, .progress_ns = now_ns,
+        .request = {.ration = host->ration}};
 }
 
 void tn_conn_drop(struct tn_conn *conn)
@@ -76,7 +77,8 @@ static void refuse(struct tn_conn *conn, int status, const char *why)
     tn_buf_printf(&body, "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
                          "\"param\":null,\"code\":null}}", why);
     conn->closes = true;
-    tn_reply(conn, status, "application/json", NULL, body.data, body.n_bytes);
+    tn_reply(conn, status, "application/json", status == 503 ? "Retry-After: 1\r\n" : NULL,
+             body.data, body.n_bytes);
     tn_buf_fini(&body);
 }
 

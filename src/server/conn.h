@@ -41,6 +41,7 @@ struct tn_conn_host {
     void (*on_request)(void *arg, struct tn_conn *conn);
     /* An answer is complete, or its client is gone (status 0). */
     void (*on_done)(void *arg, const struct tn_conn *conn, int status);
+    struct tn_ration *ration; /* of all requests; NULL: none */
     void *arg;
 };
 

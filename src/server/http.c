@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "plat/plat.h"
 
 /* ---- words ---- */
@@ -296,7 +297,7 @@ static void take_head_byte(struct tn_http_request *r, char c)
         fail(r, r->n_line ? 431 : 414, r->n_line ? "the fields are larger than 16 KiB"
                                                  : "the request line is larger than 8 KiB");
     else if (!tn_buf_append(head, &c, 1))
-        fail(r, 503, "no memory for the request");
+        fail(r, 503, "no memory for the request: others are being answered");
     else if (c == '\n' && head->n_bytes == 2 && r->n_skipped++ == 0)
         tn_buf_clear(head); /* an empty line before a request is allowed, once */
     else if (c == '\n' && !r->n_line)
@@ -331,23 +332,43 @@ void tn_http_go_on(struct tn_http_request *r)
 static bool commit_pages(struct tn_http_request *r, size_t n_bytes)
 {
     const size_t step = (size_t)256 << 10;
-    if (!r->pages) {
-        r->pages = tn_pages_reserve(TN_HTTP_MAX_BODY);
-        if (!r->pages)
-            return false;
+    struct tn_http_pages *p = &r->pages;
+    if (!p->data)
+        *p = (struct tn_http_pages){.data = tn_pages_reserve(TN_HTTP_MAX_BODY),
+                                    .ration = r->ration};
+    const size_t n_needed = (n_bytes + step - 1) / step * step;
+    const size_t n_more = n_needed - TN_MIN(p->n_committed, n_needed);
+    if (!p->data || (p->ration && !tn_ration_take(p->ration, n_more)))
+        return false;
+    if (n_more > 0 && !tn_pages_commit(p->data + p->n_committed, n_more)) {
+        if (p->ration)
+            tn_ration_give(p->ration, n_more);
+        return false;
     }
-    size_t n_needed = (n_bytes + step - 1) / step * step;
-    if (n_needed > r->n_committed) {
-        if (!tn_pages_commit(r->pages + r->n_committed, n_needed - r->n_committed))
-            return false;
-        r->n_committed = n_needed;
-    }
+    p->n_committed += n_more;
     return true;
+}
+
+void tn_http_free_pages(struct tn_http_pages *p)
+{
+    if (p->data)
+        tn_pages_release(p->data, TN_HTTP_MAX_BODY);
+    if (p->ration)
+        tn_ration_give(p->ration, p->n_committed);
+    *p = (struct tn_http_pages){0};
+}
+
+struct tn_http_pages tn_http_take_pages(struct tn_http_request *r)
+{
+    const struct tn_http_pages pages = r->pages;
+    r->pages = (struct tn_http_pages){0};
+    r->body = (struct tn_http_text){"", 0};
+    return pages;
 }
 
 static bool append_body(struct tn_http_request *r, const char *bytes, size_t n)
 {
-    bool was_small = !r->pages;
+    bool was_small = !r->pages.data;
     if (was_small && r->body.n + n <= TN_HTTP_SMALL_BODY) {
         if (!tn_buf_append(&r->small_body, bytes, n))
             return false;
@@ -357,9 +378,10 @@ static bool append_body(struct tn_http_request *r, const char *bytes, size_t n)
     if (!commit_pages(r, r->body.n + n))
         return false;
     if (was_small && r->body.n > 0)
-        memcpy(r->pages, r->body.data, r->body.n);
-    memcpy(r->pages + r->body.n, bytes, n);
-    r->body = (struct tn_http_text){r->pages, r->body.n + n};
+        memcpy(r->pages.data, r->body.data, r->body.n);
+    memcpy(r->pages.data + r->body.n, bytes, n);
+    r->pages.n = r->body.n + n;
+    r->body = (struct tn_http_text){r->pages.data, r->pages.n};
     return true;
 }
 
@@ -490,7 +512,6 @@ void tn_http_fini(struct tn_http_request *r)
     tn_buf_fini(&r->head);
     tn_buf_fini(&r->path);
     tn_buf_fini(&r->small_body);
-    if (r->pages)
-        tn_pages_release(r->pages, TN_HTTP_MAX_BODY);
-    memset(r, 0, sizeof *r);
+    tn_http_free_pages(&r->pages);
+    *r = (struct tn_http_request){.ration = r->ration};
 }

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "server/ration.h"
 
 #define TN_HTTP_MAX_LINE 8192u            /* request line */
 #define TN_HTTP_MAX_HEAD 16384u           /* all fields together */
@@ -50,7 +51,15 @@ struct tn_http_field {
     struct tn_http_text name, value; /* the value without white space around it */
 };
 
-/* Zero-initialise; tn_http_fini frees. */
+/* A large body, in pages of its own that its request or whoever took them gives back. */
+struct tn_http_pages {
+    char *data; /* TN_HTTP_MAX_BODY reserved bytes, n_committed of them usable; NULL: none */
+    size_t n;   /* of the body */
+    size_t n_committed;
+    struct tn_ration *ration; /* that they are part of; NULL: none */
+};
+
+/* Zero-initialise, but for `ration`, which stays; tn_http_fini frees. */
 struct tn_http_request {
     enum tn_http_state state;
     int status;      /* FAILED: what to answer, 400 ... 505 */
@@ -70,12 +79,12 @@ struct tn_http_request {
     uint32_t n_fields;
 
     struct tn_http_text body; /* complete when DONE; not NULL */
+    struct tn_ration *ration; /* that large bodies take from; NULL: no limit but their size */
 
     /* private */
     struct tn_buf head;
     struct tn_buf small_body; /* up to TN_HTTP_SMALL_BODY bytes */
-    char *pages;              /* TN_HTTP_MAX_BODY reserved bytes, n_committed of them usable */
-    size_t n_committed;
+    struct tn_http_pages pages;
     size_t n_line;      /* bytes of the request line; 0: not yet complete */
     bool is_chunked;
     uint64_t n_left;    /* of the body, or of the chunk */
@@ -87,6 +96,9 @@ struct tn_http_request {
 size_t tn_http_feed(struct tn_http_request *r, const char *bytes, size_t n);
 /* Behind HEAD_DONE: the body may come. */
 void tn_http_go_on(struct tn_http_request *r);
+/* The pages of a large body; the request has none any more. */
+struct tn_http_pages tn_http_take_pages(struct tn_http_request *r);
+void tn_http_free_pages(struct tn_http_pages *pages);
 /* Frees all and is ready for the next request. */
 void tn_http_fini(struct tn_http_request *r);
 

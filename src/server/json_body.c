@@ -40,6 +40,45 @@ void tn_refuse_error(struct tn_refusal *out, const struct tern_error *err)
               err->detail[0] ? err->detail : tern_status_text(err->status));
 }
 
+/* What jansson takes beside the characters, on systems of 64 bits with 16 bytes of heap a block: a
+ * member with its name, a value and its place in an array that grows, an array or object with its
+ * first places. */
+#define MEMBER_BYTES 96u
+#define VALUE_BYTES 96u
+#define LIST_BYTES 144u
+#define OBJECT_BYTES 320u
+
+static size_t bound_of_mark(char c)
+{
+    switch (c) {
+    case ',':
+        return VALUE_BYTES;
+    case ':':
+        return MEMBER_BYTES;
+    case '[':
+        return VALUE_BYTES + LIST_BYTES;
+    case '{':
+        return VALUE_BYTES + OBJECT_BYTES;
+    default:
+        return 0;
+    }
+}
+
+size_t tn_json_body_bound(const char *bytes, size_t n)
+{
+    size_t bound = n + VALUE_BYTES;
+    bool in_string = false;
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == '"')
+            in_string = !in_string;
+        else if (in_string)
+            i += bytes[i] == '\\';
+        else
+            bound += bound_of_mark(bytes[i]);
+    }
+    return bound;
+}
+
 json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r)
 {
     static const char name[] = "the body";

@@ -31,6 +31,8 @@ bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *
 /* The same of an error of the library. */
 void tn_refuse_error(struct tn_refusal *r, const struct tern_error *err);
 
+/* Bytes that the JSON of a text takes at most, once it is read. */
+size_t tn_json_body_bound(const char *bytes, size_t n);
 /* The object that a body holds; json_decref.  NULL: refused. */
 json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r);
 

@@ -383,10 +383,10 @@ void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
     struct tn_buf body = {0};
     const char *name = NULL;
     const struct tn_server_model *model = NULL;
-    json_t *request =
-        tn_json_body_read(conn->request.body.data, conn->request.body.n, &refusal);
-    if (request && tn_json_get_text(request, "name", &name, NULL, &refusal) &&
-        tn_json_get_text(request, "model", &name, NULL, &refusal))
+    struct tn_body request;
+    if (tn_body_read(server, conn, &request, &refusal) &&
+        tn_json_get_text(request.root, "name", &name, NULL, &refusal) &&
+        tn_json_get_text(request.root, "model", &name, NULL, &refusal))
         model = tn_server_find_model(server, name, TN_USE_ANY, &refusal);
     if (model) {
         append_show(&body, server, model);
@@ -394,7 +394,7 @@ void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
     } else {
         tn_ollama_refuse(conn, &refusal);
     }
-    json_decref(request);
+    tn_body_free(server, &request);
 }
 
 /* What would write, download or publish. */

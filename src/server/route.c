@@ -153,6 +153,8 @@ void tn_route(struct tn_server *server, struct tn_conn *conn)
         tn_reply(conn, 405, "application/json", allow_line(route->methods), body.data,
                  body.n_bytes);
         tn_buf_fini(&body);
+    } else if (route->methods == POST && route->run != tn_route_checksum) {
+        tn_body_take_route(server, conn, route->run);
     } else {
         route->run(server, conn);
     }
@@ -211,6 +213,8 @@ void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
                   server->totals.decode_s);
     append_metric(&out, "resident_memory_bytes", "gauge", "Resident memory of the process.",
                   (double)usage.rss_bytes);
+    append_metric(&out, "request_memory_bytes", "gauge", "Held for bodies and prompts in work.",
+                  (double)atomic_load(&server->ration.n_held));
     append_metric(&out, "sandboxed", "gauge", "Files and programs are closed off.",
                   tn_sandbox_is_active());
     append_models(&out, server);

@@ -5,10 +5,12 @@
 #ifndef TN_SERVE_H
 #define TN_SERVE_H
 
+#include "server/body.h"
 #include "server/conn.h"
 #include "server/guard.h"
 #include "server/json_body.h"
 #include "server/loop.h"
+#include "server/ration.h"
 #include "server/server.h"
 #include "server/work.h"
 
@@ -18,7 +20,10 @@ struct tn_server {
     struct tn_loop *loop;
     struct tn_work *work;
     struct tn_conn_host conn_host;
-    struct tn_thread *thread; /* the loop's */
+    struct tn_work *parser;     /* of large bodies; a thread of its own */
+    struct tn_ration ration;    /* of all requests */
+    struct tn_reading *readings; /* large bodies */
+    struct tn_reading *reading; /* the one whose route is taken now; NULL: none */
     _Atomic bool engine_failed;
     uint64_t began_ns;
     int64_t began_s;          /* since 1970 */
@@ -40,9 +45,10 @@ enum tn_use { TN_USE_ANY, TN_USE_TEXT, TN_USE_VECTORS };
  * when there is none of this name, with 400 when it is for another use. */
 const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
                                                    enum tn_use use, struct tn_refusal *refusal);
-/* The JSON of a request, and the model that its "model" names.  NULL: refused. */
-json_t *tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
-                        const struct tn_server_model **model, struct tn_refusal *refusal);
+/* The JSON of a request, and the model that its "model" names.  false: refused. */
+bool tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
+                     struct tn_body *body, const struct tn_server_model **model,
+                     struct tn_refusal *refusal);
 
 /* ---- answers without work ---- */
 

@@ -81,18 +81,18 @@ const struct tn_server_model *tn_server_find_model(struct tn_server *server, con
     return NULL;
 }
 
-json_t *tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
-                        const struct tn_server_model **model, struct tn_refusal *refusal)
+bool tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,
+                     struct tn_body *body, const struct tn_server_model **model,
+                     struct tn_refusal *refusal)
 {
     const char *name = NULL;
-    json_t *body = tn_json_body_read(conn->request.body.data, conn->request.body.n, refusal);
     *model = NULL;
-    if (body && tn_json_get_text(body, "model", &name, NULL, refusal))
+    if (tn_body_read(server, conn, body, refusal) &&
+        tn_json_get_text(body->root, "model", &name, NULL, refusal))
         *model = tn_server_find_model(server, name, use, refusal);
-    if (*model)
-        return body;
-    json_decref(body);
-    return NULL;
+    if (!*model)
+        tn_body_free(server, body);
+    return *model != NULL;
 }
 
 /* ---- what connections ask ---- */
@@ -174,7 +174,9 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
         .origins = config->allow_origins, .n_origins = config->n_allow_origins,
         .key = config->key, .has_page = config->has_page};
     server->conn_host = (struct tn_conn_host){
-        .on_head = on_head, .on_request = on_request, .on_done = on_done, .arg = server};
+        .on_head = on_head, .on_request = on_request, .on_done = on_done,
+        .ration = &server->ration, .arg = server};
+    server->ration.n_bytes = config->request_bytes;
     server->began_ns = tn_now_ns();
     server->began_s = (int64_t)time(NULL);
     server->random = tn_random_seed();
@@ -182,6 +184,8 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
     for (uint32_t i = 0; i < config->n_models; i++)
         schedulers[i] = config->models[i].scheduler;
     tern_status status = tn_work_create(&server->work, schedulers, config->n_models, err);
+    if (status == TERN_OK)
+        status = tn_work_create(&server->parser, NULL, 0, err);
     if (status == TERN_OK)
         status = tn_loop_open(&server->loop, config->host, config->port, &server->conn_host, err);
     if (status == TERN_OK)
@@ -197,6 +201,8 @@ void tn_server_close(struct tn_server *server)
         return;
     tn_loop_close(server->loop); /* clients first: their ends cancel jobs */
     tn_work_free(server->work);
+    tn_work_free(server->parser);
+    tn_body_free_all(server);
     tn_task_free_all(server);
     tn_call_free_all(server);
     tn_free(server);
@@ -207,9 +213,9 @@ uint16_t tn_server_port(const struct tn_server *server)
     return tn_loop_port(server->loop);
 }
 
-static void take_messages(struct tn_server *server)
+static void take_messages(struct tn_server *server, struct tn_work *work)
 {
-    for (struct tn_message *m = tn_work_take(server->work), *next; m; m = next) {
+    for (struct tn_message *m = tn_work_take(work), *next; m; m = next) {
         next = m->next;
         if (m->errand)
             m->errand->done(m->errand->owner);
@@ -236,22 +242,41 @@ static void run_loop(void *arg)
                             tn_now_ns() - stopping_ns > LAST_ANSWERS_NS))
             break;
         tn_loop_turn(server->loop, stopping_ns ? STOPPING_MS : IDLE_MS);
-        take_messages(server);
+        take_messages(server, server->parser);
+        take_messages(server, server->work);
         tn_loop_flush(server->loop);
     }
     tn_work_stop(server->work);
 }
 
-tern_status tn_server_run(struct tn_server *server, struct tern_error *err)
+static void run_parser(void *arg)
 {
-    server->thread = tn_thread_start(run_loop, server);
-    if (!server->thread)
+    struct tern_error err;
+    (void)tn_work_run(((struct tn_server *)arg)->parser, tn_net_wake, &err); /* has no model */
+}
+
+/* Beside the thread of the loop, and until it ends. */
+static tern_status compute(struct tn_server *server, struct tern_error *err)
+{
+    struct tn_thread *loop = tn_thread_start(run_loop, server);
+    if (!loop)
         return tn_fail(err, TERN_MEMORY, "the system gives no thread for the server");
     tern_status status = tn_work_run(server->work, tn_net_wake, err);
     if (status != TERN_OK) {
         atomic_store(&server->engine_failed, true);
         tn_net_wake();
     }
-    tn_thread_join(server->thread);
+    tn_thread_join(loop);
+    return status;
+}
+
+tern_status tn_server_run(struct tn_server *server, struct tern_error *err)
+{
+    struct tn_thread *parser = tn_thread_start(run_parser, server);
+    if (!parser)
+        return tn_fail(err, TERN_MEMORY, "the system gives no thread for the server");
+    tern_status status = compute(server, err);
+    tn_work_stop(server->parser);
+    tn_thread_join(parser);
     return status;
 }

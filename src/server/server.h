@@ -2,9 +2,9 @@
  *
  * tern serve: HTTP in front of one or several models.
  *
- * Two threads: the caller of tn_server_run computes, because the engine's threads belong to it; a
- * thread of its own talks to all clients.  What the server may do is decided here and nowhere else:
- * it opens no file, starts no program and connects to nobody.
+ * Three threads: the caller of tn_server_run computes, because the engine's threads belong to it; a
+ * thread of its own talks to all clients; another parses what is large.  What the server may do is
+ * decided here and nowhere else: it opens no file, starts no program and connects to nobody.
  */
 #ifndef TN_SERVER_H
 #define TN_SERVER_H
@@ -46,6 +46,7 @@ struct tn_server_config {
     size_t n_allow_origins;
     const char *const *allow_hosts;
     size_t n_allow_hosts;
+    size_t request_bytes; /* memory for bodies and prompts in work, as planned */
     bool has_page;
     const char *cpu_level;
     /* Asked several times a second, on the loop's thread; true: answers in work get two seconds,

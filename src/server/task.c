@@ -30,12 +30,14 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
 {
     struct tn_refusal refusal;
     const struct tn_server_model *model;
-    json_t *body = tn_request_read(server, conn, TN_USE_TEXT, &model, &refusal);
-    struct tn_task *answer = body ? tn_alloc_zeroed(1, sizeof *answer) : NULL;
-    if (body && !answer)
+    struct tn_body body;
+    const bool is_read =
+        tn_request_read(server, conn, TN_USE_TEXT, &body, &model, &refusal);
+    struct tn_task *answer = is_read ? tn_alloc_zeroed(1, sizeof *answer) : NULL;
+    if (is_read && !answer)
         tn_refuse(&refusal, 503, NULL, "no memory for the request");
     if (!answer) {
-        json_decref(body);
+        tn_body_free(server, &body);
         format->refuse(conn, &refusal);
         return NULL;
     }
@@ -43,7 +45,8 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
     answer->conn = conn;
     answer->format = format;
     answer->model = model;
-    answer->body = body;
+    answer->request = body;
+    answer->body = body.root;
     answer->n_prompts = 1;
     answer->created = (int64_t)time(NULL);
     answer->waiting.began_ns = answer->waiting.written_ns = tn_now_ns();
@@ -68,7 +71,7 @@ void tn_task_free(struct tn_task *answer)
     }
     tn_gen_fini(&answer->gen);
     tern_ids_free(&answer->ids);
-    json_decref(answer->body);
+    tn_body_free(answer->server, &answer->request);
     tn_free(answer);
 }
 
@@ -196,6 +199,15 @@ static enum tn_part run_prepare(void *arg)
     return TN_PART_LAST;
 }
 
+/* Of all choices, each with its prompt and the most that it may become. */
+static size_t n_ids(const struct tn_task *answer)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < answer->n_prompts; i++)
+        n += ids_of(answer, i)->n + answer->gen.max_tokens;
+    return n * answer->gen.n_choices;
+}
+
 static void on_prepared(void *arg)
 {
     struct tn_task *answer = arg;
@@ -204,7 +216,8 @@ static void on_prepared(void *arg)
         forget(answer->server, answer);
         return;
     }
-    if (answer->refusal.status == 0 && check_prompts(answer, n_choices, &answer->refusal)) {
+    if (answer->refusal.status == 0 && check_prompts(answer, n_choices, &answer->refusal) &&
+        tn_body_hold_ids(answer->server, &answer->request, n_ids(answer), &answer->refusal)) {
         answer->n_choices = n_choices;
         submit(answer);
         return;

@@ -57,7 +57,8 @@ struct tn_task {
     struct tn_conn *conn; /* NULL: the client is gone */
     const struct tn_server_model *model;
     const struct tn_task_format *format;
-    json_t *body; /* the request: texts point into it */
+    struct tn_body request;
+    json_t *body; /* its JSON: texts point into it */
     struct tn_gen gen;
     const json_t *tools; /* that the model may call; NULL: none */
     enum tern_call_form call_form;

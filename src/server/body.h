@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the body of a request to its JSON.
+ *
+ * A small body is parsed at once.  A large one is parsed by a thread that does nothing else, since
+ * 4 MiB take longer than clients that only ask how the server is should wait; its route is taken
+ * when the JSON is there.  What the JSON takes is counted before it is made (ration.h): some bytes
+ * of text can become a hundred times as many.
+ */
+#ifndef TN_BODY_H
+#define TN_BODY_H
+
+#include "server/conn.h"
+#include "server/json_body.h"
+
+struct tn_server;
+
+/* The JSON of a request and what it holds of the server's ration. */
+struct tn_body {
+    json_t *root;
+    size_t n_bytes;   /* all of it */
+    size_t n_working; /* of these, copies while the text is parsed and becomes ids */
+};
+
+/* Takes the route now, or when the large body of the request is parsed. */
+void tn_body_take_route(struct tn_server *server, struct tn_conn *conn,
+                        void (*route)(struct tn_server *server, struct tn_conn *conn));
+/* For routes: the object that the body holds; tn_body_free.  false: refused. */
+bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct tn_body *out,
+                  struct tn_refusal *refusal);
+void tn_body_free(struct tn_server *server, struct tn_body *body);
+/* Its texts have become n_ids ids: what they took on the way is given back, and the ids are held
+ * instead.  false: refused. */
+bool tn_body_hold_ids(struct tn_server *server, struct tn_body *body, size_t n_ids,
+                      struct tn_refusal *refusal);
+/* The server ends. */
+void tn_body_free_all(struct tn_server *server);
+
+#endif
