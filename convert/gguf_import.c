@@ -18,6 +18,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "gguf.h"
+#include "rope_scaling.h"
 #include "ternarise.h"
 
 static const struct architecture {
@@ -249,11 +250,9 @@ static tern_status read_factors(struct importer *i, const char *name)
     t->used = true;
     if (t->dtype != TN_DTYPE_F32 || t->rank != 1 || t->shape[0] != n)
         return tn_fail(i->err, TERN_INPUT, "tensor \"%s\" is not F32 [%u]", name, n);
-    i->out->rope_factors = tn_alloc(n * sizeof(float));
-    if (!i->out->rope_factors)
-        return tn_fail(i->err, TERN_MEMORY, "no memory for %u rope factors", n);
-    tern_status status =
-        tn_source_read(i->source, t, 0, i->out->rope_factors, n * sizeof(float), i->err);
+    tern_status status = tn_rope_factors_alloc(i->out, i->err);
+    if (status == TERN_OK)
+        status = tn_source_read(i->source, t, 0, i->out->rope_factors, n * sizeof(float), i->err);
     for (uint32_t j = 0; j < n && status == TERN_OK; j++)
         if (!(i->out->rope_factors[j] >= TERN_MIN_ROPE_FACTOR && i->out->rope_factors[j] <= 1e6f))
             status = tn_fail(i->err, TERN_INPUT, "tensor \"%s\"[%u] is %g, allowed are %g to 1e6",
@@ -262,29 +261,66 @@ static tern_status read_factors(struct importer *i, const char *name)
     return status;
 }
 
-static tern_status read_scaling(struct importer *i)
+/* A key that changes what YaRN does: nothing but its usual value is known. */
+static tern_status check_usual(struct importer *i, const char *name, double usual)
+{
+    double value = usual;
+    tern_status status = get_number(i, &value, name, -1e6, 1e6, false);
+    if (status == TERN_OK && fabs(value - usual) > 1e-3)
+        status = tn_fail(i->err, TERN_UNSUPPORTED, "%s %g is not supported, only %.4g is", name,
+                         value, usual);
+    return status;
+}
+
+static tern_status read_yarn(struct importer *i, double theta)
+{
+    struct tn_yarn yarn = {1, i->out->config.context, 32, 1};
+    tern_status status = get_number(i, &yarn.factor, "rope.scaling.factor", 1, 1e6, true);
+    if (status == TERN_OK)
+        status = get_number(i, &yarn.original, "rope.scaling.original_context_length", 1,
+                            TERN_MAX_CONTEXT, false);
+    if (status == TERN_OK)
+        status = get_number(i, &yarn.beta_fast, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, false);
+    if (status == TERN_OK)
+        status = get_number(i, &yarn.beta_slow, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, false);
+    const double magnitude = tn_yarn_magnitude(yarn.factor);
+    if (status == TERN_OK)
+        status = check_usual(i, "rope.scaling.yarn_ext_factor", 1);
+    if (status == TERN_OK)
+        status = check_usual(i, "rope.scaling.yarn_attn_factor", magnitude);
+    if (status == TERN_OK)
+        status = check_usual(i, "rope.scaling.yarn_log_multiplier", 0);
+    if (status != TERN_OK)
+        return status;
+    tn_magnify_scores(i->out, magnitude);
+    return tn_yarn_factors(i->out, &yarn, theta, i->err);
+}
+
+static tern_status read_longrope(struct importer *i)
+{
+    struct tn_source_tensor *beyond = tn_source_find(i->source, "rope_factors_long.weight");
+    if (beyond)
+        beyond->used = true;
+    tern_status status =
+        get_integer(i, &i->out->original_context, "rope.scaling.original_context_length", 1,
+                    TERN_MAX_CONTEXT, false);
+    return status == TERN_OK ? read_factors(i, "rope_factors_short.weight") : status;
+}
+
+static tern_status read_scaling(struct importer *i, double theta)
 {
     char full[128];
     const struct tn_gguf_key *key = find_key(i, full, "rope.scaling.type");
-    struct tn_source_tensor *beyond = tn_source_find(i->source, "rope_factors_long.weight");
     const char *type = key && key->type == TN_GGUF_STRING ? key->text : "none";
-    double attention_factor = 1;
-    tern_status status =
-        get_number(i, &attention_factor, "rope.scaling.attn_factor", 1e-6, 1e6, false);
+    double magnitude = 1;
+    tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor", 1e-6, 1e6, false);
     if (status != TERN_OK)
         return status;
-    if (attention_factor != 1)
-        return tn_fail(i->err, TERN_UNSUPPORTED, "rope.scaling.attn_factor %g is not supported",
-                       attention_factor);
-    const bool is_long = strcmp(type, "longrope") == 0 ||
-                         tn_source_find(i->source, "rope_factors_short.weight");
-    if (is_long) {
-        if (beyond)
-            beyond->used = true;
-        status = get_integer(i, &i->out->original_context, "rope.scaling.original_context_length",
-                             1, TERN_MAX_CONTEXT, false);
-        return status == TERN_OK ? read_factors(i, "rope_factors_short.weight") : status;
-    }
+    tn_magnify_scores(i->out, magnitude);
+    if (strcmp(type, "longrope") == 0 || tn_source_find(i->source, "rope_factors_short.weight"))
+        return read_longrope(i);
+    if (strcmp(type, "yarn") == 0 && !i->arch->is_gemma)
+        return read_yarn(i, theta);
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
                        full, type);
@@ -393,7 +429,7 @@ static tern_status read_layers(struct importer *i)
             out->layers[k].score_scale = (float)(1 / sqrt(scalar));
     }
     status = read_windows(i, activation);
-    return status == TERN_OK ? read_scaling(i) : status;
+    return status == TERN_OK ? read_scaling(i, theta) : status;
 }
 
 /* ---- scales of states, pooling ---- */

@@ -3,7 +3,8 @@
  * config.json -> a record for each layer: activation, rotation, window.
  *
  * Rotations that are scaled divide their frequencies by factors: those of
- * LLaMA 3.1 follow from four numbers, those of longrope stand in the file.
+ * LLaMA 3.1 and YaRN follow from four numbers, those of longrope stand in the
+ * file.
  */
 #include <math.h>
 #include <string.h>
@@ -12,18 +13,26 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "config_values.h"
+#include "rope_scaling.h"
 
 #define CONFIG TN_CONFIG_FILE
 
 /* ---- scaled rotations ---- */
 
-static tern_status new_factors(struct tn_config_import *out, struct tern_error *err)
+struct rotation {
+    double theta;
+    double magnitude; /* of rotated queries and keys */
+};
+
+/* A member with a usual value, which also null stands for. */
+static tern_status number_or(double *out, const char *key, const json_t *object, double usual,
+                             double min, double max, struct tern_error *err)
 {
-    const uint32_t n = out->config.head_dim / 2;
-    tn_free(out->rope_factors);
-    out->rope_factors = tn_alloc(n * sizeof *out->rope_factors);
-    return out->rope_factors ? TERN_OK
-                             : tn_fail(err, TERN_MEMORY, "no memory for %u rope factors", n);
+    const json_t *value = json_object_get(object, key);
+    *out = usual;
+    if (!value || json_is_null(value))
+        return TERN_OK;
+    return tn_config_number(out, key, value, min, max, err);
 }
 
 /* LLaMA 3.1: slow rotations are divided by `factor`, fast ones stay, in between it changes
@@ -49,7 +58,7 @@ static tern_status llama3_factors(struct tn_config_import *out, const json_t *ro
                          CONFIG ": \"high_freq_factor\" %g is not above \"low_freq_factor\" %g",
                          high, low);
     if (status == TERN_OK)
-        status = new_factors(out, err);
+        status = tn_rope_factors_alloc(out, err);
     const double dim = out->config.head_dim;
     for (uint32_t j = 0; j < out->config.head_dim / 2 && status == TERN_OK; j++) {
         const double wave = 2 * 3.14159265358979323846 * pow(theta, 2 * j / dim);
@@ -61,8 +70,8 @@ static tern_status llama3_factors(struct tn_config_import *out, const json_t *ro
 }
 
 /* Longrope: one list up to the original context, another beyond it. */
-static tern_status longrope_factors(struct tn_config_import *out, const json_t *root,
-                                    const json_t *rope, struct tern_error *err)
+static tern_status longrope_factors(struct tn_config_import *out, struct rotation *rotation,
+                                    const json_t *root, const json_t *rope, struct tern_error *err)
 {
     const json_t *list = json_object_get(rope, "short_factor");
     const json_t *original = json_object_get(rope, "original_max_position_embeddings");
@@ -73,17 +82,47 @@ static tern_status longrope_factors(struct tn_config_import *out, const json_t *
         return tn_fail(err, TERN_INPUT, CONFIG ": \"short_factor\" holds %zu numbers, not %u",
                        json_array_size(list), n);
     tern_status status =
-        tn_config_integer(&out->original_context, "original_max_position_embeddings", original, 1,
+        tn_config_integer(&out->original_context, "original_max_position_embeddings", original, 2,
                           TERN_MAX_CONTEXT, err);
     if (status == TERN_OK)
-        status = new_factors(out, err);
+        status = tn_rope_factors_alloc(out, err);
     for (uint32_t j = 0; j < n && status == TERN_OK; j++) {
         double factor = 0;
         status = tn_config_number(&factor, "short_factor", json_array_get(list, j),
                                   (double)TERN_MIN_ROPE_FACTOR, 1e6, err);
         out->rope_factors[j] = (float)factor;
     }
-    return status;
+    if (status != TERN_OK)
+        return status;
+    const double stretch = (double)out->config.context / out->original_context;
+    const double usual =
+        stretch > 1 ? sqrt(1 + log(stretch) / log((double)out->original_context)) : 1;
+    return number_or(&rotation->magnitude, "attention_factor", rope, usual, 1e-3, 1e3, err);
+}
+
+static tern_status yarn_factors(struct tn_config_import *out, struct rotation *rotation,
+                                const json_t *rope, struct tern_error *err)
+{
+    static const char *const others[] = {"mscale", "mscale_all_dim"};
+    struct tn_yarn yarn;
+    tern_status status =
+        tn_config_number(&yarn.factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
+    if (status == TERN_OK)
+        status = number_or(&yarn.original, "original_max_position_embeddings", rope,
+                           out->config.context, 1, TERN_MAX_CONTEXT, err);
+    if (status == TERN_OK)
+        status = number_or(&yarn.beta_fast, "beta_fast", rope, 32, 1e-3, 1e6, err);
+    if (status == TERN_OK)
+        status = number_or(&yarn.beta_slow, "beta_slow", rope, 1, 1e-3, 1e6, err);
+    if (status == TERN_OK)
+        status = number_or(&rotation->magnitude, "attention_factor", rope,
+                           tn_yarn_magnitude(yarn.factor), 1e-3, 1e3, err);
+    for (size_t i = 0; i < TN_COUNT_OF(others) && status == TERN_OK; i++)
+        if (json_object_get(rope, others[i]))
+            status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", others[i]);
+    if (status == TERN_OK && json_is_false(json_object_get(rope, "truncate")))
+        status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"truncate\": false is not supported");
+    return status == TERN_OK ? tn_yarn_factors(out, &yarn, rotation->theta, err) : status;
 }
 
 /* ---- rotations ---- */
@@ -113,26 +152,29 @@ static const char *rope_type(const json_t *rope)
     return json_is_object(rope) && json_object_size(rope) == n_common ? "default" : NULL;
 }
 
-/* The object that describes the rotation of some layers; theta may be NULL. */
-static tern_status parse_scaling(struct tn_config_import *out, const json_t *root,
-                                 const json_t *rope, const char *key, const json_t *theta,
+/* The object that scales the rotation; rotation->theta is NaN where none is known. */
+static tern_status parse_scaling(struct tn_config_import *out, struct rotation *rotation,
+                                 const json_t *root, const json_t *rope, const char *key,
                                  struct tern_error *err)
 {
     const char *type = rope_type(rope);
+    const bool has_theta = !isnan(rotation->theta);
     if (type && strcmp(type, "default") == 0)
         return TERN_OK;
-    if (type && strcmp(type, "llama3") == 0 && json_is_number(theta))
-        return llama3_factors(out, rope, json_number_value(theta), err);
+    if (type && strcmp(type, "llama3") == 0 && has_theta)
+        return llama3_factors(out, rope, rotation->theta, err);
+    if (type && strcmp(type, "yarn") == 0 && has_theta)
+        return yarn_factors(out, rotation, rope, err);
     if (type && strcmp(type, "longrope") == 0)
-        return longrope_factors(out, root, rope, err);
+        return longrope_factors(out, rotation, root, rope, err);
     return tn_fail(err, TERN_UNSUPPORTED,
                    CONFIG ": \"%s\" of type \"%s\": this rope scaling is not supported", key,
                    type ? type : "?");
 }
 
 /* rope_theta, also in newer and older spellings, and what scales it. */
-static tern_status parse_rope(struct tn_config_import *out, double *rope_theta, const json_t *root,
-                              struct tern_error *err)
+static tern_status parse_rope(struct tn_config_import *out, struct rotation *rotation,
+                              const json_t *root, struct tern_error *err)
 {
     static const char *const keys[] = {"rope_parameters", "rope_scaling"};
     const json_t *theta = json_object_get(root, "rope_theta");
@@ -150,13 +192,15 @@ static tern_status parse_rope(struct tn_config_import *out, double *rope_theta, 
             return tn_fail(err, TERN_INPUT,
                            CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
                            json_number_value(theta), json_number_value(other), keys[i]);
+        rotation->theta = json_is_number(theta) ? json_number_value(theta) : NAN;
         status = check_partial_rotary(rope, err);
         if (status == TERN_OK)
-            status = parse_scaling(out, root, rope, keys[i], theta, err);
+            status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
     /* Below 1 the angles would grow with the dimension. */
-    return status == TERN_OK ? tn_config_number(rope_theta, "rope_theta", theta, 1, 1e12, err)
-                             : status;
+    return status == TERN_OK
+               ? tn_config_number(&rotation->theta, "rope_theta", theta, 1, 1e12, err)
+               : status;
 }
 
 /* ---- activation ---- */
@@ -259,7 +303,7 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err)
 {
     uint32_t activation = 0;
-    double theta = 0;
+    struct rotation rotation = {0, 1};
     tern_status status = parse_activation(&activation, root, err);
     if (status != TERN_OK)
         return status;
@@ -268,8 +312,9 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
         return tn_fail(err, TERN_MEMORY, "no memory for %u layers", out->config.n_layer);
     if (out->is_gemma)
         return gemma_layers(out, root, activation, err);
-    status = parse_rope(out, &theta, root, err);
+    status = parse_rope(out, &rotation, root, err);
     for (uint32_t i = 0; i < out->config.n_layer; i++)
-        out->layers[i] = tn_layer_default(out->config.head_dim, activation, theta);
+        out->layers[i] = tn_layer_default(out->config.head_dim, activation, rotation.theta);
+    tn_magnify_scores(out, rotation.magnitude);
     return status;
 }

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -37,6 +38,8 @@ class Folder:
     def floats(self, name):
         dtype, shape, data = self.tensors["model." + name if "model." + name in self.tensors
                                           else name]
+        if dtype == "F16":
+            return list(struct.unpack(f"<{len(data) // 2}e", data)), shape
         assert dtype == "BF16"
         return gguf.of_bf16(data), shape
 
@@ -134,9 +137,9 @@ class Case(command.TestCase):
         self.ok("convert", path, "-o", out, "--no-tokenizer", "--head", "f32", *flags)
         return out
 
-    def logits(self, model, ids=IDS):
+    def logits(self, model, *flags, ids=IDS):
         out = scratch("twin.f32")
-        self.ok("logits", model, "--ids", ids, "-o", out, "--kv", "f32")
+        self.ok("logits", model, "--ids", ids, "-o", out, "--kv", "f32", *flags)
         return read_bytes(out)
 
     def check_same(self, one, other, *flags):
@@ -198,6 +201,58 @@ class Twins(Case):
         folder.config["rope_scaling"] = None
         plain = self.convert(folder.write(scratch("unscaled")), "unscaled")
         self.assertNotEqual(self.logits(plain), self.logits(self.convert(one, "llama3")))
+
+    def test_yarn(self):
+        """Frequencies by the formula of transformers; what rotated queries and keys are multiplied
+        by may stand in the norms before them."""
+        folder, path = Folder("tiny-bonsai"), scratch("yarn.gguf")
+        c, norms = folder.config, dict(NORMS)
+        norms.update({"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"})
+        dim, theta = c["head_dim"], c.pop("rope_parameters")["rope_theta"]
+        c["rope_theta"] = theta
+
+        def pair_of(turns):
+            return dim * math.log(64 / (turns * 2 * math.pi)) / (2 * math.log(theta))
+        first, last = max(math.floor(pair_of(4)), 0), min(math.ceil(pair_of(0.5)), dim - 1)
+        slowed = [min(max((j - first) / (last - first), 0), 1) for j in range(dim // 2)]
+        factors = [1 / (s / 8 + 1 - s) for s in slowed]
+        self.assertEqual((factors[0], factors[-1]), (1, 8))
+        self.assertTrue(any(1 < f < 8 for f in factors))
+
+        def scaling(name, kind, value):
+            return f"qwen3.rope.scaling.{name}", kind, value
+        keys = [scaling("type", gguf.STRING, "yarn"), scaling("factor", gguf.F32, 8.0),
+                scaling("original_context_length", gguf.U32, 64),
+                scaling("yarn_beta_fast", gguf.F32, 4.0), scaling("yarn_beta_slow", gguf.F32, 0.5)]
+        rows = list(plain_tensors(folder, norms, False))
+        freqs = f32_tensor("rope_freqs.weight", factors, [len(factors)])
+
+        def written(keys, rows, name):
+            gguf.write(path, common_keys("qwen3", c) + keys, rows)
+            return self.logits(self.convert(path, name), "--inputs", "f32")
+
+        def multiplied(row, by):
+            name, kind, shape, data = row
+            if not name.endswith(("attn_q_norm.weight", "attn_k_norm.weight")):
+                return row
+            return name, kind, shape, gguf.f32([by * v for v in command.floats(data)])
+        yarn, magnitude = written(keys, rows, "yarn"), 0.1 * math.log(8) + 1
+        norms = [multiplied(row, magnitude) for row in rows]
+        expected = written([], [*norms, freqs], "norms")
+        self.assertLessEqual(self.distance(command.floats(yarn), command.floats(expected)), 1e-4)
+        for other in ([*rows, freqs], norms):
+            far = self.distance(command.floats(yarn), command.floats(written([], other, "other")))
+            self.assertGreater(far, 1e-3)
+        twice = [scaling("attn_factor", gguf.F32, magnitude)]
+        self.assertEqual(written(twice, [*rows, freqs], "attn"), yarn)
+        c["rope_scaling"] = {"rope_type": "yarn", "factor": 8.0, "beta_fast": 4, "beta_slow": 0.5,
+                             "original_max_position_embeddings": 64}
+        model = self.convert(folder.write(scratch("yarn")), "yarn")
+        self.assertEqual(self.logits(model, "--inputs", "f32"), yarn)
+        c["rope_scaling"]["attention_factor"] = 1.0
+        plain = self.convert(folder.write(scratch("yarn")), "unmagnified")
+        self.assertEqual(self.logits(plain, "--inputs", "f32"),
+                         written([], [*rows, freqs], "freqs"))
 
     def test_a_scale_for_each_row(self):
         """ParetoQ: deepgrove's trits and scales, multiplied out."""

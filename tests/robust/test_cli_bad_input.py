@@ -290,7 +290,7 @@ class Directories(command.TestCase):
     def test_config_of_other_models(self):
         for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
                         {"hidden_act": "gelu_new"},
-                        {"rope_scaling": {"rope_type": "yarn", "factor": 8.0}}):
+                        {"rope_scaling": {"rope_type": "dynamic", "factor": 8.0}}):
             with self.subTest(changes=changes):
                 self.config(**changes)
                 self.check(6)

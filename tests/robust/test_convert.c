@@ -77,8 +77,20 @@ static const struct text_case text_cases[] = {
      "\"rope_theta\" is 0.5, allowed are 1 to 1e+12"},
     {CONFIG, "\"rope_theta\": 10000.0", "\"r\": 0", TERN_INPUT, "\"rope_theta\" is missing"},
     {CONFIG, "\"rope_theta\": 10000.0",
-     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\"}", TERN_UNSUPPORTED,
-     "\"rope_scaling\" of type \"yarn\""},
+     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\"}", TERN_INPUT,
+     "\"factor\" is missing"},
+    {CONFIG, "\"rope_theta\": 10000.0",
+     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "
+     "\"attention_factor\": 0}", TERN_INPUT, "\"attention_factor\" is 0, allowed are"},
+    {CONFIG, "\"rope_theta\": 10000.0",
+     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "
+     "\"mscale\": 1}", TERN_UNSUPPORTED, "\"mscale\" is not supported"},
+    {CONFIG, "\"rope_theta\": 10000.0",
+     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4, "
+     "\"truncate\": false}", TERN_UNSUPPORTED, "\"truncate\": false is not supported"},
+    {CONFIG, "\"rope_theta\": 10000.0",
+     "\"rope_theta\": 10000, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}",
+     TERN_UNSUPPORTED, "\"rope_scaling\" of type \"linear\""},
     {CONFIG, "\"rope_theta\": 10000.0",
      "\"rope_theta\": 10000, \"rope_scaling\": {\"rope_type\": 3}", TERN_UNSUPPORTED,
      "\"rope_scaling\" of type \"?\""},

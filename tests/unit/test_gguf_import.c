@@ -253,10 +253,11 @@ static const struct {
     {"llama", {"rope.freq_base", F, 0.5, NULL}, BAD, "rope.freq_base\" is 0.5, allowed are 1 to"},
     {"llama", {"rope.freq_base", S, 0, "x"}, BAD, "is of type STRING, expected a number"},
     {"llama", {"rope.dimension_count", U, 8, NULL}, NO, "dimension_count 8 is not the 16"},
-    {"llama", {"rope.scaling.type", S, 0, "yarn"}, NO, "rope.scaling.type\" is \"yarn\""},
+    {"llama", {"rope.scaling.type", S, 0, "yarn"}, BAD, "rope.scaling.factor\" is missing"},
+    {"gemma3", {"rope.scaling.type", S, 0, "yarn"}, NO, "rope.scaling.type\" is \"yarn\""},
     {"llama", {"rope.scaling.type", S, 0, "linear"}, NO, "rope.scaling.type\" is \"linear\""},
     {"llama", {"rope.scaling.type", S, 0, "longrope"}, BAD, "rope_factors_short.weight\" is miss"},
-    {"llama", {"rope.scaling.attn_factor", F, 2, NULL}, NO, "attn_factor 2 is not supported"},
+    {"llama", {"rope.scaling.attn_factor", F, -2, NULL}, BAD, "attn_factor\" is -2, allowed"},
     {"llama", {"attention.sliding_window", U, 64, NULL}, NO, "sliding_window 64: windows are sup"},
     {"gemma3", {"attention.sliding_window", U, 4e9, NULL}, BAD, "sliding_window\" is 4000000000"},
     {"gemma3", {"attention.query_pre_attn_scalar", F, -1, NULL}, BAD, "scalar\" is -1, allowed"},
@@ -297,6 +298,44 @@ static void one_wrong_key_is_named(void **state)
     assert_int_equal(n_wrong, 0);
 }
 
+/* YaRN with one more key; 4096 positions of training, stretched four times. */
+static void yarn_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        struct key key;
+        tern_status status;
+        const char *message;
+    } rows[] = {
+        {{"vocab_size", U, 32, NULL}, TERN_OK, ""},
+        {{"rope.scaling.factor", F, 0.5, NULL}, BAD, "factor\" is 0.5, allowed are 1 to"},
+        {{"rope.scaling.original_context_length", U, 1, NULL}, BAD, "original context of 1,"},
+        {{"rope.scaling.original_context_length", S, 0, "x"}, BAD, "expected a number"},
+        {{"rope.scaling.yarn_beta_fast", F, 0, "x"}, BAD, "expected a number"},
+        {{"rope.scaling.yarn_beta_slow", F, -1, NULL}, BAD, "beta_slow\" is -1, allowed"},
+        {{"rope.scaling.yarn_ext_factor", F, 0.5, NULL}, NO, "ext_factor 0.5 is not supported"},
+        {{"rope.scaling.yarn_attn_factor", F, 1, NULL}, NO, "only 1.139 is"},
+        {{"rope.scaling.yarn_attn_factor", F, 1.1386, NULL}, TERN_OK, ""},
+        {{"rope.scaling.yarn_log_multiplier", F, 0.1, NULL}, NO, "multiplier 0.1 is not"},
+        {{"rope.freq_base", F, 1, NULL}, BAD, "a rope theta of 1 slows no pair"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
+        struct key keys[3] = {rows[i].key, {"rope.scaling.type", S, 0, "yarn"},
+                              {"rope.scaling.factor", F, 4, NULL}};
+        struct tn_config_import c;
+        struct tern_error err = {0};
+        make("qwen3", keys, strstr(rows[i].key.name, "scaling.factor") ? 2 : 3, NULL);
+        assert_int_equal(import(&c, &err), rows[i].status);
+        assert_non_null(strstr(err.detail, rows[i].message));
+        if (rows[i].status != TERN_OK)
+            continue;
+        assert_true(c.rope_factors[0] == 1 && c.rope_factors[HEAD_DIM / 2 - 1] == 4);
+        const float magnitude = 1.13862944f; /* 0.1 ln 4 + 1 */
+        assert_float_equal(c.layers[0].score_scale, magnitude * magnitude / 4, 1e-6);
+        tn_config_import_fini(&c);
+    }
+}
+
 /* The file's zeros are no factors. */
 static void factors_are_checked(void **state)
 {
@@ -321,6 +360,7 @@ int main(void)
         cmocka_unit_test(windows_of_gemma_are_read),
         cmocka_unit_test(ids_that_end_an_answer_are_read),
         cmocka_unit_test(one_wrong_key_is_named),
+        cmocka_unit_test(yarn_is_read),
         cmocka_unit_test(factors_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "rope_scaling.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#define PI 3.14159265358979323846
+
+tern_status tn_rope_factors_alloc(struct tn_config_import *out, struct tern_error *err)
+{
+    const uint32_t n = out->config.head_dim / 2;
+    tn_free(out->rope_factors);
+    out->rope_factors = tn_alloc(n * sizeof *out->rope_factors);
+    return out->rope_factors ? TERN_OK
+                             : tn_fail(err, TERN_MEMORY, "no memory for %u rope factors", n);
+}
+
+/* The pair of a head that turns n_turns times in the original context. */
+static double pair_of_turns(const struct tn_yarn *yarn, double dim, double theta, double n_turns)
+{
+    return dim * log(yarn->original / (n_turns * 2 * PI)) / (2 * log(theta));
+}
+
+tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *yarn, double theta,
+                            struct tern_error *err)
+{
+    const double dim = out->config.head_dim;
+    const double first = fmax(floor(pair_of_turns(yarn, dim, theta, yarn->beta_fast)), 0);
+    const double last = fmin(ceil(pair_of_turns(yarn, dim, theta, yarn->beta_slow)), dim - 1);
+    if (!(last >= first)) /* theta 1: NaN */
+        return tn_fail(err, TERN_INPUT,
+                       "YaRN with an original context of %g, beta_fast %g, beta_slow %g and a rope "
+                       "theta of %g slows no pair of a head of %g",
+                       yarn->original, yarn->beta_fast, yarn->beta_slow, theta, dim);
+    const double width = fmax(last - first, 0.001);
+    tern_status status = tn_rope_factors_alloc(out, err);
+    for (uint32_t j = 0; j < out->config.head_dim / 2 && status == TERN_OK; j++) {
+        const double slowed = fmin(fmax((j - first) / width, 0), 1);
+        out->rope_factors[j] = (float)(1 / (slowed / yarn->factor + (1 - slowed)));
+    }
+    return status;
+}
+
+double tn_yarn_magnitude(double factor)
+{
+    return 0.1 * log(factor) + 1;
+}
+
+void tn_magnify_scores(struct tn_config_import *out, double magnitude)
+{
+    for (uint32_t i = 0; i < out->config.n_layer; i++) {
+        struct tern_file_layer *layer = &out->layers[i];
+        layer->score_scale = (float)((double)layer->score_scale * magnitude * magnitude);
+    }
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Rotations that a longer context than that of training slows down: the factors
+ * that divide their frequencies, and what multiplies rotated queries and keys.
+ */
+#ifndef TN_ROPE_SCALING_H
+#define TN_ROPE_SCALING_H
+
+#include "config_import.h"
+
+/* YaRN (Peng et al. 2023, arXiv 2309.00071), as transformers and llama.cpp compute it. */
+struct tn_yarn {
+    double factor;    /* at least 1; pairs of a head that turn slowly are slowed so much */
+    double original;  /* positions of training */
+    double beta_fast; /* pairs that turn so often within them stay as they are, 32 usually; */
+    double beta_slow; /* those of so few turns are slowed fully, 1 usually */
+};
+
+/* out->rope_factors = memory for head_dim / 2 of them. */
+tern_status tn_rope_factors_alloc(struct tn_config_import *out, struct tern_error *err);
+
+/* Fills out->rope_factors.  TERN_INPUT: numbers that leave no pair between fast and slow. */
+tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *yarn, double theta,
+                            struct tern_error *err);
+
+/* What YaRN multiplies rotated queries and keys by. */
+double tn_yarn_magnitude(double factor);
+
+/* Products of queries and keys that were both multiplied so, in all layers. */
+void tn_magnify_scores(struct tn_config_import *out, double magnitude);
+
+#endif
