@@ -4,17 +4,12 @@
  * in the order of the file, and nothing is stored between unpacking and multiplying.
  *
  * Two groups of a tile, 4 columns each, are interleaved: a 16-bit lane then holds the bytes of one
- * row.  Masks leave one code of each byte, and `vpmaddubsw` multiplies both with a pair of inputs:
+ * row.  Field q of both bytes, moved down and masked, is the codes of columns q and 4 + q, which
+ * `vpmaddubsw` multiplies with a pair of inputs: a sum is at most 508, the 64 of a run fit int16.
  *
- *   lane         c0 c1 c2 c3 of a group | the same of the next one
- *   & 3          c0 | c0     times x0 | x4     a pair sum is at most 508
- *   & 12         4 c1 | 4 c1 times x1 | x5     at most 2032
- *   >> 4, & 3    c2 | c2     times x2 | x6
- *   >> 4, & 12   4 c3 | 4 c3 times x3 | x7
- *
- * The sums of fours are divided by 4 every 8 pairs of groups: 16 * 2032 = 32512 fits int16, as do
- * the 64 pair sums of a run.  For 16 rows x 8 columns 6 instructions unpack, and each vector takes
- * 4 + 4 more: 0.047 and 0.0625 per weight.
+ * 32 rows are taken together, so that a broadcast pair is used twice: loading it takes as long as
+ * multiplying.  For 32 rows x 8 columns 16 instructions unpack, and each vector takes 8 + 8 more:
+ * 0.0625 per weight each.
  */
 #ifndef TN_GEMM_FEW_AVX2_H
 #define TN_GEMM_FEW_AVX2_H
@@ -62,57 +57,44 @@ static TN_ALWAYS_INLINE __m256i few_multiply(__m256i sum, __m256i codes, int32_t
     return _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, _mm256_set1_epi32(x)));
 }
 
-/* One run of 32 rows, of which `first` 0 takes rows 0..7 and 16..23, 1 the others and `n_halves` 2
- * all, times n (all constants) vectors.  The lines at `ahead` are asked for when it is not NULL. */
+/* One run of 32 rows times n (a constant) vectors; asks for the lines at `ahead`, unless NULL. */
 static TN_ALWAYS_INLINE void few_rows(int32_t *dst, size_t dst_stride, const uint8_t *run,
                                       const uint8_t *ahead, const int32_t *x, uint32_t x_step,
-                                      const uint32_t first, const uint32_t n_halves,
                                       const uint32_t n)
 {
-    const __m256i m3 = _mm256_set1_epi8(3), m12 = _mm256_set1_epi8(12);
+    const __m256i m3 = _mm256_set1_epi8(3);
     __m256i sum[FEW_TILE][2];
 #pragma GCC unroll 4
     for (uint32_t t = 0; t < n; t++)
         sum[t][0] = sum[t][1] = _mm256_setzero_si256();
-    for (uint32_t part = 0; part < 2; part++) {
-        __m256i fours[FEW_TILE][2];
-#pragma GCC unroll 4
-        for (uint32_t t = 0; t < n; t++)
-            fours[t][0] = fours[t][1] = _mm256_setzero_si256();
-        for (uint32_t p = 0; p < FEW_RUN_PAIRS / 2; p++, run += 128, x += x_step) {
-            if (ahead) {
-                TN_PREFETCH(ahead);
-                TN_PREFETCH(ahead + 64);
-                ahead += 128;
-            }
-            const __m256i v = _mm256_load_si256((const void *)run);
-            const __m256i w = _mm256_load_si256((const void *)(run + 64));
-#pragma GCC unroll 2
-            for (uint32_t i = 0; i < n_halves; i++) {
-                const __m256i low = first + i == 0 ? _mm256_unpacklo_epi8(v, w)
-                                                   : _mm256_unpackhi_epi8(v, w);
-                const __m256i high = _mm256_srli_epi16(low, 4);
-                const __m256i c0 = _mm256_and_si256(low, m3), c1 = _mm256_and_si256(low, m12);
-                const __m256i c2 = _mm256_and_si256(high, m3), c3 = _mm256_and_si256(high, m12);
-#pragma GCC unroll 4
-                for (uint32_t t = 0; t < n; t++) {
-                    const int32_t *xt = x + FEW_X_DWORDS * t;
-                    sum[t][i] = few_multiply(sum[t][i], c0, xt[0]);
-                    fours[t][i] = few_multiply(fours[t][i], c1, xt[1]);
-                    sum[t][i] = few_multiply(sum[t][i], c2, xt[2]);
-                    fours[t][i] = few_multiply(fours[t][i], c3, xt[3]);
-                }
-            }
+    for (uint32_t p = 0; p < FEW_RUN_PAIRS; p++, run += 128, x += x_step) {
+        const __m256i v = _mm256_load_si256((const void *)run);
+        const __m256i w = _mm256_load_si256((const void *)(run + 64));
+        const __m256i low = _mm256_unpacklo_epi8(v, w), high = _mm256_unpackhi_epi8(v, w);
+        if (ahead) {
+            TN_PREFETCH(ahead);
+            TN_PREFETCH(ahead + 64);
+            ahead += 128;
         }
 #pragma GCC unroll 4
-        for (uint32_t t = 0; t < n; t++)
-            for (uint32_t i = 0; i < n_halves; i++)
-                sum[t][i] = _mm256_add_epi16(sum[t][i], _mm256_srai_epi16(fours[t][i], 2));
+        for (int q = 0; q < 4; q++) {
+            const __m256i a = _mm256_and_si256(_mm256_srli_epi16(low, 2 * q), m3);
+            const __m256i b = _mm256_and_si256(_mm256_srli_epi16(high, 2 * q), m3);
+#pragma GCC unroll 4
+            for (uint32_t t = 0; t < n; t++) {
+                const int32_t xt = x[FEW_X_DWORDS * t + (uint32_t)q];
+                sum[t][0] = few_multiply(sum[t][0], a, xt);
+                sum[t][1] = few_multiply(sum[t][1], b, xt);
+                /* One register for each sum: otherwise gcc copies all of them every time. */
+                __asm__("" : "+x"(sum[t][0]), "+x"(sum[t][1]));
+            }
+        }
     }
 #pragma GCC unroll 4
-    for (uint32_t t = 0; t < n; t++)
-        for (uint32_t i = 0; i < n_halves; i++)
-            few_add(dst + t * dst_stride + 8 * (first + i), sum[t][i]);
+    for (uint32_t t = 0; t < n; t++) {
+        few_add(dst + t * dst_stride, sum[t][0]);
+        few_add(dst + t * dst_stride + 8, sum[t][1]);
+    }
 }
 
 /* One run of a tile. */
@@ -128,21 +110,9 @@ static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run,
         for (uint32_t i = 0; i < 2; i++, out += 32) {
             const uint8_t *rows = run + 32 * i;
             const uint8_t *ahead = t == 0 && i == 0 ? next : NULL;
-            switch (n) {
-            case 1:
-                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 2, 1);
-                break;
-            case 2:
-                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 2, 2);
-                break;
-            case 3:
-                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 1, 3);
-                few_rows(out, dst_stride, rows, NULL, xt, x_step, 1, 1, 3);
-                break;
-            default:
-                few_rows(out, dst_stride, rows, ahead, xt, x_step, 0, 1, 4);
-                few_rows(out, dst_stride, rows, NULL, xt, x_step, 1, 1, 4);
-            }
+#define ROWS(n) few_rows(out, dst_stride, rows, ahead, xt, x_step, n)
+            GEMM_SWITCH_4(n, ROWS)
+#undef ROWS
         }
     }
 }
