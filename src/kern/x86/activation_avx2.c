@@ -2,6 +2,7 @@
  *
  * Activations, AVX2: 8 values an instruction; the last ones are loaded and stored under a mask.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include "kern/kern.h"
@@ -155,4 +156,55 @@ void tn_rope_f32_avx2(float *x, const float *cos, const float *sin, uint32_t n_h
             store_first(hi + j, _mm256_add_ps(_mm256_mul_ps(b, c), _mm256_mul_ps(a, s)), left);
         }
     }
+}
+
+/* ---- lists ---- */
+
+/* i + k for the bits k < 4 that are set in `chosen`, ascending, and something behind them: four
+ * numbers are written.  Returns how many count. */
+static TN_ALWAYS_INLINE uint32_t list_4(uint32_t *dst, uint32_t i, uint32_t chosen)
+{
+    static const uint8_t bits_set[16][4] = {
+        {0}, {0},    {1},    {0, 1},    {2},    {0, 2},    {1, 2},    {0, 1, 2},
+        {3}, {0, 3}, {1, 3}, {0, 1, 3}, {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3},
+    };
+    const __m128i k = _mm_cvtepu8_epi32(_mm_loadu_si32(bits_set[chosen]));
+    _mm_storeu_si128((void *)dst, _mm_add_epi32(k, _mm_set1_epi32((int)i)));
+    return (uint32_t)__builtin_popcount(chosen);
+}
+
+uint32_t tn_list_positive_f32_avx2(uint32_t *dst, float *x, uint32_t n)
+{
+    const __m256 zero = _mm256_setzero_ps();
+    uint32_t n_found = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 v = _mm256_loadu_ps(x + i);
+        const uint32_t chosen = (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, zero, _CMP_GT_OQ));
+        _mm256_storeu_ps(x + i, _mm256_max_ps(v, zero)); /* NaN and -0 become +0 */
+        n_found += list_4(dst + n_found, i, chosen & 15);
+        n_found += list_4(dst + n_found, i + 4, chosen >> 4);
+    }
+    for (; i < n; i++) {
+        const bool is_positive = x[i] > 0.0f;
+        dst[n_found] = i;
+        n_found += is_positive;
+        x[i] = is_positive ? x[i] : 0.0f;
+    }
+    return n_found;
+}
+
+uint32_t tn_list_nonzero_i8_avx2(uint32_t *dst, const int8_t *x, uint32_t n)
+{
+    uint32_t n_found = 0, i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m128i v = _mm_loadu_si128((const void *)(x + i));
+        const uint32_t zeros = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(v, _mm_setzero_si128()));
+        for (uint32_t k = 0; k < 16; k += 4)
+            n_found += list_4(dst + n_found, i + k, ~zeros >> k & 15);
+    }
+    for (; i < n; i++) {
+        dst[n_found] = i;
+        n_found += x[i] != 0;
+    }
+    return n_found;
 }
