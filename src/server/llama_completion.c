@@ -8,45 +8,10 @@
 
 #include "server/json_out.h"
 #include "server/llama.h"
+#include "server/logprobs.h"
 #include "server/openai.h"
 
 /* ---- shapes ---- */
-
-static void append_entry(struct tn_buf *out, const struct tn_task *task,
-                         const struct tern_token_logprob *entry)
-{
-    size_t n;
-    const char *bytes =
-        tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), entry->id, &n);
-    tn_buf_printf(out, "{\"id\":%u,\"token\":", entry->id);
-    tn_json_string(out, bytes ? bytes : "", n);
-    tn_buf_append_text(out, ",\"bytes\":");
-    tn_json_bytes(out, bytes, n);
-    tn_buf_append_text(out, ",\"logprob\":");
-    tn_json_real(out, entry->logprob, TN_LOGPROB_FLOOR);
-}
-
-/* Of the tokens [from, to). */
-static void append_probabilities(struct tn_buf *out, const struct tn_task *task,
-                                 const struct tn_choice *choice, uint32_t from, uint32_t to)
-{
-    if (task->gen.n_top == 0)
-        return;
-    tn_buf_append_text(out, ",\"completion_probabilities\":[");
-    for (uint32_t i = from; i < to; i++) {
-        const struct tern_token_logprob *entries = tn_choice_logprobs(choice, i);
-        tn_buf_append_text(out, i > from ? "," : "");
-        append_entry(out, task, &entries[0]);
-        tn_buf_append_text(out, ",\"top_logprobs\":[");
-        for (uint32_t j = 1; j <= task->gen.n_top; j++) {
-            tn_buf_append_text(out, j > 1 ? "," : "");
-            append_entry(out, task, &entries[j]);
-            tn_buf_append_text(out, "}");
-        }
-        tn_buf_append_text(out, "]}");
-    }
-    tn_buf_append_text(out, "]");
-}
 
 static void append_ids(struct tn_buf *out, const struct tn_choice *choice, uint32_t from,
                        uint32_t to)
@@ -65,7 +30,10 @@ static void append_piece(struct tn_buf *out, const struct tn_task *task,
     tn_buf_printf(out, "{\"index\":%u,\"content\":", choice->job.i_choice);
     tn_json_string(out, text + choice->n_sent, choice->text.n_bytes - choice->n_sent);
     append_ids(out, choice, choice->n_shown, to);
-    append_probabilities(out, task, choice, choice->n_shown, to);
+    if (task->gen.n_top > 0) {
+        tn_buf_append_text(out, ",\"completion_probabilities\":");
+        tn_logprobs_append(out, task, choice, choice->n_shown, to, true);
+    }
 }
 
 static const char *stop_type(const struct tn_choice *choice)

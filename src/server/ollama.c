@@ -1,45 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ollama's API: what its programs ask about models, /api/chat and /api/generate.
+ * POST /api/chat and /api/generate.
  *
  * Errors are {"error":"text"}.  Streams are lines of JSON, never empty ones, and the default.  The
  * last object of an answer says "done":true and how long everything took, in ns, never 0.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "plat/plat.h"
 #include "server/answer_schema.h"
 #include "server/json_out.h"
+#include "server/logprobs.h"
+#include "server/ollama.h"
 #include "server/openai.h"
 #include "server/tools.h"
-#include "tern/version.h"
-
-void tn_ollama_refuse(struct tn_conn *conn, const struct tn_refusal *refusal)
-{
-    struct tn_buf body = {0};
-    tn_buf_append_text(&body, "{\"error\":");
-    tn_json_text(&body, refusal->message);
-    tn_buf_append_text(&body, "}");
-    tn_reply(conn, refusal->status, "application/json",
-             refusal->status == 503 ? "Retry-After: 1\r\n" : NULL, body.data, body.n_bytes);
-    tn_buf_fini(&body);
-}
-
-/* "2026-11-22T20:05:00.123456789Z" */
-static void append_time(struct tn_buf *out, int64_t seconds)
-{
-    time_t moment = (time_t)seconds;
-    const struct tm *t = gmtime(&moment);
-    if (t)
-        tn_buf_printf(out, "\"%04d-%02d-%02dT%02d:%02d:%02dZ\"", t->tm_year + 1900, t->tm_mon + 1,
-                      t->tm_mday, t->tm_hour, t->tm_min, t->tm_sec);
-    else
-        tn_buf_append_text(out, "\"1970-01-01T00:00:00Z\"");
-}
 
 /* ---- answers ---- */
 
@@ -48,7 +26,7 @@ static void append_head(struct tn_buf *out, const struct tn_task *task)
     tn_buf_append_text(out, "{\"model\":");
     tn_json_text(out, task->called ? task->called : task->model->id);
     tn_buf_append_text(out, ",\"created_at\":");
-    append_time(out, (int64_t)time(NULL));
+    tn_ollama_append_time(out, (int64_t)time(NULL));
 }
 
 /* The text and, from call `first` on, the calls of tools. */
@@ -81,14 +59,24 @@ static void append_counts(struct tn_buf *out, const struct tn_task *task)
                   ns_of(u.decode_s));
 }
 
-/* /api/generate hands the ids of prompt and answer out, for programs that send them back; the
- * answer's text is what counts, so these are the prompt's. */
+/* Prompt and answer as ids, which a program sends with its next prompt. */
 static void append_context(struct tn_buf *out, const struct tn_task *task)
 {
+    const struct tn_choice *choice = &task->choices[0];
+    const char *text = choice->text.data ? choice->text.data : "";
+    struct tern_ids ids = {0};
     tn_buf_append_text(out, ",\"context\":[");
     for (size_t i = 0; i < task->ids.n; i++)
         tn_buf_printf(out, i ? ",%u" : "%u", task->ids.ids[i]);
+    if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text,
+                              choice->text.n_bytes, 0, &ids, NULL) != TERN_OK)
+        out->failed = true;
+    for (size_t i = 0; i < ids.n; i++)
+        tn_buf_printf(out, ",%u", ids.ids[i]);
+    if (choice->end_id != TERN_NO_ID)
+        tn_buf_printf(out, ",%u", choice->end_id);
     tn_buf_append_text(out, "]");
+    tern_ids_free(&ids);
 }
 
 static void append_done(struct tn_buf *out, const struct tn_task *task)
@@ -115,12 +103,29 @@ static void begin(struct tn_task *task)
     (void)task; /* the first line is the first text */
 }
 
+/* Of the tokens that were not shown and are whole in the text so far. */
+static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
+                            struct tn_choice *choice)
+{
+    size_t n_bytes;
+    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+    if (to == choice->n_shown)
+        return;
+    tn_buf_append_text(out, ",\"logprobs\":");
+    tn_logprobs_append(out, task, choice, choice->n_shown, to, false);
+    choice->n_shown = to;
+    choice->n_shown_bytes = n_bytes;
+}
+
 static void more(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf line = {0};
+    if (choice->text.n_bytes == choice->n_sent && task->gen.has_logprobs)
+        return; /* a token that is no whole character yet */
     append_head(&line, task);
     append_text(&line, task, choice->text.data + choice->n_sent,
                 choice->text.n_bytes - choice->n_sent, choice->n_calls_sent);
+    append_logprobs(&line, task, choice);
     choice->n_calls_sent = tn_choice_n_calls(choice);
     tn_buf_append_text(&line, ",\"done\":false}");
     choice->n_sent = choice->text.n_bytes;
@@ -143,12 +148,13 @@ static void fail(struct tn_task *task, const struct tn_refusal *refusal)
 
 static void end(struct tn_task *task, struct tn_buf *out)
 {
-    const struct tn_choice *choice = &task->choices[0];
+    struct tn_choice *choice = &task->choices[0];
     struct tn_buf line = {0};
     struct tn_buf *to = task->gen.streams ? &line : out;
     append_head(to, task);
     append_text(to, task, choice->text.data, task->gen.streams ? 0 : choice->text.n_bytes,
                 choice->n_calls_sent);
+    append_logprobs(to, task, choice);
     append_done(to, task);
     if (task->gen.streams)
         send_line(task, &line);
@@ -160,18 +166,23 @@ static const struct tn_task_format ollama_format = {
 
 /* ---- requests ---- */
 
+static bool has_text(const struct tn_task *task, const char *key)
+{
+    return json_string_length(tn_json_member(task->body, key)) > 0;
+}
+
 /* What would change the answer and is not there is refused; images: [] and the like are absent. */
 static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
 {
-    const json_t *suffix = tn_json_member(task->body, "suffix");
+    const char *id = task->model->id;
     if (json_array_size(tn_json_member(task->body, "images")) > 0)
-        return tn_refuse(r, 400, "images", "this server takes no images");
-    if (json_is_true(tn_json_member(task->body, "think")))
-        return tn_refuse(r, 400, "think", "\"%s\" does not support thinking", task->model->id);
-    if (json_is_true(tn_json_member(task->body, "logprobs")))
-        return tn_refuse(r, 400, "logprobs", "\"logprobs\" are given at /v1 only");
-    if (json_string_length(suffix) > 0)
-        return tn_refuse(r, 400, "suffix", "\"suffix\" is not supported");
+        return tn_refuse(r, 400, "images", "\"%s\" does not support images", id);
+    if (json_is_true(tn_json_member(task->body, "think")) || has_text(task, "think"))
+        return tn_refuse(r, 400, "think", "\"%s\" does not support thinking", id);
+    if (has_text(task, "suffix"))
+        return tn_refuse(r, 400, "suffix", "\"%s\" does not support insert: no \"suffix\"", id);
+    if (has_text(task, "template"))
+        return tn_refuse(r, 400, "template", "\"template\" is not taken from requests");
     return true;
 }
 
@@ -182,7 +193,7 @@ static bool read_common(struct tn_task *task, struct tn_refusal *r)
     return tn_json_get_bool(task->body, "stream", &task->gen.streams, r) &&
            tn_gen_read_format(&task->gen, task->body, r) &&
            tn_gen_read_options(&task->gen, tn_json_member(task->body, "options"), task->model, r) &&
-           refuse_others(task, r);
+           tn_logprobs_read(task, r) && refuse_others(task, r);
 }
 
 /* Nothing to say: programs ask so for the model to be loaded or unloaded. It always is. */
@@ -219,23 +230,12 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
         tn_task_start(task, prepare_chat);
 }
 
-/* The prompt as one turn of a conversation, or, with "raw" or without a template, as it is. */
-static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
+/* The prompt as one turn of a conversation. */
+static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, struct tn_refusal *r)
 {
-    bool is_raw = false;
-    const char *prompt = "", *system = NULL;
-    size_t n = 0;
-    struct tern_error err;
-    if (!tn_json_get_bool(task->body, "raw", &is_raw, r) ||
-        !tn_json_get_text(task->body, "prompt", &prompt, &n, r) ||
-        !tn_json_get_text(task->body, "system", &system, NULL, r))
+    const char *system = NULL;
+    if (!tn_json_get_text(task->body, "system", &system, NULL, r))
         return false;
-    if (is_raw || !task->model->chat) {
-        if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model), prompt, n,
-                                  TERN_ENCODE_ADD_SPECIAL, &task->ids, &err) == TERN_OK)
-            return true;
-        return tn_refuse(r, 503, NULL, "%s", err.detail);
-    }
     json_t *messages = json_array();
     if (system && system[0])
         json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system", "content",
@@ -244,6 +244,52 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
     bool is_good = tn_chat_ids(task, messages, NULL, r);
     json_decref(messages);
     return is_good;
+}
+
+/* Puts the ids of "context" in front of the prompt, whose BOS goes when they have one. */
+static bool prepend_context(struct tn_task *task, struct tn_refusal *r)
+{
+    const struct tern_model *model = task->model->model;
+    const json_t *context = tn_json_member(task->body, "context");
+    struct tern_ids *prompt = &task->ids, all = {0};
+    if (!context || (json_is_array(context) && json_array_size(context) == 0))
+        return true;
+    if (!json_is_array(context))
+        return tn_refuse(r, 400, "context", "\"context\" must be an array of ids");
+    if (!tn_json_take_ids(context, "context", tern_model_config(model)->vocab, &all, r)) {
+        tern_ids_free(&all);
+        return false;
+    }
+    const size_t skip = prompt->n > 0 && prompt->ids[0] == all.ids[0] &&
+                        tern_tokenizer_is_special(tern_model_tokenizer(model), all.ids[0]);
+    const size_t n = all.n + prompt->n - skip;
+    uint32_t *ids = tn_realloc(all.ids, (n + 1) * sizeof *ids);
+    if (!ids) {
+        tern_ids_free(&all);
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    }
+    memcpy(ids + all.n, prompt->ids + skip, (prompt->n - skip) * sizeof *ids);
+    tern_ids_free(prompt);
+    *prompt = (struct tern_ids){.ids = ids, .n = n, .capacity = n + 1};
+    return true;
+}
+
+/* A turn of a conversation, or, with "raw" or without a template, the prompt as it is. */
+static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
+{
+    bool is_raw = false;
+    const char *prompt = "";
+    size_t n = 0;
+    struct tern_error err;
+    if (!tn_json_get_bool(task->body, "raw", &is_raw, r) ||
+        !tn_json_get_text(task->body, "prompt", &prompt, &n, r))
+        return false;
+    if (!is_raw && task->model->chat)
+        return encode_turn(task, prompt, n, r) && prepend_context(task, r);
+    if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model), prompt, n,
+                              TERN_ENCODE_ADD_SPECIAL, &task->ids, &err) != TERN_OK)
+        return tn_refuse(r, 503, NULL, "%s", err.detail);
+    return prepend_context(task, r);
 }
 
 void tn_route_ollama_generate(struct tn_server *server, struct tn_conn *conn)
@@ -261,149 +307,4 @@ void tn_route_ollama_generate(struct tn_server *server, struct tn_conn *conn)
         answer_load(task);
     else
         tn_task_start(task, prepare_generate);
-}
-
-/* ---- about models ---- */
-
-void tn_route_ollama_version(struct tn_server *server, struct tn_conn *conn)
-{
-    static const char body[] = "{\"version\":\"" TERN_VERSION_STRING "\"}";
-    (void)server;
-    tn_reply(conn, 200, "application/json", NULL, body, sizeof body - 1);
-}
-
-static void append_details(struct tn_buf *out, const struct tn_server_model *model)
-{
-    struct tern_model_info info;
-    tern_model_get_info(model->model, &info);
-    double n = (double)tern_model_config(model->model)->n_params;
-    tn_buf_append_text(out, "\"details\":{\"parent_model\":\"\",\"format\":\"tern\",\"family\":");
-    tn_json_text(out, info.architecture);
-    tn_buf_append_text(out, ",\"families\":[");
-    tn_json_text(out, info.architecture);
-    tn_buf_printf(out, "],\"parameter_size\":\"%.1f%s\"", n >= 1e9 ? n * 1e-9 : n * 1e-6,
-                  n >= 1e9 ? "B" : "M");
-    tn_buf_append_text(out, ",\"quantization_level\":\"ternary\"}");
-}
-
-/* Programs compare digests; nothing here is addressed by one: 64 digits of the name and size. */
-static void append_digest(struct tn_buf *out, const struct tn_server_model *model, uint64_t bytes)
-{
-    uint64_t h = 0xCBF29CE484222325u ^ bytes;
-    for (const char *c = model->id; *c; c++)
-        h = (h ^ (unsigned char)*c) * 0x100000001B3u;
-    for (int i = 0; i < 4; i++) {
-        h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9u;
-        tn_buf_printf(out, "%016" PRIx64, h);
-    }
-}
-
-static void append_capability(struct tn_buf *out, const struct tn_server_model *model)
-{
-    tn_buf_append_text(out, model->embedder ? "\"embedding\"" : "\"completion\"");
-}
-
-static void append_entry(struct tn_buf *out, const struct tn_server *server,
-                         const struct tn_server_model *model, bool is_running)
-{
-    struct tern_model_info info;
-    char name[300];
-    tern_model_get_info(model->model, &info);
-    snprintf(name, sizeof name, "%.280s:latest", model->id);
-    tn_buf_append_text(out, "{\"name\":");
-    tn_json_text(out, name);
-    tn_buf_append_text(out, ",\"model\":");
-    tn_json_text(out, name);
-    tn_buf_printf(out, ",\"size\":%" PRIu64 ",\"digest\":\"", info.file_bytes);
-    append_digest(out, model, info.file_bytes);
-    tn_buf_append_text(out, "\",");
-    append_details(out, model);
-    if (is_running) {
-        tn_buf_append_text(out, ",\"expires_at\":\"9999-12-31T23:59:59Z\",\"size_vram\":0");
-        tn_buf_printf(out, ",\"context_length\":%u}", model->n_ctx);
-    } else {
-        tn_buf_append_text(out, ",\"modified_at\":");
-        append_time(out, server->began_s);
-        tn_buf_append_text(out, ",\"capabilities\":[");
-        append_capability(out, model);
-        tn_buf_append_text(out, "]}");
-    }
-}
-
-static void answer_list(struct tn_server *server, struct tn_conn *conn, bool is_running)
-{
-    struct tn_buf body = {0};
-    tn_buf_append_text(&body, "{\"models\":[");
-    for (uint32_t i = 0; i < server->config.n_models; i++) {
-        tn_buf_append_text(&body, i ? "," : "");
-        append_entry(&body, server, &server->config.models[i], is_running);
-    }
-    tn_buf_append_text(&body, "]}");
-    tn_reply_json(conn, 200, &body);
-}
-
-void tn_route_ollama_tags(struct tn_server *server, struct tn_conn *conn)
-{
-    answer_list(server, conn, false);
-}
-
-void tn_route_ollama_ps(struct tn_server *server, struct tn_conn *conn)
-{
-    answer_list(server, conn, true);
-}
-
-static void append_show(struct tn_buf *out, const struct tn_server *server,
-                        const struct tn_server_model *model)
-{
-    struct tern_model_info info;
-    const struct tern_model_config *config = tern_model_config(model->model);
-    tern_model_get_info(model->model, &info);
-    tn_buf_append_text(out, "{\"modelfile\":\"\",\"parameters\":\"\",\"license\":\"\","
-                            "\"template\":");
-    tn_json_text(out, info.template_name ? info.template_name : "");
-    tn_buf_append_text(out, ",");
-    append_details(out, model);
-    tn_buf_append_text(out, ",\"model_info\":{\"general.architecture\":");
-    tn_json_text(out, info.architecture);
-    tn_buf_printf(out,
-                  ",\"general.parameter_count\":%" PRIu64 ",\"%s.context_length\":%u"
-                  ",\"%s.embedding_length\":%u,\"%s.block_count\":%u"
-                  "},\"capabilities\":[",
-                  config->n_params, info.architecture, config->context, info.architecture,
-                  config->hidden, info.architecture, config->n_layer);
-    append_capability(out, model);
-    tn_buf_append_text(out, "],\"modified_at\":");
-    append_time(out, server->began_s);
-    tn_buf_append_text(out, "}");
-}
-
-void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
-{
-    struct tn_refusal refusal;
-    struct tn_buf body = {0};
-    const char *name = NULL;
-    const struct tn_server_model *model = NULL;
-    struct tn_body request;
-    if (tn_body_read(server, conn, &request, &refusal) &&
-        tn_json_get_text(request.root, "name", &name, NULL, &refusal) &&
-        tn_json_get_text(request.root, "model", &name, NULL, &refusal))
-        model = tn_server_find_model(server, name, TN_USE_ANY, &refusal);
-    if (model) {
-        append_show(&body, server, model);
-        tn_reply_json(conn, 200, &body);
-    } else {
-        tn_ollama_refuse(conn, &refusal);
-    }
-    tn_body_free(server, &request);
-}
-
-/* What would write, download or publish. */
-void tn_route_not_here(struct tn_server *server, struct tn_conn *conn)
-{
-    struct tn_refusal refusal;
-    (void)server;
-    tn_refuse(&refusal, 501, NULL,
-              "tern downloads, writes and publishes no models: get a model's folder or GGUF file, "
-              "then tern convert");
-    tn_ollama_refuse(conn, &refusal);
 }

@@ -7,8 +7,6 @@
 
 #include "server/task.h"
 
-#define TN_LOGPROB_FLOOR (-9999.0)
-
 /* "id":"chatcmpl-...","object":"...","created":...,"model":"...","system_fingerprint":"..." */
 void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
                            const char *object);

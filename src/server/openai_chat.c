@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "server/answer_schema.h"
 #include "server/json_out.h"
+#include "server/logprobs.h"
 #include "server/openai.h"
 #include "server/tools.h"
 
@@ -66,6 +67,8 @@ static bool normalise(json_t *message, size_t i, struct tn_refusal *r)
     bool has_calls = json_is_array(calls) && json_array_size(calls) > 0;
     if (!role || !role[0])
         return tn_refuse(r, 400, "messages", "message %zu: \"role\" must be a string", i);
+    if (json_array_size(json_object_get(message, "images")) > 0)
+        return tn_refuse(r, 400, "messages", "message %zu: this model takes no images", i);
     if (strcmp(role, "developer") == 0)
         json_object_set_new(message, "role", json_string("system"));
     if (json_is_array(content)) {
@@ -119,7 +122,8 @@ static bool find_call_form(struct tn_task *answer, const char *text, struct tn_r
     tern_status status = tern_chat_call_form(&answer->call_form, answer->model->chat, text,
                                              strlen(text), &answer->chat_params, &err);
     return status == TERN_OK ||
-           tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools", "\"tools\": %s", err.detail);
+           tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
+                     "\"%s\" does not support tools: %s", answer->model->id, err.detail);
 }
 
 static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refusal *r)
@@ -161,40 +165,13 @@ bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *t
     return is_encoded;
 }
 
-/* ---- log-probabilities ---- */
-
-static void append_entry(struct tn_buf *out, const struct tn_task *answer,
-                         const struct tern_token_logprob *entry)
-{
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
-    size_t n;
-    const char *bytes = tern_tokenizer_token_bytes(tokenizer, entry->id, &n);
-    tn_buf_append_text(out, "{\"token\":");
-    tn_json_string(out, bytes ? bytes : "", n);
-    tn_buf_append_text(out, ",\"logprob\":");
-    tn_json_real(out, entry->logprob, TN_LOGPROB_FLOOR);
-    tn_buf_append_text(out, ",\"bytes\":");
-    tn_json_bytes(out, bytes, n);
-}
-
 /* {"content":[...],"refusal":null} of the tokens [from, to). */
 static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
                             const struct tn_choice *choice, uint32_t from, uint32_t to)
 {
-    tn_buf_append_text(out, "{\"content\":[");
-    for (uint32_t i = from; i < to; i++) {
-        const struct tern_token_logprob *entries = tn_choice_logprobs(choice, i);
-        tn_buf_append_text(out, i > from ? "," : "");
-        append_entry(out, answer, &entries[0]);
-        tn_buf_append_text(out, ",\"top_logprobs\":[");
-        for (uint32_t j = 1; j <= answer->gen.n_top; j++) {
-            tn_buf_append_text(out, j > 1 ? "," : "");
-            append_entry(out, answer, &entries[j]);
-            tn_buf_append_text(out, "}");
-        }
-        tn_buf_append_text(out, "]}");
-    }
-    tn_buf_append_text(out, "],\"refusal\":null}");
+    tn_buf_append_text(out, "{\"content\":");
+    tn_logprobs_append(out, answer, choice, from, to, false);
+    tn_buf_append_text(out, ",\"refusal\":null}");
 }
 
 /* ---- streams ---- */
@@ -330,18 +307,6 @@ static const struct tn_task_format chat_format = {
 
 /* ---- the request ---- */
 
-static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
-{
-    double n_top = -1;
-    if (!tn_json_get_bool(answer->body, "logprobs", &answer->gen.has_logprobs, r) ||
-        !tn_json_get_count(answer->body, "top_logprobs", 0, 20, &n_top, r))
-        return false;
-    if (n_top > 0 && !answer->gen.has_logprobs)
-        return tn_refuse(r, 400, "top_logprobs", "\"top_logprobs\" needs \"logprobs\": true");
-    answer->gen.n_top = n_top > 0 ? (uint32_t)n_top : 0;
-    return true;
-}
-
 static bool prepare(struct tn_task *answer, struct tn_refusal *r)
 {
     return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), answer->tools, r);
@@ -356,7 +321,7 @@ void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
     if (!tn_gen_read_response_format(&answer->gen, answer->body, &refusal) ||
         !tn_tools_read(answer, &refusal) ||
         !tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
-        !read_logprobs(answer, &refusal))
+        !tn_logprobs_read(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
         tn_task_start(answer, prepare);

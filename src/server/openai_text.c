@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "server/json_out.h"
+#include "server/logprobs.h"
 #include "server/openai.h"
 
 /* ---- prompts ---- */

@@ -32,6 +32,7 @@ struct tn_server {
     uint64_t n_ids;           /* answers so far, for their ids */
     uint64_t random;          /* part of their ids */
     uint32_t n_jobs[TN_SERVER_MAX_MODELS]; /* that have not ended */
+    bool has_tools[TN_SERVER_MAX_MODELS];  /* the chat template knows them */
     struct {                  /* for /metrics */
         uint64_t n_requests, n_prompt_tokens, n_cached_tokens, n_new_tokens, n_refused;
         double prompt_s, decode_s;

@@ -15,6 +15,7 @@
 #include "server/call.h"
 #include "server/conn_limits.h"
 #include "server/task.h"
+#include "server/tools.h"
 
 #define IDLE_MS 200u     /* how soon a request to stop is seen */
 #define STOPPING_MS 20u
@@ -181,8 +182,10 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
     server->began_s = (int64_t)time(NULL);
     server->random = tn_random_seed();
     json_object_seed(0); /* now, while it may still read random bytes from a file */
-    for (uint32_t i = 0; i < config->n_models; i++)
+    for (uint32_t i = 0; i < config->n_models; i++) {
         schedulers[i] = config->models[i].scheduler;
+        server->has_tools[i] = tn_tools_are_known(&config->models[i]);
+    }
     tern_status status = tn_work_create(&server->work, schedulers, config->n_models, err);
     if (status == TERN_OK)
         status = tn_work_create(&server->parser, NULL, 0, err);

@@ -132,6 +132,7 @@ static void prepare_job(struct tn_task *answer, uint32_t i)
     job->n_biases = gen->n_biases;
     job->owner = answer;
     job->i_choice = i;
+    answer->choices[i].end_id = TERN_NO_ID;
 }
 
 static void on_gone(void *arg)
@@ -291,6 +292,8 @@ static void take_token(struct tn_task *answer, struct tn_choice *choice,
                        const struct tn_message *m)
 {
     take_text(answer, choice, m->text, m->n_text);
+    if (tn_task_hides(answer, m->id))
+        choice->end_id = m->id;
     if (m->n_logprobs > 0 && !tn_task_hides(answer, m->id)) {
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;

@@ -30,6 +30,7 @@ struct tn_choice {
     size_t n_shown_bytes;   /* bytes of the shown tokens */
     struct tn_buf prompt_logprobs; /* [n_ids of the prompt][n_logprobs], when echoed */
     uint32_t n_prompt_tokens;
+    uint32_t end_id; /* the token that ended it; TERN_NO_ID: none did */
     bool has_ended;
 };
 

@@ -74,6 +74,19 @@ bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
     return true;
 }
 
+bool tn_tools_are_known(const struct tn_server_model *model)
+{
+    static const char request[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"tools\":[{\"type\":\"function\","
+        "\"function\":{\"name\":\"f\",\"description\":\"\",\"parameters\":{\"type\":\"object\","
+        "\"properties\":{}}}}]}";
+    struct tern_chat_params params = model->chat_params;
+    enum tern_call_form form;
+    params.date = (struct tern_date){.year = 2000, .month = 1, .day = 1};
+    return model->chat && tern_chat_call_form(&form, model->chat, request, sizeof request - 1,
+                                              &params, NULL) == TERN_OK;
+}
+
 /* ---- calls that must be ---- */
 
 /* The schema of a call of a function. */

@@ -7,6 +7,9 @@
 
 #include "server/task.h"
 
+/* Does the model's chat template know tools, in a form of calls that is known? */
+bool tn_tools_are_known(const struct tn_server_model *model);
+
 /* answer->tools becomes the request's "tools", unless there are none or "tool_choice" is "none".
  * false: refused.  Read behind the form of the answer and before its other parameters. */
 bool tn_tools_read(struct tn_task *answer, struct tn_refusal *refusal);

@@ -19,6 +19,14 @@ from serving import Server
 WANTED = os.environ.get("TERN_CLIENTS", "1" if os.environ.get("CI") == "true" else "")
 
 
+# A chat template that knows tools, in the form of Qwen and Hermes.
+TOOLS = """{% if tools %}Tools: {{ tools | tojson }}
+Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
+{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>
+{% endfor %}{% endfor %}assistant: """
+
+
 class Case(command.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -43,6 +51,20 @@ class Case(command.TestCase):
 
 
 class Libraries(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        template = command.scratch("tools.jinja")
+        with open(template, "w", encoding="utf-8") as f:
+            f.write(TOOLS)
+        cls.caller = Server("--template", template, models=[command.model()])
+        cls.tools_url = f"http://127.0.0.1:{cls.caller.port}"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.caller.stop()
+        super().tearDownClass()
+
     def folder(self, name):
         state = fetch_clients.state(name)
         if name == "node" and os.name != "nt":
@@ -64,13 +86,13 @@ class Libraries(Case):
                            self.vectors, *more)
 
     def test_openai_2(self):
-        self.script("openai2", "use_openai.py", "2.54")
+        self.script("openai2", "use_openai.py", self.tools_url, "2.54")
 
     def test_openai_3(self):
-        self.script("openai3", "use_openai.py", "3.54")
+        self.script("openai3", "use_openai.py", self.tools_url, "3.54")
 
     def test_ollama(self):
-        self.script("openai2", "use_ollama.py")
+        self.script("openai2", "use_ollama.py", self.tools_url)
 
     def test_litellm(self):
         self.script("litellm", "use_litellm.py")
@@ -78,7 +100,7 @@ class Libraries(Case):
     def test_node(self):
         folder = self.folder("node")
         self.check(["node", os.path.join(fetch_clients.HERE, "use_node.mjs"), folder, self.url,
-                    self.chat, self.vectors])
+                    self.chat, self.vectors, self.tools_url])
 
     def test_llm(self):
         home = command.scratch("llm")

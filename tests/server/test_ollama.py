@@ -83,6 +83,46 @@ class Ollama(command.TestCase):
                                               "options": options})
         self.assertGreater(system["prompt_eval_count"], plain["prompt_eval_count"])
 
+    def test_context(self):
+        """What one answer hands out is the beginning of the next prompt."""
+        options = {"temperature": 0}
+        first = self.whole("/api/generate", {"prompt": "Hi", "options": options})
+        self.assertEqual(first["done_reason"], "stop")
+        next = {"prompt": "Tell me a story.", "options": dict(options, num_predict=12)}
+        alone = self.whole("/api/generate", next)
+        second = self.whole("/api/generate", dict(next, context=first["context"]))
+        n = len(first["context"]) - 1  # one BOS for both
+        self.assertEqual(second["prompt_eval_count"], n + alone["prompt_eval_count"])
+        self.assertEqual(second["context"][:n + 1], first["context"])
+        chat = self.whole("/api/chat", {"options": next["options"], "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": first["response"]},
+            {"role": "user", "content": next["prompt"]}]})
+        # A template's text and the answer behind it may share a token there.
+        self.assertAlmostEqual(chat["prompt_eval_count"], second["prompt_eval_count"], delta=1)
+        self.assertEqual(self.whole("/api/generate", dict(next, context=[]))["response"],
+                         alone["response"])
+
+    def test_logprobs(self):
+        ask = {"prompt": "Hi", "messages": [{"role": "user", "content": "Hi"}],
+               "logprobs": True, "top_logprobs": 3, "options": {"temperature": 0}}
+        for path, text in (("/api/generate", lambda a: a["response"]),
+                           ("/api/chat", lambda a: a["message"]["content"])):
+            whole = self.whole(path, ask)
+            rows = whole["logprobs"]
+            self.assertEqual("".join(r["token"] for r in rows), text(whole))
+            for row in rows:
+                self.assertEqual(bytes(row["bytes"]).decode(), row["token"])
+                tops = [t["logprob"] for t in row["top_logprobs"]]
+                self.assertEqual((len(tops), tops), (3, sorted(tops, reverse=True)))
+                self.assertEqual(row["logprob"], tops[0])
+            lines = self.lines(path, ask)
+            self.assertEqual([r for l in lines for r in l.get("logprobs", ())], rows)
+            for line in lines:
+                self.assertEqual("".join(r["token"] for r in line.get("logprobs", ())), text(line))
+            self.assertNotIn("logprobs", self.whole(path, dict(ask, logprobs=False,
+                                                               top_logprobs=0)))
+
     def test_empty_requests_load(self):
         for path in ("/api/generate", "/api/chat"):
             for body, reason in (({}, "load"), ({"keep_alive": 0}, "unload"),
@@ -146,13 +186,19 @@ class Ollama(command.TestCase):
                      {"prompt": "Hi", "options": {"temperature": "hot"}},
                      {"prompt": "Hi", "options": {"temperature": -1}},
                      {"prompt": "Hi", "format": "yaml"}, {"prompt": "Hi", "format": 5},
-                     {"prompt": "Hi", "format": {"type": "object", "minProperties": 1}}, {"prompt": "Hi", "images": ["x"]},
-                     {"prompt": "Hi", "think": True}, {"prompt": "Hi", "logprobs": True},
+                     {"prompt": "Hi", "format": {"type": "object", "minProperties": 1}},
+                     {"prompt": "Hi", "images": ["x"]}, {"prompt": "Hi", "think": True},
+                     {"prompt": "Hi", "think": "low"}, {"prompt": "Hi", "top_logprobs": 2},
+                     {"prompt": "Hi", "logprobs": True, "top_logprobs": 21},
+                     {"prompt": "Hi", "template": "x"}, {"prompt": "Hi", "context": 5},
+                     {"prompt": "Hi", "context": [1 << 30]},
                      {"prompt": "Hi", "suffix": "x"}, {"prompt": "word " * 3000}):
             answer = self.whole("/api/generate", body, 400)
             self.assertEqual(set(answer), {"error"})
             self.assertIsInstance(answer["error"], str)
         self.whole("/api/chat", {"messages": [{"role": "user"}]}, 400)
+        self.whole("/api/chat", {"messages": [{"role": "user", "content": "Hi", "images": ["x"]}]},
+                   400)
         self.whole("/api/chat", {"messages": [{"role": "user", "content": "Hi"}],
                                  "tools": [{"type": "function"}]}, 400)
 

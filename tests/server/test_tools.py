@@ -91,7 +91,13 @@ class Tools(command.TestCase):
         self.assertEqual("".join(c["delta"].get("content") or "" for c in parts), "")
         self.assertEqual(parts[-1]["finish_reason"], "tool_calls")
 
+    def capabilities(self, server):
+        shown = server.post("/api/show", {"model": "model0"})[1]["capabilities"]
+        self.assertEqual(server.get("/api/tags")[1]["models"][0]["capabilities"], shown)
+        return shown
+
     def check_ollama(self, server):
+        self.assertEqual(self.capabilities(server), ["completion", "tools"])
         body = {"model": "model0", "messages": ASK, "tools": TOOLS, "tool_choice": "required",
                 "options": {"num_predict": 100}}
         got, answer = server.post("/api/chat", dict(body, stream=False))
@@ -160,7 +166,8 @@ class Tools(command.TestCase):
         with Server() as plain, serve(DEAF) as deaf:
             for server in (plain, deaf):
                 self.assertEqual(self.ask(server, 400)["error"]["param"], "tools")
-                self.assertIn("tools", self.ask(server, 400, path="/api/chat", model="model0")
+                self.assertNotIn("tools", self.capabilities(server))
+                self.assertIn("does not support tools", self.ask(server, 400, path="/api/chat", model="model0")
                               ["error"])
 
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // OpenAI's and Ollama's libraries for JavaScript, unmodified. Arguments: folder of node_modules,
-// address, chat model, embedding model.
+// address, chat model, embedding model, address of a server whose template knows tools.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
-const [folder, url, chatModel, embeddingModel] = process.argv.slice(2);
+const [folder, url, chatModel, embeddingModel, toolsUrl] = process.argv.slice(2);
 const load = createRequire(folder + '/');
 const OpenAI = load('openai').default;
 const { Ollama } = load('ollama');
@@ -28,6 +28,36 @@ for await (const chunk of await client.chat.completions.create(
 }
 assert.equal(streamed, text);
 assert.equal(last.usage.total_tokens, whole.usage.total_tokens);
+
+const schema = { type: 'object', additionalProperties: false, required: ['color', 'isGood'],
+                 properties: { color: { enum: ['red', 'blue'] }, isGood: { type: 'boolean' } } };
+const form = { ...ask, max_tokens: 100, response_format:
+  { type: 'json_schema', json_schema: { name: 'plan', strict: true, schema } } };
+const plan = await client.chat.completions.parse(form);
+assert.equal(typeof plan.choices[0].message.parsed.isGood, 'boolean');
+
+const caller = new OpenAI({ baseURL: toolsUrl + '/v1', apiKey: 'x', maxRetries: 0 });
+const weather = { type: 'function', function: { name: 'weather', strict: true, parameters:
+  { type: 'object', additionalProperties: false, required: ['city'],
+    properties: { city: { enum: ['Rome', 'Oslo'] } } } } };
+const call = { ...ask, max_tokens: 100, tools: [weather], tool_choice: 'required' };
+const [called] = (await caller.chat.completions.create(call)).choices[0].message.tool_calls;
+assert.match(JSON.parse(called.function.arguments).city, /^(Rome|Oslo)$/);
+const runner = caller.chat.completions.stream(call);
+let pieces = '';
+runner.on('tool_calls.function.arguments.delta', event => { pieces += event.arguments_delta; });
+assert.deepEqual((await runner.finalChatCompletion()).choices[0].message.tool_calls[0].function,
+                 { ...called.function, parsed_arguments: JSON.parse(called.function.arguments) });
+assert.equal(pieces, called.function.arguments);
+const cities = [];
+await caller.chat.completions.runTools({ ...call,
+  tool_choice: { type: 'function', function: { name: 'weather' } },
+  tools: [{ type: 'function', function: { ...weather.function, parse: JSON.parse,
+                                          function: ({ city }) => { cities.push(city); } } }] })
+  .done();
+assert.equal(cities.length, 1);
+assert.ok(['Rome', 'Oslo'].includes(cities[0]));
+
 const once = await client.completions.create({ model: chatModel, prompt: 'Once', max_tokens: 5 });
 assert.ok(once.choices[0].text);
 
@@ -55,6 +85,21 @@ for await (const part of await ollama.chat(
   { model: chatModel, messages: ask.messages, options, stream: true })) parts += part.message.content;
 assert.equal(parts, answer.message.content);
 assert.ok((await ollama.generate({ model: chatModel, prompt: 'Hi', options })).response);
+const formed = await ollama.chat(
+  { model: chatModel, messages: ask.messages, format: schema, options: { seed: 1 } });
+assert.equal(typeof JSON.parse(formed.message.content).isGood, 'boolean');
+const told = await new Ollama({ host: toolsUrl }).chat(
+  { model: chatModel, options, tools: [weather], messages: [...ask.messages,
+    { role: 'assistant', content: '', tool_calls: [
+      { function: { name: 'weather', arguments: { city: 'Rome' } } }] },
+    { role: 'tool', tool_name: 'weather', content: 'sunny' }] });
+assert.ok(told.message.content);
+await assert.rejects(ollama.chat({ model: chatModel, messages: ask.messages, tools: [weather] }),
+                     /does not support tools/);
+await assert.rejects(ollama.chat({ model: chatModel, messages: ask.messages, think: true }),
+                     /does not support thinking/);
+await assert.rejects(ollama.generate({ model: chatModel, prompt: 'Hi', images: ['iVBORw0KGgo='] }),
+                     /does not support images/);
 const embedded = await ollama.embed({ model: embeddingModel, input: ['a cat', 'a dog'] });
 assert.equal(embedded.embeddings.length, 2);
 await assert.rejects(ollama.chat({ model: 'none', messages: ask.messages }), /not found/);

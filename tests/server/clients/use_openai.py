@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, release."""
+"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, address of
+a server whose template knows tools, release."""
 import asyncio
+import enum
 import sys
+from typing import List, Literal, Optional
 
 import openai
+import pydantic
 
-url, chat_model, embedding_model, release = sys.argv[1:]
+url, chat_model, embedding_model, tools_url, release = sys.argv[1:]
 assert openai.__version__.startswith(release), openai.__version__
 client = openai.OpenAI(base_url=url + "/v1", api_key="x", max_retries=0)
 ask = {"model": chat_model, "max_tokens": 20, "seed": 1,
@@ -24,6 +28,67 @@ assert events[-1].usage.total_tokens == whole.usage.total_tokens
 assert len({e.id for e in events}) == 1
 with client.chat.completions.stream(**ask) as stream:
     assert "".join(e.delta for e in stream if e.type == "content.delta") == text
+
+three = client.chat.completions.create(**ask, n=3)
+assert [c.index for c in three.choices] == [0, 1, 2]
+assert three.choices[0].message.content == text != three.choices[1].message.content
+word = text.split()[3]
+stopped = client.chat.completions.create(**ask, stop=[word, "\x01"]).choices[0]
+assert (stopped.message.content, stopped.finish_reason) == (text[:text.index(word)], "stop")
+# What these libraries may send and a local server has no use for is taken.
+client.chat.completions.create(**ask, store=False, metadata={"a": "b"}, user="u",
+                               service_tier="auto", reasoning_effort="low")
+
+class Color(str, enum.Enum):
+    red = "red"
+    blue = "blue"
+
+class Step(pydantic.BaseModel):
+    title: Literal["a", "b"]
+    n: Literal[1, 2]
+
+class Plan(pydantic.BaseModel):
+    color: Color
+    is_good: bool
+    first: Step
+    last: Optional[Step]
+    words: List[Literal["x", "y"]] = pydantic.Field(max_length=2)
+
+form = dict(ask, response_format=Plan, max_tokens=200)
+plan = client.chat.completions.parse(**form).choices[0].message.parsed
+assert isinstance(plan, Plan), plan
+with client.chat.completions.stream(**form) as stream:
+    assert {"content.delta", "content.done"} <= {e.type for e in stream}
+    assert stream.get_final_completion().choices[0].message.parsed == plan
+try:
+    client.chat.completions.parse(**dict(form, max_tokens=3))
+except openai.LengthFinishReasonError:
+    pass
+else:
+    raise AssertionError("half an answer was parsed")
+
+class get_weather(pydantic.BaseModel):
+    """The weather of a city."""
+    city: Literal["Rome", "Oslo"]
+    days: Literal[1, 2]
+
+with openai.OpenAI(base_url=tools_url + "/v1", api_key="x", max_retries=0) as caller:
+    call = dict(ask, tools=[openai.pydantic_function_tool(get_weather)], tool_choice="required",
+                max_tokens=100)
+    choice = caller.chat.completions.parse(**call).choices[0]
+    [one] = choice.message.tool_calls
+    assert isinstance(one.function.parsed_arguments, get_weather), one
+    assert choice.finish_reason == "tool_calls" and choice.message.content is None
+    with caller.chat.completions.stream(**call) as stream:
+        deltas = [e.arguments_delta for e in stream
+                  if e.type == "tool_calls.function.arguments.delta"]
+        [same] = stream.get_final_completion().choices[0].message.tool_calls
+    assert len(deltas) > 2 and "".join(deltas) == one.function.arguments
+    assert same.function == one.function and same.id != one.id
+    talk = ask["messages"] + [choice.message,
+                              {"role": "tool", "tool_call_id": one.id, "content": "sunny"}]
+    assert caller.chat.completions.create(**dict(call, messages=talk, tool_choice="auto",
+                                                 max_tokens=5)).usage.completion_tokens == 5
 
 completion = {"model": chat_model, "prompt": "Once upon", "max_tokens": 5, "temperature": 0}
 once = client.completions.create(**completion).choices[0].text
