@@ -66,10 +66,9 @@ static tern_status fail_not_tern(const unsigned char *bytes, size_t n_bytes, con
     const char *what = tn_wrong_file_text(bytes, n_bytes);
     if (what)
         return tn_fail(err, TERN_INPUT, "%s: is %s", name, what);
-    what = "not a .tern file; tern convert makes one from a Hugging Face directory";
+    what = "not a .tern file; tern convert makes one from a Hugging Face directory or a GGUF file";
     if (BEGINS("GGUF"))
-        what = "a GGUF file; tern reads .tern files, which tern convert makes from a Hugging Face "
-               "directory";
+        what = "a GGUF file; make a .tern file from it with: tern convert FILE";
     else if (is_safetensors(bytes, n_bytes))
         what = "a .safetensors file; make a .tern file from its directory with: tern convert DIR";
     else if (is_json(bytes, n_bytes))

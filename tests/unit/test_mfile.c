@@ -402,7 +402,7 @@ static void mistakes_are_named(void **state)
     } list[] = {
 #define ROW(text, expected) {text, sizeof text - 1, expected}
         ROW("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "git lfs"),
-        ROW("GGUF\3\0\0\0\1\2\3\4\5\6\7\10", "GGUF"),
+        ROW("GGUF\3\0\0\0\1\2\3\4\5\6\7\10", "a GGUF file; make a .tern file from it"),
         ROW("\x0b\0\0\0\0\0\0\0{\"a\":[1,2]}", "safetensors"),
         ROW("PK\3\4abcdefghijk", "PyTorch"),
         ROW("TERN\n\x1A\n12345678901234567890", "line ends"),
@@ -420,7 +420,7 @@ static void mistakes_are_named(void **state)
         ROW("\x1F\x8B\b\0\0", "a gzip archive; unpack it"),
         ROW("7z\xBC\xAF'\x1C", "a 7z archive"),
         ROW("\xEF\xBB\xBF", "not a .tern file"),
-        ROW("<", "not a .tern file"),
+        ROW("<", "not a .tern file; tern convert makes one from a Hugging Face directory or a GGUF"),
 #undef ROW
     };
     struct tern_error err;
