@@ -216,13 +216,16 @@ static ssize_t write_some(int fd, const void *src, size_t n_bytes, uint64_t offs
     return n < 0 && errno == ESPIPE ? write(fd, src, n_bytes) : n;
 }
 
-tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
-                             size_t n_bytes, struct tern_error *err)
+#define AT_END UINT64_MAX /* no offset of a file */
+
+static tern_status write_all(struct tn_file *file, uint64_t offset, const void *src, size_t n_bytes,
+                             struct tern_error *err)
 {
-    size_t done = 0;
-    while (done < n_bytes) {
-        ssize_t n = write_some(file->fd, (const char *)src + done,
-                               TN_MIN(n_bytes - done, MAX_TRANSFER), offset + done);
+    for (size_t done = 0; done < n_bytes;) {
+        const char *from = (const char *)src + done;
+        const size_t most = TN_MIN(n_bytes - done, MAX_TRANSFER);
+        ssize_t n = offset == AT_END ? write(file->fd, from, most)
+                                     : write_some(file->fd, from, most, offset + done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -233,19 +236,16 @@ tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *
     return TERN_OK;
 }
 
+tern_status tn_file_write_at(struct tn_file *file, uint64_t offset, const void *src,
+                             size_t n_bytes, struct tern_error *err)
+{
+    return write_all(file, offset, src, n_bytes, err);
+}
+
 tern_status tn_file_append(struct tn_file *file, const void *src, size_t n_bytes,
                            struct tern_error *err)
 {
-    for (size_t done = 0; done < n_bytes;) {
-        ssize_t n = write(file->fd, (const char *)src + done, TN_MIN(n_bytes - done, MAX_TRANSFER));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return tn_os_fail(err, TERN_OUTPUT, file->path, "write failed",
-                              (unsigned long)(n == 0 ? EIO : errno));
-        done += (size_t)n;
-    }
-    return TERN_OK;
+    return write_all(file, AT_END, src, n_bytes, err);
 }
 
 void tn_file_drop_cache(struct tn_file *file, uint64_t offset, uint64_t n_bytes)
