@@ -348,14 +348,3 @@ void tn_gguf_texts_fini(struct tn_gguf_texts *texts)
     tn_free(texts->offsets);
     memset(texts, 0, sizeof *texts);
 }
-
-const char *tn_gguf_shape_text(char *dst, size_t n_dst, const struct tn_gguf_tensor *tensor)
-{
-    size_t at = (size_t)snprintf(dst, n_dst, "[");
-    for (uint32_t i = tensor->rank; i-- > 0 && at < n_dst;)
-        at += (size_t)snprintf(dst + at, n_dst - at, "%llu%s", (unsigned long long)tensor->ne[i],
-                               i ? ", " : "");
-    if (at < n_dst)
-        snprintf(dst + at, n_dst - at, "]");
-    return dst;
-}

@@ -7,6 +7,7 @@
  * next offset.  That settles type 42, which stands for blocks of 64 (mainline)
  * and of 128 (Prism's fork), and gives types that tern does not know a size.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,17 @@ static const char *type_text(const struct tn_gguf_tensor *t)
 {
     const struct tn_gguf_type *type = tn_gguf_type_find(t->type);
     return type ? type->name : "an unknown type";
+}
+
+const char *tn_gguf_shape_text(char *dst, size_t n_dst, const struct tn_gguf_tensor *tensor)
+{
+    size_t at = (size_t)snprintf(dst, n_dst, "[");
+    for (uint32_t i = tensor->rank; i-- > 0 && at < n_dst;)
+        at += (size_t)snprintf(dst + at, n_dst - at, "%llu%s", (unsigned long long)tensor->ne[i],
+                               i ? ", " : "");
+    if (at < n_dst)
+        snprintf(dst + at, n_dst - at, "]");
+    return dst;
 }
 
 static uint64_t n_rows(const struct tn_gguf_tensor *t)

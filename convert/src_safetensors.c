@@ -9,7 +9,6 @@
 #include "source.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,15 +297,4 @@ bool tn_source_is_float(const struct tn_source_tensor *tensor)
 {
     return tensor->dtype == TN_DTYPE_BF16 || tensor->dtype == TN_DTYPE_F16 ||
            tensor->dtype == TN_DTYPE_F32;
-}
-
-const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor)
-{
-    size_t at = (size_t)snprintf(dst, n_dst, "[");
-    for (uint32_t i = 0; i < tensor->rank && at < n_dst; i++)
-        at += (size_t)snprintf(dst + at, n_dst - at, "%s%llu", i ? ", " : "",
-                               (unsigned long long)tensor->shape[i]);
-    if (at < n_dst)
-        snprintf(dst + at, n_dst - at, "]");
-    return dst;
 }

@@ -8,6 +8,7 @@
  * and tern's stricter limits: no duplicate names, first byte '{', rank and
  * number of tensors.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,17 @@ static const struct {
 const char *tn_dtype_text(enum tn_dtype dtype)
 {
     return dtypes[dtype].text;
+}
+
+const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor)
+{
+    size_t at = (size_t)snprintf(dst, n_dst, "[");
+    for (uint32_t i = 0; i < tensor->rank && at < n_dst; i++)
+        at += (size_t)snprintf(dst + at, n_dst - at, "%s%llu", i ? ", " : "",
+                               (unsigned long long)tensor->shape[i]);
+    if (at < n_dst)
+        snprintf(dst + at, n_dst - at, "]");
+    return dst;
 }
 
 static bool find_dtype(enum tn_dtype *out, const char *text)

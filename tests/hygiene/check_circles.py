@@ -13,9 +13,6 @@ from common import c_files, finish, planted
 # Circles that are still to be broken, as the files of one room that reach each other.  A circle
 # may lose files; one that is gone has to be taken off this list, and none may be added.
 KNOWN = [
-    # Readers of sources: the text of a shape, for errors, lies with the reader and not below it.
-    {"convert/gguf.c", "convert/gguf_header.c", "convert/gguf_layout.c"},
-    {"convert/src_safetensors.c", "convert/st_header.c"},
     # A family's reader asks config.json for more keys by the functions that called it.
     {"convert/config_import.c", "convert/hf_family.c", "convert/hf_layers.c"},
     # The kinds of tensors read and check through the stream that hands them out.
