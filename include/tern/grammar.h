@@ -9,12 +9,28 @@
  * when it is one.  Of a schema these words are understood, and everything else is refused with its
  * place: type (object, array, string, number, integer, boolean, null, or several), properties,
  * required, additionalProperties (false), items, minItems, maxItems, enum, const, anyOf, $ref
- * within the schema ("#", "#/$defs/..."), $defs, definitions.  Words without a rule are skipped:
+ * within the schema ("#", "#/$defs/..."), $defs, definitions; of strings pattern and format
+ * (date-time, date, time, duration, email, hostname, ipv4, ipv6, uuid); of numbers minimum,
+ * maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.  Words without a rule are skipped:
  * title, description, default, examples, $comment, $schema, $id, deprecated, readOnly, writeOnly.
+ * Words about another type than a value has say nothing about it.
  *
  * What comes is UTF-8 without U+0000.  Members stand in the order of the schema, white space only
  * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most
  * TERN_GRAMMAR_MAX_DEPTH deep, whole numbers have at most 16 digits, and so do fractions.
+ *
+ * A pattern is a regular expression of ECMA-262 with its flag u, without look-around,
+ * back-references, \b, \B and \p; it may begin and end anywhere in the string unless ^ and $ say
+ * otherwise.  It speaks of characters, each of which such a string spells in one way: as
+ * JSON.stringify does, that is as it is but for \" and \\ and what is below U+0020.  Formats are
+ * patterns too, and take what every validator takes: no leap seconds, years from 1, fractions and
+ * counts of at most 9 digits, names of hosts of at most 8 labels and 253 characters (the first of
+ * at most 63, others of 26), addresses without zones.
+ *
+ * A number with bounds or a multiple has no exponent; bounds and multiples are exact, in decimal
+ * digits.  Integers then have as many digits as their bounds, up to 19, other numbers 15 in all,
+ * since a bound of doubles is exact for so many.  A multiple has at most 15 digits behind its point
+ * and is at most 10,000 without it.
  */
 #ifndef TERN_GRAMMAR_H
 #define TERN_GRAMMAR_H
@@ -32,17 +48,21 @@ extern "C" {
 struct tern_grammar; /* read-only: any number of requests and threads may use it */
 
 #define TERN_GRAMMAR_MAX_DEPTH 64       /* of values in an answer */
-#define TERN_GRAMMAR_MAX_SCHEMA 262144u /* bytes */
+#define TERN_GRAMMAR_MAX_SCHEMA 1048576u /* bytes */
+/* That expressions and numbers of a schema may take; about 10 ns each. */
+#define TERN_GRAMMAR_MAX_STEPS 10000000u
 
-/* As OpenAI's strict mode: every object names all its properties in "required" and has
- * "additionalProperties": false, every array has "items".  Without it what is not required may be
- * left out, objects without "properties" and arrays without "items" hold any JSON. */
+/* As OpenAI's strict mode, whose limits are within these: every object names all its properties in
+ * "required" and has "additionalProperties": false, every array has "items".  Without it what
+ * is not required may be left out, objects without "properties" and arrays without "items" hold any
+ * JSON. */
 #define TERN_GRAMMAR_STRICT 1u
 
-/* Compiles a schema, in time and memory that do not depend on what it describes.  A detail of err
- * begins with the place as a JSON pointer ("#/properties/name: ...").  TERN_INPUT: no JSON, or no
- * object; TERN_USAGE: a word with a wrong value; TERN_UNSUPPORTED: a word that is not understood;
- * TERN_LIMIT: too large, too deep, or no finite text fits; TERN_MEMORY. */
+/* Compiles a schema, in time and memory that do not depend on what it describes: at most 262,144
+ * states, 32,768 subschemas and TERN_GRAMMAR_MAX_STEPS.  A detail of err begins with the place as a
+ * JSON pointer ("#/properties/name: ...").  TERN_INPUT: no JSON, or no object; TERN_USAGE: a word
+ * with a wrong value; TERN_UNSUPPORTED: a word that is not understood; TERN_LIMIT: too large, too
+ * deep, or no finite text fits; TERN_MEMORY. */
 tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
                                      uint32_t flags, struct tern_error *err);
 /* The same between two texts that stand around it as they are. */

@@ -79,27 +79,30 @@ void tn_grammar_call(struct tern_grammar *g, uint32_t from, uint32_t callee, uin
                     .kind = TN_EDGE_CALL, .from = from, .to = to, .callee = callee});
 }
 
-/* Where exactly this byte leads from a state, or TN_NO_EDGE. */
-static uint32_t find_byte(const struct tern_grammar *g, uint32_t from, uint8_t byte)
+/* Where exactly these bytes lead from a state, or TN_NO_EDGE. */
+static uint32_t find_bytes(const struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high)
 {
     uint32_t i = g->states[from].first_edge;
-    while (i != TN_NO_EDGE && !(g->edges[i].kind == TN_EDGE_BYTES && g->edges[i].low == byte &&
-                                g->edges[i].high == byte))
+    while (i != TN_NO_EDGE && !(g->edges[i].kind == TN_EDGE_BYTES && g->edges[i].low == low &&
+                                g->edges[i].high == high))
         i = g->edges[i].next;
     return i == TN_NO_EDGE ? TN_NO_EDGE : g->edges[i].to;
 }
 
+uint32_t tn_grammar_step(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high)
+{
+    uint32_t to = g->failed ? 0 : find_bytes(g, from, low, high);
+    if (to == TN_NO_EDGE) {
+        to = tn_grammar_state(g);
+        tn_grammar_bytes(g, from, low, high, to);
+    }
+    return g->failed ? 0 : to;
+}
+
 uint32_t tn_grammar_text(struct tern_grammar *g, uint32_t from, const char *bytes, size_t n)
 {
-    for (size_t i = 0; i < n && !g->failed; i++) {
-        const uint8_t byte = (uint8_t)bytes[i];
-        uint32_t to = find_byte(g, from, byte);
-        if (to == TN_NO_EDGE) {
-            to = tn_grammar_state(g);
-            tn_grammar_bytes(g, from, byte, byte, to);
-        }
-        from = to;
-    }
+    for (size_t i = 0; i < n && !g->failed; i++)
+        from = tn_grammar_step(g, from, (uint8_t)bytes[i], (uint8_t)bytes[i]);
     return g->failed ? 0 : from;
 }
 

@@ -18,7 +18,7 @@
 
 #include "tern/grammar.h"
 
-#define TN_GRAMMAR_MAX_STATES 65536u
+#define TN_GRAMMAR_MAX_STATES 262144u
 #define TN_GRAMMAR_MAX_EDGES (2u * TN_GRAMMAR_MAX_STATES)
 #define TN_NO_EDGE UINT32_MAX
 #define TN_ENDLESS 0xFFu /* height of a state from which no end can be reached */
@@ -61,6 +61,8 @@ void tn_grammar_bytes(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_
                       uint32_t to);
 void tn_grammar_empty(struct tern_grammar *g, uint32_t from, uint32_t to);
 void tn_grammar_call(struct tern_grammar *g, uint32_t from, uint32_t callee, uint32_t to);
+/* Where these bytes lead from a state; to a new one where no edge has exactly them. */
+uint32_t tn_grammar_step(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high);
 /* Leads from a state along single bytes, as far as possible where others lead already; the state
  * behind them. */
 uint32_t tn_grammar_text(struct tern_grammar *g, uint32_t from, const char *bytes, size_t n);

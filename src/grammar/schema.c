@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "grammar/schema_limits.h"
 #include "grammar/schema_list.h"
 
 /* An array's items are written out up to here. */
@@ -18,6 +19,7 @@ struct compiler {
     struct tern_grammar *g;
     struct tn_schema_list list;
     struct tn_json_rules rules;
+    struct tn_schema_limits limits;
     const json_t *root;
     const char *before, *after; /* texts around the JSON */
     bool is_strict;
@@ -32,18 +34,24 @@ struct compiler {
 static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
 
-static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
+/* The same where c->err has the detail. */
+static bool refuse_as_said(struct compiler *c, tern_status status)
 {
     struct tn_buf path = {0};
-    va_list args;
     tn_schema_path(&path, &c->list, c->at);
-    va_start(args, format);
-    tn_vfail(c->err, status, format, args);
-    va_end(args);
     tn_fail_prefix(c->err, tn_buf_text(&path));
     tn_buf_fini(&path);
     c->status = status;
     return false;
+}
+
+static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tn_vfail(c->err, status, format, args);
+    va_end(args);
+    return refuse_as_said(c, status);
 }
 
 /* ---- words ---- */
@@ -63,6 +71,16 @@ static bool is_annotation(const char *word)
         "title", "description", "default",    "examples", "example",  "$comment", "$schema",
         "$id",   "deprecated",  "readOnly",   "writeOnly", "$defs",   "definitions"};
     return is_one_of(word, words, TN_COUNT_OF(words));
+}
+
+/* Are all words annotations? */
+static bool says_nothing(const json_t *s)
+{
+    json_t *object = (json_t *)s; /* jansson's iterators take no const */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
+        if (!is_annotation(json_object_iter_key(i)))
+            return false;
+    return true;
 }
 
 /* Refuses a schema with words beside its annotations that are not in the list. */
@@ -276,16 +294,12 @@ static bool compile_array(struct compiler *c, const json_t *s, uint32_t start)
 
 /* ---- objects ---- */
 
-static bool contains(const json_t *list, const char *text)
+/* The names of "required" become members of *names; json_decref. */
+static bool read_required(struct compiler *c, const json_t *s, json_t **names)
 {
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (strcmp(json_string_value(json_array_get(list, i)), text) == 0)
-            return true;
-    return false;
-}
-
-static bool check_required(struct compiler *c, const json_t *required, const json_t *properties)
-{
+    const json_t *required = json_object_get(s, "required");
+    const json_t *properties = json_object_get(s, "properties");
+    *names = json_object();
     if (required && !json_is_array(required))
         return refuse(c, TERN_USAGE, "\"required\" must be an array of names");
     for (size_t i = 0; i < json_array_size(required); i++) {
@@ -293,6 +307,8 @@ static bool check_required(struct compiler *c, const json_t *required, const jso
         if (!name || !json_object_get(properties, name))
             return refuse(c, TERN_USAGE, "\"required\" names \"%.60s\", which is not among the "
                                          "\"properties\"", name ? name : "?");
+        if (json_object_set_new(*names, name, json_true()) != 0)
+            c->g->failed = TERN_MEMORY;
     }
     return true;
 }
@@ -305,7 +321,7 @@ static bool check_object(struct compiler *c, const json_t *s)
         return refuse(c, TERN_USAGE, "\"properties\" must be an object");
     if ((additional && !json_is_false(additional)) || (!additional && c->is_strict))
         return refuse(c, TERN_UNSUPPORTED, "\"additionalProperties\" must be false");
-    return check_required(c, json_object_get(s, "required"), properties);
+    return true;
 }
 
 /* `"name": value` from a state; the state behind it. */
@@ -329,17 +345,17 @@ static uint32_t add_member(struct compiler *c, uint32_t from, const char *name, 
 
 /* Members in the order of the schema.  Two states stand between them: `first`, while none was
  * written, and `later`; where only one can be, the other is 0, which is no state of a rule. */
-static bool add_members(struct compiler *c, const json_t *s, uint32_t open, uint32_t close)
+static bool add_members(struct compiler *c, const json_t *s, const json_t *required,
+                        uint32_t open, uint32_t close)
 {
     struct tern_grammar *g = c->g;
-    const json_t *required = json_object_get(s, "required");
     json_t *properties = json_object_get(s, "properties");
     uint32_t first = tn_grammar_state(g), later = 0;
     tn_grammar_call(g, open, c->rules.space, first);
     for (void *i = json_object_iter(properties); i && !g->failed;
          i = json_object_iter_next(properties, i)) {
         const char *name = json_object_iter_key(i);
-        const bool is_required = contains(required, name);
+        const bool is_required = json_object_get(required, name) != NULL;
         const uint32_t member = tn_grammar_state(g);
         if (!is_required && c->is_strict)
             return refuse(c, TERN_USAGE, "\"required\" must name every property; \"%.60s\" is "
@@ -371,19 +387,41 @@ static bool compile_object(struct compiler *c, const json_t *s, uint32_t start)
         return true;
     }
     const uint32_t close = tn_grammar_state(g);
+    json_t *required;
     tn_grammar_end(g, tn_grammar_text(g, close, "}", 1));
-    return add_members(c, s, tn_grammar_text(g, start, "{", 1), close);
+    const bool is_good = read_required(c, s, &required) &&
+                         add_members(c, s, required, tn_grammar_text(g, start, "{", 1), close);
+    json_decref(required);
+    return is_good;
 }
 
 /* ---- a subschema ---- */
 
-static bool compile_types(struct compiler *c, const json_t *s, uint32_t start)
+/* Strings, numbers, booleans, null: by the rules of JSON, or by one with limits. */
+static bool compile_simple(struct compiler *c, const json_t *s, uint32_t types, uint32_t start)
 {
-    static const char *const words[] = {
-        "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems"};
     const uint32_t simple[N_TYPES] = {[STRING] = c->rules.string, [NUMBER] = c->rules.number,
                                       [INTEGER] = c->rules.integer, [BOOLEAN] = c->rules.boolean,
                                       [NIL] = c->rules.null};
+    for (uint32_t i = 0; i < N_TYPES && !c->g->failed; i++) {
+        uint32_t rule = simple[i];
+        if (!(types & 1u << i) || !rule)
+            continue;
+        tern_status status =
+            tn_schema_limits_find(&c->limits, c->g, s, type_names[i], &rule, c->err);
+        if (status != TERN_OK)
+            return refuse_as_said(c, status);
+        tn_grammar_empty(c->g, start, rule);
+    }
+    return true;
+}
+
+static bool compile_types(struct compiler *c, const json_t *s, uint32_t start)
+{
+    static const char *const words[] = {
+        "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
+        "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+        "multipleOf"};
     uint32_t types;
     if (!check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
         return false;
@@ -391,15 +429,14 @@ static bool compile_types(struct compiler *c, const json_t *s, uint32_t start)
         types &= ~(1u << INTEGER);
     if (!types && !c->is_strict && json_object_get(s, "properties"))
         types = 1u << OBJECT;
-    if (!types && !c->is_strict && !json_object_get(s, "items")) {
+    if (!types && !c->is_strict && says_nothing(s)) {
         tn_grammar_empty(c->g, start, c->rules.value);
         return true;
     }
     if (!types)
         return refuse(c, TERN_USAGE, "\"type\" is missing");
-    for (uint32_t i = 0; i < N_TYPES; i++)
-        if (types & 1u << i && simple[i])
-            tn_grammar_empty(c->g, start, simple[i]);
+    if (!compile_simple(c, s, types, start))
+        return false;
     if (types & 1u << OBJECT && !compile_object(c, s, start))
         return false;
     return !(types & 1u << ARRAY) || compile_array(c, s, start);
@@ -439,8 +476,9 @@ static tern_status finish(struct compiler *c)
 {
     uint32_t state = c->g->start;
     if (c->g->failed == TERN_LIMIT)
-        refuse(c, TERN_LIMIT, "the schema is too large: more than %u states or %u schemas",
-               TN_GRAMMAR_MAX_STATES, TN_MAX_SUBSCHEMAS);
+        refuse(c, TERN_LIMIT, "the schema is too large: more than %u states, %u edges or %u "
+                              "schemas", TN_GRAMMAR_MAX_STATES, TN_GRAMMAR_MAX_EDGES,
+               TN_MAX_SUBSCHEMAS);
     else if (c->g->failed)
         c->status = tn_fail(c->err, TERN_MEMORY, "no memory for a grammar");
     else
@@ -487,7 +525,8 @@ tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const ch
 {
     json_t *root = NULL;
     struct compiler c = {.before = before, .after = after,
-                         .is_strict = flags & TERN_GRAMMAR_STRICT, .err = err};
+                         .is_strict = flags & TERN_GRAMMAR_STRICT,
+                         .limits.steps = TERN_GRAMMAR_MAX_STEPS, .err = err};
     *out = NULL;
     if (n_bytes > TERN_GRAMMAR_MAX_SCHEMA)
         return tn_fail(err, TERN_LIMIT, "#: a schema of %zu bytes; at most %u are read", n_bytes,
@@ -503,6 +542,7 @@ tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const ch
     else
         tern_grammar_free(c.g);
     tn_schema_list_fini(&c.list);
+    tn_schema_limits_fini(&c.limits);
     json_decref(root);
     return status;
 }

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "grammar/grammar.h"
 
-#define TN_MAX_SUBSCHEMAS 8192u
+#define TN_MAX_SUBSCHEMAS 32768u
 #define TN_NO_PARENT UINT32_MAX
 
 struct tn_subschema {

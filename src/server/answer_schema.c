@@ -97,3 +97,16 @@ bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusa
     gen->has_form = gen->grammar != NULL;
     return is_good;
 }
+
+bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    static const char param[] = "json_schema";
+    const json_t *schema = tn_json_member(body, param);
+    if (!schema)
+        return true;
+    if (!json_is_object(schema))
+        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
+    const bool is_good = compile_schema(gen, schema, 0, param, r);
+    gen->has_form = gen->grammar != NULL;
+    return is_good;
+}

@@ -263,14 +263,12 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
 /* What llama.cpp can and tern cannot; the neutral value of each is taken. */
 static bool refuse_llama_others(const json_t *body, struct tn_refusal *r)
 {
-    static const char *const texts[] = {"grammar", "json_schema"};
+    const json_t *grammar = tn_json_member(body, "grammar");
     static const char *const numbers[] = {"mirostat", "dry_multiplier", "xtc_probability",
                                           "dynatemp_range"};
-    for (size_t i = 0; i < TN_COUNT_OF(texts); i++) {
-        const json_t *value = tn_json_member(body, texts[i]);
-        if (value && !(json_is_string(value) && json_string_length(value) == 0))
-            return tn_refuse(r, 400, texts[i], "\"%s\" is not supported", texts[i]);
-    }
+    if (grammar && !(json_is_string(grammar) && json_string_length(grammar) == 0))
+        return tn_refuse(r, 400, "grammar",
+                         "\"grammar\" (GBNF) is not supported; \"json_schema\" is");
     for (size_t i = 0; i < TN_COUNT_OF(numbers); i++)
         if (json_number_value(tn_json_member(body, numbers[i])) != 0.0)
             return tn_refuse(r, 400, numbers[i], "\"%s\" is not supported", numbers[i]);

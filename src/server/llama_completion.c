@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "server/answer_schema.h"
 #include "server/json_out.h"
 #include "server/llama.h"
 #include "server/logprobs.h"
@@ -164,7 +165,8 @@ void tn_route_completion(struct tn_server *server, struct tn_conn *conn)
     struct tn_task *task = tn_task_new(server, conn, &llama_format);
     if (!task)
         return;
-    if (!tn_gen_read_llama(&task->gen, task->body, task->model, &refusal))
+    if (!tn_gen_read_json_schema(&task->gen, task->body, &refusal) ||
+        !tn_gen_read_llama(&task->gen, task->body, task->model, &refusal))
         tn_task_refuse(task, &refusal);
     else
         tn_task_start(task, tn_text_ids);

@@ -79,6 +79,14 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         {"{}", "{\"a\":[1.5e-3,{\"b\":\"c\"}],\"d\":false}"},
         {"{\"anyOf\":[{\"const\":{\"k\":[1]}},{\"$ref\":\"#\"}]}", "{\"k\":[1]}"},
         {"{\"type\":\"array\",\"minItems\":1,\"items\":{\"$ref\":\"#\"}}", "[[["},
+        {"{\"type\":\"string\",\"pattern\":\"^(a|[^\\\\d\\\\u00e9-z]{2,3})*?b+$\"}", "\"aAAb\""},
+        {"{\"type\":\"string\",\"pattern\":\"(?:x.){2}|\\\\s$|^(?<n>\\\\x41)\"}", "\"\\\\xAxB\""},
+        {"{\"type\":\"string\",\"format\":\"date-time\",\"pattern\":\"Z$\"}",
+         "\"2024-02-29T00:00:00Z\""},
+        {"{\"type\":[\"string\",\"null\"],\"format\":\"email\"}", "\"a@b.c\""},
+        {"{\"type\":\"integer\",\"minimum\":-17,\"exclusiveMaximum\":1e3,\"multipleOf\":5}",
+         "-15"},
+        {"{\"type\":\"number\",\"maximum\":0.125,\"multipleOf\":0.25}", "-0.75"},
     };
     if (i >= TN_COUNT_OF(seeds))
         return 0;

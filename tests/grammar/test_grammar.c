@@ -45,8 +45,8 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {"{\"type\":\"strin\"}", 0, TERN_USAGE, "#: \"type\" must be one or several"},
         {"{\"type\":[]}", 0, TERN_USAGE, "#: \"type\""},
         {"{}", TERN_GRAMMAR_STRICT, TERN_USAGE, "#: \"type\" is missing"},
-        {"{\"type\":\"string\",\"pattern\":\"a+\"}", 0, TERN_UNSUPPORTED, "#: \"pattern\""},
-        {"{\"type\":\"integer\",\"minimum\":1}", 0, TERN_UNSUPPORTED, "#: \"minimum\""},
+        {"{\"type\":\"string\",\"minLength\":1}", 0, TERN_UNSUPPORTED, "#: \"minLength\""},
+        {"{\"pattern\":\"a\"}", 0, TERN_USAGE, "#: \"type\" is missing"},
         {"{\"oneOf\":[{\"type\":\"null\"}]}", 0, TERN_UNSUPPORTED, "#: \"oneOf\""},
         {"{\"anyOf\":[]}", 0, TERN_USAGE, "#: \"anyOf\""},
         {"{\"anyOf\":[{\"type\":\"null\"},{\"allOf\":[]}]}", 0, TERN_UNSUPPORTED,
@@ -96,7 +96,173 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
     }
 }
 
+/* In a property, so that the place is seen. */
+static void check_refused(const char *limits, tern_status status, const char *detail)
+{
+    struct tern_grammar *g;
+    struct tern_error err;
+    char schema[1024], place[256];
+    assert_true(snprintf(schema, sizeof schema,
+                         "{\"type\":\"object\",\"properties\":{\"p\":{%s}},\"required\":[\"p\"],"
+                         "\"additionalProperties\":false}", limits) < (int)sizeof schema);
+    assert_true(snprintf(place, sizeof place, "#/properties/p: %s", detail) < (int)sizeof place);
+    const tern_status got = compile(&g, schema, TERN_GRAMMAR_STRICT, &err);
+    if (got != status || strncmp(err.detail, place, strlen(place)) != 0)
+        fail_msg("%s: %d \"%s\"", limits, (int)got, err.detail);
+    assert_null(g);
+}
+
+static void expressions_are_refused_with_the_place_in_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern;
+        tern_status status;
+        const char *detail; /* behind "pattern": */
+    } cases[] = {
+        {"a(?=b)", TERN_UNSUPPORTED, "look-ahead at character 1"},
+        {"(?!b)", TERN_UNSUPPORTED, "look-ahead at character 0"},
+        {"\u00e9(?<=b)", TERN_UNSUPPORTED, "look-behind at character 1"},
+        {"(?<!b)", TERN_UNSUPPORTED, "look-behind at character 0"},
+        {"(?i)a", TERN_UNSUPPORTED, "unknown kind of group at character 0"},
+        {"(?<a", TERN_UNSUPPORTED, "unknown kind of group at character 0"},
+        {"(a)\\1", TERN_UNSUPPORTED, "back-reference at character 3"},
+        {"(?<x>a)\\k<x>", TERN_UNSUPPORTED, "back-reference at character 7"},
+        {"a\\b", TERN_UNSUPPORTED, "word boundary at character 1"},
+        {"\\B", TERN_UNSUPPORTED, "word boundary at character 0"},
+        {"\\p{L}", TERN_UNSUPPORTED, "Unicode property at character 0"},
+        {"\\y", TERN_USAGE, "unknown escape at character 0"},
+        {"\\", TERN_USAGE, "nothing behind \\ at character 1"},
+        {"[\\", TERN_USAGE, "nothing behind \\ at character 2"},
+        {"\\u12", TERN_USAGE, "a hexadecimal digit is missing at character 4"},
+        {"\\u{110000}", TERN_USAGE, "no code point at character 3"},
+        {"\\u{}", TERN_USAGE, "no code point at character 3"},
+        {"\\c1", TERN_USAGE, "no letter behind \\c at character 2"},
+        {"\\01", TERN_USAGE, "octal escape at character 1"},
+        {"a)", TERN_USAGE, "unopened group at character 1"},
+        {"(a", TERN_USAGE, "unclosed group at character 0"},
+        {"x[a", TERN_USAGE, "unclosed class at character 1"},
+        {"[b-a]", TERN_USAGE, "a range out of order at character 1"},
+        {"[\\d-a]", TERN_USAGE, "a range of no characters at character 1"},
+        {"*a", TERN_USAGE, "nothing to repeat at character 0"},
+        {"a**", TERN_USAGE, "nothing to repeat at character 2"},
+        {"^{2}", TERN_USAGE, "nothing to repeat at character 1"},
+        {"a{3,2}", TERN_USAGE, "a count out of order at character 1"},
+        {"a{10001}", TERN_LIMIT, "a count of more than 10000 at character 1"},
+        {"a{99999999999999999999}", TERN_LIMIT, "a count of more than 10000 at character 1"},
+        {"(a{1000}){1000}", TERN_LIMIT, "2004000 states (at most 32768 are made) at character 9"},
+        {"((((a{9}){9}){9}){9}){9}", TERN_LIMIT, "147618 states"},
+        {"a.{13}", TERN_LIMIT, "an automaton of more than 8192 states"},
+        {"a^", TERN_USAGE, "no text fits"},
+        {"$b", TERN_USAGE, "no text fits"},
+        {"[]", TERN_USAGE, "no text fits"},
+        {"^\\ud800$", TERN_USAGE, "no text fits"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        char limits[128], detail[128];
+        int n = snprintf(limits, sizeof limits, "\"type\":\"string\",\"pattern\":\"");
+        for (const char *c = cases[i].pattern; *c; c++)
+            n += snprintf(limits + n, sizeof limits - (size_t)n, *c == '\\' ? "\\\\" : "%c", *c);
+        snprintf(limits + n, sizeof limits - (size_t)n, "\"");
+        snprintf(detail, sizeof detail, "\"pattern\": %s", cases[i].detail);
+        check_refused(limits, cases[i].status, detail);
+    }
+}
+
+static void limits_are_refused_with_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *limits;
+        tern_status status;
+        const char *detail;
+    } cases[] = {
+        {"\"type\":\"string\",\"pattern\":7", TERN_USAGE, "\"pattern\" must be a string"},
+        {"\"type\":\"string\",\"format\":[]", TERN_USAGE, "\"format\" must be a string"},
+        {"\"type\":\"string\",\"format\":\"uri\"", TERN_UNSUPPORTED,
+         "\"format\": \"uri\" is not supported"},
+        {"\"type\":\"string\",\"format\":\"date\",\"pattern\":\"x\"", TERN_USAGE,
+         "\"pattern\": no text fits"},
+        {"\"type\":\"integer\",\"minimum\":\"1\"", TERN_USAGE, "\"minimum\" must be a number"},
+        {"\"type\":\"number\",\"exclusiveMaximum\":true", TERN_USAGE,
+         "\"exclusiveMaximum\" must be a number"},
+        {"\"type\":\"integer\",\"minimum\":3,\"maximum\":2", TERN_USAGE, "no number fits"},
+        {"\"type\":\"integer\",\"minimum\":2,\"exclusiveMaximum\":2", TERN_USAGE,
+         "no number fits"},
+        {"\"type\":\"integer\",\"minimum\":8,\"maximum\":13,\"multipleOf\":7", TERN_USAGE,
+         "no number fits its bounds and \"multipleOf\""},
+        {"\"type\":\"number\",\"minimum\":1e15", TERN_USAGE, "no number fits"},
+        {"\"type\":\"integer\",\"minimum\":1e300", TERN_USAGE, "no number fits"},
+        {"\"type\":\"number\",\"multipleOf\":0", TERN_USAGE,
+         "\"multipleOf\" must be a number above 0"},
+        {"\"type\":\"number\",\"multipleOf\":-1", TERN_USAGE,
+         "\"multipleOf\" must be a number above 0"},
+        {"\"type\":\"integer\",\"multipleOf\":10001", TERN_LIMIT, "\"multipleOf\" must be at most"},
+        {"\"type\":\"number\",\"multipleOf\":1e-16", TERN_LIMIT, "\"multipleOf\" must be at most"},
+        {"\"type\":\"integer\",\"multipleOf\":9973", TERN_LIMIT,
+         "\"multipleOf\": an automaton of more than 16384 states"},
+        {"\"type\":\"number\",\"multipleOf\":0.00000000000999,\"minimum\":0.3,"
+         "\"maximum\":99999.3", TERN_LIMIT, "\"multipleOf\": "},
+        {"\"type\":\"array\",\"items\":{\"type\":\"null\"},\"maxItems\":5000", TERN_LIMIT,
+         "\"maxItems\" is more than 4096"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++)
+        check_refused(cases[i].limits, cases[i].status, cases[i].detail);
+}
+
 /* ---- hostile schemas ---- */
+
+/* Each takes its share of the steps that all of a schema may take. */
+static void expensive_limits_share_a_budget(void **state)
+{
+    (void)state;
+    struct tern_grammar *g;
+    struct tern_error err;
+    struct tn_buf schema = {0};
+    tn_buf_append_text(&schema, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 40; i++)
+        tn_buf_printf(&schema, "%s\"p%d\":{\"type\":\"integer\",\"multipleOf\":1000,"
+                      "\"minimum\":%d}", i ? "," : "", i, i);
+    tn_buf_append_text(&schema, "},\"additionalProperties\":false}");
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_LIMIT);
+    if (!strstr(err.detail, "#/properties/p") || !strstr(err.detail, "steps"))
+        fail_msg("%s", err.detail);
+    tn_buf_fini(&schema);
+}
+
+/* A list of n entries, each with its number in it. */
+static void append_list(struct tn_buf *out, const char *entry, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tn_buf_append_text(out, i ? "," : "");
+        tn_buf_printf(out, "\"property_%015d\"%s", i, entry);
+    }
+}
+
+/* What OpenAI's strict mode takes at most: 5,000 properties, 120,000 characters of their names,
+ * 1,000 values of "enum", 10 levels of objects. */
+static void schemas_at_the_limits_of_strict_mode_are_taken(void **state)
+{
+    (void)state;
+    struct tern_grammar *g;
+    struct tern_error err;
+    struct tn_buf schema = {0};
+    for (int i = 0; i < 9; i++)
+        tn_buf_append_text(&schema, "{\"type\":\"object\",\"properties\":{\"o\":");
+    tn_buf_append_text(&schema, "{\"type\":\"object\",\"properties\":{\"e\":{\"enum\":[");
+    append_list(&schema, "", 1000);
+    tn_buf_append_text(&schema, "]},");
+    append_list(&schema, ":{\"type\":[\"string\",\"null\"],\"format\":\"date\"}", 4990);
+    tn_buf_append_text(&schema, "},\"required\":[\"e\",");
+    append_list(&schema, "", 4990);
+    tn_buf_append_text(&schema, "],\"additionalProperties\":false}");
+    for (int i = 0; i < 9; i++)
+        tn_buf_append_text(&schema, "},\"required\":[\"o\"],\"additionalProperties\":false}");
+    if (compile(&g, tn_buf_text(&schema), TERN_GRAMMAR_STRICT, &err) != TERN_OK)
+        fail_msg("%s", err.detail);
+    tern_grammar_free(g);
+    tn_buf_fini(&schema);
+}
 
 /* Definitions each of which refers to the next one twice. */
 static void append_doubling(struct tn_buf *out, uint32_t n)
@@ -159,13 +325,13 @@ static void schemas_beyond_the_limits_are_refused(void **state)
     assert_non_null(strstr(err.detail, "64"));
     schema.n_bytes = 0;
     tn_buf_append_text(&schema, "{\"enum\":[0");
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < 40000; i++)
         tn_buf_printf(&schema, ",\"%x.%d\"", (unsigned)i * 2654435761u, i);
     tn_buf_append_text(&schema, "]}");
     assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_LIMIT); /* bytes or states */
     schema.n_bytes = 0;
     tn_buf_append_text(&schema, "{\"anyOf\":[{}");
-    for (int i = 0; i < 9000; i++)
+    for (int i = 0; i < 33000; i++)
         tn_buf_append_text(&schema, ",{\"type\":\"null\"}");
     tn_buf_append_text(&schema, "]}");
     assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_LIMIT); /* schemas */
@@ -317,6 +483,9 @@ static void masks_are_what_trying_every_token_gives(void **state)
         "{\"type\":[\"string\",\"number\"]}",
         OBJECT("\"properties\":{\"abc\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
                "\"the\":{\"type\":\"string\"}}"),
+        "{\"type\":\"string\",\"pattern\":\"th?e|^[^a-z]\"}",
+        "{\"type\":\"string\",\"format\":\"date\"}",
+        "{\"type\":[\"number\",\"null\"],\"minimum\":-1.25,\"maximum\":12}",
         "{}",
     };
     struct fixture f;
@@ -347,7 +516,8 @@ static void any_allocation_may_fail(void **state)
     (void)state;
     static const char schema[] =
         OBJECT("\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"$ref\":\"#/$defs/c\"}},"
-               "\"$defs\":{\"c\":{\"type\":\"array\",\"items\":{}}}");
+               "\"$defs\":{\"c\":{\"type\":\"array\",\"items\":{\"type\":[\"string\",\"integer\"],"
+               "\"pattern\":\"^a{2,3}$\",\"minimum\":5,\"maximum\":31}}}");
     struct fixture f;
     open_fixture(&f);
     bool is_done = false;
@@ -374,6 +544,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_understood_is_refused_with_its_place),
+        cmocka_unit_test(expressions_are_refused_with_the_place_in_them),
+        cmocka_unit_test(limits_are_refused_with_their_place),
+        cmocka_unit_test(expensive_limits_share_a_budget),
+        cmocka_unit_test(schemas_at_the_limits_of_strict_mode_are_taken),
         cmocka_unit_test(doubling_references_cost_what_they_take),
         cmocka_unit_test(readings_that_grow_without_bound_are_given_up),
         cmocka_unit_test(schemas_beyond_the_limits_are_refused),

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Answers of a form: response_format of OpenAI, format of Ollama."""
+import datetime
 import json
 import os
 import sys
@@ -77,6 +78,23 @@ class AnswerSchema(command.TestCase):
             self.assertEqual("".join(e["token"] for e in listed["logprobs"]["content"]),
                              choice["message"]["content"])
 
+    def test_limits(self):
+        limits = {"code": {"type": "string", "pattern": r"^[A-Z]{2}-\d{3,5}$"},
+                  "born": {"type": "string", "format": "date-time"},
+                  "age": {"type": "integer", "minimum": 18, "maximum": 99},
+                  "price": {"type": "number", "exclusiveMinimum": 0, "maximum": 20,
+                            "multipleOf": 0.25}}
+        schema = {"type": "object", "properties": limits, "required": list(limits),
+                  "additionalProperties": False}
+        for more in ({"temperature": 0}, {"seed": 1}, {"seed": 2, "temperature": 1.5, "top_k": 0}):
+            choice = self.chat(response_format(schema), **more)
+            self.assertEqual(choice["finish_reason"], "stop")
+            value = json.loads(choice["message"]["content"])
+            self.assertRegex(value["code"], r"^[A-Z]{2}-\d{3,5}$")
+            self.assertTrue(datetime.date.fromisoformat(value["born"][:10]))
+            self.assertIn(value["age"], range(18, 100))
+            self.assertTrue(0 < value["price"] <= 20 and value["price"] % 0.25 == 0, value)
+
     def test_stream_and_choices(self):
         events = self.server.events(CHAT, {
             "messages": ASK, "max_tokens": 200, "seed": 3, "n": 2,
@@ -123,8 +141,8 @@ class AnswerSchema(command.TestCase):
 
         at = "response_format.json_schema.schema"
         cases = [
-            (response_format(nested({"type": "string", "pattern": "a"})), at + "#/properties/a/items"),
-            (response_format(nested({"type": "integer", "minimum": 1})), at + "#/properties/a/items"),
+            (response_format(nested({"type": "string", "pattern": "a\\b"})), at + "#/properties/a/items"),
+            (response_format(nested({"type": "string", "minLength": 1})), at + "#/properties/a/items"),
             (response_format(nested({"allOf": []})), at + "#/properties/a/items"),
             (response_format({"type": "object", "properties": {}}), at),
             (response_format({"$ref": "#/$defs/none"}), at),
@@ -149,7 +167,7 @@ class AnswerSchema(command.TestCase):
                       ("{}", '{"a":1}'))
 
     def test_hostile_schemas(self):
-        wide = {"anyOf": [{"const": f"value {i}"} for i in range(9000)]}
+        wide = {"anyOf": [{"const": f"value {i}"} for i in range(40000)]}
         deep = {"$ref": "#/$defs/0", "$defs": {
             str(i): {"type": "array", "items": {"$ref": f"#/$defs/{i + 1}"}, "minItems": 1}
             for i in range(70)}}

@@ -148,11 +148,25 @@ class Llama(command.TestCase):
             self.post("/completion", {"prompt": "a", "logit_bias": bias}, 400)
 
     def test_refusals(self):
-        for more in ({"grammar": "root ::= x"}, {"json_schema": {}}, {"mirostat": 1},
+        for more in ({"grammar": "root ::= x"}, {"json_schema": "{}"}, {"mirostat": 1},
                      {"n_probs": 21}, {"prompt": None}, {"prompt": {}}, {"stop": 5}):
             self.post("/completion", dict({"prompt": "a"}, **more), 400)
         self.completion(grammar="", mirostat=0, dry_multiplier=0.0, json_schema=None,
                         cache_prompt=True, id_slot=-1, samplers=["top_k"], n_predict=1)
+
+    def test_json_schema(self):
+        schema = {"type": "object", "properties": {
+            "kind": {"enum": ["cat", "dog"]}, "born": {"type": "string", "format": "date"}},
+            "required": ["kind", "born"], "additionalProperties": False}
+        for more in ({"temperature": 0}, {"seed": 5}):
+            whole = self.completion(json_schema=schema, n_predict=100, **more)
+            animal = json.loads(whole["content"])
+            self.assertIn(animal["kind"], ("cat", "dog"))
+            self.assertRegex(animal["born"], r"^\d{4}-\d\d-\d\d$")
+            self.assertEqual(whole["stop_type"], "eos")
+        schema["properties"]["born"]["format"] = "uri"
+        error = self.post("/completion", {"prompt": "a", "json_schema": schema}, 400)["error"]
+        self.assertIn("#/properties/born", error["message"])
 
     # ---- about the server ----
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Formats as expressions.  Each takes only what every validator takes: years from 1, no leap
+ * seconds, names of at most 253 characters, addresses without zones.
+ */
+#include "grammar/schema_string.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/log.h"
+#include "grammar/string_rule.h"
+
+#define LEAP_PAIR "(?:0[48]|[2468][048]|[13579][26])"
+#define YEAR "(?:000[1-9]|00[1-9]\\d|0[1-9]\\d\\d|[1-9]\\d{3})"
+#define DATE                                                                                       \
+    "(?:" YEAR "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|"  \
+    "30)|02-(?:0[1-9]|1\\d|2[0-8]))|(?:\\d\\d" LEAP_PAIR "|" LEAP_PAIR "00)-02-29)"
+#define HOUR_MINUTE "(?:[01]\\d|2[0-3]):[0-5]\\d"
+#define TIME HOUR_MINUTE ":[0-5]\\d(?:\\.\\d{1,9})?(?:Z|[+-]" HOUR_MINUTE ")"
+
+#define COUNT "\\d{1,9}"
+#define DURATION_TIME                                                                              \
+    "T(?:" COUNT "H(?:" COUNT "M(?:" COUNT "S)?)?|" COUNT "M(?:" COUNT "S)?|" COUNT "S)"
+#define DURATION_DATE                                                                              \
+    "(?:" COUNT "D|" COUNT "M(?:" COUNT "D)?|" COUNT "Y(?:" COUNT "M(?:" COUNT "D)?)?)"
+
+/* Labels of a host name: the first of 63 characters and seven of 26 are 252 with their dots. */
+#define LABEL(n_between) "[0-9A-Za-z](?:[0-9A-Za-z-]{0," n_between "}[0-9A-Za-z])?"
+#define ATOM "[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]+"
+
+#define BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+#define HEX4 "[0-9A-Fa-f]{1,4}"
+#define HEX(n) "[0-9A-Fa-f]{" n "}"
+
+static const struct format {
+    const char *name;
+    const char *expressions[2]; /* both, where there are two */
+} formats[] = {
+    {"date-time", {"^" DATE "T" TIME "$"}},
+    {"date", {"^" DATE "$"}},
+    {"time", {"^" TIME "$"}},
+    {"duration",
+     {"^P(?:" COUNT "W|" DURATION_DATE "(?:" DURATION_TIME ")?|" DURATION_TIME ")$"}},
+    {"email",
+     {"^" ATOM "(?:\\." ATOM ")*@" LABEL("61") "(?:\\." LABEL("24") "){1,7}$", "^[^@]{1,64}@"}},
+    {"hostname", {"^" LABEL("61") "(?:\\." LABEL("24") "){0,7}$"}},
+    {"ipv4", {"^(?:" BYTE "\\.){3}" BYTE "$"}},
+    {"ipv6",
+     {"^(?:(?:" HEX4 ":){7}" HEX4 "|(?:" HEX4 ":){1,7}:|(?:" HEX4 ":){1,6}:" HEX4 "|"
+      "(?:" HEX4 ":){1,5}(?::" HEX4 "){1,2}|(?:" HEX4 ":){1,4}(?::" HEX4 "){1,3}|"
+      "(?:" HEX4 ":){1,3}(?::" HEX4 "){1,4}|(?:" HEX4 ":){1,2}(?::" HEX4 "){1,5}|"
+      HEX4 ":(?::" HEX4 "){1,6}|:(?:(?::" HEX4 "){1,7}|:))$"}},
+    {"uuid", {"^" HEX("8") "-" HEX("4") "-" HEX("4") "-" HEX("4") "-" HEX("12") "$"}},
+};
+
+static const struct format *find_format(const char *name)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(formats); i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+/* The text of a word; *text stays NULL when the word is absent. */
+static tern_status read_text(const json_t *s, const char *word, const char **text,
+                             struct tern_error *err)
+{
+    const json_t *value = json_object_get(s, word);
+    *text = json_string_value(value);
+    if (value && !*text)
+        return tn_fail(err, TERN_USAGE, "\"%s\" must be a string", word);
+    return tn_ok(err);
+}
+
+tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_t *s,
+                             uint64_t *steps, struct tern_error *err)
+{
+    const char *pattern, *name, *expressions[3];
+    uint32_t n = 0;
+    tern_status status = read_text(s, "pattern", &pattern, err);
+    if (status == TERN_OK)
+        status = read_text(s, "format", &name, err);
+    if (status != TERN_OK)
+        return status;
+    const struct format *format = name ? find_format(name) : NULL;
+    if (name && !format)
+        return tn_fail(err, TERN_UNSUPPORTED, "\"format\": \"%.40s\" is not supported", name);
+    if (pattern)
+        expressions[n++] = pattern;
+    for (uint32_t i = 0; format && i < 2 && format->expressions[i]; i++)
+        expressions[n++] = format->expressions[i];
+    status = tn_string_rule(g, start, expressions, n, steps, err);
+    if (status != TERN_OK)
+        tn_fail_prefix(err, pattern ? "\"pattern\"" : "\"format\"");
+    return status;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From an automaton over characters to one over the bytes of JSON.
+ */
+#include "grammar/string_rule.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/log.h"
+#include "grammar/dfa.h"
+#include "grammar/regex.h"
+
+/* ---- characters ---- */
+
+/* Below U+0020. */
+static void add_control(struct tern_grammar *g, uint32_t from, uint32_t c, uint32_t to)
+{
+    static const char shorts[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+                                    ['\r'] = 'r'};
+    uint8_t last = (uint8_t)"0123456789abcdef"[c & 15];
+    uint32_t at = tn_grammar_step(g, from, '\\', '\\');
+    if (shorts[c])
+        last = (uint8_t)shorts[c];
+    else
+        at = tn_grammar_text(g, at, c < 16 ? "u000" : "u001", 4);
+    tn_grammar_bytes(g, at, last, last, to);
+}
+
+/* Below U+0080. */
+static void add_ascii(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
+                      uint32_t to)
+{
+    uint32_t first = TN_MAX(low, 0x20); /* of those not yet added that are written as they are */
+    for (uint32_t c = low; c <= high; c++) {
+        if (c < 0x20)
+            add_control(g, from, c, to);
+        if (c != '"' && c != '\\')
+            continue;
+        if (first < c)
+            tn_grammar_bytes(g, from, (uint8_t)first, (uint8_t)(c - 1), to);
+        tn_grammar_bytes(g, tn_grammar_step(g, from, '\\', '\\'), (uint8_t)c, (uint8_t)c, to);
+        first = c + 1;
+    }
+    if (first <= high)
+        tn_grammar_bytes(g, from, (uint8_t)first, (uint8_t)high, to);
+}
+
+/* Bytes of a character from U+0080 on. */
+static uint32_t n_bytes_of(uint32_t c)
+{
+    return c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+}
+
+/* The last of the characters from `low` on whose bytes are, place by place, those between the bytes
+ * of the first and the last. */
+static uint32_t piece_end(uint32_t low, uint32_t high)
+{
+    static const uint32_t last_of_length[] = {0, 0, 0x7FF, 0xFFFF, TN_LAST_CHARACTER};
+    const uint32_t n = n_bytes_of(low);
+    uint32_t end = TN_MIN(high, last_of_length[n]);
+    for (uint32_t i = 1; i < n; i++) {
+        const uint32_t mask = (1u << 6 * i) - 1; /* of the last i bytes */
+        if ((low & ~mask) == (end & ~mask))
+            return end;
+        if (low & mask)
+            return low | mask;
+        if ((end & mask) != mask)
+            end = (end & ~mask) - 1;
+    }
+    return end;
+}
+
+static uint8_t byte_of(uint32_t c, uint32_t n, uint32_t i)
+{
+    static const uint8_t marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    const uint32_t bits = c >> 6 * (n - 1 - i);
+    return (uint8_t)(i == 0 ? marks[n] | bits : 0x80 | (bits & 0x3F));
+}
+
+static void add_characters(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
+                           uint32_t to)
+{
+    if (low < 0x80)
+        add_ascii(g, from, low, TN_MIN(high, 0x7F), to);
+    for (low = TN_MAX(low, 0x80); low <= high && !g->failed;) {
+        const uint32_t end = piece_end(low, high), n = n_bytes_of(low);
+        uint32_t at = from;
+        for (uint32_t i = 0; i + 1 < n; i++)
+            at = tn_grammar_step(g, at, byte_of(low, n, i), byte_of(end, n, i));
+        tn_grammar_bytes(g, at, byte_of(low, n, n - 1), byte_of(end, n, n - 1), to);
+        low = end + 1;
+    }
+}
+
+/* ---- states ---- */
+
+struct writer {
+    struct tern_grammar *g;
+    const struct tn_dfa *dfa;
+    uint32_t *states; /* [n_states] of the grammar; 0: not yet there */
+    uint32_t *todo;   /* [n_states] those that are */
+    uint32_t n_todo;
+};
+
+static uint32_t state_of(struct writer *w, uint32_t i)
+{
+    if (!w->states[i]) {
+        w->states[i] = tn_grammar_state(w->g);
+        w->todo[w->n_todo++] = i;
+    }
+    return w->states[i];
+}
+
+static void write_state(struct writer *w, uint32_t i)
+{
+    const struct tn_dfa *dfa = w->dfa;
+    const uint32_t *next = dfa->next + (size_t)i * dfa->n_symbols;
+    for (uint32_t k = 0; k < dfa->n_ranges && !w->g->failed;) {
+        const uint32_t to = next[dfa->ranges[k].symbol], low = dfa->ranges[k].characters.low;
+        uint32_t high = dfa->ranges[k].characters.high;
+        while (++k < dfa->n_ranges && next[dfa->ranges[k].symbol] == to &&
+               dfa->ranges[k].characters.low == high + 1)
+            high = dfa->ranges[k].characters.high;
+        if (to != TN_DFA_DEAD)
+            add_characters(w->g, w->states[i], low, high, state_of(w, to));
+    }
+}
+
+static bool write_all(struct tern_grammar *g, uint32_t start, const struct tn_dfa *dfa)
+{
+    struct writer w = {.g = g, .dfa = dfa};
+    w.states = tn_alloc_zeroed(dfa->n_states, sizeof *w.states);
+    w.todo = tn_alloc(dfa->n_states * sizeof *w.todo);
+    const bool has_memory = w.states && w.todo;
+    if (has_memory) {
+        const uint32_t end = tn_grammar_state(g);
+        tn_grammar_end(g, end);
+        tn_grammar_bytes(g, start, '"', '"', state_of(&w, TN_DFA_START));
+        for (uint32_t i = 0; i < w.n_todo && !g->failed; i++) {
+            if (dfa->is_end[w.todo[i]])
+                tn_grammar_bytes(g, w.states[w.todo[i]], '"', '"', end);
+            write_state(&w, w.todo[i]);
+        }
+    }
+    tn_free(w.states);
+    tn_free(w.todo);
+    return has_memory;
+}
+
+tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *const *expressions,
+                           uint32_t n, uint64_t *steps, struct tern_error *err)
+{
+    struct tn_nfa nfa = {0};
+    struct tn_dfa dfa = {0};
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++)
+        status = tn_regex_add(&nfa, expressions[i], err);
+    if (status == TERN_OK)
+        status = tn_dfa_create(&dfa, &nfa, steps, err);
+    if (status == TERN_OK && !write_all(g, start, &dfa))
+        status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    tn_dfa_fini(&dfa);
+    tn_nfa_fini(&nfa);
+    return status;
+}

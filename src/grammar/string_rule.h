@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Strings that fit expressions, as rules of a grammar.
+ *
+ * The expressions speak of the characters that a JSON string stands for.  Each has one spelling:
+ * as it is, but \" and \\ and, below U+0020, \b \t \n \f \r and \u0001 with small digits; which is
+ * what JSON.stringify writes.
+ */
+#ifndef TN_STRING_RULE_H
+#define TN_STRING_RULE_H
+
+#include "grammar/grammar.h"
+
+/* The rule that begins at `start`: a string that fits all n expressions.  Takes off *steps what it
+ * costs.  Errors of tn_regex_add and tn_dfa_create; a grammar that is full has failed. */
+tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *const *expressions,
+                           uint32_t n, uint64_t *steps, struct tern_error *err);
+
+#endif
