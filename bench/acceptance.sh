@@ -440,6 +440,7 @@ section_families() {
         family_speed bonsai-4b "$level" 75 x16
         family_speed bonsai-4b "$level" 75 x8
     done
+    for threads in 1 2; do family_mainline bonsai-4b $threads; done
     for size in falcon-e-3b llama-8b; do
         family_model $size
         family_speed $size best 70 i8
@@ -450,7 +451,7 @@ section_families() {
 # family_gguf NAME SIZE [TYPE LAYERS]: a GGUF file of random weights.
 family_gguf() {
     [ -e "$work/$1.gguf" ] || python3 bench/make_gguf.py "$work/$1.gguf" --size "$2" \
-        ${3:+--type "$3" --layers "$4"} 2>"$work/error" ||
+        ${3:+--type "$3"} ${4:+--layers "$4"} 2>"$work/error" ||
         { rm -f "$work/$1.gguf"; echo "no model $1: $(tail -n 1 "$work/error")" >&2; }
 }
 # family_model SIZE: the model of such a file.
@@ -518,9 +519,39 @@ family_speed() {
         row "$what: prefill of 128" - "$(calc "round($prefill, 1)") tok/s" -
         least "$what: prefill, of the int8 peak" $goal % \
             "$(calc "round($prefill * $projections / ($peak * $threads * 1e7))")"
-        [ "$kind" = x16 ] && row "$what: mainline ggml in the same run" "15 x, 1.5 x, 2 x" \
-            "no ggml here" "not measured"
     done
+}
+
+# family_mainline SIZE THREADS: decode and prefill beside those of llama-bench, which has two types
+# for such weights.  The programs take turns, twice; the best counts.
+family_mainline() {
+    what="$1, $2 threads"
+    if [ ! -x "${TERN_LLAMA_BENCH:-}" ]; then
+        row "$what: by mainline ggml" "15 x, 1.5 x, 2 x" "no llama-bench" "not measured"
+        return
+    fi
+    ours=0 our_prefill=0 q2_0=0 tq2_0=0 prefill=0
+    for _ in 1 2; do
+        bench "$1" --threads "$2" --depths 128 -n 32 -r 2
+        ours=$(calc "max($ours, $(pick "$1" "$2" decode_best_tok_s))")
+        our_prefill=$(calc "max($our_prefill, $(pick "$1" "$2" prefill_best_tok_s))")
+        q2_0=$(calc "max($q2_0, $(mainline "$1" q2_0 "$2" -p 0 -n 2))")
+        tq2_0=$(calc "max($tq2_0, $(mainline "$1" tq2_0 "$2" -p 0 -n 8))")
+        prefill=$(calc "max($prefill, $(mainline "$1" tq2_0 "$2" -p 128 -n 0))")
+    done
+    least "$what: decode by ggml Q2_0, $q2_0 tok/s" 15 x "$(calc "round($ours / $q2_0, 1)")"
+    least "$what: decode by ggml TQ2_0, $tq2_0" 1.5 x "$(calc "round($ours / $tq2_0, 2)")"
+    least "$what: prefill by ggml TQ2_0, $prefill" 2 x \
+        "$(calc "round($our_prefill / $prefill, 2)")"
+}
+# mainline SIZE TYPE THREADS OPTIONS...: tok/s of llama-bench.
+mainline() {
+    file=$1-$2 n=$3
+    family_gguf "$file" "$1" "$2"
+    shift 3
+    "$TERN_LLAMA_BENCH" -m "$work/$file.gguf" -t "$n" -r 1 --no-warmup -o json "$@" \
+        >"$work/mainline.json" 2>"$work/error"
+    field "$work/mainline.json" "round(d[0]['avg_ts'], 2)"
 }
 
 family_memory() {
