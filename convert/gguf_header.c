@@ -458,7 +458,9 @@ static tern_status take_magic(struct cursor *c)
     if (wrong)
         return tn_fail(c->err, TERN_INPUT, "%s: is %s", name, wrong);
     if (!tn_is_gguf(start, n))
-        return tn_fail(c->err, TERN_INPUT, "%s: not a GGUF file: it does not begin with \"GGUF\"",
+        return tn_fail(c->err, TERN_INPUT,
+                       "%s: not a GGUF file: it does not begin with \"GGUF\"; of safetensors give "
+                       "the folder",
                        name);
     return TERN_OK;
 }

@@ -402,19 +402,39 @@ static tern_status read_windows(struct importer *i, uint32_t activation)
     return status;
 }
 
+/* What changes attention without a tensor: its scale, which stays where it is the usual one, and
+ * whether a token sees those behind it. */
+static tern_status read_attention(struct importer *i, double *score_scale)
+{
+    char full[128];
+    double scalar = i->out->config.head_dim;
+    const struct tn_gguf_key *causal = find_key(i, full, "attention.causal");
+    if (causal && (causal->type != TN_GGUF_BOOL || causal->value.u == 0))
+        return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is not true: only causal models run",
+                       full);
+    tern_status status =
+        i->arch->is_gemma
+            ? get_number(i, &scalar, "attention.query_pre_attn_scalar", 1e-3, 1e9, false)
+            : TERN_OK;
+    if (i->arch->is_gemma)
+        *score_scale = 1 / sqrt(scalar);
+    return status == TERN_OK ? get_number(i, score_scale, "attention.scale", 1e-6, 1e6, false)
+                             : status;
+}
+
 static tern_status read_layers(struct importer *i)
 {
     struct tn_config_import *out = i->out;
     const struct tern_file_config *c = &out->config;
-    double theta = 10000, scalar = c->head_dim;
+    double theta = 10000, score_scale = 0;
     uint32_t activation = 0, rope_dims = c->head_dim;
     tern_status status = read_activation(i, &activation);
     if (status == TERN_OK)
         status = get_number(i, &theta, "rope.freq_base", 1, 1e12, false);
     if (status == TERN_OK)
         status = get_integer(i, &rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
-    if (status == TERN_OK && i->arch->is_gemma)
-        status = get_number(i, &scalar, "attention.query_pre_attn_scalar", 1e-3, 1e9, false);
+    if (status == TERN_OK)
+        status = read_attention(i, &score_scale);
     if (status != TERN_OK)
         return status;
     if (rope_dims != c->head_dim)
@@ -425,8 +445,8 @@ static tern_status read_layers(struct importer *i)
         return tn_fail(i->err, TERN_MEMORY, "no memory for %u layers", c->n_layer);
     for (uint32_t k = 0; k < c->n_layer; k++) {
         out->layers[k] = tn_layer_default(c->head_dim, activation, theta);
-        if (i->arch->is_gemma)
-            out->layers[k].score_scale = (float)(1 / sqrt(scalar));
+        if (score_scale > 0)
+            out->layers[k].score_scale = (float)score_scale;
     }
     status = read_windows(i, activation);
     return status == TERN_OK ? read_scaling(i, theta) : status;

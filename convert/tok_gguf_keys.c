@@ -105,7 +105,7 @@ static tern_status load(struct loaded *l, const struct tn_gguf *gguf, struct ter
     if (status == TERN_OK && !k->model)
         status = tn_fail(err, TERN_INPUT, PREFIX "model is missing");
     if (status == TERN_OK && strcmp(k->model, "none") == 0)
-        status = tn_fail(err, TERN_UNSUPPORTED,
+        status = tn_fail(err, TERN_INPUT,
                          PREFIX "model \"none\": the file has no tokenizer; --no-tokenizer "
                                 "converts without one");
     if (status == TERN_OK)

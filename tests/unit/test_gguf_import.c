@@ -165,6 +165,17 @@ static void an_activation_that_is_named_counts(void **state)
     tn_config_import_fini(&c);
 }
 
+static void a_scale_of_attention_counts(void **state)
+{
+    (void)state;
+    const struct key named = {"attention.scale", TN_GGUF_F32, 0.125, NULL};
+    struct tn_config_import c;
+    make("llama", &named, 1, NULL);
+    import_ok(&c);
+    assert_true(c.layers[LAYERS - 1].score_scale == 0.125f);
+    tn_config_import_fini(&c);
+}
+
 static void scales_of_minicpm_are_read(void **state)
 {
     (void)state;
@@ -259,6 +270,8 @@ static const struct {
     {"llama", {"rope.scaling.type", S, 0, "longrope"}, BAD, "rope_factors_short.weight\" is miss"},
     {"llama", {"rope.scaling.attn_factor", F, -2, NULL}, BAD, "attn_factor\" is -2, allowed"},
     {"llama", {"attention.sliding_window", U, 64, NULL}, NO, "sliding_window 64: windows are sup"},
+    {"qwen3", {"attention.causal", TN_GGUF_BOOL, 0, NULL}, NO, "only causal models run"},
+    {"qwen3", {"attention.scale", F, -1, NULL}, BAD, "attention.scale\" is -1, allowed"},
     {"gemma3", {"attention.sliding_window", U, 4e9, NULL}, BAD, "sliding_window\" is 4000000000"},
     {"gemma3", {"attention.query_pre_attn_scalar", F, -1, NULL}, BAD, "scalar\" is -1, allowed"},
     {"gemma3", {"final_logit_softcapping", F, 30, NULL}, NO, "caps of logits"},
@@ -356,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(architectures_become_families),
         cmocka_unit_test(an_activation_that_is_named_counts),
+        cmocka_unit_test(a_scale_of_attention_counts),
         cmocka_unit_test(scales_of_minicpm_are_read),
         cmocka_unit_test(windows_of_gemma_are_read),
         cmocka_unit_test(ids_that_end_an_answer_are_read),
