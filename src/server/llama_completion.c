@@ -89,7 +89,7 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
     append_prompt(out, task, choice);
     tn_buf_append_text(out, ",\"generation_settings\":");
     tn_llama_append_settings(out, &task->gen);
-    tn_buf_append_text(out, ",\"timings\":{");
+    tn_buf_printf(out, ",\"timings\":{\"cache_n\":%u,", r->n_prompt - r->n_prompt_evaluated);
     append_rate(out, "prompt", r->n_prompt_evaluated, r->prompt_s);
     tn_buf_append_text(out, ",");
     append_rate(out, "predicted", r->n_new, r->decode_s);

@@ -138,7 +138,14 @@ void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer)
 
 void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json)
 {
+    tn_openai_send_named(answer, NULL, json);
+}
+
+void tn_openai_send_named(struct tn_task *answer, const char *name, struct tn_buf *json)
+{
     struct tn_buf event = {0};
+    if (name)
+        tn_buf_printf(&event, "event: %s\n", name);
     tn_buf_append_text(&event, "data: ");
     tn_buf_append(&event, json->data, json->n_bytes);
     tn_buf_append_text(&event, "\n\n");

@@ -19,6 +19,8 @@ void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer);
 void tn_openai_end_stream(struct tn_task *answer, const char *prefix, const char *object);
 /* The events of a stream: data: {...} and a blank line. */
 void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json);
+/* The same with event: NAME in front. */
+void tn_openai_send_named(struct tn_task *answer, const char *name, struct tn_buf *json);
 /* For formats: fail and the last event. */
 void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal);
 
@@ -27,8 +29,8 @@ void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refu
 bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,
                  struct tn_refusal *refusal);
 
-/* The ids of a request's "prompt": a text, ids, or an array of either, each a prompt of its own.  A
- * tn_task_prepare_fn. */
+/* The ids of a request's "prompt": a text, ids and texts mixed, or an array of either, each a
+ * prompt of its own.  A tn_task_prepare_fn. */
 bool tn_text_ids(struct tn_task *answer, struct tn_refusal *refusal);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
 #include "server/json_out.h"
 #include "server/logprobs.h"
@@ -24,24 +25,73 @@ static bool add_text(struct tn_task *answer, struct tern_ids *ids, const json_t 
     return true;
 }
 
+static bool holds_number(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_is_number(json_array_get(list, i)))
+            return true;
+    return false;
+}
+
+static bool push_id(struct tern_ids *ids, uint32_t id)
+{
+    if (ids->n == ids->capacity) {
+        const size_t capacity = 2 * ids->capacity + 64;
+        uint32_t *more = tn_realloc(ids->ids, capacity * sizeof *more);
+        if (!more)
+            return false;
+        ids->ids = more;
+        ids->capacity = capacity;
+    }
+    ids->ids[ids->n++] = id;
+    return true;
+}
+
+static bool add_part(struct tn_task *answer, struct tern_ids *ids, const json_t *part,
+                     struct tn_refusal *r)
+{
+    const struct tern_model *model = answer->model->model;
+    struct tern_error err;
+    double id = -1;
+    if (json_is_string(part))
+        return tern_tokenizer_encode(tern_model_tokenizer(model), json_string_value(part),
+                                     json_string_length(part),
+                                     ids->n == 0 ? TERN_ENCODE_ADD_SPECIAL : 0, ids,
+                                     &err) == TERN_OK ||
+               tn_refuse(r, 503, NULL, "%s", err.detail);
+    if (!tn_json_is_whole(part, &id) || id < 0 || id >= tern_model_config(model)->vocab)
+        return tn_refuse(r, 400, "prompt", "\"prompt\": an entry is no text and no id below %u",
+                         tern_model_config(model)->vocab);
+    return push_id(ids, (uint32_t)id) || tn_refuse(r, 503, NULL, "no memory for the request");
+}
+
+/* [12, 34, "text", 56]: ids, and texts that become ids where they stand. */
+static bool add_mixed(struct tn_task *answer, struct tern_ids *ids, const json_t *prompt,
+                      struct tn_refusal *r)
+{
+    for (size_t i = 0; i < json_array_size(prompt); i++)
+        if (!add_part(answer, ids, json_array_get(prompt, i), r))
+            return false;
+    return true;
+}
+
 static bool add_prompt(struct tn_task *answer, struct tern_ids *ids, const json_t *prompt,
                        struct tn_refusal *r)
 {
     if (json_is_string(prompt))
         return add_text(answer, ids, prompt, r);
     if (json_is_array(prompt) && json_array_size(prompt) > 0)
-        return tn_json_take_ids(prompt, "prompt", tern_model_config(answer->model->model)->vocab,
-                                ids, r);
+        return add_mixed(answer, ids, prompt, r);
     return tn_refuse(r, 400, "prompt",
                      "\"prompt\" must be a string, an array of strings, ids, or arrays of ids");
 }
 
-/* Several prompts: an array whose members are no numbers. */
+/* Several prompts: an array without numbers. */
 bool tn_text_ids(struct tn_task *answer, struct tn_refusal *r)
 {
     const json_t *prompt = tn_json_member(answer->body, "prompt");
-    bool is_list = json_is_array(prompt) && json_array_size(prompt) > 0 &&
-                   !json_is_number(json_array_get(prompt, 0));
+    bool is_list =
+        json_is_array(prompt) && json_array_size(prompt) > 0 && !holds_number(prompt);
     if (!prompt)
         return tn_refuse(r, 400, "prompt", "\"prompt\" is missing");
     if (!is_list)

@@ -33,6 +33,8 @@ static const struct route {
     {"/completions", POST, false, tn_route_completions},
     {"/v1/embeddings", POST, false, tn_route_embeddings},
     {"/embeddings", POST, false, tn_route_embeddings},
+    {"/v1/messages", POST, false, tn_route_messages},
+    {"/v1/messages/count_tokens", POST, false, tn_route_messages_count},
     {"/", GET, false, tn_route_root},
     {"/page/", GET, true, tn_route_page},
     {"/page.json", GET, false, tn_route_page_json},

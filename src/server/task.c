@@ -71,6 +71,8 @@ void tn_task_free(struct tn_task *answer)
     }
     tn_gen_fini(&answer->gen);
     tern_ids_free(&answer->ids);
+    if (answer->body != answer->request.root)
+        json_decref(answer->body);
     tn_body_free(answer->server, &answer->request);
     tn_free(answer);
 }
@@ -209,11 +211,35 @@ static size_t n_ids(const struct tn_task *answer)
     return n * answer->gen.n_choices;
 }
 
+static void end_answer(struct tn_task *answer)
+{
+    struct tn_conn *conn = answer->conn;
+    struct tn_buf body = {0};
+    if (!conn)
+        return;
+    conn->user = (struct tn_conn_user){0};
+    answer->is_ended = true;
+    answer->format->end(answer, &body);
+    if (body.failed)
+        tn_conn_drop(conn);
+    else if (answer->gen.streams)
+        tn_stream_end(conn);
+    else
+        tn_waiting_end(&answer->waiting, conn, body.data, body.n_bytes);
+    tn_buf_fini(&body);
+    answer->conn = NULL;
+}
+
 static void on_prepared(void *arg)
 {
     struct tn_task *answer = arg;
     uint32_t n_choices = answer->n_prompts * answer->gen.n_choices;
     if (!answer->conn) {
+        forget(answer->server, answer);
+        return;
+    }
+    if (answer->refusal.status == 0 && n_choices == 0) {
+        end_answer(answer);
         forget(answer->server, answer);
         return;
     }
@@ -334,25 +360,6 @@ static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
         tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->refuse);
     }
     on_gone(answer);
-}
-
-static void end_answer(struct tn_task *answer)
-{
-    struct tn_conn *conn = answer->conn;
-    struct tn_buf body = {0};
-    if (!conn)
-        return;
-    conn->user = (struct tn_conn_user){0};
-    answer->is_ended = true;
-    answer->format->end(answer, &body);
-    if (body.failed)
-        tn_conn_drop(conn);
-    else if (answer->gen.streams)
-        tn_stream_end(conn);
-    else
-        tn_waiting_end(&answer->waiting, conn, body.data, body.n_bytes);
-    tn_buf_fini(&body);
-    answer->conn = NULL;
 }
 
 static void count(struct tn_server *server, const struct tern_generate_result *r)

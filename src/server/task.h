@@ -17,6 +17,9 @@
 
 struct tn_task;
 
+/* What a stream has begun and not ended, in formats whose answers are lists. */
+enum tn_open { TN_OPEN_NOTHING, TN_OPEN_TEXT, TN_OPEN_CALL };
+
 struct tn_choice {
     struct tn_job job;
     struct tn_buf text;     /* all of it */
@@ -24,6 +27,8 @@ struct tn_choice {
     struct tern_calls *calls; /* of tools, told from the text; NULL: none are expected */
     size_t n_calls_sent;
     size_t n_arguments_sent; /* bytes of the last of these calls, in formats that stream them */
+    enum tn_open open;
+    uint32_t i_open; /* its place, or that of the next one */
     struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
     uint32_t n_tokens;      /* of the answer, with log-probabilities */
     uint32_t n_shown;       /* of these, in a stream */
@@ -47,8 +52,8 @@ struct tn_task_format {
     void (*more)(struct tn_task *answer, struct tn_choice *choice);
     void (*end_choice)(struct tn_task *answer, struct tn_choice *choice);
     void (*fail)(struct tn_task *answer, const struct tn_refusal *refusal);
-    /* All choices have ended: the end of a stream (written with tn_stream_write), or the whole
-     * answer, appended to *out. */
+    /* All choices have ended, or none were wanted: the end of a stream (written with
+     * tn_stream_write), or the whole answer, appended to *out. */
     void (*end)(struct tn_task *answer, struct tn_buf *out);
 };
 
@@ -59,7 +64,7 @@ struct tn_task {
     const struct tn_server_model *model;
     const struct tn_task_format *format;
     struct tn_body request;
-    json_t *body; /* its JSON: texts point into it */
+    json_t *body; /* its JSON, or as OpenAI would write it: texts point into it */
     struct tn_gen gen;
     const json_t *tools; /* that the model may call; NULL: none */
     enum tern_call_form call_form;

@@ -12,7 +12,7 @@ import sys
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
 FOLDER = os.environ["TERN_CLIENTS_DIR"]
-SETS = {"openai2": ["openai2.txt"], "openai3": ["openai3.txt"],
+SETS = {"openai2": ["openai2.txt"], "openai3": ["openai3.txt"], "anthropic": ["anthropic.txt"],
         "node": ["package.json", "package-lock.json"], "litellm": ["litellm.txt"]}
 LARGE = {"litellm"}
 NO_NETWORK = re.compile(r"retrying|connection|timed? ?out|resolve|unreachable|ENOTFOUND|ECONN|"

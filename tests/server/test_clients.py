@@ -91,6 +91,9 @@ class Libraries(Case):
     def test_openai_3(self):
         self.script("openai3", "use_openai.py", self.tools_url, "3.54")
 
+    def test_anthropic(self):
+        self.script("anthropic", "use_anthropic.py", self.tools_url)
+
     def test_ollama(self):
         self.script("openai2", "use_ollama.py", self.tools_url)
 

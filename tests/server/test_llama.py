@@ -84,6 +84,7 @@ class Llama(command.TestCase):
         self.assertEqual(a["tokens_evaluated"], len(self.tokens("Once upon a time",
                                                                 add_special=True)))
         self.assertEqual(a["timings"]["predicted_n"], 24)
+        self.assertEqual(a["timings"]["cache_n"] + a["timings"]["prompt_n"], a["tokens_evaluated"])
         self.assertEqual(a["generation_settings"]["n_predict"], 24)
         self.assertTrue(a["prompt"].endswith("Once upon a time"))
         self.assertNotIn("completion_probabilities", a)
@@ -125,6 +126,12 @@ class Llama(command.TestCase):
         several = self.completion([ids, "Once upon a time"], temperature=0)
         self.assertEqual([a["content"] for a in several], [text, text])
         self.assertEqual([a["index"] for a in several], [0, 1])
+        half = self.tokens("Once upon", add_special=True)
+        for mixed in (half + [" a time"], ["Once upon"] + self.tokens(" a time")):
+            a = self.completion(mixed, temperature=0)
+            self.assertEqual((a["content"], a["tokens_evaluated"]), (text, len(ids)))
+        self.post("/completion", {"prompt": ["a", 1 << 40]}, 400)
+        self.post("/completion", {"prompt": [5, None]}, 400)
         self.assertEqual(self.completion(n_predict=0)["content"], "")
         self.post("/completion", {"prompt": "word " * 3000}, 400)
 

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POST /v1/messages and /v1/messages/count_tokens, as Anthropic's API has them.
+ *
+ * An answer is a list of blocks: text, and calls of tools.  A stream names each event, and opens
+ * and closes the blocks.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "server/answer_schema.h"
+#include "server/json_out.h"
+#include "server/openai.h"
+#include "server/tools.h"
+#include "server/translate.h"
+
+/* ---- errors ---- */
+
+static const char *type_of(int status)
+{
+    static const struct {
+        int status;
+        const char *type;
+    } types[] = {{401, "authentication_error"}, {403, "permission_error"},
+                 {404, "not_found_error"}, {413, "request_too_large"},
+                 {429, "rate_limit_error"}, {500, "api_error"}, {503, "overloaded_error"}};
+    for (size_t i = 0; i < TN_COUNT_OF(types); i++)
+        if (types[i].status == status)
+            return types[i].type;
+    return "invalid_request_error";
+}
+
+static void append_error(struct tn_buf *out, const struct tn_refusal *r)
+{
+    tn_buf_printf(out, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":",
+                  type_of(r->status));
+    tn_json_text(out, r->message);
+    tn_buf_append_text(out, "}}");
+}
+
+static void refuse(struct tn_conn *conn, const struct tn_refusal *r)
+{
+    struct tn_buf body = {0};
+    append_error(&body, r);
+    tn_reply(conn, r->status, "application/json",
+             r->status == 503 ? "Retry-After: 1\r\n" : "x-should-retry: false\r\n", body.data,
+             body.n_bytes);
+    tn_buf_fini(&body);
+}
+
+/* ---- shapes ---- */
+
+static const char *stop_reason(const struct tn_choice *choice)
+{
+    const enum tern_stop stop = choice->job.result.stop;
+    if (stop == TERN_STOP_STRING)
+        return "stop_sequence";
+    if (stop != TERN_STOP_EOS)
+        return "max_tokens";
+    return tn_choice_n_calls(choice) > 0 ? "tool_use" : "end_turn";
+}
+
+/* "stop_reason":"...","stop_sequence":null */
+static void append_stop(struct tn_buf *out, const struct tn_task *task)
+{
+    const struct tn_choice *choice = &task->choices[0];
+    tn_buf_printf(out, "\"stop_reason\":\"%s\",\"stop_sequence\":", stop_reason(choice));
+    /* Which of several it was is not known. */
+    if (choice->job.result.stop == TERN_STOP_STRING && task->gen.n_stops == 1)
+        tn_json_text(out, task->gen.stops[0]);
+    else
+        tn_buf_append_text(out, "null");
+}
+
+static void append_usage(struct tn_buf *out, uint64_t n_in, uint64_t n_cached, uint64_t n_out)
+{
+    tn_buf_printf(out,
+                  "\"usage\":{\"input_tokens\":%" PRIu64 ",\"cache_creation_input_tokens\":0,"
+                  "\"cache_read_input_tokens\":%" PRIu64 ",\"output_tokens\":%" PRIu64 "}",
+                  n_in, n_cached, n_out);
+}
+
+/* Of the whole answer: what was found in the cache counts apart. */
+static void append_final_usage(struct tn_buf *out, const struct tn_task *task)
+{
+    struct tn_usage_counts u;
+    tn_task_usage(task, &u);
+    append_usage(out, u.n_prompt - u.n_cached, u.n_cached, u.n_new);
+}
+
+/* {"id":...,"content":[ */
+static void append_head(struct tn_buf *out, const struct tn_task *task)
+{
+    tn_buf_printf(out, "{\"id\":\"msg_%s\",\"type\":\"message\",\"role\":\"assistant\",\"model\":",
+                  task->id);
+    tn_json_text(out, task->model->id);
+    tn_buf_append_text(out, ",\"content\":[");
+}
+
+/* {"type":"tool_use",...,"input":  */
+static void append_call(struct tn_buf *out, const struct tn_task *task, size_t i)
+{
+    tn_buf_printf(out, "{\"type\":\"tool_use\",\"id\":\"toolu_%s_%zu\",\"name\":", task->id, i);
+    tn_json_text(out, tern_calls_get(task->choices[0].calls, i).name);
+    tn_buf_append_text(out, ",\"input\":");
+}
+
+/* ---- streams ---- */
+
+/* {"type":"NAME","index":N  of the block that is open. */
+static void begin_event(struct tn_buf *out, const char *name, const struct tn_choice *choice)
+{
+    tn_buf_printf(out, "{\"type\":\"%s\",\"index\":%u", name, choice->i_open);
+}
+
+static void begin(struct tn_task *task)
+{
+    struct tn_buf json = {0};
+    tn_buf_append_text(&json, "{\"type\":\"message_start\",\"message\":");
+    append_head(&json, task);
+    tn_buf_append_text(&json, "],\"stop_reason\":null,\"stop_sequence\":null,");
+    append_usage(&json, task->ids.n, 0, 0);
+    tn_buf_append_text(&json, "}}");
+    tn_openai_send_named(task, "message_start", &json);
+}
+
+static void close_block(struct tn_task *task, struct tn_choice *choice)
+{
+    struct tn_buf json = {0};
+    if (choice->open == TN_OPEN_NOTHING)
+        return;
+    begin_event(&json, "content_block_stop", choice);
+    tn_buf_append_text(&json, "}");
+    tn_openai_send_named(task, "content_block_stop", &json);
+    choice->open = TN_OPEN_NOTHING;
+    choice->i_open++;
+}
+
+/* A text, or call number i. */
+static void open_block(struct tn_task *task, struct tn_choice *choice, enum tn_open open,
+                       size_t i)
+{
+    struct tn_buf json = {0};
+    close_block(task, choice);
+    choice->open = open;
+    begin_event(&json, "content_block_start", choice);
+    tn_buf_append_text(&json, ",\"content_block\":");
+    if (open == TN_OPEN_TEXT)
+        tn_buf_append_text(&json, "{\"type\":\"text\",\"text\":\"\"");
+    else
+        append_call(&json, task, i);
+    tn_buf_append_text(&json, open == TN_OPEN_TEXT ? "}}" : "{}}}");
+    tn_openai_send_named(task, "content_block_start", &json);
+}
+
+static void send_delta(struct tn_task *task, struct tn_choice *choice, const char *type,
+                       const char *key, const char *text, size_t n)
+{
+    struct tn_buf json = {0};
+    begin_event(&json, "content_block_delta", choice);
+    tn_buf_printf(&json, ",\"delta\":{\"type\":\"%s\",\"%s\":", type, key);
+    tn_json_string(&json, text, n);
+    tn_buf_append_text(&json, "}}");
+    tn_openai_send_named(task, "content_block_delta", &json);
+}
+
+static void send_text(struct tn_task *task, struct tn_choice *choice)
+{
+    if (choice->open != TN_OPEN_TEXT)
+        open_block(task, choice, TN_OPEN_TEXT, 0);
+    send_delta(task, choice, "text_delta", "text", choice->text.data + choice->n_sent,
+               choice->text.n_bytes - choice->n_sent);
+    choice->n_sent = choice->text.n_bytes;
+}
+
+static void more(struct tn_task *task, struct tn_choice *choice)
+{
+    if (choice->text.n_bytes > choice->n_sent)
+        send_text(task, choice);
+    for (;;) {
+        const char *arguments = tn_choice_more_arguments(choice);
+        const size_t n = strlen(arguments);
+        if (n > 0) {
+            send_delta(task, choice, "input_json_delta", "partial_json", arguments, n);
+            choice->n_arguments_sent += n;
+        } else if (tn_choice_n_calls(choice) > choice->n_calls_sent) {
+            open_block(task, choice, TN_OPEN_CALL, choice->n_calls_sent++);
+            choice->n_arguments_sent = 0;
+        } else {
+            return;
+        }
+    }
+}
+
+static void end_choice(struct tn_task *task, struct tn_choice *choice)
+{
+    close_block(task, choice);
+}
+
+static void fail(struct tn_task *task, const struct tn_refusal *refusal)
+{
+    struct tn_buf json = {0};
+    append_error(&json, refusal);
+    tn_openai_send_named(task, "error", &json);
+}
+
+static void end_stream(struct tn_task *task)
+{
+    struct tn_buf delta = {0}, stop = {0};
+    tn_buf_append_text(&delta, "{\"type\":\"message_delta\",\"delta\":{");
+    append_stop(&delta, task);
+    tn_buf_append_text(&delta, "},");
+    append_final_usage(&delta, task);
+    tn_buf_append_text(&delta, "}");
+    tn_openai_send_named(task, "message_delta", &delta);
+    tn_buf_append_text(&stop, "{\"type\":\"message_stop\"}");
+    tn_openai_send_named(task, "message_stop", &stop);
+}
+
+/* ---- whole answers ---- */
+
+static void append_blocks(struct tn_buf *out, const struct tn_task *task)
+{
+    const struct tn_choice *choice = &task->choices[0];
+    const size_t n_calls = tn_choice_n_calls(choice);
+    const bool has_text = choice->text.n_bytes > 0;
+    if (has_text) {
+        tn_buf_append_text(out, "{\"type\":\"text\",\"text\":");
+        tn_json_string(out, choice->text.data, choice->text.n_bytes);
+        tn_buf_append_text(out, "}");
+    }
+    for (size_t i = 0; i < n_calls; i++) {
+        tn_buf_append_text(out, has_text || i > 0 ? "," : "");
+        append_call(out, task, i);
+        tn_buf_printf(out, "%s}", tern_calls_get(choice->calls, i).arguments);
+    }
+}
+
+static void end(struct tn_task *task, struct tn_buf *out)
+{
+    if (task->gen.streams) {
+        end_stream(task);
+        return;
+    }
+    append_head(out, task);
+    append_blocks(out, task);
+    tn_buf_append_text(out, "],");
+    append_stop(out, task);
+    tn_buf_append_text(out, ",");
+    append_final_usage(out, task);
+    tn_buf_append_text(out, "}");
+}
+
+static const struct tn_task_format messages_format = {
+    .stream_type = "text/event-stream",
+    .heartbeat = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+    .streams_arguments = true,
+    .refuse = refuse,
+    .begin = begin,
+    .more = more,
+    .end_choice = end_choice,
+    .fail = fail,
+    .end = end,
+};
+
+/* ---- requests ---- */
+
+static bool prepare(struct tn_task *task, struct tn_refusal *r)
+{
+    json_t *messages = tn_messages_conversation(task->request.root, r);
+    const bool is_good = messages && tn_chat_ids(task, messages, task->tools, r);
+    json_decref(messages);
+    return is_good;
+}
+
+static bool read_request(struct tn_task *task, struct tn_refusal *r)
+{
+    json_t *body = tn_messages_parameters(task->request.root, r);
+    if (!body)
+        return false;
+    task->body = body;
+    return tn_gen_read_response_format(&task->gen, body, r) && tn_tools_read(task, r) &&
+           tn_gen_read_openai(&task->gen, body, task->model, r);
+}
+
+static void start(struct tn_task *task, bool is_good, const struct tn_refusal *refusal)
+{
+    if (is_good)
+        tn_task_start(task, prepare);
+    else
+        tn_task_refuse(task, refusal);
+}
+
+void tn_route_messages(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal r;
+    struct tn_task *task = tn_task_new(server, conn, &messages_format);
+    if (task)
+        start(task,
+              (tn_json_member(task->body, "max_tokens") ||
+               tn_refuse(&r, 400, "max_tokens", "\"max_tokens\" is missing")) &&
+                  read_request(task, &r),
+              &r);
+}
+
+static void end_count(struct tn_task *task, struct tn_buf *out)
+{
+    tn_buf_printf(out, "{\"input_tokens\":%zu}", task->ids.n);
+}
+
+/* The ids of a conversation are counted, and nothing is computed. */
+void tn_route_messages_count(struct tn_server *server, struct tn_conn *conn)
+{
+    static const struct tn_task_format format = {.refuse = refuse, .end = end_count};
+    struct tn_refusal r;
+    struct tn_task *task = tn_task_new(server, conn, &format);
+    if (!task)
+        return;
+    const bool is_good = read_request(task, &r);
+    task->gen.n_choices = 0;
+    task->gen.streams = false;
+    start(task, is_good, &r);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of POST /v1/messages.
+ */
+#include <string.h>
+
+#include "base/compiler.h"
+#include "server/translate.h"
+
+/* ---- parameters ---- */
+
+/* {"type":"auto"}, "any", "none", or {"type":"tool","name":...}. */
+static bool add_choice(struct tn_translation *t, json_t *out, const json_t *request,
+                       struct tn_refusal *r)
+{
+    static const char *const words[][2] = {{"auto", "auto"}, {"any", "required"}, {"none", "none"}};
+    const json_t *choice = tn_json_member(request, "tool_choice");
+    const char *type = json_string_value(tn_json_member(choice, "type"));
+    if (!choice)
+        return true;
+    if (type && strcmp(type, "tool") == 0) {
+        tn_translation_set(t, out, "tool_choice", tn_translation_function(t, choice));
+        return true;
+    }
+    for (size_t i = 0; type && i < TN_COUNT_OF(words); i++)
+        if (strcmp(type, words[i][0]) == 0) {
+            tn_translation_set(t, out, "tool_choice", json_string(words[i][1]));
+            return true;
+        }
+    return tn_refuse(r, 400, "tool_choice",
+                     "\"tool_choice\" must have the \"type\" auto, any, none or tool");
+}
+
+static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
+                      struct tn_refusal *r)
+{
+    const json_t *tools = tn_json_member(request, "tools");
+    json_t *list = json_array();
+    if (tools && !json_is_array(tools)) {
+        json_decref(list);
+        return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
+    }
+    tn_translation_set(t, out, "tools", list);
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        const char *type = json_string_value(tn_json_member(tool, "type"));
+        if (type && strcmp(type, "custom") != 0)
+            return tn_refuse(r, 400, "tools",
+                             "\"tools\": entry %zu: there is no tool \"%.60s\" here", i, type);
+        tn_translation_add(t, list, tn_translation_tool(t, tool, "input_schema"));
+    }
+    return add_choice(t, out, request, r);
+}
+
+/* {"format":{"type":"json_schema","schema":{...}}} */
+static void add_form(struct tn_translation *t, json_t *out, const json_t *request)
+{
+    const json_t *format = tn_json_member(tn_json_member(request, "output_config"), "format");
+    json_t *form = json_object(), *holder = json_object();
+    if (format) {
+        tn_translation_share(t, form, "type", format, "type");
+        tn_translation_share(t, holder, "schema", format, "schema");
+        tn_translation_set(t, form, "json_schema", json_incref(holder));
+        tn_translation_set(t, out, "response_format", json_incref(form));
+    }
+    json_decref(holder);
+    json_decref(form);
+}
+
+json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
+{
+    static const char *const others[] = {"stop", "n", "tools", "tool_choice", "stream_options",
+                                         "response_format"};
+    struct tn_translation t = {0};
+    json_t *out = json_copy((json_t *)request);
+    for (size_t i = 0; i < TN_COUNT_OF(others); i++)
+        json_object_del(out, others[i]);
+    tn_translation_share(&t, out, "stop", request, "stop_sequences");
+    add_form(&t, out, request);
+    if (!out || add_tools(&t, out, request, r))
+        return tn_translation_end(&t, out, r);
+    json_decref(out);
+    return NULL;
+}
+
+/* ---- the conversation ---- */
+
+static bool is_type(const json_t *block, const char *type)
+{
+    const char *word = json_string_value(tn_json_member(block, "type"));
+    return word && strcmp(word, type) == 0;
+}
+
+static json_t *new_message(struct tn_translation *t, json_t *messages, const char *role)
+{
+    json_t *message = json_object();
+    tn_translation_set(t, message, "role", json_string(role));
+    tn_translation_add(t, messages, message);
+    return message;
+}
+
+/* What a tool gave: a message of its own. */
+static void add_result(struct tn_translation *t, json_t *messages, const json_t *block)
+{
+    json_t *message = new_message(t, messages, "tool");
+    tn_translation_share(t, message, "tool_call_id", block, "tool_use_id");
+    tn_translation_share(t, message, "content", block, "content");
+    if (!tn_json_member(block, "content"))
+        tn_translation_set(t, message, "content", json_string(""));
+}
+
+/* Texts stay parts, calls and results of tools become what they are in chat completions; what the
+ * model thought is left out. */
+static void add_blocks(struct tn_translation *t, json_t *messages, const char *role,
+                       const json_t *blocks)
+{
+    json_t *parts = json_array(), *calls = json_array();
+    for (size_t i = 0; i < json_array_size(blocks); i++) {
+        json_t *block = json_array_get(blocks, i);
+        if (is_type(block, "tool_use"))
+            tn_translation_add(t, calls, tn_translation_call(t, block, "id", "input"));
+        else if (is_type(block, "tool_result"))
+            add_result(t, messages, block);
+        else if (!is_type(block, "thinking") && !is_type(block, "redacted_thinking"))
+            tn_translation_add(t, parts, json_incref(block));
+    }
+    const bool has_calls = json_array_size(calls) > 0;
+    if (json_array_size(parts) > 0 || has_calls || json_array_size(blocks) == 0) {
+        json_t *message = new_message(t, messages, role);
+        tn_translation_set(t, message, "content", json_incref(parts));
+        if (has_calls)
+            tn_translation_set(t, message, "tool_calls", json_incref(calls));
+    }
+    t->failed = t->failed || !parts || !calls;
+    json_decref(parts);
+    json_decref(calls);
+}
+
+static bool add_message(struct tn_translation *t, json_t *messages, json_t *message, size_t i,
+                        struct tn_refusal *r)
+{
+    const char *role = json_string_value(tn_json_member(message, "role"));
+    const json_t *content = tn_json_member(message, "content");
+    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0))
+        return tn_refuse(r, 400, "messages",
+                         "message %zu: \"role\" must be \"user\" or \"assistant\"", i);
+    if (json_is_array(content))
+        add_blocks(t, messages, role, content);
+    else
+        tn_translation_add(t, messages, json_incref(message));
+    return true;
+}
+
+json_t *tn_messages_conversation(const json_t *request, struct tn_refusal *r)
+{
+    struct tn_translation t = {0};
+    const json_t *from = tn_json_member(request, "messages");
+    json_t *messages = json_array();
+    bool is_good = json_is_array(from) ||
+                   tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages");
+    if (tn_json_member(request, "system"))
+        tn_translation_share(&t, new_message(&t, messages, "system"), "content", request, "system");
+    for (size_t i = 0; is_good && i < json_array_size(from); i++)
+        is_good = add_message(&t, messages, json_array_get(from, i), i, r);
+    if (is_good)
+        return tn_translation_end(&t, messages, r);
+    json_decref(messages);
+    return NULL;
+}

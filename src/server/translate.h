@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of other APIs as those of OpenAI's chat completions, which the rest of the server reads.
+ * Values of the request are shared, not copied.
+ */
+#ifndef TN_TRANSLATE_H
+#define TN_TRANSLATE_H
+
+#include "server/json_body.h"
+
+/* Notes a failure, so that many steps need one check at their end. */
+struct tn_translation {
+    bool failed; /* no memory */
+};
+
+/* Each takes the reference to `value`; NULL: there was no memory for it. */
+void tn_translation_set(struct tn_translation *t, json_t *object, const char *key, json_t *value);
+void tn_translation_add(struct tn_translation *t, json_t *array, json_t *value);
+/* object[key] = from[from_key], if it is there. */
+void tn_translation_share(struct tn_translation *t, json_t *object, const char *key,
+                          const json_t *from, const char *from_key);
+/* {"type":"function","function":{"name":...}}, of the name in `from`. */
+json_t *tn_translation_function(struct tn_translation *t, const json_t *from);
+/* The same with the rest of a tool whose schema has another name. */
+json_t *tn_translation_tool(struct tn_translation *t, const json_t *tool, const char *schema_key);
+/* The same with the id and the arguments of a call. */
+json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const char *id_key,
+                            const char *arguments_key);
+
+/* Gives `value` back when all went well; else frees it and refuses. */
+json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r);
+
+/* A POST /v1/messages: parameters and tools; the conversation.  NULL: refused. */
+json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r);
+json_t *tn_messages_conversation(const json_t *request, struct tn_refusal *r);
+
+#endif
