@@ -91,6 +91,7 @@ static void c2_add_batch(struct wide (*sums)[4], uint32_t n_blocks,
     for (uint32_t b = 0; b < n_blocks * PARTS; b++) {
         struct planes p[4];
         memset(p, 0, sizeof p);
+#pragma GCC unroll 8
         for (uint32_t k = 0; k < BATCH_COLS; k += 2) {
             if (k % PARTS == 0) {
                 TN_PREFETCH(batches[2].col[k + b % PARTS] + b / PARTS * 64);

@@ -14,8 +14,11 @@
 
 /* 160 KB of `up` at 2B-4T size. */
 #define ROWS_PER_ITEM 256u
-/* 320 KB of `down`: each call of the kernel begins and ends with the sums of all rows. */
-#define COLS_PER_ITEM 512u
+/* 640 KB of `down`, of which a few tokens want half: each call of the kernel begins and ends with
+ * the sums of all rows, and takes columns in batches, the last of them partly empty. */
+#define MOST_COLS_PER_ITEM 1024u
+/* More than one, so that a busy core may take fewer. */
+#define COL_ITEMS_PER_THREAD 2u
 
 void tn_add_sums(int32_t *sum, const int32_t *part, uint32_t n)
 {
@@ -110,6 +113,7 @@ struct cols_task {
     struct tn_forward *f;
     const struct tn_matrix *w;
     uint32_t padded; /* rows */
+    uint32_t cols_per_item;
 };
 
 /* sum [padded] = or += the n columns. */
@@ -132,10 +136,10 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct tn_forward *f = task->f;
     const struct tn_worker worker = tn_worker_of(f, i_thread);
     const bool is_first = *worker.scratch->col_sum_of != f->n_col_sums; /* of this thread */
-    const uint32_t first = i_item * COLS_PER_ITEM;
-    const uint32_t n = TN_MIN(COLS_PER_ITEM, task->w->t.w.cols - first);
-    uint32_t cols[COLS_PER_ITEM];
-    int8_t x[COLS_PER_ITEM];
+    const uint32_t first = i_item * task->cols_per_item;
+    const uint32_t n = TN_MIN(task->cols_per_item, task->w->t.w.cols - first);
+    uint32_t cols[MOST_COLS_PER_ITEM];
+    int8_t x[MOST_COLS_PER_ITEM];
     for (uint32_t t = 0; t < f->n_tokens; t++) {
         const int8_t *from = f->s.in.i8 + t * f->s.in.i8_stride + first;
         const uint32_t n_active = f->kernels->list_nonzero_i8(cols, from, n);
@@ -173,12 +177,22 @@ void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t p
     }
 }
 
+/* As few items as fit the cache, as many for each thread. */
+static uint32_t choose_cols_per_item(const struct tn_forward *f, uint32_t n_cols)
+{
+    const uint32_t n_threads = tn_team_n_threads(f->team);
+    const uint32_t least = n_threads == 1 ? 1 : COL_ITEMS_PER_THREAD;
+    const uint32_t per_thread = tn_div_ceil_u32(n_cols, MOST_COLS_PER_ITEM * n_threads);
+    return tn_div_ceil_u32(n_cols, TN_MAX(per_thread, least) * n_threads);
+}
+
 void tn_multiply_cols_few(struct tn_forward *f, const struct tn_product *p)
 {
     const struct tn_ternary *w = &p->w->t.w;
     const uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
-    struct cols_task task = {f, p->w, padded};
+    const uint32_t per_item = choose_cols_per_item(f, w->cols);
+    struct cols_task task = {f, p->w, padded, per_item};
     f->n_col_sums++;
-    tn_team_for(f->team, tn_div_ceil_u32(w->cols, COLS_PER_ITEM), cols_item, &task);
+    tn_team_for(f->team, tn_div_ceil_u32(w->cols, per_item), cols_item, &task);
     tn_finish_cols(f, p, padded);
 }

@@ -131,10 +131,13 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], const uint8_t *col_
                                         _mm256_and_si256(_mm256_slli_epi16(b, 2), mcc));
     const __m256i f13 = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 2), m33),
                                         _mm256_and_si256(b, mcc));
-    add_pair(&p[0], _mm256_and_si256(f02, nibble), table);
-    add_pair(&p[1], _mm256_and_si256(f13, nibble), table);
-    add_pair(&p[2], _mm256_and_si256(_mm256_srli_epi16(f02, 4), nibble), table);
-    add_pair(&p[3], _mm256_and_si256(_mm256_srli_epi16(f13, 4), nibble), table);
+    const __m256i indices[4] = {f02, f13, _mm256_srli_epi16(f02, 4), _mm256_srli_epi16(f13, 4)};
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; q++) {
+        add_pair(&p[q], _mm256_and_si256(indices[q], nibble), table);
+        /* One register for each sum: otherwise gcc copies all of them every time, and spills. */
+        __asm__("" : "+x"(p[q].low), "+x"(p[q].high));
+    }
 }
 
 #define PART_ROWS 32u
