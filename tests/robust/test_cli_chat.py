@@ -5,6 +5,8 @@ import base64
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 import time
 import unittest
@@ -12,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 from command import scratch, tern
+from terminal import IS_SANITIZED
 from test_cli_terminal import Terminal
 
 NAMES = ("/help /? /exit /quit /bye /q /clear /reset /new /system /model /regen /retry /continue "
@@ -213,6 +216,46 @@ class Commands(Chat):
     def test_copy_needs_a_terminal(self):
         self.assertIn("no answer", self.quiet(0, ["/copy"]))
         self.assertEqual(self.chat(["Hello", "/copy"], "-n", "2").code, 2)
+
+
+@unittest.skipUnless(command.NATIVE and os.path.exists("/proc/self/status"), "needs /proc")
+class LongConversation(Chat):
+    N_TURNS = 200
+
+    def test_memory_is_flat(self):
+        """200 turns in a context of 4096, of which each of the last 100 finds it full."""
+        folder = scratch("demo4096")
+        shutil.copytree(command.DEMO, folder)
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+            config = json.load(f)
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+            json.dump({**config, "max_position_embeddings": 4096}, f)
+        rss = self.memory_after_turns(command.model(folder))
+        print(f"200 turns: {rss[self.N_TURNS // 2]} kB after the first half, {rss[-1]} at the end")
+        if not IS_SANITIZED:
+            self.assertLess(rss[-1], rss[self.N_TURNS // 2] + 2048)
+
+    def memory_after_turns(self, model):
+        child = subprocess.Popen(
+            command.argv("chat", model, "-n", "24", "--ignore-eos", "--stats=json"),
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        rss, n_forgotten = [], 0
+        for i in range(self.N_TURNS):
+            child.stdin.write(f"Tell me more about number {i} and the fox, please.\n".encode())
+            child.stdin.flush()
+            line = b""
+            while not line.startswith(b"{"):
+                line = child.stderr.readline()
+                self.assertTrue(line)
+                n_forgotten += b"are forgotten" in line
+            self.assertEqual(json.loads(line)["new_tokens"], 24)
+            with open(f"/proc/{child.pid}/status", encoding="ascii") as f:
+                rss.append(int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)))
+        child.stdin.close()
+        child.stderr.close()
+        self.assertEqual(child.wait(), 0)
+        self.assertGreater(n_forgotten, 3)
+        return rss
 
 
 class Thinking(Chat):
