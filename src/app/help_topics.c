@@ -12,6 +12,12 @@
 #include "base/compiler.h"
 #include "output.h"
 
+#if defined(_WIN32)
+#define WHAT_CTRL_Z_DOES "the same"
+#else
+#define WHAT_CTRL_Z_DOES "stops until fg"
+#endif
+
 static const struct {
     const char *name, *summary, *text;
 } topics[] = {
@@ -90,7 +96,7 @@ static const struct {
      "  Ctrl-_  Alt-_      undo, redo\n"
      "  Ctrl-T  Ctrl-L     exchange two characters; clear the screen\n"
      "  Ctrl-C             stops an answer or /edit, empties the line, leaves (twice)\n"
-     "  Ctrl-D  Ctrl-Z     leaves on an empty line; stops until fg\n"
+     "  Ctrl-D  Ctrl-Z     leaves on an empty line; " WHAT_CTRL_Z_DOES "\n"
      "\n"
      "A paste is one insertion, whatever it holds; Enter sends it. A terminal that\n"
      "does not say what is pasted sends an Enter for every line end. What is typed\n"

@@ -28,7 +28,13 @@ bool tn_terminal_set_mode(enum tn_terminal_mode mode);
 /* The same as PLAIN, from any thread and any signal handler, because the process is ending: the
  * mode does not change any more. */
 void tn_terminal_restore_for_end(void);
-/* Stops the process, with its group, as Ctrl-Z does; returns when it continues. */
+/* Stops the process, with its group, as Ctrl-Z does; returns when it continues. Where nothing can
+ * be stopped so, Ctrl-Z is what ends the input. */
+#if defined(_WIN32)
+#define TN_TERMINAL_CAN_SUSPEND false
+#else
+#define TN_TERMINAL_CAN_SUSPEND true
+#endif
 void tn_terminal_suspend(void);
 /* Ends the process as Ctrl-\ does, where there is such a thing. */
 void tn_terminal_quit(void);

@@ -404,7 +404,11 @@ enum tn_editor_step tn_editor_key(struct tn_editor *ed, const struct tn_key *key
         redraw_on_clear_screen(ed);
         break;
     case TN_KEY_SUSPEND:
-        return TN_EDITOR_SUSPEND;
+        if (TN_TERMINAL_CAN_SUSPEND)
+            return TN_EDITOR_SUSPEND;
+        if (ed->edit.text.n_bytes == 0)
+            return TN_EDITOR_END;
+        break;
     case TN_KEY_QUIT:
         return TN_EDITOR_QUIT;
     default:

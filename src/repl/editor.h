@@ -58,7 +58,7 @@ void tn_editor_start(struct tn_editor *ed, const struct tn_prompts *prompts,
 enum tn_editor_step {
     TN_EDITOR_ON,
     TN_EDITOR_SEND,      /* the message is whole */
-    TN_EDITOR_END,       /* Ctrl-D on an empty line */
+    TN_EDITOR_END,       /* Ctrl-D on an empty line; on Windows Ctrl-Z, too */
     TN_EDITOR_INTERRUPT, /* Ctrl-C on an empty line or a preset one; else it empties the line */
     TN_EDITOR_SUSPEND,
     TN_EDITOR_QUIT

@@ -193,6 +193,24 @@ static void a_large_paste_is_quick(void **state)
     tn_editor_fini(&ed);
 }
 
+static void keys_that_leave(void **state)
+{
+    (void)state;
+    struct tn_editor ed = {.dim = ""};
+    const bool stops = TN_TERMINAL_CAN_SUSPEND;
+    begin(&ed, 80, 24);
+    assert_int_equal(press(&ed, TN_KEY_EOF, NULL), TN_EDITOR_END);
+    assert_int_equal(press(&ed, TN_KEY_SUSPEND, NULL), stops ? TN_EDITOR_SUSPEND : TN_EDITOR_END);
+    assert_int_equal(press(&ed, TN_KEY_INTERRUPT, NULL), TN_EDITOR_INTERRUPT);
+    press(&ed, TN_KEY_TEXT, "text");
+    assert_int_equal(press(&ed, TN_KEY_EOF, NULL), TN_EDITOR_ON);
+    assert_int_equal(press(&ed, TN_KEY_SUSPEND, NULL), stops ? TN_EDITOR_SUSPEND : TN_EDITOR_ON);
+    assert_string_equal(tn_buf_text(&ed.edit.text), "text");
+    assert_int_equal(press(&ed, TN_KEY_INTERRUPT, NULL), TN_EDITOR_ON);
+    assert_int_equal(ed.edit.text.n_bytes, 0);
+    tn_editor_fini(&ed);
+}
+
 static void history_and_search(void **state)
 {
     (void)state;
@@ -358,6 +376,7 @@ int main(void)
         cmocka_unit_test(a_paste_that_is_higher_than_the_terminal),
         cmocka_unit_test(a_large_paste_is_quick),
         cmocka_unit_test(history_and_search),
+        cmocka_unit_test(keys_that_leave),
         cmocka_unit_test(completion_goes_as_far_as_it_can),
         cmocka_unit_test(random_keys),
     };
