@@ -85,13 +85,28 @@ static const char *decide_pre(const struct tn_tok_keys *keys, const char *pre)
     return pre ? pre : is_llama3(&keys->tokens) ? "llama-bpe" : NULL;
 }
 
-static tern_status choose_splitter(const char *pre, struct tern_file_tokenizer *head,
-                                   const char **used, bool *adds_bos, struct tern_error *err)
+#define SOME_SPLITTERS "(llama-bpe, qwen2, gpt-2, gpt-neox ...)"
+
+/* `pre` is that of the file, unless it was asked for. */
+static tern_status fail_splitter(const char *pre, bool is_asked, struct tern_error *err)
 {
     if (!pre)
         return tn_fail(err, TERN_UNSUPPORTED,
                        SOURCE ".pre names no splitter and the vocabulary is not LLaMA-3's; name it "
-                              "with --pre (llama-bpe, qwen2, gpt-2, gpt-neox ...)");
+                              "with --pre " SOME_SPLITTERS);
+    if (is_asked)
+        return tn_fail(err, TERN_USAGE,
+                       "--pre \"%.80s\": tern has no such splitter " SOME_SPLITTERS, pre);
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   SOURCE ".pre: splitter \"%.80s\" is not supported; one that is the same can be "
+                          "named with --pre", pre);
+}
+
+static tern_status choose_splitter(const char *pre, bool is_asked, struct tern_file_tokenizer *head,
+                                   const char **used, bool *adds_bos, struct tern_error *err)
+{
+    if (!pre)
+        return fail_splitter(pre, is_asked, err);
     for (size_t i = 0; i < TN_COUNT_OF(splitters); i++) {
         if (strcmp(splitters[i].pre, pre) != 0)
             continue;
@@ -101,7 +116,7 @@ static tern_status choose_splitter(const char *pre, struct tern_file_tokenizer *
         *used = splitters[i].pre;
         return TERN_OK;
     }
-    return tn_fail(err, TERN_UNSUPPORTED, SOURCE ".pre: splitter \"%.80s\" is not supported", pre);
+    return fail_splitter(pre, is_asked, err);
 }
 
 /* ---- tokens ---- */
@@ -332,7 +347,7 @@ static tern_status read_model(const struct tn_tok_keys *keys, const char *pre,
     *used = NULL;
     if (strcmp(keys->model, "gpt2") == 0) {
         head->kind = TERN_TOKENIZER_BYTE_BPE;
-        return choose_splitter(decide_pre(keys, pre), head, used, adds_bos, err);
+        return choose_splitter(decide_pre(keys, pre), pre != NULL, head, used, adds_bos, err);
     }
     if (strcmp(keys->model, "llama") != 0)
         return tn_fail(err, TERN_UNSUPPORTED, SOURCE ".model \"%.80s\" is not supported",

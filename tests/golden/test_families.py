@@ -5,6 +5,7 @@ the reference's logits and greedy ids at every kernel level that this CPU has; o
 the reason."""
 import glob
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -131,6 +132,22 @@ class Families(command.TestCase):
                       ["-p", "Tell me a story.", "--greedy"]):
             flags += ["-n", "40", "--kv", "f32"]
             self.assertEqual(self.ok("run", one, *flags).out, self.ok("run", other, *flags).out)
+
+    def test_splitter_by_name(self):
+        """--pre names the splitter of a file whose own name for it is not known."""
+        data = read_bytes(shared("reference", "gguf", "demo", "i2_s.gguf"))
+        good, odd, out = scratch("good.tern"), scratch("odd.gguf"), scratch("odd.tern")
+        self.ok("convert", shared("reference", "gguf", "demo", "i2_s.gguf"), "-o", good)
+        key = b"tokenizer.ggml.pre" + struct.pack("<IQ", 8, 9)
+        self.assertEqual(data.count(key + b"llama-bpe"), 1)
+        with open(odd, "wb") as f:
+            f.write(data.replace(key + b"llama-bpe", key + b"odd-ranks"))
+        self.assertRegex(self.refused(6, "convert", odd, "-o", out), '"odd-ranks".*--pre')
+        self.assertIn('--pre "no"', self.refused(2, "convert", odd, "-o", out, "--pre", "no"))
+        self.ok("convert", odd, "-o", out, "--pre", "llama-bpe")
+        text = "Hello wörld, 1234!".encode()
+        self.assertEqual(self.ok("tokenize", out, stdin=text).out,
+                         self.ok("tokenize", good, stdin=text).out)
 
     def test_the_official_template(self):
         """The template that the GGUF file of 2B-4T holds is another model's: it is replaced."""

@@ -254,7 +254,7 @@ static void test_refused(void **state)
     (void)state;
     begin_bytes(&l, NULL);
     check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "--pre");
-    check_keys(&l, "odd", 500, TERN_UNSUPPORTED, "splitter \"odd\"");
+    check_keys(&l, "odd", 500, TERN_USAGE, "--pre \"odd\"");
     check_keys(&l, "gpt-2", 96, TERN_INPUT, "the model has 96");
     begin_bytes(&l, "default");
     check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "--pre");
