@@ -126,8 +126,7 @@ static bool parse_choice(const char *choices, const char *text, int64_t *out)
 /* Stores a value; `value` is NULL for flags that take none. */
 static tern_status set_value(struct parser *p, const struct tn_option_row *row, const char *value)
 {
-    struct tn_options *o = p->o;
-    char *slot = (char *)o + row->slot;
+    char *slot = (char *)p->o + row->slot;
     bool good = true;
     switch (row->kind) {
     case TN_OPT_FLAG:
@@ -152,14 +151,6 @@ static tern_status set_value(struct parser *p, const struct tn_option_row *row, 
         list->items[list->n++] = value;
         break;
     }
-    case TN_OPT_STOP:
-        if (!*value)
-            return tn_fail(p->err, TERN_USAGE, "--%s \"\": must not be empty", row->name);
-        if (o->n_stop == TN_MAX_STOP_STRINGS)
-            return tn_fail(p->err, TERN_USAGE, "--%s \"%s\": at most %d stop texts", row->name,
-                           value, TN_MAX_STOP_STRINGS);
-        o->stop[o->n_stop++] = value;
-        break;
     case TN_OPT_COUNT: {
         uint64_t n;
         good = parse_count(value, &n) && n >= row->low && n <= row->high;
@@ -277,9 +268,8 @@ static tern_status foreign_flag(struct parser *p, const struct tn_option_row *ro
 
 static bool takes_value(const struct tn_option_row *row)
 {
-    return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_STOP || row->kind == TN_OPT_COUNT ||
-           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE || row->kind == TN_OPT_SIZE ||
-           row->kind == TN_OPT_LIST;
+    return row->kind == TN_OPT_TEXT || row->kind == TN_OPT_LIST || row->kind == TN_OPT_COUNT ||
+           row->kind == TN_OPT_REAL || row->kind == TN_OPT_CHOICE || row->kind == TN_OPT_SIZE;
 }
 
 static void note_given(struct tn_options *o, const struct tn_option_row *row)

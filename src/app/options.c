@@ -198,7 +198,7 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "always the most likely token (= --temp 0); no penalties unless given"},
     {"seed", 0, TN_OPT_COUNT, SLOT(seed), GENERATE, .value = "N", .low = 0, .high = UINT64_MAX,
      .otherwise = "random, shown by --stats", .help = "start of the random sequence"},
-    {"stop", 0, TN_OPT_STOP, SLOT(stop), GENERATE, .value = "TEXT",
+    {"stop", 0, TN_OPT_LIST, SLOT(stop), GENERATE, .value = "TEXT",
      .help = "end before this text (may be given several times)"},
     {"ignore-eos", 0, TN_OPT_FLAG, SLOT(ignore_eos), GENERATE,
      .help = "do not end at the model's stop tokens"},

@@ -42,10 +42,8 @@ extern const struct tn_command_row tn_command_rows[TN_N_COMMANDS];
 enum tn_mode { TN_MODE_DEFAULT, TN_MODE_CHAT, TN_MODE_RAW };
 enum tn_stats { TN_STATS_NONE, TN_STATS_TEXT, TN_STATS_JSON };
 
-#define TN_MAX_STOP_STRINGS 32
-
 /* Values of a flag that may be given several times. */
-#define TN_MAX_LIST 16
+#define TN_MAX_LIST 32
 struct tn_text_list {
     const char *items[TN_MAX_LIST];
     size_t n;
@@ -72,8 +70,7 @@ struct tn_options {
     const char *prefix_cache;  /* keys and values of the prompt */
     const char *history;       /* a file for what is typed */
     bool jsonl;                /* a conversation as JSON, a line each */
-    const char *stop[TN_MAX_STOP_STRINGS];
-    size_t n_stop;
+    struct tn_text_list stop;
     int64_t mode;  /* enum tn_mode */
     int64_t level; /* -1 quiet, 0, 1 verbose */
     int64_t stats; /* enum tn_stats */
@@ -161,7 +158,6 @@ enum tn_option_kind {
     TN_OPT_ZERO,   /* double = 0 */
     TN_OPT_TEXT,   /* const char * */
     TN_OPT_LIST,   /* appended to a struct tn_text_list; not empty */
-    TN_OPT_STOP,   /* appended to the stop strings; not empty */
     TN_OPT_COUNT,  /* uint64_t in [low, high] */
     TN_OPT_REAL,   /* double in [real_low, real_high]; above real_low when `open` */
     TN_OPT_CHOICE, /* int64_t: index in `choices` */

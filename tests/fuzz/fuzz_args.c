@@ -57,6 +57,13 @@ static void check_row(const struct tn_options *o, const struct tn_option_row *ro
         memcpy(&i, slot, sizeof i);
         assert(i >= 0 && i < (int64_t)strlen(row->choices));
         break;
+    case TN_OPT_LIST: {
+        const struct tn_text_list *list = (const void *)slot;
+        assert(list->n >= 1 && list->n <= TN_MAX_LIST);
+        for (size_t k = 0; k < list->n; k++)
+            assert(list->items[k][0]);
+        break;
+    }
     default:
         break;
     }
@@ -67,11 +74,8 @@ static void check(const struct tn_options *o)
     assert(o->command < TN_N_COMMANDS);
     assert(o->n_positional <= tn_command_rows[o->command].max_positional);
     assert(o->n_positional <= MAX_ARGUMENTS);
-    assert(o->n_stop <= TN_MAX_STOP_STRINGS);
     for (uint32_t i = 0; i < o->n_positional; i++)
         assert(o->positional[i]);
-    for (size_t i = 0; i < o->n_stop; i++)
-        assert(o->stop[i][0]);
     for (uint32_t i = 0; i < tn_n_option_rows; i++)
         if (o->given[i / 64] >> i % 64 & 1)
             check_row(o, &tn_option_rows[i]);

@@ -200,6 +200,14 @@ class Arguments(command.TestCase):
                 text = self.refused(2, "run", self.model, "-p", "Hi", *arguments)
                 self.assertIn(shown, text)
 
+    def test_flags_given_too_often(self):
+        for command_line, flag in ((["run", self.model, "-p", "Hi", "-n", "1"], "--stop"),
+                                   (["serve", self.model, "--port", "0"], "--allow-host")):
+            many = [word for i in range(33) for word in (flag, f"x{i}")]
+            error = self.refused(2, *command_line, *many)
+            self.assertIn(f'{flag} "x32": may be given 32 times', error)
+        self.ok("run", self.model, "-p", "Hi", "-n", "1", *["--stop", "x"] * 32)
+
     def test_missing_values(self):
         for arguments in (["-p"], ["-p", "--greedy"], ["-p", "-n", "4"], ["-p", "--temp=1"],
                           ["-p", "--"], ["--model"]):
