@@ -303,7 +303,7 @@ static tern_status parse(json_t **out, const char *name, const char *text, size_
                          size_t flags, struct tern_error *err)
 {
     struct feed feed = {.text = text, .n = n, .n_pad = n_token};
-    json_error_t error;
+    json_error_t error = {0}; /* without memory nothing is written */
     json_t *root = json_load_callback(give, &feed, flags, &error);
     if (!root)
         return is_about_the_text(&error) ? refuse(name, &error, error.line - 1, err)
@@ -324,7 +324,7 @@ tern_status tn_json_load(json_t **out, const char *name, const char *text, size_
     struct scan scan = {.text = text, .n = n};
     if (is_grammatical(&scan))
         return parse(out, name, text, n, scan.longest, flags, err);
-    json_error_t error; /* for its words */
+    json_error_t error = {0}; /* for its words */
     json_t *root = json_loadb(text, n, flags, &error);
     if (!root)
         return refuse(name, &error, error.line, err);

@@ -77,9 +77,8 @@ static void refuse(struct tn_conn *conn, int status, const char *why)
     tn_buf_printf(&body, "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
                          "\"param\":null,\"code\":null}}", why);
     conn->closes = true;
-    tn_reply(conn, status, "application/json", status == 503 ? "Retry-After: 1\r\n" : NULL,
-             body.data, body.n_bytes);
-    tn_buf_fini(&body);
+    tn_reply_buf(conn, status, "application/json", status == 503 ? "Retry-After: 1\r\n" : NULL,
+                 &body);
 }
 
 static void look_at_head(struct tn_conn *conn)
@@ -142,6 +141,10 @@ void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_
 
 void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
 {
+    if (conn->out.failed) { /* bytes of an answer are missing: none of it goes out */
+        tn_conn_drop(conn);
+        return;
+    }
     while (tn_conn_wants_write(conn)) {
         int64_t n = tn_net_write(conn->socket, conn->out.data + conn->n_sent, n_unsent(conn));
         if (n == TN_NET_AGAIN)
@@ -197,8 +200,6 @@ void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns)
             take_pending(conn, now_ns);
         tn_conn_write(conn, now_ns);
     }
-    if (conn->out.failed)
-        tn_conn_drop(conn); /* bytes of an answer are missing */
     if (conn->state == TN_CONN_CLOSING && !conn->is_shut && n_unsent(conn) == 0) {
         tn_net_shutdown(conn->socket);
         conn->is_shut = true;

@@ -91,11 +91,12 @@ void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user);
 /* A whole answer.  `fields`: more head lines, each with CR LF; may be NULL. */
 void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fields,
               const char *body, size_t n);
+/* The same of a buffer, which is freed.  When memory was too short for it the client is told. */
+void tn_reply_buf(struct tn_conn *conn, int status, const char *type, const char *fields,
+                  struct tn_buf *body);
 /* An answer in pieces: its head goes out at once. */
 void tn_stream_begin(struct tn_conn *conn, int status, const char *type);
 void tn_stream_write(struct tn_conn *conn, const char *bytes, size_t n);
 void tn_stream_end(struct tn_conn *conn);
-/* Ends a stream so that the client sees that it is not complete. */
-void tn_stream_break(struct tn_conn *conn);
 
 #endif

@@ -61,7 +61,7 @@ static void append_prompt(struct tn_buf *out, const struct tn_task *task,
     tn_buf_append_text(out, ",\"prompt\":");
     if (tern_tokenizer_decode(tern_model_tokenizer(task->model->model), request->ids,
                               request->n_ids, false, &text, &n, &err) != TERN_OK) {
-        tn_buf_append_text(out, "\"\"");
+        out->failed = true;
         return;
     }
     tn_json_string(out, text ? text : "", n);

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "plat/sandbox.h"
 #include "server/call.h"
 #include "server/json_out.h"
 #include "server/llama.h"
@@ -191,7 +192,8 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
                  config->n_stop_ids ? config->stop_ids[0] : TERN_NO_ID);
     tn_buf_append_text(&body, ",\"modalities\":{\"vision\":false,\"audio\":false},"
                               "\"build_info\":\"tern-" TERN_VERSION_STRING "\","
-                              "\"is_sleeping\":false}");
+                              "\"is_sleeping\":false,\"sandboxed\":");
+    tn_buf_append_text(&body, tn_sandbox_is_active() ? "true}" : "false}");
     tn_gen_fini(&gen);
     tn_reply_json(conn, 200, &body);
 }

@@ -92,7 +92,7 @@ static void send_line(struct tn_task *task, struct tn_buf *line)
 {
     tn_buf_append(line, "\n", 1);
     if (line->failed)
-        tn_stream_break(task->conn);
+        tn_task_break(task);
     else
         tn_task_write(task, line->data, line->n_bytes);
     tn_buf_fini(line);

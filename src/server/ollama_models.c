@@ -17,9 +17,8 @@ void tn_ollama_refuse(struct tn_conn *conn, const struct tn_refusal *refusal)
     tn_buf_append_text(&body, "{\"error\":");
     tn_json_text(&body, refusal->message);
     tn_buf_append_text(&body, "}");
-    tn_reply(conn, refusal->status, "application/json",
-             refusal->status == 503 ? "Retry-After: 1\r\n" : NULL, body.data, body.n_bytes);
-    tn_buf_fini(&body);
+    tn_reply_buf(conn, refusal->status, "application/json",
+                 refusal->status == 503 ? "Retry-After: 1\r\n" : NULL, &body);
 }
 
 void tn_ollama_append_time(struct tn_buf *out, int64_t seconds)

@@ -49,8 +49,7 @@ void tn_openai_refuse(struct tn_conn *conn, const struct tn_refusal *r)
                                             : "x-should-retry: false\r\n";
     struct tn_buf body = {0};
     tn_append_openai_error(&body, r);
-    tn_reply(conn, r->status, "application/json", fields, body.data, body.n_bytes);
-    tn_buf_fini(&body);
+    tn_reply_buf(conn, r->status, "application/json", fields, &body);
 }
 
 /* ---- models ---- */
@@ -150,7 +149,7 @@ void tn_openai_send_named(struct tn_task *answer, const char *name, struct tn_bu
     tn_buf_append(&event, json->data, json->n_bytes);
     tn_buf_append_text(&event, "\n\n");
     if (event.failed || json->failed)
-        tn_stream_break(answer->conn);
+        tn_task_break(answer);
     else
         tn_task_write(answer, event.data, event.n_bytes);
     tn_buf_fini(&event);

@@ -221,8 +221,10 @@ static void prepend_prompt(struct tn_task *answer, struct tn_choice *choice)
     const struct tern_request *request = &choice->job.request;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
     if (tern_tokenizer_decode(tokenizer, request->ids, request->n_ids, true, &text, &n, &err) !=
-        TERN_OK)
+        TERN_OK) {
+        choice->text.failed = true;
         return;
+    }
     tn_buf_append(&whole, text, n);
     tn_buf_append(&whole, choice->text.data, choice->text.n_bytes);
     tern_text_free(text);
@@ -257,6 +259,7 @@ static void send_chunk(struct tn_task *answer, struct tn_choice *choice, uint32_
     append_choice(&json, answer, choice, choice->text.data + choice->n_sent,
                   choice->text.n_bytes - choice->n_sent, to, finish);
     tn_buf_append_text(&json, answer->gen.includes_usage ? "],\"usage\":null}" : "]}");
+    json.failed = json.failed || choice->text.failed;
     choice->n_sent = choice->text.n_bytes;
     tn_openai_send_event(answer, &json);
 }

@@ -85,6 +85,18 @@ void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fi
     conn->is_answered = true;
 }
 
+void tn_reply_buf(struct tn_conn *conn, int status, const char *type, const char *fields,
+                  struct tn_buf *body)
+{
+    static const char no_memory[] = "{\"error\":{\"message\":\"no memory for the answer\"}}";
+    if (body->failed)
+        tn_reply(conn, 503, "application/json", "Retry-After: 1\r\n", no_memory,
+                 sizeof no_memory - 1);
+    else
+        tn_reply(conn, status, type, fields, body->data, body->n_bytes);
+    tn_buf_fini(body);
+}
+
 void tn_stream_begin(struct tn_conn *conn, int status, const char *type)
 {
     if (conn->state == TN_CONN_DEAD)
@@ -116,11 +128,4 @@ void tn_stream_end(struct tn_conn *conn)
     if (conn->is_chunked)
         tn_buf_append_text(&conn->out, "0\r\n\r\n");
     conn->is_answered = true;
-}
-
-void tn_stream_break(struct tn_conn *conn)
-{
-    conn->closes = true;
-    if (conn->state != TN_CONN_DEAD)
-        conn->is_answered = true;
 }

@@ -62,12 +62,7 @@ static const struct route {
 
 void tn_reply_json(struct tn_conn *conn, int status, struct tn_buf *body)
 {
-    static const char short_of_memory[] = "{\"error\":{\"message\":\"no memory\"}}";
-    if (body->failed)
-        tn_reply(conn, 503, "application/json", NULL, short_of_memory, sizeof short_of_memory - 1);
-    else
-        tn_reply(conn, status, "application/json", NULL, body->data, body->n_bytes);
-    tn_buf_fini(body);
+    tn_reply_buf(conn, status, "application/json", NULL, body);
 }
 
 /* ---- methods ---- */
@@ -120,7 +115,7 @@ static void answer_options(struct tn_conn *conn, unsigned methods)
     tn_buf_append_text(&fields, allow_line(methods));
     if (conn->cors_origin.data)
         append_preflight(&fields, conn);
-    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0);
+    tn_reply(conn, 204, NULL, tn_buf_text(&fields), NULL, 0); /* "": no more is allowed */
     tn_buf_fini(&fields);
 }
 
@@ -152,9 +147,7 @@ void tn_route(struct tn_server *server, struct tn_conn *conn)
         tn_refuse(&refusal, 405, NULL, "this path does not take %.*s",
                   (int)conn->request.method_name.n, conn->request.method_name.data);
         tn_append_openai_error(&body, &refusal);
-        tn_reply(conn, 405, "application/json", allow_line(route->methods), body.data,
-                 body.n_bytes);
-        tn_buf_fini(&body);
+        tn_reply_buf(conn, 405, "application/json", allow_line(route->methods), &body);
     } else if (route->methods == POST && route->run != tn_route_checksum) {
         tn_body_take_route(server, conn, route->run);
     } else {
@@ -220,7 +213,5 @@ void tn_route_metrics(struct tn_server *server, struct tn_conn *conn)
     append_metric(&out, "sandboxed", "gauge", "Files and programs are closed off.",
                   tn_sandbox_is_active());
     append_models(&out, server);
-    tn_reply(conn, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, tn_buf_text(&out),
-             out.n_bytes);
-    tn_buf_fini(&out);
+    tn_reply_buf(conn, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, &out);
 }

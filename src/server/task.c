@@ -155,6 +155,12 @@ void tn_task_write(struct tn_task *answer, const char *bytes, size_t n)
     answer->waiting.written_ns = tn_now_ns();
 }
 
+void tn_task_break(struct tn_task *answer)
+{
+    if (answer->conn)
+        tn_conn_drop(answer->conn);
+}
+
 static void begin_stream(struct tn_task *answer)
 {
     tn_stream_begin(answer->conn, 200, answer->format->stream_type);
@@ -314,6 +320,12 @@ static bool has_more(const struct tn_task *answer, const struct tn_choice *choic
            (answer->format->streams_arguments && tn_choice_more_arguments(choice)[0]);
 }
 
+/* A part of the answer: no memory was there for it. */
+static bool has_lost(const struct tn_choice *choice)
+{
+    return choice->text.failed || choice->logprobs.failed || choice->prompt_logprobs.failed;
+}
+
 static void take_token(struct tn_task *answer, struct tn_choice *choice,
                        const struct tn_message *m)
 {
@@ -324,7 +336,7 @@ static void take_token(struct tn_task *answer, struct tn_choice *choice,
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;
     }
-    if (answer->gen.streams && answer->conn &&
+    if (answer->gen.streams && answer->conn && !has_lost(choice) &&
         (has_more(answer, choice) || answer->gen.has_logprobs))
         answer->format->more(answer, choice);
 }
@@ -383,7 +395,7 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
     if (answer->conn && job->status != TERN_OK) {
         tn_refuse_error(&refusal, &job->error);
         fail(answer, &refusal);
-    } else if (answer->conn && (choice->text.failed || choice->logprobs.failed)) {
+    } else if (answer->conn && has_lost(choice)) {
         tn_refuse(&refusal, 503, NULL, "no memory for the answer");
         fail(answer, &refusal);
     } else if (answer->conn && answer->gen.streams) {

@@ -128,5 +128,7 @@ void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out);
 /* Is it one of the tokens that end an answer and are no part of it? */
 bool tn_task_hides(const struct tn_task *answer, uint32_t id);
 void tn_task_write(struct tn_task *answer, const char *bytes, size_t n);
+/* Bytes are missing: the stream ends so that its client sees that it is cut. */
+void tn_task_break(struct tn_task *answer);
 
 #endif

@@ -41,6 +41,9 @@ void tn_waiting_refuse(const struct tn_waiting *w, struct tn_conn *conn,
         return;
     }
     tn_append_openai_error(&body, refusal);
-    tn_waiting_end(w, conn, body.data, body.n_bytes);
+    if (body.failed)
+        tn_conn_drop(conn);
+    else
+        tn_waiting_end(w, conn, body.data, body.n_bytes);
     tn_buf_fini(&body);
 }

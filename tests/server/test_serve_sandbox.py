@@ -42,6 +42,7 @@ class Sandbox(command.TestCase):
         with Server("--log", log, "--threads", "3") as server:
             inside = self.ask(server)
             is_in = server.metric("sandboxed") == 1
+            self.assertEqual(server.get("/props")[1]["sandboxed"], is_in)
             if LINUX:
                 found = modes(server)
                 self.assertGreaterEqual(len(found), 4)
@@ -52,10 +53,11 @@ class Sandbox(command.TestCase):
             if not command.RUNNER and os.name != "nt":
                 self.assertEqual(server.code, 0)
                 self.assertIn(said, server.err)
-                self.assertEqual(len(command.read_bytes(log).splitlines()), 3)
+                self.assertEqual(len(command.read_bytes(log).splitlines()), 4)
         with Server("--no-sandbox") as server:
             self.assertEqual(self.ask(server), inside)
             self.assertEqual(server.metric("sandboxed"), 0)
+            self.assertFalse(server.get("/props")[1]["sandboxed"])
             if LINUX and is_in:
                 self.assertNotEqual(set(modes(server)), {(2, 1)})
 

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests for which the n-th allocation fails, for every n: the client gets an error, an answer
+ * that is whole, or one that is seen to be cut; the next one gets what it asks for.  Leaks are the
+ * sanitizers' to find.
+ */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "api/demo.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "plat/plat.h"
+#include "server/serve.h"
+#include "tern/chat.h"
+
+#define NEVER INT64_MAX
+#define PATIENCE_S 120
+
+/* ---- the allocation that fails ---- */
+
+static _Atomic int64_t n_until_failure = NEVER;
+static _Atomic bool is_armed;
+
+static int allow(void *arg, size_t n_bytes)
+{
+    (void)arg;
+    (void)n_bytes;
+    return !atomic_load(&is_armed) || atomic_fetch_sub(&n_until_failure, 1) != 1;
+}
+
+/* ---- the server ---- */
+
+static struct {
+    struct demo demo;
+    struct tern_scheduler *scheduler;
+    struct tn_server_model model;
+    struct tn_server *server;
+    struct tn_thread *thread;
+    tern_status status;
+    _Atomic bool must_stop;
+} t;
+
+static bool should_stop(void *arg)
+{
+    (void)arg;
+    return atomic_load(&t.must_stop);
+}
+
+static void take_line(void *arg, const char *line, size_t n)
+{
+    (void)arg;
+    (void)line;
+    (void)n;
+}
+
+static void serve(void *arg)
+{
+    struct tern_error err;
+    (void)arg;
+    t.status = tn_server_run(t.server, &err);
+}
+
+static int start(void **state)
+{
+    struct tern_error err;
+    struct tern_scheduler_params params;
+    (void)state;
+    if (!demo_open(&t.demo, "test_server_memory.tern", 1))
+        return -1;
+    tern_scheduler_params_default(&params);
+    params.n_sequences = 2;
+    params.n_queue = 4;
+    params.n_ctx = 256;
+    assert_ok(tern_scheduler_create(&t.scheduler, t.demo.engine, t.demo.model, &params, &e));
+    t.model = (struct tn_server_model){
+        .id = "demo", .model = t.demo.model, .scheduler = t.scheduler, .n_sequences = 2,
+        .n_queue = 4, .n_ctx = 256, .kv = TERN_KV_F16, .default_new_tokens = 8,
+        .cap_new_tokens = 64};
+    (void)tern_model_chat_template(&t.model.chat, t.demo.model, NULL);
+    const struct tn_server_config config = {
+        .models = &t.model, .n_models = 1, .host = "127.0.0.1", .has_page = true,
+        .request_bytes = (size_t)32 << 20, .cpu_level = "ref",
+        .should_stop = should_stop, .log = take_line};
+    if (tn_server_open(&t.server, &config, &err) != TERN_OK) {
+        fprintf(stderr, "%s\n", err.detail);
+        return -1;
+    }
+    tn_alloc_set_hook(allow, NULL);
+    t.thread = tn_thread_start(serve, NULL);
+    return t.thread ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    atomic_store(&t.must_stop, true);
+    tn_thread_join(t.thread);
+    tn_alloc_set_hook(NULL, NULL);
+    tn_server_close(t.server);
+    tern_scheduler_free(t.scheduler);
+    demo_close(&t.demo);
+    return t.status == TERN_OK ? 0 : -1;
+}
+
+/* ---- a client; its own memory never fails ---- */
+
+static char answer[1 << 20];
+
+/* All that the server sends until it closes. */
+static const char *ask(const char *request, size_t n_request)
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(tn_server_port(t.server)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    size_t n = 0;
+    ssize_t n_now;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    assert_int_equal(connect(fd, (struct sockaddr *)(void *)&address, sizeof address), 0);
+    const uint64_t began_ns = tn_now_ns();
+    for (size_t i = 0; i < n_request && (n_now = send(fd, request + i, n_request - i,
+                                                      MSG_NOSIGNAL)) > 0; i += (size_t)n_now)
+        ;
+    while (n + 1 < sizeof answer && (n_now = recv(fd, answer + n, sizeof answer - 1 - n, 0)) > 0)
+        n += (size_t)n_now;
+    close(fd);
+    assert_true(tn_seconds_since(began_ns) < PATIENCE_S);
+    answer[n] = '\0';
+    return answer;
+}
+
+static struct tn_buf make(const char *method_and_path, const char *fields, const char *body)
+{
+    struct tn_buf request = {0};
+    tn_buf_printf(&request, "%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s",
+                  method_and_path, fields);
+    if (body)
+        tn_buf_printf(&request, "Content-Length: %zu\r\n", strlen(body));
+    tn_buf_printf(&request, "\r\n%s", body ? body : "");
+    assert_false(request.failed);
+    return request;
+}
+
+/* ---- what an answer says ---- */
+
+static int status_of(const char *a)
+{
+    return strncmp(a, "HTTP/1.1 ", 9) == 0 ? atoi(a + 9) : 0;
+}
+
+static const char *body_of(const char *a)
+{
+    const char *end = strstr(a, "\r\n\r\n");
+    return end ? end + 4 : "";
+}
+
+static bool is_whole(const char *a)
+{
+    const char *length = strstr(a, "Content-Length: ");
+    const size_t n = strlen(a);
+    if (strstr(a, "Transfer-Encoding: chunked"))
+        return n > 5 && strcmp(a + n - 5, "0\r\n\r\n") == 0;
+    return length && strlen(body_of(a)) == (size_t)atoi(length + 16);
+}
+
+/* Without times, ids and lengths: digits, and what hexadecimal ones look like. */
+static void normalise(struct tn_buf *out, const char *body)
+{
+    tn_buf_clear(out);
+    for (const char *c = body; *c; c++)
+        tn_buf_append(out, c, !strchr("0123456789abcdef.-+", *c));
+    (void)tn_buf_text(out);
+}
+
+static void wait_for_rest(void)
+{
+    const uint64_t began_ns = tn_now_ns();
+    for (;;) {
+        static const char metrics[] =
+            "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        const char *a = ask(metrics, sizeof metrics - 1);
+        if (strstr(a, "tern_jobs{model=\"demo\"} 0\n") &&
+            strstr(a, "\ntern_request_memory_bytes 0\n"))
+            return;
+        if (tn_seconds_since(began_ns) > PATIENCE_S)
+            fail_msg("requests are still held:\n%s", a);
+        usleep(1000);
+    }
+}
+
+/* Tries every allocation of one request; each time the same request is served afterwards. */
+static void sweep(const char *name, struct tn_buf request, int64_t step)
+{
+    struct tn_buf expected = {0}, got = {0};
+    uint32_t n_refused = 0, n_cut = 0, n_whole = 0;
+    const char *a = ask(request.data, request.n_bytes);
+    const int status = status_of(a);
+    normalise(&expected, body_of(a));
+    if (!is_whole(a) || status >= 500)
+        fail_msg("%s: %.300s", name, a);
+    wait_for_rest();
+    for (int64_t k = 1;; k += step) {
+        atomic_store(&n_until_failure, k);
+        atomic_store(&is_armed, true);
+        a = ask(request.data, request.n_bytes);
+        atomic_store(&is_armed, false);
+        const bool is_error = status_of(a) == 500 || status_of(a) == 503;
+        normalise(&got, body_of(a));
+        if (is_error)
+            n_refused++;
+        else if (!is_whole(a) || strstr(body_of(a), "{\"error\":"))
+            n_cut++;
+        else if (status_of(a) == status && strcmp(got.data, expected.data) == 0)
+            n_whole++;
+        else
+            fail_msg("%s: allocation %lld: %.2000s", name, (long long)k, a);
+        if (is_error && !is_whole(a))
+            fail_msg("%s: allocation %lld: %.2000s", name, (long long)k, a);
+        wait_for_rest();
+        if (atomic_load(&n_until_failure) > 0)
+            break;
+    }
+    a = ask(request.data, request.n_bytes);
+    normalise(&got, body_of(a));
+    assert_int_equal(status_of(a), status);
+    assert_string_equal(got.data, expected.data);
+    printf("%s: %u refused, %u cut, %u whole\n", name, n_refused, n_cut, n_whole);
+    assert_true(n_refused + n_cut > 0);
+    tn_buf_fini(&expected);
+    tn_buf_fini(&got);
+    tn_buf_fini(&request);
+}
+
+/* ---- requests ---- */
+
+static const struct {
+    const char *path, *fields, *body;
+} requests[] = {
+    {"GET /health", "", NULL},
+    {"GET /v1/models", "", NULL},
+    {"GET /props", "", NULL},
+    {"GET /slots", "", NULL},
+    {"GET /nothing/here", "", NULL},
+    {"GET /api/tags", "", NULL},
+    {"GET /", "Accept: text/html\r\n", NULL},
+    {"POST /v1/completions", "",
+     "{\"prompt\":\"Once upon a time\",\"max_tokens\":3,\"temperature\":0,\"stop\":[\"zzz\"],"
+     "\"logprobs\":2,\"echo\":true,\"logit_bias\":{\"5\":1}}"},
+    {"POST /v1/completions", "",
+     "{\"prompt\":\"Once upon\",\"max_tokens\":3,\"temperature\":0,\"stream\":true,\"echo\":true,"
+     "\"logprobs\":1,\"stream_options\":{\"include_usage\":true}}"},
+    {"POST /v1/completions", "",
+     "{\"prompt\":[\"Once\",\"A fox\"],\"max_tokens\":3,\"seed\":1,\"n\":2}"},
+    {"POST /v1/chat/completions", "",
+     "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Hello\"}]}],"
+     "\"max_tokens\":3,\"temperature\":0,\"stream\":true,\"logprobs\":true,\"top_logprobs\":1}"},
+    {"POST /v1/chat/completions", "",
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":4,"
+     "\"temperature\":0,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
+     "{\"name\":\"x\",\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"boolean\"}"
+     "},\"required\":[\"a\"],\"additionalProperties\":false}}}}"},
+    {"POST /api/chat", "",
+     "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
+     "\"options\":{\"num_predict\":3,\"temperature\":0}}"},
+    {"POST /api/generate", "",
+     "{\"model\":\"demo\",\"prompt\":\"Once\",\"raw\":true,\"stream\":false,"
+     "\"options\":{\"num_predict\":3,\"temperature\":0}}"},
+    {"POST /api/show", "", "{\"model\":\"demo\"}"},
+    {"POST /tokenize", "", "{\"content\":\"Once upon a time\",\"with_pieces\":true}"},
+    {"POST /detokenize", "", "{\"tokens\":[5,6,7]}"},
+    {"POST /completion", "", "{\"prompt\":\"Once\",\"n_predict\":3,\"temperature\":0}"},
+    {"POST /v1/completions", "", "{\"prompt\":"},
+    {"POST /v1/completions", "Origin: null\r\n", "{}"},
+};
+
+static void test_small_requests(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
+        sweep(requests[i].path, make(requests[i].path, requests[i].fields, requests[i].body), 1);
+}
+
+/* Its thread of the parser, and its pages. */
+static void test_a_large_body(void **state)
+{
+    static char body[100000];
+    (void)state;
+    size_t n = (size_t)snprintf(body, sizeof body, "%s",
+                                "{\"prompt\":\"Once\",\"max_tokens\":2,\"temperature\":0,\"x\":\"");
+    memset(body + n, 'x', 90000);
+    snprintf(body + n + 90000, sizeof body - n - 90000, "\",\"y\":[1,{\"z\":2}]}");
+    sweep("a large body", make("POST /v1/completions", "", body), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_requests),
+        cmocka_unit_test(test_a_large_body),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
