@@ -29,8 +29,9 @@ def output(*argv):
 
 
 class Bench:
-    def __init__(self, tern, model, threads):
+    def __init__(self, tern, model, threads, parallel=8, context=2048):
         self.tern, self.model, self.threads = tern, model, threads
+        self.parallel, self.context = parallel, context
         self.tools = os.path.join(os.path.dirname(tern), "bin")
         self.n_asked = 0
         self.what = f"{threads} thread{'s' if threads > 1 else ''}"
@@ -39,8 +40,8 @@ class Bench:
         began = time.monotonic()
         self.server = subprocess.Popen(
             [self.tern, "serve", self.model, "--port", "0", "--threads", str(self.threads),
-             "--kv", "f16", "--ctx", "2048", "--parallel", "8"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+             "--kv", "f16", "--ctx", str(self.context), "--parallel", str(self.parallel)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.port = self.server.stdout.readline().strip().rsplit(":", 1)[1]
         self.start_s = time.monotonic() - began
         return self
@@ -124,6 +125,20 @@ def judge_first(b, n_common):
         f"{got:.1f} ms", got <= limit)
 
 
+def judge_memory(b):
+    """Every sequence filled."""
+    words = [f"{'the of and to in is on by'.split()[i]} " for i in range(b.parallel)]
+    for word in words:
+        b.http(1, 64, word * (b.context - 80))
+    with open(f"/proc/{b.server.pid}/smaps_rollup", encoding="ascii") as f:
+        kib = next(int(line.split()[1]) for line in f if line.startswith("Anonymous:"))
+    b.server.terminate()
+    size, unit = re.search(r"memory: up to ([\d.]+) ([MG])iB", b.server.stderr.read()).groups()
+    planned = float(size) * (1024 if unit == "G" else 1)
+    row(f"{b.what}: anonymous memory, {b.parallel} answers of {b.context}", f"<= {planned:.0f} MiB",
+        f"{kib / 1024:.0f} MiB", kib / 1024 <= planned)
+
+
 def judge_idle(b):
     """Ten seconds, in nanoseconds of all threads."""
     before = b.cpu_ns()
@@ -158,6 +173,8 @@ def main():
     row("start to listening, warm", "<= 0.2 s", f"{start:.3f} s", start <= 0.2)
     with Bench(tern, model, 2) as b:
         judge_idle(b)
+    with Bench(tern, model, 2, parallel=4, context=512) as b:
+        judge_memory(b)
     judge_size(tern)
 
 

@@ -25,6 +25,8 @@ struct serve {
     char *key;
     struct tn_file *log;
     bool log_failed;
+    struct tn_affinity affinity; /* before the engine binds this thread */
+    bool has_affinity;
 };
 
 /* ---- flags ---- */
@@ -105,7 +107,9 @@ static void say_models(const struct tn_hosting *h)
             tn_info_say("model %s: %u answers at once, context %u each, kv %s, %s when full",
                         m->id, m->n_sequences, m->n_ctx, tern_kv_text(m->kv), size.text);
     }
-    tn_info_say("requests: %s for their bodies and prompts",
+    tn_info_say("memory: up to %s of %s, of these %s for bodies and prompts of requests",
+                tn_size_binary((double)h->planned_bytes).text,
+                tn_size_binary((double)h->available_bytes).text,
                 tn_size_binary((double)h->request_bytes).text);
 }
 
@@ -179,6 +183,7 @@ static tern_status serve(struct serve *s, struct tern_error *err)
         .allow_origins = o->origins.items, .n_allow_origins = o->origins.n,
         .allow_hosts = o->hosts.items, .n_allow_hosts = o->hosts.n,
         .request_bytes = s->hosting.request_bytes,
+        .affinity = s->has_affinity ? &s->affinity : NULL,
         .has_page = !o->no_page,
         .cpu_level = tern_engine_cpu_level(s->hosting.engine),
         .should_stop = should_stop,
@@ -213,6 +218,7 @@ int tn_cmd_serve(const struct tn_options *o)
     if (!s)
         return tn_error_say(TERN_MEMORY, "no memory for the server");
     s->o = o;
+    s->has_affinity = tn_thread_get_affinity(&s->affinity);
     tern_status status = tn_check_names(o, &err);
     if (status == TERN_OK && o->opens_page && o->no_page)
         status = tn_fail(&err, TERN_USAGE, "--open needs the page that --no-page leaves out");

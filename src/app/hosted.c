@@ -251,7 +251,10 @@ static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_
         const bool is_last = h->o->parallel || *n == 1;
         tern_status status = create_schedulers(h, *n, err);
         if (status == TERN_OK && fit(h, &need, &have)) {
-            h->request_bytes = (size_t)TN_MIN(have - need + MIN_REQUEST_BYTES, MAX_REQUEST_BYTES);
+            need -= MIN_REQUEST_BYTES;
+            h->request_bytes = (size_t)TN_MIN(have - need, MAX_REQUEST_BYTES);
+            h->planned_bytes = need + h->request_bytes;
+            h->available_bytes = have;
             return TERN_OK;
         }
         if (status == TERN_OK && is_last)

@@ -30,6 +30,8 @@ struct tn_hosting {
     struct tn_server_model models[TN_SERVER_MAX_MODELS];
     uint32_t n_models;
     size_t request_bytes; /* of what is left: for bodies and prompts of requests */
+    uint64_t planned_bytes; /* anonymous memory with everything filled */
+    uint64_t available_bytes;
 };
 
 /* The models that the flags name.  TERN_MEMORY, with numbers, when they do not fit together. */

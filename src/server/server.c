@@ -232,10 +232,18 @@ static bool must_stop(const struct tn_server *server)
     return atomic_load(&server->engine_failed) || server->config.should_stop(server->config.arg);
 }
 
+/* A thread inherits the CPUs of the one that starts it, which may be bound to a core of its own. */
+static void leave_core(const struct tn_server *server)
+{
+    if (server->config.affinity)
+        (void)tn_thread_set_affinity(server->config.affinity);
+}
+
 static void run_loop(void *arg)
 {
     struct tn_server *server = arg;
     uint64_t stopping_ns = 0;
+    leave_core(server);
     for (;;) {
         if (!stopping_ns && must_stop(server)) {
             stopping_ns = tn_now_ns();
@@ -254,8 +262,10 @@ static void run_loop(void *arg)
 
 static void run_parser(void *arg)
 {
+    struct tn_server *server = arg;
     struct tern_error err;
-    (void)tn_work_run(((struct tn_server *)arg)->parser, tn_net_wake, &err); /* has no model */
+    leave_core(server);
+    (void)tn_work_run(server->parser, tn_net_wake, &err); /* has no model */
 }
 
 /* Beside the thread of the loop, and until it ends. */

@@ -19,6 +19,8 @@
 
 #define TN_SERVER_MAX_MODELS 8u
 
+struct tn_affinity; /* plat/plat.h */
+
 /* All pointers are borrowed and outlive the server. */
 struct tn_server_model {
     const char *id; /* "bonsai-4b" */
@@ -47,6 +49,9 @@ struct tn_server_config {
     const char *const *allow_hosts;
     size_t n_allow_hosts;
     size_t request_bytes; /* memory for bodies and prompts in work, as planned */
+    /* CPUs of the threads that do not compute; NULL: those of tn_server_run's caller, which may be
+     * bound to one. */
+    const struct tn_affinity *affinity;
     bool has_page;
     const char *cpu_level;
     /* Asked several times a second, on the loop's thread; true: answers in work get two seconds,

@@ -129,7 +129,8 @@ class Bodies(command.TestCase):
     def test_the_plan_names_it(self):
         with Server("--ram", "48M") as small:
             small.stop()
-            self.assertRegex(small.err, r"requests: [\d.]+ MiB for their bodies and prompts")
+            self.assertRegex(small.err, r"memory: up to [\d.]+ MiB of [\d.]+ MiB, of these "
+                                        r"[\d.]+ MiB for bodies and prompts of requests")
 
 
 if __name__ == "__main__":
