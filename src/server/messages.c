@@ -43,10 +43,8 @@ static void refuse(struct tn_conn *conn, const struct tn_refusal *r)
 {
     struct tn_buf body = {0};
     append_error(&body, r);
-    tn_reply(conn, r->status, "application/json",
-             r->status == 503 ? "Retry-After: 1\r\n" : "x-should-retry: false\r\n", body.data,
-             body.n_bytes);
-    tn_buf_fini(&body);
+    tn_reply_buf(conn, r->status, "application/json",
+                 r->status == 503 ? "Retry-After: 1\r\n" : "x-should-retry: false\r\n", &body);
 }
 
 /* ---- shapes ---- */
