@@ -422,18 +422,21 @@ section_server() {
 
 # ---- families ----
 
-# passes WHAT COMMAND...: a test program of the build.
-passes() { TERN="$tern" TERN_SHARED="$shared" CI=true yes "$@"; }
+# passes WHAT PATTERN: the tests of the build whose names begin so.
+passes() {
+    CI=true yes "$1" ctest --test-dir "$(dirname "$tern")" --no-tests=error -R "^$2"
+}
 
 section_families() {
-    tests="$(dirname "$tern")/bin"
-    passes "every reference model and GGUF file: logits, greedy" \
-        python3 tests/golden/test_families.py
-    passes "embeddings: goldens of ids and texts" python3 tests/golden/test_embed.py
-    passes "tokenizers: all goldens" "$tests/test_tokenizer_golden"
-    passes "tokenizers from GGUF keys" "$tests/test_tok_gguf"
-    passes "safetensors and GGUF give equal trits" "$tests/test_gguf_trits"
-    passes "hostile GGUF files are refused" "$tests/test_gguf_hostile"
+    passes "every reference model and GGUF file: logits, greedy" golden_families
+    passes "the same model written in other ways" golden_twins
+    passes "embeddings: goldens of ids and texts" golden_embed
+    passes "tokenizers: all goldens" test_tokenizer_golden
+    passes "tokenizers from GGUF keys" test_tok_gguf
+    passes "safetensors and GGUF give equal trits" test_gguf_trits
+    passes "hostile GGUF files are refused" test_gguf_hostile
+    passes "fuzzed GGUF headers: no finding" fuzz_gguf
+    passes "tern info knows the published files" command_info_published
     for type in i2_s tq2_0 q2_0 q2_0_g128 tq1_0; do convert_speed_of $type; done
     family_model bonsai-4b
     for level in $(levels_of bonsai-4b); do
