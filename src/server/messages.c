@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "server/answer_schema.h"
 #include "server/json_out.h"
+#include "server/list_stream.h"
 #include "server/openai.h"
-#include "server/tools.h"
 #include "server/translate.h"
 
 /* ---- errors ---- */
@@ -126,74 +125,48 @@ static void begin(struct tn_task *task)
 static void close_block(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf json = {0};
-    if (choice->open == TN_OPEN_NOTHING)
-        return;
     begin_event(&json, "content_block_stop", choice);
     tn_buf_append_text(&json, "}");
     tn_openai_send_named(task, "content_block_stop", &json);
-    choice->open = TN_OPEN_NOTHING;
-    choice->i_open++;
 }
 
-/* A text, or call number i. */
-static void open_block(struct tn_task *task, struct tn_choice *choice, enum tn_open open,
-                       size_t i)
+static void open_block(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf json = {0};
-    close_block(task, choice);
-    choice->open = open;
     begin_event(&json, "content_block_start", choice);
     tn_buf_append_text(&json, ",\"content_block\":");
-    if (open == TN_OPEN_TEXT)
+    if (choice->open == TN_OPEN_TEXT)
         tn_buf_append_text(&json, "{\"type\":\"text\",\"text\":\"\"");
     else
-        append_call(&json, task, i);
-    tn_buf_append_text(&json, open == TN_OPEN_TEXT ? "}}" : "{}}}");
+        append_call(&json, task, choice->n_calls_sent - 1);
+    tn_buf_append_text(&json, choice->open == TN_OPEN_TEXT ? "}}" : "{}}}");
     tn_openai_send_named(task, "content_block_start", &json);
 }
 
-static void send_delta(struct tn_task *task, struct tn_choice *choice, const char *type,
-                       const char *key, const char *text, size_t n)
+static void send_piece(struct tn_task *task, struct tn_choice *choice, const char *text, size_t n)
 {
     struct tn_buf json = {0};
     begin_event(&json, "content_block_delta", choice);
-    tn_buf_printf(&json, ",\"delta\":{\"type\":\"%s\",\"%s\":", type, key);
+    tn_buf_append_text(&json, choice->open == TN_OPEN_TEXT
+                                  ? ",\"delta\":{\"type\":\"text_delta\",\"text\":"
+                                  : ",\"delta\":{\"type\":\"input_json_delta\","
+                                    "\"partial_json\":");
     tn_json_string(&json, text, n);
     tn_buf_append_text(&json, "}}");
     tn_openai_send_named(task, "content_block_delta", &json);
 }
 
-static void send_text(struct tn_task *task, struct tn_choice *choice)
-{
-    if (choice->open != TN_OPEN_TEXT)
-        open_block(task, choice, TN_OPEN_TEXT, 0);
-    send_delta(task, choice, "text_delta", "text", choice->text.data + choice->n_sent,
-               choice->text.n_bytes - choice->n_sent);
-    choice->n_sent = choice->text.n_bytes;
-}
+static const struct tn_list_stream blocks = {
+    .open = open_block, .piece = send_piece, .close = close_block};
 
 static void more(struct tn_task *task, struct tn_choice *choice)
 {
-    if (choice->text.n_bytes > choice->n_sent)
-        send_text(task, choice);
-    for (;;) {
-        const char *arguments = tn_choice_more_arguments(choice);
-        const size_t n = strlen(arguments);
-        if (n > 0) {
-            send_delta(task, choice, "input_json_delta", "partial_json", arguments, n);
-            choice->n_arguments_sent += n;
-        } else if (tn_choice_n_calls(choice) > choice->n_calls_sent) {
-            open_block(task, choice, TN_OPEN_CALL, choice->n_calls_sent++);
-            choice->n_arguments_sent = 0;
-        } else {
-            return;
-        }
-    }
+    tn_list_more(&blocks, task, choice);
 }
 
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
-    close_block(task, choice);
+    tn_list_end(&blocks, task, choice);
 }
 
 static void fail(struct tn_task *task, const struct tn_refusal *refusal)
@@ -222,10 +195,10 @@ static void append_blocks(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
     const size_t n_calls = tn_choice_n_calls(choice);
-    const bool has_text = choice->text.n_bytes > 0;
+    const bool has_text = choice->text.n_bytes > 0 || n_calls == 0;
     if (has_text) {
         tn_buf_append_text(out, "{\"type\":\"text\",\"text\":");
-        tn_json_string(out, choice->text.data, choice->text.n_bytes);
+        tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
         tn_buf_append_text(out, "}");
     }
     for (size_t i = 0; i < n_calls; i++) {
@@ -275,11 +248,9 @@ static bool prepare(struct tn_task *task, struct tn_refusal *r)
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
     json_t *body = tn_messages_parameters(task->request.root, r);
-    if (!body)
-        return false;
-    task->body = body;
-    return tn_gen_read_response_format(&task->gen, body, r) && tn_tools_read(task, r) &&
-           tn_gen_read_openai(&task->gen, body, task->model, r);
+    if (body)
+        task->body = body;
+    return body && tn_chat_read(task, r);
 }
 
 static void start(struct tn_task *task, bool is_good, const struct tn_refusal *refusal)

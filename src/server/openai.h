@@ -24,6 +24,9 @@ void tn_openai_send_named(struct tn_task *answer, const char *name, struct tn_bu
 /* For formats: fail and the last event. */
 void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal);
 
+/* The form, the tools and the parameters of an answer, from a body as chat completions have it.
+ * false: refused. */
+bool tn_chat_read(struct tn_task *answer, struct tn_refusal *refusal);
 /* The ids of a conversation: a request's "messages" and "tools", as OpenAI and Ollama write them.
  * false: refused. */
 bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,

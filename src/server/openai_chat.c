@@ -14,6 +14,12 @@
 
 /* ---- the conversation ---- */
 
+static bool is_text_part(const char *type)
+{
+    return strcmp(type, "text") == 0 || strcmp(type, "input_text") == 0 ||
+           strcmp(type, "output_text") == 0;
+}
+
 /* The texts of parts, a line each, as a new string; NULL: refused. */
 static json_t *join_parts(const json_t *parts, size_t i_message, struct tn_refusal *r)
 {
@@ -22,8 +28,7 @@ static json_t *join_parts(const json_t *parts, size_t i_message, struct tn_refus
         const json_t *part = json_array_get(parts, i);
         const json_t *piece = json_is_string(part) ? part : json_object_get(part, "text");
         const char *type = json_string_value(json_object_get(part, "type"));
-        if (!json_is_string(piece) || (type && strcmp(type, "text") != 0 &&
-                                       strcmp(type, "input_text") != 0)) {
+        if (!json_is_string(piece) || (type && !is_text_part(type))) {
             tn_refuse(r, 400, "messages", "message %zu: this model reads text only, not \"%.40s\"",
                       i_message, type ? type : "?");
             tn_buf_fini(&text);
@@ -312,16 +317,20 @@ static bool prepare(struct tn_task *answer, struct tn_refusal *r)
     return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), answer->tools, r);
 }
 
+bool tn_chat_read(struct tn_task *answer, struct tn_refusal *r)
+{
+    return tn_gen_read_response_format(&answer->gen, answer->body, r) &&
+           tn_tools_read(answer, r) &&
+           tn_gen_read_openai(&answer->gen, answer->body, answer->model, r);
+}
+
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
     struct tn_task *answer = tn_task_new(server, conn, &chat_format);
     if (!answer)
         return;
-    if (!tn_gen_read_response_format(&answer->gen, answer->body, &refusal) ||
-        !tn_tools_read(answer, &refusal) ||
-        !tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
-        !tn_logprobs_read(answer, &refusal))
+    if (!tn_chat_read(answer, &refusal) || !tn_logprobs_read(answer, &refusal))
         tn_task_refuse(answer, &refusal);
     else
         tn_task_start(answer, prepare);

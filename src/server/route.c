@@ -33,6 +33,8 @@ static const struct route {
     {"/completions", POST, false, tn_route_completions},
     {"/v1/embeddings", POST, false, tn_route_embeddings},
     {"/embeddings", POST, false, tn_route_embeddings},
+    {"/v1/responses", POST, false, tn_route_responses},
+    {"/responses", POST, false, tn_route_responses},
     {"/v1/messages", POST, false, tn_route_messages},
     {"/v1/messages/count_tokens", POST, false, tn_route_messages_count},
     {"/", GET, false, tn_route_root},

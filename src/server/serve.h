@@ -69,7 +69,7 @@ void tn_route(struct tn_server *server, struct tn_conn *conn);
 tn_route_fn tn_route_health, tn_route_metrics;
 tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions,
     tn_route_embeddings;
-tn_route_fn tn_route_messages, tn_route_messages_count;
+tn_route_fn tn_route_responses, tn_route_messages, tn_route_messages_count;
 tn_route_fn tn_route_ollama_version, tn_route_ollama_tags, tn_route_ollama_ps,
     tn_route_ollama_show, tn_route_ollama_chat, tn_route_ollama_generate, tn_route_ollama_embed,
     tn_route_ollama_embeddings, tn_route_not_here, tn_route_root;

@@ -28,7 +28,8 @@ struct tn_choice {
     size_t n_calls_sent;
     size_t n_arguments_sent; /* bytes of the last of these calls, in formats that stream them */
     enum tn_open open;
-    uint32_t i_open; /* its place, or that of the next one */
+    uint32_t i_open;  /* its place, or that of the next one */
+    size_t open_from; /* where an open text begins */
     struct tn_buf logprobs; /* [n_tokens][n_logprobs] struct tern_token_logprob */
     uint32_t n_tokens;      /* of the answer, with log-probabilities */
     uint32_t n_shown;       /* of these, in a stream */
@@ -83,6 +84,7 @@ struct tn_task {
     bool is_ended;  /* towards the client */
     bool echoes;    /* completions: the prompt is part of the text */
     uint32_t n_choices, n_ended;
+    uint32_t n_events; /* of a stream that numbers them */
     struct tn_choice choices[TN_GEN_MAX_CHOICES];
     const char *called; /* the model, as an Ollama client wrote it */
     bool is_chat;       /* Ollama: a conversation, not a text */

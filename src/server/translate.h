@@ -33,5 +33,8 @@ json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct
 /* A POST /v1/messages: parameters and tools; the conversation.  NULL: refused. */
 json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r);
 json_t *tn_messages_conversation(const json_t *request, struct tn_refusal *r);
+/* The same of a POST /v1/responses. */
+json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r);
+json_t *tn_responses_conversation(const json_t *request, struct tn_refusal *r);
 
 #endif

@@ -288,6 +288,11 @@ static const struct {
     {"POST /v1/messages/count_tokens", "",
      "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}"},
     {"POST /v1/messages", "", "{}"},
+    {"POST /v1/responses", "",
+     "{\"input\":\"Hello\",\"max_output_tokens\":3,\"temperature\":0,\"stream\":true}"},
+    {"POST /v1/responses", "",
+     "{\"input\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"instructions\":\"Be brief.\","
+     "\"max_output_tokens\":3,\"temperature\":0,\"metadata\":{\"a\":\"b\"}}"},
     {"POST /api/show", "", "{\"model\":\"demo\"}"},
     {"POST /tokenize", "", "{\"content\":\"Once upon a time\",\"with_pieces\":true}"},
     {"POST /detokenize", "", "{\"tokens\":[5,6,7]}"},

@@ -106,6 +106,40 @@ assert coded.usage.prompt_tokens > 0
 assert len(client.embeddings.create(model=embedding_model, input="x",
                                     dimensions=8).data[0].embedding) == 8
 
+# /v1/responses: the same answers as items.
+said = dict(model=chat_model, input="Tell me a story.", max_output_tokens=20, temperature=0)
+plain = client.chat.completions.create(**dict(ask, temperature=0)).choices[0].message.content
+response = client.responses.create(**said)
+assert (response.output_text, response.status) == (plain, "incomplete"), response
+assert response.incomplete_details.reason == "max_output_tokens"
+assert response.usage.output_tokens == 20
+events = list(client.responses.create(**said, stream=True))
+assert [e.sequence_number for e in events] == list(range(len(events)))
+assert (events[0].type, events[-1].type) == ("response.created", "response.incomplete")
+assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == plain
+assert events[-1].response.output_text == plain
+talk = [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, response.output[0],
+        {"role": "user", "content": "Go on."}]
+longer = client.responses.create(**dict(said, input=talk, instructions="Be brief."))
+assert longer.usage.input_tokens > response.usage.input_tokens + 10
+formed = client.responses.parse(**dict(said, max_output_tokens=200), text_format=Plan)
+assert isinstance(formed.output_parsed, Plan) and formed.status == "completed", formed
+with openai.OpenAI(base_url=tools_url + "/v1", api_key="x", max_retries=0) as caller:
+    weather = {"type": "function", "name": "weather", "strict": True, "parameters": {
+        "type": "object", "properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["city"],
+        "additionalProperties": False}}
+    call = dict(said, max_output_tokens=100, tools=[weather], tool_choice="required")
+    [one] = caller.responses.create(**call).output
+    assert (one.type, one.name) == ("function_call", "weather"), one
+    with caller.responses.stream(**call) as stream:
+        deltas = [e.delta for e in stream if e.type == "response.function_call_arguments.delta"]
+        [same] = stream.get_final_response().output
+    assert len(deltas) > 2 and "".join(deltas) == same.arguments == one.arguments
+    talk = [{"role": "user", "content": "Hi"}, one,
+            {"type": "function_call_output", "call_id": one.call_id, "output": "sunny"}]
+    assert caller.responses.create(**dict(call, input=talk, tool_choice="auto",
+                                          max_output_tokens=5)).usage.output_tokens == 5
+
 def fails(error, **change):
     try:
         client.chat.completions.create(**dict(ask, **change))
@@ -117,6 +151,15 @@ fails(openai.NotFoundError, model="none")
 fails(openai.BadRequestError, model=embedding_model)
 long = fails(openai.BadRequestError, messages=[{"role": "user", "content": "word " * 3000}])
 assert long.code == "context_length_exceeded", long
+
+for change in ({"previous_response_id": "resp_1"}, {"tools": [{"type": "web_search"}]},
+               {"input": [{"type": "item_reference", "id": "x"}]}):
+    try:
+        client.responses.create(**dict(said, **change))
+    except openai.BadRequestError as e:
+        assert e.param == list(change)[0], e
+    else:
+        raise AssertionError(change)
 
 async def together():
     async with openai.AsyncOpenAI(base_url=url + "/v1", api_key="x") as many:

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * POST /v1/responses of OpenAI's API, without a memory of earlier answers.
+ *
+ * An answer is a list of items: a message, and calls of tools.  A stream names and numbers its
+ * events, and opens and closes the items.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/json_out.h"
+#include "server/list_stream.h"
+#include "server/openai.h"
+#include "server/translate.h"
+
+/* ---- shapes ---- */
+
+static const char *status_of(const struct tn_task *task)
+{
+    return strcmp(tn_choice_finish(&task->choices[0]), "stop") == 0 ? "completed" : "incomplete";
+}
+
+/* ,"key":VALUE as it came, or as it is when it did not. */
+static void append_echo(struct tn_buf *out, const struct tn_task *task, const char *key,
+                        const char *otherwise)
+{
+    const json_t *value = tn_json_member(task->request.root, key);
+    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    if (value && !text)
+        out->failed = true;
+    tn_buf_printf(out, ",\"%s\":%s", key, text ? text : otherwise);
+    tn_free(text);
+}
+
+static void append_part(struct tn_buf *out, const char *text, size_t n)
+{
+    tn_buf_append_text(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],"
+                            "\"text\":");
+    tn_json_string(out, text ? text : "", n);
+    tn_buf_append_text(out, "}");
+}
+
+/* Item number i, a message with n bytes of text; NULL: without a part so far. */
+static void append_message(struct tn_buf *out, const struct tn_task *task, uint32_t i,
+                           const char *text, size_t n, const char *status)
+{
+    tn_buf_printf(out,
+                  "{\"id\":\"msg_%s_%u\",\"type\":\"message\",\"status\":\"%s\","
+                  "\"role\":\"assistant\",\"content\":[",
+                  task->id, i, status);
+    if (text)
+        append_part(out, text, n);
+    tn_buf_append_text(out, "]}");
+}
+
+/* Item number i, a call. */
+static void append_call(struct tn_buf *out, const struct tn_task *task, uint32_t i, size_t i_call,
+                        const char *arguments, const char *status)
+{
+    tn_buf_printf(out,
+                  "{\"id\":\"msg_%s_%u\",\"type\":\"function_call\",\"status\":\"%s\","
+                  "\"call_id\":\"call_%s_%zu\",\"name\":",
+                  task->id, i, status, task->id, i_call);
+    tn_json_text(out, tern_calls_get(task->choices[0].calls, i_call).name);
+    tn_buf_append_text(out, ",\"arguments\":");
+    tn_json_text(out, arguments);
+    tn_buf_append_text(out, "}");
+}
+
+static void append_items(struct tn_buf *out, const struct tn_task *task)
+{
+    const struct tn_choice *choice = &task->choices[0];
+    const size_t n_calls = tn_choice_n_calls(choice);
+    const bool has_text = choice->text.n_bytes > 0 || n_calls == 0;
+    if (has_text)
+        append_message(out, task, 0, choice->text.data ? choice->text.data : "",
+                       choice->text.n_bytes, status_of(task));
+    for (size_t i = 0; i < n_calls; i++) {
+        tn_buf_append_text(out, has_text || i > 0 ? "," : "");
+        append_call(out, task, (uint32_t)i + has_text, i,
+                    tern_calls_get(choice->calls, i).arguments, status_of(task));
+    }
+}
+
+static void append_usage(struct tn_buf *out, const struct tn_task *task)
+{
+    struct tn_usage_counts u;
+    tn_task_usage(task, &u);
+    tn_buf_printf(out,
+                  ",\"usage\":{\"input_tokens\":%" PRIu64
+                  ",\"input_tokens_details\":{\"cached_tokens\":%" PRIu64
+                  "},\"output_tokens\":%" PRIu64
+                  ",\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":%" PRIu64
+                  "}",
+                  u.n_prompt, u.n_cached, u.n_new, u.n_prompt + u.n_new);
+}
+
+/* The answer, whole or as it begins. */
+static void append_response(struct tn_buf *out, const struct tn_task *task, bool is_whole)
+{
+    const char *status = is_whole ? status_of(task) : "in_progress";
+    tn_buf_printf(out,
+                  "{\"id\":\"resp_%s\",\"object\":\"response\",\"created_at\":%" PRId64
+                  ",\"status\":\"%s\",\"background\":false,\"error\":null,"
+                  "\"incomplete_details\":%s,\"previous_response_id\":null,\"store\":false,"
+                  "\"parallel_tool_calls\":true,\"truncation\":\"disabled\","
+                  "\"temperature\":%g,\"top_p\":%g,\"max_output_tokens\":%u,\"model\":",
+                  task->id, task->created, status,
+                  status[0] == 'i' && is_whole ? "{\"reason\":\"max_output_tokens\"}" : "null",
+                  (double)task->gen.sampler.temperature, (double)task->gen.sampler.top_p,
+                  task->gen.max_tokens);
+    tn_json_text(out, task->model->id);
+    append_echo(out, task, "instructions", "null");
+    append_echo(out, task, "metadata", "{}");
+    append_echo(out, task, "text", "{\"format\":{\"type\":\"text\"}}");
+    append_echo(out, task, "tools", "[]");
+    append_echo(out, task, "tool_choice", "\"auto\"");
+    tn_buf_append_text(out, ",\"output\":[");
+    if (is_whole)
+        append_items(out, task);
+    tn_buf_append_text(out, "]");
+    if (is_whole)
+        append_usage(out, task);
+    else
+        tn_buf_append_text(out, ",\"usage\":null");
+    tn_buf_append_text(out, "}");
+}
+
+/* ---- streams ---- */
+
+/* {"type":"NAME","sequence_number":N */
+static void begin_event(struct tn_buf *out, struct tn_task *task, const char *name)
+{
+    tn_buf_printf(out, "{\"type\":\"%s\",\"sequence_number\":%u", name, task->n_events++);
+}
+
+static void end_event(struct tn_buf *out, struct tn_task *task, const char *name)
+{
+    tn_buf_append_text(out, "}");
+    tn_openai_send_named(task, name, out);
+}
+
+static void send_response(struct tn_task *task, const char *name, bool is_whole)
+{
+    struct tn_buf json = {0};
+    begin_event(&json, task, name);
+    tn_buf_append_text(&json, ",\"response\":");
+    append_response(&json, task, is_whole);
+    end_event(&json, task, name);
+}
+
+/* About the open item: ,"item_id":...,"output_index":N */
+static void begin_item_event(struct tn_buf *out, struct tn_task *task, const char *name)
+{
+    const uint32_t i = task->choices[0].i_open;
+    begin_event(out, task, name);
+    tn_buf_printf(out, ",\"item_id\":\"msg_%s_%u\",\"output_index\":%u", task->id, i, i);
+    if (task->choices[0].open == TN_OPEN_TEXT)
+        tn_buf_append_text(out, ",\"content_index\":0");
+}
+
+static void send_piece(struct tn_task *task, const char *name, const char *key, const char *text,
+                       size_t n)
+{
+    struct tn_buf json = {0};
+    begin_item_event(&json, task, name);
+    tn_buf_printf(&json, ",\"%s\":", key);
+    tn_json_string(&json, text, n);
+    if (task->choices[0].open == TN_OPEN_TEXT)
+        tn_buf_append_text(&json, ",\"logprobs\":[]");
+    end_event(&json, task, name);
+}
+
+static void send_part(struct tn_task *task, const char *name, const char *text, size_t n)
+{
+    struct tn_buf json = {0};
+    begin_item_event(&json, task, name);
+    tn_buf_append_text(&json, ",\"part\":");
+    append_part(&json, text, n);
+    end_event(&json, task, name);
+}
+
+/* The open item as it is; NULL: nothing of it is there. */
+static void send_item(struct tn_task *task, const char *name, const char *text, size_t n,
+                      const char *status)
+{
+    const struct tn_choice *choice = &task->choices[0];
+    struct tn_buf json = {0};
+    begin_event(&json, task, name);
+    tn_buf_printf(&json, ",\"output_index\":%u,\"item\":", choice->i_open);
+    if (choice->open == TN_OPEN_TEXT)
+        append_message(&json, task, choice->i_open, text, n, status);
+    else
+        append_call(&json, task, choice->i_open, choice->n_calls_sent - 1, text ? text : "",
+                    status);
+    end_event(&json, task, name);
+}
+
+static void begin(struct tn_task *task)
+{
+    send_response(task, "response.created", false);
+    send_response(task, "response.in_progress", false);
+}
+
+static void open_item(struct tn_task *task, struct tn_choice *choice)
+{
+    send_item(task, "response.output_item.added", NULL, 0, "in_progress");
+    if (choice->open == TN_OPEN_TEXT)
+        send_part(task, "response.content_part.added", "", 0);
+}
+
+static void piece_of_item(struct tn_task *task, struct tn_choice *choice, const char *text,
+                          size_t n)
+{
+    send_piece(task,
+               choice->open == TN_OPEN_TEXT ? "response.output_text.delta"
+                                            : "response.function_call_arguments.delta",
+               "delta", text, n);
+}
+
+static void close_item(struct tn_task *task, struct tn_choice *choice)
+{
+    const bool is_text = choice->open == TN_OPEN_TEXT;
+    const char *text = is_text ? tn_buf_text(&choice->text) + choice->open_from
+                               : tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments;
+    const size_t n = is_text ? choice->n_sent - choice->open_from : strlen(text);
+    if (is_text) {
+        send_piece(task, "response.output_text.done", "text", text, n);
+        send_part(task, "response.content_part.done", text, n);
+    } else {
+        send_piece(task, "response.function_call_arguments.done", "arguments", text, n);
+    }
+    send_item(task, "response.output_item.done", text, n,
+              choice->has_ended ? status_of(task) : "completed");
+}
+
+static const struct tn_list_stream items = {
+    .open = open_item, .piece = piece_of_item, .close = close_item};
+
+static void more(struct tn_task *task, struct tn_choice *choice)
+{
+    tn_list_more(&items, task, choice);
+}
+
+static void end_choice(struct tn_task *task, struct tn_choice *choice)
+{
+    tn_list_end(&items, task, choice);
+}
+
+static void fail(struct tn_task *task, const struct tn_refusal *refusal)
+{
+    struct tn_buf json = {0};
+    begin_event(&json, task, "error");
+    tn_buf_append_text(&json, ",\"code\":\"server_error\",\"param\":null,\"message\":");
+    tn_json_text(&json, refusal->message);
+    end_event(&json, task, "error");
+}
+
+static void end(struct tn_task *task, struct tn_buf *out)
+{
+    if (!task->gen.streams)
+        append_response(out, task, true);
+    else if (strcmp(status_of(task), "completed") == 0)
+        send_response(task, "response.completed", true);
+    else
+        send_response(task, "response.incomplete", true);
+}
+
+static const struct tn_task_format responses_format = {
+    .stream_type = "text/event-stream",
+    .heartbeat = ": waiting\n\n",
+    .streams_arguments = true,
+    .refuse = tn_openai_refuse,
+    .begin = begin,
+    .more = more,
+    .end_choice = end_choice,
+    .fail = fail,
+    .end = end,
+};
+
+/* ---- requests ---- */
+
+static bool prepare(struct tn_task *task, struct tn_refusal *r)
+{
+    json_t *messages = tn_responses_conversation(task->request.root, r);
+    const bool is_good = messages && tn_chat_ids(task, messages, task->tools, r);
+    json_decref(messages);
+    return is_good;
+}
+
+static bool read_request(struct tn_task *task, struct tn_refusal *r)
+{
+    json_t *body = tn_responses_parameters(task->request.root, r);
+    if (body)
+        task->body = body;
+    return body && tn_chat_read(task, r);
+}
+
+void tn_route_responses(struct tn_server *server, struct tn_conn *conn)
+{
+    struct tn_refusal refusal;
+    struct tn_task *task = tn_task_new(server, conn, &responses_format);
+    if (!task)
+        return;
+    if (read_request(task, &refusal))
+        tn_task_start(task, prepare);
+    else
+        tn_task_refuse(task, &refusal);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Requests of POST /v1/responses.
+ */
+#include <string.h>
+
+#include "base/compiler.h"
+#include "server/translate.h"
+
+static bool is_type(const json_t *object, const char *type)
+{
+    const char *word = json_string_value(tn_json_member(object, "type"));
+    return word && strcmp(word, type) == 0;
+}
+
+/* ---- parameters ---- */
+
+static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
+                      struct tn_refusal *r)
+{
+    const json_t *tools = tn_json_member(request, "tools");
+    const json_t *choice = tn_json_member(request, "tool_choice");
+    json_t *list = json_array();
+    tn_translation_set(t, out, "tools", list);
+    if (tools && !json_is_array(tools))
+        return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i);
+        if (!is_type(tool, "function"))
+            return tn_refuse(r, 400, "tools", "\"tools\": entry %zu is no function", i);
+        tn_translation_add(t, list, tn_translation_tool(t, tool, "parameters"));
+    }
+    if (is_type(choice, "function"))
+        tn_translation_set(t, out, "tool_choice", tn_translation_function(t, choice));
+    else
+        tn_translation_share(t, out, "tool_choice", request, "tool_choice");
+    return true;
+}
+
+/* "text":{"format":{"type":"json_schema","schema":{...},"strict":true}} */
+static void add_form(struct tn_translation *t, json_t *out, const json_t *request)
+{
+    const json_t *format = tn_json_member(tn_json_member(request, "text"), "format");
+    if (!format)
+        return;
+    json_t *form = json_object(), *holder = json_object();
+    tn_translation_share(t, form, "type", format, "type");
+    tn_translation_share(t, holder, "schema", format, "schema");
+    tn_translation_share(t, holder, "strict", format, "strict");
+    tn_translation_set(t, form, "json_schema", holder);
+    tn_translation_set(t, out, "response_format", form);
+}
+
+/* What would need a memory of earlier answers, or change this one. */
+static bool refuse_others(const json_t *request, struct tn_refusal *r)
+{
+    static const char *const names[] = {"previous_response_id", "conversation", "prompt",
+                                        "background"};
+    double n_top = 0;
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
+        const json_t *value = tn_json_member(request, names[i]);
+        if (value && !json_is_false(value))
+            return tn_refuse(r, 400, names[i], "\"%s\": this server keeps no answers", names[i]);
+    }
+    return tn_json_get_count(request, "top_logprobs", 0, 0, &n_top, r);
+}
+
+json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
+{
+    static const char *const shared[] = {"temperature", "top_p", "top_k", "min_p", "seed", "stream",
+                                         "presence_penalty", "frequency_penalty",
+                                         "repeat_penalty", "logit_bias"};
+    struct tn_translation t = {0};
+    if (!refuse_others(request, r))
+        return NULL;
+    json_t *out = json_object();
+    for (size_t i = 0; i < TN_COUNT_OF(shared); i++)
+        tn_translation_share(&t, out, shared[i], request, shared[i]);
+    tn_translation_share(&t, out, "max_tokens", request, "max_output_tokens");
+    add_form(&t, out, request);
+    if (!out || add_tools(&t, out, request, r))
+        return tn_translation_end(&t, out, r);
+    json_decref(out);
+    return NULL;
+}
+
+/* ---- the conversation ---- */
+
+static json_t *new_message(struct tn_translation *t, json_t *messages, const char *role)
+{
+    json_t *message = json_object();
+    tn_translation_set(t, message, "role", json_string(role));
+    tn_translation_add(t, messages, message);
+    return message;
+}
+
+/* A call belongs to the message in front of it, if that is the model's. */
+static void add_call(struct tn_translation *t, json_t *messages, const json_t *item)
+{
+    const size_t n = json_array_size(messages);
+    json_t *message = n > 0 ? json_array_get(messages, n - 1) : NULL;
+    const char *role = json_string_value(json_object_get(message, "role"));
+    if (!role || strcmp(role, "assistant") != 0)
+        message = new_message(t, messages, "assistant");
+    if (!json_object_get(message, "tool_calls"))
+        tn_translation_set(t, message, "tool_calls", json_array());
+    tn_translation_add(t, json_object_get(message, "tool_calls"),
+                       tn_translation_call(t, item, "call_id", "arguments"));
+}
+
+static void add_output(struct tn_translation *t, json_t *messages, const json_t *item)
+{
+    json_t *message = new_message(t, messages, "tool");
+    tn_translation_share(t, message, "tool_call_id", item, "call_id");
+    tn_translation_share(t, message, "content", item, "output");
+}
+
+static bool add_item(struct tn_translation *t, json_t *messages, const json_t *item, size_t i,
+                     struct tn_refusal *r)
+{
+    const char *type = json_string_value(tn_json_member(item, "type"));
+    if (!type || strcmp(type, "message") == 0) {
+        json_t *message = json_object();
+        tn_translation_share(t, message, "role", item, "role");
+        tn_translation_share(t, message, "content", item, "content");
+        tn_translation_add(t, messages, message);
+    } else if (strcmp(type, "function_call") == 0) {
+        add_call(t, messages, item);
+    } else if (strcmp(type, "function_call_output") == 0) {
+        add_output(t, messages, item);
+    } else if (strcmp(type, "reasoning") != 0) {
+        return tn_refuse(r, 400, "input", "\"input\": item %zu: there is no \"%.60s\" here", i,
+                         type);
+    }
+    return true;
+}
+
+json_t *tn_responses_conversation(const json_t *request, struct tn_refusal *r)
+{
+    struct tn_translation t = {0};
+    const json_t *input = tn_json_member(request, "input");
+    json_t *messages = json_array();
+    bool is_good = json_is_string(input) || json_is_array(input) ||
+                   tn_refuse(r, 400, "input", "\"input\" must be a string or an array of items");
+    if (tn_json_member(request, "instructions"))
+        tn_translation_share(&t, new_message(&t, messages, "system"), "content", request,
+                             "instructions");
+    if (json_is_string(input))
+        tn_translation_share(&t, new_message(&t, messages, "user"), "content", request, "input");
+    for (size_t i = 0; is_good && i < json_array_size(input); i++)
+        is_good = add_item(&t, messages, json_array_get(input, i), i, r);
+    if (is_good)
+        return tn_translation_end(&t, messages, r);
+    json_decref(messages);
+    return NULL;
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""/v1/responses: shapes, streams and their events, items, tools, refusals."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+from serving import Server
+from test_tools import TAGGED, TOOLS, serve
+
+PATH = "/v1/responses"
+TOOLS = [dict(t["function"], type="function") for t in TOOLS]
+WEATHER = {"type": "function", "name": "weather"}
+
+
+class Responses(command.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def ask(self, status=200, server=None, **more):
+        body = dict({"input": "Tell me a story.", "max_output_tokens": 24, "temperature": 0},
+                    **more)
+        got, answer = (server or self.server).post(PATH, body)
+        self.assertEqual(got, status, answer)
+        return answer
+
+    def events(self, server=None, **more):
+        body = dict({"input": "Tell me a story.", "max_output_tokens": 24, "temperature": 0,
+                     "stream": True}, **more)
+        status, headers, data = (server or self.server).request("POST", PATH, body)
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+        events = []
+        for block in data.decode().split("\n\n")[:-1]:
+            name, text = block.split("\n")
+            events.append(json.loads(text.removeprefix("data: ")))
+            self.assertEqual(name, "event: " + events[-1]["type"])
+            self.assertEqual(events[-1]["sequence_number"], len(events) - 1)
+        return events
+
+    def chat(self, messages, **more):
+        return self.server.post("/v1/chat/completions", dict(
+            {"messages": messages, "max_tokens": 24, "temperature": 0}, **more))[1]
+
+    def test_the_same_text_as_chat(self):
+        chat = self.chat([{"role": "system", "content": "Be brief."},
+                          {"role": "user", "content": "Tell me a story."}])
+        answer = self.ask(instructions="Be brief.", metadata={"a": "b"})
+        [item] = answer["output"]
+        self.assertEqual((item["type"], item["role"], item["status"]),
+                         ("message", "assistant", "incomplete"))
+        self.assertEqual([p["text"] for p in item["content"]],
+                         [chat["choices"][0]["message"]["content"]])
+        self.assertEqual((answer["object"], answer["status"], answer["store"], answer["error"]),
+                         ("response", "incomplete", False, None))
+        self.assertEqual(answer["incomplete_details"], {"reason": "max_output_tokens"})
+        self.assertEqual((answer["instructions"], answer["metadata"], answer["tools"]),
+                         ("Be brief.", {"a": "b"}, []))
+        self.assertEqual((answer["usage"]["input_tokens"], answer["usage"]["output_tokens"]),
+                         (chat["usage"]["prompt_tokens"], chat["usage"]["completion_tokens"]))
+        whole = self.ask(input="Hi", max_output_tokens=500)
+        self.assertEqual((whole["status"], whole["incomplete_details"]), ("completed", None))
+
+    def test_items_are_messages(self):
+        items = [{"role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+                 {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
+                  "content": [{"type": "output_text", "text": "Hello.", "annotations": []}]},
+                 {"type": "reasoning", "id": "rs_1", "summary": []},
+                 {"role": "user", "content": "Go on."}]
+        chat = self.chat([{"role": "user", "content": "Hi"},
+                          {"role": "assistant", "content": "Hello."},
+                          {"role": "user", "content": "Go on."}])
+        answer = self.ask(input=items)
+        self.assertEqual(answer["output"][0]["content"][0]["text"],
+                         chat["choices"][0]["message"]["content"])
+        self.assertEqual(answer["usage"]["input_tokens"], chat["usage"]["prompt_tokens"])
+
+    def test_stream(self):
+        whole = self.ask()["output"][0]
+        events = self.events()
+        kinds = [e["type"].removeprefix("response.") for e in events]
+        n = kinds.count("output_text.delta")
+        self.assertEqual(kinds, ["created", "in_progress", "output_item.added",
+                                 "content_part.added"] + n * ["output_text.delta"] + [
+                                     "output_text.done", "content_part.done", "output_item.done",
+                                     "incomplete"])
+        text = whole["content"][0]["text"]
+        self.assertEqual("".join(e["delta"] for e in events if "delta" in e), text)
+        self.assertEqual(events[-4]["text"], text)
+        item = events[-2]["item"]
+        self.assertEqual((item["content"], item["status"]), (whole["content"], "incomplete"))
+        self.assertEqual(events[-1]["response"]["output"], [item])
+        self.assertEqual({e["item_id"] for e in events if "item_id" in e}, {item["id"]})
+        self.assertEqual(events[0]["response"]["output"], [])
+        empty = self.events(max_output_tokens=0)[-1]["response"]
+        self.assertEqual(empty["output"][0]["content"][0]["text"], "")
+
+    def test_form(self):
+        schema = {"type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
+                  "additionalProperties": False}
+        form = {"format": {"type": "json_schema", "name": "x", "schema": schema, "strict": True}}
+        answer = self.ask(text=form, max_output_tokens=100)
+        self.assertIn(json.loads(answer["output"][0]["content"][0]["text"]),
+                      ({"yes": True}, {"yes": False}))
+        self.assertEqual(answer["text"], form)
+        self.ask(text={"format": {"type": "text"}, "verbosity": "low"}, max_output_tokens=1)
+        self.ask(400, text={"format": {"type": "yaml"}})
+
+    def test_tools(self):
+        with serve(TAGGED) as server:
+            ask = {"server": server, "tools": TOOLS, "tool_choice": WEATHER,
+                   "max_output_tokens": 100}
+            [call] = self.ask(**ask)["output"]
+            self.assertEqual((call["type"], call["name"]), ("function_call", "weather"))
+            self.assertIn(json.loads(call["arguments"])["city"], ("Rome", "Oslo"))
+            events = self.events(**ask)
+            pieces = [e["delta"] for e in events
+                      if e["type"] == "response.function_call_arguments.delta"]
+            self.assertGreater(len(pieces), 2)
+            self.assertEqual("".join(pieces), call["arguments"])
+            item = events[-2]["item"]
+            self.assertEqual((events[-1]["type"], events[-1]["response"]["output"]),
+                             ("response.completed", [item]))
+            self.assertEqual((item["arguments"], item["status"]), (call["arguments"], "completed"))
+            talk = [{"role": "user", "content": "Hi"}, call, {
+                "type": "function_call_output", "call_id": call["call_id"], "output": "sunny"}]
+            counts = [self.ask(server=server, input=talk[:n], max_output_tokens=1)["usage"]
+                      ["input_tokens"] for n in (1, 2, 3)]
+            self.assertEqual(counts, sorted(set(counts)))
+
+    def test_refusals(self):
+        for param, more in (
+                ("input", {"input": None}), ("input", {"input": 5}),
+                ("messages", {"input": []}), ("messages", {"input": [5]}),
+                ("input", {"input": [{"type": "item_reference", "id": "x"}]}),
+                ("messages", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}),
+                ("messages", {"instructions": 5}),
+                ("tools", {"tools": 5}), ("tools", {"tools": [{"type": "web_search"}]}),
+                ("tools", {"tools": TOOLS}),
+                ("previous_response_id", {"previous_response_id": "resp_1"}),
+                ("background", {"background": True}), ("top_logprobs", {"top_logprobs": 2}),
+                ("temperature", {"temperature": "hot"})):
+            with self.subTest(param, **more):
+                self.assertEqual(self.ask(400, **more)["error"]["param"], param)
+        self.assertEqual(self.ask(404, model="none")["error"]["code"], "model_not_found")
+        self.ask(background=False, previous_response_id=None, max_output_tokens=1)
+
+
+if __name__ == "__main__":
+    command.main()
