@@ -237,7 +237,8 @@ section_kernels() {
     for op in attn_qk_q8 attn_pv_q8; do
         least "$op, $best, cache in memory" 80 "% of the stream" "$(share "$op *$best *memory")"
     done
-    for op in gemv_t2_i8 gemv_r2_i8 gemv_c2_i8 dot_u4_i16 dot_u2_i16 dot_u1_i16; do
+    for op in gemv_t2_i8 gemv_r2_i8 gemv_c2_i8 dot_u5_i16 dot_u4_i16 dot_u2_i16 \
+        dot_u1_i16; do
         row "$op, $best, from memory" - "$(share "$op *$best *memory") % of the stream" -
     done
 }

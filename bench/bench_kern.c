@@ -193,8 +193,10 @@ static void call_dot_plane(struct bench *b)
     const int16_t *x[TN_PLANE_MAX_X];
     for (uint32_t t = 0; t < b->n_inputs; t++)
         x[t] = b->x16;
-    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.rows, b->w.data, NULL, b->w.rows, NULL, b->w.cols,
-                                    x, b->n_inputs);
+    const uint8_t *ones = b->w.data + (size_t)b->w.rows * tn_plane_row_bytes(HIDDEN, 4);
+    const struct tn_plane_rows p = {
+        .plane = {b->w.data, ones}, .n_rows = b->w.rows, .cols = b->w.cols};
+    ((tn_dot_plane_fn *)b->row->fn)(b->dst, b->w.rows, &p, x, b->n_inputs, b->scratch);
 }
 
 /* About `density` of n, ascending. */
@@ -404,7 +406,7 @@ static void bench_gemm_c2(struct bench *b)
     bench_gemm(b, TERN_LAYOUT_C2);
 }
 
-/* One plane of the head, all rows, as in the first stage of a search; then of several together. */
+/* Planes of the head, all rows, as in the first stage of a search; then of several together. */
 static void bench_dot_plane(struct bench *b, uint32_t bits)
 {
     static const uint32_t n_inputs[] = {1, 1, 2, 4, 8};
@@ -417,6 +419,11 @@ static void bench_dot_plane(struct bench *b, uint32_t bits)
         print_decode(b, call_dot_plane, (double)b->matrix_bytes, bits);
     }
     b->n_inputs = 1;
+}
+
+static void bench_dot_u5(struct bench *b)
+{
+    bench_dot_plane(b, 5);
 }
 
 static void bench_dot_u4(struct bench *b)
@@ -462,8 +469,9 @@ static const struct {
     {"gemv_r2_i8", bench_gemv_r2}, {"gemv_c2_i8", bench_gemv_c2}, {"sum_i8", bench_sum_i8},
     {"few_r2_i8", bench_few_r2},
     {"gemm_t2_i8", bench_gemm_t2}, {"gemm_r2_i8", bench_gemm_r2}, {"gemm_c2_i8", bench_gemm_c2},
-    {"dot_u4_i16", bench_dot_u4},  {"dot_u2_i16", bench_dot_u2},
-    {"dot_u1_i16", bench_dot_u1}, {"unpack_planes", bench_unpack_planes},
+    {"dot_u5_i16", bench_dot_u5},  {"dot_u4_i16", bench_dot_u4},
+    {"dot_u2_i16", bench_dot_u2},  {"dot_u1_i16", bench_dot_u1},
+    {"unpack_planes", bench_unpack_planes},
     {"gemv_t2_x16", bench_gemv_x16}, {"gemm_t2_x16", bench_gemm_x16},
     {"gemv_t2_x8", bench_gemv_x8}, {"gemm_t2_x8", bench_gemm_x8},
     {"gemv_t2_f32", bench_gemv_f32},
@@ -554,7 +562,7 @@ static void allocate(struct bench *b)
     b->m = (struct tn_scaled_ternary){.scales = b->scales, .group = 128, .is_f16 = true};
     b->table = pages(TN_LUT_BYTES(FFN));
     b->dst = pages((size_t)MAX_TOKENS * FFN * sizeof *b->dst);
-    b->scratch = pages(TN_GEMM_SCRATCH_BYTES);
+    b->scratch = pages(TN_KERNEL_SCRATCH_BYTES);
 }
 
 static void print_ceilings(struct bench *b)

@@ -32,10 +32,9 @@ static int (*const commands[TN_N_COMMANDS])(const struct tn_options *o) = {
     [TN_CMD_HELP] = tn_cmd_help,
 };
 
-/* What a command takes at its deepest: 132 KiB at every CPU level, most of it the digits of eight
- * inputs in the kernels of the head's planes, and 12 KiB for the frame of a signal on a processor
- * with the widest registers. */
-#define MIN_STACK_BYTES 147456u
+/* What a command takes at its deepest: 40 KiB at every CPU level, and 12 KiB for the frame of a
+ * signal on a processor with the widest registers. */
+#define MIN_STACK_BYTES 53248u
 
 /* Where there is less, a command would end with SIGSEGV. */
 static tern_status check_stack(struct tern_error *err)

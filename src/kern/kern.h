@@ -261,26 +261,39 @@ typedef tn_gemv_f16_f32_fn tn_gemv_bf16_f32_fn;
 typedef void tn_gemv_f32_f32_fn(float *dst, size_t dst_stride, const float *w, uint32_t n_rows,
                                 uint32_t cols, const float *x, size_t x_stride, uint32_t n_tokens);
 
-/* ---- head in planes (layout Q8_PLANES): sums of the bits of one plane ----
+/* ---- head in planes (layout Q8_PLANES): sums of the bits of one plane, or of the first two ----
  *
  * dot_u4_i16, dot_u2_i16, dot_u1_i16: dst[t * dst_stride + i] = sum over c of code[r][c] * x[t][c],
  * exact in int32, for n_x inputs and the n_rows rows r = rows[i], or r = i where rows is NULL.
- *   plane  rows of tn_plane_row_bytes(cols, 4, 2 or 1) bytes, as in the file
- *   next   where reading probably goes on after these rows, only prefetched; NULL: not known
- *   x      [n_x] inputs of [cols padded to TN_PLANE_COLS] int16, zeros behind cols;
- *          |x| <= TN_PLANE_X_MAX (so that x is two signed bytes) and
- *          15 * max |x| * cols < 2^31; groups of columns with |x| <= 127 take half the time
- *   n_x    1 ... TN_PLANE_MAX_X */
+ * dot_u5_i16: the same for 2 * (4 bits in plane[0]) + (1 bit in plane[1]).
+ *   x        [n_x] inputs of [cols padded to TN_PLANE_COLS] int16, zeros behind cols;
+ *            |x| <= TN_PLANE_X_MAX (so that x is two signed bytes) and
+ *            (2^bits - 1) * max |x| * cols < 2^31; groups of columns with |x| <= 127 take half the
+ *            time
+ *   n_x      1 ... TN_PLANE_MAX_X
+ *   scratch  [64] TN_PLANE_SCRATCH_BYTES, one per thread */
 #define TN_PLANE_COLS 128u
 #define TN_PLANE_X_MAX 32639u
 #define TN_PLANE_MAX_X 8u
+#define TN_PLANE_SCRATCH_BYTES (72u * 1024u)
+/* Enough for a call of any kernel. */
+#define TN_KERNEL_SCRATCH_BYTES TN_PLANE_SCRATCH_BYTES
+_Static_assert(TN_GEMM_SCRATCH_BYTES <= TN_KERNEL_SCRATCH_BYTES, "enough for gemm, too");
 static inline size_t tn_plane_row_bytes(uint32_t cols, uint32_t bits)
 {
     return (size_t)(cols + TN_PLANE_COLS - 1) / TN_PLANE_COLS * (TN_PLANE_COLS / 8 * bits);
 }
-typedef void tn_dot_plane_fn(int32_t *dst, size_t dst_stride, const uint8_t *plane,
-                             const uint32_t *rows, uint32_t n_rows, const uint8_t *next,
-                             uint32_t cols, const int16_t *const *x, uint32_t n_x);
+struct tn_plane_rows {
+    const uint8_t *plane[2]; /* rows of tn_plane_row_bytes(cols, bits) bytes, as in the file */
+    const uint8_t *next[2];  /* where reading probably goes on behind these rows, only prefetched;
+                                NULL: not known */
+    const uint32_t *rows;    /* [n_rows] */
+    uint32_t n_rows;
+    uint32_t cols;
+};
+typedef void tn_dot_plane_fn(int32_t *dst, size_t dst_stride, const struct tn_plane_rows *p,
+                             const int16_t *const *x, uint32_t n_x, void *scratch);
+typedef tn_dot_plane_fn tn_dot_u5_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u4_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u2_i16_fn;
 typedef tn_dot_plane_fn tn_dot_u1_i16_fn;
@@ -449,6 +462,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemv_f32_f32)                                                                                \
     X(gemv_f16_f32)                                                                                \
     X(gemv_bf16_f32)                                                                               \
+    X(dot_u5_i16)                                                                                  \
     X(dot_u4_i16)                                                                                  \
     X(dot_u2_i16)                                                                                  \
     X(dot_u1_i16)                                                                                  \

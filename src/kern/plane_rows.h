@@ -2,6 +2,8 @@
  *
  * The order in which the kernels of the head's planes read rows, listed or all, and how far they
  * look ahead.  Only for the planes_*.c files.
+ *
+ * Codes of 5 bits are those of 4 bits in plane[0] and their lowest bits in plane[1].
  */
 #ifndef TN_PLANE_ROWS_H
 #define TN_PLANE_ROWS_H
@@ -12,63 +14,79 @@
  * which bytes that are read once should not drive anything else out. */
 #define PLANE_AHEAD_BYTES 8192u
 
-struct plane_rows {
-    const uint8_t *plane;
-    const uint32_t *rows; /* NULL: all in order */
-    uint32_t n_rows;
-    const uint8_t *next;  /* where reading goes on behind them; NULL: not known */
-    size_t row_bytes;
-};
-
-static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct plane_rows *p, uint32_t i)
+/* Bits of the codes in plane i. */
+static TN_ALWAYS_INLINE uint32_t plane_bits(uint32_t bits, uint32_t i_plane)
 {
-    return p->plane + (p->rows ? p->rows[i] : i) * p->row_bytes;
+    return bits != 5 ? bits : i_plane == 0 ? 4 : 1;
+}
+
+static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct tn_plane_rows *p, uint32_t bits,
+                                                 uint32_t i_plane, uint32_t i)
+{
+    return p->plane[i_plane] +
+           (p->rows ? p->rows[i] : i) * tn_plane_row_bytes(p->cols, plane_bits(bits, i_plane));
 }
 
 /* Where reading is when about PLANE_AHEAD_BYTES more have been read, `used_bytes` of each row; row
  * i itself where that is not known, so that nothing is prefetched. */
-static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct plane_rows *p, uint32_t i,
+static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct tn_plane_rows *p, uint32_t bits,
+                                                       uint32_t i_plane, uint32_t i,
                                                        uint32_t used_bytes)
 {
-    uint32_t ahead = i + TN_MAX(PLANE_AHEAD_BYTES / used_bytes, 1u);
+    const uint32_t ahead = i + TN_MAX(PLANE_AHEAD_BYTES / used_bytes, 1u);
     if (ahead < p->n_rows)
-        return plane_row(p, ahead);
-    return p->next ? p->next + (ahead - p->n_rows) * p->row_bytes : plane_row(p, i);
+        return plane_row(p, bits, i_plane, ahead);
+    if (!p->next[i_plane])
+        return plane_row(p, bits, i_plane, i);
+    return p->next[i_plane] +
+           (ahead - p->n_rows) * tn_plane_row_bytes(p->cols, plane_bits(bits, i_plane));
+}
+
+/* n columns further, a multiple of TN_PLANE_COLS. */
+static TN_ALWAYS_INLINE void plane_skip(struct tn_plane_rows *p, uint32_t bits, uint32_t n)
+{
+    p->plane[0] += n * plane_bits(bits, 0) / 8;
+    if (bits == 5)
+        p->plane[1] += n / 8;
 }
 
 /* Inputs, and where their sums go. */
 struct plane_inputs {
     int32_t *dst;
     size_t dst_stride;
-    uint32_t cols;
     const int16_t *const *x;
     uint32_t n_x;
+    void *scratch;
 };
 
-/* Defines tn_dot_u4_i16_<isa>, tn_dot_u2_i16_<isa> and tn_dot_u1_i16_<isa> from
- * dot_planes(bits, plane_rows, plane_inputs); or from dot(row, bits, cols, x), the sum of one row:
- * all inputs pass it while it is in the first-level cache. */
+/* Defines tn_dot_u5_i16_<isa> and those of 4, 2 and 1 bits from
+ * dot_planes(bits, tn_plane_rows, plane_inputs); or from dot(row, bits, cols, x), the sum of one
+ * row for 4, 2 or 1 bits: all inputs pass it while it is in the first-level cache. */
 #define PLANE_ROWS_DEFINE(isa, dot)                                                                \
-    static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct plane_rows p,                    \
+    static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct tn_plane_rows p,                 \
                                             const struct plane_inputs *in)                         \
     {                                                                                              \
         for (uint32_t i = 0; i < p.n_rows; i++)                                                    \
-            for (uint32_t t = 0; t < in->n_x; t++)                                                 \
-                in->dst[t * in->dst_stride + i] = dot(plane_row(&p, i), bits, in->cols, in->x[t]); \
+            for (uint32_t t = 0; t < in->n_x; t++) {                                               \
+                int32_t *sum = in->dst + t * in->dst_stride + i;                                   \
+                *sum = dot(plane_row(&p, bits, 0, i), plane_bits(bits, 0), p.cols, in->x[t]);      \
+                if (bits == 5)                                                                     \
+                    *sum = 2 * *sum + dot(plane_row(&p, 5, 1, i), 1, p.cols, in->x[t]);            \
+            }                                                                                      \
     }                                                                                              \
     PLANE_ROWS_DEFINE_FEW(isa)
 #define PLANE_ROWS_DEFINE_FEW(isa)                                                                 \
+    PLANE_ROWS_DEFINE_BITS(5, isa)                                                                 \
     PLANE_ROWS_DEFINE_BITS(4, isa)                                                                 \
     PLANE_ROWS_DEFINE_BITS(2, isa)                                                                 \
     PLANE_ROWS_DEFINE_BITS(1, isa)
 #define PLANE_ROWS_DEFINE_BITS(bits, isa)                                                          \
-    void tn_dot_u##bits##_i16_##isa(int32_t *dst, size_t dst_stride, const uint8_t *plane,         \
-                                    const uint32_t *rows, uint32_t n_rows, const uint8_t *next,    \
-                                    uint32_t cols, const int16_t *const *x, uint32_t n_x)          \
+    void tn_dot_u##bits##_i16_##isa(int32_t *dst, size_t dst_stride,                               \
+                                    const struct tn_plane_rows *p, const int16_t *const *x,        \
+                                    uint32_t n_x, void *scratch)                                   \
     {                                                                                              \
-        const size_t row_bytes = tn_plane_row_bytes(cols, bits);                                   \
-        const struct plane_inputs in = {dst, dst_stride, cols, x, n_x};                            \
-        dot_planes(bits, (struct plane_rows){plane, rows, n_rows, next, row_bytes}, &in);          \
+        const struct plane_inputs in = {dst, dst_stride, x, n_x, scratch};                         \
+        dot_planes(bits, *p, &in);                                                                 \
     }
 
 #endif

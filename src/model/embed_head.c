@@ -93,6 +93,8 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
     struct tn_forward *f = task->f;
     const uint32_t n_rows = f->weights->head.t.w.rows;
     struct tn_head_search *parts[TN_HEAD_MAX_SEARCHES];
+    const struct tn_thread_scratch *thread = &f->s.threads[i_thread];
+    const struct tn_head_scratch scratch = {thread->head_rows, thread->kernel};
     uint32_t n_parts = 0;
     for (uint32_t k = 0; k < task->n; k++)
         if (takes_part(task, k))
@@ -100,7 +102,7 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
     for (uint32_t i = begin; i < end; i++) {
         const uint32_t row = i * TN_HEAD_ITEM_ROWS;
         uint32_t n_read = 0;
-        tn_head_search_items(parts, n_parts, task->stage, i, f->s.threads[i_thread].head_rows);
+        tn_head_search_items(parts, n_parts, task->stage, i, &scratch);
         for (uint32_t k = 0; k < n_parts; k++)
             n_read += row < parts[k]->n_allowed ? parts[k]->counts[i].n_read : 0;
         /* Also where a later stage reads some of them again: until the last one, the pages of the

@@ -37,7 +37,7 @@ static void multiply_tokens(tn_gemm_i8_fn *gemm, float *dst, size_t dst_stride, 
 {
     const uint32_t padded = (uint32_t)tn_align_up(n_rows, TN_GEMM_ROW_ALIGN);
     gemm(worker->scratch->sum, TN_SUM_STRIDE, &w->t.w, row, row + padded, x->i8, x->i8_stride,
-         x->i8_sum, x->n, worker->scratch->gemm);
+         x->i8_sum, x->n, worker->scratch->kernel);
     write_sums(dst, dst_stride, add, w, n_rows, x, worker);
 }
 
@@ -140,7 +140,7 @@ void tn_mul_t2_x16(float *dst, size_t dst_stride, float add, const struct tn_mat
         worker->kernels->gemv_t2_x16(y, &w->t, row, row_end, x->rounded);
     else
         worker->kernels->gemm_t2_x16(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n,
-                                     worker->scratch->gemm);
+                                     worker->scratch->kernel);
     write_products(dst, dst_stride, add, n_rows, x, worker);
 }
 
@@ -153,7 +153,7 @@ void tn_mul_t2_x8(float *dst, size_t dst_stride, float add, const struct tn_matr
         worker->kernels->gemv_t2_x8(y, &w->t, row, row_end, x->rounded);
     else
         worker->kernels->gemm_t2_x8(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n,
-                                    worker->scratch->gemm);
+                                    worker->scratch->kernel);
     write_products(dst, dst_stride, add, n_rows, x, worker);
 }
 

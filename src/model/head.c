@@ -29,8 +29,8 @@ static bool round_x(struct rounding *out, const struct tn_head_search *s)
     out->norm_x = sqrt(squares);
     if (!(out->norm_x < 1e30)) /* infinities and NaN too */
         return false;
-    /* 15 * limit * cols < 2^31: the sums of u4 fit into int32. */
-    double limit = (double)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * cols));
+    /* 31 * limit * cols < 2^31: the sums of 5 bits fit into int32. */
+    double limit = (double)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (31u * cols));
     out->unit = TN_MAX(largest / limit, out->norm_x / sqrt((double)cols) * (ONE_DIGIT / 127.0));
     double per_unit = largest > 0.0 ? 1.0 / out->unit : 0.0;
     memset(s->x16, 0, tn_plane_row_bytes(cols, 8) * sizeof s->x16[0]);
@@ -263,11 +263,20 @@ static bool is_always(const struct tn_head_search *s, uint32_t row, uint32_t *i)
     return *i < s->n_always && s->always[*i] == row;
 }
 
-static tn_dot_plane_fn *dot_plane_of(const struct tn_head_search *s, uint32_t i_plane)
+/* Kernel for the codes of so many bits. */
+static tn_dot_plane_fn *dot_plane_of(const struct tn_head_search *s, uint32_t bits)
 {
     const struct tn_kernels *k = s->kernels;
-    const uint32_t bits = tn_plane_bits(i_plane);
-    return bits == 4 ? k->dot_u4_i16 : bits == 2 ? k->dot_u2_i16 : k->dot_u1_i16;
+    switch (bits) {
+    case 5:
+        return k->dot_u5_i16;
+    case 4:
+        return k->dot_u4_i16;
+    case 2:
+        return k->dot_u2_i16;
+    default:
+        return k->dot_u1_i16;
+    }
 }
 
 /* Searches that read the first planes together. */
@@ -277,20 +286,34 @@ struct search_group {
     uint32_t n; /* 1 ... TN_PLANE_MAX_X */
 };
 
-/* Adds what the bits of plane i_plane, the n rows of the block at `begin`, give.  Reading goes on
- * with the next plane, then with the next block, unless another thread has taken that. */
-static void read_plane(const struct search_group *g, uint32_t i_plane, uint32_t begin, uint32_t n)
+/* Planes that are read with plane i_plane in stage 0. */
+static uint32_t n_with(const struct tn_head_search *s, uint32_t i_plane)
+{
+    return i_plane == 0 && s->n_first > 1 ? 2 : 1;
+}
+
+/* Adds what the bits of the planes that are read with i_plane, of the n rows of the block at
+ * `begin`, give.  Reading goes on with the next plane, then with the next block, unless another
+ * thread has taken that. */
+static void read_planes(const struct search_group *g, uint32_t i_plane, uint32_t begin, uint32_t n,
+                        void *scratch)
 {
     const struct tn_head_search *s = g->s[0];
-    const bool is_last = i_plane + 1 == s->n_first;
+    const uint32_t n_planes = n_with(s, i_plane);
+    const bool is_last = i_plane + n_planes == s->n_first;
     const uint32_t next_row = is_last ? begin + TERN_PLANE_BLOCK_ROWS : begin;
-    const uint8_t *next = next_row < s->n_allowed
-                              ? tn_planes_block(s->w, next_row, is_last ? 0 : i_plane + 1)
-                              : NULL;
-    const double weight = (double)(1u << open_bits(s->w, i_plane));
+    const uint32_t next = is_last ? 0 : i_plane + n_planes;
+    struct tn_plane_rows rows = {.n_rows = n, .cols = s->w->cols};
+    uint32_t bits = 0;
+    for (uint32_t k = 0; k < n_planes; k++) {
+        bits += tn_plane_bits(i_plane + k);
+        rows.plane[k] = tn_planes_block(s->w, begin, i_plane + k);
+        if (next_row < s->n_allowed && k < n_with(s, next))
+            rows.next[k] = tn_planes_block(s->w, next_row, next + k);
+    }
+    const double weight = (double)(1u << open_bits(s->w, i_plane + n_planes - 1));
     int32_t dots[TN_PLANE_MAX_X][TN_HEAD_ITEM_ROWS];
-    dot_plane_of(s, i_plane)(dots[0], TN_HEAD_ITEM_ROWS, tn_planes_block(s->w, begin, i_plane),
-                             NULL, n, next, s->w->cols, g->x16, g->n);
+    dot_plane_of(s, bits)(dots[0], TN_HEAD_ITEM_ROWS, &rows, g->x16, g->n, scratch);
     for (uint32_t t = 0; t < g->n; t++)
         s->kernels->add_i32_f64(g->s[t]->sums + begin, dots[t], n, weight);
 }
@@ -311,26 +334,27 @@ static void bound_first(struct tn_head_search *s, uint32_t begin, uint32_t n)
 }
 
 /* Reads the first planes of the n rows of the block at `begin`. */
-static void read_first(struct search_group *g, uint32_t begin, uint32_t n)
+static void read_first(struct search_group *g, uint32_t begin, uint32_t n, void *scratch)
 {
     for (uint32_t t = 0; t < g->n; t++) {
         g->x16[t] = g->s[t]->x16;
         memset(g->s[t]->sums + begin, 0, n * sizeof(double));
     }
-    for (uint32_t i = 0; i < g->s[0]->n_first; i++)
-        read_plane(g, i, begin, n);
+    for (uint32_t i = 0; i < g->s[0]->n_first; i += n_with(g->s[0], i))
+        read_planes(g, i, begin, n, scratch);
     for (uint32_t t = 0; t < g->n; t++)
         bound_first(g->s[t], begin, n);
 }
 
 /* Reads one more plane of n rows of the block at `begin`; rows are numbers inside the block. */
 static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, uint32_t n,
-                      const uint32_t *rows)
+                      const uint32_t *rows, void *scratch)
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
+    const struct tn_plane_rows p = {.plane = {tn_planes_block(s->w, begin, stage)},
+                                    .rows = rows, .n_rows = n, .cols = s->w->cols};
     const int16_t *x = s->x16;
-    dot_plane_of(s, stage)(dots, n, tn_planes_block(s->w, begin, stage), rows, n, NULL, s->w->cols,
-                           &x, 1);
+    dot_plane_of(s, tn_plane_bits(stage))(dots, n, &p, &x, 1, scratch);
     const double weight = (double)(1u << open_bits(s->w, stage));
     uint32_t i_always = first_always(s, begin);
     for (uint32_t i = 0; i < n; i++) {
@@ -381,7 +405,7 @@ void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_
 /* ---- stages ---- */
 
 /* Stage 0 of an item. */
-static void first_item(struct search_group *g, uint32_t i_item)
+static void first_item(struct search_group *g, uint32_t i_item, void *scratch)
 {
     const uint32_t begin = i_item * TN_HEAD_ITEM_ROWS, n_allowed = g->s[0]->n_allowed;
     if (begin >= n_allowed)
@@ -389,11 +413,12 @@ static void first_item(struct search_group *g, uint32_t i_item)
     const uint32_t n = TN_MIN(TN_HEAD_ITEM_ROWS, n_allowed - begin);
     for (uint32_t t = 0; t < g->n; t++)
         g->s[t]->counts[i_item] = (struct tn_head_count){n, n};
-    read_first(g, begin, n);
+    read_first(g, begin, n, scratch);
 }
 
 /* A later stage of an item. */
-static void later_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item, int8_t *unpacked)
+static void later_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item,
+                       const struct tn_head_scratch *scratch)
 {
     uint32_t begin = i_item * TN_HEAD_ITEM_ROWS;
     uint32_t end = TN_MIN(begin + TN_HEAD_ITEM_ROWS, s->n_allowed);
@@ -413,23 +438,23 @@ static void later_item(struct tn_head_search *s, uint32_t stage, uint32_t i_item
     const float *open = is_last ? NULL : s->w->open + (size_t)(stage - 1) * s->w->rows;
     count->n_read = survivors(s, begin, end, open, rows, &count->n_alive);
     if (is_last)
-        tn_head_score(s, begin, rows, count->n_read, unpacked);
+        tn_head_score(s, begin, rows, count->n_read, scratch->unpacked);
     else if (count->n_read > 0)
-        read_more(s, stage, begin, count->n_read, rows);
+        read_more(s, stage, begin, count->n_read, rows, scratch->kernel);
 }
 
 void tn_head_search_items(struct tn_head_search *const *s, uint32_t n, uint32_t stage,
-                          uint32_t i_item, int8_t *unpacked)
+                          uint32_t i_item, const struct tn_head_scratch *scratch)
 {
     for (uint32_t i = 0; i < n && stage > 0; i++)
-        later_item(s[i], stage, i_item, unpacked);
+        later_item(s[i], stage, i_item, scratch);
     for (uint32_t i = 0; i < n && stage == 0;) {
         struct search_group g = {.s = s + i};
         while (g.n < TN_PLANE_MAX_X && i < n && s[i]->n_allowed == g.s[0]->n_allowed) {
             g.n++;
             i++;
         }
-        first_item(&g, i_item);
+        first_item(&g, i_item, scratch->kernel);
     }
 }
 

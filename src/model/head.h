@@ -108,6 +108,12 @@ struct tn_head_search {
     float threshold;
 };
 
+/* Memory of a thread. */
+struct tn_head_scratch {
+    int8_t *unpacked; /* [TN_HEAD_UNPACK_ROWS][cols] */
+    void *kernel;     /* [64] TN_PLANE_SCRATCH_BYTES */
+};
+
 /* Prepares stage 0.  False when the bounds would not hold (x is not finite or so large that f32
  * sums may overflow) or n_best is too large for the number of groups: then the caller runs the last
  * stage alone, which computes every row. */
@@ -124,15 +130,14 @@ static inline uint32_t tn_head_next_stage(const struct tn_head_search *s, uint32
 }
 /* Items [0, ceil(n_allowed / TN_HEAD_ITEM_ROWS)) of a stage of n searches, in any order, on any
  * thread; what lies behind the n_allowed of a search does nothing.  The searches have the same
- * matrix and n_first, so that the first planes are read once for up to TN_PLANE_MAX_X of them.
- *   unpacked  [TN_HEAD_UNPACK_ROWS][cols] of the thread */
+ * matrix and n_first, so that the first planes are read once for up to TN_PLANE_MAX_X of them. */
 void tn_head_search_items(struct tn_head_search *const *s, uint32_t n, uint32_t stage,
-                          uint32_t i_item, int8_t *unpacked);
-/* After all items of a stage, on one thread; unpacked as above. */
+                          uint32_t i_item, const struct tn_head_scratch *scratch);
+/* After all items of a stage, on one thread; unpacked as in struct tn_head_scratch. */
 void tn_head_search_end(struct tn_head_search *s, uint32_t stage, int8_t *unpacked);
 
 /* The exact logits of n rows, numbers of which count from `begin`; of w, kernels and x alone.
- *   unpacked  as above */
+ *   unpacked  as in struct tn_head_scratch */
 void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_t *rows, uint32_t n,
                    int8_t *unpacked);
 

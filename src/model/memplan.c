@@ -44,7 +44,7 @@ static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
     t.col_sum = tn_arena_take(arena, TN_MIN(n_batch, TN_FEW_TOKENS) * tn_col_sum_rows(config) *
                                          sizeof(int32_t));
     t.col_sum_of = tn_arena_take(arena, sizeof *t.col_sum_of);
-    t.gemm = tn_arena_take(arena, TN_GEMM_SCRATCH_BYTES);
+    t.kernel = tn_arena_take(arena, TN_KERNEL_SCRATCH_BYTES);
     const bool has_int8 = config->inputs == TERN_INPUTS_I8_TOKEN;
     t.lut = has_int8 ? tn_arena_take(arena, TN_LUT_BYTES(tn_widest_input(config))) : NULL;
     t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);

@@ -61,7 +61,7 @@ struct tn_thread_scratch {
     int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
     int32_t *col_sum; /* [tokens, at most TN_FEW_TOKENS][tn_col_sum_rows] */
     uint64_t *col_sum_of; /* number of the product that col_sum belongs to; as lut_input */
-    void *gemm;    /* TN_GEMM_SCRATCH_BYTES */
+    void *kernel;  /* TN_KERNEL_SCRATCH_BYTES */
     void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
     uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */
     float *kv_row;     /* [2][dim] one rotated key and one value */

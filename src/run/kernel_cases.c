@@ -206,7 +206,7 @@ static uint64_t gemm(struct tn_case_work *w, const struct tn_kernels *k, const s
         w->x_sum[t] = k->sum_i8(w->x + (size_t)t * w->widest, tn_kern_pad(m->cols));
     for (uint32_t row = 0; row < n && !is_stopped(w); row += TN_GEMM_ROWS) {
         fn(w->ints, TN_GEMM_ROWS, m, row, row + TN_GEMM_ROWS, w->x, w->widest, w->x_sum,
-           w->size.n_tokens, w->gemm);
+           w->size.n_tokens, w->scratch);
         for (uint32_t t = 0; t < w->size.n_tokens; t++)
             note(w, w->ints + t * TN_GEMM_ROWS, TN_MIN(TN_GEMM_ROWS, n - row) * sizeof(int32_t));
     }
@@ -280,7 +280,8 @@ static uint64_t run_scaled_gemm(struct tn_case_work *w, size_t (*input_bytes)(ui
     const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
     for (uint32_t t = 0; t < n_tokens; t++)
         quant((char *)w->prepared + t * input_bytes(m.w.cols), t % 2 ? w->yf : w->xf, m.w.cols);
-    multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens, w->gemm);
+    multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
+             w->scratch);
     for (uint32_t t = 0; t < n_tokens; t++)
         note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
     return weight_bytes(&m.w, n);
@@ -497,33 +498,46 @@ static const struct tn_planes *planes_of(const struct tn_case_work *w, uint32_t 
     return head->n_planes > i_plane ? head : w->size.with_stand_ins ? &w->planes : NULL;
 }
 
-static uint64_t dot_plane(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_t i_plane)
+/* n_planes planes from i_plane on. */
+static uint64_t dot_planes(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_t i_plane,
+                           uint32_t n_planes)
 {
-    const struct tn_planes *m = planes_of(w, i_plane);
+    const struct tn_planes *m = planes_of(w, i_plane + n_planes - 1);
     const uint32_t n = m ? TN_MIN(m->rows, w->size.n_rows) : 0;
     const int16_t *const x[] = {w->x16, w->x16};
     const uint32_t n_x = w->hashes ? TN_COUNT_OF(x) : 1; /* the kernels for several are others */
+    uint64_t n_bytes = 0;
     for (uint32_t row = 0; row < n && !is_stopped(w); row += TERN_PLANE_BLOCK_ROWS) {
-        const uint32_t n_now = TN_MIN(TERN_PLANE_BLOCK_ROWS, n - row);
-        dot(w->ints, n_now, tn_planes_block(m, row, i_plane), NULL, n_now, NULL, m->cols, x, n_x);
-        note(w, w->ints, n_x * n_now * sizeof(int32_t));
+        struct tn_plane_rows p = {.n_rows = TN_MIN(TERN_PLANE_BLOCK_ROWS, n - row),
+                                  .cols = m->cols};
+        for (uint32_t k = 0; k < n_planes; k++)
+            p.plane[k] = tn_planes_block(m, row, i_plane + k);
+        dot(w->ints, p.n_rows, &p, x, n_x, w->scratch);
+        note(w, w->ints, n_x * p.n_rows * sizeof(int32_t));
     }
-    return m ? n * (uint64_t)tn_plane_row(m->cols, i_plane) : 0;
+    for (uint32_t k = 0; k < n_planes && m; k++)
+        n_bytes += n * (uint64_t)tn_plane_row(m->cols, i_plane + k);
+    return n_bytes;
+}
+
+static uint64_t run_dot_u5_i16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return dot_planes(w, k->dot_u5_i16, 0, 2);
 }
 
 static uint64_t run_dot_u4_i16(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return dot_plane(w, k->dot_u4_i16, 0);
+    return dot_planes(w, k->dot_u4_i16, 0, 1);
 }
 
 static uint64_t run_dot_u1_i16(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return dot_plane(w, k->dot_u1_i16, 1);
+    return dot_planes(w, k->dot_u1_i16, 1, 1);
 }
 
 static uint64_t run_dot_u2_i16(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return dot_plane(w, k->dot_u2_i16, 3);
+    return dot_planes(w, k->dot_u2_i16, 3, 1);
 }
 
 static uint64_t run_add_i32_f64(struct tn_case_work *w, const struct tn_kernels *k)
@@ -765,7 +779,7 @@ static bool allocate(struct tn_case_work *w)
         {&w->index, widest * sizeof(uint32_t)},
         {&w->sums, TERN_PLANE_BLOCK_ROWS * sizeof(double)},
         {&w->prepared, TN_LUT_BYTES(w->widest)},
-        {&w->gemm, TN_GEMM_SCRATCH_BYTES},
+        {&w->scratch, TN_KERNEL_SCRATCH_BYTES},
         {&w->ints, ints * sizeof(int32_t)},
         {&w->floats, TN_MAX(widest, (size_t)TERN_PLANE_BLOCK_ROWS * 2) * sizeof(float)},
         {&w->bytes, 4 * widest},
@@ -809,7 +823,7 @@ tern_status tn_case_work_init(struct tn_case_work *out, const struct tern_model 
 void tn_case_work_fini(struct tn_case_work *w)
 {
     void *const list[] = {w->random, w->x,    w->x_sum,    w->xf,   w->yf,    w->x16, w->halves,
-                          w->index,  w->sums, w->prepared, w->gemm, w->ints,  w->floats,
+                          w->index,  w->sums, w->prepared, w->scratch, w->ints,  w->floats,
                           w->bytes,  w->q,    w->p,        w->s,    w->o,     w->cache,
                           w->planes_data, w->planes_scales};
     for (size_t i = 0; i < TN_COUNT_OF(list); i++)

@@ -43,7 +43,7 @@ struct tn_case_work {
     uint32_t *index; /* [widest] 0, 1, 2, ... */
     double *sums;    /* [TERN_PLANE_BLOCK_ROWS] */
     void *prepared;  /* look-up table */
-    void *gemm;      /* scratch */
+    void *scratch;   /* TN_KERNEL_SCRATCH_BYTES */
     int32_t *ints;   /* [n_tokens * TN_GEMM_ROWS], and [widest] */
     float *floats;   /* [widest], and [TERN_PLANE_BLOCK_ROWS][2] */
     int8_t *bytes;   /* [4 * widest] */

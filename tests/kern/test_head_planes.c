@@ -39,7 +39,7 @@ struct head {
     uint8_t *data;
     struct tn_planes w;
     struct tn_head_search s;
-    int8_t *unpacked;
+    struct tn_head_scratch scratch;
 };
 
 static const uint32_t layouts[] = {TERN_LAYOUT_Q4, TERN_LAYOUT_Q6, TERN_LAYOUT_Q8_PLANES};
@@ -97,6 +97,8 @@ static void fill_state(struct head *h, enum kind kind)
     kernels.gemv_q8_f32(h->full, h->rows, h->q, h->scales, h->rows, h->cols, h->x, h->cols, 1);
 }
 
+static _Alignas(64) uint8_t kernel_scratch[TN_PLANE_SCRATCH_BYTES];
+
 static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind kind,
                       uint32_t layout)
 {
@@ -108,7 +110,8 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
     h->scales = must(malloc(tn_layout_scale_bytes(layout, rows, cols)));
     h->x = must(malloc(cols * sizeof(float)));
     h->full = must(malloc(rows * sizeof(float)));
-    h->unpacked = must(malloc((size_t)TN_HEAD_UNPACK_ROWS * cols));
+    h->scratch.unpacked = must(malloc((size_t)TN_HEAD_UNPACK_ROWS * cols));
+    h->scratch.kernel = kernel_scratch;
     fill_rows(h, kind, tn_planes_max(n_planes));
     h->data = must(malloc(tn_planes_block_bytes(rows, cols, n_planes)));
     uint8_t *block = h->data;
@@ -136,8 +139,8 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
 
 static void head_fini(struct head *h)
 {
-    void *all[] = {h->q,          h->scales, h->x,      h->full,         h->unpacked, h->data,
-                   h->s.logits,   h->s.x16,  h->s.sums, h->s.group_best, h->s.counts};
+    void *all[] = {h->q,        h->scales, h->x,      h->full,         h->data,     h->s.logits,
+                   h->s.x16,    h->s.sums, h->s.group_best, h->s.counts, h->scratch.unpacked};
     for (size_t i = 0; i < TN_COUNT_OF(all); i++)
         free(all[i]);
 }
@@ -168,10 +171,10 @@ static void search(struct head *h, uint32_t n_first, uint32_t n_best, const uint
     uint32_t first = tn_head_search_begin(s) ? 0 : n_stages - 1;
     for (uint32_t stage = first; stage < n_stages; stage = tn_head_next_stage(s, stage)) {
         for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < s->n_allowed; i++)
-            tn_head_search_items(&s, 1, stage, i, h->unpacked);
+            tn_head_search_items(&s, 1, stage, i, &h->scratch);
         if (stage + 1 < n_stages)
             check_bounds(h, TN_MAX(stage, n_first - 1));
-        tn_head_search_end(s, stage, h->unpacked);
+        tn_head_search_end(s, stage, h->scratch.unpacked);
     }
 }
 
@@ -334,8 +337,8 @@ static void test_rows_come_back(void **state)
         struct head h;
         head_init(&h, 7, cols, cols % 2 ? RANDOM : CENTRED, layouts[cols % TN_COUNT_OF(layouts)]);
         for (uint32_t r = 0; r < 7; r++) {
-            tn_unpack_planes_ref(h.unpacked, &h.w, r);
-            assert_memory_equal(h.unpacked, h.q + (size_t)r * cols, cols);
+            tn_unpack_planes_ref(h.scratch.unpacked, &h.w, r);
+            assert_memory_equal(h.scratch.unpacked, h.q + (size_t)r * cols, cols);
         }
         head_fini(&h);
     }
@@ -365,9 +368,9 @@ static void test_searches_together_give_what_each_gives(void **state)
     for (uint32_t stage = 0; stage < tn_head_n_stages(s[0]);
          stage = tn_head_next_stage(s[0], stage)) {
         for (uint32_t i = 0; i * TN_HEAD_ITEM_ROWS < rows; i++)
-            tn_head_search_items(s, TOGETHER, stage, i, heads[0].unpacked);
+            tn_head_search_items(s, TOGETHER, stage, i, &heads[0].scratch);
         for (uint32_t i = 0; i < TOGETHER; i++)
-            tn_head_search_end(s[i], stage, heads[0].unpacked);
+            tn_head_search_end(s[i], stage, heads[0].scratch.unpacked);
     }
     for (uint32_t i = 0; i < TOGETHER; i++) {
         float *together = must(malloc(rows * sizeof *together));

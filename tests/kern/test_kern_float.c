@@ -303,7 +303,7 @@ static int16_t *take_plane_input(uint32_t n, enum fill fill, uint32_t t)
     for (uint32_t i = 0; i < n; i++)
         x[i] = (int16_t)TN_MAX(TN_MIN((int)x[i], (int)TN_PLANE_X_MAX), -(int)TN_PLANE_X_MAX);
     for (uint32_t i = 0; i < n && fill == FILL_HUGE; i++)
-        x[i] = (int16_t)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (15u * n));
+        x[i] = (int16_t)TN_MIN(TN_PLANE_X_MAX, 0x7FFFFFFFu / (31u * n));
     /* One digit for most columns, as in a search, and the least values that take two. */
     for (uint32_t i = 0; i < n && fill == FILL_PLAIN; i++)
         x[i] = (int16_t)(i % 700 == 90 + t ? -129 : i % 700 == 400 - t ? 128 : x[i] % 129);
@@ -314,32 +314,40 @@ static int16_t *take_plane_input(uint32_t n, enum fill fill, uint32_t t)
 static void check_dot_plane(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const uint32_t bits = (uint32_t)(row->op[strlen("dot_u")] - '0');
-    const size_t row_bytes = tn_plane_row_bytes(n, bits);
+    const size_t row_bytes[] = {tn_plane_row_bytes(n, bits == 5 ? 4 : bits),
+                                tn_plane_row_bytes(n, 1)};
     const size_t n_dst = (TN_PLANE_MAX_X - 1) * 11 + 9;
-    uint8_t *plane = take(9 * row_bytes, 1);
     const int16_t *x[TN_PLANE_MAX_X];
+    struct tn_plane_rows all = {.n_rows = 9, .cols = n}, listed = {.n_rows = 3, .cols = n};
     uint32_t *rows = take(3 * sizeof *rows, sizeof *rows);
     int32_t *got = take(n_dst * sizeof *got, sizeof *got);
     int32_t *want = take(n_dst * sizeof *want, sizeof *want);
+    void *scratch = take(TN_PLANE_SCRATCH_BYTES, 64);
     /* The padding of a row holds garbage; the zeros of x make it harmless. */
-    fill_bytes(plane, 9 * row_bytes);
-    if (fill == FILL_HUGE)
-        memset(plane, 0xFF, 9 * row_bytes);
+    for (uint32_t k = 0; k < (bits == 5 ? 2u : 1u); k++) {
+        uint8_t *plane = take(9 * row_bytes[k], 1);
+        fill_bytes(plane, 9 * row_bytes[k]);
+        if (fill == FILL_HUGE)
+            memset(plane, 0xFF, 9 * row_bytes[k]);
+        all.plane[k] = all.next[k] = listed.plane[k] = plane;
+    }
     for (uint32_t t = 0; t < TN_PLANE_MAX_X; t++)
         x[t] = take_plane_input(n, fill, t);
     rows[0] = 1, rows[1] = 4, rows[2] = 8;
-    tn_dot_plane_fn *ref = bits == 4   ? tn_dot_u4_i16_ref
+    listed.rows = rows;
+    tn_dot_plane_fn *ref = bits == 5   ? tn_dot_u5_i16_ref
+                           : bits == 4 ? tn_dot_u4_i16_ref
                            : bits == 2 ? tn_dot_u2_i16_ref
                                        : tn_dot_u1_i16_ref;
     tn_dot_plane_fn *fn = (tn_dot_plane_fn *)row->fn;
     for (uint32_t n_x = 1; n_x <= TN_PLANE_MAX_X; n_x++) {
         memset(got, 0x5A, n_dst * sizeof *got);
         memset(want, 0x5A, n_dst * sizeof *want);
-        ref(want, 11, plane, NULL, 9, plane, n, x, n_x);
-        fn(got, 11, plane, NULL, 9, plane, n, x, n_x);
+        ref(want, 11, &all, x, n_x, scratch);
+        fn(got, 11, &all, x, n_x, scratch);
         check_bytes(row, got, want, n_dst * sizeof *want, SHAPE("%u columns, %u inputs", n, n_x));
-        ref(want, 11, plane, rows, 3, NULL, n, x, n_x);
-        fn(got, 11, plane, rows, 3, NULL, n, x, n_x);
+        ref(want, 11, &listed, x, n_x, scratch);
+        fn(got, 11, &listed, x, n_x, scratch);
         check_bytes(row, got, want, n_dst * sizeof *want,
                     SHAPE("%u columns, %u inputs, listed rows", n, n_x));
     }
@@ -585,6 +593,7 @@ static const struct op {
     {"gemv_f32_f32", check_gemv},
     {"gemv_f16_f32", check_gemv},
     {"gemv_bf16_f32", check_gemv},
+    {"dot_u5_i16", check_dot_plane},
     {"dot_u4_i16", check_dot_plane},
     {"dot_u2_i16", check_dot_plane},
     {"dot_u1_i16", check_dot_plane},

@@ -57,33 +57,33 @@ class SmallStack(command.TestCase):
         if self.run_with(32, "--version")[0] != 0:
             self.skipTest("a sanitizer needs more by itself")
         for arguments, stdin in self.commands():
-            for kib, filler in ((32, 0), (144, 0), (180, 40000)):
+            for kib, filler in ((32, 0), (52, 0), (84, 40000)):
                 with self.subTest(arguments=arguments, kib=kib):
                     code, out, err = self.run_with(kib, *arguments, stdin=stdin,
                                                    environment_bytes=filler)
                     self.assertEqual((code, out), (3, b""), err)
                     found = re.search(r"the stack may have (\d+) bytes, arguments and environment "
-                                      r"hold (\d+) of them, tern needs 147456 more; raise the "
+                                      r"hold (\d+) of them, tern needs 53248 more; raise the "
                                       r"limit: ulimit -s (\d+)\n", err)
                     self.assertTrue(found, err)
                     limit, held, wanted = map(int, found.groups())
                     self.assertEqual(limit, kib << 10)
                     self.assertGreater(held, filler)
-                    self.assertGreater(147456 + held, limit)
-                    self.assertGreater(wanted << 10, 147456 + held)
+                    self.assertGreater(53248 + held, limit)
+                    self.assertGreater(wanted << 10, 53248 + held)
                     self.assertFalse(os.path.exists(self.out))
 
-    def check_enough(self, *arguments, stdin=b"", kib=192, environment_bytes=0):
+    def check_enough(self, *arguments, stdin=b"", kib=64, environment_bytes=0):
         code, _, err = self.run_with(kib, *arguments, stdin=stdin,
                                      environment_bytes=environment_bytes)
         self.assertEqual(code, 0, f"{arguments}: {err}")
 
     @unittest.skipIf(IS_SANITIZED, "a sanitizer's frames are larger")
-    def test_192_kib_are_enough(self):
+    def test_64_kib_are_enough(self):
         for arguments, stdin in self.commands():
             with self.subTest(arguments=arguments):
                 self.check_enough(*arguments, stdin=stdin)
-                self.check_enough(*arguments, stdin=stdin, kib=240, environment_bytes=50000)
+                self.check_enough(*arguments, stdin=stdin, kib=112, environment_bytes=50000)
 
     @unittest.skipIf(IS_SANITIZED, "a sanitizer's frames are larger")
     def test_at_every_cpu_level(self):
@@ -99,7 +99,7 @@ class SmallStack(command.TestCase):
 
     @unittest.skipIf(IS_SANITIZED, "a sanitizer's frames are larger")
     def test_server(self):
-        with self.start(192, "serve", self.model, "--port", "0") as process:
+        with self.start(64, "serve", self.model, "--port", "0") as process:
             address = process.stdout.readline().decode().strip()
             port = int(address.rsplit(":", 1)[1])
             import http.client

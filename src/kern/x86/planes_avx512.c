@@ -214,157 +214,229 @@ static TN_ALWAYS_INLINE void store_totals(int32_t *dst, const __m512i v[ROWS], u
     _mm_mask_storeu_epi32(dst + i, present, _mm_add_epi32(before, totals(v)));
 }
 
-/* Rows [i, i + ROWS), behind the last one that again, and what to ask for meanwhile. */
-static TN_ALWAYS_INLINE void find_rows(const uint8_t *row[ROWS], const uint8_t *ahead[ROWS],
-                                       const struct plane_rows *p, uint32_t i, uint32_t used_bytes)
+/* Rows [i, i + ROWS), behind the last one that again. */
+static TN_ALWAYS_INLINE void find_rows(const uint8_t *row[ROWS], const struct tn_plane_rows *p,
+                                       uint32_t bits, uint32_t i_plane, uint32_t i)
 {
-    for (uint32_t k = 0; k < ROWS; k++) {
-        const uint32_t r = TN_MIN(i + k, p->n_rows - 1);
-        row[k] = plane_row(p, r);
-        ahead[k] = plane_row_ahead(p, r, used_bytes);
-    }
+    for (uint32_t k = 0; k < ROWS; k++)
+        row[k] = plane_row(p, bits, i_plane, TN_MIN(i + k, p->n_rows - 1));
 }
 
-static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct plane_rows p,
-                                       uint32_t cols, const int16_t *x)
+static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct tn_plane_rows p,
+                                       const int16_t *x, struct digits *s)
 {
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(cols, 8);
-    struct digits s;
-    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
-        split(&s, bits, x + c, TN_MIN(CHUNK_COLS, padded - c));
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(p.cols, 8);
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, plane_skip(&p, bits, CHUNK_COLS)) {
+        split(s, bits, x + c, TN_MIN(CHUNK_COLS, padded - c));
         for (uint32_t i = 0; i < p.n_rows; i += ROWS) {
             __m512i v[ROWS];
             const uint8_t *row[ROWS], *ahead[ROWS];
-            find_rows(row, ahead, &p, i, s.cols * bits / 8);
+            find_rows(row, &p, bits, 0, i);
+            for (uint32_t k = 0; k < ROWS; k++)
+                ahead[k] = plane_row_ahead(&p, bits, 0, TN_MIN(i + k, p.n_rows - 1),
+                                           s->cols * bits / 8);
             for (uint32_t k = 0; k < ROWS; k += TOGETHER(bits))
-                row_sums(v + k, TOGETHER(bits), bits, row + k, ahead + k, &s);
+                row_sums(v + k, TOGETHER(bits), bits, row + k, ahead + k, s);
             store_totals(dst, v, i, p.n_rows, c == 0);
         }
     }
 }
 
-/* ---- a few inputs ---- */
+/* ---- a few inputs, or codes of two planes ---- */
 
 /* Columns that the inputs take in turn. */
 #define STEP_COLS TN_PLANE_COLS
+#define MAX_STEPS (CHUNK_COLS / STEP_COLS)
 
 struct few_digits {
-    _Alignas(64) int8_t low[TN_PLANE_MAX_X * CHUNK_COLS]; /* [cols / STEP_COLS][n][STEP_COLS] */
-    struct digits inputs[TN_PLANE_MAX_X];
-    uint32_t n;
+    _Alignas(64) int8_t low[TN_PLANE_MAX_X * CHUNK_COLS]; /* [n_steps][n][STEP_COLS] */
+    _Alignas(64) int8_t high[TN_PLANE_MAX_X * CHUNK_COLS]; /* [n_wide][STEP_COLS] */
+    struct {
+        uint8_t step, input;
+    } wide[TN_PLANE_MAX_X * MAX_STEPS]; /* [n_wide] ascending: where there are high digits */
+    uint32_t n, n_steps, n_wide;
+};
+_Static_assert(sizeof(struct few_digits) <= TN_PLANE_SCRATCH_BYTES &&
+                   sizeof(struct digits) <= TN_PLANE_SCRATCH_BYTES,
+               "the digits fit the scratch memory");
+
+/* Columns [c, c + n_cols) of all inputs. */
+static inline void split_few(struct few_digits *s, const struct plane_inputs *in, uint32_t c,
+                             uint32_t n_cols)
+{
+    int8_t *low = s->low;
+    s->n = in->n_x;
+    s->n_steps = n_cols / STEP_COLS;
+    s->n_wide = 0;
+    for (uint32_t i = 0; i < s->n_steps; i++, c += STEP_COLS)
+        for (uint32_t t = 0; t < s->n; t++, low += STEP_COLS) {
+            uint32_t is_wide = 0;
+            for (uint32_t j = 0; j < STEP_COLS; j += 32)
+                is_wide |= split_32(low, s->high + STEP_COLS * s->n_wide, j, in->x[t] + c + j);
+            s->wide[s->n_wide].step = (uint8_t)i;
+            s->wide[s->n_wide].input = (uint8_t)t;
+            s->n_wide += is_wide != 0;
+        }
+}
+
+/* Codes of STEP_COLS columns; single bits (all, or the lowest of 5) lie in `ones`. */
+static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const uint8_t *row,
+                                        const uint8_t *ones)
+{
+    const __m512i one = mask_of(1), mask = mask_of((1 << bits) - 1);
+    /* Each quarter of a vector takes two bits of the same 16 bytes. */
+    const __m512i quarter = _mm512_set_epi64(3, 3, 2, 2, 1, 1, 0, 0);
+    __m512i bytes = _mm512_setzero_si512(), bit[2] = {bytes, bytes};
+    if (bits != 1)
+        bytes = _mm512_loadu_si512(row);
+    if (bits != 4) {
+        const __m512i all = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)ones));
+        bit[0] = _mm512_srlv_epi64(all, quarter);
+        bit[1] = _mm512_srlv_epi64(all, _mm512_add_epi64(quarter, _mm512_set1_epi64(4)));
+    }
+    if (bits == 1) {
+        codes[0] = bit[0];
+        codes[1] = bit[1];
+    } else if (bits == 4) {
+        codes[0] = bytes;
+        codes[1] = _mm512_srli_epi16(bytes, 4);
+    } else { /* 0xCA: the first operand selects the second where 1, the third where 0. */
+        codes[0] = _mm512_ternarylogic_epi64(one, bit[0], _mm512_add_epi8(bytes, bytes), 0xCA);
+        codes[1] = _mm512_ternarylogic_epi64(one, bit[1], _mm512_srli_epi16(bytes, 3), 0xCA);
+    }
+    codes[0] = _mm512_and_si512(codes[0], mask);
+    codes[1] = _mm512_and_si512(codes[1], mask);
+}
+
+/* Rows in the planes of 4 bits and of 1 bit, and what is asked for meanwhile, line after line and
+ * not in the order of use: the rows that follow lie so. */
+struct few_lines {
+    const uint8_t *codes[ROWS], *ones[ROWS];
+    const uint8_t *next_codes, *next_ones;
 };
 
-/* n_cols columns of all inputs from column c on. */
-static inline void split_few(struct few_digits *s, uint32_t bits, const int16_t *const *x,
-                             uint32_t c, uint32_t n_cols)
+static TN_ALWAYS_INLINE void find_lines(struct few_lines *l, const struct tn_plane_rows *p,
+                                        uint32_t bits, uint32_t i, uint32_t n_cols)
 {
-    for (uint32_t t = 0; t < s->n; t++) {
-        const int8_t *from = s->inputs[t].low;
-        int8_t *to = s->low + t * STEP_COLS;
-        split(&s->inputs[t], bits, x[t] + c, n_cols);
-        for (uint32_t k = 0; k < n_cols; k += STEP_COLS, to += s->n * STEP_COLS)
-            memcpy(to, from + k, STEP_COLS);
-    }
+    const bool is_dense = !p->rows && n_cols >= p->cols;
+    find_rows(l->codes, p, bits, 0, i);
+    find_rows(l->ones, p, bits, bits == 5, i);
+    l->next_codes = l->codes[0];
+    l->next_ones = l->ones[0];
+    if (is_dense && bits != 1)
+        l->next_codes = plane_row_ahead(p, bits, 0, i, n_cols / 2);
+    if (is_dense && bits != 4)
+        l->next_ones = plane_row_ahead(p, bits, bits == 5, i, n_cols / (bits == 5 ? 2 : 8));
 }
 
-/* Rows that share the loads of activations. */
-#define PAIR 2u
-
-/* Codes of STEP_COLS columns, of 4 bits or 1 bit, in lower fields. */
-static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const uint8_t *row)
-{
-    const __m512i mask = masks_of(bits).low;
-    const __m512i bytes =
-        bits == 4 ? _mm512_loadu_si512(row)
-                  : _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)row));
-    codes[0] = _mm512_and_si512(bytes, mask);
-    codes[1] = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), mask);
-}
-
-/* v[t][k]: 16 sums whose sum is that of row k and the low digits of input t of n, a constant. */
+/* v[t][k]: 16 sums whose sum is that of row k and the low digits of input t, for n_rows rows from
+ * k on and n inputs, constants. */
 static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
-                                          const uint8_t *const *row, const uint8_t *const *ahead,
-                                          const struct few_digits *s, const uint32_t n)
+                                          const struct few_lines *l, const struct few_digits *s,
+                                          uint32_t first, const uint32_t n_rows, const uint32_t n)
 {
-    const uint32_t line = STEP_COLS * bits / 8, n_bytes = s->inputs[0].cols / STEP_COLS * line;
     const int8_t *x = s->low;
-    struct fields sum[TN_PLANE_MAX_X][PAIR];
-    memset(sum, 0, sizeof sum);
-    for (uint32_t at = 0; at < n_bytes; at += line, x += n * STEP_COLS) {
-        __m512i codes[PAIR][2];
-#pragma GCC unroll 2
-        for (uint32_t k = 0; k < PAIR; k++) {
-            if (at % 64 == 0)
-                TN_PREFETCH(ahead[k] + at);
-            load_codes(codes[k], bits, row[k] + at);
+    const uint8_t *next_codes = l->next_codes + 64 * first * s->n_steps;
+    const uint8_t *next_ones = l->next_ones + 16 * first * s->n_steps;
+    __m512i sum[TN_PLANE_MAX_X][ROWS];
+#pragma GCC unroll 8
+    for (uint32_t t = 0; t < n; t++)
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < n_rows; k++)
+            sum[t][k] = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < s->n_steps; i++, x += n * STEP_COLS) {
+        __m512i codes[ROWS][2];
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < n_rows; k++) {
+            if (bits != 1)
+                TN_PREFETCH(next_codes + 64 * (n_rows * i + k));
+            if (bits != 4 && k == 0 && (n_rows * i) % 4 == 0)
+                TN_PREFETCH(next_ones + 16 * n_rows * i);
+            load_codes(codes[k], bits, l->codes[first + k] + 64 * i, l->ones[first + k] + 16 * i);
         }
 #pragma GCC unroll 8
         for (uint32_t t = 0; t < n; t++)
 #pragma GCC unroll 2
-            for (uint32_t i = 0; i < 2; i++) {
-                const __m512i xt = _mm512_load_si512(x + STEP_COLS * t + 64 * i);
-#pragma GCC unroll 2
-                for (uint32_t k = 0; k < PAIR; k++)
-                    sum[t][k].f[0] = _mm512_dpbusd_epi32(sum[t][k].f[0], codes[k][i], xt);
+            for (uint32_t half = 0; half < 2; half++) {
+                __m512i xt = _mm512_load_si512(x + STEP_COLS * t + 64 * half);
+                __asm__("" : "+v"(xt)); /* one load for all rows */
+#pragma GCC unroll 4
+                for (uint32_t k = 0; k < n_rows; k++)
+                    sum[t][k] = _mm512_dpbusd_epi32(sum[t][k], codes[k][half], xt);
             }
     }
 #pragma GCC unroll 8
     for (uint32_t t = 0; t < n; t++)
-#pragma GCC unroll 2
-        for (uint32_t k = 0; k < PAIR; k++)
-            v[t][k] = total(&sum[t][k], bits);
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < n_rows; k++)
+            v[t][first + k] = sum[t][k];
+}
+
+/* The sums of more than four inputs fit the registers for half of the rows. */
+static TN_ALWAYS_INLINE void low_digits(__m512i v[][ROWS], uint32_t bits, const struct few_lines *l,
+                                        const struct few_digits *s)
+{
+#define WHOLE(n)                                                                                   \
+    case n:                                                                                        \
+        row_sums_few(v, bits, l, s, 0, ROWS, n);                                                   \
+        break;
+#define HALVES(n)                                                                                  \
+    case n:                                                                                        \
+        row_sums_few(v, bits, l, s, 0, ROWS / 2, n);                                               \
+        row_sums_few(v, bits, l, s, ROWS / 2, ROWS / 2, n);                                        \
+        break;
+    switch (s->n) {
+        WHOLE(1)
+        WHOLE(2)
+        WHOLE(3)
+        WHOLE(4)
+        HALVES(5)
+        HALVES(6)
+        HALVES(7)
+        HALVES(8)
+    }
+#undef WHOLE
+#undef HALVES
 }
 
 /* v += 256 times the sums of the high digits. */
-static TN_ALWAYS_INLINE __m512i add_wide(__m512i v, uint32_t bits, const uint8_t *row,
-                                         const struct digits *x)
+static TN_ALWAYS_INLINE void high_digits(__m512i v[][ROWS], uint32_t bits,
+                                         const struct few_lines *l, const struct few_digits *s)
 {
-    struct fields high = {{_mm512_setzero_si512(), _mm512_setzero_si512()}};
-    for (uint32_t i = 0; i < x->n_wide; i++)
-        add_columns(&high, 1, bits, &row, x->wide[i] / GROUP_COLS * (GROUP_COLS * bits / 8),
-                    x->wide[i] + GROUP_COLS <= x->cols, x->high + GROUP_COLS * i);
-    return _mm512_add_epi32(v, _mm512_slli_epi32(total(&high, bits), 8));
-}
-
-/* All inputs times a chunk of columns of PAIR rows. */
-static TN_ALWAYS_INLINE void rows_of_inputs(__m512i v[][ROWS], uint32_t bits,
-                                            const uint8_t *const *row, const uint8_t *const *ahead,
-                                            const struct few_digits *s)
-{
-#define CASE(n)                                                                                    \
-    case n:                                                                                        \
-        row_sums_few(v, bits, row, ahead, s, n);                                                   \
-        break;
-    switch (s->n) {
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
+    for (uint32_t i = 0; i < s->n_wide;) {
+        const uint32_t step = s->wide[i].step;
+        __m512i codes[ROWS][2];
+#pragma GCC unroll 4
+        for (uint32_t k = 0; k < ROWS; k++)
+            load_codes(codes[k], bits, l->codes[k] + 64 * step, l->ones[k] + 16 * step);
+        for (; i < s->n_wide && s->wide[i].step == step; i++) {
+            const int8_t *x = s->high + STEP_COLS * i;
+            const __m512i x0 = _mm512_load_si512(x), x1 = _mm512_load_si512(x + 64);
+            __m512i *sum = v[s->wide[i].input];
+#pragma GCC unroll 4
+            for (uint32_t k = 0; k < ROWS; k++) {
+                __m512i high = _mm512_dpbusd_epi32(_mm512_setzero_si512(), codes[k][0], x0);
+                high = _mm512_dpbusd_epi32(high, codes[k][1], x1);
+                sum[k] = _mm512_add_epi32(sum[k], _mm512_slli_epi32(high, 8));
+            }
+        }
     }
-#undef CASE
-    for (uint32_t t = 0; t < s->n; t++)
-        for (uint32_t k = 0; k < PAIR && s->inputs[t].n_wide > 0; k++)
-            v[t][k] = add_wide(v[t][k], bits, row[k], &s->inputs[t]);
 }
 
-static TN_ALWAYS_INLINE void dot_few(uint32_t bits, struct plane_rows p,
+static TN_ALWAYS_INLINE void dot_few(uint32_t bits, struct tn_plane_rows p,
                                      const struct plane_inputs *in)
 {
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(in->cols, 8);
-    struct few_digits s;
-    s.n = in->n_x;
-    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(p.cols, 8);
+    struct few_digits *s = in->scratch;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, plane_skip(&p, bits, CHUNK_COLS)) {
         const uint32_t n_cols = TN_MIN(CHUNK_COLS, padded - c);
-        split_few(&s, bits, in->x, c, n_cols);
+        split_few(s, in, c, n_cols);
         for (uint32_t i = 0; i < p.n_rows; i += ROWS) {
             __m512i v[TN_PLANE_MAX_X][ROWS];
-            const uint8_t *row[ROWS], *ahead[ROWS];
-            find_rows(row, ahead, &p, i, n_cols * bits / 8);
-            for (uint32_t k = 0; k < ROWS; k += PAIR)
-                rows_of_inputs((__m512i(*)[ROWS])(v[0] + k), bits, row + k, ahead + k, &s);
+            struct few_lines l;
+            find_lines(&l, &p, bits, i, n_cols);
+            low_digits(v, bits, &l, s);
+            high_digits(v, bits, &l, s);
             for (uint32_t t = 0; t < in->n_x; t++)
                 store_totals(in->dst + t * in->dst_stride, v[t], i, p.n_rows, c == 0);
         }
@@ -372,15 +444,15 @@ static TN_ALWAYS_INLINE void dot_few(uint32_t bits, struct plane_rows p,
 }
 
 /* 2 bits: one input after the other. */
-static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct plane_rows p,
+static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct tn_plane_rows p,
                                         const struct plane_inputs *in)
 {
-    if (in->n_x > 1 && bits != 2) {
+    if (bits == 5 || (in->n_x > 1 && bits != 2)) {
         dot_few(bits, p, in);
         return;
     }
     for (uint32_t t = 0; t < in->n_x; t++)
-        dot_plane(in->dst + t * in->dst_stride, bits, p, in->cols, in->x[t]);
+        dot_plane(in->dst + t * in->dst_stride, bits, p, in->x[t], in->scratch);
 }
 
 PLANE_ROWS_DEFINE_FEW(avx512)

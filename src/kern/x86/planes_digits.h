@@ -24,6 +24,8 @@ struct digits {
     uint32_t n_wide;
     uint32_t n_groups;
 };
+_Static_assert(TN_PLANE_MAX_X * sizeof(struct digits) <= TN_PLANE_SCRATCH_BYTES,
+               "the digits of all inputs fit the scratch memory");
 
 /* 16 activations; returns whether one has a high digit. */
 typedef bool split_16_fn(int8_t *low, int8_t *high, const int16_t *x);
@@ -70,35 +72,50 @@ static TN_ALWAYS_INLINE void sums_of_few(int32_t sums[PLANES_TOGETHER], uint32_t
     }
 }
 
+/* The sums of row i in plane i_plane; `ask`: what follows is asked for. */
+static TN_ALWAYS_INLINE void plane_sums(int32_t sums[PLANES_TOGETHER],
+                                        const struct tn_plane_rows *p, uint32_t bits,
+                                        uint32_t i_plane, uint32_t i, bool ask,
+                                        const struct digits *x, uint32_t n, row_sums_fn *row_sums)
+{
+    const uint32_t of_plane = plane_bits(bits, i_plane);
+    const uint32_t used_bytes = x->n_groups * TN_PLANE_COLS * of_plane / 8;
+    const uint8_t *row = plane_row(p, bits, i_plane, i);
+    sums_of_few(sums, of_plane, row,
+                ask ? plane_row_ahead(p, bits, i_plane, i, used_bytes) : row, x, n, row_sums);
+}
+
 /* The inputs pass a row some at a time, while it is in the first-level cache. */
-static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct plane_rows p,
+static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct tn_plane_rows p,
                                       const struct plane_inputs *in, split_16_fn *split_16,
                                       row_sums_fn *row_sums)
 {
-    const uint32_t padded = (uint32_t)tn_plane_row_bytes(in->cols, 8);
+    const uint32_t padded = (uint32_t)tn_plane_row_bytes(p.cols, 8);
     const uint32_t n_calls = tn_div_ceil_u32(in->n_x, PLANES_TOGETHER);
     const uint32_t together = tn_div_ceil_u32(in->n_x, n_calls);
-    struct digits s[TN_PLANE_MAX_X];
-    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, p.plane += CHUNK_COLS * bits / 8) {
-        const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
+    struct digits *s = in->scratch;
+    for (uint32_t c = 0; c < padded; c += CHUNK_COLS, plane_skip(&p, bits, CHUNK_COLS)) {
         for (uint32_t t = 0; t < in->n_x; t++)
-            split_columns(&s[t], in->x[t] + c, n, split_16);
-        for (uint32_t i = 0; i < p.n_rows; i++) {
-            const uint8_t *row = plane_row(&p, i), *ahead = plane_row_ahead(&p, i, n * bits / 8);
-            for (uint32_t t = 0, m; t < in->n_x; t += m, ahead = row) {
-                int32_t sums[PLANES_TOGETHER], *dst = in->dst + t * in->dst_stride + i;
+            split_columns(&s[t], in->x[t] + c, TN_MIN(CHUNK_COLS, padded - c), split_16);
+        for (uint32_t i = 0; i < p.n_rows; i++)
+            for (uint32_t t = 0, m; t < in->n_x; t += m) {
+                int32_t sums[PLANES_TOGETHER], ones[PLANES_TOGETHER] = {0};
+                int32_t *dst = in->dst + t * in->dst_stride + i;
                 m = TN_MIN(together, in->n_x - t);
-                sums_of_few(sums, bits, row, ahead, &s[t], m, row_sums);
-                for (uint32_t k = 0; k < m; k++, dst += in->dst_stride)
-                    *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sums[k]) : sums[k];
+                plane_sums(sums, &p, bits, 0, i, t == 0, &s[t], m, row_sums);
+                if (bits == 5)
+                    plane_sums(ones, &p, bits, 1, i, t == 0, &s[t], m, row_sums);
+                for (uint32_t k = 0; k < m; k++, dst += in->dst_stride) {
+                    const int32_t sum = bits == 5 ? 2 * sums[k] + ones[k] : sums[k];
+                    *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sum) : sum;
+                }
             }
-        }
     }
 }
 
 /* The kernels of a level from its split_16_fn and row_sums_fn. */
 #define PLANE_DIGITS_DEFINE(isa, split_16, row_sums)                                               \
-    static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct plane_rows p,                    \
+    static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct tn_plane_rows p,                 \
                                             const struct plane_inputs *in)                         \
     {                                                                                              \
         dot_rows(bits, p, in, split_16, row_sums);                                                 \
