@@ -2,9 +2,8 @@
  *
  * Products that skip, for a few tokens.  Rows that matter to any of them are
  * read once, and multiplied for those to whom they matter.  Columns have a list
- * for each token: an item is a part of the matrix that stays in a second-level
- * cache, the tokens take it one after the other, and what two of them need
- * comes from memory once.
+ * for each token: the tokens take an item, a part of the matrix that stays in a
+ * cache, one after the other, and what two of them need comes from memory once.
  */
 #include "model/matrix_few.h"
 
@@ -14,9 +13,10 @@
 
 /* 160 KB of `up` at 2B-4T size. */
 #define ROWS_PER_ITEM 256u
-/* 640 KB of `down`, of which a few tokens want half: each call of the kernel begins and ends with
- * the sums of all rows, and takes columns in batches, the last of them partly empty. */
-#define MOST_COLS_PER_ITEM 1024u
+/* Of columns, of which a few tokens want half.  Large, though the second-level cache does not hold
+ * it: each call of the kernel begins with nothing prefetched, and begins and ends with the sums of
+ * all rows. */
+#define MOST_ITEM_BYTES (5u << 19)
 /* More than one, so that a busy core may take fewer. */
 #define COL_ITEMS_PER_THREAD 2u
 
@@ -138,8 +138,8 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const bool is_first = *worker.scratch->col_sum_of != f->n_col_sums; /* of this thread */
     const uint32_t first = i_item * task->cols_per_item;
     const uint32_t n = TN_MIN(task->cols_per_item, task->w->t.w.cols - first);
-    uint32_t cols[MOST_COLS_PER_ITEM];
-    int8_t x[MOST_COLS_PER_ITEM];
+    uint32_t *cols = f->s.active + first;
+    int8_t *x = f->s.active_x + first;
     for (uint32_t t = 0; t < f->n_tokens; t++) {
         const int8_t *from = f->s.in.i8 + t * f->s.in.i8_stride + first;
         const uint32_t n_active = f->kernels->list_nonzero_i8(cols, from, n);
@@ -177,20 +177,22 @@ void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t p
     }
 }
 
-/* As few items as fit the cache, as many for each thread. */
-static uint32_t choose_cols_per_item(const struct tn_forward *f, uint32_t n_cols)
+/* As few items as may be, as many for each thread; whole lines of inputs. */
+static uint32_t choose_cols_per_item(const struct tn_forward *f, uint32_t n_cols, uint32_t padded)
 {
     const uint32_t n_threads = tn_team_n_threads(f->team);
     const uint32_t least = n_threads == 1 ? 1 : COL_ITEMS_PER_THREAD;
-    const uint32_t per_thread = tn_div_ceil_u32(n_cols, MOST_COLS_PER_ITEM * n_threads);
-    return tn_div_ceil_u32(n_cols, TN_MAX(per_thread, least) * n_threads);
+    const uint32_t most = TN_MAX(MOST_ITEM_BYTES / (padded / 4), 1u);
+    const uint32_t per_thread = tn_div_ceil_u32(tn_div_ceil_u32(n_cols, most), n_threads);
+    const uint32_t n = tn_div_ceil_u32(n_cols, TN_MAX(per_thread, least) * n_threads);
+    return (uint32_t)tn_align_up(n, 64);
 }
 
 void tn_multiply_cols_few(struct tn_forward *f, const struct tn_product *p)
 {
     const struct tn_ternary *w = &p->w->t.w;
     const uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
-    const uint32_t per_item = choose_cols_per_item(f, w->cols);
+    const uint32_t per_item = choose_cols_per_item(f, w->cols, padded);
     struct cols_task task = {f, p->w, padded, per_item};
     f->n_col_sums++;
     tn_team_for(f->team, tn_div_ceil_u32(w->cols, per_item), cols_item, &task);
