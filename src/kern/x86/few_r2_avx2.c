@@ -22,10 +22,12 @@ static TN_ALWAYS_INLINE void add_line(__m256i *pairs, const uint8_t *line, const
         const __m256i codes =
             _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * i), _mm256_set1_epi8(3));
 #pragma GCC unroll 4
-        for (uint32_t k = 0; k < n; k++)
-            pairs[k] = _mm256_add_epi16(
-                pairs[k],
-                _mm256_maddubs_epi16(codes, _mm256_load_si256((const void *)(x[k] + at + 64 * i))));
+        for (uint32_t k = 0; k < n; k++) {
+            const __m256i v = _mm256_load_si256((const void *)(x[k] + at + 64 * i));
+            pairs[k] = _mm256_add_epi16(pairs[k], _mm256_maddubs_epi16(codes, v));
+            if (n > 2) /* else gcc forms all products first, and spills */
+                __asm__("" : "+x"(pairs[k]));
+        }
     }
 }
 
