@@ -5,11 +5,13 @@
  * high digits are all zero, which the caller sees to for most, are multiplied once.  Per 256
  * columns 33 instructions (single bits: 35): 8 (10) to load codes and shift them, 8 to mask, 8 to
  * multiply (loading activations), 9 to add and to widen.  Of a few inputs only the last 17 are
- * repeated, but for groups with high digits, of which each has its own.
+ * repeated, but for groups with high digits, of which each has its own.  Codes of 5 bits are put
+ * together from two planes by 40, and widened twice as often.
  *
  *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
- *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
- *   256 afterwards may wrap, as may the sums of chunks: the result fits.
+ *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, or four of 5-bit codes, at most
+ *   4 * 2 * 31 * 128 = 31,744, before it is widened.  What is multiplied by 256 afterwards may
+ *   wrap, as may the sums of chunks: the result fits.
  */
 #include <immintrin.h>
 
@@ -95,34 +97,50 @@ static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row, cons
     return low;
 }
 
-/* ---- a few inputs: codes are cut out once ---- */
+/* ---- a few inputs, or codes of two planes: codes are cut out once ---- */
 
-/* Vector i < 4 of the codes of a group. */
-static TN_ALWAYS_INLINE __m256i codes_of(uint32_t bits, const uint8_t *p, int i)
+/* Bytes of n groups in a plane. */
+static TN_ALWAYS_INLINE uint32_t group_bytes(uint32_t bits, uint32_t i_plane, uint32_t n)
 {
-    if (bits == 1) {
-        const __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
-        return field(_mm256_srlv_epi64(a, _mm256_set_epi64x(1, 1, 0, 0)), 2 * i, 1);
-    }
-    if (bits == 2)
-        return field(_mm256_loadu_si256((const __m256i *)p), 2 * i, 3);
-    return field(_mm256_loadu_si256((const __m256i *)(p + i % 2 * 32)), i / 2 * 4, 15);
+    return n * (TN_PLANE_COLS / 8) * plane_bits(bits, i_plane);
 }
 
-/* sums[k] += n_groups (1 or 2) groups from g on, for n inputs; all constants. */
-static TN_ALWAYS_INLINE void add_groups(__m256i *sums, uint32_t bits, const uint8_t *row,
-                                        const struct digits *x, uint32_t g, const int n_groups,
-                                        const uint32_t n)
+/* The bits of vector i < 4 of a group of single bits. */
+static TN_ALWAYS_INLINE __m256i bits_of(const uint8_t *p, int i)
 {
-    const uint8_t *p = row + g * (TN_PLANE_COLS * bits / 8);
-    const int8_t *values = x->low + g * TN_PLANE_COLS;
+    const __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+    return field(_mm256_srlv_epi64(a, _mm256_set_epi64x(1, 1, 0, 0)), 2 * i, 1);
+}
+
+/* Vector i < 4 of the codes of group g. */
+static TN_ALWAYS_INLINE __m256i codes_of(uint32_t bits, const struct row_at *at, uint32_t g, int i)
+{
+    const uint8_t *p = at->row[0] + group_bytes(bits, 0, g);
+    if (bits == 1)
+        return bits_of(p, i);
+    if (bits == 2)
+        return field(_mm256_loadu_si256((const __m256i *)p), 2 * i, 3);
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(p + i % 2 * 32));
+    if (bits == 4)
+        return field(v, i / 2 * 4, 15);
+    const __m256i high = _mm256_and_si256(i < 2 ? _mm256_slli_epi16(v, 1) : _mm256_srli_epi16(v, 3),
+                                          _mm256_set1_epi8(30));
+    return _mm256_or_si256(high, bits_of(at->row[1] + group_bytes(5, 1, g), i));
+}
+
+/* sums[k] += n_groups (1, of codes below 5 bits also 2) groups from g on of n inputs, whose
+ * values begin at x and are `step` bytes apart; all but g constants. */
+static TN_ALWAYS_INLINE void add_groups(__m256i *sums, uint32_t bits, const struct row_at *at,
+                                        uint32_t g, const int n_groups, const int8_t *x,
+                                        size_t step, const uint32_t n)
+{
     __m256i pairs[PLANES_TOGETHER];
 #pragma GCC unroll 8
     for (int i = 0; i < 4 * n_groups; i++) {
-        const __m256i codes = codes_of(bits, p + i / 4 * (TN_PLANE_COLS * bits / 8), i % 4);
+        const __m256i codes = codes_of(bits, at, g + (uint32_t)i / 4, i % 4);
 #pragma GCC unroll 4
         for (uint32_t k = 0; k < n; k++) {
-            const __m256i v = multiply(codes, values + k * sizeof *x + 32 * i);
+            const __m256i v = multiply(codes, x + k * step + 32 * i);
             pairs[k] = i == 0 ? v : _mm256_add_epi16(pairs[k], v);
             __asm__("" : "+x"(pairs[k])); /* else gcc forms all products first, and spills */
         }
@@ -132,22 +150,26 @@ static TN_ALWAYS_INLINE void add_groups(__m256i *sums, uint32_t bits, const uint
         sums[k] = add_wide(sums[k], pairs[k]);
 }
 
-static TN_ALWAYS_INLINE void few_low_sums(__m256i *sums, uint32_t bits, const uint8_t *row,
-                                          const uint8_t *ahead, const struct digits *x,
-                                          const uint32_t n)
+static TN_ALWAYS_INLINE void few_low_sums(__m256i *sums, uint32_t bits, const struct row_at *at,
+                                          const struct digits *x, const uint32_t n)
 {
-    const uint32_t line = TN_PLANE_COLS * bits / 8, n_groups = x->n_groups;
+    const uint32_t n_groups = x->n_groups;
+    const int together = bits == 5 ? 1 : 2;
     uint32_t g = 0;
 #pragma GCC unroll 4
     for (uint32_t k = 0; k < n; k++)
         sums[k] = _mm256_setzero_si256();
     for (; g + 2 <= n_groups; g += 2) {
-        for (uint32_t i = 0; i < 2 * line; i += 64)
-            TN_PREFETCH(ahead + g * line + i);
-        add_groups(sums, bits, row, x, g, 2, n);
+        for (uint32_t plane = 0; plane < (bits == 5 ? 2u : 1u); plane++)
+            for (uint32_t i = 0; i < group_bytes(bits, plane, 2); i += 64)
+                TN_PREFETCH(at->ahead[plane] + group_bytes(bits, plane, g) + i);
+        const int8_t *values = x->low + g * TN_PLANE_COLS;
+        add_groups(sums, bits, at, g, together, values, sizeof *x, n);
+        if (together == 1)
+            add_groups(sums, bits, at, g + 1, 1, values + TN_PLANE_COLS, sizeof *x, n);
     }
     if (g < n_groups)
-        add_groups(sums, bits, row, x, g, 1, n);
+        add_groups(sums, bits, at, g, 1, x->low + g * TN_PLANE_COLS, sizeof *x, n);
 }
 
 /* ---- rows ---- */
@@ -159,21 +181,19 @@ static inline int32_t total(__m256i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(a, _mm_shuffle_epi32(a, 0xB1)));
 }
 
-static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const uint8_t *row,
-                                      const uint8_t *ahead, const struct digits *x,
-                                      const uint32_t n)
+static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const struct row_at *at,
+                                      const struct digits *x, const uint32_t n)
 {
     __m256i low[PLANES_TOGETHER];
-    if (n == 1)
-        low[0] = low_sums(bits, row, ahead, x);
+    if (n == 1 && bits != 5)
+        low[0] = low_sums(bits, at->row[0], at->ahead[0], x);
     else
-        few_low_sums(low, bits, row, ahead, x, n);
+        few_low_sums(low, bits, at, x, n);
 #pragma GCC unroll 4
     for (uint32_t k = 0; k < n; k++) {
         __m256i high = _mm256_setzero_si256();
         for (uint32_t i = 0; i < x[k].n_wide; i++)
-            high = add_wide(high, group(bits, row + x[k].wide[i] * (TN_PLANE_COLS * bits / 8),
-                                        x[k].high + i * TN_PLANE_COLS));
+            add_groups(&high, bits, at, x[k].wide[i], 1, x[k].high + i * TN_PLANE_COLS, 0, 1);
         sums[k] = total(_mm256_add_epi32(low[k], _mm256_slli_epi32(high, 8)));
     }
 }

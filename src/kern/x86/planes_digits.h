@@ -9,6 +9,7 @@
 #define TN_PLANES_DIGITS_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "kern/kern.h"
@@ -29,10 +30,16 @@ _Static_assert(TN_PLANE_MAX_X * sizeof(struct digits) <= TN_PLANE_SCRATCH_BYTES,
 
 /* 16 activations; returns whether one has a high digit. */
 typedef bool split_16_fn(int8_t *low, int8_t *high, const int16_t *x);
-/* sums[k], k < n: of one row over the groups of x[k]; asks for the bytes from `ahead` on. */
+/* Where a row and what to ask for meanwhile begin in the planes of its codes: one, or two for codes
+ * of 5 bits. */
+struct row_at {
+    const uint8_t *row[2], *ahead[2];
+};
+
+/* sums[k], k < n: of one row over the groups of x[k]. */
 #define PLANES_TOGETHER 4u
-typedef void row_sums_fn(int32_t sums[PLANES_TOGETHER], uint32_t bits, const uint8_t *row,
-                         const uint8_t *ahead, const struct digits *x, uint32_t n);
+typedef void row_sums_fn(int32_t sums[PLANES_TOGETHER], uint32_t bits, const struct row_at *at,
+                         const struct digits *x, uint32_t n);
 
 /* n columns, a multiple of TN_PLANE_COLS. */
 static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, uint32_t n,
@@ -54,35 +61,34 @@ static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, u
 
 /* n inputs, at most PLANES_TOGETHER. */
 static TN_ALWAYS_INLINE void sums_of_few(int32_t sums[PLANES_TOGETHER], uint32_t bits,
-                                         const uint8_t *row, const uint8_t *ahead,
-                                         const struct digits *x, uint32_t n, row_sums_fn *row_sums)
+                                         const struct row_at *at, const struct digits *x,
+                                         uint32_t n, row_sums_fn *row_sums)
 {
     switch (n) {
     case 1:
-        row_sums(sums, bits, row, ahead, x, 1);
+        row_sums(sums, bits, at, x, 1);
         break;
     case 2:
-        row_sums(sums, bits, row, ahead, x, 2);
+        row_sums(sums, bits, at, x, 2);
         break;
     case 3:
-        row_sums(sums, bits, row, ahead, x, 3);
+        row_sums(sums, bits, at, x, 3);
         break;
     default:
-        row_sums(sums, bits, row, ahead, x, 4);
+        row_sums(sums, bits, at, x, 4);
     }
 }
 
-/* The sums of row i in plane i_plane; `ask`: what follows is asked for. */
-static TN_ALWAYS_INLINE void plane_sums(int32_t sums[PLANES_TOGETHER],
-                                        const struct tn_plane_rows *p, uint32_t bits,
-                                        uint32_t i_plane, uint32_t i, bool ask,
-                                        const struct digits *x, uint32_t n, row_sums_fn *row_sums)
+/* Row i, of which n_cols columns are used. */
+static TN_ALWAYS_INLINE struct row_at find_row(const struct tn_plane_rows *p, uint32_t bits,
+                                               uint32_t i, uint32_t n_cols)
 {
-    const uint32_t of_plane = plane_bits(bits, i_plane);
-    const uint32_t used_bytes = x->n_groups * TN_PLANE_COLS * of_plane / 8;
-    const uint8_t *row = plane_row(p, bits, i_plane, i);
-    sums_of_few(sums, of_plane, row,
-                ask ? plane_row_ahead(p, bits, i_plane, i, used_bytes) : row, x, n, row_sums);
+    struct row_at at = {{NULL, NULL}, {NULL, NULL}};
+    for (uint32_t k = 0; k < (bits == 5 ? 2u : 1u); k++) {
+        at.row[k] = plane_row(p, bits, k, i);
+        at.ahead[k] = plane_row_ahead(p, bits, k, i, n_cols * plane_bits(bits, k) / 8);
+    }
+    return at;
 }
 
 /* The inputs pass a row some at a time, while it is in the first-level cache. */
@@ -95,21 +101,20 @@ static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct tn_plane_rows p,
     const uint32_t together = tn_div_ceil_u32(in->n_x, n_calls);
     struct digits *s = in->scratch;
     for (uint32_t c = 0; c < padded; c += CHUNK_COLS, plane_skip(&p, bits, CHUNK_COLS)) {
+        const uint32_t n = TN_MIN(CHUNK_COLS, padded - c);
         for (uint32_t t = 0; t < in->n_x; t++)
-            split_columns(&s[t], in->x[t] + c, TN_MIN(CHUNK_COLS, padded - c), split_16);
-        for (uint32_t i = 0; i < p.n_rows; i++)
+            split_columns(&s[t], in->x[t] + c, n, split_16);
+        for (uint32_t i = 0; i < p.n_rows; i++) {
+            struct row_at at = find_row(&p, bits, i, n);
             for (uint32_t t = 0, m; t < in->n_x; t += m) {
-                int32_t sums[PLANES_TOGETHER], ones[PLANES_TOGETHER] = {0};
-                int32_t *dst = in->dst + t * in->dst_stride + i;
+                int32_t sums[PLANES_TOGETHER], *dst = in->dst + t * in->dst_stride + i;
                 m = TN_MIN(together, in->n_x - t);
-                plane_sums(sums, &p, bits, 0, i, t == 0, &s[t], m, row_sums);
-                if (bits == 5)
-                    plane_sums(ones, &p, bits, 1, i, t == 0, &s[t], m, row_sums);
-                for (uint32_t k = 0; k < m; k++, dst += in->dst_stride) {
-                    const int32_t sum = bits == 5 ? 2 * sums[k] + ones[k] : sums[k];
-                    *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sum) : sum;
-                }
+                sums_of_few(sums, bits, &at, &s[t], m, row_sums);
+                for (uint32_t k = 0; k < m; k++, dst += in->dst_stride)
+                    *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sums[k]) : sums[k];
+                memcpy(at.ahead, at.row, sizeof at.ahead); /* it has been asked for */
             }
+        }
     }
 }
 

@@ -76,12 +76,16 @@ static inline int32_t total(__m128i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xB1)));
 }
 
-/* One input after the other. */
-static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const uint8_t *row,
-                                      const uint8_t *ahead, const struct digits *x, uint32_t n)
+/* One input after the other, and one plane. */
+static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const struct row_at *at,
+                                      const struct digits *x, uint32_t n)
 {
-    for (uint32_t k = 0; k < n; k++, ahead = row)
-        sums[k] = total(input_sums(bits, row, ahead, &x[k]));
+    for (uint32_t k = 0; k < n; k++) {
+        const uint8_t *const *ahead = k == 0 ? at->ahead : at->row;
+        sums[k] = total(input_sums(plane_bits(bits, 0), at->row[0], ahead[0], &x[k]));
+        if (bits == 5)
+            sums[k] = 2 * sums[k] + total(input_sums(1, at->row[1], ahead[1], &x[k]));
+    }
 }
 
 PLANE_DIGITS_DEFINE(ssse3, split_16, row_sums)
