@@ -367,6 +367,13 @@ b'", r"'\101\q\''", "'a' 'b'", r'"\U0001F600"')
         return self.body(3) + self.data()
 
 
+def is_of_this_python(source, difference):
+    """Python 3.13 takes any argument of splitlines for a truth value; tern wants a number, as the
+    versions before."""
+    return (sys.version_info >= (3, 13) and "splitlines(" in source and
+            "must be an integer" in difference)
+
+
 def compare(seeds):
     """The kinds of what Jinja2 gave, and the differences in words."""
     sources = [Maker(seed).template() for seed in seeds]
@@ -377,7 +384,7 @@ def compare(seeds):
         expected = oracle.rendered(oracle.compiled(source), REQUEST)
         kinds[expected.kind] += 1
         difference = oracle.differs(expected, answer)
-        if difference:
+        if difference and not is_of_this_python(source, difference):
             found.append(f"seed {seed}: {source!r}\n    {difference}")
     return kinds, found
 
