@@ -13,7 +13,7 @@ folder=$(cd "${1:-$here/../build/dist}" && pwd)
 version=$(sed -n 's/.*TERN_VERSION_STRING "\(.*\)"/\1/p' "$here/../include/tern/version.h")
 max_binary=4000000
 max_archive=6000000
-system_dlls='KERNEL32|bcrypt|msvcrt|ADVAPI32|USER32|SHELL32|POWRPROF|NTDLL|PSAPI'
+system_dlls='KERNEL32|bcrypt|msvcrt|ADVAPI32|USER32|SHELL32|POWRPROF|NTDLL|PSAPI|WS2_32'
 system_dlls="$system_dlls|api-ms-win-core-synch-l1-2-0"
 
 scratch=$(mktemp -d)
