@@ -53,7 +53,7 @@ class Bench:
     def prompts(self, n):
         """Texts that begin in different ways, so that no cache helps."""
         self.n_asked += n
-        return [f"{7919 * (self.n_asked + i)} is the number of this text" for i in range(n)]
+        return [f"{7919 * (self.n_asked - i)} is the number of this text" for i in range(n)]
 
     def http(self, seed, tokens, *prompts):
         return json.loads(output(os.path.join(self.tools, "bench_server"), self.port, str(tokens),
