@@ -5,6 +5,7 @@
  * sanitizers' to find.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -135,8 +136,10 @@ static const char *ask(const char *request, size_t n_request)
     for (size_t i = 0; i < n_request && (n_now = send(fd, request + i, n_request - i,
                                                       MSG_NOSIGNAL)) > 0; i += (size_t)n_now)
         ;
-    while (n + 1 < sizeof answer && (n_now = recv(fd, answer + n, sizeof answer - 1 - n, 0)) > 0)
-        n += (size_t)n_now;
+    do { /* a wait with a limit is interrupted where the process was stopped and goes on */
+        n_now = recv(fd, answer + n, sizeof answer - 1 - n, 0);
+        n += n_now > 0 ? (size_t)n_now : 0;
+    } while (n_now > 0 || (n_now < 0 && errno == EINTR));
     close(fd);
     assert_true(tn_seconds_since(began_ns) < PATIENCE_S);
     answer[n] = '\0';
