@@ -108,7 +108,7 @@ def judge_many(b, n):
 
 
 def judge_first(b, n_common):
-    """Beside the scheduler alone, which computes 8 new ids behind as many in common."""
+    """The best of three beside that of the scheduler, with 8 new ids behind as many in common."""
     system = "Once" + " the" * (n_common - 1) if n_common else ""
     if n_common:
         b.http(1, 2, system + " first words of a conversation")
@@ -120,7 +120,7 @@ def judge_first(b, n_common):
         n_new = answer["prompt_tokens"] - answer["cached_tokens"]
         token_ms = 1e3 / answer["tok_s"] if n_common else 0
         limits.append(b.scheduler(1, n_common)[1] + token_ms + 5)
-    limit, got = statistics.median(limits), statistics.median(got)
+    limit, got = min(limits), min(got)
     row(f"{b.what}: first token, {n_new} ids behind {n_common} known", f"<= {limit:.1f} ms",
         f"{got:.1f} ms", got <= limit)
 
