@@ -103,7 +103,7 @@ void tn_chat_cmd_context(struct tn_chat_state *chat, const char *argument)
     if (n_forgotten > 0)
         tn_chat_say("%zu older messages are forgotten", n_forgotten);
     const uint32_t n_room = n_ctx - TN_MIN((uint32_t)n, n_ctx);
-    tn_chat_say("room for %u more; an answer may have %u tokens", n_room,
+    tn_chat_say("room for %u more tokens, of which an answer may take %u", n_room,
                 TN_MIN(n_room, tn_generator_max_tokens(&chat->g)));
     say_next(chat->c);
     tern_ids_free(&ids);

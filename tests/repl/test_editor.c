@@ -193,6 +193,27 @@ static void a_large_paste_is_quick(void **state)
     tn_editor_fini(&ed);
 }
 
+/* The terminal starts empty, as one that has thrown away what no longer fits. */
+static void another_size(void **state)
+{
+    (void)state;
+    static const struct tn_terminal_size sizes[] = {{20, 10}, {8, 5}, {120, 40}, {10, 3}, {80, 24}};
+    struct tn_editor ed = {.dim = ""};
+    emulator_init(&terminal, 24, 80);
+    begin(&ed, 80, 24);
+    press(&ed, TN_KEY_PASTE,
+          "a line that is wider than a narrow terminal, e\xCC\x81 \xE6\x9D\xB1\nb");
+    show(&ed);
+    for (size_t i = 0; i < TN_COUNT_OF(sizes); i++) {
+        emulator_init(&terminal, sizes[i].rows, sizes[i].columns);
+        tn_editor_resize(&ed, sizes[i]);
+        tn_editor_draw(&ed);
+        show(&ed);
+        check(&ed);
+    }
+    tn_editor_fini(&ed);
+}
+
 static void keys_that_leave(void **state)
 {
     (void)state;
@@ -376,6 +397,7 @@ int main(void)
         cmocka_unit_test(a_paste_that_is_higher_than_the_terminal),
         cmocka_unit_test(a_large_paste_is_quick),
         cmocka_unit_test(history_and_search),
+        cmocka_unit_test(another_size),
         cmocka_unit_test(keys_that_leave),
         cmocka_unit_test(completion_goes_as_far_as_it_can),
         cmocka_unit_test(random_keys),

@@ -115,6 +115,12 @@ class Commands(Chat):
         ids = self.ids_of_turns(parts)
         self.assertEqual([len(i) - len(ids[0]) for i in ids], [0, 8, 16])
         self.assertIn("no answer", self.quiet(0, ["/continue"]))
+        # Behind an answer that the model ended itself its end is not seen.
+        ended = self.chat(["Hello", "/continue"], "-v", "--stats=json")
+        stats = [json.loads(l) for l in ended.err.splitlines() if l.startswith("{")]
+        self.assertEqual(stats[0]["stop"], "eos")
+        ids = self.ids_of_turns(ended)
+        self.assertEqual(len(ids[1]), len(ids[0]) + stats[0]["new_tokens"] - 1)
 
     def test_another_answer(self):
         self.assertIn("no answer", self.quiet(0, ["/retry"]))
@@ -192,15 +198,15 @@ class Commands(Chat):
             cases += [(), ("-n", "2000")]
         for flags in cases:
             text = self.quiet(0, ["/context", "/tokens", "/set max-tokens", "/tokens 4000"], *flags)
-            self.assertIn("room for 1024 more; an answer may have 1024 tokens", text)
-            self.assertEqual(set(re.findall(r"may have (\d+)|max-tokens (\d+)", text)),
+            self.assertIn("room for 1024 more tokens, of which an answer may take 1024", text)
+            self.assertEqual(set(re.findall(r"may (?:have|take) (\d+)|max-tokens (\d+)", text)),
                              {("1024", ""), ("", "1024")})
             self.assertIn("max-tokens 1024 (the context)", text)
         result = self.chat(["Hello", "/context"], "-n", "1000", "--caps", "off", "--stop", "!",
                            "-v")
         n = int(re.search(r"context: (\d+) of", result.err).group(1))
-        self.assertIn(f"room for {1024 - n} more; an answer may have {min(1000, 1024 - n)} tokens",
-                      result.err)
+        self.assertIn(f"room for {1024 - n} more tokens, of which an answer may take "
+                      f"{min(1000, 1024 - n)}\n", result.err)
 
     def test_config(self):
         text = self.quiet(0, ["/config"], "--ctx", "512")
