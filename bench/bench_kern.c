@@ -151,7 +151,8 @@ static void call_gemm(struct bench *b)
 static void call_gemv_x16(struct bench *b)
 {
     b->m.w = b->w;
-    ((tn_gemv_t2_x16_fn *)b->row->fn)((float *)b->dst, &b->m, 0, b->w.rows, b->inputs);
+    ((tn_gemv_t2_x16_fn *)b->row->fn)((float *)b->dst, b->w.rows, &b->m, 0, b->w.rows, b->inputs,
+                                      1);
 }
 
 static void call_gemm_x16(struct bench *b)
@@ -165,7 +166,8 @@ static void call_gemm_x16(struct bench *b)
 static void call_gemv_x8(struct bench *b)
 {
     b->m.w = b->w;
-    ((tn_gemv_t2_x8_fn *)b->row->fn)((float *)b->dst, &b->m, 0, b->w.rows, b->inputs8);
+    ((tn_gemv_t2_x8_fn *)b->row->fn)((float *)b->dst, b->w.rows, &b->m, 0, b->w.rows, b->inputs8,
+                                     1);
 }
 
 static void call_gemm_x8(struct bench *b)

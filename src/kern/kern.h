@@ -163,14 +163,17 @@ static inline uint32_t tn_x16_run(const struct tn_scaled_ternary *m)
 
 /* gemv_t2_x16: y[r] = sum over runs b of tn_x16_run columns, ascending from +0, of
  *   ((float)(sum over c in b of t[r][c] * q[c]) * scale[r][c / group]) * f[c / TN_X16_BLOCK]
- * and dst[r - row_begin] = y[r].  An int32 sum is at most 128 * 32639 < 2^23, whatever cols is.
- *   dst                 [64] row_end - row_begin values
+ * and dst[t * dst_stride + r - row_begin] = y[r] of input t, which does not depend on the others.
+ * An int32 sum is at most 128 * 32639 < 2^23, whatever cols is.
+ *   dst                 [64] row_end - row_begin values of each input; dst_stride a multiple of 16
  *   row_begin, row_end  as for gemv_t2_i8; y of padding rows is 0
- *   x16                 what quant_x16 of any level made */
-typedef void tn_gemv_t2_x16_fn(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
-                               uint32_t row_end, const void *x16);
+ *   x16                 n_tokens inputs, 1 to TN_X16_FEW, as quant_x16 of any level made them */
+#define TN_X16_FEW 8u
+typedef void tn_gemv_t2_x16_fn(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                               uint32_t row_begin, uint32_t row_end, const void *x16,
+                               uint32_t n_tokens);
 
-/* gemm_t2_x16: the same for n_tokens inputs: dst[t * dst_stride + r - row_begin] = y[r] of input t.
+/* gemm_t2_x16: the same for any number of inputs.
  *   row_begin, row_end, dst, scratch  as for gemm_t2_i8
  *   x16                               n_tokens inputs */
 typedef void tn_gemm_t2_x16_fn(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
@@ -195,11 +198,13 @@ typedef void tn_quant_x8_fn(void *x8, const float *x, uint32_t n);
  *   y[r] = sum over runs b of tn_x16_run columns, ascending from +0, of
  *          (sum over blocks k in b, ascending from +0, of
  *             (float)(sum over c in k of t[r][c] * q[c]) * f[k]) * scale[r][c / group]
- *   x8   what quant_x8 of any level made */
-typedef void tn_gemv_t2_x8_fn(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
-                              uint32_t row_end, const void *x8);
+ *   x8   n_tokens inputs, 1 to TN_X8_FEW, as quant_x8 of any level made them */
+#define TN_X8_FEW 4u
+typedef void tn_gemv_t2_x8_fn(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                              uint32_t row_begin, uint32_t row_end, const void *x8,
+                              uint32_t n_tokens);
 
-/* gemm_t2_x8: the same for n_tokens inputs, as gemm_t2_x16. */
+/* gemm_t2_x8: the same for any number of inputs, as gemm_t2_x16. */
 typedef void tn_gemm_t2_x8_fn(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
                               uint32_t row_begin, uint32_t row_end, const void *x8,
                               uint32_t n_tokens, void *scratch);

@@ -142,6 +142,15 @@ static TN_ALWAYS_INLINE void x16_add(float *restrict y, const int32_t *restrict 
         y[i] += ((float)(sum[i] - x_sum) * scales[i]) * factor;
 }
 
+/* sum_tiles of x16_gemv.h for levels where several inputs gain only that the weights are near. */
+#define X16_TILE_BY_TILE                                                                           \
+    static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile,                \
+                                           uint32_t n_groups, const struct digits *d, uint32_t n)  \
+    {                                                                                              \
+        for (uint32_t t = 0; t < n; t++)                                                           \
+            sum_tile(sum[t], tile, n_groups, &d[t]);                                               \
+    }
+
 /* ---- inputs as they are ---- */
 
 /* y of a tile += a run of n_cols columns from col on. */

@@ -4,7 +4,7 @@
  *
  *   struct x8_digits  the values of up to 128 columns in the order that the level wants
  *   x8_take           fills it from n_cols columns, 64 or 128
- *   x8_sum_tile       t[i], i < 64: the sum over n_blocks blocks of a tile, each scaled with its
+ *   x8_sum_tile       sum[i], i < 64: the sum over n_blocks blocks of a tile, each scaled with its
  *                     factor; and asks for bytes of the tile further on
  */
 #ifndef TN_X8_GEMV_H
@@ -15,37 +15,51 @@
 /* Scales that are asked for early: those of two or four runs of a band. */
 #define X8_SCALES_AHEAD 1024u
 
-/* A band of 64 to 256 rows.  The values of a run stay in the first-level cache for its tiles. */
-static TN_ALWAYS_INLINE void x8_band(float *y, const struct tn_scaled_ternary *m, uint32_t row,
-                                     const void *x8)
+/* A band of 64 to 256 rows times n inputs.  The values of a run stay in the first-level cache for
+ * its tiles. */
+static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_scaled_ternary *m,
+                                     uint32_t row, const uint8_t *x8, uint32_t n)
 {
     const struct tn_ternary *w = &m->w;
     const uint32_t n_tiles = t2_band_tiles(w, row), n_cols = tn_x16_run(m);
     const size_t first_scale = (size_t)row * tn_n_groups(w->cols, m->group);
-    memset(y, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *y);
+    for (uint32_t t = 0; t < n; t++)
+        memset(y + t * y_stride, 0, n_tiles * TERN_T2_TILE_ROWS * sizeof *y);
     for (uint32_t col = 0; col < w->cols; col += n_cols) {
         const uint8_t *tile =
             t2_run(w, row, col / TERN_T2_COL_ALIGN) + col % TERN_T2_COL_ALIGN / 4 * 64;
         size_t at = first_scale + (size_t)(col / m->group) * n_tiles * 64;
-        const struct x8 x = x8_of(x8, w->cols, col);
-        struct x8_digits digits;
-        x8_take(&digits, &x, n_cols);
+        struct x8 x[TN_X8_FEW];
+        struct x8_digits digits[TN_X8_FEW];
+        for (uint32_t t = 0; t < n; t++) {
+            x[t] = x8_of(x8 + t * TN_X8_BYTES(w->cols), w->cols, col);
+            x8_take(&digits[t], &x[t], n_cols);
+        }
         for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
-            _Alignas(64) float t[64], scales[64];
-            x8_sum_tile(t, tile, n_cols / TN_X8_BLOCK, &digits, &x);
+            _Alignas(64) float scales[64];
             TN_PREFETCH((const uint8_t *)m->scales + at * (m->is_f16 ? 2 : 4) + X8_SCALES_AHEAD);
             x16_scales(scales, m, at);
-            x8_add(y + TERN_T2_TILE_ROWS * i, t, scales);
+            for (uint32_t t = 0; t < n; t++) {
+                _Alignas(64) float sum[64];
+                x8_sum_tile(sum, tile, n_cols / TN_X8_BLOCK, &digits[t], &x[t]);
+                x8_add(y + t * y_stride + TERN_T2_TILE_ROWS * i, sum, scales);
+            }
         }
     }
 }
 
 #define X8_GEMV_DEFINE(isa)                                                                        \
-    void tn_gemv_t2_x8_##isa(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,    \
-                             uint32_t row_end, const void *x8)                                     \
+    void tn_gemv_t2_x8_##isa(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,     \
+                             uint32_t row_begin, uint32_t row_end, const void *x8,                 \
+                             uint32_t n_tokens)                                                    \
     {                                                                                              \
-        for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS)                    \
-            x8_band(dst + (row - row_begin), m, row, x8);                                          \
+        for (uint32_t row = row_begin; row < row_end; row += TERN_T2_BAND_ROWS) {                  \
+            float *y = dst + (row - row_begin);                                                    \
+            if (n_tokens == 1)                                                                     \
+                x8_band(y, dst_stride, m, row, x8, 1);                                             \
+            else                                                                                   \
+                x8_band(y, dst_stride, m, row, x8, n_tokens);                                      \
+        }                                                                                          \
     }
 
 #endif

@@ -136,8 +136,8 @@ void tn_mul_t2_x16(float *dst, size_t dst_stride, float add, const struct tn_mat
 {
     float *y = (float *)worker->scratch->sum;
     const uint32_t row_end = row + (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS);
-    if (x->n == 1)
-        worker->kernels->gemv_t2_x16(y, &w->t, row, row_end, x->rounded);
+    if (x->n <= TN_X16_FEW)
+        worker->kernels->gemv_t2_x16(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n);
     else
         worker->kernels->gemm_t2_x16(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n,
                                      worker->scratch->kernel);
@@ -149,8 +149,8 @@ void tn_mul_t2_x8(float *dst, size_t dst_stride, float add, const struct tn_matr
 {
     float *y = (float *)worker->scratch->sum;
     const uint32_t row_end = row + (uint32_t)tn_align_up(n_rows, TERN_T2_TILE_ROWS);
-    if (x->n == 1)
-        worker->kernels->gemv_t2_x8(y, &w->t, row, row_end, x->rounded);
+    if (x->n <= TN_X8_FEW)
+        worker->kernels->gemv_t2_x8(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n);
     else
         worker->kernels->gemm_t2_x8(y, TN_SUM_STRIDE, &w->t, row, row_end, x->rounded, x->n,
                                     worker->scratch->kernel);

@@ -257,29 +257,43 @@ static uint64_t run_quant_x16(struct tn_case_work *w, const struct tn_kernels *k
 }
 
 /* What the forms of rounded inputs share; the functions of x8 have the types of those of x16. */
-static uint64_t run_scaled_gemv(struct tn_case_work *w, tn_quant_x16_fn *quant,
+struct rounded {
+    size_t (*bytes)(uint32_t cols); /* of one input */
+    tn_quant_x16_fn *quant;
+};
+
+static void round_inputs(struct tn_case_work *w, const struct rounded *form, uint32_t cols,
+                         uint32_t n_tokens)
+{
+    for (uint32_t t = 0; t < n_tokens; t++)
+        form->quant((char *)w->prepared + t * form->bytes(cols), t % 2 ? w->yf : w->xf, cols);
+}
+
+/* All rows are timed, as for one token; of a part several tokens are compared. */
+static uint64_t run_scaled_gemv(struct tn_case_work *w, const struct rounded *form,
                                 tn_gemv_t2_x16_fn *multiply)
 {
     struct tn_scaled_ternary m;
     if (!scaled_matrix(w, &m))
         return 0;
     const uint32_t n = TN_MIN(m.w.rows, w->size.n_rows);
-    quant(w->prepared, w->xf, m.w.cols);
-    multiply((float *)w->ints, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS), w->prepared);
-    note(w, w->ints, n * sizeof(float));
+    const uint32_t n_tokens = n > TN_GEMM_ROWS ? 1 : TN_MIN(w->size.n_tokens, 3u);
+    round_inputs(w, form, m.w.cols, n_tokens);
+    multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS),
+             w->prepared, n_tokens);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
     return weight_bytes(&m.w, n);
 }
 
-/* input_bytes: of one rounded input of a number of columns. */
-static uint64_t run_scaled_gemm(struct tn_case_work *w, size_t (*input_bytes)(uint32_t cols),
-                                tn_quant_x16_fn *quant, tn_gemm_t2_x16_fn *multiply)
+static uint64_t run_scaled_gemm(struct tn_case_work *w, const struct rounded *form,
+                                tn_gemm_t2_x16_fn *multiply)
 {
     struct tn_scaled_ternary m;
     if (!scaled_matrix(w, &m))
         return 0;
     const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
-    for (uint32_t t = 0; t < n_tokens; t++)
-        quant((char *)w->prepared + t * input_bytes(m.w.cols), t % 2 ? w->yf : w->xf, m.w.cols);
+    round_inputs(w, form, m.w.cols, n_tokens);
     multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
              w->scratch);
     for (uint32_t t = 0; t < n_tokens; t++)
@@ -294,12 +308,12 @@ static size_t x16_bytes(uint32_t cols)
 
 static uint64_t run_gemv_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return run_scaled_gemv(w, k->quant_x16, k->gemv_t2_x16);
+    return run_scaled_gemv(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemv_t2_x16);
 }
 
 static uint64_t run_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return run_scaled_gemm(w, x16_bytes, k->quant_x16, k->gemm_t2_x16);
+    return run_scaled_gemm(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemm_t2_x16);
 }
 
 static uint64_t run_quant_x8(struct tn_case_work *w, const struct tn_kernels *k)
@@ -317,12 +331,12 @@ static size_t x8_bytes(uint32_t cols)
 
 static uint64_t run_gemv_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return run_scaled_gemv(w, k->quant_x8, k->gemv_t2_x8);
+    return run_scaled_gemv(w, &(struct rounded){x8_bytes, k->quant_x8}, k->gemv_t2_x8);
 }
 
 static uint64_t run_gemm_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    return run_scaled_gemm(w, x8_bytes, k->quant_x8, k->gemm_t2_x8);
+    return run_scaled_gemm(w, &(struct rounded){x8_bytes, k->quant_x8}, k->gemm_t2_x8);
 }
 
 static uint64_t run_gemv_t2_f32(struct tn_case_work *w, const struct tn_kernels *k)

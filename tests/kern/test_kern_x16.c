@@ -235,6 +235,7 @@ struct form {
     void (*make)(void *dst, const float *x, uint32_t n);
     float (*expected)(const struct problem *p, uint32_t row, const uint8_t *x);
     double error; /* half a step, and what f32 sums lose */
+    uint32_t n_few; /* inputs of a gemv, at most */
 };
 
 static size_t f32_bytes(uint32_t cols)
@@ -264,9 +265,9 @@ static float expected_floats(const struct problem *p, uint32_t row, const uint8_
 }
 
 static const struct form forms[] = {
-    {"f32", f32_bytes, make_f32, expected_floats, 2e-6},
-    {"x16", x16_bytes, tn_quant_x16_ref, expected_x16, 0.5 / 32639 + 1e-6},
-    {"x8", x8_bytes, tn_quant_x8_ref, expected_x8, 0.5 / 127 + 1e-6},
+    {"f32", f32_bytes, make_f32, expected_floats, 2e-6, TN_X8_FEW},
+    {"x16", x16_bytes, tn_quant_x16_ref, expected_x16, 0.5 / 32639 + 1e-6, TN_X16_FEW},
+    {"x8", x8_bytes, tn_quant_x8_ref, expected_x8, 0.5 / 127 + 1e-6, TN_X8_FEW},
 };
 
 static const struct form *form_of(const char *op)
@@ -278,15 +279,18 @@ static const struct form *form_of(const char *op)
     return NULL;
 }
 
-static void call_gemv(const struct tn_kernel_row *row, float *dst, const struct problem *p,
-                      uint32_t row_begin, uint32_t row_end, const void *x)
+static void call_gemv(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
+                      const struct problem *p, uint32_t row_begin, uint32_t row_end, const void *x,
+                      uint32_t n_tokens)
 {
-    if (!strcmp(row->op, "gemv_t2_f32"))
-        ((tn_gemv_t2_f32_fn *)row->fn)(dst, &p->m, row_begin, row_end, x);
-    else if (!strcmp(row->op, "gemv_t2_x16"))
-        ((tn_gemv_t2_x16_fn *)row->fn)(dst, &p->m, row_begin, row_end, x);
+    if (!strcmp(row->op, "gemv_t2_x16"))
+        ((tn_gemv_t2_x16_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens);
+    else if (!strcmp(row->op, "gemv_t2_x8"))
+        ((tn_gemv_t2_x8_fn *)row->fn)(dst, dst_stride, &p->m, row_begin, row_end, x, n_tokens);
     else
-        ((tn_gemv_t2_x8_fn *)row->fn)(dst, &p->m, row_begin, row_end, x);
+        for (uint32_t t = 0; t < n_tokens; t++)
+            ((tn_gemv_t2_f32_fn *)row->fn)(dst + t * dst_stride, &p->m, row_begin, row_end,
+                                           (const float *)x + t * tn_kern_pad(p->cols));
 }
 
 static void call_gemm(const struct tn_kernel_row *row, float *dst, size_t dst_stride,
@@ -309,19 +313,24 @@ static void check_intact(const struct tn_kernel_row *row, const struct tn_guard 
 
 /* ---- gemv ---- */
 
+/* values [n_tokens][cols], made: these rounded. */
 static void run_gemv(struct problem *p, const struct tn_kernel_row *row, uint32_t row_begin,
-                     uint32_t row_end, const float *x, const uint8_t *made)
+                     uint32_t row_end, const float *values, const uint8_t *made, uint32_t n_tokens)
 {
     const struct form *form = form_of(row->op);
+    const size_t n = row_end - row_begin, dst_stride = n + n_tokens % 3 * 16;
     struct tn_guard dst;
-    float *got = tn_guard_new(&dst, (row_end - row_begin) * sizeof *got, 64, p->side);
-    call_gemv(row, got, p, row_begin, row_end, made);
+    float *got =
+        tn_guard_new(&dst, ((n_tokens - 1) * dst_stride + n) * sizeof *got, 64, p->side);
+    call_gemv(row, got, dst_stride, p, row_begin, row_end, made, n_tokens);
     check_intact(row, &dst);
-    for (uint32_t r = row_begin; r < row_end; r++) {
-        check(p, row, r, got[r - row_begin], form->expected(p, r, made));
-        if (r < p->rows)
-            check_error(p, row, r, got[r - row_begin], x, form->error);
-    }
+    for (uint32_t t = 0; t < n_tokens; t++, got += dst_stride, values += p->cols)
+        for (uint32_t r = row_begin; r < row_end; r++) {
+            const float *y = &got[r - row_begin];
+            check(p, row, r, *y, form->expected(p, r, made + t * form->n_bytes(p->cols)));
+            if (r < p->rows)
+                check_error(p, row, r, *y, values, form->error);
+        }
     tn_guard_free(&dst);
 }
 
@@ -329,20 +338,23 @@ static void test_gemv(struct problem *p, const char *op)
 {
     const struct form *form = form_of(op);
     const uint32_t padded = tn_div_ceil_u32(p->rows, 64) * 64;
-    float *values = malloc(p->cols * sizeof *values);
+    float *values = malloc((size_t)form->n_few * p->cols * sizeof *values);
     struct tn_guard made;
     assert_non_null(values);
-    fill_inputs(p, values);
-    tn_guard_new(&made, form->n_bytes(p->cols), 64, p->side);
-    form->make(made.data, values, p->cols);
+    tn_guard_new(&made, form->n_few * form->n_bytes(p->cols), 64, p->side);
+    for (uint32_t t = 0; t < form->n_few; t++) {
+        fill_inputs(p, values + t * p->cols);
+        form->make(made.data + t * form->n_bytes(p->cols), values + t * p->cols, p->cols);
+    }
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
         const struct tn_kernel_row *row = &tn_kernel_rows[i];
         if (!runs_here(row, op))
             continue;
-        run_gemv(p, row, 0, padded, values, made.data);
+        for (uint32_t n = 1; n <= (p->cols < 200 ? form->n_few : 1); n++)
+            run_gemv(p, row, 0, padded, values, made.data, n);
         if (padded > 256) {
-            run_gemv(p, row, 256, padded, values, made.data);
-            run_gemv(p, row, 0, 256, values, made.data);
+            run_gemv(p, row, 256, padded, values, made.data, 3);
+            run_gemv(p, row, 0, 256, values, made.data, 4);
         }
     }
     free(values);

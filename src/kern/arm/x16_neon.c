@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one 16-bit input for NEON.
+ * Ternary products of few 16-bit inputs for NEON.
  *
  * Lanes are rows: a field of 16 bytes is a column of 16 rows, and `smlal` multiplies 8 of its codes
  * (0, 1, 2) with one input of 8 bits, once for each digit.  Per 16 rows x 4 columns 7 instructions
@@ -84,6 +84,8 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
         store_sums(sum + 16, &s[1]);
     }
 }
+
+X16_TILE_BY_TILE
 
 #include "kern/x16_gemv.h"
 X16_GEMV_DEFINE(neon)

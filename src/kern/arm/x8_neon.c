@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one input in 8 bits for NEON.
+ * Ternary products of few inputs in 8 bits for NEON.
  *
  * Lanes are rows: a field of 16 bytes is a column of 16 rows, and `smlal` multiplies 8 of its codes
  * (0, 1, 2) with one input.  Per 16 rows x 4 columns 7 instructions unpack, 8 multiply and add.

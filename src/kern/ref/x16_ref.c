@@ -36,11 +36,13 @@ static float row_x16(const struct tn_scaled_ternary *m, uint32_t row, const void
     return y;
 }
 
-void tn_gemv_t2_x16_ref(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
-                        uint32_t row_end, const void *x16)
+void tn_gemv_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                        uint32_t row_begin, uint32_t row_end, const void *x16, uint32_t n_tokens)
 {
-    for (uint32_t r = row_begin; r < row_end; r++)
-        dst[r - row_begin] = row_x16(m, r, x16);
+    const uint8_t *x = x16;
+    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X16_BYTES(m->w.cols))
+        for (uint32_t r = row_begin; r < row_end; r++)
+            dst[r - row_begin] = row_x16(m, r, x);
 }
 
 void tn_gemm_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
@@ -48,10 +50,7 @@ void tn_gemm_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_te
                         void *scratch)
 {
     (void)scratch;
-    const uint8_t *x = x16;
-    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X16_BYTES(m->w.cols))
-        for (uint32_t r = row_begin; r < TN_MIN(row_end, m->w.rows); r++)
-            dst[r - row_begin] = row_x16(m, r, x);
+    tn_gemv_t2_x16_ref(dst, dst_stride, m, row_begin, TN_MIN(row_end, m->w.rows), x16, n_tokens);
 }
 
 /* ---- in 8 bits ---- */
@@ -80,11 +79,13 @@ static float row_x8(const struct tn_scaled_ternary *m, uint32_t row, const void 
     return y;
 }
 
-void tn_gemv_t2_x8_ref(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
-                       uint32_t row_end, const void *x8)
+void tn_gemv_t2_x8_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                       uint32_t row_begin, uint32_t row_end, const void *x8, uint32_t n_tokens)
 {
-    for (uint32_t r = row_begin; r < row_end; r++)
-        dst[r - row_begin] = row_x8(m, r, x8);
+    const uint8_t *x = x8;
+    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X8_BYTES(m->w.cols))
+        for (uint32_t r = row_begin; r < row_end; r++)
+            dst[r - row_begin] = row_x8(m, r, x);
 }
 
 void tn_gemm_t2_x8_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
@@ -92,10 +93,7 @@ void tn_gemm_t2_x8_ref(float *dst, size_t dst_stride, const struct tn_scaled_ter
                        void *scratch)
 {
     (void)scratch;
-    const uint8_t *x = x8;
-    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X8_BYTES(m->w.cols))
-        for (uint32_t r = row_begin; r < TN_MIN(row_end, m->w.rows); r++)
-            dst[r - row_begin] = row_x8(m, r, x);
+    tn_gemv_t2_x8_ref(dst, dst_stride, m, row_begin, TN_MIN(row_end, m->w.rows), x8, n_tokens);
 }
 
 X16_INPUTS_DEFINE(ref)

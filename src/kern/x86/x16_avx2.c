@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one 16-bit input for AVX2.
+ * Ternary products of few 16-bit inputs for AVX2.
  *
  * The bytes of two groups are interleaved before they are unpacked, so that a 16-bit lane belongs
  * to one row; each of its four fields then gives two codes (0, 1, 2) side by side, which
@@ -91,6 +91,79 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
         store_sums(sum, &even);
         store_sums(sum + 8, &odd);
     }
+}
+
+/* ---- several inputs ---- */
+
+/* 32 rows of a tile, from number `at` on, for n inputs: n_v of the two vectors at a time, so that
+ * the sums of n * n_v <= 4 times two digits stay in registers. */
+static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint8_t *tile,
+                                     uint32_t n_groups, const struct digits *d, int n, int n_v)
+{
+    const __m256i code = _mm256_set1_epi8(3);
+#pragma GCC unroll 2
+    for (int first = 0; first < 2; first += n_v) {
+        struct sums s[4][2];
+#pragma GCC unroll 4
+        for (int t = 0; t < n; t++)
+#pragma GCC unroll 2
+            for (int j = 0; j < n_v; j++)
+                s[t][j].high = s[t][j].low = _mm256_setzero_si256();
+        for (uint32_t g = 0; g < n_groups; g += 2) {
+            const __m256i a = _mm256_load_si256((const void *)(tile + 64 * g + at));
+            const __m256i b = _mm256_load_si256((const void *)(tile + 64 * g + at + 64));
+            const __m256i v[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
+            if (first == 0)
+                TN_PREFETCH(tile + 64 * g + 2 * at + X16_AHEAD_BYTES);
+#pragma GCC unroll 4
+            for (int q = 0; q < 4; q++) {
+                __m256i codes[2];
+#pragma GCC unroll 2
+                for (int j = 0; j < n_v; j++)
+                    codes[j] = _mm256_and_si256(_mm256_srli_epi16(v[first + j], 2 * q), code);
+#pragma GCC unroll 4
+                for (int t = 0; t < n; t++) {
+                    const uint32_t k = 8 * g + 4 * q;
+                    const __m256i h = _mm256_set1_epi32((int)tn_load_u32(d[t].high + k));
+                    const __m256i l = _mm256_set1_epi32((int)tn_load_u32(d[t].low + k));
+#pragma GCC unroll 2
+                    for (int j = 0; j < n_v; j++) {
+                        struct sums *to = &s[t][j];
+                        to->high = _mm256_add_epi16(to->high, _mm256_maddubs_epi16(codes[j], h));
+                        to->low = _mm256_add_epi16(to->low, _mm256_maddubs_epi16(codes[j], l));
+                        /* Products that waited to be added in pairs would leave registers. */
+                        __asm__("" : "+x"(to->high), "+x"(to->low));
+                    }
+                }
+            }
+        }
+#pragma GCC unroll 4
+        for (int t = 0; t < n; t++)
+#pragma GCC unroll 2
+            for (int j = 0; j < n_v; j++)
+                store_sums(sum[t] + at + 8 * (first + j), &s[t][j]);
+    }
+}
+
+static TN_ALWAYS_INLINE void sum_few_tile(int32_t (*sum)[64], const uint8_t *tile,
+                                          uint32_t n_groups, const struct digits *d, int n)
+{
+    const int n_v = n == 2 ? 2 : 1;
+    sum_few(sum, 0, tile, n_groups, d, n, n_v);
+    sum_few(sum, 32, tile, n_groups, d, n, n_v);
+}
+
+static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile, uint32_t n_groups,
+                                       const struct digits *d, uint32_t n)
+{
+    for (; n >= 4; n -= 4, sum += 4, d += 4)
+        sum_few_tile(sum, tile, n_groups, d, 4);
+    if (n == 3)
+        sum_few_tile(sum, tile, n_groups, d, 3);
+    else if (n == 2)
+        sum_few_tile(sum, tile, n_groups, d, 2);
+    else if (n == 1)
+        sum_tile(sum[0], tile, n_groups, d);
 }
 
 #include "kern/x16_gemv.h"

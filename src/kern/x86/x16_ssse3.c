@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one 16-bit input for SSSE3: as x16_avx2.c with vectors of 16 rows, 0.38
+ * Ternary products of few 16-bit inputs for SSSE3: as x16_avx2.c with vectors of 16 rows, 0.38
  * instructions per weight.
  *
  *   A product pair is -2 * 2 * 128 = -512 to 508; a run of 128 columns adds 64 of them: -32,768 to
@@ -81,6 +81,8 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
         store_sums(sum, &s);
     }
 }
+
+X16_TILE_BY_TILE
 
 #include "kern/x16_gemv.h"
 X16_GEMV_DEFINE(ssse3)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one input in 8 bits for AVX2.
+ * Ternary products of few inputs in 8 bits for AVX2.
  *
  * As in x16_avx2.c the bytes of two groups are interleaved, so that a 16-bit lane belongs to one
  * row, and `vpmaddubsw` multiplies two codes of it.  Fields 0 and 2 are added in one sum, fields 1

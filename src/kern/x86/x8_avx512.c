@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one input in 8 bits for AVX-512 VNNI.
+ * Ternary products of few inputs in 8 bits for AVX-512 VNNI.
  *
  * As in x16_avx512.c the bytes of four groups are interleaved, so that a dword belongs to one row
  * and masks leave four codes of it side by side.  Fields 0 and 2 are added in one sum, fields 1 and

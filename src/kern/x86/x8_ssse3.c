@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of one input in 8 bits for SSSE3: as x8_avx2.c with vectors of 8 rows.
+ * Ternary products of few inputs in 8 bits for SSSE3: as x8_avx2.c with vectors of 8 rows.
  *
  *   In a block ones are within 8 * 508 + 4064 = 8128, fours within 8 * 2032 = 16256: int16.
  */
