@@ -248,16 +248,38 @@ static tern_status read_file(char **text, size_t *n, const char *path, struct te
     return status;
 }
 
+/* The file as it is, also in a process that is asked to end: that is when a conversation has to be
+ * saved. */
+static tern_status read_regular(struct tn_buf *out, const char *path, struct tern_error *err)
+{
+    struct tn_file *file;
+    tern_status status = tn_file_open_read(&file, path, err);
+    if (status != TERN_OK)
+        return status;
+    const uint64_t n = tn_file_size(file);
+    if (n > MAX_BYTES)
+        status = tn_fail(err, TERN_INPUT, "%s: no saved conversation", path);
+    else if (!tn_buf_reserve(out, (size_t)n))
+        status =
+            tn_fail(err, TERN_MEMORY, "%s: no memory for %llu bytes", path, (unsigned long long)n);
+    else
+        status = tn_file_read_at(file, 0, out->data, (size_t)n, err);
+    if (status == TERN_OK)
+        out->n_bytes = (size_t)n;
+    tn_file_close(file);
+    return status;
+}
+
 /* What is there already may be replaced only when it is what it would become. */
 static tern_status check_target(const char *path, struct tern_error *err)
 {
-    char *text;
-    size_t n;
+    struct tn_buf text = {0};
     if (tn_path_kind(path) != TN_PATH_FILE)
         return TERN_OK;
-    tern_status status = read_file(&text, &n, path, err);
+    tern_status status = read_regular(&text, path, err);
     if (status == TERN_OK)
-        tn_free(text);
+        status = check_whole(path, text.data ? text.data : "", text.n_bytes, err);
+    tn_buf_fini(&text);
     if (status == TERN_INPUT) {
         struct tern_error why;
         tn_fail(&why, status, "%s", err ? err->detail : path);

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -114,6 +115,24 @@ class Sessions(command.TestCase):
     def test_switches_are_kept(self):
         self.chat(["/think hide"], "--session", self.path)
         self.assertIn("think hide", self.chat(["/think"], "--session", self.path).err)
+
+    @unittest.skipUnless(LINUX, "signals")
+    def test_the_answer_in_progress_is_kept(self):
+        """When the window is closed or the system goes down."""
+        self.chat(["Hello"], "--session", self.path)
+        child = subprocess.Popen(
+            command.argv("chat", self.model, "-n", "1000", "--ignore-eos", "--cpu", "ref",
+                         "--threads", "1", "--session", self.path),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child.stdin.write(b"Tell me a story.\n")
+        child.stdin.flush()
+        begin = child.stdout.read(20)
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate()
+        self.assertEqual(child.returncode, -signal.SIGTERM)
+        self.assertNotIn(b"error", err)
+        answer = self.saved()["messages"][3]["content"]
+        self.assertTrue(answer.startswith(begin.decode()), (begin, answer))
 
     def refuse(self, *flags, model=None):
         before = read_bytes(self.path)
