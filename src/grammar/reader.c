@@ -10,13 +10,15 @@
 #include "base/compiler.h"
 #include "base/log.h"
 
-#define MAX_READINGS 32768u
-#define MAX_FRAMES 16384u
+#define MAX_READINGS 131072u
+#define MAX_FRAMES 65536u
 /* Readings that are looked at for one place, those included that only lead to others. */
-#define MAX_TODO 4096u
+#define TODO_BITS 15
+#define MAX_TODO (1u << (TODO_BITS - 1))
 #define PLACE_SLOTS (4u * TN_MAX_PLACES)
 #define FRAME_SLOTS (2u * MAX_FRAMES)
 #define TODO_SLOTS (2u * MAX_TODO)
+#define TODO_MASK ((1u << TODO_BITS) - 1)
 
 static uint32_t mix(uint32_t a, uint32_t b)
 {
@@ -61,15 +63,15 @@ static bool add_reading(struct tn_reader *m, uint32_t state, uint32_t frame)
     if (!fits(m, state, frame))
         return true;
     uint32_t i = mix(state, frame) % TODO_SLOTS;
-    for (; m->todo_slots[i]; i = (i + 1) % TODO_SLOTS) {
-        const struct tn_reading *r = &m->todo[m->todo_slots[i] - 1];
+    for (; m->todo_slots[i] >> TODO_BITS == m->todo_mark; i = (i + 1) % TODO_SLOTS) {
+        const struct tn_reading *r = &m->todo[m->todo_slots[i] & TODO_MASK];
         if (r->state == state && r->frame == frame)
             return true;
     }
     if (m->n_todo == MAX_TODO)
         return false;
-    m->todo[m->n_todo] = (struct tn_reading){state, frame};
-    m->todo_slots[i] = ++m->n_todo;
+    m->todo_slots[i] = m->todo_mark << TODO_BITS | m->n_todo;
+    m->todo[m->n_todo++] = (struct tn_reading){state, frame};
     return true;
 }
 
@@ -149,7 +151,10 @@ static uint32_t find_place(struct tn_reader *m, bool is_whole)
 
 static void begin_todo(struct tn_reader *m)
 {
-    memset(m->todo_slots, 0, TODO_SLOTS * sizeof *m->todo_slots);
+    if (++m->todo_mark >> (32 - TODO_BITS)) {
+        memset(m->todo_slots, 0, TODO_SLOTS * sizeof *m->todo_slots);
+        m->todo_mark = 1;
+    }
     m->n_todo = 0;
 }
 
@@ -259,7 +264,7 @@ static bool take_memory(struct tn_reader *m)
     m->frame_slots = tn_alloc_zeroed(FRAME_SLOTS, sizeof *m->frame_slots);
     m->todo = tn_alloc(MAX_TODO * sizeof *m->todo);
     m->kept = tn_alloc(MAX_TODO * sizeof *m->kept);
-    m->todo_slots = tn_alloc(TODO_SLOTS * sizeof *m->todo_slots);
+    m->todo_slots = tn_alloc_zeroed(TODO_SLOTS, sizeof *m->todo_slots);
     return m->places && m->next && m->readings && m->frames && m->place_slots && m->frame_slots &&
            m->todo && m->kept && m->todo_slots;
 }

@@ -49,8 +49,9 @@ struct tn_reader {
     uint32_t *frame_slots;
     struct tn_reading *todo; /* [MAX_TODO] readings of the place in the making */
     struct tn_reading *kept; /* [MAX_TODO] those of them that a byte can follow */
-    uint32_t *todo_slots;    /* hash table of todo, 1 + index */
+    uint32_t *todo_slots;    /* hash table of todo: mark and index */
     uint32_t n_todo;
+    uint32_t todo_mark; /* slots with another one are empty */
     uint32_t place;     /* in use */
     uint32_t n_resets;  /* how often all was forgotten */
 };

@@ -264,6 +264,27 @@ static void schemas_at_the_limits_of_strict_mode_are_taken(void **state)
     tn_buf_fini(&schema);
 }
 
+/* Before the first member each of them can come: as many readings. */
+static void thousands_of_members_may_be_optional(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"property_000000000004000\": null}";
+    struct tern_grammar *g;
+    struct tern_error err;
+    struct tn_buf schema = {0};
+    size_t n_fit;
+    bool is_whole;
+    tn_buf_append_text(&schema, "{\"type\":\"object\",\"properties\":{");
+    append_list(&schema, ":{\"type\":\"null\"}", 5000);
+    tn_buf_append_text(&schema, "},\"additionalProperties\":false}");
+    assert_int_equal(compile(&g, tn_buf_text(&schema), 0, &err), TERN_OK);
+    if (tern_grammar_match(g, text, strlen(text), &n_fit, &is_whole, &err) != TERN_OK)
+        fail_msg("%s", err.detail);
+    assert_true(is_whole);
+    tern_grammar_free(g);
+    tn_buf_fini(&schema);
+}
+
 /* Definitions each of which refers to the next one twice. */
 static void append_doubling(struct tn_buf *out, uint32_t n)
 {
@@ -548,6 +569,7 @@ int main(void)
         cmocka_unit_test(limits_are_refused_with_their_place),
         cmocka_unit_test(expensive_limits_share_a_budget),
         cmocka_unit_test(schemas_at_the_limits_of_strict_mode_are_taken),
+        cmocka_unit_test(thousands_of_members_may_be_optional),
         cmocka_unit_test(doubling_references_cost_what_they_take),
         cmocka_unit_test(readings_that_grow_without_bound_are_given_up),
         cmocka_unit_test(schemas_beyond_the_limits_are_refused),
