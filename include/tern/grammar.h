@@ -3,7 +3,7 @@
  * A grammar says which texts an answer may be: JSON, or JSON that fits a schema.
  *
  *   tern_grammar_from_schema(&grammar, schema, strlen(schema), 0, &err);
- *   request.grammar = grammar;                  of tern/scheduler.h
+ *   params.grammar = grammar;                   of tern_generate, or of a request to a scheduler
  *
  * Then only tokens are chosen with which the text can still become such a text, and the answer ends
  * when it is one.  Of a schema these words are understood, and everything else is refused with its

@@ -271,6 +271,8 @@ const char *tern_stop_text(enum tern_stop stop); /* "eos" "stop" "length" "conte
 
 struct tern_steering; /* tern/plan.h */
 
+struct tern_grammar;
+
 struct tern_generate_params {
     struct tern_sampler *sampler; /* not NULL; made for the model's vocabulary */
     struct tern_steering *steering; /* adapts thread counts while running; may be NULL */
@@ -282,6 +284,9 @@ struct tern_generate_params {
     uint32_t n_draft;
     const char *const *stop_strings; /* n_stop_strings texts, none empty */
     size_t n_stop_strings;
+    /* What the text must be (tern/grammar.h): it ends when it is that, and nothing is drafted.
+     * Borrowed; the model has a tokenizer, else TERN_USAGE. NULL: any text. */
+    const struct tern_grammar *grammar;
     /* Called with text that is decided (whole characters; no part of a stop string). Return false
      * to stop: it is not called again. May be NULL. */
     bool (*on_text)(void *arg, const char *text, size_t n_bytes);

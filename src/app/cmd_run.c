@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/alloc.h"
 #include "base/log.h"
 #include "generator.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "prompt.h"
 #include "template.h"
+#include "tern/grammar.h"
 
 /* The ids of the prompt: the conversation of one turn, or the text as it is. */
 static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
@@ -52,15 +54,34 @@ static tern_status keep_prefix(struct tn_generator *g, const char *path,
     return tn_generator_save_cache(g, path, r->n_prompt, err);
 }
 
+/* The grammar of --schema; NULL without it. */
+static tern_status read_schema(struct tern_grammar **out, const char *path, struct tern_error *err)
+{
+    char *text;
+    size_t n;
+    *out = NULL;
+    if (!path)
+        return TERN_OK;
+    tern_status status = tn_file_read_all(&text, &n, path, TERN_GRAMMAR_MAX_SCHEMA, err);
+    if (status != TERN_OK)
+        return status;
+    status = tern_grammar_from_schema(out, text, n, 0, err);
+    if (status != TERN_OK)
+        tn_fail_prefix(err, path);
+    tn_free(text);
+    return status;
+}
+
 static tern_status answer(const struct tn_options *o, const struct tn_opened *opened,
                           const struct tern_ids *ids, const struct tn_buf *echo,
-                          struct tern_error *err)
+                          const struct tern_grammar *grammar, struct tern_error *err)
 {
     struct tn_generator g;
     struct tern_generate_result result;
     tern_status status = tn_generator_init(&g, o, opened, ids->n, err);
     if (status != TERN_OK)
         return status;
+    g.grammar = grammar;
     if (o->prefix_cache)
         tn_generator_load_cache(&g, o->prefix_cache);
     if (echo)
@@ -82,9 +103,12 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     struct tn_buf prompt = {0};
     struct tern_ids ids = {0};
     struct tn_template template = {0};
+    struct tern_grammar *grammar = NULL;
     tern_status status = tn_prompt_check(o, err);
     if (status == TERN_OK)
         status = tn_check_names(o, err);
+    if (status == TERN_OK)
+        status = read_schema(&grammar, o->schema, err);
     if (status != TERN_OK)
         return status;
     status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
@@ -97,10 +121,11 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
         status = encode(&ids, o, opened.model, &prompt, &template, err);
     if (status == TERN_OK)
         status = answer(o, &opened, &ids,
-                        template.t || !tn_is_terminal(TN_STDOUT) ? NULL : &prompt, err);
+                        template.t || !tn_is_terminal(TN_STDOUT) ? NULL : &prompt, grammar, err);
     tern_ids_free(&ids);
     tn_buf_fini(&prompt);
     tn_template_fini(&template);
+    tern_grammar_free(grammar);
     tn_close(&opened);
     return status;
 }

@@ -53,12 +53,13 @@ static tern_status prefetch(const struct tern_model *model, struct tern_error *e
     return status;
 }
 
-/* --greedy means the model's own choice: penalties only when they are asked for. */
+/* --greedy means the model's own choice, and JSON repeats itself: penalties only when they are
+ * asked for. */
 static tern_status create_sampler(struct tern_sampler **out, const struct tn_generator *g,
                                   struct tern_error *err)
 {
     const struct tn_options *o = g->o;
-    bool greedy = o->temperature == 0.0;
+    const bool is_plain = o->temperature == 0.0 || o->schema;
     struct tern_sampler_params params = {
         .temperature = (float)o->temperature,
         .top_k = (uint32_t)o->top_k,
@@ -68,11 +69,11 @@ static tern_status create_sampler(struct tern_sampler **out, const struct tn_gen
         .penalty_last = (uint32_t)o->penalty_last,
         .seed = g->seed,
     };
-    if (!greedy || tn_options_given(o, repeat_penalty))
+    if (!is_plain || tn_options_given(o, repeat_penalty))
         params.repeat_penalty = (float)o->repeat_penalty;
-    if (!greedy || tn_options_given(o, presence_penalty))
+    if (!is_plain || tn_options_given(o, presence_penalty))
         params.presence_penalty = (float)o->presence_penalty;
-    if (!greedy || tn_options_given(o, frequency_penalty))
+    if (!is_plain || tn_options_given(o, frequency_penalty))
         params.frequency_penalty = (float)o->frequency_penalty;
     return tern_sampler_create(out, &params, tern_model_config(g->opened->model)->vocab, err);
 }
@@ -192,6 +193,7 @@ void tn_generator_params(struct tn_generator *g, struct tern_generate_params *ou
         .n_draft = (uint32_t)g->o->draft,
         .stop_strings = g->o->stop.items,
         .n_stop_strings = g->o->stop.n,
+        .grammar = g->grammar,
         .on_text = on_text,
         .on_prefill = on_prefill,
         .arg = g,

@@ -18,6 +18,7 @@ struct tn_generator {
     struct tern_steering *steering;
     struct tern_session *session;
     struct tern_sampler *sampler;
+    const struct tern_grammar *grammar; /* what an answer must be, borrowed; NULL: anything */
     double load_s; /* model, plan, engine, session, and the file where it had to be read */
     uint64_t seed; /* given, or drawn */
     /* Also stops an answer, as Ctrl-C does; NULL: nothing else does. */

@@ -164,6 +164,8 @@ const struct tn_option_row tn_option_rows[] = {
              "compute it again"},
     {"prefix-cache", 0, TN_OPT_TEXT, SLOT(prefix_cache), BIT(RUN), .value = "FILE",
      .help = "keep what was computed of the prompt there, for prompts that begin alike"},
+    {"schema", 0, TN_OPT_TEXT, SLOT(schema), BIT(RUN), .value = "FILE",
+     .help = "the answer is JSON that fits this JSON schema; no penalties unless given"},
     {"history", 0, TN_OPT_TEXT, SLOT(history), BIT(CHAT), .value = "FILE",
      .help = "on a terminal: keep what is typed there, for the arrow keys of the next time"},
     {"jsonl", 0, TN_OPT_FLAG, SLOT(jsonl), BIT(CHAT),

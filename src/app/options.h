@@ -68,6 +68,7 @@ struct tn_options {
     const char *session;       /* a saved conversation, kept up to date */
     bool session_cache;        /* keys and values beside it */
     const char *prefix_cache;  /* keys and values of the prompt */
+    const char *schema;        /* a file: what the answer must be */
     const char *history;       /* a file for what is typed */
     bool jsonl;                /* a conversation as JSON, a line each */
     struct tn_text_list stop;

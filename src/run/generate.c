@@ -61,7 +61,7 @@ static tern_status check_params(const struct tern_session *s,
     return tn_generation_check_stops(params->stop_strings, params->n_stop_strings, err);
 }
 
-static tern_status open_request(struct tn_request *r, const struct tern_session *s,
+static tern_status open_request(struct tn_request *r, struct tern_session *s,
                                 const uint32_t *ids, size_t n_ids,
                                 const struct tern_generate_params *params, struct tern_error *err)
 {
@@ -72,6 +72,8 @@ static tern_status open_request(struct tn_request *r, const struct tern_session 
         status = tn_check_prompt(s->model, s->n_ctx, ids, n_ids, err);
     if (status == TERN_OK)
         status = tn_check_head(s->model, err);
+    if (status == TERN_OK && params->grammar && !s->model->tokenizer)
+        status = tn_fail(err, TERN_USAGE, "a grammar needs a model with a tokenizer");
     if (status != TERN_OK)
         return status;
     r->asked = (struct tern_request){.ids = ids,
@@ -79,13 +81,15 @@ static tern_status open_request(struct tn_request *r, const struct tern_session 
                                      .max_tokens = params->max_tokens,
                                      .ignore_eos = params->ignore_eos,
                                      .stop_strings = params->stop_strings,
-                                     .n_stop_strings = params->n_stop_strings};
+                                     .n_stop_strings = params->n_stop_strings,
+                                     .grammar = params->grammar};
     r->generation.sampler = params->sampler;
-    r->drafter.n_draft = params->n_draft;
+    r->drafter.n_draft = params->grammar ? 0 : params->n_draft;
     r->drafter.on_draft = params->on_draft;
     r->drafter.arg = params->arg;
     r->drafter.verify_all = params->verify_all;
-    return tn_request_init(r, s->model, s->n_ctx, err);
+    status = tn_request_init(r, s->model, s->n_ctx, err);
+    return status == TERN_OK ? tn_request_bind(r, s->model, &s->tokens, err) : status;
 }
 
 /* ---- steps ---- */

@@ -102,6 +102,7 @@ tern_status tn_request_init(struct tn_request *r, const struct tern_model *model
 
 void tn_request_fini(struct tn_request *r)
 {
+    tn_constraint_free(r->generation.constraint);
     tn_generation_fini(&r->generation);
     tn_drafter_fini(&r->drafter);
 }
@@ -129,18 +130,27 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
 /* Up to this part of the vocabulary is computed row by row: half a search of a head in planes. */
 #define LISTED_PART 32u
 
-tern_status tn_request_bind(struct tn_request *r, const struct tn_token_list *tokens,
-                            struct tern_error *err)
+tern_status tn_request_bind(struct tn_request *r, const struct tern_model *model,
+                            struct tn_token_list **tokens, struct tern_error *err)
 {
-    const uint32_t max_ids = TN_MAX(tokens->n_ids / LISTED_PART, 1);
-    return tn_constraint_create(&r->generation.constraint, r->asked.grammar, tokens, max_ids, err);
+    tern_status status = tn_ok(err);
+    if (!r->asked.grammar)
+        return status;
+    if (!*tokens)
+        status = tn_token_list_create(tokens, model->tokenizer, model->n_allowed,
+                                      model->is_control, model->file.spec.stop_ids,
+                                      model->file.spec.n_stop_ids, err);
+    if (status != TERN_OK)
+        return status;
+    const uint32_t max_ids = TN_MAX((*tokens)->n_ids / LISTED_PART, 1);
+    return tn_constraint_create(&r->generation.constraint, r->asked.grammar, *tokens, max_ids,
+                                err);
 }
 
 void tn_request_free(struct tn_request *r)
 {
     if (!r)
         return;
-    tn_constraint_free(r->generation.constraint);
     tn_request_fini(r);
     tn_free(r->logprobs);
     tn_free_aligned(r->memory);

@@ -34,9 +34,10 @@ tern_status tn_request_init(struct tn_request *r, const struct tern_model *model
                             struct tern_error *err);
 void tn_request_fini(struct tn_request *r);
 
-/* Binds a request with a grammar to it. TERN_LIMIT, TERN_MEMORY as tn_constraint_create. */
-tern_status tn_request_bind(struct tn_request *request, const struct tn_token_list *tokens,
-                            struct tern_error *err);
+/* Binds a request to its grammar, if it has one. *tokens are the model's, made here where they are
+ * NULL. TERN_LIMIT, TERN_MEMORY as tn_constraint_create. */
+tern_status tn_request_bind(struct tn_request *request, const struct tern_model *model,
+                            struct tn_token_list **tokens, struct tern_error *err);
 
 /* Copies a request that tn_request_check has found good. TERN_MEMORY. */
 tern_status tn_request_create(struct tn_request **out, const struct tern_request *asked,

@@ -308,20 +308,6 @@ static uint32_t take_place(struct tern_scheduler *s)
     return i;
 }
 
-/* Binds a request to its grammar, if it has one. */
-static tern_status bind(struct tern_scheduler *s, struct tn_request *r, struct tern_error *err)
-{
-    const struct tern_model *model = s->work.model;
-    tern_status status = tn_ok(err);
-    if (!r->asked.grammar)
-        return status;
-    if (!s->tokens)
-        status = tn_token_list_create(&s->tokens, model->tokenizer, model->n_allowed,
-                                      model->is_control, model->file.spec.stop_ids,
-                                      model->file.spec.n_stop_ids, err);
-    return status == TERN_OK ? tn_request_bind(r, s->tokens, err) : status;
-}
-
 tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_request *asked,
                                   uint64_t *id, struct tern_error *err)
 {
@@ -335,7 +321,7 @@ tern_status tern_scheduler_submit(struct tern_scheduler *s, const struct tern_re
         status = tn_request_create(&r, asked, s->work.model, s->params.n_ctx, err);
     if (status != TERN_OK)
         return status;
-    status = bind(s, r, err);
+    status = tn_request_bind(r, s->work.model, &s->tokens, err);
     if (status != TERN_OK) {
         tn_request_free(r);
         return status;

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/log.h"
+#include "grammar/token_mask.h"
 #include "tern/sysinfo.h"
 
 void tern_session_params_default(struct tern_session_params *out)
@@ -80,6 +81,7 @@ void tern_session_free(struct tern_session *s)
     if (!s)
         return;
     tn_workspace_fini(&s->work);
+    tn_token_list_free(s->tokens);
     tn_free(s);
 }
 

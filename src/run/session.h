@@ -21,6 +21,7 @@ struct tern_session {
     uint32_t n_ctx;
     uint32_t n_batch;
     bool has_logits; /* work.forward.s.logits belong to the last position */
+    struct tn_token_list *tokens; /* made for the first answer with a grammar */
 };
 
 /* TERN_USAGE: a parameter out of range. */

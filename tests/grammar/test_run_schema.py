@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tern run --schema: the answer is JSON that fits, and what the schema does wrong is said."""
+import datetime
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import scratch, tern
+
+ANIMAL = {
+    "type": "object",
+    "properties": {
+        "kind": {"enum": ["cat", "dog"]},
+        "name": {"type": "string", "pattern": "^[A-Z][a-z]{2,9}$"},
+        "born": {"type": "string", "format": "date"},
+        "legs": {"type": "integer", "minimum": 2, "maximum": 8, "multipleOf": 2},
+    },
+    "required": ["kind", "name", "born", "legs"], "additionalProperties": False,
+}
+
+
+class RunSchema(command.TestCase):
+    def setUp(self):
+        self.model = command.model()
+        self.path = scratch("schema.json")
+
+    def write(self, schema):
+        with open(self.path, "w", encoding="utf-8") as f:
+            f.write(schema if isinstance(schema, str) else json.dumps(schema))
+
+    def test_answers_fit(self):
+        self.write(ANIMAL)
+        for flags in (("--greedy",), ("--seed", "3"), ("--seed", "4", "--temp", "1.8", "--top-k", "0"),
+                      ("--raw", "--greedy"), ("--greedy", "--draft", "4")):
+            done = self.ok("run", self.model, "-p", "Tell me about an animal.", "-n", "200",
+                           "--schema", self.path, "--stats=json", *flags)
+            animal = json.loads(done.out)
+            self.assertEqual(list(animal), list(ANIMAL["properties"]))
+            self.assertIn(animal["kind"], ("cat", "dog"))
+            self.assertRegex(animal["name"], "^[A-Z][a-z]{2,9}$")
+            datetime.date.fromisoformat(animal["born"])
+            self.assertIn(animal["legs"], (2, 4, 6, 8))
+            self.assertEqual(json.loads(done.err.splitlines()[-1])["stop"], "eos")
+        threads = [self.ok("run", self.model, "-p", "Hi", "--seed", "5", "--schema", self.path,
+                           "--threads", n).out for n in ("1", "2")]
+        self.assertEqual(threads[0], threads[1])
+
+    def test_refusals(self):
+        for schema, code, words in (
+                ("{", 5, ["schema.json", "line 1"]),
+                ({"type": "string", "pattern": "(?=a)"}, 6, ["schema.json: #", "character 0"]),
+                ({"type": "array", "items": {"type": "integer", "minimum": 2, "maximum": 1}}, 2,
+                 ["#/items", "no number fits"]),
+                ({"type": "string", "pattern": "(a{1000}){1000}"}, 3, ["2004000 states"])):
+            self.write(schema)
+            done = tern("run", self.model, "-p", "Hi", "--schema", self.path)
+            self.assertEqual((done.code, done.out), (code, b""), done.err)
+            for word in words:
+                self.assertIn(word, done.err)
+        done = tern("run", self.model, "-p", "Hi", "--schema", self.path + ".none")
+        self.assertEqual(done.code, 5, done.err)
+        self.assertEqual(tern("chat", self.model, "--schema", self.path).code, 2)
+
+
+if __name__ == "__main__":
+    command.main()
