@@ -124,6 +124,11 @@ tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_se
 tern_status tern_conversation_regenerate(struct tern_conversation *c, struct tern_session *session,
                                          const struct tern_answer_params *params,
                                          struct tern_answer_result *result, struct tern_error *err);
+/* The last message, of role user, takes the place of the question before it and of what is between;
+ * without success all stay. TERN_USAGE: it is no question, or there is none before it. */
+tern_status tern_conversation_replace(struct tern_conversation *c, struct tern_session *session,
+                                      const struct tern_answer_params *params,
+                                      struct tern_answer_result *result, struct tern_error *err);
 /* Goes on with the last answer: what comes is appended to it. TERN_USAGE: there is none. */
 tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_session *session,
                                        const struct tern_answer_params *params,

@@ -66,7 +66,7 @@ tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                    bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n),
                    void *arg, struct tern_answer_result *result, struct tern_error *err);
 /* Asks, with the attached files behind the question. */
-void tn_chat_ask(struct tn_chat_state *chat, const char *text, size_t n);
+void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text, size_t n);
 /* One of the kinds of answers of tern/conversation.h; says what went wrong. False: it failed. */
 bool tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind);
 

@@ -198,7 +198,7 @@ bool tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind)
     return status == TERN_OK;
 }
 
-void tn_chat_ask(struct tn_chat_state *chat, const char *text, size_t n)
+void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text, size_t n)
 {
     struct tern_error err;
     struct tn_buf question = {0};
@@ -215,7 +215,7 @@ void tn_chat_ask(struct tn_chat_state *chat, const char *text, size_t n)
         tn_chat_fail(chat, &err);
         return;
     }
-    if (tn_chat_answer(chat, tern_conversation_answer))
+    if (tn_chat_answer(chat, kind))
         tn_buf_fini(&chat->attached);
     else
         tern_conversation_undo(chat->c);

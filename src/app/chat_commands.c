@@ -11,6 +11,7 @@
 #include "help.h"
 #include "known_models.h"
 #include "nearest.h"
+#include "output.h"
 #include "plat/plat.h"
 
 const struct tn_chat_command tn_chat_commands[] = {
@@ -158,7 +159,8 @@ void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)
     copy_name(name + (argument[0] != '/'), argument, TN_MIN(strlen(argument), (size_t)14));
     const struct tn_chat_command *one = find_command(name, strlen(name));
     if (strcmp(name, "/keys") == 0) {
-        tn_chat_say("%s", tn_help_topic_text("keys"));
+        const char *keys = tn_help_topic_text("keys");
+        tn_message_text(keys, strlen(keys));
         return;
     }
     if (*argument && one) {

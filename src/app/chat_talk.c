@@ -99,8 +99,7 @@ void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
     if (!last_question(&question, chat->c)) {
         tn_chat_say("There is no question yet.");
     } else if (argument[0]) {
-        tern_conversation_undo(chat->c);
-        tn_chat_ask(chat, argument, strlen(argument));
+        tn_chat_ask(chat, tern_conversation_replace, argument, strlen(argument));
     } else if (chat->reader.preset) {
         chat->reader.preset(chat->reader.state, question.data, question.n_bytes);
         chat->is_editing = true;

@@ -51,9 +51,8 @@ static void handle_line(struct tn_chat_state *chat, struct tn_buf *line)
         run_command(chat, line);
         return;
     }
-    if (is_edited)
-        tern_conversation_undo(chat->c);
-    tn_chat_ask(chat, line->data + has_slash, line->n_bytes - has_slash);
+    tn_chat_ask(chat, is_edited ? tern_conversation_replace : tern_conversation_answer,
+                line->data + has_slash, line->n_bytes - has_slash);
 }
 
 /* The byte order mark with which some programs begin what they pipe. */

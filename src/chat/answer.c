@@ -218,6 +218,46 @@ tern_status tern_conversation_regenerate(struct tern_conversation *c, struct ter
     return status;
 }
 
+/* Message i below n_turns, of role user; n_turns: there is none. */
+static size_t last_question(const struct tern_conversation *c, size_t n_turns)
+{
+    for (size_t i = n_turns; i-- > 0;)
+        if (tn_turn_is(&c->turns[i], "user"))
+            return i;
+    return n_turns;
+}
+
+tern_status tern_conversation_replace(struct tern_conversation *c, struct tern_session *session,
+                                      const struct tern_answer_params *params,
+                                      struct tern_answer_result *result, struct tern_error *err)
+{
+    *result = (struct tern_answer_result){0};
+    const size_t at = c->n_turns > 0 ? c->n_turns - 1 : 0, first = last_question(c, at);
+    if (first == at || !tn_turn_is(&c->turns[at], "user"))
+        return tn_fail(err, TERN_USAGE, "there is no question that could be replaced");
+    const size_t n = at - first, n_forgotten = c->n_forgotten;
+    struct tn_turn *old = tn_alloc(n * sizeof *old);
+    if (!old)
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu messages", n);
+    memcpy(old, c->turns + first, n * sizeof *old);
+    c->turns[first] = c->turns[at];
+    c->n_turns = first + 1;
+    if (c->n_forgotten >= first)
+        c->n_forgotten = 0; /* there is room for them again */
+    tern_status status = tern_conversation_answer(c, session, params, result, err);
+    if (status == TERN_OK) {
+        for (size_t i = 0; i < n; i++)
+            tn_turn_fini(&old[i]);
+    } else {
+        c->turns[at] = c->turns[first];
+        memcpy(c->turns + first, old, n * sizeof *old); /* where they were */
+        c->n_turns = at + 1;
+        c->n_forgotten = n_forgotten;
+    }
+    tn_free(old);
+    return status;
+}
+
 /* The text that an answer was, with what told its parts apart. */
 static void put_together(struct tn_buf *out, const struct tn_turn *turn)
 {

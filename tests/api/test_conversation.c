@@ -338,6 +338,43 @@ static void another_answer_and_none(void **state)
     tern_conversation_free(c);
 }
 
+static void a_question_in_place_of_another(void **state)
+{
+    (void)state;
+    struct tern_conversation *c = begin();
+    struct tern_answer_params params = answer_params(9);
+    struct tern_answer_result result;
+    struct tern_error err;
+    struct tern_turn turn;
+    assert_int_equal(tern_conversation_replace(c, session, &params, &result, &err), TERN_USAGE);
+    say(c, "user", "Hello.");
+    assert_int_equal(tern_conversation_replace(c, session, &params, &result, &err), TERN_USAGE);
+    answer(c, 9);
+    assert_int_equal(tern_conversation_replace(c, session, &params, &result, &err), TERN_USAGE);
+    say(c, "user", "Tell me a story.");
+    answer(c, 9);
+
+    /* An attempt that fails loses nothing. */
+    say(c, "user", "Tell me another.");
+    params.generate.stop_strings = (const char *const[]){""};
+    params.generate.n_stop_strings = 1;
+    assert_int_equal(tern_conversation_replace(c, session, &params, &result, &err), TERN_USAGE);
+    assert_int_equal(tern_conversation_n_turns(c), 5);
+    tern_conversation_get(c, 2, &turn);
+    assert_same_text(turn.content, (struct tern_text){"Tell me a story.", 16});
+    tern_conversation_get(c, 3, &turn);
+    assert_same_text(turn.role, (struct tern_text){"assistant", 9});
+    assert_same_text(last_turn(c).content, (struct tern_text){"Tell me another.", 16});
+
+    params.generate.n_stop_strings = 0;
+    assert_ok(tern_conversation_replace(c, session, &params, &result, &e));
+    assert_int_equal(tern_conversation_n_turns(c), 4);
+    tern_conversation_get(c, 2, &turn);
+    assert_same_text(turn.content, (struct tern_text){"Tell me another.", 16});
+    assert_same_text(last_turn(c).role, (struct tern_text){"assistant", 9});
+    tern_conversation_free(c);
+}
+
 static bool stop_at_once(void *arg, enum tern_part part, const char *text, size_t n)
 {
     (void)part, (void)text, (void)n;
@@ -575,6 +612,7 @@ int main(void)
         cmocka_unit_test(no_special_id_comes_from_a_message),
         cmocka_unit_test(going_on_is_as_if_there_had_been_no_break),
         cmocka_unit_test(another_answer_and_none),
+        cmocka_unit_test(a_question_in_place_of_another),
         cmocka_unit_test(nothing_is_carried_over_a_cancel),
         cmocka_unit_test(a_long_conversation_goes_on),
         cmocka_unit_test(a_refused_system_message_changes_nothing),
