@@ -72,6 +72,8 @@ tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const ch
 /* Any JSON object. TERN_MEMORY. */
 tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_error *err);
 void tern_grammar_free(struct tern_grammar *grammar);
+/* Memory that it holds; 0 of NULL. */
+size_t tern_grammar_bytes(const struct tern_grammar *grammar);
 
 /* How much of a text fits: *n_fit bytes at its beginning are the beginning of a text of the
  * grammar, and *is_whole tells whether all of it is one.  TERN_LIMIT: a schema of so many readings

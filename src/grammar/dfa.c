@@ -87,7 +87,7 @@ static bool make_ranges(struct tn_dfa *dfa, const struct tn_nfa *nfa)
 static bool has_character(const struct tn_nfa *nfa, uint32_t class, uint32_t c)
 {
     uint32_t low = nfa->classes[class].first, n = nfa->classes[class].n;
-    while (n > 0) { /* the last range that begins at c or before */
+    while (n > 0) { /* the first range that ends at c or behind it */
         const uint32_t half = n / 2;
         if (nfa->ranges[low + half].high < c) {
             low += half + 1;
@@ -420,7 +420,8 @@ tern_status tn_dfa_create(struct tn_dfa *out, const struct tn_nfa *nfa, uint64_t
     *out = (struct tn_dfa){0};
     if (!take_memory(&b))
         b.failed = TERN_MEMORY;
-    else if (spend(&b, (uint64_t)nfa->n_classes * (out->n_ranges + nfa->n_classes) + N_SLOTS / 8))
+    else if (spend(&b, (uint64_t)nfa->n_classes * (out->n_ranges + nfa->n_classes) + N_SLOTS / 8 +
+                           2 * (uint64_t)nfa->n_states + nfa->n_edges))
         build(&b);
     if (!b.failed && !cut_dead(out))
         b.failed = TERN_MEMORY;

@@ -106,6 +106,13 @@ uint32_t tn_grammar_text(struct tern_grammar *g, uint32_t from, const char *byte
     return g->failed ? 0 : from;
 }
 
+size_t tern_grammar_bytes(const struct tern_grammar *g)
+{
+    return g ? sizeof *g + g->state_capacity * sizeof *g->states +
+                   g->edge_capacity * sizeof *g->edges
+             : 0;
+}
+
 void tern_grammar_free(struct tern_grammar *g)
 {
     if (!g)

@@ -382,7 +382,8 @@ static bool compile_object(struct compiler *c, const json_t *s, uint32_t start)
     struct tern_grammar *g = c->g;
     if (!check_object(c, s))
         return false;
-    if (!json_object_get(s, "properties") && !json_object_get(s, "additionalProperties")) {
+    if (!json_object_get(s, "properties") && !json_object_get(s, "additionalProperties") &&
+        !json_object_get(s, "required")) {
         tn_grammar_empty(g, start, c->rules.object);
         return true;
     }

@@ -58,6 +58,8 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {OBJECT("\"properties\":{\"a\":{\"type\":\"null\"}}"), TERN_GRAMMAR_STRICT, TERN_USAGE,
          "#: \"required\" must name every property; \"a\" is missing"},
         {OBJECT("\"properties\":{},\"required\":[\"a\"]"), 0, TERN_USAGE, "names \"a\""},
+        {"{\"type\":\"object\",\"required\":[\"a\"]}", 0, TERN_USAGE, "names \"a\""},
+        {"{\"type\":\"object\",\"required\":5}", 0, TERN_USAGE, "#: \"required\""},
         {OBJECT("\"properties\":[]"), 0, TERN_USAGE, "#: \"properties\""},
         {OBJECT("\"required\":{}"), 0, TERN_USAGE, "#: \"required\""},
         {"{\"type\":\"object\",\"properties\":{}}", TERN_GRAMMAR_STRICT, TERN_UNSUPPORTED,
