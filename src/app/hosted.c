@@ -119,7 +119,9 @@ static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m
     const enum tern_kv kv = makes_vectors(m) ? TERN_KV_F32
                             : h->o->kv >= 0  ? (enum tern_kv)h->o->kv
                                              : TERN_KV_F16;
-    const uint64_t fixed = sizes.base_bytes + sizes.model_bytes + sizes.sampler_bytes +
+    const uint64_t n_draft = makes_vectors(m) ? 0 : (uint64_t)h->o->draft;
+    const uint64_t fixed = sizes.base_bytes + n_draft * sizes.draft_bytes + sizes.model_bytes +
+                           sizes.sampler_bytes +
                            h->machine.n_threads_prefill * sizes.thread_bytes;
     return (struct need){
         .fixed = fixed + fixed / 4 + MIN_MODEL_BYTES, /* the plan keeps a reserve of each part */
@@ -157,8 +159,10 @@ static tern_status plan_models(struct tn_hosting *h, struct tern_error *err)
         struct tn_options o = *h->o;
         if (parts[i])
             o.ram = parts[i];
-        if (makes_vectors(m))
+        if (makes_vectors(m)) {
             o.kv = TERN_KV_F32;
+            o.draft = 0;
+        }
         status = tn_planned_make(&m->planned, &o, &m->opened, 0, err);
         if (status != TERN_OK)
             tn_fail_prefix(err, m->id);

@@ -212,7 +212,7 @@ static uint64_t heap_bytes(const struct tern_scheduler *s)
     return sizeof *s +
            n * (sizeof *steps->lanes + sizeof *steps->spans + sizeof *s->sequences +
                 sizeof *s->samplers + tern_sampler_bytes(vocab, longest_history(s))) +
-           s->n_places * (sizeof *s->is_taken + sizeof *s->cancelled) +
+           s->n_places * (sizeof *s->is_taken + sizeof *s->cancelled + tn_matcher_bytes(0)) +
            n_events(s) * sizeof *s->events + vocab * sizeof *steps->adjusted +
            s->params.n_batch * sizeof *steps->ids +
            (s->tokens ? tn_token_list_bytes(s->tokens) : 0);

@@ -21,8 +21,8 @@ struct tn_reading {
 /* The parser holds the longest string three times while it grows, encoding has it as text, as a
  * conversation and as ids. */
 #define WORKING_COPIES 4u
-/* An id of a prompt or an answer: the task's, the scheduler's, its text. */
-#define ID_BYTES 16u
+/* Lists and objects of a conversation: a copy, read again from its text, the template's values. */
+#define TREES 3u
 
 static bool hold(struct tn_server *server, size_t n_bytes, struct tn_refusal *r)
 {
@@ -40,11 +40,11 @@ static bool parse(struct tn_server *server, const char *text, size_t n, struct t
                   struct tn_refusal *r)
 {
     const size_t n_working = WORKING_COPIES * n;
-    const size_t n_bytes = tn_json_body_bound(text, n) + n_working;
+    const size_t n_json = tn_json_body_bound(text, n), n_bytes = n_json + n_working;
     *out = (struct tn_body){0};
     if (!hold(server, n_bytes, r))
         return false;
-    *out = (struct tn_body){.n_bytes = n_bytes, .n_working = n_working};
+    *out = (struct tn_body){.n_bytes = n_bytes, .n_working = n_working, .n_tree = n_json - n};
     out->root = tn_json_body_read(text, n, r);
     if (!out->root)
         tn_body_free(server, out);
@@ -58,15 +58,26 @@ void tn_body_free(struct tn_server *server, struct tn_body *body)
     *body = (struct tn_body){0};
 }
 
-bool tn_body_hold_ids(struct tn_server *server, struct tn_body *body, size_t n_ids,
-                      struct tn_refusal *r)
+bool tn_body_hold_copies(struct tn_server *server, struct tn_body *body, size_t n_tree,
+                         struct tn_refusal *r)
+{
+    const size_t n_bytes = TREES * n_tree;
+    if (!hold(server, n_bytes, r))
+        return false;
+    body->n_bytes += n_bytes;
+    body->n_working += n_bytes;
+    return true;
+}
+
+bool tn_body_hold_answer(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                         struct tn_refusal *r)
 {
     tn_ration_give(&server->ration, body->n_working);
     body->n_bytes -= body->n_working;
     body->n_working = 0;
-    if (!hold(server, n_ids * ID_BYTES, r))
+    if (!hold(server, n_bytes, r))
         return false;
-    body->n_bytes += n_ids * ID_BYTES;
+    body->n_bytes += n_bytes;
     return true;
 }
 

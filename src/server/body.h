@@ -20,6 +20,7 @@ struct tn_body {
     json_t *root;
     size_t n_bytes;   /* all of it */
     size_t n_working; /* of these, copies while the text is parsed and becomes ids */
+    size_t n_tree;    /* of these, lists and objects without the texts in them */
 };
 
 /* Takes the route now, or when the large body of the request is parsed. */
@@ -29,10 +30,14 @@ void tn_body_take_route(struct tn_server *server, struct tn_conn *conn,
 bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct tn_body *out,
                   struct tn_refusal *refusal);
 void tn_body_free(struct tn_server *server, struct tn_body *body);
-/* Its texts have become n_ids ids: what they took on the way is given back, and the ids are held
- * instead.  false: refused. */
-bool tn_body_hold_ids(struct tn_server *server, struct tn_body *body, size_t n_ids,
-                      struct tn_refusal *refusal);
+/* Before n_tree bytes of lists and objects become a conversation: their copies on the way to ids.
+ * Any thread that owns the body.  false: refused. */
+bool tn_body_hold_copies(struct tn_server *server, struct tn_body *body, size_t n_tree,
+                         struct tn_refusal *refusal);
+/* Its texts have become ids: what they took on the way is given back, and what the answer takes is
+ * held instead.  false: refused. */
+bool tn_body_hold_answer(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                         struct tn_refusal *refusal);
 /* The server ends. */
 void tn_body_free_all(struct tn_server *server);
 

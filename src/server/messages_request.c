@@ -41,6 +41,8 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
         return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
     }
     tn_translation_set(t, out, "tools", list);
+    if (t->failed)
+        return true; /* the list is freed; the end says so */
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
         const char *type = json_string_value(tn_json_member(tool, "type"));
@@ -96,7 +98,7 @@ static json_t *new_message(struct tn_translation *t, json_t *messages, const cha
     json_t *message = json_object();
     tn_translation_set(t, message, "role", json_string(role));
     tn_translation_add(t, messages, message);
-    return message;
+    return t->failed ? NULL : message; /* one that could not be added is freed */
 }
 
 /* What a tool gave: a message of its own. */

@@ -237,11 +237,15 @@ static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, stru
     if (!tn_json_get_text(task->body, "system", &system, NULL, r))
         return false;
     json_t *messages = json_array();
+    bool has_memory = true;
     if (system && system[0])
-        json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system", "content",
-                                                  system));
-    json_array_append_new(messages, json_pack("{s:s,s:s%}", "role", "user", "content", prompt, n));
-    bool is_good = tn_chat_ids(task, messages, NULL, r);
+        has_memory = json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system",
+                                                               "content", system)) == 0;
+    has_memory = has_memory &&
+                 json_array_append_new(messages, json_pack("{s:s,s:s%}", "role", "user", "content",
+                                                           prompt, n)) == 0;
+    bool is_good = has_memory ? tn_chat_ids(task, messages, NULL, r)
+                              : tn_refuse(r, 503, NULL, "no memory for the request");
     json_decref(messages);
     return is_good;
 }

@@ -46,25 +46,27 @@ static json_t *join_parts(const json_t *parts, size_t i_message, struct tn_refus
 }
 
 /* Templates want the arguments of a call as an object; OpenAI writes them as a string of JSON. */
-static void open_arguments(json_t *calls)
+static bool open_arguments(struct tn_task *task, json_t *calls, struct tn_refusal *r)
 {
     for (size_t i = 0; i < json_array_size(calls); i++) {
         json_t *function = json_object_get(json_array_get(calls, i), "function");
         const json_t *arguments = json_object_get(function, "arguments");
-        json_t *object = NULL;
-        if (json_is_string(arguments) &&
-            json_string_length(arguments) < TN_HTTP_MAX_BODY) {
-            struct tn_refusal ignored;
-            object = tn_json_body_read(json_string_value(arguments),
-                                       json_string_length(arguments), &ignored);
-        }
+        if (!json_is_string(arguments))
+            continue;
+        const char *text = json_string_value(arguments);
+        const size_t n = json_string_length(arguments);
+        struct tn_refusal ignored;
+        if (!tn_body_hold_copies(task->server, &task->request, tn_json_body_bound(text, n) - n, r))
+            return false;
+        json_t *object = tn_json_body_read(text, n, &ignored);
         if (object)
             json_object_set_new(function, "arguments", object);
     }
+    return true;
 }
 
 /* A message as templates know it. */
-static bool normalise(json_t *message, size_t i, struct tn_refusal *r)
+static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn_refusal *r)
 {
     const char *role = json_string_value(json_object_get(message, "role"));
     const json_t *content = tn_json_member(message, "content");
@@ -90,13 +92,12 @@ static bool normalise(json_t *message, size_t i, struct tn_refusal *r)
         json_object_set_new(message, "content", json_string(""));
     }
     if (has_calls)
-        open_arguments(calls);
-    else
-        json_object_del(message, "tool_calls");
+        return open_arguments(task, calls, r);
+    json_object_del(message, "tool_calls");
     return true;
 }
 
-static json_t *read_messages(const json_t *messages, struct tn_refusal *r)
+static json_t *read_messages(struct tn_task *task, const json_t *messages, struct tn_refusal *r)
 {
     if (!json_is_array(messages) || json_array_size(messages) == 0) {
         tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages, not empty");
@@ -110,7 +111,7 @@ static json_t *read_messages(const json_t *messages, struct tn_refusal *r)
             json_decref(copy);
             return NULL;
         }
-        if (!normalise(message, i, r)) {
+        if (!normalise(task, message, i, r)) {
             json_decref(copy);
             return NULL;
         }
@@ -158,7 +159,9 @@ bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *t
         return tn_refuse(r, 400, "messages",
                          "model \"%s\" has no chat template; /v1/completions continues texts",
                          answer->model->id);
-    json_t *copy = read_messages(messages, r);
+    if (!tn_body_hold_copies(answer->server, &answer->request, answer->request.n_tree, r))
+        return false;
+    json_t *copy = read_messages(answer, messages, r);
     if (!copy)
         return false;
     json_t *conversation = json_object();

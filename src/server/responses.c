@@ -21,11 +21,15 @@ static const char *status_of(const struct tn_task *task)
     return strcmp(tn_choice_finish(&task->choices[0]), "stop") == 0 ? "completed" : "incomplete";
 }
 
-/* ,"key":VALUE as it came, or as it is when it did not. */
+#define MAX_ECHO ((size_t)64 << 10) /* a stream repeats it three times */
+
+/* ,"key":VALUE as it came, or as it is when it did not or is very long. */
 static void append_echo(struct tn_buf *out, const struct tn_task *task, const char *key,
                         const char *otherwise)
 {
     const json_t *value = tn_json_member(task->request.root, key);
+    if (value && json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) > MAX_ECHO)
+        value = NULL;
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     if (value && !text)
         out->failed = true;

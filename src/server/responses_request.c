@@ -22,6 +22,8 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     const json_t *choice = tn_json_member(request, "tool_choice");
     json_t *list = json_array();
     tn_translation_set(t, out, "tools", list);
+    if (t->failed)
+        return true; /* the list is freed; the end says so */
     if (tools && !json_is_array(tools))
         return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
     for (size_t i = 0; i < json_array_size(tools); i++) {
@@ -91,7 +93,7 @@ static json_t *new_message(struct tn_translation *t, json_t *messages, const cha
     json_t *message = json_object();
     tn_translation_set(t, message, "role", json_string(role));
     tn_translation_add(t, messages, message);
-    return message;
+    return t->failed ? NULL : message; /* one that could not be added is freed */
 }
 
 /* A call belongs to the message in front of it, if that is the model's. */

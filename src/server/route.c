@@ -84,8 +84,19 @@ static const char *allow_line(unsigned methods)
     return "Allow: POST, OPTIONS\r\n";
 }
 
-/* What a page of a configured origin asks before it sends: the fields that clients are known to
- * send, "x-stainless-*" among them. */
+/* Fields that clients of OpenAI and Anthropic send beside those that are named below. */
+static bool may_be_sent(struct tn_http_text field)
+{
+    static const char *const begins[] = {"x-stainless-", "anthropic-"};
+    for (size_t i = 0; i < TN_COUNT_OF(begins); i++) {
+        const size_t n = strlen(begins[i]);
+        if (field.n > n && tn_http_is((struct tn_http_text){field.data, n}, begins[i]))
+            return true;
+    }
+    return false;
+}
+
+/* What a page of a configured origin asks before it sends. */
 static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
 {
     struct tn_http_text asked =
@@ -98,8 +109,7 @@ static void append_preflight(struct tn_buf *out, const struct tn_conn *conn)
         while (n < asked.n && asked.data[n] != ',')
             n++;
         size_t skip = asked.data[0] == ' ';
-        if (n > skip + 12 &&
-            tn_http_is((struct tn_http_text){asked.data + skip, 12}, "x-stainless-")) {
+        if (n > skip && may_be_sent((struct tn_http_text){asked.data + skip, n - skip})) {
             tn_buf_append_text(out, ", ");
             tn_buf_append(out, asked.data + skip, n - skip);
         }

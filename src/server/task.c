@@ -208,13 +208,20 @@ static enum tn_part run_prepare(void *arg)
     return TN_PART_LAST;
 }
 
-/* Of all choices, each with its prompt and the most that it may become. */
-static size_t n_ids(const struct tn_task *answer)
+/* An id of a prompt or an answer: the task's, the scheduler's, its text, two for drafts. */
+#define ID_BYTES 24u
+/* A log-probability and the JSON of it. */
+#define LOGPROB_BYTES 64u
+
+/* Of all choices, each with its prompt and the most that it may become, and the grammar. */
+static size_t answer_bytes(const struct tn_task *answer)
 {
+    const size_t per_id =
+        ID_BYTES + (answer->gen.has_logprobs ? (1 + answer->gen.n_top) * LOGPROB_BYTES : 0);
     size_t n = 0;
     for (uint32_t i = 0; i < answer->n_prompts; i++)
         n += ids_of(answer, i)->n + answer->gen.max_tokens;
-    return n * answer->gen.n_choices;
+    return n * answer->gen.n_choices * per_id + tern_grammar_bytes(answer->gen.grammar);
 }
 
 static void end_answer(struct tn_task *answer)
@@ -250,7 +257,8 @@ static void on_prepared(void *arg)
         return;
     }
     if (answer->refusal.status == 0 && check_prompts(answer, n_choices, &answer->refusal) &&
-        tn_body_hold_ids(answer->server, &answer->request, n_ids(answer), &answer->refusal)) {
+        tn_body_hold_answer(answer->server, &answer->request, answer_bytes(answer),
+                            &answer->refusal)) {
         answer->n_choices = n_choices;
         submit(answer);
         return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A request that the engine answers: from the ids of its prompt to the last byte.  What all APIs
- * share is here; how an answer looks is its format's (openai_chat.c, openai_text.c, ollama.c).
+ * share is here; how an answer looks is its format's (openai_chat.c, openai_text.c,
+ * messages.c, responses.c, ollama.c, llama_completion.c).
  *
  * An answer lives on the loop's thread, but for its prompt, which the engine's thread prepares.  It
  * outlives its connection: when the client is gone its errand or its jobs are cancelled, and it is

@@ -101,15 +101,19 @@ static json_t *call_schema(const json_t *function, const char *arguments)
                      "required", "name", arguments, "additionalProperties", 0);
 }
 
-/* That of one call, of any function or of the one that is named; json_decref. */
+/* That of one call, of any function or of the one that is named; json_decref. NULL: no memory. */
 static json_t *calls_schema(const struct tn_task *answer, const char *arguments)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < json_array_size(answer->tools); i++) {
         const json_t *function = json_object_get(json_array_get(answer->tools, i), "function");
         const char *name = json_string_value(json_object_get(function, "name"));
-        if (!answer->must_name || strcmp(answer->must_name, name) == 0)
-            json_array_append_new(list, call_schema(function, arguments));
+        if (answer->must_name && strcmp(answer->must_name, name) != 0)
+            continue;
+        if (json_array_append_new(list, call_schema(function, arguments)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
     }
     return json_pack("{s:o}", "anyOf", list);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tools of a request, and their calls in its answers; of OpenAI's and Ollama's conversations.
+ * Tools of a request, and their calls in its answers; of conversations in all APIs.
  */
 #ifndef TN_TOOLS_H
 #define TN_TOOLS_H

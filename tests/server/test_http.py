@@ -306,11 +306,12 @@ class Keys(command.TestCase):
             self.assertIn("Origin", headers["Vary"])
             status, headers, _ = server.request("OPTIONS", "/v1/chat/completions", headers=dict(
                 origin, **{"Access-Control-Request-Headers":
-                           "authorization,x-stainless-os, x-stainless-lang,x-evil"}))
+                           "authorization,x-stainless-os, x-stainless-lang,x-evil,anthropic-version"}))
             self.assertEqual(status, 204)
             allowed = headers["Access-Control-Allow-Headers"]
             self.assertIn("x-stainless-os", allowed)
             self.assertIn("x-stainless-lang", allowed)
+            self.assertIn("anthropic-version", allowed)
             self.assertNotIn("x-evil", allowed)
             status, _, _ = server.request("GET", "/health", headers={"Host": "tern.example.com"})
             self.assertEqual(status, 200)
