@@ -6,7 +6,7 @@
  *
  * A level supplies
  *   gemv: struct digits, take_digits (the digits of a run of columns in the order it wants) and
- *         sum_tile (64 rows of a run)
+ *         sum_tile (64 rows of a run) and sum_tiles (the same for several inputs)
  *   gemm: the unpacking and multiplying of gemm_panel.h, for which the two digits of an input are
  *         two inputs
  */

@@ -59,7 +59,7 @@ struct tn_worker {
 
 /* mul: y[t][r] = sum over c of W[row + r][c] * x[t][c] for all inputs t and r < n_rows, scales
  * included; dst[t * dst_stride + r] becomes y, or += add * y when add is not 0.
- *   row     a multiple of TN_GEMM_ROW_ALIGN, of TN_GEMM_ROWS when x is one token
+ *   row     a multiple of TN_GEMM_ROW_ALIGN, of TN_GEMM_ROWS when x has TN_FEW_TOKENS at most
  *   n_rows  at most TN_GEMM_ROWS, not beyond the matrix
  *   dst     may be scratch->sum with dst_stride TN_SUM_STRIDE, when add is 0
  *   x       in the form format->act */

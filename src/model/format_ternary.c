@@ -130,6 +130,9 @@ static void write_products(float *dst, size_t dst_stride, float add, uint32_t n_
     }
 }
 
+static_assert(TN_X16_FEW <= TN_FEW_TOKENS && TN_X8_FEW <= TN_FEW_TOKENS,
+              "gemv takes whole bands of rows");
+
 void tn_mul_t2_x16(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,
                    uint32_t row, uint32_t n_rows, const struct tn_acts *x,
                    const struct tn_worker *worker)

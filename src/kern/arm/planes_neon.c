@@ -2,7 +2,7 @@
  *
  * Planes of the head, NEON: codes are widened to int16, smlal adds four products.  Per 16 columns 1
  * or 2 instructions to cut codes out, 2 to widen, 4 to multiply, and a load of 32 bytes.  The sums
- * fit int32: 15 * max |x| * cols < 2^31 (kern.h).
+ * fit int32: (2^bits - 1) * max |x| * cols < 2^31 (kern.h).
  */
 #include <arm_neon.h>
 

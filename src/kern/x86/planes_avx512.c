@@ -3,7 +3,8 @@
  * Planes of the head, AVX-512 with VNNI: codes stay bytes, and the activations are split into two
  * signed digits, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once.  Groups of
  * columns whose high digits are all zero, which the caller sees to for most, are multiplied once.
- * Codes are not shifted down: fields that lie 4 bits higher have sums that are 16 times larger.
+ * For one input codes are not shifted down: fields that lie 4 bits higher have sums that are 16
+ * times larger.  For several, and for 5 bits from two planes, they are, once for all inputs.
  * Per 64 columns 2 instructions, a load (1 bit: 1/4), and 1/2 (4 bits, 1 bit) or 1/4 load of codes.
  *
  *   |x| <= 32639 makes |high| <= 127.  A lane adds at most 255 * 128 * 4 for 64 columns, below 2^23
