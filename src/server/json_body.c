@@ -107,6 +107,12 @@ const json_t *tn_json_member(const json_t *object, const char *key)
     return value && !json_is_null(value) ? value : NULL;
 }
 
+bool tn_json_has_type(const json_t *object, const char *type)
+{
+    const char *word = json_string_value(tn_json_member(object, "type"));
+    return word && strcmp(word, type) == 0;
+}
+
 bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r)
 {
     const json_t *value = tn_json_member(object, key);

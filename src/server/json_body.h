@@ -38,6 +38,8 @@ json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r);
 
 /* A member that is there and not null, or NULL. */
 const json_t *tn_json_member(const json_t *object, const char *key);
+/* Is its "type" this word? */
+bool tn_json_has_type(const json_t *object, const char *type);
 
 /* Each leaves *out alone when the member is absent; false: refused. */
 bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r);

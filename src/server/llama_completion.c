@@ -159,15 +159,13 @@ static const struct tn_task_format llama_format = {
     .end = end,
 };
 
+static bool read_request(struct tn_task *task, struct tn_refusal *r)
+{
+    return tn_gen_read_json_schema(&task->gen, task->body, r) &&
+           tn_gen_read_llama(&task->gen, task->body, task->model, r);
+}
+
 void tn_route_completion(struct tn_server *server, struct tn_conn *conn)
 {
-    struct tn_refusal refusal;
-    struct tn_task *task = tn_task_new(server, conn, &llama_format);
-    if (!task)
-        return;
-    if (!tn_gen_read_json_schema(&task->gen, task->body, &refusal) ||
-        !tn_gen_read_llama(&task->gen, task->body, task->model, &refusal))
-        tn_task_refuse(task, &refusal);
-    else
-        tn_task_start(task, tn_text_ids);
+    tn_task_answer(server, conn, &llama_format, read_request, tn_text_ids);
 }

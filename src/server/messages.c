@@ -239,38 +239,32 @@ static const struct tn_task_format messages_format = {
 
 static bool prepare(struct tn_task *task, struct tn_refusal *r)
 {
-    json_t *messages = tn_messages_conversation(task->request.root, r);
-    const bool is_good = messages && tn_chat_ids(task, messages, task->tools, r);
-    json_decref(messages);
-    return is_good;
+    return tn_translation_encode(task, tn_messages_conversation(task->request.root, r), r);
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    json_t *body = tn_messages_parameters(task->request.root, r);
-    if (body)
-        task->body = body;
-    return body && tn_chat_read(task, r);
+    return tn_translation_read(task, tn_messages_parameters(task->request.root, r), r);
 }
 
-static void start(struct tn_task *task, bool is_good, const struct tn_refusal *refusal)
+static bool read_for_answer(struct tn_task *task, struct tn_refusal *r)
 {
-    if (is_good)
-        tn_task_start(task, prepare);
-    else
-        tn_task_refuse(task, refusal);
+    if (!tn_json_member(task->body, "max_tokens"))
+        return tn_refuse(r, 400, "max_tokens", "\"max_tokens\" is missing");
+    return read_request(task, r);
 }
 
 void tn_route_messages(struct tn_server *server, struct tn_conn *conn)
 {
-    struct tn_refusal r;
-    struct tn_task *task = tn_task_new(server, conn, &messages_format);
-    if (task)
-        start(task,
-              (tn_json_member(task->body, "max_tokens") ||
-               tn_refuse(&r, 400, "max_tokens", "\"max_tokens\" is missing")) &&
-                  read_request(task, &r),
-              &r);
+    tn_task_answer(server, conn, &messages_format, read_for_answer, prepare);
+}
+
+static bool read_for_count(struct tn_task *task, struct tn_refusal *r)
+{
+    const bool is_good = read_request(task, r);
+    task->gen.n_choices = 0;
+    task->gen.streams = false;
+    return is_good;
 }
 
 static void end_count(struct tn_task *task, struct tn_buf *out)
@@ -282,12 +276,5 @@ static void end_count(struct tn_task *task, struct tn_buf *out)
 void tn_route_messages_count(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_task_format format = {.refuse = refuse, .end = end_count};
-    struct tn_refusal r;
-    struct tn_task *task = tn_task_new(server, conn, &format);
-    if (!task)
-        return;
-    const bool is_good = read_request(task, &r);
-    task->gen.n_choices = 0;
-    task->gen.streams = false;
-    start(task, is_good, &r);
+    tn_task_answer(server, conn, &format, read_for_count, prepare);
 }

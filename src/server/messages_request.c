@@ -54,21 +54,6 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     return add_choice(t, out, request, r);
 }
 
-/* {"format":{"type":"json_schema","schema":{...}}} */
-static void add_form(struct tn_translation *t, json_t *out, const json_t *request)
-{
-    const json_t *format = tn_json_member(tn_json_member(request, "output_config"), "format");
-    json_t *form = json_object(), *holder = json_object();
-    if (format) {
-        tn_translation_share(t, form, "type", format, "type");
-        tn_translation_share(t, holder, "schema", format, "schema");
-        tn_translation_set(t, form, "json_schema", json_incref(holder));
-        tn_translation_set(t, out, "response_format", json_incref(form));
-    }
-    json_decref(holder);
-    json_decref(form);
-}
-
 json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
 {
     static const char *const others[] = {"stop", "n", "tools", "tool_choice", "stream_options",
@@ -78,7 +63,7 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
     for (size_t i = 0; i < TN_COUNT_OF(others); i++)
         json_object_del(out, others[i]);
     tn_translation_share(&t, out, "stop", request, "stop_sequences");
-    add_form(&t, out, request);
+    tn_translation_form(&t, out, tn_json_member(request, "output_config"));
     if (!out || add_tools(&t, out, request, r))
         return tn_translation_end(&t, out, r);
     json_decref(out);
@@ -87,24 +72,10 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
 
 /* ---- the conversation ---- */
 
-static bool is_type(const json_t *block, const char *type)
-{
-    const char *word = json_string_value(tn_json_member(block, "type"));
-    return word && strcmp(word, type) == 0;
-}
-
-static json_t *new_message(struct tn_translation *t, json_t *messages, const char *role)
-{
-    json_t *message = json_object();
-    tn_translation_set(t, message, "role", json_string(role));
-    tn_translation_add(t, messages, message);
-    return t->failed ? NULL : message; /* one that could not be added is freed */
-}
-
 /* What a tool gave: a message of its own. */
 static void add_result(struct tn_translation *t, json_t *messages, const json_t *block)
 {
-    json_t *message = new_message(t, messages, "tool");
+    json_t *message = tn_translation_message(t, messages, "tool");
     tn_translation_share(t, message, "tool_call_id", block, "tool_use_id");
     tn_translation_share(t, message, "content", block, "content");
     if (!tn_json_member(block, "content"))
@@ -119,16 +90,17 @@ static void add_blocks(struct tn_translation *t, json_t *messages, const char *r
     json_t *parts = json_array(), *calls = json_array();
     for (size_t i = 0; i < json_array_size(blocks); i++) {
         json_t *block = json_array_get(blocks, i);
-        if (is_type(block, "tool_use"))
+        if (tn_json_has_type(block, "tool_use"))
             tn_translation_add(t, calls, tn_translation_call(t, block, "id", "input"));
-        else if (is_type(block, "tool_result"))
+        else if (tn_json_has_type(block, "tool_result"))
             add_result(t, messages, block);
-        else if (!is_type(block, "thinking") && !is_type(block, "redacted_thinking"))
+        else if (!tn_json_has_type(block, "thinking") &&
+                 !tn_json_has_type(block, "redacted_thinking"))
             tn_translation_add(t, parts, json_incref(block));
     }
     const bool has_calls = json_array_size(calls) > 0;
     if (json_array_size(parts) > 0 || has_calls || json_array_size(blocks) == 0) {
-        json_t *message = new_message(t, messages, role);
+        json_t *message = tn_translation_message(t, messages, role);
         tn_translation_set(t, message, "content", json_incref(parts));
         if (has_calls)
             tn_translation_set(t, message, "tool_calls", json_incref(calls));
@@ -161,7 +133,8 @@ json_t *tn_messages_conversation(const json_t *request, struct tn_refusal *r)
     bool is_good = json_is_array(from) ||
                    tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages");
     if (tn_json_member(request, "system"))
-        tn_translation_share(&t, new_message(&t, messages, "system"), "content", request, "system");
+        tn_translation_share(&t, tn_translation_message(&t, messages, "system"), "content", request,
+                             "system");
     for (size_t i = 0; is_good && i < json_array_size(from); i++)
         is_good = add_message(&t, messages, json_array_get(from, i), i, r);
     if (is_good)

@@ -18,6 +18,7 @@
 #include "server/ollama.h"
 #include "server/openai.h"
 #include "server/tools.h"
+#include "server/translate.h"
 
 /* ---- answers ---- */
 
@@ -211,7 +212,7 @@ static void answer_load(struct tn_task *task)
 
 static bool prepare_chat(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_chat_ids(task, tn_json_member(task->body, "messages"), task->tools, r);
+    return tn_chat_ids(task, tn_json_member(task->body, "messages"), r);
 }
 
 void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
@@ -236,18 +237,14 @@ static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, stru
     const char *system = NULL;
     if (!tn_json_get_text(task->body, "system", &system, NULL, r))
         return false;
+    struct tn_translation t = {0};
     json_t *messages = json_array();
-    bool has_memory = true;
     if (system && system[0])
-        has_memory = json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "system",
-                                                               "content", system)) == 0;
-    has_memory = has_memory &&
-                 json_array_append_new(messages, json_pack("{s:s,s:s%}", "role", "user", "content",
-                                                           prompt, n)) == 0;
-    bool is_good = has_memory ? tn_chat_ids(task, messages, NULL, r)
-                              : tn_refuse(r, 503, NULL, "no memory for the request");
-    json_decref(messages);
-    return is_good;
+        tn_translation_set(&t, tn_translation_message(&t, messages, "system"), "content",
+                           json_string(system));
+    tn_translation_set(&t, tn_translation_message(&t, messages, "user"), "content",
+                       json_stringn(prompt, n));
+    return tn_translation_encode(task, tn_translation_end(&t, messages, r), r);
 }
 
 /* Puts the ids of "context" in front of the prompt, whose BOS goes when they have one. */

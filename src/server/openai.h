@@ -27,10 +27,9 @@ void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refu
 /* The form, the tools and the parameters of an answer, from a body as chat completions have it.
  * false: refused. */
 bool tn_chat_read(struct tn_task *answer, struct tn_refusal *refusal);
-/* The ids of a conversation: a request's "messages" and "tools", as OpenAI and Ollama write them.
+/* The ids of a conversation: "messages" as OpenAI and Ollama write them, and the answer's tools.
  * false: refused. */
-bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,
-                 struct tn_refusal *refusal);
+bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refusal *refusal);
 
 /* The ids of a request's "prompt": a text, ids and texts mixed, or an array of either, each a
  * prompt of its own.  A tn_task_prepare_fn. */

@@ -152,8 +152,7 @@ static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refus
     return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "messages", "%s", err.detail);
 }
 
-bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *tools,
-                 struct tn_refusal *r)
+bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refusal *r)
 {
     if (!answer->model->chat)
         return tn_refuse(r, 400, "messages",
@@ -166,8 +165,8 @@ bool tn_chat_ids(struct tn_task *answer, const json_t *messages, const json_t *t
         return false;
     json_t *conversation = json_object();
     json_object_set_new(conversation, "messages", copy);
-    if (tools)
-        json_object_set(conversation, "tools", (json_t *)tools);
+    if (answer->tools)
+        json_object_set(conversation, "tools", (json_t *)answer->tools);
     bool is_encoded = encode(answer, conversation, r);
     json_decref(conversation);
     return is_encoded;
@@ -317,7 +316,7 @@ static const struct tn_task_format chat_format = {
 
 static bool prepare(struct tn_task *answer, struct tn_refusal *r)
 {
-    return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), answer->tools, r);
+    return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), r);
 }
 
 bool tn_chat_read(struct tn_task *answer, struct tn_refusal *r)
@@ -327,14 +326,12 @@ bool tn_chat_read(struct tn_task *answer, struct tn_refusal *r)
            tn_gen_read_openai(&answer->gen, answer->body, answer->model, r);
 }
 
+static bool read_request(struct tn_task *answer, struct tn_refusal *r)
+{
+    return tn_chat_read(answer, r) && tn_logprobs_read(answer, r);
+}
+
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)
 {
-    struct tn_refusal refusal;
-    struct tn_task *answer = tn_task_new(server, conn, &chat_format);
-    if (!answer)
-        return;
-    if (!tn_chat_read(answer, &refusal) || !tn_logprobs_read(answer, &refusal))
-        tn_task_refuse(answer, &refusal);
-    else
-        tn_task_start(answer, prepare);
+    tn_task_answer(server, conn, &chat_format, read_request, prepare);
 }

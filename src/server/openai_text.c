@@ -356,15 +356,13 @@ static bool read_others(struct tn_task *answer, struct tn_refusal *r)
     return tn_json_get_bool(answer->body, "echo", &answer->echoes, r);
 }
 
+static bool read_request(struct tn_task *answer, struct tn_refusal *r)
+{
+    return tn_gen_read_openai(&answer->gen, answer->body, answer->model, r) &&
+           read_logprobs(answer, r) && read_others(answer, r);
+}
+
 void tn_route_completions(struct tn_server *server, struct tn_conn *conn)
 {
-    struct tn_refusal refusal;
-    struct tn_task *answer = tn_task_new(server, conn, &text_format);
-    if (!answer)
-        return;
-    if (!tn_gen_read_openai(&answer->gen, answer->body, answer->model, &refusal) ||
-        !read_logprobs(answer, &refusal) || !read_others(answer, &refusal))
-        tn_task_refuse(answer, &refusal);
-    else
-        tn_task_start(answer, tn_text_ids);
+    tn_task_answer(server, conn, &text_format, read_request, tn_text_ids);
 }

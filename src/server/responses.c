@@ -287,28 +287,15 @@ static const struct tn_task_format responses_format = {
 
 static bool prepare(struct tn_task *task, struct tn_refusal *r)
 {
-    json_t *messages = tn_responses_conversation(task->request.root, r);
-    const bool is_good = messages && tn_chat_ids(task, messages, task->tools, r);
-    json_decref(messages);
-    return is_good;
+    return tn_translation_encode(task, tn_responses_conversation(task->request.root, r), r);
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    json_t *body = tn_responses_parameters(task->request.root, r);
-    if (body)
-        task->body = body;
-    return body && tn_chat_read(task, r);
+    return tn_translation_read(task, tn_responses_parameters(task->request.root, r), r);
 }
 
 void tn_route_responses(struct tn_server *server, struct tn_conn *conn)
 {
-    struct tn_refusal refusal;
-    struct tn_task *task = tn_task_new(server, conn, &responses_format);
-    if (!task)
-        return;
-    if (read_request(task, &refusal))
-        tn_task_start(task, prepare);
-    else
-        tn_task_refuse(task, &refusal);
+    tn_task_answer(server, conn, &responses_format, read_request, prepare);
 }

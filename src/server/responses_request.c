@@ -7,12 +7,6 @@
 #include "base/compiler.h"
 #include "server/translate.h"
 
-static bool is_type(const json_t *object, const char *type)
-{
-    const char *word = json_string_value(tn_json_member(object, "type"));
-    return word && strcmp(word, type) == 0;
-}
-
 /* ---- parameters ---- */
 
 static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
@@ -28,29 +22,15 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
         return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
-        if (!is_type(tool, "function"))
+        if (!tn_json_has_type(tool, "function"))
             return tn_refuse(r, 400, "tools", "\"tools\": entry %zu is no function", i);
         tn_translation_add(t, list, tn_translation_tool(t, tool, "parameters"));
     }
-    if (is_type(choice, "function"))
+    if (tn_json_has_type(choice, "function"))
         tn_translation_set(t, out, "tool_choice", tn_translation_function(t, choice));
     else
         tn_translation_share(t, out, "tool_choice", request, "tool_choice");
     return true;
-}
-
-/* "text":{"format":{"type":"json_schema","schema":{...},"strict":true}} */
-static void add_form(struct tn_translation *t, json_t *out, const json_t *request)
-{
-    const json_t *format = tn_json_member(tn_json_member(request, "text"), "format");
-    if (!format)
-        return;
-    json_t *form = json_object(), *holder = json_object();
-    tn_translation_share(t, form, "type", format, "type");
-    tn_translation_share(t, holder, "schema", format, "schema");
-    tn_translation_share(t, holder, "strict", format, "strict");
-    tn_translation_set(t, form, "json_schema", holder);
-    tn_translation_set(t, out, "response_format", form);
 }
 
 /* What would need a memory of earlier answers, or change this one. */
@@ -79,7 +59,7 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
     for (size_t i = 0; i < TN_COUNT_OF(shared); i++)
         tn_translation_share(&t, out, shared[i], request, shared[i]);
     tn_translation_share(&t, out, "max_tokens", request, "max_output_tokens");
-    add_form(&t, out, request);
+    tn_translation_form(&t, out, tn_json_member(request, "text"));
     if (!out || add_tools(&t, out, request, r))
         return tn_translation_end(&t, out, r);
     json_decref(out);
@@ -88,14 +68,6 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
 
 /* ---- the conversation ---- */
 
-static json_t *new_message(struct tn_translation *t, json_t *messages, const char *role)
-{
-    json_t *message = json_object();
-    tn_translation_set(t, message, "role", json_string(role));
-    tn_translation_add(t, messages, message);
-    return t->failed ? NULL : message; /* one that could not be added is freed */
-}
-
 /* A call belongs to the message in front of it, if that is the model's. */
 static void add_call(struct tn_translation *t, json_t *messages, const json_t *item)
 {
@@ -103,7 +75,7 @@ static void add_call(struct tn_translation *t, json_t *messages, const json_t *i
     json_t *message = n > 0 ? json_array_get(messages, n - 1) : NULL;
     const char *role = json_string_value(json_object_get(message, "role"));
     if (!role || strcmp(role, "assistant") != 0)
-        message = new_message(t, messages, "assistant");
+        message = tn_translation_message(t, messages, "assistant");
     if (!json_object_get(message, "tool_calls"))
         tn_translation_set(t, message, "tool_calls", json_array());
     tn_translation_add(t, json_object_get(message, "tool_calls"),
@@ -112,7 +84,7 @@ static void add_call(struct tn_translation *t, json_t *messages, const json_t *i
 
 static void add_output(struct tn_translation *t, json_t *messages, const json_t *item)
 {
-    json_t *message = new_message(t, messages, "tool");
+    json_t *message = tn_translation_message(t, messages, "tool");
     tn_translation_share(t, message, "tool_call_id", item, "call_id");
     tn_translation_share(t, message, "content", item, "output");
 }
@@ -145,10 +117,11 @@ json_t *tn_responses_conversation(const json_t *request, struct tn_refusal *r)
     bool is_good = json_is_string(input) || json_is_array(input) ||
                    tn_refuse(r, 400, "input", "\"input\" must be a string or an array of items");
     if (tn_json_member(request, "instructions"))
-        tn_translation_share(&t, new_message(&t, messages, "system"), "content", request,
+        tn_translation_share(&t, tn_translation_message(&t, messages, "system"), "content", request,
                              "instructions");
     if (json_is_string(input))
-        tn_translation_share(&t, new_message(&t, messages, "user"), "content", request, "input");
+        tn_translation_share(&t, tn_translation_message(&t, messages, "user"), "content", request,
+                             "input");
     for (size_t i = 0; is_good && i < json_array_size(input); i++)
         is_good = add_item(&t, messages, json_array_get(input, i), i, r);
     if (is_good)

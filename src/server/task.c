@@ -282,6 +282,18 @@ void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
     tn_work_run_errand(server->work, &answer->errand);
 }
 
+void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
+                    const struct tn_task_format *format, tn_task_read_fn *read,
+                    tn_task_prepare_fn *prepare)
+{
+    struct tn_refusal refusal;
+    struct tn_task *answer = tn_task_new(server, conn, format);
+    if (answer && read(answer, &refusal))
+        tn_task_start(answer, prepare);
+    else if (answer)
+        tn_task_refuse(answer, &refusal);
+}
+
 /* ---- going on ---- */
 
 bool tn_task_hides(const struct tn_task *answer, uint32_t id)

@@ -41,6 +41,8 @@ struct tn_choice {
     bool has_ended;
 };
 
+/* Reads what a request says about its answer.  false: refused. */
+typedef bool tn_task_read_fn(struct tn_task *answer, struct tn_refusal *refusal);
 /* Makes the ids of the prompt, on the engine's thread: long texts take time.  false: refused. */
 typedef bool tn_task_prepare_fn(struct tn_task *answer, struct tn_refusal *refusal);
 
@@ -101,6 +103,10 @@ void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal);
 /* Prepares the prompt and hands the jobs to the engine.  Refuses when `prepare` does, when the
  * prompt does not fit, or all queues are full. */
 void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare);
+/* All of these in one: answers the request of this connection, or refuses it. */
+void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
+                    const struct tn_task_format *format, tn_task_read_fn *read,
+                    tn_task_prepare_fn *prepare);
 
 /* What the engine says. */
 void tn_task_take(struct tn_server *server, struct tn_message *message);

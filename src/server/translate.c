@@ -4,6 +4,8 @@
  */
 #include "server/translate.h"
 
+#include "server/openai.h"
+
 void tn_translation_set(struct tn_translation *t, json_t *object, const char *key, json_t *value)
 {
     if (json_object_set_new(object, key, value) != 0)
@@ -50,6 +52,27 @@ json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const 
     return o;
 }
 
+void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *holder)
+{
+    const json_t *format = tn_json_member(holder, "format");
+    if (!format)
+        return;
+    json_t *form = json_object(), *schema = json_object();
+    tn_translation_share(t, form, "type", format, "type");
+    tn_translation_share(t, schema, "schema", format, "schema");
+    tn_translation_share(t, schema, "strict", format, "strict");
+    tn_translation_set(t, form, "json_schema", schema);
+    tn_translation_set(t, out, "response_format", form);
+}
+
+json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const char *role)
+{
+    json_t *message = json_object();
+    tn_translation_set(t, message, "role", json_string(role));
+    tn_translation_add(t, messages, message);
+    return t->failed ? NULL : message; /* one that could not be added is freed */
+}
+
 json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r)
 {
     if (value && !t->failed)
@@ -57,4 +80,18 @@ json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct
     json_decref(value);
     tn_refuse(r, 503, NULL, "no memory for the request");
     return NULL;
+}
+
+bool tn_translation_read(struct tn_task *task, json_t *body, struct tn_refusal *r)
+{
+    if (body)
+        task->body = body;
+    return body && tn_chat_read(task, r);
+}
+
+bool tn_translation_encode(struct tn_task *task, json_t *messages, struct tn_refusal *r)
+{
+    const bool is_good = messages && tn_chat_ids(task, messages, r);
+    json_decref(messages);
+    return is_good;
 }

@@ -6,7 +6,7 @@
 #ifndef TN_TRANSLATE_H
 #define TN_TRANSLATE_H
 
-#include "server/json_body.h"
+#include "server/task.h"
 
 /* Notes a failure, so that many steps need one check at their end. */
 struct tn_translation {
@@ -27,8 +27,20 @@ json_t *tn_translation_tool(struct tn_translation *t, const json_t *tool, const 
 json_t *tn_translation_call(struct tn_translation *t, const json_t *call, const char *id_key,
                             const char *arguments_key);
 
+/* out["response_format"] of {"format":{"type":"json_schema","schema":{...},"strict":true}}; none
+ * without a format, or of NULL. */
+void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *holder);
+/* A new message of a conversation, which owns it; NULL when something failed. */
+json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const char *role);
+
 /* Gives `value` back when all went well; else frees it and refuses. */
 json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r);
+
+/* Each takes the reference to what a translation gave; NULL: it was refused.  The task's body
+ * becomes `body`, and its parameters are read.  The task's prompt becomes the ids of `messages`; a
+ * part of a tn_task_prepare_fn.  false: refused. */
+bool tn_translation_read(struct tn_task *task, json_t *body, struct tn_refusal *r);
+bool tn_translation_encode(struct tn_task *task, json_t *messages, struct tn_refusal *r);
 
 /* A POST /v1/messages: parameters and tools; the conversation.  NULL: refused. */
 json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r);
