@@ -6,6 +6,7 @@
 #ifndef TN_FEW_R2_H
 #define TN_FEW_R2_H
 
+#include "kern/switch.h"
 #include "kern/ternary_layout.h"
 
 #define FEW_R2_MOST 4u
@@ -34,19 +35,9 @@ static TN_ALWAYS_INLINE void few_r2_take(int32_t *dst, size_t dst_stride,
             inputs[n] = (uint32_t)__builtin_ctz(takers);
             values[n] = x + inputs[n] * x_stride;
         }
-        switch (n) {
-        case 1:
-            sum(sums, row, values, 1);
-            break;
-        case 2:
-            sum(sums, row, values, 2);
-            break;
-        case 3:
-            sum(sums, row, values, 3);
-            break;
-        default:
-            sum(sums, row, values, 4);
-        }
+#define SUM(n) sum(sums, row, values, n)
+        SWITCH_4(n, SUM)
+#undef SUM
         for (uint32_t k = 0; k < n; k++)
             dst[inputs[k] * dst_stride] = sums[k] - x_sum[inputs[k]];
     }

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "kern/switch.h"
 #include "kern/ternary_layout.h"
 
 #define GEMM_PANEL_ROWS 64u
@@ -143,27 +144,6 @@ static inline void gemm_panels(const struct gemm_level *level, gemm_unpack_fn *u
         }
     }
 }
-
-/* call(n) for n = 1 to 4 or 6, each with a constant: loops over tokens unroll. */
-#define GEMM_CASE(n, call)                                                                         \
-    case n:                                                                                        \
-        call(n);                                                                                   \
-        break;
-#define GEMM_CASES_4(call)                                                                         \
-    GEMM_CASE(1, call)                                                                             \
-    GEMM_CASE(2, call)                                                                             \
-    GEMM_CASE(3, call)                                                                             \
-    GEMM_CASE(4, call)
-#define GEMM_SWITCH_4(n, call)                                                                     \
-    switch (n) {                                                                                   \
-        GEMM_CASES_4(call)                                                                         \
-    }
-#define GEMM_SWITCH_6(n, call)                                                                     \
-    switch (n) {                                                                                   \
-        GEMM_CASES_4(call)                                                                         \
-        GEMM_CASE(5, call)                                                                         \
-        GEMM_CASE(6, call)                                                                         \
-    }
 
 /* Defines tn_gemm_t2_i8_<isa> and so on from `level`, unpack_t2, unpack_r2 and unpack_c2. */
 #define GEMM_DEFINE(name, col_align, unpack)                                                       \

@@ -6,7 +6,7 @@
  * A level supplies
  *   gemv: struct x8_digits, x8_take (the values of a run of columns in the order it wants) and
  *         x8_sum_tile (64 rows of a run)
- *   gemm: an x8_tile_fn, or the one of x8_gemm.h
+ *   gemm: a tile, or the one of x8_gemm.h
  */
 #ifndef TN_X8_H
 #define TN_X8_H

@@ -77,7 +77,7 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #define ROWS(n)                                                                                    \
     multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n_tokens, n)
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)
-        GEMM_SWITCH_4((n_tokens + 1) / 2, ROWS)
+        SWITCH_4((n_tokens + 1) / 2, ROWS)
 #undef ROWS
 }
 

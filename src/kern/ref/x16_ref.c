@@ -22,6 +22,18 @@ static float scale_at(const struct tn_scaled_ternary *m, uint32_t row, uint32_t 
                      : ((const float *)m->scales)[at];
 }
 
+/* y of a row times one input. */
+typedef float row_fn(const struct tn_scaled_ternary *m, uint32_t row, const void *x);
+
+static void all_rows(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
+                     uint32_t row_begin, uint32_t row_end, const uint8_t *x, size_t x_bytes,
+                     uint32_t n_tokens, row_fn *y)
+{
+    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += x_bytes)
+        for (uint32_t r = row_begin; r < row_end; r++)
+            dst[r - row_begin] = y(m, r, x);
+}
+
 static float row_x16(const struct tn_scaled_ternary *m, uint32_t row, const void *x16)
 {
     const struct x16 x = x16_of(x16, m->w.cols);
@@ -39,10 +51,8 @@ static float row_x16(const struct tn_scaled_ternary *m, uint32_t row, const void
 void tn_gemv_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
                         uint32_t row_begin, uint32_t row_end, const void *x16, uint32_t n_tokens)
 {
-    const uint8_t *x = x16;
-    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X16_BYTES(m->w.cols))
-        for (uint32_t r = row_begin; r < row_end; r++)
-            dst[r - row_begin] = row_x16(m, r, x);
+    all_rows(dst, dst_stride, m, row_begin, row_end, x16, TN_X16_BYTES(m->w.cols), n_tokens,
+             row_x16);
 }
 
 void tn_gemm_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
@@ -82,10 +92,7 @@ static float row_x8(const struct tn_scaled_ternary *m, uint32_t row, const void 
 void tn_gemv_t2_x8_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,
                        uint32_t row_begin, uint32_t row_end, const void *x8, uint32_t n_tokens)
 {
-    const uint8_t *x = x8;
-    for (uint32_t t = 0; t < n_tokens; t++, dst += dst_stride, x += TN_X8_BYTES(m->w.cols))
-        for (uint32_t r = row_begin; r < row_end; r++)
-            dst[r - row_begin] = row_x8(m, r, x);
+    all_rows(dst, dst_stride, m, row_begin, row_end, x8, TN_X8_BYTES(m->w.cols), n_tokens, row_x8);
 }
 
 void tn_gemm_t2_x8_ref(float *dst, size_t dst_stride, const struct tn_scaled_ternary *m,

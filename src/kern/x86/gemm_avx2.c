@@ -66,7 +66,7 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #define ROWS(n)                                                                                    \
     multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n)
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
-        GEMM_SWITCH_4(n_tokens, ROWS)
+        SWITCH_4(n_tokens, ROWS)
 #undef ROWS
 }
 
@@ -112,20 +112,21 @@ static TN_ALWAYS_INLINE void x8_block(float t[][GEMM_PANEL_ROWS], const uint8_t 
     }
 }
 
-static void x8_tile(float *y, size_t y_stride, const uint8_t *panel, uint32_t n_blocks,
-                    const struct x8 *x, size_t x_bytes, const float *scales, uint32_t n)
+static void x8_tile(const struct scaled_batch *b, const uint8_t *run, uint32_t col, uint32_t n_cols,
+                    const float *scales, uint32_t n)
 {
-    _Alignas(64) float t[TILE_TOKENS][GEMM_PANEL_ROWS] = {{0}};
-    for (uint32_t k = 0; k < n_blocks; k++)
+    _Alignas(64) float y[TILE_TOKENS][GEMM_PANEL_ROWS] = {{0}};
+    const struct x8 x = x8_of(b->inputs, b->cols, col);
+    for (uint32_t k = 0; k < n_cols / TN_X8_BLOCK; k++)
         for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16) {
-            float(*rows)[GEMM_PANEL_ROWS] = (void *)&t[0][r];
-            const uint8_t *part = panel + k * TN_X8_BLOCK * GEMM_PANEL_ROWS + 4 * r;
-#define BLOCK(n) x8_block(rows, part, x, x_bytes, k, n)
-            GEMM_SWITCH_4(n, BLOCK)
+            float(*rows)[GEMM_PANEL_ROWS] = (void *)&y[0][r];
+            const uint8_t *part = run + k * TN_X8_BLOCK * GEMM_PANEL_ROWS + 4 * r;
+#define BLOCK(n) x8_block(rows, part, &x, b->input_bytes, k, n)
+            SWITCH_4(n, BLOCK)
 #undef BLOCK
         }
     for (uint32_t i = 0; i < n; i++)
-        x8_add(y + i * y_stride, t[i], scales);
+        x8_add(b->dst + i * b->dst_stride, y[i], scales);
 }
 
 X8_GEMM_DEFINE_TILE(avx2, x8_tile, TILE_TOKENS)

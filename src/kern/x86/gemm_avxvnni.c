@@ -44,7 +44,7 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
 #define ROWS(n)                                                                                    \
     multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, x, x_stride, x_sum, n)
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 16)
-        GEMM_SWITCH_6(n_tokens, ROWS)
+        SWITCH_6(n_tokens, ROWS)
 #undef ROWS
 }
 

@@ -111,7 +111,7 @@ static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run,
             const uint8_t *rows = run + 32 * i;
             const uint8_t *ahead = t == 0 && i == 0 ? next : NULL;
 #define ROWS(n) few_rows(out, dst_stride, rows, ahead, xt, x_step, n)
-            GEMM_SWITCH_4(n, ROWS)
+            SWITCH_4(n, ROWS)
 #undef ROWS
         }
     }

@@ -3,17 +3,9 @@
  * T2 times a few int8 vectors with AVX-512 VNNI, for gemm_avx512.c: the weights pass once, in the
  * order of the file, and nothing is stored between unpacking and multiplying.
  *
- * Four groups of a tile, 4 columns each, are interleaved: a 32-bit lane then holds the bytes of one
- * row.  Field k of these bytes is column k of each group, and `vpdpbusd` multiplies the four with
- * the inputs that few_prepare has put together:
- *
- *   lane          c0 c1 c2 c3 | c4 ... c7 | c8 ... c11 | c12 ... c15
- *   & 3           c0 | c4 | c8 | c12     times x0 | x4 | x8 | x12
- *   >> 2, & 3     c1 | c5 | c9 | c13     times x1 | x5 | x9 | x13     and so on
- *
- * Interleaving leaves lane 4 i + j of vector v with row 16 i + 4 v + j; the sums stay so until all
- * columns have passed.  For 64 rows x 16 columns 36 instructions unpack, and each vector takes 16:
- * 0.035 and 0.016 per weight.
+ * Four groups are interleaved as quads_avx512.h says; each field of the bytes is moved to the
+ * lowest place and multiplied with the inputs that few_prepare has put together.  For 64 rows x 16
+ * columns 36 instructions unpack, and each vector takes 16: 0.035 and 0.016 per weight.
  */
 #ifndef TN_GEMM_FEW_AVX512_H
 #define TN_GEMM_FEW_AVX512_H
@@ -21,6 +13,8 @@
 #include <immintrin.h>
 
 #include "kern/gemm_few.h"
+#include "kern/switch.h"
+#include "kern/x86/quads_avx512.h"
 
 #define FEW_RUN_QUADS (T2_RUN_GROUPS / 4)
 #define FEW_X_DWORDS 4u /* of four groups and a vector */
@@ -37,23 +31,11 @@ _Static_assert(FEW_RUNS * FEW_RUN_QUADS * FEW_TOKENS * FEW_X_DWORDS * 4 <= TN_GE
 static inline void few_prepare(int32_t *dst, const int8_t *x, size_t x_stride, uint32_t n_runs,
                                uint32_t n)
 {
-    const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     for (uint32_t q = 0; q < n_runs * FEW_RUN_QUADS; q++)
         for (uint32_t t = 0; t < n; t++, dst += FEW_X_DWORDS) {
             const __m128i v = _mm_load_si128((const void *)(x + t * x_stride + 16 * q));
-            _mm_store_si128((void *)dst, _mm_shuffle_epi8(v, order));
+            _mm_store_si128((void *)dst, _mm_shuffle_epi8(v, quads_order()));
         }
-}
-
-/* Vector 2 * half + i of four lines. */
-static TN_ALWAYS_INLINE void few_interleave(__m512i v[2], const uint8_t *lines, const uint32_t half)
-{
-    const __m512i a = _mm512_load_si512(lines), b = _mm512_load_si512(lines + 64);
-    const __m512i c = _mm512_load_si512(lines + 128), d = _mm512_load_si512(lines + 192);
-    const __m512i ab = half ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
-    const __m512i cd = half ? _mm512_unpackhi_epi8(c, d) : _mm512_unpacklo_epi8(c, d);
-    v[0] = _mm512_unpacklo_epi16(ab, cd);
-    v[1] = _mm512_unpackhi_epi16(ab, cd);
 }
 
 /* 32 of the sums of one run, times n (a constant) vectors. */
@@ -101,7 +83,7 @@ static TN_ALWAYS_INLINE void few_run(int32_t *dst, size_t dst_stride, const uint
 #pragma GCC unroll 2
         for (uint32_t h = 0; h < n_halves; h++) {
             __m512i v[2];
-            few_interleave(v, run, first + h);
+            quads_half(v, run, first + h);
             few_multiply(sum[h], v, x, n);
         }
     }
@@ -115,44 +97,30 @@ static TN_ALWAYS_INLINE void few_run(int32_t *dst, size_t dst_stride, const uint
                                    sum[h][t][i]);
 }
 
-/* The sums of more than four vectors fit the registers for half of the rows. */
+/* n is a constant: the sums of more than four vectors fit the registers for half of the rows. */
+static TN_ALWAYS_INLINE void few_halves(int32_t *dst, size_t dst_stride, const uint8_t *run,
+                                        const int32_t *x, const uint32_t n)
+{
+    const uint32_t n_halves = n > 4 ? 1 : 2;
+#pragma GCC unroll 2
+    for (uint32_t first = 0; first < 2; first += n_halves)
+        few_run(dst, dst_stride, run, x, first, n_halves, n);
+}
+
 static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run, const int32_t *x,
                             uint32_t n_tokens)
 {
-#define WHOLE(n)                                                                                   \
-    case n:                                                                                        \
-        few_run(dst, dst_stride, run, x, 0, 2, n);                                                 \
-        break;
-#define HALVES(n)                                                                                  \
-    case n:                                                                                        \
-        few_run(dst, dst_stride, run, x, 0, 1, n);                                                 \
-        few_run(dst, dst_stride, run, x, 1, 1, n);                                                 \
-        break;
-    switch (n_tokens) {
-        WHOLE(1)
-        WHOLE(2)
-        WHOLE(3)
-        WHOLE(4)
-        HALVES(5)
-        HALVES(6)
-        HALVES(7)
-        HALVES(8)
-    }
-#undef WHOLE
-#undef HALVES
+#define TILE(n) few_halves(dst, dst_stride, run, x, n)
+    SWITCH_8(n_tokens, TILE)
+#undef TILE
 }
 
 /* 64 sums into natural order. */
 static inline void few_sort(int32_t *dst)
 {
-    const __m512i v0 = _mm512_load_si512(dst), v1 = _mm512_load_si512(dst + 16);
-    const __m512i v2 = _mm512_load_si512(dst + 32), v3 = _mm512_load_si512(dst + 48);
-    const __m512i a = _mm512_shuffle_i32x4(v0, v1, 0x44), b = _mm512_shuffle_i32x4(v2, v3, 0x44);
-    const __m512i c = _mm512_shuffle_i32x4(v0, v1, 0xEE), d = _mm512_shuffle_i32x4(v2, v3, 0xEE);
-    _mm512_store_si512(dst, _mm512_shuffle_i32x4(a, b, 0x88));
-    _mm512_store_si512(dst + 16, _mm512_shuffle_i32x4(a, b, 0xDD));
-    _mm512_store_si512(dst + 32, _mm512_shuffle_i32x4(c, d, 0x88));
-    _mm512_store_si512(dst + 48, _mm512_shuffle_i32x4(c, d, 0xDD));
+    const __m512i v[4] = {_mm512_load_si512(dst), _mm512_load_si512(dst + 16),
+                          _mm512_load_si512(dst + 32), _mm512_load_si512(dst + 48)};
+    quads_store(dst, v);
 }
 
 static const struct few_level few_level = {FEW_RUNS, FEW_RUN_QUADS * FEW_X_DWORDS, few_prepare,

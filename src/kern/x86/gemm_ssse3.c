@@ -174,7 +174,7 @@ static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint
     spread_inputs(&spread, n_groups, x, x_stride, n);                                              \
     for (uint32_t r = 0; r < GEMM_PANEL_ROWS; r += 8)                                              \
         multiply_rows(dst + r, dst_stride, panel + 4 * r, n_groups, &spread, x_sum, n)
-    GEMM_SWITCH_6(n_tokens, TILE)
+    SWITCH_6(n_tokens, TILE)
 #undef TILE
 }
 

@@ -18,6 +18,7 @@
 #include "kern/bound_logit.h"
 #include "kern/kern.h"
 #include "kern/plane_rows.h"
+#include "kern/switch.h"
 
 /* Columns whose digits are kept at a time; a multiple of 256. */
 #define CHUNK_COLS 4096u
@@ -373,31 +374,23 @@ static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
             v[t][first + k] = sum[t][k];
 }
 
-/* The sums of more than four inputs fit the registers for half of the rows. */
+/* n is a constant: the sums of more than four inputs fit the registers for half of the rows. */
+static TN_ALWAYS_INLINE void row_sums_halves(__m512i v[][ROWS], uint32_t bits,
+                                             const struct few_lines *l, const struct few_digits *s,
+                                             const uint32_t n)
+{
+    const uint32_t n_rows = n > 4 ? ROWS / 2 : ROWS;
+#pragma GCC unroll 2
+    for (uint32_t first = 0; first < ROWS; first += n_rows)
+        row_sums_few(v, bits, l, s, first, n_rows, n);
+}
+
 static TN_ALWAYS_INLINE void low_digits(__m512i v[][ROWS], uint32_t bits, const struct few_lines *l,
                                         const struct few_digits *s)
 {
-#define WHOLE(n)                                                                                   \
-    case n:                                                                                        \
-        row_sums_few(v, bits, l, s, 0, ROWS, n);                                                   \
-        break;
-#define HALVES(n)                                                                                  \
-    case n:                                                                                        \
-        row_sums_few(v, bits, l, s, 0, ROWS / 2, n);                                               \
-        row_sums_few(v, bits, l, s, ROWS / 2, ROWS / 2, n);                                        \
-        break;
-    switch (s->n) {
-        WHOLE(1)
-        WHOLE(2)
-        WHOLE(3)
-        WHOLE(4)
-        HALVES(5)
-        HALVES(6)
-        HALVES(7)
-        HALVES(8)
-    }
-#undef WHOLE
-#undef HALVES
+#define SUMS(n) row_sums_halves(v, bits, l, s, n)
+    SWITCH_8(s->n, SUMS)
+#undef SUMS
 }
 
 /* v += 256 times the sums of the high digits. */

@@ -166,15 +166,6 @@ static TN_ALWAYS_INLINE void add_groups(struct planes *p, __m512i a, __m512i b, 
     add_triple(p, fourth_codes(a, b, c), table + 384);
 }
 
-/* Asks for the line three times, 12, 8 and 4 KB before it is used: a processor forgets prefetches
- * while all its line buffers are in use. */
-static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *p)
-{
-    TN_PREFETCH(p + 12288);
-    TN_PREFETCH(p + 8192);
-    TN_PREFETCH(p + 4096);
-}
-
 /* 128 columns of one tile: 5 batches of 6 groups, then 2 groups. */
 static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
                                         const uint8_t *table)
@@ -184,15 +175,15 @@ static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
         struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
 #pragma GCC unroll 6
         for (uint32_t line = 0; line < 6; line++)
-            ask_ahead(group + line * 64);
+            t2_ask_ahead(group + line * 64);
         add_groups(&p, load(group), load(group + 64), load(group + 128), table);
         add_groups(&p, load(group + 192), load(group + 256), load(group + 320),
                    table + BATCH_BYTES / 2);
         widen(&s, &p);
     }
     struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    ask_ahead(group);
-    ask_ahead(group + 64);
+    t2_ask_ahead(group);
+    t2_ask_ahead(group + 64);
     const __m512i a = load(group), b = load(group + 64);
     add_triple(&p, a, table);
     add_triple(&p, b, table + 128);

@@ -16,38 +16,18 @@
 #include <immintrin.h>
 
 #include "kern/x16.h"
+#include "kern/x86/quads_avx512.h"
 
 /* For 16 columns c of four groups and q < 4: x[c + q], and the same + 4, + 8, + 12. */
 struct digits {
     _Alignas(64) int8_t high[128], low[128];
 };
 
-static TN_ALWAYS_INLINE void take_fours(int8_t *dst, const int8_t *x, uint32_t n_cols)
-{
-    const __m512i order = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    for (uint32_t c = 0; c < n_cols; c += 64)
-        _mm512_store_si512(dst + c, _mm512_shuffle_epi8(_mm512_load_si512(x + c), order));
-}
-
 static TN_ALWAYS_INLINE void take_digits(struct digits *d, const int8_t *high, const int8_t *low,
                                          uint32_t n_cols)
 {
-    take_fours(d->high, high, n_cols);
-    take_fours(d->low, low, n_cols);
-}
-
-/* 16 columns of 64 rows: lane i of v[j], i < 4, has the rows 16 i + 4 j ... 16 i + 4 j + 3. */
-static TN_ALWAYS_INLINE void interleave(__m512i v[4], const uint8_t *group)
-{
-    const __m512i a = _mm512_load_si512(group), b = _mm512_load_si512(group + 64);
-    const __m512i c = _mm512_load_si512(group + 128), d = _mm512_load_si512(group + 192);
-    const __m512i ab_low = _mm512_unpacklo_epi8(a, b), ab_high = _mm512_unpackhi_epi8(a, b);
-    const __m512i cd_low = _mm512_unpacklo_epi8(c, d), cd_high = _mm512_unpackhi_epi8(c, d);
-    v[0] = _mm512_unpacklo_epi16(ab_low, cd_low);
-    v[1] = _mm512_unpackhi_epi16(ab_low, cd_low);
-    v[2] = _mm512_unpacklo_epi16(ab_high, cd_high);
-    v[3] = _mm512_unpackhi_epi16(ab_high, cd_high);
+    quads_inputs(d->high, high, n_cols);
+    quads_inputs(d->low, low, n_cols);
 }
 
 /* Sums of 64 rows: those of fields 0 and 2, and those of fields 1 and 3, four times larger. */
@@ -69,7 +49,7 @@ static TN_ALWAYS_INLINE void add_groups(struct sums *s, const uint8_t *group, co
     const __m512i l0 = values(low), l1 = values(low + 4), l2 = values(low + 8);
     const __m512i l3 = values(low + 12);
     __m512i v[4];
-    interleave(v, group);
+    quads(v, group);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
         const __m512i upper = _mm512_srli_epi16(v[j], 4);
@@ -84,19 +64,6 @@ static TN_ALWAYS_INLINE void add_groups(struct sums *s, const uint8_t *group, co
         s->high_fours[j] = _mm512_dpbusd_epi32(s->high_fours[j], c3, h3);
         s->low_fours[j] = _mm512_dpbusd_epi32(s->low_fours[j], c3, l3);
     }
-}
-
-/* dst [64] from the rows as interleave() has them: a transposition of lanes. */
-static TN_ALWAYS_INLINE void store_rows(int32_t *dst, const __m512i v[4])
-{
-    const __m512i a = _mm512_shuffle_i32x4(v[0], v[1], 0x44);
-    const __m512i b = _mm512_shuffle_i32x4(v[2], v[3], 0x44);
-    const __m512i c = _mm512_shuffle_i32x4(v[0], v[1], 0xEE);
-    const __m512i d = _mm512_shuffle_i32x4(v[2], v[3], 0xEE);
-    _mm512_store_si512(dst, _mm512_shuffle_i32x4(a, b, 0x88));
-    _mm512_store_si512(dst + 16, _mm512_shuffle_i32x4(a, b, 0xDD));
-    _mm512_store_si512(dst + 32, _mm512_shuffle_i32x4(c, d, 0x88));
-    _mm512_store_si512(dst + 48, _mm512_shuffle_i32x4(c, d, 0xDD));
 }
 
 static TN_ALWAYS_INLINE __m512i both_digits(__m512i high, __m512i low)
@@ -115,16 +82,7 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
             _mm512_add_epi32(s->low_ones[j], _mm512_srai_epi32(s->low_fours[j], 2));
         v[j] = both_digits(high, low);
     }
-    store_rows(dst, v);
-}
-
-/* Asks for a line three times: a processor forgets prefetches while all its line buffers are in
- * use. */
-static TN_ALWAYS_INLINE void ask_ahead(const uint8_t *p)
-{
-    TN_PREFETCH(p + 12288);
-    TN_PREFETCH(p + 8192);
-    TN_PREFETCH(p + 4096);
+    quads_store(dst, v);
 }
 
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
@@ -136,7 +94,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
             _mm512_setzero_si512();
     for (uint32_t g = 0; g < n_groups; g += 4) {
         for (uint32_t i = 0; i < 4; i++)
-            ask_ahead(tile + 64 * (g + i));
+            t2_ask_ahead(tile + 64 * (g + i));
         add_groups(&s, tile + 64 * g, d->high + 4 * g, d->low + 4 * g);
     }
     store_sums(sum, &s);
@@ -161,9 +119,9 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, ui
                 high[t][j] = low[t][j] = _mm512_setzero_si512();
         for (uint32_t g = 0; g < n_groups; g += 4) {
             __m512i v[4];
-            interleave(v, tile + 64 * g);
+            quads(v, tile + 64 * g);
             for (uint32_t i = 0; first == 0 && i < 4; i++)
-                ask_ahead(tile + 64 * (g + i));
+                t2_ask_ahead(tile + 64 * (g + i));
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++) {
                 __m512i codes[4];
@@ -190,7 +148,7 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, ui
     }
 #pragma GCC unroll 4
     for (int t = 0; t < n; t++)
-        store_rows(dst[t], rows[t]);
+        quads_store(dst[t], rows[t]);
 }
 
 static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile, uint32_t n_groups,
