@@ -75,7 +75,7 @@ static json_t *metadata(const struct tern_source *source, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         struct tern_source_key key;
         tern_source_get_key(source, i, &key);
-        json_object_set_new(object, key.name, json_loads(key.json, JSON_DECODE_ANY, NULL));
+        json_object_set_new(object, key.name, tn_json_io_part(key.json));
     }
     return object;
 }

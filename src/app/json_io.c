@@ -5,8 +5,11 @@
 #include "json_io.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/json_load.h"
 #include "base/log.h"
 #include "output.h"
 
@@ -53,15 +56,21 @@ tern_status tn_json_io_print(json_t *value, struct tern_error *err)
 tern_status tn_json_io_read(json_t **value, const char *name, const char *text, size_t n,
                             size_t flags, struct tern_error *err)
 {
-    json_error_t e;
-    *value = json_loadb(text, n, flags, &e);
-    if (take_note()) {
-        json_decref(*value);
-        *value = NULL;
-        return tn_fail(err, TERN_MEMORY, "%s: no memory for %zu bytes of JSON", name, n);
+    struct tern_error why;
+    char what[100];
+    snprintf(what, sizeof what, "%s is not JSON", name);
+    tern_status status = tn_json_load(value, what, text, n, flags, &why);
+    if (status == TERN_MEMORY) {
+        (void)take_note();
+        return tn_fail(err, status, "%s: no memory for %zu bytes of JSON", name, n);
     }
-    if (!*value)
-        return tn_fail(err, TERN_USAGE, "%s is not JSON: line %d, column %d: %s", name, e.line,
-                       e.column, e.text);
-    return TERN_OK;
+    return status == TERN_OK ? TERN_OK : tn_fail(err, TERN_USAGE, "%s", why.detail);
+}
+
+json_t *tn_json_io_part(const char *text)
+{
+    json_t *value;
+    if (tn_json_load(&value, "", text, strlen(text), JSON_DECODE_ANY, NULL) == TERN_MEMORY)
+        atomic_store(&is_short, true);
+    return value;
 }

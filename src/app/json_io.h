@@ -29,4 +29,8 @@ tern_status tn_json_io_print(json_t *value, struct tern_error *err);
 tern_status tn_json_io_read(json_t **value, const char *name, const char *text, size_t n,
                             size_t flags, struct tern_error *err);
 
+/* A value that becomes a part of what is printed; NULL: the text holds none.  When memory was short
+ * for it, the printing fails. */
+json_t *tn_json_io_part(const char *text);
+
 #endif

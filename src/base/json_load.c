@@ -1,333 +1,393 @@
 /* SPDX-License-Identifier: MIT
  *
- * Depth check and loading of JSON.
+ * Reading JSON into jansson's values.
  *
- * jansson overlooks one kind of failed allocation: when the buffer of the token at hand cannot
- * grow, bytes of the token are left out.  Others look like errors of syntax.  So the grammar of the
- * text is checked first, and the text is parsed as the second element of an array whose first is a
- * string as long as the longest token.  When that came out whole the buffer needs to grow no more,
- * and a text of right grammar can only fail for what the parser names, or for memory.
+ * jansson's own parser overlooks a failed allocation: when the buffer of the token at hand cannot
+ * grow, bytes of the token are left out, and behind a string that has lost its closing quote it
+ * reads and writes on beyond the heap block.  It also recurses.  So the text is read here, with the
+ * open arrays and objects on a stack of fixed size, and jansson keeps what comes out.
  */
 #include "base/json_load.h"
 
-#include <assert.h>
+#include <errno.h>
+#include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
-/* Index of the quote that ends the string which starts at text[i - 1], or n. */
-static size_t skip_string(const char *text, size_t n, size_t i)
-{
-    while (i < n && text[i] != '"')
-        i += text[i] == '\\' ? 2 : 1;
-    return i < n ? i : n;
-}
-
-tern_status tn_json_check_depth(const char *text, size_t n, uint32_t max_depth,
-                                struct tern_error *err)
-{
-    uint32_t depth = 0;
-    for (size_t i = 0; i < n; i++) {
-        switch (text[i]) {
-        case '"':
-            i = skip_string(text, n, i + 1);
-            break;
-        case '{':
-        case '[':
-            if (++depth > max_depth)
-                return tn_fail(err, TERN_INPUT,
-                               "JSON nests deeper than %u levels (at byte %zu)", max_depth, i);
-            break;
-        case '}':
-        case ']':
-            if (depth > 0)
-                depth--;
-            break;
-        default:
-            break;
-        }
-    }
-    return TERN_OK;
-}
-
-/* ---- grammar ---- */
-
-struct scan {
-    const char *text;
+struct reader {
+    const char *name, *text;
     size_t n, i;
-    size_t longest;    /* token so far, quotes counted */
-    uint64_t is_object; /* a bit per open level, the innermost lowest */
+    size_t flags;
+    struct tn_buf key;                /* of the member at hand, with a NUL behind it */
+    struct tn_buf word;               /* the string or number at hand */
+    json_t *open[TN_JSON_MAX_DEPTH];  /* arrays and objects, the innermost last; parts of root */
     uint32_t depth;
+    json_t *root;
+    tern_status status;
+    struct tern_error *err;
 };
 
-static_assert(TN_JSON_MAX_DEPTH <= 64, "a bit per level");
+/* ---- failures; each returns false ---- */
 
-/* The next byte, 0 at the end: no byte of valid JSON. */
-static char peek(const struct scan *s)
+static bool refuse(struct reader *r, const char *why)
 {
-    return s->i < s->n ? s->text[s->i] : '\0';
+    uint32_t line = 1;
+    size_t start = 0;
+    for (size_t i = 0; i < r->i; i++)
+        if (r->text[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    r->status = tn_fail(r->err, TERN_INPUT, "%s: line %u, column %zu: %s", r->name, line,
+                        r->i - start + 1, why);
+    return false;
 }
 
-static bool take(struct scan *s, const char *any_of)
+static bool refuse_depth(struct reader *r)
 {
-    char c = peek(s);
+    r->status = tn_fail(r->err, TERN_INPUT, "%s: JSON nests deeper than %u levels (at byte %zu)",
+                        r->name, TN_JSON_MAX_DEPTH, r->i - 1);
+    return false;
+}
+
+static bool refuse_memory(struct reader *r)
+{
+    r->status = tn_fail(r->err, TERN_MEMORY, "%s: not enough memory to parse %zu bytes", r->name,
+                        r->n);
+    return false;
+}
+
+/* ---- characters ---- */
+
+/* The next byte, 0 at the end: no byte of valid JSON. */
+static char peek(const struct reader *r)
+{
+    return r->i < r->n ? r->text[r->i] : '\0';
+}
+
+static bool take(struct reader *r, const char *any_of)
+{
+    char c = peek(r);
     if (c == '\0' || !strchr(any_of, c))
         return false;
-    s->i++;
+    r->i++;
     return true;
 }
 
-static void skip_space(struct scan *s)
+static void skip_space(struct reader *r)
 {
-    while (take(s, " \t\r\n"))
+    while (take(r, " \t\r\n"))
         ;
 }
 
-static bool read_hex(struct scan *s, uint32_t *value)
+/* ---- strings ---- */
+
+static bool take_hex(struct reader *r, uint32_t *value)
 {
     static const char digits[] = "0123456789abcdefABCDEF";
     *value = 0;
     for (int i = 0; i < 4; i++) {
-        char c = peek(s);
-        if (!take(s, digits))
-            return false;
+        char c = peek(r);
+        if (!take(r, digits))
+            return refuse(r, "\\u needs four hexadecimal digits");
         uint32_t digit = (uint32_t)(strchr(digits, c) - digits);
         *value = *value << 4 | (digit > 15 ? digit - 6 : digit);
     }
     return true;
 }
 
-/* Behind the backslash. Surrogates come in pairs. */
-static bool read_escape(struct scan *s)
+/* Behind "\u". Surrogates come in pairs. */
+static bool take_code_point(struct reader *r, uint32_t *c)
 {
-    uint32_t first, second;
-    if (take(s, "\"\\/bfnrt"))
+    uint32_t second;
+    if (!take_hex(r, c))
+        return false;
+    if (*c < 0xD800 || *c >= 0xE000)
         return true;
-    if (!take(s, "u") || !read_hex(s, &first) || (first >= 0xDC00 && first < 0xE000))
+    if (*c >= 0xDC00 || !take(r, "\\") || !take(r, "u"))
+        return refuse(r, "half of a surrogate pair");
+    if (!take_hex(r, &second))
         return false;
-    if (first < 0xD800 || first >= 0xE000)
-        return true;
-    return take(s, "\\") && take(s, "u") && read_hex(s, &second) && second >= 0xDC00 &&
-           second < 0xE000;
-}
-
-/* Behind the opening quote. */
-static bool read_string(struct scan *s)
-{
-    const size_t start = s->i - 1;
-    while (s->i < s->n) {
-        unsigned char c = (unsigned char)s->text[s->i++];
-        if (c < 0x20 || (c == '\\' && !read_escape(s)))
-            return false;
-        if (c == '"') {
-            s->longest = TN_MAX(s->longest, s->i - start);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_digits(struct scan *s)
-{
-    bool any = false;
-    while (take(s, "0123456789"))
-        any = true;
-    return any;
-}
-
-static bool read_number(struct scan *s)
-{
-    const size_t start = s->i;
-    (void)take(s, "-");
-    if (!take(s, "0") && !read_digits(s))
-        return false;
-    if (take(s, ".") && !read_digits(s))
-        return false;
-    if (take(s, "eE")) {
-        (void)take(s, "+-");
-        if (!read_digits(s))
-            return false;
-    }
-    s->longest = TN_MAX(s->longest, s->i - start);
+    if (second < 0xDC00 || second >= 0xE000)
+        return refuse(r, "half of a surrogate pair");
+    *c = 0x10000 + ((*c - 0xD800) << 10) + (second - 0xDC00);
     return true;
 }
 
-static bool read_word(struct scan *s)
+static bool append_code_point(struct tn_buf *out, uint32_t c)
+{
+    char bytes[4];
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char marks[] = {0x00, 0xC0, 0xE0, 0xF0};
+    for (size_t i = n; i-- > 1; c >>= 6)
+        bytes[i] = (char)(0x80 | (c & 0x3F));
+    bytes[0] = (char)(marks[n - 1] | c);
+    return tn_buf_append(out, bytes, n);
+}
+
+/* Behind the backslash. */
+static bool read_escape(struct reader *r, struct tn_buf *out)
+{
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    char c = peek(r);
+    uint32_t code;
+    if (take(r, letters))
+        code = (unsigned char)meanings[strchr(letters, c) - letters];
+    else if (!take(r, "u"))
+        return refuse(r, "a backslash with nothing that it may stand before");
+    else if (!take_code_point(r, &code))
+        return false;
+    if (code == 0 && (out == &r->key || !(r->flags & JSON_ALLOW_NUL)))
+        return refuse(r, "\\u0000 is not allowed");
+    return append_code_point(out, code) || refuse_memory(r);
+}
+
+/* Bytes up to one that does not stand for itself in a string. */
+static size_t n_plain(const struct reader *r)
+{
+    size_t i = r->i, n;
+    do {
+        uint32_t code;
+        const unsigned char c = i < r->n ? (unsigned char)r->text[i] : 0;
+        n = c >= 0x80 ? tn_utf8_character(r->text + i, r->n - i, &code)
+                      : c >= 0x20 && c != '"' && c != '\\';
+        i += n;
+    } while (n > 0);
+    return i - r->i;
+}
+
+/* Behind the opening quote. */
+static bool read_string(struct reader *r, struct tn_buf *out)
+{
+    tn_buf_clear(out);
+    for (;;) {
+        const size_t n = n_plain(r);
+        if (n > 0 && !tn_buf_append(out, r->text + r->i, n))
+            return refuse_memory(r);
+        r->i += n;
+        if (take(r, "\""))
+            return true;
+        if (r->i == r->n)
+            return refuse(r, "a string has no end");
+        if (!take(r, "\\"))
+            return refuse(r, (unsigned char)peek(r) < 0x20 ? "a control character in a string"
+                                                           : "a string that is not UTF-8");
+        if (!read_escape(r, out))
+            return false;
+    }
+}
+
+/* ---- numbers ---- */
+
+static bool take_digits(struct reader *r)
+{
+    size_t start = r->i;
+    while (take(r, "0123456789"))
+        ;
+    return r->i > start || refuse(r, "a number needs a digit here");
+}
+
+static bool take_number(struct reader *r, bool *is_whole)
+{
+    (void)take(r, "-");
+    if (!take(r, "0") && !take_digits(r))
+        return false;
+    *is_whole = true;
+    if (take(r, ".")) {
+        *is_whole = false;
+        if (!take_digits(r))
+            return false;
+    }
+    if (take(r, "eE")) {
+        *is_whole = false;
+        (void)take(r, "+-");
+        if (!take_digits(r))
+            return false;
+    }
+    return true;
+}
+
+static bool parse_whole(const char *text, size_t n, json_int_t *out)
+{
+    json_int_t value = 0;
+    const bool is_negative = text[0] == '-';
+    for (size_t i = is_negative; i < n; i++)
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_sub_overflow(value, text[i] - '0', &value)) /* the negative range is larger */
+            return false;
+    *out = value;
+    return is_negative || !__builtin_sub_overflow(0, value, out);
+}
+
+/* `number` ends in a NUL.  strtod reads what the host program has chosen as its decimal point. */
+static bool parse_real(char *number, double *out)
+{
+    char *point = strchr(number, '.'), half[8];
+    if (point && snprintf(half, sizeof half, "%.1f", 0.5) > 1)
+        *point = half[1];
+    errno = 0;
+    *out = strtod(number, NULL);
+    return !(errno == ERANGE && fabs(*out) > 1);
+}
+
+static bool read_number(struct reader *r, json_t **out)
+{
+    const size_t start = r->i;
+    bool is_whole;
+    json_int_t whole;
+    double real;
+    if (!take_number(r, &is_whole))
+        return false;
+    if (is_whole && !(r->flags & JSON_DECODE_INT_AS_REAL)) {
+        if (!parse_whole(r->text + start, r->i - start, &whole))
+            return refuse(r, "a whole number of more than 64 bits");
+        *out = json_integer(whole);
+        return true;
+    }
+    tn_buf_clear(&r->word);
+    if (!tn_buf_append(&r->word, r->text + start, r->i - start) ||
+        !tn_buf_append(&r->word, "", 1))
+        return refuse_memory(r);
+    if (!parse_real(r->word.data, &real))
+        return refuse(r, "a number that is too large");
+    *out = json_real(real);
+    return true;
+}
+
+/* ---- values ---- */
+
+static bool read_word(struct reader *r, json_t **out)
 {
     static const char *const words[] = {"true", "false", "null"};
     for (size_t i = 0; i < TN_COUNT_OF(words); i++) {
         size_t n = strlen(words[i]);
-        if (s->n - s->i >= n && memcmp(s->text + s->i, words[i], n) == 0) {
-            s->i += n;
+        if (r->n - r->i >= n && memcmp(r->text + r->i, words[i], n) == 0) {
+            r->i += n;
+            *out = i == 0 ? json_true() : i == 1 ? json_false() : json_null();
             return true;
         }
     }
-    return false;
+    return refuse(r, r->i == r->n ? "the text ends where a value must be" : "no value of JSON");
 }
 
-static bool read_key(struct scan *s)
+static bool read_scalar(struct reader *r, json_t **out)
 {
-    skip_space(s);
-    if (!take(s, "\"") || !read_string(s))
+    char c = peek(r);
+    if (c == '-' || (c >= '0' && c <= '9'))
+        return read_number(r, out);
+    if (!take(r, "\""))
+        return read_word(r, out);
+    if (!read_string(r, &r->word))
         return false;
-    skip_space(s);
-    return take(s, ":");
+    *out = json_stringn_nocheck(r->word.n_bytes ? r->word.data : "", r->word.n_bytes);
+    return true;
 }
 
-/* Behind the first bracket of an object or array that has something in it: *more. */
-static bool open_level(struct scan *s, bool is_object, bool *more)
+/* The value becomes a part of the innermost open one, or the root; NULL: there was no memory. */
+static bool put(struct reader *r, json_t *value)
 {
-    if (s->depth == 64)
+    json_t *parent = r->depth ? r->open[r->depth - 1] : NULL;
+    int failed = 0;
+    if (!value)
+        return refuse_memory(r);
+    if (!parent)
+        r->root = value;
+    else if (json_is_array(parent))
+        failed = json_array_append_new(parent, value);
+    else
+        failed = json_object_set_new_nocheck(parent, r->key.data, value);
+    return !failed || refuse_memory(r);
+}
+
+static bool read_key(struct reader *r)
+{
+    skip_space(r);
+    if (!take(r, "\""))
+        return refuse(r, "a name in quotes must be here");
+    if (!read_string(r, &r->key))
         return false;
-    skip_space(s);
-    *more = !take(s, is_object ? "}" : "]");
-    if (!*more)
+    if (!tn_buf_append(&r->key, "", 1))
+        return refuse_memory(r);
+    if ((r->flags & JSON_REJECT_DUPLICATES) &&
+        json_object_get(r->open[r->depth - 1], r->key.data))
+        return refuse(r, "a duplicate name in an object");
+    skip_space(r);
+    return take(r, ":") || refuse(r, "':' must be here");
+}
+
+/* Behind the first bracket; *opened: values follow inside. */
+static bool open_level(struct reader *r, bool is_object, bool *opened)
+{
+    if (r->depth == TN_JSON_MAX_DEPTH)
+        return refuse_depth(r);
+    json_t *value = is_object ? json_object() : json_array();
+    if (!put(r, value))
+        return false;
+    skip_space(r);
+    *opened = !take(r, is_object ? "}" : "]");
+    if (!*opened)
         return true;
-    s->depth++;
-    s->is_object = s->is_object << 1 | is_object;
-    return !is_object || read_key(s);
+    r->open[r->depth++] = value;
+    return !is_object || read_key(r);
+}
+
+static bool read_value(struct reader *r, bool *opened)
+{
+    json_t *value = NULL;
+    *opened = false;
+    skip_space(r);
+    const char c = peek(r);
+    if (take(r, "{["))
+        return open_level(r, c == '{', opened);
+    return read_scalar(r, &value) && put(r, value);
 }
 
 /* Behind a value: ends levels until one goes on, or none is left. */
-static bool end_value(struct scan *s)
+static bool end_value(struct reader *r)
 {
-    while (s->depth > 0) {
-        bool is_object = s->is_object & 1;
-        skip_space(s);
-        if (take(s, ","))
-            return !is_object || read_key(s);
-        if (!take(s, is_object ? "}" : "]"))
-            return false;
-        s->is_object >>= 1;
-        s->depth--;
+    while (r->depth > 0) {
+        const bool is_object = json_is_object(r->open[r->depth - 1]);
+        skip_space(r);
+        if (take(r, ","))
+            return !is_object || read_key(r);
+        if (!take(r, is_object ? "}" : "]"))
+            return refuse(r, is_object ? "',' or '}' must be here" : "',' or ']' must be here");
+        r->depth--;
     }
     return true;
 }
 
-/* A value, or its beginning: *more tells that another one has to follow inside of it. */
-static bool read_value(struct scan *s, bool *more)
+static bool read_text(struct reader *r)
 {
-    char c = peek(s);
-    *more = false;
-    if (take(s, "{["))
-        return open_level(s, c == '{', more);
-    if (take(s, "\""))
-        return read_string(s);
-    return c == '-' || (c >= '0' && c <= '9') ? read_number(s) : read_word(s);
-}
-
-/* Is the text one object or array, as far as grammar goes? Numbers, UTF-8 and keys are left to the
- * parser. */
-static bool is_grammatical(struct scan *s)
-{
-    skip_space(s);
-    if (peek(s) != '{' && peek(s) != '[')
-        return false;
+    skip_space(r);
+    if (!(r->flags & JSON_DECODE_ANY) && peek(r) != '{' && peek(r) != '[')
+        return refuse(r, "an object or an array must be here");
     do {
-        bool more;
-        skip_space(s);
-        if (!read_value(s, &more) || (!more && !end_value(s)))
+        bool opened;
+        if (!read_value(r, &opened) || (!opened && !end_value(r)))
             return false;
-    } while (s->depth > 0);
-    skip_space(s);
-    return s->i == s->n;
-}
-
-/* ---- parsing ---- */
-
-/* ["xxx...",\n TEXT ] for the parser. */
-struct feed {
-    const char *text;
-    size_t n, n_pad;
-    size_t at;
-};
-
-/* Copies the stretch [begin, begin + n) of the whole as far as it meets dst; NULL: padding. */
-static void copy_part(const struct feed *f, size_t begin, const char *part, size_t n, char *dst,
-                      size_t n_dst)
-{
-    size_t from = TN_MAX(begin, f->at), to = TN_MIN(begin + n, f->at + n_dst);
-    if (from >= to)
-        return;
-    if (part)
-        memcpy(dst + (from - f->at), part + (from - begin), to - from);
-    else
-        memset(dst + (from - f->at), 'x', to - from);
-}
-
-static size_t give(void *dst, size_t n_dst, void *arg)
-{
-    struct feed *f = arg;
-    const size_t text_at = 2 + f->n_pad + 3, whole = text_at + f->n + 1;
-    size_t n = TN_MIN(n_dst, whole - f->at);
-    copy_part(f, 0, "[\"", 2, dst, n);
-    copy_part(f, 2, NULL, f->n_pad, dst, n);
-    copy_part(f, 2 + f->n_pad, "\",\n", 3, dst, n);
-    copy_part(f, text_at, f->text, f->n, dst, n);
-    copy_part(f, text_at + f->n, "]", 1, dst, n);
-    f->at += n;
-    return n;
-}
-
-/* Did the parser find something that a text of right grammar can have? */
-static bool is_about_the_text(const json_error_t *error)
-{
-    switch (json_error_code(error)) {
-    case json_error_duplicate_key:
-    case json_error_numeric_overflow:
-    case json_error_invalid_utf8:
-    case json_error_null_character:
-    case json_error_null_byte_in_key:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static tern_status no_memory(const char *name, size_t n, struct tern_error *err)
-{
-    return tn_fail(err, TERN_MEMORY, "%s: not enough memory to parse %zu bytes", name, n);
-}
-
-static tern_status refuse(const char *name, const json_error_t *error, int line,
-                          struct tern_error *err)
-{
-    return tn_fail(err, TERN_INPUT, "%s: line %d, column %d: %s", name, line, error->column,
-                   error->text);
-}
-
-/* A text of right grammar whose longest token has n_token bytes. */
-static tern_status parse(json_t **out, const char *name, const char *text, size_t n, size_t n_token,
-                         size_t flags, struct tern_error *err)
-{
-    struct feed feed = {.text = text, .n = n, .n_pad = n_token};
-    json_error_t error = {0}; /* without memory nothing is written */
-    json_t *root = json_load_callback(give, &feed, flags, &error);
-    if (!root)
-        return is_about_the_text(&error) ? refuse(name, &error, error.line - 1, err)
-                                         : no_memory(name, n, err);
-    if (json_string_length(json_array_get(root, 0)) == n_token)
-        *out = json_incref(json_array_get(root, 1));
-    json_decref(root);
-    return *out ? TERN_OK : no_memory(name, n, err);
+    } while (r->depth > 0);
+    skip_space(r);
+    return r->i == r->n || refuse(r, "the text goes on behind its end");
 }
 
 tern_status tn_json_load(json_t **out, const char *name, const char *text, size_t n, size_t flags,
                          struct tern_error *err)
 {
+    struct reader r = {.name = name, .text = text, .n = n, .flags = flags, .err = err};
     *out = NULL;
-    struct tern_error depth_error;
-    if (tn_json_check_depth(text, n, TN_JSON_MAX_DEPTH, &depth_error) != TERN_OK)
-        return tn_fail(err, TERN_INPUT, "%s: %s", name, depth_error.detail);
-    struct scan scan = {.text = text, .n = n};
-    if (is_grammatical(&scan))
-        return parse(out, name, text, n, scan.longest, flags, err);
-    json_error_t error = {0}; /* for its words */
-    json_t *root = json_loadb(text, n, flags, &error);
-    if (!root)
-        return refuse(name, &error, error.line, err);
-    json_decref(root);
-    return tn_fail(err, TERN_INPUT, "%s: not JSON (at byte %zu)", name, scan.i);
+    if (read_text(&r))
+        *out = r.root;
+    else
+        json_decref(r.root);
+    tn_buf_fini(&r.key);
+    tn_buf_fini(&r.word);
+    return r.status;
 }

@@ -18,8 +18,8 @@ struct tn_reading {
     struct tn_refusal refusal;
 };
 
-/* The parser holds the longest string three times while it grows, encoding has it as text, as a
- * conversation and as ids. */
+/* The reader holds the longest string up to three times while its buffer grows, encoding has it as
+ * text, as a conversation and as ids. */
 #define WORKING_COPIES 4u
 /* Lists and objects of a conversation: a copy, read again from its text, the template's values. */
 #define TREES 3u

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/json_load.h"
 #include "tern/model_format.h"
 #include "tok_import.h"
 #include "text_data.h"
@@ -206,16 +205,6 @@ static void test_not_json(void **state)
     check_import(demo_text, n_demo_text / 2, DATA_DEMO_VOCAB, TERN_INPUT, "tokenizer.json: line");
     check_import(demo_text, n_demo_text, 4095, TERN_INPUT, "the model has 4095");
     check_import(demo_text, n_demo_text, 4097, TERN_OK, "");
-}
-
-static void test_depth(void **state)
-{
-    (void)state;
-    static const char text[] = "[\"[[[[\\\"[[[[\", {\"a\": [1]}]";
-    assert_int_equal(tn_json_check_depth(text, sizeof text - 1, 3, NULL), TERN_OK);
-    assert_int_equal(tn_json_check_depth(text, sizeof text - 1, 2, NULL), TERN_INPUT);
-    assert_int_equal(tn_json_check_depth("\"\\", 2, 0, NULL), TERN_OK);
-    assert_int_equal(tn_json_check_depth("]]]]", 4, 0, NULL), TERN_OK);
 }
 
 /* ---- what is understood ---- */
@@ -512,7 +501,6 @@ int main(void)
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_not_json),
-        cmocka_unit_test(test_depth),
         cmocka_unit_test(test_merge_styles),
         cmocka_unit_test(test_batch_settings),
         cmocka_unit_test(test_later_rank_wins),
