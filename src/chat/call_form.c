@@ -35,7 +35,7 @@ static bool contains(const char *text, const unsigned char *user_map, size_t n, 
 static char *without_tools(const char *json, size_t n)
 {
     json_t *request;
-    if (tn_json_load(&request, "conversation", json, n, 0, NULL) != TERN_OK)
+    if (tn_json_load(&request, "conversation", json, n, JSON_ALLOW_NUL, NULL) != TERN_OK)
         return NULL;
     json_object_del(request, "tools");
     char *text = json_dumps(request, JSON_COMPACT);

@@ -113,6 +113,22 @@ bool tn_json_has_type(const json_t *object, const char *type)
     return word && strcmp(word, type) == 0;
 }
 
+json_t *tn_json_copy(const json_t *value, struct tn_refusal *r)
+{
+    json_t *copy = json_deep_copy(value);
+    if (copy && json_equal(copy, value)) /* members for which there is no memory are left out */
+        return copy;
+    json_decref(copy);
+    tn_refuse(r, 503, NULL, "no memory for the request");
+    return NULL;
+}
+
+bool tn_json_put(json_t *object, const char *key, json_t *value, struct tn_refusal *r)
+{
+    return json_object_set_new(object, key, value) == 0 ||
+           tn_refuse(r, 503, NULL, "no memory for the request");
+}
+
 bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r)
 {
     const json_t *value = tn_json_member(object, key);

@@ -41,6 +41,11 @@ const json_t *tn_json_member(const json_t *object, const char *key);
 /* Is its "type" this word? */
 bool tn_json_has_type(const json_t *object, const char *type);
 
+/* A deep copy; json_decref.  NULL: refused, there was no memory for all of it. */
+json_t *tn_json_copy(const json_t *value, struct tn_refusal *r);
+/* Takes the reference to `value`; NULL: there was no memory for it.  false: refused. */
+bool tn_json_put(json_t *object, const char *key, json_t *value, struct tn_refusal *r);
+
 /* Each leaves *out alone when the member is absent; false: refused. */
 bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r);
 bool tn_json_get_text(const json_t *object, const char *key, const char **out, size_t *n,

@@ -60,6 +60,7 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
                                          "response_format"};
     struct tn_translation t = {0};
     json_t *out = json_copy((json_t *)request);
+    t.failed = json_object_size(out) != json_object_size(request); /* it leaves out what fails */
     for (size_t i = 0; i < TN_COUNT_OF(others); i++)
         json_object_del(out, others[i]);
     tn_translation_share(&t, out, "stop", request, "stop_sequences");

@@ -55,12 +55,16 @@ static bool open_arguments(struct tn_task *task, json_t *calls, struct tn_refusa
             continue;
         const char *text = json_string_value(arguments);
         const size_t n = json_string_length(arguments);
-        struct tn_refusal ignored;
+        struct tn_refusal ignored = {0};
         if (!tn_body_hold_copies(task->server, &task->request, tn_json_body_bound(text, n) - n, r))
             return false;
         json_t *object = tn_json_body_read(text, n, &ignored);
-        if (object)
-            json_object_set_new(function, "arguments", object);
+        if (ignored.status == 503) {
+            *r = ignored;
+            return false;
+        }
+        if (object && !tn_json_put(function, "arguments", object, r))
+            return false;
     }
     return true;
 }
@@ -76,20 +80,20 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
         return tn_refuse(r, 400, "messages", "message %zu: \"role\" must be a string", i);
     if (json_array_size(json_object_get(message, "images")) > 0)
         return tn_refuse(r, 400, "messages", "message %zu: this model takes no images", i);
-    if (strcmp(role, "developer") == 0)
-        json_object_set_new(message, "role", json_string("system"));
+    if (strcmp(role, "developer") == 0 &&
+        !tn_json_put(message, "role", json_string("system"), r))
+        return false;
     if (json_is_array(content)) {
         json_t *joined = join_parts(content, i, r);
-        if (!joined)
+        if (!joined || !tn_json_put(message, "content", joined, r))
             return false;
-        json_object_set_new(message, "content", joined);
     } else if (content && !json_is_string(content)) {
         return tn_refuse(r, 400, "messages",
                          "message %zu: \"content\" must be a string or an array of parts", i);
     } else if (!content && !has_calls) {
         return tn_refuse(r, 400, "messages", "message %zu has no \"content\"", i);
-    } else if (!content) {
-        json_object_set_new(message, "content", json_string(""));
+    } else if (!content && !tn_json_put(message, "content", json_string(""), r)) {
+        return false;
     }
     if (has_calls)
         return open_arguments(task, calls, r);
@@ -103,7 +107,7 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
         tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages, not empty");
         return NULL;
     }
-    json_t *copy = json_deep_copy(messages);
+    json_t *copy = tn_json_copy(messages, r);
     for (size_t i = 0; i < json_array_size(copy); i++) {
         json_t *message = json_array_get(copy, i);
         if (!json_is_object(message)) {
@@ -116,8 +120,6 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
             return NULL;
         }
     }
-    if (!copy)
-        tn_refuse(r, 503, NULL, "no memory for the request");
     return copy;
 }
 
@@ -132,7 +134,7 @@ static bool find_call_form(struct tn_task *answer, const char *text, struct tn_r
                      "\"%s\" does not support tools: %s", answer->model->id, err.detail);
 }
 
-static bool encode(struct tn_task *answer, json_t *conversation, struct tn_refusal *r)
+static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)
 {
     const struct tn_server_model *model = answer->model;
     struct tern_error err;
@@ -164,10 +166,11 @@ bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refus
     if (!copy)
         return false;
     json_t *conversation = json_object();
-    json_object_set_new(conversation, "messages", copy);
-    if (answer->tools)
-        json_object_set(conversation, "tools", (json_t *)answer->tools);
-    bool is_encoded = encode(answer, conversation, r);
+    bool is_encoded = tn_json_put(conversation, "messages", copy, r) &&
+                      (!answer->tools ||
+                       tn_json_put(conversation, "tools", json_incref((json_t *)answer->tools),
+                                   r)) &&
+                      encode(answer, conversation, r);
     json_decref(conversation);
     return is_encoded;
 }

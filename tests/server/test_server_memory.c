@@ -81,6 +81,7 @@ static int start(void **state)
     struct tern_error err;
     struct tern_scheduler_params params;
     (void)state;
+    json_set_alloc_funcs(tn_alloc, tn_free);
     if (!demo_open(&t.demo, "test_server_memory.tern", 1))
         return -1;
     tern_scheduler_params_default(&params);
@@ -279,6 +280,11 @@ static const struct {
      "\"temperature\":0,\"response_format\":{\"type\":\"json_schema\",\"json_schema\":"
      "{\"name\":\"x\",\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"boolean\"}"
      "},\"required\":[\"a\"],\"additionalProperties\":false}}}}"},
+    {"POST /v1/chat/completions", "",
+     "{\"messages\":[{\"role\":\"developer\",\"content\":\"Be brief.\"},{\"role\":\"user\","
+     "\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":"
+     "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}}]},"
+     "{\"role\":\"user\",\"content\":\"Go on\"}],\"max_tokens\":3,\"temperature\":0}"},
     {"POST /api/chat", "",
      "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
      "\"options\":{\"num_predict\":3,\"temperature\":0}}"},
