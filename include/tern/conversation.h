@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "tern/tern.h"
+#include "tern/thinking.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,8 +88,6 @@ tern_status tern_conversation_encode(const struct tern_conversation *c, struct t
                                      struct tern_error *err);
 
 /* ---- answers ---- */
-
-enum tern_part { TERN_PART_ANSWER, TERN_PART_REASONING };
 
 struct tern_answer_params {
     /* Sampler, limits, stop strings; its on_text is not used. The sampler is seeded anew for each

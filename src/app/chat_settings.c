@@ -108,36 +108,23 @@ static tern_status set_flag(struct tn_chat_state *chat, const char *name, const 
     return status;
 }
 
-static tern_status encode_with(struct tern_ids *out, const struct tn_chat_state *chat,
-                               const char *json, struct tern_error *err)
-{
-    return tern_chat_encode_json(tern_model_tokenizer(chat->opened.model), chat->template.t, json,
-                                 strlen(json), &chat->template.params, out, err);
-}
-
 /* A template that has the switch renders something else with it. */
 static tern_status check_switch(const struct tn_chat_state *chat, struct tern_error *err)
 {
-    static const char without[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}",
-                      with[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],"
-                               "\"kwargs\":{\"enable_thinking\":false}}";
-    struct tern_ids on = {0}, off = {0};
-    tern_status status = encode_with(&on, chat, without, err);
-    if (status == TERN_OK)
-        status = encode_with(&off, chat, with, err);
-    if (status == TERN_OK && on.n == off.n && memcmp(on.ids, off.ids, on.n * sizeof *on.ids) == 0)
-        status = tn_fail(err, TERN_USAGE,
+    struct tern_chat_reasoning known;
+    tern_status status =
+        tern_chat_reasoning(&known, chat->template.t, &chat->template.params, err);
+    return status != TERN_OK || known.has_switch
+               ? status
+               : tn_fail(err, TERN_USAGE,
                          "this model's template has no switch for thinking; "
                          "/think hide only hides it");
-    tern_ids_free(&on);
-    tern_ids_free(&off);
-    return status;
 }
 
 tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
                               struct tern_error *err)
 {
-    static const char off[] = "{\"enable_thinking\":false}";
+    static const char off[] = "{\"enable_thinking\":false,\"thinking\":false}";
     const bool is_off = think == TN_THINK_OFF;
     tern_status status = is_off ? check_switch(chat, err) : TERN_OK;
     if (status == TERN_OK)

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "chat/thinking.h"
+#include "tern/thinking.h"
 
 /* ---- what the model sees ---- */
 
@@ -73,7 +73,7 @@ static tern_status append_ids(struct tern_ids *out, const uint32_t *ids, size_t 
 struct speech {
     const struct tern_answer_params *params;
     struct tn_turn *turn;
-    struct tn_thinking thinking;
+    struct tern_thinking *thinking;
     bool is_short; /* of memory */
 };
 
@@ -92,9 +92,9 @@ static bool on_part(void *arg, enum tern_part part, const char *text, size_t n)
 static bool on_text(void *arg, const char *text, size_t n)
 {
     struct speech *s = arg;
-    bool goes_on = tn_thinking_push(&s->thinking, text, n);
-    s->is_short = s->is_short || s->thinking.held.failed;
-    return goes_on;
+    const tern_status status = tern_thinking_push(s->thinking, text, n, NULL);
+    s->is_short = s->is_short || status == TERN_MEMORY;
+    return status == TERN_OK;
 }
 
 static void on_token(void *arg, uint32_t id)
@@ -113,19 +113,17 @@ static void on_prefill(void *arg, size_t n_done, size_t n_total)
         g->on_prefill(g->arg, n_done, n_total);
 }
 
-#define N_LAST_IDS 16u /* enough for a tag and the line ends behind it */
-
 /* Some templates open the reasoning themselves. */
-static void start_thinking(struct tn_thinking *thinking, const struct tern_conversation *c,
-                           const struct tern_ids *ids)
+static tern_status start_thinking(struct speech *s, const struct tern_conversation *c,
+                                  const struct tern_ids *prompt, struct tern_error *err)
 {
-    char *text;
-    size_t n_text, n = TN_MIN(ids->n, (size_t)N_LAST_IDS);
-    if (tern_tokenizer_decode(c->tokenizer, ids->ids + ids->n - n, n, false, &text, &n_text,
-                              NULL) != TERN_OK)
-        return;
-    tn_thinking_start(thinking, text, n_text);
-    tern_text_free(text);
+    const char *close;
+    tern_status status = tern_thinking_opened_by_ids(&close, c->tokenizer, prompt, err);
+    if (status == TERN_OK)
+        status = tern_thinking_create(&s->thinking, on_part, s, err);
+    if (status == TERN_OK)
+        tern_thinking_begin_inside(s->thinking, close);
+    return status;
 }
 
 /* Samples behind v->ids into `turn`, whose ids become what continues them: without a stop id, and
@@ -139,16 +137,14 @@ static tern_status speak(struct tern_conversation *c, struct tern_session *sessi
     generate.on_token = on_token;
     generate.on_prefill = on_prefill;
     generate.arg = s;
-    s->thinking.on_part = on_part;
-    s->thinking.arg = s;
     tern_sampler_reseed(generate.sampler, s->params->seed + c->n_answers);
     if (s->params->on_ids)
         s->params->on_ids(s->params->arg, v->ids.ids, v->ids.n);
     tern_status status = tern_generate(session, v->ids.ids, v->ids.n, &generate, result, err);
     if (status == TERN_OK) {
-        tn_thinking_end(&s->thinking);
+        (void)tern_thinking_end(s->thinking, NULL);
         c->n_answers++;
-        s->turn->is_thinking = s->thinking.state == TN_THINKING;
+        s->turn->is_thinking = tern_thinking_is_inside(s->thinking);
         if (result->stop == TERN_STOP_EOS && s->turn->ids.n > 0)
             s->turn->ids.n--;
         else if (result->stop == TERN_STOP_STRING)
@@ -156,7 +152,6 @@ static tern_status speak(struct tern_conversation *c, struct tern_session *sessi
         if (s->is_short)
             status = tn_fail(err, TERN_MEMORY, "no memory to remember the answer");
     }
-    tn_thinking_fini(&s->thinking);
     return status;
 }
 
@@ -190,13 +185,15 @@ tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_se
     if (status == TERN_OK && !(s.turn = tn_conversation_push(c, "assistant")))
         status = tn_fail(err, TERN_MEMORY, "no memory for an answer");
     if (status == TERN_OK) {
-        start_thinking(&s.thinking, c, &v.ids);
-        status = speak(c, session, &s, &v, &result->generate, err);
+        status = start_thinking(&s, c, &v.ids, err);
+        if (status == TERN_OK)
+            status = speak(c, session, &s, &v, &result->generate, err);
         if (status == TERN_OK)
             report(result, c, &v);
         else
             tn_turn_fini(&c->turns[--c->n_turns]);
     }
+    tern_thinking_free(s.thinking);
     tern_ids_free(&v.ids);
     return status;
 }
@@ -264,10 +261,10 @@ static void put_together(struct tn_buf *out, const struct tn_turn *turn)
     struct tern_text reasoning = tn_turn_text(turn, TN_FIELD_REASONING);
     struct tern_text content = tn_turn_text(turn, TN_FIELD_CONTENT);
     if (reasoning.n > 0) {
-        tn_buf_append_text(out, tn_thinking_open_text());
+        tn_buf_append_text(out, TERN_THINKING_OPEN);
         tn_buf_append(out, reasoning.bytes, reasoning.n);
         if (!turn->is_thinking)
-            tn_buf_append_text(out, tn_thinking_close_text());
+            tn_buf_append_text(out, TERN_THINKING_CLOSE);
     }
     tn_buf_append(out, content.bytes ? content.bytes : "", content.n);
 }
@@ -305,18 +302,19 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
         status = fit_view(&v, c, tern_session_n_ctx(session), params->generate.max_tokens, err);
     if (status == TERN_OK)
         status = append_ids(&v.ids, turn->ids.ids, turn->ids.n, err);
+    const size_t n_ids = turn->ids.n;
+    if (status == TERN_OK)
+        status = start_thinking(&s, c, &v.ids, err);
     if (status == TERN_OK) {
-        const size_t n_ids = turn->ids.n;
-        if (n_ids == 0)
-            start_thinking(&s.thinking, c, &v.ids);
-        else
-            tn_thinking_resume(&s.thinking, turn->is_thinking);
+        if (n_ids > 0)
+            tern_thinking_resume(s.thinking, turn->is_thinking);
         status = speak(c, session, &s, &v, &result->generate, err);
         if (status == TERN_OK)
             report(result, c, &v);
         else
             turn->ids.n = TN_MIN(turn->ids.n, n_ids);
     }
+    tern_thinking_free(s.thinking);
     tern_ids_free(&v.ids);
     return status;
 }

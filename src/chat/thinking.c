@@ -2,11 +2,28 @@
  *
  * The tags that published models write around their reasoning.
  */
-#include "chat/thinking.h"
+#include "tern/thinking.h"
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/buf.h"
 #include "base/compiler.h"
+#include "base/log.h"
+
+enum state { START, INSIDE, GAP, ANSWER };
+
+struct tern_thinking {
+    enum state state;
+    const char *close; /* the tag that ends the reasoning */
+    struct tn_buf held;
+    size_t n_pushed;    /* bytes in all */
+    size_t answer_at;   /* of them, in front of the answer */
+    bool has_reasoning; /* some was given */
+    bool is_refused;    /* on_part returned false */
+    bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n);
+    void *arg;
+};
 
 static const struct {
     const char *open, *close;
@@ -19,16 +36,6 @@ static const struct {
     {"[THINK]", "[/THINK]"},
     {"<|START_THINKING|>", "<|END_THINKING|>"},
 };
-
-const char *tn_thinking_open_text(void)
-{
-    return "<think>\n";
-}
-
-const char *tn_thinking_close_text(void)
-{
-    return "\n</think>\n\n";
-}
 
 static size_t n_space(const char *text, size_t n)
 {
@@ -51,33 +58,89 @@ static bool ends_with(const char *text, size_t n, const char *tail)
     return n >= n_tail && memcmp(text + n - n_tail, tail, n_tail) == 0;
 }
 
-void tn_thinking_start(struct tn_thinking *t, const char *prompt_end, size_t n)
+const char *tern_thinking_opened_by(const char *prompt_end, size_t n)
 {
     n = without_space_at_end(prompt_end, n);
-    for (size_t i = 0; i < TN_COUNT_OF(tags); i++) {
-        if (ends_with(prompt_end, n, tags[i].open)) {
-            t->state = TN_THINKING;
-            t->close = tags[i].close;
-        }
-    }
+    for (size_t i = 0; i < TN_COUNT_OF(tags); i++)
+        if (ends_with(prompt_end, n, tags[i].open))
+            return tags[i].close;
+    return NULL;
 }
 
-void tn_thinking_resume(struct tn_thinking *t, bool is_thinking)
+#define N_LAST_IDS 16u /* enough for a tag and the line ends behind it */
+
+tern_status tern_thinking_opened_by_ids(const char **close, const struct tern_tokenizer *tokenizer,
+                                        const struct tern_ids *prompt, struct tern_error *err)
 {
-    t->state = is_thinking ? TN_THINKING : TN_ANSWERING;
+    char *text;
+    size_t n_text;
+    const size_t n = TN_MIN(prompt->n, (size_t)N_LAST_IDS);
+    *close = NULL;
+    tern_status status = tern_tokenizer_decode(tokenizer, prompt->ids + prompt->n - n, n, false,
+                                               &text, &n_text, err);
+    if (status != TERN_OK)
+        return status;
+    *close = tern_thinking_opened_by(text, n_text);
+    tern_text_free(text);
+    return TERN_OK;
+}
+
+tern_status tern_thinking_create(struct tern_thinking **out,
+                                 bool (*on_part)(void *arg, enum tern_part part, const char *text,
+                                                 size_t n),
+                                 void *arg, struct tern_error *err)
+{
+    struct tern_thinking *t = tn_alloc_zeroed(1, sizeof *t);
+    *out = t;
+    if (!t)
+        return tn_fail(err, TERN_MEMORY, "no memory for an answer");
+    t->on_part = on_part;
+    t->arg = arg;
+    t->answer_at = SIZE_MAX;
+    return tn_ok(err);
+}
+
+void tern_thinking_free(struct tern_thinking *t)
+{
+    if (t)
+        tn_buf_fini(&t->held);
+    tn_free(t);
+}
+
+void tern_thinking_begin_inside(struct tern_thinking *t, const char *close)
+{
+    t->state = close ? INSIDE : START;
+    t->close = close;
+}
+
+void tern_thinking_resume(struct tern_thinking *t, bool was_inside)
+{
+    t->state = was_inside ? INSIDE : ANSWER;
     t->close = tags[0].close;
-    t->has_reasoning = is_thinking;
+    t->has_reasoning = was_inside;
+}
+
+bool tern_thinking_is_inside(const struct tern_thinking *t)
+{
+    return t->state == INSIDE;
+}
+
+size_t tern_thinking_answer_at(const struct tern_thinking *t)
+{
+    return t->answer_at;
 }
 
 /* Gives the first n held bytes away. */
-static void give(struct tn_thinking *t, enum tern_part part, size_t n)
+static void give(struct tern_thinking *t, enum tern_part part, size_t n)
 {
+    if (part == TERN_PART_ANSWER && t->answer_at == SIZE_MAX)
+        t->answer_at = t->n_pushed - t->held.n_bytes;
     if (n > 0 && !t->is_refused)
         t->is_refused = !t->on_part(t->arg, part, t->held.data, n);
     t->has_reasoning = t->has_reasoning || (part == TERN_PART_REASONING && n > 0);
 }
 
-static void drop(struct tn_thinking *t, size_t n)
+static void drop(struct tern_thinking *t, size_t n)
 {
     t->held.n_bytes -= n;
     memmove(t->held.data, t->held.data + n, t->held.n_bytes);
@@ -85,7 +148,7 @@ static void drop(struct tn_thinking *t, size_t n)
 
 enum progress { WAIT, GO_ON }; /* for more text; the state has changed */
 
-static enum progress at_start(struct tn_thinking *t)
+static enum progress at_start(struct tern_thinking *t)
 {
     size_t skip = n_space(t->held.data, t->held.n_bytes), n = t->held.n_bytes - skip;
     bool may_become = n == 0;
@@ -95,7 +158,7 @@ static enum progress at_start(struct tn_thinking *t)
             continue;
         if (n >= n_tag) {
             drop(t, skip + n_tag);
-            t->state = TN_THINKING;
+            t->state = INSIDE;
             t->close = tags[i].close;
             return GO_ON;
         }
@@ -103,12 +166,12 @@ static enum progress at_start(struct tn_thinking *t)
     }
     if (may_become)
         return WAIT;
-    t->state = TN_ANSWERING;
+    t->state = ANSWER;
     return GO_ON;
 }
 
 /* Where the closing tag begins; n_bytes: nowhere yet. */
-static size_t find_close(const struct tn_thinking *t)
+static size_t find_close(const struct tern_thinking *t)
 {
     size_t n_close = strlen(t->close), i = 0;
     for (; i + n_close <= t->held.n_bytes; i++)
@@ -119,7 +182,7 @@ static size_t find_close(const struct tn_thinking *t)
 
 /* Bytes that surely are reasoning: without a beginning of the closing tag and white space before
  * it. */
-static size_t decided_reasoning(const struct tn_thinking *t)
+static size_t decided_reasoning(const struct tern_thinking *t)
 {
     size_t n = t->held.n_bytes, n_part = TN_MIN(strlen(t->close) - 1, n);
     for (; n_part > 0; n_part--)
@@ -128,7 +191,7 @@ static size_t decided_reasoning(const struct tn_thinking *t)
     return without_space_at_end(t->held.data, n - n_part);
 }
 
-static enum progress while_thinking(struct tn_thinking *t)
+static enum progress while_thinking(struct tern_thinking *t)
 {
     if (!t->has_reasoning)
         drop(t, n_space(t->held.data, t->held.n_bytes));
@@ -138,22 +201,22 @@ static enum progress while_thinking(struct tn_thinking *t)
     give(t, TERN_PART_REASONING, n);
     drop(t, is_closed ? at + strlen(t->close) : n);
     if (is_closed)
-        t->state = TN_THINKING_GAP;
+        t->state = GAP;
     return is_closed ? GO_ON : WAIT;
 }
 
-static enum progress step(struct tn_thinking *t)
+static enum progress step(struct tern_thinking *t)
 {
     switch (t->state) {
-    case TN_THINKING_START:
+    case START:
         return at_start(t);
-    case TN_THINKING:
+    case INSIDE:
         return while_thinking(t);
-    case TN_THINKING_GAP:
+    case GAP:
         drop(t, n_space(t->held.data, t->held.n_bytes));
         if (t->held.n_bytes == 0)
             return WAIT;
-        t->state = TN_ANSWERING;
+        t->state = ANSWER;
         return GO_ON;
     default:
         give(t, TERN_PART_ANSWER, t->held.n_bytes);
@@ -162,28 +225,29 @@ static enum progress step(struct tn_thinking *t)
     }
 }
 
-bool tn_thinking_push(struct tn_thinking *t, const char *text, size_t n)
+static tern_status result(const struct tern_thinking *t, struct tern_error *err)
 {
-    if (n == 0)
-        return !t->is_refused;
-    if (!tn_buf_append(&t->held, text, n))
-        return false;
-    while (step(t) == GO_ON)
+    return t->is_refused ? tn_fail(err, TERN_INTERRUPTED, "the answer was stopped") : tn_ok(err);
+}
+
+tern_status tern_thinking_push(struct tern_thinking *t, const char *text, size_t n,
+                               struct tern_error *err)
+{
+    if (n > 0 && !tn_buf_append(&t->held, text, n))
+        return tn_fail(err, TERN_MEMORY, "no memory for an answer");
+    t->n_pushed += n;
+    while (n > 0 && step(t) == GO_ON)
         ;
-    return !t->is_refused;
+    return result(t, err);
 }
 
-bool tn_thinking_end(struct tn_thinking *t)
+tern_status tern_thinking_end(struct tern_thinking *t, struct tern_error *err)
 {
-    if (t->held.n_bytes > 0)
-        give(t, t->state == TN_THINKING ? TERN_PART_REASONING : TERN_PART_ANSWER,
-             t->state == TN_THINKING ? without_space_at_end(t->held.data, t->held.n_bytes)
-                                     : t->held.n_bytes);
+    const size_t n = t->held.n_bytes;
+    if (n > 0 && t->state == INSIDE)
+        give(t, TERN_PART_REASONING, without_space_at_end(t->held.data, n));
+    else if (n > 0)
+        give(t, TERN_PART_ANSWER, n);
     t->held.n_bytes = 0;
-    return !t->is_refused;
-}
-
-void tn_thinking_fini(struct tn_thinking *t)
-{
-    tn_buf_fini(&t->held);
+    return result(t, err);
 }

@@ -18,6 +18,7 @@
 #include "demo.h"
 #include "plat/plat.h"
 #include "tern/conversation.h"
+#include "tern/grammar.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_conversation.tern"
 #define SAVED_PATH TERN_BUILD_DIR "/test_conversation.json"
@@ -126,6 +127,14 @@ static struct tern_ids ids_of(const struct tern_conversation *c)
     struct tern_ids ids = {0};
     assert_ok(tern_conversation_encode(c, &ids, &e));
     return ids;
+}
+
+/* "": there is none. */
+static void assert_ends_with(struct tern_text text, const char *tail)
+{
+    const size_t n = strlen(tail);
+    if (text.n < n || (n == 0 && text.n > 0) || memcmp(text.bytes + text.n - n, tail, n) != 0)
+        fail_msg("\"%.*s\" does not end with \"%s\"", (int)text.n, text.bytes, tail);
 }
 
 /* ---- ids ---- */
@@ -382,6 +391,35 @@ static bool stop_at_once(void *arg, enum tern_part part, const char *text, size_
     return false;
 }
 
+/* The last bytes of an answer may be the beginning of a tag, and are not lost. */
+static void the_end_of_an_answer_may_look_like_a_tag(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *after, *reasoning, *content;
+    } cases[] = {
+        {"<think>\nso", " </thi", "5 </thi", ""},
+        {"<think>so</think>", " <think", "so", "5 <think"},
+        {"<think>so", "</think> \n", "5", ""},
+        {"so", "", "", "5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tern_conversation *c = begin();
+        struct tern_grammar *grammar;
+        struct tern_answer_params params = answer_params(60);
+        struct tern_answer_result result;
+        assert_ok(tern_grammar_from_schema_between(&grammar, cases[i].before, "{\"const\":5}", 11,
+                                                   cases[i].after, 0, &e));
+        params.generate.grammar = grammar;
+        say(c, "user", "Hi");
+        assert_ok(tern_conversation_answer(c, session, &params, &result, &e));
+        assert_ends_with(last_turn(c).reasoning, cases[i].reasoning);
+        assert_ends_with(last_turn(c).content, cases[i].content);
+        tern_grammar_free(grammar);
+        tern_conversation_free(c);
+    }
+}
+
 static void nothing_is_carried_over_a_cancel(void **state)
 {
     (void)state;
@@ -613,6 +651,7 @@ int main(void)
         cmocka_unit_test(going_on_is_as_if_there_had_been_no_break),
         cmocka_unit_test(another_answer_and_none),
         cmocka_unit_test(a_question_in_place_of_another),
+        cmocka_unit_test(the_end_of_an_answer_may_look_like_a_tag),
         cmocka_unit_test(nothing_is_carried_over_a_cancel),
         cmocka_unit_test(a_long_conversation_goes_on),
         cmocka_unit_test(a_refused_system_message_changes_nothing),

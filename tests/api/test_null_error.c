@@ -569,11 +569,41 @@ static void call_calls(void)
     tern_calls_free(calls);
 }
 
+static bool take_part(void *arg, enum tern_part part, const char *text, size_t n)
+{
+    (void)arg, (void)part, (void)text, (void)n;
+    return true;
+}
+
+static void call_thinking(void)
+{
+    static const char answer[] = "<think>a</think>b";
+    static const char template[] = "{{ enable_thinking }}";
+    const struct tern_chat_params params = {.add_generation_prompt = true};
+    struct tern_chat_template *t;
+    struct tern_chat_reasoning known;
+    struct tern_thinking *thinking;
+    const struct tern_ids none = {0};
+    const char *close;
+    CALL(TERN_OK, tern_thinking_opened_by_ids, &close, tern_model_tokenizer(model), &none);
+    CALL(TERN_OK, tern_chat_template_parse, &t, template, strlen(template));
+    if (t)
+        CALL(TERN_OK, tern_chat_reasoning, &known, t, &params);
+    tern_chat_template_free(t);
+    CALL(TERN_OK, tern_thinking_create, &thinking, take_part, NULL);
+    if (thinking) {
+        CALL(TERN_OK, tern_thinking_push, thinking, answer, strlen(answer));
+        CALL(TERN_OK, tern_thinking_end, thinking);
+    }
+    tern_thinking_free(thinking);
+}
+
 static void test_grammar(void **state)
 {
     (void)state;
     with_short_memory(call_grammar, 1);
     with_short_memory(call_calls, 1);
+    with_short_memory(call_thinking, 1);
 }
 
 static void test_verify(void **state)

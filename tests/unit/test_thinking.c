@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a model thinks is told from what it answers, however the text is cut.
+ * What a model thinks is told from what it answers, however the text is cut; what published
+ * templates know about it is found.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,10 @@
 
 #include <cmocka.h>
 
-#include "chat/thinking.h"
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "plat/plat.h"
+#include "tern/thinking.h"
 
 struct parts {
     struct tn_buf text[2];
@@ -20,19 +24,32 @@ static bool take_part(void *arg, enum tern_part part, const char *text, size_t n
     return tn_buf_append(&((struct parts *)arg)->text[part], text, n);
 }
 
+/* Gives `text` in pieces of `cut` bytes to an answer behind `prompt`. */
+static struct tern_thinking *push_all(struct parts *parts, const char *prompt, const char *text,
+                                      size_t cut)
+{
+    struct tern_thinking *t;
+    const size_t n = strlen(text);
+    assert_int_equal(tern_thinking_create(&t, take_part, parts, NULL), TERN_OK);
+    tern_thinking_begin_inside(t, tern_thinking_opened_by(prompt, strlen(prompt)));
+    for (size_t i = 0; i < n; i += cut)
+        assert_int_equal(tern_thinking_push(t, text + i, n - i < cut ? n - i : cut, NULL), TERN_OK);
+    return t;
+}
+
 static void check_split(const char *prompt, const char *text, size_t cut, const char *reasoning,
                         const char *said)
 {
     struct parts parts = {0};
-    struct tn_thinking t = {.on_part = take_part, .arg = &parts};
-    size_t n = strlen(text);
-    tn_thinking_start(&t, prompt, strlen(prompt));
-    for (size_t i = 0; i < n; i += cut)
-        assert_true(tn_thinking_push(&t, text + i, n - i < cut ? n - i : cut));
-    assert_true(tn_thinking_end(&t));
+    struct tern_thinking *t = push_all(&parts, prompt, text, cut);
+    assert_int_equal(tern_thinking_end(t, NULL), TERN_OK);
     assert_string_equal(tn_buf_text(&parts.text[TERN_PART_REASONING]), reasoning);
     assert_string_equal(tn_buf_text(&parts.text[TERN_PART_ANSWER]), said);
-    tn_thinking_fini(&t);
+    if (said[0])
+        assert_string_equal(text + tern_thinking_answer_at(t), said);
+    else
+        assert_true(tern_thinking_answer_at(t) == SIZE_MAX);
+    tern_thinking_free(t);
     tn_buf_fini(&parts.text[0]);
     tn_buf_fini(&parts.text[1]);
 }
@@ -65,6 +82,53 @@ static void reasoning_is_told_from_the_answer(void **state)
             check_split(cases[i].prompt, cases[i].text, cut, cases[i].reasoning, cases[i].said);
 }
 
+/* What is held back may be the beginning of a tag, and is not lost when nothing follows. */
+static void the_end_gives_what_was_held_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *before, *after;
+        enum tern_part part;
+        bool is_inside;
+    } cases[] = {
+        {"<thin", "", "<thin", TERN_PART_ANSWER, false},
+        {" \n", "", " \n", TERN_PART_ANSWER, false},
+        {"<think>so</thi", "so", "so</thi", TERN_PART_REASONING, true},
+        {"<think>so <", "so", "so <", TERN_PART_REASONING, true},
+        {"<think>so</think>\n", "so", "so", TERN_PART_REASONING, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct parts parts = {0};
+        struct tern_thinking *t = push_all(&parts, "", cases[i].text, 3);
+        struct tn_buf *text = &parts.text[cases[i].part];
+        assert_string_equal(tn_buf_text(text), cases[i].before);
+        assert_int_equal(tern_thinking_is_inside(t), cases[i].is_inside);
+        assert_int_equal(tern_thinking_end(t, NULL), TERN_OK);
+        assert_string_equal(tn_buf_text(text), cases[i].after);
+        assert_int_equal(parts.text[!cases[i].part].n_bytes, 0);
+        tern_thinking_free(t);
+        tn_buf_fini(text);
+    }
+}
+
+static void an_answer_that_goes_on_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    for (int was_inside = 0; was_inside < 2; was_inside++) {
+        struct parts parts = {0};
+        struct tern_thinking *t;
+        assert_int_equal(tern_thinking_create(&t, take_part, &parts, NULL), TERN_OK);
+        tern_thinking_resume(t, was_inside);
+        assert_int_equal(tern_thinking_push(t, " a</think>b", 11, NULL), TERN_OK);
+        assert_string_equal(tn_buf_text(&parts.text[TERN_PART_REASONING]), was_inside ? " a" : "");
+        assert_string_equal(tn_buf_text(&parts.text[TERN_PART_ANSWER]),
+                            was_inside ? "b" : " a</think>b");
+        tern_thinking_free(t);
+        tn_buf_fini(&parts.text[0]);
+        tn_buf_fini(&parts.text[1]);
+    }
+}
+
 static bool refuse(void *arg, enum tern_part part, const char *text, size_t n)
 {
     (void)part, (void)text, (void)n;
@@ -76,19 +140,57 @@ static void who_refuses_is_not_asked_again(void **state)
 {
     (void)state;
     int n_calls = 0;
-    struct tn_thinking t = {.on_part = refuse, .arg = &n_calls};
-    assert_false(tn_thinking_push(&t, "<think>a</think>b", 17));
-    assert_false(tn_thinking_push(&t, "c", 1));
-    assert_false(tn_thinking_end(&t));
+    struct tern_thinking *t;
+    assert_int_equal(tern_thinking_create(&t, refuse, &n_calls, NULL), TERN_OK);
+    assert_int_equal(tern_thinking_push(t, "<think>a</think>b", 17, NULL), TERN_INTERRUPTED);
+    assert_int_equal(tern_thinking_push(t, "c", 1, NULL), TERN_INTERRUPTED);
+    assert_int_equal(tern_thinking_end(t, NULL), TERN_INTERRUPTED);
     assert_int_equal(n_calls, 1);
-    tn_thinking_fini(&t);
+    tern_thinking_free(t);
+}
+
+static void templates_say_what_they_know(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct tern_chat_reasoning known; /* is_known, has_switch, is_opened */
+    } cases[] = {
+        {"qwen3-thinking", {true, true, false}},  {"qwq-32b", {true, false, true}},
+        {"deepseek-r1-distill", {true, false, true}}, {"smollm3", {true, true, false}},
+        {"glm-4.5", {true, true, false}},         {"granite-3.3", {true, true, false}},
+        {"bitcpm4-tools", {true, true, false}},   {"chatml", {false, false, false}},
+        {"falcon-e", {false, false, false}},      {"bitnet-2b-4t", {false, false, false}},
+        {"llama-3.1-tools", {false, false, false}}, {"gpt-oss", {false, false, false}},
+    };
+    static const struct tern_chat_params params = {.bos = "<s>", .eos = "</s>"};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tern_chat_template *t;
+        struct tern_chat_reasoning known;
+        struct tn_buf path = {0};
+        char *source;
+        size_t n;
+        tn_buf_printf(&path, "%s/tests/text/templates/%s.jinja", TERN_SOURCE_DIR, cases[i].name);
+        assert_int_equal(tn_file_read_all(&source, &n, tn_buf_text(&path), 1 << 20, NULL), TERN_OK);
+        assert_int_equal(tern_chat_template_parse(&t, source, n, NULL), TERN_OK);
+        assert_int_equal(tern_chat_reasoning(&known, t, &params, NULL), TERN_OK);
+        if (memcmp(&known, &cases[i].known, sizeof known) != 0)
+            fail_msg("%s: %d %d %d", cases[i].name, known.is_known, known.has_switch,
+                     known.is_opened);
+        tern_chat_template_free(t);
+        tn_free(source);
+        tn_buf_fini(&path);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reasoning_is_told_from_the_answer),
+        cmocka_unit_test(the_end_gives_what_was_held_back),
+        cmocka_unit_test(an_answer_that_goes_on_goes_on_where_it_was),
         cmocka_unit_test(who_refuses_is_not_asked_again),
+        cmocka_unit_test(templates_say_what_they_know),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
