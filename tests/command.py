@@ -66,6 +66,15 @@ def tern(*args, stdin=b"", env=None, cwd=None, timeout=TIMEOUT):
     return Result(done)
 
 
+def wait_for(true, otherwise, seconds=TIMEOUT):
+    """Waits until true() gives something, and returns it; fails with the text `otherwise`."""
+    end = time.monotonic() + seconds
+    while not (value := true()):
+        assert time.monotonic() < end, otherwise
+        time.sleep(0.02)
+    return value
+
+
 def wait_for_handler(process, number):
     """Until the child has a handler for the signal (Linux; elsewhere it returns at once)."""
     end = time.monotonic() + TIMEOUT

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A running `tern serve` for tests, and HTTP by hand."""
+"""A running `tern serve` for tests, test cases that share one, and HTTP by hand."""
+import concurrent.futures
 import http.client
 import json
 import os
@@ -81,19 +82,36 @@ class Server:
         status, _, data = self.request("POST", path, body)
         return status, json.loads(data)
 
-    def events(self, path, body):
-        """The events of a stream; the last is "[DONE]"."""
+    def blocks(self, path, body):
+        """What a stream of server-sent events consists of, without the comments that keep it
+        alive."""
         status, headers, data = self.request("POST", path, dict(body, stream=True))
         assert status == 200, data
         assert headers["Content-Type"] == "text/event-stream", headers["Content-Type"]
+        *blocks, rest = data.decode().split("\n\n")
+        assert rest == "", rest
+        return [block for block in blocks if not block.startswith(":")]
+
+    def events(self, path, body):
+        """The events of a stream: values of JSON; the last of OpenAI's is "[DONE]"."""
         events = []
-        for block in data.decode().split("\n\n"):
-            if block.startswith("data: "):
-                text = block[len("data: "):]
-                events.append(text if text == "[DONE]" else json.loads(text))
-            else:
-                assert block == "" or block.startswith(":"), block
+        for block in self.blocks(path, body):
+            assert block.startswith("data: "), block
+            text = block.removeprefix("data: ")
+            events.append(text if text == "[DONE]" else json.loads(text))
         return events
+
+    def named_events(self, path, body):
+        """The same where each event has a line with its type before its data."""
+        events = []
+        for block in self.blocks(path, body):
+            name, text = block.split("\n")
+            events.append(json.loads(text.removeprefix("data: ")))
+            assert name == "event: " + events[-1]["type"], block
+        return events
+
+    def model_ids(self):
+        return [model["id"] for model in self.get("/v1/models")[1]["data"]]
 
     def metric(self, name):
         _, _, data = self.request("GET", "/metrics")
@@ -104,10 +122,57 @@ class Server:
 
     def wait_for_rest(self, seconds=60.0):
         """Waits until nothing is computed."""
-        end = time.monotonic() + seconds
-        while self.metric("jobs") > 0:
-            assert time.monotonic() < end, "work goes on"
-            time.sleep(0.02)
+        command.wait_for(lambda: self.metric("jobs") == 0, "work goes on", seconds)
+
+
+class TestCase(command.TestCase):
+    """Tests of one server: `self.server` of the demo model, with the flags FLAGS."""
+    FLAGS = ()
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.start(*cls.FLAGS)
+
+    @classmethod
+    def start(cls, *flags, models=None):
+        """Starts `cls.server`, which ends with the tests of the class."""
+        cls.server = Server(*flags, models=models)
+        cls.addClassCleanup(lambda: cls.server.stop())
+
+    def post(self, path, body, status=200, server=None):
+        """Posts to `server`, or that of the class; expects the status. Returns the answer."""
+        got, answer = (server or self.server).post(path, body)
+        self.assertEqual(got, status, answer)
+        return answer
+
+
+def serve_template(template):
+    """A server of the demo model with this chat template."""
+    path = command.scratch("template.jinja")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(template)
+    return Server("--template", path)
+
+
+def together(function, items):
+    """[function(item) for item in items], all at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(function, items))
+
+
+def choice_parts(events, i=0):
+    """What the events of a chat stream say of choice i, in their order."""
+    return [c for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == i]
+
+
+def choice_text(events, i=0):
+    return "".join(c["delta"].get("content", "") for c in choice_parts(events, i))
+
+
+def post_head(path, length):
+    """The head of a request by hand whose body has so many bytes."""
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
 def read_answer(s):

@@ -5,11 +5,10 @@ import datetime
 import json
 import os
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
+import serving
 
 CHAT = "/v1/chat/completions"
 ASK = [{"role": "user", "content": "Tell me about an animal."}]
@@ -36,20 +35,7 @@ def response_format(schema, strict=True):
             "json_schema": {"name": "animal", "schema": schema, "strict": strict}}
 
 
-class AnswerSchema(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def post(self, path, body, status=200):
-        got, answer = self.server.post(path, body)
-        self.assertEqual(got, status, answer)
-        return answer
-
+class AnswerSchema(serving.TestCase):
     def chat(self, form, **more):
         body = dict({"messages": ASK, "max_tokens": 200, "response_format": form}, **more)
         return self.post(CHAT, body)["choices"][0]
@@ -100,9 +86,8 @@ class AnswerSchema(command.TestCase):
             "messages": ASK, "max_tokens": 200, "seed": 3, "n": 2,
             "response_format": response_format(ANIMAL)})
         for i in range(2):
-            parts = [c for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == i]
-            self.check_animal("".join(c["delta"].get("content", "") for c in parts))
-            self.assertEqual(parts[-1]["finish_reason"], "stop")
+            self.check_animal(serving.choice_text(events, i))
+            self.assertEqual(serving.choice_parts(events, i)[-1]["finish_reason"], "stop")
 
     def test_json_object(self):
         for seed in range(6):
@@ -122,16 +107,7 @@ class AnswerSchema(command.TestCase):
                      **({"response_format": response_format(ANIMAL)} if i % 2 else {}))
                 for i in range(6)]
         alone = [self.post(CHAT, ask)["choices"] for ask in asks]
-        beside = [None] * len(asks)
-
-        def run(i):
-            beside[i] = self.server.post(CHAT, asks[i])[1]["choices"]
-
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(asks))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        beside = serving.together(lambda ask: self.post(CHAT, ask)["choices"], asks)
         self.assertEqual(beside, alone)
 
     def test_refusals_name_the_place(self):
@@ -140,10 +116,11 @@ class AnswerSchema(command.TestCase):
                     "required": ["a"], "additionalProperties": False}
 
         at = "response_format.json_schema.schema"
+        items = at + "#/properties/a/items"
         cases = [
-            (response_format(nested({"type": "string", "pattern": "a\\b"})), at + "#/properties/a/items"),
-            (response_format(nested({"type": "string", "minLength": 1})), at + "#/properties/a/items"),
-            (response_format(nested({"allOf": []})), at + "#/properties/a/items"),
+            (response_format(nested({"type": "string", "pattern": "a\\b"})), items),
+            (response_format(nested({"type": "string", "minLength": 1})), items),
+            (response_format(nested({"allOf": []})), items),
             (response_format({"type": "object", "properties": {}}), at),
             (response_format({"$ref": "#/$defs/none"}), at),
             (response_format({"type": "object", "properties": {"a": {"$ref": "#"}},

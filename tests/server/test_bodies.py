@@ -10,38 +10,26 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server, read_answer, status_of
+import serving
+from serving import Server, post_head, read_answer, status_of
 
 MIB = 1 << 20
-HEAD = ("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n")
+TEXT = "/v1/completions"
 
 
 def completion(**more):
     return json.dumps(dict({"prompt": "Once", "max_tokens": 1, "temperature": 0}, **more)).encode()
 
 
-class Bodies(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Bodies(serving.TestCase):
     def text_of(self, body):
-        status, _, data = self.server.request("POST", "/v1/completions", body)
-        self.assertEqual(status, 200, data[:300])
-        return json.loads(data)["choices"][0]["text"]
+        return self.post(TEXT, body)["choices"][0]["text"]
 
     def held(self):
         return self.server.metric("request_memory_bytes")
 
     def wait_for_nothing_held(self):
-        end = time.monotonic() + command.TIMEOUT
-        while self.held() > 0:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.02)
+        command.wait_for(lambda: self.held() == 0, "memory of requests is held")
 
     def test_a_large_body_keeps_nobody_waiting(self):
         body = completion(unknown=["a string of some length"] * 40000, words="x" * 2 * MIB)
@@ -49,7 +37,7 @@ class Bodies(command.TestCase):
         waits, parses = [], []
         for _ in range(7):
             with self.server.connect() as s:
-                s.sendall((HEAD % len(body)).encode() + body[:-1])
+                s.sendall(post_head(TEXT, len(body)) + body[:-1])
                 time.sleep(0.05)
                 began = time.monotonic()
                 s.sendall(body[-1:])
@@ -67,18 +55,15 @@ class Bodies(command.TestCase):
 
     def test_bad_json_in_a_large_body(self):
         for body in (b"x" * 100000, b'{"prompt":"' + b"x" * 100000, b"[" + b"0," * 60000 + b"0]"):
-            status, _, data = self.server.request("POST", "/v1/completions", body)
-            self.assertEqual(status, 400, data)
-        self.assertEqual(self.server.request("POST", "/api/show", b"x" * 100000)[0], 400)
+            self.post(TEXT, body, 400)
+        self.post("/api/show", b"x" * 100000, 400)
         self.wait_for_nothing_held()
 
     def test_json_that_would_take_too_much(self):
         before = self.server.metric("resident_memory_bytes")
         for values in (b"[" + b"{}," * 300000 + b"{}]", b"[" + b"0," * 1000000 + b"0]"):
             body = b'{"prompt":"Once","unknown":' + values + b"}"
-            status, _, data = self.server.request("POST", "/v1/completions", body)
-            self.assertEqual(status, 413, data)
-            self.assertIn("KiB", json.loads(data)["error"]["message"])
+            self.assertIn("KiB", self.post(TEXT, body, 413)["error"]["message"])
         self.wait_for_nothing_held()
         self.assertLess(self.server.metric("resident_memory_bytes") - before, 8 * MIB)
 
@@ -90,16 +75,13 @@ class Bodies(command.TestCase):
         body, told, holding = b"x" * (4 * MIB - 1), 0, []
         for _ in range(12):
             s = self.server.connect()
-            s.sendall((HEAD % (4 * MIB)).encode())
+            s.sendall(post_head(TEXT, 4 * MIB))
             try:
                 s.sendall(body)
             except OSError:  # the server has answered and closed
                 pass
             holding.append(s)
-        end = time.monotonic() + command.TIMEOUT
-        while self.held() < 20 * MIB:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.02)
+        command.wait_for(lambda: self.held() >= 20 * MIB, "the bodies are not held")
         self.assertLessEqual(self.held(), 32 * MIB)
         self.assertEqual(self.server.get("/health")[0], 200)
         for s in holding:
@@ -117,8 +99,8 @@ class Bodies(command.TestCase):
     def test_what_is_in_work_is_held(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port,
                                                 timeout=command.TIMEOUT)
-        connection.request("POST", "/v1/completions",
-                           completion(max_tokens=900, ignore_eos=True, stream=True, n=4))
+        connection.request("POST", TEXT, completion(
+            max_tokens=900, ignore_eos=True, stream=True, n=4))
         answer = connection.getresponse()
         answer.read(100)
         self.assertGreater(self.held(), 900 * 4 * 4)

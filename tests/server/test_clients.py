@@ -14,32 +14,23 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 import fetch_clients
-from serving import Server
+import serving
+from tools import TAGGED
 
 WANTED = os.environ.get("TERN_CLIENTS", "1" if os.environ.get("CI") == "true" else "")
 
 
-# A chat template that knows tools, in the form of Qwen and Hermes.
-TOOLS = """{% if tools %}Tools: {{ tools | tojson }}
-Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
-{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
-{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>
-{% endfor %}{% endfor %}assistant: """
+class Case(serving.TestCase):
+    """One server with a model that answers and one that embeds."""
 
-
-class Case(command.TestCase):
     @classmethod
     def setUpClass(cls):
         if not command.NATIVE:
             raise unittest.SkipTest("clients are run natively")
         vectors = command.model(command.shared("reference", "models", "tiny-embed-qwen3"))
-        cls.server = Server(models=[command.model(), vectors])
-        cls.url = f"http://127.0.0.1:{cls.server.port}"
-        cls.chat, cls.vectors = [m["id"] for m in cls.server.get("/v1/models")[1]["data"]]
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
+        cls.start(models=[command.model(), vectors])
+        cls.url = cls.server.line
+        cls.chat, cls.vectors = cls.server.model_ids()
 
     def check(self, argv, **env):
         """Runs it to its end; expects success. Returns its output."""
@@ -54,16 +45,9 @@ class Libraries(Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        template = command.scratch("tools.jinja")
-        with open(template, "w", encoding="utf-8") as f:
-            f.write(TOOLS)
-        cls.caller = Server("--template", template, models=[command.model()])
-        cls.tools_url = f"http://127.0.0.1:{cls.caller.port}"
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.caller.stop()
-        super().tearDownClass()
+        caller = serving.serve_template(TAGGED)
+        cls.addClassCleanup(caller.stop)
+        cls.tools_url = caller.line
 
     def folder(self, name):
         state = fetch_clients.state(name)
@@ -122,7 +106,7 @@ class Libraries(Case):
                                     "-o", "num_predict", "20", "--no-log", **env).strip())
 
 
-class Readme(command.TestCase):
+class Readme(serving.TestCase):
     """What the README offers to copy, with the port of this server."""
 
     @classmethod
@@ -131,14 +115,10 @@ class Readme(command.TestCase):
             raise unittest.SkipTest("clients are run natively")
         model = command.scratch("bitnet.tern")
         shutil.copy(command.model(), model)
-        cls.server = Server(models=[model])
+        cls.start(models=[model])
         with open(os.path.join(command.ROOT, "README.md"), encoding="utf-8") as f:
             text = f.read().replace("localhost:8080", f"127.0.0.1:{cls.server.port}")
         cls.blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
 
     check, folder = Case.check, Libraries.folder
 

@@ -9,10 +9,10 @@ import math
 import os
 import sys
 import threading
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
+import serving
 from serving import Server
 
 TEXTS = ["The cat sat on the mat.", "A dog.", "Ünïcödé 🙂"]
@@ -27,25 +27,18 @@ def floats(text):
     return list(values)
 
 
-class Embeddings(command.TestCase):
+class Embeddings(serving.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = command.shared("reference", "models", "tiny-embed-qwen3")
         cls.vectors = command.model(folder)
-        cls.server = Server("--ctx", str(CONTEXT), models=[command.model(), cls.vectors])
-        ids = [m["id"] for m in cls.server.get("/v1/models")[1]["data"]]
-        cls.chat_id, cls.id = ids
+        cls.start("--ctx", str(CONTEXT), models=[command.model(), cls.vectors])
+        cls.chat_id, cls.id = cls.server.model_ids()
         info = cls.server.post("/api/show", {"model": cls.id})[1]["model_info"]
         cls.hidden = info[info["general.architecture"] + ".embedding_length"]
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def post(self, path, body, status=200):
-        got, answer = self.server.post(path, dict({"model": self.id}, **body))
-        self.assertEqual(got, status, answer)
-        return answer
+    def post(self, path, body, status=200, server=None):
+        return super().post(path, dict({"model": self.id}, **body), status, server)
 
     def vectors_of(self, **body):
         answer = self.post(OPENAI, body)
@@ -176,8 +169,7 @@ class Embeddings(command.TestCase):
         body = json.dumps({"model": self.id, "input": [[5] * CONTEXT] * 500}).encode()
         for _ in range(3):
             with self.server.connect() as s:
-                s.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
-                          + str(len(body)).encode() + b"\r\n\r\n" + body)
+                s.sendall(serving.post_head(OPENAI, len(body)) + body)
         self.assertEqual(len(self.vectors_of(input="x")), 1)
 
     def test_only_an_embedding_model(self):

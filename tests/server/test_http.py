@@ -9,11 +9,11 @@ import socket
 import sys
 import threading
 import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server, read_answer, status_of
+import serving
+from serving import Server, post_head, read_answer, status_of
 
 HOST = b"Host: localhost\r\n"
 GET = b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -52,15 +52,7 @@ HOSTILE = {
 }
 
 
-class Transport(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Transport(serving.TestCase):
     def test_hostile_requests_are_refused(self):
         for name, (status, data) in HOSTILE.items():
             with self.subTest(name):
@@ -145,13 +137,11 @@ class Transport(command.TestCase):
 
     def test_large_bodies(self):
         text = "x" * 100000
-        status, answer = self.server.post("/v1/completions", {"prompt": text})
-        self.assertEqual(status, 400)
-        self.assertEqual(answer["error"]["code"], "context_length_exceeded")
+        error = self.post("/v1/completions", {"prompt": text}, 400)["error"]
+        self.assertEqual(error["code"], "context_length_exceeded")
         for length in (4 << 20, (4 << 20) + 1):
-            head = b"POST /health HTTP/1.1\r\nContent-Length: %d\r\n" % length + HOST + b"\r\n"
             with self.server.connect() as s:
-                s.sendall(head)
+                s.sendall(post_head("/health", length))
                 try:
                     s.sendall(b" " * length)
                 except OSError:
@@ -187,11 +177,11 @@ class Transport(command.TestCase):
 
     def test_a_client_that_goes_is_noticed(self):
         # Its answer would be as long as the context.
-        body = json.dumps({"prompt": "Once", "max_tokens": 1000, "ignore_eos": True}).encode()
-        head = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n" % len(body) + HOST + b"\r\n"
         for stream in (False, True):
+            body = json.dumps({"prompt": "Once", "max_tokens": 1000, "ignore_eos": True,
+                               "stream": stream}).encode()
             s = self.server.connect()
-            s.sendall(head + body)
+            s.sendall(post_head("/v1/completions", len(body)) + body)
             time.sleep(0.05)
             s.close()
         self.server.wait_for_rest()
@@ -262,15 +252,14 @@ class Limits(command.TestCase):
 
     def test_memory_returns(self):
         with Server() as server:
-            body = b"POST /v1/completions HTTP/1.1\r\nContent-Length: 4000000\r\n" + HOST + b"\r\n"
+            part = post_head("/v1/completions", 4000000) + b" " * 3900000
             def burst():
                 connections = [server.connect() for _ in range(20)]
                 for s in connections:
-                    s.sendall(body + b" " * 3900000)
+                    s.sendall(part)
                 for s in connections:
                     s.close()
-                while server.metric("connections") > 1:
-                    time.sleep(0.01)
+                command.wait_for(lambda: server.metric("connections") <= 1, "connections stay")
             burst()
             before = server.metric("resident_memory_bytes")
             for _ in range(5):
@@ -306,7 +295,8 @@ class Keys(command.TestCase):
             self.assertIn("Origin", headers["Vary"])
             status, headers, _ = server.request("OPTIONS", "/v1/chat/completions", headers=dict(
                 origin, **{"Access-Control-Request-Headers":
-                           "authorization,x-stainless-os, x-stainless-lang,x-evil,anthropic-version"}))
+                           "authorization,x-stainless-os, x-stainless-lang,x-evil,"
+                           "anthropic-version"}))
             self.assertEqual(status, 204)
             allowed = headers["Access-Control-Allow-Headers"]
             self.assertIn("x-stainless-os", allowed)
@@ -317,9 +307,12 @@ class Keys(command.TestCase):
             self.assertEqual(status, 200)
 
 
-def read_lines(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read().splitlines()
+def wait_for_lines(path, n):
+    """A line is written when the answer is gone, which its reader may notice first."""
+    def lines():
+        return command.read_bytes(path).decode().splitlines()
+    command.wait_for(lambda: len(lines()) >= n, f"fewer than {n} lines", 60)
+    return lines()
 
 
 class Logs(command.TestCase):
@@ -329,10 +322,7 @@ class Logs(command.TestCase):
             server.request("GET", "/a%0A2026-01-01T00:00:00Z%20GET%20/forged%20200")
             server.raw(b"GET /\xff HTTP/1.1\r\n" + HOST + b"\r\n")
             server.post("/v1/completions", {"prompt": "canary-text", "max_tokens": 1})
-            # A line is written when the answer is gone, which its reader may notice first.
-            end = time.monotonic() + 60
-            while len(lines := read_lines(path)) < 3 and time.monotonic() < end:
-                time.sleep(0.05)
+            lines = wait_for_lines(path, 3)
         self.assertEqual(len(lines), 3, lines)
         self.assertIn("/a\\x0A2026-01-01T00:00:00Z\\x20GET", lines[0])
         self.assertIn(" 404 ", lines[0])
@@ -340,9 +330,7 @@ class Logs(command.TestCase):
         self.assertNotIn("canary", "".join(lines))
         with Server("--log", path) as server:
             server.get("/health")
-            end = time.monotonic() + 60
-            while len(more := read_lines(path)) < 4 and time.monotonic() < end:
-                time.sleep(0.05)
+            more = wait_for_lines(path, 4)
         self.assertEqual(more[:3], lines)
         self.assertIn(" GET /health 200 ", more[3])
         self.refused(4, "serve", command.model(), "--port", "0", "--log",

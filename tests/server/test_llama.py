@@ -4,29 +4,16 @@
 import json
 import os
 import sys
-import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
+import serving
 
 TEXTS = ["Once upon a time", "", " leading and  double", "Ünïcödé 🙂\n\ttabs", "a\x00b"]
 
 
-class Llama(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server("--parallel", "2")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def post(self, path, body, status=200):
-        got, answer = self.server.post(path, body)
-        self.assertEqual(got, status, answer)
-        return answer
+class Llama(serving.TestCase):
+    FLAGS = ("--parallel", "2")
 
     def tokens(self, text, **more):
         return self.post("/tokenize", dict(more, content=text))["tokens"]
@@ -94,18 +81,10 @@ class Llama(command.TestCase):
         self.assertEqual(texts[0], texts[1])
         self.assertNotEqual(texts[0], texts[2])
 
-    def events(self, body):
-        status, headers, data = self.server.request("POST", "/completion", dict(body, stream=True))
-        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
-        blocks = data.decode().split("\n\n")
-        self.assertEqual(blocks.pop(), "")
-        self.assertTrue(all(b.startswith("data: ") for b in blocks))
-        return [json.loads(b[6:]) for b in blocks]
-
     def test_stream(self):
         body = {"prompt": "Once upon a time", "n_predict": 24, "seed": 5, "return_tokens": True}
         whole = self.completion(**body)
-        events = self.events(body)
+        events = self.server.events("/completion", body)
         self.assertEqual("".join(e["content"] for e in events), whole["content"])
         self.assertEqual(sum((e["tokens"] for e in events), []), whole["tokens"])
         self.assertEqual(len(whole["tokens"]), 24)
@@ -185,7 +164,7 @@ class Llama(command.TestCase):
         self.assertEqual(settings["n_ctx"], 1024)
         self.assertEqual(settings["params"]["top_k"], 40)
         self.assertNotIn("/", props["model_path"])
-        self.server.wait_for_rest(60)
+        self.server.wait_for_rest()
         slots = self.server.get("/slots")[1]
         self.assertEqual([(s["id"], s["n_ctx"], s["is_processing"]) for s in slots],
                          [(0, 1024, False), (1, 1024, False)])
@@ -195,16 +174,13 @@ class Llama(command.TestCase):
         """Slots in use once the first byte of an answer is here; it may have ended by then."""
         body = json.dumps({"prompt": "Once", "n_predict": 900, "ignore_eos": True, "stream": True})
         with self.server.connect() as s:
-            s.sendall(f"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
-                      f"{len(body)}\r\n\r\n{body}".encode())
+            s.sendall(serving.post_head("/completion", len(body)) + body.encode())
             s.recv(1)
             return sum(slot["is_processing"] for slot in self.server.get("/slots")[1])
 
     def test_slots_of_answers_in_work(self):
-        end = time.monotonic() + 120
-        while self.busy_slots_of_one_answer() == 0:
-            self.assertLess(time.monotonic(), end)
-        self.server.wait_for_rest(60)
+        command.wait_for(self.busy_slots_of_one_answer, "no slot was seen at work")
+        self.server.wait_for_rest()
         self.assertFalse(any(s["is_processing"] for s in self.server.get("/slots")[1]))
 
 

@@ -7,40 +7,22 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
-from test_tools import TAGGED, TOOLS, serve
+import serving
+from tools import TAGGED, TOOLS
 
 PATH = "/v1/messages"
 STORY = [{"role": "user", "content": "Tell me a story."}]
 TOOLS = [{"name": t["function"]["name"], "input_schema": t["function"]["parameters"]}
          for t in TOOLS]
+ASK = {"max_tokens": 24, "temperature": 0, "messages": STORY}
 
 
-class Messages(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Messages(serving.TestCase):
     def ask(self, status=200, server=None, path=PATH, **more):
-        body = dict({"max_tokens": 24, "temperature": 0, "messages": STORY}, **more)
-        got, answer = (server or self.server).post(path, body)
-        self.assertEqual(got, status, answer)
-        return answer
+        return self.post(path, dict(ASK, **more), status, server)
 
     def events(self, server=None, **more):
-        body = dict({"max_tokens": 24, "temperature": 0, "messages": STORY, "stream": True}, **more)
-        status, headers, data = (server or self.server).request("POST", PATH, body)
-        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
-        events = []
-        for block in data.decode().split("\n\n")[:-1]:
-            name, text = block.split("\n")
-            events.append(json.loads(text.removeprefix("data: ")))
-            self.assertEqual(name, "event: " + events[-1]["type"])
-        return events
+        return (server or self.server).named_events(PATH, dict(ASK, **more))
 
     def test_the_same_text_as_chat(self):
         chat = self.server.post("/v1/chat/completions", {
@@ -98,7 +80,7 @@ class Messages(command.TestCase):
         self.assertGreater(count([{"role": "user", "content": "word " * 3000}]), 3000)
 
     def test_tools(self):
-        with serve(TAGGED) as server:
+        with serving.serve_template(TAGGED) as server:
             answer = self.ask(server=server, tools=TOOLS, tool_choice={"type": "any"},
                               max_tokens=100)
             [block] = answer["content"]

@@ -5,26 +5,17 @@ import json
 import os
 import re
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
+import serving
 
 COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration",
           "eval_count", "eval_duration")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
-class Ollama(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Ollama(serving.TestCase):
     def lines(self, path, body, status=200):
         got, headers, data = self.server.request("POST", path, dict({"model": "model0"}, **body))
         self.assertEqual(got, status, data)
@@ -35,9 +26,7 @@ class Ollama(command.TestCase):
         return [json.loads(line) for line in lines]
 
     def whole(self, path, body, status=200):
-        got, answer = self.server.post(path, dict({"model": "model0", "stream": False}, **body))
-        self.assertEqual(got, status, answer)
-        return answer
+        return self.post(path, dict({"model": "model0", "stream": False}, **body), status)
 
     def check_done(self, last):
         self.assertTrue(last["done"])
@@ -70,7 +59,8 @@ class Ollama(command.TestCase):
         self.assertEqual("".join(l["message"]["content"] for l in lines),
                          whole["message"]["content"])
         self.check_done(lines[-1])
-        same = self.whole("/api/generate", {"prompt": "Tell me a story.", "options": ask["options"]})
+        same = self.whole("/api/generate", {"prompt": "Tell me a story.",
+                                            "options": ask["options"]})
         self.assertEqual(same["response"], whole["message"]["content"])
 
     def test_raw_and_system(self):
@@ -164,8 +154,7 @@ class Ollama(command.TestCase):
         ps = self.server.get("/api/ps")[1]["models"][0]
         self.assertEqual((ps["digest"], ps["context_length"]), (tags[0]["digest"], 1024))
         for key in ("model", "name"):
-            status, show = self.server.post("/api/show", {key: "model0"})
-            self.assertEqual(status, 200)
+            show = self.post("/api/show", {key: "model0"})
             info = show["model_info"]
             family = info["general.architecture"]
             self.assertEqual(info[family + ".context_length"], 1024)

@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """OpenAI's routes: shapes, streams, parameters, errors; and the same bytes as `tern run`."""
-import json
 import math
 import os
 import sys
-import threading
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
+import serving
 
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
@@ -20,25 +17,7 @@ def user(text):
     return [{"role": "user", "content": text}]
 
 
-def joined(events, i=0):
-    return "".join(c["delta"].get("content", "") for e in events if e != "[DONE]"
-                   for c in e["choices"] if c["index"] == i)
-
-
-class OpenAI(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
-    def post(self, path, body, status=200):
-        got, answer = self.server.post(path, body)
-        self.assertEqual(got, status, answer)
-        return answer
-
+class OpenAI(serving.TestCase):
     def chat(self, text, **more):
         return self.post(CHAT, dict({"messages": user(text), "max_tokens": 24}, **more))
 
@@ -79,16 +58,10 @@ class OpenAI(command.TestCase):
     def test_neighbours_change_nothing(self):
         asks = [dict(messages=user(f"A story about {i} foxes."), seed=i, max_tokens=30 + i)
                 for i in range(16)]
-        alone = [self.post(CHAT, a)["choices"][0]["message"]["content"] for a in asks]
-        together = [None] * len(asks)
-        def ask(i):
-            together[i] = self.server.post(CHAT, asks[i])[1]["choices"][0]["message"]["content"]
-        threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(asks))]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        self.assertEqual(together, alone)
+        def answer(ask):
+            return self.post(CHAT, ask)["choices"][0]["message"]["content"]
+        alone = [answer(ask) for ask in asks]
+        self.assertEqual(serving.together(answer, asks), alone)
 
     def test_messages_count(self):
         one = self.chat("And then?", temperature=0)
@@ -211,7 +184,7 @@ class OpenAI(command.TestCase):
         self.assertEqual(first["delta"], {"role": "assistant", "content": ""})
         self.assertIsNone(first["finish_reason"])
         self.assertEqual(events[-1]["choices"][0]["delta"], {})
-        self.assertEqual(joined(events), whole["choices"][0]["message"]["content"])
+        self.assertEqual(serving.choice_text(events), whole["choices"][0]["message"]["content"])
         self.assertEqual(events[-1]["choices"][0]["finish_reason"],
                          whole["choices"][0]["finish_reason"])
         self.assertNotIn("usage", events[0])
@@ -224,11 +197,11 @@ class OpenAI(command.TestCase):
         self.assertEqual(events[-1]["usage"]["completion_tokens"] > 0, True)
         self.assertTrue(all(e["usage"] is None for e in events[:-1]))
         for i in range(2):
-            tokens = "".join(t["token"] for e in events for c in e["choices"]
-                             if c["index"] == i and c["logprobs"] for t in c["logprobs"]["content"])
-            self.assertEqual(tokens, joined(events, i))
-            self.assertEqual([c["finish_reason"] for e in events for c in e["choices"]
-                              if c["index"] == i and c["finish_reason"]].__len__(), 1)
+            parts = serving.choice_parts(events, i)
+            tokens = "".join(t["token"] for c in parts if c["logprobs"]
+                             for t in c["logprobs"]["content"])
+            self.assertEqual(tokens, serving.choice_text(events, i))
+            self.assertEqual(len([c for c in parts if c["finish_reason"]]), 1)
 
     def test_stream_of_completions(self):
         ask = {"prompt": "Once upon a", "max_tokens": 12, "seed": 3, "echo": True}
@@ -286,15 +259,8 @@ class OpenAI(command.TestCase):
                 "This model's maximum context length is 1024 tokens"))
 
     def test_queue_is_bounded(self):
-        statuses = []
-        def ask():
-            statuses.append(self.server.request("POST", TEXT, {
-                "prompt": "Once", "n": 8, "max_tokens": 60, "ignore_eos": True})[0])
-        threads = [threading.Thread(target=ask) for _ in range(24)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        ask = {"prompt": "Once", "n": 8, "max_tokens": 60, "ignore_eos": True}
+        statuses = serving.together(lambda ask: self.server.post(TEXT, ask)[0], [ask] * 24)
         self.assertLessEqual(set(statuses), {200, 503})
         self.assertIn(503, statuses)
         self.server.wait_for_rest()

@@ -9,11 +9,11 @@ import shutil
 import stat
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
+import serving
 from serving import Server
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -38,15 +38,11 @@ def files_of(server):
     return files
 
 
-class Page(command.TestCase):
+class Page(serving.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server()
+        super().setUpClass()
         cls.files = files_of(cls.server)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
 
     def test_browsers_get_the_page_and_programs_a_line(self):
         for accept in (None, "*/*", "application/json"):
@@ -148,9 +144,9 @@ class Page(command.TestCase):
         saved = command.read_bytes(path)
         at = saved.rindex(b'"checksum"')
         self.assertEqual(len(saved) - at, 32)
-        status, answer = self.server.post("/checksum", saved[:at])
-        self.assertEqual((status, answer["checksum"]), (200, saved[at + 13:at + 29].decode()))
-        _, other = self.server.post("/checksum", saved[:at - 1])
+        answer = self.post("/checksum", saved[:at])
+        self.assertEqual(answer["checksum"], saved[at + 13:at + 29].decode())
+        other = self.post("/checksum", saved[:at - 1])
         self.assertNotEqual(other, answer)
 
 
@@ -200,19 +196,12 @@ class Open(command.TestCase):
             env.pop("DISPLAY", None)
         return env
 
-    def wait_for(self, path):
-        end = time.monotonic() + 120
-        while not os.path.exists(path):
-            self.assertLess(time.monotonic(), end, "the opener was not started")
-            time.sleep(0.02)
-        with open(path, encoding="utf-8") as f:
-            return f.read().splitlines()
-
     def test_the_browser_is_started(self):
-        folder, seen = self.opener('#!/bin/sh\n{ echo "$@"; ls /proc/self/fd | wc -l; } > SEEN.part\n'
-                                   "mv SEEN.part SEEN\n")
+        folder, seen = self.opener('#!/bin/sh\n{ echo "$@"; ls /proc/self/fd | wc -l; } '
+                                   "> SEEN.part\nmv SEEN.part SEEN\n")
         with Server("--open", env=self.env(folder, DISPLAY=":9")) as server:
-            address, n_files = self.wait_for(seen)
+            command.wait_for(lambda: os.path.exists(seen), "the opener was not started")
+            address, n_files = command.read_bytes(seen).decode().splitlines()
             self.assertEqual(address, server.line + "/")
             self.assertLessEqual(int(n_files), 5)   # three, the folder, and a pipe of the shell
             server.stop()

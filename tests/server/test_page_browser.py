@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
 from gate import Gate
+import serving
 from serving import Server
 
 if os.environ.get("TERN_BROWSER") != "1":
@@ -87,12 +88,14 @@ def start_driver(folder, **preferences):
     return driver
 
 
-class Browser(command.TestCase):
+class Browser(serving.TestCase):
+    FLAGS = ("--ctx", "512")
+
     @classmethod
     def setUpClass(cls):
+        super().setUpClass()
         cls.downloads = command.scratch("downloads")
         os.makedirs(cls.downloads)
-        cls.server = Server("--ctx", "512")
         cls.gate = Gate(cls.server.port)
         cls.driver = start_driver(cls.downloads)
 
@@ -100,7 +103,6 @@ class Browser(command.TestCase):
     def tearDownClass(cls):
         cls.driver.quit()
         cls.gate.close()
-        cls.server.stop()
 
     def setUp(self):
         self.url = f"http://127.0.0.1:{self.gate.port}/"
@@ -499,7 +501,7 @@ class Browser(command.TestCase):
         self.write("Are you there?")
         self.wait_answer(4)
         self.assertIn("Your message is kept", self.all(".note.error")[-1].text)
-        type(self).server = Server("--ctx", "512")
+        type(self).server = Server(*self.FLAGS)
         self.gate.target = self.server.port
         self.until(lambda: not self.find("#banner").is_displayed(), "the banner's end")
         self.click(".message:last-child .note button")

@@ -7,41 +7,22 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
-from test_tools import TAGGED, TOOLS, serve
+import serving
+from tools import TAGGED, TOOLS
 
 PATH = "/v1/responses"
 TOOLS = [dict(t["function"], type="function") for t in TOOLS]
 WEATHER = {"type": "function", "name": "weather"}
+ASK = {"input": "Tell me a story.", "max_output_tokens": 24, "temperature": 0}
 
 
-class Responses(command.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.stop()
-
+class Responses(serving.TestCase):
     def ask(self, status=200, server=None, **more):
-        body = dict({"input": "Tell me a story.", "max_output_tokens": 24, "temperature": 0},
-                    **more)
-        got, answer = (server or self.server).post(PATH, body)
-        self.assertEqual(got, status, answer)
-        return answer
+        return self.post(PATH, dict(ASK, **more), status, server)
 
     def events(self, server=None, **more):
-        body = dict({"input": "Tell me a story.", "max_output_tokens": 24, "temperature": 0,
-                     "stream": True}, **more)
-        status, headers, data = (server or self.server).request("POST", PATH, body)
-        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
-        events = []
-        for block in data.decode().split("\n\n")[:-1]:
-            name, text = block.split("\n")
-            events.append(json.loads(text.removeprefix("data: ")))
-            self.assertEqual(name, "event: " + events[-1]["type"])
-            self.assertEqual(events[-1]["sequence_number"], len(events) - 1)
+        events = (server or self.server).named_events(PATH, dict(ASK, **more))
+        self.assertEqual([e["sequence_number"] for e in events], list(range(len(events))))
         return events
 
     def chat(self, messages, **more):
@@ -113,7 +94,7 @@ class Responses(command.TestCase):
         self.ask(400, text={"format": {"type": "yaml"}})
 
     def test_tools(self):
-        with serve(TAGGED) as server:
+        with serving.serve_template(TAGGED) as server:
             ask = {"server": server, "tools": TOOLS, "tool_choice": WEATHER,
                    "max_output_tokens": 100}
             [call] = self.ask(**ask)["output"]

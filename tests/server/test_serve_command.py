@@ -4,9 +4,7 @@
 import os
 import re
 import shutil
-import socket
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -60,7 +58,7 @@ class Command(command.TestCase):
         one, two = command.model(), command.scratch("second.tern")
         shutil.copy(one, two)
         with Server(models=[one, two]) as server:
-            ids = [m["id"] for m in server.get("/v1/models")[1]["data"]]
+            ids = server.model_ids()
             self.assertEqual(ids, ["model0", "second"])
             ask = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}
             texts = []

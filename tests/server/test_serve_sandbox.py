@@ -7,10 +7,9 @@ import re
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import serving
-from serving import Server
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
+from serving import Server
 
 LINUX = command.NATIVE and sys.platform.startswith("linux")
 

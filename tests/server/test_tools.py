@@ -7,46 +7,18 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
-from serving import Server
+import serving
+from serving import serve_template
+from tools import BARE, DEAF, TAGGED, TOOLS, tool
 
 CHAT = "/v1/chat/completions"
 ASK = [{"role": "user", "content": "What is the weather?"}]
 
-TAGGED = """{% if tools %}Tools:{% for t in tools %} {{ t | tojson }}{% endfor %}
-Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
-{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
-{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>
-{% endfor %}{% endfor %}assistant: """
-BARE = """{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}
-Respond in the format {"name": function name, "parameters": dictionary of argument name}.
-{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
-{% endfor %}assistant: """
-DEAF = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
 
-
-def tool(name, **properties):
-    return {"type": "function", "function": {
-        "name": name, "description": "Tells <tool_call> & more.",
-        "parameters": {"type": "object", "properties": properties, "required": list(properties),
-                       "additionalProperties": False}}}
-
-
-TOOLS = [tool("weather", city={"enum": ["Rome", "Oslo"]}, days={"enum": [1, 2]}), tool("stop")]
-
-
-def serve(template):
-    path = command.scratch("template.jinja")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(template)
-    return Server("--template", path)
-
-
-class Tools(command.TestCase):
+class Tools(serving.TestCase):
     def ask(self, server, status=200, path=CHAT, **more):
-        got, answer = server.post(path, dict({"messages": ASK, "tools": TOOLS, "max_tokens": 100,
-                                              "seed": 1}, **more))
-        self.assertEqual(got, status, answer)
-        return answer
+        body = dict({"messages": ASK, "tools": TOOLS, "max_tokens": 100, "seed": 1}, **more)
+        return self.post(path, body, status, server)
 
     def check_call(self, call, names=("weather", "stop")):
         self.assertTrue(call["id"].startswith("call_"))
@@ -77,7 +49,7 @@ class Tools(command.TestCase):
         whole = self.ask(server, tool_choice=weather)["choices"][0]["message"]["tool_calls"]
         events = server.events(CHAT, {"messages": ASK, "tools": TOOLS, "max_tokens": 100,
                                       "seed": 1, "tool_choice": weather})
-        parts = [c for e in events if e != "[DONE]" for c in e["choices"]]
+        parts = serving.choice_parts(events)
         first, *pieces = [call for c in parts for call in c["delta"].get("tool_calls", ())]
         self.assertEqual((first["index"], first["function"]["arguments"]), (0, ""))
         self.assertGreater(len(pieces), 2)
@@ -88,7 +60,7 @@ class Tools(command.TestCase):
             first["function"]["arguments"] += piece["function"]["arguments"]
         self.check_call(first)
         self.assertEqual(first["function"], whole[0]["function"])
-        self.assertEqual("".join(c["delta"].get("content") or "" for c in parts), "")
+        self.assertFalse(any(c["delta"].get("content") for c in parts))
         self.assertEqual(parts[-1]["finish_reason"], "tool_calls")
 
     def capabilities(self, server):
@@ -100,8 +72,7 @@ class Tools(command.TestCase):
         self.assertEqual(self.capabilities(server), ["completion", "tools"])
         body = {"model": "model0", "messages": ASK, "tools": TOOLS, "tool_choice": "required",
                 "options": {"num_predict": 100}}
-        got, answer = server.post("/api/chat", dict(body, stream=False))
-        self.assertEqual(got, 200, answer)
+        answer = self.post("/api/chat", dict(body, stream=False), server=server)
         call = answer["message"]["tool_calls"][0]["function"]
         self.assertIsInstance(call["arguments"], dict)
         self.assertEqual((answer["done_reason"], answer["message"]["content"]), ("stop", ""))
@@ -133,7 +104,7 @@ class Tools(command.TestCase):
         self.assertEqual(self.ask(server, tools=[], max_tokens=5)["choices"], none["choices"])
 
     def test_tagged(self):
-        with serve(TAGGED) as server:
+        with serve_template(TAGGED) as server:
             self.check_required(server)
             self.check_stream(server)
             self.check_ollama(server)
@@ -142,7 +113,7 @@ class Tools(command.TestCase):
             self.check_refusals(server)
 
     def test_bare(self):
-        with serve(BARE) as server:
+        with serve_template(BARE) as server:
             self.check_required(server)
             self.check_stream(server)
             self.check_ollama(server)
@@ -163,12 +134,12 @@ class Tools(command.TestCase):
                 self.assertEqual(error["param"], param)
 
     def test_templates_that_know_no_tools(self):
-        with Server() as plain, serve(DEAF) as deaf:
-            for server in (plain, deaf):
+        with serve_template(DEAF) as deaf:
+            for server in (self.server, deaf):
                 self.assertEqual(self.ask(server, 400)["error"]["param"], "tools")
                 self.assertNotIn("tools", self.capabilities(server))
-                self.assertIn("does not support tools", self.ask(server, 400, path="/api/chat", model="model0")
-                              ["error"])
+                error = self.ask(server, 400, path="/api/chat", model="model0")["error"]
+                self.assertIn("does not support tools", error)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT
+"""Tools for requests, and chat templates that know them, or not."""
+
+TAGGED = """{% if tools %}Tools:{% for t in tools %} {{ t | tojson }}{% endfor %}
+Call them as <tool_call>{"name": ..., "arguments": ...}</tool_call>.
+{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>
+{% endfor %}{% endfor %}assistant: """
+BARE = """{% if tools %}{% for t in tools %}{{ t | tojson }}{% endfor %}
+Respond in the format {"name": function name, "parameters": dictionary of argument name}.
+{% endif %}{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}assistant: """
+DEAF = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+
+
+def tool(name, **properties):
+    return {"type": "function", "function": {
+        "name": name, "description": "Tells <tool_call> & more.",
+        "parameters": {"type": "object", "properties": properties, "required": list(properties),
+                       "additionalProperties": False}}}
+
+
+TOOLS = [tool("weather", city={"enum": ["Rome", "Oslo"]}, days={"enum": [1, 2]}), tool("stop")]
