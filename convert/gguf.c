@@ -189,10 +189,18 @@ static tern_status open_parts(struct tn_gguf *g, const char *first, struct tern_
 
 /* ---- all tensors ---- */
 
-static int compare_tensors(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct tn_gguf_tensor *)a)->name,
                   ((const struct tn_gguf_tensor *)b)->name);
+}
+
+/* Of one name the earlier part comes first, whatever the C library's qsort does with equals. */
+static int compare_names_and_parts(const void *a, const void *b)
+{
+    const struct tn_gguf_tensor *x = a, *y = b;
+    const int order = compare_names(x, y);
+    return order ? order : x->i_part < y->i_part ? -1 : x->i_part > y->i_part;
 }
 
 static tern_status collect_tensors(struct tn_gguf *g, struct tern_error *err)
@@ -215,9 +223,9 @@ static tern_status collect_tensors(struct tn_gguf *g, struct tern_error *err)
         part->tensors = NULL;
     }
     if (n)
-        qsort(g->tensors, n, sizeof *g->tensors, compare_tensors);
+        qsort(g->tensors, n, sizeof *g->tensors, compare_names_and_parts);
     for (size_t i = 1; i < n; i++)
-        if (compare_tensors(&g->tensors[i - 1], &g->tensors[i]) == 0)
+        if (compare_names(&g->tensors[i - 1], &g->tensors[i]) == 0)
             return tn_fail(err, TERN_INPUT, "tensor \"%s\" occurs in %s and in %s",
                            g->tensors[i].name, g->parts[g->tensors[i - 1].i_part].name,
                            g->parts[g->tensors[i].i_part].name);
@@ -259,7 +267,7 @@ struct tn_gguf_tensor *tn_gguf_find_tensor(const struct tn_gguf *gguf, const cha
     if (gguf->n_tensors == 0 || strlen(name) >= sizeof wanted.name)
         return NULL;
     snprintf(wanted.name, sizeof wanted.name, "%s", name);
-    return bsearch(&wanted, gguf->tensors, gguf->n_tensors, sizeof wanted, compare_tensors);
+    return bsearch(&wanted, gguf->tensors, gguf->n_tensors, sizeof wanted, compare_names);
 }
 
 tern_status tn_gguf_read(const struct tn_gguf *gguf, const struct tn_gguf_tensor *tensor,

@@ -102,16 +102,18 @@ static tern_status add_file(struct tn_source *s, const char *dir, const char *na
     return status;
 }
 
-static int compare_names(const void *a, const void *b)
+/* Of one name the earlier file comes first, whatever the C library's qsort does with equals. */
+static int compare_names_and_files(const void *a, const void *b)
 {
-    return strcmp(((const struct tn_source_tensor *)a)->name,
-                  ((const struct tn_source_tensor *)b)->name);
+    const struct tn_source_tensor *x = a, *y = b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : x->i_file < y->i_file ? -1 : x->i_file > y->i_file;
 }
 
 static tern_status sort_tensors(struct tn_source *s, struct tern_error *err)
 {
     if (s->n_tensors)
-        qsort(s->tensors, s->n_tensors, sizeof *s->tensors, compare_names);
+        qsort(s->tensors, s->n_tensors, sizeof *s->tensors, compare_names_and_files);
     for (uint32_t i = 1; i < s->n_tensors; i++) {
         const struct tn_source_tensor *a = &s->tensors[i - 1];
         const struct tn_source_tensor *b = &s->tensors[i];
