@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "server/call_schema.h"
 #include "server/json_out.h"
 
 #define MAX_TOOLS 128u
@@ -89,42 +90,14 @@ bool tn_tools_are_known(const struct tn_server_model *model)
 
 /* ---- calls that must be ---- */
 
-/* The schema of a call of a function. */
-static json_t *call_schema(const json_t *function, const char *arguments)
-{
-    json_t *parameters = json_object_get(function, "parameters");
-    const bool has_parameters = json_is_object(parameters) && json_object_size(parameters) > 0;
-    return json_pack("{s:s, s:{s:{s:O}, s:o}, s:[s, s], s:b}", "type", "object", "properties",
-                     "name", "const", json_object_get(function, "name"), arguments,
-                     has_parameters ? json_incref(parameters)
-                                    : json_pack("{s:s}", "type", "object"),
-                     "required", "name", arguments, "additionalProperties", 0);
-}
-
-/* That of one call, of any function or of the one that is named; json_decref. NULL: no memory. */
-static json_t *calls_schema(const struct tn_task *answer, const char *arguments)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(answer->tools); i++) {
-        const json_t *function = json_object_get(json_array_get(answer->tools, i), "function");
-        const char *name = json_string_value(json_object_get(function, "name"));
-        if (answer->must_name && strcmp(answer->must_name, name) != 0)
-            continue;
-        if (json_array_append_new(list, call_schema(function, arguments)) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return json_pack("{s:o}", "anyOf", list);
-}
-
 bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *r)
 {
     const bool is_tagged = answer->call_form == TERN_CALLS_TAGGED;
     struct tern_error err;
     if (!answer->must_call)
         return true;
-    json_t *schema = calls_schema(answer, is_tagged ? "arguments" : "parameters");
+    json_t *schema = tn_calls_schema(answer->tools, answer->must_name,
+                                     is_tagged ? "arguments" : "parameters");
     char *text = schema ? json_dumps(schema, JSON_COMPACT) : NULL;
     json_decref(schema);
     if (!text)

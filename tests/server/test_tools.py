@@ -103,9 +103,41 @@ class Tools(serving.TestCase):
                          (none["choices"], none["usage"]["prompt_tokens"]))
         self.assertEqual(self.ask(server, tools=[], max_tokens=5)["choices"], none["choices"])
 
+    def call(self, server, name, **more):
+        """The arguments of a call of the function, by /v1/chat/completions."""
+        answer = self.ask(server, max_tokens=400, tool_choice={
+            "type": "function", "function": {"name": name}}, **more)
+        call = answer["choices"][0]["message"]["tool_calls"][0]["function"]
+        self.assertEqual(call["name"], name)
+        return json.loads(call["arguments"])
+
+    def check_references(self, server):
+        """A reference means the schema of the arguments that it stands in, whichever tool."""
+        leaf = {"type": "object", "properties": {"enum": {"$ref": "#/$defs/color"}},
+                "required": ["enum"], "additionalProperties": False}
+        paint = tool("paint", leaf={"anyOf": [{"$ref": "#/$defs/leaf"}]},
+                     list={"type": "array", "items": {"$ref": "#/properties/leaf"},
+                           "minItems": 1, "maxItems": 1},
+                     word={"enum": [{"$ref": "#/a"}]})
+        paint["function"]["parameters"]["$defs"] = {"leaf": leaf, "color": {"enum": ["red"]}}
+        nest = tool("nest", depth={"anyOf": [{"enum": [1, 2]}, {"$ref": "#"}]})
+        tools = [TOOLS[1], nest, paint]
+        value = self.call(server, "paint", tools=tools)
+        self.assertEqual(value, {"leaf": {"enum": "red"}, "list": [{"enum": "red"}],
+                                 "word": {"$ref": "#/a"}})
+        value = self.call(server, "nest", tools=tools, temperature=0)
+        while isinstance(value, dict):
+            self.assertEqual(list(value), ["depth"])
+            value = value["depth"]
+        self.assertIn(value, (1, 2))
+        missing = tool("missing", a={"$ref": "#/$defs/none"})
+        error = self.ask(server, 400, tools=[missing], tool_choice="required")["error"]
+        self.assertIn("nothing stands at", error["message"])
+
     def test_tagged(self):
         with serve_template(TAGGED) as server:
             self.check_required(server)
+            self.check_references(server)
             self.check_stream(server)
             self.check_ollama(server)
             self.check_conversation(server)
@@ -115,6 +147,7 @@ class Tools(serving.TestCase):
     def test_bare(self):
         with serve_template(BARE) as server:
             self.check_required(server)
+            self.check_references(server)
             self.check_stream(server)
             self.check_ollama(server)
 
