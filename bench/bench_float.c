@@ -114,6 +114,11 @@ static void call_relu2(struct work *w)
     ((tn_relu2_mul_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN);
 }
 
+static void call_silu(struct work *w)
+{
+    ((tn_silu_mul_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN);
+}
+
 static void call_rope(struct work *w)
 {
     memcpy(w->y, w->x, HEADS * HEAD_DIM * sizeof(float));
@@ -192,6 +197,8 @@ static const struct {
     {"add_i32_f32", call_scale, FFN},
     {"add_scaled_f32", call_add_scaled, FFN},
     {"relu2_mul_f32", call_relu2, FFN},
+    {"silu_mul_f32", call_silu, FFN},
+    {"gelu_mul_f32", call_silu, FFN},
     {"rope_f32", call_rope, HEADS * HEAD_DIM},
     {"list_positive_f32", call_list_positive, FFN},
     {"list_nonzero_i8", call_list_nonzero, FFN},

@@ -247,6 +247,11 @@ typedef void tn_add_i32_f32_fn(float *dst, const int32_t *sum, uint32_t n, float
 /* relu2_mul_f32: dst_k = gate_k > 0 ? (gate_k * gate_k) * up_k : +0.  dst may be gate or up. */
 typedef void tn_relu2_mul_f32_fn(float *dst, const float *gate, const float *up, uint32_t n);
 
+/* silu_mul_f32, gelu_mul_f32: dst_k = gate_k / (1 + exp(e(gate_k))) * up_k; gates.h and exp.h say
+ * what e and exp are.  gelu is the form with tanh.  dst may be gate or up. */
+typedef void tn_silu_mul_f32_fn(float *dst, const float *gate, const float *up, uint32_t n);
+typedef tn_silu_mul_f32_fn tn_gelu_mul_f32_fn;
+
 /* rope_f32: rotates n_heads heads of head_dim values in place, pairs (j, j + head_dim / 2):
  *   x_j = x_j * cos_j - x_{j+h} * sin_j;  x_{j+h} = x_{j+h} * cos_j + x_j * sin_j
  *   cos, sin   head_dim / 2 values of this position;  stride  floats between heads */
@@ -460,6 +465,8 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(scale_i32_f32)                                                                               \
     X(add_i32_f32)                                                                                 \
     X(relu2_mul_f32)                                                                               \
+    X(silu_mul_f32)                                                                                \
+    X(gelu_mul_f32)                                                                                \
     X(rope_f32)                                                                                    \
     X(list_positive_f32)                                                                           \
     X(list_nonzero_i8)                                                                             \

@@ -416,6 +416,22 @@ static uint64_t run_relu2_mul_f32(struct tn_case_work *w, const struct tn_kernel
     return n * 3 * sizeof(float);
 }
 
+static uint64_t run_silu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = config_of(w)->ffn;
+    k->silu_mul_f32(w->floats, w->xf, w->yf, n);
+    note(w, w->floats, n * sizeof(float));
+    return n * 3 * sizeof(float);
+}
+
+static uint64_t run_gelu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = config_of(w)->ffn;
+    k->gelu_mul_f32(w->floats, w->xf, w->yf, n);
+    note(w, w->floats, n * sizeof(float));
+    return n * 3 * sizeof(float);
+}
+
 static uint64_t run_rope_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const struct tern_file_config *c = config_of(w);

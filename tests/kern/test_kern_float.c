@@ -19,6 +19,7 @@
 
 #include "base/bits.h"
 #include "base/rng.h"
+#include "kern/exp.h"
 #include "kern/guard.h"
 #include "kern/planes.h"
 
@@ -224,14 +225,21 @@ static void check_add_i32_f32(const struct tn_kernel_row *row, uint32_t n, enum 
     check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
 }
 
-static void check_relu2_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+typedef tn_relu2_mul_f32_fn gate_fn; /* and silu, gelu */
+
+static void check_gate(const struct tn_kernel_row *row, gate_fn *ref, uint32_t n, enum fill fill)
 {
+    /* Where exp begins to overflow, and where its results begin to be subnormal. */
+    const float edges[] = {-TN_EXP_MAX, nextafterf(-TN_EXP_MAX, -INFINITY), -TN_EXP_MIN,
+                           nextafterf(-TN_EXP_MIN, INFINITY)};
     float *gate = take_filled(n, fill);
     float *up = take_filled(n, fill);
     float *got = take_f32(n);
     float *want = take_f32(n);
-    tn_relu2_mul_f32_ref(want, gate, up, n);
-    tn_relu2_mul_f32_fn *fn = (tn_relu2_mul_f32_fn *)row->fn;
+    for (uint32_t i = 0; i < TN_MIN(n / 8, TN_COUNT_OF(edges)); i++)
+        gate[i] = edges[i];
+    ref(want, gate, up, n);
+    gate_fn *fn = (gate_fn *)row->fn;
     fn(got, gate, up, n);
     check_f32(row, got, want, n, SHAPE("n %u fill %d", n, (int)fill));
     memcpy(got, up, n * sizeof *up);
@@ -239,6 +247,21 @@ static void check_relu2_mul_f32(const struct tn_kernel_row *row, uint32_t n, enu
     check_f32(row, got, want, n, SHAPE("n %u fill %d, dst is up", n, (int)fill));
     fn(gate, gate, up, n);
     check_f32(row, gate, want, n, SHAPE("n %u fill %d, dst is gate", n, (int)fill));
+}
+
+static void check_relu2_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    check_gate(row, tn_relu2_mul_f32_ref, n, fill);
+}
+
+static void check_silu_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    check_gate(row, tn_silu_mul_f32_ref, n, fill);
+}
+
+static void check_gelu_mul_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    check_gate(row, tn_gelu_mul_f32_ref, n, fill);
 }
 
 /* n is half a head. */
@@ -586,6 +609,8 @@ static const struct op {
     {"scale_i32_f32", check_scale_i32_f32},
     {"add_i32_f32", check_add_i32_f32},
     {"relu2_mul_f32", check_relu2_mul_f32},
+    {"silu_mul_f32", check_silu_mul_f32},
+    {"gelu_mul_f32", check_gelu_mul_f32},
     {"rope_f32", check_rope_f32},
     {"list_positive_f32", check_list},
     {"list_nonzero_i8", check_list},

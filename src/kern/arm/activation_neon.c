@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
+#include "kern/arm/exp_neon.h"
 #include "kern/arm/lanes_neon.h"
+#include "kern/gates.h"
 #include "kern/kern.h"
 
 /* rne(v) clamped to [-127, 127]; NaN gives 127. */
@@ -113,6 +115,40 @@ void tn_relu2_mul_f32_neon(float *dst, const float *gate, const float *up, uint3
         v = vreinterpretq_f32_u32(vandq_u32(positive, vreinterpretq_u32_f32(v)));
         store_first(dst + k, v, n - k);
     }
+}
+
+/* e(z) of gates.h. */
+typedef float32x4_t exponent_fn(float32x4_t z);
+
+static TN_ALWAYS_INLINE float32x4_t silu_exponent(float32x4_t z)
+{
+    return vnegq_f32(z);
+}
+
+static TN_ALWAYS_INLINE float32x4_t gelu_exponent(float32x4_t z)
+{
+    const float32x4_t cube = vmulq_f32(vmulq_f32(z, z), z);
+    return vmulq_n_f32(vaddq_f32(z, vmulq_n_f32(cube, TN_GELU_CUBE)), TN_GELU_FACTOR);
+}
+
+static TN_ALWAYS_INLINE void gate_all(float *dst, const float *gate, const float *up, uint32_t n,
+                                      exponent_fn *exponent)
+{
+    for (uint32_t k = 0; k < n; k += 4) {
+        const float32x4_t z = load_first(gate + k, n - k), e = exp_4(exponent(z));
+        const float32x4_t v = vdivq_f32(z, vaddq_f32(vdupq_n_f32(1.0f), e));
+        store_first(dst + k, vmulq_f32(v, load_first(up + k, n - k)), n - k);
+    }
+}
+
+void tn_silu_mul_f32_neon(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    gate_all(dst, gate, up, n, silu_exponent);
+}
+
+void tn_gelu_mul_f32_neon(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    gate_all(dst, gate, up, n, gelu_exponent);
 }
 
 void tn_rope_f32_neon(float *x, const float *cos, const float *sin, uint32_t n_heads,

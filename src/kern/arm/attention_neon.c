@@ -10,11 +10,10 @@
  * Per 4 values of the cache and query head: one multiplication and one addition; nothing may be
  * fused.
  */
-#include <math.h>
 #include <string.h>
 
+#include "kern/arm/exp_neon.h"
 #include "kern/arm/lanes_neon.h"
-#include "kern/exp.h"
 #include "kern/kern.h"
 
 #define F16_MAX 65504.0f
@@ -145,37 +144,12 @@ float tn_max_f32_neon(const float *x, uint32_t n)
     return top + 0.0f;
 }
 
-/* tn_exp_f32 of 4 values. */
-static inline float32x4_t exp4(float32x4_t x)
-{
-    const float32x4_t magic = vdupq_n_f32(TN_EXP_ROUND);
-    float32x4_t rounded = vaddq_f32(vmulq_n_f32(x, TN_EXP_LOG2E), magic);
-    float32x4_t n = vsubq_f32(rounded, magic);
-    float32x4_t r = vsubq_f32(x, vmulq_n_f32(n, TN_EXP_LN2_HI));
-    r = vsubq_f32(r, vmulq_n_f32(n, TN_EXP_LN2_LO));
-    float32x4_t p = vdupq_n_f32(TN_EXP_P4);
-    p = vaddq_f32(vmulq_f32(p, r), vdupq_n_f32(TN_EXP_P3));
-    p = vaddq_f32(vmulq_f32(p, r), vdupq_n_f32(TN_EXP_P2));
-    p = vaddq_f32(vmulq_f32(p, r), vdupq_n_f32(TN_EXP_P1));
-    p = vaddq_f32(vmulq_f32(p, r), vdupq_n_f32(TN_EXP_P0));
-    p = vaddq_f32(vmulq_f32(vmulq_f32(r, r), p), r);
-    p = vaddq_f32(p, vdupq_n_f32(1.0f));
-    uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(rounded), 23);
-    uint32x4_t y = vaddq_u32(vreinterpretq_u32_f32(p), exponent);
-
-    uint32x4_t finite = vcleq_f32(x, vdupq_n_f32(TN_EXP_MAX));
-    float32x4_t infinite = vaddq_f32(x, vdupq_n_f32(INFINITY));
-    y = vbslq_u32(finite, y, vreinterpretq_u32_f32(infinite));
-    uint32x4_t flushed = vcltq_f32(x, vdupq_n_f32(TN_EXP_MIN));
-    return vreinterpretq_f32_u32(vbicq_u32(y, flushed));
-}
-
 float tn_exp_sum_f32_neon(float *x, uint32_t n, float max)
 {
     float32x4_t lanes[4] = {vdupq_n_f32(0.0f), vdupq_n_f32(0.0f), vdupq_n_f32(0.0f),
                             vdupq_n_f32(0.0f)};
     for (uint32_t k = 0; k < n; k += 4) {
-        float32x4_t y = exp4(vsubq_f32(load_first(x + k, n - k), vdupq_n_f32(max)));
+        float32x4_t y = exp_4(vsubq_f32(load_first(x + k, n - k), vdupq_n_f32(max)));
         store_first(x + k, y, n - k);
         lanes[k / 4 % 4] = vaddq_f32(lanes[k / 4 % 4], load_first(x + k, n - k));
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "kern/gates.h"
 #include "kern/kern.h"
 
 /* Adding 1.5 * 2^23 rounds to an integer, nearest even, and leaves it in the low bits. */
@@ -87,6 +88,18 @@ void tn_relu2_mul_f32_ref(float *dst, const float *gate, const float *up, uint32
 {
     for (uint32_t k = 0; k < n; k++)
         dst[k] = gate[k] > 0.0f ? (gate[k] * gate[k]) * up[k] : 0.0f;
+}
+
+void tn_silu_mul_f32_ref(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        dst[k] = tn_gate_f32(gate[k], tn_silu_exponent(gate[k]), up[k]);
+}
+
+void tn_gelu_mul_f32_ref(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t k = 0; k < n; k++)
+        dst[k] = tn_gate_f32(gate[k], tn_gelu_exponent(gate[k]), up[k]);
 }
 
 void tn_rope_f32_ref(float *x, const float *cos, const float *sin, uint32_t n_heads,

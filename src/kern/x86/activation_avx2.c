@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kern/gates.h"
 #include "kern/kern.h"
+#include "kern/x86/exp_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
 /* The first n values of v (n as in first_lanes) go to p. */
@@ -137,6 +139,42 @@ void tn_relu2_mul_f32_avx2(float *dst, const float *gate, const float *up, uint3
         __m256 positive = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_GT_OQ);
         store_first(dst + k, _mm256_and_ps(positive, v), left);
     }
+}
+
+/* e(z) of gates.h. */
+typedef __m256 exponent_fn(__m256 z);
+
+static TN_ALWAYS_INLINE __m256 silu_exponent(__m256 z)
+{
+    return _mm256_xor_ps(z, _mm256_set1_ps(-0.0f));
+}
+
+static TN_ALWAYS_INLINE __m256 gelu_exponent(__m256 z)
+{
+    const __m256 cube = _mm256_mul_ps(_mm256_mul_ps(z, z), z);
+    const __m256 inner = _mm256_add_ps(z, _mm256_mul_ps(_mm256_set1_ps(TN_GELU_CUBE), cube));
+    return _mm256_mul_ps(_mm256_set1_ps(TN_GELU_FACTOR), inner);
+}
+
+static TN_ALWAYS_INLINE void gate_all(float *dst, const float *gate, const float *up, uint32_t n,
+                                      exponent_fn *exponent)
+{
+    for (uint32_t k = 0; k < n; k += 8) {
+        const int32_t left = (int32_t)(n - k);
+        const __m256 z = load_first(gate + k, left), e = exp_8(exponent(z));
+        const __m256 v = _mm256_div_ps(z, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
+        store_first(dst + k, _mm256_mul_ps(v, load_first(up + k, left)), left);
+    }
+}
+
+void tn_silu_mul_f32_avx2(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    gate_all(dst, gate, up, n, silu_exponent);
+}
+
+void tn_gelu_mul_f32_avx2(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    gate_all(dst, gate, up, n, gelu_exponent);
 }
 
 void tn_rope_f32_avx2(float *x, const float *cos, const float *sin, uint32_t n_heads,

@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
+#include "kern/gates.h"
 #include "kern/kern.h"
+#include "kern/x86/exp_avx512.h"
 #include "kern/x86/lanes_avx512.h"
 
 /* max(so_far, |v|); the instruction returns its second operand where the first is NaN. */
@@ -161,6 +163,60 @@ void tn_relu2_mul_f32_avx512(float *dst, const float *gate, const float *up, uin
         _mm512_mask_storeu_ps(dst + k, tail,
                               relu2_mul(_mm512_maskz_loadu_ps(tail, gate + k),
                                         _mm512_maskz_loadu_ps(tail, up + k)));
+}
+
+/* e(z) of gates.h. */
+typedef __m512 exponent_fn(__m512 z);
+
+static TN_ALWAYS_INLINE __m512 silu_exponent(__m512 z)
+{
+    return _mm512_xor_ps(z, _mm512_set1_ps(-0.0f));
+}
+
+static TN_ALWAYS_INLINE __m512 gelu_exponent(__m512 z)
+{
+    const __m512 cube = _mm512_mul_ps(_mm512_mul_ps(z, z), z);
+    const __m512 inner = _mm512_add_ps(z, _mm512_mul_ps(_mm512_set1_ps(TN_GELU_CUBE), cube));
+    return _mm512_mul_ps(_mm512_set1_ps(TN_GELU_FACTOR), inner);
+}
+
+/* The lanes in `mask` of n <= 4 registers, a constant where this is inlined. */
+static TN_ALWAYS_INLINE void gate_16(float *dst, const float *gate, const float *up, uint32_t n,
+                                     __mmask16 mask, exponent_fn *exponent)
+{
+    __m512 z[4], e[4];
+    for (uint32_t i = 0; i < n; i++) {
+        z[i] = _mm512_maskz_loadu_ps(mask, gate + 16 * i);
+        e[i] = exponent(z[i]);
+    }
+    exp_any_16(e, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const __m512 v = _mm512_div_ps(z[i], _mm512_add_ps(_mm512_set1_ps(1.0f), e[i]));
+        _mm512_mask_storeu_ps(dst + 16 * i, mask,
+                              _mm512_mul_ps(v, _mm512_maskz_loadu_ps(mask, up + 16 * i)));
+    }
+}
+
+static TN_ALWAYS_INLINE void gate_all(float *dst, const float *gate, const float *up, uint32_t n,
+                                      exponent_fn *exponent)
+{
+    uint32_t k = 0;
+    for (; k + 64 <= n; k += 64)
+        gate_16(dst + k, gate + k, up + k, 4, 0xFFFF, exponent);
+    for (; k + 16 <= n; k += 16)
+        gate_16(dst + k, gate + k, up + k, 1, 0xFFFF, exponent);
+    if (k < n)
+        gate_16(dst + k, gate + k, up + k, 1, tail_mask(n), exponent);
+}
+
+void tn_silu_mul_f32_avx512(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    gate_all(dst, gate, up, n, silu_exponent);
+}
+
+void tn_gelu_mul_f32_avx512(float *dst, const float *gate, const float *up, uint32_t n)
+{
+    gate_all(dst, gate, up, n, gelu_exponent);
 }
 
 /* Rotates the pairs (lo_j, hi_j) of the lanes in `mask`. */

@@ -11,11 +11,10 @@
  * Per 8 values of the cache and query head: one multiplication and one addition; nothing may be
  * fused.
  */
-#include <math.h>
 #include <string.h>
 
-#include "kern/exp.h"
 #include "kern/kern.h"
+#include "kern/x86/exp_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
 #define F16_MAX 65504.0f
@@ -187,37 +186,13 @@ float tn_max_f32_avx2(const float *x, uint32_t n)
     return top + 0.0f;
 }
 
-/* tn_exp_f32 of 8 values. */
-static inline __m256 exp8(__m256 x)
-{
-    const __m256 magic = _mm256_set1_ps(TN_EXP_ROUND);
-    __m256 rounded = _mm256_add_ps(_mm256_mul_ps(x, _mm256_set1_ps(TN_EXP_LOG2E)), magic);
-    __m256 n = _mm256_sub_ps(rounded, magic);
-    __m256 r = _mm256_sub_ps(x, _mm256_mul_ps(n, _mm256_set1_ps(TN_EXP_LN2_HI)));
-    r = _mm256_sub_ps(r, _mm256_mul_ps(n, _mm256_set1_ps(TN_EXP_LN2_LO)));
-    __m256 p = _mm256_set1_ps(TN_EXP_P4);
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P3));
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P2));
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P1));
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(TN_EXP_P0));
-    p = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(r, r), p), r);
-    p = _mm256_add_ps(p, _mm256_set1_ps(1.0f));
-    __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(rounded), 23);
-    __m256 y = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), exponent));
-
-    __m256 finite = _mm256_cmp_ps(x, _mm256_set1_ps(TN_EXP_MAX), _CMP_LE_OQ);
-    y = _mm256_blendv_ps(_mm256_add_ps(x, _mm256_set1_ps(INFINITY)), y, finite);
-    __m256 normal = _mm256_cmp_ps(x, _mm256_set1_ps(TN_EXP_MIN), _CMP_NLT_UQ);
-    return _mm256_and_ps(normal, y);
-}
-
 float tn_exp_sum_f32_avx2(float *x, uint32_t n, float max)
 {
     __m256 lanes[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     __m256 top = _mm256_set1_ps(max);
     for (uint32_t k = 0; k < n; k += 8) {
         int32_t left = (int32_t)(n - k);
-        __m256 y = exp8(_mm256_sub_ps(load_first(x + k, left), top));
+        __m256 y = exp_8(_mm256_sub_ps(load_first(x + k, left), top));
         if (left >= 8) {
             _mm256_storeu_ps(x + k, y);
         } else {
