@@ -9,6 +9,77 @@
 
 #include "base/alloc.h"
 
+/* ---- requests ---- */
+
+static bool take_object(struct tn_gen *gen)
+{
+    gen->form = (struct tn_form){.kind = TN_FORM_OBJECT};
+    gen->has_form = true;
+    return true;
+}
+
+static bool take_schema(struct tn_gen *gen, const json_t *schema, uint32_t flags,
+                        const char *param)
+{
+    gen->form = (struct tn_form){TN_FORM_SCHEMA, schema, flags, param};
+    gen->has_form = true;
+    return true;
+}
+
+/* {"name": ..., "schema": {...}, "strict": bool} */
+static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+{
+    static const char param[] = "response_format.json_schema";
+    const json_t *schema = tn_json_member(o, "schema");
+    bool is_strict = false;
+    if (!json_is_object(o) || !json_is_object(schema))
+        return tn_refuse(r, 400, param, "\"%s\" must be an object with a \"schema\"", param);
+    return tn_json_get_bool(o, "strict", &is_strict, r) &&
+           take_schema(gen, schema, is_strict ? TERN_GRAMMAR_STRICT : 0,
+                       "response_format.json_schema.schema");
+}
+
+bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    static const char param[] = "response_format";
+    const json_t *format = tn_json_member(body, param);
+    const char *type = json_string_value(json_object_get(format, "type"));
+    if (!format || (type && strcmp(type, "text") == 0))
+        return true;
+    if (type && strcmp(type, "json_object") == 0)
+        return take_object(gen);
+    if (type && strcmp(type, "json_schema") == 0)
+        return read_json_schema(gen, tn_json_member(format, "json_schema"), r);
+    return tn_refuse(r, 400, param,
+                     "\"%s\" must have the \"type\" text, json_object or json_schema", param);
+}
+
+bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    static const char param[] = "format";
+    const json_t *format = tn_json_member(body, param);
+    if (!format || (json_is_string(format) && json_string_length(format) == 0))
+        return true;
+    if (json_is_string(format) && strcmp(json_string_value(format), "json") == 0)
+        return take_object(gen);
+    if (json_is_object(format))
+        return take_schema(gen, format, 0, param);
+    return tn_refuse(r, 400, param, "\"%s\" must be \"json\" or a schema", param);
+}
+
+bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+{
+    static const char param[] = "json_schema";
+    const json_t *schema = tn_json_member(body, param);
+    if (!schema)
+        return true;
+    if (!json_is_object(schema))
+        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
+    return take_schema(gen, schema, 0, param);
+}
+
+/* ---- grammars ---- */
+
 /* A detail is "#/place/in/the/schema: what"; the place is behind `param`. */
 static bool refuse_schema(const struct tern_error *err, const char *param, struct tn_refusal *r)
 {
@@ -23,90 +94,37 @@ static bool refuse_schema(const struct tern_error *err, const char *param, struc
     return false;
 }
 
-static bool compile_schema(struct tn_gen *gen, const json_t *schema, uint32_t flags,
-                           const char *param, struct tn_refusal *r)
+static bool compile_object(struct tern_grammar **grammar, struct tn_refusal *r)
 {
     struct tern_error err;
-    char *text = json_dumps(schema, JSON_COMPACT);
-    if (!text)
-        return tn_refuse(r, 503, NULL, "no memory for the request");
-    tern_status status =
-        tern_grammar_from_schema(&gen->grammar, text, strlen(text), flags, &err);
-    tn_free(text);
-    return status == TERN_OK || refuse_schema(&err, param, r);
-}
-
-static bool take_any_object(struct tn_gen *gen, struct tn_refusal *r)
-{
-    struct tern_error err;
-    return tern_grammar_json_object(&gen->grammar, &err) == TERN_OK ||
+    return tern_grammar_json_object(grammar, &err) == TERN_OK ||
            tn_refuse(r, 503, NULL, "%s", err.detail);
 }
 
-/* {"name": ..., "schema": {...}, "strict": bool} */
-static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
+/* The schema is read again from its text: that and the copy are held meanwhile. */
+static bool compile_schema(struct tn_task *answer, struct tn_refusal *r)
 {
-    static const char param[] = "response_format.json_schema";
-    const json_t *schema = tn_json_member(o, "schema");
-    bool is_strict = false;
-    if (!json_is_object(o) || !json_is_object(schema))
-        return tn_refuse(r, 400, param, "\"%s\" must be an object with a \"schema\"", param);
-    return tn_json_get_bool(o, "strict", &is_strict, r) &&
-           compile_schema(gen, schema, is_strict ? TERN_GRAMMAR_STRICT : 0,
-                          "response_format.json_schema.schema", r);
-}
-
-static bool read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
-{
-    static const char param[] = "response_format";
-    const json_t *format = tn_json_member(body, param);
-    const char *type = json_string_value(json_object_get(format, "type"));
-    if (!format || (type && strcmp(type, "text") == 0))
-        return true;
-    if (type && strcmp(type, "json_object") == 0)
-        return take_any_object(gen, r);
-    if (type && strcmp(type, "json_schema") == 0)
-        return read_json_schema(gen, tn_json_member(format, "json_schema"), r);
-    return tn_refuse(r, 400, param,
-                     "\"%s\" must have the \"type\" text, json_object or json_schema", param);
-}
-
-static bool read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
-{
-    static const char param[] = "format";
-    const json_t *format = tn_json_member(body, param);
-    if (!format || (json_is_string(format) && json_string_length(format) == 0))
-        return true;
-    if (json_is_string(format) && strcmp(json_string_value(format), "json") == 0)
-        return take_any_object(gen, r);
-    if (json_is_object(format))
-        return compile_schema(gen, format, 0, param, r);
-    return tn_refuse(r, 400, param, "\"%s\" must be \"json\" or a schema", param);
-}
-
-bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
-{
-    const bool is_good = read_response_format(gen, body, r);
-    gen->has_form = gen->grammar != NULL;
+    const struct tn_form *form = &answer->gen.form;
+    struct tern_error err;
+    char *text = json_dumps(form->schema, JSON_COMPACT);
+    if (!text)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    const size_t n = strlen(text);
+    bool is_good = tn_body_hold_working(answer->server, &answer->request,
+                                        tn_json_body_bound(text, n) + n, r);
+    if (is_good)
+        is_good = tern_grammar_from_schema(&answer->gen.grammar, text, n, form->flags, &err) ==
+                      TERN_OK ||
+                  refuse_schema(&err, form->param, r);
+    tn_free(text);
     return is_good;
 }
 
-bool tn_gen_read_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
+bool tn_answer_schema_compile(struct tn_task *answer, struct tn_refusal *r)
 {
-    const bool is_good = read_format(gen, body, r);
-    gen->has_form = gen->grammar != NULL;
-    return is_good;
-}
-
-bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
-{
-    static const char param[] = "json_schema";
-    const json_t *schema = tn_json_member(body, param);
-    if (!schema)
-        return true;
-    if (!json_is_object(schema))
-        return tn_refuse(r, 400, param, "\"%s\" must be a schema", param);
-    const bool is_good = compile_schema(gen, schema, 0, param, r);
-    gen->has_form = gen->grammar != NULL;
-    return is_good;
+    struct tern_grammar **grammar = &answer->gen.grammar;
+    const bool is_good = answer->gen.form.kind == TN_FORM_OBJECT ? compile_object(grammar, r)
+                                                                 : compile_schema(answer, r);
+    return is_good && tn_body_hold(answer->server, &answer->request,
+                                   tern_grammar_bytes(*grammar), r);
 }

@@ -24,27 +24,41 @@ struct tn_reading {
 /* Lists and objects of a conversation: a copy, read again from its text, the template's values. */
 #define TREES 3u
 
-static bool hold(struct tn_server *server, size_t n_bytes, struct tn_refusal *r)
+bool tn_body_hold(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                  struct tn_refusal *r)
 {
-    const size_t all = server->ration.n_bytes;
-    if (tn_ration_take(&server->ration, n_bytes))
+    const size_t all = server->ration.n_bytes, n_whole = body->n_bytes + n_bytes;
+    if (tn_ration_take(&server->ration, n_bytes)) {
+        body->n_bytes = n_whole;
         return true;
-    if (n_bytes > all)
+    }
+    if (n_whole > all)
         return tn_refuse(r, 413, NULL,
                          "the request takes %zu KiB of memory, all requests together may take %zu",
-                         n_bytes >> 10, all >> 10);
+                         n_whole >> 10, all >> 10);
     return tn_refuse(r, 503, NULL, "the server is busy: others hold the memory for requests");
+}
+
+bool tn_body_hold_working(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                          struct tn_refusal *r)
+{
+    if (!tn_body_hold(server, body, n_bytes, r))
+        return false;
+    body->n_working += n_bytes;
+    return true;
 }
 
 static bool parse(struct tn_server *server, const char *text, size_t n, struct tn_body *out,
                   struct tn_refusal *r)
 {
     const size_t n_working = WORKING_COPIES * n;
-    const size_t n_json = tn_json_body_bound(text, n), n_bytes = n_json + n_working;
-    *out = (struct tn_body){0};
-    if (!hold(server, n_bytes, r))
+    const size_t n_json = tn_json_body_bound(text, n);
+    *out = (struct tn_body){.n_tree = n_json - n};
+    if (!tn_body_hold_working(server, out, n_working, r) ||
+        !tn_body_hold(server, out, n_json, r)) {
+        tn_body_free(server, out);
         return false;
-    *out = (struct tn_body){.n_bytes = n_bytes, .n_working = n_working, .n_tree = n_json - n};
+    }
     out->root = tn_json_body_read(text, n, r);
     if (!out->root)
         tn_body_free(server, out);
@@ -61,12 +75,7 @@ void tn_body_free(struct tn_server *server, struct tn_body *body)
 bool tn_body_hold_copies(struct tn_server *server, struct tn_body *body, size_t n_tree,
                          struct tn_refusal *r)
 {
-    const size_t n_bytes = TREES * n_tree;
-    if (!hold(server, n_bytes, r))
-        return false;
-    body->n_bytes += n_bytes;
-    body->n_working += n_bytes;
-    return true;
+    return tn_body_hold_working(server, body, TREES * n_tree, r);
 }
 
 bool tn_body_hold_answer(struct tn_server *server, struct tn_body *body, size_t n_bytes,
@@ -75,10 +84,7 @@ bool tn_body_hold_answer(struct tn_server *server, struct tn_body *body, size_t 
     tn_ration_give(&server->ration, body->n_working);
     body->n_bytes -= body->n_working;
     body->n_working = 0;
-    if (!hold(server, n_bytes, r))
-        return false;
-    body->n_bytes += n_bytes;
-    return true;
+    return tn_body_hold(server, body, n_bytes, r);
 }
 
 bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct tn_body *out,

@@ -30,8 +30,14 @@ void tn_body_take_route(struct tn_server *server, struct tn_conn *conn,
 bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct tn_body *out,
                   struct tn_refusal *refusal);
 void tn_body_free(struct tn_server *server, struct tn_body *body);
-/* Before n_tree bytes of lists and objects become a conversation: their copies on the way to ids.
- * Any thread that owns the body.  false: refused. */
+/* More of the ration for a request: until its body is freed; until its texts have become ids.  Any
+ * thread that owns the body.  false: refused. */
+bool tn_body_hold(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                  struct tn_refusal *refusal);
+bool tn_body_hold_working(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                          struct tn_refusal *refusal);
+/* Before n_tree bytes of lists and objects become a conversation: their copies on the way to ids,
+ * held as tn_body_hold_working does. */
 bool tn_body_hold_copies(struct tn_server *server, struct tn_body *body, size_t n_tree,
                          struct tn_refusal *refusal);
 /* Its texts have become ids: what they took on the way is given back, and what the answer takes is

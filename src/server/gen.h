@@ -17,6 +17,16 @@
 #define TN_GEN_MAX_BIASES 1024u
 #define TN_GEN_MAX_TOP 20u
 
+enum tn_form_kind { TN_FORM_TEXT, TN_FORM_OBJECT, TN_FORM_SCHEMA };
+
+/* What a request wants an answer to be. */
+struct tn_form {
+    enum tn_form_kind kind; /* any text, any JSON object, or what a schema says */
+    const json_t *schema;
+    uint32_t flags;    /* of tern_grammar_from_schema */
+    const char *param; /* where the schema stands in the request */
+};
+
 /* Zero-initialise by tn_gen_init; tn_gen_fini frees.  Texts point into the request's JSON. */
 struct tn_gen {
     struct tern_sampler_params sampler;
@@ -28,7 +38,8 @@ struct tn_gen {
     uint32_t n_top; /* most likely ids beside each token's own */
     struct tn_bias *biases;
     uint32_t n_biases;
-    struct tern_grammar *grammar; /* what the answer must be; NULL: anything */
+    struct tn_form form;
+    struct tern_grammar *grammar; /* what the answer must be; NULL: anything, or not yet made */
     bool has_form; /* a grammar is there, or will be */
     bool ignores_eos;
     bool streams;

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "plat/plat.h"
+#include "server/answer_schema.h"
 #include "server/conn_limits.h"
 
 /* ---- beginning ---- */
@@ -208,12 +209,20 @@ static enum tn_part run_prepare(void *arg)
     return TN_PART_LAST;
 }
 
+static enum tn_part run_compile(void *arg)
+{
+    struct tn_task *answer = arg;
+    if (tn_answer_schema_compile(answer, &answer->refusal))
+        answer->refusal.status = 0;
+    return TN_PART_LAST;
+}
+
 /* An id of a prompt or an answer: the task's, the scheduler's, its text, two for drafts. */
 #define ID_BYTES 24u
 /* A log-probability and the JSON of it. */
 #define LOGPROB_BYTES 64u
 
-/* Of all choices, each with its prompt and the most that it may become, and the grammar. */
+/* Of all choices, each with its prompt and the most that it may become. */
 static size_t answer_bytes(const struct tn_task *answer)
 {
     const size_t per_id =
@@ -221,7 +230,7 @@ static size_t answer_bytes(const struct tn_task *answer)
     size_t n = 0;
     for (uint32_t i = 0; i < answer->n_prompts; i++)
         n += ids_of(answer, i)->n + answer->gen.max_tokens;
-    return n * answer->gen.n_choices * per_id + tern_grammar_bytes(answer->gen.grammar);
+    return n * answer->gen.n_choices * per_id;
 }
 
 static void end_answer(struct tn_task *answer)
@@ -241,6 +250,14 @@ static void end_answer(struct tn_task *answer)
         tn_waiting_end(&answer->waiting, conn, body.data, body.n_bytes);
     tn_buf_fini(&body);
     answer->conn = NULL;
+}
+
+static void refuse_started(struct tn_task *answer)
+{
+    answer->conn->user = (struct tn_conn_user){0};
+    tn_waiting_refuse(&answer->waiting, answer->conn, &answer->refusal, answer->format->refuse);
+    answer->server->totals.n_refused++;
+    forget(answer->server, answer);
 }
 
 static void on_prepared(void *arg)
@@ -263,23 +280,41 @@ static void on_prepared(void *arg)
         submit(answer);
         return;
     }
-    answer->conn->user = (struct tn_conn_user){0};
-    tn_waiting_refuse(&answer->waiting, answer->conn, &answer->refusal, answer->format->refuse);
-    answer->server->totals.n_refused++;
-    forget(answer->server, answer);
+    refuse_started(answer);
 }
 
+static void run_errand(struct tn_task *answer, struct tn_work *work,
+                       enum tn_part (*run)(void *), void (*done)(void *))
+{
+    answer->errand = (struct tn_errand){.run = run, .done = done, .owner = answer};
+    tn_work_run_errand(work, &answer->errand);
+}
+
+static void on_compiled(void *arg)
+{
+    struct tn_task *answer = arg;
+    if (!answer->conn)
+        forget(answer->server, answer);
+    else if (answer->refusal.status != 0)
+        refuse_started(answer);
+    else
+        run_errand(answer, answer->server->work, run_prepare, on_prepared);
+}
+
+/* A grammar is made by the thread of large bodies, which keeps neither clients nor answers
+ * waiting. */
 void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
 {
     struct tn_server *server = answer->server;
     answer->prepare = prepare;
-    answer->errand =
-        (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = answer};
     answer->next = server->answers;
     server->answers = answer;
     tn_conn_hold(answer->conn,
                  &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = answer});
-    tn_work_run_errand(server->work, &answer->errand);
+    if (answer->gen.form.kind != TN_FORM_TEXT)
+        run_errand(answer, server->parser, run_compile, on_compiled);
+    else
+        run_errand(answer, server->work, run_prepare, on_prepared);
 }
 
 void tn_task_answer(struct tn_server *server, struct tn_conn *conn,

@@ -4,9 +4,10 @@
  * share is here; how an answer looks is its format's (openai_chat.c, openai_text.c,
  * messages.c, responses.c, ollama.c, llama_completion.c).
  *
- * An answer lives on the loop's thread, but for its prompt, which the engine's thread prepares.  It
- * outlives its connection: when the client is gone its errand or its jobs are cancelled, and it is
- * freed when the last of them has ended.
+ * An answer lives on the loop's thread, but for its grammar, which the thread of large bodies
+ * makes, and its prompt, which the engine's thread prepares.  It outlives its connection: when the
+ * client is gone its errand or its jobs are cancelled, and it is freed when the last of them has
+ * ended.
  */
 #ifndef TN_TASK_H
 #define TN_TASK_H
@@ -75,9 +76,9 @@ struct tn_task {
     bool must_call;         /* one of them */
     const char *must_name;  /* this one; NULL: any */
     struct tern_chat_params chat_params; /* with today's date */
-    struct tn_errand errand;             /* `prepare` */
+    struct tn_errand errand;             /* the grammar, then `prepare` */
     tn_task_prepare_fn *prepare;
-    struct tn_refusal refusal; /* of `prepare`; status 0: none */
+    struct tn_refusal refusal; /* of the errand; status 0: none */
     struct tern_ids ids; /* the prompt */
     struct tern_ids more_ids[TN_GEN_MAX_CHOICES]; /* completions with several prompts */
     uint32_t n_prompts; /* 1, or n of them; choices are prompt-major */
@@ -100,8 +101,8 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
 void tn_task_free(struct tn_task *answer);
 /* Refuses and frees an answer that has not started. */
 void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal);
-/* Prepares the prompt and hands the jobs to the engine.  Refuses when `prepare` does, when the
- * prompt does not fit, or all queues are full. */
+/* Makes the grammar, prepares the prompt and hands the jobs to the engine.  Refuses when there is
+ * none of the form, when `prepare` does, when the prompt does not fit, or all queues are full. */
 void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare);
 /* All of these in one: answers the request of this connection, or refuses it. */
 void tn_task_answer(struct tn_server *server, struct tn_conn *conn,

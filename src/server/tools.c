@@ -66,7 +66,7 @@ bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
                              "{\"name\":...}}", i);
     if (!read_choice(answer, tools, &is_off, r))
         return false;
-    if (answer->gen.grammar && !is_off)
+    if (answer->gen.has_form && !is_off)
         return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form");
     if (json_is_true(tn_json_member(answer->body, "logprobs")) && !is_off)
         return tn_refuse(r, 400, "logprobs", "\"logprobs\" are not given with \"tools\"");
@@ -106,8 +106,11 @@ bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *r)
         &answer->gen.grammar, is_tagged ? "<tool_call>\n" : "", text, strlen(text),
         is_tagged ? "\n</tool_call>" : "", 0, &err);
     tn_free(text);
-    return status == TERN_OK || tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
-                                          "\"tools\": a call cannot be enforced: %s", err.detail);
+    if (status != TERN_OK)
+        return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
+                         "\"tools\": a call cannot be enforced: %s", err.detail);
+    return tn_body_hold(answer->server, &answer->request, tern_grammar_bytes(answer->gen.grammar),
+                        r);
 }
 
 /* ---- answers ---- */

@@ -4,7 +4,10 @@
 import datetime
 import json
 import os
+import statistics
 import sys
+import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -144,7 +147,7 @@ class AnswerSchema(serving.TestCase):
                       ("{}", '{"a":1}'))
 
     def test_hostile_schemas(self):
-        wide = {"anyOf": [{"const": f"value {i}"} for i in range(40000)]}
+        wide = {"enum": [f"{i} " * 400 for i in range(200)]}
         deep = {"$ref": "#/$defs/0", "$defs": {
             str(i): {"type": "array", "items": {"$ref": f"#/$defs/{i + 1}"}, "minItems": 1}
             for i in range(70)}}
@@ -153,12 +156,39 @@ class AnswerSchema(serving.TestCase):
             error = self.post(CHAT, {"messages": ASK, "response_format": response_format(schema)},
                               400)["error"]
             self.assertEqual(error["type"], "invalid_request_error")
+        large = {"anyOf": [{"const": f"value {i}"} for i in range(40000)]}
+        error = self.post(CHAT, {"messages": ASK, "response_format": response_format(large)},
+                          413)["error"]
+        self.assertRegex(error["message"], r"takes \d+ KiB of memory")
         doubling = {"$ref": "#/$defs/0", "$defs": {
             str(i): {"type": "array", "maxItems": 2, "items": {"$ref": f"#/$defs/{i + 1}"}}
             for i in range(50)}}
         doubling["$defs"]["50"] = {"type": "null"}
         choice = self.chat(response_format(doubling), max_tokens=20)
         self.assertTrue(choice["message"]["content"].lstrip().startswith("["))
+
+    def test_schemas_keep_nobody_waiting(self):
+        slow = {"type": "string", "pattern": "^(?:(?:a?){20}b?){60}$"}
+        body = {"messages": ASK, "response_format": response_format(slow)}
+        self.assertIn("steps", self.post(CHAT, body, 400)["error"]["message"])
+        n, waits, all_done = 4, [], []
+        for _ in range(5):
+            threads = [threading.Thread(target=self.post, args=(CHAT, body, 400))
+                       for _ in range(n)]
+            began = time.monotonic()
+            for thread in threads:
+                thread.start()
+            time.sleep(0.02)
+            asked = time.monotonic()
+            self.assertEqual(self.server.get("/health")[0], 200)
+            waits.append(time.monotonic() - asked)
+            for thread in threads:
+                thread.join()
+            all_done.append(time.monotonic() - began)
+        wait, whole = statistics.median(waits), statistics.median(all_done)
+        print(f"/health beside {n} slow schemas: {1000 * wait:.1f} ms, "
+              f"the schemas {1000 * whole:.1f} ms")
+        self.assertLess(wait, whole / 4)
 
     def test_ollama(self):
         options = {"num_predict": 200, "seed": 1}
