@@ -9,23 +9,24 @@
  * when it is one.  Of a schema these words are understood, and everything else is refused with its
  * place: type (object, array, string, number, integer, boolean, null, or several), properties,
  * required, additionalProperties (false), items, minItems, maxItems, enum, const, anyOf, $ref
- * within the schema ("#", "#/$defs/..."), $defs, definitions; of strings pattern and format
- * (date-time, date, time, duration, email, hostname, ipv4, ipv6, uuid); of numbers minimum,
- * maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.  Words without a rule are skipped:
- * title, description, default, examples, $comment, $schema, $id, deprecated, readOnly, writeOnly.
- * Words about another type than a value has say nothing about it.
+ * within the schema ("#", "#/$defs/..."), $defs, definitions; of strings pattern, format
+ * (date-time, date, time, duration, email, hostname, ipv4, ipv6, uuid), minLength and maxLength; of
+ * numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.  Words without a rule
+ * are skipped: title, description, default, examples, $comment, $schema, $id, deprecated, readOnly,
+ * writeOnly.  Words about another type than a value has say nothing about it.
  *
  * What comes is UTF-8 without U+0000.  Members stand in the order of the schema, white space only
  * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most
  * TERN_GRAMMAR_MAX_DEPTH deep, whole numbers have at most 16 digits, and so do fractions.
  *
- * A pattern is a regular expression of ECMA-262 with its flag u, without look-around,
- * back-references, \b, \B and \p; it may begin and end anywhere in the string unless ^ and $ say
- * otherwise.  It speaks of characters, each of which such a string spells in one way: as
- * JSON.stringify does, that is as it is but for \" and \\ and what is below U+0020.  Formats are
- * patterns too, and take what every validator takes: no leap seconds, years from 1, fractions and
- * counts of at most 9 digits, names of hosts of at most 8 labels and 253 characters (the first of
- * at most 63, others of 26), addresses without zones.
+ * A pattern is a regular expression of ECMA-262 with its flag u, without look-around, back-
+ * references, \b, \B and \p; it may begin and end anywhere in the string unless ^ and $ say
+ * otherwise.  It speaks of characters, as a length does, each of which such a string spells in one
+ * way: as JSON.stringify does, that is as it is but for \" and \\ and what is below U+0020.
+ * Formats are patterns too, and take what every validator takes: no leap seconds, years from 1,
+ * fractions and counts of at most 9 digits, names of hosts of at most 8 labels and 253 characters
+ * (the first of at most 63, others of 26), addresses without zones.  A length is at most 65,536;
+ * beside a pattern or a format that it limits further, 10,000.
  *
  * A number with bounds or a multiple has no exponent; bounds and multiples are exact, in decimal
  * digits.  Integers then have as many digits as their bounds, up to 19, other numbers 15 in all,

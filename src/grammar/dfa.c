@@ -34,6 +34,7 @@ struct builder {
     uint32_t *members; /* of all sets */
     uint32_t n_members, member_capacity, state_capacity;
     uint32_t *slots;             /* [N_SLOTS] states by their sets */
+    bool *can_end;               /* [n nfa states] behind the beginning of the text */
     uint32_t *todo, *kept;       /* [n nfa states] the set in the making */
     uint32_t *seen, n_seen;      /* [n nfa states] marks, and the mark in use */
     uint32_t n_todo, n_kept;
@@ -207,9 +208,24 @@ static bool is_settled(const struct builder *b, uint32_t state)
     return false;
 }
 
+/* Has every expression a state in the set?  Its states lie one after the other. */
+static bool is_hopeful(const struct builder *b)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < b->nfa->n_expressions; i++) {
+        const uint32_t from = b->nfa->expressions[i].start, to = b->nfa->expressions[i].accept;
+        while (k < b->n_kept && b->kept[k] < from)
+            k++;
+        if (k == b->n_kept || b->kept[k] > to)
+            return false;
+    }
+    return true;
+}
+
 /* Of what was visited, in order, that from which something leads on with a character or at the end
- * of the text. */
-static void keep_set(struct builder *b)
+ * of the text.  Behind the beginning only what can still end: nothing, where that is no state of an
+ * expression. */
+static void keep_set(struct builder *b, bool begins)
 {
     b->n_kept = 0;
     for (uint32_t i = 0; i < b->n_todo; i++) {
@@ -217,11 +233,45 @@ static void keep_set(struct builder *b)
         for (uint32_t k = b->nfa->states[b->todo[i]]; k != TN_NFA_NONE; k = b->nfa->edges[k].next)
             leads_on = leads_on || b->nfa->edges[k].kind == TN_NFA_CLASS ||
                        b->nfa->edges[k].kind == TN_NFA_END;
-        if (leads_on && !is_settled(b, b->todo[i]))
+        if (leads_on && (begins || b->can_end[b->todo[i]]) && !is_settled(b, b->todo[i]))
             b->kept[b->n_kept++] = b->todo[i];
     }
     qsort(b->kept, b->n_kept, sizeof *b->kept, compare);
     (void)spend(b, 8 * (uint64_t)b->n_kept);
+    if (!begins && !is_hopeful(b))
+        b->n_kept = 0;
+}
+
+/* States from which an accepting one is reached without the beginning of the text, whose edges are
+ * turned so that they lead nowhere.  `todo` is a queue of these states; the edges against their
+ * direction are found by counting. */
+static bool find_ends(struct builder *b)
+{
+    const struct tn_nfa *nfa = b->nfa;
+    uint32_t *first = tn_alloc_zeroed(nfa->n_states + 1, sizeof *first), n_todo = 0;
+    uint32_t *from = tn_alloc((nfa->n_edges + 1) * sizeof *from);
+    const bool has_memory = first && from;
+    for (uint32_t i = 0; has_memory && i < nfa->n_edges; i++)
+        first[nfa->edges[i].to]++;
+    for (uint32_t i = 1; has_memory && i <= nfa->n_states; i++)
+        first[i] += first[i - 1];
+    for (uint32_t state = 0; has_memory && state < nfa->n_states; state++)
+        for (uint32_t k = nfa->states[state]; k != TN_NFA_NONE; k = nfa->edges[k].next)
+            from[--first[nfa->edges[k].to]] =
+                nfa->edges[k].kind == TN_NFA_BEGIN ? nfa->edges[k].to : state;
+    for (uint32_t i = 0; has_memory && i < nfa->n_expressions; i++) {
+        b->can_end[nfa->expressions[i].accept] = true;
+        b->todo[n_todo++] = nfa->expressions[i].accept;
+    }
+    for (uint32_t i = 0; i < n_todo; i++)
+        for (uint32_t k = first[b->todo[i]]; k < first[b->todo[i] + 1]; k++)
+            if (!b->can_end[from[k]]) {
+                b->can_end[from[k]] = true;
+                b->todo[n_todo++] = from[k];
+            }
+    tn_free(first);
+    tn_free(from);
+    return has_memory;
 }
 
 /* ---- states ---- */
@@ -316,7 +366,7 @@ static void step(struct builder *b, uint32_t state, uint32_t symbol)
     if (!spend(b, 1 + s.n) || b->n_todo == 0)
         return;
     close_set(b, false, false);
-    keep_set(b);
+    keep_set(b, false);
     const uint32_t next = find_state(b);
     b->dfa->next[(size_t)state * b->dfa->n_symbols + symbol] = next;
 }
@@ -339,7 +389,7 @@ static void build(struct builder *b)
     for (uint32_t i = 0; i < b->nfa->n_expressions; i++)
         visit(b, b->nfa->expressions[i].start);
     close_set(b, true, false);
-    keep_set(b);
+    keep_set(b, true);
     (void)add_state(b); /* TN_DFA_START */
     for (uint32_t state = TN_DFA_START; state < b->dfa->n_states && !b->failed; state++) {
         find_end(b, state);
@@ -398,7 +448,9 @@ static bool take_memory(struct builder *b)
     b->todo = tn_alloc(n * sizeof *b->todo);
     b->kept = tn_alloc(n * sizeof *b->kept);
     b->seen = tn_alloc_zeroed(n, sizeof *b->seen);
-    return b->slots && b->todo && b->kept && b->seen && make_symbols(b);
+    b->can_end = tn_alloc_zeroed(n, sizeof *b->can_end);
+    return b->slots && b->todo && b->kept && b->seen && b->can_end && find_ends(b) &&
+           make_symbols(b);
 }
 
 static void free_builder(struct builder *b)
@@ -410,6 +462,7 @@ static void free_builder(struct builder *b)
     tn_free(b->todo);
     tn_free(b->kept);
     tn_free(b->seen);
+    tn_free(b->can_end);
 }
 
 tern_status tn_dfa_create(struct tn_dfa *out, const struct tn_nfa *nfa, uint64_t *steps,
@@ -423,7 +476,7 @@ tern_status tn_dfa_create(struct tn_dfa *out, const struct tn_nfa *nfa, uint64_t
     else if (spend(&b, (uint64_t)nfa->n_classes * (out->n_ranges + nfa->n_classes) + N_SLOTS / 8 +
                            2 * (uint64_t)nfa->n_states + nfa->n_edges))
         build(&b);
-    if (!b.failed && !cut_dead(out))
+    if (!b.failed && (!cut_dead(out) || !tn_dfa_measure(out)))
         b.failed = TERN_MEMORY;
     if (b.failed == TERN_LIMIT)
         status = tn_fail(err, TERN_LIMIT, "%s", b.limit);

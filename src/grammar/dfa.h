@@ -26,7 +26,12 @@ struct tn_dfa {
     bool *is_end;   /* [n_states] a text may end here */
     struct tn_dfa_range *ranges;
     uint32_t n_states, n_symbols, n_ranges;
+    uint32_t shortest, longest; /* text in characters; UINT32_MAX: there is no longest */
 };
+
+/* Finds `shortest` and `longest` of a whole automaton, without states that cannot end.  false:
+ * memory is short. */
+bool tn_dfa_measure(struct tn_dfa *dfa);
 
 /* Takes off *steps what it costs; about 10 ns each.  TERN_LIMIT: more than TN_DFA_MAX_STATES, or no
  * steps are left; TERN_USAGE: no text fits; TERN_MEMORY. */

@@ -9,6 +9,7 @@
 #include "base/compiler.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "grammar/schema_count.h"
 #include "grammar/schema_limits.h"
 #include "grammar/schema_list.h"
 
@@ -235,25 +236,13 @@ static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)
 
 /* ---- arrays ---- */
 
-/* A count of items; leaves *out alone when there is none. */
-static bool read_count(struct compiler *c, const json_t *s, const char *word, uint32_t *out)
-{
-    const json_t *value = json_object_get(s, word);
-    if (!value)
-        return true;
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return refuse(c, TERN_USAGE, "\"%s\" must be a whole number, not below 0", word);
-    if (json_integer_value(value) > MAX_ITEMS)
-        return refuse(c, TERN_LIMIT, "\"%s\" is more than %u", word, MAX_ITEMS);
-    *out = (uint32_t)json_integer_value(value);
-    return true;
-}
-
 /* [ item , item ... ]: as many as there must be, then those that there may be; a loop where they
  * have no limit. */
-static void add_items(struct compiler *c, uint32_t start, uint32_t item, uint32_t min, uint32_t max)
+static void add_items(struct compiler *c, uint32_t start, uint32_t item,
+                      struct tn_count_range range)
 {
     struct tern_grammar *g = c->g;
+    const uint32_t min = range.min, max = range.max;
     const uint32_t close = tn_grammar_state(g), first = tn_grammar_state(g);
     tn_grammar_call(g, tn_grammar_text(g, start, "[", 1), c->rules.space, first);
     tn_grammar_end(g, tn_grammar_text(g, close, "]", 1));
@@ -268,7 +257,7 @@ static void add_items(struct compiler *c, uint32_t start, uint32_t item, uint32_
         if (i == max)
             return;
         const uint32_t comma = tn_grammar_text(g, behind, ",", 1);
-        const bool is_loop = max == UINT32_MAX && i >= TN_MAX(min, 2); /* `first` may close */
+        const bool is_loop = max == TN_NO_MAXIMUM && i >= TN_MAX(min, 2); /* `first` may close */
         const uint32_t next = is_loop ? before : tn_grammar_state(g);
         tn_grammar_call(g, comma, c->rules.space, next);
         if (is_loop)
@@ -280,15 +269,14 @@ static void add_items(struct compiler *c, uint32_t start, uint32_t item, uint32_
 static bool compile_array(struct compiler *c, const json_t *s, uint32_t start)
 {
     const json_t *items = json_object_get(s, "items");
-    uint32_t min = 0, max = UINT32_MAX;
-    if (!read_count(c, s, "minItems", &min) || !read_count(c, s, "maxItems", &max))
-        return false;
-    if (min > max)
-        return refuse(c, TERN_USAGE, "\"minItems\" is %u, \"maxItems\" only %u", min, max);
+    struct tn_count_range range;
+    tern_status status = tn_schema_count(&range, s, "minItems", "maxItems", MAX_ITEMS, c->err);
+    if (status != TERN_OK)
+        return refuse_as_said(c, status);
     if (!items && c->is_strict)
         return refuse(c, TERN_USAGE, "an array needs \"items\"");
     add_items(c, start, items ? rule_of(c, items, "items", NULL, TN_NO_PARENT) : c->rules.value,
-              min, max);
+              range);
     return true;
 }
 
@@ -421,8 +409,8 @@ static bool compile_types(struct compiler *c, const json_t *s, uint32_t start)
 {
     static const char *const words[] = {
         "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
-        "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-        "multipleOf"};
+        "pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+        "exclusiveMaximum", "multipleOf"};
     uint32_t types;
     if (!check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
         return false;

@@ -12,7 +12,7 @@
 #include "grammar/schema_number.h"
 #include "grammar/schema_string.h"
 
-static const char *const of_strings[] = {"pattern", "format"};
+static const char *const of_strings[] = {"pattern", "format", "minLength", "maxLength"};
 static const char *const of_numbers[] = {"minimum", "maximum", "exclusiveMinimum",
                                          "exclusiveMaximum", "multipleOf"};
 

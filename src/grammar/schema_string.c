@@ -76,11 +76,14 @@ static tern_status read_text(const json_t *s, const char *word, const char **tex
 tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_t *s,
                              uint64_t *steps, struct tern_error *err)
 {
-    const char *pattern, *name, *expressions[3];
+    const char *pattern = NULL, *name = NULL, *expressions[3];
+    struct tn_count_range length;
     uint32_t n = 0;
     tern_status status = read_text(s, "pattern", &pattern, err);
     if (status == TERN_OK)
         status = read_text(s, "format", &name, err);
+    if (status == TERN_OK)
+        status = tn_schema_count(&length, s, "minLength", "maxLength", TN_MAX_LENGTH, err);
     if (status != TERN_OK)
         return status;
     const struct format *format = name ? find_format(name) : NULL;
@@ -90,7 +93,11 @@ tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_
         expressions[n++] = pattern;
     for (uint32_t i = 0; format && i < 2 && format->expressions[i]; i++)
         expressions[n++] = format->expressions[i];
-    status = tn_string_rule(g, start, expressions, n, steps, err);
+    if (n == 0) {
+        tn_string_rule_of_length(g, start, length);
+        return tn_ok(err);
+    }
+    status = tn_string_rule(g, start, expressions, n, length, steps, err);
     if (status != TERN_OK)
         tn_fail_prefix(err, pattern ? "\"pattern\"" : "\"format\"");
     return status;

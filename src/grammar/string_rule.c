@@ -4,6 +4,7 @@
  */
 #include "grammar/string_rule.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -149,8 +150,44 @@ static bool write_all(struct tern_grammar *g, uint32_t start, const struct tn_df
     return has_memory;
 }
 
+/* ---- expressions ---- */
+
+/* Texts of a length, as an expression. */
+static tern_status add_length(struct tn_nfa *nfa, struct tn_count_range length,
+                              struct tern_error *err)
+{
+    char text[48], max[16] = "";
+    if ((length.max == TN_NO_MAXIMUM ? length.min : length.max) > TN_REGEX_MAX_REPEAT)
+        return tn_fail(err, TERN_LIMIT, "a length of more than %u beside it", TN_REGEX_MAX_REPEAT);
+    if (length.max != TN_NO_MAXIMUM)
+        snprintf(max, sizeof max, "%u", length.max);
+    snprintf(text, sizeof text, "^[^]{%u,%s}$", length.min, max);
+    return tn_regex_add(nfa, text, err);
+}
+
+/* Do all texts of the automaton have such a length? */
+static bool has_length(const struct tn_dfa *dfa, struct tn_count_range length)
+{
+    return dfa->shortest >= length.min && dfa->longest <= length.max;
+}
+
+/* Most expressions leave nothing for a length to say; where one does, both are made one
+ * automaton. */
+static tern_status make_automaton(struct tn_dfa *out, struct tn_nfa *nfa,
+                                  struct tn_count_range length, uint64_t *steps,
+                                  struct tern_error *err)
+{
+    tern_status status = tn_dfa_create(out, nfa, steps, err);
+    if (status != TERN_OK || has_length(out, length))
+        return status;
+    tn_dfa_fini(out);
+    status = add_length(nfa, length, err);
+    return status == TERN_OK ? tn_dfa_create(out, nfa, steps, err) : status;
+}
+
 tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *const *expressions,
-                           uint32_t n, uint64_t *steps, struct tern_error *err)
+                           uint32_t n, struct tn_count_range length, uint64_t *steps,
+                           struct tern_error *err)
 {
     struct tn_nfa nfa = {0};
     struct tn_dfa dfa = {0};
@@ -158,10 +195,39 @@ tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *c
     for (uint32_t i = 0; i < n && status == TERN_OK; i++)
         status = tn_regex_add(&nfa, expressions[i], err);
     if (status == TERN_OK)
-        status = tn_dfa_create(&dfa, &nfa, steps, err);
+        status = make_automaton(&dfa, &nfa, length, steps, err);
     if (status == TERN_OK && !write_all(g, start, &dfa))
         status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
     tn_dfa_fini(&dfa);
     tn_nfa_fini(&nfa);
     return status;
+}
+
+/* ---- lengths ---- */
+
+/* The start of a rule for one character. */
+static uint32_t add_any_character(struct tern_grammar *g)
+{
+    const uint32_t start = tn_grammar_state(g), end = tn_grammar_state(g);
+    add_characters(g, start, 1, 0xD7FF, end);
+    add_characters(g, start, 0xE000, TN_LAST_CHARACTER, end);
+    tn_grammar_end(g, end);
+    return start;
+}
+
+void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
+                              struct tn_count_range length)
+{
+    const uint32_t end = tn_grammar_state(g), character = add_any_character(g);
+    const uint32_t n = length.max == TN_NO_MAXIMUM ? length.min : length.max;
+    uint32_t at = tn_grammar_text(g, start, "\"", 1);
+    tn_grammar_end(g, end);
+    for (uint32_t i = 0; i <= n && !g->failed; i++) {
+        const uint32_t next = i < n ? tn_grammar_state(g) : at;
+        if (i >= length.min)
+            tn_grammar_bytes(g, at, '"', '"', end);
+        if (i < n || length.max == TN_NO_MAXIMUM)
+            tn_grammar_call(g, at, character, next);
+        at = next;
+    }
 }

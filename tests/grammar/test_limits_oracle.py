@@ -130,6 +130,71 @@ def check_spelling():
     assert [r[1] for r in answer["results"]] == [True] * len(good) + [False] * len(bad), answer
 
 
+# ---- lengths ----
+
+def random_range(rng, limit):
+    low, high = sorted((rng.randint(0, limit), rng.randint(0, limit)))
+    return rng.choice(({"minLength": low}, {"maxLength": high},
+                       {"minLength": low, "maxLength": high}))
+
+
+def has_length(schema, word):
+    return schema.get("minLength", 0) <= len(word) <= schema.get("maxLength", len(word))
+
+
+def check_lengths(counts):
+    """Characters are counted as Python does, whatever bytes and escapes they take."""
+    rng = random.Random(22)
+    cases = [(random_range(rng, rng.choice((3, 12, 60))), None) for _ in range(120)]
+    for _ in range(N_EXPRESSIONS // 2):
+        ecma, python = random_pattern(rng)
+        cases.append((dict(random_range(rng, 7), pattern=ecma), python))
+    texts = [["".join(rng.choices(CHARACTERS, k=rng.randint(0, 8))) for _ in range(15)] +
+             ["é" * schema.get(word, 0) + "\n" * extra for word in ("minLength", "maxLength")
+              for extra in (0, 1)] for schema, _ in cases]
+    answers = run([{"schema": dict(schema, type="string"), "walks": 4, "seed": i,
+                    "texts": [canonical(text) for text in texts[i]]}
+                   for i, (schema, _) in enumerate(cases)])
+    for (schema, python), words, answer in zip(cases, texts, answers):
+        fits = [has_length(schema, word) and (python is None or re.search(python, word) is not None)
+                for word in words]
+        if answer["status"]:
+            assert "no text fits" in answer["detail"] and not any(fits), (schema, answer)
+            counts["empty"] += 1
+            continue
+        for word, expected, (_, is_whole, status) in zip(words, fits, answer["results"]):
+            assert status == 0 and is_whole == expected, (schema, word, expected)
+            counts["fit" if expected else "unfit"] += 1
+        for walk in answer["walks"]:
+            if walk is None:
+                counts["unfinished"] += 1
+                continue
+            word = json.loads(walk)
+            assert has_length(schema, word), (schema, walk)
+            assert python is None or re.search(python, word), (schema, walk)
+            assert python or validates(dict(schema, type="string"), word), (schema, walk)
+            counts["walked"] += 1
+
+
+def check_long():
+    """Exact at both ends where counting takes many states, and where a format leaves nothing to
+    count."""
+    cases = [({"maxLength": 65536}, "x", (0, 65535, 65536), (65537,)),
+             ({"minLength": 65536}, "😀", (65536, 65600), (0, 65535)),
+             ({"minLength": 7, "maxLength": 5000, "pattern": "^[a-z]+$"}, "z", (7, 5000),
+              (6, 5001))]
+    for schema, letter, good, bad in cases:
+        answer, = run([{"schema": dict(schema, type="string"), "walks": 0, "seed": 1,
+                        "texts": [canonical(letter * n) for n in good + bad]}])
+        assert [r[1] for r in answer["results"]] == [True] * len(good) + [False] * len(bad), schema
+    for schema in ({"format": "uuid", "minLength": 1, "maxLength": 36},
+                   {"format": "email", "maxLength": 320}, {"format": "hostname", "maxLength": 253}):
+        free = {"type": "string", "format": schema["format"]}
+        one, other = run([{"schema": s, "walks": 9, "seed": 7, "texts": []}
+                          for s in (free, dict(schema, type="string"))])
+        assert one == other, (schema, one, other)
+
+
 # ---- formats ----
 
 DURATION = re.compile(r"P(?!$)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+S)?)?)\Z")
@@ -324,6 +389,8 @@ def main():
     counts = dict.fromkeys(("fit", "unfit", "walked", "empty", "unfinished"), 0)
     check_expressions(counts)
     check_spelling()
+    check_lengths(counts)
+    check_long()
     check_formats(counts)
     check_numbers(counts)
     check_edges()

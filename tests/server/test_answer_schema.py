@@ -70,6 +70,7 @@ class AnswerSchema(serving.TestCase):
     def test_limits(self):
         limits = {"code": {"type": "string", "pattern": r"^[A-Z]{2}-\d{3,5}$"},
                   "born": {"type": "string", "format": "date-time"},
+                  "name": {"type": "string", "minLength": 2, "maxLength": 9},
                   "age": {"type": "integer", "minimum": 18, "maximum": 99},
                   "price": {"type": "number", "exclusiveMinimum": 0, "maximum": 20,
                             "multipleOf": 0.25}}
@@ -81,6 +82,7 @@ class AnswerSchema(serving.TestCase):
             value = json.loads(choice["message"]["content"])
             self.assertRegex(value["code"], r"^[A-Z]{2}-\d{3,5}$")
             self.assertTrue(datetime.date.fromisoformat(value["born"][:10]))
+            self.assertIn(len(value["name"]), range(2, 10))
             self.assertIn(value["age"], range(18, 100))
             self.assertTrue(0 < value["price"] <= 20 and value["price"] % 0.25 == 0, value)
 
@@ -122,7 +124,7 @@ class AnswerSchema(serving.TestCase):
         items = at + "#/properties/a/items"
         cases = [
             (response_format(nested({"type": "string", "pattern": "a\\b"})), items),
-            (response_format(nested({"type": "string", "minLength": 1})), items),
+            (response_format(nested({"type": "string", "minLength": -1})), items),
             (response_format(nested({"allOf": []})), items),
             (response_format({"type": "object", "properties": {}}), at),
             (response_format({"$ref": "#/$defs/none"}), at),

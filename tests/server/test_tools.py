@@ -160,7 +160,7 @@ class Tools(serving.TestCase):
                 ("logprobs", {"logprobs": True}), ("tool_choice", {"tool_choice": "any"}),
                 ("tool_choice", {"tool_choice": 5}),
                 ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "x"}}}),
-                ("tools", {"tools": [tool("f", a={"type": "string", "minLength": 1})],
+                ("tools", {"tools": [tool("f", a={"type": "string", "minLength": -1})],
                            "tool_choice": "required"})):
             with self.subTest(param, **more):
                 error = self.ask(server, 400, **more)["error"]
