@@ -3,10 +3,9 @@
 """Random schemas and texts: what the grammar of a schema takes is what a validator written here
 says, and whatever can be walked through a grammar is JSON that fits the schema."""
 import json
-import os
 import random
-import subprocess
-import sys
+
+from grammar_cases import run
 
 N_SCHEMAS = 120
 TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"]
@@ -156,13 +155,6 @@ def forms(rng, value, is_compact):
     if not is_compact:
         yield json.dumps(value, ensure_ascii=False)
         yield json.dumps(value, indent=rng.choice((1, 2, 4)), ensure_ascii=False)
-
-
-def run(cases):
-    lines = "".join(json.dumps(case) + "\n" for case in cases)
-    out = subprocess.run([os.environ["TERN_GRAMMAR_CASES"]], input=lines, text=True, check=True,
-                         stdout=subprocess.PIPE, encoding="utf-8").stdout
-    return [json.loads(line) for line in out.splitlines()]
 
 
 def make_case(rng, seed):

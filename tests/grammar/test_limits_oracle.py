@@ -6,12 +6,12 @@ can be walked through a grammar fits.  Where jsonschema is installed it has to a
 import datetime
 import ipaddress
 import json
-import os
 import random
 import re
-import subprocess
 import uuid
 from fractions import Fraction
+
+from grammar_cases import run
 
 try:
     import jsonschema
@@ -20,13 +20,6 @@ except ImportError:
 
 N_EXPRESSIONS = 400
 N_LIMITS = 400
-
-
-def run(cases):
-    lines = "".join(json.dumps(case) + "\n" for case in cases)
-    out = subprocess.run([os.environ["TERN_GRAMMAR_CASES"]], input=lines, text=True, check=True,
-                         stdout=subprocess.PIPE, encoding="utf-8").stdout
-    return [json.loads(line) for line in out.splitlines()]
 
 
 def canonical(text):
