@@ -22,6 +22,7 @@ TERN = os.environ.get("TERN", os.path.join(ROOT, "build", "release", "tern"))
 RUNNER = shlex.split(os.environ.get("TERN_RUNNER", ""))
 SHARED = os.environ.get("TERN_SHARED", os.path.join(ROOT, "..", "shared"))
 NATIVE = not RUNNER
+IS_WINE = os.name == "posix" and bool(RUNNER) and "wine" in os.path.basename(RUNNER[0])
 CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG doesn't")
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
 
@@ -31,6 +32,11 @@ _folder = tempfile.TemporaryDirectory(prefix="tern-test-")
 def scratch(name):
     """A path in a folder that goes away with the process."""
     return os.path.join(_folder.name, name)
+
+
+def own_path(path):
+    """A path that the command printed, as this process writes it: Z:\\tmp is /tmp for wine."""
+    return path[2:].replace("\\", "/") if IS_WINE and path.startswith("Z:") else path
 
 
 def environment(**changes):

@@ -13,7 +13,6 @@ from terminal import DEADLINE, Terminal
 
 SLOW = ("-n", "1000", "--caps", "off", "--ignore-eos", "--cpu", "ref", "--threads", "1")
 STILL = 0.1  # seconds; an Enter with keys right behind or before it is a line end of a paste
-IS_WINE = bool(command.RUNNER) and "wine" in os.path.basename(command.RUNNER[0])
 
 
 class Console(Terminal):
@@ -40,7 +39,7 @@ class Console(Terminal):
         self.send(b"\r")
 
 
-@unittest.skipUnless(IS_WINE and os.name == "posix", "needs wine")
+@unittest.skipUnless(command.IS_WINE, "needs wine")
 class OnAConsole(command.TestCase):
     def chat(self, *flags):
         return Console("chat", command.model(), "-q", *flags, env={"TERM": "xterm"})
