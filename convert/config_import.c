@@ -10,6 +10,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -321,6 +322,13 @@ void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
             return;
     if (stop_ids->n < TN_MAX_STOP_IDS)
         stop_ids->ids[stop_ids->n++] = id;
+}
+
+void tn_list_add(char *dst, size_t n_dst, size_t k, size_t n, const char *name)
+{
+    const char *link = k == 0 ? "" : k + 1 == n ? " and " : ", ";
+    const size_t at = strlen(dst);
+    snprintf(dst + at, n_dst - at, "%s%s", link, name);
 }
 
 void tn_config_import_fini(struct tn_config_import *import)

@@ -68,6 +68,9 @@ tern_status tn_config_parse(struct tn_config_import *out, const char *json, size
                             const char *generation_json, size_t n_generation_json,
                             struct tern_error *err);
 
+/* Appends name k of n to a list for people: "a, b and c". */
+void tn_list_add(char *dst, size_t n_dst, size_t k, size_t n, const char *name);
+
 struct tn_source;
 
 /* What config.json leaves open and tensors say: the family, the head.  TERN_UNSUPPORTED: none that

@@ -163,10 +163,11 @@ static tern_status find_architecture(struct importer *i)
             i->arch = &architectures[k];
             return TERN_OK;
         }
+    char known[200] = "";
+    for (size_t k = 0; k < TN_COUNT_OF(architectures); k++)
+        tn_list_add(known, sizeof known, k, TN_COUNT_OF(architectures), architectures[k].name);
     return tn_fail(i->err, TERN_UNSUPPORTED,
-                   "the architecture \"%.64s\" is not supported; tern has bitnet-b1.58, bitnet-25, "
-                   "bitnet, llama, qwen3, gemma3 and minicpm",
-                   name);
+                   "the architecture \"%.48s\" is not supported; tern has %s", name, known);
 }
 
 /* ---- sizes ---- */

@@ -90,27 +90,42 @@ static tern_status parse_minicpm(struct tern_file_config *c, const json_t *root,
 }
 
 /* The graphs that the engine has, by model_type; what a class is called does not matter. */
-static tern_status parse_graph(struct tn_config_import *out, const json_t *root,
-                               struct tern_error *err)
+static const struct graph {
+    const char *model_type;
+    const char *family;
+    bool needs_qk_norms, is_gemma, is_minicpm;
+} graphs[] = {
+    {.model_type = "llama", .family = "llama"},
+    {.model_type = "bitnet", .family = "bitnet"},
+    {.model_type = "qwen3", .family = "qwen3", .needs_qk_norms = true},
+    {.model_type = "gemma3_text", .family = "gemma3", .needs_qk_norms = true, .is_gemma = true},
+    {.model_type = "minicpm", .family = "minicpm", .is_minicpm = true},
+};
+
+static tern_status find_graph(const struct graph **out, const json_t *root, struct tern_error *err)
 {
-    static const char *const plain[] = {"llama", "bitnet", "qwen3"};
     const char *type = tn_config_text(root, "model_type", "");
-    for (size_t i = 0; i < TN_COUNT_OF(plain); i++)
-        if (strcmp(type, plain[i]) == 0) {
-            out->needs_qk_norms = strcmp(type, "qwen3") == 0;
+    char known[200] = "";
+    for (size_t i = 0; i < TN_COUNT_OF(graphs); i++) {
+        *out = &graphs[i];
+        if (strcmp(type, graphs[i].model_type) == 0)
             return TERN_OK;
-        }
-    if (strcmp(type, "minicpm") == 0)
-        return parse_minicpm(&out->config, root, err);
-    if (strcmp(type, "gemma3_text") == 0) {
-        out->is_gemma = out->adds_one_to_norms = out->needs_qk_norms = true;
-        out->config.embedding_scale = sqrtf((float)out->config.hidden);
-        return TERN_OK;
+        tn_list_add(known, sizeof known, i, TN_COUNT_OF(graphs), graphs[i].model_type);
     }
     return tn_fail(err, TERN_UNSUPPORTED,
                    "%s: the architecture of model_type \"%s\" is not supported; tern has those of "
-                   "llama, bitnet, qwen3, gemma3_text and minicpm",
-                   tn_config_architecture(root), type);
+                   "%s",
+                   tn_config_architecture(root), type, known);
+}
+
+static tern_status parse_graph(struct tn_config_import *out, const struct graph *graph,
+                               const json_t *root, struct tern_error *err)
+{
+    out->needs_qk_norms = graph->needs_qk_norms;
+    out->is_gemma = out->adds_one_to_norms = graph->is_gemma;
+    if (graph->is_gemma)
+        out->config.embedding_scale = sqrtf((float)out->config.hidden);
+    return graph->is_minicpm ? parse_minicpm(&out->config, root, err) : TERN_OK;
 }
 
 static bool is_embedding_class(const json_t *root)
@@ -123,17 +138,17 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err)
 {
     const json_t *quant = json_object_get(root, "quantization_config");
-    const char *type = tn_config_text(root, "model_type", "");
-    out->family = "llama";
-    if (strcmp(type, "bitnet") == 0 || strcmp(type, "qwen3") == 0 || strcmp(type, "minicpm") == 0)
-        out->family = strcmp(type, "bitnet") == 0  ? "bitnet"
-                      : strcmp(type, "qwen3") == 0 ? "qwen3"
-                                                   : "minicpm";
+    const struct graph *graph;
+    tern_status status = TERN_OK;
+    if (quant && !json_is_null(quant))
+        status = parse_quantization(out, root, quant, err);
+    if (status == TERN_OK)
+        status = find_graph(&graph, root, err);
+    if (status != TERN_OK)
+        return status;
+    out->family = graph->family;
     if (quant && !json_is_null(quant)) {
-        tern_status status = parse_quantization(out, root, quant, err);
-        if (status != TERN_OK)
-            return status;
-        out->needs_sub_norms = strcmp(type, "bitnet") == 0;
+        out->needs_sub_norms = strcmp(graph->model_type, "bitnet") == 0;
     } else if (json_object_get(root, "weight_bits") && json_object_get(root, "input_bits")) {
         out->family = "bitnet"; /* 1bitLLM: BitNet's graph with SiLU, and latent weights */
         out->rule = TN_WEIGHTS_MULTIPLIED;
@@ -145,7 +160,7 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
     }
     if (is_embedding_class(root))
         out->config.flags |= TERN_MODEL_NO_HEAD;
-    return parse_graph(out, root, err);
+    return parse_graph(out, graph, root, err);
 }
 
 /* ---- what tensors say ---- */
