@@ -48,6 +48,7 @@ struct tn_encoding {
     uint32_t scale_at; /* byte of the unit */
     tn_decode_trits_fn *trits;   /* one of the two is NULL */
     tn_decode_floats_fn *floats;
+    bool has_four_values; /* code 3 is no damage: it means twice the scale */
 };
 
 /* The encoding of a type; NULL when tern does not read it.  q2_block: struct tn_gguf_part. */

@@ -271,15 +271,22 @@ static tern_status exact_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
     return TERN_OK;
 }
 
-static tern_status fail_unit(const struct tn_trit_reader *r, uint64_t weight,
+/* The unit at `src`, the first weight of which is `weight`, is no good. */
+static tern_status fail_unit(const struct tn_trit_reader *r, const uint8_t *src, uint64_t weight,
                              struct tern_error *err)
 {
     const struct tn_source_tensor *t = r->tensor->weight;
-    return tn_fail(err, TERN_INPUT,
-                   "tensor \"%s\": the %s block at row %llu, column %llu holds a code that no "
-                   "ternary weight has, or a scale that is not finite",
-                   t->name, t->encoding->name, (unsigned long long)(weight / r->tensor->file.cols),
-                   (unsigned long long)(weight % r->tensor->file.cols));
+    const struct tn_encoding *e = t->encoding;
+    const uint64_t cols = r->tensor->file.cols;
+    float scale;
+    const bool is_code = e->scale == TN_NO_SCALE || tn_encoding_scales(e, &scale, src, 1, 0) == 1;
+    return tn_fail(err, is_code && e->has_four_values ? TERN_UNSUPPORTED : TERN_INPUT,
+                   "tensor \"%s\": the %s block at row %llu, column %llu holds %s", t->name,
+                   e->name, (unsigned long long)(weight / cols),
+                   (unsigned long long)(weight % cols),
+                   !is_code             ? "a scale that is not finite"
+                   : e->has_four_values ? "code 3, twice its scale: the weights are not ternary"
+                                        : "code 3, which no ternary weight has");
 }
 
 /* Units may run over ends of rows (I2_S): those that hold the rows are decoded beside the result
@@ -306,7 +313,7 @@ static tern_status coded_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
         return status;
     const size_t n_good = e->trits(dst, scales, raw, n_units, unit);
     if (n_good < n_units)
-        return fail_unit(r, (first + n_good) * unit, err);
+        return fail_unit(r, (uint8_t *)raw + n_good * unit_bytes, (first + n_good) * unit, err);
     if (!fits)
         memcpy(trits, dst + skip, (size_t)(n * cols));
     return TERN_OK;
@@ -330,7 +337,7 @@ tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint3
         return status;
     const size_t n_good = tn_encoding_scales(e, scales, raw, n_units, unit_bytes);
     if (n_good < n_units)
-        return fail_unit(r, (first + n_good) * r->unit, err);
+        return fail_unit(r, (uint8_t *)raw + n_good * unit_bytes, (first + n_good) * r->unit, err);
     for (size_t i = 0; i < n_units; i++)
         scales[i] *= r->factor;
     return TERN_OK;

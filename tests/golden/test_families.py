@@ -164,13 +164,29 @@ class Families(command.TestCase):
         self.assertIn("template      bitnet-2b-4t", info)
         self.assertIn("<|eot_id|>", info)
 
-    def refused_by_convert(self, name, path):
+    def refused_by_convert(self, name, path, code=6):
         """The last line says why; notes may stand before it."""
         out = scratch("refused.tern")
         result = command.tern("convert", path, "-o", out, *flags_of(name))
-        self.assertEqual(result.code, 6, result.err)
+        self.assertEqual(result.code, code, result.err)
         self.assertFalse(os.path.exists(out))
         return result.err.splitlines()[-1]
+
+    def test_fourth_value(self):
+        """Code 3 is damage where a type has three values, and no ternary weight where it has four:
+        the same bytes otherwise."""
+        for name, code, words in (
+                ("tiny-bonsai/q2_0.gguf", 6, "holds code 3, twice its scale: the weights are not"),
+                ("tiny-bonsai/pq2_0.gguf", 6, "holds code 3, twice its scale: the weights are not"),
+                ("tiny-bitnet-512/tq2_0.gguf", 5, "holds code 3, which no ternary weight has"),
+                ("tiny-bitnet-512/iq2_bn.gguf", 5, "holds code 3, which no ternary weight has"),
+                ("tiny-bitnet-packed/i2_s.gguf", 5, "holds code 3, which no ternary weight has")):
+            data = bytearray(read_bytes(shared("reference", "gguf", *name.split("/"))))
+            middle = len(data) // 2  # of codes in all of these files
+            data[middle:middle + 4] = b"\xff" * 4
+            with open(scratch("fourth.gguf"), "wb") as f:
+                f.write(data)
+            self.assertIn(words, self.refused_by_convert(name, scratch("fourth.gguf"), code))
 
     def test_layouts_of_i2s_are_not_guessed(self):
         """Read as the usual layout, files of the other two give other logits."""
