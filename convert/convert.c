@@ -58,6 +58,10 @@ static tern_status survey(struct tn_job *j)
     tern_status status = tn_survey(&j->stream, &j->plan, j->err);
     if (status != TERN_OK)
         return status;
+    if (j->plan.twin)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "left out, because it holds the numbers of the embeddings: %s",
+                   j->plan.twin->name);
     say_inputs(j);
     return tn_tensor_plan_settle(&j->plan, &j->model.import, j->params, j->err);
 }
@@ -295,10 +299,9 @@ static void prepare_stream(struct tn_job *j)
     j->stream.params = j->params;
     j->stream.n_source = j->result->source_bytes;
     j->stream.factors = j->plan.factors;
-    j->stream.n_total = j->result->source_bytes; /* to hash them */
+    j->stream.n_total = j->result->source_bytes + tn_survey_cost(&j->plan); /* to hash them */
     for (uint32_t i = 0; i < j->plan.n_tensors; i++)
-        j->stream.n_total +=
-            tn_survey_cost(&j->plan.tensors[i]) + tn_stream_cost(&j->plan.tensors[i]);
+        j->stream.n_total += tn_stream_cost(&j->plan.tensors[i]);
 }
 
 static void free_job(struct tn_job *j)

@@ -137,6 +137,7 @@ static tern_status survey_layer(struct tern_source *s, struct tn_tensor_plan *pl
     struct tn_streamer stream = {.source = &s->model.source, .params = params};
     struct tn_tensor_plan first = *plan;
     first.n_tensors = 0;
+    first.twin = NULL;
     while (first.n_tensors < plan->n_tensors && plan->tensors[first.n_tensors].file.layer == 0)
         first.n_tensors++;
     tern_status status = tn_survey(&stream, &first, err);

@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "base/log.h"
 #include "kern/pack.h"
+#include "ternarise.h"
 #include "trits.h"
 
 /* ---- tilings ---- */
@@ -174,6 +175,59 @@ static tern_status survey_table(struct tn_streamer *stream, struct tn_tensor_pla
     return status;
 }
 
+/* ---- a head beside tied embeddings ---- */
+
+static const struct tn_tensor_plan_row *find_embed(const struct tn_tensor_plan *plan)
+{
+    const struct tn_tensor_plan_row *t = plan->tensors;
+    while (t->file.role != TERN_ROLE_EMBED)
+        t++;
+    return t;
+}
+
+/* n rows of plain floats from `row` on. */
+static tern_status read_floats(float **out, struct tn_stream_buffer *buffer, struct tn_streamer *s,
+                               const struct tn_source_tensor *t, uint32_t row, uint32_t n,
+                               uint32_t cols, struct tern_error *err)
+{
+    const size_t row_bytes = cols * tn_source_float_bytes(t);
+    void *raw = tn_stream_take(&s->raw, n * row_bytes, err);
+    *out = tn_stream_take(buffer, (size_t)n * cols * sizeof **out, err);
+    if (!raw || !*out)
+        return TERN_MEMORY;
+    tern_status status = tn_stream_read(s, t, row * (uint64_t)row_bytes, raw, n * row_bytes, err);
+    if (status == TERN_OK)
+        tn_floats_load(*out, t->dtype, raw, (size_t)n * cols);
+    return status;
+}
+
+/* transformers leaves such a head out before version 5 and takes it from then on: with other
+ * numbers than the embeddings it makes two models of one folder. */
+static tern_status check_twin(struct tn_streamer *s, const struct tn_tensor_plan *plan,
+                              struct tern_error *err)
+{
+    const struct tn_tensor_plan_row *embed = find_embed(plan);
+    const uint32_t rows = embed->file.rows, cols = embed->file.cols;
+    for (uint32_t row = 0; row < rows; row += TN_PACK_ROWS) {
+        const uint32_t n = TN_MIN(TN_PACK_ROWS, rows - row);
+        float *table, *head;
+        tern_status status = read_floats(&table, &s->floats, s, embed->weight, row, n, cols, err);
+        if (status == TERN_OK)
+            status = read_floats(&head, &s->scales, s, plan->twin, row, n, cols, err);
+        if (status != TERN_OK)
+            return status;
+        for (size_t i = 0; i < (size_t)n * cols; i++)
+            if (table[i] != head[i])
+                return tn_fail(err, TERN_INPUT,
+                               "tensor \"%s\" is %g at row %u, column %u, the embedding %g, but "
+                               "config.json ties them; \"tie_word_embeddings\": false makes it the "
+                               "head",
+                               plan->twin->name, (double)head[i], row + (uint32_t)(i / cols),
+                               (uint32_t)(i % cols), (double)table[i]);
+    }
+    return TERN_OK;
+}
+
 /* ---- the model ---- */
 
 static bool needs_reading(const struct tn_tensor_plan_row *t)
@@ -181,9 +235,12 @@ static bool needs_reading(const struct tn_tensor_plan_row *t)
     return tn_tensor_is_ternary(t) && !tn_trit_scale_is_stated(t);
 }
 
-uint64_t tn_survey_cost(const struct tn_tensor_plan_row *t)
+uint64_t tn_survey_cost(const struct tn_tensor_plan *plan)
 {
-    return needs_reading(t) ? tn_trit_reader_cost(t) : 0;
+    uint64_t n = plan->twin ? plan->twin->bytes + find_embed(plan)->weight->bytes : 0;
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        n += needs_reading(&plan->tensors[i]) ? tn_trit_reader_cost(&plan->tensors[i]) : 0;
+    return n;
 }
 
 static tern_status fail_worst(const struct tn_tensor_plan_row *t, const struct tn_distance *worst,
@@ -221,5 +278,7 @@ tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
             worst_tensor = t;
         }
     }
-    return worst_tensor ? fail_worst(worst_tensor, &worst, err) : TERN_OK;
+    if (worst_tensor)
+        return fail_worst(worst_tensor, &worst, err);
+    return plan->twin ? check_twin(stream, plan, err) : TERN_OK;
 }

@@ -11,12 +11,13 @@
 
 /* Fills in `scales` of all ternary tensors, and makes tables that are ternary so.  A model that is
  * not ternary is TERN_UNSUPPORTED, with its worst tensor and how far it is; TERN_INPUT: values that
- * are not finite, codes that no ternary weight has. */
+ * are not finite, codes that no ternary weight has, a plan->twin with other numbers than the
+ * embeddings. */
 tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
                       struct tern_error *err);
 
 /* Bytes that it will read. */
-uint64_t tn_survey_cost(const struct tn_tensor_plan_row *tensor);
+uint64_t tn_survey_cost(const struct tn_tensor_plan *plan);
 
 /* ---- for tests ---- */
 

@@ -405,27 +405,38 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
+/* lm_head.weight where config.json ties the head to the embeddings. */
+static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
+{
+    const struct tern_file_config *c = p->spec.config;
+    if (!tn_source_is_float(t))
+        return tn_fail(p->err, TERN_INPUT,
+                       "tensor \"%s\" of type %s contradicts config.json, where "
+                       "\"tie_word_embeddings\" is true",
+                       t->name, t->type);
+    p->plan->twin = t;
+    return check_shape(p, t, c->vocab, c->hidden);
+}
+
 /* Nothing may be left over: an unknown tensor is part of a model that tern would get wrong. */
 static tern_status check_unused(struct planner *p)
 {
-    for (uint32_t i = 0; i < p->source->n_tensors; i++) {
-        const struct tn_source_tensor *t = &p->source->tensors[i];
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < p->source->n_tensors && status == TERN_OK; i++) {
+        struct tn_source_tensor *t = &p->source->tensors[i];
         if (t->used)
             continue;
         if (ends_with(t->name, ".rotary_emb.inv_freq"))
             p->plan->n_ignored++;
         else if (strcmp(t->name, "lm_head.weight") == 0)
-            return tn_fail(p->err, TERN_INPUT,
-                           "tensor \"%s\" contradicts config.json, where \"tie_word_embeddings\" "
-                           "is true",
-                           t->name);
+            status = plan_twin(p, t);
         else
-            return tn_fail(p->err, TERN_INPUT,
-                           "tensor \"%s\" is not part of this architecture; tern does not know "
-                           "what it is for",
-                           t->name);
+            status = tn_fail(p->err, TERN_INPUT,
+                             "tensor \"%s\" is not part of this architecture; tern does not know "
+                             "what it is for",
+                             t->name);
     }
-    return TERN_OK;
+    return status;
 }
 
 /* In the order of the file: layer after layer, then what belongs to none. */

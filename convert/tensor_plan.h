@@ -59,6 +59,9 @@ struct tn_tensor_plan {
     uint64_t n_params;
     uint64_t n_ternary;
     uint32_t n_ignored; /* *.rotary_emb.inv_freq */
+    /* A head beside embeddings that it is tied to: left out if it holds their numbers, which the
+     * survey finds out.  NULL: there is none. */
+    struct tn_source_tensor *twin;
 };
 
 bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);

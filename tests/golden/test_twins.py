@@ -333,6 +333,43 @@ class Twins(Case):
         assert len(a) == len(b)
         return max(abs(x - y) for x, y in zip(a, b))
 
+    def test_tied_head_beside_the_embeddings(self):
+        """A head that config.json ties to the embeddings is left out, but only where it holds their
+        numbers: otherwise one of the two is wrong."""
+        folder = Folder("tiny-bitcpm4")
+        self.assertTrue(folder.config["tie_word_embeddings"])
+        expected = self.logits(self.convert(folder.path, "tied"))
+        dtype, shape, data = folder.tensors["model.embed_tokens.weight"]
+        wide = gguf.f32(gguf.of_bf16(data))
+        out, (_, cols) = scratch("head.tern"), shape
+        for twin in ((dtype, shape, data), ("F32", shape, wide)):
+            folder.tensors["lm_head.weight"] = twin
+            result = self.ok("convert", folder.write(scratch("twin")), "-o", out,
+                             "--no-tokenizer", "--head", "f32")
+            self.assertIn("left out, because it holds the numbers of the embeddings: lm_head",
+                          result.err)
+            self.assertEqual(self.logits(out), expected)
+        at = 4 * (300 * cols + 5)
+        other = wide[:at] + gguf.f32([8.0]) + wide[at + 4:]
+        folder.tensors["lm_head.weight"] = "F32", shape, other
+        path = folder.write(scratch("other"))
+        error = self.refused(5, "convert", path, "-o", scratch("x.tern"), "--no-tokenizer")
+        self.assertIn('"lm_head.weight" is 8 at row 300, column 5, the embedding ', error)
+        folder.config["tie_word_embeddings"] = False
+        own = self.logits(self.convert(folder.write(scratch("own")), "own"))
+        rows = len(IDS.split()), folder.config["vocab_size"]
+        for i in range(rows[0]):
+            begin = 4 * i * rows[1]
+            self.assertNotEqual(own[begin + 1200:begin + 1204], expected[begin + 1200:][:4])
+            self.assertEqual(own[begin:begin + 1200], expected[begin:begin + 1200])
+        for twin, words in ((("F32", shape[::-1], wide), "config.json makes it [512, 128]"),
+                            (("U8", shape, wide[:len(wide) // 4]), 'U8 contradicts config.json')):
+            folder.config["tie_word_embeddings"] = True
+            folder.tensors["lm_head.weight"] = twin
+            path = folder.write(scratch("wrong"))
+            self.assertIn(words, self.refused(5, "convert", path, "-o", scratch("x.tern"),
+                                              "--no-tokenizer"))
+
     def test_padded_vocabulary(self):
         """A model may have more rows than its tokenizer has tokens: none of them is written."""
         folder = Folder("tiny-bitcpm-llama")

@@ -177,7 +177,7 @@ static const struct text_case text_cases[] = {
     {HEADER, "[40,32],\"data_offsets\":[0,2560]", "[41,32],\"data_offsets\":[0,2624]", TERN_INPUT,
      "tensors overlap"},
     {HEADER, "{", "{\"lm_head.weight\":{\"dtype\":\"BF16\",\"shape\":[0],\"data_offsets\":[0,0]},",
-     TERN_INPUT, "\"lm_head.weight\" contradicts"},
+     TERN_INPUT, "\"lm_head.weight\": shape [0], but config.json makes it [40, 32]"},
     {HEADER, "{", "{\"model.x\":{\"dtype\":\"BF16\",\"shape\":[0],\"data_offsets\":[0,0]},",
      TERN_INPUT, "\"model.x\" is not part of this architecture"},
 };
