@@ -16,6 +16,8 @@
 #include "ternarise.h"
 #include "trits.h"
 
+#define FINE_UNIT 16u /* columns; dense weights are never of one magnitude over so many */
+
 /* ---- tilings ---- */
 
 static void try_group(struct tn_scale_survey *s, uint32_t width)
@@ -243,9 +245,42 @@ uint64_t tn_survey_cost(const struct tn_tensor_plan *plan)
     return n;
 }
 
-static tern_status fail_worst(const struct tn_tensor_plan_row *t, const struct tn_distance *worst,
-                              struct tern_error *err)
+static tern_status fail_tiles(const struct tn_tensor_plan_row *t, struct tern_error *err)
 {
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   "tensor \"%s\": its scales change at columns that are no multiple of 64; tern "
+                   "has one scale for 64 columns or more",
+                   t->weight->name);
+}
+
+/* Floats that are not ternary in tiles of 64 columns: are they in smaller ones? */
+static tern_status has_finer_tiles(bool *out, struct tn_streamer *stream,
+                                   const struct tn_tensor_plan_row *t, struct tern_error *err)
+{
+    struct tn_trit_reader reader;
+    struct tn_scale_survey survey;
+    *out = false;
+    if (t->kind != TN_TENSOR_EXACT || t->file.cols % FINE_UNIT)
+        return TERN_OK;
+    tern_status status = tn_trit_reader_init(&reader, stream, t, err);
+    if (status != TERN_OK)
+        return status;
+    reader.unit = FINE_UNIT;
+    reader.n_units = t->file.cols / FINE_UNIT;
+    tn_scale_survey_init(&survey, t->file.cols, FINE_UNIT);
+    status = survey_rows(&reader, &survey, true, err);
+    *out = status == TERN_OK && reader.worst.value == 0;
+    tn_trit_reader_fini(&reader);
+    return status;
+}
+
+static tern_status fail_worst(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
+                              const struct tn_distance *worst, struct tern_error *err)
+{
+    bool is_finer;
+    tern_status status = has_finer_tiles(&is_finer, stream, t, err);
+    if (status != TERN_OK || is_finer)
+        return is_finer ? fail_tiles(t, err) : status;
     return tn_fail(err, TERN_UNSUPPORTED,
                    "this model was not trained ternary, or its file is rounded: in tensor \"%s\" "
                    "the weight at row %u, column %u is %.3g of its scale away from -1, 0 and +1",
@@ -269,16 +304,13 @@ tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
         if (status != TERN_OK)
             return status;
         if (!outcome.has_tiles)
-            return tn_fail(err, TERN_UNSUPPORTED,
-                           "tensor \"%s\": its scales change within %u columns; tern has one scale "
-                           "for 64 or more",
-                           t->weight->name, 64u);
+            return fail_tiles(t, err);
         if (outcome.worst.value > worst.value) {
             worst = outcome.worst;
             worst_tensor = t;
         }
     }
     if (worst_tensor)
-        return fail_worst(worst_tensor, &worst, err);
+        return fail_worst(stream, worst_tensor, &worst, err);
     return plan->twin ? check_twin(stream, plan, err) : TERN_OK;
 }

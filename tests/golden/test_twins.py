@@ -274,6 +274,23 @@ class Twins(Case):
         gguf.write(scratch("paretoq.gguf"), common_keys("llama", folder.config), rows)
         self.check_same(path, scratch("paretoq.gguf"))
 
+    def test_scales_of_other_columns(self):
+        """Column shards that are no multiple of 64 wide are refused as what they are: the weights
+        are ternary."""
+        folder = Folder("tiny-deepgrove")  # 192 columns
+        for name, (dtype, shape, data) in list(folder.tensors.items()):
+            if name.endswith(".scales"):
+                del folder.tensors[name]
+            elif "o_proj" in name:
+                trits = [t / (16 if k % shape[1] < 96 else 32)
+                         for k, t in enumerate(gguf.of_bf16(data))]
+                folder.tensors[name] = dtype, shape, gguf.to_bf16(trits)
+        path = folder.write(scratch("shards"))
+        error = self.refused(6, "convert", path, "-o", scratch("x.tern"), "--no-tokenizer")
+        self.assertIn('o_proj.weight": its scales change at columns that are no multiple of 64',
+                      error)
+        self.assertIn("its scales change at columns", self.ok("info", path, "--json").text)
+
     def test_activations(self):
         """One scale for every matrix means inputs in int8, unless somebody knows better: a TriLM
         of one shard, which a folder says and a GGUF file does not."""
