@@ -69,7 +69,7 @@ static void answer(struct tn_call *call)
         tn_waiting_end(&call->waiting, conn, call->out.data, call->out.n_bytes);
     } else {
         call->server->totals.n_refused++;
-        tn_waiting_refuse(&call->waiting, conn, &call->refusal, call->kind->refuse);
+        tn_waiting_refuse(&call->waiting, conn, &call->refusal, call->kind->error);
     }
 }
 
@@ -112,7 +112,7 @@ void tn_call_start(struct tn_server *server, struct tn_conn *conn,
     struct tn_refusal refusal;
     struct tn_call *call = new_call(server, conn, kind, &refusal);
     if (!call) {
-        kind->refuse(conn, &refusal);
+        tn_reply_error(conn, kind->error, &refusal);
         return;
     }
     call->next = server->calls;

@@ -17,7 +17,7 @@ struct tn_call_kind {
     size_t n_bytes; /* of the structure whose first member is the call; the rest begins as zeros */
     enum tn_use use;
     bool is_long; /* has many parts */
-    void (*refuse)(struct tn_conn *conn, const struct tn_refusal *refusal);
+    tn_error_fn *error;
     /* Engine's thread: a part of the answer, into call->out, or a refusal. */
     enum tn_part (*run)(struct tn_call *call);
     void (*fini)(struct tn_call *call); /* loop's thread; may be NULL */

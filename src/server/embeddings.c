@@ -219,7 +219,7 @@ void tn_route_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
         .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
-        .refuse = tn_openai_refuse, .run = run_openai, .fini = fini};
+        .error = tn_openai_error, .run = run_openai, .fini = fini};
     tn_call_start(server, conn, &kind);
 }
 
@@ -274,7 +274,7 @@ void tn_route_ollama_embed(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
         .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
-        .refuse = tn_ollama_refuse, .run = run_ollama, .fini = fini};
+        .error = tn_ollama_error, .run = run_ollama, .fini = fini};
     tn_call_start(server, conn, &kind);
 }
 
@@ -304,6 +304,6 @@ void tn_route_ollama_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
         .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
-        .refuse = tn_ollama_refuse, .run = run_prompt, .fini = fini};
+        .error = tn_ollama_error, .run = run_prompt, .fini = fini};
     tn_call_start(server, conn, &kind);
 }

@@ -105,7 +105,7 @@ void tn_route_tokenize(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {.n_bytes = sizeof(struct tn_call),
                                              .use = TN_USE_ANY,
-                                             .refuse = tn_openai_refuse,
+                                             .error = tn_openai_error,
                                              .run = tokenize};
     tn_call_start(server, conn, &kind);
 }
@@ -114,7 +114,7 @@ void tn_route_detokenize(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {.n_bytes = sizeof(struct tn_call),
                                              .use = TN_USE_ANY,
-                                             .refuse = tn_openai_refuse,
+                                             .error = tn_openai_error,
                                              .run = detokenize};
     tn_call_start(server, conn, &kind);
 }
@@ -216,7 +216,7 @@ void tn_route_slots(struct tn_server *server, struct tn_conn *conn)
     if (asks_for_a_free_slot(&conn->request) &&
         n_processing(server, model) == model->n_sequences) {
         tn_refuse(&refusal, 503, NULL, "no slot is free");
-        tn_openai_refuse(conn, &refusal);
+        tn_reply_error(conn, tn_openai_error, &refusal);
         return;
     }
     tn_buf_append_text(&body, "[");

@@ -30,20 +30,12 @@ static const char *type_of(int status)
     return "invalid_request_error";
 }
 
-static void append_error(struct tn_buf *out, const struct tn_refusal *r)
+void tn_anthropic_error(struct tn_buf *out, const struct tn_refusal *r)
 {
     tn_buf_printf(out, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":",
                   type_of(r->status));
     tn_json_text(out, r->message);
     tn_buf_append_text(out, "}}");
-}
-
-static void refuse(struct tn_conn *conn, const struct tn_refusal *r)
-{
-    struct tn_buf body = {0};
-    append_error(&body, r);
-    tn_reply_buf(conn, r->status, "application/json",
-                 r->status == 503 ? "Retry-After: 1\r\n" : "x-should-retry: false\r\n", &body);
 }
 
 /* ---- shapes ---- */
@@ -172,7 +164,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
 static void fail(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf json = {0};
-    append_error(&json, refusal);
+    tn_anthropic_error(&json, refusal);
     tn_openai_send_named(task, "error", &json);
 }
 
@@ -227,7 +219,7 @@ static const struct tn_task_format messages_format = {
     .stream_type = "text/event-stream",
     .heartbeat = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
     .streams_arguments = true,
-    .refuse = refuse,
+    .error = tn_anthropic_error,
     .begin = begin,
     .more = more,
     .end_choice = end_choice,
@@ -275,6 +267,6 @@ static void end_count(struct tn_task *task, struct tn_buf *out)
 /* The ids of a conversation are counted, and nothing is computed. */
 void tn_route_messages_count(struct tn_server *server, struct tn_conn *conn)
 {
-    static const struct tn_task_format format = {.refuse = refuse, .end = end_count};
+    static const struct tn_task_format format = {.error = tn_anthropic_error, .end = end_count};
     tn_task_answer(server, conn, &format, read_for_count, prepare);
 }

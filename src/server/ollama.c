@@ -141,9 +141,7 @@ static void end_choice(struct tn_task *task, struct tn_choice *choice)
 static void fail(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf line = {0};
-    tn_buf_append_text(&line, "{\"error\":");
-    tn_json_text(&line, refusal->message);
-    tn_buf_append_text(&line, "}");
+    tn_ollama_error(&line, refusal);
     send_line(task, &line);
 }
 
@@ -162,7 +160,7 @@ static void end(struct tn_task *task, struct tn_buf *out)
 }
 
 static const struct tn_task_format ollama_format = {
-    .stream_type = "application/x-ndjson", .refuse = tn_ollama_refuse, .begin = begin,
+    .stream_type = "application/x-ndjson", .error = tn_ollama_error, .begin = begin,
     .more = more, .end_choice = end_choice, .fail = fail, .end = end};
 
 /* ---- requests ---- */

@@ -11,14 +11,11 @@
 #include "server/serve.h"
 #include "tern/version.h"
 
-void tn_ollama_refuse(struct tn_conn *conn, const struct tn_refusal *refusal)
+void tn_ollama_error(struct tn_buf *out, const struct tn_refusal *refusal)
 {
-    struct tn_buf body = {0};
-    tn_buf_append_text(&body, "{\"error\":");
-    tn_json_text(&body, refusal->message);
-    tn_buf_append_text(&body, "}");
-    tn_reply_buf(conn, refusal->status, "application/json",
-                 refusal->status == 503 ? "Retry-After: 1\r\n" : NULL, &body);
+    tn_buf_append_text(out, "{\"error\":");
+    tn_json_text(out, refusal->message);
+    tn_buf_append_text(out, "}");
 }
 
 void tn_ollama_append_time(struct tn_buf *out, int64_t seconds)
@@ -165,7 +162,7 @@ void tn_route_ollama_show(struct tn_server *server, struct tn_conn *conn)
         append_show(&body, server, model);
         tn_reply_json(conn, 200, &body);
     } else {
-        tn_ollama_refuse(conn, &refusal);
+        tn_reply_error(conn, tn_ollama_error, &refusal);
     }
     tn_body_free(server, &request);
 }
@@ -178,5 +175,5 @@ void tn_route_not_here(struct tn_server *server, struct tn_conn *conn)
     tn_refuse(&refusal, 501, NULL,
               "tern downloads, writes and publishes no models: get a model's folder or GGUF file, "
               "then tern convert");
-    tn_ollama_refuse(conn, &refusal);
+    tn_reply_error(conn, tn_ollama_error, &refusal);
 }

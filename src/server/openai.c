@@ -24,7 +24,7 @@ static const char *type_of(int status)
     return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
-void tn_append_openai_error(struct tn_buf *out, const struct tn_refusal *r)
+void tn_openai_error(struct tn_buf *out, const struct tn_refusal *r)
 {
     tn_buf_append_text(out, "{\"error\":{\"message\":");
     tn_json_text(out, r->message);
@@ -41,14 +41,14 @@ void tn_append_openai_error(struct tn_buf *out, const struct tn_refusal *r)
     tn_buf_append_text(out, "}}");
 }
 
-void tn_openai_refuse(struct tn_conn *conn, const struct tn_refusal *r)
+void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_refusal *r)
 {
     /* Clients repeat what failed with 5xx; only a queue is worth that. */
     const char *fields = r->status == 503 ? "Retry-After: 1\r\n"
                          : r->status == 401 ? "WWW-Authenticate: Bearer\r\n"
                                             : "x-should-retry: false\r\n";
     struct tn_buf body = {0};
-    tn_append_openai_error(&body, r);
+    error(&body, r);
     tn_reply_buf(conn, r->status, "application/json", fields, &body);
 }
 
@@ -91,7 +91,7 @@ void tn_route_model(struct tn_server *server, struct tn_conn *conn)
     if (!name[0])
         tn_refuse(&refusal, 404, NULL, "no model is named");
     if (!model) {
-        tn_openai_refuse(conn, &refusal);
+        tn_reply_error(conn, tn_openai_error, &refusal);
         return;
     }
     append_model(&body, server, model);
@@ -170,6 +170,6 @@ void tn_openai_end_stream(struct tn_task *answer, const char *prefix, const char
 void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal)
 {
     struct tn_buf json = {0};
-    tn_append_openai_error(&json, refusal);
+    tn_openai_error(&json, refusal);
     tn_openai_send_event(answer, &json);
 }

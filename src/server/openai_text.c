@@ -322,7 +322,7 @@ static void end(struct tn_task *answer, struct tn_buf *out)
 static const struct tn_task_format text_format = {
     .stream_type = "text/event-stream",
     .heartbeat = ": waiting\n\n",
-    .refuse = tn_openai_refuse,
+    .error = tn_openai_error,
     .begin = begin,
     .more = more,
     .end_choice = end_choice,

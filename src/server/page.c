@@ -55,7 +55,7 @@ void tn_route_page(struct tn_server *server, struct tn_conn *conn)
         return;
     }
     tn_refuse(&refusal, 404, NULL, "there is nothing at this path");
-    tn_openai_refuse(conn, &refusal);
+    tn_reply_error(conn, tn_openai_error, &refusal);
 }
 
 /* Does an Accept field name text/html?  Programs send none or any type. */

@@ -151,14 +151,14 @@ void tn_route(struct tn_server *server, struct tn_conn *conn)
     struct tn_refusal refusal;
     if (!route && !(method == TN_HTTP_OPTIONS && conn->request.path.data[0] == '*')) {
         tn_refuse(&refusal, 404, NULL, "there is nothing at this path");
-        tn_openai_refuse(conn, &refusal);
+        tn_reply_error(conn, tn_openai_error, &refusal);
     } else if (method == TN_HTTP_OPTIONS) {
         answer_options(conn, route ? route->methods : GET | POST);
     } else if (!(route->methods & (bit_of(method) | ANY))) {
         struct tn_buf body = {0};
         tn_refuse(&refusal, 405, NULL, "this path does not take %.*s",
                   (int)conn->request.method_name.n, conn->request.method_name.data);
-        tn_append_openai_error(&body, &refusal);
+        tn_openai_error(&body, &refusal);
         tn_reply_buf(conn, 405, "application/json", allow_line(route->methods), &body);
     } else if (route->methods == POST && route->run != tn_route_checksum) {
         tn_body_take_route(server, conn, route->run);

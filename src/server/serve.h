@@ -55,11 +55,12 @@ bool tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum 
 
 /* `body` is freed. */
 void tn_reply_json(struct tn_conn *conn, int status, struct tn_buf *body);
-/* In OpenAI's shape; type by status. */
-void tn_openai_refuse(struct tn_conn *conn, const struct tn_refusal *refusal);
-void tn_append_openai_error(struct tn_buf *out, const struct tn_refusal *refusal);
-/* In Ollama's: {"error":"text"}. */
-void tn_ollama_refuse(struct tn_conn *conn, const struct tn_refusal *refusal);
+/* How an API writes an error: its JSON. */
+typedef void tn_error_fn(struct tn_buf *out, const struct tn_refusal *refusal);
+tn_error_fn tn_openai_error; /* also llama.cpp's */
+tn_error_fn tn_ollama_error; /* {"error":"text"} */
+tn_error_fn tn_anthropic_error;
+void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_refusal *refusal);
 
 /* ---- routes: each answers, or holds the connection ---- */
 

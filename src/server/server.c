@@ -109,7 +109,7 @@ static bool on_head(void *arg, struct tn_conn *conn)
         return true;
     conn->closes = conn->closes || conn->request.has_body;
     tn_refuse(&refusal, look.status, NULL, "%s", look.why);
-    tn_openai_refuse(conn, &refusal);
+    tn_reply_error(conn, tn_openai_error, &refusal);
     return false;
 }
 

@@ -39,7 +39,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
         tn_refuse(&refusal, 503, NULL, "no memory for the request");
     if (!answer) {
         tn_body_free(server, &body);
-        format->refuse(conn, &refusal);
+        tn_reply_error(conn, format->error, &refusal);
         return NULL;
     }
     answer->server = server;
@@ -80,7 +80,7 @@ void tn_task_free(struct tn_task *answer)
 
 void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal)
 {
-    answer->format->refuse(answer->conn, refusal);
+    tn_reply_error(answer->conn, answer->format->error, refusal);
     answer->server->totals.n_refused++;
     tn_task_free(answer);
 }
@@ -255,7 +255,7 @@ static void end_answer(struct tn_task *answer)
 static void refuse_started(struct tn_task *answer)
 {
     answer->conn->user = (struct tn_conn_user){0};
-    tn_waiting_refuse(&answer->waiting, answer->conn, &answer->refusal, answer->format->refuse);
+    tn_waiting_refuse(&answer->waiting, answer->conn, &answer->refusal, answer->format->error);
     answer->server->totals.n_refused++;
     forget(answer->server, answer);
 }
@@ -424,7 +424,7 @@ static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
         answer->format->fail(answer, refusal);
         tn_stream_end(conn);
     } else {
-        tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->refuse);
+        tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->error);
     }
     on_gone(answer);
 }

@@ -51,7 +51,7 @@ struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
     const char *heartbeat;   /* sent in a stream when nothing else was for a while; may be NULL */
     bool streams_arguments;  /* of calls, piece by piece */
-    void (*refuse)(struct tn_conn *conn, const struct tn_refusal *refusal);
+    tn_error_fn *error;
     /* In streams: behind the head; a choice has more to show; it has ended; an error. */
     void (*begin)(struct tn_task *answer);
     void (*more)(struct tn_task *answer, struct tn_choice *choice);

@@ -5,7 +5,6 @@
 #include "server/waiting.h"
 
 #include "server/conn_limits.h"
-#include "server/serve.h"
 
 #define SLOW_NS (60ull * TN_SECOND_NS)
 
@@ -32,15 +31,14 @@ void tn_waiting_end(const struct tn_waiting *w, struct tn_conn *conn, const char
 }
 
 void tn_waiting_refuse(const struct tn_waiting *w, struct tn_conn *conn,
-                       const struct tn_refusal *refusal,
-                       void (*refuse)(struct tn_conn *, const struct tn_refusal *))
+                       const struct tn_refusal *refusal, tn_error_fn *error)
 {
     struct tn_buf body = {0};
     if (!w->has_head) {
-        refuse(conn, refusal);
+        tn_reply_error(conn, error, refusal);
         return;
     }
-    tn_append_openai_error(&body, refusal);
+    error(&body, refusal);
     if (body.failed)
         tn_conn_drop(conn);
     else

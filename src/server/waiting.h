@@ -8,8 +8,7 @@
 #ifndef TN_WAITING_H
 #define TN_WAITING_H
 
-#include "server/conn.h"
-#include "server/json_body.h"
+#include "server/serve.h"
 
 #define TN_HEARTBEAT_NS 15000000000u
 
@@ -23,9 +22,8 @@ void tn_waiting_tick(struct tn_waiting *waiting, struct tn_conn *conn, uint64_t 
 /* The whole answer, with status 200. */
 void tn_waiting_end(const struct tn_waiting *waiting, struct tn_conn *conn, const char *json,
                     size_t n);
-/* By `refuse`, if its status can still be said; else in OpenAI's shape. */
+/* With its status, if that can still be said. */
 void tn_waiting_refuse(const struct tn_waiting *waiting, struct tn_conn *conn,
-                       const struct tn_refusal *refusal,
-                       void (*refuse)(struct tn_conn *, const struct tn_refusal *));
+                       const struct tn_refusal *refusal, tn_error_fn *error);
 
 #endif
