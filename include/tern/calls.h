@@ -30,6 +30,7 @@ struct tern_calls;
 struct tern_call {
     const char *name;
     const char *arguments; /* JSON, as the model writes it, without white space between values */
+    size_t n_text; /* bytes of the text beside the calls that stand in front of it */
 };
 
 /* A call counts when all of it is there and is JSON; what is not stays text.  Or, is_early, as soon

@@ -20,6 +20,7 @@ static const char open_tag[] = "<tool_call>", close_tag[] = "</tool_call>";
 struct call {
     char *name;
     struct tn_buf arguments;
+    size_t n_text;
 };
 
 /* How far the call between the tags was read while it came. */
@@ -32,6 +33,7 @@ struct tern_calls {
     size_t n_searched;   /* bytes of it in which no closing tag begins */
     struct tn_buf text;  /* decided, and not taken from n_taken on */
     size_t n_taken;
+    size_t n_past;       /* bytes of text that were taken and are forgotten */
     bool is_inside; /* tagged: behind an opening tag; bare: all of it may be a call */
     bool is_text;   /* bare: it is none */
     bool has_text;  /* some was given */
@@ -67,7 +69,7 @@ static bool begin_call(struct tern_calls *c, const char *name, size_t n_name)
         return false;
     memcpy(copy, name, n_name);
     copy[n_name] = '\0';
-    c->calls[c->n_calls] = (struct call){.name = copy};
+    c->calls[c->n_calls] = (struct call){.name = copy, .n_text = c->n_past + c->text.n_bytes};
     c->is_begun = true;
     return true;
 }
@@ -339,6 +341,7 @@ tern_status tern_calls_push(struct tern_calls *c, const char *text, size_t n,
 {
     tern_status status = TERN_OK;
     c->text.n_bytes -= c->n_taken;
+    c->n_past += c->n_taken;
     memmove(c->text.data, c->text.data + c->n_taken, c->text.n_bytes);
     c->n_taken = 0;
     tn_buf_append(&c->held, text, n);
@@ -385,7 +388,8 @@ size_t tern_calls_count(const struct tern_calls *c)
 
 struct tern_call tern_calls_get(const struct tern_calls *c, size_t i)
 {
-    return (struct tern_call){c->calls[i].name, tn_buf_text(&c->calls[i].arguments)};
+    struct call *call = &c->calls[i];
+    return (struct tern_call){call->name, tn_buf_text(&call->arguments), call->n_text};
 }
 
 tern_status tern_calls_create(struct tern_calls **out, enum tern_call_form form, bool is_early,

@@ -1,10 +1,33 @@
 /* SPDX-License-Identifier: MIT
  *
- * The order of steps.
+ * The order of entries, and of steps.
  */
 #include "server/list_stream.h"
 
 #include <string.h>
+
+/* Where the text in front of a call ends, or, in front of no call, all of it. */
+static size_t text_end(const struct tn_choice *choice, size_t i_call)
+{
+    return i_call < tn_choice_n_calls(choice) ? tern_calls_get(choice->calls, i_call).n_text
+                                              : choice->text.n_bytes;
+}
+
+bool tn_list_next(const struct tn_choice *choice, struct tn_list_entry *entry)
+{
+    const size_t n_calls = tn_choice_n_calls(choice);
+    const bool is_first = entry->kind == TN_OPEN_NOTHING, was_call = entry->kind == TN_OPEN_CALL;
+    const size_t at = entry->at + entry->n, i_call = entry->i_call + was_call;
+    const size_t n = text_end(choice, i_call) - at;
+    const bool is_text = n > 0 || (is_first && n_calls == 0);
+    if (!is_text && i_call == n_calls)
+        return false;
+    *entry = (struct tn_list_entry){.kind = is_text ? TN_OPEN_TEXT : TN_OPEN_CALL,
+                                    .i = is_first ? 0 : entry->i + 1,
+                                    .text = choice->text.data ? choice->text.data + at : "",
+                                    .at = at, .n = n, .i_call = i_call};
+    return true;
+}
 
 static void close_entry(const struct tn_list_stream *stream, struct tn_task *task,
                         struct tn_choice *choice)
@@ -35,16 +58,16 @@ static void open_call(const struct tn_list_stream *stream, struct tn_task *task,
     stream->open(task, choice);
 }
 
+/* Up to a number of bytes of all of it. */
 static void send_text(const struct tn_list_stream *stream, struct tn_task *task,
-                      struct tn_choice *choice)
+                      struct tn_choice *choice, size_t end)
 {
-    if (choice->text.n_bytes == choice->n_sent)
+    if (choice->n_sent >= end)
         return;
     if (choice->open != TN_OPEN_TEXT)
         open_text(stream, task, choice);
-    stream->piece(task, choice, choice->text.data + choice->n_sent,
-                  choice->text.n_bytes - choice->n_sent);
-    choice->n_sent = choice->text.n_bytes;
+    stream->piece(task, choice, choice->text.data + choice->n_sent, end - choice->n_sent);
+    choice->n_sent = end;
 }
 
 static void send_arguments(const struct tn_list_stream *stream, struct tn_task *task,
@@ -61,11 +84,12 @@ void tn_list_more(const struct tn_list_stream *stream, struct tn_task *task,
                   struct tn_choice *choice)
 {
     send_arguments(stream, task, choice);
-    send_text(stream, task, choice);
     while (tn_choice_n_calls(choice) > choice->n_calls_sent) {
+        send_text(stream, task, choice, text_end(choice, choice->n_calls_sent));
         open_call(stream, task, choice);
         send_arguments(stream, task, choice);
     }
+    send_text(stream, task, choice, choice->text.n_bytes);
 }
 
 void tn_list_end(const struct tn_list_stream *stream, struct tn_task *task,

@@ -186,17 +186,17 @@ static void end_stream(struct tn_task *task)
 static void append_blocks(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
-    const size_t n_calls = tn_choice_n_calls(choice);
-    const bool has_text = choice->text.n_bytes > 0 || n_calls == 0;
-    if (has_text) {
-        tn_buf_append_text(out, "{\"type\":\"text\",\"text\":");
-        tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
-        tn_buf_append_text(out, "}");
-    }
-    for (size_t i = 0; i < n_calls; i++) {
-        tn_buf_append_text(out, has_text || i > 0 ? "," : "");
-        append_call(out, task, i);
-        tn_buf_printf(out, "%s}", tern_calls_get(choice->calls, i).arguments);
+    for (struct tn_list_entry e = {0}; tn_list_next(choice, &e);) {
+        tn_buf_append_text(out, e.i > 0 ? "," : "");
+        if (e.kind == TN_OPEN_TEXT) {
+            tn_buf_append_text(out, "{\"type\":\"text\",\"text\":");
+            tn_json_string(out, e.text, e.n);
+            tn_buf_append_text(out, "}");
+        } else {
+            append_call(out, task, e.i_call);
+            tn_buf_append_text(out, tern_calls_get(choice->calls, e.i_call).arguments);
+            tn_buf_append_text(out, "}");
+        }
     }
 }
 

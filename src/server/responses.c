@@ -75,15 +75,17 @@ static void append_call(struct tn_buf *out, const struct tn_task *task, uint32_t
 static void append_items(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
-    const size_t n_calls = tn_choice_n_calls(choice);
-    const bool has_text = choice->text.n_bytes > 0 || n_calls == 0;
-    if (has_text)
-        append_message(out, task, 0, choice->text.data ? choice->text.data : "",
-                       choice->text.n_bytes, status_of(task));
-    for (size_t i = 0; i < n_calls; i++) {
-        tn_buf_append_text(out, has_text || i > 0 ? "," : "");
-        append_call(out, task, (uint32_t)i + has_text, i,
-                    tern_calls_get(choice->calls, i).arguments, status_of(task));
+    struct tn_list_entry e = {0}, next = e;
+    for (bool is_more = tn_list_next(choice, &next); is_more;) {
+        e = next;
+        is_more = tn_list_next(choice, &next);
+        const char *status = is_more ? "completed" : status_of(task); /* of the last one */
+        tn_buf_append_text(out, e.i > 0 ? "," : "");
+        if (e.kind == TN_OPEN_TEXT)
+            append_message(out, task, e.i, e.text, e.n, status);
+        else
+            append_call(out, task, e.i, e.i_call,
+                        tern_calls_get(choice->calls, e.i_call).arguments, status);
     }
 }
 

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Answers that are lists of texts and calls stand in the order in which they were written, whole
+ * and in streams; errors keep their API's shape behind a head that is sent.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/compiler.h"
+#include "server/list_stream.h"
+#include "server/waiting.h"
+
+/* ---- lists ---- */
+
+/* Of a stream, as "text|" and "name arguments|" behind each other. */
+static struct tn_buf streamed;
+
+static void open(struct tn_task *task, struct tn_choice *choice)
+{
+    (void)task;
+    if (choice->open == TN_OPEN_CALL)
+        tn_buf_printf(&streamed, "%s ",
+                      tern_calls_get(choice->calls, choice->n_calls_sent - 1).name);
+}
+
+static void piece(struct tn_task *task, struct tn_choice *choice, const char *text, size_t n)
+{
+    (void)task, (void)choice;
+    assert_true(n > 0);
+    tn_buf_append(&streamed, text, n);
+}
+
+static void close(struct tn_task *task, struct tn_choice *choice)
+{
+    (void)task, (void)choice;
+    tn_buf_append_text(&streamed, "|");
+}
+
+static void take_text(struct tn_choice *choice)
+{
+    size_t n;
+    const char *text = tern_calls_take_text(choice->calls, &n);
+    tn_buf_append(&choice->text, text, n);
+}
+
+/* An answer that comes `cut` bytes at a time; the entries of the list that it is, and in `streamed`
+ * those of the stream. */
+static struct tn_buf read_answer(const char *text, size_t cut, bool is_early)
+{
+    static const struct tn_list_stream stream = {.open = open, .piece = piece, .close = close};
+    struct tn_choice choice = {0};
+    struct tn_buf whole = {0};
+    const size_t n = strlen(text);
+    assert_int_equal(tern_calls_create(&choice.calls, TERN_CALLS_TAGGED, is_early, NULL), TERN_OK);
+    tn_buf_clear(&streamed);
+    for (size_t i = 0; i < n; i += cut) {
+        assert_int_equal(tern_calls_push(choice.calls, text + i, TN_MIN(cut, n - i), NULL),
+                         TERN_OK);
+        take_text(&choice);
+        tn_list_more(&stream, NULL, &choice);
+    }
+    assert_int_equal(tern_calls_end(choice.calls, NULL), TERN_OK);
+    take_text(&choice);
+    tn_list_more(&stream, NULL, &choice);
+    tn_list_end(&stream, NULL, &choice);
+    uint32_t n_entries = 0;
+    for (struct tn_list_entry e = {0}; tn_list_next(&choice, &e); n_entries++) {
+        assert_int_equal(e.i, n_entries);
+        if (e.kind == TN_OPEN_TEXT)
+            tn_buf_append(&whole, e.text, e.n);
+        else
+            tn_buf_printf(&whole, "%s %s", tern_calls_get(choice.calls, e.i_call).name,
+                          tern_calls_get(choice.calls, e.i_call).arguments);
+        tn_buf_append_text(&whole, "|");
+    }
+    assert_int_equal(n_entries, choice.i_open);
+    tern_calls_free(choice.calls);
+    tn_buf_fini(&choice.text);
+    return whole;
+}
+
+#define CALL(name) "<tool_call>{\"name\":\"" name "\",\"arguments\":{\"a\":1}}</tool_call>"
+
+static void entries_stand_as_they_were_written(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", "|"},
+        {"Hello.", "Hello.|"},
+        {CALL("f"), "f {\"a\":1}|"},
+        {CALL("f") " Done.", "f {\"a\":1}|Done.|"},
+        {"I look." CALL("f") "\n" CALL("g"), "I look.|f {\"a\":1}|g {\"a\":1}|"},
+        {"One" CALL("f") " two" CALL("g") " three", "One|f {\"a\":1}| two|g {\"a\":1}| three|"},
+    };
+    (void)state;
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++)
+        for (size_t cut = 1; cut < 100; cut++)
+            for (int is_early = 0; is_early < 2; is_early++) {
+                struct tn_buf whole = read_answer(cases[i][0], cut, is_early);
+                assert_string_equal(tn_buf_text(&whole), cases[i][1]);
+                assert_string_equal(tn_buf_text(&streamed), cases[i][1]);
+                tn_buf_fini(&whole);
+            }
+    tn_buf_fini(&streamed);
+}
+
+/* ---- errors ---- */
+
+static void check_late_error(tn_error_fn *error, const char *expected)
+{
+    struct tn_conn conn = {.state = TN_CONN_BUSY};
+    const struct tn_waiting waiting = {.has_head = true};
+    struct tn_refusal refusal;
+    tn_refuse(&refusal, 503, NULL, "no memory for the answer");
+    tn_waiting_refuse(&waiting, &conn, &refusal, error);
+    assert_string_equal(tn_buf_text(&conn.out), expected);
+    assert_true(conn.is_answered);
+    tn_buf_fini(&conn.out);
+}
+
+static void late_errors_have_their_shape(void **state)
+{
+    (void)state;
+    check_late_error(tn_ollama_error, "{\"error\":\"no memory for the answer\"}");
+    check_late_error(tn_anthropic_error, "{\"type\":\"error\",\"error\":{\"type\":"
+                                         "\"overloaded_error\",\"message\":"
+                                         "\"no memory for the answer\"}}");
+    check_late_error(tn_openai_error,
+                     "{\"error\":{\"message\":\"no memory for the answer\",\"type\":"
+                     "\"server_error\",\"param\":null,\"code\":null}}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_stand_as_they_were_written),
+        cmocka_unit_test(late_errors_have_their_shape),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
