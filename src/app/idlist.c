@@ -14,14 +14,10 @@
 
 static bool append(struct tern_ids *out, uint32_t id)
 {
-    if (out->n == out->capacity) {
-        size_t capacity = out->capacity ? 2 * out->capacity : 64;
-        uint32_t *ids = tn_realloc(out->ids, capacity * sizeof *ids);
-        if (!ids)
-            return false;
-        out->ids = ids;
-        out->capacity = capacity;
-    }
+    uint32_t *ids = tn_grow(out->ids, sizeof *ids, out->n, &out->capacity);
+    if (!ids)
+        return false;
+    out->ids = ids;
     out->ids[out->n++] = id;
     return true;
 }

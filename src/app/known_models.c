@@ -80,15 +80,10 @@ static bool is_known(const struct tn_known_models *m, const char *name, size_t n
 static bool has_room(struct walk *w)
 {
     struct tn_known_models *m = w->models;
-    if (m->n < w->capacity)
-        return true;
-    const size_t capacity = w->capacity ? 2 * w->capacity : 16;
-    struct tn_known_model *rows = tn_realloc(m->rows, capacity * sizeof *rows);
-    if (!rows)
-        return false;
-    m->rows = rows;
-    w->capacity = capacity;
-    return true;
+    struct tn_known_model *rows = tn_grow(m->rows, sizeof *rows, m->n, &w->capacity);
+    if (rows)
+        m->rows = rows;
+    return rows != NULL;
 }
 
 static bool visit_file(void *arg, const char *file_name)

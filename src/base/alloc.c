@@ -57,6 +57,19 @@ void *tn_realloc(void *p, size_t n_bytes)
     return allowed(n_bytes) ? count(realloc(p, n_bytes ? n_bytes : 1), n_bytes) : NULL;
 }
 
+void *tn_grow(void *items, size_t item_bytes, size_t n, size_t *capacity)
+{
+    if (n < *capacity)
+        return items;
+    if (*capacity > SIZE_MAX / 2 / item_bytes)
+        return NULL;
+    const size_t larger = *capacity ? 2 * *capacity : 16;
+    void *grown = tn_realloc(items, larger * item_bytes);
+    if (grown)
+        *capacity = larger;
+    return grown;
+}
+
 void *tn_alloc_aligned(size_t n_bytes, size_t align)
 {
     if (!allowed(n_bytes) || n_bytes > SIZE_MAX - align)

@@ -20,6 +20,11 @@ void *tn_alloc_aligned(size_t n_bytes, size_t align);
 void tn_free(void *p);
 void tn_free_aligned(void *p);
 
+/* A growing array: returns `items` if *capacity places of item_bytes hold more than the n that are
+ * used, else the same in new memory of twice as many places, and writes *capacity. NULL when memory
+ * is short: `items` and *capacity are as they were. */
+void *tn_grow(void *items, size_t item_bytes, size_t n, size_t *capacity);
+
 /* Bytes that this thread has been given so far; what it freed is not taken off. The difference over
  * a stretch of code that frees nothing is what the code holds. */
 uint64_t tn_alloc_taken(void);

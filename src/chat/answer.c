@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "tern/thinking.h"
+#include "text/tokenizer.h"
 
 /* ---- what the model sees ---- */
 
@@ -51,23 +52,6 @@ static tern_status fit_view(struct view *v, const struct tern_conversation *c, u
     return status;
 }
 
-static tern_status append_ids(struct tern_ids *out, const uint32_t *ids, size_t n,
-                              struct tern_error *err)
-{
-    if (out->capacity - out->n < n) {
-        size_t capacity = TN_MAX(2 * out->capacity, out->n + n + 64);
-        uint32_t *more = tn_realloc(out->ids, capacity * sizeof *more);
-        if (!more)
-            return tn_fail(err, TERN_MEMORY, "no memory for %zu ids", out->n + n);
-        out->ids = more;
-        out->capacity = capacity;
-    }
-    if (n)
-        memcpy(out->ids + out->n, ids, n * sizeof *ids);
-    out->n += n;
-    return TERN_OK;
-}
-
 /* ---- what it says ---- */
 
 struct speech {
@@ -101,7 +85,7 @@ static void on_token(void *arg, uint32_t id)
 {
     struct speech *s = arg;
     const struct tern_generate_params *g = &s->params->generate;
-    s->is_short = append_ids(&s->turn->ids, &id, 1, NULL) != TERN_OK || s->is_short;
+    s->is_short = !tn_ids_append(&s->turn->ids, &id, 1) || s->is_short;
     if (g->on_token)
         g->on_token(g->arg, id);
 }
@@ -300,8 +284,8 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
     struct speech s = {.params = params, .turn = turn};
     if (status == TERN_OK)
         status = fit_view(&v, c, tern_session_n_ctx(session), params->generate.max_tokens, err);
-    if (status == TERN_OK)
-        status = append_ids(&v.ids, turn->ids.ids, turn->ids.n, err);
+    if (status == TERN_OK && !tn_ids_append(&v.ids, turn->ids.ids, turn->ids.n))
+        status = tn_fail(err, TERN_MEMORY, "no memory for %zu ids", v.ids.n + turn->ids.n);
     const size_t n_ids = turn->ids.n;
     if (status == TERN_OK)
         status = start_thinking(&s, c, &v.ids, err);

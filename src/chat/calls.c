@@ -56,14 +56,10 @@ static bool is_space(char ch)
 /* A call behind the others, without arguments; it does not count yet. */
 static bool begin_call(struct tern_calls *c, const char *name, size_t n_name)
 {
-    if (c->n_calls == c->capacity) {
-        const size_t capacity = 2 * c->capacity + 4;
-        struct call *calls = tn_realloc(c->calls, capacity * sizeof *calls);
-        if (!calls)
-            return false;
-        c->calls = calls;
-        c->capacity = capacity;
-    }
+    struct call *calls = tn_grow(c->calls, sizeof *calls, c->n_calls, &c->capacity);
+    if (!calls)
+        return false;
+    c->calls = calls;
     char *copy = tn_alloc(n_name + 1);
     if (!copy)
         return false;

@@ -48,15 +48,10 @@ void tn_turn_fini(struct tn_turn *turn)
 
 static bool make_room(struct tern_conversation *c)
 {
-    if (c->n_turns < c->capacity)
-        return true;
-    size_t capacity = c->capacity ? 2 * c->capacity : 16;
-    struct tn_turn *turns = tn_realloc(c->turns, capacity * sizeof *turns);
-    if (!turns)
-        return false;
-    c->turns = turns;
-    c->capacity = capacity;
-    return true;
+    struct tn_turn *turns = tn_grow(c->turns, sizeof *turns, c->n_turns, &c->capacity);
+    if (turns)
+        c->turns = turns;
+    return turns != NULL;
 }
 
 struct tn_turn *tn_conversation_push(struct tern_conversation *c, const char *role)

@@ -22,15 +22,10 @@ void tn_candidates_fini(struct tn_candidates *c)
 
 static bool make_room(struct tn_candidates *c)
 {
-    if (c->n_texts < c->n_room)
-        return true;
-    size_t n_room = c->n_room ? c->n_room * 2 : 16;
-    char **grown = tn_realloc(c->texts, n_room * sizeof *grown);
-    if (!grown)
-        return false;
-    c->texts = grown;
-    c->n_room = n_room;
-    return true;
+    char **texts = tn_grow(c->texts, sizeof *texts, c->n_texts, &c->n_room);
+    if (texts)
+        c->texts = texts;
+    return texts != NULL;
 }
 
 /* Adds a cleaned copy: names of files may hold anything.  What cleaning changes could not be typed

@@ -46,15 +46,11 @@ static void forget_undone(struct tn_edit *e)
 
 static bool make_room_for_change(struct tn_edit *e)
 {
-    if (e->n_changes < e->n_room)
-        return true;
-    size_t n_room = e->n_room ? e->n_room * 2 : 16;
-    struct tn_edit_change *grown = tn_realloc(e->changes, n_room * sizeof *grown);
-    if (!grown)
-        return false;
-    e->changes = grown;
-    e->n_room = n_room;
-    return true;
+    struct tn_edit_change *changes =
+        tn_grow(e->changes, sizeof *changes, e->n_changes, &e->n_room);
+    if (changes)
+        e->changes = changes;
+    return changes != NULL;
 }
 
 /* Does text typed at `at` belong to the last change?  A new word does not. */

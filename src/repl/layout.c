@@ -57,15 +57,11 @@ void tn_layout_fini(struct tn_layout *layout)
 
 static struct tn_row *add_row(struct tn_layout *layout, size_t start, enum tn_row_kind kind)
 {
-    if (layout->n_rows == layout->n_room) {
-        size_t n_room = layout->n_room ? layout->n_room * 2 : 16;
-        struct tn_row *grown = tn_realloc(layout->rows, n_room * sizeof *grown);
-        if (!grown)
-            return NULL;
-        layout->rows = grown;
-        layout->n_room = n_room;
-    }
-    struct tn_row *row = &layout->rows[layout->n_rows++];
+    struct tn_row *rows = tn_grow(layout->rows, sizeof *rows, layout->n_rows, &layout->n_room);
+    if (!rows)
+        return NULL;
+    layout->rows = rows;
+    struct tn_row *row = &rows[layout->n_rows++];
     *row = (struct tn_row){start, start, kind};
     return row;
 }

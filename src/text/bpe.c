@@ -143,16 +143,12 @@ static uint32_t rank_set_lowest(const struct tn_bpe_work *w)
 
 static void heap_push(struct tn_bpe_work *w, uint64_t key)
 {
-    if (w->n_heap == w->heap_room) {
-        size_t room = w->heap_room ? w->heap_room * 2 : 256;
-        uint64_t *grown = tn_realloc(w->heap, room * sizeof *grown);
-        if (!grown) {
-            w->failed = true;
-            return;
-        }
-        w->heap = grown;
-        w->heap_room = room;
+    uint64_t *heap = tn_grow(w->heap, sizeof *heap, w->n_heap, &w->heap_room);
+    if (!heap) {
+        w->failed = true;
+        return;
     }
+    w->heap = heap;
     size_t i = w->n_heap++;
     for (; i > 0 && w->heap[(i - 1) / 2] > key; i = (i - 1) / 2)
         w->heap[i] = w->heap[(i - 1) / 2];

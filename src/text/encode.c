@@ -44,7 +44,7 @@ static bool ids_reserve(struct tern_ids *ids, size_t extra)
     return true;
 }
 
-static bool ids_append(struct tern_ids *ids, const uint32_t *values, size_t n)
+bool tn_ids_append(struct tern_ids *ids, const uint32_t *values, size_t n)
 {
     if (!ids_reserve(ids, n))
         return false;
@@ -294,7 +294,7 @@ static bool encode_added(struct encoder *e, const char *text, size_t n, uint32_t
         if (m.done < m.start &&
             !encode_stretch(e, text + m.done, m.start - m.done, normalized, first && m.done == 0))
             return false;
-        if (!ids_append(e->out, &added->id, 1))
+        if (!tn_ids_append(e->out, &added->id, 1))
             return false;
         m.done = m.end;
     }
@@ -335,9 +335,9 @@ tern_status tern_tokenizer_encode(const struct tern_tokenizer *tokenizer, const 
                         .parse_special = (flags & TERN_ENCODE_PARSE_SPECIAL) != 0};
     bool add = (flags & TERN_ENCODE_ADD_SPECIAL) != 0;
     size_t n_before = out->n;
-    bool ok = ids_append(out, head->prefix_ids, add ? head->n_prefix : 0) &&
+    bool ok = tn_ids_append(out, head->prefix_ids, add ? head->n_prefix : 0) &&
               encode_added(&e, text, n_bytes, 0, true) &&
-              ids_append(out, head->suffix_ids, add ? head->n_suffix : 0);
+              tn_ids_append(out, head->suffix_ids, add ? head->n_suffix : 0);
     return encode_finish(&e, ok, n_before, err);
 }
 
@@ -376,7 +376,7 @@ tern_status tn_tokenizer_encode_mapped(const struct tern_tokenizer *tokenizer, c
             continue;
         ok = (m.done >= m.start ||
               encode_added(&e, text + m.done, m.start - m.done, 0, m.done == 0)) &&
-             ids_append(out, &added->id, 1);
+             tn_ids_append(out, &added->id, 1);
         m.done = m.end;
     }
     ok = ok && (m.done == n_bytes ||

@@ -159,16 +159,12 @@ static void finish_marks(struct segment *s)
 
 static void add_mark(struct segment *s, struct mark mark)
 {
-    if (s->n == s->room) {
-        size_t room = s->room ? s->room * 2 : 32;
-        struct mark *grown = tn_realloc(s->marks, room * sizeof *grown);
-        if (!grown) {
-            s->failed = true;
-            return;
-        }
-        s->marks = grown;
-        s->room = room;
+    struct mark *marks = tn_grow(s->marks, sizeof *marks, s->n, &s->room);
+    if (!marks) {
+        s->failed = true;
+        return;
     }
+    s->marks = marks;
     s->marks[s->n++] = mark;
 }
 

@@ -6,6 +6,7 @@
 #ifndef TN_TOKENIZER_H
 #define TN_TOKENIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,9 @@ const uint32_t *tn_tokenizer_prefix(const struct tern_tokenizer *tokenizer, uint
 
 /* No token has more bytes than this, also when the file is written to. */
 size_t tn_tokenizer_longest(const struct tern_tokenizer *tokenizer);
+
+/* Appends n ids; false when memory is short: *out is as it was. */
+bool tn_ids_append(struct tern_ids *out, const uint32_t *ids, size_t n);
 
 /* The hash of vocab_slots. */
 uint64_t tn_token_hash(const void *bytes, size_t n_bytes);
