@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/rng.h"
 #include "demo.h"
+#include "failing_alloc.h"
 #include "plat/plat.h"
 #include "tern/conversation.h"
 #include "tern/grammar.h"
@@ -602,14 +603,6 @@ static void damage_is_refused_and_kept(void **state)
 
 /* ---- memory ---- */
 
-static int n_left;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    return n_left > 0 ? n_left-- : 0;
-}
-
 static void short_memory_leaves_the_conversation_whole(void **state)
 {
     (void)state;
@@ -619,17 +612,16 @@ static void short_memory_leaves_the_conversation_whole(void **state)
     struct tern_error err;
     struct tern_turn turn = {.role = text_of("user"), .content = text_of("Hello")};
     tern_status status;
-    int n = 0;
+    size_t n = 0;
     say(c, "user", "Hi");
     answer(c, 4);
     do {
-        n_left = n++;
-        tn_alloc_set_hook(allow, NULL);
+        fail_alloc_after(n++);
         status = tern_conversation_add(c, &turn, &err);
         bool is_added = status == TERN_OK;
         if (is_added)
             status = tern_conversation_answer(c, session, &params, &result, &err);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         if (status == TERN_OK)
             break;
         assert_int_equal(status, TERN_MEMORY);

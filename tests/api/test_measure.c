@@ -15,6 +15,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "failing_alloc.h"
 #include "file/mfile.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
@@ -26,28 +27,6 @@
 #define TINY_PATH TERN_BUILD_DIR "/test_measure_tiny.tern"
 
 static struct tern_sysinfo machine;
-
-/* ---- memory that ends ---- */
-
-static int n_left; /* allocations until the one that fails */
-static bool is_armed, has_refused;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    if (!is_armed || n_left-- != 0)
-        return 1;
-    has_refused = true;
-    return 0;
-}
-
-/* The allocation behind the next n fails, once. */
-static void refuse_after(int n)
-{
-    n_left = n;
-    has_refused = false;
-    is_armed = true;
-}
 
 static int setup(void **state)
 {
@@ -61,14 +40,12 @@ static int setup(void **state)
         fprintf(stderr, "%s\n", e.detail);
         return 1;
     }
-    tn_alloc_set_hook(allow, NULL);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    tn_alloc_set_hook(NULL, NULL);
     tn_file_remove(MODEL_PATH);
     return 0;
 }
@@ -79,23 +56,24 @@ static int teardown(void **state)
 static void a_model_opens_whole_or_not_at_all(void **state)
 {
     (void)state;
-    int n = 0;
+    size_t n = 0;
+    bool has_failed;
     do {
         struct tern_model *model;
         struct tern_error e;
-        refuse_after(n++);
+        fail_alloc_once_after(n++);
         tern_status status = tern_model_open(&model, MODEL_PATH, &e);
-        is_armed = false;
+        has_failed = fail_alloc_stop();
         if (status != TERN_OK) {
             assert_int_equal(status, TERN_MEMORY);
-            assert_true(has_refused);
+            assert_true(has_failed);
         } else {
             const struct tern_chat_template *t;
             assert_int_equal(tern_model_chat_template(&t, model, NULL), TERN_OK);
             assert_non_null(t);
         }
         tern_model_free(model);
-    } while (has_refused);
+    } while (has_failed);
     assert_true(n > 4);
 }
 
@@ -113,19 +91,20 @@ static void perplexity_is_the_same_or_an_error(void **state)
     assert_int_equal(tern_perplexity(engine, model, text, strlen(text), &params, &want, &e),
                      TERN_OK);
     assert_true(want.n_scored > 0 && want.nats_per_token > 0);
-    int n = 0;
+    size_t n = 0;
+    bool has_failed;
     do {
-        refuse_after(n++);
+        fail_alloc_once_after(n++);
         tern_status status = tern_perplexity(engine, model, text, strlen(text), &params, &got, &e);
-        is_armed = false;
+        has_failed = fail_alloc_stop();
         if (status != TERN_OK) { /* looking at the machine may do without some memory */
             assert_int_equal(status, TERN_MEMORY);
-            assert_true(has_refused);
+            assert_true(has_failed);
             continue;
         }
         assert_int_equal(got.n_scored, want.n_scored);
         assert_memory_equal(&got.nats_per_token, &want.nats_per_token, sizeof want.nats_per_token);
-    } while (has_refused);
+    } while (has_failed);
     tern_model_free(model);
     tern_engine_free(engine);
 }
@@ -164,7 +143,7 @@ static void perplexity_stops_inside_a_window(void **state)
 struct stopper {
     const char *stop_at;
     bool takes_memory;
-    int n_allowed; /* allocations between the step and the one that fails */
+    size_t n_good; /* allocations between the step and the one that fails */
 };
 
 static bool on_step(void *arg, const char *what)
@@ -173,7 +152,7 @@ static bool on_step(void *arg, const char *what)
     if (strcmp(what, s->stop_at) != 0)
         return true;
     if (s->takes_memory)
-        refuse_after(s->n_allowed);
+        fail_alloc_once_after(s->n_good);
     return s->takes_memory;
 }
 
@@ -185,7 +164,7 @@ static tern_status bench(struct stopper *stopper, struct tern_bench_result *resu
         .kv = TERN_KV_F16, .on_progress = on_step, .arg = stopper};
     struct tern_error e;
     tern_status status = tern_bench(MODEL_PATH, &params, result, &e);
-    is_armed = false;
+    fail_alloc_stop();
     return status;
 }
 
@@ -254,7 +233,7 @@ static void a_benchmark_without_memory_says_so(void **state)
     (void)state;
     static struct tern_bench_result result;
     for (int n = 0; n < 4; n++) {
-        struct stopper stopper = {.stop_at = "kernels", .takes_memory = true, .n_allowed = n};
+        struct stopper stopper = {.stop_at = "kernels", .takes_memory = true, .n_good = n};
         assert_int_equal(bench(&stopper, &result), TERN_MEMORY);
     }
 }

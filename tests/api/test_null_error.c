@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "failing_alloc.h"
 #include "plat/plat.h"
 #include "robust/model_dir.h"
 #include "tern/conversation.h"
@@ -64,27 +65,18 @@ static void note_call(const char *name)
 
 /* ---- memory that ends ---- */
 
-static unsigned n_allowed;
-static bool is_short, has_refused;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    has_refused = has_refused || n_allowed == 0;
-    return n_allowed > 0 ? (int)n_allowed-- : 0;
-}
+static bool is_short;
 
 /* All that follows the n-th allocation fails, n = 0, step, 2 step ... until there are enough. */
 static void with_short_memory(void (*run)(void), unsigned step)
 {
     run();
     is_short = true;
-    for (unsigned n = 0; n == 0 || has_refused; n += step) {
-        n_allowed = n;
-        has_refused = false;
-        tn_alloc_set_hook(allow, NULL);
+    bool has_failed = true;
+    for (unsigned n = 0; has_failed; n += step) {
+        fail_alloc_after(n);
         run();
-        tn_alloc_set_hook(NULL, NULL);
+        has_failed = fail_alloc_stop();
     }
     is_short = false;
 }
@@ -250,12 +242,9 @@ static void call_generate(void)
     CALL(TERN_USAGE, tern_generate, session, &vocab, 1, &p, &r);
     CALL(TERN_LIMIT, tern_generate, session, ids, 65, &p, &r);
     CALL(TERN_OK, tern_generate, session, ids, 2, &p, &r);
-    n_allowed = 0; /* the text's memory; the samplers above took theirs */
-    is_short = true;
-    tn_alloc_set_hook(allow, NULL);
+    fail_alloc_after(0); /* the text's memory; the samplers above took theirs */
     CALL(TERN_MEMORY, tern_generate, session, ids, 2, &p, &r);
-    tn_alloc_set_hook(NULL, NULL);
-    is_short = false;
+    fail_alloc_stop();
     tern_sampler_free(sampler);
     tern_sampler_free(other);
 }

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "failing_alloc.h"
 #include "fuzz/small_tokenizer.h"
 #include "grammar/token_mask.h"
 #include "text/tokenizer.h"
@@ -539,14 +540,6 @@ static void masks_are_what_trying_every_token_gives(void **state)
 
 /* ---- memory ---- */
 
-static int countdown;
-
-static int fail_later(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    return countdown-- > 0;
-}
-
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
@@ -557,17 +550,16 @@ static void any_allocation_may_fail(void **state)
     struct fixture f;
     open_fixture(&f);
     bool is_done = false;
-    for (int n = 0; !is_done; n++) {
+    for (unsigned n = 0; !is_done; n++) {
         struct tern_grammar *g;
         struct tn_constraint *c = NULL;
         struct tern_error err;
-        countdown = n;
-        tn_alloc_set_hook(fail_later, NULL);
+        fail_alloc_after(n);
         tern_status status = compile(&g, schema, 0, &err);
         if (status == TERN_OK)
             status = tn_constraint_create(&c, g, f.list, 16, &err);
         is_done = status == TERN_OK;
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         assert_true(is_done || (status == TERN_MEMORY && !c));
         tn_constraint_free(c);
         tern_grammar_free(g);

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #endif
 
-#include "base/alloc.h"
 #include "base/compiler.h"
+#include "failing_alloc.h"
 #include "plat/plat.h"
 #include "repl/edit.h"
 #include "repl/grapheme.h"
@@ -231,20 +231,12 @@ static void everything_can_be_undone(void **state)
 }
 
 /* Whichever allocation fails: the text is the old or the new one. */
-static int n_allowed;
-static int allow_some(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    return n_allowed-- > 0;
-}
-
 static void nothing_breaks_without_memory(void **state)
 {
     (void)state;
-    for (int n = 0; n < 40; n++) {
+    for (size_t n = 0; n < 40; n++) {
         struct tn_edit e = {0};
-        n_allowed = n;
-        tn_alloc_set_hook(allow_some, NULL);
+        fail_alloc_after(n);
         (void)tn_edit_type(&e, "one two three", 13);
         const size_t n_typed = e.text.n_bytes;
         assert_true(n_typed == 0 || n_typed == 13);
@@ -254,7 +246,7 @@ static void nothing_breaks_without_memory(void **state)
         (void)tn_edit_undo(&e);
         (void)tn_edit_transpose(&e);
         assert_true(e.cursor <= e.text.n_bytes);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         tn_edit_fini(&e);
     }
 }

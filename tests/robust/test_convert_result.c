@@ -18,6 +18,7 @@
 #include "base/half.h"
 #include "convert/config_import.h"
 #include "convert/tok_import.h"
+#include "failing_alloc.h"
 #include "file/mfile.h"
 #include "kern/planes.h"
 
@@ -454,21 +455,7 @@ static void test_stop_anywhere(void **state)
     tn_file_remove(OUT);
 }
 
-/* Fails allocation number `fail_at`, and all later ones if `for_ever`. */
-struct short_memory {
-    unsigned n;
-    unsigned fail_at;
-    bool for_ever;
-};
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)n_bytes;
-    struct short_memory *s = arg;
-    s->n++;
-    return s->n < s->fail_at || (s->n > s->fail_at && !s->for_ever);
-}
-
+/* Each allocation fails, and all later ones if `for_ever`. */
 static void run_out_of_memory(bool for_ever, enum model_form form)
 {
 #if defined(_WIN32)
@@ -476,13 +463,11 @@ static void run_out_of_memory(bool for_ever, enum model_form form)
 #endif
     model_dir_make(&model, form);
     model_dir_write(&model, DIR);
-    for (unsigned i = 1;; i++) {
-        struct short_memory memory = {0, i, for_ever};
+    for (unsigned i = 0;; i++) {
         struct tern_error err;
-        tn_alloc_set_hook(allow, &memory);
+        (for_ever ? fail_alloc_after : fail_alloc_once_after)(i);
         const tern_status status = convert(TERN_HEAD_Q8, &err);
-        tn_alloc_set_hook(NULL, NULL);
-        if (status == TERN_OK && memory.n < i)
+        if (!fail_alloc_stop() && status == TERN_OK)
             break;
         if (status == TERN_OK && !for_ever) {
             tn_file_remove(OUT); /* an allocation that may fail (a hint, a fallback) */

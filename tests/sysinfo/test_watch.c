@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "failing_alloc.h"
 #include "sysinfo/sysinfo_private.h"
 #include "tern/plan.h"
 
@@ -111,21 +111,14 @@ static void monitor_follows_the_files(void **state)
     tern_monitor_close(monitor);
 }
 
-static int refuse_allocation(void *arg, size_t n_bytes)
-{
-    (void)arg;
-    (void)n_bytes;
-    return 0;
-}
-
 static void looking_allocates_nothing(void **state)
 {
     (void)state;
     struct tern_watch *watch = watch_with_reserve(100 * MIB);
-    tn_alloc_set_hook(refuse_allocation, NULL);
+    fail_alloc_after(0);
     assert_int_equal(tern_watch_poll(watch, SECOND), TERN_WATCH_NONE);
     assert_true(tern_watch_may_grow(watch, MIB));
-    tn_alloc_set_hook(NULL, NULL);
+    assert_false(fail_alloc_stop());
     tern_watch_free(watch);
 }
 

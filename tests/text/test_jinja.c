@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
+#include "failing_alloc.h"
 #include "tern/chat.h"
 #include "text_data.h"
 
@@ -302,14 +302,6 @@ static void test_role_of_a_user(void **state)
 
 /* ---- memory ---- */
 
-static int n_allowed;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    return n_allowed-- > 0;
-}
-
 /* Each allocation fails once: TERN_MEMORY, nothing lost (the sanitizer build sees that). */
 static void test_every_allocation_fails(void **state)
 {
@@ -319,12 +311,11 @@ static void test_every_allocation_fails(void **state)
     char *text = NULL;
     struct tern_error err = {TERN_OK, ""};
     tern_status status = TERN_MEMORY;
-    int n = 0;
+    size_t n = 0;
     for (; status == TERN_MEMORY; n++) {
-        n_allowed = n;
-        tn_alloc_set_hook(allow, NULL);
+        fail_alloc_after(n);
         status = render(source, strlen(source), &text, &err);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
     }
     assert_int_equal(status, TERN_OK);
     assert_true(n > 5);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "convert/tok_gguf.h"
+#include "failing_alloc.h"
 #include "tern/model_format.h"
 #include "text_data.h"
 
@@ -336,15 +336,6 @@ static void test_llama3_is_recognised(void **state)
     json_decref(root);
 }
 
-static size_t n_allowed;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg;
-    (void)n_bytes;
-    return n_allowed-- > 0;
-}
-
 static void test_every_allocation_fails(void **state)
 {
     (void)state;
@@ -358,10 +349,9 @@ static void test_every_allocation_fails(void **state)
         for (; status == TERN_MEMORY; n_failures++) {
             struct tn_buf section = {0};
             struct tern_error err;
-            n_allowed = n_failures;
-            tn_alloc_set_hook(allow, NULL);
+            fail_alloc_after(n_failures);
             status = tn_tok_from_keys(&l.keys, NULL, 500, NULL, &section, &err);
-            tn_alloc_set_hook(NULL, NULL);
+            fail_alloc_stop();
             if (status != TERN_OK)
                 assert_null(section.data);
             tn_buf_fini(&section);

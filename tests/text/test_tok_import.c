@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/alloc.h"
+#include "failing_alloc.h"
 #include "tern/model_format.h"
 #include "tok_import.h"
 #include "text_data.h"
@@ -465,15 +465,6 @@ static void test_published(void **state)
 
 /* ---- memory ---- */
 
-static size_t n_allowed;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg;
-    (void)n_bytes;
-    return n_allowed-- > 0;
-}
-
 static void test_every_allocation_fails(void **state)
 {
     (void)state;
@@ -483,10 +474,9 @@ static void test_every_allocation_fails(void **state)
     for (; status == TERN_MEMORY; n_failures += 1 + n_failures / 16) {
         struct tn_buf section = {0};
         struct tern_error err;
-        n_allowed = n_failures;
-        tn_alloc_set_hook(allow, NULL);
+        fail_alloc_after(n_failures);
         status = tn_tok_import(demo_text, n_demo_text, DATA_DEMO_VOCAB, &section, &err);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         if (status != TERN_OK)
             assert_null(section.data);
         tn_buf_fini(&section);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "failing_alloc.h"
 #include "tern/chat.h"
 #include "tern/model_format.h"
 #include "text_data.h"
@@ -194,26 +195,14 @@ static void test_full_slots(void **state)
 
 /* ---- memory ---- */
 
-static size_t n_allowed, n_bytes_taken;
-
-static int allow(void *arg, size_t n_bytes)
-{
-    (void)arg;
-    n_bytes_taken += n_bytes;
-    return n_allowed-- > 0;
-}
-
 static void test_open_takes_little(void **state)
 {
     (void)state;
     struct tern_tokenizer *t;
-    n_allowed = 100;
-    n_bytes_taken = 0;
-    tn_alloc_set_hook(allow, NULL);
+    const uint64_t n_before = tn_alloc_taken();
     assert_int_equal(tn_tokenizer_open(&t, demo.section, demo.n_section, DATA_DEMO_VOCAB, NULL),
                      TERN_OK);
-    tn_alloc_set_hook(NULL, NULL);
-    assert_true(n_bytes_taken < 64 << 10); /* whatever the vocabulary */
+    assert_true(tn_alloc_taken() - n_before < 64 << 10); /* whatever the vocabulary */
     tn_tokenizer_close(t);
 }
 
@@ -235,10 +224,9 @@ static void test_every_allocation_fails(void **state)
         uint32_t before = 77;
         assert_int_equal(tern_tokenizer_encode(demo.t, "a", 1, 0, &ids, NULL), TERN_OK);
         ids.ids[0] = before;
-        n_allowed = n_failures;
-        tn_alloc_set_hook(allow, NULL);
+        fail_alloc_after(n_failures);
         status = tern_chat_encode(demo.t, t, &m, 1, &params, &ids, &err);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         assert_int_equal(ids.ids[0], before);
         if (status != TERN_OK) {
             assert_int_equal(err.status, TERN_MEMORY);

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/utf8.h"
+#include "failing_alloc.h"
 
 /* ---- bits.h ---- */
 
@@ -182,13 +183,6 @@ static void random_floats_are_below_one(void **state)
 
 /* ---- buf.h ---- */
 
-static int allow_n(void *arg, size_t n_bytes)
-{
-    (void)n_bytes;
-    int *n_left = arg;
-    return (*n_left)-- > 0;
-}
-
 static void buffers_grow(void **state)
 {
     (void)state;
@@ -211,8 +205,7 @@ static void buffers_keep_what_they_had_when_memory_ends(void **state)
 {
     (void)state;
     struct tn_buf buf = {0};
-    int n_left = 1;
-    tn_alloc_set_hook(allow_n, &n_left);
+    fail_alloc_after(1);
     assert_true(tn_buf_append_text(&buf, "kept"));
     assert_false(tn_buf_reserve(&buf, 1000));
     assert_true(buf.failed);
@@ -220,7 +213,7 @@ static void buffers_keep_what_they_had_when_memory_ends(void **state)
     assert_false(tn_buf_reserve(&buf, SIZE_MAX));
     assert_int_equal(buf.n_bytes, 4);
     assert_string_equal(tn_buf_text(&buf), "kept");
-    tn_alloc_set_hook(NULL, NULL);
+    fail_alloc_stop();
     tn_buf_clear(&buf);
     assert_false(buf.failed);
     tn_buf_fini(&buf);
@@ -231,13 +224,12 @@ static void buffers_keep_what_they_had_when_memory_ends(void **state)
 static void allocation(void **state)
 {
     (void)state;
-    int n_left = 0;
-    tn_alloc_set_hook(allow_n, &n_left);
+    fail_alloc_after(0);
     assert_null(tn_alloc(1));
     assert_null(tn_alloc_zeroed(1, 1));
     assert_null(tn_realloc(NULL, 1));
     assert_null(tn_alloc_aligned(1, 64));
-    tn_alloc_set_hook(NULL, NULL);
+    fail_alloc_stop();
     assert_null(tn_alloc_zeroed(SIZE_MAX / 2, 3));
     assert_null(tn_alloc_aligned(SIZE_MAX, 64));
     void *empty = tn_alloc(0);

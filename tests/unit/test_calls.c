@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "failing_alloc.h"
 #include "tern/calls.h"
 
 static void take_text(struct tern_calls *c, struct tn_buf *said)
@@ -210,29 +210,20 @@ static void the_form_is_what_the_template_asks_for(void **state)
 
 /* ---- memory ---- */
 
-static int countdown;
-
-static int fail_later(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    return countdown-- > 0;
-}
-
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
     static const char text[] = "x<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>";
     bool is_done = false;
-    for (int n = 0; !is_done; n++) {
+    for (unsigned n = 0; !is_done; n++) {
         struct tern_calls *c;
-        countdown = n;
-        tn_alloc_set_hook(fail_later, NULL);
+        fail_alloc_after(n);
         tern_status status = tern_calls_create(&c, TERN_CALLS_TAGGED, n % 2, NULL);
         if (status == TERN_OK)
             status = tern_calls_push(c, text, sizeof text - 1, NULL);
         if (status == TERN_OK)
             status = tern_calls_end(c, NULL);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         is_done = status == TERN_OK;
         assert_true(is_done || status == TERN_MEMORY);
         assert_true(!is_done || tern_calls_count(c) == 1);

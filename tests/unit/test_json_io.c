@@ -10,16 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/alloc.h"
+#include "failing_alloc.h"
 #include "src/app/json_io.h"
-
-static int n_left; /* allocations before the one that fails */
-
-static int allow_all_but_one(void *arg, size_t n_bytes)
-{
-    (void)arg, (void)n_bytes;
-    return n_left-- != 0;
-}
 
 static json_t *make(void)
 {
@@ -38,12 +30,10 @@ static void what_is_printed_is_whole(void **state)
     struct tern_error err;
     tern_status status = TERN_MEMORY;
     tn_json_io_init();
-    for (int n = 0; status != TERN_OK; n++) {
-        n_left = n;
-        tn_alloc_set_hook(allow_all_but_one, NULL);
+    for (size_t n = 0; status != TERN_OK; n++) {
+        fail_alloc_once_after(n);
         status = tn_json_io_print(make(), &err);
-        tn_alloc_set_hook(NULL, NULL);
-        assert_int_equal(status, n_left < 0 ? TERN_MEMORY : TERN_OK);
+        assert_int_equal(status, fail_alloc_stop() ? TERN_MEMORY : TERN_OK);
     }
 }
 
@@ -54,13 +44,11 @@ static void what_is_read_is_whole(void **state)
     struct tern_error err;
     tern_status status = TERN_MEMORY;
     tn_json_io_init();
-    for (int n = 0; status != TERN_OK; n++) {
+    for (size_t n = 0; status != TERN_OK; n++) {
         json_t *value;
-        n_left = n;
-        tn_alloc_set_hook(allow_all_but_one, NULL);
+        fail_alloc_once_after(n);
         status = tn_json_io_read(&value, "text", text, strlen(text), 0, &err);
-        tn_alloc_set_hook(NULL, NULL);
-        assert_int_equal(status, n_left < 0 ? TERN_MEMORY : TERN_OK);
+        assert_int_equal(status, fail_alloc_stop() ? TERN_MEMORY : TERN_OK);
         assert_int_equal(value != NULL, status == TERN_OK);
         json_decref(value);
     }

@@ -18,6 +18,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/rng.h"
+#include "failing_alloc.h"
 #include "file/mfile.h"
 #include "tiny_model.h"
 
@@ -289,34 +290,18 @@ static void free_space_is_checked_first(void **state)
     tn_mwriter_abort(w);
 }
 
-struct allocations {
-    int n;
-    int fail_at; /* this one fails; -1: none */
-};
-
-static int count_allocation(void *arg, size_t n_bytes)
-{
-    (void)n_bytes;
-    struct allocations *a = arg;
-    return a->n++ != a->fail_at;
-}
-
 static void every_allocation_of_the_writer_may_fail(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct allocations a = {.fail_at = -1};
-    tn_alloc_set_hook(count_allocation, &a);
-    assert_int_equal(tiny_model_make(PATH, &full, &err), TERN_OK);
-    int n = a.n;
-    tn_file_remove(PATH);
-    for (int i = 0; i < n; i++) {
-        a = (struct allocations){.fail_at = i};
-        tn_alloc_set_hook(count_allocation, &a);
+    for (size_t n = 0;; n++) {
+        fail_alloc_once_after(n);
         tern_status status = tiny_model_make(PATH, &full, &err);
-        tn_alloc_set_hook(NULL, NULL);
+        const bool has_failed = fail_alloc_stop();
         if (status == TERN_OK) { /* it was one that may fail, such as for the free space */
             tn_file_remove(PATH);
+            if (!has_failed)
+                break;
             continue;
         }
         assert_int_equal(status, TERN_MEMORY);

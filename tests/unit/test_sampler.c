@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "base/alloc.h"
+#include "failing_alloc.h"
 #include "tern/sampler.h"
 
 #define MAX_VOCAB 1000u
@@ -379,19 +379,6 @@ static void test_bad_parameters(void **state)
     assert_int_equal(tern_sampler_create(&s, &good, 0, &err), TERN_USAGE);
 }
 
-static int refuse_all(void *arg, size_t n_bytes)
-{
-    (void)arg;
-    (void)n_bytes;
-    return 0;
-}
-
-static int refuse_after(void *arg, size_t n_bytes)
-{
-    (void)n_bytes;
-    return (*(int *)arg)-- > 0;
-}
-
 static void test_memory(void **state)
 {
     (void)state;
@@ -399,19 +386,18 @@ static void test_memory(void **state)
     tern_sampler_params_default(&p);
     struct tern_sampler *s;
     struct tern_error err;
-    for (int n_good = 0; n_good < 5; n_good++) {
-        int left = n_good;
-        tn_alloc_set_hook(refuse_after, &left);
+    for (size_t n_good = 0; n_good < 5; n_good++) {
+        fail_alloc_after(n_good);
         assert_int_equal(tern_sampler_create(&s, &p, 64, &err), TERN_MEMORY);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         assert_null(s);
     }
     s = create(&p, 4);
     float l[4] = {0, 1, 2, 3};
-    tn_alloc_set_hook(refuse_all, NULL);
+    fail_alloc_after(0);
     for (int i = 0; i < 100; i++)
         tern_sampler_accept(s, draw(s, l, 4));
-    tn_alloc_set_hook(NULL, NULL);
+    fail_alloc_stop();
     tern_sampler_free(s);
 }
 

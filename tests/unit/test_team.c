@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
 #include "base/rng.h"
+#include "failing_alloc.h"
 #include "par/team.h"
 #include "plat/plat.h"
 
@@ -267,31 +267,23 @@ static void the_caller_gets_its_cpus_back(void **state)
     assert_true(tn_thread_set_affinity(&before));
 }
 
-static int refuse(void *arg, size_t n_bytes)
-{
-    (void)n_bytes;
-    int *n_left = arg;
-    return (*n_left)-- > 0;
-}
-
 static void memory_shortage_fails_or_shrinks(void **state)
 {
     (void)state;
     static struct loop loop;
-    for (int n_allowed = 0; n_allowed < 4; n_allowed++) {
+    for (uint32_t n_allowed = 0; n_allowed < 4; n_allowed++) {
         struct tn_team *team;
         struct tern_error err;
-        int n_left = n_allowed;
-        tn_alloc_set_hook(refuse, &n_left);
+        fail_alloc_after(n_allowed);
         tern_status status = tn_team_create(&team, 8, NULL, &err);
-        tn_alloc_set_hook(NULL, NULL);
+        fail_alloc_stop();
         assert_int_equal(status, n_allowed == 0 ? TERN_MEMORY : TERN_OK);
         if (n_allowed == 0) {
             assert_null(team);
             continue;
         }
         assert_int_equal(tn_team_n_threads(team), n_allowed);
-        run_and_check(team, &loop, 50, (uint32_t)n_allowed);
+        run_and_check(team, &loop, 50, n_allowed);
         tn_team_free(team);
     }
 }
