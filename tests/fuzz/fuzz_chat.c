@@ -10,24 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 #include "small_tokenizer.h"
 #include "tern/chat.h"
 
 #define MAX_MESSAGES 16
-
-static const struct tern_tokenizer *tokenizer(void)
-{
-    static struct tern_tokenizer *t;
-    if (!t) {
-        size_t n;
-        const void *section = small_tokenizer_section(0, &n);
-        if (tn_tokenizer_open(&t, section, n, SMALL_VOCAB, NULL) != TERN_OK)
-            abort();
-    }
-    return t;
-}
 
 static size_t read_messages(const char *p, const char *end, struct tern_message *messages)
 {
@@ -46,25 +33,6 @@ static size_t read_messages(const char *p, const char *end, struct tern_message 
     return n;
 }
 
-static void check_ids(const struct tern_ids *ids, const char *text, const unsigned char *map,
-                      size_t n_text)
-{
-    const struct tern_tokenizer *t = tokenizer();
-    size_t at = 0, n;
-    for (size_t i = 0; i < ids->n; i++) {
-        const char *bytes = tern_tokenizer_token_bytes(t, ids->ids[i], &n);
-        bool is_there = n <= n_text - at && memcmp(text + at, bytes, n) == 0;
-        if (i == 0 && (!is_there || map[0]))
-            continue; /* BOS, which the template does not write */
-        if (!is_there ||
-            (tern_tokenizer_is_special(t, ids->ids[i]) && memchr(map + at, 1, n)))
-            abort();
-        at += n;
-    }
-    if (at != n_text)
-        abort();
-}
-
 static void check_template(const struct tern_chat_template *t,
                            const struct tern_message *messages, size_t n)
 {
@@ -76,10 +44,10 @@ static void check_template(const struct tern_chat_template *t,
     const struct tern_chat_params params = {.add_generation_prompt = n % 2 == 0};
     tern_status status =
         tern_chat_render(t, messages, n, &params, &text, &n_text, &map, &err);
-    if (status != tern_chat_encode(tokenizer(), t, messages, n, &params, &ids, &err))
+    if (status != tern_chat_encode(small_tokenizer(), t, messages, n, &params, &ids, &err))
         abort();
     if (status == TERN_OK)
-        check_ids(&ids, text, map, n_text);
+        small_tokenizer_check_ids(&ids, text, map, n_text);
     else if (err.detail[0] == '\0' || text)
         abort();
     tern_ids_free(&ids);

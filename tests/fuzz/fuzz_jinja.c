@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/utf8.h"
 #include "small_tokenizer.h"
@@ -36,35 +35,6 @@ static const struct tern_chat_params params = {.add_generation_prompt = true,
                                                .eos = "<|eot_id|>",
                                                .date = {2026, 11, 22, 10, 5, 9}};
 
-static const struct tern_tokenizer *tokenizer(void)
-{
-    static struct tern_tokenizer *t;
-    if (!t) {
-        size_t n;
-        const void *section = small_tokenizer_section(0, &n);
-        tern_status status = tn_tokenizer_open(&t, section, n, SMALL_VOCAB, NULL);
-        assert(status == TERN_OK);
-    }
-    return t;
-}
-
-static void check_ids(const struct tern_ids *ids, const char *text, const unsigned char *map,
-                      size_t n_text)
-{
-    const struct tern_tokenizer *t = tokenizer();
-    size_t at = 0, n;
-    for (size_t i = 0; i < ids->n; i++) {
-        const char *bytes = tern_tokenizer_token_bytes(t, ids->ids[i], &n);
-        bool is_there = n <= n_text - at && memcmp(text + at, bytes, n) == 0;
-        if (i == 0 && (!is_there || map[0]))
-            continue; /* BOS, which the template does not write */
-        assert(is_there);
-        assert(!tern_tokenizer_is_special(t, ids->ids[i]) || !memchr(map + at, 1, n));
-        at += n;
-    }
-    assert(at == n_text);
-}
-
 static void check_text(const struct tern_chat_template *t, const char *request, size_t n_request,
                        const char *text, const unsigned char *map, size_t n_text)
 {
@@ -75,8 +45,9 @@ static void check_text(const struct tern_chat_template *t, const char *request, 
         assert(map[i] <= 1);
     if (n_text > 4096)
         return; /* encoding has targets of its own */
-    if (tern_chat_encode_json(tokenizer(), t, request, n_request, &params, &ids, NULL) == TERN_OK)
-        check_ids(&ids, text, map, n_text);
+    if (tern_chat_encode_json(small_tokenizer(), t, request, n_request, &params, &ids, NULL) ==
+        TERN_OK)
+        small_tokenizer_check_ids(&ids, text, map, n_text);
     tern_ids_free(&ids);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "small_tokenizer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,4 +119,33 @@ void *small_tokenizer_section(unsigned kind, size_t *n_bytes)
     tn_buf_fini(&json);
     tn_buf_fini(&section);
     return aligned;
+}
+
+const struct tern_tokenizer *small_tokenizer(void)
+{
+    static struct tern_tokenizer *t;
+    if (!t) {
+        size_t n;
+        const void *section = small_tokenizer_section(0, &n);
+        tern_status status = tn_tokenizer_open(&t, section, n, SMALL_VOCAB, NULL);
+        assert(status == TERN_OK);
+    }
+    return t;
+}
+
+void small_tokenizer_check_ids(const struct tern_ids *ids, const char *text,
+                               const unsigned char *map, size_t n_text)
+{
+    const struct tern_tokenizer *t = small_tokenizer();
+    size_t at = 0, n;
+    for (size_t i = 0; i < ids->n; i++) {
+        const char *bytes = tern_tokenizer_token_bytes(t, ids->ids[i], &n);
+        bool is_there = n <= n_text - at && memcmp(text + at, bytes, n) == 0;
+        if (i == 0 && (!is_there || map[0]))
+            continue; /* BOS, which the template does not write */
+        assert(is_there);
+        assert(!tern_tokenizer_is_special(t, ids->ids[i]) || !memchr(map + at, 1, n));
+        at += n;
+    }
+    assert(at == n_text);
 }

@@ -25,4 +25,12 @@ void small_marked_tokenizer_json(struct tn_buf *json, unsigned style);
  * with tn_free_aligned. */
 void *small_tokenizer_section(unsigned kind, size_t *n_bytes);
 
+/* The first kind, opened once for the whole program. */
+const struct tern_tokenizer *small_tokenizer(void);
+
+/* Aborts unless the ids of small_tokenizer() stand for all of a rendered text, but for BOS before
+ * it, and no special id covers a byte whose map is 1 (one that a user wrote). */
+void small_tokenizer_check_ids(const struct tern_ids *ids, const char *text,
+                               const unsigned char *map, size_t n_text);
+
 #endif

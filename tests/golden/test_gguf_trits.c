@@ -19,20 +19,9 @@
 #include "base/compiler.h"
 #include "convert/encodings.h"
 #include "convert/gguf.h"
+#include "trits_crc.h"
 
 #define REFERENCE TERN_SHARED_DIR "/reference/"
-
-/* As in zlib, one bit at a time. */
-static uint32_t crc32_of(const int8_t *bytes, size_t n)
-{
-    uint32_t crc = 0xFFFFFFFFu;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= (uint8_t)bytes[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
-    }
-    return ~crc;
-}
 
 static uint32_t number(const struct tn_gguf *g, const char *arch, const char *key)
 {
@@ -87,9 +76,7 @@ static void check_tensor(const struct tn_gguf *g, const char *arch, const struct
         put_back(trits, rows, cols, rows / n_head);
     if (strcmp(arch, "llama") == 0 && strstr(t->name, "attn_k."))
         put_back(trits, rows, cols, rows / n_kv);
-    char crc[16];
-    snprintf(crc, sizeof crc, "%08x", crc32_of(trits, rows * cols));
-    if (strcmp(crc, json_string_value(json_object_get(golden, "crc32"))) != 0)
+    if (!trits_have_crc(trits, rows * cols, golden))
         fail_msg("%s: other trits", t->name);
     free(trits);
     const json_t *scales = json_object_get(golden, "scales");

@@ -139,20 +139,6 @@ static const struct tern_file_tokenizer *open_keys(struct data_tokenizer *data,
     return data->section;
 }
 
-static void check_encode(const struct data_tokenizer *data, const char *text, uint32_t flags,
-                         size_t n, const uint32_t *expected)
-{
-    struct tern_ids ids = {0};
-    assert_int_equal(tern_tokenizer_encode(data->t, text, strlen(text), flags, &ids, NULL),
-                     TERN_OK);
-    if (ids.n != n || (n && memcmp(ids.ids, expected, n * sizeof *expected) != 0)) {
-        for (size_t i = 0; i < ids.n; i++)
-            print_error("%u ", ids.ids[i]);
-        fail_msg("\"%s\" has other ids", text);
-    }
-    tern_ids_free(&ids);
-}
-
 static struct lists l;
 
 /* Every name that is known, and what follows from it. */
@@ -194,9 +180,9 @@ static void test_bytes(void **state)
     begin_bytes(&l, "default");
     l.keys.add_bos = l.keys.add_eos = 1;
     open_keys(&data, &l, "gpt-2", "gpt-2");
-    check_encode(&data, "abc", 0, 2, (uint32_t[]){'a' - 0x21, 96});
-    check_encode(&data, "ab<s>", TERN_ENCODE_PARSE_SPECIAL, 2, (uint32_t[]){95, 94});
-    check_encode(&data, "ab", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){94, 95, 94});
+    data_check_encode(&data, "abc", 0, 2, (uint32_t[]){'a' - 0x21, 96});
+    data_check_encode(&data, "ab<s>", TERN_ENCODE_PARSE_SPECIAL, 2, (uint32_t[]){95, 94});
+    data_check_encode(&data, "ab", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){94, 95, 94});
     assert_true(tern_tokenizer_is_special(data.t, 94));
     data_tokenizer_close(&data);
     /* An option says what a file says wrongly. */
@@ -215,16 +201,16 @@ static void test_characters(void **state)
     assert_int_equal(head->n_prefix, 1);
     assert_int_equal(head->unk_id, 0);
     /* The better score first: bc before ab before the space. */
-    check_encode(&data, "abc", 0, 2, (uint32_t[]){264, 263});
-    check_encode(&data, "ab a", 0, 3, (uint32_t[]){258, 262, 264});
-    check_encode(&data, "\xC3\xA9\n\n", 0, 4, (uint32_t[]){258, 2 + 0xC3, 2 + 0xA9, 265});
-    check_encode(&data, "a", TERN_ENCODE_ADD_SPECIAL, 2, (uint32_t[]){1, 264});
+    data_check_encode(&data, "abc", 0, 2, (uint32_t[]){264, 263});
+    data_check_encode(&data, "ab a", 0, 3, (uint32_t[]){258, 262, 264});
+    data_check_encode(&data, "\xC3\xA9\n\n", 0, 4, (uint32_t[]){258, 2 + 0xC3, 2 + 0xA9, 265});
+    data_check_encode(&data, "a", TERN_ENCODE_ADD_SPECIAL, 2, (uint32_t[]){1, 264});
     data_tokenizer_close(&data);
     begin_characters(&l);
     l.keys.add_space_prefix = l.keys.add_bos = 0;
     l.keys.add_eos = 1;
     open_keys(&data, &l, NULL, NULL);
-    check_encode(&data, "abc", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){259, 263, 1});
+    data_check_encode(&data, "abc", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){259, 263, 1});
     assert_false(tern_tokenizer_adds_space(data.t));
     data_tokenizer_close(&data);
 }
@@ -242,9 +228,9 @@ static void test_runs_of_spaces(void **state)
         add_token(&l, runs[0][spelling], 4, -1000); /* 266 */
         add_token(&l, runs[1][spelling], 4, -1000); /* 267 */
         open_keys(&data, &l, NULL, NULL);
-        check_encode(&data, "b  c", 0, 3, (uint32_t[]){260, 266, 261});
-        check_encode(&data, "   c", 0, 2, (uint32_t[]){267, 261});
-        check_encode(&data, " a", 0, 1, (uint32_t[]){264});
+        data_check_encode(&data, "b  c", 0, 3, (uint32_t[]){260, 266, 261});
+        data_check_encode(&data, "   c", 0, 2, (uint32_t[]){267, 261});
+        data_check_encode(&data, " a", 0, 1, (uint32_t[]){264});
         data_tokenizer_close(&data);
     }
 }

@@ -209,20 +209,6 @@ static void test_not_json(void **state)
 
 /* ---- what is understood ---- */
 
-static void check_encode(const struct data_tokenizer *data, const char *text, uint32_t flags,
-                         size_t n, const uint32_t *expected)
-{
-    struct tern_ids ids = {0};
-    assert_int_equal(tern_tokenizer_encode(data->t, text, strlen(text), flags, &ids, NULL),
-                     TERN_OK);
-    if (ids.n != n || (n && memcmp(ids.ids, expected, n * sizeof *expected) != 0)) {
-        for (size_t i = 0; i < ids.n; i++)
-            print_error("%u ", ids.ids[i]);
-        fail_msg("\"%s\" has other ids", text);
-    }
-    tern_ids_free(&ids);
-}
-
 static uint32_t find(const struct data_tokenizer *data, const char *text)
 {
     return tern_tokenizer_find(data->t, text, strlen(text));
@@ -301,8 +287,8 @@ static void test_later_rank_wins(void **state)
     data_tokenizer_open_json(&data, root, 300);
     uint32_t expected[] = {find(&data, "a"), find(&data, "bc"), find(&data, "ab")};
     assert_int_equal(expected[1], 257);
-    check_encode(&data, "abc", 0, 2, expected);
-    check_encode(&data, "ab", 0, 1, expected + 2);
+    data_check_encode(&data, "abc", 0, 2, expected);
+    data_check_encode(&data, "ab", 0, 1, expected + 2);
     assert_int_equal(tern_tokenizer_n_tokens(data.t), 258);
     data_tokenizer_close(&data);
     json_decref(root);
@@ -330,15 +316,15 @@ static void test_added_tokens(void **state)
         char byte = (char)c;
         b[c] = tern_tokenizer_find(data.t, &byte, 1);
     }
-    check_encode(&data, "<s>", TERN_ENCODE_PARSE_SPECIAL, 1, (uint32_t[]){257});
-    check_encode(&data, "<s>+", TERN_ENCODE_PARSE_SPECIAL, 1, (uint32_t[]){258});
-    check_encode(&data, "<s>", 0, 3, (uint32_t[]){b['<'], b['s'], b['>']});
-    check_encode(&data, "as>", 0, 2, (uint32_t[]){b['a'], 259});
-    check_encode(&data, "[[", 0, 1, (uint32_t[]){260});
-    check_encode(&data, "[[x", 0, 2, (uint32_t[]){b['['], 261});
-    check_encode(&data, "[[[x", 0, 2, (uint32_t[]){260, 261});
-    check_encode(&data, "xy[xxy", 0, 3, (uint32_t[]){256, 261, 256});
-    check_encode(&data, "\xC3\xA9 \xC3\xA9", 0, 1, (uint32_t[]){262});
+    data_check_encode(&data, "<s>", TERN_ENCODE_PARSE_SPECIAL, 1, (uint32_t[]){257});
+    data_check_encode(&data, "<s>+", TERN_ENCODE_PARSE_SPECIAL, 1, (uint32_t[]){258});
+    data_check_encode(&data, "<s>", 0, 3, (uint32_t[]){b['<'], b['s'], b['>']});
+    data_check_encode(&data, "as>", 0, 2, (uint32_t[]){b['a'], 259});
+    data_check_encode(&data, "[[", 0, 1, (uint32_t[]){260});
+    data_check_encode(&data, "[[x", 0, 2, (uint32_t[]){b['['], 261});
+    data_check_encode(&data, "[[[x", 0, 2, (uint32_t[]){260, 261});
+    data_check_encode(&data, "xy[xxy", 0, 3, (uint32_t[]){256, 261, 256});
+    data_check_encode(&data, "\xC3\xA9 \xC3\xA9", 0, 1, (uint32_t[]){262});
     assert_int_equal(find(&data, "\xC3\xA9 \xC3\xA9"), 262);
     assert_int_equal(find(&data, "[["), 260);
     assert_int_equal(find(&data, "[[["), TERN_NO_ID);
@@ -366,8 +352,8 @@ static void test_special_in_vocabulary(void **state)
     root = small_tokenizer(entries, "[]", "[" ADDED(256, "ab", true, false) "]");
     json_object_set_new(json_object_get(root, "model"), "ignore_merges", json_true());
     data_tokenizer_open_json(&data, root, 300);
-    check_encode(&data, "ab", 0, 2, (uint32_t[]){find(&data, "a"), find(&data, "b")});
-    check_encode(&data, "ab", TERN_ENCODE_PARSE_SPECIAL, 1, (uint32_t[]){256});
+    data_check_encode(&data, "ab", 0, 2, (uint32_t[]){find(&data, "a"), find(&data, "b")});
+    data_check_encode(&data, "ab", TERN_ENCODE_PARSE_SPECIAL, 1, (uint32_t[]){256});
     data_tokenizer_close(&data);
     json_decref(root);
 }
@@ -398,8 +384,8 @@ static void test_prefix_and_suffix(void **state)
     tn_buf_fini(&section);
     free(json);
     data_tokenizer_open_json(&data, root, 300);
-    check_encode(&data, "", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){256, 7, 9});
-    check_encode(&data, "", 0, 0, (uint32_t[]){0});
+    data_check_encode(&data, "", TERN_ENCODE_ADD_SPECIAL, 3, (uint32_t[]){256, 7, 9});
+    data_check_encode(&data, "", 0, 0, (uint32_t[]){0});
     data_tokenizer_close(&data);
     json_decref(root);
 }
@@ -422,10 +408,10 @@ static void test_missing_byte(void **state)
         data_tokenizer_open_json(&data, root, 300);
         uint32_t a = find(&data, "a"), b = find(&data, "b");
         if (with_unk)
-            check_encode(&data, "azzb", 0, 4, (uint32_t[]){a, 257, 257, b});
+            data_check_encode(&data, "azzb", 0, 4, (uint32_t[]){a, 257, 257, b});
         else
-            check_encode(&data, "azzb", 0, 1, (uint32_t[]){256});
-        check_encode(&data, "zz", 0, with_unk ? 2 : 0, (uint32_t[]){257, 257});
+            data_check_encode(&data, "azzb", 0, 1, (uint32_t[]){256});
+        data_check_encode(&data, "zz", 0, with_unk ? 2 : 0, (uint32_t[]){257, 257});
         data_tokenizer_close(&data);
         json_decref(root);
     }

@@ -121,6 +121,20 @@ void data_tokenizer_close(struct data_tokenizer *data)
     tn_free_aligned(data->section);
 }
 
+void data_check_encode(const struct data_tokenizer *data, const char *text, uint32_t flags,
+                       size_t n, const uint32_t *expected)
+{
+    struct tern_ids ids = {0};
+    assert_int_equal(tern_tokenizer_encode(data->t, text, strlen(text), flags, &ids, NULL),
+                     TERN_OK);
+    if (ids.n != n || (n && memcmp(ids.ids, expected, n * sizeof *expected) != 0)) {
+        for (size_t i = 0; i < ids.n; i++)
+            print_error("%u ", ids.ids[i]);
+        fail_msg("\"%s\" has other ids", text);
+    }
+    tern_ids_free(&ids);
+}
+
 /* ---- SHA-256 (FIPS 180-4) ---- */
 
 static const uint32_t round_constants[64] = {

@@ -38,6 +38,9 @@ void data_tokenizer_open_json(struct data_tokenizer *data, const json_t *root, u
 void data_tokenizer_open_section(struct data_tokenizer *data, const char *name,
                                  struct tn_buf *section, uint32_t vocab);
 void data_tokenizer_close(struct data_tokenizer *data);
+/* Fails the test unless the text has these n ids; `flags` as for tern_tokenizer_encode. */
+void data_check_encode(const struct data_tokenizer *data, const char *text, uint32_t flags,
+                       size_t n, const uint32_t *expected);
 
 /* The tokenizer of the demo model, which every build has: LLaMA-3 splitter, 4096 tokens. */
 #define DATA_DEMO_TOKENIZER TERN_SOURCE_DIR "/dist/demo/tokenizer.json"
