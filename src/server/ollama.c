@@ -13,10 +13,12 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 #include "server/answer_schema.h"
+#include "server/choice.h"
 #include "server/json_out.h"
 #include "server/logprobs.h"
 #include "server/ollama.h"
 #include "server/openai.h"
+#include "server/reasoning.h"
 #include "server/tools.h"
 #include "server/translate.h"
 
@@ -30,15 +32,21 @@ static void append_head(struct tn_buf *out, const struct tn_task *task)
     tn_ollama_append_time(out, (int64_t)time(NULL));
 }
 
-/* The text and, from call `first` on, the calls of tools. */
-static void append_text(struct tn_buf *out, const struct tn_task *task, const char *text, size_t n,
-                        size_t first)
+/* What of the answer was not sent: text, what was thought before it, calls of tools. */
+static void append_rest(struct tn_buf *out, const struct tn_task *task)
 {
+    const struct tn_choice *choice = &task->choices[0];
+    const size_t n_reasoning = choice->reasoning.n_bytes - choice->n_reasoning_sent;
     tn_buf_append_text(out, task->is_chat ? ",\"message\":{\"role\":\"assistant\",\"content\":"
                                          : ",\"response\":");
-    tn_json_string(out, text ? text : "", n);
-    if (tn_choice_n_calls(&task->choices[0]) > first)
-        tn_tools_append_ollama(out, task, &task->choices[0], first);
+    tn_json_string(out, choice->text.data ? choice->text.data + choice->n_sent : "",
+                   choice->text.n_bytes - choice->n_sent);
+    if (n_reasoning > 0) {
+        tn_buf_append_text(out, ",\"thinking\":");
+        tn_json_string(out, choice->reasoning.data + choice->n_reasoning_sent, n_reasoning);
+    }
+    if (tn_choice_n_calls(choice) > choice->n_calls_sent)
+        tn_tools_append_ollama(out, task, choice, choice->n_calls_sent);
     if (task->is_chat)
         tn_buf_append_text(out, "}");
 }
@@ -64,13 +72,14 @@ static void append_counts(struct tn_buf *out, const struct tn_task *task)
 static void append_context(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
-    const char *text = choice->text.data ? choice->text.data : "";
+    const struct tn_buf *text = choice->thinking ? &choice->raw : &choice->text;
     struct tern_ids ids = {0};
     tn_buf_append_text(out, ",\"context\":[");
     for (size_t i = 0; i < task->ids.n; i++)
         tn_buf_printf(out, i ? ",%u" : "%u", task->ids.ids[i]);
-    if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text,
-                              choice->text.n_bytes, 0, &ids, NULL) != TERN_OK)
+    if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model),
+                              text->data ? text->data : "", text->n_bytes, 0, &ids,
+                              NULL) != TERN_OK)
         out->failed = true;
     for (size_t i = 0; i < ids.n; i++)
         tn_buf_printf(out, ",%u", ids.ids[i]);
@@ -121,15 +130,15 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
 static void more(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf line = {0};
-    if (choice->text.n_bytes == choice->n_sent && task->gen.has_logprobs)
+    if (!tn_choice_has_more(task, choice))
         return; /* a token that is no whole character yet */
     append_head(&line, task);
-    append_text(&line, task, choice->text.data + choice->n_sent,
-                choice->text.n_bytes - choice->n_sent, choice->n_calls_sent);
+    append_rest(&line, task);
     append_logprobs(&line, task, choice);
     choice->n_calls_sent = tn_choice_n_calls(choice);
     tn_buf_append_text(&line, ",\"done\":false}");
     choice->n_sent = choice->text.n_bytes;
+    choice->n_reasoning_sent = choice->reasoning.n_bytes;
     send_line(task, &line);
 }
 
@@ -151,8 +160,7 @@ static void end(struct tn_task *task, struct tn_buf *out)
     struct tn_buf line = {0};
     struct tn_buf *to = task->gen.streams ? &line : out;
     append_head(to, task);
-    append_text(to, task, choice->text.data, task->gen.streams ? 0 : choice->text.n_bytes,
-                choice->n_calls_sent);
+    append_rest(to, task);
     append_logprobs(to, task, choice);
     append_done(to, task);
     if (task->gen.streams)
@@ -176,8 +184,6 @@ static bool refuse_others(const struct tn_task *task, struct tn_refusal *r)
     const char *id = task->model->id;
     if (json_array_size(tn_json_member(task->body, "images")) > 0)
         return tn_refuse(r, 400, "images", "\"%s\" does not support images", id);
-    if (json_is_true(tn_json_member(task->body, "think")) || has_text(task, "think"))
-        return tn_refuse(r, 400, "think", "\"%s\" does not support thinking", id);
     if (has_text(task, "suffix"))
         return tn_refuse(r, 400, "suffix", "\"%s\" does not support insert: no \"suffix\"", id);
     if (has_text(task, "template"))
@@ -192,7 +198,7 @@ static bool read_common(struct tn_task *task, struct tn_refusal *r)
     return tn_json_get_bool(task->body, "stream", &task->gen.streams, r) &&
            tn_gen_read_format(&task->gen, task->body, r) &&
            tn_gen_read_options(&task->gen, tn_json_member(task->body, "options"), task->model, r) &&
-           tn_logprobs_read(task, r) && refuse_others(task, r);
+           tn_logprobs_read(task, r) && refuse_others(task, r) && tn_reasoning_read_think(task, r);
 }
 
 /* Nothing to say: programs ask so for the model to be loaded or unloaded. It always is. */
@@ -202,7 +208,7 @@ static void answer_load(struct tn_task *task)
     struct tn_buf body = {0};
     bool unloads = json_is_number(keep) && json_number_value(keep) == 0;
     append_head(&body, task);
-    append_text(&body, task, "", 0, 0);
+    append_rest(&body, task);
     tn_buf_printf(&body, ",\"done\":true,\"done_reason\":\"%s\"}", unloads ? "unload" : "load");
     tn_reply_json(task->conn, 200, &body);
     tn_task_free(task);
@@ -285,10 +291,11 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
         return false;
     if (!is_raw && task->model->chat)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
+    const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.has_form;
     if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model), prompt, n,
                               TERN_ENCODE_ADD_SPECIAL, &task->ids, &err) != TERN_OK)
         return tn_refuse(r, 503, NULL, "%s", err.detail);
-    return prepend_context(task, r);
+    return prepend_context(task, r) && (!may_think || tn_reasoning_begin(task, r));
 }
 
 void tn_route_ollama_generate(struct tn_server *server, struct tn_conn *conn)
@@ -299,6 +306,7 @@ void tn_route_ollama_generate(struct tn_server *server, struct tn_conn *conn)
     struct tn_task *task = tn_task_new(server, conn, &ollama_format);
     if (!task)
         return;
+    task->keeps_raw = true;
     if (!read_common(task, &refusal) ||
         !tn_json_get_text(task->body, "prompt", &prompt, &n, &refusal))
         tn_task_refuse(task, &refusal);

@@ -71,6 +71,8 @@ static void append_capabilities(struct tn_buf *out, const struct tn_server *serv
     tn_buf_append_text(out, model->embedder ? "\"embedding\"" : "\"completion\"");
     if (server->has_tools[model - server->config.models])
         tn_buf_append_text(out, ",\"tools\"");
+    if (server->reasoning[model - server->config.models].is_known)
+        tn_buf_append_text(out, ",\"thinking\"");
     tn_buf_append_text(out, "]");
 }
 

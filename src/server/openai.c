@@ -107,8 +107,9 @@ static void append_usage(struct tn_buf *out, const struct tn_task *answer)
     tn_buf_printf(out,
                   ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
                   ",\"total_tokens\":%" PRIu64
-                  ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64 "}}",
-                  u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached);
+                  ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
+                  "},\"completion_tokens_details\":{\"reasoning_tokens\":%" PRIu64 "}}",
+                  u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached, u.n_reasoning);
 }
 
 void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, const char *prefix,

@@ -10,6 +10,7 @@
 #include "server/json_out.h"
 #include "server/logprobs.h"
 #include "server/openai.h"
+#include "server/reasoning.h"
 #include "server/tools.h"
 
 /* ---- the conversation ---- */
@@ -75,11 +76,13 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
     const char *role = json_string_value(json_object_get(message, "role"));
     const json_t *content = tn_json_member(message, "content");
     json_t *calls = json_object_get(message, "tool_calls");
-    bool has_calls = json_is_array(calls) && json_array_size(calls) > 0;
+    bool has_calls = json_is_array(calls) && json_array_size(calls) > 0, has_reasoning;
     if (!role || !role[0])
         return tn_refuse(r, 400, "messages", "message %zu: \"role\" must be a string", i);
     if (json_array_size(json_object_get(message, "images")) > 0)
         return tn_refuse(r, 400, "messages", "message %zu: this model takes no images", i);
+    if (!tn_reasoning_normalise(task, message, &has_reasoning, r))
+        return false;
     if (strcmp(role, "developer") == 0 &&
         !tn_json_put(message, "role", json_string("system"), r))
         return false;
@@ -90,7 +93,7 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
     } else if (content && !json_is_string(content)) {
         return tn_refuse(r, 400, "messages",
                          "message %zu: \"content\" must be a string or an array of parts", i);
-    } else if (!content && !has_calls) {
+    } else if (!content && !has_calls && !has_reasoning) {
         return tn_refuse(r, 400, "messages", "message %zu has no \"content\"", i);
     } else if (!content && !tn_json_put(message, "content", json_string(""), r)) {
         return false;
@@ -165,12 +168,14 @@ bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refus
     json_t *copy = read_messages(answer, messages, r);
     if (!copy)
         return false;
-    json_t *conversation = json_object();
+    json_t *conversation = json_object(), *variables;
     bool is_encoded = tn_json_put(conversation, "messages", copy, r) &&
+                      tn_reasoning_variables(&variables, answer, r) &&
+                      (!variables || tn_json_put(conversation, "kwargs", variables, r)) &&
                       (!answer->tools ||
                        tn_json_put(conversation, "tools", json_incref((json_t *)answer->tools),
                                    r)) &&
-                      encode(answer, conversation, r);
+                      encode(answer, conversation, r) && tn_reasoning_begin(answer, r);
     json_decref(conversation);
     return is_encoded;
 }
@@ -236,10 +241,24 @@ static void send_text(struct tn_task *answer, struct tn_choice *choice, uint32_t
     tn_buf_fini(&logprobs);
 }
 
+static void send_reasoning(struct tn_task *answer, struct tn_choice *choice)
+{
+    struct tn_buf delta = {0};
+    tn_buf_append_text(&delta, "{\"reasoning_content\":");
+    tn_json_string(&delta, choice->reasoning.data + choice->n_reasoning_sent,
+                   choice->reasoning.n_bytes - choice->n_reasoning_sent);
+    tn_buf_append_text(&delta, "}");
+    choice->n_reasoning_sent = choice->reasoning.n_bytes;
+    send_chunk(answer, choice->job.i_choice, NULL, &delta, NULL);
+    tn_buf_fini(&delta);
+}
+
 static void more(struct tn_task *answer, struct tn_choice *choice)
 {
     struct tn_buf delta = {0};
     size_t n_bytes;
+    if (choice->reasoning.n_bytes > choice->n_reasoning_sent)
+        send_reasoning(answer, choice);
     uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
     if (choice->text.n_bytes > choice->n_sent || to > choice->n_shown)
         send_text(answer, choice, to, n_bytes);
@@ -277,12 +296,16 @@ static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i
         tn_buf_append_text(out, "null");
     else
         tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
+    if (choice->reasoning.n_bytes > 0) {
+        tn_buf_append_text(out, ",\"reasoning_content\":");
+        tn_json_string(out, choice->reasoning.data, choice->reasoning.n_bytes);
+    }
     if (has_calls)
         tn_tools_append_openai(out, answer, choice);
     tn_buf_printf(out, ",\"refusal\":null},\"finish_reason\":\"%s\",\"logprobs\":",
                   finish_of(choice));
     if (answer->gen.has_logprobs)
-        append_logprobs(out, answer, choice, 0,
+        append_logprobs(out, answer, choice, choice->n_shown,
                         tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes));
     else
         tn_buf_append_text(out, "null");
@@ -325,7 +348,7 @@ static bool prepare(struct tn_task *answer, struct tn_refusal *r)
 bool tn_chat_read(struct tn_task *answer, struct tn_refusal *r)
 {
     return tn_gen_read_response_format(&answer->gen, answer->body, r) &&
-           tn_tools_read(answer, r) &&
+           tn_tools_read(answer, r) && tn_reasoning_read(answer, r) &&
            tn_gen_read_openai(&answer->gen, answer->body, answer->model, r);
 }
 

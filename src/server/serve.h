@@ -13,6 +13,7 @@
 #include "server/ration.h"
 #include "server/server.h"
 #include "server/work.h"
+#include "tern/thinking.h"
 
 struct tn_server {
     struct tn_server_config config;
@@ -33,6 +34,7 @@ struct tn_server {
     uint64_t random;          /* part of their ids */
     uint32_t n_jobs[TN_SERVER_MAX_MODELS]; /* that have not ended */
     bool has_tools[TN_SERVER_MAX_MODELS];  /* the chat template knows them */
+    struct tern_chat_reasoning reasoning[TN_SERVER_MAX_MODELS]; /* what it knows of that */
     struct {                  /* for /metrics */
         uint64_t n_requests, n_prompt_tokens, n_cached_tokens, n_new_tokens, n_refused;
         double prompt_s, decode_s;

@@ -14,6 +14,7 @@
 #include "plat/plat.h"
 #include "server/call.h"
 #include "server/conn_limits.h"
+#include "server/reasoning.h"
 #include "server/task.h"
 #include "server/tools.h"
 
@@ -185,6 +186,7 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
     for (uint32_t i = 0; i < config->n_models; i++) {
         schedulers[i] = config->models[i].scheduler;
         server->has_tools[i] = tn_tools_are_known(&config->models[i]);
+        server->reasoning[i] = tn_reasoning_of(&config->models[i]);
     }
     tern_status status = tn_work_create(&server->work, schedulers, config->n_models, err);
     if (status == TERN_OK)

@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 #include "server/answer_schema.h"
+#include "server/choice.h"
 #include "server/conn_limits.h"
 
 /* ---- beginning ---- */
@@ -64,10 +65,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
 void tn_task_free(struct tn_task *answer)
 {
     for (uint32_t i = 0; i < TN_GEN_MAX_CHOICES; i++) {
-        tn_buf_fini(&answer->choices[i].text);
-        tern_calls_free(answer->choices[i].calls);
-        tn_buf_fini(&answer->choices[i].logprobs);
-        tn_buf_fini(&answer->choices[i].prompt_logprobs);
+        tn_choice_fini(&answer->choices[i]);
         tern_ids_free(&answer->more_ids[i]);
     }
     tn_gen_fini(&answer->gen);
@@ -219,6 +217,8 @@ static enum tn_part run_compile(void *arg)
 
 /* An id of a prompt or an answer: the task's, the scheduler's, its text, two for drafts. */
 #define ID_BYTES 24u
+/* Its text again, as it came. */
+#define RAW_BYTES 8u
 /* A log-probability and the JSON of it. */
 #define LOGPROB_BYTES 64u
 
@@ -226,7 +226,8 @@ static enum tn_part run_compile(void *arg)
 static size_t answer_bytes(const struct tn_task *answer)
 {
     const size_t per_id =
-        ID_BYTES + (answer->gen.has_logprobs ? (1 + answer->gen.n_top) * LOGPROB_BYTES : 0);
+        ID_BYTES + (answer->keeps_raw ? RAW_BYTES : 0) +
+        (answer->gen.has_logprobs ? (1 + answer->gen.n_top) * LOGPROB_BYTES : 0);
     size_t n = 0;
     for (uint32_t i = 0; i < answer->n_prompts; i++)
         n += ids_of(answer, i)->n + answer->gen.max_tokens;
@@ -331,68 +332,12 @@ void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
 
 /* ---- going on ---- */
 
-bool tn_task_hides(const struct tn_task *answer, uint32_t id)
-{
-    return !answer->gen.ignores_eos && tern_model_is_stop_id(answer->model->model, id);
-}
-
-/* Text of the answer; calls of tools are told from it, and what may be part of one is held back. */
-static void take_text(const struct tn_task *answer, struct tn_choice *choice, const char *text,
-                      size_t n)
-{
-    if (!answer->tools) {
-        tn_buf_append(&choice->text, text, n);
-        return;
-    }
-    if ((!choice->calls &&
-         tern_calls_create(&choice->calls, answer->call_form,
-                           answer->gen.streams && answer->format->streams_arguments,
-                           NULL) != TERN_OK) ||
-        tern_calls_push(choice->calls, text, n, NULL) != TERN_OK) {
-        choice->text.failed = true;
-        return;
-    }
-    text = tern_calls_take_text(choice->calls, &n);
-    tn_buf_append(&choice->text, text, n);
-}
-
-/* What was held back is decided. */
-static void end_text(struct tn_choice *choice)
-{
-    size_t n;
-    if (!choice->calls)
-        return;
-    if (tern_calls_end(choice->calls, NULL) != TERN_OK)
-        choice->text.failed = true;
-    const char *text = tern_calls_take_text(choice->calls, &n);
-    tn_buf_append(&choice->text, text, n);
-}
-
-static bool has_more(const struct tn_task *answer, const struct tn_choice *choice)
-{
-    return choice->text.n_bytes > choice->n_sent ||
-           tn_choice_n_calls(choice) > choice->n_calls_sent ||
-           (answer->format->streams_arguments && tn_choice_more_arguments(choice)[0]);
-}
-
-/* A part of the answer: no memory was there for it. */
-static bool has_lost(const struct tn_choice *choice)
-{
-    return choice->text.failed || choice->logprobs.failed || choice->prompt_logprobs.failed;
-}
-
 static void take_token(struct tn_task *answer, struct tn_choice *choice,
                        const struct tn_message *m)
 {
-    take_text(answer, choice, m->text, m->n_text);
-    if (tn_task_hides(answer, m->id))
-        choice->end_id = m->id;
-    if (m->n_logprobs > 0 && !tn_task_hides(answer, m->id)) {
-        tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
-        choice->n_tokens++;
-    }
-    if (answer->gen.streams && answer->conn && !has_lost(choice) &&
-        (has_more(answer, choice) || answer->gen.has_logprobs))
+    tn_choice_take(answer, choice, m);
+    if (answer->gen.streams && answer->conn && !tn_choice_has_lost(choice) &&
+        (tn_choice_has_more(answer, choice) || answer->gen.has_logprobs))
         answer->format->more(answer, choice);
 }
 
@@ -446,15 +391,15 @@ static void take_end(struct tn_task *answer, struct tn_choice *choice)
     answer->n_ended++;
     answer->server->n_jobs[job->i_model]--;
     count(answer->server, &job->result);
-    end_text(choice);
+    tn_choice_end(answer, choice);
     if (answer->conn && job->status != TERN_OK) {
         tn_refuse_error(&refusal, &job->error);
         fail(answer, &refusal);
-    } else if (answer->conn && has_lost(choice)) {
+    } else if (answer->conn && tn_choice_has_lost(choice)) {
         tn_refuse(&refusal, 503, NULL, "no memory for the answer");
         fail(answer, &refusal);
     } else if (answer->conn && answer->gen.streams) {
-        if (choice->calls && has_more(answer, choice))
+        if ((choice->calls || choice->thinking) && tn_choice_has_more(answer, choice))
             answer->format->more(answer, choice);
         answer->format->end_choice(answer, choice);
     }
@@ -487,42 +432,6 @@ void tn_task_free_all(struct tn_server *server)
 
 /* ---- for formats ---- */
 
-const char *tn_choice_more_arguments(const struct tn_choice *choice)
-{
-    if (choice->n_calls_sent == 0)
-        return "";
-    return tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments +
-           choice->n_arguments_sent;
-}
-
-const char *tn_choice_finish(const struct tn_choice *choice)
-{
-    enum tern_stop stop = choice->job.result.stop;
-    return stop == TERN_STOP_EOS || stop == TERN_STOP_STRING ? "stop" : "length";
-}
-
-const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i)
-{
-    return (const struct tern_token_logprob *)(void *)choice->logprobs.data +
-           (size_t)i * choice->job.request.n_logprobs;
-}
-
-uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
-                             size_t n_bytes, size_t *n_token_bytes)
-{
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
-    uint32_t i = choice->n_shown;
-    *n_token_bytes = choice->n_shown_bytes;
-    for (; i < choice->n_tokens && *n_token_bytes < n_bytes; i++) {
-        size_t n;
-        (void)tern_tokenizer_token_bytes(tokenizer, tn_choice_logprobs(choice, i)->id, &n);
-        if (*n_token_bytes + n > n_bytes && !choice->has_ended)
-            break;
-        *n_token_bytes += n;
-    }
-    return i;
-}
-
 void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out)
 {
     *out = (struct tn_usage_counts){0};
@@ -533,6 +442,7 @@ void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out)
             out->n_cached += r->n_prompt - r->n_prompt_evaluated;
         }
         out->n_new += r->n_new;
+        out->n_reasoning += answer->choices[i].n_reasoning_tokens;
         out->prompt_s += r->prompt_s;
         out->decode_s += r->decode_s;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A request that the engine answers: from the ids of its prompt to the last byte.  What all APIs
- * share is here; how an answer looks is its format's (openai_chat.c, openai_text.c,
- * messages.c, responses.c, ollama.c, llama_completion.c).
+ * share is here (task.c, choice.c); how an answer looks is its format's (openai_chat.c,
+ * openai_text.c, messages.c, responses.c, ollama.c, llama_completion.c).
  *
  * An answer lives on the loop's thread, but for its grammar, which the thread of large bodies
  * makes, and its prompt, which the engine's thread prepares.  It outlives its connection: when the
@@ -16,6 +16,7 @@
 #include "server/serve.h"
 #include "server/waiting.h"
 #include "tern/calls.h"
+#include "tern/thinking.h"
 
 struct tn_task;
 
@@ -26,6 +27,12 @@ struct tn_choice {
     struct tn_job job;
     struct tn_buf text;     /* all of it */
     size_t n_sent;          /* of the text, in a stream */
+    struct tern_thinking *thinking; /* tells reasoning from the text; NULL: nothing does */
+    struct tn_buf reasoning;
+    size_t n_reasoning_sent;
+    uint32_t n_taken, n_reasoning_tokens; /* tokens so far, and those in front of the answer */
+    struct tn_buf raw; /* reasoning and text as they came, with their tags, for keeps_raw */
+    bool has_lost;     /* text: no memory was there for it */
     struct tern_calls *calls; /* of tools, told from the text; NULL: none are expected */
     size_t n_calls_sent;
     size_t n_arguments_sent; /* bytes of the last of these calls, in formats that stream them */
@@ -41,6 +48,9 @@ struct tn_choice {
     uint32_t end_id; /* the token that ended it; TERN_NO_ID: none did */
     bool has_ended;
 };
+
+/* May the model think before it answers? */
+enum tn_reasoning { TN_REASONING_AUTO, TN_REASONING_ON, TN_REASONING_OFF };
 
 /* Reads what a request says about its answer.  false: refused. */
 typedef bool tn_task_read_fn(struct tn_task *answer, struct tn_refusal *refusal);
@@ -75,6 +85,12 @@ struct tn_task {
     enum tern_call_form call_form;
     bool must_call;         /* one of them */
     const char *must_name;  /* this one; NULL: any */
+    enum tn_reasoning reasoning;
+    const char *effort;     /* for the template, such as "low"; NULL: none is named */
+    bool hides_reasoning;   /* what there is of it is not shown */
+    bool tells_reasoning;   /* from the text of the answers */
+    bool keeps_raw;         /* text with reasoning in it, as it came */
+    const char *reasoning_close; /* the prompt has begun it, and this tag ends it; NULL: not */
     struct tern_chat_params chat_params; /* with today's date */
     struct tn_errand errand;             /* the grammar, then `prepare` */
     tn_task_prepare_fn *prepare;
@@ -124,6 +140,9 @@ static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
 const char *tn_choice_more_arguments(const struct tn_choice *choice);
 /* "stop", or "length" when something cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
+/* Bytes of the tokens that stand in front of the text, reasoning and its tags; SIZE_MAX: none of
+ * the text has come. */
+size_t tn_choice_answer_at(const struct tn_choice *choice);
 /* Entries of the tokens [from, to) and their bytes. */
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
 /* One past the last token whose bytes are all shown with n_bytes of text; all of them at the end.
@@ -132,6 +151,7 @@ uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choic
                              size_t n_bytes, size_t *n_token_bytes);
 struct tn_usage_counts {
     uint64_t n_prompt, n_cached, n_new;
+    uint64_t n_reasoning; /* of the new ones */
     double prompt_s, decode_s;
 };
 void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A running `tern serve` for tests, test cases that share one, and HTTP by hand."""
 import concurrent.futures
+import hashlib
 import http.client
 import json
 import os
@@ -147,12 +148,17 @@ class TestCase(command.TestCase):
         return answer
 
 
-def serve_template(template):
-    """A server of the demo model with this chat template."""
-    path = command.scratch("template.jinja")
+def template_file(template):
+    """The path of a file with this chat template."""
+    path = command.scratch(f"{hashlib.sha256(template.encode()).hexdigest()}.jinja")
     with open(path, "w", encoding="utf-8") as f:
         f.write(template)
-    return Server("--template", path)
+    return path
+
+
+def serve_template(template, models=None):
+    """A server of the demo model, or of others, with this chat template."""
+    return Server("--template", template_file(template), models=models)
 
 
 def together(function, items):

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the text of tokens to the parts of an answer:
+ *
+ *   text -> reasoning told apart -> calls of tools told apart -> text that is shown
+ */
+#include "server/choice.h"
+
+#include "base/compiler.h"
+
+void tn_choice_fini(struct tn_choice *choice)
+{
+    tern_thinking_free(choice->thinking);
+    tern_calls_free(choice->calls);
+    tn_buf_fini(&choice->text);
+    tn_buf_fini(&choice->reasoning);
+    tn_buf_fini(&choice->raw);
+    tn_buf_fini(&choice->logprobs);
+    tn_buf_fini(&choice->prompt_logprobs);
+}
+
+/* ---- parts of the text ---- */
+
+/* Text behind the reasoning. */
+static bool take_answer(const struct tn_task *answer, struct tn_choice *choice, const char *text,
+                        size_t n)
+{
+    if (!answer->tools)
+        return tn_buf_append(&choice->text, text, n);
+    if ((!choice->calls &&
+         tern_calls_create(&choice->calls, answer->call_form,
+                           answer->gen.streams && answer->format->streams_arguments,
+                           NULL) != TERN_OK) ||
+        tern_calls_push(choice->calls, text, n, NULL) != TERN_OK)
+        return false;
+    text = tern_calls_take_text(choice->calls, &n);
+    return tn_buf_append(&choice->text, text, n);
+}
+
+static bool take_part(void *arg, enum tern_part part, const char *text, size_t n)
+{
+    struct tn_choice *choice = arg;
+    const struct tn_task *answer = choice->job.owner;
+    if (part == TERN_PART_ANSWER)
+        return take_answer(answer, choice, text, n);
+    return answer->hides_reasoning || tn_buf_append(&choice->reasoning, text, n);
+}
+
+/* All text of an answer in which reasoning is told apart. */
+static bool take_raw(const struct tn_task *answer, struct tn_choice *choice, const char *text,
+                     size_t n)
+{
+    if (!choice->thinking) {
+        if (tern_thinking_create(&choice->thinking, take_part, choice, NULL) != TERN_OK)
+            return false;
+        tern_thinking_begin_inside(choice->thinking, answer->reasoning_close);
+    }
+    return (!answer->keeps_raw || tn_buf_append(&choice->raw, text, n)) &&
+           tern_thinking_push(choice->thinking, text, n, NULL) == TERN_OK;
+}
+
+bool tn_task_hides(const struct tn_task *answer, uint32_t id)
+{
+    return !answer->gen.ignores_eos && tern_model_is_stop_id(answer->model->model, id);
+}
+
+/* Reasoning and the tags around it, up to the token with which the answer begins. */
+static void count_reasoning(struct tn_choice *choice)
+{
+    const bool has_begun =
+        choice->n_reasoning_tokens > 0 || tern_thinking_is_inside(choice->thinking);
+    if (has_begun && tern_thinking_answer_at(choice->thinking) == SIZE_MAX)
+        choice->n_reasoning_tokens = choice->n_taken;
+}
+
+/* Log-probabilities are those of the answer: tokens in front of it are not shown. */
+static void skip_reasoning(const struct tn_task *answer, struct tn_choice *choice)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    const size_t at = tn_choice_answer_at(choice);
+    if (at == 0 || at == SIZE_MAX)
+        return;
+    for (; choice->n_shown < choice->n_tokens; choice->n_shown++) {
+        size_t n;
+        (void)tern_tokenizer_token_bytes(tokenizer, tn_choice_logprobs(choice, choice->n_shown)->id,
+                                         &n);
+        if (choice->n_shown_bytes + n > at)
+            return;
+        choice->n_shown_bytes += n;
+    }
+}
+
+void tn_choice_take(const struct tn_task *answer, struct tn_choice *choice,
+                    const struct tn_message *m)
+{
+    const bool is_hidden = tn_task_hides(answer, m->id);
+    choice->n_taken += m->id != TERN_NO_ID;
+    if (!(answer->tells_reasoning ? take_raw : take_answer)(answer, choice, m->text, m->n_text))
+        choice->has_lost = true;
+    if (choice->thinking)
+        count_reasoning(choice);
+    if (is_hidden)
+        choice->end_id = m->id;
+    if (m->n_logprobs > 0 && !is_hidden) {
+        tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
+        choice->n_tokens++;
+    }
+    if (choice->thinking && !tn_choice_has_lost(choice))
+        skip_reasoning(answer, choice);
+}
+
+void tn_choice_end(const struct tn_task *answer, struct tn_choice *choice)
+{
+    size_t n;
+    if (choice->thinking && tern_thinking_end(choice->thinking, NULL) != TERN_OK)
+        choice->has_lost = true;
+    if (choice->calls) {
+        if (tern_calls_end(choice->calls, NULL) != TERN_OK)
+            choice->has_lost = true;
+        const char *text = tern_calls_take_text(choice->calls, &n);
+        tn_buf_append(&choice->text, text, n);
+    }
+    if (choice->thinking && !tn_choice_has_lost(choice))
+        skip_reasoning(answer, choice);
+}
+
+bool tn_choice_has_lost(const struct tn_choice *choice)
+{
+    return choice->has_lost || choice->text.failed || choice->reasoning.failed ||
+           choice->raw.failed || choice->logprobs.failed || choice->prompt_logprobs.failed;
+}
+
+bool tn_choice_has_more(const struct tn_task *answer, const struct tn_choice *choice)
+{
+    return choice->text.n_bytes > choice->n_sent ||
+           choice->reasoning.n_bytes > choice->n_reasoning_sent ||
+           tn_choice_n_calls(choice) > choice->n_calls_sent ||
+           (answer->format->streams_arguments && tn_choice_more_arguments(choice)[0]);
+}
+
+/* ---- for formats ---- */
+
+const char *tn_choice_more_arguments(const struct tn_choice *choice)
+{
+    if (choice->n_calls_sent == 0)
+        return "";
+    return tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments +
+           choice->n_arguments_sent;
+}
+
+const char *tn_choice_finish(const struct tn_choice *choice)
+{
+    enum tern_stop stop = choice->job.result.stop;
+    return stop == TERN_STOP_EOS || stop == TERN_STOP_STRING ? "stop" : "length";
+}
+
+const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i)
+{
+    return (const struct tern_token_logprob *)(void *)choice->logprobs.data +
+           (size_t)i * choice->job.request.n_logprobs;
+}
+
+size_t tn_choice_answer_at(const struct tn_choice *choice)
+{
+    return choice->thinking ? tern_thinking_answer_at(choice->thinking) : 0;
+}
+
+uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
+                             size_t n_bytes, size_t *n_token_bytes)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    const size_t at = tn_choice_answer_at(choice);
+    uint32_t i = choice->n_shown;
+    *n_token_bytes = choice->n_shown_bytes;
+    n_bytes = at == SIZE_MAX ? 0 : at + n_bytes;
+    for (; i < choice->n_tokens && *n_token_bytes < n_bytes; i++) {
+        size_t n;
+        (void)tern_tokenizer_token_bytes(tokenizer, tn_choice_logprobs(choice, i)->id, &n);
+        if (*n_token_bytes + n > n_bytes && !choice->has_ended)
+            break;
+        *n_token_bytes += n;
+    }
+    return i;
+}

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Reasoning: told from the answer in every API, wanted or not, bound, cut and handed back."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+import serving
+from serving import serve_template, template_file
+from thinking import ASK, CLOSES, OPENS, SWITCH, TAGS, split, thinking_model
+from tools import DEAF, tool
+
+CHAT = "/v1/chat/completions"
+N = 16
+FORM = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {
+    "type": "object", "properties": {"yes": {"type": "boolean"}}, "required": ["yes"],
+    "additionalProperties": False}}}
+# A short one that knows tools, so that the demo model still answers in words.
+CALLS = """{% for m in messages %}{{ m.role }}: {{ m.content }}
+{% endfor %}{% if tools %}(<tool_call>) {% endif %}assistant: """
+TOOLS = [tool("stop")]
+
+
+def serve(template=SWITCH, **how):
+    return serve_template(template, models=[thinking_model(template, **how)])
+
+
+class Case(serving.TestCase):
+    """Asks a server for the answer that its model thinks about."""
+
+    @classmethod
+    def setUpClass(cls):
+        command.TestCase.setUpClass()
+        cls.start("--template", template_file(SWITCH), models=[thinking_model()])
+
+    def ask(self, server=None, status=200, path=CHAT, **more):
+        return self.post(path, dict({"messages": ASK, "max_tokens": N, "temperature": 0}, **more),
+                         status, server)
+
+    def message(self, server=None, **more):
+        return self.ask(server, **more)["choices"][0]["message"]
+
+    def parts(self, server=None, **more):
+        message = self.message(server, **more)
+        return message.get("reasoning_content", ""), message["content"]
+
+    def streamed(self, server=None, **more):
+        """(reasoning, answer) of each choice; reasoning comes first."""
+        events = (server or self.server).events(CHAT, dict(
+            {"messages": ASK, "max_tokens": N, "temperature": 0}, **more))
+        parts = {}
+        for choice in (c for e in events if e != "[DONE]" for c in e["choices"]):
+            reasoning, content = parts.get(choice["index"], ("", ""))
+            if "reasoning_content" in choice["delta"]:
+                self.assertEqual((list(choice["delta"]), content), (["reasoning_content"], ""))
+                self.assertTrue(choice["delta"]["reasoning_content"])
+                self.assertIsNone(choice["logprobs"])
+            parts[choice["index"]] = (reasoning + choice["delta"].get("reasoning_content", ""),
+                                      content + choice["delta"].get("content", ""))
+        return [parts[i] for i in sorted(parts)]
+
+    def n_prompt(self, server=None, **more):
+        return self.ask(server, **dict({"max_tokens": 1}, **more))["usage"]["prompt_tokens"]
+
+    def raw(self, server, template, n, **more):
+        """The text of n tokens, with its tags."""
+        ids = self.ok("tokenize", "--chat", thinking_model(template), "--template",
+                      template_file(template), stdin=json.dumps(ASK).encode()).text.split()
+        return server.post("/completion", dict({"prompt": [int(i) for i in ids], "n_predict": n,
+                                                "temperature": 0}, **more))[1]["content"]
+
+
+class Answers(Case):
+    def test_both_parts_wherever_the_answer_is_cut(self):
+        seen = set()
+        for n in range(N + 1):
+            text = self.raw(self.server, SWITCH, n) if n else ""
+            parts = split(text)
+            self.assertEqual(self.parts(max_tokens=n), parts, text)
+            self.assertEqual(self.streamed(max_tokens=n), [parts], text)
+            seen.add((bool(parts[0]), bool(parts[1])))
+        self.assertEqual(seen, {(False, False), (False, True), (True, False), (True, True)})
+        self.assertIn("é", self.parts()[0])
+
+    def test_choices_are_told_apart_alone(self):
+        whole = [(c["message"].get("reasoning_content", ""), c["message"]["content"])
+                 for c in self.ask(n=3, temperature=1, seed=5)["choices"]]
+        self.assertEqual(self.streamed(n=3, temperature=1, seed=5), whole)
+
+    def test_usage(self):
+        """Tags and the space around them count with the reasoning."""
+        for n, expected in ((1, 0), (2, 2), (8, 8), (10, 10), (11, 11), (12, 11), (N, 11)):
+            usage = self.ask(max_tokens=n)["usage"]
+            self.assertEqual((usage["completion_tokens"],
+                              usage["completion_tokens_details"]["reasoning_tokens"]),
+                             (n, expected))
+        events = self.server.events(CHAT, {"messages": ASK, "max_tokens": N, "temperature": 0,
+                                           "n": 2, "stream_options": {"include_usage": True}})
+        self.assertEqual(events[-2]["usage"]["completion_tokens_details"]["reasoning_tokens"], 22)
+        text = self.ask(path="/v1/completions", prompt="Once")["usage"]
+        self.assertEqual(text["completion_tokens_details"]["reasoning_tokens"], 0)
+
+    def test_logprobs_are_those_of_the_answer(self):
+        choice = self.ask(logprobs=True, top_logprobs=1)["choices"][0]
+        entries = choice["logprobs"]["content"]
+        self.assertEqual("".join(e["token"] for e in entries).lstrip(),
+                         choice["message"]["content"])
+        self.assertEqual(len(entries), N - 11)
+        events = self.server.events(CHAT, {"messages": ASK, "max_tokens": N, "temperature": 0,
+                                           "logprobs": True, "top_logprobs": 1})
+        rows = [c["logprobs"]["content"] for e in events if e != "[DONE]" for c in e["choices"]
+                if c["logprobs"]]
+        self.assertEqual([row for r in rows for row in r], entries)
+        self.assertEqual(self.ask(logprobs=True, max_tokens=8)["choices"][0]["logprobs"]["content"],
+                         [])
+
+    def test_stop_strings_end_reasoning_too(self):
+        choice = self.ask(stop=["soldier"])["choices"][0]
+        self.assertEqual((choice["message"]["reasoning_content"], choice["message"]["content"],
+                          choice["finish_reason"]), ("xéy", "", "stop"))
+        self.assertEqual(self.streamed(stop=["soldier"]), [("xéy", "")])
+        reasoning, content = self.parts(stop=[" merchant"])
+        self.assertEqual((reasoning, content), (self.parts()[0], "a rich"))
+
+    def test_a_form_has_none(self):
+        for streams in (False, True):
+            parts = self.streamed(response_format=FORM)[0] if streams else \
+                self.parts(response_format=FORM)
+            self.assertEqual(parts[0], "")
+            self.assertIn(json.loads(parts[1]), ({"yes": True}, {"yes": False}))
+        off = self.n_prompt(reasoning_effort="none")
+        self.assertEqual(self.n_prompt(response_format=FORM), off)
+        self.assertEqual(self.n_prompt(response_format=FORM, reasoning_effort="high"), off)
+
+    def test_wishes_of_openai(self):
+        plain = self.n_prompt()
+        off = self.n_prompt(reasoning_effort="none")
+        self.assertGreater(off, plain)
+        for n, more in ((plain, {"reasoning_effort": "low"}), (plain, {"reasoning_effort": None}),
+                        (plain, {"chat_template_kwargs": {"enable_thinking": True}}),
+                        (plain, {"chat_template_kwargs": {}}),
+                        (plain, {"chat_template_kwargs": {"enable_thinking": None}}),
+                        (off, {"chat_template_kwargs": {"enable_thinking": False}}),
+                        (off, {"chat_template_kwargs": {"thinking": False}}),
+                        (off, {"chat_template_kwargs": {"reasoning_effort": "none"}})):
+            self.assertEqual(self.n_prompt(**more), n, more)
+        for param, value in (("reasoning_effort", "much"), ("reasoning_effort", 3),
+                             ("chat_template_kwargs", []),
+                             ("chat_template_kwargs", {"add_generation_prompt": False}),
+                             ("chat_template_kwargs", {"messages": []})):
+            error = self.ask(status=400, **{param: value})["error"]
+            self.assertEqual(error["param"], param)
+        self.ask(status=400, chat_template_kwargs={"enable_thinking": "no"})
+        self.ask(status=400, chat_template_kwargs={"reasoning_effort": "much"})
+
+    def test_earlier_reasoning_is_handed_on(self):
+        def talk(**more):
+            return [ASK[0], dict({"role": "assistant", "content": "No."}, **more), ASK[0]]
+        plain = self.n_prompt(messages=talk())
+        counts = {self.n_prompt(messages=talk(**{key: "I am tired"}))
+                  for key in ("reasoning_content", "reasoning", "thinking")}
+        self.assertEqual(len(counts), 1)
+        self.assertGreater(counts.pop(), plain)
+        for nothing in (None, "", 5, {"text": "x"}):
+            self.assertEqual(self.n_prompt(messages=talk(reasoning_content=nothing)), plain)
+        only = [ASK[0], {"role": "assistant", "reasoning_content": "hm"}, ASK[0]]
+        self.assertGreater(self.n_prompt(messages=only), 1)
+        del only[1]["reasoning_content"]
+        self.ask(status=400, messages=only)
+
+    def test_texts_are_left_as_they_are(self):
+        text = self.raw(self.server, SWITCH, N)
+        self.assertTrue(text.startswith("<think>\n"))
+        self.assertIn("</think>", text)
+
+
+class Ollama(Case):
+    def whole(self, path, status=200, **more):
+        return self.post(path, dict({"messages": ASK, "prompt": ASK[0]["content"], "stream": False,
+                                     "options": {"temperature": 0, "num_predict": N}}, **more),
+                         status)
+
+    def parts_of(self, answer):
+        return (answer["message"].get("thinking", ""), answer["message"]["content"]) \
+            if "message" in answer else (answer.get("thinking", ""), answer["response"])
+
+    def test_thinks_unless_told_otherwise(self):
+        parts = self.parts()
+        for path in ("/api/chat", "/api/generate"):
+            plain = self.whole(path)
+            self.assertEqual(self.parts_of(plain), parts)
+            for think in (True, None, "low", "medium", "high", "max"):
+                answer = self.whole(path, think=think)
+                self.assertEqual(self.parts_of(answer), parts)
+                self.assertEqual(answer["prompt_eval_count"], plain["prompt_eval_count"])
+            off = self.whole(path, think=False)
+            self.assertGreater(off["prompt_eval_count"], plain["prompt_eval_count"])
+            self.assertNotIn("thinking", off.get("message", off))
+            for think in ("much", "", 1, []):
+                self.assertIn("think", self.whole(path, 400, think=think)["error"])
+
+    def test_stream(self):
+        for path in ("/api/chat", "/api/generate"):
+            status, _, data = self.server.request("POST", path, {
+                "messages": ASK, "prompt": ASK[0]["content"],
+                "options": {"temperature": 0, "num_predict": N}})
+            lines = [json.loads(line) for line in data.decode().splitlines()]
+            parts = [self.parts_of(line) for line in lines]
+            self.assertEqual(("".join(p[0] for p in parts), "".join(p[1] for p in parts)),
+                             self.parts())
+            self.assertTrue(all(not (p[0] and p[1]) for p in parts))
+            self.assertEqual((lines[-1]["done"], parts[-1]), (True, ("", "")))
+
+    def test_cut_while_it_thinks(self):
+        for n in range(1, N):
+            options = {"temperature": 0, "num_predict": n}
+            self.assertEqual(self.parts_of(self.whole("/api/chat", options=options)),
+                             self.parts(max_tokens=n))
+
+    def test_form(self):
+        answer = self.whole("/api/chat", think=True, format="json",
+                            options={"temperature": 0, "num_predict": 60})
+        self.assertTrue(answer["message"]["content"].lstrip().startswith("{"))
+        self.assertNotIn("thinking", answer["message"])
+
+    def test_raw(self):
+        text = "user: " + ASK[0]["content"] + "\nassistant: "
+        self.assertEqual(self.parts_of(self.whole("/api/generate", raw=True, prompt=text)),
+                         self.parts())
+        answer = self.whole("/api/generate", raw=True, prompt=text, think=False)
+        self.assertTrue(answer["response"].startswith("<think>"))
+
+    def test_context_holds_what_was_thought(self):
+        first = self.whole("/api/generate")
+        text = self.server.post("/detokenize", {"tokens": first["context"]})[1]["content"]
+        self.assertTrue(text.endswith(self.raw(self.server, SWITCH, N)), text)
+
+    def test_capabilities(self):
+        name = self.server.get("/api/tags")[1]["models"][0]
+        self.assertIn("thinking", name["capabilities"])
+        self.assertIn("thinking", self.server.post("/api/show", {"model": name["name"]})[1]
+                      ["capabilities"])
+
+
+class Others(Case):
+    def test_a_prompt_that_opens_it(self):
+        with serve(OPENS, pieces=CLOSES) as server:
+            for n in (1, 7, 8, 9, 10, 11, N):
+                message = self.message(server, max_tokens=n)
+                self.assertEqual(bool(message["content"]), n >= 11)
+                parts = message["reasoning_content"], message["content"]
+                self.assertEqual(self.streamed(server, max_tokens=n), [parts])
+                self.assertNotIn("<", "".join(parts))
+            self.assertEqual(self.ask(server)["usage"]["completion_tokens_details"],
+                             {"reasoning_tokens": 10})
+            plain, off = self.n_prompt(server), self.n_prompt(server, reasoning_effort="none")
+            self.assertGreater(off, plain)
+            self.assertEqual(self.n_prompt(server, response_format=FORM), off)
+            self.assertEqual(self.parts(server, reasoning_effort="none")[0], "")
+            self.assertIn(json.loads(self.parts(server, response_format=FORM)[1]),
+                          ({"yes": True}, {"yes": False}))
+            self.assertIn("thinking", server.get("/api/tags")[1]["models"][0]["capabilities"])
+
+    def test_what_is_not_wanted_is_not_shown(self):
+        """The template has no switch, and the model thinks in spite of that."""
+        with serve(DEAF) as server:
+            self.assertEqual(self.parts(server), split(self.raw(server, DEAF, N)))
+            self.assertEqual(self.parts(server, reasoning_effort="none"),
+                             ("", self.parts(server)[1]))
+            self.assertEqual(self.streamed(server, reasoning_effort="none"),
+                             [("", self.parts(server)[1])])
+            status, answer = server.post("/api/chat", {
+                "messages": ASK, "stream": False, "think": False,
+                "options": {"temperature": 0, "num_predict": N}})
+            self.assertEqual(answer["message"], {"role": "assistant",
+                                                 "content": self.parts(server)[1]})
+            for think in (True, "low"):
+                status, answer = server.post("/api/chat", {"messages": ASK, "think": think})
+                self.assertEqual(status, 400)
+                self.assertIn("does not support thinking", answer["error"])
+            self.assertEqual(server.get("/api/tags")[1]["models"][0]["capabilities"],
+                             ["completion"])
+            talk = [ASK[0], {"role": "assistant", "content": "No."}, ASK[0]]
+            plain = self.n_prompt(server, messages=talk)
+            talk[1]["reasoning_content"] = "hm"
+            self.assertEqual(self.n_prompt(server, messages=talk), plain)
+
+    def test_built_in_templates_see_none(self):
+        with serving.Server("--template", "chatml") as server:
+            talk = [ASK[0], {"role": "assistant", "content": "No."}, ASK[0]]
+            plain = self.n_prompt(server, messages=talk)
+            talk[1]["reasoning_content"] = "hm"
+            for more in ({}, {"reasoning_effort": "none"}, {"reasoning_effort": "low"}):
+                self.assertEqual(self.n_prompt(server, messages=talk, **more), plain)
+
+    def test_tools(self):
+        """A call behind the reasoning is one, a call inside it is none."""
+        asked = {"messages": ASK, "tools": TOOLS}
+        call = '<tool_call>{"name":"stop","arguments":{}}</tool_call>'
+        for place, is_call in ((9, True), (4, False)):
+            pieces = {0: "<think>", 6: "</think>", place: call}
+            with serve(CALLS, pieces=pieces, conversation=asked) as server:
+                message = self.message(server, tools=TOOLS)
+                self.assertEqual(call in message["reasoning_content"], not is_call)
+                self.assertNotIn("<", message["content"])
+                self.assertEqual([c["function"]["name"] for c in message.get("tool_calls", ())],
+                                 ["stop"] * is_call)
+                self.assertEqual(self.streamed(server, tools=TOOLS),
+                                 [(message["reasoning_content"], message["content"])])
+                forced = self.message(server, tools=TOOLS, tool_choice="required", max_tokens=120)
+                self.assertNotIn("reasoning_content", forced)
+                self.assertEqual(forced["tool_calls"][0]["function"]["name"], "stop")
+
+
+if __name__ == "__main__":
+    command.main()
