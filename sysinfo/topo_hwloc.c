@@ -25,11 +25,57 @@
 
 /* ---- loading ---- */
 
+#if defined(__linux__)
+
+/* Is one of the files there by which hwloc tells that /sys describes this CPU? */
+static bool sys_describes(uint32_t cpu)
+{
+    static const char *const names[] = {"package_cpus", "core_cpus", "core_siblings",
+                                        "thread_siblings"};
+    char path[96], text[8];
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/%s", cpu, names[i]);
+        if (tn_fact_read("", path, text, sizeof text) >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* CPU 0 may be off. */
+static bool sys_describes_cpus(void)
+{
+    struct tn_cpu_set online;
+    uint32_t cpu = 0;
+    if (!sys_describes(0) && tn_topo_read_online("", &online))
+        while (cpu < TN_MAX_CPU_INDEX && !tn_cpu_set_has(&online, cpu))
+            cpu++;
+    return sys_describes(cpu);
+}
+
+/* Without /sys (containers, sandboxes) hwloc gives up its source for Linux with a line on standard
+ * error, and goes on with the others. Without that source it says nothing. */
+static void leave_out_sys(hwloc_topology_t topology)
+{
+    if (!getenv("HWLOC_FSROOT") && !sys_describes_cpus())
+        (void)hwloc_topology_set_components(
+            topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+}
+
+#else
+
+static void leave_out_sys(hwloc_topology_t topology)
+{
+    (void)topology;
+}
+
+#endif
+
 static hwloc_topology_t load(void)
 {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
         return NULL;
+    leave_out_sys(topology);
     unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
                           HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS;
 #if defined(_WIN32)

@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -201,6 +202,22 @@ class Probe(command.TestCase):
         for name in ("threads_decode", "threads_prefill", "kv", "context"):
             self.assertEqual(live["plan"][name], again["plan"][name])
         self.refused(4, "probe", "--record", folder)
+
+    @unittest.skipUnless(LINUX and shutil.which("unshare"), "needs Linux, and unshare")
+    def test_without_sys(self):
+        """In a container without /sys, or with a bare one, nothing is said about it."""
+        hide = 'mount -t tmpfs none /sys && mkdir -p "$1" && shift && exec "$@"'
+        for folder in ("/sys", "/sys/devices/system/cpu/cpu0"):
+            done = subprocess.run(
+                ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hide, "sh", folder,
+                 *command.argv("probe", command.model(), "--json")],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            if done.returncode > 0 and b"tern:" not in done.stderr:
+                self.skipTest("no namespace can be made here: " + done.stderr.decode().strip())
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            found = json.loads(done.stdout)
+            self.assertGreaterEqual(found["cores"]["physical"], 1)
+            self.assertLessEqual(found["plan"]["threads_decode"], os.cpu_count())
 
 
 if __name__ == "__main__":
