@@ -141,11 +141,16 @@ static bool should_stop(void *arg)
 
 /* ---- serving ---- */
 
-static void say_url(const char *host, uint16_t port)
+/* A reader that has left is none of our business; whoever waits for the line must not wait. */
+static tern_status say_url(const char *host, uint16_t port, struct tern_error *err)
 {
     bool is_v6 = strchr(host, ':') != NULL;
     const char *name = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
     tn_out_printf(is_v6 ? "http://[%s]:%u\n" : "http://%s:%u\n", name, port);
+    if (tn_out_has_failed())
+        return tn_fail(err, TERN_OUTPUT, "the address cannot be written to standard output "
+                                         "(disk full or closed?); without it: > /dev/null");
+    return TERN_OK;
 }
 
 /* The one program that tern ever starts.  Without a browser the server runs all the same. */
@@ -194,11 +199,13 @@ static tern_status serve(struct serve *s, struct tern_error *err)
     if (status != TERN_OK)
         return status;
     say_models(&s->hosting);
-    say_url(o->host, tn_server_port(server));
-    if (o->opens_page)
-        open_page(o->host, tn_server_port(server));
-    close_off(o);
-    status = tn_server_run(server, err);
+    status = say_url(o->host, tn_server_port(server), err);
+    if (status == TERN_OK) {
+        if (o->opens_page)
+            open_page(o->host, tn_server_port(server));
+        close_off(o);
+        status = tn_server_run(server, err);
+    }
     tn_server_close(server);
     return status;
 }

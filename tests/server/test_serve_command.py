@@ -4,7 +4,9 @@
 import os
 import re
 import shutil
+import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -22,6 +24,16 @@ class Command(command.TestCase):
             server.stop()
             self.assertEqual(server.out, b"")
             self.assertIn("model model0: ", server.err)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_an_address_that_cannot_be_written(self):
+        """Whoever waits for the address is not left waiting."""
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(command.argv("serve", command.model(), "--port", "0", "-q"),
+                                  stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+                                  timeout=command.TIMEOUT, check=False)
+        self.assertEqual(done.returncode, 4)
+        self.assertRegex(done.stderr, rb"\Atern: error: the address [^\n]*\n\Z")
 
     def test_other_machines_need_a_key(self):
         model = command.model()
