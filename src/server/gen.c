@@ -236,6 +236,7 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
         !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
+        !tn_json_get_bool(body, "return_progress", &gen->returns_progress, r) ||
         !read_stream_options(gen, body, r) ||
         !tn_json_get_count(body, "n", 1, TN_GEN_MAX_CHOICES, &n, r))
         return false;
@@ -283,6 +284,7 @@ bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_s
     if (!tn_gen_read_options(gen, body, model, r) || !refuse_llama_others(body, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||
+        !tn_json_get_bool(body, "return_progress", &gen->returns_progress, r) ||
         !tn_json_get_bool(body, "return_tokens", &returns_tokens, r) ||
         !tn_json_get_count(body, "n_probs", 0, TN_GEN_MAX_TOP, &n_top, r))
         return false;

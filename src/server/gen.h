@@ -44,6 +44,7 @@ struct tn_gen {
     bool ignores_eos;
     bool streams;
     bool includes_usage;
+    bool returns_progress; /* of the prompt, in streams */
 };
 
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model);

@@ -125,6 +125,17 @@ static void more(struct tn_task *task, struct tn_choice *choice)
         send_piece(task, choice, false);
 }
 
+static void progress(struct tn_task *task, const struct tn_choice *choice,
+                     const struct tn_prompt_progress *progress)
+{
+    struct tn_buf json = {0};
+    append_piece(&json, task, choice, choice->n_shown); /* nothing so far */
+    tn_buf_append_text(&json, ",\"id_slot\":-1,\"stop\":false");
+    tn_openai_append_progress(&json, progress);
+    tn_buf_append_text(&json, "}");
+    tn_openai_send_event(task, &json);
+}
+
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
     send_piece(task, choice, true);
@@ -154,6 +165,7 @@ static const struct tn_task_format llama_format = {
     .error = tn_openai_error,
     .begin = begin,
     .more = more,
+    .progress = progress,
     .end_choice = end_choice,
     .fail = tn_openai_stream_fail,
     .end = end,

@@ -136,6 +136,14 @@ void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer)
     tn_buf_append_text(out, "}");
 }
 
+void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progress *progress)
+{
+    tn_buf_printf(out,
+                  ",\"prompt_progress\":{\"total\":%u,\"cache\":%u,\"processed\":%u,"
+                  "\"time_ms\":%" PRIu64 "}",
+                  progress->n_total, progress->n_cached, progress->n_processed, progress->ms);
+}
+
 void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json)
 {
     tn_openai_send_named(answer, NULL, json);

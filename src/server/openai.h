@@ -17,6 +17,8 @@ void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *answer, co
 void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer);
 /* The end of a stream: an event with the usage, where it is wanted, and [DONE]. */
 void tn_openai_end_stream(struct tn_task *answer, const char *prefix, const char *object);
+/* ,"prompt_progress":{...} as llama.cpp has it. */
+void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progress *progress);
 /* The events of a stream: data: {...} and a blank line. */
 void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json);
 /* The same with event: NAME in front. */

@@ -269,6 +269,21 @@ static void more(struct tn_task *answer, struct tn_choice *choice)
     tn_buf_fini(&delta);
 }
 
+static void progress(struct tn_task *answer, const struct tn_choice *choice,
+                     const struct tn_prompt_progress *progress)
+{
+    struct tn_buf json = {0};
+    tn_buf_append_text(&json, "{");
+    tn_openai_append_head(&json, answer, "chatcmpl", "chat.completion.chunk");
+    tn_buf_printf(&json,
+                  ",\"choices\":[{\"index\":%u,\"delta\":{},\"logprobs\":null,"
+                  "\"finish_reason\":null}]",
+                  choice->job.i_choice);
+    tn_openai_append_progress(&json, progress);
+    tn_buf_append_text(&json, "}");
+    tn_openai_send_event(answer, &json);
+}
+
 /* "stop", "length" or "tool_calls". */
 static const char *finish_of(const struct tn_choice *choice)
 {
@@ -333,6 +348,7 @@ static const struct tn_task_format chat_format = {
     .error = tn_openai_error,
     .begin = begin,
     .more = more,
+    .progress = progress,
     .end_choice = end_choice,
     .fail = tn_openai_stream_fail,
     .end = end,

@@ -357,6 +357,21 @@ static void take_prompt_id(struct tn_task *answer, struct tn_choice *choice,
     choice->n_prompt_tokens++;
 }
 
+static void take_progress(struct tn_task *answer, const struct tn_choice *choice,
+                          const struct tn_message *m)
+{
+    const uint32_t n = (uint32_t)choice->job.request.n_ids;
+    const struct tn_prompt_progress progress = {
+        .n_total = n,
+        .n_cached = n - m->n_total,
+        .n_processed = n - m->n_total + m->n_done,
+        .ms = (tn_now_ns() - answer->waiting.began_ns) / 1000000,
+    };
+    if (answer->gen.streams && answer->gen.returns_progress && answer->conn &&
+        answer->format->progress)
+        answer->format->progress(answer, choice, &progress);
+}
+
 /* Something went wrong: the client is told, once, and the other choices end. */
 static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
 {
@@ -419,6 +434,8 @@ void tn_task_take(struct tn_server *server, struct tn_message *m)
     }
     if (m->kind == TERN_EVENT_TOKEN)
         take_token(answer, choice, m);
+    else if (m->kind == TERN_EVENT_PREFILL)
+        take_progress(answer, choice, m);
     else if (m->kind == TERN_EVENT_PROMPT && answer->echoes)
         take_prompt_id(answer, choice, m);
     tn_free(m);

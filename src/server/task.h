@@ -57,6 +57,12 @@ typedef bool tn_task_read_fn(struct tn_task *answer, struct tn_refusal *refusal)
 /* Makes the ids of the prompt, on the engine's thread: long texts take time.  false: refused. */
 typedef bool tn_task_prepare_fn(struct tn_task *answer, struct tn_refusal *refusal);
 
+/* Ids of a prompt: all, those found in the cache, those that are there now. */
+struct tn_prompt_progress {
+    uint32_t n_total, n_cached, n_processed;
+    uint64_t ms; /* since the request came */
+};
+
 struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
     const char *heartbeat;   /* sent in a stream when nothing else was for a while; may be NULL */
@@ -65,6 +71,9 @@ struct tn_task_format {
     /* In streams: behind the head; a choice has more to show; it has ended; an error. */
     void (*begin)(struct tn_task *answer);
     void (*more)(struct tn_task *answer, struct tn_choice *choice);
+    /* A part of a choice's prompt is computed; NULL: nobody is told. */
+    void (*progress)(struct tn_task *answer, const struct tn_choice *choice,
+                     const struct tn_prompt_progress *progress);
     void (*end_choice)(struct tn_task *answer, struct tn_choice *choice);
     void (*fail)(struct tn_task *answer, const struct tn_refusal *refusal);
     /* All choices have ended, or none were wanted: the end of a stream (written with

@@ -91,6 +91,43 @@ class Llama(serving.TestCase):
         self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
         self.assertEqual(events[-1]["tokens_predicted"], 24)
 
+    def check_progress(self, steps, n_total, n_cached):
+        self.assertGreater(len(steps), 0)
+        for step in steps:
+            self.assertEqual((step["total"], step["cache"]), (n_total, n_cached))
+            self.assertIsInstance(step["time_ms"], int)
+        done = [step["processed"] for step in steps]
+        self.assertEqual(done, sorted(set(done)))
+        self.assertGreater(done[0], n_cached)
+        self.assertEqual(done[-1], n_total)
+
+    def test_progress(self):
+        def steps_of(path, **body):
+            events = self.server.events(path, dict(body, seed=5))
+            kinds = ["prompt_progress" in e for e in events if e != "[DONE]"]
+            steps = [e["prompt_progress"] for e in events if "prompt_progress" in e]
+            self.assertEqual(len(kinds) - kinds[::-1].index(True) - 1, kinds.index(True) +
+                             len(steps) - 1)  # one behind the other, before the text
+            return steps, events[-1] if path == "/completion" else events[-2]
+
+        prompt = "progress " * 200
+        ask = {"prompt": prompt, "n_predict": 4}
+        self.assertNotIn("prompt_progress", json.dumps(self.server.events("/completion", ask)))
+        cold = dict(ask, prompt="cold " + prompt, return_progress=True)
+        steps, end = steps_of("/completion", **cold)
+        self.check_progress(steps, end["tokens_evaluated"], end["timings"]["cache_n"])
+        self.assertGreater(len(steps), 2)
+        steps, end = steps_of("/completion", **cold)
+        self.assertGreater(end["timings"]["cache_n"], 200)
+        self.check_progress(steps, end["tokens_evaluated"], end["timings"]["cache_n"])
+        chat = {"messages": [{"role": "user", "content": "chat " + prompt}], "max_tokens": 4,
+                "return_progress": True, "stream_options": {"include_usage": True}}
+        steps, end = steps_of("/v1/chat/completions", **chat)
+        self.check_progress(steps, end["usage"]["prompt_tokens"],
+                            end["usage"]["prompt_tokens_details"]["cached_tokens"])
+        whole = self.post("/v1/chat/completions", chat)
+        self.assertNotIn("prompt_progress", whole)
+
     def test_stop_words(self):
         whole = self.completion(temperature=0)["content"]
         word = whole.split()[3]
