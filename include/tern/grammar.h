@@ -46,6 +46,7 @@
 extern "C" {
 #endif
 
+struct tern_model;
 struct tern_grammar; /* read-only: any number of requests and threads may use it */
 
 #define TERN_GRAMMAR_MAX_DEPTH 64       /* of values in an answer */
@@ -75,6 +76,10 @@ tern_status tern_grammar_json_object(struct tern_grammar **out, struct tern_erro
 void tern_grammar_free(struct tern_grammar *grammar);
 /* Memory that it holds; 0 of NULL. */
 size_t tern_grammar_bytes(const struct tern_grammar *grammar);
+/* Memory that an answer of a model bound to a grammar takes at most, beside a session: the grammar,
+ * the list of the model's tokens, what follows the text.  0 without a grammar or a tokenizer. */
+uint64_t tern_model_grammar_bytes(const struct tern_model *model,
+                                  const struct tern_grammar *grammar);
 
 /* How much of a text fits: *n_fit bytes at its beginning are the beginning of a text of the
  * grammar, and *is_whole tells whether all of it is one.  TERN_LIMIT: a schema of so many readings

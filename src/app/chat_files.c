@@ -255,7 +255,7 @@ static tern_status try_conversation(struct tn_chat_state *chat, const struct tn_
 /* A generator for the model in use. */
 static tern_status begin_again(struct tn_chat_state *chat, uint64_t seed, struct tern_error *err)
 {
-    tern_status status = tn_generator_init(&chat->g, &chat->o, &chat->opened, 0, err);
+    tern_status status = tn_generator_init(&chat->g, &chat->o, &chat->opened, 0, NULL, err);
     chat->g.seed = seed;
     return status;
 }

@@ -157,7 +157,7 @@ static tern_status start(struct tn_chat_state *chat, struct tern_error *err)
     if (status == TERN_OK)
         status = set_system(chat, err);
     if (status == TERN_OK)
-        status = tn_generator_init(&chat->g, o, &chat->opened, 0, err);
+        status = tn_generator_init(&chat->g, o, &chat->opened, 0, NULL, err);
     if (status == TERN_OK)
         status = tn_chat_open_session(chat, err);
     if (status == TERN_OK)

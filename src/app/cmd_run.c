@@ -78,10 +78,9 @@ static tern_status answer(const struct tn_options *o, const struct tn_opened *op
 {
     struct tn_generator g;
     struct tern_generate_result result;
-    tern_status status = tn_generator_init(&g, o, opened, ids->n, err);
+    tern_status status = tn_generator_init(&g, o, opened, ids->n, grammar, err);
     if (status != TERN_OK)
         return status;
-    g.grammar = grammar;
     if (o->prefix_cache)
         tn_generator_load_cache(&g, o->prefix_cache);
     if (echo)

@@ -93,17 +93,17 @@ tern_status tn_generator_renew_sampler(struct tn_generator *g, struct tern_error
 
 tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o,
                               const struct tn_opened *opened, size_t n_prompt,
-                              struct tern_error *err)
+                              const struct tern_grammar *grammar, struct tern_error *err)
 {
     uint64_t start = tn_now_ns();
-    *g = (struct tn_generator){.o = o, .opened = opened};
+    *g = (struct tn_generator){.o = o, .opened = opened, .grammar = grammar};
     /* Short enough to be typed again. */
     g->seed = tn_options_given(o, seed) ? o->seed : tn_random_seed() >> 32;
     uint32_t limit = tern_model_config(opened->model)->context;
     if (o->ctx > limit)
         return tn_fail(err, TERN_USAGE, "--ctx %" PRIu64 ": this model has a context of %u", o->ctx,
                        limit);
-    tern_status status = tn_planned_make(&g->planned, o, opened, n_prompt, err);
+    tern_status status = tn_planned_make(&g->planned, o, opened, n_prompt, grammar, err);
     if (status == TERN_OK)
         status = create_session(g, err);
     if (status == TERN_OK && !g->planned->plan.will_page)

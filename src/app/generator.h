@@ -18,7 +18,7 @@ struct tn_generator {
     struct tern_steering *steering;
     struct tern_session *session;
     struct tern_sampler *sampler;
-    const struct tern_grammar *grammar; /* what an answer must be, borrowed; NULL: anything */
+    const struct tern_grammar *grammar; /* borrowed; NULL: anything */
     double load_s; /* model, plan, engine, session, and the file where it had to be read */
     uint64_t seed; /* given, or drawn */
     /* Also stops an answer, as Ctrl-C does; NULL: nothing else does. */
@@ -27,10 +27,10 @@ struct tn_generator {
 };
 
 /* Plan, engine, session and sampler as flags and machine allow; shows the banner.  n_prompt: tokens
- * of the prompt, 0 if there will be several. */
+ * of the prompt, 0 if there will be several.  grammar: what answers must be, borrowed, or NULL. */
 tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o,
                               const struct tn_opened *opened, size_t n_prompt,
-                              struct tern_error *err);
+                              const struct tern_grammar *grammar, struct tern_error *err);
 void tn_generator_fini(struct tn_generator *g);
 /* A sampler anew, after the flags that make one have changed; without success the old one stays. */
 tern_status tn_generator_renew_sampler(struct tn_generator *g, struct tern_error *err);

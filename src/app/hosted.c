@@ -163,7 +163,7 @@ static tern_status plan_models(struct tn_hosting *h, struct tern_error *err)
             o.kv = TERN_KV_F32;
             o.draft = 0;
         }
-        status = tn_planned_make(&m->planned, &o, &m->opened, 0, err);
+        status = tn_planned_make(&m->planned, &o, &m->opened, 0, NULL, err);
         if (status != TERN_OK)
             tn_fail_prefix(err, m->id);
     }

@@ -35,7 +35,7 @@ void tn_planned_sizes(struct tern_plan_model *out, const struct tn_options *o,
 
 tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
                             const struct tn_opened *opened, size_t n_prompt,
-                            struct tern_error *err)
+                            const struct tern_grammar *grammar, struct tern_error *err)
 {
     struct tern_plan_limits limits;
     struct tern_plan_model sizes;
@@ -46,6 +46,7 @@ tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
     planned->machine = opened->machine;
     planned->inputs = (enum tern_inputs_as)o->inputs;
     tn_planned_sizes(&sizes, o, opened->model);
+    sizes.base_bytes += tern_model_grammar_bytes(opened->model, grammar);
     tn_planned_limits(&limits, o);
     limits.n_prompt = (uint32_t)n_prompt;
     tern_status status = tern_plan_make(&planned->plan, planned->machine, &sizes, &limits, err);

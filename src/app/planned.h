@@ -7,6 +7,7 @@
 #define TN_PLANNED_H
 
 #include "app.h"
+#include "tern/grammar.h"
 #include "tern/plan.h"
 
 struct tn_planned {
@@ -22,11 +23,11 @@ void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o)
 void tn_planned_sizes(struct tern_plan_model *out, const struct tn_options *o,
                       const struct tern_model *model);
 
-/* `opened` has a machine. n_prompt: tokens of the prompt, 0 if unknown. *out is new memory
- * (tn_free). */
+/* `opened` has a machine. n_prompt: tokens of the prompt, 0 if unknown. grammar: of the answer, or
+ * NULL. *out is new memory (tn_free). */
 tern_status tn_planned_make(struct tn_planned **out, const struct tn_options *o,
                             const struct tn_opened *opened, size_t n_prompt,
-                            struct tern_error *err);
+                            const struct tern_grammar *grammar, struct tern_error *err);
 
 /* An engine with the plan's threads, kernel level and cores; the system is told of --eco. */
 tern_status tn_planned_create_engine(struct tern_engine **out, const struct tn_planned *planned,

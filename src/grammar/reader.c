@@ -269,6 +269,15 @@ static bool take_memory(struct tn_reader *m)
            m->todo && m->kept && m->todo_slots;
 }
 
+uint64_t tn_reader_bytes(const struct tern_grammar *grammar)
+{
+    const struct tn_reader *m = NULL; /* for the sizes of what it points to */
+    return sizeof *m + TN_MAX_PLACES * (sizeof *m->places + grammar->n_classes * sizeof *m->next) +
+           MAX_READINGS * sizeof *m->readings + MAX_FRAMES * sizeof *m->frames +
+           PLACE_SLOTS * sizeof *m->place_slots + FRAME_SLOTS * sizeof *m->frame_slots +
+           MAX_TODO * (sizeof *m->todo + sizeof *m->kept) + TODO_SLOTS * sizeof *m->todo_slots;
+}
+
 tern_status tn_reader_create(struct tn_reader **out, const struct tern_grammar *grammar,
                               struct tern_error *err)
 {

@@ -60,6 +60,8 @@ struct tn_reader {
 tern_status tn_reader_create(struct tn_reader **out, const struct tern_grammar *grammar,
                               struct tern_error *err);
 void tn_reader_free(struct tn_reader *m);
+/* Memory that it takes. */
+uint64_t tn_reader_bytes(const struct tern_grammar *grammar);
 
 /* Where a byte leads to from a place: a place, TN_PLACE_DEAD, or TN_PLACE_FULL: forget first. */
 uint32_t tn_reader_compute(struct tn_reader *m, uint32_t place, uint32_t class);

@@ -139,3 +139,11 @@ uint64_t tn_token_list_bytes(const struct tn_token_list *list)
         bytes += list->tokens[i].n_bytes;
     return bytes;
 }
+
+uint64_t tn_token_list_need(const struct tern_tokenizer *tokenizer, uint32_t n_ids,
+                            const unsigned char *is_control)
+{
+    const uint64_t per_id = sizeof(struct tn_sorted_token) + sizeof(struct entry);
+    return sizeof(struct tn_token_list) + n_ids * per_id +
+           2 * (uint64_t)count_bytes(tokenizer, n_ids, is_control);
+}

@@ -67,6 +67,13 @@ void tn_constraint_free(struct tn_constraint *c)
     tn_free(c);
 }
 
+uint64_t tn_constraint_bytes(const struct tern_grammar *grammar, uint32_t n_ids, uint32_t max_ids)
+{
+    return sizeof(struct tn_constraint) + tn_reader_bytes(grammar) +
+           (uint64_t)N_MASKS * tn_mask_words(n_ids) * sizeof(uint64_t) +
+           max_ids * (uint64_t)sizeof(uint32_t);
+}
+
 /* ---- masks ---- */
 
 static void allow(struct mask *mask, uint32_t id)

@@ -41,6 +41,9 @@ tern_status tn_token_list_create(struct tn_token_list **out,
                                  uint32_t n_ends, struct tern_error *err);
 void tn_token_list_free(struct tn_token_list *list);
 uint64_t tn_token_list_bytes(const struct tn_token_list *list);
+/* All that is taken while one is made. */
+uint64_t tn_token_list_need(const struct tern_tokenizer *tokenizer, uint32_t n_ids,
+                            const unsigned char *is_control);
 
 static inline uint32_t tn_mask_words(uint32_t n_ids)
 {
@@ -55,6 +58,8 @@ tern_status tn_constraint_create(struct tn_constraint **out, const struct tern_g
                                  const struct tn_token_list *list, uint32_t max_ids,
                                  struct tern_error *err);
 void tn_constraint_free(struct tn_constraint *c);
+/* Memory that it takes, with a list of the ids below n_ids. */
+uint64_t tn_constraint_bytes(const struct tern_grammar *grammar, uint32_t n_ids, uint32_t max_ids);
 
 struct tn_allowed {
     const uint64_t *bits; /* [tn_mask_words(list->n_ids)] */

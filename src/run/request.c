@@ -130,6 +130,22 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
 /* Up to this part of the vocabulary is computed row by row: half a search of a head in planes. */
 #define LISTED_PART 32u
 
+static uint32_t max_listed(uint32_t n_ids)
+{
+    return TN_MAX(n_ids / LISTED_PART, 1);
+}
+
+uint64_t tern_model_grammar_bytes(const struct tern_model *model,
+                                  const struct tern_grammar *grammar)
+{
+    const uint32_t n_ids = model->n_allowed;
+    if (!grammar || !model->tokenizer)
+        return 0;
+    return tern_grammar_bytes(grammar) +
+           tn_token_list_need(model->tokenizer, n_ids, model->is_control) +
+           tn_constraint_bytes(grammar, n_ids, max_listed(n_ids));
+}
+
 tern_status tn_request_bind(struct tn_request *r, const struct tern_model *model,
                             struct tn_token_list **tokens, struct tern_error *err)
 {
@@ -142,9 +158,8 @@ tern_status tn_request_bind(struct tn_request *r, const struct tern_model *model
                                       model->file.spec.n_stop_ids, err);
     if (status != TERN_OK)
         return status;
-    const uint32_t max_ids = TN_MAX((*tokens)->n_ids / LISTED_PART, 1);
-    return tn_constraint_create(&r->generation.constraint, r->asked.grammar, *tokens, max_ids,
-                                err);
+    return tn_constraint_create(&r->generation.constraint, r->asked.grammar, *tokens,
+                                max_listed((*tokens)->n_ids), err);
 }
 
 void tn_request_free(struct tn_request *r)

@@ -568,6 +568,42 @@ static void any_allocation_may_fail(void **state)
     close_fixture(&f);
 }
 
+/* ---- memory ---- */
+
+static uint64_t n_asked;
+
+static int count_asked(void *arg, size_t n_bytes)
+{
+    (void)arg;
+    n_asked += n_bytes;
+    return 1;
+}
+
+static void memory_is_known_before_it_is_taken(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct tern_grammar *g;
+    struct tern_error err;
+    struct tn_token_list *list;
+    struct tn_constraint *c;
+    open_fixture(&f);
+    assert_int_equal(compile(&g, "{\"type\":\"string\",\"maxLength\":9}", 0, &err), TERN_OK);
+    n_asked = 0;
+    tn_alloc_set_hook(count_asked, NULL);
+    assert_int_equal(tn_token_list_create(&list, f.tokenizer, f.list->n_ids, f.is_control, f.ends,
+                                          1, NULL), TERN_OK);
+    assert_int_equal(n_asked, tn_token_list_need(f.tokenizer, f.list->n_ids, f.is_control));
+    n_asked = 0;
+    assert_int_equal(tn_constraint_create(&c, g, list, 16, NULL), TERN_OK);
+    assert_int_equal(n_asked, tn_constraint_bytes(g, list->n_ids, 16));
+    tn_alloc_set_hook(NULL, NULL);
+    tn_constraint_free(c);
+    tn_token_list_free(list);
+    tern_grammar_free(g);
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +619,7 @@ int main(void)
         cmocka_unit_test(strings_and_numbers_are_json),
         cmocka_unit_test(masks_are_what_trying_every_token_gives),
         cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(memory_is_known_before_it_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 import datetime
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -47,6 +48,18 @@ class RunSchema(command.TestCase):
         threads = [self.ok("run", self.model, "-p", "Hi", "--seed", "5", "--schema", self.path,
                            "--threads", n).out for n in ("1", "2")]
         self.assertEqual(threads[0], threads[1])
+
+    def test_the_plan_counts_it(self):
+        """A grammar of 60,000 states, the list of tokens, and what follows the text."""
+        self.write({"type": "string", "maxLength": 60000})
+        need = {}
+        for flags in ((), ("--schema", self.path)):
+            done = tern("run", self.model, "-p", "Hi", "-n", "3", "--ram", "1M", *flags)
+            self.assertEqual(done.code, 3, done.err)
+            need[flags] = float(re.search(r"needs ([\d.]+) MiB of memory", done.err)[1])
+        self.assertGreater(need["--schema", self.path], need[()] + 5)
+        enough = f"{need['--schema', self.path] / 0.8:.1f}M"
+        self.ok("run", self.model, "-p", "Hi", "-n", "3", "--ram", enough, "--schema", self.path)
 
     def test_refusals(self):
         for schema, code, words in (
