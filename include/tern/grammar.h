@@ -11,9 +11,10 @@
  * required, additionalProperties (false), items, minItems, maxItems, enum, const, anyOf, $ref
  * within the schema ("#", "#/$defs/..."), $defs, definitions; of strings pattern, format
  * (date-time, date, time, duration, email, hostname, ipv4, ipv6, uuid), minLength and maxLength; of
- * numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.  Words without a rule
- * are skipped: title, description, default, examples, $comment, $schema, $id, deprecated, readOnly,
- * writeOnly.  Words about another type than a value has say nothing about it.
+ * numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.  Beside enum and const
+ * those of strings and numbers leave the values that fit.  Words without a rule are skipped: title,
+ * description, default, examples, $comment, $schema, $id, deprecated, readOnly, writeOnly.  Words
+ * about another type than a value has say nothing about it.
  *
  * What comes is UTF-8 without U+0000.  Members stand in the order of the schema, white space only
  * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most

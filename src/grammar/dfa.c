@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 /* States in all sets. */
 #define MAX_MEMBERS (1u << 20)
@@ -496,4 +497,34 @@ void tn_dfa_fini(struct tn_dfa *dfa)
     tn_free(dfa->is_end);
     tn_free(dfa->ranges);
     *dfa = (struct tn_dfa){0};
+}
+
+/* ---- use ---- */
+
+static uint32_t symbol_of(const struct tn_dfa *dfa, uint32_t c)
+{
+    uint32_t low = 0, n = dfa->n_ranges;
+    while (n > 1) { /* the last range that begins at c or in front of it */
+        const uint32_t half = n / 2;
+        if (dfa->ranges[low + half].characters.low <= c) {
+            low += half;
+            n -= half;
+        } else {
+            n = half;
+        }
+    }
+    return dfa->ranges[low].symbol;
+}
+
+bool tn_dfa_takes(const struct tn_dfa *dfa, const char *text)
+{
+    uint32_t state = TN_DFA_START, c;
+    size_t n = strlen(text);
+    while (n > 0 && state != TN_DFA_DEAD) {
+        const size_t step = tn_utf8_character(text, n, &c);
+        state = dfa->next[(size_t)state * dfa->n_symbols + symbol_of(dfa, c)];
+        text += step;
+        n -= step;
+    }
+    return state != TN_DFA_DEAD && dfa->is_end[state];
 }

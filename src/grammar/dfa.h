@@ -38,5 +38,7 @@ bool tn_dfa_measure(struct tn_dfa *dfa);
 tern_status tn_dfa_create(struct tn_dfa *out, const struct tn_nfa *nfa, uint64_t *steps,
                           struct tern_error *err);
 void tn_dfa_fini(struct tn_dfa *dfa);
+/* Does a text of UTF-8 fit? */
+bool tn_dfa_takes(const struct tn_dfa *dfa, const char *text);
 
 #endif

@@ -214,7 +214,9 @@ static void add_value(struct compiler *c, const json_t *value, uint32_t start)
 
 static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)
 {
-    static const char *const words[] = {"enum", "const", "type"};
+    static const char *const words[] = {
+        "enum", "const", "type", "pattern", "format", "minLength", "maxLength", "minimum",
+        "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     const json_t *list = json_object_get(s, "enum"), *constant = json_object_get(s, "const");
     uint32_t types, n = 0;
     if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"enum\" or \"const\"") ||
@@ -226,12 +228,18 @@ static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)
     const size_t n_values = list ? json_array_size(list) : 1;
     for (size_t i = 0; i < n_values; i++) {
         const json_t *value = list ? json_array_get(list, i) : constant;
+        bool fits = false;
         if (types && !(types & type_of(value)))
             continue;
-        add_value(c, value, start);
-        n++;
+        tern_status status = tn_schema_limits_take(&c->limits, s, value, &fits, c->err);
+        if (status != TERN_OK)
+            return refuse_as_said(c, status);
+        if (fits)
+            add_value(c, value, start);
+        n += fits;
     }
-    return n > 0 || refuse(c, TERN_USAGE, "no value of \"enum\" or \"const\" has the \"type\"");
+    return n > 0 || refuse(c, TERN_USAGE, "no value of \"enum\" or \"const\" has the \"type\" "
+                                          "and fits its limits");
 }
 
 /* ---- arrays ---- */

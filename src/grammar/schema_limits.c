@@ -86,6 +86,17 @@ tern_status tn_schema_limits_find(struct tn_schema_limits *limits, struct tern_g
     return status;
 }
 
+tern_status tn_schema_limits_take(struct tn_schema_limits *limits, const json_t *s,
+                                  const json_t *value, bool *fits, struct tern_error *err)
+{
+    *fits = true;
+    if (json_is_string(value) && has_one_of(s, words_of("string")))
+        return tn_schema_string_takes(fits, s, json_string_value(value), &limits->steps, err);
+    if (json_is_number(value) && has_one_of(s, words_of("number")))
+        return tn_schema_number_takes(fits, s, value, err);
+    return tn_ok(err);
+}
+
 void tn_schema_limits_fini(struct tn_schema_limits *limits)
 {
     json_decref(limits->rules);

@@ -24,6 +24,9 @@ struct tn_schema_limits {
 tern_status tn_schema_limits_find(struct tn_schema_limits *limits, struct tern_grammar *g,
                                   const json_t *s, const char *type, uint32_t *rule,
                                   struct tern_error *err);
+/* Does a value fit the limits that schema s sets to values of its type?  The same errors. */
+tern_status tn_schema_limits_take(struct tn_schema_limits *limits, const json_t *s,
+                                  const json_t *value, bool *fits, struct tern_error *err);
 void tn_schema_limits_fini(struct tn_schema_limits *limits);
 
 #endif

@@ -68,13 +68,50 @@ static tern_status read_multiple(const json_t *s, struct tn_number_limits *limit
     return tn_ok(err);
 }
 
+static tern_status read_limits(const json_t *s, struct tn_number_limits *limits,
+                               struct tern_error *err)
+{
+    tern_status status = read_bounds(s, limits, err);
+    return status == TERN_OK ? read_multiple(s, limits, err) : status;
+}
+
+static bool is_within(const struct tn_decimal *d, const struct tn_number_limits *limits)
+{
+    const int above = limits->lower.exists ? tn_decimal_compare(d, &limits->lower.at) : 1;
+    const int below = limits->upper.exists ? tn_decimal_compare(&limits->upper.at, d) : 1;
+    return (above > 0 || (above == 0 && !limits->lower.is_open)) &&
+           (below > 0 || (below == 0 && !limits->upper.is_open));
+}
+
+/* Of multiple / 10^scale: no digits behind those, and the rest divides. */
+static bool is_multiple(const struct tn_decimal *d, const struct tn_number_limits *limits)
+{
+    const int32_t last = -(int32_t)limits->scale;
+    uint32_t rest = 0;
+    if (limits->multiple == 0 || d->n == 0)
+        return true;
+    if (d->exponent - (int32_t)d->n < last)
+        return false;
+    for (int32_t place = d->exponent - 1; place >= last; place--)
+        rest = (rest * 10 + tn_decimal_digit(d, place)) % limits->multiple;
+    return rest == 0;
+}
+
+tern_status tn_schema_number_takes(bool *fits, const json_t *s, const json_t *number,
+                                   struct tern_error *err)
+{
+    struct tn_number_limits limits = {0};
+    const struct tn_decimal d = tn_decimal_of(number);
+    tern_status status = read_limits(s, &limits, err);
+    *fits = status == TERN_OK && is_within(&d, &limits) && is_multiple(&d, &limits);
+    return status;
+}
+
 tern_status tn_schema_number(struct tern_grammar *g, uint32_t start, const json_t *s,
                              bool is_integer, uint64_t *steps, struct tern_error *err)
 {
     struct tn_number_limits limits = {.is_integer = is_integer};
-    tern_status status = read_bounds(s, &limits, err);
-    if (status == TERN_OK)
-        status = read_multiple(s, &limits, err);
+    tern_status status = read_limits(s, &limits, err);
     if (status != TERN_OK)
         return status;
     status = tn_number_rule(g, start, &limits, steps, err);

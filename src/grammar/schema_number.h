@@ -15,4 +15,8 @@
 tern_status tn_schema_number(struct tern_grammar *g, uint32_t start, const json_t *s,
                              bool is_integer, uint64_t *steps, struct tern_error *err);
 
+/* Is a number within the limits of s?  The same errors. */
+tern_status tn_schema_number_takes(bool *fits, const json_t *s, const json_t *number,
+                                   struct tern_error *err);
+
 #endif

@@ -73,32 +73,69 @@ static tern_status read_text(const json_t *s, const char *word, const char **tex
     return tn_ok(err);
 }
 
-tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_t *s,
-                             uint64_t *steps, struct tern_error *err)
-{
-    const char *pattern = NULL, *name = NULL, *expressions[3];
+/* What a schema says about strings. */
+struct words {
+    const char *expressions[3];
+    uint32_t n;       /* of them */
+    const char *name; /* of the word that they are of, for details */
     struct tn_count_range length;
-    uint32_t n = 0;
+};
+
+static tern_status read_words(struct words *out, const json_t *s, struct tern_error *err)
+{
+    const char *pattern = NULL, *name = NULL;
     tern_status status = read_text(s, "pattern", &pattern, err);
     if (status == TERN_OK)
         status = read_text(s, "format", &name, err);
     if (status == TERN_OK)
-        status = tn_schema_count(&length, s, "minLength", "maxLength", TN_MAX_LENGTH, err);
+        status = tn_schema_count(&out->length, s, "minLength", "maxLength", TN_MAX_LENGTH, err);
     if (status != TERN_OK)
         return status;
     const struct format *format = name ? find_format(name) : NULL;
     if (name && !format)
         return tn_fail(err, TERN_UNSUPPORTED, "\"format\": \"%.40s\" is not supported", name);
+    out->n = 0;
+    out->name = pattern ? "\"pattern\"" : "\"format\"";
     if (pattern)
-        expressions[n++] = pattern;
+        out->expressions[out->n++] = pattern;
     for (uint32_t i = 0; format && i < 2 && format->expressions[i]; i++)
-        expressions[n++] = format->expressions[i];
-    if (n == 0) {
-        tn_string_rule_of_length(g, start, length);
+        out->expressions[out->n++] = format->expressions[i];
+    return tn_ok(err);
+}
+
+tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_t *s,
+                             uint64_t *steps, struct tern_error *err)
+{
+    struct words words;
+    tern_status status = read_words(&words, s, err);
+    if (status != TERN_OK)
+        return status;
+    if (words.n == 0) {
+        tn_string_rule_of_length(g, start, words.length);
         return tn_ok(err);
     }
-    status = tn_string_rule(g, start, expressions, n, length, steps, err);
+    status = tn_string_rule(g, start, words.expressions, words.n, words.length, steps, err);
     if (status != TERN_OK)
-        tn_fail_prefix(err, pattern ? "\"pattern\"" : "\"format\"");
+        tn_fail_prefix(err, words.name);
+    return status;
+}
+
+tern_status tn_schema_string_takes(bool *fits, const json_t *s, const char *text, uint64_t *steps,
+                                   struct tern_error *err)
+{
+    struct words words;
+    size_t length = 0;
+    tern_status status = read_words(&words, s, err);
+    *fits = false;
+    if (status != TERN_OK)
+        return status;
+    for (const char *c = text; *c; c++)
+        length += ((unsigned char)*c & 0xC0) != 0x80;
+    *fits = length >= words.length.min && length <= words.length.max;
+    if (!*fits || words.n == 0)
+        return status;
+    status = tn_string_fits(fits, words.expressions, words.n, text, steps, err);
+    if (status != TERN_OK)
+        tn_fail_prefix(err, words.name);
     return status;
 }

@@ -16,4 +16,8 @@
 tern_status tn_schema_string(struct tern_grammar *g, uint32_t start, const json_t *s,
                              uint64_t *steps, struct tern_error *err);
 
+/* Does a string of UTF-8 fit these words of s?  The same costs and errors. */
+tern_status tn_schema_string_takes(bool *fits, const json_t *s, const char *text, uint64_t *steps,
+                                   struct tern_error *err);
+
 #endif

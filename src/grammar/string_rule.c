@@ -185,19 +185,40 @@ static tern_status make_automaton(struct tn_dfa *out, struct tn_nfa *nfa,
     return status == TERN_OK ? tn_dfa_create(out, nfa, steps, err) : status;
 }
 
+static tern_status add_all(struct tn_nfa *nfa, const char *const *expressions, uint32_t n,
+                           struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++)
+        status = tn_regex_add(nfa, expressions[i], err);
+    return status;
+}
+
 tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *const *expressions,
                            uint32_t n, struct tn_count_range length, uint64_t *steps,
                            struct tern_error *err)
 {
     struct tn_nfa nfa = {0};
     struct tn_dfa dfa = {0};
-    tern_status status = TERN_OK;
-    for (uint32_t i = 0; i < n && status == TERN_OK; i++)
-        status = tn_regex_add(&nfa, expressions[i], err);
+    tern_status status = add_all(&nfa, expressions, n, err);
     if (status == TERN_OK)
         status = make_automaton(&dfa, &nfa, length, steps, err);
     if (status == TERN_OK && !write_all(g, start, &dfa))
         status = tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    tn_dfa_fini(&dfa);
+    tn_nfa_fini(&nfa);
+    return status;
+}
+
+tern_status tn_string_fits(bool *fits, const char *const *expressions, uint32_t n,
+                           const char *text, uint64_t *steps, struct tern_error *err)
+{
+    struct tn_nfa nfa = {0};
+    struct tn_dfa dfa = {0};
+    tern_status status = add_all(&nfa, expressions, n, err);
+    if (status == TERN_OK)
+        status = tn_dfa_create(&dfa, &nfa, steps, err);
+    *fits = status == TERN_OK && tn_dfa_takes(&dfa, text);
     tn_dfa_fini(&dfa);
     tn_nfa_fini(&nfa);
     return status;

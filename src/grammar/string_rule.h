@@ -20,6 +20,9 @@
 tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *const *expressions,
                            uint32_t n, struct tn_count_range length, uint64_t *steps,
                            struct tern_error *err);
+/* Does a text of UTF-8 fit all n expressions?  The same costs and errors. */
+tern_status tn_string_fits(bool *fits, const char *const *expressions, uint32_t n,
+                           const char *text, uint64_t *steps, struct tern_error *err);
 /* Any string of so many characters: a state for each of length.max, or of length.min where there is
  * no maximum. */
 void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,

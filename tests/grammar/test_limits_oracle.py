@@ -361,6 +361,50 @@ def check_numbers(counts):
             counts["walked"] += 1
 
 
+def random_enum(rng):
+    """Values of several types, and limits to strings and numbers."""
+    words = ["".join(rng.choices(CHARACTERS, k=rng.randint(0, 6))) for _ in range(8)]
+    numbers = [rng.choice((1, -1)) * rng.choice((rng.randint(0, 40), rng.randint(0, 400) / 8,
+                                                 10 ** rng.randint(1, 18), 1e-7 * rng.randint(1, 9),
+                                                 1e200)) for _ in range(8)]
+    ecma, python = random_pattern(rng)
+    schema = dict(random_limits(rng), enum=words + numbers + [None, True, [1], {"a": "b"}])
+    del schema["type"]
+    if rng.random() < 0.5:
+        schema.update(random_range(rng, 6))
+    if rng.random() < 0.4:
+        schema["pattern"] = ecma
+    return schema, python
+
+
+def check_enums(counts):
+    """Of the values those are left that fit the limits beside them."""
+    rng = random.Random(23)
+    cases = [random_enum(rng) for _ in range(N_LIMITS)]
+    texts = [[json.dumps(v, ensure_ascii=False, separators=(",", ":")) for v in schema["enum"]]
+             for schema, _ in cases]
+    answers = run([{"schema": schema, "walks": 3, "seed": i, "texts": texts[i]}
+                   for i, (schema, _) in enumerate(cases)])
+    for (schema, python), words, answer in zip(cases, texts, answers):
+        if answer["status"]:
+            assert "no text fits" in answer["detail"], (schema, answer)
+            counts["empty"] += 1
+            continue
+        for value, word, (_, is_whole, status) in zip(schema["enum"], words, answer["results"]):
+            expected = True
+            if isinstance(value, str):
+                expected = has_length(schema, value) and (
+                    "pattern" not in schema or re.search(python, value) is not None)
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                expected = is_in(schema, exact(value))
+            if not re.search(r"e[+-]\d|\\u00|\.0$", word):  # a value may be spelled in other ways
+                assert status == 0 and is_whole == expected, (schema, word, expected)
+                counts["fit" if expected else "unfit"] += 1
+        for walk in answer["walks"]:
+            assert json.loads(walk) in schema["enum"], (schema, walk)
+            counts["walked"] += 1
+
+
 def check_edges():
     """Whole ranges of a small size, digit by digit, and the ends of 64 bits."""
     cases, wanted = [], []
@@ -386,6 +430,7 @@ def main():
     check_long()
     check_formats(counts)
     check_numbers(counts)
+    check_enums(counts)
     check_edges()
     print(counts)
     assert min(counts["fit"], counts["unfit"], counts["walked"]) > 2000, counts
