@@ -116,7 +116,9 @@ static bool add_config_keys(struct tern_source *s, const char *dir)
     tern_status status = tn_dir_read_text(&text, &n, dir, "config.json", MAX_CONFIG_BYTES, NULL);
     if (status != TERN_OK || !text)
         return status != TERN_MEMORY;
-    status = tn_json_load(&root, "config.json", text, n, JSON_DECODE_INT_AS_REAL, NULL);
+    status = tn_json_load(&root, "config.json", text, n, 0, NULL);
+    if (status == TERN_INPUT) /* published files hold integers beyond 64 bits */
+        status = tn_json_load(&root, "config.json", text, n, JSON_DECODE_INT_AS_REAL, NULL);
     tn_free(text);
     if (status != TERN_OK)
         return status != TERN_MEMORY;

@@ -80,6 +80,7 @@ class Source(command.TestCase):
         self.assertEqual((found["format"], found["family"], found["convertible"]),
                          ("folder", "bitnet", True))
         self.assertEqual(found["metadata"]["model_type"], "bitnet")
+        self.assertIsInstance(found["metadata"]["hidden_size"], int)
         alone = self.look(os.path.join(DEMO, "model.safetensors"))
         self.assertEqual((alone["format"], alone["convertible"]), ("safetensors", False))
         self.assertIn("give the folder", alone["reason"])
