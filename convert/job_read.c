@@ -297,6 +297,10 @@ static void say_notes(const struct tn_job *j)
         tn_job_say(j, TERN_CONVERT_NOTE,
                    "left out, because tern computes it: *.rotary_emb.inv_freq (%u)",
                    j->plan.n_ignored);
+    if (j->plan.idle_head)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "left out, because the file names a pooling, so it is an embedding model: %s",
+                   j->plan.idle_head->name);
     if (j->cut_context)
         tn_job_say(
             j, TERN_CONVERT_WARNING,

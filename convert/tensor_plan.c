@@ -430,6 +430,8 @@ static tern_status check_unused(struct planner *p)
             p->plan->n_ignored++;
         else if (strcmp(t->name, "lm_head.weight") == 0)
             status = plan_twin(p, t);
+        else if (strcmp(t->name, "output.weight") == 0) /* a GGUF file that names a pooling */
+            p->plan->idle_head = t;
         else
             status = tn_fail(p->err, TERN_INPUT,
                              "tensor \"%s\" is not part of this architecture; tern does not know "

@@ -62,6 +62,7 @@ struct tn_tensor_plan {
     /* A head beside embeddings that it is tied to: left out if it holds their numbers, which the
      * survey finds out.  NULL: there is none. */
     struct tn_source_tensor *twin;
+    const struct tn_source_tensor *idle_head; /* of an embedding model, left out; NULL: none */
 };
 
 bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);

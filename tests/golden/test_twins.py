@@ -106,11 +106,12 @@ def plain_tensors(folder, norms, permutes):
             yield f32_tensor(f"blk.{i}.{ours}.weight", values, shape)
 
 
-def gemma_file(path, folder, *keys):
+def gemma_file(path, folder, *keys, has_head=False):
     """Norms are stored with 1 added but for those of projections; latents become trits and a
     scale."""
     c, rows = folder.config, []
-    rows.append(f32_tensor("token_embd.weight", *folder.floats("embed_tokens.weight")))
+    for name in ("token_embd.weight", "output.weight")[:1 + has_head]:
+        rows.append(f32_tensor(name, *folder.floats("embed_tokens.weight")))
 
     def norm(ours, theirs, offset):
         values, shape = folder.floats(theirs)
@@ -332,6 +333,16 @@ class Twins(Case):
         self.assertGreater(self.distance(self.states(path, "other"), expected), 1e-5)
         gemma_file(path, folder)  # no window, one rotation
         self.assertGreater(self.distance(self.states(path, "none"), expected), 1e-5)
+
+    def test_head_of_an_embedding_model(self):
+        """A file that names a pooling needs no head: it is left out, and that is said."""
+        folder, path = Folder("tiny-embed-gemma3"), scratch("headed.gguf")
+        gemma_file(path, folder)
+        expected = self.states(path, "bare")
+        gemma_file(path, folder, has_head=True)
+        self.assertEqual(self.states(path, "headed"), expected)
+        result = self.ok("convert", path, "-o", scratch("said.tern"), "--no-tokenizer")
+        self.assertIn("it is an embedding model: output.weight", result.err)
 
     def test_wrong_windows(self):
         folder, path = Folder("tiny-embed-gemma3"), scratch("wrong.gguf")
