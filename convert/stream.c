@@ -135,6 +135,14 @@ static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_p
         return status;
     for (uint32_t i = 0; t->adds_one && i < n; i++)
         values[i] += 1.0f;
+    if (t->permuted_dim) {
+        float *ordered = tn_stream_take(&s->spare, n * sizeof *ordered, err);
+        if (!ordered)
+            return TERN_MEMORY;
+        for (uint32_t i = 0; i < n; i++)
+            ordered[i] = values[tn_permuted_row(i, t->permuted_dim)];
+        values = ordered;
+    }
     return tn_mwriter_append(s->writer, i_tensor, values, n * sizeof *values, err);
 }
 

@@ -189,9 +189,14 @@ static tern_status plan_vector(struct planner *p, const struct tn_slot *slot, ui
     tern_status status = check_float(p, t);
     if (status == TERN_OK)
         status = check_shape(p, t, 0, n);
-    if (status == TERN_OK)
-        append(p, TN_TENSOR_VECTOR, slot, layer, 1, n, t)->adds_one = adds_one(p, slot);
-    return status;
+    if (status != TERN_OK)
+        return status;
+    struct tn_tensor_plan_row *row = append(p, TN_TENSOR_VECTOR, slot, layer, 1, n, t);
+    row->adds_one = adds_one(p, slot);
+    if (p->import->permutes_q_k &&
+        (slot->role == TERN_ROLE_Q_BIAS || slot->role == TERN_ROLE_K_BIAS))
+        row->permuted_dim = p->spec.config->head_dim;
+    return TERN_OK;
 }
 
 static tern_status plan_scalar(struct planner *p, const struct tn_source_tensor *scale)

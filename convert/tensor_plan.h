@@ -46,7 +46,8 @@ struct tn_tensor_plan_row {
     bool scale_divides;
     bool adds_one;           /* VECTOR: 1 + w is stored */
     bool may_be_ternary;     /* TABLE: to be found out */
-    uint32_t permuted_dim;   /* rows of heads of so many are interleaved; 0: they are not */
+    uint32_t permuted_dim;   /* rows of heads of so many (a bias: its values) are interleaved; 0:
+                                they are not */
     struct tn_scale_facts scales; /* of ternary kinds, after the survey */
 };
 

@@ -381,8 +381,7 @@ static tern_status source_rows(struct tn_trit_reader *r, int8_t *trits, float *s
 
 /* ---- heads ---- */
 
-/* Row of the source that holds row r: pairs (2j, 2j + 1) of a head belong to (j, j + dim / 2). */
-static uint32_t permuted_row(uint32_t r, uint32_t dim)
+uint32_t tn_permuted_row(uint32_t r, uint32_t dim)
 {
     const uint32_t in_head = r % dim, half = dim / 2;
     return r - in_head + 2 * (in_head % half) + in_head / half;
@@ -402,7 +401,7 @@ static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float 
         return TERN_MEMORY;
     tern_status status = source_rows(r, all, all_scales, first, n_read, err);
     for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
-        const size_t from = permuted_row(row + i, dim) - first;
+        const size_t from = tn_permuted_row(row + i, dim) - first;
         memcpy(trits + (size_t)i * cols, all + from * cols, cols);
         memcpy(scales + (size_t)i * r->n_units, all_scales + from * r->n_units,
                r->n_units * sizeof *scales);

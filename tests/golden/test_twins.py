@@ -176,6 +176,23 @@ class Twins(Case):
         gguf.write(path, common_keys("llama", folder.config), rows)
         self.check_same(folder.path, path)
 
+    def test_biases(self):
+        """Those of q and k are interleaved like the rows of their matrices."""
+        folder, path = Folder("tiny-bitcpm-llama"), scratch("biases.gguf")
+        folder.config["rope_scaling"], c = None, folder.config
+        heads = {"attn_q": c["num_attention_heads"], "attn_k": c["num_key_value_heads"]}
+        rows = list(plain_tensors(folder, NORMS, True))
+        for theirs in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"):
+            n = folder.floats(f"layers.0.{theirs}.weight")[1][0]
+            values = [(i * 37 % 64 - 32) / 16 for i in range(n)]
+            folder.tensors[f"model.layers.0.{theirs}.bias"] = "BF16", [n], gguf.to_bf16(values)
+            ours = LINEAR[theirs]
+            if ours in heads:
+                values = permuted(values, (n, 1), heads[ours])
+            rows.append(f32_tensor(f"blk.0.{ours}.bias", values, [n]))
+        gguf.write(path, common_keys("llama", c), rows)
+        self.check_same(folder.write(scratch("biases")), path)
+
     def test_llama3_scaling(self):
         """In a folder four numbers, which are the same as a list of factors."""
         folder, c = Folder("tiny-bitcpm-llama"), {}
