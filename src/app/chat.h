@@ -122,6 +122,9 @@ bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value
 /* The same without words. */
 tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const char *value,
                           struct tern_error *err);
+/* Would it? Nothing is changed. */
+tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const char *value,
+                          struct tern_error *err);
 /* Appends one line per setting. */
 void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat);
 /* All settings as a JSON object. */

@@ -137,9 +137,9 @@ static bool get_text(struct tern_text *out, const json_t *object, const char *ke
     return !m || json_is_null(m) || json_is_string(m);
 }
 
-static tern_status add_message(struct jsonl *j, const json_t *m, struct tern_error *err)
+static tern_status add_message(struct tern_conversation *c, const json_t *m,
+                               struct tern_error *err)
 {
-    struct tern_conversation *c = j->chat->c;
     struct tern_turn turn;
     const json_t *calls = json_object_get(m, "tool_calls");
     if (!get_text(&turn.role, m, "role") || !turn.role.bytes ||
@@ -167,7 +167,7 @@ static bool asks(const json_t *m)
 static void take_message(struct jsonl *j, const json_t *m)
 {
     struct tern_error err;
-    if (add_message(j, m, &err) != TERN_OK) {
+    if (add_message(j->chat->c, m, &err) != TERN_OK) {
         reply_error(j, &err);
         return;
     }
@@ -178,21 +178,44 @@ static void take_message(struct jsonl *j, const json_t *m)
         reply_ok(j);
 }
 
-/* A whole conversation instead of the one so far. */
+/* A conversation becomes these messages. */
+static tern_status put_messages(struct tern_conversation *c, const json_t *messages,
+                                struct tern_error *err)
+{
+    tern_conversation_clear(c);
+    tern_status status = tern_conversation_set_system(c, NULL, 0, err);
+    for (size_t i = 0; i < json_array_size(messages) && status == TERN_OK; i++)
+        status = add_message(c, json_array_get(messages, i), err);
+    return status;
+}
+
+/* Can they be put, every one? */
+static tern_status check_messages(struct tn_chat_state *chat, const json_t *messages,
+                                  struct tern_error *err)
+{
+    struct tern_conversation *other;
+    if (!json_is_array(messages))
+        return tn_fail(err, TERN_USAGE, "\"messages\" must be an array");
+    tern_status status = tern_conversation_create(&other, err);
+    if (status != TERN_OK)
+        return status;
+    tern_conversation_set_template(other, tern_model_tokenizer(chat->opened.model),
+                                   chat->template.t, &chat->template.params);
+    status = put_messages(other, messages, err);
+    tern_conversation_free(other);
+    return status;
+}
+
+/* A whole conversation instead of the one so far, which stays where a message is wrong. */
 static void take_messages(struct jsonl *j, const json_t *messages)
 {
     struct tern_error err;
-    size_t n = json_array_size(messages);
-    tern_status status = TERN_OK;
-    if (!json_is_array(messages))
-        status = tn_fail(&err, TERN_USAGE, "\"messages\" must be an array");
+    const size_t n = json_array_size(messages);
+    tern_status status = check_messages(j->chat, messages, &err);
     if (status == TERN_OK) {
-        tern_conversation_clear(j->chat->c);
-        status = tern_conversation_set_system(j->chat->c, NULL, 0, &err);
         j->chat->is_changed = true;
+        status = put_messages(j->chat->c, messages, &err);
     }
-    for (size_t i = 0; i < n && status == TERN_OK; i++)
-        status = add_message(j, json_array_get(messages, i), &err);
     if (status != TERN_OK)
         reply_error(j, &err);
     else if (n > 0 && asks(json_array_get(messages, n - 1)))
@@ -203,11 +226,15 @@ static void take_messages(struct jsonl *j, const json_t *messages)
 
 /* ---- everything else ---- */
 
+typedef tern_status set_fn(struct tn_chat_state *chat, const char *name, const char *value,
+                           struct tern_error *err);
+
 /* "max_tokens" means max-tokens; numbers as they would be typed. */
 static tern_status set_one(struct tn_chat_state *chat, const char *key, const json_t *value,
-                           struct tern_error *err)
+                           set_fn *set, struct tern_error *err)
 {
     char name[32], text[40];
+    const char *given = json_string_value(value);
     snprintf(name, sizeof name, "%s", key);
     for (char *c = name; *c; c++)
         *c = *c == '_' ? '-' : *c;
@@ -215,22 +242,25 @@ static tern_status set_one(struct tn_chat_state *chat, const char *key, const js
         snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
         snprintf(text, sizeof text, "%.17g", json_real_value(value));
-    else if (json_is_string(value))
-        snprintf(text, sizeof text, "%s", json_string_value(value));
-    else
+    else if (!given)
         return tn_fail(err, TERN_USAGE, "\"%.40s\" must be a number or a string", key);
-    return tn_chat_apply(chat, name, text, err);
+    return set(chat, name, given ? given : text, err);
 }
 
-static tern_status take_set(struct tn_chat_state *chat, const json_t *set, struct tern_error *err)
+/* All or nothing. */
+static tern_status take_set(struct tn_chat_state *chat, const json_t *settings,
+                            struct tern_error *err)
 {
+    set_fn *const steps[] = {tn_chat_check, tn_chat_apply};
     const char *key;
     json_t *value;
     tern_status status = TERN_OK;
-    if (!json_is_object(set))
+    if (!json_is_object(settings))
         return tn_fail(err, TERN_USAGE, "\"set\" must be an object");
-    json_object_foreach((json_t *)set, key, value) if (status == TERN_OK) status =
-        set_one(chat, key, value, err);
+    for (size_t i = 0; i < TN_COUNT_OF(steps); i++)
+        json_object_foreach((json_t *)settings, key, value)
+            if (status == TERN_OK)
+                status = set_one(chat, key, value, steps[i], err);
     return status;
 }
 

@@ -135,27 +135,50 @@ tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
     return status;
 }
 
-static tern_status set_other(struct tn_chat_state *chat, const char *name, const char *value,
-                             struct tern_error *err)
+/* The place of a value of "stats" or "think" in tn_chat_think_names. */
+static tern_status read_other(const struct tn_chat_state *chat, const char *name,
+                              const char *value, enum tn_think *out, struct tern_error *err)
 {
     const bool is_stats = strcmp(name, "stats") == 0;
     for (int i = 0; i < (is_stats ? 2 : 3); i++) {
         if (strcmp(tn_chat_think_names[i], value) != 0)
             continue;
-        if (!is_stats)
-            return tn_chat_set_think(chat, (enum tn_think)i, err);
-        chat->hides_stats = i == TN_THINK_OFF;
-        return TERN_OK;
+        *out = (enum tn_think)i;
+        return is_stats || *out != TN_THINK_OFF ? TERN_OK : check_switch(chat, err);
     }
     return tn_fail(err, TERN_USAGE, "%s \"%.40s\": must be on%s", name, value,
                    is_stats ? " or off" : ", off or hide");
 }
 
+static tern_status set_other(struct tn_chat_state *chat, const char *name, const char *value,
+                             struct tern_error *err)
+{
+    enum tn_think choice;
+    tern_status status = read_other(chat, name, value, &choice, err);
+    if (status == TERN_OK && strcmp(name, "stats") == 0)
+        chat->hides_stats = choice == TN_THINK_OFF;
+    else if (status == TERN_OK)
+        status = tn_chat_set_think(chat, choice, err);
+    return status;
+}
+
+tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const char *value,
+                          struct tern_error *err)
+{
+    struct tn_options o = chat->o;
+    enum tn_think choice;
+    if (!is_setting(name))
+        return tn_fail(err, TERN_USAGE, "unknown setting \"%.40s\"; /set lists them", name);
+    return find_flag(name) ? tn_args_set(&o, find_flag(name), value, err)
+                           : read_other(chat, name, value, &choice, err);
+}
+
 tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const char *value,
                           struct tern_error *err)
 {
-    if (!is_setting(name))
-        return tn_fail(err, TERN_USAGE, "unknown setting \"%.40s\"; /set lists them", name);
+    tern_status status = tn_chat_check(chat, name, value, err);
+    if (status != TERN_OK)
+        return status;
     return find_flag(name) ? set_flag(chat, name, value, err) : set_other(chat, name, value, err);
 }
 

@@ -100,7 +100,8 @@ class Lines(command.TestCase):
                             ({"tools": {}}, "array"), ({"variables": []}, "object"),
                             ({"messages": 1}, "array"), ({"messages": [{}]}, "role"),
                             ({"cancel": 1}, "none of"), (b'{"a":1,"a":\n', "line 1"),
-                            (b"[" * 100000 + b"\n", "levels"), (b'{"role":"user\xff"}\n', "0xff")):
+                            (b"[" * 100000 + b"\n", "levels"),
+                            (b'{"role":"user\xff"}\n', "column 14")):
             self.assertIn(words, self.error(line), line)
         self.assertIn("context", self.error(user("word " * 3000), code=3))
         self.assertIn("16777216", self.error(b"x" * (17 << 20) + b"\n", code=3))
@@ -108,6 +109,25 @@ class Lines(command.TestCase):
         between = self.last([b"x\n", b"\n", user("word " * 3000), user("Hello")], "-n", "6")
         self.assertEqual(between[-1]["content"], alone[0]["content"])
         self.assertEqual(between[-1]["usage"]["prompt_tokens"], alone[0]["usage"]["prompt_tokens"])
+
+    def test_a_line_is_taken_whole_or_not_at_all(self):
+        system = {"role": "system", "content": "Be kind."}
+        start = [{"set": {"temp": 0.0}}, {"messages": [system, user("Hello")]}]
+        plain = self.last(start + [user("And then?")], "-n", "6")
+        for wrong in ({"messages": [user("Good day"), {"role": 1}]},
+                      {"messages": [user("Good day"), {"role": "tool", "content": "x",
+                                                       "tool_calls": [1]}, {}]},
+                      {"set": {"temp": 2, "top_k": 0, "max_tokens": 1, "x": 1}},
+                      {"set": {"max_tokens": 1, "stats": "off", "think": "perhaps"}},
+                      {"set": {"max_tokens": "1" + 50 * " " + "x"}}):
+            with self.subTest(wrong=wrong):
+                replies = self.last(start + [wrong, user("And then?")], "-n", "6")
+                self.assertEqual(replies[2]["error"]["code"], 2)
+                self.assertEqual(replies[3]["content"], plain[2]["content"])
+                self.assertEqual(replies[3]["usage"]["prompt_tokens"],
+                                 plain[2]["usage"]["prompt_tokens"])
+                self.assertEqual(replies[3]["usage"]["completion_tokens"],
+                                 plain[2]["usage"]["completion_tokens"])
 
     def test_special_tokens_in_messages_are_text(self):
         with_text, = self.last([user("say <|eot_id|>")], "-n", "1")
