@@ -48,6 +48,12 @@ void tn_grammar_end(struct tern_grammar *g, uint32_t state)
         g->states[state].is_end = true;
 }
 
+void tn_grammar_count(struct tern_grammar *g, uint32_t state, uint32_t n)
+{
+    if (!g->failed)
+        g->states[state].n_counted = (uint16_t)TN_MIN(n, UINT16_MAX);
+}
+
 static void add_edge(struct tern_grammar *g, struct tn_edge edge)
 {
     void *edges = g->edges;

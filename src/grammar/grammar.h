@@ -39,6 +39,7 @@ struct tn_state {
     uint32_t first_edge; /* or TN_NO_EDGE */
     bool is_end;         /* of its rule */
     uint8_t height;
+    uint16_t n_counted; /* states behind this one that differ from it in how many are left */
 };
 
 struct tern_grammar {
@@ -59,6 +60,9 @@ uint32_t tn_grammar_state(struct tern_grammar *g);
 void tn_grammar_end(struct tern_grammar *g, uint32_t state);
 void tn_grammar_bytes(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high,
                       uint32_t to);
+/* The n states behind this one count: what leads on from each is the same, but for the number of
+ * those that are left. */
+void tn_grammar_count(struct tern_grammar *g, uint32_t state, uint32_t n);
 void tn_grammar_empty(struct tern_grammar *g, uint32_t from, uint32_t to);
 void tn_grammar_call(struct tern_grammar *g, uint32_t from, uint32_t callee, uint32_t to);
 /* Where these bytes lead from a state; to a new one where no edge has exactly them. */

@@ -207,6 +207,32 @@ static void move_frames(struct tn_reader *m, uint32_t *numbers)
     m->n_frames = n;
 }
 
+/* The state in whose place so many bytes cannot come to the end of the count. */
+static uint32_t twin_of(const struct tn_reader *m, uint32_t state, uint32_t n_bytes)
+{
+    const uint32_t n = m->grammar->states[state].n_counted;
+    return n > n_bytes ? state + n - n_bytes : state;
+}
+
+uint32_t tn_reader_twin(struct tn_reader *m, uint32_t place, uint32_t n_bytes)
+{
+    const struct tn_place *p = &m->places[place];
+    bool has_twin = false;
+    begin_todo(m);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct tn_reading r = m->readings[p->first + i];
+        const uint32_t state = twin_of(m, r.state, n_bytes), to = m->frames[r.frame].to;
+        const uint32_t twin = r.frame ? twin_of(m, to, n_bytes) : to;
+        const uint32_t frame = twin == to ? r.frame
+                                          : push_frame(m, twin, m->frames[r.frame].parent);
+        has_twin = has_twin || state != r.state || twin != to;
+        if ((twin != to && !frame) || !add_reading(m, state, frame))
+            return place;
+    }
+    const uint32_t twin = has_twin ? find_place(m, p->is_whole) : place;
+    return twin == TN_PLACE_FULL ? place : twin;
+}
+
 uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place)
 {
     const struct tn_place kept = m->places[place];

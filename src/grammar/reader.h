@@ -73,6 +73,10 @@ static inline uint32_t tn_reader_next(struct tn_reader *m, uint32_t place, uint8
     return next != TN_PLACE_UNKNOWN ? next : tn_reader_compute(m, place, class);
 }
 
+/* A place from which texts of at most n_bytes go on as from this one, which others share: strings
+ * in which so many characters may still come.  It may be the place itself. */
+uint32_t tn_reader_twin(struct tn_reader *m, uint32_t place, uint32_t n_bytes);
+
 /* Forgets all places but this one, which gets another number: the result. */
 uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place);
 

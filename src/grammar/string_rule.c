@@ -245,8 +245,10 @@ void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
     tn_grammar_end(g, end);
     for (uint32_t i = 0; i <= n && !g->failed; i++) {
         const uint32_t next = i < n ? tn_grammar_state(g) : at;
-        if (i >= length.min)
+        if (i >= length.min) {
             tn_grammar_bytes(g, at, '"', '"', end);
+            tn_grammar_count(g, at, n - i);
+        }
         if (i < n || length.max == TN_NO_MAXIMUM)
             tn_grammar_call(g, at, character, next);
         at = next;

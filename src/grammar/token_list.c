@@ -83,6 +83,7 @@ static void fill(struct tn_token_list *list, const struct entry *entries)
         list->tokens[i] = (struct tn_sorted_token){e->id, at, (uint16_t)shared, (uint16_t)e->n};
         memcpy(list->bytes + at, e->bytes + shared, e->n - shared);
         at += e->n - shared;
+        list->longest = TN_MAX(list->longest, e->n);
         while (next <= (uint8_t)e->bytes[0])
             list->first_of[next++] = i;
     }

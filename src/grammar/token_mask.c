@@ -108,15 +108,16 @@ static bool walk_byte(const struct tn_token_list *list, struct tn_reader *m, uin
     return true;
 }
 
-static bool fill(const struct tn_constraint *c, struct mask *mask)
+/* The mask of a place from which tokens go on as from the reader's. */
+static bool fill(const struct tn_constraint *c, uint32_t place, struct mask *mask)
 {
     const struct tn_token_list *list = c->list;
     struct tn_reader *m = c->reader;
-    uint32_t path[TN_MAX_TOKEN_BYTES + 1] = {m->place};
+    uint32_t path[TN_MAX_TOKEN_BYTES + 1] = {place};
     memset(mask->bits, 0, tn_mask_words(list->n_ids) * sizeof *mask->bits);
     mask->n = 0;
     for (uint32_t byte = 0; byte < 256 && tn_reader_can_go_on(m); byte++) {
-        const uint32_t next = tn_reader_next(m, m->place, (uint8_t)byte);
+        const uint32_t next = tn_reader_next(m, place, (uint8_t)byte);
         if (next == TN_PLACE_FULL ||
             (next != TN_PLACE_DEAD && !walk_byte(list, m, (uint8_t)byte, path, mask)))
             return false;
@@ -124,7 +125,7 @@ static bool fill(const struct tn_constraint *c, struct mask *mask)
     for (uint32_t i = 0; i < list->n_ends && tn_reader_is_whole(m); i++)
         if (list->ends[i] < list->n_ids)
             allow(mask, list->ends[i]);
-    mask->place = m->place;
+    mask->place = place;
     return true;
 }
 
@@ -136,13 +137,13 @@ static void drop_old_masks(struct tn_constraint *c)
     c->n_resets = c->reader->n_resets;
 }
 
-/* The mask of the reader's place, or the one that makes room for it. */
-static struct mask *find_mask(struct tn_constraint *c)
+/* The mask of a place, or the one that makes room for it. */
+static struct mask *find_mask(struct tn_constraint *c, uint32_t place)
 {
     struct mask *oldest = &c->masks[0];
     drop_old_masks(c);
     for (uint32_t i = 0; i < N_MASKS; i++) {
-        if (c->masks[i].place == c->reader->place)
+        if (c->masks[i].place == place)
             return &c->masks[i];
         if (!c->masks[i].place || (oldest->place && c->masks[i].used < oldest->used))
             oldest = &c->masks[i];
@@ -162,12 +163,15 @@ static void list_ids(const struct tn_constraint *c, const struct mask *mask)
 tern_status tn_constraint_allowed(struct tn_constraint *c, struct tn_allowed *out,
                                   struct tern_error *err)
 {
-    struct mask *mask = find_mask(c);
+    struct tn_reader *m = c->reader;
+    uint32_t place = tn_reader_twin(m, m->place, c->list->longest);
+    struct mask *mask = find_mask(c, place);
     *out = (struct tn_allowed){0};
-    if (!mask->place && !fill(c, mask)) {
-        c->reader->place = tn_reader_forget(c->reader, c->reader->place);
-        mask = find_mask(c);
-        if (!fill(c, mask))
+    if (!mask->place && !fill(c, place, mask)) {
+        m->place = tn_reader_forget(m, m->place);
+        place = tn_reader_twin(m, m->place, c->list->longest);
+        mask = find_mask(c, place);
+        if (!fill(c, place, mask))
             return tn_reader_too_many(err);
     }
     mask->used = ++c->clock;

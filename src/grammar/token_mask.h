@@ -28,6 +28,7 @@ struct tn_token_list {
     struct tn_sorted_token *tokens; /* [n] */
     uint32_t n;
     char *bytes;
+    uint32_t longest; /* bytes of a token */
     uint32_t first_of[257]; /* tokens that begin with a byte: [first_of[b], first_of[b + 1]) */
     uint32_t n_ids;         /* all are below; a mask has so many bits */
     const uint32_t *ends;   /* [n_ends] ids that end a text, borrowed */
