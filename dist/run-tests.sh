@@ -111,9 +111,14 @@ use_wine() {
     export WINEPREFIX WINEDEBUG
     wine=$(command -v wine64 || command -v wine || echo /usr/lib/wine/wine64)
     [ -x "$wine" ] || die "wine64 was not found"
-    # One server for all programs: otherwise each of them boots its Windows anew.
+}
+
+# One server for all programs: otherwise each of them boots its Windows anew.  The program that
+# boots it leaves its output to Windows' services, and who reads that output waits for their end.
+boot_wine() {
     mkdir -p "$WINEPREFIX"
     "$(dirname "$wine")/wineserver" -p60 || true
+    "$wine" wineboot </dev/null >/dev/null 2>&1 || die "wine does not start"
 }
 
 stage_cross() {
@@ -122,12 +127,14 @@ stage_cross() {
     dist/check-install.sh build/linux-x86_64
     use_wine
     cross_build windows-x86_64 --target tern_cmd
+    boot_wine
     dist/smoke.sh "$wine" build/windows-x86_64/tern.exe
 }
 
 stage_wine() {
     use_wine
     cross_build windows-x86_64
+    boot_wine
     suite build/windows-x86_64
 }
 
