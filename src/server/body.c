@@ -87,6 +87,16 @@ bool tn_body_hold_answer(struct tn_server *server, struct tn_body *body, size_t 
     return tn_body_hold(server, body, n_bytes, r);
 }
 
+bool tn_body_hold_out(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                      struct tn_refusal *r)
+{
+    const size_t n_more = n_bytes - TN_MIN(n_bytes, body->n_out);
+    if (!tn_body_hold(server, body, n_more, r))
+        return false;
+    body->n_out += n_more;
+    return true;
+}
+
 bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct tn_body *out,
                   struct tn_refusal *r)
 {

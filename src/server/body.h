@@ -21,6 +21,7 @@ struct tn_body {
     size_t n_bytes;   /* all of it */
     size_t n_working; /* of these, copies while the text is parsed and becomes ids */
     size_t n_tree;    /* of these, lists and objects without the texts in them */
+    size_t n_out;     /* of these, the answer */
 };
 
 /* Takes the route now, or when the large body of the request is parsed. */
@@ -44,6 +45,9 @@ bool tn_body_hold_copies(struct tn_server *server, struct tn_body *body, size_t 
  * held instead.  false: refused. */
 bool tn_body_hold_answer(struct tn_server *server, struct tn_body *body, size_t n_bytes,
                          struct tn_refusal *refusal);
+/* The answer takes n_bytes in all by now.  Any thread that owns the body.  false: refused. */
+bool tn_body_hold_out(struct tn_server *server, struct tn_body *body, size_t n_bytes,
+                      struct tn_refusal *refusal);
 /* The server ends. */
 void tn_body_free_all(struct tn_server *server);
 

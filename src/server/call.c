@@ -56,7 +56,11 @@ static void on_tick(void *arg, uint64_t now_ns)
 static enum tn_part run(void *owner)
 {
     struct tn_call *call = owner;
-    return call->kind->run(call);
+    const enum tn_part part = call->kind->run(call);
+    if (call->refusal.status == 0 &&
+        !tn_body_hold_out(call->server, &call->request, call->out.capacity, &call->refusal))
+        return TN_PART_LAST;
+    return part;
 }
 
 static void answer(struct tn_call *call)
@@ -66,6 +70,7 @@ static void answer(struct tn_call *call)
         tn_refuse(&call->refusal, 503, NULL, "no memory for the answer");
     conn->user = (struct tn_conn_user){0};
     if (call->refusal.status == 0) {
+        tn_body_free(call->server, &call->request); /* the connection holds the answer now */
         tn_waiting_end(&call->waiting, conn, call->out.data, call->out.n_bytes);
     } else {
         call->server->totals.n_refused++;

@@ -32,12 +32,37 @@ void tn_conn_drop(struct tn_conn *conn)
     conn->socket = TN_NO_SOCKET;
 }
 
+/* What has not gone out by now never will. */
+static void free_out(struct tn_conn *conn)
+{
+    tn_buf_fini(&conn->out);
+    conn->n_sent = 0;
+    if (conn->n_held > 0)
+        tn_ration_give(conn->host->ration, conn->n_held);
+    conn->n_held = 0;
+}
+
 void tn_conn_fini(struct tn_conn *conn)
 {
     tn_conn_drop(conn);
     tn_http_fini(&conn->request);
     tn_buf_fini(&conn->pending);
-    tn_buf_fini(&conn->out);
+    free_out(conn);
+}
+
+bool tn_conn_reserve(struct tn_conn *conn, size_t n)
+{
+    struct tn_buf *out = &conn->out;
+    struct tn_ration *ration = conn->host->ration;
+    if (n <= out->capacity - out->n_bytes)
+        return true;
+    const size_t capacity = TN_MAX(out->n_bytes + n, out->capacity + out->capacity / 2);
+    const size_t n_held = capacity - TN_MIN(capacity, TN_CONN_MAX_UNSENT);
+    const size_t n_more = n_held - TN_MIN(n_held, conn->n_held);
+    if (ration && !tn_ration_take(ration, n_more))
+        return false;
+    conn->n_held += ration ? n_more : 0;
+    return tn_buf_reserve(out, n);
 }
 
 void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user)
@@ -154,13 +179,19 @@ void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
             return;
         }
         conn->n_sent += (size_t)n;
-        conn->progress_ns = now_ns;
+        conn->n_progress += (size_t)n;
+        if (conn->n_progress >= TN_CONN_MIN_PROGRESS) {
+            conn->progress_ns = now_ns;
+            conn->n_progress = 0;
+        }
     }
     if (conn->out.capacity > TN_CONN_MAX_UNSENT)
-        tn_buf_fini(&conn->out);
+        free_out(conn);
     else
         tn_buf_clear(&conn->out);
     conn->n_sent = 0;
+    conn->progress_ns = now_ns;
+    conn->n_progress = 0;
 }
 
 /* ---- from one request to the next ---- */
@@ -211,7 +242,7 @@ void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns)
 
 bool tn_conn_is_incomplete(const struct tn_conn *conn)
 {
-    return conn->state == TN_CONN_READING || (conn->state == TN_CONN_CLOSING && conn->is_shut);
+    return conn->state == TN_CONN_READING || conn->state == TN_CONN_CLOSING;
 }
 
 static uint64_t limit_of_reading(const struct tn_conn *conn)
@@ -224,10 +255,9 @@ static uint64_t limit_of_reading(const struct tn_conn *conn)
 void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns)
 {
     uint64_t waited_ns = now_ns - conn->began_ns;
-    if (n_unsent(conn) == 0)
-        conn->progress_ns = now_ns;
-    else if (now_ns - conn->progress_ns > TN_CONN_STUCK_NS ||
-             (conn->state == TN_CONN_BUSY && n_unsent(conn) > TN_CONN_MAX_STUCK_BYTES))
+    if (n_unsent(conn) > 0 &&
+        (now_ns - conn->progress_ns > TN_CONN_STUCK_NS ||
+         (conn->state == TN_CONN_BUSY && n_unsent(conn) > TN_CONN_MAX_STUCK_BYTES)))
         tn_conn_drop(conn);
     if (conn->state == TN_CONN_BUSY && conn->user.on_tick)
         conn->user.on_tick(conn->user.arg, now_ns);

@@ -55,8 +55,10 @@ struct tn_conn {
     struct tn_buf pending;           /* came behind the request */
     struct tn_buf out;
     size_t n_sent;                   /* of out */
+    size_t n_held;                   /* of the ration, for what out takes above its free part */
+    size_t n_progress;               /* bytes that went out since progress_ns */
     uint64_t began_ns;      /* READING: the first byte of this request, or when it began to wait */
-    uint64_t progress_ns;   /* when bytes went out last, or there were none */
+    uint64_t progress_ns;   /* when enough bytes had gone out last, or there were none */
     uint64_t n_out;         /* bytes of the answer, for the log */
     int status;             /* of the answer; 0: none yet */
     bool closes;            /* behind this answer */
@@ -81,10 +83,14 @@ void tn_conn_write(struct tn_conn *conn, uint64_t now_ns);
 void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns);
 /* Limits of time; a second apart is enough. */
 void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns);
-/* Nothing is being answered: another client may have the place. */
+/* Nothing is being computed for it: another client may have the place. */
 bool tn_conn_is_incomplete(const struct tn_conn *conn);
 
 /* ---- answering ---- */
+
+/* Room for n more bytes in `out`, which takes from the ration what is beyond TN_CONN_MAX_UNSENT.
+ * false: there is none. */
+bool tn_conn_reserve(struct tn_conn *conn, size_t n);
 
 /* The answer comes later; the user hears of the client's end until it does. */
 void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user);

@@ -7,7 +7,8 @@
 
 #define TN_CONN_MAX 64u                         /* connections at once */
 #define TN_CONN_MAX_PENDING ((size_t)16 << 10)  /* bytes behind a request that is answered */
-#define TN_CONN_MAX_UNSENT ((size_t)256 << 10)  /* above it no new request is read */
+#define TN_CONN_MAX_UNSENT ((size_t)256 << 10)  /* above it no new request is read, and
+                                                 * what is beyond comes from the ration */
 /* Of a stream that goes on: above it the client is dropped. */
 #define TN_CONN_MAX_STUCK_BYTES ((size_t)8 << 20)
 
@@ -15,7 +16,8 @@
 #define TN_CONN_HEAD_NS (10ull * TN_SECOND_NS)    /* from the first byte to the end of the head */
 #define TN_CONN_REQUEST_NS (60ull * TN_SECOND_NS) /* and to the end of the body */
 #define TN_CONN_IDLE_NS (120ull * TN_SECOND_NS)   /* kept alive without a request */
-#define TN_CONN_STUCK_NS (30ull * TN_SECOND_NS)   /* the client takes nothing */
+#define TN_CONN_STUCK_NS (30ull * TN_SECOND_NS)   /* the client takes less than the next line */
+#define TN_CONN_MIN_PROGRESS ((size_t)16 << 10)   /* bytes that it takes in that time, or all */
 #define TN_CONN_LINGER_NS (2ull * TN_SECOND_NS)   /* reading on behind the last answer */
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include "server/gen.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 
-#define ANY_COUNT DBL_MAX /* clamped, not refused */
+#define ANY_COUNT TN_JSON_NO_LIMIT /* clamped, not refused */
 
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
 {

@@ -179,7 +179,10 @@ bool tn_json_get_count(const json_t *object, const char *key, double low, double
     double x;
     if (!value)
         return true;
-    if (!tn_json_is_whole(value, &x) || x < low || x > high)
+    const bool is_good = tn_json_is_whole(value, &x) && x >= low && x <= high;
+    if (!is_good && high == TN_JSON_NO_LIMIT)
+        return tn_refuse(r, 400, key, "\"%s\" must be a whole number, %.0f or more", key, low);
+    if (!is_good)
         return tn_refuse(r, 400, key, "\"%s\" must be a whole number from %.0f to %.0f", key, low,
                          high);
     *out = x;

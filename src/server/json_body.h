@@ -8,6 +8,7 @@
 #ifndef TN_JSON_BODY_H
 #define TN_JSON_BODY_H
 
+#include <float.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,7 @@ bool tn_json_get_text(const json_t *object, const char *key, const char **out, s
 bool tn_json_get_real(const json_t *object, const char *key, double low, double high, float *out,
                       struct tn_refusal *r);
 /* Whole numbers, also written as 5.0. */
+#define TN_JSON_NO_LIMIT DBL_MAX /* as `high` */
 bool tn_json_get_count(const json_t *object, const char *key, double low, double high,
                        double *out, struct tn_refusal *r);
 /* An array of ids below n_vocab, which `key` holds in some way; *out is empty before. */

@@ -41,6 +41,31 @@ static void append_piece(struct tn_buf *out, const struct tern_tokenizer *tokeni
     tn_buf_append_text(out, "}");
 }
 
+/* An id and a comma; with its name and the escaped piece around it. */
+#define ID_BYTES 11u
+#define PIECE_BYTES 24u
+#define ESCAPED 6u /* bytes that one becomes in a string of JSON */
+
+static size_t n_token_bytes(const struct tern_tokenizer *tokenizer, const struct tern_ids *ids)
+{
+    size_t sum = 0, n;
+    for (size_t i = 0; i < ids->n; i++) {
+        (void)tern_tokenizer_token_bytes(tokenizer, ids->ids[i], &n);
+        sum += n;
+    }
+    return sum;
+}
+
+/* Before the answer is made: a short text can have a long one. */
+static bool hold_ids(struct tn_call *call, const struct tern_tokenizer *tokenizer,
+                     const struct tern_ids *ids, bool with_pieces)
+{
+    size_t bound = ids->n * ID_BYTES;
+    if (with_pieces)
+        bound += ids->n * PIECE_BYTES + n_token_bytes(tokenizer, ids) * ESCAPED;
+    return tn_body_hold_out(call->server, &call->request, bound, &call->refusal);
+}
+
 static enum tn_part tokenize(struct tn_call *call)
 {
     struct tn_refusal *r = &call->refusal;
@@ -61,8 +86,9 @@ static enum tn_part tokenize(struct tn_call *call)
         tern_ids_free(&ids);
         return tn_call_fail(call, &err);
     }
+    const size_t n_ids = hold_ids(call, tokenizer, &ids, with_pieces) ? ids.n : 0;
     tn_buf_append_text(&call->out, "{\"tokens\":[");
-    for (size_t i = 0; i < ids.n; i++) {
+    for (size_t i = 0; i < n_ids; i++) {
         tn_buf_append_text(&call->out, i ? "," : "");
         if (with_pieces)
             append_piece(&call->out, tokenizer, ids.ids[i]);
@@ -88,6 +114,9 @@ static enum tn_part detokenize(struct tn_call *call)
     }
     bool is_good = tn_json_take_ids(tokens, "tokens", tern_tokenizer_n_tokens(tokenizer), &ids,
                                     &call->refusal);
+    is_good = is_good && tn_body_hold_out(call->server, &call->request,
+                                          n_token_bytes(tokenizer, &ids) * (ESCAPED + 1),
+                                          &call->refusal);
     if (is_good && tern_tokenizer_decode(tokenizer, ids.ids, ids.n, false, &text, &n, &err) ==
                        TERN_OK) {
         tn_buf_append_text(&call->out, "{\"content\":");

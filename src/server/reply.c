@@ -9,6 +9,9 @@
 
 #include "server/conn.h"
 
+#define HEAD_BYTES 2048u /* more than a head has, with fields that nobody else sets */
+#define CHUNK_BYTES 32u  /* around a chunk */
+
 static const char *reason(int status)
 {
     static const struct {
@@ -71,8 +74,17 @@ static void append_head(struct tn_conn *conn, int status, const char *type, cons
 void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fields,
               const char *body, size_t n)
 {
+    static const char no_room[] =
+        "{\"error\":{\"message\":\"no memory for the answer: others hold it\"}}";
     if (conn->state == TN_CONN_DEAD)
         return;
+    if (!tn_conn_reserve(conn, HEAD_BYTES + n)) {
+        status = 503;
+        type = "application/json";
+        fields = "Retry-After: 1\r\n";
+        body = no_room;
+        n = sizeof no_room - 1;
+    }
     append_head(conn, status, type, fields);
     if (fields)
         tn_buf_append_text(&conn->out, fields);
@@ -113,6 +125,10 @@ void tn_stream_write(struct tn_conn *conn, const char *bytes, size_t n)
 {
     if (conn->state == TN_CONN_DEAD || n == 0)
         return;
+    if (!tn_conn_reserve(conn, n + CHUNK_BYTES)) {
+        conn->out.failed = true;
+        return;
+    }
     if (conn->is_chunked)
         tn_buf_printf(&conn->out, "%zx\r\n", n);
     tn_buf_append(&conn->out, bytes, n);

@@ -33,18 +33,19 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     return true;
 }
 
-/* What would need a memory of earlier answers, or change this one. */
+/* What would need a memory of earlier answers, or change this one, or has another name below. */
 static bool refuse_others(const json_t *request, struct tn_refusal *r)
 {
     static const char *const names[] = {"previous_response_id", "conversation", "prompt",
                                         "background"};
-    double n_top = 0;
+    double n_top = 0, n_new = 0;
     for (size_t i = 0; i < TN_COUNT_OF(names); i++) {
         const json_t *value = tn_json_member(request, names[i]);
         if (value && !json_is_false(value))
             return tn_refuse(r, 400, names[i], "\"%s\": this server keeps no answers", names[i]);
     }
-    return tn_json_get_count(request, "top_logprobs", 0, 0, &n_top, r);
+    return tn_json_get_count(request, "top_logprobs", 0, 0, &n_top, r) &&
+           tn_json_get_count(request, "max_output_tokens", -1, TN_JSON_NO_LIMIT, &n_new, r);
 }
 
 json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)

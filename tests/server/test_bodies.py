@@ -4,6 +4,7 @@
 import http.client
 import json
 import os
+import socket
 import statistics
 import sys
 import time
@@ -106,6 +107,36 @@ class Bodies(serving.TestCase):
         self.assertGreater(self.held(), 900 * 4 * 4)
         answer.close()
         connection.close()
+        self.wait_for_nothing_held()
+
+    def test_answers_on_their_way_are_held(self):
+        # An answer is many times as long as its request, and these clients take none of it.
+        body = json.dumps({"content": "a b " * 60000, "with_pieces": True}).encode()
+        before, slow = self.server.metric("resident_memory_bytes"), []
+        for _ in range(40):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            s.connect(("127.0.0.1", self.server.port))
+            s.sendall(post_head("/tokenize", len(body)) + body)
+            slow.append(s)
+        end = time.monotonic() + command.TIMEOUT
+        while self.server.metric("requests_total") < 40 or self.server.metric("connections") > 41:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
+        time.sleep(1)
+        self.assertLessEqual(self.held(), 32 * MIB)
+        self.text_of(completion())
+        grown = self.server.metric("resident_memory_bytes") - before
+        print(f"40 slow readers: {grown / MIB:+.0f} MiB")
+        self.assertLess(grown, 64 * MIB)  # 100 MiB and more if nobody counted
+        for s in slow:
+            s.close()
+        self.wait_for_nothing_held()
+
+    def test_a_short_text_with_a_long_answer(self):
+        body = json.dumps({"content": "a b " * 700000, "with_pieces": True})
+        status, _, data = self.server.request("POST", "/tokenize", body)
+        self.assertEqual(status, 413, data[:300])
         self.wait_for_nothing_held()
 
     def test_the_plan_names_it(self):

@@ -29,6 +29,13 @@ class Responses(serving.TestCase):
         return self.server.post("/v1/chat/completions", dict(
             {"messages": messages, "max_tokens": 24, "temperature": 0}, **more))[1]
 
+    def test_fields_are_called_by_their_own_names(self):
+        for value in ("5", -2, 0.5, []):
+            status, answer = self.server.post("/v1/responses", dict(ASK, max_output_tokens=value))
+            self.assertEqual((status, answer["error"]["param"]), (400, "max_output_tokens"))
+            self.assertEqual(answer["error"]["message"],
+                             '"max_output_tokens" must be a whole number, -1 or more')
+
     def test_the_same_text_as_chat(self):
         chat = self.chat([{"role": "system", "content": "Be brief."},
                           {"role": "user", "content": "Tell me a story."}])

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Connections whose client takes its answer slowly, or not at all: what they hold is counted, they
+ * end, and their places are others' when places are short.  Both ends of a connection are here, and
+ * the clock is the test's.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "server/conn.h"
+#include "server/conn_limits.h"
+
+#define MIB ((size_t)1 << 20)
+
+static char body[3 * MIB];
+static size_t n_body;
+static int n_done, status_done;
+static struct tn_ration ration;
+
+static bool on_head(void *arg, struct tn_conn *conn)
+{
+    (void)arg;
+    (void)conn;
+    return true;
+}
+
+static void on_request(void *arg, struct tn_conn *conn)
+{
+    (void)arg;
+    tn_reply(conn, 200, "text/plain", NULL, body, n_body);
+}
+
+static void on_done(void *arg, const struct tn_conn *conn, int status)
+{
+    (void)arg;
+    (void)conn;
+    n_done++;
+    status_done = status;
+}
+
+static const struct tn_conn_host host = {
+    .on_head = on_head, .on_request = on_request, .on_done = on_done, .ration = &ration};
+
+struct pair {
+    struct tn_conn conn;
+    int client;
+    uint64_t now_ns;
+};
+
+/* A client has asked for n bytes and reads nothing yet. */
+static void ask(struct pair *p, size_t n, const char *fields)
+{
+    static char scratch[4096];
+    char request[200];
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(fcntl(fds[i], F_SETFL, O_NONBLOCK), 0);
+    p->now_ns = 1000ull * TN_SECOND_NS;
+    p->client = fds[1];
+    n_body = n;
+    tn_conn_init(&p->conn, fds[0], &host, p->now_ns);
+    int n_request =
+        snprintf(request, sizeof request, "GET / HTTP/1.1\r\nHost: a\r\n%s\r\n", fields);
+    assert_int_equal(write(p->client, request, (size_t)n_request), n_request);
+    tn_conn_read(&p->conn, scratch, sizeof scratch, p->now_ns);
+    tn_conn_advance(&p->conn, p->now_ns);
+}
+
+static size_t take(struct pair *p, size_t n)
+{
+    static char bytes[64 << 10];
+    size_t n_taken = 0;
+    ssize_t n_now;
+    while (n_taken < n && (n_now = read(p->client, bytes, TN_MIN(sizeof bytes, n - n_taken))) > 0) {
+        n_taken += (size_t)n_now;
+        tn_conn_advance(&p->conn, p->now_ns);
+    }
+    return n_taken;
+}
+
+/* Seconds in each of which the client takes n bytes. */
+static void wait(struct pair *p, int seconds, size_t n)
+{
+    for (int i = 0; i < seconds && p->conn.state != TN_CONN_DEAD; i++) {
+        p->now_ns += TN_SECOND_NS;
+        if (n > 0)
+            (void)take(p, n);
+        tn_conn_tick(&p->conn, p->now_ns);
+        tn_conn_advance(&p->conn, p->now_ns);
+    }
+}
+
+static void end(struct pair *p)
+{
+    tn_conn_fini(&p->conn);
+    close(p->client);
+    assert_int_equal(ration.n_held, 0);
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    memset(body, 'x', sizeof body);
+    n_done = status_done = 0;
+    ration = (struct tn_ration){.n_bytes = 4 * MIB};
+    return 0;
+}
+
+static void an_answer_on_its_way_is_held(void **state)
+{
+    struct pair one, two, three;
+    (void)state;
+    ask(&one, 3 * MIB, "");
+    assert_int_equal(status_done, 200);
+    assert_in_range(ration.n_held, 3 * MIB - TN_CONN_MAX_UNSENT, 3 * MIB);
+    ask(&two, 3 * MIB, ""); /* there is no room for another one */
+    assert_int_equal(status_done, 503);
+    assert_true(take(&two, MIB) < 1000);
+    ask(&three, TN_CONN_MAX_UNSENT / 2, ""); /* a small one takes none */
+    assert_int_equal(status_done, 200);
+    while (take(&one, MIB) > 0)
+        ;
+    assert_int_equal(ration.n_held, 0);
+    end(&three);
+    end(&two);
+    end(&one);
+}
+
+static void what_is_held_is_given_back_when_a_client_goes(void **state)
+{
+    struct pair p;
+    (void)state;
+    ask(&p, 3 * MIB, "");
+    assert_true(ration.n_held > 2 * MIB);
+    end(&p);
+}
+
+static void places_of_slow_readers_may_be_taken(void **state)
+{
+    struct pair p;
+    (void)state;
+    ask(&p, 3 * MIB, "Connection: close\r\n");
+    assert_int_equal(p.conn.state, TN_CONN_CLOSING);
+    assert_true(tn_conn_wants_write(&p.conn));
+    assert_true(tn_conn_is_incomplete(&p.conn));
+    end(&p);
+}
+
+static void slow_readers_end(void **state)
+{
+    struct pair p;
+    (void)state;
+    ask(&p, 3 * MIB, "");
+    wait(&p, 32, 0); /* takes nothing */
+    assert_int_equal(p.conn.state, TN_CONN_DEAD);
+    end(&p);
+    ask(&p, 3 * MIB, "");
+    wait(&p, 64, 100); /* takes a little of it each second */
+    assert_int_equal(p.conn.state, TN_CONN_DEAD);
+    end(&p);
+    ask(&p, 3 * MIB, "");
+    wait(&p, 100, 20000); /* takes it slowly, but all of it in the end */
+    assert_int_not_equal(p.conn.state, TN_CONN_DEAD);
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(an_answer_on_its_way_is_held, begin_test),
+        cmocka_unit_test_setup(what_is_held_is_given_back_when_a_client_goes, begin_test),
+        cmocka_unit_test_setup(places_of_slow_readers_may_be_taken, begin_test),
+        cmocka_unit_test_setup(slow_readers_end, begin_test),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
