@@ -19,6 +19,10 @@ tern_status tn_net_init(struct tern_error *err)
     return tn_ok(err);
 }
 
+/* What the system keeps of the bytes to a client that does not take them: several megabytes if
+ * nobody says otherwise. */
+#define SEND_BYTES (256 << 10)
+
 /* ---- listening ---- */
 
 static bool prepare(int fd)
@@ -77,7 +81,7 @@ tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint1
 
 tn_socket tn_net_accept(tn_socket listener)
 {
-    int on = 1;
+    int on = 1, n_send = SEND_BYTES;
     int fd = accept((int)listener, NULL, NULL);
     if (fd < 0)
         return TN_NO_SOCKET;
@@ -87,6 +91,7 @@ tn_socket tn_net_accept(tn_socket listener)
     }
     /* Tokens are small, and each is to arrive at once. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n_send, sizeof n_send);
     return fd;
 }
 

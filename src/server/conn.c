@@ -42,6 +42,20 @@ static void free_out(struct tn_conn *conn)
     conn->n_held = 0;
 }
 
+static size_t n_unsent(const struct tn_conn *conn)
+{
+    return conn->out.n_bytes - conn->n_sent;
+}
+
+static void forget_sent(struct tn_conn *conn)
+{
+    const size_t n = n_unsent(conn);
+    if (conn->n_sent > 0)
+        memmove(conn->out.data, conn->out.data + conn->n_sent, n);
+    conn->out.n_bytes = n;
+    conn->n_sent = 0;
+}
+
 void tn_conn_fini(struct tn_conn *conn)
 {
     tn_conn_drop(conn);
@@ -54,6 +68,10 @@ bool tn_conn_reserve(struct tn_conn *conn, size_t n)
 {
     struct tn_buf *out = &conn->out;
     struct tn_ration *ration = conn->host->ration;
+    if (n <= out->capacity - out->n_bytes)
+        return true;
+    if (conn->n_sent >= n_unsent(conn)) /* fewer bytes are moved than have gone out */
+        forget_sent(conn);
     if (n <= out->capacity - out->n_bytes)
         return true;
     const size_t capacity = TN_MAX(out->n_bytes + n, out->capacity + out->capacity / 2);
@@ -72,15 +90,16 @@ void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user)
 
 /* ---- reading ---- */
 
-static size_t n_unsent(const struct tn_conn *conn)
+bool tn_conn_is_due(const struct tn_conn *conn)
 {
-    return conn->out.n_bytes - conn->n_sent;
+    return conn->state == TN_CONN_READING && conn->pending.n_bytes > 0 &&
+           n_unsent(conn) < TN_CONN_MAX_UNSENT;
 }
 
 bool tn_conn_wants_read(const struct tn_conn *conn)
 {
     if (conn->state == TN_CONN_READING)
-        return n_unsent(conn) < TN_CONN_MAX_UNSENT;
+        return conn->pending.n_bytes == 0 && n_unsent(conn) < TN_CONN_MAX_UNSENT;
     if (conn->state == TN_CONN_BUSY)
         return conn->pending.n_bytes < TN_CONN_MAX_PENDING;
     return conn->state == TN_CONN_CLOSING && conn->is_shut;
@@ -196,8 +215,11 @@ void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
 
 /* ---- from one request to the next ---- */
 
+/* If the answer at hand is complete. */
 static void finish_answer(struct tn_conn *conn, uint64_t now_ns)
 {
+    if (!conn->is_answered || conn->state == TN_CONN_DEAD)
+        return;
     conn->host->on_done(conn->host->arg, conn, conn->status);
     conn->user = (struct tn_conn_user){0};
     conn->state = conn->closes ? TN_CONN_CLOSING : TN_CONN_READING;
@@ -225,11 +247,11 @@ static void take_pending(struct tn_conn *conn, uint64_t now_ns)
 void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns)
 {
     tn_conn_write(conn, now_ns);
-    while (conn->is_answered && conn->state != TN_CONN_DEAD) {
-        finish_answer(conn, now_ns);
-        if (conn->pending.n_bytes > 0 && conn->state == TN_CONN_READING)
-            take_pending(conn, now_ns);
+    finish_answer(conn, now_ns);
+    for (int i = 0; i < TN_CONN_ANSWERS_PER_TURN && tn_conn_is_due(conn); i++) {
+        take_pending(conn, now_ns);
         tn_conn_write(conn, now_ns);
+        finish_answer(conn, now_ns);
     }
     if (conn->state == TN_CONN_CLOSING && !conn->is_shut && n_unsent(conn) == 0) {
         tn_net_shutdown(conn->socket);

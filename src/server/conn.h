@@ -79,8 +79,11 @@ bool tn_conn_wants_write(const struct tn_conn *conn);
 /* `scratch` is room for n_scratch bytes that nobody keeps. */
 void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_t now_ns);
 void tn_conn_write(struct tn_conn *conn, uint64_t now_ns);
-/* Whatever can go on goes on: finished answers, the next request. */
+/* Whatever can go on goes on: finished answers, the next requests, of which a few are taken at a
+ * time so that other clients have their turn. */
 void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns);
+/* A request that has come already may be taken. */
+bool tn_conn_is_due(const struct tn_conn *conn);
 /* Limits of time; a second apart is enough. */
 void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns);
 /* Nothing is being computed for it: another client may have the place. */

@@ -9,11 +9,13 @@
 #define TN_CONN_MAX_PENDING ((size_t)16 << 10)  /* bytes behind a request that is answered */
 #define TN_CONN_MAX_UNSENT ((size_t)256 << 10)  /* above it no new request is read, and
                                                  * what is beyond comes from the ration */
+#define TN_CONN_ANSWERS_PER_TURN 2              /* to requests that came at once */
 /* Of a stream that goes on: above it the client is dropped. */
 #define TN_CONN_MAX_STUCK_BYTES ((size_t)8 << 20)
 
 #define TN_SECOND_NS 1000000000u
-#define TN_CONN_HEAD_NS (10ull * TN_SECOND_NS)    /* from the first byte to the end of the head */
+/* From the first byte to the end of the head. Looked at once a second: 10 s at most. */
+#define TN_CONN_HEAD_NS (17ull * TN_SECOND_NS / 2)
 #define TN_CONN_REQUEST_NS (60ull * TN_SECOND_NS) /* and to the end of the body */
 #define TN_CONN_IDLE_NS (120ull * TN_SECOND_NS)   /* kept alive without a request */
 #define TN_CONN_STUCK_NS (30ull * TN_SECOND_NS)   /* the client takes less than the next line */

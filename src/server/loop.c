@@ -217,6 +217,14 @@ static size_t collect(const struct tn_loop *loop, struct tn_net_item *items)
     return n;
 }
 
+static bool is_due(const struct tn_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->n_conns; i++)
+        if (tn_conn_is_due(loop->conns[i]))
+            return true;
+    return false;
+}
+
 static void serve(struct tn_loop *loop, struct tn_conn *conn, const struct tn_net_item *item,
                   uint64_t now_ns)
 {
@@ -246,7 +254,7 @@ void tn_loop_turn(struct tn_loop *loop, uint32_t timeout_ms)
     struct tn_net_item items[TN_NET_MAX_ITEMS];
     uint32_t n_conns = loop->n_conns;
     size_t n = collect(loop, items);
-    tn_net_wait(items, n, timeout_ms);
+    tn_net_wait(items, n, is_due(loop) ? 0 : timeout_ms);
     uint64_t now_ns = tn_now_ns();
     for (uint32_t i = 0; i < n_conns; i++)
         if (items[i].can_read || items[i].can_write)

@@ -117,6 +117,7 @@ class Bodies(serving.TestCase):
             s = socket.socket()
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
             s.connect(("127.0.0.1", self.server.port))
+            self.addCleanup(s.close)
             s.sendall(post_head("/tokenize", len(body)) + body)
             slow.append(s)
         end = time.monotonic() + command.TIMEOUT
@@ -128,7 +129,8 @@ class Bodies(serving.TestCase):
         self.text_of(completion())
         grown = self.server.metric("resident_memory_bytes") - before
         print(f"40 slow readers: {grown / MIB:+.0f} MiB")
-        self.assertLess(grown, 64 * MIB)  # 100 MiB and more if nobody counted
+        if not os.environ.get("TERN_SANITIZE"):  # they keep what is freed
+            self.assertLess(grown, 64 * MIB)  # 100 MiB and more if nobody counted
         for s in slow:
             s.close()
         self.wait_for_nothing_held()

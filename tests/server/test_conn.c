@@ -173,6 +173,35 @@ static void slow_readers_end(void **state)
     end(&p);
 }
 
+/* Requests that come at once neither keep other clients waiting nor fill the memory. */
+static void pipelined_requests_are_taken_in_turns(void **state)
+{
+    enum { N = 60, SIZE = 64 << 10 };
+    struct pair p;
+    static char scratch[4096];
+    size_t n_taken = 0, n_now;
+    (void)state;
+    ask(&p, SIZE, "");
+    for (int i = 1; i < N; i++)
+        assert_int_equal(write(p.client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27), 27);
+    tn_conn_read(&p.conn, scratch, sizeof scratch, p.now_ns);
+    tn_conn_advance(&p.conn, p.now_ns);
+    assert_in_range(n_done, 2, 2 + TN_CONN_ANSWERS_PER_TURN);
+    for (int i = 0; i < N; i++)
+        tn_conn_advance(&p.conn, p.now_ns);
+    assert_false(tn_conn_is_due(&p.conn)); /* before the client has taken some */
+    assert_false(tn_conn_wants_read(&p.conn));
+    assert_in_range(p.conn.out.n_bytes - p.conn.n_sent, SIZE, TN_CONN_MAX_UNSENT + SIZE + 1000);
+    while ((n_now = take(&p, 1000)) > 0) { /* never all that is there */
+        n_taken += n_now;
+        assert_true(ration.n_held < MIB);
+    }
+    assert_int_equal(n_done, N);
+    assert_true(n_taken > N * (size_t)SIZE);
+    assert_int_equal(p.conn.state, TN_CONN_READING);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup(what_is_held_is_given_back_when_a_client_goes, begin_test),
         cmocka_unit_test_setup(places_of_slow_readers_may_be_taken, begin_test),
         cmocka_unit_test_setup(slow_readers_end, begin_test),
+        cmocka_unit_test_setup(pipelined_requests_are_taken_in_turns, begin_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
