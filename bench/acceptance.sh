@@ -419,6 +419,7 @@ section_server() {
     "$tern" probe --json >"$work/probe.json" 2>/dev/null
     row "processor" - "$(field "$work/probe.json" "d['cpu']['name']")" -
     python3 bench/server.py "$tern" "$work/big-real.tern"
+    python3 bench/security.py "$tern" # S1 to S12; TERN_LONG=1: with what takes minutes
 }
 
 # ---- families ----
