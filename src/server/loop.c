@@ -18,6 +18,15 @@
 
 static_assert(TN_CONN_MAX + TN_LOOP_MAX_LISTENERS <= TN_NET_MAX_ITEMS, "one wait for all");
 
+#define MAX_REFUSED 256u
+
+/* A socket that was told to come again.  It stays a moment: one that is closed with bytes of its
+ * client unread would take the answer with it. */
+struct refused {
+    tn_socket socket;
+    uint64_t at_ns;
+};
+
 struct tn_loop {
     tn_socket listeners[TN_LOOP_MAX_LISTENERS];
     uint32_t n_listeners;
@@ -25,6 +34,8 @@ struct tn_loop {
     const struct tn_conn_host *host;
     struct tn_conn *conns[TN_CONN_MAX]; /* pointers: users keep them */
     uint32_t n_conns;
+    struct refused refused[MAX_REFUSED]; /* the oldest first */
+    uint32_t n_refused;
     bool is_stopping;
     uint64_t ticked_ns;
     char scratch[READ_BYTES];
@@ -109,11 +120,23 @@ static void remove_conn(struct tn_loop *loop, uint32_t i)
     loop->conns[i] = loop->conns[--loop->n_conns];
 }
 
+/* The n oldest. */
+static void close_refused(struct tn_loop *loop, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        (void)tn_net_read(loop->refused[i].socket, loop->scratch, sizeof loop->scratch);
+        tn_net_close(loop->refused[i].socket);
+    }
+    loop->n_refused -= n;
+    memmove(loop->refused, loop->refused + n, loop->n_refused * sizeof *loop->refused);
+}
+
 void tn_loop_close(struct tn_loop *loop)
 {
     if (!loop)
         return;
     close_listeners(loop);
+    close_refused(loop, loop->n_refused);
     while (loop->n_conns > 0)
         remove_conn(loop, loop->n_conns - 1);
     tn_free(loop);
@@ -159,13 +182,15 @@ static bool make_room(struct tn_loop *loop)
     return true;
 }
 
-static void refuse_connection(tn_socket socket)
+static void refuse_connection(struct tn_loop *loop, tn_socket socket, uint64_t now_ns)
 {
     static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
                                  "Content-Length: 0\r\nConnection: close\r\n\r\n";
     (void)tn_net_write(socket, answer, sizeof answer - 1);
     tn_net_shutdown(socket);
-    tn_net_close(socket);
+    if (loop->n_refused == MAX_REFUSED)
+        close_refused(loop, 1);
+    loop->refused[loop->n_refused++] = (struct refused){socket, now_ns};
 }
 
 static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns)
@@ -177,7 +202,7 @@ static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns
         bool has_room = loop->n_conns < TN_CONN_MAX || make_room(loop);
         struct tn_conn *conn = has_room ? tn_alloc(sizeof *conn) : NULL;
         if (!conn) {
-            refuse_connection(socket);
+            refuse_connection(loop, socket, now_ns);
             continue;
         }
         tn_conn_init(conn, socket, loop->host, now_ns);
@@ -243,6 +268,10 @@ static void tick(struct tn_loop *loop, uint64_t now_ns)
     if (now_ns - loop->ticked_ns < TN_SECOND_NS)
         return;
     loop->ticked_ns = now_ns;
+    uint32_t n_old = 0;
+    while (n_old < loop->n_refused && now_ns - loop->refused[n_old].at_ns > TN_CONN_LINGER_NS)
+        n_old++;
+    close_refused(loop, n_old);
     for (uint32_t i = 0; i < loop->n_conns; i++) {
         tn_conn_tick(loop->conns[i], now_ns);
         tn_conn_advance(loop->conns[i], now_ns);

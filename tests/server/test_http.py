@@ -337,6 +337,35 @@ class Logs(command.TestCase):
                      command.scratch("no-folder/log"))
 
 
+class Crowds(command.TestCase):
+    def test_who_finds_no_place_is_told(self):
+        body = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True}).encode()
+        head = post_head("/v1/completions", len(body))
+        with Server("--parallel", "1") as server:
+            held, end = [], time.monotonic() + command.TIMEOUT
+            for n in (63, 1):  # the last place is needed to see that the others are taken
+                for _ in range(n):
+                    held.append(server.connect())
+                    held[-1].sendall(head + body)
+                while n > 1 and server.metric("jobs") < n:
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.02)
+            time.sleep(0.3)
+            more = [server.connect() for _ in range(5)]
+            time.sleep(0.3)  # they are refused by now
+            for part in (head, body):
+                for s in more:
+                    s.sendall(part)  # a connection that is closed fails at the second
+                time.sleep(0.1)
+            for s in more:
+                answer = read_answer(s)
+                self.assertEqual(status_of(answer), 503)
+                self.assertIn(b"Retry-After: ", answer)
+            for s in held + more:
+                s.close()
+            server.wait_for_rest()
+
+
 class Endings(command.TestCase):
     def setUp(self):
         if not command.NATIVE or os.name == "nt":
