@@ -52,16 +52,15 @@ struct gemm_fetch {
 /* The panel after (row, col).  C2: the panel beside it, because those of the next rows share their
  * lines with this one; each panel of the call fetches some of them.  After the last columns, rows
  * of the next call. */
-static inline struct gemm_fetch gemm_fetch_next(const struct gemm_level *level,
-                                                const struct tn_ternary *w, uint32_t padded_cols,
-                                                uint32_t row_begin, uint32_t row_end, uint32_t row,
-                                                uint32_t col)
+static inline struct gemm_fetch gemm_fetch_next(uint32_t panel_cols, const struct tn_ternary *w,
+                                                uint32_t padded_cols, uint32_t row_begin,
+                                                uint32_t row_end, uint32_t row, uint32_t col)
 {
     const bool is_c2 = w->layout == TERN_LAYOUT_C2;
     struct gemm_fetch f = {.w = w, .row = row + GEMM_PANEL_ROWS, .col = col};
     if (is_c2 || f.row >= row_end) {
         f.row = row_begin;
-        f.col += level->panel_cols;
+        f.col += panel_cols;
     }
     if (f.col >= padded_cols) {
         f.row = row_end;
@@ -69,7 +68,7 @@ static inline struct gemm_fetch gemm_fetch_next(const struct gemm_level *level,
     }
     if (f.row >= w->rows)
         return f;
-    const uint32_t n_cols = TN_MIN(padded_cols - f.col, level->panel_cols);
+    const uint32_t n_cols = TN_MIN(padded_cols - f.col, panel_cols);
     f.end = n_cols / 4;
     if (is_c2) {
         const uint32_t n_panels = tn_div_ceil_u32(row_end - row_begin, GEMM_PANEL_ROWS);
@@ -105,6 +104,18 @@ static inline void gemm_fetch_part(struct gemm_fetch *f)
     }
 }
 
+/* Parts to fetch with each of n_tiles tiles. */
+static inline uint32_t gemm_fetch_parts(const struct gemm_fetch *f, uint32_t n_tiles)
+{
+    return tn_div_ceil_u32(tn_div_ceil_u32(f->end - f->line, GEMM_FETCH_LINES), n_tiles);
+}
+
+static inline void gemm_fetch_some(struct gemm_fetch *f, uint32_t n_parts)
+{
+    for (uint32_t i = 0; i < n_parts && f->line < f->end; i++)
+        gemm_fetch_part(f);
+}
+
 static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, size_t dst_stride,
                                   const uint8_t *panel, uint32_t n_groups, const int8_t *x,
                                   size_t x_stride, const int32_t *x_sum, uint32_t n_tokens,
@@ -112,11 +123,9 @@ static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, 
 {
     /* As many tiles as needed, as equal as possible: 8 tokens are 4 + 4, not 6 + 2. */
     uint32_t n_tiles = tn_div_ceil_u32(n_tokens, level->tile_tokens);
-    const uint32_t n_parts = tn_div_ceil_u32(fetch->end - fetch->line, GEMM_FETCH_LINES);
-    const uint32_t parts_per_tile = tn_div_ceil_u32(n_parts, n_tiles);
+    const uint32_t n_parts = gemm_fetch_parts(fetch, n_tiles);
     for (uint32_t t = 0, n; t < n_tokens; t += n, n_tiles--) {
-        for (uint32_t i = 0; i < parts_per_tile && fetch->line < fetch->end; i++)
-            gemm_fetch_part(fetch);
+        gemm_fetch_some(fetch, n_parts);
         n = tn_div_ceil_u32(n_tokens - t, n_tiles);
         level->multiply(dst + t * dst_stride, dst_stride, panel, n_groups, x + t * x_stride,
                         x_stride, x_sum ? x_sum + t : NULL, n);
@@ -137,7 +146,7 @@ static inline void gemm_panels(const struct gemm_level *level, gemm_unpack_fn *u
         const uint32_t n_groups = TN_MIN(padded_cols - col, level->panel_cols) / 4;
         for (uint32_t row = row_begin; row < row_end; row += GEMM_PANEL_ROWS) {
             struct gemm_fetch fetch =
-                gemm_fetch_next(level, w, padded_cols, row_begin, row_end, row, col);
+                gemm_fetch_next(level->panel_cols, w, padded_cols, row_begin, row_end, row, col);
             unpack(panel, w, row, col, n_groups);
             gemm_one_panel(level, dst + (row - row_begin), dst_stride, panel, n_groups, x + col,
                            x_stride, col ? NULL : x_sum, n_tokens, &fetch);

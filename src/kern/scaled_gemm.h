@@ -2,13 +2,17 @@
  *
  * The loop of gemm_t2_x16 and gemm_t2_x8.  Private to gemm_<isa>.c: panel by panel as gemm_panel.h
  * does, but run by run of 64 or 128 columns, which share a scale; what a run gives is scaled and
- * added while it is in the first-level cache.
+ * added.  Few inputs take all runs of a panel, so that their y stays in the first-level cache.
  */
 #ifndef TN_SCALED_GEMM_H
 #define TN_SCALED_GEMM_H
 
 #include "kern/gemm_panel.h"
 #include "kern/x16.h"
+
+/* Half of the first-level cache, or less, so that inputs and y do not push codes out of it. */
+#define SCALED_PANEL_COLS 256u
+_Static_assert(SCALED_PANEL_COLS <= GEMM_PANEL_COLS_MAX, "a panel fits the scratch memory");
 
 /* Inputs, and what is added to. */
 struct scaled_batch {
@@ -19,58 +23,104 @@ struct scaled_batch {
     size_t dst_stride;
 };
 
-/* Adds to y of the first n tokens a run of n_cols columns from col on, unpacked. */
+/* Columns [col, end) of 64 rows in runs of run_cols, the last of which may end in padding. */
+struct scaled_panel {
+    const uint8_t *codes; /* as in gemm_panel.h */
+    uint32_t col, end, run_cols;
+    _Alignas(64) float scales[SCALED_PANEL_COLS / 64][GEMM_PANEL_ROWS]; /* of runs */
+};
+
+/* Adds to y of the first n inputs a run of n_cols columns from col on, unpacked. */
 typedef void scaled_tile_fn(const struct scaled_batch *b, const uint8_t *run, uint32_t col,
                             uint32_t n_cols, const float *scales, uint32_t n);
 
-/* Rows [row, row + 64) and columns [col, col + 4 * n_groups). */
-static TN_ALWAYS_INLINE void scaled_panel(scaled_tile_fn *tile, uint32_t tile_tokens,
-                                          const struct scaled_batch *b,
-                                          const struct tn_scaled_ternary *m, const uint8_t *panel,
-                                          uint32_t row, uint32_t col, uint32_t n_groups,
-                                          struct gemm_fetch *fetch)
+/* The number of the scales of 64 rows from `row` on at a column. */
+static TN_ALWAYS_INLINE size_t scaled_index(const struct tn_scaled_ternary *m, uint32_t row,
+                                            uint32_t col)
 {
-    const uint32_t n_cols = tn_x16_run(m), end = TN_MIN(col + 4 * n_groups, m->w.cols);
-    for (; col < end; col += n_cols, panel += (size_t)n_cols * GEMM_PANEL_ROWS) {
-        _Alignas(64) float scales[GEMM_PANEL_ROWS];
-        x16_scales(scales, m,
-                   tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group));
-        struct scaled_batch rest = *b;
-        while (rest.n_tokens) {
-            const uint32_t n = TN_MIN(tile_tokens, rest.n_tokens);
-            gemm_fetch_part(fetch);
-            tile(&rest, panel, col, n_cols, scales, n);
-            rest.inputs += n * rest.input_bytes;
-            rest.dst += n * rest.dst_stride;
-            rest.n_tokens -= n;
-        }
+    return tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group);
+}
+
+static TN_ALWAYS_INLINE void scaled_take_scales(struct scaled_panel *p,
+                                                const struct tn_scaled_ternary *m, uint32_t row)
+{
+    float(*scales)[GEMM_PANEL_ROWS] = p->scales;
+    for (uint32_t col = p->col; col < p->end; col += p->run_cols)
+        x16_scales(*scales++, m, scaled_index(m, row, col));
+}
+
+/* Asks for the scales of the panel that is fetched. */
+static TN_ALWAYS_INLINE void scaled_fetch_scales(const struct gemm_fetch *fetch,
+                                                 const struct tn_scaled_ternary *m)
+{
+    const size_t bytes = m->is_f16 ? 2 : 4;
+    if (fetch->line == fetch->end)
+        return;
+    const uint32_t end = TN_MIN(fetch->col + SCALED_PANEL_COLS, m->w.cols);
+    for (uint32_t col = fetch->col; col < end; col += tn_x16_run(m)) {
+        const uint8_t *scales =
+            (const uint8_t *)m->scales + scaled_index(m, fetch->row, col) * bytes;
+        for (size_t at = 0; at < GEMM_PANEL_ROWS * bytes; at += 64)
+            __builtin_prefetch(scales + at, 0, 2);
     }
 }
 
-static TN_ALWAYS_INLINE void scaled_gemm(const struct gemm_level *level, scaled_tile_fn *tile,
-                                         uint32_t tile_tokens, gemm_unpack_fn *unpack,
-                                         struct scaled_batch b, const struct tn_scaled_ternary *m,
-                                         uint32_t row_begin, uint32_t row_end, uint8_t *panel)
+/* The first n inputs times all runs. */
+static TN_ALWAYS_INLINE void scaled_runs(scaled_tile_fn *tile, const struct scaled_batch *b,
+                                         const struct scaled_panel *p, uint32_t n)
+{
+    const uint8_t *run = p->codes;
+    const float(*scales)[GEMM_PANEL_ROWS] = p->scales;
+    for (uint32_t t = 0; p->col == 0 && t < n; t++)
+        memset(b->dst + t * b->dst_stride, 0, GEMM_PANEL_ROWS * sizeof *b->dst);
+    for (uint32_t col = p->col; col < p->end; col += p->run_cols) {
+        tile(b, run, col, p->run_cols, *scales++, n);
+        run += p->run_cols * GEMM_PANEL_ROWS;
+    }
+}
+
+static TN_ALWAYS_INLINE void scaled_one_panel(scaled_tile_fn *tile, uint32_t tile_tokens,
+                                              struct scaled_batch b, const struct scaled_panel *p,
+                                              struct gemm_fetch *fetch)
+{
+    uint32_t n_tiles = tn_div_ceil_u32(b.n_tokens, tile_tokens);
+    const uint32_t n_parts = gemm_fetch_parts(fetch, n_tiles);
+    for (; n_tiles; n_tiles--) {
+        const uint32_t n = tn_div_ceil_u32(b.n_tokens, n_tiles);
+        gemm_fetch_some(fetch, n_parts);
+        scaled_runs(tile, &b, p, n);
+        b.inputs += n * b.input_bytes;
+        b.dst += n * b.dst_stride;
+        b.n_tokens -= n;
+    }
+}
+
+static TN_ALWAYS_INLINE void scaled_gemm(scaled_tile_fn *tile, uint32_t tile_tokens,
+                                         gemm_unpack_fn *unpack, struct scaled_batch b,
+                                         const struct tn_scaled_ternary *m, uint32_t row_begin,
+                                         uint32_t row_end, uint8_t *codes)
 {
     const struct tn_ternary *w = &m->w;
     const uint32_t padded = tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
+    struct scaled_panel p = {.codes = codes, .run_cols = tn_x16_run(m)};
     float *const dst = b.dst;
     row_end = TN_MIN(row_end, w->rows);
-    for (uint32_t col = 0; col < padded; col += level->panel_cols) {
-        const uint32_t n_groups = TN_MIN(padded - col, level->panel_cols) / 4;
+    for (; p.col < padded; p.col += SCALED_PANEL_COLS) {
+        const uint32_t n_cols = TN_MIN(padded - p.col, SCALED_PANEL_COLS);
+        p.end = TN_MIN(p.col + n_cols, w->cols);
         for (uint32_t row = row_begin; row < row_end; row += GEMM_PANEL_ROWS) {
             struct gemm_fetch fetch =
-                gemm_fetch_next(level, w, padded, row_begin, row_end, row, col);
+                gemm_fetch_next(SCALED_PANEL_COLS, w, padded, row_begin, row_end, row, p.col);
             b.dst = dst + (row - row_begin);
-            for (uint32_t t = 0; col == 0 && t < b.n_tokens; t++)
-                memset(b.dst + t * b.dst_stride, 0, GEMM_PANEL_ROWS * sizeof *dst);
-            unpack(panel, w, row, col, n_groups);
-            scaled_panel(tile, tile_tokens, &b, m, panel, row, col, n_groups, &fetch);
+            scaled_take_scales(&p, m, row);
+            scaled_fetch_scales(&fetch, m);
+            unpack(codes, w, row, p.col, n_cols / 4);
+            scaled_one_panel(tile, tile_tokens, b, &p, &fetch);
         }
     }
 }
 
-/* Defines tn_gemm_t2_<form>_<isa>, form being x16 or x8, from `level` and unpack_t2. */
+/* Defines tn_gemm_t2_<form>_<isa>, form being x16 or x8, from unpack_t2. */
 #define SCALED_GEMM_DEFINE(isa, form, input_bytes, tile, tile_tokens)                              \
     void tn_gemm_t2_##form##_##isa(float *dst, size_t dst_stride,                                  \
                                    const struct tn_scaled_ternary *m, uint32_t row_begin,          \
@@ -79,7 +129,7 @@ static TN_ALWAYS_INLINE void scaled_gemm(const struct gemm_level *level, scaled_
     {                                                                                              \
         const struct scaled_batch b = {inputs,    input_bytes(m->w.cols), n_tokens,                \
                                        m->w.cols, dst,                    dst_stride};             \
-        scaled_gemm(&level, tile, tile_tokens, unpack_t2, b, m, row_begin, row_end, scratch);      \
+        scaled_gemm(tile, tile_tokens, unpack_t2, b, m, row_begin, row_end, scratch);              \
     }
 
 #endif
