@@ -81,8 +81,8 @@ struct tn_source {
 
 /* Opens model.safetensors, or the shards that the index names. TERN_INPUT: missing or damaged
  * files, anything against the format (models are data from outside), a Git-LFS pointer.  *out is
- * closed on failure.  Data that belong to no tensor are only noted in out->hole: whoever knows
- * which tensors there should be may have a better word for it, but must not accept them. */
+ * closed on failure.  Data that belong to no tensor are only noted in out->hole: a caller that
+ * knows which tensors there should be may have a better message, but must not accept them. */
 tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err);
 /* Opens one safetensors file, whatever it is called. */
 tern_status tn_source_open_file(struct tn_source *out, const char *path, struct tern_error *err);

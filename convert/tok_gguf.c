@@ -77,7 +77,7 @@ static bool is_llama3(const struct tn_tok_texts *tokens)
     return hash == LLAMA3_HASH;
 }
 
-/* The name that decides; "default" is what converters write who did not know. */
+/* The name that decides; converters that did not know it write "default". */
 static const char *decide_pre(const struct tn_tok_keys *keys, const char *pre)
 {
     if (!pre && keys->pre && strcmp(keys->pre, "default") != 0)

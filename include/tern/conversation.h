@@ -38,7 +38,7 @@ struct tern_turn {
     struct tern_text role; /* "user", "assistant", "tool": free, the template decides */
     struct tern_text content;
     struct tern_text reasoning;    /* of an answer: what the model thought before it */
-    struct tern_text name;         /* of who speaks */
+    struct tern_text name;         /* of the speaker */
     struct tern_text tool_calls;   /* of an answer: a JSON array as OpenAI writes it */
     struct tern_text tool_call_id; /* of a tool's result */
 };

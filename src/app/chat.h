@@ -60,7 +60,7 @@ void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *
 typedef tern_status tn_chat_answer_fn(struct tern_conversation *c, struct tern_session *session,
                                       const struct tern_answer_params *params,
                                       struct tern_answer_result *result, struct tern_error *err);
-/* The answer alone, its text to on_part: for who shows it otherwise. */
+/* The answer alone: its text goes to on_part, nothing is printed. */
 tern_status
 tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                    bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n),
@@ -76,7 +76,7 @@ struct tn_chat_command {
     const char *names;    /* "/exit /quit /bye /q" */
     const char *argument; /* "TEXT"; "": none; "[TEXT]": may be absent */
     const char *help;
-    /* `argument`: what stands behind the name; "" when nothing does. */
+    /* `argument`: the text behind the name; "": there is none. */
     void (*run)(struct tn_chat_state *chat, const char *argument);
     bool takes_file;
     const char *const *choices; /* of the argument, NULL behind the last; NULL: none */

@@ -133,7 +133,7 @@ int tn_cmd_run(const struct tn_options *o)
 {
     struct tern_error err = {0};
     tern_status status = run(o, &err);
-    /* Who pressed Ctrl-C need not be told. */
+    /* The user pressed Ctrl-C and need not be told. */
     return status == TERN_OK || status == TERN_INTERRUPTED ? tern_status_exit_code(status)
                                                            : tn_error_print(&err);
 }

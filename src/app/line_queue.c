@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * One thread reads and appends, another takes: a list behind a lock that is held for a moment.
- * Lines are counted, so that it is plain which ones a signal came behind, whoever is faster.
+ * Lines are counted: whichever thread is faster, it is plain which lines a signal came behind.
  */
 #include "line_queue.h"
 
@@ -24,7 +24,7 @@ struct tn_line_queue {
     struct tn_thread *thread;
     bool (*is_signal)(const char *line, size_t n);
     _Atomic uint32_t lock;
-    _Atomic uint32_t n_changes; /* of the list: who waits for one looks at it */
+    _Atomic uint32_t n_changes; /* of the list: waiting threads look at it */
     struct entry *first, **end;
     size_t n_bytes; /* in the list */
     bool is_done;

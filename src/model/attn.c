@@ -396,7 +396,7 @@ static void shallow_item(void *arg, uint32_t g, uint32_t i_thread)
         merge_item(arg, i, i_thread);
 }
 
-static void decode(struct attn_task *task)
+static void attend_one(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
@@ -509,7 +509,7 @@ static void group_item(void *arg, uint32_t i_item, uint32_t i_thread)
                      &f->s.threads[i_thread]);
 }
 
-static void several(struct attn_task *task)
+static void attend_several(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
@@ -525,7 +525,7 @@ void tn_attention(struct tn_forward *f, uint32_t layer)
 {
     struct attn_task task = {.f = f, .layer = layer, .spec = f->weights->layers[layer].spec};
     if (f->n_tokens == 1)
-        decode(&task);
+        attend_one(&task);
     else
-        several(&task);
+        attend_several(&task);
 }

@@ -32,6 +32,20 @@ static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
     return n_ffn;
 }
 
+/* One token: gate for all rows, then up for those that matter. */
+static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
+{
+    const uint32_t hidden = f->weights->config->hidden;
+    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate};
+    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gate, 1);
+    tn_region_end(f, TN_REGION_GATE, start);
+    uint32_t n = list_active_rows(f, f->s.active);
+    tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), f->s.gate, f->s.active, n);
+    f->counters.up_active += n;
+    f->counters.up_rows += f->weights->config->ffn;
+    tn_region_end(f, TN_REGION_UP, start);
+}
+
 /* Beyond this share of positive gates all rows of up together are faster than lists of a few
  * tokens. */
 #define MAX_DENSITY_FEW 0.4
@@ -48,7 +62,7 @@ static bool is_sparse(const struct tn_forward *f)
     return n_positive <= MAX_DENSITY_FEW * n * f->n_tokens;
 }
 
-/* A few tokens: the same. */
+/* A few tokens: the same, but for gates that are mostly positive. */
 static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
 {
     const struct tern_file_config *c = f->weights->config;
@@ -61,20 +75,6 @@ static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer,
         tn_multiply_rows_few(f, up, f->s.gate);
     else
         tn_multiply_up(f, up, f->s.gate);
-    tn_region_end(f, TN_REGION_UP, start);
-}
-
-/* One token: gate for all rows, then up for those that matter. */
-static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
-{
-    const uint32_t hidden = f->weights->config->hidden;
-    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate};
-    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gate, 1);
-    tn_region_end(f, TN_REGION_GATE, start);
-    uint32_t n = list_active_rows(f, f->s.active);
-    tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), f->s.gate, f->s.active, n);
-    f->counters.up_active += n;
-    f->counters.up_rows += f->weights->config->ffn;
     tn_region_end(f, TN_REGION_UP, start);
 }
 
@@ -92,7 +92,7 @@ static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
                 task->n);
 }
 
-/* Gate and up that norm their inputs apart. */
+/* Gate and up whose inputs have norms of their own. */
 static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
 {
     const struct tern_file_config *c = f->weights->config;

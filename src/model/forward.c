@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The forward pass.  Reads like the paper, with what some families add (the
- * order of work of a layer stands in tern/model_format.h):
+ * The forward pass.  Reads like the paper, with what some families add
+ * (tern/model_format.h has the order of work of a layer):
  *
  *   h = embed[token]
  *   for each layer:
@@ -96,7 +96,7 @@ static void begin(struct tn_forward *f, const struct tn_batch *batch)
 
 bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
 {
-    assert(batch->n_rows >= 1 && "who evaluates makes batches that are not empty");
+    assert(batch->n_rows >= 1 && "callers make no empty batches");
     begin(f, batch);
     tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {

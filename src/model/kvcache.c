@@ -42,7 +42,7 @@ void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *conf
 struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *block, uint32_t layer,
                                   uint32_t i_kv_head)
 {
-    assert(block && "who evaluates makes blocks usable before they are asked for");
+    assert(block && "callers make blocks usable before they evaluate");
     unsigned char *head = block + ((size_t)layer * kv->n_kv_head + i_kv_head) * kv->head_bytes;
     size_t scale_bytes = TN_KV_BLOCK * sizeof(uint16_t) * scales_per_row(kv);
     unsigned char *values = head + kv->head_bytes / 2;

@@ -157,7 +157,7 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
 void tn_multiply_rows(struct tn_forward *f, const struct tn_matrix *up, float *gate,
                       const uint32_t *rows, uint32_t n_active)
 {
-    /* The sums of an item stand in sum, which has room for TN_C2_MAX_ROWS. */
+    /* The sums of an item lie in scratch->sum, which has room for TN_C2_MAX_ROWS. */
     uint32_t per_item = TN_MIN(active_per_item(f, n_active), TN_C2_MAX_ROWS);
     struct rows_task task = {f, up, gate, rows, n_active, per_item};
     count_weights(f, up, (uint64_t)n_active * up->t.w.cols);

@@ -55,7 +55,7 @@ static inline size_t tn_col_sum_rows(const struct tern_file_config *config)
     return tn_align_up(config->hidden, TERN_C2_ROW_ALIGN);
 }
 
-/* One thread's share of scratch memory. */
+/* One thread's share of scratch memory; `queries` is tn_attn_group(config). */
 struct tn_thread_scratch {
     int8_t *head_rows; /* [TN_HEAD_UNPACK_ROWS][hidden] rows of a head in planes */
     int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
@@ -93,7 +93,7 @@ struct tn_scratch {
     int8_t *active_x;  /* [ffn] inputs of these columns */
     float *active_gate; /* [ffn] gates of these rows */
     struct tn_attn_state blocks; /* [n_blocks][n_head] */
-    struct tn_logits_row *wanted; /* [n_batch] for who makes batches (forward.h) */
+    struct tn_logits_row *wanted; /* [n_batch] where batches are made (forward.h) */
     float *logits;     /* [n_logits][vocab] */
     struct tn_head_search *searches; /* [n_logits] with their memory (head.h) */
     struct tn_sequence_scratch *sequences; /* [n_sequences] */
@@ -102,7 +102,7 @@ struct tn_scratch {
     struct tn_thread_scratch *threads; /* [n_threads] */
 };
 
-/* What belongs to one sequence. */
+/* One sequence's share of scratch memory. */
 struct tn_sequence_scratch {
     uint32_t *ids;           /* [n_ctx] what its cache holds */
     unsigned char **blocks;  /* [n_blocks] its cache */

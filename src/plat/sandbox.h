@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Giving up what the rest of the process does not need.  Who takes data from strangers calls this
- * once everything is open that has to be: from there on a mistake that lets them run code of their
- * own gives them no files, programs or connections.
+ * Giving up what the rest of the process does not need.  Commands that take data from strangers
+ * call this once everything is open that has to be: from there on a mistake that lets a stranger
+ * run code gives no files, programs or connections.
  *
  * Linux on x86-64 and AArch64: a seccomp filter over all threads, those to come included.
  *   stays     memory, threads, clocks, signals to itself, descriptors that are open; with

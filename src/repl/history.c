@@ -120,7 +120,7 @@ static bool add_line(struct tn_history *h, struct tn_buf *entry, const char *lin
         i += is_escape;
         ok = tn_buf_append(entry, is_escape && line[i] == 'n' ? "\n" : line + i, 1);
     }
-    /* Whoever wrote the file: what is shown is clean. */
+    /* Another program may have written the file: what is shown is clean. */
     ok = ok && tn_clean_append(&clean, entry->data, entry->n_bytes) &&
          tn_history_add(h, clean.data, clean.n_bytes);
     tn_buf_fini(&clean);

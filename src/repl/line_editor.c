@@ -149,7 +149,7 @@ static void look_for_interrupt(struct line_editor *le)
     tn_terminal_note_interrupt();
 }
 
-/* Who stops an answer stops what is typed ahead, too. */
+/* Stopping an answer also stops what is typed ahead. */
 static void drop_stopped(struct line_editor *le)
 {
     size_t n;

@@ -29,7 +29,7 @@ struct tn_line_reader {
     /* The next message begins as this text, which the user may change; Ctrl-C ends that with
      * TN_LINE_INTERRUPT. NULL: cannot be done. */
     void (*preset)(void *state, const char *text, size_t n);
-    /* A message that was sent, for who goes back to it. NULL: keeps none, or by itself. */
+    /* Puts a message that was sent into the history. NULL: there is none, or it grows by itself. */
     void (*remember)(void *state, const char *text, size_t n);
     void (*close)(void *state);
 };

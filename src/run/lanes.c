@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lanes: who gets which, and what of the cache is used again.
+ * Lanes: which one a request gets, and what of the cache it uses again.
  *
  * The beginning of a prompt is looked for in all lanes, those that run too.  From another lane it
  * is shared, not moved; a free lane is taken over as it is where most of it stays.
@@ -8,7 +8,7 @@
 #include "run/steps.h"
 
 /* The lane that holds the longest beginning of a prompt, *n positions of it; at least one id is
- * left, for its logits.  NULL: nobody has any of it. */
+ * left, for its logits.  NULL: no lane has any of it. */
 static struct tn_lane *find_longest(struct tn_steps *s, const struct tern_request *asked,
                                     uint32_t *n)
 {

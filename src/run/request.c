@@ -117,7 +117,7 @@ tern_status tn_request_create(struct tn_request **out, const struct tern_request
         tn_request_free(r);
         return tn_fail(err, TERN_MEMORY, "no memory for a request of %zu tokens", asked->n_ids);
     }
-    /* Who adjusts looks at the events before each choice; a grammar may allow other ids by then. */
+    /* `adjust` may depend on the events before a choice, and a grammar's ids on the choices. */
     r->drafter.n_draft = asked->adjust || asked->grammar ? 0 : asked->n_draft;
     tern_status status = tn_request_init(r, model, n_ctx, err);
     if (status == TERN_OK)

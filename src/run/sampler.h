@@ -26,8 +26,8 @@ void tn_sampler_set_bits(struct tern_sampler *sampler, const uint64_t *bits);
 /* TERN_USAGE names a parameter out of range. */
 tern_status tn_sampler_check(const struct tern_sampler_params *params, struct tern_error *err);
 /* Other parameters, which tn_sampler_check has found good, an empty history and a new random
- * sequence, in the memory that is there. Of penalty_last as many ids count as the sampler was
- * created for at most: enough for who created it for the longest history. */
+ * sequence, in the memory that is there. At most as many ids of penalty_last count
+ * as the sampler was created for. */
 void tn_sampler_configure(struct tern_sampler *sampler, const struct tern_sampler_params *params);
 
 #endif

@@ -45,7 +45,7 @@ tern_status tn_check_head(const struct tern_model *model, struct tern_error *err
  * tn_session_grow made usable. */
 unsigned char *tn_session_block(const struct tern_session *s, uint32_t i);
 size_t tn_session_block_bytes(const struct tern_session *s);
-/* The blocks now hold these n ids, whoever wrote them there. */
+/* Says that the blocks hold these n ids, which were not evaluated here. */
 void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n);
 
 /* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */

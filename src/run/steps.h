@@ -100,8 +100,8 @@ bool tn_grow_lane(struct tn_steps *s, struct tn_lane *lane, uint32_t n);
 
 /* ---- rows.c ---- */
 
-/* Makes s->batch: rows of every answer that is being written, and parts of prompts. Who finds no
- * memory ends. */
+/* Makes s->batch: rows of every answer that is being written, and parts of prompts. An answer
+ * without memory for its next row ends. */
 void tn_make_batch(struct tn_steps *s);
 
 /* ---- tokens.c ---- */
