@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the vocabulary, the merges and the added tokens to tables that are used
- * straight from the mapped file.
+ * From the vocabulary and the added tokens to tables that are used straight from
+ * the mapped file; tok_merges.c has those of the merges.
  *
  * Work memory: 16 bytes per id of the model and 6 to 12 per token, beside the
  * section.
@@ -12,26 +12,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "text/bpe.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
-
-#define MAX_MERGES (TERN_MAX_VOCAB * (size_t)8)
-
-static tern_status out_of_memory(const struct tn_tok_build *b)
-{
-    return tn_fail(b->err, TERN_MEMORY, "%s: not enough memory for the tables", b->source);
-}
-
-/* How much of a text a message shows. */
-static int shown(size_t n)
-{
-    return (int)TN_MIN(n, (size_t)80);
-}
+#include "tok_section.h"
 
 tern_status tn_tok_init(struct tn_tok_build *b, const char *source, uint32_t model_vocab,
                         struct tn_buf *section, struct tern_error *err)
@@ -43,7 +29,7 @@ tern_status tn_tok_init(struct tn_tok_build *b, const char *source, uint32_t mod
                                .head.unk_id = TERN_NO_ID};
     b->tokens = tn_alloc_zeroed(model_vocab, sizeof *b->tokens);
     b->scratch = tn_alloc(2 * TERN_MAX_TOKEN_BYTES);
-    return b->tokens && b->scratch ? TERN_OK : out_of_memory(b);
+    return b->tokens && b->scratch ? TERN_OK : tn_tok_no_memory(b);
 }
 
 void tn_tok_fini(struct tn_tok_build *b)
@@ -90,14 +76,14 @@ static tern_status check_entry(const struct tn_tok_build *b, const char *text, s
 {
     if (id < 0)
         return tn_fail(b->err, TERN_INPUT, "%s: token \"%.*s\" has no valid id", b->source,
-                       shown(n), text);
+                       tn_tok_shown(n), text);
     if (id >= b->model_vocab)
         return tn_fail(b->err, TERN_INPUT,
                        "%s: token \"%.*s\" has id %" PRId64 ", the model has %u", b->source,
-                       shown(n), text, id, b->model_vocab);
+                       tn_tok_shown(n), text, id, b->model_vocab);
     if (n == 0 || n > limit)
         return tn_fail(b->err, TERN_INPUT, "%s: token \"%.*s\" has %zu bytes, not 1 to %zu",
-                       b->source, shown(n), text, n, limit);
+                       b->source, tn_tok_shown(n), text, n, limit);
     return TERN_OK;
 }
 
@@ -107,7 +93,8 @@ static tern_status add_token(struct tn_tok_build *b, const char *text, size_t n,
     struct tn_tok_token *token = &b->tokens[id];
     if (token->text)
         return tn_fail(b->err, TERN_INPUT, "%s: id %u is both \"%.*s\" and \"%.*s\"", b->source,
-                       (uint32_t)id, shown(token->n_bytes), token->text, shown(n), text);
+                       (uint32_t)id, tn_tok_shown(token->n_bytes), token->text, tn_tok_shown(n),
+                       text);
     *token = (struct tn_tok_token){text, (uint32_t)n, flags};
     return TERN_OK;
 }
@@ -126,22 +113,6 @@ tern_status tn_tok_add_unreachable(struct tn_tok_build *b, const char *text, siz
     return status == TERN_OK ? add_token(b, n ? text : "", n, id, 0) : status;
 }
 
-/* Smallest power of two with at most two thirds in use, at least 2. */
-static uint32_t slots_for(uint32_t n)
-{
-    uint32_t n_slots = 2;
-    while ((uint64_t)n_slots * 2 < (uint64_t)n * 3)
-        n_slots *= 2;
-    return n_slots;
-}
-
-/* Only a vocabulary that was made for it fills a table so unevenly. */
-static tern_status too_many_probes(const struct tn_tok_build *b, const char *what, uint32_t i)
-{
-    return tn_fail(b->err, TERN_UNSUPPORTED, "%s: %s %u collides with more than %u others",
-                   b->source, what, i, TERN_MAX_PROBES);
-}
-
 static bool has_text(const struct tn_tok_token *token, const char *text, size_t n)
 {
     return token->n_bytes == n && memcmp(token->text, text, n) == 0;
@@ -149,10 +120,10 @@ static bool has_text(const struct tn_tok_token *token, const char *text, size_t 
 
 tern_status tn_tok_end_vocab(struct tn_tok_build *b)
 {
-    b->n_lookup = slots_for(b->n_vocab);
+    b->n_lookup = tn_tok_n_slots(b->n_vocab);
     b->lookup = tn_alloc_zeroed(b->n_lookup, sizeof *b->lookup);
     if (!b->lookup)
-        return out_of_memory(b);
+        return tn_tok_no_memory(b);
     for (uint32_t id = 0; id < b->model_vocab; id++) {
         const struct tn_tok_token *token = &b->tokens[id];
         if (!(token->flags & TN_TOK_IN_VOCAB))
@@ -163,9 +134,9 @@ tern_status tn_tok_end_vocab(struct tn_tok_build *b)
             uint32_t other = b->lookup[slot] - 1;
             if (has_text(&b->tokens[other], token->text, token->n_bytes))
                 return tn_fail(b->err, TERN_INPUT, "%s: ids %u and %u are both \"%.*s\"", b->source,
-                               other, id, shown(token->n_bytes), token->text);
+                               other, id, tn_tok_shown(token->n_bytes), token->text);
             if (++probes > TERN_MAX_PROBES)
-                return too_many_probes(b, "token", id);
+                return tn_tok_too_many_probes(b, "token", id);
         }
         b->lookup[slot] = id + 1;
     }
@@ -202,13 +173,13 @@ tern_status tn_tok_add_added(struct tn_tok_build *b, const char *text, size_t n,
         (vocab_id != TERN_NO_ID && vocab_id != id))
         return tn_fail(b->err, TERN_INPUT,
                        "%s: added token \"%.*s\" has id %u, which the vocabulary uses otherwise",
-                       b->source, shown(n), text, (uint32_t)id);
+                       b->source, tn_tok_shown(n), text, (uint32_t)id);
     if (b->head.kind == TERN_TOKENIZER_BYTE_BPE && token->flags & TN_TOK_IN_VOCAB &&
         !is_plain_in_alphabet(text, n))
         return tn_fail(b->err, TERN_UNSUPPORTED,
                        "%s: added token \"%.*s\" that is also an entry of the vocabulary with "
                        "other bytes is not supported",
-                       b->source, shown(n), text);
+                       b->source, tn_tok_shown(n), text);
     token->text = text;
     token->n_bytes = (uint32_t)n;
     token->flags |= flags | TN_TOK_ADDED;
@@ -248,38 +219,11 @@ static tern_status check_affixes(const struct tn_tok_build *b)
 
 /* ---- writing the tables ---- */
 
-/* Appends a zeroed table of n bytes at a multiple of 8; NULL when memory is short.  The pointer is
- * valid until the next table. */
-static void *add_table(struct tn_tok_build *b, struct tern_file_ref *ref, uint64_t n_bytes)
-{
-    struct tn_buf *section = b->section;
-    size_t start = tn_align_up(section->n_bytes, 8), end = start + (size_t)n_bytes;
-    if (n_bytes > UINT32_MAX - start || !tn_buf_reserve(section, end - section->n_bytes))
-        return NULL;
-    memset(section->data + section->n_bytes, 0, end - section->n_bytes);
-    section->n_bytes = end;
-    *ref = (struct tern_file_ref){(uint32_t)start, (uint32_t)n_bytes};
-    return section->data + start;
-}
-
-/* A table inside the section that was added before. */
-static void *table_at(const struct tn_tok_build *b, struct tern_file_ref ref)
-{
-    return b->section->data + ref.offset;
-}
-
-/* The last table turned out shorter. */
-static void shorten_table(struct tn_tok_build *b, struct tern_file_ref *ref, uint32_t n_bytes)
-{
-    ref->bytes = n_bytes;
-    b->section->n_bytes = ref->offset + n_bytes;
-}
-
 static const char *token_bytes(const struct tn_tok_build *b, uint32_t id, size_t *n_bytes)
 {
-    const uint32_t *offsets = table_at(b, b->head.token_offsets);
+    const uint32_t *offsets = tn_tok_table_at(b, b->head.token_offsets);
     *n_bytes = offsets[id + 1] - offsets[id];
-    return (const char *)table_at(b, b->head.token_bytes) + offsets[id];
+    return (const char *)tn_tok_table_at(b, b->head.token_bytes) + offsets[id];
 }
 
 static int hex_digit(char c)
@@ -341,41 +285,35 @@ static tern_status write_tokens(struct tn_tok_build *b)
     uint64_t n_text = 0;
     for (uint32_t id = 0; id < n; id++)
         n_text += b->tokens[id].n_bytes;
-    if (!add_table(b, &b->head.token_offsets, (uint64_t)(n + 1) * 4) ||
-        !add_table(b, &b->head.token_bytes, n_text))
-        return out_of_memory(b);
-    uint32_t *offsets = table_at(b, b->head.token_offsets);
-    char *bytes = table_at(b, b->head.token_bytes);
+    if (!tn_tok_add_table(b, &b->head.token_offsets, (uint64_t)(n + 1) * 4) ||
+        !tn_tok_add_table(b, &b->head.token_bytes, n_text))
+        return tn_tok_no_memory(b);
+    uint32_t *offsets = tn_tok_table_at(b, b->head.token_offsets);
+    char *bytes = tn_tok_table_at(b, b->head.token_bytes);
     uint32_t end = 0;
     for (uint32_t id = 0; id < n; id++) {
         end += (uint32_t)write_token(b, &b->tokens[id], bytes + end);
         offsets[id + 1] = end;
     }
-    shorten_table(b, &b->head.token_bytes, end);
+    tn_tok_shorten_table(b, &b->head.token_bytes, end);
     return TERN_OK;
-}
-
-/* A special token is left out: a user's text must never become one. */
-static bool is_merge_token(const struct tn_tok_token *token)
-{
-    return token->flags & TN_TOK_IN_VOCAB && !(token->flags & TERN_ADDED_SPECIAL);
 }
 
 static tern_status write_vocab_slots(struct tn_tok_build *b)
 {
-    uint32_t n_slots = slots_for(b->head.n_tokens);
-    uint32_t *slots = add_table(b, &b->head.vocab_slots, (uint64_t)n_slots * 4);
+    uint32_t n_slots = tn_tok_n_slots(b->head.n_tokens);
+    uint32_t *slots = tn_tok_add_table(b, &b->head.vocab_slots, (uint64_t)n_slots * 4);
     if (!slots)
-        return out_of_memory(b);
+        return tn_tok_no_memory(b);
     for (uint32_t id = 0; id < b->head.n_tokens; id++) {
-        if (!is_merge_token(&b->tokens[id]) || b->tokens[id].flags & TN_TOK_BYTE)
+        if (!tn_tok_is_merged(&b->tokens[id]) || b->tokens[id].flags & TN_TOK_BYTE)
             continue;
         size_t n_bytes;
         const char *bytes = token_bytes(b, id, &n_bytes);
         uint32_t slot = (uint32_t)tn_token_hash(bytes, n_bytes) & (n_slots - 1), probes = 1;
         for (; slots[slot]; slot = (slot + 1) & (n_slots - 1))
             if (++probes > TERN_MAX_PROBES)
-                return too_many_probes(b, "token", id);
+                return tn_tok_too_many_probes(b, "token", id);
         slots[slot] = id + 1;
     }
     return TERN_OK;
@@ -384,15 +322,15 @@ static tern_status write_vocab_slots(struct tn_tok_build *b)
 /* The ids of single bytes, or of the byte tokens. */
 static tern_status write_byte_ids(struct tn_tok_build *b)
 {
-    uint32_t *ids = add_table(b, &b->head.byte_ids, 256 * 4);
+    uint32_t *ids = tn_tok_add_table(b, &b->head.byte_ids, 256 * 4);
     uint32_t wanted = b->head.kind == TERN_TOKENIZER_CHAR_BPE ? TN_TOK_BYTE : TN_TOK_IN_VOCAB;
     if (!ids)
-        return out_of_memory(b);
+        return tn_tok_no_memory(b);
     memset(ids, 0xFF, 256 * 4);
     for (uint32_t id = 0; id < b->head.n_tokens; id++) {
         size_t n_bytes;
         const char *bytes = token_bytes(b, id, &n_bytes);
-        if (n_bytes == 1 && is_merge_token(&b->tokens[id]) && b->tokens[id].flags & wanted)
+        if (n_bytes == 1 && tn_tok_is_merged(&b->tokens[id]) && b->tokens[id].flags & wanted)
             ids[(unsigned char)bytes[0]] = id;
     }
     return TERN_OK;
@@ -401,7 +339,7 @@ static tern_status write_byte_ids(struct tn_tok_build *b)
 /* True when every character makes a symbol: none vanishes, so that its neighbours never meet. */
 static bool has_symbol_for_all(const struct tn_tok_build *b)
 {
-    const uint32_t *ids = table_at(b, b->head.byte_ids);
+    const uint32_t *ids = tn_tok_table_at(b, b->head.byte_ids);
     for (unsigned i = 0; b->head.unk_id == TERN_NO_ID && i < 256; i++)
         if (ids[i] == TERN_NO_ID)
             return false;
@@ -418,7 +356,7 @@ static bool is_cut_before_spaces(const struct tn_tok_build *b)
     for (uint32_t id = 0; id < b->head.n_tokens; id++) {
         size_t n_bytes;
         const char *bytes = token_bytes(b, id, &n_bytes);
-        if (!is_merge_token(&b->tokens[id]))
+        if (!tn_tok_is_merged(&b->tokens[id]))
             continue;
         has_space |= n_bytes == 1 && bytes[0] == ' ' && !(b->tokens[id].flags & TN_TOK_BYTE);
         for (size_t i = 1; i < n_bytes; i++)
@@ -475,13 +413,14 @@ static tern_status write_added_text(struct tn_tok_build *b, const struct tn_tok_
     const char *text = token->text;
     size_t n = token->n_bytes;
     if (token->flags & TERN_ADDED_NORMALIZED && !tn_normalize(room, b->head.flags, &text, &n))
-        return out_of_memory(b);
+        return tn_tok_no_memory(b);
     if (n > TERN_MAX_ADDED_BYTES)
         return tn_fail(b->err, TERN_INPUT,
                        "%s: added token \"%.*s\" has %zu bytes when normalised, at most %u",
-                       b->source, shown(token->n_bytes), token->text, n, TERN_MAX_ADDED_BYTES);
+                       b->source, tn_tok_shown(token->n_bytes), token->text, n,
+                       TERN_MAX_ADDED_BYTES);
     if (texts->n_bytes + n > UINT32_MAX || !tn_buf_append(texts, text, n))
-        return out_of_memory(b);
+        return tn_tok_no_memory(b);
     *ref = (struct tern_file_ref){(uint32_t)(texts->n_bytes - n), (uint32_t)n};
     return TERN_OK;
 }
@@ -489,7 +428,7 @@ static tern_status write_added_text(struct tn_tok_build *b, const struct tn_tok_
 static tern_status write_added_list(struct tn_tok_build *b, struct tn_buf *texts)
 {
     struct tn_normalize_room room = {0};
-    struct tern_file_added *items = table_at(b, b->head.added);
+    struct tern_file_added *items = tn_tok_table_at(b, b->head.added);
     uint32_t n_added = 0;
     tern_status status = TERN_OK;
     for (uint32_t id = 0; status == TERN_OK && id < b->head.n_tokens; id++) {
@@ -508,11 +447,11 @@ static tern_status write_added_list(struct tn_tok_build *b, struct tn_buf *texts
     for (uint32_t i = 1; i < n_added; i++)
         if (compare_added(&list, i - 1, i) == 0)
             return tn_fail(b->err, TERN_INPUT, "%s: ids %u and %u are both \"%.*s\"", b->source,
-                           items[i - 1].id, items[i].id, shown(items[i].text.bytes),
+                           items[i - 1].id, items[i].id, tn_tok_shown(items[i].text.bytes),
                            list.text + items[i].text.offset);
-    void *table = add_table(b, &b->head.added_text, texts->n_bytes);
+    void *table = tn_tok_add_table(b, &b->head.added_text, texts->n_bytes);
     if (!table)
-        return out_of_memory(b);
+        return tn_tok_no_memory(b);
     if (texts->n_bytes)
         memcpy(table, texts->data, texts->n_bytes);
     return TERN_OK;
@@ -521,14 +460,15 @@ static tern_status write_added_list(struct tn_tok_build *b, struct tn_buf *texts
 static tern_status write_added(struct tn_tok_build *b)
 {
     uint32_t n = b->head.n_tokens;
-    uint8_t *special = add_table(b, &b->head.special_bits, (n + 7) / 8);
+    uint8_t *special = tn_tok_add_table(b, &b->head.special_bits, (n + 7) / 8);
     for (uint32_t id = 0; special && id < n; id++)
         if (b->tokens[id].flags & TERN_ADDED_SPECIAL)
             special[id / 8] |= (uint8_t)(1u << id % 8);
     struct tn_buf texts = {0};
     if (!special ||
-        !add_table(b, &b->head.added, (uint64_t)b->head.n_added * sizeof(struct tern_file_added)))
-        return out_of_memory(b);
+        !tn_tok_add_table(b, &b->head.added,
+                          (uint64_t)b->head.n_added * sizeof(struct tern_file_added)))
+        return tn_tok_no_memory(b);
     tern_status status = write_added_list(b, &texts);
     tn_buf_fini(&texts);
     return status;
@@ -540,8 +480,8 @@ tern_status tn_tok_end_tokens(struct tn_tok_build *b)
     tern_status status = find_n_tokens(b);
     if (status == TERN_OK)
         status = check_affixes(b);
-    if (status == TERN_OK && !add_table(b, &header, sizeof b->head))
-        status = out_of_memory(b);
+    if (status == TERN_OK && !tn_tok_add_table(b, &header, sizeof b->head))
+        status = tn_tok_no_memory(b);
     if (status == TERN_OK)
         status = write_tokens(b);
     if (status == TERN_OK)
@@ -554,87 +494,5 @@ tern_status tn_tok_end_tokens(struct tn_tok_build *b)
         b->head.flags & TERN_TOK_SPACE_MARKS && !(b->head.flags & TERN_TOK_IGNORE_MERGES) &&
         is_cut_before_spaces(b))
         b->head.splitter = TERN_SPLIT_SPACE_RUN;
-    return status;
-}
-
-/* ---- merges ---- */
-
-tern_status tn_tok_begin_merges(struct tn_tok_build *b, size_t n)
-{
-    if (n > MAX_MERGES)
-        return tn_fail(b->err, TERN_INPUT, "%s: %zu merges, at most %zu", b->source, n, MAX_MERGES);
-    return add_table(b, &b->head.merges, n * sizeof(struct tern_file_merge)) ? TERN_OK
-                                                                            : out_of_memory(b);
-}
-
-void tn_tok_put_merge(struct tn_tok_build *b, struct tern_file_merge merge)
-{
-    struct tern_file_merge *table = table_at(b, b->head.merges);
-    table[b->head.n_merges++] = merge;
-}
-
-static tern_status merge_token(const struct tn_tok_build *b, const char *text, size_t n, size_t i,
-                               uint32_t *id)
-{
-    *id = tn_tok_lookup(b, text, n);
-    if (*id == TERN_NO_ID)
-        return tn_fail(b->err, TERN_INPUT,
-                       "%s: merge %zu needs the token \"%.*s\", which is not in the vocabulary",
-                       b->source, i, shown(n), text);
-    if (!is_merge_token(&b->tokens[*id]))
-        return tn_fail(b->err, TERN_UNSUPPORTED,
-                       "%s: merge %zu with the special token \"%.*s\" is not supported", b->source,
-                       i, shown(n), text);
-    return TERN_OK;
-}
-
-tern_status tn_tok_add_merge(struct tn_tok_build *b, size_t i, const char *left, size_t n_left,
-                             const char *right, size_t n_right)
-{
-    if (n_left == 0 || n_right == 0 || n_left > TERN_MAX_TOKEN_BYTES ||
-        n_right > TERN_MAX_TOKEN_BYTES)
-        return tn_fail(b->err, TERN_INPUT, "%s: merge %zu is not a pair of tokens", b->source, i);
-    struct tern_file_merge merge;
-    memcpy(b->scratch, left, n_left);
-    memcpy(b->scratch + n_left, right, n_right);
-    tern_status status = merge_token(b, left, n_left, i, &merge.left);
-    if (status == TERN_OK)
-        status = merge_token(b, right, n_right, i, &merge.right);
-    if (status == TERN_OK)
-        status = merge_token(b, b->scratch, n_left + n_right, i, &merge.merged);
-    if (status == TERN_OK)
-        tn_tok_put_merge(b, merge);
-    return status;
-}
-
-/* The later rank of a pair wins: it takes the slot of the earlier one. */
-static tern_status write_merge_slots(struct tn_tok_build *b)
-{
-    uint32_t n = b->head.n_merges, n_slots = slots_for(n);
-    uint32_t *slots = add_table(b, &b->head.merge_slots, (uint64_t)n_slots * 4);
-    if (!slots)
-        return out_of_memory(b);
-    const struct tern_file_merge *merges = table_at(b, b->head.merges);
-    for (uint32_t rank = 0; rank < n; rank++) {
-        uint32_t left = merges[rank].left, right = merges[rank].right;
-        uint32_t slot = tn_bpe_slot(left, right, n_slots), probes = 1;
-        for (; slots[slot]; slot = (slot + 1) & (n_slots - 1)) {
-            const struct tern_file_merge *other = &merges[slots[slot] - 1];
-            if (other->left == left && other->right == right)
-                break;
-            if (++probes > TERN_MAX_PROBES)
-                return too_many_probes(b, "merge", rank);
-        }
-        slots[slot] = rank + 1;
-    }
-    return TERN_OK;
-}
-
-tern_status tn_tok_finish(struct tn_tok_build *b)
-{
-    shorten_table(b, &b->head.merges, b->head.n_merges * (uint32_t)sizeof(struct tern_file_merge));
-    tern_status status = write_merge_slots(b);
-    if (status == TERN_OK)
-        memcpy(b->section->data, &b->head, sizeof b->head);
     return status;
 }
