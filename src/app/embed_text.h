@@ -29,6 +29,7 @@ struct tn_embed_queue {
     float *vectors; /* [TN_EMBED_WAITING][n_dim] of the last tn_embed_queue_run */
 };
 
+/* An empty queue for the model that `e` computes with, which it borrows. TERN_MEMORY. */
 tern_status tn_embed_queue_init(struct tn_embed_queue *q, const struct tn_embed *e,
                                 struct tern_error *err);
 void tn_embed_queue_fini(struct tn_embed_queue *q);

@@ -75,7 +75,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "without ending, are good for MODEL everywhere.\n",
         0},
     [TN_CMD_SERVE] = {
-        "serve", "[MODEL]...", "a page to talk to, OpenAI's and Ollama's API, on this computer",
+        "serve", "[MODEL]...", "a page to talk to, and the APIs of OpenAI, Anthropic and Ollama",
         "Writes its address to standard output when it listens: at 127.0.0.1 and ::1\n"
         "only, unless --host says otherwise, which needs a key. Ctrl-C ends it. A\n"
         "model's id is the name of its file without .tern.\n"

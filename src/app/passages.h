@@ -23,6 +23,7 @@ struct tn_passages {
     bool by_line; /* else blank lines divide */
 };
 
+/* A walk over n bytes of UTF-8, whose lines are passages, or the stretches between blank lines. */
 void tn_passages_start(struct tn_passages *out, const char *text, size_t n, bool by_line);
 /* False at the end of the text; passages without a visible character are left out. */
 bool tn_passages_next(struct tn_passages *p, struct tn_passage *out);

@@ -15,6 +15,10 @@ struct tn_template {
     struct tern_chat_params params;
 };
 
+/* The template of --template, else the model's; none with --raw, or in `run` where the model has
+ * none.  Its parameters have the model's tokens and the date.  TERN_USAGE: flags that need a
+ * template without one, or one with --raw; TERN_INPUT, TERN_UNSUPPORTED: a file that cannot be read
+ * or understood. */
 tern_status tn_template_choose(struct tn_template *out, const struct tn_options *o,
                                const struct tern_model *model, struct tern_error *err);
 void tn_template_fini(struct tn_template *t);

@@ -12,7 +12,9 @@ struct tn_rng {
     uint64_t s[4];
 };
 
+/* Starts the sequence that `seed` stands for; every value is good. */
 void tn_rng_seed(struct tn_rng *rng, uint64_t seed);
+/* The next 64 bits. */
 uint64_t tn_rng_next(struct tn_rng *rng);
 /* Uniform in [0, 1): (x >> 40) * 2^-24, exact in f32. */
 float tn_rng_f32(struct tn_rng *rng);

@@ -63,6 +63,7 @@ void tn_edit_move_to(struct tn_edit *e, size_t offset);
 bool tn_edit_delete(struct tn_edit *e, enum tn_edit_to to);
 /* The same, to be yanked.  Kills that follow each other are yanked as one. */
 bool tn_edit_kill(struct tn_edit *e, enum tn_edit_to to);
+/* Inserts what was killed last at the cursor. */
 bool tn_edit_yank(struct tn_edit *e);
 /* Right after a yank: the text killed before that one instead. */
 bool tn_edit_yank_pop(struct tn_edit *e);

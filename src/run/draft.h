@@ -82,6 +82,7 @@ struct tn_draft_odds {
     uint32_t draft[TERN_MAX_DRAFT], n_draft, n_compared, class_of_draft;
 };
 
+/* Before any draft was tried: the same odds for all classes. */
 void tn_draft_odds_init(struct tn_draft_odds *out);
 /* How many of n drafted ids behind a match of n_match this step should verify; they are added to
  * it. */
