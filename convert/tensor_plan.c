@@ -522,6 +522,21 @@ static uint32_t choose_inputs(const struct tn_tensor_plan *plan,
     return is_int8 ? TERN_INPUTS_I8_TOKEN : TERN_INPUTS_FLOAT;
 }
 
+static tern_status fail_many_scales(const struct tn_tensor_plan_row *t,
+                                    enum tern_activations wanted, struct tern_error *err)
+{
+    if (wanted == TERN_ACTIVATIONS_INT8)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "tensor \"%s\" has several scales: inputs in int8 need one for each whole "
+                       "matrix; leave --activations out",
+                       t->weight->name);
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   "tensor \"%s\" has several scales, but this family has one for each whole "
+                   "matrix, as its inputs in int8 need: was the file made of weights that were not "
+                   "ternary yet?",
+                   t->weight->name);
+}
+
 tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
                                   const struct tern_convert_params *params,
                                   struct tern_error *err)
@@ -536,10 +551,7 @@ tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_
         struct tn_tensor_plan_row *t = &plan->tensors[i];
         if (tn_tensor_is_ternary(t)) {
             if (import->config.inputs == TERN_INPUTS_I8_TOKEN && !t->scales.is_one)
-                return tn_fail(err, TERN_UNSUPPORTED,
-                               "tensor \"%s\" has several scales: inputs in int8 need one for each "
-                               "whole matrix; leave --activations out",
-                               t->weight->name);
+                return fail_many_scales(t, params->activations, err);
             settle_matrix(t, import);
             plan->n_ternary += (uint64_t)t->file.rows * t->file.cols;
             continue;

@@ -331,6 +331,22 @@ class Twins(Case):
         self.assertEqual(self.logits(same), self.logits(out))
         self.refused(2, "convert", path, "-o", out, "--activations", "int4")
 
+    def test_several_scales_where_one_is_due(self):
+        """BitNet's inputs are rounded to int8: the groups of another model make no BitNet."""
+        folder, path = Folder("tiny-bitcpm-llama"), scratch("groups.gguf")
+        c, rows = folder.config, list(plain_tensors(folder, NORMS, False))
+        for name, n in (("attn", c["num_attention_heads"] * c["head_dim"]),
+                        ("ffn", c["intermediate_size"])):
+            rows.append(f32_tensor(f"blk.0.{name}_sub_norm.weight", [1.0] * n, [n]))
+        stop = ("tokenizer.ggml.eos_token_id", gguf.U32, 2)
+        gguf.write(path, [*common_keys("bitnet-b1.58", c), stop], rows)
+        error = self.refused(6, "convert", path, "-o", scratch("x.tern"), "--no-tokenizer")
+        self.assertIn("has several scales, but this family has one for each whole matrix", error)
+        result = command.tern("convert", path, "-o", scratch("x.tern"), "--no-tokenizer",
+                              "--activations", "int8")
+        self.assertEqual(result.code, 6)
+        self.assertIn("leave --activations out", result.err)
+
     def states(self, path, name):
         model = self.convert(path, name)
         return command.floats(self.ok("embed", model, "--raw", "--ids", IDS, "--pooling",
