@@ -148,6 +148,16 @@ static tern_status survey_layer(struct tern_source *s, struct tn_tensor_plan *pl
                              : status;
 }
 
+static tern_status try_tokenizer(struct tern_source *s, const char *path, struct tern_error *err)
+{
+    struct tn_buf section = {0};
+    const char *splitter;
+    tern_status status =
+        tn_model_source_tokenizer(&section, &splitter, &s->model, path, NULL, err);
+    tn_buf_fini(&section);
+    return status;
+}
+
 static tern_status try_conversion(struct tern_source *s, const char *path, struct tern_error *err)
 {
     struct tn_tensor_plan plan;
@@ -161,7 +171,10 @@ static tern_status try_conversion(struct tern_source *s, const char *path, struc
     const struct tern_convert_params params = {.head = TERN_HEAD_Q8};
     status = survey_layer(s, &plan, &params, err);
     tn_tensor_plan_fini(&plan);
-    return status;
+    /* A source without one converts with --no-tokenizer. */
+    return status == TERN_OK && tn_model_source_has_tokenizer(&s->model, path)
+               ? try_tokenizer(s, path, err)
+               : status;
 }
 
 /* ---- files ---- */

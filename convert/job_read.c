@@ -15,11 +15,6 @@
 #include "gguf.h"
 #include "gguf_import.h"
 #include "tern/tern.h"
-#include "tok_gguf.h"
-#include "tok_import.h"
-
-#define TOKENIZER_FILE "tokenizer.json"
-#define MAX_TOKENIZER_JSON_BYTES (64u << 20)
 
 void tn_job_say(const struct tn_job *j, enum tern_convert_message kind, const char *format, ...)
 {
@@ -180,36 +175,17 @@ static tern_status read_model(struct tn_job *j)
     return tn_tensor_plan_make(&j->plan, &m->import, &m->source, j->err);
 }
 
-static tern_status read_gguf_tokenizer(struct tn_job *j)
-{
-    const char *splitter;
-    tern_status status =
-        tn_tok_from_gguf(j->model.source.gguf, j->params->pre, j->model.import.config.vocab,
-                         &splitter, &j->tokenizer, j->err);
-    if (status == TERN_OK && splitter)
-        tn_job_say(j, TERN_CONVERT_NOTE, "texts are split as \"%s\" splits them", splitter);
-    return status;
-}
-
 static tern_status read_tokenizer(struct tn_job *j)
 {
-    char *json;
-    size_t n_json;
-    if (j->model.is_gguf)
-        return read_gguf_tokenizer(j);
-    if (j->params->pre)
+    const char *splitter;
+    if (!j->model.is_gguf && j->params->pre)
         return tn_fail(j->err, TERN_USAGE, "--pre is for GGUF files; %s names its splitter itself",
-                       TOKENIZER_FILE);
-    tern_status status = tn_dir_read_text(&json, &n_json, j->params->source, TOKENIZER_FILE,
-                                          MAX_TOKENIZER_JSON_BYTES, j->err);
-    if (status != TERN_OK)
-        return status;
-    if (!json)
-        return tn_fail(j->err, TERN_INPUT, "%s: %s is missing; --no-tokenizer converts without it",
-                       j->params->source, TOKENIZER_FILE);
-    status = tn_tok_import(json, n_json, j->model.import.config.vocab, &j->tokenizer, j->err);
-    tn_free(json);
-    return status == TERN_OK ? add_input(j, TOKENIZER_FILE) : status;
+                       TN_TOKENIZER_FILE);
+    tern_status status = tn_model_source_tokenizer(&j->tokenizer, &splitter, &j->model,
+                                                   j->params->source, j->params->pre, j->err);
+    if (status == TERN_OK && splitter)
+        tn_job_say(j, TERN_CONVERT_NOTE, "texts are split as \"%s\" splits them", splitter);
+    return status == TERN_OK && !j->model.is_gguf ? add_input(j, TN_TOKENIZER_FILE) : status;
 }
 
 /* The official GGUF file of BitNet 2B-4T holds the template of another model, which ends every
@@ -340,7 +316,7 @@ static tern_status check_not_input(struct tn_job *j, const char *name)
 static tern_status check_output(struct tn_job *j)
 {
     /* Not read without a tokenizer, but just as precious. */
-    static const char *const others[] = {TOKENIZER_FILE, "tokenizer_config.json",
+    static const char *const others[] = {TN_TOKENIZER_FILE, "tokenizer_config.json",
                                          "chat_template.jinja"};
     const char *output = j->result->output;
     const enum tn_path_kind kind = tn_path_kind(output);

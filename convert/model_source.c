@@ -3,7 +3,14 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/log.h"
 #include "gguf_import.h"
+#include "plat/plat.h"
+#include "tok_gguf.h"
+#include "tok_import.h"
+
+#define MAX_TOKENIZER_JSON_BYTES (64u << 20)
 
 /* What the directory holds beside config.json and weights. */
 static tern_status recognise(struct tn_model_source *out, const char *dir, struct tern_error *err)
@@ -44,6 +51,41 @@ tern_status tn_model_source_open(struct tn_model_source *out, const char *path,
     if (status == TERN_OK)
         status = tn_source_open(&out->source, path, err);
     return status == TERN_OK ? recognise(out, path, err) : status;
+}
+
+bool tn_model_source_has_tokenizer(const struct tn_model_source *m, const char *path)
+{
+    if (m->is_gguf) {
+        size_t n;
+        const char *model = tn_gguf_text(m->source.gguf, "tokenizer.ggml.model", &n);
+        return model && strcmp(model, "none") != 0;
+    }
+    char *file = tn_path_join(path, TN_TOKENIZER_FILE);
+    const bool is_there = file && tn_path_kind(file) != TN_PATH_ABSENT;
+    tn_free(file);
+    return is_there;
+}
+
+tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **splitter,
+                                      const struct tn_model_source *m, const char *path,
+                                      const char *pre, struct tern_error *err)
+{
+    char *json;
+    size_t n_json;
+    const uint32_t vocab = m->import.config.vocab;
+    *splitter = NULL;
+    if (m->is_gguf)
+        return tn_tok_from_gguf(m->source.gguf, pre, vocab, splitter, section, err);
+    tern_status status = tn_dir_read_text(&json, &n_json, path, TN_TOKENIZER_FILE,
+                                          MAX_TOKENIZER_JSON_BYTES, err);
+    if (status != TERN_OK)
+        return status;
+    if (!json)
+        return tn_fail(err, TERN_INPUT, "%s: %s is missing; --no-tokenizer converts without it",
+                       path, TN_TOKENIZER_FILE);
+    status = tn_tok_import(json, n_json, vocab, section, err);
+    tn_free(json);
+    return status;
 }
 
 void tn_model_source_close(struct tn_model_source *out)

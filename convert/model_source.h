@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "config_import.h"
 #include "source.h"
 #include "tensor_plan.h"
@@ -31,6 +32,20 @@ tern_status tn_model_source_open_weights(struct tn_model_source *out, const char
 /* Family, sizes, and all else that is no weight; the weights are open. */
 tern_status tn_model_source_import(struct tn_model_source *out, const char *path,
                                    struct tern_error *err);
+
+#define TN_TOKENIZER_FILE "tokenizer.json"
+
+/* Does the source, at `path`, hold a tokenizer at all? */
+bool tn_model_source_has_tokenizer(const struct tn_model_source *source, const char *path);
+
+/* Makes the tokenizer section of an imported source; *section is empty and stays so on failure.
+ * `pre` names the splitter of a GGUF file, NULL: it does so itself; *splitter: which one that file
+ * has, NULL for a folder.  TERN_INPUT: none, or a damaged one; TERN_UNSUPPORTED: a kind that tern
+ * does not have. */
+tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **splitter,
+                                      const struct tn_model_source *source, const char *path,
+                                      const char *pre, struct tern_error *err);
+
 /* Also after a failure. */
 void tn_model_source_close(struct tn_model_source *out);
 

@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -85,6 +86,25 @@ class Source(command.TestCase):
         self.assertEqual((alone["format"], alone["convertible"]), ("safetensors", False))
         self.assertIn("give the folder", alone["reason"])
         self.assertEqual(alone["tensors"], found["tensors"])
+
+    def test_tokenizer_that_convert_refuses(self):
+        """One that is missing is no reason: convert can do without."""
+        found = self.look(shared("reference", "gguf", "tiny-bitnet-packed", "i2_s-nopre.gguf"))
+        self.assertEqual((found["family"], found["convertible"]), ("bitnet", False))
+        self.assertIn("name it with --pre", found["reason"])
+        folder = shutil.copytree(DEMO, scratch("unigram"))
+        path = os.path.join(folder, "tokenizer.json")
+        with open(path, encoding="utf-8") as f:
+            tokenizer = json.load(f)
+        tokenizer["model"]["type"] = "Unigram"
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(tokenizer, f)
+        found = self.look(folder)
+        self.assertFalse(found["convertible"])
+        self.assertIn("Unigram", found["reason"])
+        self.assertIn(found["reason"], self.refused(6, "convert", folder, "-o", scratch("x.tern")))
+        os.remove(path)
+        self.assertTrue(self.look(folder)["convertible"])
 
     def test_for_people(self):
         text = self.ok("info", DEMO).text
