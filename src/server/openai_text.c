@@ -348,10 +348,10 @@ static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
 static bool read_others(struct tn_task *answer, struct tn_refusal *r)
 {
     const json_t *suffix = tn_json_member(answer->body, "suffix");
-    double best_of = 1;
+    double best_of = 1; /* more than "n" would be answers that nobody sees */
     if (suffix && json_string_length(suffix) > 0)
         return tn_refuse(r, 400, "suffix", "\"suffix\" is not supported");
-    if (!tn_json_get_count(answer->body, "best_of", 1, 1, &best_of, r))
+    if (!tn_json_get_count(answer->body, "best_of", 1, answer->gen.n_choices, &best_of, r))
         return false;
     return tn_json_get_bool(answer->body, "echo", &answer->echoes, r);
 }

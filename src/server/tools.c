@@ -66,12 +66,16 @@ bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
                              "{\"name\":...}}", i);
     if (!read_choice(answer, tools, &is_off, r))
         return false;
-    if (answer->gen.has_form && !is_off)
-        return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form");
+    if (answer->gen.has_form && !is_off && !answer->must_call)
+        return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form; "
+                                          "with \"tool_choice\" required or none they go together");
     if (json_is_true(tn_json_member(answer->body, "logprobs")) && !is_off)
         return tn_refuse(r, 400, "logprobs", "\"logprobs\" are not given with \"tools\"");
     answer->tools = is_off ? NULL : tools;
-    answer->gen.has_form = answer->gen.has_form || answer->must_call;
+    if (answer->must_call) { /* the form is for answers, and this is a call */
+        answer->gen.form = (struct tn_form){.kind = TN_FORM_TEXT};
+        answer->gen.has_form = true;
+    }
     return true;
 }
 

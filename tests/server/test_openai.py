@@ -245,6 +245,8 @@ class OpenAI(serving.TestCase):
             self.assertEqual(error["param"], "prompt", prompt)
         self.refusal(TEXT, prompt="a", suffix="b")
         self.refusal(TEXT, prompt="a", best_of=2)
+        choices = self.post(TEXT, {"prompt": "a", "n": 2, "best_of": 2, "max_tokens": 1})["choices"]
+        self.assertEqual(len(choices), 2)
         self.refusal(TEXT, prompt="a", logprobs=6)
 
     def test_other_refusals(self):

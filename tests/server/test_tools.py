@@ -92,6 +92,24 @@ class Tools(serving.TestCase):
         plain = self.ask(server, messages=ASK, max_tokens=5)
         self.assertGreater(answer["usage"]["prompt_tokens"], plain["usage"]["prompt_tokens"] + 5)
 
+    def check_form(self, server):
+        """A form binds the answer's text: a call that must be has none."""
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {
+            "type": "object", "properties": {"x": {"enum": [1]}}, "required": ["x"],
+            "additionalProperties": False}}}
+        plain = self.ask(server, tool_choice="required")["choices"][0]
+        formed = self.ask(server, tool_choice="required", response_format=form)["choices"][0]
+        for choice in (plain, formed):
+            choice["message"]["tool_calls"][0].pop("id")
+        self.assertEqual(formed, plain)
+        text = self.ask(server, tool_choice="none", response_format=form)["choices"][0]["message"]
+        self.assertEqual(json.loads(text["content"]), {"x": 1})
+        form = {"format": dict(form["json_schema"], type="json_schema")}
+        got, answer = server.post("/v1/responses", {
+            "model": "model0", "input": "Hi", "text": form, "tool_choice": "required",
+            "tools": [dict(t["function"], type="function") for t in TOOLS]})
+        self.assertEqual((got, answer["output"][0]["type"]), (200, "function_call"), answer)
+
     def check_free(self, server):
         """Without a call the answer is text, as it is without tools but for the prompt."""
         message = self.ask(server, max_tokens=12)["choices"][0]["message"]
@@ -141,6 +159,7 @@ class Tools(serving.TestCase):
             self.check_stream(server)
             self.check_ollama(server)
             self.check_conversation(server)
+            self.check_form(server)
             self.check_free(server)
             self.check_refusals(server)
 
