@@ -17,7 +17,14 @@ bool tn_list_next(const struct tn_choice *choice, struct tn_list_entry *entry)
 {
     const size_t n_calls = tn_choice_n_calls(choice);
     const bool is_first = entry->kind == TN_OPEN_NOTHING, was_call = entry->kind == TN_OPEN_CALL;
-    const size_t at = entry->at + entry->n, i_call = entry->i_call + was_call;
+    if (is_first && choice->reasoning.n_bytes > 0) {
+        *entry = (struct tn_list_entry){.kind = TN_OPEN_REASONING,
+                                        .text = choice->reasoning.data,
+                                        .n = choice->reasoning.n_bytes};
+        return true;
+    }
+    const size_t at = entry->kind == TN_OPEN_REASONING ? 0 : entry->at + entry->n;
+    const size_t i_call = entry->i_call + was_call;
     const size_t n = text_end(choice, i_call) - at;
     const bool is_text = n > 0 || (is_first && n_calls == 0);
     if (!is_text && i_call == n_calls)
@@ -39,35 +46,45 @@ static void close_entry(const struct tn_list_stream *stream, struct tn_task *tas
     choice->i_open++;
 }
 
-static void open_text(const struct tn_list_stream *stream, struct tn_task *task,
-                      struct tn_choice *choice)
+static void open_entry(const struct tn_list_stream *stream, struct tn_task *task,
+                       struct tn_choice *choice, enum tn_open kind)
 {
     close_entry(stream, task, choice);
-    choice->open = TN_OPEN_TEXT;
-    choice->open_from = choice->n_sent;
+    choice->open = kind;
+    if (kind == TN_OPEN_TEXT)
+        choice->open_from = choice->n_sent;
+    if (kind == TN_OPEN_CALL) {
+        choice->n_calls_sent++;
+        choice->n_arguments_sent = 0;
+    }
     stream->open(task, choice);
 }
 
-static void open_call(const struct tn_list_stream *stream, struct tn_task *task,
-                      struct tn_choice *choice)
+/* The bytes [*n_sent, end) of `all`, in an entry of their kind. */
+static void send_words(const struct tn_list_stream *stream, struct tn_task *task,
+                       struct tn_choice *choice, enum tn_open kind, const struct tn_buf *all,
+                       size_t end, size_t *n_sent)
 {
-    close_entry(stream, task, choice);
-    choice->open = TN_OPEN_CALL;
-    choice->n_calls_sent++;
-    choice->n_arguments_sent = 0;
-    stream->open(task, choice);
+    if (*n_sent >= end)
+        return;
+    if (choice->open != kind)
+        open_entry(stream, task, choice, kind);
+    stream->piece(task, choice, all->data + *n_sent, end - *n_sent);
+    *n_sent = end;
+}
+
+static void send_reasoning(const struct tn_list_stream *stream, struct tn_task *task,
+                           struct tn_choice *choice)
+{
+    send_words(stream, task, choice, TN_OPEN_REASONING, &choice->reasoning,
+               choice->reasoning.n_bytes, &choice->n_reasoning_sent);
 }
 
 /* Up to a number of bytes of all of it. */
 static void send_text(const struct tn_list_stream *stream, struct tn_task *task,
                       struct tn_choice *choice, size_t end)
 {
-    if (choice->n_sent >= end)
-        return;
-    if (choice->open != TN_OPEN_TEXT)
-        open_text(stream, task, choice);
-    stream->piece(task, choice, choice->text.data + choice->n_sent, end - choice->n_sent);
-    choice->n_sent = end;
+    send_words(stream, task, choice, TN_OPEN_TEXT, &choice->text, end, &choice->n_sent);
 }
 
 static void send_arguments(const struct tn_list_stream *stream, struct tn_task *task,
@@ -83,10 +100,11 @@ static void send_arguments(const struct tn_list_stream *stream, struct tn_task *
 void tn_list_more(const struct tn_list_stream *stream, struct tn_task *task,
                   struct tn_choice *choice)
 {
+    send_reasoning(stream, task, choice);
     send_arguments(stream, task, choice);
     while (tn_choice_n_calls(choice) > choice->n_calls_sent) {
         send_text(stream, task, choice, text_end(choice, choice->n_calls_sent));
-        open_call(stream, task, choice);
+        open_entry(stream, task, choice, TN_OPEN_CALL);
         send_arguments(stream, task, choice);
     }
     send_text(stream, task, choice, choice->text.n_bytes);
@@ -96,6 +114,6 @@ void tn_list_end(const struct tn_list_stream *stream, struct tn_task *task,
                  struct tn_choice *choice)
 {
     if (choice->i_open == 0 && choice->open == TN_OPEN_NOTHING)
-        open_text(stream, task, choice);
+        open_entry(stream, task, choice, TN_OPEN_TEXT);
     close_entry(stream, task, choice);
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers that are lists of texts and calls, in the order in which the model wrote them.  In a
- * stream each is opened, comes in pieces, and is closed before the next one; a format says how each
- * step looks.
+ * Answers that are lists of reasoning, texts and calls, in the order in which the model wrote them.
+ * In a stream each is opened, comes in pieces, and is closed before the next one; a format says how
+ * each step looks.
  */
 #ifndef TN_LIST_STREAM_H
 #define TN_LIST_STREAM_H
 
 #include "server/task.h"
 
-/* About entry number choice->i_open, a text or call number n_calls_sent - 1. */
+/* About entry number choice->i_open: reasoning, a text, or call number n_calls_sent - 1. */
 struct tn_list_stream {
     void (*open)(struct tn_task *task, struct tn_choice *choice);
     void (*piece)(struct tn_task *task, struct tn_choice *choice, const char *text, size_t n);
     void (*close)(struct tn_task *task, struct tn_choice *choice);
 };
 
-/* An entry of the list that an answer is: n bytes of its text, those from `at` on, or a call. */
+/* An entry of the list that an answer is: its reasoning, n bytes of its text, those from `at` on,
+ * or a call. */
 struct tn_list_entry {
     enum tn_open kind; /* TN_OPEN_NOTHING: in front of the first one */
     uint32_t i;        /* its place */

@@ -2,8 +2,8 @@
  *
  * POST /v1/messages and /v1/messages/count_tokens, as Anthropic's API has them.
  *
- * An answer is a list of blocks: text, and calls of tools.  A stream names each event, and opens
- * and closes the blocks.
+ * An answer is a list of blocks: what the model thinks, when the request asks for it, text, and
+ * calls of tools.  A stream names each event, and opens and closes the blocks.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -122,16 +122,26 @@ static void close_block(struct tn_task *task, struct tn_choice *choice)
     tn_openai_send_named(task, "content_block_stop", &json);
 }
 
+/* An open block: how it begins, and what stands in front of each piece.  There is nobody who could
+ * check a signature of the reasoning. */
+static const struct {
+    const char *begin, *delta;
+} shapes[] = {
+    [TN_OPEN_REASONING] = {"{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"",
+                           "\"type\":\"thinking_delta\",\"thinking\""},
+    [TN_OPEN_TEXT] = {"{\"type\":\"text\",\"text\":\"\"", "\"type\":\"text_delta\",\"text\""},
+    [TN_OPEN_CALL] = {"{}", "\"type\":\"input_json_delta\",\"partial_json\""},
+};
+
 static void open_block(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf json = {0};
     begin_event(&json, "content_block_start", choice);
     tn_buf_append_text(&json, ",\"content_block\":");
-    if (choice->open == TN_OPEN_TEXT)
-        tn_buf_append_text(&json, "{\"type\":\"text\",\"text\":\"\"");
-    else
+    if (choice->open == TN_OPEN_CALL)
         append_call(&json, task, choice->n_calls_sent - 1);
-    tn_buf_append_text(&json, choice->open == TN_OPEN_TEXT ? "}}" : "{}}}");
+    tn_buf_append_text(&json, shapes[choice->open].begin);
+    tn_buf_append_text(&json, "}}");
     tn_openai_send_named(task, "content_block_start", &json);
 }
 
@@ -139,10 +149,7 @@ static void send_piece(struct tn_task *task, struct tn_choice *choice, const cha
 {
     struct tn_buf json = {0};
     begin_event(&json, "content_block_delta", choice);
-    tn_buf_append_text(&json, choice->open == TN_OPEN_TEXT
-                                  ? ",\"delta\":{\"type\":\"text_delta\",\"text\":"
-                                  : ",\"delta\":{\"type\":\"input_json_delta\","
-                                    "\"partial_json\":");
+    tn_buf_printf(&json, ",\"delta\":{%s:", shapes[choice->open].delta);
     tn_json_string(&json, text, n);
     tn_buf_append_text(&json, "}}");
     tn_openai_send_named(task, "content_block_delta", &json);
@@ -188,8 +195,11 @@ static void append_blocks(struct tn_buf *out, const struct tn_task *task)
     const struct tn_choice *choice = &task->choices[0];
     for (struct tn_list_entry e = {0}; tn_list_next(choice, &e);) {
         tn_buf_append_text(out, e.i > 0 ? "," : "");
-        if (e.kind == TN_OPEN_TEXT) {
-            tn_buf_append_text(out, "{\"type\":\"text\",\"text\":");
+        if (e.kind != TN_OPEN_CALL) {
+            tn_buf_append_text(out, e.kind == TN_OPEN_TEXT
+                                        ? "{\"type\":\"text\",\"text\":"
+                                        : "{\"type\":\"thinking\",\"signature\":\"\","
+                                          "\"thinking\":");
             tn_json_string(out, e.text, e.n);
             tn_buf_append_text(out, "}");
         } else {

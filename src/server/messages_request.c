@@ -54,10 +54,32 @@ static bool add_tools(struct tn_translation *t, json_t *out, const json_t *reque
     return add_choice(t, out, request, r);
 }
 
+/* {"type":"enabled"}, "adaptive", or "disabled", as when it is absent: then there are no blocks of
+ * reasoning.  How many tokens it may take ("budget_tokens") is the model's to decide. */
+static bool add_thinking(struct tn_translation *t, json_t *out, const json_t *request,
+                         struct tn_refusal *r)
+{
+    const json_t *thinking = tn_json_member(request, "thinking");
+    const json_t *config = tn_json_member(request, "output_config");
+    if (!thinking || tn_json_has_type(thinking, "disabled")) {
+        tn_translation_set(t, out, "reasoning_effort", json_string("none"));
+        return true;
+    }
+    if (!tn_json_has_type(thinking, "enabled") && !tn_json_has_type(thinking, "adaptive"))
+        return tn_refuse(r, 400, "thinking",
+                         "\"thinking\" must have the \"type\" enabled, adaptive or disabled");
+    json_t *variables = json_object();
+    tn_translation_set(t, variables, "enable_thinking", json_true());
+    tn_translation_set(t, out, "chat_template_kwargs", variables);
+    tn_translation_share(t, out, "reasoning_effort", config, "effort");
+    return true;
+}
+
 json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
 {
     static const char *const others[] = {"stop", "n", "tools", "tool_choice", "stream_options",
-                                         "response_format"};
+                                         "response_format", "reasoning_effort",
+                                         "chat_template_kwargs"};
     struct tn_translation t = {0};
     json_t *out = json_copy((json_t *)request);
     t.failed = json_object_size(out) != json_object_size(request); /* it leaves out what fails */
@@ -65,7 +87,7 @@ json_t *tn_messages_parameters(const json_t *request, struct tn_refusal *r)
         json_object_del(out, others[i]);
     tn_translation_share(&t, out, "stop", request, "stop_sequences");
     tn_translation_form(&t, out, tn_json_member(request, "output_config"));
-    if (!out || add_tools(&t, out, request, r))
+    if (!out || (add_thinking(&t, out, request, r) && add_tools(&t, out, request, r)))
         return tn_translation_end(&t, out, r);
     json_decref(out);
     return NULL;
@@ -83,12 +105,13 @@ static void add_result(struct tn_translation *t, json_t *messages, const json_t 
         tn_translation_set(t, message, "content", json_string(""));
 }
 
-/* Texts stay parts, calls and results of tools become what they are in chat completions; what the
- * model thought is left out. */
+/* Texts stay parts; reasoning, calls and results of tools become what they are in chat
+ * completions. */
 static void add_blocks(struct tn_translation *t, json_t *messages, const char *role,
                        const json_t *blocks)
 {
     json_t *parts = json_array(), *calls = json_array();
+    json_t *thoughts = tn_translation_join(t, blocks, "thinking", "thinking");
     for (size_t i = 0; i < json_array_size(blocks); i++) {
         json_t *block = json_array_get(blocks, i);
         if (tn_json_has_type(block, "tool_use"))
@@ -100,15 +123,18 @@ static void add_blocks(struct tn_translation *t, json_t *messages, const char *r
             tn_translation_add(t, parts, json_incref(block));
     }
     const bool has_calls = json_array_size(calls) > 0;
-    if (json_array_size(parts) > 0 || has_calls || json_array_size(blocks) == 0) {
+    if (json_array_size(parts) > 0 || has_calls || thoughts || json_array_size(blocks) == 0) {
         json_t *message = tn_translation_message(t, messages, role);
         tn_translation_set(t, message, "content", json_incref(parts));
+        if (thoughts)
+            tn_translation_set(t, message, "reasoning_content", json_incref(thoughts));
         if (has_calls)
             tn_translation_set(t, message, "tool_calls", json_incref(calls));
     }
     t->failed = t->failed || !parts || !calls;
     json_decref(parts);
     json_decref(calls);
+    json_decref(thoughts);
 }
 
 static bool add_message(struct tn_translation *t, json_t *messages, json_t *message, size_t i,

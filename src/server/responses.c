@@ -2,8 +2,8 @@
  *
  * POST /v1/responses of OpenAI's API, without a memory of earlier answers.
  *
- * An answer is a list of items: a message, and calls of tools.  A stream names and numbers its
- * events, and opens and closes the items.
+ * An answer is a list of items: what the model thinks, a message, and calls of tools.  A stream
+ * names and numbers its events, and opens and closes the items.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -37,24 +37,44 @@ static void append_echo(struct tn_buf *out, const struct tn_task *task, const ch
     tn_free(text);
 }
 
-static void append_part(struct tn_buf *out, const char *text, size_t n)
+/* Kinds of items: the beginning of their ids, their type and what is the same in all of them, the
+ * beginning of their parts, their events, and what these call the text. */
+static const struct {
+    const char *id, *type, *part, *delta, *done, *key;
+} kinds[] = {
+    [TN_OPEN_REASONING] = {"rs", "\"reasoning\",\"summary\":[]", "{\"type\":\"reasoning_text\"",
+                           "response.reasoning_text.delta", "response.reasoning_text.done",
+                           "text"},
+    [TN_OPEN_TEXT] = {"msg", "\"message\",\"role\":\"assistant\"",
+                      "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[]",
+                      "response.output_text.delta", "response.output_text.done", "text"},
+    [TN_OPEN_CALL] = {"msg", "\"function_call\"", NULL, "response.function_call_arguments.delta",
+                      "response.function_call_arguments.done", "arguments"},
+};
+
+static void append_part(struct tn_buf *out, enum tn_open kind, const char *text, size_t n)
 {
-    tn_buf_append_text(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],"
-                            "\"text\":");
+    tn_buf_printf(out, "%s,\"text\":", kinds[kind].part);
     tn_json_string(out, text ? text : "", n);
     tn_buf_append_text(out, "}");
 }
 
-/* Item number i, a message with n bytes of text; NULL: without a part so far. */
-static void append_message(struct tn_buf *out, const struct tn_task *task, uint32_t i,
-                           const char *text, size_t n, const char *status)
+/* {"id":...,"type":...,"status":... of item number i */
+static void begin_item(struct tn_buf *out, const struct tn_task *task, enum tn_open kind,
+                       uint32_t i, const char *status)
 {
-    tn_buf_printf(out,
-                  "{\"id\":\"msg_%s_%u\",\"type\":\"message\",\"status\":\"%s\","
-                  "\"role\":\"assistant\",\"content\":[",
-                  task->id, i, status);
+    tn_buf_printf(out, "{\"id\":\"%s_%s_%u\",\"type\":%s,\"status\":\"%s\"", kinds[kind].id,
+                  task->id, i, kinds[kind].type, status);
+}
+
+/* Item number i, reasoning or a message, with n bytes of text; NULL: without a part so far. */
+static void append_words(struct tn_buf *out, const struct tn_task *task, enum tn_open kind,
+                         uint32_t i, const char *text, size_t n, const char *status)
+{
+    begin_item(out, task, kind, i, status);
+    tn_buf_append_text(out, ",\"content\":[");
     if (text)
-        append_part(out, text, n);
+        append_part(out, kind, text, n);
     tn_buf_append_text(out, "]}");
 }
 
@@ -62,10 +82,8 @@ static void append_message(struct tn_buf *out, const struct tn_task *task, uint3
 static void append_call(struct tn_buf *out, const struct tn_task *task, uint32_t i, size_t i_call,
                         const char *arguments, const char *status)
 {
-    tn_buf_printf(out,
-                  "{\"id\":\"msg_%s_%u\",\"type\":\"function_call\",\"status\":\"%s\","
-                  "\"call_id\":\"call_%s_%zu\",\"name\":",
-                  task->id, i, status, task->id, i_call);
+    begin_item(out, task, TN_OPEN_CALL, i, status);
+    tn_buf_printf(out, ",\"call_id\":\"call_%s_%zu\",\"name\":", task->id, i_call);
     tn_json_text(out, tern_calls_get(task->choices[0].calls, i_call).name);
     tn_buf_append_text(out, ",\"arguments\":");
     tn_json_text(out, arguments);
@@ -81,8 +99,8 @@ static void append_items(struct tn_buf *out, const struct tn_task *task)
         is_more = tn_list_next(choice, &next);
         const char *status = is_more ? "completed" : status_of(task); /* of the last one */
         tn_buf_append_text(out, e.i > 0 ? "," : "");
-        if (e.kind == TN_OPEN_TEXT)
-            append_message(out, task, e.i, e.text, e.n, status);
+        if (e.kind != TN_OPEN_CALL)
+            append_words(out, task, e.kind, e.i, e.text, e.n, status);
         else
             append_call(out, task, e.i, e.i_call,
                         tern_calls_get(choice->calls, e.i_call).arguments, status);
@@ -97,9 +115,9 @@ static void append_usage(struct tn_buf *out, const struct tn_task *task)
                   ",\"usage\":{\"input_tokens\":%" PRIu64
                   ",\"input_tokens_details\":{\"cached_tokens\":%" PRIu64
                   "},\"output_tokens\":%" PRIu64
-                  ",\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":%" PRIu64
-                  "}",
-                  u.n_prompt, u.n_cached, u.n_new, u.n_prompt + u.n_new);
+                  ",\"output_tokens_details\":{\"reasoning_tokens\":%" PRIu64
+                  "},\"total_tokens\":%" PRIu64 "}",
+                  u.n_prompt, u.n_cached, u.n_new, u.n_reasoning, u.n_prompt + u.n_new);
 }
 
 /* The answer, whole or as it begins. */
@@ -119,6 +137,7 @@ static void append_response(struct tn_buf *out, const struct tn_task *task, bool
     tn_json_text(out, task->model->id);
     append_echo(out, task, "instructions", "null");
     append_echo(out, task, "metadata", "{}");
+    append_echo(out, task, "reasoning", "{\"effort\":null,\"summary\":null}");
     append_echo(out, task, "text", "{\"format\":{\"type\":\"text\"}}");
     append_echo(out, task, "tools", "[]");
     append_echo(out, task, "tool_choice", "\"auto\"");
@@ -159,10 +178,12 @@ static void send_response(struct tn_task *task, const char *name, bool is_whole)
 /* About the open item: ,"item_id":...,"output_index":N */
 static void begin_item_event(struct tn_buf *out, struct tn_task *task, const char *name)
 {
-    const uint32_t i = task->choices[0].i_open;
+    const struct tn_choice *choice = &task->choices[0];
+    const uint32_t i = choice->i_open;
     begin_event(out, task, name);
-    tn_buf_printf(out, ",\"item_id\":\"msg_%s_%u\",\"output_index\":%u", task->id, i, i);
-    if (task->choices[0].open == TN_OPEN_TEXT)
+    tn_buf_printf(out, ",\"item_id\":\"%s_%s_%u\",\"output_index\":%u", kinds[choice->open].id,
+                  task->id, i, i);
+    if (choice->open != TN_OPEN_CALL)
         tn_buf_append_text(out, ",\"content_index\":0");
 }
 
@@ -183,7 +204,7 @@ static void send_part(struct tn_task *task, const char *name, const char *text, 
     struct tn_buf json = {0};
     begin_item_event(&json, task, name);
     tn_buf_append_text(&json, ",\"part\":");
-    append_part(&json, text, n);
+    append_part(&json, task->choices[0].open, text, n);
     end_event(&json, task, name);
 }
 
@@ -195,11 +216,11 @@ static void send_item(struct tn_task *task, const char *name, const char *text, 
     struct tn_buf json = {0};
     begin_event(&json, task, name);
     tn_buf_printf(&json, ",\"output_index\":%u,\"item\":", choice->i_open);
-    if (choice->open == TN_OPEN_TEXT)
-        append_message(&json, task, choice->i_open, text, n, status);
-    else
+    if (choice->open == TN_OPEN_CALL)
         append_call(&json, task, choice->i_open, choice->n_calls_sent - 1, text ? text : "",
                     status);
+    else
+        append_words(&json, task, choice->open, choice->i_open, text, n, status);
     end_event(&json, task, name);
 }
 
@@ -212,33 +233,46 @@ static void begin(struct tn_task *task)
 static void open_item(struct tn_task *task, struct tn_choice *choice)
 {
     send_item(task, "response.output_item.added", NULL, 0, "in_progress");
-    if (choice->open == TN_OPEN_TEXT)
+    if (choice->open != TN_OPEN_CALL)
         send_part(task, "response.content_part.added", "", 0);
 }
 
 static void piece_of_item(struct tn_task *task, struct tn_choice *choice, const char *text,
                           size_t n)
 {
-    send_piece(task,
-               choice->open == TN_OPEN_TEXT ? "response.output_text.delta"
-                                            : "response.function_call_arguments.delta",
-               "delta", text, n);
+    send_piece(task, kinds[choice->open].delta, "delta", text, n);
+}
+
+/* What the open item holds: n bytes. */
+static const char *open_text(const struct tn_choice *choice, size_t *n)
+{
+    const char *arguments;
+    switch (choice->open) {
+    case TN_OPEN_REASONING:
+        *n = choice->n_reasoning_sent;
+        return choice->reasoning.data;
+    case TN_OPEN_TEXT:
+        *n = choice->n_sent - choice->open_from;
+        return choice->text.data ? choice->text.data + choice->open_from : "";
+    default:
+        arguments = tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments;
+        *n = strlen(arguments);
+        return arguments;
+    }
 }
 
 static void close_item(struct tn_task *task, struct tn_choice *choice)
 {
-    const bool is_text = choice->open == TN_OPEN_TEXT;
-    const char *text = is_text ? tn_buf_text(&choice->text) + choice->open_from
-                               : tern_calls_get(choice->calls, choice->n_calls_sent - 1).arguments;
-    const size_t n = is_text ? choice->n_sent - choice->open_from : strlen(text);
-    if (is_text) {
-        send_piece(task, "response.output_text.done", "text", text, n);
+    const enum tn_open open = choice->open;
+    size_t n;
+    const char *text = open_text(choice, &n);
+    send_piece(task, kinds[open].done, kinds[open].key, text, n);
+    if (open != TN_OPEN_CALL)
         send_part(task, "response.content_part.done", text, n);
-    } else {
-        send_piece(task, "response.function_call_arguments.done", "arguments", text, n);
-    }
+    const bool is_last = choice->has_ended && choice->n_sent == choice->text.n_bytes &&
+                         choice->n_calls_sent == tn_choice_n_calls(choice);
     send_item(task, "response.output_item.done", text, n,
-              choice->has_ended ? status_of(task) : "completed");
+              is_last ? status_of(task) : "completed");
 }
 
 static const struct tn_list_stream items = {

@@ -60,6 +60,8 @@ json_t *tn_responses_parameters(const json_t *request, struct tn_refusal *r)
     for (size_t i = 0; i < TN_COUNT_OF(shared); i++)
         tn_translation_share(&t, out, shared[i], request, shared[i]);
     tn_translation_share(&t, out, "max_tokens", request, "max_output_tokens");
+    tn_translation_share(&t, out, "reasoning_effort", tn_json_member(request, "reasoning"),
+                         "effort");
     tn_translation_form(&t, out, tn_json_member(request, "text"));
     if (!out || add_tools(&t, out, request, r))
         return tn_translation_end(&t, out, r);
@@ -90,20 +92,57 @@ static void add_output(struct tn_translation *t, json_t *messages, const json_t 
     tn_translation_share(t, message, "content", item, "output");
 }
 
+/* What the model thought in front of the next item: an answer that has nothing else yet.  Its text
+ * is there, or a summary is, or it cannot be read. */
+static void add_reasoning(struct tn_translation *t, json_t *messages, const json_t *item)
+{
+    json_t *thoughts =
+        tn_translation_join(t, tn_json_member(item, "content"), "reasoning_text", "text");
+    if (!thoughts)
+        thoughts = tn_translation_join(t, tn_json_member(item, "summary"), "summary_text", "text");
+    if (thoughts)
+        tn_translation_set(t, tn_translation_message(t, messages, "assistant"),
+                           "reasoning_content", thoughts);
+}
+
+/* The answer that the last item has begun with its reasoning; NULL: there is none. */
+static json_t *begun_answer(json_t *messages)
+{
+    const size_t n = json_array_size(messages);
+    json_t *last = n > 0 ? json_array_get(messages, n - 1) : NULL;
+    const bool is_begun = json_object_get(last, "reasoning_content") &&
+                          !json_object_get(last, "content") && !json_object_get(last, "tool_calls");
+    return is_begun ? last : NULL;
+}
+
+static void add_message(struct tn_translation *t, json_t *messages, const json_t *item)
+{
+    const char *role = json_string_value(tn_json_member(item, "role"));
+    json_t *message = role && strcmp(role, "assistant") == 0 ? begun_answer(messages) : NULL;
+    if (!message) {
+        message = json_object();
+        tn_translation_add(t, messages, json_incref(message));
+        json_decref(message); /* the array has it, if there was memory */
+    }
+    if (t->failed)
+        return;
+    tn_translation_share(t, message, "role", item, "role");
+    tn_translation_share(t, message, "content", item, "content");
+}
+
 static bool add_item(struct tn_translation *t, json_t *messages, const json_t *item, size_t i,
                      struct tn_refusal *r)
 {
     const char *type = json_string_value(tn_json_member(item, "type"));
     if (!type || strcmp(type, "message") == 0) {
-        json_t *message = json_object();
-        tn_translation_share(t, message, "role", item, "role");
-        tn_translation_share(t, message, "content", item, "content");
-        tn_translation_add(t, messages, message);
+        add_message(t, messages, item);
     } else if (strcmp(type, "function_call") == 0) {
         add_call(t, messages, item);
     } else if (strcmp(type, "function_call_output") == 0) {
         add_output(t, messages, item);
-    } else if (strcmp(type, "reasoning") != 0) {
+    } else if (strcmp(type, "reasoning") == 0) {
+        add_reasoning(t, messages, item);
+    } else {
         return tn_refuse(r, 400, "input", "\"input\": item %zu: there is no \"%.60s\" here", i,
                          type);
     }

@@ -21,7 +21,7 @@
 struct tn_task;
 
 /* What a stream has begun and not ended, in formats whose answers are lists. */
-enum tn_open { TN_OPEN_NOTHING, TN_OPEN_TEXT, TN_OPEN_CALL };
+enum tn_open { TN_OPEN_NOTHING, TN_OPEN_REASONING, TN_OPEN_TEXT, TN_OPEN_CALL };
 
 struct tn_choice {
     struct tn_job job;

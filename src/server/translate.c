@@ -73,6 +73,23 @@ json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const
     return t->failed ? NULL : message; /* one that could not be added is freed */
 }
 
+json_t *tn_translation_join(struct tn_translation *t, const json_t *parts, const char *type,
+                            const char *key)
+{
+    struct tn_buf text = {0};
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i), *piece = tn_json_member(part, key);
+        if (!tn_json_has_type(part, type))
+            continue;
+        tn_buf_append_text(&text, text.n_bytes > 0 ? "\n" : "");
+        tn_buf_append(&text, json_string_value(piece), json_string_length(piece));
+    }
+    json_t *joined = text.n_bytes > 0 ? json_stringn(text.data, text.n_bytes) : NULL;
+    t->failed = t->failed || text.failed || (text.n_bytes > 0 && !joined);
+    tn_buf_fini(&text);
+    return joined;
+}
+
 json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r)
 {
     if (value && !t->failed)

@@ -33,6 +33,10 @@ void tn_translation_form(struct tn_translation *t, json_t *out, const json_t *ho
 /* A new message of a conversation, which owns it; NULL when something failed. */
 json_t *tn_translation_message(struct tn_translation *t, json_t *messages, const char *role);
 
+/* The texts `key` of the parts of a type, a line each, as a new string; NULL: there are none. */
+json_t *tn_translation_join(struct tn_translation *t, const json_t *parts, const char *type,
+                            const char *key);
+
 /* Gives `value` back when all went well; else frees it and refuses. */
 json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r);
 

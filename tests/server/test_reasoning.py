@@ -244,6 +244,189 @@ class Ollama(Case):
                       ["capabilities"])
 
 
+def blocks_of(parts, reasoning, text):
+    """The list that an answer of these parts is; without a word it is an empty text."""
+    return [make(part) for make, part in zip((reasoning, text), parts)
+            if part or (make is text and not any(parts))]
+
+
+class Messages(Case):
+    """Anthropic's API: blocks."""
+    PATH = "/v1/messages"
+    ON = {"type": "enabled", "budget_tokens": 1024}
+
+    def body(self, **more):
+        return dict({"messages": ASK, "max_tokens": N, "temperature": 0, "thinking": self.ON},
+                    **more)
+
+    def whole(self, status=200, **more):
+        return self.post(self.PATH, self.body(**more), status)
+
+    def n_input(self, **more):
+        return self.post(self.PATH + "/count_tokens", self.body(**more))["input_tokens"]
+
+    def check_stream(self, blocks, **more):
+        events = self.server.named_events(self.PATH, self.body(**more))
+        self.assertEqual([e["type"] for e in (events[0], *events[-2:])],
+                         ["message_start", "message_delta", "message_stop"])
+        got, is_open = [], False
+        for event in events[1:-2]:
+            kind = event["type"]
+            if kind == "content_block_start":
+                self.assertFalse(is_open)
+                got.append(event["content_block"])
+            is_open = kind != "content_block_stop"
+            self.assertEqual(event["index"], len(got) - 1)
+            if kind == "content_block_delta":
+                key = {"thinking_delta": "thinking", "text_delta": "text"}[event["delta"]["type"]]
+                got[-1][key] += event["delta"][key]
+        self.assertEqual((got, is_open), (blocks, False))
+
+    def test_blocks_wherever_the_answer_is_cut(self):
+        for n in range(1, N + 1):
+            blocks = blocks_of(self.parts(max_tokens=n),
+                               lambda t: {"type": "thinking", "thinking": t, "signature": ""},
+                               lambda t: {"type": "text", "text": t})
+            answer = self.whole(max_tokens=n)
+            self.assertEqual((answer["content"], answer["stop_reason"],
+                              answer["usage"]["output_tokens"]), (blocks, "max_tokens", n))
+            self.check_stream(blocks, max_tokens=n)
+        self.assertEqual([b["type"] for b in blocks], ["thinking", "text"])
+
+    def test_it_is_there_when_it_is_asked_for(self):
+        on, off = self.n_input(), self.n_prompt(reasoning_effort="none")
+        self.assertEqual(on, self.n_prompt())
+        self.assertNotEqual(on, off)
+        for thinking in (None, {"type": "disabled"}):
+            self.assertEqual(self.n_input(thinking=thinking), off)
+            self.assertEqual([b["type"] for b in self.whole(thinking=thinking)["content"]],
+                             ["text"])
+        effort = {"effort": "low"}
+        self.assertEqual(self.n_input(thinking={"type": "adaptive"}, output_config=effort), on)
+        self.assertEqual(self.n_input(thinking=None, output_config=effort), off)
+        self.assertEqual(self.n_input(reasoning_effort="none"), on)  # another API's word
+        self.whole(400, thinking={"type": "maybe"})
+        self.whole(400, thinking={})
+        self.whole(400, output_config={"effort": "much"})
+
+    def test_earlier_blocks(self):
+        def talk(*blocks):
+            return [ASK[0], {"role": "assistant", "content": [*blocks]}, ASK[0]]
+        thought = {"type": "thinking", "thinking": "I am tired", "signature": ""}
+        text = {"type": "text", "text": "No."}
+        plain = self.n_input(messages=talk(text))
+        said = [ASK[0], {"role": "assistant", "content": "No.", "reasoning_content": "I am tired"},
+                ASK[0]]
+        self.assertEqual(self.n_input(messages=talk(thought, text)), self.n_prompt(messages=said))
+        self.assertEqual(self.n_input(messages=talk({"type": "redacted_thinking", "data": "x"},
+                                                    text)), plain)
+        said[1]["content"] = ""
+        said[1]["reasoning_content"] += "\nI am tired"
+        self.assertEqual(self.n_input(messages=talk(thought, thought)),
+                         self.n_prompt(messages=said))
+
+
+class Responses(Case):
+    """/v1/responses: items."""
+    PATH = "/v1/responses"
+
+    def body(self, **more):
+        return dict({"input": ASK[0]["content"], "max_output_tokens": N, "temperature": 0}, **more)
+
+    def whole(self, status=200, **more):
+        return self.post(self.PATH, self.body(**more), status)
+
+    def n_input(self, **more):
+        return self.whole(max_output_tokens=1, **more)["usage"]["input_tokens"]
+
+    def items(self, parts):
+        items = blocks_of(parts,
+                          lambda t: {"type": "reasoning", "summary": [], "content": [
+                              {"type": "reasoning_text", "text": t}]},
+                          lambda t: {"type": "message", "role": "assistant", "content": [
+                              {"type": "output_text", "annotations": [], "logprobs": [],
+                               "text": t}]})
+        for item in items:
+            item["status"] = "incomplete" if item is items[-1] else "completed"
+        return items
+
+    def without_ids(self, items):
+        ids = [item.pop("id") for item in items]
+        self.assertEqual(len(set(ids)), len(ids))
+        self.assertTrue(all(i.startswith("rs_" if "summary" in item else "msg_")
+                            for i, item in zip(ids, items)))
+        return items
+
+    def check_stream(self, items, **more):
+        events = self.server.named_events(self.PATH, self.body(**more))
+        expected = ["response.created", "response.in_progress"]
+        for item in items:
+            kind = item["content"][0]["type"]
+            text = item["content"][0]["text"]
+            deltas = [e["delta"] for e in events if e["type"] == f"response.{kind}.delta"]
+            self.assertEqual("".join(deltas), text)
+            [done] = [e for e in events if e["type"] == f"response.{kind}.done"]
+            self.assertEqual(done["text"], text)
+            expected += ["response.output_item.added", "response.content_part.added",
+                         *[f"response.{kind}.delta"] * len(deltas), f"response.{kind}.done",
+                         "response.content_part.done", "response.output_item.done"]
+        self.assertEqual([e["type"] for e in events], expected + ["response.incomplete"])
+        whole = events[-1]["response"]["output"]
+        for event in events:
+            if "item_id" in event:
+                self.assertEqual(event["item_id"], whole[event["output_index"]]["id"])
+        self.assertEqual([e["item"] for e in events if e["type"] == "response.output_item.done"],
+                         whole)
+        self.assertEqual(self.without_ids(whole), items)
+
+    def test_items_wherever_the_answer_is_cut(self):
+        for n in range(1, N + 1):
+            items = self.items(self.parts(max_tokens=n))
+            answer = self.whole(max_output_tokens=n)
+            self.assertEqual(self.without_ids(answer["output"]), items)
+            self.assertEqual(answer["usage"]["output_tokens_details"]["reasoning_tokens"],
+                             self.ask(max_tokens=n)["usage"]["completion_tokens_details"]
+                             ["reasoning_tokens"])
+            self.check_stream(items, max_output_tokens=n)
+        self.assertEqual([i["type"] for i in items], ["reasoning", "message"])
+
+    def test_effort(self):
+        for effort in ("none", "low", None):
+            wish = {"effort": effort, "summary": "auto"}
+            self.assertEqual(self.n_input(reasoning=wish), self.n_prompt(reasoning_effort=effort))
+            self.assertEqual(self.whole(reasoning=wish)["reasoning"], wish)
+        self.assertEqual(self.whole()["reasoning"], {"effort": None, "summary": None})
+        self.whole(400, reasoning={"effort": "much"})
+
+    def test_earlier_items(self):
+        def talk(*items):
+            return [ASK[0], *items, ASK[0]]
+        text = {"type": "message", "role": "assistant", "content": [
+            {"type": "output_text", "text": "No.", "annotations": []}]}
+        call = {"type": "function_call", "call_id": "c", "name": "stop", "arguments": "{}"}
+        thought = {"type": "reasoning", "id": "rs_1", "summary": [],
+                   "content": [{"type": "reasoning_text", "text": "I am tired"}]}
+        short = {"type": "reasoning", "id": "rs_2",
+                 "summary": [{"type": "summary_text", "text": "I am tired"}]}
+        unread = {"type": "reasoning", "id": "rs_3", "summary": [], "encrypted_content": "x"}
+        said = {"role": "assistant", "content": "No.", "reasoning_content": "I am tired"}
+        called = {"role": "assistant", "reasoning_content": "I am tired", "tool_calls": [
+            {"type": "function", "function": {"name": "stop", "arguments": "{}"}}]}
+        self.assertEqual(self.n_input(input=talk(text)), self.n_prompt(
+            messages=talk(dict(said, reasoning_content=None))))
+        for reasoning in (thought, short):
+            self.assertEqual(self.n_input(input=talk(reasoning, text)),
+                             self.n_prompt(messages=talk(said)))
+            self.assertEqual(self.n_input(input=talk(reasoning, call)),
+                             self.n_prompt(messages=talk(called)))
+        self.assertEqual(self.n_input(input=talk(unread, text)), self.n_input(input=talk(text)))
+        only = {"role": "assistant", "reasoning_content": "I am tired"}
+        self.assertEqual(self.n_input(input=talk(thought)), self.n_prompt(messages=talk(only)))
+        self.assertEqual(self.n_input(input=talk(thought, ASK[0], text)),
+                         self.n_prompt(messages=talk(only, ASK[0], dict(
+                             said, reasoning_content=None))))
+
+
 class Others(Case):
     def test_a_prompt_that_opens_it(self):
         with serve(OPENS, pieces=CLOSES) as server:
