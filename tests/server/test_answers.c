@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers that are lists of texts and calls stand in the order in which they were written, whole
- * and in streams; errors keep their API's shape behind a head that is sent.
+ * Answers that are lists of reasoning, texts and calls stand in the order in which they were
+ * written, whole and in streams; errors keep their API's shape behind a head that is sent.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,12 +16,14 @@
 
 /* ---- lists ---- */
 
-/* Of a stream, as "text|" and "name arguments|" behind each other. */
+/* Of a stream, as "(reasoning|", "text|" and "name arguments|" behind each other. */
 static struct tn_buf streamed;
 
 static void open(struct tn_task *task, struct tn_choice *choice)
 {
     (void)task;
+    if (choice->open == TN_OPEN_REASONING)
+        tn_buf_append_text(&streamed, "(");
     if (choice->open == TN_OPEN_CALL)
         tn_buf_printf(&streamed, "%s ",
                       tern_calls_get(choice->calls, choice->n_calls_sent - 1).name);
@@ -47,16 +49,21 @@ static void take_text(struct tn_choice *choice)
     tn_buf_append(&choice->text, text, n);
 }
 
-/* An answer that comes `cut` bytes at a time; the entries of the list that it is, and in `streamed`
+/* An answer that comes `cut` bytes at a time behind its reasoning; the entries of the list that it is, and in `streamed`
  * those of the stream. */
-static struct tn_buf read_answer(const char *text, size_t cut, bool is_early)
+static struct tn_buf read_answer(const char *reasoning, const char *text, size_t cut,
+                                  bool is_early)
 {
     static const struct tn_list_stream stream = {.open = open, .piece = piece, .close = close};
     struct tn_choice choice = {0};
     struct tn_buf whole = {0};
-    const size_t n = strlen(text);
+    const size_t n = strlen(text), n_reasoning = strlen(reasoning);
     assert_int_equal(tern_calls_create(&choice.calls, TERN_CALLS_TAGGED, is_early, NULL), TERN_OK);
     tn_buf_clear(&streamed);
+    for (size_t i = 0; i < n_reasoning; i += cut) {
+        tn_buf_append(&choice.reasoning, reasoning + i, TN_MIN(cut, n_reasoning - i));
+        tn_list_more(&stream, NULL, &choice);
+    }
     for (size_t i = 0; i < n; i += cut) {
         assert_int_equal(tern_calls_push(choice.calls, text + i, TN_MIN(cut, n - i), NULL),
                          TERN_OK);
@@ -70,7 +77,8 @@ static struct tn_buf read_answer(const char *text, size_t cut, bool is_early)
     uint32_t n_entries = 0;
     for (struct tn_list_entry e = {0}; tn_list_next(&choice, &e); n_entries++) {
         assert_int_equal(e.i, n_entries);
-        if (e.kind == TN_OPEN_TEXT)
+        tn_buf_append_text(&whole, e.kind == TN_OPEN_REASONING ? "(" : "");
+        if (e.kind != TN_OPEN_CALL)
             tn_buf_append(&whole, e.text, e.n);
         else
             tn_buf_printf(&whole, "%s %s", tern_calls_get(choice.calls, e.i_call).name,
@@ -80,6 +88,7 @@ static struct tn_buf read_answer(const char *text, size_t cut, bool is_early)
     assert_int_equal(n_entries, choice.i_open);
     tern_calls_free(choice.calls);
     tn_buf_fini(&choice.text);
+    tn_buf_fini(&choice.reasoning);
     return whole;
 }
 
@@ -87,21 +96,25 @@ static struct tn_buf read_answer(const char *text, size_t cut, bool is_early)
 
 static void entries_stand_as_they_were_written(void **state)
 {
-    static const char *const cases[][2] = {
-        {"", "|"},
-        {"Hello.", "Hello.|"},
-        {CALL("f"), "f {\"a\":1}|"},
-        {CALL("f") " Done.", "f {\"a\":1}|Done.|"},
-        {"I look." CALL("f") "\n" CALL("g"), "I look.|f {\"a\":1}|g {\"a\":1}|"},
-        {"One" CALL("f") " two" CALL("g") " three", "One|f {\"a\":1}| two|g {\"a\":1}| three|"},
+    static const char *const cases[][3] = {
+        {"", "", "|"},
+        {"", "Hello.", "Hello.|"},
+        {"", CALL("f"), "f {\"a\":1}|"},
+        {"", CALL("f") " Done.", "f {\"a\":1}|Done.|"},
+        {"", "I look." CALL("f") "\n" CALL("g"), "I look.|f {\"a\":1}|g {\"a\":1}|"},
+        {"Hm.", "", "(Hm.|"},
+        {"Hm.", "Hello.", "(Hm.|Hello.|"},
+        {"Hm.", CALL("f") " Done.", "(Hm.|f {\"a\":1}|Done.|"},
+        {"Hm.", "I look." CALL("f"), "(Hm.|I look.|f {\"a\":1}|"},
+        {"", "One" CALL("f") " two" CALL("g") " three", "One|f {\"a\":1}| two|g {\"a\":1}| three|"},
     };
     (void)state;
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++)
         for (size_t cut = 1; cut < 100; cut++)
             for (int is_early = 0; is_early < 2; is_early++) {
-                struct tn_buf whole = read_answer(cases[i][0], cut, is_early);
-                assert_string_equal(tn_buf_text(&whole), cases[i][1]);
-                assert_string_equal(tn_buf_text(&streamed), cases[i][1]);
+                struct tn_buf whole = read_answer(cases[i][0], cases[i][1], cut, is_early);
+                assert_string_equal(tn_buf_text(&whole), cases[i][2]);
+                assert_string_equal(tn_buf_text(&streamed), cases[i][2]);
                 tn_buf_fini(&whole);
             }
     tn_buf_fini(&streamed);

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 import command
 import fetch_clients
 import serving
+from thinking import SWITCH, thinking_model
 from tools import TAGGED
 
 WANTED = os.environ.get("TERN_CLIENTS", "1" if os.environ.get("CI") == "true" else "")
@@ -47,7 +48,9 @@ class Libraries(Case):
         super().setUpClass()
         caller = serving.serve_template(TAGGED)
         cls.addClassCleanup(caller.stop)
-        cls.tools_url = caller.line
+        thinker = serving.serve_template(SWITCH, [thinking_model()])
+        cls.addClassCleanup(thinker.stop)
+        cls.others = [caller.line, thinker.line]
 
     def folder(self, name):
         state = fetch_clients.state(name)
@@ -70,16 +73,16 @@ class Libraries(Case):
                            self.vectors, *more)
 
     def test_openai_2(self):
-        self.script("openai2", "use_openai.py", self.tools_url, "2.54")
+        self.script("openai2", "use_openai.py", *self.others, "2.54")
 
     def test_openai_3(self):
-        self.script("openai3", "use_openai.py", self.tools_url, "3.54")
+        self.script("openai3", "use_openai.py", *self.others, "3.54")
 
     def test_anthropic(self):
-        self.script("anthropic", "use_anthropic.py", self.tools_url)
+        self.script("anthropic", "use_anthropic.py", *self.others)
 
     def test_ollama(self):
-        self.script("openai2", "use_ollama.py", self.tools_url)
+        self.script("openai2", "use_ollama.py", *self.others)
 
     def test_litellm(self):
         self.script("litellm", "use_litellm.py")
@@ -87,7 +90,7 @@ class Libraries(Case):
     def test_node(self):
         folder = self.folder("node")
         self.check(["node", os.path.join(fetch_clients.HERE, "use_node.mjs"), folder, self.url,
-                    self.chat, self.vectors, self.tools_url])
+                    self.chat, self.vectors, *self.others])
 
     def test_llm(self):
         home = command.scratch("llm")

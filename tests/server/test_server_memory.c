@@ -285,6 +285,10 @@ static const struct {
      "\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":"
      "\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}}]},"
      "{\"role\":\"user\",\"content\":\"Go on\"}],\"max_tokens\":3,\"temperature\":0}"},
+    {"POST /v1/chat/completions", "",
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\","
+     "\"reasoning\":\"Well\"},{\"role\":\"user\",\"content\":\"Go on\"}],\"max_tokens\":3,"
+     "\"temperature\":0,\"reasoning_effort\":\"low\"}"},
     {"POST /api/chat", "",
      "{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],"
      "\"options\":{\"num_predict\":3,\"temperature\":0}}"},
@@ -297,6 +301,11 @@ static const struct {
     {"POST /v1/messages", "",
      "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"max_tokens\":3,"
      "\"temperature\":0}"},
+    {"POST /v1/messages", "",
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\","
+     "\"content\":[{\"type\":\"thinking\",\"thinking\":\"Well\"},{\"type\":\"text\",\"text\":"
+     "\"Yes?\"}]},{\"role\":\"user\",\"content\":\"Go on\"}],\"max_tokens\":3,"
+     "\"temperature\":0,\"thinking\":{\"type\":\"adaptive\"}}"},
     {"POST /v1/messages/count_tokens", "",
      "{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}"},
     {"POST /v1/messages", "", "{}"},
@@ -305,6 +314,11 @@ static const struct {
     {"POST /v1/responses", "",
      "{\"input\":[{\"role\":\"user\",\"content\":\"Hello\"}],\"instructions\":\"Be brief.\","
      "\"max_output_tokens\":3,\"temperature\":0,\"metadata\":{\"a\":\"b\"}}"},
+    {"POST /v1/responses", "",
+     "{\"input\":[{\"role\":\"user\",\"content\":\"Hello\"},{\"type\":\"reasoning\",\"content\":"
+     "[{\"type\":\"reasoning_text\",\"text\":\"Well\"}]},{\"role\":\"assistant\",\"content\":"
+     "\"Yes?\"},{\"role\":\"user\",\"content\":\"Go on\"}],\"max_output_tokens\":3,"
+     "\"temperature\":0,\"reasoning\":{\"effort\":\"none\"}}"},
     {"POST /api/show", "", "{\"model\":\"demo\"}"},
     {"POST /tokenize", "", "{\"content\":\"Once upon a time\",\"with_pieces\":true}"},
     {"POST /detokenize", "", "{\"tokens\":[5,6,7]}"},

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Anthropic's Python library, unmodified. Arguments: address, chat model, embedding model, address
-of a server whose template knows tools."""
+"""Anthropic's Python library, unmodified. Arguments: address, chat model, embedding model, addresses
+of a server whose template knows tools and of one whose model thinks."""
 import sys
 from typing import Literal
 
 import anthropic
 import pydantic
 
-url, chat_model, embedding_model, tools_url = sys.argv[1:]
+url, chat_model, embedding_model, tools_url, thinking_url = sys.argv[1:]
 client = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
 story = [{"role": "user", "content": "Tell me a story."}]
 ask = {"model": chat_model, "max_tokens": 20, "messages": story,
@@ -63,6 +63,24 @@ with anthropic.Anthropic(base_url=tools_url, api_key="x", max_retries=0) as call
     told = caller.messages.create(**dict(call, messages=talk, max_tokens=5,
                                          tool_choice={"type": "auto"}))
     assert told.usage.output_tokens == 5
+
+with anthropic.Anthropic(base_url=thinking_url, api_key="x", max_retries=0) as thinker:
+    think = dict(ask, model="", thinking={"type": "enabled", "budget_tokens": 1024})
+    thought = thinker.messages.create(**think)
+    assert [b.type for b in thought.content] == ["thinking", "text"], thought
+    with thinker.messages.stream(**think) as stream:
+        pieces = [e.thinking for e in stream if e.type == "thinking"]
+        final = stream.get_final_message()
+    assert "".join(pieces) == thought.content[0].thinking and len(pieces) > 2
+    assert [b.type for b in final.content] == ["thinking", "text"], final
+    assert final.content[1].text == thought.content[1].text
+    [block] = thinker.messages.create(**dict(ask, model="")).content
+    assert block.type == "text", block
+    talk = [story[0], {"role": "assistant", "content": thought.content}, story[0]]
+    n_back = thinker.messages.count_tokens(model="", messages=talk, thinking=think["thinking"])
+    talk[1]["content"] = thought.content[1:]
+    n_plain = thinker.messages.count_tokens(model="", messages=talk, thinking=think["thinking"])
+    assert n_back.input_tokens > n_plain.input_tokens
 
 def fails(error, **change):
     try:

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // OpenAI's and Ollama's libraries for JavaScript, unmodified. Arguments: folder of node_modules,
-// address, chat model, embedding model, address of a server whose template knows tools.
+// address, chat model, embedding model, addresses of a server whose template knows tools and of one
+// whose model thinks.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
-const [folder, url, chatModel, embeddingModel, toolsUrl] = process.argv.slice(2);
+const [folder, url, chatModel, embeddingModel, toolsUrl, thinkingUrl] = process.argv.slice(2);
 const load = createRequire(folder + '/');
 const OpenAI = load('openai').default;
 const { Ollama } = load('ollama');
@@ -98,6 +99,24 @@ await assert.rejects(ollama.chat({ model: chatModel, messages: ask.messages, too
                      /does not support tools/);
 await assert.rejects(ollama.chat({ model: chatModel, messages: ask.messages, think: true }),
                      /does not support thinking/);
+const thinker = new Ollama({ host: thinkingUrl });
+const [{ model: thinking }] = (await thinker.list()).models;
+const greedy = { num_predict: 20, temperature: 0 };
+const thought = await thinker.chat(
+  { model: thinking, messages: ask.messages, options: greedy, think: true });
+assert.ok(thought.message.thinking && thought.message.content);
+let seen = '';
+for await (const part of await thinker.chat(
+  { model: thinking, messages: ask.messages, options: greedy, think: true, stream: true }))
+  seen += part.message.thinking ?? '';
+assert.equal(seen, thought.message.thinking);
+const quiet = await thinker.chat(
+  { model: thinking, messages: ask.messages, options: greedy, think: false });
+assert.equal(quiet.message.thinking, undefined);
+const reasoned = (await new OpenAI({ baseURL: thinkingUrl + '/v1', apiKey: 'x' }).chat.completions
+  .create({ model: '', max_tokens: 20, temperature: 0, messages: ask.messages })).choices[0].message;
+assert.equal(reasoned.reasoning_content, thought.message.thinking);
+assert.equal(reasoned.content, thought.message.content);
 await assert.rejects(ollama.generate({ model: chatModel, prompt: 'Hi', images: ['iVBORw0KGgo='] }),
                      /does not support images/);
 const embedded = await ollama.embed({ model: embeddingModel, input: ['a cat', 'a dog'] });

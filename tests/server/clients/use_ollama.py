@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Ollama's Python library, unmodified. Arguments: address, chat model, embedding model, address of
-a server whose template knows tools."""
+"""Ollama's Python library, unmodified. Arguments: address, chat model, embedding model, addresses of
+a server whose template knows tools and of one whose model thinks."""
 import sys
 from typing import Literal
 
 import ollama
 import pydantic
 
-url, chat_model, embedding_model, tools_url = sys.argv[1:]
+url, chat_model, embedding_model, tools_url, thinking_url = sys.argv[1:]
 client = ollama.Client(host=url)
 story = [{"role": "user", "content": "Tell me a story."}]
 options = {"num_predict": 20, "seed": 1}
@@ -77,6 +77,26 @@ def fails(status, call, *args, **keywords):
         assert e.status_code == status, e
         return
     raise AssertionError(f"no error {status}")
+
+thinker = ollama.Client(host=thinking_url)
+[model] = [m.model for m in thinker.list().models]
+assert thinker.show(model).capabilities == ["completion", "tools", "thinking"]
+greedy = {"num_predict": 20, "temperature": 0}
+thought = thinker.chat(model, messages=story, options=greedy, think=True)
+assert thought.message.thinking and thought.message.content, thought
+assert thinker.chat(model, messages=story, options=greedy).message == thought.message
+assert thinker.chat(model, messages=story, options=greedy, think="high").message == thought.message
+parts = list(thinker.chat(model, messages=story, options=greedy, think=True, stream=True))
+assert "".join(p.message.thinking or "" for p in parts) == thought.message.thinking
+assert "".join(p.message.content for p in parts) == thought.message.content
+answer = thinker.generate(model, story[0]["content"], options=greedy, think=True)
+assert (answer.thinking, answer.response) == (thought.message.thinking, thought.message.content)
+short = thinker.chat(model, messages=story, options=greedy, think=False)
+assert short.message.thinking is None and short.prompt_eval_count > thought.prompt_eval_count
+back = thinker.chat(model, messages=[story[0], thought.message, story[0]], options=greedy)
+plain = thinker.chat(model, options=greedy, messages=[
+    story[0], {"role": "assistant", "content": thought.message.content}, story[0]])
+assert back.prompt_eval_count > plain.prompt_eval_count
 
 fails(404, client.chat, "none", messages=story)
 fails(404, client.show, "none")

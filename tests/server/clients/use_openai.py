@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, address of
-a server whose template knows tools, release."""
+"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, addresses of
+a server whose template knows tools and of one whose model thinks, release."""
 import asyncio
 import enum
 import sys
@@ -9,7 +9,7 @@ from typing import List, Literal, Optional
 import openai
 import pydantic
 
-url, chat_model, embedding_model, tools_url, release = sys.argv[1:]
+url, chat_model, embedding_model, tools_url, thinking_url, release = sys.argv[1:]
 assert openai.__version__.startswith(release), openai.__version__
 client = openai.OpenAI(base_url=url + "/v1", api_key="x", max_retries=0)
 ask = {"model": chat_model, "max_tokens": 20, "seed": 1,
@@ -105,6 +105,41 @@ for a, b in zip(coded.data, plain.data):
 assert coded.usage.prompt_tokens > 0
 assert len(client.embeddings.create(model=embedding_model, input="x",
                                     dimensions=8).data[0].embedding) == 8
+
+# A model that thinks: the library has no field for it and hands it through.
+thinker = openai.OpenAI(base_url=thinking_url + "/v1", api_key="x", max_retries=0)
+think = {"model": "", "max_tokens": 20, "temperature": 0, "messages": ask["messages"]}
+thought = thinker.chat.completions.create(**think)
+message = thought.choices[0].message
+assert message.reasoning_content and message.content and "<" not in message.content, message
+assert thought.usage.completion_tokens_details.reasoning_tokens > 5
+deltas = [e.choices[0].delta for e in thinker.chat.completions.create(**think, stream=True)]
+assert "".join(getattr(d, "reasoning_content", None) or "" for d in deltas) == \
+    message.reasoning_content
+assert "".join(d.content or "" for d in deltas) == message.content
+told = [*ask["messages"], message, ask["messages"][0]]  # the message goes back as it came
+again = thinker.chat.completions.create(**dict(think, messages=told))
+plain = thinker.chat.completions.create(**dict(think, messages=[
+    told[0], {"role": "assistant", "content": message.content}, told[2]]))
+assert again.usage.prompt_tokens > plain.usage.prompt_tokens
+for off in ({"reasoning_effort": "none"},
+            {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}):
+    short = thinker.chat.completions.create(**think, **off)
+    assert short.usage.prompt_tokens > thought.usage.prompt_tokens
+    assert not hasattr(short.choices[0].message, "reasoning_content")
+reply = {"model": "", "input": "Tell me a story.", "max_output_tokens": 20, "temperature": 0}
+items = thinker.responses.create(**reply, reasoning={"effort": "low"})
+assert [i.type for i in items.output] == ["reasoning", "message"], items
+assert items.output[0].content[0].text == message.reasoning_content
+assert items.output_text == message.content
+assert items.usage.output_tokens_details.reasoning_tokens > 5
+with thinker.responses.stream(**reply) as stream:
+    events = list(stream)
+assert "".join(e.delta for e in events if e.type == "response.reasoning_text.delta") == \
+    message.reasoning_content
+assert events[-1].response.output_text == message.content
+back = thinker.responses.create(**dict(reply, input=[*told[:1], *items.output, told[2]]))
+assert back.usage.input_tokens == again.usage.prompt_tokens
 
 # /v1/responses: the same answers as items.
 said = dict(model=chat_model, input="Tell me a story.", max_output_tokens=20, temperature=0)
