@@ -221,20 +221,6 @@ await test("a full context", () => {
     assert.equal(tree.forgetMore(chat, question, 600, 500), null);
 });
 
-await test("thoughts", () => {
-    const cases = [
-        ["plain", "", "plain", false],
-        ["<think>\nhm\n</think>\n\nyes", "hm", "yes", false],
-        ["<think>h", "h", "", true],
-        ["so\n</think>\n\nyes", "so", "yes", false],
-        ["<reasoning>r</reasoning>a", "r", "a", false],
-        ["say <think> is a tag", "", "say <think> is a tag", false],
-        ["[THINK]a[/THINK]b", "a", "b", false],
-    ];
-    for (const [text, reasoning, content, isOpen] of cases)
-        assert.deepEqual(tree.splitThinking(text), {reasoning, content, isOpen}, text);
-});
-
 // ---- streams and files ----
 
 await test("events in any pieces", () => {

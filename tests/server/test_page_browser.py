@@ -210,21 +210,23 @@ class Browser(serving.TestCase):
         self.find("#file").send_keys(self.saved(messages))
         self.wait_answer(len(messages))
 
-    def stub(self, *pieces):
+    def stub(self, *pieces, reasoning=()):
         """The next answer is made of these pieces; the request is kept in window.asked."""
         self.js("""
-            const pieces = arguments[0], real = window.fetch;
+            const deltas = arguments[0], real = window.fetch;
             window.fetch = async (where, options) => {
                 if (!where.includes("completions"))
                     return real(where, options);
                 window.fetch = real;
                 window.asked = JSON.parse(options.body);
-                const events = pieces.map(content => JSON.stringify(
-                    {choices: [{index: 0, delta: {content}, finish_reason: null}]}));
-                events.push(JSON.stringify({choices: [{index: 0, delta: {}, finish_reason: "stop"}]}));
-                const text = events.map(event => `data: ${event}\\n\\n`).join("") + "data: [DONE]\\n\\n";
+                const events = deltas.map(delta => JSON.stringify(
+                    {choices: [{index: 0, delta, finish_reason: null}]}));
+                events.push(JSON.stringify(
+                    {choices: [{index: 0, delta: {}, finish_reason: "stop"}]}));
+                const text = [...events, "[DONE]"].map(event => `data: ${event}\\n\\n`).join("");
                 return new Response(text, {headers: {"Content-Type": "text/event-stream"}});
-            };""", list(pieces))
+            };""", [{"reasoning_content": piece} for piece in reasoning] +
+                [{"content": piece} for piece in pieces])
 
     def emulate(self, width, height, dark=False):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
@@ -340,18 +342,21 @@ class Browser(serving.TestCase):
         self.check_axe("settings")
         self.picture("settings")
         self.click("#settings-close")
-        self.stub("<think>\nShould I?\n</think>\n\n", "Yes.")
+        self.stub("Yes: <think> ", "is a tag.", reasoning=["Should ", "I?"])
         self.ask("Really?")
         asked = self.js("return asked")
         self.assertEqual(asked["messages"], [{"role": "system", "content": "Be brief."},
                                              {"role": "user", "content": "Really?"}])
         self.assertEqual((asked["temperature"], asked["stream"]), (0, True))
         self.assertNotIn("top_k", asked)
-        self.assertEqual(self.texts()[-1], "Yes.")
+        self.assertEqual(self.texts()[-1], "Yes: <think> is a tag.")
         think = self.find(".message.assistant .think")
         self.assertIsNone(think.get_attribute("open"))
         self.click(".message.assistant .think summary")
         self.assertIn("Should I?", think.text)
+        self.stub("Yes.")
+        self.ask("Sure?")
+        self.assertEqual(self.js("return asked.messages")[2]["reasoning_content"], "Should I?")
         self.click("#new")
         self.write("Again?", end=False)
         self.stub("No.")

@@ -3,7 +3,7 @@
 // Answers that are being written: at most one for each conversation, also for those that are not
 // shown at the moment.
 import {Refusal, ask} from "./stream.js";
-import {add, forgetMore, messagesFor, path, splitThinking, touch} from "./tree.js";
+import {add, forgetMore, messagesFor, path, touch} from "./tree.js";
 
 const SAVE_EVERY = 1500;   // ms, while an answer grows
 
@@ -129,9 +129,9 @@ export class Answers {
 
     // The text so far, as thoughts and answer.
     #read(run) {
-        const {node} = run, told = splitThinking(run.text);
-        node.reasoning = run.thought || told.reasoning;
-        node.content = told.content;
+        const {node} = run;
+        node.reasoning = run.thought;
+        node.content = run.text;
         if (node.reasoning && node.content && !node.thinkingMs)
             node.thinkingMs = Math.round(run.last - run.first);
         touch(run.chat, node);

@@ -127,25 +127,3 @@ export function forgetMore(chat, last, nTokens, nContext) {
         n++;
     return n > chat.forgotten && all[n].role === "user" ? n : null;
 }
-
-// ---- thinking ----
-
-const TAGS = ["think", "thinking", "thought", "reasoning", "seed:think"]
-    .map(name => [`<${name}>`, `</${name}>`])
-    .concat([["[THINK]", "[/THINK]"], ["<|START_THINKING|>", "<|END_THINKING|>"]]);
-
-// What a model thinks before it answers, told from the answer.  `isOpen`: it still thinks.
-export function splitThinking(text) {
-    const start = text.trimStart();
-    for (const [open, close] of TAGS) {
-        const opens = start.startsWith(open);
-        const inner = opens ? start.slice(open.length) : text;
-        const end = inner.indexOf(close);
-        if (end >= 0 && (opens || open === "<think>"))   // the prompt may have opened it
-            return {reasoning: inner.slice(0, end).trim(),
-                    content: inner.slice(end + close.length).trimStart(), isOpen: false};
-        if (opens)
-            return {reasoning: inner.trim(), content: "", isOpen: true};
-    }
-    return {reasoning: "", content: text, isOpen: false};
-}
