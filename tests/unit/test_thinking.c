@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/rng.h"
 #include "plat/plat.h"
 #include "tern/thinking.h"
 
@@ -80,6 +81,68 @@ static void reasoning_is_told_from_the_answer(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (size_t cut = 1; cut < 12; cut++)
             check_split(cases[i].prompt, cases[i].text, cut, cases[i].reasoning, cases[i].said);
+}
+
+/* The same of a whole text, as a sentence says it. */
+static void split_at_once(struct tn_buf *reasoning, struct tn_buf *said, const char *text,
+                          const char *close)
+{
+    static const char *const tags[][2] = {{"<think>", "</think>"}, {"[THINK]", "[/THINK]"}};
+    const char *rest = text + (close ? 0 : strspn(text, " \n"));
+    for (size_t i = 0; i < 2 && !close; i++)
+        if (strncmp(rest, tags[i][0], strlen(tags[i][0])) == 0) {
+            close = tags[i][1];
+            rest += strlen(tags[i][0]);
+        }
+    if (!close) {
+        tn_buf_append_text(said, text);
+        return;
+    }
+    const char *end = strstr(rest, close), *answer = end ? end + strlen(close) : "";
+    size_t n = end ? (size_t)(end - rest) : strlen(rest);
+    const size_t n_space = strspn(rest, " \n") < n ? strspn(rest, " \n") : n;
+    while (n > n_space && strchr(" \n", rest[n - 1]))
+        n--;
+    tn_buf_append(reasoning, rest + n_space, n - n_space);
+    tn_buf_append_text(said, answer + strspn(answer, " \n"));
+}
+
+static void any_text_in_any_pieces(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"<think>", "</think>", "[THINK]", "[/THINK]", "<thi", "nk>",
+                                        "</", "<", "/", " ", "\n", "\n\n", "a", "\u00e9", "think>"};
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 5);
+    for (int round = 0; round < 20000; round++) {
+        struct tn_buf text = {0}, reasoning = {0}, said = {0};
+        struct parts parts = {0};
+        struct tern_thinking *t;
+        const bool is_open = tn_rng_next(&rng) % 4 == 0;
+        const char *close = is_open ? tern_thinking_opened_by("<think>\n", 8) : NULL;
+        for (uint64_t n = tn_rng_next(&rng) % 9; n > 0; n--)
+            tn_buf_append_text(&text, words[tn_rng_next(&rng) % (sizeof words / sizeof *words)]);
+        split_at_once(&reasoning, &said, tn_buf_text(&text), close);
+        assert_int_equal(tern_thinking_create(&t, take_part, &parts, NULL), TERN_OK);
+        tern_thinking_begin_inside(t, close);
+        for (size_t i = 0, n; i < text.n_bytes; i += n) {
+            n = 1 + tn_rng_next(&rng) % 6;
+            n = n < text.n_bytes - i ? n : text.n_bytes - i;
+            assert_int_equal(tern_thinking_push(t, text.data + i, n, NULL), TERN_OK);
+        }
+        assert_int_equal(tern_thinking_end(t, NULL), TERN_OK);
+        if (strcmp(tn_buf_text(&parts.text[TERN_PART_REASONING]), tn_buf_text(&reasoning)) != 0 ||
+            strcmp(tn_buf_text(&parts.text[TERN_PART_ANSWER]), tn_buf_text(&said)) != 0)
+            fail_msg("\"%s\" became \"%s\" and \"%s\"", tn_buf_text(&text),
+                     tn_buf_text(&parts.text[TERN_PART_REASONING]),
+                     tn_buf_text(&parts.text[TERN_PART_ANSWER]));
+        tern_thinking_free(t);
+        tn_buf_fini(&text);
+        tn_buf_fini(&reasoning);
+        tn_buf_fini(&said);
+        tn_buf_fini(&parts.text[0]);
+        tn_buf_fini(&parts.text[1]);
+    }
 }
 
 /* What is held back may be the beginning of a tag, and is not lost when nothing follows. */
@@ -187,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reasoning_is_told_from_the_answer),
+        cmocka_unit_test(any_text_in_any_pieces),
         cmocka_unit_test(the_end_gives_what_was_held_back),
         cmocka_unit_test(an_answer_that_goes_on_goes_on_where_it_was),
         cmocka_unit_test(who_refuses_is_not_asked_again),
