@@ -339,6 +339,7 @@ class Browser(serving.TestCase):
         temperature = self.all("#fields input")[0]
         self.assertEqual(temperature.get_attribute("placeholder"), "0.7")
         temperature.send_keys("0", Keys.TAB)
+        self.find("#set-think").send_keys("off", Keys.TAB)
         self.check_axe("settings")
         self.picture("settings")
         self.click("#settings-close")
@@ -347,7 +348,8 @@ class Browser(serving.TestCase):
         asked = self.js("return asked")
         self.assertEqual(asked["messages"], [{"role": "system", "content": "Be brief."},
                                              {"role": "user", "content": "Really?"}])
-        self.assertEqual((asked["temperature"], asked["stream"]), (0, True))
+        self.assertEqual((asked["temperature"], asked["reasoning_effort"], asked["stream"]),
+                         (0, "none", True))
         self.assertNotIn("top_k", asked)
         self.assertEqual(self.texts()[-1], "Yes: <think> is a tag.")
         think = self.find(".message.assistant .think")

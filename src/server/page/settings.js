@@ -59,6 +59,9 @@ export class Settings {
             const stop = event.target.value.split("\n").filter(line => line !== "").slice(0, 4);
             this.set({key: "stop"}, null, stop.length > 0 ? stop : undefined);
         });
+        get("set-think").addEventListener("change", event => {
+            this.set({key: "reasoning_effort"}, null, event.target.value || undefined);
+        });
         get("reset").addEventListener("click", () => {
             this.change({settings: {}});
             this.fill();
@@ -87,6 +90,7 @@ export class Settings {
         get("set-title").placeholder = titleOf(chat);
         get("set-system").value = chat.system;
         get("set-stop").value = (chat.settings.stop || []).join("\n");
+        get("set-think").value = chat.settings.reasoning_effort || "";
         FIELDS.forEach((field, i) => {
             this.inputs[i].value = chat.settings[field.key] ?? "";
             this.inputs[i].placeholder = defaults[field.key] ?? "by chance";
