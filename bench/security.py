@@ -99,9 +99,10 @@ def s2():
                sum(status(head) == expected for head, expected in cases), len(cases))
 
 
-ORIGINS = [None, "http://HOST", "https://HOST", "https://app.example.com", "null", "file://",
+OWN_ORIGINS = [scheme + "://" + "HOST" for scheme in ("http", "https")]
+ORIGINS = [None, *OWN_ORIGINS, "https://app.example.com", "null", "file://",
            "http://evil.example", "http://localhost:1", "https://app.example.com.evil.example",
-           "http://HOST.evil.example", ""]
+           OWN_ORIGINS[0] + ".evil.example", ""]
 SITES = [None, "same-origin", "none", "same-site", "cross-site", "Cross-Site"]
 METHODS = ["GET", "POST", "OPTIONS", "HEAD", "PUT"]
 ROUTES = ["/", "/health", "/v1/models", "/v1/chat/completions", "/api/tags", "/api/chat",
@@ -115,7 +116,7 @@ def is_let_in(host, origin, site):
         return False
     if origin == "https://app.example.com":
         return True
-    if origin not in (None, "http://HOST", "https://HOST"):
+    if origin not in (None, *OWN_ORIGINS):
         return False
     return site is None or site.lower() not in ("same-site", "cross-site")
 

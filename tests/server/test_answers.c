@@ -49,8 +49,8 @@ static void take_text(struct tn_choice *choice)
     tn_buf_append(&choice->text, text, n);
 }
 
-/* An answer that comes `cut` bytes at a time behind its reasoning; the entries of the list that it is, and in `streamed`
- * those of the stream. */
+/* An answer that comes `cut` bytes at a time behind its reasoning; the entries of the list that it
+ * is, and in `streamed` those of the stream. */
 static struct tn_buf read_answer(const char *reasoning, const char *text, size_t cut,
                                   bool is_early)
 {
