@@ -124,7 +124,8 @@ static void entries_stand_as_they_were_written(void **state)
 
 static void check_late_error(tn_error_fn *error, const char *expected)
 {
-    struct tn_conn conn = {.state = TN_CONN_BUSY};
+    const struct tn_conn_host host = {0};
+    struct tn_conn conn = {.state = TN_CONN_BUSY, .host = &host};
     const struct tn_waiting waiting = {.has_head = true};
     struct tn_refusal refusal;
     tn_refuse(&refusal, 503, NULL, "no memory for the answer");
