@@ -56,6 +56,39 @@ static tern_status check_host(const struct serve *s, struct tern_error *err)
     return TERN_OK;
 }
 
+/* scheme://host or scheme://host:port, as browsers send it; null: a page from a file. */
+static bool is_origin(const char *text)
+{
+    const char *host = strstr(text, "://");
+    return strcmp(text, "null") == 0 ||
+           (host && host > text && host[3] && !host[3 + strcspn(host + 3, "/?#*@ ")]);
+}
+
+/* A name or an address without port; of version 6 in brackets. */
+static bool is_host_name(const char *text)
+{
+    const char *end = text[0] == '[' ? strchr(text, ']') : NULL;
+    return text[0] && (end ? !end[1] : !text[strcspn(text, "/:?#*@ ")]);
+}
+
+/* What no client can send would be allowed in vain. */
+static tern_status check_allowed(const struct tn_options *o, struct tern_error *err)
+{
+    for (size_t i = 0; i < o->origins.n; i++)
+        if (!is_origin(o->origins.items[i]))
+            return tn_fail(err, TERN_USAGE,
+                           "--allow-origin \"%.80s\": must be as browsers send it, such as "
+                           "https://example.com or http://localhost:3000, nothing behind it",
+                           o->origins.items[i]);
+    for (size_t i = 0; i < o->hosts.n; i++)
+        if (!is_host_name(o->hosts.items[i]))
+            return tn_fail(err, TERN_USAGE,
+                           "--allow-host \"%.80s\": must be a name or an address without scheme "
+                           "and port, such as laptop.local",
+                           o->hosts.items[i]);
+    return TERN_OK;
+}
+
 /* The first line of the file; it may end in CR LF. */
 static tern_status take_key(struct serve *s, char *text, size_t n, const char *where,
                             struct tern_error *err)
@@ -233,6 +266,8 @@ int tn_cmd_serve(const struct tn_options *o)
         status = read_key(s, &err);
     if (status == TERN_OK)
         status = check_host(s, &err);
+    if (status == TERN_OK)
+        status = check_allowed(o, &err);
     if (status == TERN_OK)
         status = tn_hosting_open(&s->hosting, o, &err);
     if (status == TERN_OK && o->log_file)

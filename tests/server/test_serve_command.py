@@ -47,6 +47,24 @@ class Command(command.TestCase):
             server.key = "k"
             self.assertEqual(server.get("/v1/models")[0], 200)
 
+    def test_what_no_client_sends_is_not_allowed(self):
+        model = command.model()
+        for origin in ("", "x", "example.com", "*", "https://", "://a", "https://example.com/",
+                       "https://example.com/a", "http://example.com b"):
+            error = self.refused(2, "serve", model, "--port", "0", "--allow-origin", origin)
+            self.assertIn("--allow-origin", error)
+        for host in ("", "http://localhost", "a:8080", "a/b", "*", "[::1]:80", "[::1", "::1"):
+            error = self.refused(2, "serve", model, "--port", "0", "--allow-host", host)
+            self.assertIn("--allow-host", error)
+        good = ("--allow-origin", "null", "--allow-origin", "http://localhost:3000",
+                "--allow-origin", "app://obsidian.md", "--allow-host", "laptop.local",
+                "--allow-host", "[fe80::1]")
+        with Server(*good) as server:
+            status, headers, _ = server.request("GET", "/v1/models", headers={
+                "Origin": "app://obsidian.md", "Host": "laptop.local:1234"})
+            self.assertEqual((status, headers["Access-Control-Allow-Origin"]),
+                             (200, "app://obsidian.md"))
+
     def test_a_port_that_is_taken(self):
         with Server() as server:
             error = self.refused(4, "serve", command.model(), "--port", str(server.port))
