@@ -207,6 +207,8 @@ static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns
         }
         tn_conn_init(conn, socket, loop->host, now_ns);
         loop->conns[loop->n_conns++] = conn;
+        /* What is here already counts before the place may go to the next one. */
+        tn_conn_read(conn, loop->scratch, sizeof loop->scratch, now_ns);
     }
 }
 

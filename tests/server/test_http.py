@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -338,6 +339,34 @@ class Logs(command.TestCase):
 
 
 class Crowds(command.TestCase):
+    @unittest.skipIf(os.name == "nt" or not command.NATIVE, "stops the server for a moment")
+    def test_all_of_a_crowd_are_answered(self):
+        body = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True}).encode()
+        request = post_head("/v1/completions", len(body)) + body
+        with Server("--parallel", "1") as server:
+            asked = [server.connect()]
+            asked[0].sendall(request)
+            while server.metric("jobs") < 1:
+                time.sleep(0.02)
+            server.process.send_signal(signal.SIGSTOP)
+            for _ in range(70):
+                asked.append(server.connect())
+                asked[-1].sendall(request)
+            server.process.send_signal(signal.SIGCONT)
+            time.sleep(1)
+            told = 0
+            for s in asked:
+                s.setblocking(False)
+                try:
+                    answer = s.recv(4096)
+                    self.assertNotEqual(answer, b"")  # a place that another client got
+                    told += status_of(answer) == 503
+                except BlockingIOError:
+                    pass  # it waits for its answer
+                s.close()
+            self.assertGreaterEqual(told, 1)
+            server.wait_for_rest()
+
     def test_who_finds_no_place_is_told(self):
         body = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True}).encode()
         head = post_head("/v1/completions", len(body))
