@@ -528,8 +528,8 @@ static void masks_are_what_trying_every_token_gives(void **state)
         "{\"type\":\"string\",\"pattern\":\"th?e|^[^a-z]\"}",
         "{\"type\":\"string\",\"format\":\"date\"}",
         "{\"type\":\"string\",\"minLength\":4,\"maxLength\":60}",
-        "{\"anyOf\":[{\"type\":\"string\",\"maxLength\":30},{\"type\":\"string\",\"maxLength\":25},"
-        "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":40}}]}",
+        ("{\"anyOf\":[{\"type\":\"string\",\"maxLength\":30},{\"type\":\"string\",\"maxLength\":25}"
+         ",{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":40}}]}"),
         "{\"type\":[\"number\",\"null\"],\"minimum\":-1.25,\"maximum\":12}",
         "{}",
     };
