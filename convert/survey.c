@@ -179,14 +179,6 @@ static tern_status survey_table(struct tn_streamer *stream, struct tn_tensor_pla
 
 /* ---- a head beside tied embeddings ---- */
 
-static const struct tn_tensor_plan_row *find_embed(const struct tn_tensor_plan *plan)
-{
-    const struct tn_tensor_plan_row *t = plan->tensors;
-    while (t->file.role != TERN_ROLE_EMBED)
-        t++;
-    return t;
-}
-
 /* n rows of plain floats from `row` on. */
 static tern_status read_floats(float **out, struct tn_stream_buffer *buffer, struct tn_streamer *s,
                                const struct tn_source_tensor *t, uint32_t row, uint32_t n,
@@ -208,7 +200,7 @@ static tern_status read_floats(float **out, struct tn_stream_buffer *buffer, str
 static tern_status check_twin(struct tn_streamer *s, const struct tn_tensor_plan *plan,
                               struct tern_error *err)
 {
-    const struct tn_tensor_plan_row *embed = find_embed(plan);
+    const struct tn_tensor_plan_row *embed = tn_tensor_plan_embed(plan);
     const uint32_t rows = embed->file.rows, cols = embed->file.cols;
     for (uint32_t row = 0; row < rows; row += TN_PACK_ROWS) {
         const uint32_t n = TN_MIN(TN_PACK_ROWS, rows - row);
@@ -239,7 +231,7 @@ static bool needs_reading(const struct tn_tensor_plan_row *t)
 
 uint64_t tn_survey_cost(const struct tn_tensor_plan *plan)
 {
-    uint64_t n = plan->twin ? plan->twin->bytes + find_embed(plan)->weight->bytes : 0;
+    uint64_t n = plan->twin ? plan->twin->bytes + tn_tensor_plan_embed(plan)->weight->bytes : 0;
     for (uint32_t i = 0; i < plan->n_tensors; i++)
         n += needs_reading(&plan->tensors[i]) ? tn_trit_reader_cost(&plan->tensors[i]) : 0;
     return n;

@@ -410,15 +410,24 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* lm_head.weight where config.json ties the head to the embeddings. */
+const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan)
+{
+    const struct tn_tensor_plan_row *t = plan->tensors;
+    while (t->file.role != TERN_ROLE_EMBED)
+        t++;
+    return t;
+}
+
+/* lm_head.weight where config.json ties the head to the embeddings.  Codes cannot be compared. */
 static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
 {
     const struct tern_file_config *c = p->spec.config;
-    if (!tn_source_is_float(t))
+    const struct tn_source_tensor *embed = tn_tensor_plan_embed(p->plan)->weight;
+    if (!tn_source_is_float(t) || !tn_source_is_float(embed))
         return tn_fail(p->err, TERN_INPUT,
                        "tensor \"%s\" of type %s contradicts config.json, where "
-                       "\"tie_word_embeddings\" is true",
-                       t->name, t->type);
+                       "\"tie_word_embeddings\" is true and the embeddings are %s",
+                       t->name, t->type, embed->type);
     p->plan->twin = t;
     return check_shape(p, t, c->vocab, c->hidden);
 }
@@ -426,6 +435,7 @@ static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
 /* Nothing may be left over: an unknown tensor is part of a model that tern would get wrong. */
 static tern_status check_unused(struct planner *p)
 {
+    const bool is_gguf = p->source->gguf != NULL;
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < p->source->n_tensors && status == TERN_OK; i++) {
         struct tn_source_tensor *t = &p->source->tensors[i];
@@ -433,9 +443,9 @@ static tern_status check_unused(struct planner *p)
             continue;
         if (ends_with(t->name, ".rotary_emb.inv_freq"))
             p->plan->n_ignored++;
-        else if (strcmp(t->name, "lm_head.weight") == 0)
+        else if (!is_gguf && strcmp(t->name, "lm_head.weight") == 0)
             status = plan_twin(p, t);
-        else if (strcmp(t->name, "output.weight") == 0) /* a GGUF file that names a pooling */
+        else if (is_gguf && strcmp(t->name, "output.weight") == 0) /* the file names a pooling */
             p->plan->idle_head = t;
         else
             status = tn_fail(p->err, TERN_INPUT,

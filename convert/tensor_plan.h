@@ -66,6 +66,8 @@ struct tn_tensor_plan {
     const struct tn_source_tensor *idle_head; /* of an embedding model, left out; NULL: none */
 };
 
+/* The row of the embeddings, which every plan has. */
+const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan);
 bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);
 
 /* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs;

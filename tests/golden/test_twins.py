@@ -431,6 +431,34 @@ class Twins(Case):
             self.assertIn(words, self.refused(5, "convert", path, "-o", scratch("x.tern"),
                                               "--no-tokenizer"))
 
+    def test_heads_that_belong_to_other_sources(self):
+        """output.weight is a head in GGUF files alone, lm_head.weight in folders alone: elsewhere
+        nobody knows what they are for."""
+        folder, out = Folder("tiny-bitcpm-llama"), scratch("x.tern")
+        rows = [row for row in plain_tensors(folder, NORMS, True) if row[0] != "output.weight"]
+        embed, = (row for row in rows if row[0] == "token_embd.weight")
+        rows.append(("lm_head.weight", *embed[1:]))
+        gguf.write(scratch("strange.gguf"), common_keys("llama", folder.config), rows)
+        folder.tensors["output.weight"] = folder.tensors["lm_head.weight"]
+        for path, name in ((scratch("strange.gguf"), "lm_head.weight"),
+                           (folder.write(scratch("strange")), "output.weight")):
+            error = self.refused(5, "convert", path, "-o", out, "--no-tokenizer")
+            self.assertIn(f'"{name}" is not part of this architecture', error)
+
+    def test_head_beside_packed_embeddings(self):
+        """Codes and floats are not compared."""
+        folder = Folder("tiny-bitnet-packed")
+        self.assertTrue(folder.config["tie_word_embeddings"])
+        name = "model.embed_tokens.weight"
+        _, (rows, cols), _ = folder.tensors[name]
+        folder.tensors[name] = "U8", [rows // 4, cols], bytes(rows // 4 * cols)
+        folder.tensors[name + "_scale"] = "BF16", [1], gguf.to_bf16([1.0])
+        folder.tensors["lm_head.weight"] = "F32", [rows, cols], bytes(4 * rows * cols)
+        path = folder.write(scratch("packed"))
+        error = self.refused(5, "convert", path, "-o", scratch("x.tern"), "--no-tokenizer")
+        self.assertIn('"lm_head.weight" of type F32 contradicts config.json', error)
+        self.assertIn("the embeddings are U8", error)
+
     def test_padded_vocabulary(self):
         """A model may have more rows than its tokenizer has tokens: none of them is written."""
         folder = Folder("tiny-bitcpm-llama")
