@@ -79,6 +79,8 @@ struct tern_bench_rate {
     double spread; /* (best - worst) / median */
 };
 
+#define TERN_BENCH_MAX_TOGETHER 16
+
 /* One combination of level, threads and depth. */
 struct tern_bench_run {
     const char *kernel; /* level */
@@ -88,10 +90,12 @@ struct tern_bench_run {
     /* Drafts at most, and which are wrong, as in the parameters; 0: decoded without. */
     uint32_t n_draft, draft_wrong;
     double tokens_per_step; /* of a run with drafts */
+    uint32_t n_together; /* sequences that decoded together, `decode` being their sum; 0: one */
+    uint64_t hashes[TERN_BENCH_MAX_TOGETHER]; /* [n_together] of each; output_hash is the first */
     struct tern_bench_rate prefill; /* of `depth` tokens; not measured behind a filled cache */
     struct tern_bench_rate decode;  /* not measured behind the second and further prompts */
-    uint64_t decode_bytes_per_token; /* weights and cache that a token needed; 0: with drafts, as
-                                        the rates made of it */
+    uint64_t decode_bytes_per_token; /* weights and cache that a token needed; 0: with drafts or
+                                        several sequences, as the rates made of it */
     double decode_gb_s;
     double stream_gb_s;  /* plain reading with these threads, the median over the repeats */
     double decode_share; /* of what plain reading took in the same repeat, the median over them */
@@ -112,8 +116,8 @@ struct tern_bench_kernel {
 #define TERN_BENCH_MAX_RUNS 256
 #define TERN_BENCH_MAX_KERNELS 256
 
-/* Lists begin at index 0; runs, levels x threads x (prompts + depths, and 1 with drafts), are at
- * most TERN_BENCH_MAX_RUNS. */
+/* Lists begin at index 0; runs, levels x threads x (prompts + depths + together, and 1 with
+ * drafts), are at most TERN_BENCH_MAX_RUNS. */
 struct tern_bench_params {
     const struct tern_sysinfo *machine; /* this one */
     uint32_t prompts[8]; /* lengths to prefill, 1 or more; ids are i * 7919 mod vocab */
@@ -133,6 +137,11 @@ struct tern_bench_params {
      * <= TERN_MAX_DRAFT at a time; 0: not. The draft of position p is wrong when
      * p mod draft_wrong = 0; 0: none is. n_new is at least 2 then. */
     uint32_t n_draft, draft_wrong;
+    /* So many sequences also decode together, each 1 to TERN_BENCH_MAX_TOGETHER: id i of the prompt
+     * of sequence s is ((i + 1009 s) * 7919) mod vocab, as long as the first of prompts. n_new is
+     * at least 2 then. */
+    uint32_t together[8];
+    uint32_t n_together;
     /* A line for people about what is being measured; return false to stop. May be NULL. */
     bool (*on_progress)(void *arg, const char *what);
     /* Asked every few milliseconds; true ends with TERN_INTERRUPTED. May be NULL. */
@@ -152,7 +161,7 @@ struct tern_bench_result {
     double load_warm_s;
     uint64_t peak_rss_bytes; /* without the memory that the stream rate took */
     uint64_t major_faults;
-    bool hashes_agree; /* of all runs of the same depth */
+    bool hashes_agree; /* of all runs of the same depth, of sequences together and alone */
     double other_load; /* share of all processors that others used meanwhile; below 0: unknown */
     bool disturbed;    /* so much that the speeds are not this machine's */
 };

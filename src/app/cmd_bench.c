@@ -114,6 +114,9 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
                             "--depths", err);
     else if (status == TERN_OK)
         default_depths(p, tern_model_config(opened->model)->context);
+    if (status == TERN_OK && o->parallel_list)
+        status = parse_list(p->together, &p->n_together, TN_COUNT_OF(p->together), 1,
+                            o->parallel_list, "--parallel", err);
     if (status == TERN_OK && levels)
         status = parse_levels(p, levels, err);
     return status;
@@ -129,11 +132,13 @@ static void print_rate(const struct tern_bench_rate *rate)
         tn_out_printf("  %8s %6s", "-", "");
 }
 
-/* What decoding read, or what its drafts brought. */
+/* What decoding read, what its drafts brought, or how many sequences wrote. */
 static void print_decode(const struct tern_bench_run *run)
 {
     if (run->n_draft)
         tn_out_printf("  %u drafts, %.2f ids/step  ", run->n_draft, run->tokens_per_step);
+    else if (run->n_together)
+        tn_out_printf("  %2u together, their sum ", run->n_together);
     else
         tn_out_printf("  %8.1f %6.1f  %7.0f %%", (double)run->decode_bytes_per_token * 1e-6,
                       run->decode_gb_s, 100 * run->decode_share);
@@ -195,14 +200,30 @@ static void set_rate(json_t *row, const char *name, const struct tern_bench_rate
     }
 }
 
+static json_t *hash_json(uint64_t hash)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    return json_string(text);
+}
+
+static json_t *hashes_json(const struct tern_bench_run *run)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < run->n_together; i++)
+        json_array_append_new(list, hash_json(run->hashes[i]));
+    return list;
+}
+
 static json_t *run_json(const struct tern_bench_run *run)
 {
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016" PRIx64, run->output_hash);
     json_t *row = json_object();
     json_object_set_new(row, "kernel", json_string(run->kernel));
     json_object_set_new(row, "threads", integer(run->n_threads));
     json_object_set_new(row, "depth", integer(run->depth));
+    json_object_set_new(row, "parallel",
+                        run->n_together ? integer(run->n_together) : json_null());
+    json_object_set_new(row, "hashes", run->n_together ? hashes_json(run) : json_null());
     json_object_set_new(row, "draft", run->n_draft ? integer(run->n_draft) : json_null());
     json_object_set_new(row, "draft_wrong",
                         run->draft_wrong ? integer(run->draft_wrong) : json_null());
@@ -210,14 +231,14 @@ static json_t *run_json(const struct tern_bench_run *run)
                         run->n_draft ? json_real(run->tokens_per_step) : json_null());
     set_rate(row, "prefill", &run->prefill);
     set_rate(row, "decode", &run->decode);
-    const bool decoded = run->decode.median > 0, is_counted = decoded && run->n_draft == 0;
+    const bool decoded = run->decode.median > 0, is_counted = run->decode_bytes_per_token > 0;
     json_object_set_new(row, "decode_bytes_per_token",
                         is_counted ? integer(run->decode_bytes_per_token) : json_null());
     json_object_set_new(row, "decode_gb_s", is_counted ? json_real(run->decode_gb_s) : json_null());
     json_object_set_new(row, "stream_gb_s", json_real(run->stream_gb_s));
     json_object_set_new(row, "decode_share",
                         is_counted ? json_real(run->decode_share) : json_null());
-    json_object_set_new(row, "output_hash", decoded ? json_string(hash) : json_null());
+    json_object_set_new(row, "output_hash", decoded ? hash_json(run->output_hash) : json_null());
     return row;
 }
 

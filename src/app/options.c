@@ -222,6 +222,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "thread counts, such as 1,2 (default: 1 and one per core)"},
     {"depths", 0, TN_OPT_TEXT, SLOT(depth_list), BIT(BENCH), .value = "LIST",
      .help = "context depths to decode at (default: 512,2048,4000, as far as they fit)"},
+    {"parallel", 0, TN_OPT_TEXT, SLOT(parallel_list), BIT(BENCH), .value = "LIST",
+     .help = "also decode so many sequences together, such as 1,2,4,8"},
     {"draft", 0, TN_OPT_CHOICE, SLOT(draft), BIT(BENCH), .value = "N", .initial = "off",
      .choices = "off|1|2|3|4|5|6|7",
      .help = "decode also with drafts of up to N tokens from the answer itself"},

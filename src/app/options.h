@@ -149,6 +149,7 @@ struct tn_options {
     uint64_t repeats;
     const char *thread_list;
     const char *depth_list;
+    const char *parallel_list;
 
     uint64_t given[2]; /* bit i: row i of the table was on the command line */
 };

@@ -35,31 +35,6 @@ static tern_status announce(const struct tern_bench_params *p, const char *what,
 
 /* ---- one run ---- */
 
-#define MAX_REPEATS 32u
-
-struct samples {
-    double v[MAX_REPEATS];
-    uint32_t n;
-};
-
-static void add_sample(struct samples *s, double v)
-{
-    uint32_t i = s->n++;
-    for (; i > 0 && s->v[i - 1] > v; i--)
-        s->v[i] = s->v[i - 1];
-    s->v[i] = v;
-}
-
-static struct tern_bench_rate rate(const struct samples *s)
-{
-    if (s->n == 0)
-        return (struct tern_bench_rate){0};
-    double worst = s->v[0], best = s->v[s->n - 1];
-    double median = (s->v[(s->n - 1) / 2] + s->v[s->n / 2]) / 2;
-    return (struct tern_bench_rate){.median = median, .best = best,
-                                    .spread = (best - worst) / median};
-}
-
 static uint32_t best_id(const float *logits, uint32_t n)
 {
     uint32_t best = 0;
@@ -95,8 +70,8 @@ static tern_status fill_cache(struct tern_session *s, const struct tern_bench_pa
 }
 
 struct one_run {
-    struct samples prefill, decode, tokens_per_step;
-    struct samples share; /* of the stream rate of the same repeat */
+    struct tn_samples prefill, decode, tokens_per_step;
+    struct tn_samples share; /* of the stream rate of the same repeat */
     uint64_t hash;       /* of the last decode */
     bool hashes_differ;  /* between repeats */
     uint64_t weight_bytes;
@@ -108,7 +83,7 @@ static void add_decode(struct one_run *run, double tok_s, uint64_t hash)
     run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
     run->hash = hash;
     run->last_tok_s = tok_s;
-    add_sample(&run->decode, tok_s);
+    tn_samples_add(&run->decode, tok_s);
 }
 
 static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n_new,
@@ -177,7 +152,7 @@ static tern_status decode_drafts(struct bench *b, struct tern_session *s,
     if (status != TERN_OK)
         return status;
     add_decode(run, out.tok_s, out.hash);
-    add_sample(&run->tokens_per_step, out.tokens_per_step);
+    tn_samples_add(&run->tokens_per_step, out.tokens_per_step);
     return TERN_OK;
 }
 
@@ -197,7 +172,7 @@ static tern_status begin_subject(struct bench *b, struct tern_session *s,
     tern_status status = tern_session_eval(s, b->prompt, subject->n_prompt, NULL, err);
     if (status != TERN_OK)
         return status;
-    add_sample(&run->prefill, subject->n_prompt / tn_seconds_since(start));
+    tn_samples_add(&run->prefill, subject->n_prompt / tn_seconds_since(start));
     *first = best_id(tern_session_logits(s), vocab);
     return TERN_OK;
 }
@@ -214,8 +189,8 @@ static tern_status repeat_once(struct bench *b, struct tern_session *s,
     if (status == TERN_OK && subject->decodes)
         status = decode_run(s, first, p->n_new, run, err);
     if (status == TERN_OK && subject->decodes)
-        add_sample(&run->share, run->last_tok_s * (double)decode_bytes(s, p, subject, run) * 1e-9 /
-                                    stream_gb_s);
+        tn_samples_add(&run->share, run->last_tok_s * 1e-9 / stream_gb_s *
+                                        (double)decode_bytes(s, p, subject, run));
     return status;
 }
 
@@ -231,7 +206,7 @@ static void compare_hashes(struct tern_bench_result *result, const struct tern_b
 /* The row of the table for the repeats of one subject. */
 static void add_result(struct tern_bench_result *result, const struct tern_session *s,
                        const struct tern_bench_params *p, const struct subject *subject,
-                       const struct samples *stream, const struct one_run *run)
+                       const struct tn_samples *stream, const struct one_run *run)
 {
     struct tern_bench_run *out = &result->runs[result->n_runs++];
     *out = (struct tern_bench_run){
@@ -239,9 +214,9 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
         .n_threads = tern_engine_n_threads(s->engine),
         .depth = subject->n_prompt ? subject->n_prompt : subject->depth,
         .is_filled = subject->n_prompt == 0,
-        .prefill = rate(&run->prefill),
-        .decode = rate(&run->decode),
-        .stream_gb_s = rate(stream).median,
+        .prefill = tn_samples_rate(&run->prefill),
+        .decode = tn_samples_rate(&run->decode),
+        .stream_gb_s = tn_samples_rate(stream).median,
         .output_hash = run->hash,
     };
     result->hashes_agree = result->hashes_agree && !run->hashes_differ;
@@ -251,11 +226,11 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
     if (subject->n_draft) { /* which bytes of the weights several rows need is not counted */
         out->n_draft = subject->n_draft;
         out->draft_wrong = p->draft_wrong;
-        out->tokens_per_step = rate(&run->tokens_per_step).median;
+        out->tokens_per_step = tn_samples_rate(&run->tokens_per_step).median;
         return;
     }
     out->decode_bytes_per_token = decode_bytes(s, p, subject, run);
-    out->decode_share = rate(&run->share).median;
+    out->decode_share = tn_samples_rate(&run->share).median;
     out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
 }
 
@@ -297,7 +272,7 @@ static double stream_rate(struct bench *b, const struct tern_session *s)
 /* One repeat: the stream rate, then all prompts and depths in turn. */
 static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t i_repeat,
                               const struct subject *subjects, struct one_run *runs, uint32_t n,
-                              struct samples *stream, struct tern_error *err)
+                              struct tn_samples *stream, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
     const uint32_t n_threads = tern_engine_n_threads(s->engine);
@@ -306,7 +281,7 @@ static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t 
              n_threads == 1 ? "" : "s", i_repeat + 1, p->n_repeats);
     tern_status status = announce(p, what, err);
     const double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
-    add_sample(stream, stream_gb_s);
+    tn_samples_add(stream, stream_gb_s);
     for (uint32_t k = 0; k < n && status == TERN_OK; k++)
         status = repeat_once(b, s, &subjects[k], stream_gb_s, &runs[k], err);
     return status;
@@ -315,7 +290,7 @@ static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t 
 /* Every repeat takes the stream rate and all prompts and depths in turn: what is compared is
  * measured side by side. */
 static tern_status measure_session(struct bench *b, struct tern_session *s,
-                                   struct samples *stream, struct tern_error *err)
+                                   struct tn_samples *stream, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
     struct subject subjects[TN_COUNT_OF(p->prompts) + 1 + TN_COUNT_OF(p->depths)];
@@ -332,28 +307,71 @@ static tern_status measure_session(struct bench *b, struct tern_session *s,
     return status;
 }
 
-/* All prompts and depths at one level and thread count; *stream: the rates of the repeats. */
-static tern_status measure_engine(struct bench *b, const char *level, uint32_t n_threads,
-                                  struct samples *stream, struct tern_error *err)
+/* The rows of sequences that decode together. */
+static tern_status measure_together(struct bench *b, struct tern_engine *engine,
+                                    const struct tn_samples *stream, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
-    struct tern_engine *engine = NULL;
+    struct tern_bench_result *result = b->result;
+    struct tn_bench_together *together = tn_alloc_zeroed(p->n_together, sizeof *together);
+    if (!together)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u rates", p->n_together);
+    tern_status status = announce(p, "sequences that decode together", err);
+    if (status == TERN_OK)
+        status = tn_bench_together(together, engine, b->model, p, err);
+    for (uint32_t i = 0; i < p->n_together && status == TERN_OK; i++) {
+        const struct tn_bench_together *t = &together[i];
+        struct tern_bench_run *out = &result->runs[result->n_runs++];
+        *out = (struct tern_bench_run){
+            .kernel = engine->level,
+            .n_threads = tern_engine_n_threads(engine),
+            .depth = p->prompts[0],
+            .n_together = t->n,
+            .decode = tn_samples_rate(&t->decode),
+            .stream_gb_s = tn_samples_rate(stream).median,
+            .output_hash = t->hashes[0],
+        };
+        memcpy(out->hashes, t->hashes, sizeof out->hashes);
+        result->hashes_agree = result->hashes_agree && !t->hashes_differ;
+        compare_hashes(result, out);
+    }
+    tn_free(together);
+    return status;
+}
+
+/* All prompts and depths, one sequence. */
+static tern_status measure_one(struct bench *b, struct tern_engine *engine,
+                               struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
     struct tern_session *session = NULL;
-    struct tern_engine_params ep = {
-        .n_threads = n_threads, .cpu_level = level, .inputs = p->inputs};
     struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new,
                                      .kv = p->kv,
                                      .n_draft = p->n_draft,
                                      .should_stop = p->should_stop,
                                      .arg = p->arg};
-    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
+    tern_status status = tern_session_create(&session, engine, b->model, &sp, err);
     if (status == TERN_OK)
-        status = tern_session_create(&session, engine, b->model, &sp, err);
+        status = measure_session(b, session, stream, err);
+    tern_session_free(session);
+    return status;
+}
+
+/* Everything at one level and thread count; *stream: the rates of the repeats. */
+static tern_status measure_engine(struct bench *b, const char *level, uint32_t n_threads,
+                                  struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    struct tern_engine *engine = NULL;
+    const struct tern_engine_params ep = {
+        .n_threads = n_threads, .cpu_level = level, .inputs = p->inputs};
+    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
     if (status == TERN_OK) {
         b->result->inputs = tern_engine_inputs(engine, b->model);
-        status = measure_session(b, session, stream, err);
+        status = measure_one(b, engine, stream, err);
     }
-    tern_session_free(session);
+    if (status == TERN_OK && p->n_together)
+        status = measure_together(b, engine, stream, err);
     tern_engine_free(engine);
     return status;
 }
@@ -409,9 +427,9 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
     if (!p->machine)
         return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
     if (p->n_prompts == 0 || p->n_prompts > TN_COUNT_OF(p->prompts) || p->n_new == 0 ||
-        p->n_repeats == 0 || p->n_repeats > MAX_REPEATS)
+        p->n_repeats == 0 || p->n_repeats > TN_BENCH_MAX_REPEATS)
         return tn_fail(err, TERN_USAGE, "1 to %zu prompts, new tokens at least 1, repeats 1 to %u",
-                       TN_COUNT_OF(p->prompts), MAX_REPEATS);
+                       TN_COUNT_OF(p->prompts), TN_BENCH_MAX_REPEATS);
     for (uint32_t i = 0; i < p->n_prompts; i++)
         if (p->prompts[i] == 0)
             return tn_fail(err, TERN_USAGE, "a prompt has at least 1 token");
@@ -421,9 +439,17 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
                            TERN_PLAN_MAX_THREADS);
     if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS ||
         p->n_levels > TN_COUNT_OF(p->levels) || p->n_depths > TN_COUNT_OF(p->depths) ||
-        n_levels * p->n_threads * (p->n_prompts + (p->n_draft > 0) + p->n_depths) >
+        p->n_together > TN_COUNT_OF(p->together) ||
+        n_levels * p->n_threads *
+                (p->n_prompts + (p->n_draft > 0) + p->n_depths + p->n_together) >
             TERN_BENCH_MAX_RUNS)
         return tn_fail(err, TERN_USAGE, "too many combinations of levels, threads and depths");
+    for (uint32_t i = 0; i < p->n_together; i++)
+        if (p->together[i] == 0 || p->together[i] > TERN_BENCH_MAX_TOGETHER)
+            return tn_fail(err, TERN_USAGE, "%u sequences together: 1 to %d", p->together[i],
+                           TERN_BENCH_MAX_TOGETHER);
+    if (p->n_together > 0 && p->n_new < 2)
+        return tn_fail(err, TERN_USAGE, "sequences together need answers of at least 2 tokens");
     if (p->n_draft > TERN_MAX_DRAFT)
         return tn_fail(err, TERN_USAGE, "%u drafted ids are more than %u", p->n_draft,
                        TERN_MAX_DRAFT);
@@ -441,18 +467,18 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
 static tern_status measure_levels(struct bench *b, struct tern_error *err)
 {
     const struct tern_bench_params *p = b->params;
-    struct samples *streams = tn_alloc_zeroed(TERN_BENCH_MAX_THREADS, sizeof *streams);
+    struct tn_samples *streams = tn_alloc_zeroed(TERN_BENCH_MAX_THREADS, sizeof *streams);
     tern_status status =
         streams ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for the stream rates");
     for (uint32_t i = 0; i < TN_MAX(p->n_levels, 1u) && status == TERN_OK; i++)
         for (uint32_t j = 0; j < p->n_threads && status == TERN_OK; j++) {
-            struct samples stream = {0};
+            struct tn_samples stream = {0};
             status = measure_engine(b, p->n_levels ? p->levels[i] : NULL, p->threads[j], &stream,
                                     err);
-            add_sample(&streams[j], rate(&stream).median);
+            tn_samples_add(&streams[j], tn_samples_rate(&stream).median);
         }
     for (uint32_t j = 0; streams && j < p->n_threads; j++)
-        b->result->stream_gb_s[j] = rate(&streams[j]).median;
+        b->result->stream_gb_s[j] = tn_samples_rate(&streams[j]).median;
     tn_free(streams);
     return status;
 }

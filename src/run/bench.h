@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of tern_bench: memory and kernels, which lie below the session, and drafts.
+ * The parts of tern_bench: memory and kernels, which lie below the session, drafts, and sequences
+ * that decode together.
  */
 #ifndef TN_BENCH_H
 #define TN_BENCH_H
 
+#include "run/bench_samples.h"
 #include "run/engine.h"
 #include "tern/measure.h"
 
@@ -48,6 +50,20 @@ struct tn_bench_replayed {
 tern_status tn_bench_replay(struct tn_bench_replayed *out, struct tern_session *session,
                             const uint32_t *prompt, uint32_t n_prompt,
                             const struct tn_bench_answer *answer, struct tern_error *err);
+
+/* So many sequences that decode together. */
+struct tn_bench_together {
+    uint32_t n;
+    struct tn_samples decode; /* ids of all in a second, while all decode */
+    uint64_t hashes[TERN_BENCH_MAX_TOGETHER]; /* [n] XXH3-64 of each one's n_new ids */
+    bool hashes_differ; /* from those of the same sequence alone */
+};
+
+/* Fills out [n_together], zeroed before; the parameters are checked. Errors as
+ * tern_scheduler_create, and of any request. */
+tern_status tn_bench_together(struct tn_bench_together *out, struct tern_engine *engine,
+                              const struct tern_model *model, const struct tern_bench_params *p,
+                              struct tern_error *err);
 
 /* Every kernel of every level of this CPU, one thread: matrices and tables are the model's, caches
  * are filled at random.  Shares refer to the stream rate of one thread, read anew for each

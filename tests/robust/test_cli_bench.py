@@ -16,7 +16,7 @@ import command
 QUICK = ("-p", "4,1", "-n", "3", "-r", "2", "--depths", "5,0")
 REPORT = {"model", "kv", "inputs", "prompt_tokens", "new_tokens", "stream_gb_s", "runs", "load_cold_s",
           "load_warm_s", "peak_rss_bytes", "major_faults", "disturbed", "other_load", "kernels"}
-RUN = {"kernel", "threads", "depth", "draft", "draft_wrong", "tokens_per_step", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
+RUN = {"kernel", "threads", "depth", "parallel", "hashes", "draft", "draft_wrong", "tokens_per_step", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
        "decode_tok_s", "decode_best_tok_s", "decode_spread", "decode_bytes_per_token",
        "decode_gb_s", "stream_gb_s", "decode_share", "output_hash"}
 
@@ -116,6 +116,30 @@ class Bench(command.TestCase):
                          r"\n\S+ +\d+ +4 .* 7 drafts, \d\.\d\d ids/step +[0-9a-f]{16}\n")
         for bad in (("--draft", "8"), ("--draft-wrong", "2"), ("--draft", "2", "-n", "1"),
                     ("--draft", "2", "--draft-wrong", "0")):
+            self.refused(2, "bench", self.model, *bad)
+
+    def test_sequences_together(self):
+        for flags in ((), ("-p", "40,2", "-n", "5", "--kv", "q8")):
+            hashes = []
+            for threads in ("1", "2"):
+                runs = self.report("--threads", threads, "--parallel", "1,3,8", *flags)["runs"]
+                together = [r for r in runs if r["parallel"]]
+                self.assertEqual([r["parallel"] for r in together], [1, 3, 8])
+                self.assertIsNone(runs[0]["hashes"])
+                for run in together:
+                    self.assertEqual(run["depth"], runs[0]["depth"])
+                    self.assertEqual(len(run["hashes"]), run["parallel"])
+                    self.assertEqual(run["hashes"], together[-1]["hashes"][:run["parallel"]])
+                    self.assertEqual(run["output_hash"], runs[0]["output_hash"])
+                    self.assertGreater(run["decode_tok_s"], 0)
+                    self.assertIsNone(run["decode_bytes_per_token"])
+                hashes.append(together[-1]["hashes"])
+            self.assertEqual(hashes[0], hashes[1])
+            self.assertGreater(len(set(hashes[0])), 1)
+        self.assertRegex(self.ok("bench", self.model, *QUICK, "--parallel", "2").text,
+                         r"\n\S+ +\d+ +4 .* 2 together, their sum +[0-9a-f]{16}\n")
+        for bad in (("--parallel", "0"), ("--parallel", "17"), ("--parallel", "x"),
+                    ("--parallel", "2", "-n", "1"), ("--parallel", "1,1,1,1,1,1,1,1,1")):
             self.refused(2, "bench", self.model, *bad)
 
     def test_table(self):
