@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Anthropic's Python library, unmodified. Arguments: address, chat model, embedding model, addresses
-of a server whose template knows tools and of one whose model thinks."""
+"""Anthropic's Python library, unmodified. Arguments: address, chat model, embedding model,
+addresses of a server whose template knows tools and of one whose model thinks."""
 import sys
 from typing import Literal
 

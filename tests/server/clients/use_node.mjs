@@ -113,8 +113,9 @@ assert.equal(seen, thought.message.thinking);
 const quiet = await thinker.chat(
   { model: thinking, messages: ask.messages, options: greedy, think: false });
 assert.equal(quiet.message.thinking, undefined);
-const reasoned = (await new OpenAI({ baseURL: thinkingUrl + '/v1', apiKey: 'x' }).chat.completions
-  .create({ model: '', max_tokens: 20, temperature: 0, messages: ask.messages })).choices[0].message;
+const reasoner = new OpenAI({ baseURL: thinkingUrl + '/v1', apiKey: 'x' });
+const [{ message: reasoned }] = (await reasoner.chat.completions.create(
+  { model: '', max_tokens: 20, temperature: 0, messages: ask.messages })).choices;
 assert.equal(reasoned.reasoning_content, thought.message.thinking);
 assert.equal(reasoned.content, thought.message.content);
 await assert.rejects(ollama.generate({ model: chatModel, prompt: 'Hi', images: ['iVBORw0KGgo='] }),

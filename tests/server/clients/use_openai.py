@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model, addresses of
-a server whose template knows tools and of one whose model thinks, release."""
+"""OpenAI's Python library, unmodified. Arguments: address, chat model, embedding model,
+addresses of a server whose template knows tools and of one whose model thinks, release."""
 import asyncio
 import enum
 import sys
