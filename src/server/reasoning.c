@@ -40,9 +40,11 @@ static bool is_one_of(const char *word, const char *const *words)
     return *words != NULL;
 }
 
+/* The last wish counts: what is asked for is shown. */
 static void want(struct tn_task *task, bool is_on)
 {
     task->reasoning = is_on ? TN_REASONING_ON : TN_REASONING_OFF;
+    task->hides_reasoning = task->hides_reasoning && !is_on;
 }
 
 /* "none" turns it off and keeps what a model thinks in spite of that for itself. */

@@ -302,8 +302,8 @@ static void on_compiled(void *arg)
         run_errand(answer, answer->server->work, run_prepare, on_prepared);
 }
 
-/* A grammar is made by the thread of large bodies, which keeps neither clients nor answers
- * waiting. */
+/* The grammar of a form is made by the thread of large bodies, which keeps neither clients nor
+ * answers waiting. */
 void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
 {
     struct tn_server *server = answer->server;

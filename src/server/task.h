@@ -4,10 +4,10 @@
  * share is here (task.c, choice.c); how an answer looks is its format's (openai_chat.c,
  * openai_text.c, messages.c, responses.c, ollama.c, llama_completion.c).
  *
- * An answer lives on the loop's thread, but for its grammar, which the thread of large bodies
- * makes, and its prompt, which the engine's thread prepares.  It outlives its connection: when the
- * client is gone its errand or its jobs are cancelled, and it is freed when the last of them has
- * ended.
+ * An answer lives on the loop's thread, but for the grammar of its form, which the thread of large
+ * bodies makes, and its prompt, which the engine's thread prepares with the grammar of a call that
+ * must be: the template says how a call looks.  It outlives its connection: when the client is gone
+ * its errand or its jobs are cancelled, and it is freed when the last of them has ended.
  */
 #ifndef TN_TASK_H
 #define TN_TASK_H

@@ -146,6 +146,10 @@ class Answers(Case):
                         (off, {"chat_template_kwargs": {"thinking": False}}),
                         (off, {"chat_template_kwargs": {"reasoning_effort": "none"}})):
             self.assertEqual(self.n_prompt(**more), n, more)
+        on = {"enable_thinking": True}
+        for more in ({"reasoning_effort": "none", "chat_template_kwargs": on},
+                     {"chat_template_kwargs": {**on, "reasoning_effort": "none"}}):
+            self.assertEqual(self.parts(**more), self.parts(), more)
         for param, value in (("reasoning_effort", "much"), ("reasoning_effort", 3),
                              ("chat_template_kwargs", []),
                              ("chat_template_kwargs", {"add_generation_prompt": False}),
