@@ -173,24 +173,19 @@ class AnswerSchema(serving.TestCase):
         slow = {"type": "string", "pattern": "^(?:(?:a?){20}b?){60}$"}
         body = {"messages": ASK, "response_format": response_format(slow)}
         self.assertIn("steps", self.post(CHAT, body, 400)["error"]["message"])
-        n, waits, all_done = 4, [], []
+        n, n_done = 4, []
         for _ in range(5):
             threads = [threading.Thread(target=self.post, args=(CHAT, body, 400))
                        for _ in range(n)]
-            began = time.monotonic()
             for thread in threads:
                 thread.start()
             time.sleep(0.02)
-            asked = time.monotonic()
             self.assertEqual(self.server.get("/health")[0], 200)
-            waits.append(time.monotonic() - asked)
+            n_done.append(sum(not thread.is_alive() for thread in threads))
             for thread in threads:
                 thread.join()
-            all_done.append(time.monotonic() - began)
-        wait, whole = statistics.median(waits), statistics.median(all_done)
-        print(f"/health beside {n} slow schemas: {1000 * wait:.1f} ms, "
-              f"the schemas {1000 * whole:.1f} ms")
-        self.assertLess(wait, whole / 4)
+        print(f"of {n} slow schemas, refused before /health was answered: {n_done}")
+        self.assertLessEqual(statistics.median(n_done), 1)
 
     def test_ollama(self):
         options = {"num_predict": 200, "seed": 1}
