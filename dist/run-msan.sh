@@ -8,10 +8,10 @@ set -eu
 cd "$(dirname "$0")/.."
 . dist/lib.sh
 . dist/targets.sh
-tests='^(test_(http|conn|server_text|server_memory|json_load|answers|scheduler|grammar)'
+tests='^(test_(http|conn|server_text|server_memory|json_load|answers|scheduler)'
 tests="$tests|fuzz_(http|schema|jinja|chat)|server_(http|bodies|openai|messages|soak))\$"
 programs="tern_cmd test_http test_conn test_server_text test_server_memory test_json_load
-    test_answers test_scheduler test_grammar fuzz_http fuzz_schema fuzz_jinja fuzz_chat"
+    test_answers test_scheduler fuzz_http fuzz_schema fuzz_jinja fuzz_chat"
 folder=$PWD/build/msan
 prefix=$folder/prefix
 flags='-fsanitize=memory -fno-omit-frame-pointer -O1 -g'
@@ -55,7 +55,8 @@ build_libraries() {
         PKG_CONFIG=false --enable-static --disable-shared --disable-plugins --disable-io \
         --disable-libxml2 --disable-libudev --disable-cairo --disable-opencl --disable-cuda \
         --disable-nvml --disable-rsmi --disable-levelzero --disable-gl --disable-doxygen \
-        --disable-readme && make -C include install && make -C hwloc -j"$(cpus)" install)
+        --disable-readme --disable-cpuid && # MSan does not see what its assembly writes
+        make -C include install && make -C hwloc -j"$(cpus)" install)
     pc hwloc 2.9.0 '-lhwloc -lm'
     pc libutf8proc 2.8.0 -lutf8proc
     pc jansson 2.14 -ljansson
@@ -71,10 +72,33 @@ if [ ! -e "$prefix/complete" ]; then
     build_libraries >"$folder/libraries.log" 2>&1 ||
         { tail -n 30 "$folder/libraries.log" >&2; die "the libraries did not build"; }
 fi
+# clang 14 does not know the names that fstat and its relatives have since glibc 2.33, and takes
+# what they fill in for memory that nobody wrote.
+wraps=
+for name in stat64 lstat64 fstat64; do wraps="$wraps -Wl,--wrap=$name"; done
+cat >"$folder/stat.c" <<'END'
+#include <sanitizer/msan_interface.h>
+#include <sys/stat.h>
+#define WRAP(name, type)                                                                           \
+    int __real_##name(type, struct stat *);                                                        \
+    int __wrap_##name(type what, struct stat *st)                                                  \
+    {                                                                                              \
+        int failed = __real_##name(what, st);                                                      \
+        if (!failed)                                                                               \
+            __msan_unpoison(st, sizeof *st);                                                       \
+        return failed;                                                                             \
+    }
+WRAP(stat64, const char *)
+WRAP(lstat64, const char *)
+WRAP(fstat64, int)
+END
+# shellcheck disable=SC2086
+clang $flags -c "$folder/stat.c" -o "$folder/stat.o"
 export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig"
 cmake -S . -B "$folder" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -g' -DTERN_SANITIZE=memory \
-    -DTERN_BENCH=OFF ${TERN_MSAN_CMAKE:-} >"$folder/cmake.log" 2>&1 ||
+    -DCMAKE_EXE_LINKER_FLAGS="$wraps $folder/stat.o" -DTERN_BENCH=OFF ${TERN_MSAN_CMAKE:-} \
+    >"$folder/cmake.log" 2>&1 ||
     { tail -n 30 "$folder/cmake.log" >&2; die "cmake failed"; }
 # shellcheck disable=SC2086
 cmake --build "$folder" -j"$(cpus)" --target $programs >"$folder/build.log" 2>&1 ||
