@@ -241,7 +241,8 @@ static const struct tn_task_format messages_format = {
 
 static bool prepare(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_translation_encode(task, tn_messages_conversation(task->request.root, r), r);
+    return tn_translation_hold(task, r) &&
+           tn_translation_encode(task, tn_messages_conversation(task->request.root, r), r);
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "server/tools.h"
 #include "server/translate.h"
 
 /* ---- parameters ---- */
@@ -34,12 +35,10 @@ static bool add_choice(struct tn_translation *t, json_t *out, const json_t *requ
 static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
                       struct tn_refusal *r)
 {
-    const json_t *tools = tn_json_member(request, "tools");
+    const json_t *tools;
+    if (!tn_tools_list(&tools, request, r))
+        return false;
     json_t *list = json_array();
-    if (tools && !json_is_array(tools)) {
-        json_decref(list);
-        return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
-    }
     tn_translation_set(t, out, "tools", list);
     if (t->failed)
         return true; /* the list is freed; the end says so */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "server/tools.h"
 #include "server/translate.h"
 
 /* ---- parameters ---- */
@@ -12,14 +13,13 @@
 static bool add_tools(struct tn_translation *t, json_t *out, const json_t *request,
                       struct tn_refusal *r)
 {
-    const json_t *tools = tn_json_member(request, "tools");
-    const json_t *choice = tn_json_member(request, "tool_choice");
+    const json_t *choice = tn_json_member(request, "tool_choice"), *tools;
+    if (!tn_tools_list(&tools, request, r))
+        return false;
     json_t *list = json_array();
     tn_translation_set(t, out, "tools", list);
     if (t->failed)
         return true; /* the list is freed; the end says so */
-    if (tools && !json_is_array(tools))
-        return tn_refuse(r, 400, "tools", "\"tools\" must be an array");
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i);
         if (!tn_json_has_type(tool, "function"))

@@ -50,15 +50,23 @@ static bool read_choice(struct tn_task *answer, const json_t *tools, bool *is_of
     return true;
 }
 
+bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *r)
+{
+    *out = tn_json_member(request, "tools");
+    if (!*out || (json_is_array(*out) && json_array_size(*out) <= MAX_TOOLS))
+        return true;
+    return tn_refuse(r, 400, "tools", "\"tools\" must be an array of at most %u functions",
+                     MAX_TOOLS);
+}
+
 bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
 {
-    const json_t *tools = tn_json_member(answer->body, "tools");
+    const json_t *tools;
     bool is_off;
-    if (!tools || (json_is_array(tools) && json_array_size(tools) == 0))
+    if (!tn_tools_list(&tools, answer->body, r))
+        return false;
+    if (json_array_size(tools) == 0)
         return true;
-    if (!json_is_array(tools) || json_array_size(tools) > MAX_TOOLS)
-        return tn_refuse(r, 400, "tools", "\"tools\" must be an array of at most %u functions",
-                         MAX_TOOLS);
     for (size_t i = 0; i < json_array_size(tools); i++)
         if (!is_function(json_array_get(tools, i)))
             return tn_refuse(r, 400, "tools",

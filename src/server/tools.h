@@ -10,6 +10,10 @@
 /* Does the model's chat template know tools, in a form of calls that is known? */
 bool tn_tools_are_known(const struct tn_server_model *model);
 
+/* The "tools" of a request of any API, NULL where it has none.  false: refused, before anything is
+ * made of a list that is too long. */
+bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *refusal);
+
 /* answer->tools becomes the request's "tools", unless there are none or "tool_choice" is "none".
  * false: refused.  Read behind the form of the answer and before its other parameters. */
 bool tn_tools_read(struct tn_task *answer, struct tn_refusal *refusal);

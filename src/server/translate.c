@@ -99,6 +99,14 @@ json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct
     return NULL;
 }
 
+/* A block can become two objects. */
+#define TREES 2u
+
+bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r)
+{
+    return tn_body_hold_working(task->server, &task->request, TREES * task->request.n_tree, r);
+}
+
 bool tn_translation_read(struct tn_task *task, json_t *body, struct tn_refusal *r)
 {
     if (body)

@@ -40,6 +40,9 @@ json_t *tn_translation_join(struct tn_translation *t, const json_t *parts, const
 /* Gives `value` back when all went well; else frees it and refuses. */
 json_t *tn_translation_end(const struct tn_translation *t, json_t *value, struct tn_refusal *r);
 
+/* Before a conversation is translated: what that takes, until it has become ids.
+ * false: refused. */
+bool tn_translation_hold(struct tn_task *task, struct tn_refusal *r);
 /* Each takes the reference to what a translation gave; NULL: it was refused.  The task's body
  * becomes `body`, and its parameters are read.  The task's prompt becomes the ids of `messages`; a
  * part of a tn_task_prepare_fn.  false: refused. */
