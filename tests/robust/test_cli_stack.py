@@ -83,7 +83,7 @@ class SmallStack(command.TestCase):
         for arguments, stdin in self.commands():
             with self.subTest(arguments=arguments):
                 self.check_enough(*arguments, stdin=stdin)
-                self.check_enough(*arguments, stdin=stdin, kib=112, environment_bytes=50000)
+                self.check_enough(*arguments, stdin=stdin, kib=112, environment_bytes=46000)
 
     @unittest.skipIf(IS_SANITIZED, "a sanitizer's frames are larger")
     def test_at_every_cpu_level(self):
