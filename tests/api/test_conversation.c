@@ -134,7 +134,7 @@ static struct tern_ids ids_of(const struct tern_conversation *c)
 static void assert_ends_with(struct tern_text text, const char *tail)
 {
     const size_t n = strlen(tail);
-    if (text.n < n || (n == 0 && text.n > 0) || memcmp(text.bytes + text.n - n, tail, n) != 0)
+    if (n == 0 ? text.n > 0 : text.n < n || memcmp(text.bytes + text.n - n, tail, n) != 0)
         fail_msg("\"%.*s\" does not end with \"%s\"", (int)text.n, text.bytes, tail);
 }
 
