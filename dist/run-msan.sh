@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 . dist/lib.sh
 . dist/targets.sh
 tests='^(test_(http|conn|server_text|server_memory|json_load|answers|scheduler)'
-tests="$tests|fuzz_(http|schema|jinja|chat)|server_(http|bodies|openai|messages|soak))\$"
+tests="$tests|fuzz_(http|schema|jinja|chat)|server_(http|bodies|openai|tools|messages|responses"
+tests="$tests|answer_schema|llama|ollama|soak))\$"
 programs="tern_cmd test_http test_conn test_server_text test_server_memory test_json_load
     test_answers test_scheduler fuzz_http fuzz_schema fuzz_jinja fuzz_chat"
 folder=$PWD/build/msan
@@ -72,11 +73,11 @@ if [ ! -e "$prefix/complete" ]; then
     build_libraries >"$folder/libraries.log" 2>&1 ||
         { tail -n 30 "$folder/libraries.log" >&2; die "the libraries did not build"; }
 fi
-# clang 14 does not know the names that fstat and its relatives have since glibc 2.33, and takes
-# what they fill in for memory that nobody wrote.
+# clang 14 does not know getentropy, nor the names that fstat and its relatives have since glibc
+# 2.33, and takes what they fill in for memory that nobody wrote.
 wraps=
-for name in stat64 lstat64 fstat64; do wraps="$wraps -Wl,--wrap=$name"; done
-cat >"$folder/stat.c" <<'END'
+for name in stat64 lstat64 fstat64 getentropy; do wraps="$wraps -Wl,--wrap=$name"; done
+cat >"$folder/wraps.c" <<'END'
 #include <sanitizer/msan_interface.h>
 #include <sys/stat.h>
 #define WRAP(name, type)                                                                           \
@@ -91,13 +92,21 @@ cat >"$folder/stat.c" <<'END'
 WRAP(stat64, const char *)
 WRAP(lstat64, const char *)
 WRAP(fstat64, int)
+int __real_getentropy(void *, size_t);
+int __wrap_getentropy(void *bytes, size_t n)
+{
+    int failed = __real_getentropy(bytes, n);
+    if (!failed)
+        __msan_unpoison(bytes, n);
+    return failed;
+}
 END
 # shellcheck disable=SC2086
-clang $flags -c "$folder/stat.c" -o "$folder/stat.o"
+clang $flags -c "$folder/wraps.c" -o "$folder/wraps.o"
 export PKG_CONFIG_LIBDIR="$prefix/lib/pkgconfig"
 cmake -S . -B "$folder" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -g' -DTERN_SANITIZE=memory \
-    -DCMAKE_EXE_LINKER_FLAGS="$wraps $folder/stat.o" -DTERN_BENCH=OFF ${TERN_MSAN_CMAKE:-} \
+    -DCMAKE_EXE_LINKER_FLAGS="$wraps $folder/wraps.o" -DTERN_BENCH=OFF ${TERN_MSAN_CMAKE:-} \
     >"$folder/cmake.log" 2>&1 ||
     { tail -n 30 "$folder/cmake.log" >&2; die "cmake failed"; }
 # shellcheck disable=SC2086
