@@ -34,34 +34,26 @@ struct scaled_panel {
 typedef void scaled_tile_fn(const struct scaled_batch *b, const uint8_t *run, uint32_t col,
                             uint32_t n_cols, const float *scales, uint32_t n);
 
-/* The number of the scales of 64 rows from `row` on at a column. */
-static TN_ALWAYS_INLINE size_t scaled_index(const struct tn_scaled_ternary *m, uint32_t row,
-                                            uint32_t col)
-{
-    return tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group);
-}
-
 static TN_ALWAYS_INLINE void scaled_take_scales(struct scaled_panel *p,
                                                 const struct tn_scaled_ternary *m, uint32_t row)
 {
     float(*scales)[GEMM_PANEL_ROWS] = p->scales;
     for (uint32_t col = p->col; col < p->end; col += p->run_cols)
-        x16_scales(*scales++, m, scaled_index(m, row, col));
+        x16_scales(*scales++, m, x16_scale_index(m, row, col));
 }
 
 /* Asks for the scales of the panel that is fetched. */
 static TN_ALWAYS_INLINE void scaled_fetch_scales(const struct gemm_fetch *fetch,
                                                  const struct tn_scaled_ternary *m)
 {
-    const size_t bytes = m->is_f16 ? 2 : 4;
     if (fetch->line == fetch->end)
         return;
     const uint32_t end = TN_MIN(fetch->col + SCALED_PANEL_COLS, m->w.cols);
     for (uint32_t col = fetch->col; col < end; col += tn_x16_run(m)) {
-        const uint8_t *scales =
-            (const uint8_t *)m->scales + scaled_index(m, fetch->row, col) * bytes;
-        for (size_t at = 0; at < GEMM_PANEL_ROWS * bytes; at += 64)
-            __builtin_prefetch(scales + at, 0, 2);
+        const size_t at = x16_scale_index(m, fetch->row, col);
+        const uint8_t *behind = x16_scale_place(m, at + GEMM_PANEL_ROWS);
+        for (const uint8_t *p = x16_scale_place(m, at); p < behind; p += 64)
+            __builtin_prefetch(p, 0, 2);
     }
 }
 

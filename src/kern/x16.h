@@ -117,6 +117,19 @@ static TN_ALWAYS_INLINE float x16_scale_f16(uint16_t h)
     return tn_f32_from_bits(tn_f32_to_bits(v) | (h & 0x8000u) << 16);
 }
 
+/* The number of the first scale of 64 rows, from `row` on, at a column. */
+static TN_ALWAYS_INLINE size_t x16_scale_index(const struct tn_scaled_ternary *m, uint32_t row,
+                                               uint32_t col)
+{
+    return tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group);
+}
+
+/* Where scale number `at` lies. */
+static TN_ALWAYS_INLINE const uint8_t *x16_scale_place(const struct tn_scaled_ternary *m, size_t at)
+{
+    return (const uint8_t *)m->scales + at * (m->is_f16 ? 2 : 4);
+}
+
 /* The scales of 64 rows, from number `at` on. */
 static TN_ALWAYS_INLINE void x16_scales(float *restrict dst, const struct tn_scaled_ternary *m,
                                         size_t at)
@@ -167,7 +180,7 @@ static TN_ALWAYS_INLINE void x16_tile_f32(float *restrict y, const struct tn_sca
         for (uint32_t q = 0; q < 4; q++)
             for (uint32_t i = 0; i < 64; i++)
                 sum[i] += (float)((group[i] >> 2 * q & 3) - 1) * x[c + q];
-    x16_scales(scales, m, tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group));
+    x16_scales(scales, m, x16_scale_index(m, row, col));
     for (uint32_t i = 0; i < 64; i++)
         y[i] += sum[i] * scales[i];
 }

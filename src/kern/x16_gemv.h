@@ -39,7 +39,7 @@ static TN_ALWAYS_INLINE void x16_band(float *y, size_t y_stride, const struct tn
                 sum_tile(sum[0], tile, n_cols / 4, digits);
             else
                 sum_tiles(sum, tile, n_cols / 4, digits, n);
-            TN_PREFETCH((const uint8_t *)m->scales + at * (m->is_f16 ? 2 : 4) + X16_SCALES_AHEAD);
+            TN_PREFETCH(x16_scale_place(m, at) + X16_SCALES_AHEAD);
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++)
                 x16_add(y + t * y_stride + TERN_T2_TILE_ROWS * i, sum[t],

@@ -37,7 +37,7 @@ static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_
         }
         for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
             _Alignas(64) float scales[64];
-            TN_PREFETCH((const uint8_t *)m->scales + at * (m->is_f16 ? 2 : 4) + X8_SCALES_AHEAD);
+            TN_PREFETCH(x16_scale_place(m, at) + X8_SCALES_AHEAD);
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++) {
                 _Alignas(64) float sum[64];

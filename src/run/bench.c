@@ -203,22 +203,32 @@ static void compare_hashes(struct tern_bench_result *result, const struct tern_b
             result->hashes_agree = false;
 }
 
-/* The row of the table for the repeats of one subject. */
+/* The next row of the table, with what every row has. */
+static struct tern_bench_run *add_row(struct tern_bench_result *result,
+                                      const struct tern_engine *engine, uint32_t depth,
+                                      const struct tn_samples *stream,
+                                      const struct tn_samples *decode, uint64_t output_hash)
+{
+    struct tern_bench_run *row = &result->runs[result->n_runs++];
+    *row = (struct tern_bench_run){.kernel = engine->level,
+                                   .n_threads = tern_engine_n_threads(engine),
+                                   .depth = depth,
+                                   .decode = tn_samples_rate(decode),
+                                   .stream_gb_s = tn_samples_rate(stream).median,
+                                   .output_hash = output_hash};
+    return row;
+}
+
+/* The row for the repeats of one subject. */
 static void add_result(struct tern_bench_result *result, const struct tern_session *s,
                        const struct tern_bench_params *p, const struct subject *subject,
                        const struct tn_samples *stream, const struct one_run *run)
 {
-    struct tern_bench_run *out = &result->runs[result->n_runs++];
-    *out = (struct tern_bench_run){
-        .kernel = s->engine->level,
-        .n_threads = tern_engine_n_threads(s->engine),
-        .depth = subject->n_prompt ? subject->n_prompt : subject->depth,
-        .is_filled = subject->n_prompt == 0,
-        .prefill = tn_samples_rate(&run->prefill),
-        .decode = tn_samples_rate(&run->decode),
-        .stream_gb_s = tn_samples_rate(stream).median,
-        .output_hash = run->hash,
-    };
+    const uint32_t depth = subject->n_prompt ? subject->n_prompt : subject->depth;
+    struct tern_bench_run *out =
+        add_row(result, s->engine, depth, stream, &run->decode, run->hash);
+    out->is_filled = subject->n_prompt == 0;
+    out->prefill = tn_samples_rate(&run->prefill);
     result->hashes_agree = result->hashes_agree && !run->hashes_differ;
     if (!subject->decodes)
         return;
@@ -234,17 +244,10 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
     out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
 }
 
-static uint32_t largest(const uint32_t *list, uint32_t n)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < n; i++)
-        most = TN_MAX(most, list[i]);
-    return most;
-}
-
 static uint32_t deepest(const struct tern_bench_params *p)
 {
-    return TN_MAX(largest(p->prompts, p->n_prompts), largest(p->depths, p->n_depths));
+    return TN_MAX(tn_bench_largest(p->prompts, p->n_prompts),
+                  tn_bench_largest(p->depths, p->n_depths));
 }
 
 /* Room for all of p's in dst; returns how many. */
@@ -321,16 +324,9 @@ static tern_status measure_together(struct bench *b, struct tern_engine *engine,
         status = tn_bench_together(together, engine, b->model, p, err);
     for (uint32_t i = 0; i < p->n_together && status == TERN_OK; i++) {
         const struct tn_bench_together *t = &together[i];
-        struct tern_bench_run *out = &result->runs[result->n_runs++];
-        *out = (struct tern_bench_run){
-            .kernel = engine->level,
-            .n_threads = tern_engine_n_threads(engine),
-            .depth = p->prompts[0],
-            .n_together = t->n,
-            .decode = tn_samples_rate(&t->decode),
-            .stream_gb_s = tn_samples_rate(stream).median,
-            .output_hash = t->hashes[0],
-        };
+        struct tern_bench_run *out =
+            add_row(result, engine, p->prompts[0], stream, &t->decode, t->hashes[0]);
+        out->n_together = t->n;
         memcpy(out->hashes, t->hashes, sizeof out->hashes);
         result->hashes_agree = result->hashes_agree && !t->hashes_differ;
         compare_hashes(result, out);
@@ -485,12 +481,11 @@ static tern_status measure_levels(struct bench *b, struct tern_error *err)
 
 static tern_status measure_all(struct bench *b, struct tern_error *err)
 {
-    uint32_t n_prompt = largest(b->params->prompts, b->params->n_prompts);
+    uint32_t n_prompt = tn_bench_largest(b->params->prompts, b->params->n_prompts);
     b->prompt = tn_alloc(n_prompt * sizeof *b->prompt);
     if (!b->prompt)
         return tn_fail(err, TERN_MEMORY, "no memory for %u ids", n_prompt);
-    for (uint32_t i = 0; i < n_prompt; i++)
-        b->prompt[i] = (uint32_t)((uint64_t)i * 7919 % b->model->file.spec.config->vocab);
+    tn_bench_prompt(b->prompt, n_prompt, 0, b->model->file.spec.config->vocab);
     b->answer = tn_alloc(2 * (size_t)b->params->n_new * sizeof *b->answer);
     tern_status status = b->answer ? measure_levels(b, err)
                                    : tn_fail(err, TERN_MEMORY, "no memory for %u ids",

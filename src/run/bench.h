@@ -6,9 +6,25 @@
 #ifndef TN_BENCH_H
 #define TN_BENCH_H
 
+#include "base/compiler.h"
 #include "run/bench_samples.h"
 #include "run/engine.h"
 #include "tern/measure.h"
+
+static inline uint32_t tn_bench_largest(const uint32_t *list, uint32_t n)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n; i++)
+        most = TN_MAX(most, list[i]);
+    return most;
+}
+
+/* Prompt [n] of a sequence: id i is ((i + 1009 * sequence) * 7919) mod vocab. */
+static inline void tn_bench_prompt(uint32_t *ids, uint32_t n, uint32_t sequence, uint32_t vocab)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (uint32_t)((i + UINT64_C(1009) * sequence) * 7919 % vocab);
+}
 
 /* TERN_INTERRUPTED when should_stop says so. */
 tern_status tn_bench_go_on(const struct tern_bench_params *params, struct tern_error *err);

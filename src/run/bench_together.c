@@ -46,8 +46,6 @@ static uint64_t all_ids(const struct together *t)
     return n;
 }
 
-/* Id i of the prompt is ((i + 1009 * sequence) * 7919) mod vocab: sequence 0 has that of a run by
- * itself. */
 static tern_status submit(struct together *t, struct answer *answer, uint32_t sequence,
                           struct tern_error *err)
 {
@@ -57,8 +55,7 @@ static tern_status submit(struct together *t, struct answer *answer, uint32_t se
                                          .max_tokens = t->max_tokens,
                                          .ignore_eos = true,
                                          .arg = answer};
-    for (uint32_t i = 0; i < t->n_prompt; i++)
-        t->prompt[i] = (uint32_t)((i + UINT64_C(1009) * sequence) * 7919 % t->vocab);
+    tn_bench_prompt(t->prompt, t->n_prompt, sequence, t->vocab);
     answer->n = 0;
     return tern_scheduler_submit(t->scheduler, &request, &answer->request, err);
 }
@@ -157,9 +154,10 @@ static tern_status measure_all(struct tn_bench_together *out, struct together *t
     double tok_s;
     for (uint32_t i = 0; i < n_most && status == TERN_OK; i++) {
         status = decode(t, i, 1, &tok_s, err);
-        alone[i] = hash_of(t, 0);
+        if (status == TERN_OK)
+            alone[i] = hash_of(t, 0);
     }
-    for (uint32_t k = 0; k < p->n_repeats; k++)
+    for (uint32_t k = 0; k < p->n_repeats && status == TERN_OK; k++)
         for (uint32_t i = 0; i < p->n_together && status == TERN_OK; i++)
             status = measure(&out[i], t, p->together[i], alone, err);
     return status;
@@ -171,9 +169,7 @@ tern_status tn_bench_together(struct tn_bench_together *out, struct tern_engine 
 {
     const struct tern_file_config *c = model->file.spec.config;
     struct together t = {.vocab = c->vocab, .n_prompt = p->prompts[0], .n_new = p->n_new};
-    uint32_t n_most = 0;
-    for (uint32_t i = 0; i < p->n_together; i++)
-        n_most = TN_MAX(n_most, p->together[i]);
+    const uint32_t n_most = tn_bench_largest(p->together, p->n_together);
     /* Prompts are read one after the other, at least 64 ids in a step that decodes as well. */
     const uint32_t n_ahead = n_most * (t.n_prompt / 64 + 1);
     t.max_tokens = t.n_new + TN_MIN(n_ahead, c->context - t.n_prompt - t.n_new);

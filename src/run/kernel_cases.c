@@ -408,28 +408,27 @@ static uint64_t run_add_i32_f32(struct tn_case_work *w, const struct tn_kernels 
     return n * 3 * sizeof(float);
 }
 
-static uint64_t run_relu2_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
+static uint64_t run_gate(struct tn_case_work *w, tn_relu2_mul_f32_fn *gate_mul)
 {
     const uint32_t n = config_of(w)->ffn;
-    k->relu2_mul_f32(w->floats, w->xf, w->yf, n);
+    gate_mul(w->floats, w->xf, w->yf, n);
     note(w, w->floats, n * sizeof(float));
     return n * 3 * sizeof(float);
+}
+
+static uint64_t run_relu2_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_gate(w, k->relu2_mul_f32);
 }
 
 static uint64_t run_silu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    const uint32_t n = config_of(w)->ffn;
-    k->silu_mul_f32(w->floats, w->xf, w->yf, n);
-    note(w, w->floats, n * sizeof(float));
-    return n * 3 * sizeof(float);
+    return run_gate(w, k->silu_mul_f32);
 }
 
 static uint64_t run_gelu_mul_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    const uint32_t n = config_of(w)->ffn;
-    k->gelu_mul_f32(w->floats, w->xf, w->yf, n);
-    note(w, w->floats, n * sizeof(float));
-    return n * 3 * sizeof(float);
+    return run_gate(w, k->gelu_mul_f32);
 }
 
 static uint64_t run_rope_f32(struct tn_case_work *w, const struct tn_kernels *k)
