@@ -12,6 +12,7 @@
 
 #include "kern/gemm_panel.h"
 #include "kern/x16_gemm.h"
+#include "kern/x86/dots_avx512.h"
 #include "kern/x86/gemm_few_avx512.h"
 #include "kern/x8_gemm.h"
 
@@ -181,7 +182,7 @@ static TN_ALWAYS_INLINE void multiply_group(__m512i sum[4], const __m512i w[4], 
     const __m512i v = _mm512_set1_epi32((int)tn_load_u32(x));
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++)
-        sum[i] = _mm512_dpbusd_epi32(sum[i], w[i], v);
+        sum[i] = add_dots(sum[i], w[i], v);
 }
 
 /* n (a constant) tokens x 64 rows; x_sum NULL: go on from dst. */

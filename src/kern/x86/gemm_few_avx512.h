@@ -14,6 +14,7 @@
 
 #include "kern/gemm_few.h"
 #include "kern/switch.h"
+#include "kern/x86/dots_avx512.h"
 #include "kern/x86/quads_avx512.h"
 
 #define FEW_RUN_QUADS (T2_RUN_GROUPS / 4)
@@ -50,8 +51,8 @@ static TN_ALWAYS_INLINE void few_multiply(__m512i sum[][2], const __m512i v[2], 
 #pragma GCC unroll 8
         for (uint32_t t = 0; t < n; t++) {
             const __m512i xt = _mm512_set1_epi32(x[FEW_X_DWORDS * t + k]);
-            sum[t][0] = _mm512_dpbusd_epi32(sum[t][0], c0, xt);
-            sum[t][1] = _mm512_dpbusd_epi32(sum[t][1], c1, xt);
+            sum[t][0] = add_dots(sum[t][0], c0, xt);
+            sum[t][1] = add_dots(sum[t][1], c1, xt);
         }
     }
 }

@@ -16,6 +16,7 @@
 #include <immintrin.h>
 
 #include "kern/x16.h"
+#include "kern/x86/dots_avx512.h"
 #include "kern/x86/quads_avx512.h"
 
 /* For 16 columns c of four groups and q < 4: x[c + q], and the same + 4, + 8, + 12. */
@@ -55,14 +56,14 @@ static TN_ALWAYS_INLINE void add_groups(struct sums *s, const uint8_t *group, co
         const __m512i upper = _mm512_srli_epi16(v[j], 4);
         const __m512i c0 = _mm512_and_si512(v[j], m3), c1 = _mm512_and_si512(v[j], m12);
         const __m512i c2 = _mm512_and_si512(upper, m3), c3 = _mm512_and_si512(upper, m12);
-        s->high_ones[j] = _mm512_dpbusd_epi32(s->high_ones[j], c0, h0);
-        s->low_ones[j] = _mm512_dpbusd_epi32(s->low_ones[j], c0, l0);
-        s->high_fours[j] = _mm512_dpbusd_epi32(s->high_fours[j], c1, h1);
-        s->low_fours[j] = _mm512_dpbusd_epi32(s->low_fours[j], c1, l1);
-        s->high_ones[j] = _mm512_dpbusd_epi32(s->high_ones[j], c2, h2);
-        s->low_ones[j] = _mm512_dpbusd_epi32(s->low_ones[j], c2, l2);
-        s->high_fours[j] = _mm512_dpbusd_epi32(s->high_fours[j], c3, h3);
-        s->low_fours[j] = _mm512_dpbusd_epi32(s->low_fours[j], c3, l3);
+        s->high_ones[j] = add_dots(s->high_ones[j], c0, h0);
+        s->low_ones[j] = add_dots(s->low_ones[j], c0, l0);
+        s->high_fours[j] = add_dots(s->high_fours[j], c1, h1);
+        s->low_fours[j] = add_dots(s->low_fours[j], c1, l1);
+        s->high_ones[j] = add_dots(s->high_ones[j], c2, h2);
+        s->low_ones[j] = add_dots(s->low_ones[j], c2, l2);
+        s->high_fours[j] = add_dots(s->high_fours[j], c3, h3);
+        s->low_fours[j] = add_dots(s->low_fours[j], c3, l3);
     }
 }
 
@@ -134,8 +135,8 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, ui
                     const __m512i l = values(d[t].low + 4 * g + 4 * k);
 #pragma GCC unroll 4
                     for (int j = 0; j < n_v; j++) {
-                        high[t][j] = _mm512_dpbusd_epi32(high[t][j], codes[j], h);
-                        low[t][j] = _mm512_dpbusd_epi32(low[t][j], codes[j], l);
+                        high[t][j] = add_dots(high[t][j], codes[j], h);
+                        low[t][j] = add_dots(low[t][j], codes[j], l);
                     }
                 }
             }
