@@ -11,8 +11,8 @@
 /* Input i of a tile. */
 static TN_ALWAYS_INLINE struct x8 x8_next(const struct x8 *x, size_t x_bytes, uint32_t i)
 {
-    return (struct x8){x->q + i * x_bytes, x->factors + i * x_bytes / sizeof *x->factors,
-                       x->starts + i * x_bytes / sizeof *x->starts};
+    const size_t n = i * (x_bytes / sizeof *x->factors);
+    return (struct x8){x->q + i * x_bytes, x->factors + n, x->starts + n};
 }
 
 #define X8_MOST_INPUTS 8u /* of a multiply call */
