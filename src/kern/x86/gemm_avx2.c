@@ -7,6 +7,7 @@
  * 64 * 508 = 32512 < 32768, then `vpmaddwd` with ones widens them.  2 vectors of 8 rows x up to 4
  * tokens: two instructions for 32 multiply-adds, per group 2 + 4 loads (a fifth token would spill).
  */
+#include "kern/x86/dots_avx2.h"
 #include "kern/x86/gemm_few_avx2.h"
 #include "kern/x86/gemm_unpack_avx2.h"
 
@@ -30,10 +31,7 @@ int32_t tn_sum_i8_avx2(const int8_t *x, uint32_t n)
 
 static TN_ALWAYS_INLINE __m256i dot(__m256i sum, __m256i codes, __m256i x)
 {
-    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, x));
-    /* One register for each sum: otherwise gcc copies all of them every time. */
-    __asm__("" : "+x"(sum));
-    return sum;
+    return add_pairs(sum, codes, x);
 }
 
 static TN_ALWAYS_INLINE __m256i sums_of(__m256i sum)

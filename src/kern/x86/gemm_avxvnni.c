@@ -13,7 +13,7 @@
 static TN_ALWAYS_INLINE __m256i dot(__m256i sum, __m256i codes, __m256i x)
 {
     sum = _mm256_dpbusd_avx_epi32(sum, codes, x);
-    __asm__("" : "+x"(sum));
+    __asm__("" : "+x"(sum)); /* as in dots_avx512.h */
     return sum;
 }
 

@@ -13,6 +13,7 @@
 #include <immintrin.h>
 
 #include "kern/x16.h"
+#include "kern/x86/dots_avx2.h"
 
 /* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], twice. */
 struct digits {
@@ -42,8 +43,7 @@ struct sums {
     __m256i high, low;
 };
 
-/* v: bytes of two groups side by side. The four products of a digit are added in pairs: that keeps
- * the chains short and everything in registers. */
+/* v: bytes of two groups side by side. */
 static TN_ALWAYS_INLINE void add_groups(struct sums *s, __m256i v, const int8_t *high,
                                         const int8_t *low)
 {
@@ -53,8 +53,8 @@ static TN_ALWAYS_INLINE void add_groups(struct sums *s, __m256i v, const int8_t 
         const __m256i codes = _mm256_and_si256(_mm256_srli_epi16(v, 2 * q), code);
         const __m256i h = _mm256_set1_epi32((int)tn_load_u32(high + 4 * q));
         const __m256i l = _mm256_set1_epi32((int)tn_load_u32(low + 4 * q));
-        s->high = _mm256_add_epi16(s->high, _mm256_maddubs_epi16(codes, h));
-        s->low = _mm256_add_epi16(s->low, _mm256_maddubs_epi16(codes, l));
+        s->high = add_pairs(s->high, codes, h);
+        s->low = add_pairs(s->low, codes, l);
     }
 }
 
@@ -129,10 +129,8 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint
 #pragma GCC unroll 2
                     for (int j = 0; j < n_v; j++) {
                         struct sums *to = &s[t][j];
-                        to->high = _mm256_add_epi16(to->high, _mm256_maddubs_epi16(codes[j], h));
-                        to->low = _mm256_add_epi16(to->low, _mm256_maddubs_epi16(codes[j], l));
-                        /* Products that waited to be added in pairs would leave registers. */
-                        __asm__("" : "+x"(to->high), "+x"(to->low));
+                        to->high = add_pairs(to->high, codes[j], h);
+                        to->low = add_pairs(to->low, codes[j], l);
                     }
                 }
             }

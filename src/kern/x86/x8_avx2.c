@@ -12,6 +12,7 @@
 #include <immintrin.h>
 
 #include "kern/x8.h"
+#include "kern/x86/dots_avx2.h"
 
 /* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], twice. */
 struct x8_digits {
@@ -37,7 +38,7 @@ struct sums {
 static TN_ALWAYS_INLINE __m256i add_field(__m256i sum, __m256i v, __m256i mask, const int8_t *q)
 {
     const __m256i x = _mm256_set1_epi32((int)tn_load_u32(q));
-    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(_mm256_and_si256(v, mask), x));
+    return add_pairs(sum, _mm256_and_si256(v, mask), x);
 }
 
 /* v: bytes of two groups side by side. */
