@@ -12,6 +12,7 @@
 
 #include "kern/gemm_panel.h"
 #include "kern/x16_gemm.h"
+#include "kern/x86/dots_ssse3.h"
 #include "kern/x8_gemm.h"
 
 #define PANEL_COLS 256u
@@ -133,12 +134,6 @@ static TN_ALWAYS_INLINE void spread_inputs(struct spread *spread, uint32_t n_gro
             spread->v[g][t] = _mm_set1_epi32((int)tn_load_u32(x + t * x_stride + 4 * g));
 }
 
-/* *sum += v.  gcc would add to v, and copy the sum back every time. */
-static TN_ALWAYS_INLINE void add_i16(__m128i *sum, __m128i v)
-{
-    __asm__("paddw %1, %0" : "+x"(*sum) : "x"(v));
-}
-
 /* n (a constant) tokens x 8 rows. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const struct spread *x,
@@ -152,8 +147,8 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
         const __m128i w0 = load(panel), w1 = load(panel + 16);
 #pragma GCC unroll 6
         for (uint32_t t = 0; t < n; t++) {
-            add_i16(&sum[t][0], _mm_maddubs_epi16(w0, x->v[g][t]));
-            add_i16(&sum[t][1], _mm_maddubs_epi16(w1, x->v[g][t]));
+            sum[t][0] = add_pairs(sum[t][0], w0, x->v[g][t]);
+            sum[t][1] = add_pairs(sum[t][1], w1, x->v[g][t]);
         }
     }
     const __m128i one = _mm_set1_epi16(1);

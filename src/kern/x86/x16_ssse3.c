@@ -9,6 +9,7 @@
 #include <tmmintrin.h>
 
 #include "kern/x16.h"
+#include "kern/x86/dots_ssse3.h"
 
 /* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], eight times. */
 struct digits {
@@ -48,8 +49,8 @@ static TN_ALWAYS_INLINE void add_groups(struct sums *s, const uint8_t *group, co
     for (int q = 0; q < 4; q++)
         for (int i = 0; i < 2; i++) {
             const __m128i codes = _mm_and_si128(_mm_srli_epi16(v[i], 2 * q), _mm_set1_epi8(3));
-            s->high[i] = _mm_add_epi16(s->high[i], _mm_maddubs_epi16(codes, high[q]));
-            s->low[i] = _mm_add_epi16(s->low[i], _mm_maddubs_epi16(codes, low[q]));
+            s->high[i] = add_pairs(s->high[i], codes, high[q]);
+            s->low[i] = add_pairs(s->low[i], codes, low[q]);
         }
 }
 

@@ -7,6 +7,7 @@
 #include <tmmintrin.h>
 
 #include "kern/x8.h"
+#include "kern/x86/dots_ssse3.h"
 
 /* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], eight times. */
 struct x8_digits {
@@ -30,7 +31,7 @@ struct sums {
 
 static TN_ALWAYS_INLINE __m128i add_field(__m128i sum, __m128i v, __m128i mask, __m128i q)
 {
-    return _mm_add_epi16(sum, _mm_maddubs_epi16(_mm_and_si128(v, mask), q));
+    return add_pairs(sum, _mm_and_si128(v, mask), q);
 }
 
 /* v: bytes of two groups side by side. */
