@@ -96,14 +96,6 @@ const char *tn_config_architecture(const json_t *root)
 
 /* ---- the rest of config.json ---- */
 
-static tern_status refuse_flag(const json_t *root, const char *key, struct tern_error *err)
-{
-    if (!json_is_true(json_object_get(root, key)))
-        return TERN_OK;
-    return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is true; biases are not supported",
-                   key);
-}
-
 static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_error *err)
 {
     const json_t *tie = json_object_get(root, "tie_word_embeddings");
@@ -249,7 +241,7 @@ static tern_status refuse_extras(const json_t *root, struct tern_error *err)
 {
     static const char *const numbers[] = {"attn_logit_softcapping", "final_logit_softcapping"};
     static const char *const flags[] = {"use_parallel_residual", "use_bidirectional_attention",
-                                        "use_sliding_window"};
+                                        "use_sliding_window", "mlp_bias"};
     for (size_t i = 0; i < TN_COUNT_OF(numbers); i++)
         if (json_is_number(json_object_get(root, numbers[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", numbers[i]);
@@ -257,8 +249,7 @@ static tern_status refuse_extras(const json_t *root, struct tern_error *err)
         if (json_is_true(json_object_get(root, flags[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is true, which is not supported",
                            flags[i]);
-    tern_status status = refuse_flag(root, "attention_bias", err);
-    return status == TERN_OK ? refuse_flag(root, "mlp_bias", err) : status;
+    return TERN_OK;
 }
 
 static tern_status parse_eps(float *out, const json_t *root, struct tern_error *err)
@@ -279,6 +270,7 @@ static tern_status parse_root(struct tn_config_import *out, const json_t *root,
         return tn_fail(err, TERN_INPUT, CONFIG ": not a JSON object");
     if (generation && !json_is_object(generation))
         return tn_fail(err, TERN_INPUT, GENERATION ": not a JSON object");
+    out->needs_biases = json_is_true(json_object_get(root, "attention_bias"));
     tern_status status = parse_sizes(c, root, err);
     if (status == TERN_OK)
         status = parse_heads(c, root, err);

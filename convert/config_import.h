@@ -56,7 +56,7 @@ struct tn_config_import {
     bool is_gemma;          /* Gemma's names of norms */
     bool adds_one_to_norms; /* which are stored as w - 1 */
     bool permutes_q_k;      /* rows of q and k lie as an interleaved rotation wants them */
-    bool needs_sub_norms, needs_qk_norms, needs_in_norms; /* of all layers */
+    bool needs_sub_norms, needs_qk_norms, needs_in_norms, needs_biases; /* of all layers */
     float *rope_factors;    /* [rope_dims / 2], for all layers; NULL: none */
     uint32_t original_context; /* beyond which rope_factors would be others; 0: not said */
 };

@@ -355,6 +355,10 @@ static bool is_needed_by_family(const struct planner *p, uint32_t role)
     case TERN_ROLE_Q_NORM:
     case TERN_ROLE_K_NORM:
         return i->needs_qk_norms;
+    case TERN_ROLE_Q_BIAS:
+    case TERN_ROLE_K_BIAS:
+    case TERN_ROLE_V_BIAS:
+        return i->needs_biases;
     default:
         return i->needs_in_norms && role >= TERN_ROLE_Q_IN_NORM && role <= TERN_ROLE_DOWN_IN_NORM;
     }

@@ -182,7 +182,9 @@ class Twins(Case):
         folder.config["rope_scaling"], c = None, folder.config
         heads = {"attn_q": c["num_attention_heads"], "attn_k": c["num_key_value_heads"]}
         rows = list(plain_tensors(folder, NORMS, True))
-        for theirs in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"):
+        c["attention_bias"] = True
+        for theirs in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                       "self_attn.o_proj"):
             n = folder.floats(f"layers.0.{theirs}.weight")[1][0]
             values = [(i * 37 % 64 - 32) / 16 for i in range(n)]
             folder.tensors[f"model.layers.0.{theirs}.bias"] = "BF16", [n], gguf.to_bf16(values)
