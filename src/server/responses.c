@@ -6,6 +6,7 @@
  * names and numbers its events, and opens and closes the items.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -48,7 +49,7 @@ static const struct {
     [TN_OPEN_TEXT] = {"msg", "\"message\",\"role\":\"assistant\"",
                       "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[]",
                       "response.output_text.delta", "response.output_text.done", "text"},
-    [TN_OPEN_CALL] = {"msg", "\"function_call\"", NULL, "response.function_call_arguments.delta",
+    [TN_OPEN_CALL] = {"fc", "\"function_call\"", NULL, "response.function_call_arguments.delta",
                       "response.function_call_arguments.done", "arguments"},
 };
 
@@ -190,12 +191,17 @@ static void begin_item_event(struct tn_buf *out, struct tn_task *task, const cha
 static void send_piece(struct tn_task *task, const char *name, const char *key, const char *text,
                        size_t n)
 {
+    const struct tn_choice *choice = &task->choices[0];
     struct tn_buf json = {0};
     begin_item_event(&json, task, name);
     tn_buf_printf(&json, ",\"%s\":", key);
     tn_json_string(&json, text, n);
-    if (task->choices[0].open == TN_OPEN_TEXT)
+    if (choice->open == TN_OPEN_TEXT)
         tn_buf_append_text(&json, ",\"logprobs\":[]");
+    if (choice->open == TN_OPEN_CALL && strcmp(key, "delta") != 0) {
+        tn_buf_append_text(&json, ",\"name\":");
+        tn_json_text(&json, tern_calls_get(choice->calls, choice->n_calls_sent - 1).name);
+    }
     end_event(&json, task, name);
 }
 
@@ -323,8 +329,12 @@ static const struct tn_task_format responses_format = {
 
 static bool prepare(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_translation_hold(task, r) &&
-           tn_translation_encode(task, tn_responses_conversation(task->request.root, r), r);
+    if (tn_translation_hold(task, r) &&
+        tn_translation_encode(task, tn_responses_conversation(task->request.root, r), r))
+        return true;
+    if (strcmp(r->param, "messages") == 0) /* what the request calls "input" */
+        snprintf(r->param, sizeof r->param, "input");
+    return false;
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)

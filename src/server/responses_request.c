@@ -154,9 +154,13 @@ json_t *tn_responses_conversation(const json_t *request, struct tn_refusal *r)
     struct tn_translation t = {0};
     const json_t *input = tn_json_member(request, "input");
     json_t *messages = json_array();
-    bool is_good = json_is_string(input) || json_is_array(input) ||
-                   tn_refuse(r, 400, "input", "\"input\" must be a string or an array of items");
-    if (tn_json_member(request, "instructions"))
+    bool is_good = json_is_string(input) || json_array_size(input) > 0 ||
+                   tn_refuse(r, 400, "input",
+                             "\"input\" must be a string or an array of items, not empty");
+    const json_t *instructions = tn_json_member(request, "instructions");
+    if (is_good && instructions && !json_is_string(instructions))
+        is_good = tn_refuse(r, 400, "instructions", "\"instructions\" must be a string");
+    if (instructions)
         tn_translation_share(&t, tn_translation_message(&t, messages, "system"), "content", request,
                              "instructions");
     if (json_is_string(input))

@@ -106,12 +106,15 @@ class Responses(serving.TestCase):
                    "max_output_tokens": 100}
             [call] = self.ask(**ask)["output"]
             self.assertEqual((call["type"], call["name"]), ("function_call", "weather"))
+            self.assertRegex(call["id"], "^fc_")
             self.assertIn(json.loads(call["arguments"])["city"], ("Rome", "Oslo"))
             events = self.events(**ask)
             pieces = [e["delta"] for e in events
                       if e["type"] == "response.function_call_arguments.delta"]
             self.assertGreater(len(pieces), 2)
             self.assertEqual("".join(pieces), call["arguments"])
+            [done] = [e for e in events if e["type"] == "response.function_call_arguments.done"]
+            self.assertEqual((done["name"], done["arguments"]), ("weather", call["arguments"]))
             item = events[-2]["item"]
             self.assertEqual((events[-1]["type"], events[-1]["response"]["output"]),
                              ("response.completed", [item]))
@@ -125,10 +128,10 @@ class Responses(serving.TestCase):
     def test_refusals(self):
         for param, more in (
                 ("input", {"input": None}), ("input", {"input": 5}),
-                ("messages", {"input": []}), ("messages", {"input": [5]}),
+                ("input", {"input": []}), ("input", {"input": [5]}),
                 ("input", {"input": [{"type": "item_reference", "id": "x"}]}),
-                ("messages", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}),
-                ("messages", {"instructions": 5}),
+                ("input", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}),
+                ("instructions", {"instructions": 5}),
                 ("tools", {"tools": 5}), ("tools", {"tools": [{"type": "web_search"}]}),
                 ("tools", {"tools": TOOLS}),
                 ("previous_response_id", {"previous_response_id": "resp_1"}),
