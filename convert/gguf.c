@@ -261,6 +261,26 @@ const struct tn_gguf_key *tn_gguf_find_key(const struct tn_gguf *gguf, const cha
     return tn_gguf_part_key(&gguf->parts[0], name);
 }
 
+bool tn_gguf_integer(const struct tn_gguf_key *key, double *out)
+{
+    switch (key->type) {
+    case TN_GGUF_U8:
+    case TN_GGUF_U16:
+    case TN_GGUF_U32:
+    case TN_GGUF_U64:
+        *out = (double)key->value.u;
+        return true;
+    case TN_GGUF_I8:
+    case TN_GGUF_I16:
+    case TN_GGUF_I32:
+    case TN_GGUF_I64:
+        *out = (double)key->value.i;
+        return true;
+    default:
+        return false;
+    }
+}
+
 struct tn_gguf_tensor *tn_gguf_find_tensor(const struct tn_gguf *gguf, const char *name)
 {
     struct tn_gguf_tensor wanted;

@@ -170,6 +170,13 @@ bool tn_is_gguf(const void *bytes, size_t n);
 
 /* NULL when there is none.  Keys of the first part. */
 const struct tn_gguf_key *tn_gguf_find_key(const struct tn_gguf *gguf, const char *name);
+/* An integer of any width and sign; false: it is of another type. */
+bool tn_gguf_integer(const struct tn_gguf_key *key, double *out);
+/* What files say for "no id". */
+static inline bool tn_gguf_is_no_id(double id)
+{
+    return id == -1 || id == UINT32_MAX;
+}
 struct tn_gguf_tensor *tn_gguf_find_tensor(const struct tn_gguf *gguf, const char *name);
 
 /* Bytes [begin, begin + n) of a tensor, which must lie inside it. */

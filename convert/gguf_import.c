@@ -67,27 +67,6 @@ static const struct tn_gguf_key *find_key(const struct importer *i, char full[12
     return tn_gguf_find_key(i->source->gguf, full);
 }
 
-/* Integers of any width and sign; false for other types. */
-static bool integer_of(const struct tn_gguf_key *key, double *out)
-{
-    switch (key->type) {
-    case TN_GGUF_U8:
-    case TN_GGUF_U16:
-    case TN_GGUF_U32:
-    case TN_GGUF_U64:
-        *out = (double)key->value.u;
-        return true;
-    case TN_GGUF_I8:
-    case TN_GGUF_I16:
-    case TN_GGUF_I32:
-    case TN_GGUF_I64:
-        *out = (double)key->value.i;
-        return true;
-    default:
-        return false;
-    }
-}
-
 static tern_status check_range(struct importer *i, const struct tn_gguf_key *key, double d,
                                double min, double max)
 {
@@ -112,7 +91,7 @@ static tern_status get_integer(struct importer *i, uint32_t *out, const char *na
     const struct tn_gguf_key *key = find_key(i, full, name);
     if (!key)
         return is_required ? tn_fail(i->err, TERN_INPUT, "key \"%s\" is missing", full) : TERN_OK;
-    if (!integer_of(key, &d))
+    if (!tn_gguf_integer(key, &d))
         return fail_type(i, key, "an integer");
     tern_status status = check_range(i, key, d, min, max);
     if (status == TERN_OK)
@@ -128,7 +107,7 @@ static tern_status get_number(struct importer *i, double *out, const char *name,
     if (!key)
         return is_required ? tn_fail(i->err, TERN_INPUT, "key \"%s\" is missing", full) : TERN_OK;
     double d = key->value.f;
-    if (key->type != TN_GGUF_F32 && key->type != TN_GGUF_F64 && !integer_of(key, &d))
+    if (key->type != TN_GGUF_F32 && key->type != TN_GGUF_F64 && !tn_gguf_integer(key, &d))
         return fail_type(i, key, "a number");
     tern_status status = check_range(i, key, d, min, max);
     if (status == TERN_OK)
@@ -308,12 +287,33 @@ static tern_status read_longrope(struct importer *i)
     return status == TERN_OK ? read_factors(i, "rope_factors_short.weight") : status;
 }
 
+/* A factor whose type is not said is linear, as llama.cpp reads it; 0 and 1 change nothing. */
+static tern_status refuse_untyped_factor(struct importer *i)
+{
+    static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
+    char full[128];
+    for (size_t k = 0; k < TN_COUNT_OF(names); k++) {
+        double factor = 1;
+        tern_status status = get_number(i, &factor, names[k], 0, 1e9, false);
+        if (status != TERN_OK)
+            return status;
+        if (factor != 0 && factor != 1)
+            return tn_fail(i->err, TERN_UNSUPPORTED,
+                           "key \"%s\" is %g without a type of scaling: linear scaling is not "
+                           "supported",
+                           find_key(i, full, names[k])->name, factor);
+    }
+    return TERN_OK;
+}
+
 static tern_status read_scaling(struct importer *i, double theta)
 {
     char full[128];
     const struct tn_gguf_key *key = find_key(i, full, "rope.scaling.type");
-    const char *type = key && key->type == TN_GGUF_STRING ? key->text : "none";
     double magnitude = 1;
+    if (key && key->type != TN_GGUF_STRING)
+        return fail_type(i, key, "a text");
+    const char *type = key ? key->text : "none";
     tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor", 1e-6, 1e6, false);
     if (status != TERN_OK)
         return status;
@@ -325,6 +325,10 @@ static tern_status read_scaling(struct importer *i, double theta)
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
                        full, type);
+    if (!key)
+        status = refuse_untyped_factor(i);
+    if (status != TERN_OK)
+        return status;
     return tn_source_find(i->source, "rope_freqs.weight") ? read_factors(i, "rope_freqs.weight")
                                                           : TERN_OK;
 }
@@ -504,8 +508,10 @@ static tern_status read_id(struct importer *i, uint32_t *out, const char *name)
     *out = TERN_NO_ID;
     if (!key)
         return TERN_OK;
-    if (!integer_of(key, &d))
+    if (!tn_gguf_integer(key, &d))
         return fail_type(i, key, "an integer");
+    if (tn_gguf_is_no_id(d))
+        return TERN_OK;
     tern_status status = check_range(i, key, d, 0, (double)i->out->config.vocab - 1);
     if (status == TERN_OK)
         *out = (uint32_t)d;

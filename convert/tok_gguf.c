@@ -382,7 +382,8 @@ static tern_status build(struct tn_tok_build *b, const struct tn_tok_keys *keys,
     struct tern_file_tokenizer *head = &b->head;
     uint32_t n_ids = without_padding(keys);
     tern_status status = read_model(keys, pre, head, used, &adds_bos, b->err);
-    bool bos = keys->add_bos < 0 ? adds_bos : keys->add_bos;
+    const bool has_bos = keys->bos_id != TERN_NO_ID; /* else the usual rule has nothing to add */
+    const bool bos = keys->add_bos < 0 ? adds_bos && has_bos : keys->add_bos;
     if (status == TERN_OK)
         status = add_affix(keys->bos_id, bos, "bos", head->prefix_ids, &head->n_prefix, b->err);
     if (status == TERN_OK)

@@ -39,12 +39,11 @@ static tern_status read_id(const struct tn_gguf *gguf, const char *name, uint32_
     *out = TERN_NO_ID;
     if (!key)
         return TERN_OK;
-    if (key->type != TN_GGUF_U32 && key->type != TN_GGUF_I32 && key->type != TN_GGUF_U64)
-        return wrong_type(key, "u32", err);
-    /* Files say -1 or 0xFFFFFFFF for "none". */
-    *out = key->type == TN_GGUF_I32 && key->value.i < 0            ? TERN_NO_ID
-           : key->type == TN_GGUF_U64 && key->value.u > TERN_NO_ID ? TERN_NO_ID
-                                                                   : (uint32_t)key->value.u;
+    double id;
+    if (!tn_gguf_integer(key, &id))
+        return wrong_type(key, "an integer", err);
+    if (id >= 0 && id < TERN_NO_ID) /* gguf_import.c refuses those that are no ids */
+        *out = (uint32_t)id;
     return TERN_OK;
 }
 

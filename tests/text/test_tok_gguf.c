@@ -274,7 +274,10 @@ static void test_refused(void **state)
     check_keys(&l, NULL, 500, TERN_INPUT, "ids 0 and 1 are both \"!\"");
     begin_bytes(&l, "llama-bpe");
     l.keys.bos_id = TERN_NO_ID;
+    check_keys(&l, NULL, 500, TERN_OK, ""); /* what a splitter usually adds is not there */
+    l.keys.add_bos = 1;
     check_keys(&l, NULL, 500, TERN_INPUT, "without tokenizer.ggml.bos_token_id");
+    l.keys.add_bos = -1;
     l.keys.bos_id = 97; /* padding is no token */
     check_keys(&l, NULL, 500, TERN_INPUT, "adds id 97, but there are 97 tokens");
     begin_characters(&l);

@@ -223,6 +223,21 @@ static void ids_that_end_an_answer_are_read(void **state)
     tn_config_import_fini(&c);
 }
 
+static void ids_that_are_none_are_skipped(void **state)
+{
+    (void)state;
+    const struct key keys[] = {{"tokenizer.ggml.bos_token_id", TN_GGUF_I32, -1, NULL},
+                               {"tokenizer.ggml.eos_token_id", TN_GGUF_U32, 4294967295.0, NULL},
+                               {"tokenizer.ggml.eot_token_id", TN_GGUF_U16, 31, NULL}};
+    struct tn_config_import c;
+    make("llama", keys, 3, NULL);
+    import_ok(&c);
+    assert_int_equal(c.config.bos_id, TERN_NO_ID);
+    assert_int_equal(c.stop_ids.n, 1);
+    assert_int_equal(c.stop_ids.ids[0], 31);
+    tn_config_import_fini(&c);
+}
+
 /* ---- what is refused ---- */
 
 #define BAD TERN_INPUT
@@ -267,6 +282,9 @@ static const struct {
     {"llama", {"rope.scaling.type", S, 0, "yarn"}, BAD, "rope.scaling.factor\" is missing"},
     {"gemma3", {"rope.scaling.type", S, 0, "yarn"}, NO, "rope.scaling.type\" is \"yarn\""},
     {"llama", {"rope.scaling.type", S, 0, "linear"}, NO, "rope.scaling.type\" is \"linear\""},
+    {"llama", {"rope.scaling.type", U, 1, NULL}, BAD, "is of type U32, expected a text"},
+    {"llama", {"rope.scaling.factor", F, 4, NULL}, NO, "scaling.factor\" is 4 without a type"},
+    {"llama", {"rope.scale_linear", F, 4, NULL}, NO, "scale_linear\" is 4 without a type"},
     {"llama", {"rope.scaling.type", S, 0, "longrope"}, BAD, "rope_factors_short.weight\" is miss"},
     {"llama", {"rope.scaling.attn_factor", F, -2, NULL}, BAD, "attn_factor\" is -2, allowed"},
     {"llama", {"attention.sliding_window", U, 64, NULL}, NO, "sliding_window 64: windows are sup"},
@@ -373,6 +391,7 @@ int main(void)
         cmocka_unit_test(scales_of_minicpm_are_read),
         cmocka_unit_test(windows_of_gemma_are_read),
         cmocka_unit_test(ids_that_end_an_answer_are_read),
+        cmocka_unit_test(ids_that_are_none_are_skipped),
         cmocka_unit_test(one_wrong_key_is_named),
         cmocka_unit_test(yarn_is_read),
         cmocka_unit_test(factors_are_checked),
