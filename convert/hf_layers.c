@@ -205,7 +205,8 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
 
 /* ---- activation ---- */
 
-static tern_status parse_activation(uint32_t *activation, const json_t *root,
+/* Gemma's first files say "gelu" and mean its tanh form, as transformers reads them. */
+static tern_status parse_activation(uint32_t *activation, const json_t *root, bool is_gemma,
                                     struct tern_error *err)
 {
     static const struct {
@@ -214,12 +215,15 @@ static tern_status parse_activation(uint32_t *activation, const json_t *root,
     } known[] = {{"relu2", TERN_ACT_RELU2},
                  {"silu", TERN_ACT_SILU},
                  {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH}};
-    const json_t *value = json_object_get(root, "hidden_act");
+    static const char *const keys[] = {"hidden_act", "hidden_activation"};
+    const json_t *value = json_object_get(root, keys[is_gemma]);
     if (!value)
-        value = json_object_get(root, "hidden_activation");
+        value = json_object_get(root, keys[!is_gemma]);
     if (!json_is_string(value))
         return tn_fail(err, TERN_INPUT, CONFIG ": \"hidden_act\" is missing or not a text");
     const char *act = json_string_value(value);
+    if (is_gemma && strcmp(act, "gelu") == 0)
+        act = "gelu_pytorch_tanh";
     for (size_t i = 0; i < TN_COUNT_OF(known); i++)
         if (strcmp(act, known[i].name) == 0) {
             *activation = known[i].activation;
@@ -262,6 +266,29 @@ static const json_t *theta_of_kind(const json_t *root, const char *kind, const c
     return theta ? theta : json_object_get(root, old_key);
 }
 
+/* Neither kind of layers, nor an object of both, may scale the rotation. */
+static tern_status refuse_gemma_scaling(const json_t *root, struct tern_error *err)
+{
+    const json_t *parameters = json_object_get(root, "rope_parameters");
+    const json_t *const ropes[] = {root, json_object_get(root, "rope_scaling"), parameters,
+                                   json_object_get(parameters, "full_attention"),
+                                   json_object_get(parameters, "sliding_attention")};
+    for (size_t i = 0; i < TN_COUNT_OF(ropes); i++) {
+        const bool has_kinds = ropes[i] == parameters && (ropes[3] || ropes[4]);
+        const char *type = i == 0 || !ropes[i] || has_kinds || json_is_null(ropes[i])
+                               ? "default"
+                               : rope_type(ropes[i]);
+        tern_status status = check_partial_rotary(ropes[i], err);
+        if (status != TERN_OK)
+            return status;
+        if (!type || strcmp(type, "default") != 0)
+            return tn_fail(err, TERN_UNSUPPORTED,
+                           CONFIG ": rope scaling of type \"%s\" is not supported here",
+                           type ? type : "?");
+    }
+    return TERN_OK;
+}
+
 static tern_status gemma_layers(struct tn_config_import *out, const json_t *root,
                                 uint32_t activation, struct tern_error *err)
 {
@@ -291,10 +318,7 @@ static tern_status gemma_layers(struct tn_config_import *out, const json_t *root
         out->layers[i].window = sliding ? window : 0;
         out->layers[i].score_scale = (float)(1 / sqrt(scalar));
     }
-    const json_t *scaling = json_object_get(root, "rope_scaling");
-    if (status == TERN_OK && scaling && !json_is_null(scaling))
-        status = tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"rope_scaling\" is not supported here");
-    return status;
+    return status == TERN_OK ? refuse_gemma_scaling(root, err) : status;
 }
 
 /* ---- interface ---- */
@@ -304,7 +328,7 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
 {
     uint32_t activation = 0;
     struct rotation rotation = {0, 1};
-    tern_status status = parse_activation(&activation, root, err);
+    tern_status status = parse_activation(&activation, root, out->is_gemma, err);
     if (status != TERN_OK)
         return status;
     out->layers = tn_alloc_zeroed(out->config.n_layer, sizeof *out->layers);

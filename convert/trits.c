@@ -141,6 +141,10 @@ static tern_status read_whole(struct tn_trit_reader *r, struct tern_error *err)
         status = read_scalar(r->stream, t->scale, &scale, err);
     if (status == TERN_OK)
         r->factor = t->scale_divides ? 1.0f / scale : r->factor * scale;
+    if (status == TERN_OK && !(isfinite(r->factor) && r->factor > 0))
+        status = tn_fail(err, TERN_INPUT,
+                         "tensor \"%s\": the scale %g beside it makes %g of its weights",
+                         t->weight->name, (double)scale, (double)r->factor);
     return status;
 }
 
@@ -319,6 +323,22 @@ static tern_status coded_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
     return TERN_OK;
 }
 
+/* Scales times the factor of the tensor, which may leave nothing of them or too much. */
+static tern_status multiply_scales(const struct tn_trit_reader *r, float *scales, size_t n,
+                                   struct tern_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float scale = scales[i] * r->factor;
+        if (!isfinite(scale) || (scale == 0 && scales[i] != 0))
+            return tn_fail(err, TERN_INPUT,
+                           "tensor \"%s\": a scale of %g and the scale %g beside it make %g",
+                           r->tensor->weight->name, (double)scales[i], (double)r->factor,
+                           (double)scale);
+        scales[i] = scale;
+    }
+    return TERN_OK;
+}
+
 tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint32_t row, uint32_t n,
                                   struct tern_error *err)
 {
@@ -338,9 +358,7 @@ tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint3
     const size_t n_good = tn_encoding_scales(e, scales, raw, n_units, unit_bytes);
     if (n_good < n_units)
         return fail_unit(r, (uint8_t *)raw + n_good * unit_bytes, (first + n_good) * r->unit, err);
-    for (size_t i = 0; i < n_units; i++)
-        scales[i] *= r->factor;
-    return TERN_OK;
+    return multiply_scales(r, scales, n_units, err);
 }
 
 static void fill(float *scales, size_t n, float value)
@@ -374,9 +392,7 @@ static tern_status source_rows(struct tn_trit_reader *r, int8_t *trits, float *s
         assert(r->tensor->kind == TN_TENSOR_CODED);
         status = coded_rows(r, trits, scales, row, n, err);
     }
-    for (size_t i = 0; i < n_scales; i++)
-        scales[i] *= r->factor;
-    return status;
+    return status == TERN_OK ? multiply_scales(r, scales, n_scales, err) : status;
 }
 
 /* ---- heads ---- */

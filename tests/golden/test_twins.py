@@ -176,6 +176,45 @@ class Twins(Case):
         gguf.write(path, common_keys("llama", folder.config), rows)
         self.check_same(folder.path, path)
 
+    def test_scales_that_leave_no_number(self):
+        """Of a product of two scales that are numbers."""
+        folder, path = Folder("tiny-bitcpm-llama"), scratch("scales.gguf")
+        folder.config["rope_scaling"] = None
+        name = "blk.0.attn_q.weight"
+        for by, scale, made in ((1e4, 3e38, "inf"), (1, 1e-44, "0")):
+            rows = [f32_tensor(name, [by * v for v in struct.unpack(f"<{len(data) // 4}f", data)],
+                               shape) if row == name else (row, kind, shape, data)
+                    for row, kind, shape, data in plain_tensors(folder, NORMS, True)]
+            rows.append(f32_tensor("blk.0.attn_q.scale", [scale], [1]))
+            gguf.write(path, common_keys("llama", folder.config), rows)
+            result = command.tern("convert", path, "-o", scratch("x.tern"), "--no-tokenizer")
+            self.assertEqual(result.code, 5)
+            self.assertRegex(result.err, rf'"{name}": a scale of \S+ and the scale \S+ beside it '
+                                    rf"make {made}\n$")
+
+    def test_gemma_scales_no_rotation(self):
+        """Whichever spelling says so."""
+        def parameters(**full):
+            return {"full_attention": dict(full, rope_theta=1e6),
+                    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
+        folder = Folder("tiny-embed-gemma3")
+        old = dict(folder.config)
+        for change, words in (
+                ({"rope_parameters": parameters(rope_type="linear", factor=8.0)}, '"linear"'),
+                ({"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, '"linear"'),
+                ({"partial_rotary_factor": 0.5}, '"partial_rotary_factor" is 0.5'),
+                ({"rope_parameters": parameters(rope_type="default")}, None)):
+            folder.config = dict(old, **change)
+            source = folder.write(scratch("gemma"))
+            args = "convert", source, "-o", scratch("gemma.tern"), "--no-tokenizer"
+            if words:
+                self.assertIn(words, self.refused(6, *args))
+            else:
+                self.ok(*args)
+        folder.config = {k: v for k, v in old.items() if k != "hidden_activation"}
+        folder.config["hidden_act"] = "gelu"
+        self.ok("convert", folder.write(scratch("gelu")), *args[2:])
+
     def test_biases(self):
         """Those of q and k are interleaved like the rows of their matrices."""
         folder, path = Folder("tiny-bitcpm-llama"), scratch("biases.gguf")
