@@ -93,6 +93,9 @@ tern_status tn_config_read(struct tn_config_import *out, bool *has_generation, c
 tern_status tn_template_parse(char **source, size_t *n_source, const char *json, size_t n_json,
                               struct tern_error *err);
 
+/* TERN_INPUT: not a text of at most 1 MiB; `from` says where it stands. */
+tern_status tn_template_check(const char *from, const char *text, size_t n, struct tern_error *err);
+
 /* chat_template.jinja (empty: none), else tokenizer_config.json; *from is the name of the file that
  * was read, NULL when neither is there. */
 tern_status tn_template_read(char **source, size_t *n_source, const char **from, const char *dir,

@@ -30,7 +30,7 @@ struct key {
 struct tern_source {
     struct tn_model_source model;
     const char *format;
-    bool is_recognised;
+    bool is_recognised, has_tokenizer;
     struct tern_error reason;
     struct key *keys;
     uint32_t n_keys;
@@ -158,6 +158,17 @@ static tern_status try_tokenizer(struct tern_source *s, const char *path, struct
     return status;
 }
 
+static tern_status try_template(const struct tern_source *s, const char *path,
+                                struct tern_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    const char *from;
+    tern_status status = tn_model_source_template(&text, &n, &from, &s->model, path, err);
+    tn_free(text);
+    return status;
+}
+
 static tern_status try_conversion(struct tern_source *s, const char *path, struct tern_error *err)
 {
     struct tn_tensor_plan plan;
@@ -171,10 +182,11 @@ static tern_status try_conversion(struct tern_source *s, const char *path, struc
     const struct tern_convert_params params = {.head = TERN_HEAD_Q8};
     status = survey_layer(s, &plan, &params, err);
     tn_tensor_plan_fini(&plan);
-    /* A source without one converts with --no-tokenizer. */
-    return status == TERN_OK && tn_model_source_has_tokenizer(&s->model, path)
-               ? try_tokenizer(s, path, err)
-               : status;
+    s->has_tokenizer = tn_model_source_has_tokenizer(&s->model, path);
+    if (status != TERN_OK || !s->has_tokenizer) /* converts with --no-tokenizer, if at all */
+        return status;
+    status = try_tokenizer(s, path, err);
+    return status == TERN_OK ? try_template(s, path, err) : status;
 }
 
 /* ---- files ---- */
@@ -269,6 +281,7 @@ void tern_source_get_summary(const struct tern_source *source, struct tern_sourc
         .family = source->is_recognised ? source->model.import.family : NULL,
         .is_convertible = source->reason.status == TERN_OK,
         .reason = source->reason.detail,
+        .has_tokenizer = source->has_tokenizer,
         .n_keys = source->n_keys,
         .n_tensors = source->model.source.n_tensors,
     };

@@ -44,6 +44,10 @@ tern_status tn_job_open_input(struct tn_job *j, const char *name, struct tn_file
 static tern_status add_input(struct tn_job *j, const char *name)
 {
     struct tn_file *file;
+    if (tn_utf8_find_bad(name, strlen(name), true) < strlen(name))
+        return tn_fail(j->err, TERN_INPUT,
+                       "%s: a name that is not one line of UTF-8 cannot be kept in the model; "
+                       "rename the file", name);
     tern_status status = tn_job_open_input(j, name, &file);
     if (status != TERN_OK)
         return status;
@@ -110,16 +114,31 @@ static char *copy_text(const char *text, size_t n)
     return copy;
 }
 
-/* Folder and last component of the resolved source; "model" where that is no name. */
+static bool is_name(const char *name, size_t n)
+{
+    return n > 0 && strcspn(name, "/\\:") >= n && strspn(name, ".") < n &&
+           tn_utf8_find_bad(name, n, true) == n;
+}
+
+/* The last component of the source as it is given: a link may lead to a name that says nothing, as
+ * in the cache of Hugging Face.  Where that is no name (".", "/"), that of the resolved one; else
+ * "model". */
+static char *name_of_source(const char *source, const char *resolved)
+{
+    const char *last = last_component(source);
+    size_t n = strcspn(last, "/\\");
+    if (!is_name(last, n)) {
+        last = last_component(resolved ? resolved : "");
+        n = strlen(last);
+    }
+    return is_name(last, n) ? copy_text(last, n) : copy_text("model", 5);
+}
+
 static tern_status look_at_source(struct tn_job *j)
 {
     const char *source = j->params->source;
     j->resolved = tn_path_resolve(source);
-    const char *last = last_component(j->resolved ? j->resolved : "model");
-    const size_t n = strlen(last);
-    if (strpbrk(last, "/\\:") || tn_utf8_find_bad(last, n, true) < n)
-        last = "model";
-    j->source_name = copy_text(last, strlen(last));
+    j->source_name = name_of_source(source, j->resolved);
     const size_t n_folder = (size_t)(last_component(source) - source);
     const bool is_file = tn_path_kind(source) == TN_PATH_FILE;
     if (!is_file)
@@ -199,45 +218,34 @@ static bool is_wrong_template(const char *source, size_t n)
     return false;
 }
 
-static tern_status read_gguf_template(struct tn_job *j)
+static tern_status correct_template(struct tn_job *j)
 {
     static const char right[] =
         "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
         "message['role'] | capitalize + ': '+ message['content'] | trim + '<|eot_id|>' %}"
         "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
-    size_t n;
-    const char *source = tn_gguf_text(j->model.source.gguf, "tokenizer.chat_template", &n);
-    if (!source || n == 0)
+    if (!is_wrong_template(j->template_source, j->n_template_source))
         return TERN_OK;
-    if (is_wrong_template(source, n)) {
-        tn_job_say(
-            j, TERN_CONVERT_WARNING,
-            "the chat template in the file is not that of BitNet 2B-4T; the published one is "
-            "taken, with <|eot_id|> as a stop token");
-        source = right;
-        n = sizeof right - 1;
-    }
-    j->template_source = tn_alloc(n + 1);
-    if (!j->template_source)
-        return tn_fail(j->err, TERN_MEMORY, "no memory for a chat template");
-    memcpy(j->template_source, source, n);
-    j->template_source[n] = '\0';
-    j->n_template_source = n;
-    return TERN_OK;
+    tn_job_say(j, TERN_CONVERT_WARNING,
+               "the chat template in the file is not that of BitNet 2B-4T; the published one is "
+               "taken, with <|eot_id|> as a stop token");
+    tn_free(j->template_source);
+    j->n_template_source = sizeof right - 1;
+    j->template_source = copy_text(right, j->n_template_source);
+    return j->template_source ? TERN_OK
+                              : tn_fail(j->err, TERN_MEMORY, "no memory for a chat template");
 }
 
 static tern_status read_template(struct tn_job *j)
 {
-    const char *from = j->params->source;
-    tern_status status;
-    if (j->model.is_gguf) {
-        status = read_gguf_template(j);
-    } else {
-        status = tn_template_read(&j->template_source, &j->n_template_source, &from,
-                                  j->params->source, j->err);
-        if (status == TERN_OK && from)
-            status = add_input(j, from);
-    }
+    const char *from;
+    tern_status status =
+        tn_model_source_template(&j->template_source, &j->n_template_source, &from, &j->model,
+                                 j->params->source, j->err);
+    if (status == TERN_OK && from && !j->model.is_gguf)
+        status = add_input(j, from);
+    if (status == TERN_OK && j->template_source && j->model.is_gguf)
+        status = correct_template(j);
     if (status != TERN_OK || !j->template_source)
         return status;
     struct tern_chat_template *t;
@@ -298,37 +306,49 @@ static void say_notes(const struct tn_job *j)
                    "the model names no end-of-text id: it will not stop by itself");
 }
 
-/* TERN_USAGE if the output would replace this file of the source directory. */
-static tern_status check_not_input(struct tn_job *j, const char *name)
+/* TERN_USAGE if `path`, which will be written, is this file of the source directory. */
+static tern_status check_not_input(struct tn_job *j, const char *path, const char *name)
 {
-    char *path = tn_path_join(j->folder, name);
-    if (!path)
+    char *input = tn_path_join(j->folder, name);
+    if (!input)
         return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
-    const bool same = tn_path_same(path, j->result->output);
-    tn_free(path);
+    const bool same = tn_path_same(input, path);
+    tn_free(input);
     if (!same)
         return TERN_OK;
     return tn_fail(j->err, TERN_USAGE,
-                   "%s is a file of the model that is converted; choose another output",
-                   j->result->output);
+                   "%s is a file of the model that is converted; choose another output", path);
 }
 
-static tern_status check_output(struct tn_job *j)
+static tern_status check_no_inputs(struct tn_job *j, const char *path)
 {
     /* Not read without a tokenizer, but just as precious. */
     static const char *const others[] = {TN_TOKENIZER_FILE, "tokenizer_config.json",
                                          "chat_template.jinja"};
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
+        status = check_not_input(j, path, j->inputs[i].name);
+    for (size_t i = 0; i < TN_COUNT_OF(others) && !j->model.is_gguf && status == TERN_OK; i++)
+        status = check_not_input(j, path, others[i]);
+    return status;
+}
+
+/* Nor may the part file, which is written first, take the place of an input. */
+static tern_status check_output(struct tn_job *j)
+{
     const char *output = j->result->output;
     const enum tn_path_kind kind = tn_path_kind(output);
     if (kind == TN_PATH_DIR || kind == TN_PATH_OTHER)
         return tn_fail(j->err, TERN_OUTPUT, "%s: is %s, give the name of a file", output,
                        kind == TN_PATH_DIR ? "a directory" : "not a regular file");
     j->result->replaced = kind == TN_PATH_FILE;
-    tern_status status = TERN_OK;
-    for (uint32_t i = 0; i < j->n_inputs && status == TERN_OK; i++)
-        status = check_not_input(j, j->inputs[i].name);
-    for (size_t i = 0; i < TN_COUNT_OF(others) && !j->model.is_gguf && status == TERN_OK; i++)
-        status = check_not_input(j, others[i]);
+    char *part = tn_mwriter_part_of(output);
+    if (!part)
+        return tn_fail(j->err, TERN_MEMORY, "no memory for a path");
+    tern_status status = check_no_inputs(j, output);
+    if (status == TERN_OK)
+        status = check_no_inputs(j, part);
+    tn_free(part);
     return status;
 }
 

@@ -1,16 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 #include "model_source.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "config_values.h"
+#include "gguf.h"
 #include "gguf_import.h"
 #include "plat/plat.h"
 #include "tok_gguf.h"
 #include "tok_import.h"
 
 #define MAX_TOKENIZER_JSON_BYTES (64u << 20)
+
+/* ---- folders of GGUF files ---- */
+
+struct gguf_files {
+    char first[100]; /* the first of the names, whichever it is */
+    uint32_t n;
+};
+
+static bool note_gguf(void *arg, const char *name)
+{
+    struct gguf_files *files = arg;
+    const size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".gguf") == 0 && files->n++ == 0)
+        snprintf(files->first, sizeof files->first, "%s", name);
+    return true;
+}
+
+static bool holds(const char *dir, const char *name)
+{
+    char *path = tn_path_join(dir, name);
+    const bool is_there = path && tn_path_kind(path) != TN_PATH_ABSENT;
+    tn_free(path);
+    return is_there;
+}
+
+/* As repositories of GGUF files look when they are downloaded whole. */
+static tern_status refuse_gguf_folder(const char *dir, struct tern_error *err)
+{
+    struct gguf_files files = {.n = 0};
+    if (tn_path_kind(dir) != TN_PATH_DIR || holds(dir, TN_CONFIG_FILE) ||
+        holds(dir, TN_ST_SINGLE_FILE) || holds(dir, TN_ST_INDEX_FILE) ||
+        !tn_dir_walk(dir, note_gguf, &files) || files.n == 0)
+        return TERN_OK;
+    return tn_fail(err, TERN_INPUT, "%s: holds GGUF files, such as %s: give one of the %u", dir,
+                   files.first, files.n);
+}
+
+/* ---- both forms ---- */
 
 /* What the directory holds beside config.json and weights. */
 static tern_status recognise(struct tn_model_source *out, const char *dir, struct tern_error *err)
@@ -26,6 +67,9 @@ tern_status tn_model_source_open_weights(struct tn_model_source *out, const char
 {
     memset(out, 0, sizeof *out);
     out->is_gguf = tn_path_kind(path) == TN_PATH_FILE;
+    tern_status status = refuse_gguf_folder(path, err);
+    if (status != TERN_OK)
+        return status;
     return out->is_gguf ? tn_source_open_gguf(&out->source, path, i2s, err)
                         : tn_source_open(&out->source, path, err);
 }
@@ -47,7 +91,9 @@ tern_status tn_model_source_open(struct tn_model_source *out, const char *path,
         tern_status status = tn_model_source_open_weights(out, path, i2s, err);
         return status == TERN_OK ? tn_model_source_import(out, path, err) : status;
     }
-    tern_status status = tn_config_read(&out->import, &out->has_generation, path, err);
+    tern_status status = refuse_gguf_folder(path, err);
+    if (status == TERN_OK)
+        status = tn_config_read(&out->import, &out->has_generation, path, err);
     if (status == TERN_OK)
         status = tn_source_open(&out->source, path, err);
     return status == TERN_OK ? recognise(out, path, err) : status;
@@ -56,14 +102,10 @@ tern_status tn_model_source_open(struct tn_model_source *out, const char *path,
 bool tn_model_source_has_tokenizer(const struct tn_model_source *m, const char *path)
 {
     if (m->is_gguf) {
-        size_t n;
-        const char *model = tn_gguf_text(m->source.gguf, "tokenizer.ggml.model", &n);
-        return model && strcmp(model, "none") != 0;
+        const struct tn_gguf_key *model = tn_gguf_find_key(m->source.gguf, "tokenizer.ggml.model");
+        return model && (model->type != TN_GGUF_STRING || strcmp(model->text, "none") != 0);
     }
-    char *file = tn_path_join(path, TN_TOKENIZER_FILE);
-    const bool is_there = file && tn_path_kind(file) != TN_PATH_ABSENT;
-    tn_free(file);
-    return is_there;
+    return holds(path, TN_TOKENIZER_FILE);
 }
 
 tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **splitter,
@@ -86,6 +128,29 @@ tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **split
     status = tn_tok_import(json, n_json, vocab, section, err);
     tn_free(json);
     return status;
+}
+
+tern_status tn_model_source_template(char **text, size_t *n, const char **from,
+                                     const struct tn_model_source *m, const char *path,
+                                     struct tern_error *err)
+{
+    static const char key[] = "tokenizer.chat_template";
+    if (!m->is_gguf)
+        return tn_template_read(text, n, from, path, err);
+    const char *source = tn_gguf_text(m->source.gguf, key, n);
+    *text = NULL;
+    *from = path;
+    if (!source || *n == 0)
+        return TERN_OK;
+    tern_status status = tn_template_check(key, source, *n, err);
+    if (status != TERN_OK)
+        return status;
+    *text = tn_alloc(*n + 1);
+    if (!*text)
+        return tn_fail(err, TERN_MEMORY, "no memory for a chat template of %zu bytes", *n);
+    memcpy(*text, source, *n);
+    (*text)[*n] = '\0';
+    return TERN_OK;
 }
 
 void tn_model_source_close(struct tn_model_source *out)

@@ -46,6 +46,12 @@ tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **split
                                       const struct tn_model_source *source, const char *path,
                                       const char *pre, struct tern_error *err);
 
+/* The chat template of an imported source, checked (tn_free); NULL: there is none.  *from: the name
+ * of the folder's file, or `path` of a GGUF file; NULL: no file has one. */
+tern_status tn_model_source_template(char **text, size_t *n, const char **from,
+                                     const struct tn_model_source *source, const char *path,
+                                     struct tern_error *err);
+
 /* Also after a failure. */
 void tn_model_source_close(struct tn_model_source *out);
 

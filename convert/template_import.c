@@ -32,8 +32,7 @@ static const json_t *find_template(const json_t *value)
     return is_none ? NULL : value;
 }
 
-static tern_status check_template(const char *file, const char *text, size_t n,
-                                  struct tern_error *err)
+tern_status tn_template_check(const char *file, const char *text, size_t n, struct tern_error *err)
 {
     if (n > MAX_TEMPLATE_BYTES)
         return tn_fail(err, TERN_INPUT, "%s: a chat template of %zu bytes, at most %u are allowed",
@@ -63,7 +62,7 @@ tern_status tn_template_parse(char **source, size_t *n_source, const char *json,
                          TOKENIZER_CONFIG ": chat_template has no text named \"default\"; put the "
                                           "one to use into " TEMPLATE_FILE);
     if (n)
-        status = check_template(TOKENIZER_CONFIG, json_string_value(template), n, err);
+        status = tn_template_check(TOKENIZER_CONFIG, json_string_value(template), n, err);
     if (n && status == TERN_OK) {
         *source = tn_alloc(n + 1);
         if (*source) {
@@ -95,7 +94,7 @@ tern_status tn_template_read(char **source, size_t *n_source, const char **from,
     tern_status status =
         tn_dir_read_text(source, n_source, dir, TEMPLATE_FILE, MAX_TEMPLATE_BYTES, err);
     if (status == TERN_OK && *source) {
-        status = check_template(TEMPLATE_FILE, *source, *n_source, err);
+        status = tn_template_check(TEMPLATE_FILE, *source, *n_source, err);
         if (status == TERN_OK && *n_source > 0) {
             *n_source = unify_line_ends(*source, *n_source);
         } else {

@@ -24,6 +24,7 @@ struct tern_source_summary {
     const char *family; /* "bitnet", "llama", ...; NULL: not recognised */
     bool is_convertible; /* as far as headers and the first layer tell: tern_convert takes it */
     const char *reason;  /* why not; "" otherwise */
+    bool has_tokenizer;  /* else a convertible source needs tern_convert_params.no_tokenizer */
     uint64_t file_bytes; /* of all weight files */
     uint32_t n_keys;
     uint32_t n_tensors;

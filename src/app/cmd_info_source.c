@@ -52,7 +52,8 @@ static tern_status print_text(const struct tern_source *source,
                   tn_size_decimal((double)s->file_bytes).text, s->n_tensors);
     tn_buf_printf(&out, "family        %s\n", s->family ? s->family : "not recognised");
     if (s->is_convertible)
-        tn_buf_printf(&out, "converts      yes: tern convert %s\n", path);
+        tn_buf_printf(&out, "converts      yes: tern convert %s%s\n", path,
+                      s->has_tokenizer ? "" : " --no-tokenizer");
     else
         tn_buf_printf(&out, "converts      no: %s\n", s->reason);
     if (s->n_keys)
@@ -107,6 +108,7 @@ static json_t *make_json(const struct tern_source *source, const struct tern_sou
     json_object_set_new(root, "convertible", json_boolean(s->is_convertible));
     json_object_set_new(root, "reason",
                         s->is_convertible ? json_null() : json_string(s->reason));
+    json_object_set_new(root, "has_tokenizer", json_boolean(s->has_tokenizer));
     json_object_set_new(root, "metadata", metadata(source, s->n_keys));
     json_object_set_new(root, "tensors", tensors(source, s->n_tensors));
     return root;

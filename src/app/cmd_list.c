@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "json_io.h"
 #include "known_models.h"
 #include "output.h"
@@ -26,6 +27,9 @@ static tern_status describe(struct row *out, const struct tn_known_model *known,
 {
     struct tern_model *model;
     struct tern_model_info info;
+    const size_t n_name = strlen(known->name);
+    if (tn_utf8_find_bad(known->name, n_name, true) < n_name)
+        return tn_fail(err, TERN_INPUT, "%s: its name is not one line of UTF-8", known->path);
     tern_status status = tern_model_open(&model, known->path, err);
     if (status != TERN_OK)
         return status;

@@ -65,6 +65,11 @@ static char *concat(const char *a, const char *b)
     return text;
 }
 
+char *tn_mwriter_part_of(const char *path)
+{
+    return concat(path, ".part");
+}
+
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err)
 {
     *out = NULL;
@@ -74,7 +79,7 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
     if (!w)
         return tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
     w->path = concat(path, "");
-    w->part_path = concat(path, ".part");
+    w->part_path = tn_mwriter_part_of(path);
     w->chunk = tn_alloc_aligned(TERN_FILE_CHUNK, TERN_FILE_ALIGN);
     tern_status status = TERN_OK;
     if (!w->path || !w->part_path || !w->chunk) {

@@ -72,6 +72,8 @@ void tn_mwriter_set_source(struct tn_mwriter *writer, uint32_t i_source, uint64_
                            uint64_t hash);
 tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err);
 const char *tn_mwriter_part_path(const struct tn_mwriter *writer);
+/* The same for a file at `path` (tn_free); NULL: no memory. */
+char *tn_mwriter_part_of(const char *path);
 tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t *ids,
                                        uint32_t n_ids, uint64_t hash, struct tern_error *err);
 tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err); /* frees */

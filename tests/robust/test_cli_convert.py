@@ -36,6 +36,32 @@ def with_weights(name, draw):
     return folder
 
 
+class Names(command.TestCase):
+    def test_the_part_file_is_no_source(self):
+        folder = scratch("part")
+        os.mkdir(folder)
+        source = os.path.join(folder, "a.tern.part")
+        shutil.copy(command.shared("reference", "gguf", "tiny-bitnet-packed", "i2_s.gguf"), source)
+        data = read_bytes(source)
+        error = self.refused(2, "convert", "-q", source, "-o", os.path.join(folder, "a.tern"))
+        self.assertIn("a.tern.part is a file of the model that is converted", error)
+        self.assertEqual((os.listdir(folder), read_bytes(source)), (["a.tern.part"], data))
+
+    def test_the_name_is_that_of_the_link(self):
+        """As files lie in the cache of Hugging Face."""
+        if os.name == "nt":
+            self.skipTest("links need rights there")
+        folder = scratch("links")
+        os.mkdir(folder)
+        os.symlink(command.shared("reference", "gguf", "tiny-bitnet-packed", "i2_s.gguf"),
+                   os.path.join(folder, "Good-Name.gguf"))
+        os.symlink(command.DEMO, os.path.join(folder, "Folder"))
+        for source, output in (("Good-Name.gguf", "Good-Name.tern"), ("Folder/", "Folder.tern")):
+            self.ok("convert", source, cwd=folder)
+            about = json.loads(self.ok("info", output, "--json", cwd=folder).text)
+            self.assertEqual(about["name"], output[:-5])
+
+
 class ZeroShare(command.TestCase):
     def warnings(self, folder):
         result = self.ok("convert", folder, "-o", scratch("out.tern"))

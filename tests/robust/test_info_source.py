@@ -104,7 +104,30 @@ class Source(command.TestCase):
         self.assertIn("Unigram", found["reason"])
         self.assertIn(found["reason"], self.refused(6, "convert", folder, "-o", scratch("x.tern")))
         os.remove(path)
-        self.assertTrue(self.look(folder)["convertible"])
+        found = self.look(folder)
+        self.assertEqual((found["convertible"], found["has_tokenizer"]), (True, False))
+        self.assertIn(f"yes: tern convert {folder} --no-tokenizer\n", self.ok("info", folder).text)
+
+    def test_template_that_convert_refuses(self):
+        data = bytearray(command.read_bytes(
+            shared("reference", "gguf", "tiny-bitnet-packed", "i2_s.gguf")))
+        key = b"tokenizer.chat_template"
+        data[data.index(key) + len(key) + 4 + 8 + 5] = 0
+        path = scratch("template.gguf")
+        with open(path, "wb") as f:
+            f.write(data)
+        found = self.look(path)
+        self.assertFalse(found["convertible"])
+        self.assertIn("byte 0x00 at offset 5 of the chat template", found["reason"])
+        self.assertIn(found["reason"], self.refused(5, "convert", "-q", path, "-o",
+                                                    scratch("x.tern")))
+
+    def test_folder_of_gguf_files(self):
+        folder = scratch("repository")
+        os.mkdir(folder)
+        shutil.copy(shared("reference", "gguf", "tiny-bonsai", "q2_0.gguf"), folder)
+        for args in (("info", folder), ("convert", folder, "-o", scratch("x.tern"))):
+            self.assertIn("holds GGUF files, such as q2_0.gguf", self.refused(5, *args))
 
     def test_for_people(self):
         text = self.ok("info", DEMO).text

@@ -97,6 +97,18 @@ class List(command.TestCase):
         self.assertEqual(["alpha", "na\u00efve model"],
                          [row["name"] for row in self.ours(json.loads(result.text))])
 
+    def test_names_that_nobody_can_type(self):
+        if not command.NATIVE or sys.platform in ("win32", "darwin"):
+            self.skipTest("names are UTF-8 there")
+        for name in (b"bad\xff.tern", b"two\nlines.tern"):
+            path = os.path.join(os.fsencode(self.named), name)
+            shutil.copy(command.model(), path)
+            self.addCleanup(os.remove, path)
+        result = self.ok("list", "--json", env=self.environment())
+        self.assertEqual(result.err.count("its name is not one line of UTF-8"), 2)
+        self.assertEqual(["alpha", "na\u00efve model"],
+                         [row["name"] for row in self.ours(json.loads(result.text))])
+
     def test_nothing(self):
         empty = scratch("empty")
         os.makedirs(empty)
