@@ -54,7 +54,8 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         1},
     [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file",
                      "Also of a GGUF file, a safetensors file or a directory that could be\n"
-                     "converted: its keys and tensors, the family, and why not if it is none.\n",
+                     "converted: its keys and tensors, the family, and why it is not, if that\n"
+                     "shows in the headers, the tokenizer or the first layer.\n",
                      1},
     [TN_CMD_EMBED] = {
         "embed", "[MODEL] [FILE...]", "texts -> vectors; --search finds the best passages",
