@@ -266,27 +266,30 @@ static const json_t *theta_of_kind(const json_t *root, const char *kind, const c
     return theta ? theta : json_object_get(root, old_key);
 }
 
-/* Neither kind of layers, nor an object of both, may scale the rotation. */
+static tern_status refuse_scaling(const json_t *rope, struct tern_error *err)
+{
+    if (!rope || json_is_null(rope))
+        return TERN_OK;
+    const char *type = rope_type(rope);
+    if (!type || strcmp(type, "default") != 0)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       CONFIG ": rope scaling of type \"%s\" is not supported here",
+                       type ? type : "?");
+    return check_partial_rotary(rope, err);
+}
+
+/* In any spelling: rope_scaling of all layers, rope_parameters of all or of each kind. */
 static tern_status refuse_gemma_scaling(const json_t *root, struct tern_error *err)
 {
     const json_t *parameters = json_object_get(root, "rope_parameters");
-    const json_t *const ropes[] = {root, json_object_get(root, "rope_scaling"), parameters,
-                                   json_object_get(parameters, "full_attention"),
-                                   json_object_get(parameters, "sliding_attention")};
-    for (size_t i = 0; i < TN_COUNT_OF(ropes); i++) {
-        const bool has_kinds = ropes[i] == parameters && (ropes[3] || ropes[4]);
-        const char *type = i == 0 || !ropes[i] || has_kinds || json_is_null(ropes[i])
-                               ? "default"
-                               : rope_type(ropes[i]);
-        tern_status status = check_partial_rotary(ropes[i], err);
-        if (status != TERN_OK)
-            return status;
-        if (!type || strcmp(type, "default") != 0)
-            return tn_fail(err, TERN_UNSUPPORTED,
-                           CONFIG ": rope scaling of type \"%s\" is not supported here",
-                           type ? type : "?");
-    }
-    return TERN_OK;
+    const json_t *full = json_object_get(parameters, "full_attention");
+    const json_t *sliding = json_object_get(parameters, "sliding_attention");
+    tern_status status = check_partial_rotary(root, err);
+    if (status == TERN_OK)
+        status = refuse_scaling(json_object_get(root, "rope_scaling"), err);
+    if (status == TERN_OK)
+        status = refuse_scaling(full || sliding ? full : parameters, err);
+    return status == TERN_OK ? refuse_scaling(sliding, err) : status;
 }
 
 static tern_status gemma_layers(struct tn_config_import *out, const json_t *root,
