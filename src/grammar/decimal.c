@@ -4,18 +4,31 @@
  */
 #include "grammar/decimal.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-/* From "-d.ddde+xx", whatever the point looks like here. */
-static struct tn_decimal from_text(const char *text)
+#include "base/float_text.h"
+
+static struct tn_decimal of_real(double value)
 {
-    struct tn_decimal d = {.is_negative = *text == '-'};
-    const char *c = text;
-    for (; *c && *c != 'e'; c++)
-        if (*c >= '0' && *c <= '9' && d.n < TN_DECIMAL_DIGITS)
-            d.digits[d.n++] = (uint8_t)(*c - '0');
-    d.exponent = (*c ? atoi(c + 1) : 0) + 1;
+    char digits[TN_FLOAT_TEXT];
+    struct tn_decimal d = {.is_negative = value < 0};
+    if (value == 0)
+        return d;
+    d.n = (uint32_t)tn_float_digits(digits, &d.exponent, fabs(value));
+    for (uint32_t i = 0; i < d.n; i++)
+        d.digits[i] = (uint8_t)(digits[i] - '0');
+    return d;
+}
+
+static struct tn_decimal of_integer(long long value)
+{
+    char text[TN_DECIMAL_DIGITS + 2];
+    struct tn_decimal d = {.is_negative = value < 0};
+    snprintf(text, sizeof text, "%lld", value);
+    for (const char *c = text + d.is_negative; *c; c++)
+        d.digits[d.exponent++] = (uint8_t)(*c - '0');
+    d.n = (uint32_t)d.exponent;
     while (d.n > 0 && d.digits[d.n - 1] == 0)
         d.n--;
     return d.n > 0 ? d : (struct tn_decimal){0};
@@ -23,20 +36,8 @@ static struct tn_decimal from_text(const char *text)
 
 struct tn_decimal tn_decimal_of(const json_t *number)
 {
-    char text[64];
-    if (json_is_integer(number)) {
-        const int n = snprintf(text, sizeof text, "%lld", (long long)json_integer_value(number));
-        struct tn_decimal d = from_text(text);
-        if (d.n > 0)
-            d.exponent = n - d.is_negative;
-        return d;
-    }
-    const double value = json_real_value(number);
-    int precision = 0;
-    do
-        snprintf(text, sizeof text, "%.*e", precision, value);
-    while (precision++ < 17 && strtod(text, NULL) != value);
-    return from_text(text);
+    return json_is_integer(number) ? of_integer(json_integer_value(number))
+                                   : of_real(json_real_value(number));
 }
 
 uint32_t tn_decimal_digit(const struct tn_decimal *d, int32_t place)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_text.h"
 #include "text/jinja/eval.h"
-#include "text/jinja/number.h"
 #include "text/unicode.h"
 
 /* ---- sinks ---- */
@@ -178,7 +178,7 @@ void tn_jsink_put_repr(struct tn_jrun *run, struct tn_jsink *sink, struct tn_jva
 
 void tn_jsink_put_str(struct tn_jrun *run, struct tn_jsink *sink, struct tn_jvalue v)
 {
-    char digits[TN_NUMBER_TEXT];
+    char digits[TN_FLOAT_TEXT];
     switch (v.type) {
     case TN_J_UNDEFINED:
         break;

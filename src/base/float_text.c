@@ -2,18 +2,16 @@
  *
  * Floats as text, as Python writes them.
  */
-#include "text/jinja/number.h"
+#include "base/float_text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The shortest digits of a finite x > 0, without a point; *exponent: value = 0.d1d2d3... * 10^it.
- */
-static size_t shortest_digits(char *digits, int *exponent, double x)
+size_t tn_float_digits(char *digits, int *exponent, double x)
 {
-    char text[TN_NUMBER_TEXT];
+    char text[TN_FLOAT_TEXT];
     int precision = 0;
     do
         snprintf(text, sizeof text, "%.*e", precision, x);
@@ -34,7 +32,7 @@ static void put_digits(char *dst, const char *digits, size_t n, int exponent)
 {
     size_t at = 0;
     if (exponent < -3 || exponent > 16) {
-        at += (size_t)snprintf(dst, TN_NUMBER_TEXT, "%c%s%.*se%c%02d", digits[0], n > 1 ? "." : "",
+        at += (size_t)snprintf(dst, TN_FLOAT_TEXT, "%c%s%.*se%c%02d", digits[0], n > 1 ? "." : "",
                                (int)n - 1, digits + 1, exponent > 0 ? '+' : '-', abs(exponent - 1));
         return;
     }
@@ -56,7 +54,7 @@ static void put_digits(char *dst, const char *digits, size_t n, int exponent)
 
 const char *tn_float_text(char *dst, double x)
 {
-    char digits[TN_NUMBER_TEXT];
+    char digits[TN_FLOAT_TEXT];
     int exponent;
     if (isnan(x))
         return "nan";
@@ -65,7 +63,7 @@ const char *tn_float_text(char *dst, double x)
     if (x == 0)
         return signbit(x) ? "-0.0" : "0.0";
     dst[0] = '-';
-    size_t n = shortest_digits(digits, &exponent, fabs(x));
+    size_t n = tn_float_digits(digits, &exponent, fabs(x));
     put_digits(dst + (x < 0), digits, n, exponent);
     return dst;
 }
