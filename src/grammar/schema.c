@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "base/log.h"
 #include "grammar/schema_count.h"
@@ -204,12 +205,12 @@ static uint32_t type_of(const json_t *value)
 /* The text of a value leads from the start of a rule to an end. */
 static void add_value(struct compiler *c, const json_t *value, uint32_t start)
 {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    if (!text)
+    struct tn_buf text = {0};
+    if (!tn_json_dump(&text, value))
         c->g->failed = c->g->failed ? c->g->failed : TERN_MEMORY;
     else
-        tn_grammar_end(c->g, tn_grammar_text(c->g, start, text, strlen(text)));
-    tn_free(text);
+        tn_grammar_end(c->g, tn_grammar_text(c->g, start, text.data, text.n_bytes));
+    tn_buf_fini(&text);
 }
 
 static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)

@@ -552,7 +552,7 @@ static void any_allocation_may_fail(void **state)
 {
     (void)state;
     static const char schema[] =
-        OBJECT("\"properties\":{\"a\":{\"enum\":[1,\"x\"]},\"b\":{\"$ref\":\"#/$defs/c\"}},"
+        OBJECT("\"properties\":{\"a\":{\"enum\":[1,\"x\",{\"y\":[0.1]}]},\"b\":{\"$ref\":\"#/$defs/c\"}},"
                "\"$defs\":{\"c\":{\"type\":\"array\",\"items\":{\"type\":[\"string\",\"integer\"],"
                "\"pattern\":\"^a{2,3}$\",\"minimum\":5,\"maximum\":31}}}");
     struct fixture f;

@@ -10,7 +10,7 @@ from grammar_cases import run
 N_SCHEMAS = 120
 TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"]
 NAMES = ["a", "b", "name", "na", "a b", "q\"uote", "ü", "nested/slash~"]
-SCALARS = [None, True, False, 0, 1, -7, 12.5, "", "a", "name", "x\ny", "日本", "\"", "\\"]
+SCALARS = [None, True, False, 0, 1, -7, 12.5, 0.1, 1e-07, 1e+22, "", "a", "name", "x\ny", "日本", "\"", "\\"]
 
 
 # ---- schemas ----
@@ -24,7 +24,7 @@ def random_schema(rng, depth, defs):
     if kind < 0.30:
         return {"enum": rng.sample(SCALARS, rng.randint(1, 5))}
     if kind < 0.35:
-        return {"const": rng.choice(SCALARS + [[1, "a"], {"k": [None]}])}
+        return {"const": rng.choice(SCALARS + [[1, "a"], {"k": [None, 0.3]}])}
     types = rng.sample(TYPES if depth > 0 else TYPES[2:], rng.choice((1, 1, 1, 2)))
     schema = {"type": types if len(types) > 1 else types[0], "description": "any"}
     if "object" in types:

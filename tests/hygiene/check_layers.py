@@ -40,7 +40,8 @@ STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stda
 PLACES = {
     "hwloc.h": r"sysinfo/topo_hwloc\.c",
     "utf8proc.h": r"src/(text/unicode|repl/grapheme)\.c",
-    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/grammar|src/server)/.*|src/base/json_load\.[ch])",
+    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/grammar|src/server)/.*|"
+                 r"src/base/json_(dump|load)\.[ch])",
     "xxhash.h": r"(convert|src/file|src/text|src/chat|src/run)/.*",
     "malloc.h": r"src/base/alloc\.c",
     "signal.h": r"src/(app|plat)/.*",
