@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "base/log.h"
 
@@ -90,12 +91,10 @@ static bool add_call(struct tern_calls *c, const json_t *call)
 {
     const char *name = json_string_value(json_object_get(call, "name"));
     const json_t *arguments = json_object_get(call, "arguments");
-    char *text = json_dumps(arguments ? arguments : json_object_get(call, "parameters"),
-                            JSON_COMPACT);
-    bool is_added = text && begin_call(c, name, strlen(name)) &&
-                    tn_buf_append_text(&c->calls[c->n_calls].arguments, text) &&
+    bool is_added = begin_call(c, name, strlen(name)) &&
+                    tn_json_dump(&c->calls[c->n_calls].arguments,
+                                 arguments ? arguments : json_object_get(call, "parameters")) &&
                     tn_buf_reserve(&c->calls[c->n_calls].arguments, 1);
-    tn_free(text);
     end_call(c, is_added);
     return is_added;
 }

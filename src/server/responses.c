@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/json_dump.h"
 #include "server/json_out.h"
 #include "server/list_stream.h"
 #include "server/openai.h"
@@ -31,11 +31,11 @@ static void append_echo(struct tn_buf *out, const struct tn_task *task, const ch
     const json_t *value = tn_json_member(task->request.root, key);
     if (value && json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) > MAX_ECHO)
         value = NULL;
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    if (value && !text)
-        out->failed = true;
-    tn_buf_printf(out, ",\"%s\":%s", key, text ? text : otherwise);
-    tn_free(text);
+    tn_buf_printf(out, ",\"%s\":", key);
+    if (value)
+        tn_json_dump(out, value);
+    else
+        tn_buf_append_text(out, otherwise);
 }
 
 /* Kinds of items: the beginning of their ids, their type and what is the same in all of them, the
