@@ -246,10 +246,12 @@ static bool read_number(struct reader *r, json_t **out)
     if (!take_number(r, &is_whole))
         return false;
     if (is_whole && !(r->flags & JSON_DECODE_INT_AS_REAL)) {
-        if (!parse_whole(r->text + start, r->i - start, &whole))
+        if (parse_whole(r->text + start, r->i - start, &whole)) {
+            *out = json_integer(whole);
+            return true;
+        }
+        if (!(r->flags & TN_JSON_LARGE_AS_REAL))
             return refuse(r, "a whole number of more than 64 bits");
-        *out = json_integer(whole);
-        return true;
     }
     tn_buf_clear(&r->word);
     if (!tn_buf_append(&r->word, r->text + start, r->i - start) ||

@@ -67,6 +67,14 @@ class AnswerSchema(serving.TestCase):
             self.assertEqual("".join(e["token"] for e in listed["logprobs"]["content"]),
                              choice["message"]["content"])
 
+    def test_large_numbers_elsewhere(self):
+        """A whole number beyond 64 bits leaves the others of a body whole."""
+        schema = dict(ANIMAL, properties=dict(ANIMAL["properties"], legs={"enum": [2, 4]}))
+        choices = [self.chat(response_format(schema), temperature=0, **more)
+                   for more in ({}, {"unknown": 2 ** 64})]
+        self.check_animal(choices[1]["message"]["content"])
+        self.assertEqual(choices[1], choices[0])
+
     def test_limits(self):
         limits = {"code": {"type": "string", "pattern": r"^[A-Z]{2}-\d{3,5}$"},
                   "born": {"type": "string", "format": "date-time"},

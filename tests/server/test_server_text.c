@@ -92,10 +92,11 @@ static void bodies(void **state)
     memcpy(deep, "{\"a\":", 5);
     assert_null(read(deep, &r));
     assert_int_equal(r.status, 400);
-    json_t *o = read("{\"a\":null,\"b\":9223372036854775808}", &r);
+    json_t *o = read("{\"a\":null,\"b\":9223372036854775808,\"c\":5}", &r);
     assert_non_null(o);
     assert_null(tn_json_member(o, "a"));
     assert_true(json_is_real(tn_json_member(o, "b")));
+    assert_true(json_is_integer(tn_json_member(o, "c")));
     json_decref(o);
 }
 

@@ -91,6 +91,11 @@ class Tools(serving.TestCase):
         answer = self.ask(server, messages=ASK + [called, result], max_tokens=5)
         plain = self.ask(server, messages=ASK, max_tokens=5)
         self.assertGreater(answer["usage"]["prompt_tokens"], plain["usage"]["prompt_tokens"] + 5)
+        call = {"name": "weather", "arguments": {"city": "Rome", "days": 2}}
+        called = {"role": "assistant", "tool_calls": [{"type": "function", "function": call}]}
+        both = [self.ask(server, messages=ASK + [called, result], max_tokens=5, **more)["usage"]
+                for more in ({}, {"unknown": 2 ** 64})]  # 2 stays 2, where 2.0 has more tokens
+        self.assertEqual(both[1]["prompt_tokens"], both[0]["prompt_tokens"])
 
     def check_form(self, server):
         """A form binds the answer's text: a call that must be has none."""

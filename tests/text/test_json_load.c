@@ -229,6 +229,30 @@ static void values_are_those_of_jansson(void **state)
     }
 }
 
+static void large_whole_numbers_become_real_ones_alone(void **state)
+{
+    (void)state;
+    static const char *const large[] = {"9223372036854775808", "-9223372036854775809",
+                                        "1000000000000000019884624838656"};
+    static const char *const others[] = {"9223372036854775807", "-9223372036854775808", "0", "5"};
+    for (size_t i = 0; i < TN_COUNT_OF(large); i++)
+        for (size_t k = 0; k < TN_COUNT_OF(others); k++) {
+            char json[128];
+            const int n = snprintf(json, sizeof json, "[%s,{\"a\":%s},%s]", others[k], large[i],
+                                   others[k]);
+            json_t *got;
+            struct tern_error err;
+            if (tn_json_load(&got, "text", json, (size_t)n, TN_JSON_LARGE_AS_REAL, &err) != TERN_OK)
+                fail_msg("%s: %s", json, err.detail);
+            const json_t *real = json_object_get(json_array_get(got, 1), "a");
+            assert_true(json_is_real(real) && json_real_value(real) == strtod(large[i], NULL));
+            for (size_t at = 0; at < 3; at += 2)
+                assert_int_equal(json_integer_value(json_array_get(got, at)),
+                                 strtoll(others[k], NULL, 10));
+            json_decref(got);
+        }
+}
+
 static void depth_is_limited(void **state)
 {
     (void)state;
@@ -290,6 +314,7 @@ int main(void)
         cmocka_unit_test(blocks_that_are_too_large_are_noticed),
         cmocka_unit_test(errors_of_the_text_stay_errors_of_the_text),
         cmocka_unit_test(values_are_those_of_jansson),
+        cmocka_unit_test(large_whole_numbers_become_real_ones_alone),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(the_locale_does_not_matter),
         cmocka_unit_test(threads_load_at_once),
