@@ -203,7 +203,8 @@ static tern_status read_call(struct tern_calls *c, size_t n)
     json_t *call;
     if (!read_part(c, n))
         return TERN_MEMORY;
-    tern_status status = tn_json_load(&call, "call", c->held.data, n, 0, NULL);
+    tern_status status =
+        tn_json_load(&call, "call", c->held.data, n, TN_JSON_LARGE_AS_REAL, NULL);
     const bool is_whole = status == TERN_OK && is_call(call);
     const bool was_begun = c->is_begun;
     end_call(c, is_whole || c->is_early);
