@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "base/json_dump.h"
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -84,14 +85,12 @@ static json_t *value_of(const struct tn_gguf_key *key)
 static bool add_key(struct tern_source *s, const char *name, json_t *value)
 {
     struct key *key = &s->keys[s->n_keys];
-    char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-    json_malloc_t allocate;
-    json_free_t release;
-    json_get_alloc_funcs(&allocate, &release);
+    struct tn_buf text = {0};
+    const bool is_good = value && tn_json_dump(&text, value);
     json_decref(value);
     key->name = copy_text(name);
-    key->json = text ? copy_text(text) : NULL;
-    release(text);
+    key->json = is_good ? copy_text(tn_buf_text(&text)) : NULL;
+    tn_buf_fini(&text);
     s->n_keys++; /* tern_source_free frees halves too */
     return key->name && key->json;
 }
@@ -116,9 +115,8 @@ static bool add_config_keys(struct tern_source *s, const char *dir)
     tern_status status = tn_dir_read_text(&text, &n, dir, "config.json", MAX_CONFIG_BYTES, NULL);
     if (status != TERN_OK || !text)
         return status != TERN_MEMORY;
-    status = tn_json_load(&root, "config.json", text, n, 0, NULL);
-    if (status == TERN_INPUT) /* published files hold integers beyond 64 bits */
-        status = tn_json_load(&root, "config.json", text, n, JSON_DECODE_INT_AS_REAL, NULL);
+    /* published files hold integers beyond 64 bits */
+    status = tn_json_load(&root, "config.json", text, n, TN_JSON_LARGE_AS_REAL, NULL);
     tn_free(text);
     if (status != TERN_OK)
         return status != TERN_MEMORY;

@@ -87,6 +87,18 @@ class Source(command.TestCase):
         self.assertIn("give the folder", alone["reason"])
         self.assertEqual(alone["tensors"], found["tensors"])
 
+    def test_numbers_are_those_of_the_file(self):
+        folder = scratch("numbers")
+        os.mkdir(folder)
+        shutil.copy(os.path.join(DEMO, "model.safetensors"), folder)
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+            f.write('{"hidden_size": 64, "rms_norm_eps": 1e-5, "list": [0.1, 2], "large": %d}'
+                    % 10 ** 30)
+        lines = [line.split(None, 1) for line in self.ok("info", folder).text.splitlines()]
+        for pair in (["hidden_size", "64"], ["rms_norm_eps", "1e-05"], ["list", "[0.1,2]"],
+                     ["large", "1e+30"]):
+            self.assertIn(pair, lines)
+
     def test_tokenizer_that_convert_refuses(self):
         """One that is missing is no reason: convert can do without."""
         found = self.look(shared("reference", "gguf", "tiny-bitnet-packed", "i2_s-nopre.gguf"))
