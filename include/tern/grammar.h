@@ -18,7 +18,9 @@
  *
  * What comes is UTF-8 without U+0000.  Members stand in the order of the schema, white space only
  * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most
- * TERN_GRAMMAR_MAX_DEPTH deep, whole numbers have at most 16 digits, and so do fractions.
+ * TERN_GRAMMAR_MAX_DEPTH deep, whole numbers have at most 16 digits, and so do fractions.  A value
+ * of enum or const has one text, without white space in it; its real numbers have the fewest digits
+ * that are read as the same, as Python writes them (0.1, 100.0, 1e-07).
  *
  * A pattern is a regular expression of ECMA-262 with its flag u, without look-around, back-
  * references, \b, \B and \p; it may begin and end anywhere in the string unless ^ and $ say
@@ -63,9 +65,15 @@ struct tern_grammar; /* read-only: any number of requests and threads may use it
 
 /* Compiles a schema, in time and memory that do not depend on what it describes: at most 262,144
  * states, 32,768 subschemas and TERN_GRAMMAR_MAX_STEPS.  A detail of err begins with the place as a
- * JSON pointer ("#/properties/name: ...").  TERN_INPUT: no JSON, or no object; TERN_USAGE: a word
- * with a wrong value; TERN_UNSUPPORTED: a word that is not understood; TERN_LIMIT: too large, too
- * deep, or no finite text fits; TERN_MEMORY. */
+ * JSON pointer ("#/properties/name: ...").
+ *   TERN_INPUT        no JSON of an object or an array, or one that is not read: with a name twice
+ *                     in an object, more than 64 levels, or a whole number beyond 64 bits
+ *   TERN_USAGE        a schema that is no object, a word with a wrong value, or words that no value
+ *                     fits ("pattern": "a^", "minimum" above "maximum")
+ *   TERN_UNSUPPORTED  a word that is not understood
+ *   TERN_LIMIT        too large, or it refers to itself so that no value ends within
+ *                     TERN_GRAMMAR_MAX_DEPTH
+ *   TERN_MEMORY */
 tern_status tern_grammar_from_schema(struct tern_grammar **out, const char *schema, size_t n_bytes,
                                      uint32_t flags, struct tern_error *err);
 /* The same between two texts that stand around it as they are. */
