@@ -189,6 +189,7 @@ void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
         tn_conn_drop(conn);
         return;
     }
+    const bool had_bytes = n_unsent(conn) > 0;
     while (tn_conn_wants_write(conn)) {
         int64_t n = tn_net_write(conn->socket, conn->out.data + conn->n_sent, n_unsent(conn));
         if (n == TN_NET_AGAIN)
@@ -211,6 +212,8 @@ void tn_conn_write(struct tn_conn *conn, uint64_t now_ns)
     conn->n_sent = 0;
     conn->progress_ns = now_ns;
     conn->n_progress = 0;
+    if (had_bytes && conn->state == TN_CONN_READING && !has_begun(&conn->request))
+        conn->began_ns = now_ns; /* it waits for a request from now on */
 }
 
 /* ---- from one request to the next ---- */
@@ -267,10 +270,11 @@ bool tn_conn_is_incomplete(const struct tn_conn *conn)
     return conn->state == TN_CONN_READING || conn->state == TN_CONN_CLOSING;
 }
 
+/* A client that still takes its last answer is not idle: TN_CONN_STUCK_NS is its limit. */
 static uint64_t limit_of_reading(const struct tn_conn *conn)
 {
     if (!has_begun(&conn->request))
-        return TN_CONN_IDLE_NS;
+        return n_unsent(conn) > 0 ? UINT64_MAX : TN_CONN_IDLE_NS;
     return conn->request.state == TN_HTTP_HEAD ? TN_CONN_HEAD_NS : TN_CONN_REQUEST_NS;
 }
 

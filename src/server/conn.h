@@ -57,7 +57,8 @@ struct tn_conn {
     size_t n_sent;                   /* of out */
     size_t n_held;                   /* of the ration, for what out takes above its free part */
     size_t n_progress;               /* bytes that went out since progress_ns */
-    uint64_t began_ns;      /* READING: the first byte of this request, or when it began to wait */
+    uint64_t began_ns;      /* READING: the first byte of this request, or when it began to wait,
+                             * all answers taken */
     uint64_t progress_ns;   /* when enough bytes had gone out last, or there were none */
     uint64_t n_out;         /* bytes of the answer, for the log */
     int status;             /* of the answer; 0: none yet */

@@ -17,7 +17,7 @@
 /* From the first byte to the end of the head. Looked at once a second: 10 s at most. */
 #define TN_CONN_HEAD_NS (17ull * TN_SECOND_NS / 2)
 #define TN_CONN_REQUEST_NS (60ull * TN_SECOND_NS) /* and to the end of the body */
-#define TN_CONN_IDLE_NS (120ull * TN_SECOND_NS)   /* kept alive without a request */
+#define TN_CONN_IDLE_NS (120ull * TN_SECOND_NS)   /* kept alive: nothing comes or goes */
 #define TN_CONN_STUCK_NS (30ull * TN_SECOND_NS)   /* the client takes less than the next line */
 #define TN_CONN_MIN_PROGRESS ((size_t)16 << 10)   /* bytes that it takes in that time, or all */
 #define TN_CONN_LINGER_NS (2ull * TN_SECOND_NS)   /* reading on behind the last answer */
