@@ -76,14 +76,12 @@ static void count_reasoning(struct tn_choice *choice)
 /* Log-probabilities are those of the answer: tokens in front of it are not shown. */
 static void skip_reasoning(const struct tn_task *answer, struct tn_choice *choice)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
     const size_t at = tn_choice_answer_at(choice);
-    if (at == 0 || at == SIZE_MAX)
+    if (at == SIZE_MAX)
         return;
-    for (; choice->n_shown < choice->n_tokens; choice->n_shown++) {
+    for (; choice->n_shown < choice->n_tokens && choice->n_shown_bytes < at; choice->n_shown++) {
         size_t n;
-        (void)tern_tokenizer_token_bytes(tokenizer, tn_choice_logprobs(choice, choice->n_shown)->id,
-                                         &n);
+        (void)tn_task_token_text(answer, tn_choice_logprobs(choice, choice->n_shown)->id, &n);
         if (choice->n_shown_bytes + n > at)
             return;
         choice->n_shown_bytes += n;
@@ -165,18 +163,30 @@ size_t tn_choice_answer_at(const struct tn_choice *choice)
     return choice->thinking ? tern_thinking_answer_at(choice->thinking) : 0;
 }
 
+const char *tn_task_token_text(const struct tn_task *answer, uint32_t id, size_t *n)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    *n = 0;
+    return tern_tokenizer_is_special(tokenizer, id) ? NULL
+                                                    : tern_tokenizer_token_bytes(tokenizer, id, n);
+}
+
 uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
     const size_t at = tn_choice_answer_at(choice);
+    const bool has_all = choice->has_ended && choice->job.result.stop != TERN_STOP_STRING;
     uint32_t i = choice->n_shown;
     *n_token_bytes = choice->n_shown_bytes;
-    n_bytes = at == SIZE_MAX ? 0 : at + n_bytes;
-    for (; i < choice->n_tokens && *n_token_bytes < n_bytes; i++) {
+    if (at == SIZE_MAX)
+        return i;
+    n_bytes += at;
+    for (; i < choice->n_tokens; i++) {
         size_t n;
-        (void)tern_tokenizer_token_bytes(tokenizer, tn_choice_logprobs(choice, i)->id, &n);
-        if (*n_token_bytes + n > n_bytes && !choice->has_ended)
+        (void)tn_task_token_text(answer, tn_choice_logprobs(choice, i)->id, &n);
+        const bool is_whole = *n_token_bytes + n <= n_bytes;
+        const bool is_begun = *n_token_bytes < n_bytes && choice->has_ended;
+        if (!is_whole && !is_begun && !has_all)
             break;
         *n_token_bytes += n;
     }

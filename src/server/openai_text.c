@@ -125,16 +125,12 @@ static void append_token(struct tn_buf *out, const struct tn_task *answer, uint3
     tn_json_string(out, bytes ? bytes : "", n);
 }
 
-/* Control tokens are not in the text. */
 static uint64_t count_characters(const struct tn_task *answer, uint32_t id)
 {
     size_t n;
     uint64_t n_characters = 0;
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
-    const char *bytes = tern_tokenizer_token_bytes(tokenizer, id, &n);
-    if (tern_tokenizer_is_special(tokenizer, id))
-        return 0;
-    for (size_t i = 0; bytes && i < n; i++)
+    const char *bytes = tn_task_token_text(answer, id, &n);
+    for (size_t i = 0; i < n; i++)
         n_characters += ((unsigned char)bytes[i] & 0xC0) != 0x80;
     return n_characters;
 }

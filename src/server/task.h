@@ -154,8 +154,8 @@ const char *tn_choice_finish(const struct tn_choice *choice);
 size_t tn_choice_answer_at(const struct tn_choice *choice);
 /* Entries of the tokens [from, to) and their bytes. */
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
-/* One past the last token whose bytes are all shown with n_bytes of text; all of them at the end.
- * *n_token_bytes are the bytes up to there. */
+/* One past the last token whose bytes are all shown with n_bytes of text; at the end all of them,
+ * but for those behind a stop string.  *n_token_bytes are the bytes up to there. */
 uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes);
 struct tn_usage_counts {
@@ -166,6 +166,8 @@ struct tn_usage_counts {
 void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out);
 /* Is it one of the tokens that end an answer and are no part of it? */
 bool tn_task_hides(const struct tn_task *answer, uint32_t id);
+/* The bytes that a token puts into the text; NULL and 0 for control tokens, which put none. */
+const char *tn_task_token_text(const struct tn_task *answer, uint32_t id, size_t *n);
 void tn_task_write(struct tn_task *answer, const char *bytes, size_t n);
 /* Bytes are missing: the stream ends so that its client sees that it is cut. */
 void tn_task_break(struct tn_task *answer);

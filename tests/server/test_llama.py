@@ -91,6 +91,35 @@ class Llama(serving.TestCase):
         self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
         self.assertEqual(events[-1]["tokens_predicted"], 24)
 
+    def test_tokens_that_are_no_text(self):
+        """Control tokens in an answer are among its ids, and so is what comes behind them."""
+        special = 4082
+        self.assertEqual(self.tokens(self.post("/detokenize", {"tokens": [special]})["content"]),
+                         [special])
+        body = {"prompt": "Once", "n_predict": 12, "seed": 1, "temperature": 1,
+                "return_tokens": True, "logit_bias": [[special, 11]]}
+        whole = self.completion(**body)
+        self.assertEqual(len(whole["tokens"]), whole["tokens_predicted"])
+        self.assertIn(special, whole["tokens"])
+        events = self.server.events("/completion", body)
+        self.assertEqual(sum((e["tokens"] for e in events), []), whole["tokens"])
+        text = self.post("/detokenize", {"tokens": [t for t in whole["tokens"] if t != special]})
+        self.assertEqual(text["content"].strip(), whole["content"].strip())
+        chat = {"messages": [{"role": "user", "content": "Tell me a story."}], "max_tokens": 24,
+                "seed": 3, "temperature": 1, "logprobs": True, "logit_bias": {str(special): 15}}
+        answer = self.post("/v1/chat/completions", chat)
+        content = answer["choices"][0]["logprobs"]["content"]
+        name = self.post("/detokenize", {"tokens": [special]})["content"]
+        self.assertIn(name, [t["token"] for t in content])
+        self.assertEqual(len(content), answer["usage"]["completion_tokens"])
+        parts = serving.choice_parts(self.server.events("/v1/chat/completions", chat))
+        self.assertEqual([t for c in parts if c["logprobs"] for t in c["logprobs"]["content"]],
+                         content)
+        for part in parts:
+            tokens = [t["token"] for t in (part["logprobs"] or {"content": ()})["content"]]
+            self.assertEqual("".join(t for t in tokens if t != name),
+                             part["delta"].get("content", ""))
+
     def check_progress(self, steps, n_total, n_cached):
         self.assertGreater(len(steps), 0)
         for step in steps:
