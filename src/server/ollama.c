@@ -142,6 +142,18 @@ static void more(struct tn_task *task, struct tn_choice *choice)
     send_line(task, &line);
 }
 
+/* A line without text: the answer goes on. */
+static void beat(struct tn_task *task)
+{
+    struct tn_buf line = {0};
+    append_head(&line, task);
+    tn_buf_append_text(&line, task->is_chat
+                                  ? ",\"message\":{\"role\":\"assistant\",\"content\":\"\"}"
+                                  : ",\"response\":\"\"");
+    tn_buf_append_text(&line, ",\"done\":false}");
+    send_line(task, &line);
+}
+
 static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
     (void)task, (void)choice; /* there is one, and `end` says the rest */
@@ -167,8 +179,8 @@ static void end(struct tn_task *task, struct tn_buf *out)
         send_line(task, &line);
 }
 
-static const struct tn_task_format ollama_format = {
-    .stream_type = "application/x-ndjson", .error = tn_ollama_error, .begin = begin,
+const struct tn_task_format tn_ollama_format = {
+    .stream_type = "application/x-ndjson", .beat = beat, .error = tn_ollama_error, .begin = begin,
     .more = more, .end_choice = end_choice, .fail = fail, .end = end};
 
 /* ---- requests ---- */
@@ -222,7 +234,7 @@ static bool prepare_chat(struct tn_task *task, struct tn_refusal *r)
 void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_refusal refusal;
-    struct tn_task *task = tn_task_new(server, conn, &ollama_format);
+    struct tn_task *task = tn_task_new(server, conn, &tn_ollama_format);
     if (!task)
         return;
     const json_t *messages = tn_json_member(task->body, "messages");
@@ -303,7 +315,7 @@ void tn_route_ollama_generate(struct tn_server *server, struct tn_conn *conn)
     struct tn_refusal refusal;
     const char *prompt = "";
     size_t n = 0;
-    struct tn_task *task = tn_task_new(server, conn, &ollama_format);
+    struct tn_task *task = tn_task_new(server, conn, &tn_ollama_format);
     if (!task)
         return;
     task->keeps_raw = true;

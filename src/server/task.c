@@ -166,15 +166,22 @@ static void begin_stream(struct tn_task *answer)
     answer->format->begin(answer);
 }
 
-static void on_tick(void *arg, uint64_t now_ns)
+void tn_task_tick(struct tn_task *answer, uint64_t now_ns)
 {
-    struct tn_task *answer = arg;
-    const char *beat = answer->format->heartbeat;
+    const struct tn_task_format *format = answer->format;
     if (!answer->gen.streams)
         tn_waiting_tick(&answer->waiting, answer->conn, now_ns);
-    else if (answer->n_choices > 0 && beat &&
-             now_ns - answer->waiting.written_ns > TN_HEARTBEAT_NS)
-        tn_task_write(answer, beat, strlen(beat));
+    else if (answer->n_choices == 0 || now_ns - answer->waiting.written_ns <= TN_HEARTBEAT_NS)
+        return;
+    else if (format->beat)
+        format->beat(answer);
+    else if (format->heartbeat)
+        tn_task_write(answer, format->heartbeat, strlen(format->heartbeat));
+}
+
+static void on_tick(void *arg, uint64_t now_ns)
+{
+    tn_task_tick(arg, now_ns);
 }
 
 static void forget(struct tn_server *server, struct tn_task *answer)

@@ -66,6 +66,7 @@ struct tn_prompt_progress {
 struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
     const char *heartbeat;   /* sent in a stream when nothing else was for a while; may be NULL */
+    void (*beat)(struct tn_task *answer); /* writes one, where it is not always the same */
     bool streams_arguments;  /* of calls, piece by piece */
     tn_error_fn *error;
     /* In streams: behind the head; a choice has more to show; it has ended; an error. */
@@ -134,6 +135,8 @@ void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
                     const struct tn_task_format *format, tn_task_read_fn *read,
                     tn_task_prepare_fn *prepare);
 
+/* About once a second while it is in work: a client that waits is told that it goes on. */
+void tn_task_tick(struct tn_task *answer, uint64_t now_ns);
 /* What the engine says. */
 void tn_task_take(struct tn_server *server, struct tn_message *message);
 /* The server ends. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Answers that are lists of reasoning, texts and calls stand in the order in which they were
- * written, whole and in streams; errors keep their API's shape behind a head that is sent.
+ * written, whole and in streams; errors keep their API's shape behind a head that is sent, and
+ * streams that wait send signs of life.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include "base/compiler.h"
 #include "server/list_stream.h"
+#include "server/ollama.h"
 #include "server/waiting.h"
 
 /* ---- lists ---- */
@@ -147,11 +149,45 @@ static void late_errors_have_their_shape(void **state)
                      "\"server_error\",\"param\":null,\"code\":null}}");
 }
 
+/* ---- signs of life ---- */
+
+static void check_beat(bool is_chat, const char *end)
+{
+    static const char begin[] = "{\"model\":\"m\",\"created_at\":\"";
+    static struct tn_task task;
+    const struct tn_conn_host host = {0};
+    const struct tn_server_model model = {.id = "m"};
+    struct tn_conn conn = {.state = TN_CONN_BUSY, .host = &host};
+    task = (struct tn_task){.conn = &conn, .model = &model, .format = &tn_ollama_format,
+                            .gen.streams = true, .is_chat = is_chat};
+    tn_task_tick(&task, 2 * TN_HEARTBEAT_NS); /* nothing is in work */
+    task.n_choices = 1;
+    tn_task_tick(&task, TN_HEARTBEAT_NS);
+    assert_int_equal(conn.out.n_bytes, 0);
+    tn_task_tick(&task, TN_HEARTBEAT_NS + 1);
+    const char *line = tn_buf_text(&conn.out);
+    assert_memory_equal(line, begin, sizeof begin - 1);
+    assert_non_null(strstr(line, end));
+    assert_string_equal(strstr(line, end), end);
+    tn_task_tick(&task, task.waiting.written_ns + 1);
+    assert_string_equal(strstr(tn_buf_text(&conn.out), end), end);
+    tn_buf_fini(&conn.out);
+}
+
+static void streams_of_lines_show_that_they_go_on(void **state)
+{
+    (void)state;
+    check_beat(true, "\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},"
+                     "\"done\":false}\n");
+    check_beat(false, "\",\"response\":\"\",\"done\":false}\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_stand_as_they_were_written),
         cmocka_unit_test(late_errors_have_their_shape),
+        cmocka_unit_test(streams_of_lines_show_that_they_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
