@@ -126,15 +126,23 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
     return copy;
 }
 
-/* In which form the model will call tools; a template without them is refused. */
+/* In which form the model will call tools; a template without them is refused.  One that knows them
+ * may refuse the conversation. */
 static bool find_call_form(struct tn_task *answer, const char *text, struct tn_refusal *r)
 {
+    const struct tn_server *server = answer->server;
+    const struct tn_server_model *model = answer->model;
     struct tern_error err;
-    tern_status status = tern_chat_call_form(&answer->call_form, answer->model->chat, text,
-                                             strlen(text), &answer->chat_params, &err);
-    return status == TERN_OK ||
-           tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
-                     "\"%s\" does not support tools: %s", answer->model->id, err.detail);
+    tern_status status = tern_chat_call_form(&answer->call_form, model->chat, text, strlen(text),
+                                             &answer->chat_params, &err);
+    if (status == TERN_OK)
+        return true;
+    if (status == TERN_MEMORY)
+        return tn_refuse(r, 503, NULL, "%s", err.detail);
+    if (status == TERN_UNSUPPORTED || !server->has_tools[model - server->config.models])
+        return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
+                         err.detail);
+    return tn_refuse(r, 400, "messages", "%s", err.detail);
 }
 
 static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)

@@ -198,6 +198,18 @@ class Tools(serving.TestCase):
                 error = self.ask(server, 400, path="/api/chat", model="model0")["error"]
                 self.assertIn("does not support tools", error)
 
+    def test_a_conversation_that_the_template_refuses(self):
+        picky = "{% if messages[0].role != 'user' %}{{ raise_exception('the user begins') }}" \
+                "{% endif %}" + TAGGED
+        with serve_template(picky) as server:
+            self.ask(server, max_tokens=1)
+            for more in ({}, {"tools": None}):
+                said = [{"role": "assistant", "content": "Hi"}]
+                error = self.ask(server, 400, messages=said + ASK, **more)["error"]
+                self.assertEqual(error["param"], "messages")
+                self.assertIn("the user begins", error["message"])
+                self.assertNotIn("does not support", error["message"])
+
 
 if __name__ == "__main__":
     command.main()
