@@ -118,8 +118,7 @@ static bool has_begun(const struct tn_http_request *request)
 static void refuse(struct tn_conn *conn, int status, const char *why)
 {
     struct tn_buf body = {0};
-    tn_buf_printf(&body, "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
-                         "\"param\":null,\"code\":null}}", why);
+    conn->host->append_error(conn->host->arg, conn, status, why, &body);
     conn->closes = true;
     tn_reply_buf(conn, status, "application/json", status == 503 ? "Retry-After: 1\r\n" : NULL,
                  &body);

@@ -41,6 +41,9 @@ struct tn_conn_host {
     void (*on_request)(void *arg, struct tn_conn *conn);
     /* An answer is complete, or its client is gone (status 0). */
     void (*on_done)(void *arg, const struct tn_conn *conn, int status);
+    /* The JSON of an error that is found before there is a request. */
+    void (*append_error)(void *arg, const struct tn_conn *conn, int status, const char *why,
+                         struct tn_buf *out);
     struct tn_ration *ration; /* of all requests; NULL: none */
     void *arg;
 };

@@ -144,6 +144,18 @@ static const struct route *find_route(const struct tn_buf *path)
     return NULL;
 }
 
+tn_error_fn *tn_error_of(const struct tn_conn *conn)
+{
+    static const char ollama[] = "/api/", anthropic[] = "/v1/messages";
+    const struct tn_buf *path = &conn->request.path;
+    const size_t n = sizeof anthropic - 1;
+    if (path->n_bytes > sizeof ollama - 1 && memcmp(path->data, ollama, sizeof ollama - 1) == 0)
+        return tn_ollama_error;
+    const bool is_anthropic = path->n_bytes >= n && memcmp(path->data, anthropic, n) == 0 &&
+                              (path->n_bytes == n || path->data[n] == '/');
+    return is_anthropic ? tn_anthropic_error : tn_openai_error;
+}
+
 void tn_route(struct tn_server *server, struct tn_conn *conn)
 {
     const struct route *route = find_route(&conn->request.path);
@@ -151,14 +163,14 @@ void tn_route(struct tn_server *server, struct tn_conn *conn)
     struct tn_refusal refusal;
     if (!route && !(method == TN_HTTP_OPTIONS && conn->request.path.data[0] == '*')) {
         tn_refuse(&refusal, 404, NULL, "there is nothing at this path");
-        tn_reply_error(conn, tn_openai_error, &refusal);
+        tn_reply_error(conn, tn_error_of(conn), &refusal);
     } else if (method == TN_HTTP_OPTIONS) {
         answer_options(conn, route ? route->methods : GET | POST);
     } else if (!(route->methods & (bit_of(method) | ANY))) {
         struct tn_buf body = {0};
         tn_refuse(&refusal, 405, NULL, "this path does not take %.*s",
                   (int)conn->request.method_name.n, conn->request.method_name.data);
-        tn_openai_error(&body, &refusal);
+        tn_error_of(conn)(&body, &refusal);
         tn_reply_buf(conn, 405, "application/json", allow_line(route->methods), &body);
     } else if (route->methods == POST && route->run != tn_route_checksum) {
         tn_body_take_route(server, conn, route->run);

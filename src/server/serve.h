@@ -62,6 +62,8 @@ typedef void tn_error_fn(struct tn_buf *out, const struct tn_refusal *refusal);
 tn_error_fn tn_openai_error; /* also llama.cpp's */
 tn_error_fn tn_ollama_error; /* {"error":"text"} */
 tn_error_fn tn_anthropic_error;
+/* As the API has it that the path belongs to; OpenAI's without a path. */
+tn_error_fn *tn_error_of(const struct tn_conn *conn);
 void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_refusal *refusal);
 
 /* ---- routes: each answers, or holds the connection ---- */

@@ -110,8 +110,17 @@ static bool on_head(void *arg, struct tn_conn *conn)
         return true;
     conn->closes = conn->closes || conn->request.has_body;
     tn_refuse(&refusal, look.status, NULL, "%s", look.why);
-    tn_reply_error(conn, tn_openai_error, &refusal);
+    tn_reply_error(conn, tn_error_of(conn), &refusal);
     return false;
+}
+
+static void append_error(void *arg, const struct tn_conn *conn, int status, const char *why,
+                         struct tn_buf *out)
+{
+    struct tn_refusal refusal;
+    (void)arg;
+    tn_refuse(&refusal, status, NULL, "%s", why);
+    tn_error_of(conn)(out, &refusal);
 }
 
 static void on_request(void *arg, struct tn_conn *conn)
@@ -177,7 +186,7 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
         .key = config->key, .has_page = config->has_page};
     server->conn_host = (struct tn_conn_host){
         .on_head = on_head, .on_request = on_request, .on_done = on_done,
-        .ration = &server->ration, .arg = server};
+        .append_error = append_error, .ration = &server->ration, .arg = server};
     server->ration.n_bytes = config->request_bytes;
     server->began_ns = tn_now_ns();
     server->began_s = (int64_t)time(NULL);

@@ -160,6 +160,38 @@ class Transport(serving.TestCase):
             if status in (405, 204):
                 self.assertIn("Allow", headers)
 
+    def check_shapes(self, status, ask):
+        """ask(path): the answer, an error, to a request of this path, in the shape of its API."""
+        for path, keys in (("/v1/completions", {"message", "type", "param", "code"}),
+                           ("/v1/messages", {"type", "message"}), ("/api/chat", None),
+                           ("/v1/messages/count_tokens", {"type", "message"})):
+            got, data = ask(path)
+            self.assertEqual(got, status, path)
+            answer = json.loads(data)
+            self.assertEqual(answer.pop("type", "none"),
+                             "error" if "messages" in path else "none")
+            self.assertEqual(set(answer), {"error"})
+            if keys:
+                self.assertEqual(set(answer["error"]), keys)
+            else:
+                self.assertIsInstance(answer["error"], str)
+
+    def test_errors_have_the_shape_of_their_api(self):
+        def ask(method, end="", **headers):
+            return lambda path: self.server.request(method, path + end, headers=headers)[::2]
+
+        def send(fields):
+            def run(path):
+                answer = self.server.raw(f"POST {path} HTTP/1.1\r\n{fields}\r\n".encode())
+                return status_of(answer), answer.partition(b"\r\n\r\n")[2]
+            return run
+
+        self.check_shapes(404, ask("POST", "/none"))
+        self.check_shapes(405, ask("GET"))
+        self.check_shapes(403, ask("POST", Host="evil.example"))
+        self.check_shapes(400, send(""))
+        self.check_shapes(413, send("Host: localhost\r\nContent-Length: 99999999\r\n"))
+
     def test_paths_are_never_files(self):
         for path in ("/../etc/passwd", "/%2e%2e/etc/passwd", "/..%5c..%5cwin.ini", "//etc/passwd",
                      "/v1/models/../../etc/passwd", "/v1/models/%2e%2e%2f", "/\\etc"):
@@ -284,6 +316,7 @@ class Keys(command.TestCase):
                                      ("x-api-key", "secret-key")):
                     self.assertEqual(server.get("/v1/models", **{field: value})[0], 200)
                 self.assertEqual(server.get("/v1/models", Authorization="Bearer secret")[0], 401)
+                self.assertIsInstance(server.get("/api/tags")[1]["error"], str)
                 server.stop()
                 self.assertNotIn("secret", server.err)
 
