@@ -29,20 +29,19 @@ static bool take_schema(struct tn_gen *gen, const json_t *schema, uint32_t flags
 /* {"name": ..., "schema": {...}, "strict": bool} */
 static bool read_json_schema(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
 {
-    static const char param[] = "response_format.json_schema";
+    const char *param = gen->api->json_schema;
     const json_t *schema = tn_json_member(o, "schema");
     bool is_strict = false;
     if (!json_is_object(o) || !json_is_object(schema))
         return tn_refuse(r, 400, param, "\"%s\" must be an object with a \"schema\"", param);
     return tn_json_get_bool(o, "strict", &is_strict, r) &&
-           take_schema(gen, schema, is_strict ? TERN_GRAMMAR_STRICT : 0,
-                       "response_format.json_schema.schema");
+           take_schema(gen, schema, is_strict ? TERN_GRAMMAR_STRICT : 0, gen->api->schema);
 }
 
 bool tn_gen_read_response_format(struct tn_gen *gen, const json_t *body, struct tn_refusal *r)
 {
-    static const char param[] = "response_format";
-    const json_t *format = tn_json_member(body, param);
+    const char *param = gen->api->form;
+    const json_t *format = tn_json_member(body, "response_format");
     const char *type = json_string_value(json_object_get(format, "type"));
     if (!format || (type && strcmp(type, "text") == 0))
         return true;

@@ -16,7 +16,12 @@
 
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
 {
-    *gen = (struct tn_gen){.n_choices = 1, .max_tokens = tn_gen_clamp_tokens(model, -1)};
+    static const struct tn_gen_api openai = {
+        .stops = "stop", .max_stops = 4, .form = "response_format",
+        .json_schema = "response_format.json_schema",
+        .schema = "response_format.json_schema.schema"};
+    *gen = (struct tn_gen){
+        .api = &openai, .n_choices = 1, .max_tokens = tn_gen_clamp_tokens(model, -1)};
     tern_sampler_params_default(&gen->sampler);
     gen->sampler.seed = tn_random_seed() >> 32;
 }
@@ -98,26 +103,28 @@ static bool read_sampler(struct tn_gen *gen, const json_t *o, double max_tempera
 static bool add_stop(struct tn_gen *gen, const json_t *value, uint32_t limit,
                      struct tn_refusal *r)
 {
+    const char *name = gen->api->stops;
     if (!json_is_string(value))
-        return tn_refuse(r, 400, "stop", "\"stop\" must be a string or an array of strings");
+        return tn_refuse(r, 400, name, "\"%s\" must be %san array of strings", name,
+                         gen->api->has_stop_list ? "" : "a string or ");
     size_t n = json_string_length(value);
     if (n == 0)
         return true; /* ends nothing */
     if (strlen(json_string_value(value)) != n)
-        return tn_refuse(r, 400, "stop", "\"stop\" may not hold the character NUL");
+        return tn_refuse(r, 400, name, "\"%s\" may not hold the character NUL", name);
     if (gen->n_stops == limit)
-        return tn_refuse(r, 400, "stop", "\"stop\" may hold %u strings at most", limit);
+        return tn_refuse(r, 400, name, "\"%s\" may hold %u strings at most", name, limit);
     gen->stops[gen->n_stops++] = json_string_value(value);
     return true;
 }
 
 static bool read_stops(struct tn_gen *gen, const json_t *o, uint32_t limit, struct tn_refusal *r)
 {
-    const json_t *stop = tn_json_member(o, "stop");
+    const json_t *stop = tn_json_member(o, gen->api->stops);
     if (!stop)
         return true;
-    if (!json_is_array(stop))
-        return add_stop(gen, stop, limit, r);
+    if (!json_is_array(stop)) /* NULL is no string */
+        return add_stop(gen, gen->api->has_stop_list ? NULL : stop, limit, r);
     for (size_t i = 0; i < json_array_size(stop); i++)
         if (!add_stop(gen, json_array_get(stop, i), limit, r))
             return false;
@@ -231,7 +238,7 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
 {
     double n = 1;
     if (!read_sampler(gen, body, 2, r) || !read_max_tokens(gen, body, model, r) ||
-        !read_stops(gen, body, 4, r) ||
+        !read_stops(gen, body, gen->api->max_stops, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
         !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||
         !tn_json_get_bool(body, "stream", &gen->streams, r) ||

@@ -27,8 +27,17 @@ struct tn_form {
     const char *param; /* where the schema stands in the request */
 };
 
+/* Where a request has what OpenAI's chat completions have elsewhere: what errors name. */
+struct tn_gen_api {
+    const char *stops; /* a member of the body that is read */
+    uint32_t max_stops;
+    bool has_stop_list; /* one string is none */
+    const char *form, *json_schema, *schema;
+};
+
 /* Zero-initialise by tn_gen_init; tn_gen_fini frees.  Texts point into the request's JSON. */
 struct tn_gen {
+    const struct tn_gen_api *api; /* OpenAI's, if nobody sets another one */
     struct tern_sampler_params sampler;
     uint32_t max_tokens;
     const char *stops[TN_GEN_MAX_STOPS];

@@ -247,13 +247,26 @@ static bool prepare(struct tn_task *task, struct tn_refusal *r)
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
+    static const char form[] = "output_config.format";
+    static const struct tn_gen_api api = {
+        .stops = "stop_sequences", .max_stops = TN_GEN_MAX_STOPS, .has_stop_list = true,
+        .form = form, .json_schema = form, .schema = "output_config.format.schema"};
+    task->gen.api = &api;
     return tn_translation_read(task, tn_messages_parameters(task->request.root, r), r);
 }
 
 static bool read_for_answer(struct tn_task *task, struct tn_refusal *r)
 {
+    const json_t *messages = tn_json_member(task->body, "messages");
+    const size_t n = json_array_size(messages);
+    const json_t *last = n > 0 ? json_array_get(messages, n - 1) : NULL;
+    const char *role = json_string_value(tn_json_member(last, "role"));
     if (!tn_json_member(task->body, "max_tokens"))
         return tn_refuse(r, 400, "max_tokens", "\"max_tokens\" is missing");
+    if (role && strcmp(role, "assistant") == 0) /* elsewhere the answer would continue it */
+        return tn_refuse(r, 400, "messages",
+                         "the last message must be the user's: an answer that is begun is not "
+                         "continued here");
     return read_request(task, r);
 }
 

@@ -63,6 +63,19 @@ class Messages(serving.TestCase):
         answer = self.ask(stop_sequences=[word], stop=["ignored"])
         self.assertEqual((answer["stop_reason"], answer["stop_sequence"]), ("stop_sequence", word))
         self.assertEqual(answer["content"][0]["text"], text[:text.index(word)])
+        many = [f"never {i}" for i in range(15)] + [word]
+        self.assertEqual(self.ask(stop_sequences=many)["content"], answer["content"])
+        for wrong in (many + ["one more"], word, [5], ["a\0b"]):
+            self.assertIn("stop_sequences", self.ask(400, stop_sequences=wrong)["error"]["message"])
+
+    def test_a_begun_answer_is_not_continued(self):
+        for said in ("Once", [{"type": "text", "text": "Once"}]):
+            begun = STORY + [{"role": "assistant", "content": said}]
+            for stream in (False, True):
+                error = self.ask(400, messages=begun, stream=stream)["error"]
+                self.assertIn("must be the user's", error["message"])
+            self.ask(path=PATH + "/count_tokens", messages=begun)
+            self.ask(messages=begun + STORY, max_tokens=1)
 
     def test_blocks_and_counts(self):
         def count(messages, **more):
@@ -115,7 +128,9 @@ class Messages(serving.TestCase):
         answer = self.ask(output_config=form, max_tokens=100)
         self.assertIn(json.loads(answer["content"][0]["text"]), ({"yes": True}, {"yes": False}))
         schema["minProperties"] = 1
-        self.assertIn("minProperties", self.ask(400, output_config=form)["error"]["message"])
+        message = self.ask(400, output_config=form)["error"]["message"]
+        self.assertIn("minProperties", message)
+        self.assertIn("output_config.format.schema", message)
         self.ask(output_config={"effort": "low"}, max_tokens=1)
 
     def test_refusals(self):

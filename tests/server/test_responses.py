@@ -134,6 +134,10 @@ class Responses(serving.TestCase):
                 ("instructions", {"instructions": 5}),
                 ("tools", {"tools": 5}), ("tools", {"tools": [{"type": "web_search"}]}),
                 ("tools", {"tools": TOOLS}),
+                ("text.format", {"text": {"format": {"type": "yaml"}}}),
+                ("text.format", {"text": {"format": {"type": "json_schema"}}}),
+                ("text.format.schema", {"text": {"format": {
+                    "type": "json_schema", "schema": {"minLength": -1}}}}),
                 ("previous_response_id", {"previous_response_id": "resp_1"}),
                 ("background", {"background": True}), ("top_logprobs", {"top_logprobs": 2}),
                 ("temperature", {"temperature": "hot"})):
