@@ -196,10 +196,15 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
     struct lists l = {0};
     const struct tern_token_logprob *prompt =
         (const struct tern_token_logprob *)(void *)choice->prompt_logprobs.data;
-    for (uint32_t i = 0; i < choice->n_prompt_tokens && choice->n_shown == 0; i++)
-        add_entry(&l, answer, prompt + (size_t)i * (1 + answer->gen.n_top), i > 0);
+    for (uint32_t i = 0; i < choice->n_prompt_tokens; i++) {
+        const struct tern_token_logprob *entries = prompt + (size_t)i * (1 + answer->gen.n_top);
+        if (choice->n_shown == 0)
+            add_entry(&l, answer, entries, i > 0);
+        else
+            l.offset += count_characters(answer, entries[0].id);
+    }
     if (choice->n_shown > 0)
-        l.offset = characters_of(choice, choice->n_shown_bytes);
+        l.offset += characters_of(choice, choice->n_shown_bytes);
     for (uint32_t i = choice->n_shown; i < to; i++)
         add_entry(&l, answer, tn_choice_logprobs(choice, i), true);
     append_lists(out, &l);
@@ -233,10 +238,13 @@ static void append_choice(struct tn_buf *out, const struct tn_task *answer,
                           const struct tn_choice *choice, const char *text, size_t n, uint32_t to,
                           const char *finish)
 {
+    /* Those of a prompt come with the first token, or with the end if there is none. */
+    const bool has_tokens = to > choice->n_shown || !answer->gen.streams ||
+                            (finish && choice->n_shown == 0 && choice->n_prompt_tokens > 0);
     tn_buf_printf(out, "{\"index\":%u,\"text\":", choice->job.i_choice);
     tn_json_string(out, text ? text : "", n);
     tn_buf_append_text(out, ",\"logprobs\":");
-    if (answer->gen.has_logprobs && (to > choice->n_shown || !answer->gen.streams))
+    if (answer->gen.has_logprobs && has_tokens)
         append_logprobs(out, answer, choice, to);
     else
         tn_buf_append_text(out, "null");

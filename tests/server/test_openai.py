@@ -210,6 +210,19 @@ class OpenAI(serving.TestCase):
         self.assertEqual("".join(e["choices"][0]["text"] for e in events[:-1]), whole)
         self.assertEqual(events[0]["object"], "text_completion")
 
+    def test_stream_of_echoed_logprobs(self):
+        for n in (0, 6):
+            ask = {"prompt": ["Once upon a", "A fox"], "max_tokens": n, "temperature": 0,
+                   "echo": True, "logprobs": 2}
+            events = self.server.events(TEXT, ask)
+            for choice in self.post(TEXT, ask)["choices"]:
+                parts = serving.choice_parts(events, choice["index"])
+                self.assertEqual("".join(p["text"] for p in parts), choice["text"])
+                self.assertGreater(len(choice["logprobs"]["tokens"]), n)
+                for name, values in choice["logprobs"].items():
+                    self.assertEqual([v for p in parts if p["logprobs"]
+                                      for v in p["logprobs"][name]], values, name)
+
     # ---- refusals ----
 
     def test_wrong_numbers(self):
