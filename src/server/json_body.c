@@ -143,6 +143,8 @@ bool tn_json_get_text(const json_t *object, const char *key, const char **out, s
     const json_t *value = tn_json_member(object, key);
     if (value && !json_is_string(value))
         return tn_refuse(r, 400, key, "\"%s\" must be a string", key);
+    if (value && !n && strlen(json_string_value(value)) != json_string_length(value))
+        return tn_refuse(r, 400, key, "\"%s\" may not hold the character NUL", key);
     if (value) {
         *out = json_string_value(value);
         if (n)

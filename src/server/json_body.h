@@ -49,6 +49,7 @@ bool tn_json_put(json_t *object, const char *key, json_t *value, struct tn_refus
 
 /* Each leaves *out alone when the member is absent; false: refused. */
 bool tn_json_get_bool(const json_t *object, const char *key, bool *out, struct tn_refusal *r);
+/* Without `n` a text that holds a NUL is refused. */
 bool tn_json_get_text(const json_t *object, const char *key, const char **out, size_t *n,
                       struct tn_refusal *r);
 bool tn_json_get_real(const json_t *object, const char *key, double low, double high, float *out,

@@ -251,13 +251,14 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
 static bool encode_turn(struct tn_task *task, const char *prompt, size_t n, struct tn_refusal *r)
 {
     const char *system = NULL;
-    if (!tn_json_get_text(task->body, "system", &system, NULL, r))
+    size_t n_system = 0;
+    if (!tn_json_get_text(task->body, "system", &system, &n_system, r))
         return false;
     struct tn_translation t = {0};
     json_t *messages = json_array();
-    if (system && system[0])
+    if (n_system > 0)
         tn_translation_set(&t, tn_translation_message(&t, messages, "system"), "content",
-                           json_string(system));
+                           json_stringn(system, n_system));
     tn_translation_set(&t, tn_translation_message(&t, messages, "user"), "content",
                        json_stringn(prompt, n));
     return tn_translation_encode(task, tn_translation_end(&t, messages, r), r);

@@ -72,6 +72,9 @@ class Ollama(serving.TestCase):
         system = self.whole("/api/generate", {"prompt": "Hi", "system": "Be brief.",
                                               "options": options})
         self.assertGreater(system["prompt_eval_count"], plain["prompt_eval_count"])
+        longer = self.whole("/api/generate", {"prompt": "Hi", "system": "Be brief.\0And kind.",
+                                              "options": options})
+        self.assertGreater(longer["prompt_eval_count"], system["prompt_eval_count"] + 2)
 
     def test_context(self):
         """What one answer hands out is the beginning of the next prompt."""
@@ -138,6 +141,8 @@ class Ollama(serving.TestCase):
                                                   "options": {"num_predict": 1}})
             self.assertEqual(answer["model"], name)
         for path in ("/api/generate", "/api/chat", "/api/show"):
+            answer = self.whole(path, {"model": "model0\0x"}, 400)
+            self.assertIn("NUL", answer["error"])
             answer = self.whole(path, {"model": "none"}, 404)
             self.assertEqual(answer, {"error": "model 'none' not found"})
 

@@ -265,6 +265,8 @@ class OpenAI(serving.TestCase):
     def test_other_refusals(self):
         self.assertEqual(self.refusal(CHAT, 404, messages=user("Hi"), model="gpt")["code"],
                          "model_not_found")
+        for name in ("\0", "model0\0", "model0:latest\0x"):
+            self.assertEqual(self.refusal(CHAT, messages=user("Hi"), model=name)["param"], "model")
         for body in (b"", b"[]", b"{", b"\xff", b"[" * 100000):
             self.assertEqual(self.server.request("POST", CHAT, body)[0], 400)
         for stream in (False, True):
