@@ -36,7 +36,9 @@ static bool reply(struct jsonl *j, json_t *value)
         tn_chat_fail(j->chat, &j->print_err);
         j->chat->leave = true;
     }
-    return tn_out_is_open() && !j->chat->leave;
+    if (!tn_out_is_open())
+        j->chat->leave = true;
+    return !j->chat->leave;
 }
 
 static void reply_error(struct jsonl *j, const struct tern_error *err)
@@ -397,6 +399,5 @@ void tn_chat_jsonl(struct tn_chat_state *chat)
     else if (kind == TN_QUEUED_FAILED)
         tn_chat_fail(chat, &err);
     chat->g.is_cancelled = NULL;
-    if (kind != TN_QUEUED_LINE)
-        tn_line_queue_close(j.queue);
+    tn_line_queue_close(j.queue);
 }

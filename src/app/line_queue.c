@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "app.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "plat/plat.h"
@@ -14,6 +15,8 @@
 
 /* What may wait to be taken; beyond it the reader waits. */
 #define MAX_WAITING_BYTES ((size_t)64 << 20)
+/* A signal may come between the look and the wait, and not every system's wait ends with it. */
+#define LOOK_EVERY_NS 100000000u
 
 struct entry {
     struct entry *next;
@@ -149,11 +152,15 @@ enum tn_queued tn_line_queue_take(struct tn_line_queue *q, struct tn_buf *line,
                                   struct tern_error *err)
 {
     lock(q);
-    while (!q->first && !q->is_done) {
+    while (!q->first && !q->is_done && !tn_stop_requested()) {
         uint32_t seen = atomic_load(&q->n_changes);
         unlock(q);
-        tn_wait_on(&q->n_changes, seen, 0);
+        tn_wait_on(&q->n_changes, seen, LOOK_EVERY_NS);
         lock(q);
+    }
+    if (tn_stop_requested()) {
+        unlock(q);
+        return TN_QUEUED_INTERRUPT;
     }
     struct entry *entry = q->first;
     if (!entry) {
@@ -179,6 +186,11 @@ bool tn_line_queue_is_signalled(const struct tn_line_queue *q)
 
 void tn_line_queue_close(struct tn_line_queue *q)
 {
+    lock(q);
+    const bool is_done = q->is_done;
+    unlock(q);
+    if (!is_done)
+        return;
     tn_thread_join(q->thread);
     while (q->first) {
         struct entry *entry = q->first;

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -220,6 +221,46 @@ class Cancel(command.TestCase):
         while self.child.stdout.readline():
             pass
         self.assertEqual(self.child.wait(timeout=command.TIMEOUT), -15)
+
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "signals")
+    def test_a_signal_ends_it_while_it_waits_for_a_line(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number=number):
+                self.send({"undo": True})
+                self.assertIn("error", self.read())
+                self.child.send_signal(number)
+                self.assertEqual(self.child.wait(timeout=command.TIMEOUT), -number)
+                self.tearDown()
+                self.setUp()
+
+
+@unittest.skipUnless(command.NATIVE and os.name == "posix", "pipes and devices")
+class OutputGone(command.TestCase):
+    """Standard input stays open: nobody else says that it is over."""
+
+    def run_lines(self, stdout, *lines):
+        with subprocess.Popen(command.argv("chat", command.model(), "--jsonl", *LONG),
+                              stdin=subprocess.PIPE, stdout=stdout,
+                              stderr=subprocess.PIPE) as child:
+            child.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+            child.stdin.flush()
+            code = child.wait(timeout=command.TIMEOUT)
+            return code, child.stderr.read().decode()
+
+    def test_the_reader_has_left(self):
+        for lines in ([{"set": {"temp": 0}}], [user("Hello"), user("And then?")]):
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+            try:
+                self.assertEqual(self.run_lines(write_end, *lines)[0], 0)
+            finally:
+                os.close(write_end)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "/dev/full")
+    def test_the_disk_is_full(self):
+        with open("/dev/full", "wb") as full:
+            code, err = self.run_lines(full, user("Hello"), user("And then?"))
+        self.assertEqual((code, err.count("error")), (4, 1), err)
 
 
 if __name__ == "__main__":
