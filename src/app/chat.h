@@ -129,10 +129,13 @@ tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const ch
 void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat);
 /* All settings as a JSON object. */
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat);
-/* Takes over what such an object says, but for what `keep`, if not NULL, was given on the command
- * line. */
+/* Takes over what such an object says. `keep`, not NULL for --session: but for what was given on
+ * that command line, and a switch that this model's template does not have is a note. */
 tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
                                   const struct tn_options *keep, struct tern_error *err);
+/* Would it? Nothing is changed. */
+tern_status tn_chat_check_settings(struct tn_chat_state *chat, const char *json,
+                                   const struct tn_options *keep, struct tern_error *err);
 /* on, off, hide; TERN_USAGE when the template has no switch. */
 tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
                               struct tern_error *err);

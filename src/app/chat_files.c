@@ -53,19 +53,46 @@ static tern_status save(struct tn_chat_state *chat, const char *path, struct ter
     return status;
 }
 
+/* All or nothing: the file's conversation takes the place of the one so far when its settings are
+ * in force. */
+static tern_status replace(struct tn_chat_state *chat, struct tern_conversation **loaded,
+                           const char *settings, const struct tn_options *keep,
+                           struct tern_error *err)
+{
+    struct tern_conversation *before = chat->c;
+    tern_status status = settings ? tn_chat_check_settings(chat, settings, keep, err) : TERN_OK;
+    if (status != TERN_OK)
+        return status;
+    chat->c = *loaded;
+    if (settings)
+        status = tn_chat_read_settings(chat, settings, keep, err);
+    if (status == TERN_OK)
+        *loaded = before;
+    else
+        chat->c = before; /* there was no memory for the settings */
+    return status;
+}
+
 static tern_status load(struct tn_chat_state *chat, const char *path, const struct tn_options *keep,
                         struct tern_error *err)
 {
-    char *settings;
+    char *settings = NULL;
+    struct tern_conversation *loaded;
     const struct tern_saved expected = describe(chat, NULL);
-    tern_status status = tern_conversation_load(chat->c, path, &expected, &settings, err);
+    tern_status status = tern_conversation_create(&loaded, err);
     if (status != TERN_OK)
         return status;
-    note_agreement(chat, path);
-    chat->last = (struct tern_answer_result){0};
-    if (settings)
-        status = tn_chat_read_settings(chat, settings, keep, err);
+    tern_conversation_set_template(loaded, tern_model_tokenizer(chat->opened.model),
+                                   chat->template.t, &chat->template.params);
+    status = tern_conversation_load(loaded, path, &expected, &settings, err);
+    if (status == TERN_OK)
+        status = replace(chat, &loaded, settings, keep, err);
+    if (status == TERN_OK) {
+        note_agreement(chat, path);
+        chat->last = (struct tern_answer_result){0};
+    }
     tern_text_free(settings);
+    tern_conversation_free(loaded);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include "args.h"
 #include "chat.h"
 #include "json_io.h"
+#include "output.h"
 
 const char *const tn_chat_think_names[] = {"on", "off", "hide", NULL};
 
@@ -255,17 +256,61 @@ static bool was_given(const struct tn_options *o, const char *name)
     return row && tn_options_given_slot(o, row->slot);
 }
 
-tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
-                                  const struct tn_options *keep, struct tern_error *err)
+typedef tern_status setting_fn(struct tn_chat_state *chat, const char *name, const char *value,
+                               struct tern_error *err);
+
+static tern_status each_setting(struct tn_chat_state *chat, const char *json,
+                                const struct tn_options *keep, setting_fn *take,
+                                struct tern_error *err)
 {
     json_t *root;
     const char *name;
     tern_status status = tn_json_io_read(&root, "the settings", json, strlen(json), 0, err);
+    if (status != TERN_OK)
+        return status;
     for (size_t i = 0; status == TERN_OK && (name = tn_chat_setting_name(i)) != NULL; i++) {
         const char *value = json_string_value(json_object_get(root, name));
         if (value && !was_given(keep, name))
-            status = tn_chat_apply(chat, name, value, err);
+            status = take(chat, name, value, err);
     }
     json_decref(root);
     return status;
+}
+
+/* --session may come with another template than the file was written with. */
+static bool is_missing_switch(const struct tn_chat_state *chat, const char *name,
+                              const char *value, struct tern_error *err)
+{
+    return strcmp(name, "think") == 0 &&
+           strcmp(value, tn_chat_think_names[TN_THINK_OFF]) == 0 &&
+           check_switch(chat, err) == TERN_USAGE;
+}
+
+static tern_status check_lenient(struct tn_chat_state *chat, const char *name, const char *value,
+                                 struct tern_error *err)
+{
+    return is_missing_switch(chat, name, value, err) ? TERN_OK
+                                                     : tn_chat_check(chat, name, value, err);
+}
+
+static tern_status apply_lenient(struct tn_chat_state *chat, const char *name, const char *value,
+                                 struct tern_error *err)
+{
+    struct tern_error why;
+    if (!is_missing_switch(chat, name, value, &why))
+        return tn_chat_apply(chat, name, value, err);
+    tn_note_say("%s: \"think off\" is left out: %s", chat->o.session, why.detail);
+    return TERN_OK;
+}
+
+tern_status tn_chat_check_settings(struct tn_chat_state *chat, const char *json,
+                                   const struct tn_options *keep, struct tern_error *err)
+{
+    return each_setting(chat, json, keep, keep ? check_lenient : tn_chat_check, err);
+}
+
+tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
+                                  const struct tn_options *keep, struct tern_error *err)
+{
+    return each_setting(chat, json, keep, keep ? apply_lenient : tn_chat_apply, err);
 }

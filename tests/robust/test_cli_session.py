@@ -116,6 +116,28 @@ class Sessions(command.TestCase):
         self.chat(["/think hide"], "--session", self.path)
         self.assertIn("think hide", self.chat(["/think"], "--session", self.path).err)
 
+    def test_a_setting_that_the_template_does_not_have(self):
+        """/load is all or nothing; --session leaves the setting out and says so."""
+        template = os.path.join(self.dir, "think.jinja")
+        with open(template, "w", encoding="utf-8") as f:
+            f.write("{{ messages[-1].content }}{% if enable_thinking is defined and not "
+                    "enable_thinking %}quick{% endif %}")
+        saved = self.chat(["Good day", "/temp 0", "/think off", "/save " + self.path],
+                          "--template", template)
+        self.assertEqual(saved.code, 0, saved.err)
+        flags = ("--temp", "0.9", "--seed", "3")
+        plain = self.chat(["Hello", "And then?", "/set temp"], *flags)
+        loaded = self.chat(["Hello", "/load " + self.path, "And then?", "/set temp"], *flags)
+        self.assertEqual((loaded.code, loaded.text), (2, plain.text), loaded.err)
+        self.assertIn("no switch", loaded.err)
+        self.assertIn("temp 0.9", loaded.err)
+        session = self.chat(["And then?", "/set temp", "/think"], "--session", self.path)
+        self.assertEqual((session.code, session.err.count("note")), (0, 1), session.err)
+        self.assertIn("no switch", session.err)
+        self.assertIn("temp 0\n", session.err)
+        self.assertIn("think on", session.err)
+        self.assertEqual(len(self.saved()["messages"]), 4)
+
     @unittest.skipUnless(LINUX, "signals")
     def test_the_answer_in_progress_is_kept(self):
         """When the window is closed or the system goes down."""
