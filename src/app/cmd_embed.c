@@ -125,41 +125,57 @@ static tern_status embed_file(struct writer *w, const char *path)
     return status == TERN_OK ? flush(w) : status;
 }
 
+struct read_line {
+    struct tn_buf text;
+    bool is_too_long;
+};
+
+/* Bounds what is kept of a line that never ends. */
 static void append_bytes(void *arg, const char *bytes, size_t n)
 {
-    tn_buf_append(arg, bytes, n);
+    struct read_line *line = arg;
+    line->is_too_long = line->is_too_long || n > TN_MAX_PROMPT_BYTES - line->text.n_bytes;
+    if (!line->is_too_long)
+        tn_buf_append(&line->text, bytes, n);
+}
+
+static tern_status check_line(const struct read_line *line, size_t number, struct tern_error *err)
+{
+    char name[64];
+    if (line->is_too_long)
+        return tn_fail(err, TERN_INPUT, "standard input, line %zu: more than %zu bytes", number,
+                       TN_MAX_PROMPT_BYTES);
+    if (line->text.failed)
+        return tn_fail(err, TERN_MEMORY, "no memory for line %zu", number);
+    snprintf(name, sizeof name, "standard input, line %zu", number);
+    return tn_prompt_check_text(line->text.data, line->text.n_bytes, name, err);
 }
 
 static tern_status embed_stdin_lines(struct writer *w)
 {
-    struct tn_buf line = {0};
+    struct read_line line = {0};
+    struct tn_buf *text = &line.text;
     struct tern_error *err = w->err;
     tern_status status = TERN_OK;
     bool interrupted = false;
     w->place = "line";
     tn_ok(err);
     for (size_t number = 1; status == TERN_OK && tn_out_is_open(); number++) {
-        char name[64];
-        tn_buf_clear(&line);
+        tn_buf_clear(text);
         if (!tn_read_line(append_bytes, &line, &interrupted, err)) {
             status = err->status;
             break;
         }
-        const size_t start = number == 1 ? tn_prompt_mark(line.data, line.n_bytes) : 0;
-        snprintf(name, sizeof name, "standard input, line %zu", number);
-        if (interrupted)
-            status = tn_fail(err, TERN_INTERRUPTED, "interrupted");
-        else if (line.failed)
-            status = tn_fail(err, TERN_MEMORY, "no memory for line %zu", number);
-        else
-            status = tn_prompt_check_text(line.data, line.n_bytes, name, err);
+        const size_t start = number == 1 ? tn_prompt_mark(text->data, text->n_bytes) : 0;
+        status = interrupted ? tn_fail(err, TERN_INTERRUPTED, "interrupted")
+                             : check_line(&line, number, err);
         status = status == TERN_OK
-                     ? embed_one(w, line.data + start, line.n_bytes - start, number)
+                     ? embed_one(w, text->data + start, text->n_bytes - start, number)
                      : flush_and_fail(w, status);
         if (status == TERN_OK && !tn_has_line())
             status = flush(w);
     }
-    tn_buf_fini(&line);
+    tn_buf_fini(text);
     return status;
 }
 

@@ -161,7 +161,9 @@ class Vectors(command.TestCase):
 
     def test_vectors_before_a_bad_text(self):
         for stdin, code, words in ((b"a\nb\nc\xff\nd\n", 5, "line 3"),
-                                   (b"a\nb\n" + b"the king " * 2000 + b"\nd\n", 3, "line 3")):
+                                   (b"a\nb\n" + b"the king " * 2000 + b"\nd\n", 3, "line 3"),
+                                   (b"a\nb\n" + b"x" * (17 << 20) + b"\nd\n", 5,
+                                    "line 3: more than 16777216 bytes")):
             result = command.tern("embed", command.model(), "-q", stdin=stdin)
             self.assertEqual(result.code, code)
             self.assertIn(words, result.err)
