@@ -19,7 +19,7 @@ static bool shows_prompt;
 static void append_line(void *arg, const char *bytes, size_t n)
 {
     struct tn_buf *message = arg;
-    if (n > TN_MAX_PROMPT_BYTES - message->n_bytes)
+    if (message->n_bytes > TN_MAX_PROMPT_BYTES || n > TN_MAX_PROMPT_BYTES - message->n_bytes)
         message->failed = true;
     else
         tn_buf_append(message, bytes, n);

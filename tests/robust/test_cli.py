@@ -671,6 +671,10 @@ class Chat(command.TestCase):
         self.assertEqual(len(result.err.splitlines()), 1)
         self.assertIn("16777216", result.err)
         self.assertEqual(result.out, self.chat(["Hi"], "-n", "4").out)
+        # Also where only the newline of a line that goes on had room.
+        result = self.chat(['"""' + "x" * ((16 << 20) - 3), "yy"], "-n", "4")
+        self.assertEqual(result.code, 3)
+        self.assertIn("no room for a message of more than", result.err)
 
     def test_byte_order_mark(self):
         expected = self.ids_of_turns(self.chat(["Hi", "\ufeffHi"], "-n", "4", "-v"))
