@@ -277,6 +277,8 @@ uint64_t tn_cgroup_quota(const char *root, const char *dir, bool v2, uint32_t *u
 
 /* ---- memory ---- */
 
+#define NO_LIMIT ((uint64_t)1 << 62)
+
 /* A limit file: TERN_UNKNOWN for none. The kernels' "no limit" is "max" (v2) or a number near 2^63
  * (v1); more than the machine has is no limit either. Zero cannot be: the process runs. */
 static uint64_t parse_limit(const char *text, uint64_t total, uint32_t *unreadable)
@@ -288,7 +290,7 @@ static uint64_t parse_limit(const char *text, uint64_t total, uint32_t *unreadab
         *unreadable |= TERN_FACT_CGROUP_MEMORY;
         return TERN_UNKNOWN;
     }
-    return limit >= (uint64_t)1 << 62 || limit > total ? TERN_UNKNOWN : limit;
+    return limit >= NO_LIMIT || limit > total ? TERN_UNKNOWN : limit;
 }
 
 /* Bytes that the kernel gives back before it kills: file pages, and in v2 slab. */
@@ -319,7 +321,7 @@ uint64_t tn_cgroup_memory_left(const struct tn_cgroup_memory *group, uint64_t to
         /* Also tells of limits in ancestors that a namespace hides. */
         uint64_t hidden;
         if (tn_fact_line_u64(group->stat, "hierarchical_memory_limit ", &hidden, NULL) &&
-            hidden > 0 && hidden <= total && hidden < *limit)
+            hidden > 0 && hidden < NO_LIMIT && hidden <= total && hidden < *limit)
             *limit = hidden;
     }
     if (*limit == TERN_UNKNOWN)
