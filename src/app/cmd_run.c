@@ -49,9 +49,19 @@ static tern_status keep_prefix(struct tn_generator *g, const char *path,
                                const struct tern_generate_result *r, struct tern_error *err)
 {
     const uint32_t n_loaded = r->n_prompt - r->n_prompt_evaluated;
-    if (n_loaded >= r->n_prompt / 4 * 3)
+    if (n_loaded > 0 && (uint64_t)n_loaded * 4 >= (uint64_t)r->n_prompt * 3)
         return TERN_OK;
     return tn_generator_save_cache(g, path, r->n_prompt, err);
+}
+
+/* What cannot be replaced is refused before anything is computed for it. */
+static tern_status check_prefix_cache(const char *path, struct tern_error *err)
+{
+    const enum tn_path_kind kind = path ? tn_path_kind(path) : TN_PATH_ABSENT;
+    if (kind == TN_PATH_ABSENT || kind == TN_PATH_FILE)
+        return TERN_OK;
+    return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
+                   kind == TN_PATH_DIR ? "a directory" : "no regular file");
 }
 
 /* The grammar of --schema; NULL without it. */
@@ -106,6 +116,8 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     tern_status status = tn_prompt_check(o, err);
     if (status == TERN_OK)
         status = tn_check_names(o, err);
+    if (status == TERN_OK)
+        status = check_prefix_cache(o->prefix_cache, err);
     if (status == TERN_OK)
         status = read_schema(&grammar, o->schema, err);
     if (status != TERN_OK)

@@ -292,8 +292,14 @@ class Caches(command.TestCase):
         self.assertLess(other["cached_tokens"], 3)
         self.assertNotEqual(read_bytes(self.cache), cache)
         self.assertEqual(os.listdir(self.dir), [os.path.basename(self.cache)])
+        self.assertIn("directory", self.refused(4, "run", self.model, "-p", "Hi", "-n", "2",
+                                                "--prefix-cache", self.dir))
         done = tern("run", self.model, "-p", "Hi", "-n", "2", "--prefix-cache", self.model)
         self.assertEqual(done.code, 4, done.err)
+        short = os.path.join(self.dir, "short.cache")
+        _, first = self.run_with("a", "--prefix-cache", short)
+        self.assertLess(first["prompt_tokens"], 4)
+        self.assertTrue(os.path.exists(short))
         self.assertEqual(self.ok("verify", self.model).code, 0)
 
 
