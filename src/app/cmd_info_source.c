@@ -21,8 +21,11 @@ static void append_keys(struct tn_buf *out, const struct tern_source *source, ui
     for (uint32_t i = 0; i < n; i++) {
         struct tern_source_key key;
         tern_source_get_key(source, i, &key);
-        const size_t n_json = strlen(key.json);
-        tn_buf_printf(out, "%-44s %.*s%s\n", key.name, 100, key.json, n_json > 100 ? "..." : "");
+        size_t at = TN_MIN(strlen(key.json), (size_t)100);
+        while (((unsigned char)key.json[at] & 0xC0) == 0x80)
+            at--; /* a character is shown whole or not at all */
+        tn_buf_printf(out, "%-44s %.*s%s\n", key.name, (int)at, key.json,
+                      key.json[at] ? "..." : "");
     }
 }
 

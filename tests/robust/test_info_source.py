@@ -147,6 +147,20 @@ class Source(command.TestCase):
         self.assertIn("converts      yes: tern convert ", text)
         self.assertIn("model.layers.0.mlp.up_proj.weight", text)
 
+    def test_a_long_value_is_cut_between_characters(self):
+        folder = shutil.copytree(DEMO, scratch("long"))
+        path = os.path.join(folder, "config.json")
+        with open(path, encoding="utf-8") as f:
+            config = json.load(f)
+        for i in range(4):
+            config["note" + "x" * i] = "x" * i + "\u20ac" * 60
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(config, f, ensure_ascii=False)
+        text = self.ok("info", folder).text  # which is UTF-8
+        for i in range(4):
+            line, = (l for l in text.splitlines() if l.startswith("note" + "x" * i + " "))
+            self.assertRegex(line, '"' + "x" * i + "\u20ac{32,33}[.]{3}$")
+
     def test_damaged_files(self):
         path = scratch("short.gguf")
         with open(path, "wb") as f:
