@@ -2,8 +2,8 @@
  *
  * tern logits: raw float32 logits at every position, for comparison with a reference.
  *
- * The rows go to FILE.part, which gets its name when it is complete. What is no regular file (a
- * pipe, /dev/stdout) is written directly.
+ * The rows go to FILE.part, which gets its name when it is complete; links are followed. What no
+ * file can take the place of (a pipe, /dev/stdout) is written directly.
  */
 #include <string.h>
 
@@ -86,30 +86,49 @@ static tern_status write_rows(const struct logits *l, struct tn_file *file, stru
     return status;
 }
 
-static tern_status write_file(const struct logits *l, struct tern_error *err)
+/* Through a part file beside the file that `target` names. */
+static tern_status replace_file(const struct logits *l, const char *target, struct tern_error *err)
 {
-    const char *path = l->o->output;
     struct tn_buf part = {0};
     struct tn_file *file;
-    const enum tn_path_kind kind = tn_path_kind(path);
-    const bool direct = kind == TN_PATH_OTHER;
-    if (kind == TN_PATH_DIR)
-        return tn_fail(err, TERN_OUTPUT, "%s: is a directory, give the name of a file", path);
-    tn_buf_printf(&part, "%s.part", path);
+    tn_buf_printf(&part, "%s.part", target);
     if (part.failed)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    tern_status status = direct ? tn_file_create(&file, path, err)
-                                : tn_file_create_part(&file, tn_buf_text(&part), err);
+    tern_status status = tn_file_create_part(&file, tn_buf_text(&part), err);
     tn_buf_fini(&part);
     if (status != TERN_OK)
         return status;
     status = write_rows(l, file, err);
-    if (direct)
-        tn_file_close(file);
-    else if (status == TERN_OK)
-        status = tn_file_finish_part(file, path, err);
-    else
-        tn_file_abort_part(file);
+    if (status == TERN_OK)
+        return tn_file_finish_part(file, target, err);
+    tn_file_abort_part(file);
+    return status;
+}
+
+static tern_status write_directly(const struct logits *l, const char *path, struct tern_error *err)
+{
+    struct tn_file *file;
+    tern_status status = tn_file_create(&file, path, err);
+    if (status != TERN_OK)
+        return status;
+    status = write_rows(l, file, err);
+    tn_file_close(file);
+    return status;
+}
+
+static tern_status write_file(const struct logits *l, struct tern_error *err)
+{
+    const char *path = l->o->output;
+    const enum tn_path_kind kind = tn_path_kind(path);
+    if (kind == TN_PATH_DIR || kind == TN_PATH_BROKEN)
+        return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
+                       kind == TN_PATH_DIR ? "a directory" : "a link that leads nowhere");
+    if (!tn_path_is_replaceable(path))
+        return write_directly(l, path, err);
+    char *target = tn_path_target(path);
+    tern_status status = target ? replace_file(l, target, err)
+                                : tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tn_free(target);
     return status;
 }
 

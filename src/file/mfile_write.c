@@ -67,7 +67,10 @@ static char *concat(const char *a, const char *b)
 
 char *tn_mwriter_part_of(const char *path)
 {
-    return concat(path, ".part");
+    char *target = tn_path_target(path);
+    char *part = target ? concat(target, ".part") : NULL;
+    tn_free(target);
+    return part;
 }
 
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err)
@@ -75,10 +78,15 @@ tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct 
     *out = NULL;
     if (tn_path_kind(path) == TN_PATH_DIR)
         return tn_fail(err, TERN_OUTPUT, "%s: is a directory, give the name of a file", path);
+    if (tn_path_kind(path) == TN_PATH_BROKEN)
+        return tn_fail(err, TERN_OUTPUT, "%s: is a link that leads nowhere", path);
+    if (!tn_path_is_replaceable(path))
+        return tn_fail(err, TERN_OUTPUT, "%s: is open or has no name, give the name of a file",
+                       path);
     struct tn_mwriter *w = tn_alloc_zeroed(1, sizeof *w);
     if (!w)
         return tn_fail(err, TERN_MEMORY, "%s: no memory to write it", path);
-    w->path = concat(path, "");
+    w->path = tn_path_target(path);
     w->part_path = tn_mwriter_part_of(path);
     w->chunk = tn_alloc_aligned(TERN_FILE_CHUNK, TERN_FILE_ALIGN);
     tern_status status = TERN_OK;

@@ -47,6 +47,7 @@ struct tn_mwriter_meta {
     const struct tn_mwriter_source *sources;
 };
 
+/* Links are followed. TERN_OUTPUT where no file can be put, as where standard output writes. */
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err);
 /* Role, layer, layout, scale kind and group, rows, cols; offset and bytes are computed. Returns the
  * index through *i_tensor. In the order of the table: by layer, then role, tensors of no layer

@@ -133,6 +133,13 @@ enum tn_path_kind tn_path_kind(const char *path);
 bool tn_path_same(const char *a, const char *b);
 /* Absolute, links resolved; new memory (tn_free) or NULL. */
 char *tn_path_resolve(const char *path);
+/* What a new file in place of `path` is to be renamed to, so that a link stays: what it
+ * leads to, else `path`. New memory, or NULL. */
+char *tn_path_target(const char *path);
+/* May a new file take the place of what is at `path`? Not of what standard output or standard error
+ * write to, which would go on with the old one, nor of a file without a name (/dev/fd/N may be
+ * one). True where nothing is. */
+bool tn_path_is_replaceable(const char *path);
 /* dir + separator + name in new memory (tn_free), or NULL. */
 char *tn_path_join(const char *dir, const char *name);
 /* The folder of the running executable; new memory or NULL. */

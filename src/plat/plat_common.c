@@ -180,13 +180,20 @@ tern_status tn_file_write_private(const char *path, const void *data, size_t n_b
                        kind == TN_PATH_DIR     ? "a directory"
                        : kind == TN_PATH_OTHER ? "no regular file"
                                                : "a link that leads nowhere");
-    char *real = kind == TN_PATH_FILE ? tn_path_resolve(path) : NULL;
-    tern_status status = write_part(real ? real : path, data, n_bytes, err);
-    tn_free(real);
+    char *target = tn_path_target(path);
+    tern_status status = target ? write_part(target, data, n_bytes, err)
+                                : tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tn_free(target);
     return status ? status : tn_ok(err);
 }
 
 /* ---- paths ---- */
+
+char *tn_path_target(const char *path)
+{
+    char *real = tn_os_is_link(path) ? tn_path_resolve(path) : NULL;
+    return real ? real : tn_os_copy_text(path);
+}
 
 char *tn_path_typed(const char *path)
 {

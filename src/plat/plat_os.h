@@ -55,6 +55,9 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 /* Copy in new memory, or NULL. */
 char *tn_os_copy_text(const char *text);
 
+/* Does the path itself name a link, wherever that leads? */
+bool tn_os_is_link(const char *path);
+
 /* Of the parts of a path; the first is the system's own. */
 #if defined(_WIN32)
 #define TN_OS_SEPARATORS "\\/"

@@ -343,10 +343,28 @@ bool tn_path_same(const char *a, const char *b)
            sa.st_ino == sb.st_ino;
 }
 
+bool tn_os_is_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 char *tn_path_resolve(const char *path)
 {
     char resolved[PATH_MAX];
     return realpath(path, resolved) ? tn_os_copy_text(resolved) : NULL;
+}
+
+bool tn_path_is_replaceable(const char *path)
+{
+    char resolved[PATH_MAX];
+    struct stat st, stream;
+    if (stat(path, &st) != 0)
+        return true;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &stream) == 0 && stream.st_dev == st.st_dev && stream.st_ino == st.st_ino)
+            return false;
+    return S_ISREG(st.st_mode) && realpath(path, resolved) && tn_path_same(path, resolved);
 }
 
 char *tn_path_of_executable_dir(void)

@@ -457,6 +457,14 @@ bool tn_path_same(const char *a, const char *b)
            ia.nFileIndexHigh == ib.nFileIndexHigh && ia.nFileIndexLow == ib.nFileIndexLow;
 }
 
+bool tn_os_is_link(const char *path)
+{
+    wchar_t *wide = tn_win32_path(path);
+    DWORD attributes = wide ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+    tn_free(wide);
+    return attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_REPARSE_POINT;
+}
+
 char *tn_path_resolve(const char *path)
 {
     HANDLE handle = open_to_ask(path);
@@ -470,6 +478,12 @@ char *tn_path_resolve(const char *path)
     tn_free(wide);
     CloseHandle(handle);
     return result;
+}
+
+bool tn_path_is_replaceable(const char *path)
+{
+    const enum tn_path_kind kind = tn_path_kind(path); /* no path names a stream or an open file */
+    return kind == TN_PATH_FILE || kind == TN_PATH_ABSENT;
 }
 
 /* Cuts the last component off. */

@@ -840,6 +840,48 @@ class Reports(command.TestCase):
                       ["--chat", "--special"], ["--chat", "--no-bos"]):
             self.refused(2, "tokenize", self.model, *flags)
 
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "links")
+    def test_links_stay_and_what_they_name_is_written(self):
+        folder = scratch("links")
+        os.mkdir(folder)
+        file, link = os.path.join(folder, "there"), os.path.join(folder, "link")
+        logits = ("logits", self.model, "--ids", "1 2")
+        self.ok(*logits, "-o", file)
+        rows = command.read_bytes(file)
+        for arguments in (("convert", command.DEMO, "-o", link), (*logits, "-o", link)):
+            with open(file, "wb") as f:
+                f.write(b"of before")
+            if not os.path.islink(link):
+                os.symlink("there", link)
+            self.ok(*arguments)
+            self.assertEqual((os.readlink(link), sorted(os.listdir(folder))),
+                             ("there", ["link", "there"]))
+            self.assertGreater(os.path.getsize(file), 1000)
+        self.assertEqual(command.read_bytes(file), rows)
+        os.unlink(file)
+        for arguments in (("convert", command.DEMO, "-o", link), (*logits, "-o", link)):
+            self.assertIn("leads nowhere", self.refused(4, *arguments))
+        self.assertEqual(os.listdir(folder), ["link"])
+
+    @unittest.skipUnless(command.NATIVE and os.path.exists("/dev/fd/1"), "/dev/fd")
+    def test_standard_output_is_no_file_to_replace(self):
+        """Also where it is a file: whoever opened it would go on with the old one."""
+        link, path, file = scratch("stdout-link"), scratch("stdout"), scratch("rows.f32")
+        logits = ("logits", self.model, "--ids", "1 2")
+        self.ok(*logits, "-o", file)
+        os.symlink("/dev/fd/1", link)
+        # Not /dev/stdout: a command that does replace it would take it from the whole machine.
+        for name in ("/dev/fd/1", link):
+            for arguments, code in ((logits, 0), (("convert", command.DEMO), 4)):
+                with self.subTest(name=name, command=arguments[0]), open(path, "w+b") as out:
+                    done = subprocess.run(command.argv(*arguments, "-o", name), stdout=out,
+                                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+                    self.assertEqual(done.returncode, code, done.stderr)
+                    out.seek(0)
+                    self.assertEqual(out.read(), b"" if code else command.read_bytes(file))
+                    self.assertTrue(os.path.samefile(path, out.fileno()))
+        self.assertTrue(os.path.islink(link))
+
     def test_logits(self):
         out = scratch("few.f32")
         self.ok("logits", self.model, "--ids", "1, 2,3", "-o", out)
