@@ -166,10 +166,11 @@ struct tern_bench_result {
     bool disturbed;    /* so much that the speeds are not this machine's */
 };
 
-/* Measures; takes seconds to minutes. TERN_USAGE: counts out of range, an unknown level;
+/* Measures; takes seconds to minutes. Before it begins, TERN_USAGE: counts out of range, an unknown
+ * level; TERN_UNSUPPORTED: a level that this CPU lacks; TERN_LIMIT: beyond the context. Then
  * TERN_MEMORY: among others where the 256 MiB are not there that the stream rate takes for a model
- * of less data; TERN_UNSUPPORTED: a level that this CPU lacks; TERN_INTERRUPTED;
- * TERN_MAPPED_IO: the file was written to meanwhile; as tern_model_open. */
+ * of less data; TERN_INTERRUPTED; TERN_MAPPED_IO: the file was written to meanwhile; as
+ * tern_model_open. */
 tern_status tern_bench(const char *model_path, const struct tern_bench_params *params,
                        struct tern_bench_result *result, struct tern_error *err);
 

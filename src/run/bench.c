@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "model/attn.h"
 #include "run/bench.h"
+#include "run/cpu_level.h"
 #include "run/session.h"
 #include "tern/plan.h"
 
@@ -415,6 +416,15 @@ static tern_status measure_loads(const char *path, const struct tern_bench_param
 
 /* ---- all ---- */
 
+static tern_status check_levels(const struct tern_bench_params *p, struct tern_error *err)
+{
+    const struct tn_cpu_level *level;
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < p->n_levels && status == TERN_OK; i++)
+        status = tn_cpu_level_choose(&level, p->levels[i], p->machine->cpu_features, err);
+    return status;
+}
+
 static tern_status check_params(const struct tern_bench_params *p, const struct tern_model *model,
                                 struct tern_error *err)
 {
@@ -453,9 +463,9 @@ static tern_status check_params(const struct tern_bench_params *p, const struct 
         return tn_fail(err, TERN_USAGE, "drafts need an answer of at least 2 tokens, wrong ones "
                                         "need drafts");
     if (deepest(p) > context || p->n_new > context - deepest(p))
-        return tn_fail(err, TERN_USAGE, "depth %u and %u new tokens exceed the model's context %u",
+        return tn_fail(err, TERN_LIMIT, "depth %u and %u new tokens exceed the model's context %u",
                        deepest(p), p->n_new, context);
-    return TERN_OK;
+    return check_levels(p, err);
 }
 
 /* Every level with every thread count; the stream rate of a thread count is the median over its

@@ -204,14 +204,21 @@ static void a_share_belongs_to_its_repeat(void **state)
     }
 }
 
+static bool never(void *arg, const char *what)
+{
+    (void)arg;
+    fail_msg("measures: %s", what);
+    return false;
+}
+
 static void a_benchmark_out_of_range_is_refused(void **state)
 {
     (void)state;
     static struct tern_bench_result result;
     static const struct tern_bench_params good = {
         .machine = &machine, .prompts = {4}, .n_prompts = 1, .n_new = 2, .n_repeats = 1,
-        .threads = {1}, .n_threads = 1};
-    struct tern_bench_params bad[9];
+        .threads = {1}, .n_threads = 1, .on_progress = never};
+    struct tern_bench_params bad[10];
     struct tern_error e;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         bad[i] = good;
@@ -224,8 +231,14 @@ static void a_benchmark_out_of_range_is_refused(void **state)
     bad[6].n_levels = 9;
     bad[7].n_depths = 9;
     bad[8].machine = NULL;
+    bad[9].n_levels = 2;
+    bad[9].levels[0] = "ref";
+    bad[9].levels[1] = "sse9";
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(tern_bench(MODEL_PATH, &bad[i], &result, &e), TERN_USAGE);
+    struct tern_bench_params deep = good;
+    deep.prompts[0] = 1u << 30;
+    assert_int_equal(tern_bench(MODEL_PATH, &deep, &result, &e), TERN_LIMIT);
 }
 
 static void a_benchmark_without_memory_says_so(void **state)

@@ -150,12 +150,13 @@ class Bench(command.TestCase):
 
     def test_refused_before_anything_is_measured(self):
         for flags in (("-p", "0"), ("-p", "1,2,3,4,5,6,7,8,9"), ("-p", "x"), ("-n", "0"),
-                      ("-r", "0"), ("-r", "33"), ("-p", "1024"), ("-p", "1", "--depths", "1024"),
-                      ("--depths", ""), ("--threads", "0"), ("--threads", "1,257"),
+                      ("-r", "0"), ("-r", "33"), ("--depths", ""), ("--threads", "0"), ("--threads", "1,257"),
                       ("--cpu", "sse9"), ("--cpu", ""), ("--cpu", ","),
                       ("--cpu", ",".join(["ref"] * 9))):
             with self.subTest(flags=flags):
                 self.refused(2, "bench", self.model, *flags)
+        for flags in (("-p", "1024"), ("-p", "1", "--depths", "1024")):
+            self.assertIn("context 1024", self.refused(3, "bench", self.model, *flags))
 
 
 class Verify(command.TestCase):
