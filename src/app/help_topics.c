@@ -18,6 +18,28 @@
 #define WHAT_CTRL_Z_DOES "stops until fg"
 #endif
 
+#if defined(_WIN32)
+#define FOLDER_VARIABLES \
+    "  USERPROFILE   the user's home, ~ in paths\n" \
+    "  LOCALAPPDATA  the user's data and cache folder\n"
+#else
+#if defined(__APPLE__)
+#define HOME_VARIABLES \
+    "  HOME          the user's home, ~ in paths; Library/Application Support and\n" \
+    "                Library/Caches in it are the data folder and the cache folder\n"
+#else
+#define HOME_VARIABLES \
+    "  HOME          the user's home, ~ in paths\n" \
+    "  XDG_DATA_HOME, XDG_CACHE_HOME  the user's data folder and cache folder; else\n" \
+    "                .local/share and .cache in HOME\n"
+#endif
+#define FOLDER_VARIABLES \
+    "  TERM          dumb or empty: nothing is dimmed, tern chat has no line editor\n" \
+    "  LC_ALL, LC_CTYPE, LANG  the first that is set: where it names an encoding other\n" \
+    "                than UTF-8, terminals get escapes for what is not ASCII\n" \
+    HOME_VARIABLES
+#endif
+
 static const struct {
     const char *name, *summary, *text;
 } topics[] = {
@@ -28,7 +50,8 @@ static const struct {
      "       and when the reader of a pipe left\n"
      "    1  internal error; tern bench: runs of the same depth gave different tokens\n"
      "    2  unknown command or flag, bad value, no prompt, arguments that are not\n"
-     "       UTF-8, an id beyond the vocabulary\n"
+     "       UTF-8, an id beyond the vocabulary, a conversation that the chat template\n"
+     "       cannot express\n"
      "    3  not enough memory; more tokens than the context or a limit allows\n"
      "    4  disk full, write error, the output cannot be created\n"
      "    5  input missing, unreadable or corrupt\n"
@@ -80,7 +103,8 @@ static const struct {
      "reasoning there is \"reasoning_content\". \"forgotten\" counts messages that the\n"
      "model no longer sees, because the context was full. \"code\" is an exit code; a\n"
      "message whose answer fails is taken back, also one that is cancelled before its\n"
-     "first token. {\"cancel\":true} is written just so, blanks aside.\n"},
+     "first token. {\"cancel\":true} is written just so, blanks aside. A seed of 2^63\n"
+     "and more is a string.\n"},
     {"keys", "the keys of tern chat on a terminal",
      "  Enter              sends; a line that ends in \\ continues, and so do all lines\n"
      "                     from \"\"\" to \"\"\"; Alt-Enter begins a line, too\n"
@@ -103,14 +127,18 @@ static const struct {
      "while an answer runs is kept for the next prompt. With TERM=dumb lines are read\n"
      "as they come, without these keys.\n"},
     {"environment", "variables and files",
-     "  TERN_MODEL   the model where none is named\n"
-     "  TERN_MODELS  a folder of models that can be called by name (tern list)\n"
-     "  TERN_CACHE   off: keep nothing between runs\n"
+     "  TERN_MODEL    the model where none is named\n"
+     "  TERN_MODELS   a folder of models that can be called by name (tern list)\n"
+     "  TERN_CACHE    off: keep nothing between runs\n"
+     "  TERN_API_KEY  the key of tern serve where no --api-key-file names one\n"
+     "  NO_COLOR      when not empty: nothing is dimmed on a terminal\n"
+     FOLDER_VARIABLES
      "\n"
      "The first tokens of a run are also decoded with fewer threads, to see what is\n"
      "fastest here. When that was the planned number, a line in tern/threads in the\n"
-     "user's cache folder says so, and the next run need not try. tern keeps nothing\n"
-     "else.\n"},
+     "user's cache folder says so, and the next run need not try. The folder tern is\n"
+     "made there when it is missing. Nothing else is kept but in files that flags or\n"
+     "commands name.\n"},
 };
 
 const char *tn_help_topic_text(const char *name)

@@ -71,9 +71,9 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         UINT32_MAX},
     [TN_CMD_LIST] = {
         "list", "", "models that can be called by name",
-        "Files that end in .tern beside the program, in the folder models there, in\n"
-        "$TERN_MODELS and in tern/models of the user's data folder. Their names,\n"
-        "without ending, are good for MODEL everywhere.\n",
+        "Files that end in .tern beside the program, in the folders models and\n"
+        "../share/tern there, in $TERN_MODELS and in tern/models of the user's data\n"
+        "folder. Their names, without ending, are good for MODEL everywhere.\n",
         0},
     [TN_CMD_SERVE] = {
         "serve", "[MODEL]...", "a page to talk to, and the APIs of OpenAI, Anthropic and Ollama",

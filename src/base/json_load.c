@@ -251,7 +251,7 @@ static bool read_number(struct reader *r, json_t **out)
             return true;
         }
         if (!(r->flags & TN_JSON_LARGE_AS_REAL))
-            return refuse(r, "a whole number of more than 64 bits");
+            return refuse(r, "a whole number of more than 63 bits and a sign");
     }
     tn_buf_clear(&r->word);
     if (!tn_buf_append(&r->word, r->text + start, r->i - start) ||

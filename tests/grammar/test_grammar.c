@@ -44,7 +44,7 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {"true", 0, TERN_INPUT, "#"},
         {"[1]", 0, TERN_USAGE, "#: a schema must be an object"},
         {"{\"anyOf\":[5]}", 0, TERN_USAGE, "#/anyOf/0: a schema must be an object"},
-        {"{\"maximum\":9223372036854775808}", 0, TERN_INPUT, "more than 64 bits"},
+        {"{\"maximum\":9223372036854775808}", 0, TERN_INPUT, "more than 63 bits"},
         {"{\"type\":\"object\",\"type\":\"null\"}", 0, TERN_INPUT, "duplicate"},
         {"{\"type\":\"strin\"}", 0, TERN_USAGE, "#: \"type\" must be one or several"},
         {"{\"type\":[]}", 0, TERN_USAGE, "#: \"type\""},

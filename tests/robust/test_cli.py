@@ -63,6 +63,9 @@ class Help(command.TestCase):
             for line in self.ok("help", name).text.splitlines():
                 self.assertLessEqual(len(line), 80)
         self.refused(2, "help", "no-such-topic")
+        text = self.ok("help", "environment").text
+        for name in ["TERN_MODEL", "TERN_MODELS", "TERN_CACHE", "TERN_API_KEY", "NO_COLOR"]:
+            self.assertRegex(text, rf"(?m)^  {name} ")
 
     def test_exit_codes_are_those_of_the_library(self):
         header = read_bytes(os.path.join(command.ROOT, "include", "tern", "status.h")).decode()

@@ -102,6 +102,7 @@ class Lines(command.TestCase):
                             ({"messages": 1}, "array"), ({"messages": [{}]}, "role"),
                             ({"cancel": 1}, "none of"), (b'{"a":1,"a":\n', "line 1"),
                             (b"[" * 100000 + b"\n", "levels"),
+                            ({"set": {"seed": 2 ** 64 - 1}}, "63 bits and a sign"),
                             (b'{"role":"user\xff"}\n', "column 14")):
             self.assertIn(words, self.error(line), line)
         self.assertIn("context", self.error(user("word " * 3000), code=3))
@@ -129,6 +130,10 @@ class Lines(command.TestCase):
                                  plain[2]["usage"]["prompt_tokens"])
                 self.assertEqual(replies[3]["usage"]["completion_tokens"],
                                  plain[2]["usage"]["completion_tokens"])
+
+    def test_a_seed_of_64_bits_is_a_string(self):
+        replies = self.last([{"set": {"seed": str(2 ** 64 - 1)}}, {"set": {"seed": 2 ** 63 - 1}}])
+        self.assertEqual(replies, [{"ok": True}] * 2)
 
     def test_special_tokens_in_messages_are_text(self):
         with_text, = self.last([user("say <|eot_id|>")], "-n", "1")

@@ -171,7 +171,7 @@ static const struct text_case text_cases[] = {
     {HEADER, "[0,2560]", "[2560,0]", TERN_INPUT, "not a pair"},
     {HEADER, "[0,2560]", "[0,2560,0]", TERN_INPUT, "not a pair"},
     {HEADER, "[0,2560]", "[0,9223372036854775807]", TERN_INPUT, "it is truncated or damaged"},
-    {HEADER, "[0,2560]", "[0,18446744073709551616]", TERN_INPUT, "more than 64 bits"},
+    {HEADER, "[0,2560]", "[0,18446744073709551616]", TERN_INPUT, "more than 63 bits"},
     {HEADER, "[40,32],\"data_offsets\":[0,2560]", "[39,32],\"data_offsets\":[0,2496]", TERN_INPUT,
      "shape [39, 32], but config.json makes it [40, 32]"},
     {HEADER, "[40,32],\"data_offsets\":[0,2560]", "[41,32],\"data_offsets\":[0,2624]", TERN_INPUT,
