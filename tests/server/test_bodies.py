@@ -70,7 +70,8 @@ class Bodies(serving.TestCase):
 
     def test_what_a_translation_takes_is_held(self):
         blocks = [{"type": "tool_use"}] * 11000
-        body = {"max_tokens": 1, "messages": [{"role": "assistant", "content": blocks}]}
+        body = {"max_tokens": 1, "messages": [{"role": "assistant", "content": blocks},
+                                             {"role": "user", "content": "Hi."}]}
         answer = self.post("/v1/messages", json.dumps(body).encode(), 413)
         self.assertIn("KiB", answer["error"]["message"])
         items = [{"type": "function_call"}] * 11000
