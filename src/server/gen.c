@@ -19,7 +19,7 @@ void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
     static const struct tn_gen_api openai = {
         .stops = "stop", .max_stops = 4, .form = "response_format",
         .json_schema = "response_format.json_schema",
-        .schema = "response_format.json_schema.schema"};
+        .schema = "response_format.json_schema.schema", .conversation = "messages"};
     *gen = (struct tn_gen){
         .api = &openai, .n_choices = 1, .max_tokens = tn_gen_clamp_tokens(model, -1)};
     tern_sampler_params_default(&gen->sampler);

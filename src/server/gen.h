@@ -33,6 +33,7 @@ struct tn_gen_api {
     uint32_t max_stops;
     bool has_stop_list; /* one string is none */
     const char *form, *json_schema, *schema;
+    const char *conversation;
 };
 
 /* Zero-initialise by tn_gen_init; tn_gen_fini frees.  Texts point into the request's JSON. */

@@ -250,7 +250,8 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
     static const char form[] = "output_config.format";
     static const struct tn_gen_api api = {
         .stops = "stop_sequences", .max_stops = TN_GEN_MAX_STOPS, .has_stop_list = true,
-        .form = form, .json_schema = form, .schema = "output_config.format.schema"};
+        .form = form, .json_schema = form, .schema = "output_config.format.schema",
+        .conversation = "messages"};
     task->gen.api = &api;
     return tn_translation_read(task, tn_messages_parameters(task->request.root, r), r);
 }

@@ -96,7 +96,7 @@ static bool check_prompts(const struct tn_task *answer, uint32_t n_choices,
         if (n == 0)
             return tn_refuse(refusal, 400, "prompt", "the prompt is empty");
         if (n >= answer->model->n_ctx && !(n == answer->model->n_ctx && !answer->gen.max_tokens)) {
-            tn_refuse(refusal, 400, "messages",
+            tn_refuse(refusal, 400, answer->gen.api->conversation,
                       "This model's maximum context length is %u tokens. However, your messages "
                       "resulted in %zu tokens. Please reduce the length of the messages.",
                       answer->model->n_ctx, n);

@@ -128,7 +128,7 @@ class Responses(serving.TestCase):
     def test_refusals(self):
         for param, more in (
                 ("input", {"input": None}), ("input", {"input": 5}),
-                ("input", {"input": []}), ("input", {"input": [5]}),
+                ("input", {"input": []}), ("input", {"input": "word " * 3000}), ("input", {"input": [5]}),
                 ("input", {"input": [{"type": "item_reference", "id": "x"}]}),
                 ("input", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}),
                 ("instructions", {"instructions": 5}),
