@@ -35,7 +35,7 @@
 #endif
 #define FOLDER_VARIABLES \
     "  TERM          dumb or empty: nothing is dimmed, tern chat has no line editor\n" \
-    "  LC_ALL, LC_CTYPE, LANG  the first that is set: where it names an encoding other\n" \
+    "  LC_ALL, LC_CTYPE, LANG  the first that is set: where it names another encoding\n" \
     "                than UTF-8, terminals get escapes for what is not ASCII\n" \
     HOME_VARIABLES
 #endif

@@ -181,7 +181,7 @@ static void errors_of_the_text_stay_errors_of_the_text(void **state)
         {"{\"a\":1,}", "column 8: "}, {"{a:1}", "column 2: "}, {"[+1]", "column 2: "},
         {"[.5]", "column 2: "}, {"[1e]", "column 4: "}, {"[0x1]", "column 3: "},
         {"[NaN]", "column 2: "},
-        {"[-9223372036854775809]", "64 bits"}, {"[9223372036854775808]", "64 bits"},
+        {"[-9223372036854775809]", "63 bits"}, {"[9223372036854775808]", "63 bits"},
         {"[-1e999]", "too large"}, {"[1]]", "column 4: the text goes on"}, {"[nul", "column 2: "},
     };
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
