@@ -168,20 +168,13 @@ void tn_loop_stop_listening(struct tn_loop *loop)
 
 /* ---- accepting ---- */
 
-/* May `a` lose its place before `b`?  An answer on its way is cut last. */
-static bool goes_before(const struct tn_conn *a, const struct tn_conn *b)
-{
-    const bool a_writes = tn_conn_wants_write(a), b_writes = tn_conn_wants_write(b);
-    return a_writes == b_writes ? a->began_ns < b->began_ns : b_writes;
-}
-
 /* The place of the connection that has waited longest; false: all are being answered. */
 static bool make_room(struct tn_loop *loop)
 {
     uint32_t oldest = loop->n_conns;
     for (uint32_t i = 0; i < loop->n_conns; i++)
         if (tn_conn_is_incomplete(loop->conns[i]) &&
-            (oldest == loop->n_conns || goes_before(loop->conns[i], loop->conns[oldest])))
+            (oldest == loop->n_conns || loop->conns[i]->began_ns < loop->conns[oldest]->began_ns))
             oldest = i;
     if (oldest == loop->n_conns)
         return false;

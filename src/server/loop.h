@@ -4,8 +4,7 @@
  *
  * At most TN_CONN_MAX connections are held.  One more takes the place of the one that has waited
  * longest without a complete request (slow attackers hold the oldest places, real clients are
- * quick), before that of one that still takes its last answer; when all are being answered, it is
- * told 503.
+ * quick); when all are being answered, it is told 503.
  */
 #ifndef TN_LOOP_H
 #define TN_LOOP_H

@@ -4,9 +4,7 @@
  * end, and their places are others' when places are short.  Both ends of a connection are here, and
  * the clock is the test's.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,11 +17,10 @@
 
 #include "server/conn.h"
 #include "server/conn_limits.h"
-#include "server/loop.h"
 
 #define MIB ((size_t)1 << 20)
 
-static char body[16 * MIB]; /* more than the system keeps for a client that does not read */
+static char body[3 * MIB];
 static size_t n_body;
 static int n_done, status_done;
 static struct tn_ration ration;
@@ -195,58 +192,6 @@ static void only_those_who_have_taken_all_are_idle(void **state)
     end(&p);
 }
 
-/* ---- many clients ---- */
-
-static int connect_to(struct tn_loop *loop)
-{
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                        .sin_port = htons(tn_loop_port(loop))};
-    const int room = 64 << 10; /* set: the system does not let it grow */
-    int client = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(client >= 0);
-    assert_int_equal(setsockopt(client, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
-    assert_int_equal(connect(client, (const struct sockaddr *)&address, sizeof address), 0);
-    tn_loop_turn(loop, 10);
-    return client;
-}
-
-static void an_answer_on_its_way_is_not_cut_by_a_crowd(void **state)
-{
-    enum { CROWD = TN_CONN_MAX + 2 };
-    static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    static char bytes[64 << 10];
-    int crowd[CROWD];
-    ssize_t n;
-    size_t n_taken = 0;
-    struct tn_loop *loop;
-    (void)state;
-    n_body = sizeof body;
-    ration.n_bytes = 2 * sizeof body;
-    assert_int_equal(tn_loop_open(&loop, "127.0.0.1", 0, &host, NULL), TERN_OK);
-    int client = connect_to(loop);
-    assert_int_equal(write(client, request, sizeof request - 1), sizeof request - 1);
-    while (n_done == 0)
-        tn_loop_turn(loop, 10);
-    assert_true(tn_loop_is_busy(loop)); /* there is more than has gone out */
-    for (int i = 0; i < CROWD; i++)
-        crowd[i] = connect_to(loop);
-    assert_int_equal(tn_loop_n_connections(loop), TN_CONN_MAX);
-    assert_int_equal(fcntl(client, F_SETFL, O_NONBLOCK), 0);
-    while ((n = read(client, bytes, sizeof bytes)) > 0 || (n < 0 && tn_loop_is_busy(loop))) {
-        n_taken += n > 0 ? (size_t)n : 0;
-        tn_loop_turn(loop, 0);
-    }
-    tn_loop_close(loop);
-    assert_int_equal(fcntl(client, F_SETFL, 0), 0);
-    while ((n = read(client, bytes, sizeof bytes)) > 0)
-        n_taken += (size_t)n;
-    assert_true(n_taken > sizeof body);
-    for (int i = 0; i < CROWD; i++)
-        close(crowd[i]);
-    close(client);
-}
-
 /* Requests that come at once neither keep other clients waiting nor fill the memory. */
 static void pipelined_requests_are_taken_in_turns(void **state)
 {
@@ -284,7 +229,6 @@ int main(void)
         cmocka_unit_test_setup(places_of_slow_readers_may_be_taken, begin_test),
         cmocka_unit_test_setup(slow_readers_end, begin_test),
         cmocka_unit_test_setup(only_those_who_have_taken_all_are_idle, begin_test),
-        cmocka_unit_test_setup(an_answer_on_its_way_is_not_cut_by_a_crowd, begin_test),
         cmocka_unit_test_setup(pipelined_requests_are_taken_in_turns, begin_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
