@@ -22,7 +22,8 @@ static bool is_text_part(const char *type)
 }
 
 /* The texts of parts, a line each, as a new string; NULL: refused. */
-static json_t *join_parts(const json_t *parts, size_t i_message, struct tn_refusal *r)
+static json_t *join_parts(const struct tn_task *task, const json_t *parts, size_t i_message,
+                          struct tn_refusal *r)
 {
     struct tn_buf text = {0};
     for (size_t i = 0; i < json_array_size(parts); i++) {
@@ -30,8 +31,9 @@ static json_t *join_parts(const json_t *parts, size_t i_message, struct tn_refus
         const json_t *piece = json_is_string(part) ? part : json_object_get(part, "text");
         const char *type = json_string_value(json_object_get(part, "type"));
         if (!json_is_string(piece) || (type && !is_text_part(type))) {
-            tn_refuse(r, 400, "messages", "message %zu: this model reads text only, not \"%.40s\"",
-                      i_message, type ? type : "?");
+            tn_refuse(r, 400, task->gen.api->conversation,
+                      "message %zu: this model reads text only, not \"%.40s\"", i_message,
+                      type ? type : "?");
             tn_buf_fini(&text);
             return NULL;
         }
@@ -77,24 +79,25 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
     const json_t *content = tn_json_member(message, "content");
     json_t *calls = json_object_get(message, "tool_calls");
     bool has_calls = json_is_array(calls) && json_array_size(calls) > 0, has_reasoning;
+    const char *param = task->gen.api->conversation;
     if (!role || !role[0])
-        return tn_refuse(r, 400, "messages", "message %zu: \"role\" must be a string", i);
+        return tn_refuse(r, 400, param, "message %zu: \"role\" must be a string", i);
     if (json_array_size(json_object_get(message, "images")) > 0)
-        return tn_refuse(r, 400, "messages", "message %zu: this model takes no images", i);
+        return tn_refuse(r, 400, param, "message %zu: this model takes no images", i);
     if (!tn_reasoning_normalise(task, message, &has_reasoning, r))
         return false;
     if (strcmp(role, "developer") == 0 &&
         !tn_json_put(message, "role", json_string("system"), r))
         return false;
     if (json_is_array(content)) {
-        json_t *joined = join_parts(content, i, r);
+        json_t *joined = join_parts(task, content, i, r);
         if (!joined || !tn_json_put(message, "content", joined, r))
             return false;
     } else if (content && !json_is_string(content)) {
-        return tn_refuse(r, 400, "messages",
+        return tn_refuse(r, 400, param,
                          "message %zu: \"content\" must be a string or an array of parts", i);
     } else if (!content && !has_calls && !has_reasoning) {
-        return tn_refuse(r, 400, "messages", "message %zu has no \"content\"", i);
+        return tn_refuse(r, 400, param, "message %zu has no \"content\"", i);
     } else if (!content && !tn_json_put(message, "content", json_string(""), r)) {
         return false;
     }
@@ -106,15 +109,16 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
 
 static json_t *read_messages(struct tn_task *task, const json_t *messages, struct tn_refusal *r)
 {
+    const char *param = task->gen.api->conversation;
     if (!json_is_array(messages) || json_array_size(messages) == 0) {
-        tn_refuse(r, 400, "messages", "\"messages\" must be an array of messages, not empty");
+        tn_refuse(r, 400, param, "\"messages\" must be an array of messages, not empty");
         return NULL;
     }
     json_t *copy = tn_json_copy(messages, r);
     for (size_t i = 0; i < json_array_size(copy); i++) {
         json_t *message = json_array_get(copy, i);
         if (!json_is_object(message)) {
-            tn_refuse(r, 400, "messages", "message %zu is not an object", i);
+            tn_refuse(r, 400, param, "message %zu is not an object", i);
             json_decref(copy);
             return NULL;
         }
@@ -142,7 +146,7 @@ static bool find_call_form(struct tn_task *answer, const char *text, struct tn_r
     if (status == TERN_UNSUPPORTED || !server->has_tools[model - server->config.models])
         return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
                          err.detail);
-    return tn_refuse(r, 400, "messages", "%s", err.detail);
+    return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err.detail);
 }
 
 static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)
@@ -162,13 +166,14 @@ static bool encode(struct tn_task *answer, const json_t *conversation, struct tn
     tn_free(text);
     if (status == TERN_OK)
         return true;
-    return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "messages", "%s", err.detail);
+    return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, answer->gen.api->conversation, "%s",
+                     err.detail);
 }
 
 bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refusal *r)
 {
     if (!answer->model->chat)
-        return tn_refuse(r, 400, "messages",
+        return tn_refuse(r, 400, answer->gen.api->conversation,
                          "model \"%s\" has no chat template; /v1/completions continues texts",
                          answer->model->id);
     if (!tn_body_hold_copies(answer->server, &answer->request, answer->request.n_tree, r))

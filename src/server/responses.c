@@ -6,7 +6,6 @@
  * names and numbers its events, and opens and closes the items.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json_dump.h"
@@ -329,12 +328,8 @@ static const struct tn_task_format responses_format = {
 
 static bool prepare(struct tn_task *task, struct tn_refusal *r)
 {
-    if (tn_translation_hold(task, r) &&
-        tn_translation_encode(task, tn_responses_conversation(task->request.root, r), r))
-        return true;
-    if (strcmp(r->param, "messages") == 0) /* what the request calls "input" */
-        snprintf(r->param, sizeof r->param, "input");
-    return false;
+    return tn_translation_hold(task, r) &&
+           tn_translation_encode(task, tn_responses_conversation(task->request.root, r), r);
 }
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
