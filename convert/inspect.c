@@ -48,9 +48,7 @@ static char *copy_text(const char *text)
 /* Cuts before a character that would be broken. */
 static json_t *shown_text(const char *text, size_t n)
 {
-    size_t n_shown = TN_MIN(n, (size_t)MAX_SHOWN_TEXT);
-    while (n_shown > 0 && n_shown < n && ((unsigned char)text[n_shown] & 0xC0) == 0x80)
-        n_shown--;
+    const size_t n_shown = n > MAX_SHOWN_TEXT ? tn_utf8_cut(text, MAX_SHOWN_TEXT) : n;
     json_t *value = json_stringn(text, n_shown);
     return value ? value : json_null(); /* not UTF-8 */
 }

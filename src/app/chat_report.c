@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "chat.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -82,8 +83,8 @@ static void say_next(const struct tern_conversation *c)
     size_t n = 0, limit = TN_MIN(turn.content.n, (size_t)60);
     while (n < limit && turn.content.bytes[n] != '\n')
         n++;
-    while (n < turn.content.n && n > 0 && ((unsigned char)turn.content.bytes[n] & 0xC0) == 0x80)
-        n--; /* whole characters */
+    if (n < turn.content.n)
+        n = tn_utf8_cut(turn.content.bytes, n);
     tn_chat_say("when it is full, the oldest turn goes first: \"%.*s%s\"", (int)n,
                 turn.content.bytes ? turn.content.bytes : "", n < turn.content.n ? "..." : "");
 }

@@ -134,7 +134,7 @@ struct read_line {
 static void append_bytes(void *arg, const char *bytes, size_t n)
 {
     struct read_line *line = arg;
-    line->is_too_long = line->is_too_long || n > TN_MAX_PROMPT_BYTES - line->text.n_bytes;
+    line->is_too_long = line->is_too_long || !tn_prompt_has_room(&line->text, n);
     if (!line->is_too_long)
         tn_buf_append(&line->text, bytes, n);
 }

@@ -10,6 +10,7 @@
 #include "app.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "json_io.h"
 #include "output.h"
 #include "tern/inspect.h"
@@ -21,9 +22,7 @@ static void append_keys(struct tn_buf *out, const struct tern_source *source, ui
     for (uint32_t i = 0; i < n; i++) {
         struct tern_source_key key;
         tern_source_get_key(source, i, &key);
-        size_t at = TN_MIN(strlen(key.json), (size_t)100);
-        while (((unsigned char)key.json[at] & 0xC0) == 0x80)
-            at--; /* a character is shown whole or not at all */
+        const size_t at = tn_utf8_cut(key.json, TN_MIN(strlen(key.json), (size_t)100));
         tn_buf_printf(out, "%-44s %.*s%s\n", key.name, (int)at, key.json,
                       key.json[at] ? "..." : "");
     }

@@ -62,10 +62,10 @@ static void changed(struct tn_line_queue *q)
 static void append_bytes(void *arg, const char *bytes, size_t n)
 {
     struct tn_buf *line = arg;
-    if (n > TN_MAX_PROMPT_BYTES - line->n_bytes)
-        line->failed = true;
-    else
+    if (tn_prompt_has_room(line, n))
         tn_buf_append(line, bytes, n);
+    else
+        line->failed = true;
 }
 
 static void put_line(struct tn_line_queue *q, struct entry *entry)

@@ -19,10 +19,10 @@ static bool shows_prompt;
 static void append_line(void *arg, const char *bytes, size_t n)
 {
     struct tn_buf *message = arg;
-    if (message->n_bytes > TN_MAX_PROMPT_BYTES || n > TN_MAX_PROMPT_BYTES - message->n_bytes)
-        message->failed = true;
-    else
+    if (tn_prompt_has_room(message, n))
         tn_buf_append(message, bytes, n);
+    else
+        message->failed = true;
 }
 
 static void show(const char *prompt)

@@ -18,6 +18,12 @@ tern_status tn_prompt_read(struct tn_buf *out, const struct tn_options *o, struc
 
 #define TN_MAX_PROMPT_BYTES ((size_t)16 << 20)
 
+/* Has a text that is read in pieces room for n bytes more? */
+static inline bool tn_prompt_has_room(const struct tn_buf *text, size_t n)
+{
+    return text->n_bytes <= TN_MAX_PROMPT_BYTES && n <= TN_MAX_PROMPT_BYTES - text->n_bytes;
+}
+
 /* TERN_INPUT when what was read from `name` is not UTF-8. */
 tern_status tn_prompt_check_text(const char *text, size_t n, const char *name,
                                  struct tern_error *err);

@@ -20,6 +20,14 @@ size_t tn_utf8_find_invalid(const char *text, size_t n);
  * control character.  Texts of several lines may hold LF, CR, FF, tabs and C1.  n: all is well. */
 size_t tn_utf8_find_bad(const char *text, size_t n, bool single_line);
 
+/* The most of the first n bytes of a text that ends between characters; text[n] is read. */
+static inline size_t tn_utf8_cut(const char *text, size_t n)
+{
+    while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
+        n--;
+    return n;
+}
+
 /* Bytes that are not UTF-8, such as a name that %.80s cut, and control characters become '?'. */
 void tn_utf8_make_printable(char *text);
 
