@@ -42,6 +42,8 @@ bool tn_guard_knows_host(const struct tn_guard *guard, struct tn_http_text host)
 static bool is_own_origin(struct tn_http_text origin, struct tn_http_text host)
 {
     static const char *const schemes[] = {"http://", "https://"};
+    if (!host.data)
+        return false;
     for (size_t i = 0; i < TN_COUNT_OF(schemes); i++) {
         size_t n = strlen(schemes[i]);
         if (origin.n == n + host.n && memcmp(origin.data, schemes[i], n) == 0 &&
@@ -118,12 +120,20 @@ static bool is_basic_key(const char *key, struct tn_http_text coded)
     return colon && is_key(key, colon + 1, (size_t)(text + n - colon - 1));
 }
 
+/* Any number of blanks may precede the key, which has none (RFC 9110, section 11.4). */
+static bool is_bearer_key(const char *key, struct tn_http_text given)
+{
+    while (given.n > 0 && given.data[0] == ' ')
+        given.data++, given.n--;
+    return is_key(key, given.data, given.n);
+}
+
 static bool has_key(const char *key, const struct tn_http_request *request)
 {
     struct tn_http_text bearer = tn_http_field(request, "authorization", NULL);
     struct tn_http_text plain = tn_http_field(request, "x-api-key", NULL);
     if (bearer.n > 7 && tn_http_is((struct tn_http_text){bearer.data, 7}, "bearer "))
-        return is_key(key, bearer.data + 7, bearer.n - 7);
+        return is_bearer_key(key, (struct tn_http_text){bearer.data + 7, bearer.n - 7});
     if (bearer.n > 6 && tn_http_is((struct tn_http_text){bearer.data, 6}, "basic "))
         return is_basic_key(key, (struct tn_http_text){bearer.data + 6, bearer.n - 6});
     return plain.data && is_key(key, plain.data, plain.n);
@@ -131,7 +141,8 @@ static bool has_key(const char *key, const struct tn_http_request *request)
 
 static bool is_public_path(const struct tn_guard *guard, const char *path, size_t n)
 {
-    if (n == 7 && memcmp(path, "/health", 7) == 0)
+    if ((n == 7 && memcmp(path, "/health", 7) == 0) ||
+        (n == 10 && memcmp(path, "/v1/health", 10) == 0))
         return true;
     return guard->has_page &&
            ((n == 1 && path[0] == '/') || (n > 6 && memcmp(path, "/page/", 6) == 0));
@@ -143,8 +154,10 @@ void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *r
     struct tn_http_text host = tn_http_field(request, "host", NULL);
     const char *path = request->path.data;
     size_t n_path = request->path.n_bytes;
+    /* Browsers, whose names for this server could be another's, always send Host. */
+    const bool has_no_host = request->is_1_0 && !host.data;
     *out = (struct tn_guard_result){0};
-    if (!tn_guard_knows_host(guard, host) ||
+    if ((!has_no_host && !tn_guard_knows_host(guard, host)) ||
         (request->authority.data && !tn_guard_knows_host(guard, request->authority))) {
         out->status = 403;
         out->why = "this host name is not this server's; see tern serve --allow-host";

@@ -10,6 +10,9 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 
+/* Empty lines that are skipped before a request; RFC 9112 asks for at least one. */
+#define MAX_EMPTY_LINES 2u
+
 /* ---- words ---- */
 
 static bool is_token_char(unsigned char c)
@@ -242,6 +245,15 @@ static void read_framing(struct tn_http_request *r)
     r->has_body = r->is_chunked || r->n_left > 0;
 }
 
+/* Is the body compressed?  Nothing here unpacks it. */
+static bool has_content_coding(const struct tn_http_request *r)
+{
+    uint32_t n_codings;
+    struct tn_http_text coding = tn_http_field(r, "content-encoding", &n_codings);
+    return r->has_body && n_codings > 0 && coding.n > 0 &&
+           (n_codings > 1 || !tn_http_is(coding, "identity"));
+}
+
 static void read_meaning(struct tn_http_request *r)
 {
     uint32_t n_hosts, n_expects;
@@ -251,12 +263,14 @@ static void read_meaning(struct tn_http_request *r)
     r->keeps_alive = r->is_1_0 ? tn_http_lists(connection, "keep-alive")
                                : !tn_http_lists(connection, "close");
     r->expects_continue = n_expects == 1 && !r->is_1_0 && tn_http_is(expect, "100-continue");
-    if (n_hosts != 1)
+    if (n_hosts > 1 || (n_hosts == 0 && !r->is_1_0)) /* HTTP/1.0 does not have the field */
         fail(r, 400, "there must be exactly one Host field");
     else if (n_expects > 0 && !r->expects_continue && !r->is_1_0)
         fail(r, 417, "the only expectation is 100-continue");
     else
         read_framing(r);
+    if (r->state != TN_HTTP_FAILED && has_content_coding(r))
+        fail(r, 415, "the body has a Content-Encoding; send it as plain JSON");
 }
 
 /* The head is complete and every line of it ends in CR LF. */
@@ -298,8 +312,8 @@ static void take_head_byte(struct tn_http_request *r, char c)
                                                  : "the request line is larger than 8 KiB");
     else if (!tn_buf_append(head, &c, 1))
         fail(r, 503, "no memory for the request: others are being answered");
-    else if (c == '\n' && head->n_bytes == 2 && r->n_skipped++ == 0)
-        tn_buf_clear(head); /* an empty line before a request is allowed, once */
+    else if (c == '\n' && head->n_bytes == 2 && r->n_skipped++ < MAX_EMPTY_LINES)
+        tn_buf_clear(head);
     else if (c == '\n' && !r->n_line)
         r->n_line = head->n_bytes;
 }

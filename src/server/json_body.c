@@ -85,6 +85,10 @@ json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r)
     struct tern_error err;
     json_t *root = NULL;
     bytes = bytes ? bytes : "";
+    if (n >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0) { /* a byte order mark */
+        bytes += 3;
+        n -= 3;
+    }
     /* A whole number beyond 64 bits does no harm where nobody asks for it; a field that has limits
      * refuses it by name. */
     tern_status status =

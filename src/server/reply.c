@@ -22,9 +22,10 @@ static const char *reason(int status)
         {401, "Unauthorized"},
         {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
         {408, "Request Timeout"}, {413, "Content Too Large"}, {414, "URI Too Long"},
-        {417, "Expectation Failed"}, {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-        {501, "Not Implemented"}, {503, "Service Unavailable"}, {505, "HTTP Version Not Supported"},
+        {415, "Unsupported Media Type"}, {417, "Expectation Failed"},
+        {429, "Too Many Requests"}, {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
     };
     for (size_t i = 0; i < TN_COUNT_OF(reasons); i++)
         if (reasons[i].status == status)

@@ -22,6 +22,7 @@ static const struct route {
     tn_route_fn *run;
 } routes[] = {
     {"/health", GET, false, tn_route_health},
+    {"/v1/health", GET, false, tn_route_health},
     {"/metrics", GET, false, tn_route_metrics},
     {"/v1/models", GET, false, tn_route_models},
     {"/models", GET, false, tn_route_models},

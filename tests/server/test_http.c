@@ -76,9 +76,14 @@ static void whole_requests(void **state)
     } cases[] = {
         {"GET / HTTP/1.1\r\n" HOST "\r\n", ""},
         {"\r\nGET / HTTP/1.1\r\n" HOST "\r\n", ""},
+        {"\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n", ""},
         {"GET http://localhost:8080/a?b HTTP/1.1\r\n" HOST "\r\n", ""},
         {"OPTIONS * HTTP/1.1\r\n" HOST "\r\n", ""},
         {"GET / HTTP/1.0\r\n" HOST "\r\n", ""},
+        {"GET / HTTP/1.0\r\n\r\n", ""},
+        {"POST / HTTP/1.1\r\n" HOST "Content-Encoding: Identity\r\nContent-Length: 1\r\n\r\na",
+         "a"},
+        {"GET / HTTP/1.1\r\n" HOST "Content-Encoding: gzip\r\n\r\n", ""},
         {"POST / HTTP/1.1\r\nhOsT:localhost\r\ncontent-length:\t3 \r\n\r\nabc", "abc"},
         {"POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", ""},
         {"POST / HTTP/1.1\r\n" HOST "Content-Length: 003\r\n\r\nabc", "abc"},
@@ -107,7 +112,7 @@ static void wrong_requests(void **state)
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\nC: d\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\rC: d\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: b\r\r\n\r\n"},
-        {400, "\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n"},
+        {400, "\r\n\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: \x01\r\n\r\n"},
         {400, "GET / HTTP/1.1\r\n" HOST "A: \x7F\r\n\r\n"},
         /* the request line */
@@ -160,6 +165,12 @@ static void wrong_requests(void **state)
         {400, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n"
               "Transfer-Encoding: chunked\r\n\r\n"},
         {400, "POST / HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"},
+        {400, "GET / HTTP/1.0\r\n" HOST HOST "\r\n"},
+        {415, "POST / HTTP/1.1\r\n" HOST "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\n"},
+        {415, "POST / HTTP/1.1\r\n" HOST "Content-Encoding: zstd\r\n"
+              "Transfer-Encoding: chunked\r\n\r\n"},
+        {415, "POST / HTTP/1.1\r\n" HOST "Content-Encoding: identity\r\n"
+              "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\n"},
         {501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n"},
         {501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n"},
         {501, "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n"},
@@ -392,11 +403,14 @@ static void keys_are_compared(void **state)
         {401, "/v1/models", HOST},
         {401, "/", HOST},
         {0, "/health", HOST},
+        {0, "/v1/health", HOST},
         {401, "/health/", HOST},
         {401, "//health", HOST},
         {0, "/%68ealth", HOST}, /* the same path: routes see the decoded one, too */
         {0, "/", HOST "Authorization: Bearer secret\r\n"},
         {0, "/", HOST "authorization: bearer secret\r\n"},
+        {0, "/", HOST "Authorization: Bearer  secret\r\n"},
+        {401, "/", HOST "Authorization: Bearer sec ret\r\n"},
         {0, "/", HOST "X-Api-Key: secret\r\n"},
         {0, "/", HOST "Authorization: Basic dGVybjpzZWNyZXQ=\r\n"}, /* tern:secret */
         {401, "/", HOST "Authorization: Basic c2VjcmV0\r\n"},         /* secret */

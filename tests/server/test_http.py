@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -100,6 +101,26 @@ class Transport(serving.TestCase):
         answer = self.server.raw(b"GET /health HTTP/1.0\r\n" + HOST + b"\r\n")
         self.assertEqual(status_of(answer), 200)
         self.assertIn(b"Connection: close", answer)
+        answer = self.server.raw(b"GET /health HTTP/1.0\r\n\r\n")
+        self.assertEqual(status_of(answer), 200, answer)
+
+    def test_empty_lines_before_a_request(self):
+        with self.server.connect() as s:
+            for _ in range(2):
+                s.sendall(b"\r\n\r\n" + GET)
+                self.assertEqual(status_of(read_answer(s)), 200)
+
+    def test_compressed_bodies_are_refused(self):
+        status, _, data = self.server.request(
+            "POST", "/v1/completions", zlib.compress(b'{"prompt":"Once","max_tokens":1}'),
+            {"Content-Encoding": "deflate"})
+        self.assertEqual(status, 415)
+        self.assertIn("Content-Encoding", json.loads(data)["error"]["message"])
+
+    def test_a_byte_order_mark_before_the_body(self):
+        body = json.dumps({"prompt": "Once", "max_tokens": 1}).encode()
+        status, _, data = self.server.request("POST", "/v1/completions", b"\xef\xbb\xbf" + body)
+        self.assertEqual(status, 200, data)
 
     def test_head_has_a_length_and_no_body(self):
         answer = self.server.raw(b"HEAD /health HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n")
@@ -310,9 +331,11 @@ class Keys(command.TestCase):
                            ((), command.environment(TERN_API_KEY="secret-key"))):
             with Server(*flags, "-v", env=env) as server:
                 self.assertEqual(server.get("/health")[0], 200)
+                self.assertEqual(server.get("/v1/health"), server.get("/health"))
                 status, answer = server.get("/v1/models")
                 self.assertEqual((status, answer["error"]["type"]), (401, "authentication_error"))
                 for field, value in (("Authorization", "Bearer secret-key"),
+                                     ("Authorization", "Bearer  secret-key"),
                                      ("x-api-key", "secret-key")):
                     self.assertEqual(server.get("/v1/models", **{field: value})[0], 200)
                 self.assertEqual(server.get("/v1/models", Authorization="Bearer secret")[0], 401)
