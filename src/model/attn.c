@@ -16,6 +16,7 @@
  * sees only so many positions, its own included; blocks that lie before it are not
  * read.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -38,39 +39,19 @@ static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t h
     }
 }
 
-/* One row to its place among the tiles; `is_key` says in which kind. */
-static void store_row_q8(const struct tn_forward *f, uint8_t *tiles, uint16_t *scales, uint32_t row,
-                         bool is_key, const float *x)
+/* The rows of a key head in one block of a sequence. */
+static struct tn_kv_rows rows_of(const struct tn_forward *f, unsigned char *block, uint32_t layer,
+                                 uint32_t i_kv_head)
 {
-    uint32_t dim = f->kv->dim;
-    for (uint32_t start = 0; start < dim; start += TN_KV_SCALE_VALUES, scales += TN_KV_BLOCK) {
-        int8_t q[TN_KV_SCALE_VALUES];
-        uint32_t n = TN_MIN(dim - start, TN_KV_SCALE_VALUES);
-        f->kernels->kv_store_q8(q, &scales[row], x + start, n);
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t d = start + i;
-            size_t at =
-                is_key ? tn_kv_q8_key_at(row, d, dim) : tn_kv_q8_value_at(row, d, dim);
-            tiles[at] = (uint8_t)(q[i] + 128);
-        }
-    }
+    return tn_kvcache_rows(f->kv, block + f->states->layers[layer].at.block, i_kv_head);
 }
 
 void tn_kv_store_row(const struct tn_forward *f, unsigned char *const *blocks, uint32_t layer,
                      uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
 {
-    const struct tn_kvcache *kv = f->kv;
-    struct tn_kv_rows rows = tn_kvcache_rows(kv, blocks[position / TN_KV_BLOCK], layer, i_kv_head);
-    uint32_t row = position % TN_KV_BLOCK;
-    if (kv->type == TN_KV_Q8) {
-        store_row_q8(f, rows.k, rows.k_scales, row, true, key);
-        store_row_q8(f, rows.v, rows.v_scales, row, false, value);
-        return;
-    }
-    tn_kv_store_fn *store =
-        kv->type == TN_KV_F32 ? f->kernels->kv_store_f32 : f->kernels->kv_store_f16;
-    store((unsigned char *)rows.k + row * kv->row_bytes, NULL, key, kv->dim);
-    store((unsigned char *)rows.v + row * kv->row_bytes, NULL, value, kv->dim);
+    assert(blocks[position / TN_KV_BLOCK] && "callers make blocks usable before they evaluate");
+    const struct tn_kv_rows rows = rows_of(f, blocks[position / TN_KV_BLOCK], layer, i_kv_head);
+    tn_kvcache_store(f->kv, f->kernels, &rows, position % TN_KV_BLOCK, key, value);
 }
 
 /* Rows from i on. */
@@ -219,7 +200,7 @@ static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
 {
     const struct tn_forward *f = task->f;
     const struct tn_kernels *k = f->kernels;
-    struct tn_kv_rows rows = tn_kvcache_rows(f->kv, group->block, task->layer, i_kv_head);
+    struct tn_kv_rows rows = rows_of(f, group->block, task->layer, i_kv_head);
     uint32_t n_pos = 0;
     for (uint32_t i = 0; i < group->n; i++)
         n_pos = TN_MAX(n_pos, group->n_valid[i]);
@@ -304,7 +285,7 @@ static const void *pair_begin(const struct attn_task *task, uint32_t i_pair)
     const struct tn_forward *f = task->f;
     const uint32_t n_kv_head = f->weights->config->n_kv_head;
     unsigned char *block = f->batch->spans[0].blocks[task->first_block + i_pair / n_kv_head];
-    return tn_kvcache_rows(f->kv, block, task->layer, i_pair % n_kv_head).k_scales;
+    return rows_of(f, block, task->layer, i_pair % n_kv_head).k_scales;
 }
 
 static void decode_pair(const struct attn_task *task, uint32_t i_pair, const void *next,

@@ -19,50 +19,10 @@
 #include <assert.h>
 
 #include "kern/trig.h"
-#include "model/attn.h"
 #include "model/counters.h"
 #include "model/embed_head.h"
 #include "model/ffn.h"
-#include "model/matrix.h"
-
-static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
-{
-    const struct tern_file_config *c = f->weights->config;
-    const float *const *v = layer->vectors;
-    const struct tn_product products[] = {
-        {.w = tn_matrix_of(layer, TERN_ROLE_Q), .in_norm = v[TERN_ROLE_Q_IN_NORM], .dst = f->s.q},
-        {.w = tn_matrix_of(layer, TERN_ROLE_K), .in_norm = v[TERN_ROLE_K_IN_NORM], .dst = f->s.k},
-        {.w = tn_matrix_of(layer, TERN_ROLE_V), .in_norm = v[TERN_ROLE_V_IN_NORM], .dst = f->s.v},
-    };
-    const float *const biases[] = {v[TERN_ROLE_Q_BIAS], v[TERN_ROLE_K_BIAS], v[TERN_ROLE_V_BIAS]};
-    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], c->hidden, products, 3);
-    for (uint32_t i = 0; i < 3; i++)
-        if (biases[i])
-            tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->t.w.rows);
-}
-
-static void self_attention(struct tn_forward *f, uint32_t i_layer)
-{
-    const struct tern_file_config *c = f->weights->config;
-    const struct tn_layer *layer = &f->weights->layers[i_layer];
-    uint64_t start = f->now_ns();
-
-    project_qkv(f, layer);
-    tn_region_end(f, TN_REGION_QKV, &start);
-
-    tn_attention(f, i_layer);
-    tn_region_end(f, TN_REGION_ATTENTION, &start);
-
-    const struct tn_branch o = {
-        .w = tn_matrix_of(layer, TERN_ROLE_O),
-        .norm = layer->vectors[TERN_ROLE_ATTN_SUB_NORM],
-        .in_norm = layer->vectors[TERN_ROLE_O_IN_NORM],
-        .bias = layer->vectors[TERN_ROLE_O_BIAS],
-        .post_norm = layer->vectors[TERN_ROLE_ATTN_POST_NORM],
-    };
-    tn_add_branch(f, f->s.att, c->n_head * c->head_dim, &o);
-    tn_region_end(f, TN_REGION_O, &start);
-}
+#include "model/mixer.h"
 
 static void count_batch(struct tn_forward *f)
 {
@@ -101,7 +61,7 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
     tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
         const struct tn_layer *layer = &f->weights->layers[i];
-        self_attention(f, i);
+        layer->mixer->run(f, i);
         tn_ffn(f, layer);
         if (f->is_stopping || (f->after_layer && !f->after_layer(f->after_layer_arg, layer)))
             return false;

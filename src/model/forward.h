@@ -49,6 +49,7 @@ struct tn_counters {
 /* Rows of one sequence, at positions one after the other. */
 struct tn_span {
     unsigned char *const *blocks; /* of the sequence's cache, with room for the rows */
+    unsigned char *state;         /* of the sequence, at `position`; NULL: no layer has one */
     uint32_t position;            /* of the first row */
     uint32_t row;                 /* its number in the batch */
     uint32_t n_rows;              /* at least 1 */
@@ -71,6 +72,7 @@ struct tn_forward {
     const struct tn_kernels *kernels;
     struct tn_team *team;
     const struct tn_kvcache *kv;
+    const struct tn_state_plan *states;
     struct tn_scratch s;
     struct tn_counters counters;
     uint64_t (*now_ns)(void);

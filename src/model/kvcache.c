@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layout of the key/value cache.
+ * Layout of the key/value cache, and storing in it.
  */
 #include "model/kvcache.h"
 
-#include <assert.h>
+#include <stdbool.h>
 
 #include "base/bits.h"
 
@@ -35,15 +35,12 @@ void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *conf
     out->row_bytes = out->dim * value_bytes(type);
     out->head_bytes =
         2 * TN_KV_BLOCK * (out->row_bytes + sizeof(uint16_t) * scales_per_row(out));
-    /* Blocks start on pages of any system (16 KiB on Apple silicon). */
-    out->block_bytes = tn_align_up(out->head_bytes * config->n_kv_head * config->n_layer, 16384);
 }
 
-struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *block, uint32_t layer,
+struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *part,
                                   uint32_t i_kv_head)
 {
-    assert(block && "callers make blocks usable before they evaluate");
-    unsigned char *head = block + ((size_t)layer * kv->n_kv_head + i_kv_head) * kv->head_bytes;
+    unsigned char *head = part + i_kv_head * kv->head_bytes;
     size_t scale_bytes = TN_KV_BLOCK * sizeof(uint16_t) * scales_per_row(kv);
     unsigned char *values = head + kv->head_bytes / 2;
     return (struct tn_kv_rows){
@@ -54,9 +51,35 @@ struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *bl
     };
 }
 
-uint64_t tn_kv_bytes_per_token(const struct tern_file_config *config, enum tn_kv_type type)
+/* ---- storing ---- */
+
+/* One row to its place among the tiles; `is_key` says in which kind. */
+static void store_row_q8(const struct tn_kernels *kernels, uint32_t dim, uint8_t *tiles,
+                         uint16_t *scales, uint32_t row, bool is_key, const float *x)
 {
-    struct tn_kvcache kv;
-    tn_kvcache_plan(&kv, config, type, TN_KV_BLOCK);
-    return (kv.head_bytes * config->n_kv_head * config->n_layer + TN_KV_BLOCK - 1) / TN_KV_BLOCK;
+    for (uint32_t start = 0; start < dim; start += TN_KV_SCALE_VALUES, scales += TN_KV_BLOCK) {
+        int8_t q[TN_KV_SCALE_VALUES];
+        uint32_t n = TN_MIN(dim - start, TN_KV_SCALE_VALUES);
+        kernels->kv_store_q8(q, &scales[row], x + start, n);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t d = start + i;
+            size_t at =
+                is_key ? tn_kv_q8_key_at(row, d, dim) : tn_kv_q8_value_at(row, d, dim);
+            tiles[at] = (uint8_t)(q[i] + 128);
+        }
+    }
+}
+
+void tn_kvcache_store(const struct tn_kvcache *kv, const struct tn_kernels *kernels,
+                      const struct tn_kv_rows *rows, uint32_t row, const float *key,
+                      const float *value)
+{
+    if (kv->type == TN_KV_Q8) {
+        store_row_q8(kernels, kv->dim, rows->k, rows->k_scales, row, true, key);
+        store_row_q8(kernels, kv->dim, rows->v, rows->v_scales, row, false, value);
+        return;
+    }
+    tn_kv_store_fn *store = kv->type == TN_KV_F32 ? kernels->kv_store_f32 : kernels->kv_store_f16;
+    store((unsigned char *)rows->k + row * kv->row_bytes, NULL, key, kv->dim);
+    store((unsigned char *)rows->v + row * kv->row_bytes, NULL, value, kv->dim);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The key/value cache: where each row lies in a block.  Pure arithmetic; blocks
+ * The key/value cache: where each row is stored in a block, and storing it.  Blocks
  * come from a pool (run/cache_pool.h), and a sequence has a list of them.
  *
- * Positions come in blocks of TN_KV_BLOCK.  A block holds all layers, so that
- * growth is one range; inside, everything lies in the order in which attention
- * reads it:
+ * Positions come in blocks of TN_KV_BLOCK.  A block holds all layers that have keys
+ * (model/state.h says where each begins), so that growth is one range; a layer's part
+ * is in the order in which attention reads it:
  *
- *   block b:  layer 0: head 0: K scales  K [256][dim]  V scales  V [256][dim]
- *                      head 1: ...
- *             layer 1: ...
+ *   head 0: K scales  K [256][dim]  V scales  V [256][dim]
+ *   head 1: ...
  *
  * dim is head_dim padded with zeros to a multiple of 16.  Types: f32, f16, or
  * int8 with one f16 scale per 64 values of a row, in tiles (kern.h).
@@ -34,7 +33,6 @@ struct tn_kvcache {
     uint32_t n_blocks;     /* of a sequence of n_ctx positions */
     size_t row_bytes;      /* one row of values */
     size_t head_bytes;     /* K, V and scales of one head in one block */
-    size_t block_bytes;    /* all layers */
 };
 
 /* The rows of one head in one block. */
@@ -48,11 +46,14 @@ struct tn_kv_rows {
 /* Sizes for a model and n_ctx positions. */
 void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *config,
                      enum tn_kv_type type, uint32_t n_ctx);
-struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *block, uint32_t layer,
+/* In a layer's part of a block. */
+struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *part,
                                   uint32_t i_kv_head);
+/* Stores a rotated key and a value, [dim] each, as row `row` (position % TN_KV_BLOCK). */
+void tn_kvcache_store(const struct tn_kvcache *kv, const struct tn_kernels *kernels,
+                      const struct tn_kv_rows *rows, uint32_t row, const float *key,
+                      const float *value);
 /* head_dim rounded up to what attention kernels need. */
 uint32_t tn_kv_dim(uint32_t head_dim);
-/* Bytes per position in a full block, rounded up. */
-uint64_t tn_kv_bytes_per_token(const struct tern_file_config *config, enum tn_kv_type type);
 
 #endif

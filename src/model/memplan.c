@@ -75,9 +75,13 @@ static void layout_search(struct tn_head_search *out, struct tn_arena *arena,
 }
 
 static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
-                             const struct tn_memplan_input *input)
+                             const struct tn_weights *weights, const struct tn_memplan_input *input)
 {
     const size_t n = input->n_sequences, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
+    const struct tn_state_input state_input = tn_memplan_state_input(input);
+    struct tn_state_plan states;
+    tn_state_plan_make(&states, NULL, weights, &state_input);
+    s->state_layers = tn_arena_take(arena, weights->config->n_layer * sizeof *s->state_layers);
     s->sequences = tn_arena_take(arena, n * sizeof *s->sequences);
     s->block_refs = tn_arena_take(arena, n * n_blocks * sizeof *s->block_refs);
     s->free_blocks = tn_arena_take(arena, n * n_blocks * sizeof *s->free_blocks);
@@ -85,6 +89,7 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
         const struct tn_sequence_scratch one = {
             .ids = tn_arena_take(arena, input->n_ctx * sizeof(uint32_t)),
             .blocks = tn_arena_take(arena, n_blocks * sizeof(unsigned char *)),
+            .state = states.bytes.sequence ? tn_arena_take(arena, states.bytes.sequence) : NULL,
             .head_always = tn_arena_take(arena, TN_HEAD_MAX_ALWAYS * sizeof(uint32_t)),
         };
         if (arena->base)
@@ -103,15 +108,16 @@ static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
 }
 
 static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
-                          const struct tern_file_config *c, const struct tn_memplan_input *input)
+                          const struct tn_weights *weights, const struct tn_memplan_input *input)
 {
+    const struct tern_file_config *c = weights->config;
     size_t n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
     s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
     s->active_x = tn_arena_take(arena, c->ffn);
     s->active_gate = take_f32(arena, c->ffn);
     layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
     layout_logits(s, arena, c, input);
-    layout_sequences(s, arena, input);
+    layout_sequences(s, arena, weights, input);
 }
 
 /* Memory of the forms that the model's products take; one token's where only that is asked for. */
@@ -162,7 +168,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     s->cos = take_f32(arena, weights->n_ropes * n * c->head_dim / 2);
     s->sin = take_f32(arena, weights->n_ropes * n * c->head_dim / 2);
     s->inv_freq = tn_arena_take(arena, weights->n_ropes * c->head_dim / 2 * sizeof(double));
-    layout_decode(s, arena, c, input);
+    layout_decode(s, arena, weights, input);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)
         layout_thread(s->threads ? &s->threads[i] : NULL, arena, c, input->n_batch);
@@ -173,13 +179,15 @@ void tn_memplan_make(struct tn_memplan *out, const struct tn_weights *weights,
 {
     struct tn_scratch scratch;
     struct tn_arena arena = {0};
-    struct tn_kvcache kv;
+    const struct tn_state_input state_input = tn_memplan_state_input(input);
+    struct tn_state_plan states;
     tn_scratch_layout(&scratch, &arena, weights, input);
-    tn_kvcache_plan(&kv, weights->config, input->kv, input->n_ctx);
+    tn_state_plan_make(&states, NULL, weights, &state_input);
     *out = (struct tn_memplan){
         .scratch_bytes = arena.used,
-        .kv_block_bytes = kv.block_bytes,
-        .kv_full_bytes = (uint64_t)kv.block_bytes * kv.n_blocks * input->n_sequences,
-        .kv_bytes_per_token = tn_kv_bytes_per_token(weights->config, input->kv),
+        .kv_block_bytes = states.bytes.block,
+        .kv_full_bytes = (uint64_t)states.bytes.block *
+                         tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK) * input->n_sequences,
+        .kv_bytes_per_token = tn_kv_bytes_per_token(weights, input->kv),
     };
 }

@@ -13,7 +13,7 @@
 #include "base/bits.h"
 #include "model/acts.h"
 #include "model/head.h"
-#include "model/kvcache.h"
+#include "model/state.h"
 #include "model/weights.h"
 
 /* What a workspace is planned for. */
@@ -96,6 +96,7 @@ struct tn_scratch {
     struct tn_logits_row *wanted; /* [n_batch] where batches are made (forward.h) */
     float *logits;     /* [n_logits][vocab] */
     struct tn_head_search *searches; /* [n_logits] with their memory (head.h) */
+    struct tn_state_layer *state_layers; /* [n_layer] for tn_state_plan_make */
     struct tn_sequence_scratch *sequences; /* [n_sequences] */
     uint32_t *block_refs;  /* [n_sequences * n_blocks] how many sequences hold a block */
     uint32_t *free_blocks; /* [n_sequences * n_blocks] */
@@ -106,6 +107,7 @@ struct tn_scratch {
 struct tn_sequence_scratch {
     uint32_t *ids;           /* [n_ctx] what its cache holds */
     unsigned char **blocks;  /* [n_blocks] its cache */
+    unsigned char *state;    /* [bytes.sequence of the state plan] of position 0; NULL: none */
     uint32_t *head_always;   /* [TN_HEAD_MAX_ALWAYS] ids that a head search must not leave out */
 };
 
@@ -115,6 +117,11 @@ struct tn_memplan {
     uint64_t kv_full_bytes;  /* n_ctx filled, by all sequences */
     uint64_t kv_bytes_per_token;
 };
+
+static inline struct tn_state_input tn_memplan_state_input(const struct tn_memplan_input *input)
+{
+    return (struct tn_state_input){input->kv, input->n_ctx, input->n_batch};
+}
 
 /* Query rows that share a key head in one attention item. */
 uint32_t tn_attn_group(const struct tern_file_config *config);

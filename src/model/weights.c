@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "model/mixer.h"
 
 static tern_status bind_matrix(struct tn_matrix *out, const struct tn_mfile *file,
                                const struct tern_file_tensor *t, struct tern_error *err)
@@ -138,6 +139,7 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
         return tn_fail(err, TERN_MEMORY, "no memory for the views of %u layers", c->n_layer);
     for (uint32_t i = 0; i < c->n_layer; i++) {
         out->layers[i].spec = &file->spec.layers[i];
+        out->layers[i].mixer = &tn_mixer_attention;
         out->layers[i].begin = UINT64_MAX;
     }
     tern_status status = bind_tensors(out, file, err);

@@ -15,8 +15,11 @@
 #define TN_N_PROJECTIONS ((uint32_t)TERN_ROLE_DOWN - TN_FIRST_PROJECTION + 1)
 #define TN_N_ROLES 32u /* and the number 0, which is none */
 
+struct tn_mixer;
+
 struct tn_layer {
     const struct tern_file_layer *spec;
+    const struct tn_mixer *mixer; /* model/mixer.h */
     const float *vectors[TN_N_ROLES]; /* by role, of the length that slots.h says; NULL: none */
     struct tn_matrix matrices[TN_N_PROJECTIONS];
     uint32_t i_rope; /* layers that rotate by the same angles have the same number */

@@ -12,9 +12,9 @@
 
 /* ---- the pool ---- */
 
-bool tn_cache_pool_init(struct tn_cache_pool *pool, const struct tn_kvcache *kv, uint32_t n_blocks)
+bool tn_cache_pool_init(struct tn_cache_pool *pool, size_t block_bytes, uint32_t n_blocks)
 {
-    pool->block_bytes = kv->block_bytes;
+    pool->block_bytes = block_bytes;
     pool->n_blocks = n_blocks;
     pool->base = tn_pages_reserve(pool->block_bytes * n_blocks);
     if (pool->base)

@@ -32,7 +32,7 @@ struct tn_cache_pool {
 };
 
 /* Reserves address space; false when there is none. */
-bool tn_cache_pool_init(struct tn_cache_pool *pool, const struct tn_kvcache *kv, uint32_t n_blocks);
+bool tn_cache_pool_init(struct tn_cache_pool *pool, size_t block_bytes, uint32_t n_blocks);
 void tn_cache_pool_fini(struct tn_cache_pool *pool);
 
 struct tn_sequence {

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "model/kvcache.h"
+#include "model/state.h"
 #include "run/engine.h"
 #include "text/tokenizer.h"
 
@@ -290,7 +290,7 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
         out->n_zero += t->n_zero;
     }
     for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++)
-        out->kv_bytes_per_token[kv] = tn_kv_bytes_per_token(c, (enum tn_kv_type)kv);
+        out->kv_bytes_per_token[kv] = tn_kv_bytes_per_token(&m->weights, (enum tn_kv_type)kv);
 }
 
 uint32_t tern_model_n_tensors(const struct tern_model *m)

@@ -147,7 +147,7 @@ unsigned char *tn_session_block(const struct tern_session *s, uint32_t i)
 
 size_t tn_session_block_bytes(const struct tern_session *s)
 {
-    return s->work.kv.block_bytes;
+    return s->work.states.bytes.block;
 }
 
 void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n)

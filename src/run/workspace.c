@@ -35,7 +35,8 @@ static bool reserve_memory(struct tn_workspace *w)
     w->scratch_bytes = tn_align_up(w->memplan.scratch_bytes, tn_page_bytes());
     w->scratch_base = tn_pages_reserve(w->scratch_bytes);
     return w->scratch_base && tn_pages_commit(w->scratch_base, w->scratch_bytes) &&
-           tn_cache_pool_init(&w->pool, &w->kv, w->kv.n_blocks * w->params.n_sequences);
+           tn_cache_pool_init(&w->pool, w->memplan.kv_block_bytes,
+                              w->kv.n_blocks * w->params.n_sequences);
 }
 
 static bool should_stop(void *arg)
@@ -65,11 +66,14 @@ static void wire(struct tn_workspace *w, const struct tn_memplan_input *input)
 {
     struct tn_arena arena = {.base = w->scratch_base, .capacity = w->scratch_bytes};
     struct tn_forward *f = &w->forward;
+    const struct tn_state_input state_input = tn_memplan_state_input(input);
     tn_scratch_layout(&f->s, &arena, &w->model->weights, input);
+    tn_state_plan_make(&w->states, f->s.state_layers, &w->model->weights, &state_input);
     f->weights = &w->model->weights;
     f->kernels = &w->engine->kernels;
     f->team = w->engine->team;
     f->kv = &w->kv;
+    f->states = &w->states;
     f->now_ns = tn_now_ns;
     f->after_layer = after_layer;
     f->after_layer_arg = w;
@@ -179,7 +183,7 @@ tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_pa
     return tn_fail(err, TERN_MEMORY,
                    "context limited by memory: %u positions are in use and %.1f MiB for the next "
                    "%u are not free",
-                   n_past, (double)w->kv.block_bytes / 0x1p20, TN_KV_BLOCK);
+                   n_past, (double)w->states.bytes.block / 0x1p20, TN_KV_BLOCK);
 }
 
 uint64_t tn_workspace_bytes(const struct tn_workspace *w)

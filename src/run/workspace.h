@@ -29,6 +29,7 @@ struct tn_workspace {
     struct tn_workspace_params params;
     struct tn_memplan memplan;
     struct tn_kvcache kv;
+    struct tn_state_plan states;
     struct tn_cache_pool pool;
     struct tn_forward forward;
     struct tn_draft_costs draft_costs; /* of its evaluations */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The states of all layers: sizes, and the minimum of what layers can reach.
+ */
+#include "model/state.h"
+
+#include "base/bits.h"
+#include "model/mixer.h"
+#include "model/weights.h"
+
+/* Blocks and checkpoints start on pages of any system (16 KiB on Apple silicon). */
+#define PAGE_BYTES 16384u
+
+static const struct tn_state_ops *ops_of(const struct tn_layer *layer)
+{
+    return layer->mixer->state;
+}
+
+void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers,
+                        const struct tn_weights *weights, const struct tn_state_input *input)
+{
+    struct tn_state_bytes sum = {0};
+    const uint32_t n_layer = weights->config->n_layer;
+    for (uint32_t i = 0; i < n_layer; i++) {
+        const struct tn_layer *layer = &weights->layers[i];
+        const struct tn_state_bytes own = ops_of(layer)->bytes(weights, layer, input);
+        if (layers)
+            layers[i] = (struct tn_state_layer){layer, sum};
+        sum.block += own.block;
+        sum.sequence += own.sequence;
+        sum.checkpoint += own.checkpoint;
+    }
+    sum.block = tn_align_up(sum.block, PAGE_BYTES);
+    sum.checkpoint = tn_align_up(sum.checkpoint, PAGE_BYTES);
+    *out = (struct tn_state_plan){sum, layers, n_layer};
+}
+
+uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights, enum tn_kv_type type)
+{
+    const struct tn_state_input input = {.kv = type, .n_ctx = TN_KV_BLOCK, .n_batch = 1};
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < weights->config->n_layer; i++) {
+        const struct tn_layer *layer = &weights->layers[i];
+        sum += ops_of(layer)->bytes(weights, layer, &input).block;
+    }
+    return (sum + TN_KV_BLOCK - 1) / TN_KV_BLOCK;
+}
+
+/* ---- positions that all layers reach ---- */
+
+/* One layer's answer may be a position that another cannot reach: asked until all agree. */
+static uint32_t reach_all(const struct tn_state_plan *plan, const unsigned char *state,
+                          const unsigned char *kept, uint32_t position)
+{
+    uint32_t asked;
+    do {
+        asked = position;
+        for (uint32_t i = 0; i < plan->n_layer; i++) {
+            const struct tn_state_layer *l = &plan->layers[i];
+            const struct tn_state_ops *ops = ops_of(l->layer);
+            if (ops->reach)
+                position = kept ? ops->kept_reach(l->layer, kept + l->at.checkpoint, position)
+                                : ops->reach(l->layer, state + l->at.sequence, position);
+        }
+    } while (position != asked);
+    return position;
+}
+
+uint32_t tn_state_reach(const struct tn_state_plan *plan, const unsigned char *state,
+                        uint32_t position)
+{
+    return reach_all(plan, state, NULL, position);
+}
+
+uint32_t tn_state_kept_reach(const struct tn_state_plan *plan, const unsigned char *kept,
+                             uint32_t position)
+{
+    return reach_all(plan, NULL, kept, position);
+}
+
+/* ---- all layers ---- */
+
+void tn_state_truncate(const struct tn_state_plan *plan, unsigned char *state, uint32_t position)
+{
+    for (uint32_t i = 0; i < plan->n_layer; i++) {
+        const struct tn_state_layer *l = &plan->layers[i];
+        if (ops_of(l->layer)->truncate)
+            ops_of(l->layer)->truncate(l->layer, state + l->at.sequence, position);
+    }
+}
+
+void tn_state_checkpoint(const struct tn_state_plan *plan, const unsigned char *state,
+                         uint32_t position, unsigned char *kept)
+{
+    for (uint32_t i = 0; i < plan->n_layer; i++) {
+        const struct tn_state_layer *l = &plan->layers[i];
+        if (ops_of(l->layer)->checkpoint)
+            ops_of(l->layer)->checkpoint(l->layer, state + l->at.sequence, position,
+                                         kept + l->at.checkpoint);
+    }
+}
+
+void tn_state_restore(const struct tn_state_plan *plan, unsigned char *state,
+                      const unsigned char *kept)
+{
+    for (uint32_t i = 0; i < plan->n_layer; i++) {
+        const struct tn_state_layer *l = &plan->layers[i];
+        if (ops_of(l->layer)->restore)
+            ops_of(l->layer)->restore(l->layer, state + l->at.sequence, kept + l->at.checkpoint);
+    }
+}
+
+bool tn_state_is_sound(const struct tn_state_plan *plan, const unsigned char *kept,
+                       uint32_t position)
+{
+    bool is_sound = true;
+    for (uint32_t i = 0; i < plan->n_layer; i++) {
+        const struct tn_state_layer *l = &plan->layers[i];
+        if (ops_of(l->layer)->is_sound)
+            is_sound = is_sound &&
+                       ops_of(l->layer)->is_sound(l->layer, kept + l->at.checkpoint, position);
+    }
+    return is_sound;
+}
