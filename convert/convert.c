@@ -8,7 +8,7 @@
  *   declare  FILE.part, its table, free space
  *   stream   tensor after tensor
  *   hash     the input files, for the record of sources
- *   finish   seal, fingerprint on the part file, rename
+ *   finish   seal, cache type and fingerprint from the part file, rename
  *
  * Until the last step nothing has the name FILE; a failure at any place removes the part file.
  */
@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "cache_cost.h"
 #include "file/mfile.h"
 #include "job.h"
 #include "survey.h"
@@ -203,55 +204,88 @@ static bool should_stop(void *arg)
     return !tn_stream_report(&j->stream);
 }
 
-/* Hash of the logits after a few fixed ids, computed on the part file as `tern verify` will. */
-static tern_status compute_fingerprint(struct tn_job *j, struct tern_engine *engine,
-                                       const uint32_t *ids, uint32_t n_ids, uint64_t *hash)
+/* What only the model in use shows. */
+struct measured {
+    struct tn_cache_cost cost;
+    uint32_t ids[4]; /* [n_ids] of the fingerprint */
+    uint32_t n_ids;
+    uint64_t hash;
+};
+
+/* Hash of the logits after a few fixed ids, computed as `tern verify` will. */
+static tern_status measure_fingerprint(struct measured *m, struct tn_job *j,
+                                       struct tern_engine *engine, const struct tern_model *model)
 {
-    struct tern_model *model = NULL;
-    struct tern_session *session = NULL;
-    struct tern_session_params params;
-    tern_session_params_default(&params);
-    params.n_ctx = n_ids;
-    params.kv = TERN_KV_F32;
-    params.n_batch = n_ids;
-    params.drop_pages = true;
-    params.should_stop = should_stop;
-    params.arg = j;
+    const struct tern_session_params params = {.n_ctx = m->n_ids,
+                                               .kv = TERN_KV_F32,
+                                               .n_batch = m->n_ids,
+                                               .drop_pages = true,
+                                               .should_stop = should_stop,
+                                               .arg = j};
+    struct tern_session *session;
+    tern_status status = tern_session_create(&session, engine, model, &params, j->err);
+    if (status == TERN_OK) /* finite weights can overflow all the same */
+        status = tern_fingerprint(&m->hash, session, m->ids, m->n_ids, j->err);
+    tern_session_free(session);
+    return status;
+}
+
+/* On the part file, which must not be written to meanwhile. */
+static tern_status measure(struct measured *m, struct tn_job *j, struct tern_engine *engine)
+{
+    struct tern_model *model;
     tern_status status = tern_model_open(&model, tn_mwriter_part_path(j->writer), j->err);
     if (status == TERN_OK)
-        status = tern_session_create(&session, engine, model, &params, j->err);
-    if (status == TERN_OK) /* finite weights can overflow all the same */
-        status = tern_fingerprint(hash, session, ids, n_ids, j->err);
-    tern_session_free(session);
+        status = measure_fingerprint(m, j, engine, model);
+    if (status == TERN_OK && tern_model_config(model)->has_head)
+        status = tn_cache_cost_measure(&m->cost, engine, model, should_stop, j, j->err);
     tern_model_free(model);
     return status;
 }
 
-static tern_status add_fingerprint(struct tn_job *j)
+static tern_status create_engine(struct tern_engine **out, struct tern_error *err)
+{
+    const struct tern_engine_params params = {.n_threads = 1};
+    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
+    *out = NULL;
+    if (!machine)
+        return tn_fail(err, TERN_MEMORY, "no memory to describe the processor");
+    tern_sysinfo_read_cpu(machine);
+    tern_status status = tern_engine_create(out, machine, &params, err);
+    tn_free(machine);
+    return status;
+}
+
+static tern_status choose_cache(struct tn_job *j, const struct tn_cache_cost *cost)
+{
+    if (!tn_cache_cost_is_too_high(cost))
+        return TERN_OK;
+    tn_job_say(j, TERN_CONVERT_NOTE,
+               "the cache of this model will be f16: q8 costs it %.4f nats per token, f16 %.4f; "
+               "--kv q8 uses q8 all the same",
+               cost->q8_nats, cost->f16_nats);
+    return tn_mwriter_set_cache(j->writer, TERN_FILE_CACHE_F16, j->err);
+}
+
+static tern_status add_measurements(struct tn_job *j)
 {
     const uint32_t vocab = j->model.import.config.vocab;
-    const uint32_t ids[] = {TN_MIN(1u, vocab - 1), vocab / 3, vocab / 2, vocab - 1};
-    const uint32_t n_ids = TN_MIN((uint32_t)TN_COUNT_OF(ids), j->model.import.config.context);
-    const struct tern_engine_params params = {.n_threads = 1};
+    struct measured m = {.ids = {TN_MIN(1u, vocab - 1), vocab / 3, vocab / 2, vocab - 1}};
     struct tern_engine *engine;
-    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
-    if (!machine)
-        return tn_fail(j->err, TERN_MEMORY, "no memory to describe the processor");
-    tern_sysinfo_read_cpu(machine);
-    tern_status status = tern_engine_create(&engine, machine, &params, j->err);
-    tn_free(machine);
-    if (status != TERN_OK)
-        return status;
-    uint64_t hash = 0;
-    status = compute_fingerprint(j, engine, ids, n_ids, &hash);
+    m.n_ids = TN_MIN((uint32_t)TN_COUNT_OF(m.ids), j->model.import.config.context);
+    tern_status status = create_engine(&engine, j->err);
+    if (status == TERN_OK)
+        status = measure(&m, j, engine);
     tern_engine_free(engine);
     if (status == TERN_OK)
-        status = tn_mwriter_set_fingerprint(j->writer, ids, n_ids, hash, j->err);
+        status = choose_cache(j, &m.cost);
+    if (status == TERN_OK)
+        status = tn_mwriter_set_fingerprint(j->writer, m.ids, m.n_ids, m.hash, j->err);
     return status;
 }
 
 /* With less the system may kill the process in the middle (measured in control groups: the smallest
- * model needs 6.5 MiB from here on, for buffers, the fingerprint's session and pages on their way
+ * model needs 6.5 MiB from here on, for buffers, sessions that measure and pages on their way
  * to the disk), and a part file would stay behind. */
 static tern_status check_memory(const struct tn_job *j)
 {
@@ -284,7 +318,7 @@ static tern_status write_file(struct tn_job *j)
     if (status == TERN_OK)
         status = tn_mwriter_seal(j->writer, j->err);
     if (status == TERN_OK)
-        status = add_fingerprint(j);
+        status = add_measurements(j);
     if (status != TERN_OK) {
         tn_mwriter_abort(j->writer);
         return status;

@@ -35,8 +35,8 @@ same() {
         die "$*: the output is not $expected/$name"
     }
 }
-same sampled.txt "$@" run "$model" --raw -p "Once upon a time" --seed 1 -n 128 --kv f16 --ctx 512
-same greedy.txt "$@" run "$model" --raw -p "Once upon a time" --greedy -n 64 --kv f16 --ctx 512
+same sampled.txt "$@" run "$model" --raw -p "Once upon a time" --seed 1 -n 128 --ctx 512
+same greedy.txt "$@" run "$model" --raw -p "Once upon a time" --greedy -n 64 --ctx 512
 same chat.txt "$@" run "$model" --chat -p "Tell me a story about a fox." --greedy -n 200 \
-    --kv f16 --ctx 512
+    --ctx 512
 echo "smoke: $* writes the expected bytes"

@@ -27,6 +27,9 @@ struct tern_perplexity_params {
     void *arg;
 };
 
+/* Whole windows that step by half of their length, an f32 cache. */
+void tern_perplexity_params_default(struct tern_perplexity_params *out);
+
 struct tern_perplexity_result {
     uint64_t n_scored;
     double nats_per_token;
@@ -148,6 +151,11 @@ struct tern_bench_params {
     bool (*should_stop)(void *arg);
     void *arg;
 };
+
+/* `machine` and the model's cache type; 128 ids to prefill, 32 to decode, 3 repeats, one thread,
+ * the best level. */
+void tern_bench_params_default(struct tern_bench_params *out, const struct tern_sysinfo *machine,
+                               const struct tern_model *model);
 
 struct tern_bench_result {
     const char *inputs; /* tern_engine_inputs */

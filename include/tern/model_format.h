@@ -110,6 +110,13 @@ enum tern_pooling {
     TERN_POOLING_LAST = 3, /* the last position */
 };
 
+/* The type of the key/value cache that answers are computed with unless the user names another. */
+enum tern_file_cache {
+    TERN_FILE_CACHE_Q8 = 0,
+    TERN_FILE_CACHE_F16 = 1, /* at conversion q8 moved the next token's distribution more than
+                                three times as far from an f32 cache's as f16 did */
+};
+
 /* Flags of tern_file_config.flags */
 #define TERN_MODEL_TIED_HEAD 1u /* the embedding is also the head; no TERN_ROLE_HEAD tensor */
 #define TERN_MODEL_NO_HEAD 2u   /* neither: the result is the state after the final norm */
@@ -150,7 +157,8 @@ struct tern_file_config {
     struct tern_file_ref template_name;   /* "" when the template is not a known one */
     struct tern_file_ref template_source; /* Jinja text as published; "" when there is none */
     struct tern_file_ref converter;       /* "tern 0.1.0" */
-    uint8_t reserved[328];
+    uint32_t cache;                       /* enum tern_file_cache */
+    uint8_t reserved[324];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 

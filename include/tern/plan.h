@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan: from the machine, the model's sizes and the user's limits to threads, context, cache
- * type, token cap.  Made before anything large is allocated, and each value carries the rule that
+ * The plan: from the machine, the model's sizes and the user's limits to threads, context, token
+ * cap.  Memory decides lengths only: the cache type, which changes answers, is the model's or the
+ * user's.  Made before anything large is allocated, and each value carries the rule that
  * bound it.
  *
  * tern_plan_make is a pure function: it reads nothing but its arguments, so any machine can be
@@ -44,6 +45,7 @@ struct tern_plan_model {
     uint64_t thread_bytes;             /* more per thread */
     uint64_t position_bytes;           /* more per position of the context, beside the cache */
     uint64_t kv_block_bytes[3];        /* cache, per TERN_PLAN_KV_BLOCK positions, by tern_kv */
+    enum tern_kv kv;                   /* the model's cache type */
 };
 
 /* The sizes of an open model for prefill batches of n_batch tokens (0 = the default). */
@@ -61,7 +63,7 @@ enum tern_caps {
 struct tern_plan_limits {
     uint32_t n_threads;    /* for decode and prefill; 0 = planned */
     uint32_t n_ctx;        /* 0 = planned */
-    bool has_kv;
+    bool has_kv;           /* false: the model's cache type */
     enum tern_kv kv;       /* with has_kv */
     const char *cpu_level; /* highest kernel level; NULL = the best */
     uint64_t ram_bytes;    /* plan as if no more were free; 0 = no such limit */

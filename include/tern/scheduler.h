@@ -50,12 +50,13 @@ struct tern_scheduler_params {
     bool (*should_stop)(void *arg);
     void *arg;
 };
-/* 4 sequences, 64 waiting, f16. */
-void tern_scheduler_params_default(struct tern_scheduler_params *out);
+/* 4 sequences, 64 waiting, the model's context and cache type. */
+void tern_scheduler_params_default(struct tern_scheduler_params *out,
+                                   const struct tern_model *model);
 
-/* Takes what all requests will need beside their prompts and the cache's pages. params may be NULL.
- * Model and engine outlive the scheduler. TERN_USAGE: a parameter out of range; TERN_UNSUPPORTED:
- * a model without a head; TERN_MEMORY. */
+/* Takes what all requests will need beside their prompts and the cache's pages. params NULL: the
+ * defaults. Model and engine outlive the scheduler. TERN_USAGE: a parameter out of range;
+ * TERN_UNSUPPORTED: a model without a head; TERN_MEMORY. */
 tern_status tern_scheduler_create(struct tern_scheduler **out, struct tern_engine *engine,
                                   const struct tern_model *model,
                                   const struct tern_scheduler_params *params,

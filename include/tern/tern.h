@@ -88,6 +88,10 @@ void tern_engine_set_threads(struct tern_engine *engine, uint32_t n_decode, uint
 tern_status tern_model_open(struct tern_model **out, const char *path, struct tern_error *err);
 void tern_model_free(struct tern_model *model);
 
+/* Type of the keys and values in a session's cache. The numbers are also those of files. */
+enum tern_kv { TERN_KV_F32 = 0, TERN_KV_F16 = 1, TERN_KV_Q8 = 2 };
+const char *tern_kv_text(enum tern_kv kv); /* "f32", "f16", "q8" */
+
 /* What a model is; valid as long as the model. */
 struct tern_model_config {
     uint32_t n_layer;
@@ -106,6 +110,9 @@ struct tern_model_config {
     bool is_tied;  /* the embedding is also the head */
     bool rounds_inputs; /* inputs of ternary products are int8, as in training */
     enum tern_pooling pooling; /* of an embedding model */
+    /* The cache type of answers: TERN_KV_Q8, or TERN_KV_F16 where the file says so because q8 was
+     * measured at conversion and costs too much. Memory never decides it. */
+    enum tern_kv kv;
 };
 const struct tern_model_config *tern_model_config(const struct tern_model *model);
 const char *tern_model_path(const struct tern_model *model);
@@ -171,9 +178,6 @@ void tern_model_get_tensor(const struct tern_model *model, uint32_t i,
 
 struct tern_session;
 
-enum tern_kv { TERN_KV_F32 = 0, TERN_KV_F16 = 1, TERN_KV_Q8 = 2 };
-const char *tern_kv_text(enum tern_kv kv); /* "f32", "f16", "q8" */
-
 #define TERN_MAX_DRAFT 7u
 
 struct tern_session_params {
@@ -191,12 +195,14 @@ struct tern_session_params {
     bool (*should_stop)(void *arg);
     void *arg;
 };
-void tern_session_params_default(struct tern_session_params *out); /* f16 */
+/* The model's context and cache type (tern_model_config.kv). Parameters that are zeroed instead
+ * mean an f32 cache. */
+void tern_session_params_default(struct tern_session_params *out, const struct tern_model *model);
 
 /* Reserves everything that the session will ever need except the cache's pages, which are
- * committed 256 positions at a time. params may be NULL. TERN_USAGE: a parameter out of range;
- * TERN_MEMORY, with numbers: no address space, or, where nobody is asked through may_grow, less
- * available than tern_session_bytes_full. */
+ * committed 256 positions at a time. params NULL: the defaults. TERN_USAGE: a parameter out of
+ * range; TERN_MEMORY, with numbers: no address space, or, where nobody is asked through may_grow,
+ * less available than tern_session_bytes_full. */
 tern_status tern_session_create(struct tern_session **out, struct tern_engine *engine,
                                 const struct tern_model *model,
                                 const struct tern_session_params *params, struct tern_error *err);

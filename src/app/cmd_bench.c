@@ -91,17 +91,17 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
                                struct tern_error *err)
 {
     tern_status status;
-    *p = (struct tern_bench_params){
-        .machine = opened->machine,
-        .kv = (enum tern_kv)o->kv,
-        .inputs = (enum tern_inputs_as)o->inputs,
-        .n_new = (uint32_t)o->n_new,
-        .n_repeats = (uint32_t)o->repeats,
-        .n_draft = (uint32_t)o->draft,
-        .draft_wrong = (uint32_t)o->draft_wrong,
-        .on_progress = show_step,
-        .should_stop = should_stop,
-    };
+    tern_bench_params_default(p, opened->machine, opened->model);
+    p->n_prompts = p->n_threads = 0; /* the lists below */
+    if (o->kv >= 0)
+        p->kv = (enum tern_kv)o->kv;
+    p->inputs = (enum tern_inputs_as)o->inputs;
+    p->n_new = (uint32_t)o->n_new;
+    p->n_repeats = (uint32_t)o->repeats;
+    p->n_draft = (uint32_t)o->draft;
+    p->draft_wrong = (uint32_t)o->draft_wrong;
+    p->on_progress = show_step;
+    p->should_stop = should_stop;
     status = parse_list(p->prompts, &p->n_prompts, TN_COUNT_OF(p->prompts), 1, o->prompt_list,
                         "--prompt", err);
     if (status == TERN_OK && o->thread_list)

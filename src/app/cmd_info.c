@@ -76,7 +76,8 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
                   tn_count_text((double)info->n_ternary).text);
     tn_buf_printf(out, "per token     %s of weights are read\n",
                   tn_size_decimal((double)info->bytes_per_token).text);
-    tn_buf_printf(out, "cache         per token of context: f32 %s, f16 %s, q8 %s\n",
+    tn_buf_printf(out, "cache         %s; per token of context: f32 %s, f16 %s, q8 %s\n",
+                  tern_kv_text(c->kv),
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F32]).text,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F16]).text,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_Q8]).text);
@@ -186,6 +187,7 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "ternary_bytes", integer(info->ternary_bytes));
     json_object_set_new(root, "head_bytes", integer(info->head_bytes));
     json_object_set_new(root, "bytes_per_token", integer(info->bytes_per_token));
+    json_object_set_new(root, "kv", json_string(tern_kv_text(c->kv)));
     json_object_set_new(root, "kv_bytes_per_token", kv);
     if (with_tensors)
         json_object_set_new(root, "tensors", tensors(model));

@@ -174,7 +174,7 @@ static tern_status run(struct logits *l, struct tn_opened *opened, struct tern_e
     if (status != TERN_OK)
         return status;
     struct tern_session_params params;
-    tern_session_params_default(&params);
+    tern_session_params_default(&params, opened->model);
     params.kv = (enum tern_kv)l->o->kv;
     params.n_ctx = (uint32_t)n_positions(l);
     params.n_batch = (uint32_t)TN_MIN(l->o->batch, params.n_ctx);

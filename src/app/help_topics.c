@@ -73,10 +73,11 @@ static const struct {
      "-n above the limit is cut, and a note says so. --caps memory replaces the limit\n"
      "by the context that the cache has memory for, --caps off by the model's context.\n"
      "\n"
-     "The context is the model's, or what memory allows; the cache grows with use and\n"
-     "is f16 where that takes at most a quarter of what is free beside the model, else\n"
-     "q8. --ctx and --kv set both. What cannot fit is refused before it is allocated,\n"
-     "with the need, what is there, and the smallest thing that would work.\n"
+     "The context is the model's, or what memory allows; the cache grows with use.\n"
+     "Its type is q8 whatever the memory, because answers depend on it, or f16 where\n"
+     "the file says so (tern info): conversion measured that q8 would cost that model\n"
+     "too much. --ctx and --kv set both. What cannot fit is refused before it is\n"
+     "allocated, with the need, what is there, and the smallest thing that would work.\n"
      "\n"
      "tern probe MODEL shows every input, every limit, and which one binds.\n"},
     {"jsonl", "tern chat --jsonl: conversations for programs",

@@ -118,7 +118,7 @@ static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m
     const uint64_t n_blocks = tn_div_ceil_u32(n_ctx, TERN_PLAN_KV_BLOCK);
     const enum tern_kv kv = makes_vectors(m) ? TERN_KV_F32
                             : h->o->kv >= 0  ? (enum tern_kv)h->o->kv
-                                             : TERN_KV_F16;
+                                             : sizes.kv;
     const uint64_t n_draft = makes_vectors(m) ? 0 : (uint64_t)h->o->draft;
     const uint64_t fixed = sizes.base_bytes + n_draft * sizes.draft_bytes + sizes.model_bytes +
                            sizes.sampler_bytes +
@@ -181,7 +181,7 @@ static tern_status create_scheduler(struct tn_hosting *h, struct tn_hosted *m,
                                     uint32_t n_sequences, struct tern_error *err)
 {
     struct tern_scheduler_params params;
-    tern_scheduler_params_default(&params);
+    tern_scheduler_params_default(&params, m->opened.model);
     params.n_sequences = n_sequences;
     params.n_queue = QUEUE;
     params.n_ctx = m->planned->plan.n_ctx;

@@ -15,7 +15,7 @@ void tn_planned_limits(struct tern_plan_limits *out, const struct tn_options *o)
         .n_threads = (uint32_t)o->threads,
         .n_ctx = (uint32_t)o->ctx,
         .has_kv = o->kv >= 0,
-        .kv = o->kv >= 0 ? (enum tern_kv)o->kv : TERN_KV_F16,
+        .kv = o->kv >= 0 ? (enum tern_kv)o->kv : TERN_KV_Q8,
         .cpu_level = o->cpu,
         .ram_bytes = o->ram,
         .eco = o->eco,

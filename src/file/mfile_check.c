@@ -313,6 +313,8 @@ static tern_status check_kinds(struct tn_mcheck *c, const struct tern_file_confi
         return tn_mcheck_unknown(c, "inputs", m->inputs);
     if (!tn_pooling_name(m->pooling))
         return tn_mcheck_unknown(c, "pooling", m->pooling);
+    if (m->cache != TERN_FILE_CACHE_Q8 && m->cache != TERN_FILE_CACHE_F16)
+        return tn_mcheck_unknown(c, "cache", m->cache);
     return tn_mcheck_reserved(c, "config.reserved", m->reserved, sizeof m->reserved);
 }
 

@@ -467,6 +467,13 @@ tern_status tn_mwriter_seal(struct tn_mwriter *writer, struct tern_error *err)
     return status;
 }
 
+/* Header and configuration, which follow each other, as they are now. */
+static tern_status write_config(struct tn_mwriter *w, struct tern_error *err)
+{
+    hash_head(w);
+    return write_at(w, 0, w->head, sizeof w->header + sizeof(struct tern_file_config), err);
+}
+
 tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t *ids,
                                        uint32_t n_ids, uint64_t hash, struct tern_error *err)
 {
@@ -479,9 +486,15 @@ tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t
     memcpy(config->fingerprint_ids, ids, n_ids * sizeof *ids);
     config->n_fingerprint_ids = n_ids;
     config->fingerprint_hash = hash;
-    hash_head(w);
-    /* Header and configuration follow each other. */
-    return write_at(w, 0, w->head, sizeof w->header + sizeof *config, err);
+    return write_config(w, err);
+}
+
+tern_status tn_mwriter_set_cache(struct tn_mwriter *writer, uint32_t cache, struct tern_error *err)
+{
+    if (!writer->is_sealed)
+        return tn_fail(err, TERN_INTERNAL, "cache type before the file is complete");
+    head_config(writer)->cache = cache;
+    return write_config(writer, err);
 }
 
 tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err)

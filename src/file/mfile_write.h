@@ -77,6 +77,8 @@ const char *tn_mwriter_part_path(const struct tn_mwriter *writer);
 char *tn_mwriter_part_of(const char *path);
 tern_status tn_mwriter_set_fingerprint(struct tn_mwriter *writer, const uint32_t *ids,
                                        uint32_t n_ids, uint64_t hash, struct tern_error *err);
+/* enum tern_file_cache; after seal. */
+tern_status tn_mwriter_set_cache(struct tn_mwriter *writer, uint32_t cache, struct tern_error *err);
 tern_status tn_mwriter_commit(struct tn_mwriter *writer, struct tern_error *err); /* frees */
 void tn_mwriter_abort(struct tn_mwriter *writer); /* frees; NULL is fine */
 

@@ -383,7 +383,7 @@ static tern_status measure_load(double *seconds, const char *path,
     struct tern_model *model = NULL;
     struct tern_session *session = NULL;
     struct tern_session_params sp = {
-        .n_ctx = 1, .kv = TERN_KV_F16, .should_stop = p->should_stop, .arg = p->arg};
+        .n_ctx = 1, .kv = p->kv, .should_stop = p->should_stop, .arg = p->arg};
     const struct tern_engine_params ep = {.inputs = p->inputs};
     uint32_t id = 0;
     uint64_t start = tn_now_ns();
@@ -415,6 +415,19 @@ static tern_status measure_loads(const char *path, const struct tern_bench_param
 }
 
 /* ---- all ---- */
+
+void tern_bench_params_default(struct tern_bench_params *out, const struct tern_sysinfo *machine,
+                               const struct tern_model *model)
+{
+    *out = (struct tern_bench_params){.machine = machine,
+                                      .prompts = {128},
+                                      .n_prompts = 1,
+                                      .n_new = 32,
+                                      .kv = tern_model_config(model)->kv,
+                                      .n_repeats = 3,
+                                      .threads = {1},
+                                      .n_threads = 1};
+}
 
 static tern_status check_levels(const struct tern_bench_params *p, struct tern_error *err)
 {

@@ -97,6 +97,7 @@ static void publish_config(struct tern_model *m)
         .is_tied = c->flags & TERN_MODEL_TIED_HEAD,
         .rounds_inputs = c->inputs != TERN_INPUTS_FLOAT,
         .pooling = (enum tern_pooling)c->pooling,
+        .kv = c->cache == TERN_FILE_CACHE_F16 ? TERN_KV_F16 : TERN_KV_Q8,
     };
 }
 

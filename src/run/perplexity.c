@@ -129,6 +129,11 @@ static tern_status open_scorer(struct scorer *sc, struct tern_engine *engine,
     return tn_ok(err);
 }
 
+void tern_perplexity_params_default(struct tern_perplexity_params *out)
+{
+    *out = (struct tern_perplexity_params){.kv = TERN_KV_F32};
+}
+
 tern_status tern_perplexity(struct tern_engine *engine, const struct tern_model *model,
                             const char *text, size_t n_bytes,
                             const struct tern_perplexity_params *params,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the parts of the plan share: plan.c makes threads, tiers and caps, plan_memory.c makes
- * reserve, context and cache type, plan_say.c writes down why.
+ * reserve and context, plan_say.c writes down why.
  */
 #ifndef TN_PLAN_H
 #define TN_PLAN_H
@@ -39,7 +39,7 @@ const char *tn_plan_size_directed(struct tn_plan_size *out, uint64_t bytes, bool
  * available memory is already in *plan. */
 void tn_plan_reserve(struct tern_plan *plan, const struct tern_sysinfo *m);
 
-/* Context, cache type and predicted memory; threads and available memory are already in *plan. */
+/* Context and predicted memory; threads and available memory are already in *plan. */
 tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *machine,
                            const struct tern_plan_model *model,
                            const struct tern_plan_limits *limits, struct tern_error *err);

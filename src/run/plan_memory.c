@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The plan's memory: what is left to others, how long a context fits, with which cache type.
+ * The plan's memory: what is left to others, and how long a context fits. The cache type is an
+ * input: memory must not decide it, because answers depend on it.
  *
  *   anonymous(C) = process + threads * (stack + scratch) + model + sampler + session + C * position
  *                  + cache(C)
@@ -115,19 +116,6 @@ static uint32_t team_size(const struct tern_plan *plan)
     return TN_MAX(plan->n_threads_ceil, TN_MAX(plan->n_threads_decode, plan->n_threads_prefill));
 }
 
-/* f16 when it fits and does not take more than a quarter of what is free beside the model. */
-static bool f16_is_affordable(const struct tern_plan *plan, const struct tern_plan_model *model,
-                              uint64_t budget, uint32_t want)
-{
-    struct cost c = cost_of(model, team_size(plan), TERN_KV_F16);
-    uint64_t beside_model =
-        minus(minus(plan->available_bytes, plan->reserve_bytes), model->file_bytes);
-    uint64_t cache = mul_saturated(model->kv_block_bytes[TERN_KV_F16],
-                                   tn_div_ceil_u32(want, TERN_PLAN_KV_BLOCK));
-    return beside_model > 0 && longest_context(c, budget, want) == want &&
-           cache <= beside_model / 4;
-}
-
 /* ---- refusal ---- */
 
 /* The least available memory with which `need` anonymous bytes are granted: the reserve is the
@@ -149,36 +137,35 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_sysinf
                           uint32_t least_ctx, struct tern_error *err)
 {
     struct tn_plan_size need, have, enough;
-    enum tern_kv kv = limits->has_kv ? limits->kv : TERN_KV_Q8;
-    uint64_t need_bytes = anonymous_bytes(cost_of(model, team_size(plan), kv), least_ctx);
+    uint64_t need_bytes = anonymous_bytes(cost_of(model, team_size(plan), plan->kv), least_ctx);
+    const char *type = plan->kv == TERN_KV_Q8 && !limits->has_kv ? "" : "--kv q8 ";
     tn_plan_size_directed(&need, need_bytes, true);
     tn_plan_size_directed(&have, budget, false);
     const struct {
-        enum tern_kv kv;
         uint32_t n_threads;
         const char *flag;
     } smaller[] = {
-        {TERN_KV_Q8, team_size(plan), ""},
-        {TERN_KV_Q8, 1, " --threads 1"},
+        {team_size(plan), ""},
+        {1, " --threads 1"},
     };
     for (uint32_t i = 0; i < TN_COUNT_OF(smaller); i++) {
-        struct cost c = cost_of(model, smaller[i].n_threads, smaller[i].kv);
+        struct cost c = cost_of(model, smaller[i].n_threads, TERN_KV_Q8);
         uint32_t n_ctx = longest_context(c, budget, want);
         if (n_ctx >= least_ctx)
             return tn_fail(err, TERN_MEMORY,
                            "a context of %u needs %s of memory beside the model, %s are left "
-                           "(limited by %s, less a reserve); this would work: --kv q8 --ctx %u%s",
-                           least_ctx, need.text, have.text, tern_bound_text(plan->limited_by),
+                           "(limited by %s, less a reserve); this would work: %s--ctx %u%s",
+                           least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), type,
                            n_ctx, smaller[i].flag);
     }
     uint64_t least = anonymous_bytes(cost_of(model, 1, TERN_KV_Q8), least_ctx);
     tn_plan_size_directed(&enough, least_available(plan, machine, model, least), true);
     return tn_fail(err, TERN_MEMORY,
                    "a context of %u needs %s of memory beside the model, %s are left (limited by "
-                   "%s, less a reserve); with %s available --kv q8 --ctx %u --threads 1 would "
-                   "work: close other programs, raise the limit, or take a smaller model",
+                   "%s, less a reserve); with %s available %s--ctx %u --threads 1 would work: "
+                   "close other programs, raise the limit, or take a smaller model",
                    least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), enough.text,
-                   least_ctx);
+                   type, least_ctx);
 }
 
 /* ---- context ---- */
@@ -218,13 +205,11 @@ static void say_cache(struct tern_plan *plan, const struct tern_plan_limits *lim
     const char *name = tern_kv_text(plan->kv);
     if (limits->has_kv)
         tn_plan_reason(plan, "kv", 0, name, "user", "--kv %s", name);
-    else if (plan->kv == TERN_KV_F16)
-        tn_plan_reason(plan, "kv", 0, name, "rule",
-                       "a full f16 cache takes at most a quarter of what is free beside the model");
+    else if (plan->kv == TERN_KV_Q8)
+        tn_plan_reason(plan, "kv", 0, name, "default", "whatever the memory; --kv replaces it");
     else
-        tn_plan_reason(plan, "kv", 0, name, "memory",
-                       "a full f16 cache would take more than a quarter of what is free beside "
-                       "the model");
+        tn_plan_reason(plan, "kv", 0, name, "model",
+                       "the file says so: q8 was measured at conversion and costs too much");
 }
 
 static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *model)
@@ -277,10 +262,7 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
         budget = TN_MIN(budget, minus(machine->rlimit_as_left_bytes, model->file_bytes));
     budget = TN_MIN(budget, machine->commit_left_bytes);
 
-    if (limits->has_kv)
-        plan->kv = limits->kv;
-    else
-        plan->kv = f16_is_affordable(plan, model, budget, want) ? TERN_KV_F16 : TERN_KV_Q8;
+    plan->kv = limits->has_kv ? limits->kv : model->kv;
     plan->n_ctx = longest_context(cost_of(model, team_size(plan), plan->kv), budget, want);
     uint32_t least_ctx = (uint32_t)TN_MIN((uint64_t)limits->n_prompt + TN_PLAN_MIN_NEW, want);
     if (plan->n_ctx < least_ctx)

@@ -30,7 +30,8 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     tern_model_get_info(model, &info);
     *out = (struct tern_plan_model){.n_ctx = config->context, .file_bytes = info.file_bytes,
                                     .model_bytes = tern_model_bytes(model),
-                                    .sampler_bytes = tern_sampler_bytes(config->vocab, 0)};
+                                    .sampler_bytes = tern_sampler_bytes(config->vocab, 0),
+                                    .kv = tern_model_config(model)->kv};
     if (n_batch == 0)
         n_batch = TN_MIN(TN_DEFAULT_BATCH, config->context);
 

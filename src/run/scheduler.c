@@ -39,9 +39,11 @@ struct tern_scheduler {
     size_t n_events;
 };
 
-void tern_scheduler_params_default(struct tern_scheduler_params *out)
+void tern_scheduler_params_default(struct tern_scheduler_params *out,
+                                   const struct tern_model *model)
 {
-    *out = (struct tern_scheduler_params){.n_sequences = 4, .n_queue = 64, .kv = TERN_KV_F16};
+    *out = (struct tern_scheduler_params){
+        .n_sequences = 4, .n_queue = 64, .kv = tern_model_config(model)->kv};
 }
 
 /* ---- cancelling ---- */
@@ -225,7 +227,7 @@ tern_status tern_scheduler_create(struct tern_scheduler **out, struct tern_engin
 {
     struct tern_scheduler_params defaults;
     *out = NULL;
-    tern_scheduler_params_default(&defaults);
+    tern_scheduler_params_default(&defaults, model);
     params = params ? params : &defaults;
     tern_status status = check_params(params, model, err);
     if (status != TERN_OK)

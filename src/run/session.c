@@ -13,9 +13,9 @@
 #include "grammar/token_mask.h"
 #include "tern/sysinfo.h"
 
-void tern_session_params_default(struct tern_session_params *out)
+void tern_session_params_default(struct tern_session_params *out, const struct tern_model *model)
 {
-    *out = (struct tern_session_params){.kv = TERN_KV_F16};
+    *out = (struct tern_session_params){.kv = tern_model_config(model)->kv};
 }
 
 /* ---- creation ---- */
@@ -43,7 +43,7 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
     const struct tern_file_config *c = model->file.spec.config;
     struct tern_session_params defaults;
     *out = NULL;
-    tern_session_params_default(&defaults);
+    tern_session_params_default(&defaults, model);
     if (!params)
         params = &defaults;
     tern_status status = tn_session_check_params(params, c, err);

@@ -258,7 +258,7 @@ class Caches(command.TestCase):
                 self.assertIn(name, again.err)
             self.assertIn("note: the prompt is computed anew", again.err)
             self.assertEqual(self.stats(again)[0]["cached_tokens"], 0)
-        self.assertIn("cache type", self.chat(["x"], "--session-cache", "--kv", "q8").err)
+        self.assertIn("cache type", self.chat(["x"], "--session-cache", "--kv", "f16").err)
 
     def test_flags(self):
         self.assertIn("--session FILE", self.refused(2, "chat", self.model, "--session-cache"))

@@ -84,14 +84,14 @@ static int start(void **state)
     json_set_alloc_funcs(tn_alloc, tn_free);
     if (!demo_open(&t.demo, "test_server_memory.tern", 1))
         return -1;
-    tern_scheduler_params_default(&params);
+    tern_scheduler_params_default(&params, t.demo.model);
     params.n_sequences = 2;
     params.n_queue = 4;
     params.n_ctx = 256;
     assert_ok(tern_scheduler_create(&t.scheduler, t.demo.engine, t.demo.model, &params, &e));
     t.model = (struct tn_server_model){
         .id = "demo", .model = t.demo.model, .scheduler = t.scheduler, .n_sequences = 2,
-        .n_queue = 4, .n_ctx = 256, .kv = TERN_KV_F16, .default_new_tokens = 8,
+        .n_queue = 4, .n_ctx = 256, .kv = params.kv, .default_new_tokens = 8,
         .cap_new_tokens = 64};
     (void)tern_model_chat_template(&t.model.chat, t.demo.model, NULL);
     const struct tn_server_config config = {

@@ -65,6 +65,7 @@ static const struct tern_plan_model model_2b = {
     .thread_bytes = 64 * KIB,
     .position_bytes = 4,
     .kv_block_bytes = {256 * 153600, 256 * 76800, 256 * 39600},
+    .kv = TERN_KV_Q8,
 };
 
 static tern_status make(const struct tern_plan_model *model, const struct tern_plan_limits *limits)
@@ -421,40 +422,56 @@ static uint64_t anonymous(uint32_t n_threads, enum tern_kv kv, uint64_t n_blocks
            n_blocks * (model_2b.kv_block_bytes[kv] + 256 * model_2b.position_bytes);
 }
 
-static void f16_when_it_is_cheap(void **state)
+static void parts_of_the_prediction(void **state)
 {
     (void)state;
     set_machine(4, 16 * GIB);
     assert_int_equal(make(&model_2b, NULL), TERN_OK);
-    assert_int_equal(plan.kv, TERN_KV_F16);
+    assert_int_equal(plan.kv, TERN_KV_Q8);
     assert_int_equal(plan.n_ctx, 4096);
     assert_string_equal(reason("context")->bound_by, "model");
     assert_false(plan.will_page);
-    assert_int_equal(plan.predicted_anonymous_bytes, anonymous(4, TERN_KV_F16, 16));
+    assert_int_equal(plan.predicted_anonymous_bytes, anonymous(4, TERN_KV_Q8, 16));
     const struct tern_plan_memory *m = &plan.memory;
     assert_int_equal(m->process_bytes, TN_PLAN_PROCESS_BYTES + 4 * TN_PLAN_STACK_BYTES);
     assert_int_equal(m->model_bytes, model_2b.model_bytes);
     assert_int_equal(m->sampler_bytes, model_2b.sampler_bytes);
     assert_int_equal(m->scratch_bytes, model_2b.base_bytes + 4 * model_2b.thread_bytes +
                                            16 * 256 * model_2b.position_bytes);
-    assert_int_equal(m->cache_bytes, 16 * model_2b.kv_block_bytes[TERN_KV_F16]);
+    assert_int_equal(m->cache_bytes, 16 * model_2b.kv_block_bytes[TERN_KV_Q8]);
     assert_int_equal(m->process_bytes + m->model_bytes + m->sampler_bytes + m->scratch_bytes +
                          m->cache_bytes,
                      plan.predicted_anonymous_bytes);
     assert_int_equal(plan.predicted_hot_bytes,
                      plan.predicted_anonymous_bytes + model_2b.file_bytes);
+}
 
-    /* The cache is 300 MiB: f16 from 1200 MiB free beside the model on. */
-    uint64_t edge = 4 * 16 * model_2b.kv_block_bytes[TERN_KV_F16] + model_2b.file_bytes;
-    set_machine(4, edge + 192 * MIB);
-    machine.limit_bytes = GIB; /* so that the reserve is 192 MiB */
-    make(&model_2b, NULL);
-    assert_int_equal(plan.reserve_bytes, 192 * MIB);
-    assert_int_equal(plan.kv, TERN_KV_F16);
-    machine.available_bytes--;
-    make(&model_2b, NULL);
-    assert_int_equal(plan.kv, TERN_KV_Q8);
-    assert_int_equal(plan.n_ctx, 4096);
+/* Answers depend on the cache type, so it may not depend on memory. */
+static void memory_never_chooses_the_type(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tern_kv kv;
+        const char *bound_by;
+    } files[] = {{TERN_KV_Q8, "default"}, {TERN_KV_F16, "model"}};
+    for (size_t i = 0; i < TN_COUNT_OF(files); i++) {
+        struct tern_plan_model model = model_2b;
+        uint32_t n_fit = 0;
+        model.kv = files[i].kv;
+        for (uint64_t mib = 64; mib < 40000; mib += mib / 3) {
+            set_machine(4, mib * MIB);
+            if (make(&model, NULL) != TERN_OK)
+                continue;
+            n_fit++;
+            assert_int_equal(plan.kv, files[i].kv);
+            assert_string_equal(reason("kv")->bound_by, files[i].bound_by);
+        }
+        assert_true(n_fit > 5);
+        const struct tern_plan_limits limits = {.has_kv = true, .kv = TERN_KV_F32};
+        assert_int_equal(make(&model, &limits), TERN_OK);
+        assert_int_equal(plan.kv, TERN_KV_F32);
+        assert_string_equal(reason("kv")->bound_by, "user");
+    }
 }
 
 /* Available memory with which exactly `budget` is left beside the reserve of 192 MiB. */
@@ -676,7 +693,8 @@ int main(void)
         cmocka_unit_test(levels_are_checked),
         cmocka_unit_test(unknown_machine_gets_a_safe_plan),
         cmocka_unit_test(reserve_is_bounded),
-        cmocka_unit_test(f16_when_it_is_cheap),
+        cmocka_unit_test(parts_of_the_prediction),
+        cmocka_unit_test(memory_never_chooses_the_type),
         cmocka_unit_test(context_shrinks_by_blocks),
         cmocka_unit_test(refusal_says_what_would_work),
         cmocka_unit_test(what_would_work_does),
