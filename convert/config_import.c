@@ -49,52 +49,7 @@ tern_status tn_dir_read_text(char **text, size_t *n_text, const char *dir, const
     return status;
 }
 
-/* ---- values ---- */
-
-/* A number in [min, max]. */
-tern_status tn_config_number(double *out, const char *key, const json_t *value, double min,
-                             double max, struct tern_error *err)
-{
-    if (!value || json_is_null(value))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing", key);
-    if (!json_is_number(value))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is not a number", key);
-    const double d = json_number_value(value);
-    if (!(d >= min && d <= max))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, allowed are %.10g to %.10g", key,
-                       d, min, max);
-    *out = d;
-    return TERN_OK;
-}
-
-/* An integer in [min, max]. */
-tern_status tn_config_integer(uint32_t *out, const char *key, const json_t *value, uint32_t min,
-                              uint32_t max, struct tern_error *err)
-{
-    double d = 0;
-    tern_status status = tn_config_number(&d, key, value, min, max, err);
-    if (status != TERN_OK)
-        return status;
-    if (d != floor(d))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is %.15g, not an integer", key, d);
-    *out = (uint32_t)d;
-    return TERN_OK;
-}
-
-/* The text of a key, or `otherwise` when it is absent or null. */
-const char *tn_config_text(const json_t *object, const char *key, const char *otherwise)
-{
-    const json_t *value = json_object_get(object, key);
-    return json_is_string(value) ? json_string_value(value) : otherwise;
-}
-
-const char *tn_config_architecture(const json_t *root)
-{
-    const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
-    return name ? name : tn_config_text(root, "model_type", "this model");
-}
-
-/* ---- the rest of config.json ---- */
+/* ---- sizes ---- */
 
 static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_error *err)
 {
@@ -270,7 +225,6 @@ static tern_status parse_root(struct tn_config_import *out, const json_t *root,
         return tn_fail(err, TERN_INPUT, CONFIG ": not a JSON object");
     if (generation && !json_is_object(generation))
         return tn_fail(err, TERN_INPUT, GENERATION ": not a JSON object");
-    out->needs_biases = json_is_true(json_object_get(root, "attention_bias"));
     tern_status status = parse_sizes(c, root, err);
     if (status == TERN_OK)
         status = parse_heads(c, root, err);
@@ -314,13 +268,6 @@ void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id)
             return;
     if (stop_ids->n < TN_MAX_STOP_IDS)
         stop_ids->ids[stop_ids->n++] = id;
-}
-
-void tn_list_add(char *dst, size_t n_dst, size_t k, size_t n, const char *name)
-{
-    const char *link = k == 0 ? "" : k + 1 == n ? " and " : ", ";
-    const size_t at = strlen(dst);
-    snprintf(dst + at, n_dst - at, "%s%s", link, name);
 }
 
 void tn_config_import_fini(struct tn_config_import *import)

@@ -4,8 +4,8 @@
  * directory (config.json, generation_config.json, the chat template) or from
  * the keys of a GGUF file (gguf_import.h).
  *
- * Families are told apart by what the files say and by the tensors, never by a
- * name alone; what no row of the list fits is refused with the reason.
+ * Families are rows of arch/family.h, found by what the files say and by the
+ * tensors, never by the name of a file; what no row fits is refused.
  */
 #ifndef TN_CONFIG_IMPORT_H
 #define TN_CONFIG_IMPORT_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "arch/arch.h"
+#include "arch/family.h"
 #include "tern/status.h"
 #include "tern/chat.h"
 
@@ -33,34 +33,29 @@ struct tn_stop_ids {
 /* Once each; what is too much is left out. */
 void tn_stop_ids_add(struct tn_stop_ids *stop_ids, uint32_t id);
 
-/* What the numbers in the matrices mean. */
-enum tn_weight_rule {
-    TN_WEIGHTS_FOUND,      /* scale * trit, and the data tell the scales */
-    TN_WEIGHTS_MULTIPLIED, /* U8 codes times weight_scale, or latent floats to be rounded */
-    TN_WEIGHTS_DIVIDED,    /* the same, but weight_scale divides */
-    TN_WEIGHTS_ROUNDED,    /* floats near -1, 0 and +1, and "scales" for each row */
-};
-
-/* Were inputs of products rounded to int8 in training? */
-enum tn_inputs_said { TN_INPUTS_UNSAID, TN_INPUTS_INT8, TN_INPUTS_FLOAT };
-
 struct tn_config_import {
     struct tern_file_config config; /* without n_params, fingerprint and refs */
     struct tern_file_layer *layers; /* [config.n_layer] */
     struct tn_stop_ids stop_ids;
-    const char *family;
+    const struct tn_family *family;
+    const char *family_name; /* shown to people: the family's, or that of a scheme */
     enum tn_tie tie;
     enum tn_weight_form form; /* what the file says; the tensors decide */
     enum tn_weight_rule rule;
     enum tn_inputs_said inputs_said;
-    bool is_gemma;          /* Gemma's names of norms */
-    bool adds_one_to_norms; /* which are stored as w - 1 */
-    bool permutes_q_k;      /* rows of q and k lie as an interleaved rotation wants them */
-    bool needs_sub_norms, needs_qk_norms, needs_in_norms, needs_biases; /* of all layers */
+    uint32_t fixups;          /* enum tn_fixup, of this kind of source */
+    bool needs[TN_ROLE_END];  /* optional roles that all layers must have */
     float *rope_factors;    /* [rope_dims / 2], for all layers; NULL: none */
     uint32_t original_context; /* beyond which rope_factors would be others; 0: not said */
 };
 void tn_config_import_fini(struct tn_config_import *import);
+
+/* What out->family, and a scheme of its weights, say of any source; a scheme counts for more.  The
+ * scheme's rule is left to the caller. */
+void tn_config_apply_family(struct tn_config_import *out);
+void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme *scheme);
+/* Roles [n], up to the first 0, are needed. */
+void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n);
 
 /* Reads texts of config.json and (may be NULL) generation_config.json. TERN_INPUT names the key,
  * its value and the limit; TERN_UNSUPPORTED the reason. */
@@ -73,10 +68,8 @@ void tn_list_add(char *dst, size_t n_dst, size_t k, size_t n, const char *name);
 
 struct tn_source;
 
-/* What config.json leaves open and tensors say: the family, the head.  TERN_UNSUPPORTED: none that
- * tern knows. */
-tern_status tn_config_recognise(struct tn_config_import *import, const struct tn_source *source,
-                                struct tern_error *err);
+/* What config.json leaves open and tensors say: the scheme of the weights, the head. */
+void tn_config_recognise(struct tn_config_import *import, const struct tn_source *source);
 
 /* The pooling of an embedding model's directory: 1_Pooling/config.json, else the last token;
  * *has_file: that file is there. */

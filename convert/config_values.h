@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values of config.json, checked: for the files that read it.
+ * Values of config.json, checked: for the files that read it and, as struct
+ * tn_values, for families.
  */
 #ifndef TN_CONFIG_VALUES_H
 #define TN_CONFIG_VALUES_H
@@ -23,10 +24,21 @@ const char *tn_config_text(const json_t *object, const char *key, const char *ot
 /* The first name in "architectures", else the model_type. */
 const char *tn_config_architecture(const json_t *root);
 
-/* hf_family.c: rule, inputs and scales of the states, as far as config.json says. */
+/* hf_values.c: what a folder says, as families ask for it.  root, source: NULL while not known. */
+struct tn_hf_values {
+    struct tn_values values;
+    const json_t *root;
+    const struct tn_source *source;
+};
+/* *out must not move. */
+void tn_hf_values_init(struct tn_hf_values *out, const json_t *root,
+                       const struct tn_source *source, struct tern_error *err);
+
+/* hf_family.c: family, scheme, rule and inputs, as far as config.json says. */
 tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err);
-/* hf_layers.c: one record for each layer, and rope_factors; sizes are known. */
+/* hf_layers.c: one record for each layer, rope_factors, scales of the states; sizes and the family
+ * are known. */
 tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err);
 

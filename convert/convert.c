@@ -83,7 +83,7 @@ static tern_status declare(struct tn_job *j)
         .layers = j->model.import.layers,
         .stop_ids = j->model.import.stop_ids.ids,
         .n_stop_ids = j->model.import.stop_ids.n,
-        .family = j->model.import.family,
+        .family = j->model.import.family_name,
         .name = j->name,
         .template_name = j->template_name,
         .template_source = j->template_source,

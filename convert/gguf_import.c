@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Architectures of GGUF files, one row each, and their keys: "ARCH.block_count"
- * and so on.
- *
- * Two things that files do not say: rows of q and k are permuted in files of
- * "llama" and "minicpm", and BitNet's activation is squared ReLU where the
- * architecture is called bitnet-b1.58 or bitnet-25.
+ * The keys that all architectures have: "ARCH.block_count" and so on.  Where
+ * architectures differ, their row of src/arch/families/ knows.
  */
 #include "gguf_import.h"
 
@@ -18,34 +14,15 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "gguf.h"
+#include "gguf_values.h"
 #include "rope_scaling.h"
 #include "ternarise.h"
-
-static const struct architecture {
-    const char *name;
-    const char *family;
-    uint32_t activation;
-    bool permutes_q_k, needs_sub_norms, needs_qk_norms, is_gemma, is_minicpm;
-    enum tn_inputs_said inputs;
-} architectures[] = {
-    {.name = "bitnet-b1.58", .family = "bitnet", .activation = TERN_ACT_RELU2,
-     .needs_sub_norms = true, .inputs = TN_INPUTS_INT8},
-    {.name = "bitnet-25", .family = "bitnet", .activation = TERN_ACT_RELU2,
-     .needs_sub_norms = true, .inputs = TN_INPUTS_INT8},
-    {.name = "bitnet", .family = "bitnet", .activation = TERN_ACT_SILU, .needs_sub_norms = true,
-     .inputs = TN_INPUTS_INT8},
-    {.name = "llama", .family = "llama", .activation = TERN_ACT_SILU, .permutes_q_k = true},
-    {.name = "qwen3", .family = "qwen3", .activation = TERN_ACT_SILU, .needs_qk_norms = true},
-    {.name = "gemma3", .family = "gemma3", .activation = TERN_ACT_GELU_TANH,
-     .needs_qk_norms = true, .is_gemma = true},
-    {.name = "minicpm", .family = "minicpm", .activation = TERN_ACT_SILU, .permutes_q_k = true,
-     .is_minicpm = true},
-};
 
 struct importer {
     struct tn_config_import *out;
     struct tn_source *source;
-    const struct architecture *arch;
+    const struct tn_gguf_arch *arch;
+    struct tn_gguf_values values;
     struct tern_error *err;
 };
 
@@ -59,60 +36,19 @@ const char *tn_gguf_text(const struct tn_gguf *gguf, const char *name, size_t *n
     return is_text ? key->text : NULL;
 }
 
-/* "ARCH.name"; NULL when absent. */
-static const struct tn_gguf_key *find_key(const struct importer *i, char full[128],
-                                          const char *name)
-{
-    snprintf(full, 128, "%s.%s", i->arch->name, name);
-    return tn_gguf_find_key(i->source->gguf, full);
-}
-
-static tern_status check_range(struct importer *i, const struct tn_gguf_key *key, double d,
-                               double min, double max)
-{
-    if (d >= min && d <= max)
-        return TERN_OK;
-    return tn_fail(i->err, TERN_INPUT, "key \"%s\" is %.15g, allowed are %.10g to %.10g", key->name,
-                   d, min, max);
-}
-
-static tern_status fail_type(struct importer *i, const struct tn_gguf_key *key, const char *right)
-{
-    return tn_fail(i->err, TERN_INPUT, "key \"%s\" is of type %s, expected %s", key->name,
-                   tn_gguf_value_text(key->type), right);
-}
-
 /* An integer in [min, max]; absent: *out stays, or an error where it is required. */
 static tern_status get_integer(struct importer *i, uint32_t *out, const char *name, uint32_t min,
                                uint32_t max, bool is_required)
 {
-    char full[128];
-    double d = 0;
-    const struct tn_gguf_key *key = find_key(i, full, name);
-    if (!key)
-        return is_required ? tn_fail(i->err, TERN_INPUT, "key \"%s\" is missing", full) : TERN_OK;
-    if (!tn_gguf_integer(key, &d))
-        return fail_type(i, key, "an integer");
-    tern_status status = check_range(i, key, d, min, max);
-    if (status == TERN_OK)
-        *out = (uint32_t)d;
-    return status;
+    const struct tn_values *v = &i->values.values;
+    return v->integer(v, out, name, min, max, is_required);
 }
 
 static tern_status get_number(struct importer *i, double *out, const char *name, double min,
                               double max, bool is_required)
 {
-    char full[128];
-    const struct tn_gguf_key *key = find_key(i, full, name);
-    if (!key)
-        return is_required ? tn_fail(i->err, TERN_INPUT, "key \"%s\" is missing", full) : TERN_OK;
-    double d = key->value.f;
-    if (key->type != TN_GGUF_F32 && key->type != TN_GGUF_F64 && !tn_gguf_integer(key, &d))
-        return fail_type(i, key, "a number");
-    tern_status status = check_range(i, key, d, min, max);
-    if (status == TERN_OK)
-        *out = d;
-    return status;
+    const struct tn_values *v = &i->values.values;
+    return v->number(v, out, name, min, max, is_required);
 }
 
 /* ---- which architecture ---- */
@@ -129,6 +65,20 @@ static tern_status refuse_rotated(struct importer *i)
     return TERN_OK;
 }
 
+static tern_status fail_architecture(struct importer *i, const char *name)
+{
+    char known[200] = "";
+    size_t n = 0, k = 0;
+    for (const struct tn_family *const *f = tn_families; *f; f++)
+        for (const struct tn_gguf_arch *arch = (*f)->gguf; arch->name; arch++)
+            n++;
+    for (const struct tn_family *const *f = tn_families; *f; f++)
+        for (const struct tn_gguf_arch *arch = (*f)->gguf; arch->name; arch++)
+            tn_list_add(known, sizeof known, k++, n, arch->name);
+    return tn_fail(i->err, TERN_UNSUPPORTED,
+                   "the architecture \"%.48s\" is not supported; tern has %s", name, known);
+}
+
 static tern_status find_architecture(struct importer *i)
 {
     size_t n;
@@ -137,16 +87,9 @@ static tern_status find_architecture(struct importer *i)
         return tn_fail(i->err, TERN_INPUT,
                        "key \"general.architecture\" is missing, or no text: tern does not know "
                        "what this file is");
-    for (size_t k = 0; k < TN_COUNT_OF(architectures); k++)
-        if (strcmp(architectures[k].name, name) == 0) {
-            i->arch = &architectures[k];
-            return TERN_OK;
-        }
-    char known[200] = "";
-    for (size_t k = 0; k < TN_COUNT_OF(architectures); k++)
-        tn_list_add(known, sizeof known, k, TN_COUNT_OF(architectures), architectures[k].name);
-    return tn_fail(i->err, TERN_UNSUPPORTED,
-                   "the architecture \"%.48s\" is not supported; tern has %s", name, known);
+    i->out->family = tn_family_of_gguf(name, &i->arch);
+    i->values.arch = name;
+    return i->out->family ? TERN_OK : fail_architecture(i, name);
 }
 
 /* ---- sizes ---- */
@@ -291,7 +234,7 @@ static tern_status read_longrope(struct importer *i)
 static tern_status refuse_untyped_factor(struct importer *i)
 {
     static const char *const names[] = {"rope.scaling.factor", "rope.scale_linear"};
-    char full[128];
+    char full[TN_GGUF_NAME_BYTES];
     for (size_t k = 0; k < TN_COUNT_OF(names); k++) {
         double factor = 1;
         tern_status status = get_number(i, &factor, names[k], 0, 1e9, false);
@@ -301,18 +244,18 @@ static tern_status refuse_untyped_factor(struct importer *i)
             return tn_fail(i->err, TERN_UNSUPPORTED,
                            "key \"%s\" is %g without a type of scaling: linear scaling is not "
                            "supported",
-                           find_key(i, full, names[k])->name, factor);
+                           tn_gguf_values_find(&i->values, full, names[k])->name, factor);
     }
     return TERN_OK;
 }
 
 static tern_status read_scaling(struct importer *i, double theta)
 {
-    char full[128];
-    const struct tn_gguf_key *key = find_key(i, full, "rope.scaling.type");
+    char full[TN_GGUF_NAME_BYTES];
+    const struct tn_gguf_key *key = tn_gguf_values_find(&i->values, full, "rope.scaling.type");
     double magnitude = 1;
     if (key && key->type != TN_GGUF_STRING)
-        return fail_type(i, key, "a text");
+        return tn_gguf_fail_type(&i->values, key, "a text");
     const char *type = key ? key->text : "none";
     tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor", 1e-6, 1e6, false);
     if (status != TERN_OK)
@@ -320,7 +263,7 @@ static tern_status read_scaling(struct importer *i, double theta)
     tn_magnify_scores(i->out, magnitude);
     if (strcmp(type, "longrope") == 0 || tn_source_find(i->source, "rope_factors_short.weight"))
         return read_longrope(i);
-    if (strcmp(type, "yarn") == 0 && !i->arch->is_gemma)
+    if (strcmp(type, "yarn") == 0 && !i->out->family->has_local_layers)
         return read_yarn(i, theta);
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
@@ -335,8 +278,8 @@ static tern_status read_scaling(struct importer *i, double theta)
 
 static tern_status read_activation(struct importer *i, uint32_t *out)
 {
-    char full[128];
-    const struct tn_gguf_key *key = find_key(i, full, "hidden_activation");
+    char full[TN_GGUF_NAME_BYTES];
+    const struct tn_gguf_key *key = tn_gguf_values_find(&i->values, full, "hidden_activation");
     *out = i->arch->activation;
     if (!key)
         return TERN_OK;
@@ -355,83 +298,44 @@ static tern_status read_activation(struct importer *i, uint32_t *out)
 
 /* ---- layers ---- */
 
-/* Which layers see a window only: one truth value each, or every one but each `pattern`-th. */
-static tern_status mark_sliding(struct importer *i, uint32_t window)
+/* What changes attention without a tensor: whether a token sees those after it, and a window. */
+static tern_status check_attention(struct importer *i)
 {
-    char full[128];
-    void *values = NULL;
-    uint32_t pattern = 6;
-    const uint32_t n = i->out->config.n_layer;
-    const struct tn_gguf_key *key = find_key(i, full, "attention.sliding_window_pattern");
-    tern_status status = TERN_OK;
-    if (key && key->type == TN_GGUF_ARRAY) {
-        if (key->element_type != TN_GGUF_BOOL || key->count != n)
-            return tn_fail(i->err, TERN_INPUT, "key \"%s\" is not an array of %u truth values",
-                           full, n);
-        status = tn_gguf_load_numbers(&values, i->source->gguf, key, i->err);
-    } else {
-        status = get_integer(i, &pattern, "attention.sliding_window_pattern", 1, 1024, false);
-    }
-    for (uint32_t k = 0; k < n && status == TERN_OK; k++)
-        if (values ? ((const uint8_t *)values)[k] != 0 : (k + 1) % pattern != 0)
-            i->out->layers[k].window = window;
-    tn_free(values);
-    return status;
-}
-
-/* Gemma's windows, and the slower rotation of the layers that have one. */
-static tern_status read_windows(struct importer *i, uint32_t activation)
-{
-    struct tn_config_import *out = i->out;
-    double theta = 10000;
+    char full[TN_GGUF_NAME_BYTES];
     uint32_t window = 0;
-    tern_status status =
-        get_integer(i, &window, "attention.sliding_window", 0, TERN_MAX_CONTEXT, false);
-    if (status != TERN_OK || window == 0)
-        return status;
-    if (!i->arch->is_gemma)
-        return tn_fail(i->err, TERN_UNSUPPORTED,
-                       "attention.sliding_window %u: windows are supported in gemma3 only", window);
-    status = get_number(i, &theta, "rope.freq_base_swa", 1, 1e12, false);
-    if (status == TERN_OK)
-        status = mark_sliding(i, window);
-    for (uint32_t k = 0; k < out->config.n_layer && status == TERN_OK; k++) {
-        struct tern_file_layer *layer = &out->layers[k];
-        const struct tern_file_layer global = *layer;
-        if (!layer->window)
-            continue;
-        *layer = tn_layer_default(out->config.head_dim, activation, theta);
-        layer->window = window;
-        layer->score_scale = global.score_scale;
-    }
-    return status;
-}
-
-/* What changes attention without a tensor: its scale, which stays where it is the usual one, and
- * whether a token sees those behind it. */
-static tern_status read_attention(struct importer *i, double *score_scale)
-{
-    char full[128];
-    double scalar = i->out->config.head_dim;
-    const struct tn_gguf_key *causal = find_key(i, full, "attention.causal");
+    const struct tn_gguf_key *causal = tn_gguf_values_find(&i->values, full, "attention.causal");
     if (causal && (causal->type != TN_GGUF_BOOL || causal->value.u == 0))
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is not true: only causal models run",
                        full);
     tern_status status =
-        i->arch->is_gemma
-            ? get_number(i, &scalar, "attention.query_pre_attn_scalar", 1e-3, 1e9, false)
-            : TERN_OK;
-    if (i->arch->is_gemma)
-        *score_scale = 1 / sqrt(scalar);
-    return status == TERN_OK ? get_number(i, score_scale, "attention.scale", 1e-6, 1e6, false)
-                             : status;
+        get_integer(i, &window, "attention.sliding_window", 0, TERN_MAX_CONTEXT, false);
+    if (status == TERN_OK && window != 0 && !i->out->family->has_local_layers)
+        status = tn_fail(i->err, TERN_UNSUPPORTED,
+                         "attention.sliding_window %u: windows are supported in gemma3 only",
+                         window);
+    return status;
+}
+
+/* What the family makes of its own keys; then the keys that count in any. */
+static tern_status apply_family(struct importer *i)
+{
+    struct tn_config_import *out = i->out;
+    struct tn_family_spec spec = {.config = &out->config, .layers = out->layers};
+    double score_scale = 0;
+    i->values.n_layer = out->config.n_layer;
+    tern_status status = out->family->spec ? out->family->spec(&spec, &i->values.values) : TERN_OK;
+    if (status == TERN_OK)
+        status = get_number(i, &score_scale, "attention.scale", 1e-6, 1e6, false);
+    for (uint32_t k = 0; k < out->config.n_layer && score_scale > 0; k++)
+        out->layers[k].score_scale = (float)score_scale;
+    return status;
 }
 
 static tern_status read_layers(struct importer *i)
 {
     struct tn_config_import *out = i->out;
     const struct tern_file_config *c = &out->config;
-    double theta = 10000, score_scale = 0;
+    double theta = 10000;
     uint32_t activation = 0, rope_dims = c->head_dim;
     tern_status status = read_activation(i, &activation);
     if (status == TERN_OK)
@@ -439,7 +343,7 @@ static tern_status read_layers(struct importer *i)
     if (status == TERN_OK)
         status = get_integer(i, &rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
     if (status == TERN_OK)
-        status = read_attention(i, &score_scale);
+        status = check_attention(i);
     if (status != TERN_OK)
         return status;
     if (rope_dims != c->head_dim)
@@ -448,12 +352,9 @@ static tern_status read_layers(struct importer *i)
     out->layers = tn_alloc_zeroed(c->n_layer, sizeof *out->layers);
     if (!out->layers)
         return tn_fail(i->err, TERN_MEMORY, "no memory for %u layers", c->n_layer);
-    for (uint32_t k = 0; k < c->n_layer; k++) {
+    for (uint32_t k = 0; k < c->n_layer; k++)
         out->layers[k] = tn_layer_default(c->head_dim, activation, theta);
-        if (score_scale > 0)
-            out->layers[k].score_scale = (float)score_scale;
-    }
-    status = read_windows(i, activation);
+    status = apply_family(i);
     return status == TERN_OK ? read_scaling(i, theta) : status;
 }
 
@@ -471,15 +372,14 @@ static tern_status read_scales(struct importer *i)
         status = get_number(i, &cap, "attn_logit_softcapping", 0, 1e9, false);
     if (status == TERN_OK && cap != 0)
         status = tn_fail(i->err, TERN_UNSUPPORTED, "caps of logits are not supported");
-    const bool scaled = i->arch->is_minicpm;
     if (status == TERN_OK)
-        status = get_number(i, &embedding, "embedding_scale", 1e-6, 1e6, scaled);
+        status = get_number(i, &embedding, "embedding_scale", 1e-6, 1e6, false);
     if (status == TERN_OK)
-        status = get_number(i, &residual, "residual_scale", 1e-6, 1e6, scaled);
+        status = get_number(i, &residual, "residual_scale", 1e-6, 1e6, false);
     if (status == TERN_OK)
-        status = get_number(i, &logits, "logit_scale", 1e-6, 1e6, scaled);
+        status = get_number(i, &logits, "logit_scale", 1e-6, 1e6, false);
     c->rms_eps = c->in_norm_eps = (float)eps;
-    c->embedding_scale = i->arch->is_gemma ? sqrtf((float)c->hidden) : (float)embedding;
+    c->embedding_scale = (float)embedding;
     c->residual_scale = (float)residual;
     c->logit_scale = (float)(1 / logits);
     return status;
@@ -509,10 +409,11 @@ static tern_status read_id(struct importer *i, uint32_t *out, const char *name)
     if (!key)
         return TERN_OK;
     if (!tn_gguf_integer(key, &d))
-        return fail_type(i, key, "an integer");
+        return tn_gguf_fail_type(&i->values, key, "an integer");
     if (tn_gguf_is_no_id(d))
         return TERN_OK;
-    tern_status status = check_range(i, key, d, 0, (double)i->out->config.vocab - 1);
+    const double last = (double)i->out->config.vocab - 1;
+    tern_status status = tn_gguf_check_range(&i->values, key, d, 0, last);
     if (status == TERN_OK)
         *out = (uint32_t)d;
     return status;
@@ -537,19 +438,34 @@ static tern_status read_ids(struct importer *i)
 static void recognise(struct importer *i)
 {
     struct tn_config_import *out = i->out;
-    out->family = i->arch->family;
     out->rule = TN_WEIGHTS_FOUND;
-    out->inputs_said = i->arch->inputs;
-    out->permutes_q_k = i->arch->permutes_q_k;
-    out->needs_sub_norms = i->arch->needs_sub_norms;
-    out->needs_qk_norms = i->arch->needs_qk_norms;
-    if (tn_source_find(i->source, "blk.0.attn_q_norm_in.weight")) {
-        out->family = "bitnet-embedding";
-        out->needs_in_norms = true;
-        out->inputs_said = TN_INPUTS_INT8;
-    }
+    out->fixups = out->family->gguf_fixups;
+    tn_config_apply_family(out);
+    const struct tn_scheme *scheme = tn_scheme_find(&i->values.values);
+    if (scheme)
+        tn_config_apply_scheme(out, scheme);
     if (!tn_source_find(i->source, "output.weight") && !(out->config.flags & TERN_MODEL_NO_HEAD))
         out->config.flags |= TERN_MODEL_TIED_HEAD;
+}
+
+static tern_status import(struct importer *i)
+{
+    tern_status status = refuse_rotated(i);
+    if (status == TERN_OK)
+        status = find_architecture(i);
+    if (status == TERN_OK)
+        status = read_sizes(i);
+    if (status == TERN_OK)
+        status = read_scales(i);
+    if (status == TERN_OK)
+        status = read_layers(i);
+    if (status == TERN_OK)
+        status = read_pooling(i);
+    if (status == TERN_OK)
+        status = read_ids(i);
+    if (status == TERN_OK)
+        recognise(i);
+    return status;
 }
 
 tern_status tn_gguf_import(struct tn_config_import *out, struct tn_source *source,
@@ -558,22 +474,10 @@ tern_status tn_gguf_import(struct tn_config_import *out, struct tn_source *sourc
     struct importer i = {.out = out, .source = source, .err = err};
     memset(out, 0, sizeof *out);
     tn_config_default(&out->config);
-    tern_status status = refuse_rotated(&i);
-    if (status == TERN_OK)
-        status = find_architecture(&i);
-    if (status == TERN_OK)
-        status = read_sizes(&i);
-    if (status == TERN_OK)
-        status = read_layers(&i);
-    if (status == TERN_OK)
-        status = read_scales(&i);
-    if (status == TERN_OK)
-        status = read_pooling(&i);
-    if (status == TERN_OK)
-        status = read_ids(&i);
-    if (status == TERN_OK)
-        recognise(&i);
-    else
+    tn_gguf_values_init(&i.values, source, err);
+    const tern_status status = import(&i);
+    tn_gguf_values_fini(&i.values);
+    if (status != TERN_OK)
         tn_config_import_fini(out);
     return status;
 }

@@ -172,100 +172,6 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
                    type ? type : "?");
 }
 
-/* rope_theta, also in newer and older spellings, and what scales it. */
-static tern_status parse_rope(struct tn_config_import *out, struct rotation *rotation,
-                              const json_t *root, struct tern_error *err)
-{
-    static const char *const keys[] = {"rope_parameters", "rope_scaling"};
-    const json_t *theta = json_object_get(root, "rope_theta");
-    if (!theta || json_is_null(theta))
-        theta = json_object_get(root, "rotary_emb_base");
-    tern_status status = check_partial_rotary(root, err);
-    for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
-        const json_t *rope = json_object_get(root, keys[i]);
-        if (!rope || json_is_null(rope))
-            continue;
-        const json_t *other = json_object_get(rope, "rope_theta");
-        if (!theta || json_is_null(theta))
-            theta = other;
-        else if (json_is_number(other) && !json_equal(other, theta))
-            return tn_fail(err, TERN_INPUT,
-                           CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
-                           json_number_value(theta), json_number_value(other), keys[i]);
-        rotation->theta = json_is_number(theta) ? json_number_value(theta) : NAN;
-        status = check_partial_rotary(rope, err);
-        if (status == TERN_OK)
-            status = parse_scaling(out, rotation, root, rope, keys[i], err);
-    }
-    /* Below 1 the angles would grow with the dimension. */
-    return status == TERN_OK
-               ? tn_config_number(&rotation->theta, "rope_theta", theta, 1, 1e12, err)
-               : status;
-}
-
-/* ---- activation ---- */
-
-/* Gemma's first files say "gelu" and mean its tanh form, as transformers reads them. */
-static tern_status parse_activation(uint32_t *activation, const json_t *root, bool is_gemma,
-                                    struct tern_error *err)
-{
-    static const struct {
-        const char *name;
-        uint32_t activation;
-    } known[] = {{"relu2", TERN_ACT_RELU2},
-                 {"silu", TERN_ACT_SILU},
-                 {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH}};
-    static const char *const keys[] = {"hidden_act", "hidden_activation"};
-    const json_t *value = json_object_get(root, keys[is_gemma]);
-    if (!value)
-        value = json_object_get(root, keys[!is_gemma]);
-    if (!json_is_string(value))
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"hidden_act\" is missing or not a text");
-    const char *act = json_string_value(value);
-    if (is_gemma && strcmp(act, "gelu") == 0)
-        act = "gelu_pytorch_tanh";
-    for (size_t i = 0; i < TN_COUNT_OF(known); i++)
-        if (strcmp(act, known[i].name) == 0) {
-            *activation = known[i].activation;
-            return TERN_OK;
-        }
-    return tn_fail(err, TERN_UNSUPPORTED,
-                   CONFIG ": hidden_act \"%s\" is not supported (relu2, silu and "
-                          "gelu_pytorch_tanh are)",
-                   act);
-}
-
-/* ---- Gemma's two kinds of layers ---- */
-
-/* Does layer i see a window only?  "layer_types" says so, else every 6th layer sees all. */
-static tern_status is_sliding(bool *out, const json_t *root, uint32_t i, struct tern_error *err)
-{
-    const json_t *types = json_object_get(root, "layer_types");
-    if (!json_is_array(types)) {
-        uint32_t pattern = 6;
-        const json_t *value = json_object_get(root, "sliding_window_pattern");
-        tern_status status =
-            value ? tn_config_integer(&pattern, "sliding_window_pattern", value, 1, 1024, err)
-                  : TERN_OK;
-        *out = (i + 1) % pattern != 0;
-        return status;
-    }
-    const char *type = json_string_value(json_array_get(types, i));
-    *out = type && strcmp(type, "sliding_attention") == 0;
-    if (*out || (type && strcmp(type, "full_attention") == 0))
-        return TERN_OK;
-    return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"layer_types\"[%u] is \"%s\"", i,
-                   type ? type : "(none)");
-}
-
-/* rope_theta of a kind of layers in transformers 5: rope_parameters.KIND.rope_theta. */
-static const json_t *theta_of_kind(const json_t *root, const char *kind, const char *old_key)
-{
-    const json_t *rope = json_object_get(json_object_get(root, "rope_parameters"), kind);
-    const json_t *theta = json_object_get(rope, "rope_theta");
-    return theta ? theta : json_object_get(root, old_key);
-}
-
 static tern_status refuse_scaling(const json_t *rope, struct tern_error *err)
 {
     if (!rope || json_is_null(rope))
@@ -278,50 +184,76 @@ static tern_status refuse_scaling(const json_t *rope, struct tern_error *err)
     return check_partial_rotary(rope, err);
 }
 
-/* In any spelling: rope_scaling of all layers, rope_parameters of all or of each kind. */
-static tern_status refuse_gemma_scaling(const json_t *root, struct tern_error *err)
+/* An object of rotations by kind of layer: that of layers that see all; else the object. */
+static tern_status pick_full(const json_t **out, const json_t *rope, struct tern_error *err)
 {
-    const json_t *parameters = json_object_get(root, "rope_parameters");
-    const json_t *full = json_object_get(parameters, "full_attention");
-    const json_t *sliding = json_object_get(parameters, "sliding_attention");
-    tern_status status = check_partial_rotary(root, err);
-    if (status == TERN_OK)
-        status = refuse_scaling(json_object_get(root, "rope_scaling"), err);
-    if (status == TERN_OK)
-        status = refuse_scaling(full || sliding ? full : parameters, err);
-    return status == TERN_OK ? refuse_scaling(sliding, err) : status;
+    const json_t *full = json_object_get(rope, "full_attention");
+    const json_t *sliding = json_object_get(rope, "sliding_attention");
+    *out = full || sliding ? full : rope;
+    return refuse_scaling(sliding, err);
 }
 
-static tern_status gemma_layers(struct tn_config_import *out, const json_t *root,
-                                uint32_t activation, struct tern_error *err)
+/* rope_theta, also in newer and older spellings, and what scales it. */
+static tern_status parse_rope(struct tn_config_import *out, struct rotation *rotation,
+                              const json_t *root, struct tern_error *err)
 {
-    double theta, local_theta = 0, scalar;
-    uint32_t window = 0;
-    const char *kinds[] = {"full_attention", "sliding_attention"};
-    tern_status status = tn_config_number(&theta, "rope_theta",
-                                          theta_of_kind(root, kinds[0], "rope_theta"), 1, 1e12,
-                                          err);
-    if (status == TERN_OK)
-        status = tn_config_number(&scalar, "query_pre_attn_scalar",
-                                  json_object_get(root, "query_pre_attn_scalar"), 1e-3, 1e9, err);
-    for (uint32_t i = 0; i < out->config.n_layer && status == TERN_OK; i++) {
-        bool sliding;
-        status = is_sliding(&sliding, root, i, err);
-        if (sliding && window == 0 && status == TERN_OK) {
-            status = tn_config_integer(&window, "sliding_window",
-                                       json_object_get(root, "sliding_window"), 1,
-                                       TERN_MAX_CONTEXT, err);
-            if (status == TERN_OK)
-                status = tn_config_number(&local_theta, "rope_local_base_freq",
-                                          theta_of_kind(root, kinds[1], "rope_local_base_freq"), 1,
-                                          1e12, err);
-        }
-        out->layers[i] = tn_layer_default(out->config.head_dim, activation,
-                                          sliding ? local_theta : theta);
-        out->layers[i].window = sliding ? window : 0;
-        out->layers[i].score_scale = (float)(1 / sqrt(scalar));
+    static const char *const keys[] = {"rope_parameters", "rope_scaling"};
+    const json_t *theta = json_object_get(root, "rope_theta");
+    if (!theta || json_is_null(theta))
+        theta = json_object_get(root, "rotary_emb_base");
+    tern_status status = check_partial_rotary(root, err);
+    for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
+        const json_t *rope = json_object_get(root, keys[i]);
+        if (out->family->has_local_layers)
+            status = pick_full(&rope, rope, err);
+        if (!rope || json_is_null(rope) || status != TERN_OK)
+            continue;
+        const json_t *other = json_object_get(rope, "rope_theta");
+        if (!theta || json_is_null(theta))
+            theta = other;
+        else if (json_is_number(other) && !json_equal(other, theta))
+            return tn_fail(err, TERN_INPUT,
+                           CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
+                           json_number_value(theta), json_number_value(other), keys[i]);
+        rotation->theta = json_is_number(theta) ? json_number_value(theta) : NAN;
+        status = check_partial_rotary(rope, err);
+        if (status == TERN_OK && out->family->has_local_layers)
+            status = refuse_scaling(rope, err);
+        else if (status == TERN_OK)
+            status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
-    return status == TERN_OK ? refuse_gemma_scaling(root, err) : status;
+    /* Below 1 the angles would grow with the dimension. */
+    return status == TERN_OK
+               ? tn_config_number(&rotation->theta, "rope_theta", theta, 1, 1e12, err)
+               : status;
+}
+
+/* ---- activation ---- */
+
+static tern_status parse_activation(uint32_t *activation, const json_t *root,
+                                    const struct tn_family *family, struct tern_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t activation; /* 0: not supported */
+    } known[] = {{"relu2", TERN_ACT_RELU2},
+                 {"silu", TERN_ACT_SILU},
+                 {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH},
+                 {"gelu", family->gelu}};
+    const char *act = tn_config_text(root, "hidden_activation", NULL);
+    if (!act)
+        act = tn_config_text(root, "hidden_act", NULL);
+    if (!act)
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"hidden_act\" is missing or not a text");
+    for (size_t i = 0; i < TN_COUNT_OF(known); i++)
+        if (strcmp(act, known[i].name) == 0 && known[i].activation) {
+            *activation = known[i].activation;
+            return TERN_OK;
+        }
+    return tn_fail(err, TERN_UNSUPPORTED,
+                   CONFIG ": hidden_act \"%s\" is not supported (relu2, silu and "
+                          "gelu_pytorch_tanh are)",
+                   act);
 }
 
 /* ---- interface ---- */
@@ -331,17 +263,20 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
 {
     uint32_t activation = 0;
     struct rotation rotation = {0, 1};
-    tern_status status = parse_activation(&activation, root, out->is_gemma, err);
+    struct tn_hf_values values;
+    tern_status status = parse_activation(&activation, root, out->family, err);
     if (status != TERN_OK)
         return status;
     out->layers = tn_alloc_zeroed(out->config.n_layer, sizeof *out->layers);
     if (!out->layers)
         return tn_fail(err, TERN_MEMORY, "no memory for %u layers", out->config.n_layer);
-    if (out->is_gemma)
-        return gemma_layers(out, root, activation, err);
     status = parse_rope(out, &rotation, root, err);
     for (uint32_t i = 0; i < out->config.n_layer; i++)
         out->layers[i] = tn_layer_default(out->config.head_dim, activation, rotation.theta);
+    struct tn_family_spec spec = {.config = &out->config, .layers = out->layers};
+    tn_hf_values_init(&values, root, NULL, err);
+    if (out->family->spec && status == TERN_OK)
+        status = out->family->spec(&spec, &values.values);
     tn_magnify_scores(out, rotation.magnitude);
     return status;
 }

@@ -274,7 +274,7 @@ void tern_source_get_summary(const struct tern_source *source, struct tern_sourc
 {
     *out = (struct tern_source_summary){
         .format = source->format,
-        .family = source->is_recognised ? source->model.import.family : NULL,
+        .family = source->is_recognised ? source->model.import.family_name : NULL,
         .is_convertible = source->reason.status == TERN_OK,
         .reason = source->reason.detail,
         .has_tokenizer = source->has_tokenizer,

@@ -56,10 +56,10 @@ static tern_status refuse_gguf_folder(const char *dir, struct tern_error *err)
 /* What the directory holds beside config.json and weights. */
 static tern_status recognise(struct tn_model_source *out, const char *dir, struct tern_error *err)
 {
-    tern_status status = tn_config_recognise(&out->import, &out->source, err);
-    if (status == TERN_OK && (out->import.config.flags & TERN_MODEL_NO_HEAD))
-        status = tn_config_read_pooling(&out->import, &out->has_pooling, dir, err);
-    return status;
+    tn_config_recognise(&out->import, &out->source);
+    return out->import.config.flags & TERN_MODEL_NO_HEAD
+               ? tn_config_read_pooling(&out->import, &out->has_pooling, dir, err)
+               : TERN_OK;
 }
 
 tern_status tn_model_source_open_weights(struct tn_model_source *out, const char *path,

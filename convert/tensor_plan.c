@@ -20,7 +20,7 @@ struct planner {
     const struct tn_config_import *import;
     struct tn_model_spec spec;
     struct tn_source *source;
-    bool has_slot[TERN_ROLE_ROPE_FACTORS + 1]; /* optional ones that the first layer has */
+    bool has_slot[TN_ROLE_END]; /* optional ones that the first layer has */
     struct tern_error *err;
 };
 
@@ -40,23 +40,13 @@ bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor)
 
 /* ---- names ---- */
 
-static void gguf_name(char *dst, const struct tn_slot *slot, uint32_t layer)
+static void gguf_name(char *dst, const struct tn_slot *slot, const char *spelling, uint32_t layer)
 {
     const char *ending = slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
     if (slot->scope == TN_SCOPE_MODEL)
-        snprintf(dst, NAME_BYTES, "%s.%s", slot->gguf, ending);
+        snprintf(dst, NAME_BYTES, "%s.%s", spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", layer, slot->gguf, ending);
-}
-
-/* Spellings of a slot in this family. */
-static const char *hf_spellings(const struct planner *p, const struct tn_slot *slot)
-{
-    if (p->import->is_gemma && slot->role == TERN_ROLE_FFN_NORM)
-        return "pre_feedforward_layernorm";
-    if (p->import->is_gemma && slot->role == TERN_ROLE_ATTN_POST_NORM)
-        return "post_attention_layernorm";
-    return slot->hf;
+        snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", layer, spelling, ending);
 }
 
 /* One spelling of n characters. */
@@ -76,7 +66,7 @@ static struct tn_source_tensor *find_hf(const struct planner *p, char *first,
                                         const struct tn_slot *slot, uint32_t layer)
 {
     static const char *const prefixes[] = {"model.", ""};
-    const char *spelling = hf_spellings(p, slot);
+    const char *spelling = tn_family_hf_name(p->import->family, slot);
     first[0] = '\0';
     while (*spelling) {
         const int n = (int)strcspn(spelling, "|");
@@ -101,9 +91,10 @@ static struct tn_source_tensor *find_slot(const struct planner *p, char *name,
 {
     if (!p->source->gguf)
         return find_hf(p, name, slot, layer);
+    const char *spelling = tn_family_gguf_name(p->import->family, slot);
     name[0] = '\0';
-    if (slot->gguf[0])
-        gguf_name(name, slot, layer);
+    if (spelling[0])
+        gguf_name(name, slot, spelling, layer);
     return name[0] ? tn_source_find(p->source, name) : NULL;
 }
 
@@ -176,11 +167,18 @@ static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind 
     return t;
 }
 
-/* Gemma stores w of its own norms as w - 1. */
 static bool adds_one(const struct planner *p, const struct tn_slot *slot)
 {
-    return p->import->adds_one_to_norms && slot->kind == TN_SLOT_NORM &&
+    return (p->import->fixups & TN_FIX_NORMS_PLUS_ONE) && slot->kind == TN_SLOT_NORM &&
            (slot->role < TERN_ROLE_Q_IN_NORM || slot->role > TERN_ROLE_HEAD_IN_NORM);
+}
+
+/* See tn_tensor_plan_row. */
+static uint32_t permuted_dim(const struct planner *p, uint32_t role)
+{
+    const bool is_q_or_k = role == TERN_ROLE_Q || role == TERN_ROLE_K ||
+                           role == TERN_ROLE_Q_BIAS || role == TERN_ROLE_K_BIAS;
+    return is_q_or_k && (p->import->fixups & TN_FIX_QK_ROWS) ? p->spec.config->head_dim : 0;
 }
 
 static tern_status plan_vector(struct planner *p, const struct tn_slot *slot, uint32_t layer,
@@ -193,9 +191,7 @@ static tern_status plan_vector(struct planner *p, const struct tn_slot *slot, ui
         return status;
     struct tn_tensor_plan_row *row = append(p, TN_TENSOR_VECTOR, slot, layer, 1, n, t);
     row->adds_one = adds_one(p, slot);
-    if (p->import->permutes_q_k &&
-        (slot->role == TERN_ROLE_Q_BIAS || slot->role == TERN_ROLE_K_BIAS))
-        row->permuted_dim = p->spec.config->head_dim;
+    row->permuted_dim = permuted_dim(p, slot->role);
     return TERN_OK;
 }
 
@@ -282,8 +278,7 @@ static tern_status plan_found(struct planner *p, const struct tn_slot *slot, uin
         return status;
     struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, slot,
                                           layer, rows, cols, weight);
-    if (p->import->permutes_q_k && (slot->role == TERN_ROLE_Q || slot->role == TERN_ROLE_K))
-        t->permuted_dim = p->spec.config->head_dim;
+    t->permuted_dim = permuted_dim(p, slot->role);
     return find_beside(p, weight, "scale", &t->scale) ? plan_scalar(p, t->scale) : TERN_OK;
 }
 
@@ -345,25 +340,6 @@ static tern_status plan_table(struct planner *p, const struct tn_slot *slot,
 
 /* ---- which slots ---- */
 
-static bool is_needed_by_family(const struct planner *p, uint32_t role)
-{
-    const struct tn_config_import *i = p->import;
-    switch (role) {
-    case TERN_ROLE_ATTN_SUB_NORM:
-    case TERN_ROLE_FFN_SUB_NORM:
-        return i->needs_sub_norms;
-    case TERN_ROLE_Q_NORM:
-    case TERN_ROLE_K_NORM:
-        return i->needs_qk_norms;
-    case TERN_ROLE_Q_BIAS:
-    case TERN_ROLE_K_BIAS:
-    case TERN_ROLE_V_BIAS:
-        return i->needs_biases;
-    default:
-        return i->needs_in_norms && role >= TERN_ROLE_Q_IN_NORM && role <= TERN_ROLE_DOWN_IN_NORM;
-    }
-}
-
 /* Optional tensors are in all layers or in none: the first layer decides. */
 static void look_for_optional(struct planner *p)
 {
@@ -372,7 +348,7 @@ static void look_for_optional(struct planner *p)
         char name[NAME_BYTES];
         if (slot->need == TN_NEED_OPTIONAL || slot->need == TN_NEED_WITH_HEAD)
             p->has_slot[slot->role] =
-                is_needed_by_family(p, slot->role) || find_slot(p, name, slot, 0) != NULL;
+                p->import->needs[slot->role] || find_slot(p, name, slot, 0) != NULL;
     }
 }
 

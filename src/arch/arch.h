@@ -62,6 +62,11 @@ struct tn_slot {
     const char *gguf;
 };
 
+/* Roles are below this number; 0 is none. */
+#define TN_ROLE_PLUS_ONE(name, number, text) +1
+enum { TN_ROLE_END = 1 TERN_ROLE_LIST(TN_ROLE_PLUS_ONE) };
+#undef TN_ROLE_PLUS_ONE
+
 /* All slots, in the order of roles. */
 extern const struct tn_slot tn_slots[];
 extern const uint32_t tn_n_slots;

@@ -13,14 +13,13 @@
 /* Projections have consecutive numbers. */
 #define TN_FIRST_PROJECTION ((uint32_t)TERN_ROLE_Q)
 #define TN_N_PROJECTIONS ((uint32_t)TERN_ROLE_DOWN - TN_FIRST_PROJECTION + 1)
-#define TN_N_ROLES 32u /* and the number 0, which is none */
 
 struct tn_mixer;
 
 struct tn_layer {
     const struct tern_file_layer *spec;
     const struct tn_mixer *mixer; /* model/mixer.h */
-    const float *vectors[TN_N_ROLES]; /* by role, of the length that slots.h says; NULL: none */
+    const float *vectors[TN_ROLE_END]; /* by role, of the length that slots.h says; NULL: none */
     struct tn_matrix matrices[TN_N_PROJECTIONS];
     uint32_t i_rope; /* layers that rotate by the same angles have the same number */
     /* The layer's stretch of the file, for read-ahead and for giving pages back. */

@@ -16,7 +16,7 @@ TABLE = {
     "plat": ({"base", "plat"}, {"status"}),
     "kern": ({"base", "kern"}, {"model_format"}),
     "par": ({"base", "plat", "par"}, {"status"}),
-    "arch": ({"base", "arch"}, {"model_format"}),
+    "arch": ({"base", "arch"}, {"model_format", "status"}),
     "file": ({"base", "plat", "arch", "file"}, {"model_format", "status"}),
     # The tokenizer's tables lie ready in the file, so text knows their format.
     "text": ({"base", "text"}, {"chat", "tokenizer", "model_format", "status"}),

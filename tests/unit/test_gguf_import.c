@@ -140,12 +140,12 @@ static void architectures_become_families(void **state)
         struct tn_config_import c;
         make(rows[i].arch, NULL, 0, NULL);
         import_ok(&c);
-        assert_string_equal(c.family, rows[i].family);
+        assert_string_equal(c.family_name, rows[i].family);
         assert_int_equal(c.layers[0].activation, rows[i].activation);
         assert_int_equal(c.inputs_said, rows[i].inputs);
-        assert_int_equal(c.permutes_q_k, rows[i].permutes);
-        assert_int_equal(c.needs_sub_norms, rows[i].sub_norms);
-        assert_int_equal(c.needs_qk_norms, rows[i].qk_norms);
+        assert_int_equal(c.fixups, rows[i].permutes ? TN_FIX_QK_ROWS : 0);
+        assert_int_equal(c.needs[TERN_ROLE_ATTN_SUB_NORM], rows[i].sub_norms);
+        assert_int_equal(c.needs[TERN_ROLE_Q_NORM], rows[i].qk_norms);
         assert_int_equal(c.config.head_dim, HEAD_DIM);
         assert_int_equal(c.config.vocab, 32);
         assert_true(c.config.flags & TERN_MODEL_TIED_HEAD);

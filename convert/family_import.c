@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a row of arch/family.h says, in a configuration from any source.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "config_import.h"
+
+void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n)
+{
+    for (size_t i = 0; i < n && roles[i]; i++)
+        out->needs[roles[i]] = true;
+}
+
+void tn_config_apply_family(struct tn_config_import *out)
+{
+    const struct tn_family *f = out->family;
+    out->family_name = f->name;
+    if (f->inputs != TN_INPUTS_UNSAID)
+        out->inputs_said = f->inputs;
+    tn_config_need(out, f->needs, TN_COUNT_OF(f->needs));
+}
+
+void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme *scheme)
+{
+    out->family_name = scheme->name;
+    out->inputs_said = scheme->inputs;
+    if (scheme->in_norms_share_eps)
+        out->config.in_norm_eps = out->config.rms_eps;
+    tn_config_need(out, scheme->needs, TN_COUNT_OF(scheme->needs));
+}
+
+void tn_list_add(char *dst, size_t n_dst, size_t k, size_t n, const char *name)
+{
+    const char *link = k == 0 ? "" : k + 1 == n ? " and " : ", ";
+    const size_t at = strlen(dst);
+    snprintf(dst + at, n_dst - at, "%s%s", link, name);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "gguf_values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+/* ---- one key ---- */
+
+const struct tn_gguf_key *tn_gguf_values_find(const struct tn_gguf_values *v,
+                                              char full[TN_GGUF_NAME_BYTES], const char *name)
+{
+    snprintf(full, TN_GGUF_NAME_BYTES, "%s.%s", v->arch, name);
+    return tn_gguf_find_key(v->source->gguf, full);
+}
+
+tern_status tn_gguf_check_range(const struct tn_gguf_values *v, const struct tn_gguf_key *key,
+                                double d, double min, double max)
+{
+    if (d >= min && d <= max)
+        return TERN_OK;
+    return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is %.15g, allowed are %.10g to %.10g",
+                   key->name, d, min, max);
+}
+
+tern_status tn_gguf_fail_type(const struct tn_gguf_values *v, const struct tn_gguf_key *key,
+                              const char *right)
+{
+    return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is of type %s, expected %s", key->name,
+                   tn_gguf_value_text(key->type), right);
+}
+
+static tern_status missing(const struct tn_gguf_values *v, const char *full, bool is_required)
+{
+    return is_required ? tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is missing", full)
+                       : TERN_OK;
+}
+
+/* ---- struct tn_values ---- */
+
+static tern_status get_integer(const struct tn_values *values, uint32_t *out, const char *name,
+                               uint32_t min, uint32_t max, bool is_required)
+{
+    const struct tn_gguf_values *v = values->source;
+    char full[TN_GGUF_NAME_BYTES];
+    double d = 0;
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
+    if (!key)
+        return missing(v, full, is_required);
+    if (!tn_gguf_integer(key, &d))
+        return tn_gguf_fail_type(v, key, "an integer");
+    tern_status status = tn_gguf_check_range(v, key, d, min, max);
+    if (status == TERN_OK)
+        *out = (uint32_t)d;
+    return status;
+}
+
+static tern_status get_number(const struct tn_values *values, double *out, const char *name,
+                              double min, double max, bool is_required)
+{
+    const struct tn_gguf_values *v = values->source;
+    char full[TN_GGUF_NAME_BYTES];
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
+    if (!key)
+        return missing(v, full, is_required);
+    double d = key->value.f;
+    if (key->type != TN_GGUF_F32 && key->type != TN_GGUF_F64 && !tn_gguf_integer(key, &d))
+        return tn_gguf_fail_type(v, key, "a number");
+    tern_status status = tn_gguf_check_range(v, key, d, min, max);
+    if (status == TERN_OK)
+        *out = d;
+    return status;
+}
+
+/* One truth value for each layer; a number instead is a pattern, which says nothing of one. */
+static tern_status load_sliding(struct tn_gguf_values *v)
+{
+    static const char name[] = "attention.sliding_window_pattern";
+    char full[TN_GGUF_NAME_BYTES];
+    void *values = NULL;
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
+    v->has_sliding = true;
+    if (!key || key->type != TN_GGUF_ARRAY)
+        return TERN_OK;
+    if (key->element_type != TN_GGUF_BOOL || key->count != v->n_layer)
+        return tn_fail(v->values.err, TERN_INPUT, "key \"%s\" is not an array of %u truth values",
+                       full, v->n_layer);
+    tern_status status = tn_gguf_load_numbers(&values, v->source->gguf, key, v->values.err);
+    v->sliding = values;
+    return status;
+}
+
+static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind *out,
+                              uint32_t layer)
+{
+    struct tn_gguf_values *v = values->source;
+    tern_status status = v->has_sliding ? TERN_OK : load_sliding(v);
+    *out = TN_LAYER_UNSAID;
+    if (v->sliding && status == TERN_OK)
+        *out = v->sliding[layer] ? TN_LAYER_SLIDING : TN_LAYER_FULL;
+    return status;
+}
+
+static bool has_key(const struct tn_values *values, const char *name)
+{
+    char full[TN_GGUF_NAME_BYTES];
+    return tn_gguf_values_find(values->source, full, name) != NULL;
+}
+
+static bool has_tensor(const struct tn_values *values, const char *name)
+{
+    const struct tn_gguf_values *v = values->source;
+    char full[TN_GGUF_NAME_BYTES];
+    snprintf(full, sizeof full, "blk.0.%s", name);
+    return tn_source_find(v->source, full) != NULL;
+}
+
+void tn_gguf_values_init(struct tn_gguf_values *out, const struct tn_source *source,
+                         struct tern_error *err)
+{
+    *out = (struct tn_gguf_values){
+        .values = {.is_gguf = true,
+                   .source = out,
+                   .err = err,
+                   .number = get_number,
+                   .integer = get_integer,
+                   .layer_kind = layer_kind,
+                   .has_key = has_key,
+                   .has_tensor = has_tensor},
+        .source = source,
+        .arch = "",
+    };
+}
+
+void tn_gguf_values_fini(struct tn_gguf_values *v)
+{
+    tn_free(v->sliding);
+    v->sliding = NULL;
+}

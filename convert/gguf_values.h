@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The keys "ARCH.name" of a GGUF file, for the file that reads them and, as struct tn_values, for
+ * families.
+ */
+#ifndef TN_GGUF_VALUES_H
+#define TN_GGUF_VALUES_H
+
+#include "arch/values.h"
+#include "gguf.h"
+#include "source.h"
+
+#define TN_GGUF_NAME_BYTES 128u
+
+struct tn_gguf_values {
+    struct tn_values values;
+    const struct tn_source *source;
+    const char *arch;  /* the beginning of all names */
+    uint32_t n_layer;  /* set before layer_kind is called */
+    uint8_t *sliding;  /* [n_layer] once layer_kind has read it; NULL: the file has no list */
+    bool has_sliding;
+};
+/* *out must not move. */
+void tn_gguf_values_init(struct tn_gguf_values *out, const struct tn_source *source,
+                         struct tern_error *err);
+void tn_gguf_values_fini(struct tn_gguf_values *values);
+
+/* "ARCH.name", which is written to `full`; NULL when absent. */
+const struct tn_gguf_key *tn_gguf_values_find(const struct tn_gguf_values *values,
+                                              char full[TN_GGUF_NAME_BYTES], const char *name);
+/* TERN_INPUT: d is outside [min, max]; the key is not of the right type. */
+tern_status tn_gguf_check_range(const struct tn_gguf_values *values, const struct tn_gguf_key *key,
+                                double d, double min, double max);
+tern_status tn_gguf_fail_type(const struct tn_gguf_values *values, const struct tn_gguf_key *key,
+                              const char *right);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gemma 3: embeddings times the root of their width, norms before and after each branch, five
+ * layers with a window and a slower rotation for each one that sees all positions.
+ */
+#include <math.h>
+
+#include "arch/family.h"
+
+static const struct tn_family_name names[] = {
+    {TERN_ROLE_FFN_NORM, "pre_feedforward_layernorm", NULL},
+    {TERN_ROLE_ATTN_POST_NORM, "post_attention_layernorm", NULL},
+    {0, NULL, NULL},
+};
+
+/* The source lists its layers, or every pattern-th sees all. */
+static tern_status is_sliding(bool *out, const struct tn_values *v, uint32_t layer)
+{
+    static const struct tn_value pattern_value = {
+        "sliding_window_pattern", "attention.sliding_window_pattern", 1, 1024};
+    enum tn_layer_kind kind = TN_LAYER_UNSAID;
+    uint32_t pattern = 6;
+    tern_status status = v->layer_kind(v, &kind, layer);
+    if (kind == TN_LAYER_UNSAID && status == TERN_OK)
+        status = tn_values_integer(v, &pattern, &pattern_value, false);
+    *out = kind == TN_LAYER_UNSAID ? (layer + 1) % pattern != 0 : kind == TN_LAYER_SLIDING;
+    return status;
+}
+
+/* Windows, and the rotation of the layers that have one.  GGUF files without a window have none. */
+static tern_status local_layers(struct tn_family_spec *s, const struct tn_values *v)
+{
+    const struct tn_value window_value = {"sliding_window", "attention.sliding_window",
+                                          v->is_gguf ? 0 : 1, TERN_MAX_CONTEXT};
+    static const struct tn_value theta_value = {
+        "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq", "rope.freq_base_swa",
+        1, 1e12};
+    double theta = 10000;
+    uint32_t window = 0;
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++) {
+        bool is_local;
+        status = is_sliding(&is_local, v, i);
+        if (!is_local || status != TERN_OK)
+            continue;
+        if (window == 0) {
+            status = tn_values_integer(v, &window, &window_value, !v->is_gguf);
+            if (status == TERN_OK && window != 0)
+                status = tn_values_number(v, &theta, &theta_value, !v->is_gguf);
+        }
+        if (window == 0)
+            return status;
+        s->layers[i].rope_theta = theta;
+        s->layers[i].window = window;
+    }
+    return status;
+}
+
+static tern_status gemma3_spec(struct tn_family_spec *s, const struct tn_values *v)
+{
+    static const struct tn_value scalar_value = {
+        "query_pre_attn_scalar", "attention.query_pre_attn_scalar", 1e-3, 1e9};
+    double scalar = s->config->head_dim;
+    s->config->embedding_scale = sqrtf((float)s->config->hidden);
+    tern_status status = tn_values_number(v, &scalar, &scalar_value, !v->is_gguf);
+    for (uint32_t i = 0; i < s->config->n_layer; i++)
+        s->layers[i].score_scale = (float)(1 / sqrt(scalar));
+    return status == TERN_OK ? local_layers(s, v) : status;
+}
+
+const struct tn_family tn_family_gemma3 = {
+    .name = "gemma3",
+    .model_types = {"gemma3_text"},
+    .gguf = {{"gemma3", TERN_ACT_GELU_TANH}},
+    .names = names,
+    .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM},
+    .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
+    .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first files */
+    .has_local_layers = true,
+    .spec = gemma3_spec,
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * FAMILY(name): tn_family_name in families/name.c.  SCHEME(name): tn_scheme_name there.
+ *
+ * No include guard: it is expanded several times.
+ */
+FAMILY(llama)
+FAMILY(bitnet)
+FAMILY(qwen3)
+FAMILY(gemma3)
+FAMILY(minicpm)
+SCHEME(onebitllm)
+SCHEME(trilm)
+SCHEME(bitnet_embedding)
+SCHEME(deepgrove)

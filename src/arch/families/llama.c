@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * LLaMA, Falcon3, Falcon-E, HF1BitLLM, TriLM, ParetoQ.
+ */
+#include "arch/family.h"
+
+const struct tn_family tn_family_llama = {
+    .name = "llama",
+    .model_types = {"llama"},
+    .gguf = {{"llama", TERN_ACT_SILU}},
+    .gguf_fixups = TN_FIX_QK_ROWS,
+};

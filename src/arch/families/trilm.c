@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * TriLM: LLaMA with a scale for each shard of its training.
+ */
+#include "arch/family.h"
+
+static bool is_trilm(const struct tn_values *v)
+{
+    return tn_values_has_key(v, "pretraining_model_parallel", NULL);
+}
+
+const struct tn_scheme tn_scheme_trilm = {
+    .name = "trilm",
+    .is_evident = is_trilm,
+    .inputs = TN_INPUTS_FLOAT,
+};

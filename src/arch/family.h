@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Families of models: rows of src/arch/families/, one file each, good for Hugging Face folders and
+ * GGUF files alike.  convert/ reads what all models have; where families differ it asks the row.
+ *
+ * A family says what is computed.  A scheme says how the ternary weights of some family were
+ * trained and stored, where neither quantization_config nor the types of the tensors do.
+ *
+ * To add a family: a file in families/ with its row, a line in families/list.h, and a reference
+ * model for tests/golden.  Its graph must be what struct tern_file_layer can describe.
+ */
+#ifndef TN_FAMILY_H
+#define TN_FAMILY_H
+
+#include "arch/arch.h"
+#include "arch/values.h"
+
+#define TN_FAMILY_MAX_NEEDS 8u
+
+/* What the numbers in the matrices mean. */
+enum tn_weight_rule {
+    TN_WEIGHTS_FOUND,      /* scale * trit, and the data tell the scales */
+    TN_WEIGHTS_MULTIPLIED, /* U8 codes times weight_scale, or latent floats to be rounded */
+    TN_WEIGHTS_DIVIDED,    /* the same, but weight_scale divides */
+    TN_WEIGHTS_ROUNDED,    /* floats near -1, 0 and +1, and "scales" for each row */
+};
+
+/* Were inputs of products rounded to int8 in training? */
+enum tn_inputs_said { TN_INPUTS_UNSAID, TN_INPUTS_INT8, TN_INPUTS_FLOAT };
+
+/* What is stored otherwise than the model uses it; put right while weights are streamed. */
+enum tn_fixup {
+    /* Norms are stored as w - 1, except those of single projections (..._IN_NORM). */
+    TN_FIX_NORMS_PLUS_ONE = 1,
+    /* Rows of q and k, weights and biases, are in the order of an interleaved rotation. */
+    TN_FIX_QK_ROWS = 2,
+};
+
+/* A slot that is called otherwise than slots.h says; NULL: as there.  Role 0 ends a list. */
+struct tn_family_name {
+    uint32_t role;
+    const char *hf, *gguf; /* as in slots.h */
+};
+
+/* general.architecture of GGUF files, and the activation it implies.  Name NULL ends a list. */
+struct tn_gguf_arch {
+    const char *name;
+    uint32_t activation; /* enum tern_activation */
+};
+
+/* What `spec` completes.  Sizes are known; layers are tn_layer_default with the source's
+ * activation and rotation, before any scaling of it. */
+struct tn_family_spec {
+    struct tern_file_config *config;
+    struct tern_file_layer *layers; /* [config->n_layer] */
+};
+
+struct tn_family {
+    const char *name;                   /* shown to people */
+    const char *model_types[3];         /* of config.json; NULL ends the list */
+    struct tn_gguf_arch gguf[4];
+    const struct tn_family_name *names; /* NULL: none differ */
+    uint8_t needs[TN_FAMILY_MAX_NEEDS]; /* optional roles that every model of the family has; 0 ends
+                                           the list */
+    uint32_t folder_fixups, gguf_fixups; /* enum tn_fixup */
+    uint32_t gelu;                 /* what config.json means by "gelu"; 0: that is not supported */
+    enum tn_inputs_said inputs;
+    /* Some layers see a window and have a rotation of their own; no rotation is scaled. */
+    bool has_local_layers;
+    /* Values of the source -> config and layers; NULL: nothing beyond what all models have.
+     * TERN_INPUT, TERN_UNSUPPORTED name the value. */
+    tern_status (*spec)(struct tn_family_spec *out, const struct tn_values *values);
+};
+
+struct tn_scheme {
+    const char *name; /* shown to people instead of the family's */
+    /* Asked twice of a folder: when its config.json is known, and when its tensors are; what is not
+     * known is absent. */
+    bool (*is_evident)(const struct tn_values *values);
+    enum tn_weight_rule rule; /* of a folder; in a GGUF file the types of the tensors say it */
+    enum tn_inputs_said inputs;
+    uint8_t needs[TN_FAMILY_MAX_NEEDS];
+    bool in_norms_share_eps; /* in_norm_eps is rms_eps */
+};
+
+#define FAMILY(name) extern const struct tn_family tn_family_##name;
+#define SCHEME(name) extern const struct tn_scheme tn_scheme_##name;
+#include "arch/families/list.h"
+#undef FAMILY
+#undef SCHEME
+
+/* All of them, in the order in which they are listed for people; NULL ends the list. */
+extern const struct tn_family *const tn_families[];
+
+/* NULL: none. */
+const struct tn_family *tn_family_of_model_type(const char *model_type);
+const struct tn_family *tn_family_of_gguf(const char *arch, const struct tn_gguf_arch **row);
+/* The first scheme that the values are evidence of. */
+const struct tn_scheme *tn_scheme_find(const struct tn_values *values);
+
+/* A slot's names in this family. */
+const char *tn_family_hf_name(const struct tn_family *family, const struct tn_slot *slot);
+const char *tn_family_gguf_name(const struct tn_family *family, const struct tn_slot *slot);
+
+#endif
