@@ -29,6 +29,7 @@ struct reader {
     struct tn_buf word;               /* the string or number at hand */
     json_t *open[TN_JSON_MAX_DEPTH];  /* arrays and objects, the innermost last; parts of root */
     uint32_t depth;
+    struct tn_json_wide *wide; /* or NULL */
     json_t *root;
     tern_status status;
     struct tern_error *err;
@@ -226,6 +227,30 @@ static bool parse_whole(const char *text, size_t n, json_int_t *out)
     return is_negative || !__builtin_sub_overflow(0, value, out);
 }
 
+static bool parse_wide(const char *text, size_t n, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+            return false;
+    *out = value;
+    return true;
+}
+
+/* Remembers the digits of a large number that became `value`, if the caller looks for it. */
+static void keep_wide(struct reader *r, const char *digits, size_t n, const json_t *value)
+{
+    struct tn_json_wide *wide = r->wide;
+    const bool is_member = wide && r->depth > 0 && json_is_object(r->open[r->depth - 1]) &&
+                           strcmp(r->key.data, wide->name) == 0;
+    if (!is_member || (wide->value && wide->depth < r->depth) ||
+        !parse_wide(digits, n, &wide->whole))
+        return;
+    wide->value = value;
+    wide->depth = r->depth;
+}
+
 /* `number` ends in a NUL.  strtod reads what the host program has chosen as its decimal point. */
 static bool parse_real(char *number, double *out)
 {
@@ -260,6 +285,8 @@ static bool read_number(struct reader *r, json_t **out)
     if (!parse_real(r->word.data, &real))
         return refuse(r, "a number that is too large");
     *out = json_real(real);
+    if (is_whole)
+        keep_wide(r, r->text + start, r->i - start, *out);
     return true;
 }
 
@@ -380,16 +407,30 @@ static bool read_text(struct reader *r)
     return r->i == r->n || refuse(r, "the text goes on behind its end");
 }
 
+static tern_status load(struct reader *r, json_t **out)
+{
+    *out = NULL;
+    if (read_text(r))
+        *out = r->root;
+    else
+        json_decref(r->root);
+    tn_buf_fini(&r->key);
+    tn_buf_fini(&r->word);
+    return r->status;
+}
+
 tern_status tn_json_load(json_t **out, const char *name, const char *text, size_t n, size_t flags,
                          struct tern_error *err)
 {
     struct reader r = {.name = name, .text = text, .n = n, .flags = flags, .err = err};
-    *out = NULL;
-    if (read_text(&r))
-        *out = r.root;
-    else
-        json_decref(r.root);
-    tn_buf_fini(&r.key);
-    tn_buf_fini(&r.word);
-    return r.status;
+    return load(&r, out);
+}
+
+tern_status tn_json_load_wide(json_t **out, struct tn_json_wide *wide, const char *name,
+                              const char *text, size_t n, size_t flags, struct tern_error *err)
+{
+    struct reader r = {.name = name, .text = text, .n = n,
+                       .flags = flags | TN_JSON_LARGE_AS_REAL, .wide = wide, .err = err};
+    wide->value = NULL;
+    return load(&r, out);
 }

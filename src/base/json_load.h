@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tern/status.h"
 
@@ -25,5 +26,20 @@
  * at any time; values are made with the allocation functions that jansson has. */
 tern_status tn_json_load(json_t **out, const char *name, const char *text, size_t n, size_t flags,
                          struct tern_error *err);
+
+/* A whole number from 2^63 to 2^64 - 1, which jansson's integers cannot hold and its reals round.
+ * `name` is the caller's: members of this name are looked for.  Found: the last of those at the
+ * smallest depth; `value` is the rounded number in the tree, to be compared by its address while
+ * the tree exists, and NULL where there is none. */
+struct tn_json_wide {
+    const char *name;
+    const json_t *value;
+    uint64_t whole;
+    uint32_t depth; /* of the object around it, from 1 */
+};
+
+/* As tn_json_load with TN_JSON_LARGE_AS_REAL; *wide gets the exact value of one such number. */
+tern_status tn_json_load_wide(json_t **out, struct tn_json_wide *wide, const char *name,
+                              const char *text, size_t n, size_t flags, struct tern_error *err);
 
 #endif

@@ -59,7 +59,7 @@ static bool parse(struct tn_server *server, const char *text, size_t n, struct t
         tn_body_free(server, out);
         return false;
     }
-    out->root = tn_json_body_read(text, n, r);
+    out->root = tn_json_body_read(text, n, &out->seed, r);
     if (!out->root)
         tn_body_free(server, out);
     return out->root != NULL;

@@ -18,6 +18,7 @@ struct tn_server;
 /* The JSON of a request and what it holds of the server's ration. */
 struct tn_body {
     json_t *root;
+    struct tn_json_wide seed; /* of the root, where that has rounded it */
     size_t n_bytes;   /* all of it */
     size_t n_working; /* of these, copies while the text is parsed and becomes ids */
     size_t n_tree;    /* of these, lists and objects without the texts in them */

@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "plat/plat.h"
 
+#define TWO_TO_64 18446744073709551616.0
 #define ANY_COUNT TN_JSON_NO_LIMIT /* clamped, not refused */
 
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
@@ -45,13 +46,18 @@ uint32_t tn_gen_clamp_tokens(const struct tn_server_model *model, double wish)
 
 static bool read_seed(struct tn_gen *gen, const json_t *o, struct tn_refusal *r)
 {
+    const json_t *value = tn_json_member(o, "seed");
     double seed = -1;
-    if (!tn_json_get_count(o, "seed", -9223372036854775808.0, 18446744073709549568.0, &seed, r))
-        return false;
-    const json_t *exact = tn_json_member(o, "seed");
-    if (seed >= 0) /* below: a random one, as elsewhere */
-        gen->sampler.seed =
-            json_is_integer(exact) ? (uint64_t)json_integer_value(exact) : (uint64_t)seed;
+    if (value && (!tn_json_is_whole(value, &seed) || seed < (double)INT64_MIN ||
+                  (seed >= TWO_TO_64 && value != gen->seed.value)))
+        return tn_refuse(r, 400, "seed", "\"seed\" must be a whole number from %lld to %llu",
+                         (long long)INT64_MIN, (unsigned long long)UINT64_MAX);
+    if (seed < 0) /* a random one, as elsewhere */
+        return true;
+    if (json_is_integer(value))
+        gen->sampler.seed = (uint64_t)json_integer_value(value);
+    else
+        gen->sampler.seed = value == gen->seed.value ? gen->seed.whole : (uint64_t)seed;
     return true;
 }
 

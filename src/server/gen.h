@@ -40,6 +40,7 @@ struct tn_gen_api {
 struct tn_gen {
     const struct tn_gen_api *api; /* OpenAI's, if nobody sets another one */
     struct tern_sampler_params sampler;
+    struct tn_json_wide seed; /* that the request's JSON has rounded */
     uint32_t max_tokens;
     const char *stops[TN_GEN_MAX_STOPS];
     uint32_t n_stops;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/json_load.h"
 #include "base/utf8.h"
 
 bool tn_refuse(struct tn_refusal *r, int status, const char *param, const char *format, ...)
@@ -79,7 +78,8 @@ size_t tn_json_body_bound(const char *bytes, size_t n)
     return bound;
 }
 
-json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r)
+json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_json_wide *seed,
+                          struct tn_refusal *r)
 {
     static const char name[] = "the body";
     struct tern_error err;
@@ -91,8 +91,8 @@ json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r)
     }
     /* A whole number beyond 64 bits does no harm where nobody asks for it; a field that has limits
      * refuses it by name. */
-    tern_status status =
-        tn_json_load(&root, name, bytes, n, JSON_ALLOW_NUL | TN_JSON_LARGE_AS_REAL, &err);
+    seed->name = "seed";
+    tern_status status = tn_json_load_wide(&root, seed, name, bytes, n, JSON_ALLOW_NUL, &err);
     if (status != TERN_OK)
         tn_refuse(r, status == TERN_MEMORY ? 503 : 400, NULL, "%s", err.detail);
     else if (!json_is_object(root))

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/json_load.h"
 #include "tern/tokenizer.h"
 
 /* Why a request is refused. */
@@ -34,8 +35,10 @@ void tn_refuse_error(struct tn_refusal *r, const struct tern_error *err);
 
 /* Bytes that the JSON of a text takes at most, once it is read. */
 size_t tn_json_body_bound(const char *bytes, size_t n);
-/* The object that a body holds; json_decref.  NULL: refused. */
-json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_refusal *r);
+/* The object that a body holds; json_decref.  *seed becomes a "seed" beyond 63 bits, which the
+ * object has rounded.  NULL: refused. */
+json_t *tn_json_body_read(const char *bytes, size_t n, struct tn_json_wide *seed,
+                          struct tn_refusal *r);
 
 /* A member that is there and not null, or NULL. */
 const json_t *tn_json_member(const json_t *object, const char *key);

@@ -59,9 +59,10 @@ static bool open_arguments(struct tn_task *task, json_t *calls, struct tn_refusa
         const char *text = json_string_value(arguments);
         const size_t n = json_string_length(arguments);
         struct tn_refusal ignored = {0};
+        struct tn_json_wide seed;
         if (!tn_body_hold_copies(task->server, &task->request, tn_json_body_bound(text, n) - n, r))
             return false;
-        json_t *object = tn_json_body_read(text, n, &ignored);
+        json_t *object = tn_json_body_read(text, n, &seed, &ignored);
         if (ignored.status == 503) {
             *r = ignored;
             return false;

@@ -59,6 +59,7 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
     if (!model->has_fixed_date)
         set_date(&answer->chat_params.date);
     tn_gen_init(&answer->gen, model);
+    answer->gen.seed = body.seed;
     return answer;
 }
 

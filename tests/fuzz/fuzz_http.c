@@ -37,7 +37,8 @@ static void check_json(const struct tn_http_request *r)
 {
     struct tn_refusal refusal;
     struct tn_buf out = {0};
-    json_t *body = tn_json_body_read(r->body.data, r->body.n, &refusal);
+    struct tn_json_wide seed;
+    json_t *body = tn_json_body_read(r->body.data, r->body.n, &seed, &refusal);
     if (!body && (refusal.status < 400 || !refusal.message[0]))
         abort();
     json_decref(body);

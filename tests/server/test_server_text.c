@@ -72,7 +72,8 @@ static void numbers(void **state)
 static json_t *read(const char *text, struct tn_refusal *r)
 {
     *r = (struct tn_refusal){0};
-    return tn_json_body_read(text, strlen(text), r);
+    struct tn_json_wide seed;
+    return tn_json_body_read(text, strlen(text), &seed, r);
 }
 
 static void bodies(void **state)
@@ -98,6 +99,39 @@ static void bodies(void **state)
     assert_true(json_is_real(tn_json_member(o, "b")));
     assert_true(json_is_integer(tn_json_member(o, "c")));
     json_decref(o);
+}
+
+/* Of several numbers of this name that need 64 bits the outermost is found, of these the last. */
+static void wide_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t whole; /* 0: none is found */
+    } cases[] = {
+        {"{\"seed\":18446744073709551615}", UINT64_MAX},
+        {"{\"seed\":9223372036854775808}", (uint64_t)1 << 63},
+        {"{\"a\":{\"seed\":9223372036854775809}}", ((uint64_t)1 << 63) + 1},
+        {"{\"seed\":9223372036854775810,\"a\":{\"seed\":9223372036854775809}}",
+         ((uint64_t)1 << 63) + 2},
+        {"{\"seed\":9223372036854775810,\"seed\":9223372036854775809}", ((uint64_t)1 << 63) + 1},
+        {"{\"seed\":9223372036854775807}", 0},
+        {"{\"seed\":18446744073709551616}", 0},
+        {"{\"seed\":-9223372036854775809}", 0},
+        {"{\"seed\":1e19}", 0},
+        {"{\"seed\":[18446744073709551615]}", 0},
+        {"{\"seeds\":18446744073709551615}", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tn_refusal r;
+        struct tn_json_wide seed;
+        json_t *o = tn_json_body_read(cases[i].text, strlen(cases[i].text), &seed, &r);
+        assert_non_null(o);
+        assert_int_equal(seed.value != NULL, cases[i].whole != 0);
+        if (seed.value)
+            assert_int_equal(seed.whole, cases[i].whole);
+        json_decref(o);
+    }
 }
 
 static const struct tern_model *no_model;
@@ -184,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings), cmocka_unit_test(numbers),       cmocka_unit_test(bodies),
+        cmocka_unit_test(wide_numbers),
         cmocka_unit_test(lengths), cmocka_unit_test(wrong_numbers), cmocka_unit_test(sampling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
