@@ -17,6 +17,7 @@ void tn_end_request(struct tn_steps *s, struct tn_request *r, enum tern_stop sto
     struct tern_event event = {.kind = TERN_EVENT_END};
     r->result.stop = stop;
     r->result.n_new = r->generation.n_new;
+    r->result.i_stop_string = r->generation.i_stop_string;
     if (r->first_ns)
         r->result.decode_s = tn_seconds_since(r->first_ns);
     else if (r->start_ns)

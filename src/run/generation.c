@@ -122,15 +122,17 @@ tern_status tn_generation_choose(struct tn_generation *g, const float *logits, u
 /* ---- text ---- */
 
 /* Where the earliest stop string begins behind what was taken, or SIZE_MAX. */
-static size_t find_stop(const struct tn_generation *g)
+static size_t find_stop(struct tn_generation *g)
 {
     size_t first = SIZE_MAX;
     for (size_t i = 0; i < g->n_stop_strings; i++) {
         const char *stop = g->stop_strings[i];
         size_t n = strlen(stop);
         for (size_t at = g->n_taken; at + n <= g->text.n_bytes && at < first; at++)
-            if (memcmp(g->text.data + at, stop, n) == 0)
+            if (memcmp(g->text.data + at, stop, n) == 0) {
                 first = at;
+                g->i_stop_string = (uint32_t)i;
+            }
     }
     return first;
 }

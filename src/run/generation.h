@@ -28,7 +28,8 @@ struct tn_generation {
     bool ignore_eos;
     struct tn_constraint *constraint; /* the text is bound to a grammar; NULL: it is free */
     /* result */
-    uint32_t n_new; /* ids chosen */
+    uint32_t n_new;         /* ids chosen */
+    uint32_t i_stop_string; /* that ended the text */
     /* private */
     struct tern_decoder decoder;
     /* [0, n_taken) was taken and not yet forgotten, [n_taken, n_decided) may be taken, then held

@@ -83,9 +83,7 @@ static void append_end(struct tn_buf *out, const struct tn_task *task,
                   "\"stopping_word\":",
                   r->n_new, r->n_prompt, r->n_prompt - r->n_prompt_evaluated,
                   has_line ? "true" : "false", stop_type(choice));
-    /* Which of several it was is not known. */
-    tn_json_text(out, r->stop == TERN_STOP_STRING && task->gen.n_stops == 1 ? task->gen.stops[0]
-                                                                              : "");
+    tn_json_text(out, r->stop == TERN_STOP_STRING ? task->gen.stops[r->i_stop_string] : "");
     append_prompt(out, task, choice);
     tn_buf_append_text(out, ",\"generation_settings\":");
     tn_llama_append_settings(out, &task->gen);

@@ -55,9 +55,8 @@ static void append_stop(struct tn_buf *out, const struct tn_task *task)
 {
     const struct tn_choice *choice = &task->choices[0];
     tn_buf_printf(out, "\"stop_reason\":\"%s\",\"stop_sequence\":", stop_reason(choice));
-    /* Which of several it was is not known. */
-    if (choice->job.result.stop == TERN_STOP_STRING && task->gen.n_stops == 1)
-        tn_json_text(out, task->gen.stops[0]);
+    if (choice->job.result.stop == TERN_STOP_STRING)
+        tn_json_text(out, task->gen.stops[choice->job.result.i_stop_string]);
     else
         tn_buf_append_text(out, "null");
 }

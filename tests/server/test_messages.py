@@ -64,7 +64,12 @@ class Messages(serving.TestCase):
         self.assertEqual((answer["stop_reason"], answer["stop_sequence"]), ("stop_sequence", word))
         self.assertEqual(answer["content"][0]["text"], text[:text.index(word)])
         many = [f"never {i}" for i in range(15)] + [word]
-        self.assertEqual(self.ask(stop_sequences=many)["content"], answer["content"])
+        several = self.ask(stop_sequences=many)
+        self.assertEqual(several["content"], answer["content"])
+        self.assertEqual(several["stop_sequence"], word)
+        events = self.events(stop_sequences=["never", word])
+        self.assertEqual(events[-2]["delta"],
+                         {"stop_reason": "stop_sequence", "stop_sequence": word})
         for wrong in (many + ["one more"], word, [5], ["a\0b"]):
             self.assertIn("stop_sequences", self.ask(400, stop_sequences=wrong)["error"]["message"])
 
