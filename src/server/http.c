@@ -130,22 +130,37 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool decode_path(struct tn_http_request *r, struct tn_http_text path)
+/* Takes the %-escapes off; in forms '+' is a space. */
+static bool decode(struct tn_buf *out, struct tn_http_text text, bool is_form)
 {
-    for (size_t i = 0; i < path.n; i++) {
-        char c = path.data[i];
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.data[i];
         if (c == '%') {
-            int high = i + 2 < path.n ? hex_digit(path.data[i + 1]) : -1;
-            int low = i + 2 < path.n ? hex_digit(path.data[i + 2]) : -1;
+            int high = i + 2 < text.n ? hex_digit(text.data[i + 1]) : -1;
+            int low = i + 2 < text.n ? hex_digit(text.data[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = (char)(high << 4 | low);
             i += 2;
+        } else if (is_form && c == '+') {
+            c = ' ';
         }
-        if (c == '\0' || !tn_buf_append(&r->path, &c, 1))
+        if (c == '\0' || !tn_buf_append(out, &c, 1))
             return false;
     }
     return true;
+}
+
+bool tn_http_query(const struct tn_http_request *r, const char *name, struct tn_buf *out)
+{
+    struct tn_http_text rest = r->query;
+    while (rest.n > 0) {
+        struct tn_http_text value = cut(&rest, '&');
+        struct tn_http_text key = cut(&value, '=');
+        if (key.n == strlen(name) && memcmp(key.data, name, key.n) == 0)
+            return decode(out, value, true);
+    }
+    return false;
 }
 
 static void read_target(struct tn_http_request *r, struct tn_http_text target)
@@ -174,7 +189,7 @@ static void read_target(struct tn_http_request *r, struct tn_http_text target)
     }
     struct tn_http_text path = cut(&rest, '?');
     r->query = rest;
-    if (!decode_path(r, path))
+    if (!decode(&r->path, path, false))
         fail(r, 400, "the path holds a wrong %-escape");
 }
 

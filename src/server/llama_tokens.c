@@ -170,13 +170,22 @@ void tn_llama_append_settings(struct tn_buf *out, const struct tn_gen *gen)
     tn_buf_append_text(out, "]}");
 }
 
-/* These routes name no model: they tell of the first that makes text. */
-static const struct tn_server_model *first_model(const struct tn_server *server)
+/* The model of "?model=", else the first that makes text.  NULL: refused. */
+static const struct tn_server_model *find_model(struct tn_server *server,
+                                                const struct tn_http_request *request,
+                                                struct tn_refusal *refusal)
 {
-    for (uint32_t i = 0; i < server->config.n_models; i++)
-        if (!server->config.models[i].embedder)
-            return &server->config.models[i];
-    return &server->config.models[0];
+    struct tn_buf name = {0};
+    const struct tn_server_model *model = &server->config.models[0];
+    if (tn_http_query(request, "model", &name)) {
+        model = tn_server_find_model(server, tn_buf_text(&name), TN_USE_TEXT, refusal);
+    } else {
+        for (uint32_t i = server->config.n_models; i-- > 0;)
+            if (!server->config.models[i].embedder)
+                model = &server->config.models[i];
+    }
+    tn_buf_fini(&name);
+    return model;
 }
 
 static uint32_t n_processing(const struct tn_server *server, const struct tn_server_model *model)
@@ -206,7 +215,12 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_buf body = {0};
     struct tn_gen gen;
-    const struct tn_server_model *model = first_model(server);
+    struct tn_refusal refusal;
+    const struct tn_server_model *model = find_model(server, &conn->request, &refusal);
+    if (!model) {
+        tn_reply_error(conn, tn_openai_error, &refusal);
+        return;
+    }
     const struct tern_model_config *config = tern_model_config(model->model);
     tn_gen_init(&gen, model);
     tn_buf_printf(&body, "{\"default_generation_settings\":{\"n_ctx\":%u,\"params\":",
@@ -229,22 +243,23 @@ void tn_route_props(struct tn_server *server, struct tn_conn *conn)
 
 static bool asks_for_a_free_slot(const struct tn_http_request *request)
 {
-    static const char flag[] = "fail_on_no_slot=1";
-    const size_t n = sizeof flag - 1;
-    for (size_t i = 0; i + n <= request->query.n; i++)
-        if (memcmp(request->query.data + i, flag, n) == 0)
-            return true;
-    return false;
+    struct tn_buf value = {0};
+    const bool asks = tn_http_query(request, "fail_on_no_slot", &value) &&
+                      strcmp(tn_buf_text(&value), "1") == 0;
+    tn_buf_fini(&value);
+    return asks;
 }
 
 void tn_route_slots(struct tn_server *server, struct tn_conn *conn)
 {
     struct tn_buf body = {0};
     struct tn_refusal refusal;
-    const struct tn_server_model *model = first_model(server);
-    if (asks_for_a_free_slot(&conn->request) &&
-        n_processing(server, model) == model->n_sequences) {
-        tn_refuse(&refusal, 503, NULL, "no slot is free");
+    const struct tn_server_model *model = find_model(server, &conn->request, &refusal);
+    bool is_good = model != NULL;
+    if (is_good && asks_for_a_free_slot(&conn->request) &&
+        n_processing(server, model) == model->n_sequences)
+        is_good = tn_refuse(&refusal, 503, NULL, "no slot is free");
+    if (!is_good) {
         tn_reply_error(conn, tn_openai_error, &refusal);
         return;
     }

@@ -220,6 +220,14 @@ class Llama(serving.TestCase):
         error = self.post("/completion", {"prompt": "a", "json_schema": schema}, 400)["error"]
         self.assertIn("#/properties/born", error["message"])
 
+    def test_the_stopping_word_is_named(self):
+        text = self.completion(n_predict=40, temperature=0)["content"]
+        word = text.split()[3]
+        for stop in ([word], ["never", word], [word, word + text.split(word)[1][:3]]):
+            answer = self.completion(n_predict=40, temperature=0, stop=stop)
+            self.assertEqual((answer["stop_type"], answer["stopping_word"]), ("word", word), stop)
+        self.assertEqual(self.completion(n_predict=2, temperature=0, stop=["never", "ever"])["stopping_word"], "")
+
     # ---- about the server ----
 
     def test_props_and_slots(self):
@@ -235,6 +243,23 @@ class Llama(serving.TestCase):
         self.assertEqual([(s["id"], s["n_ctx"], s["is_processing"]) for s in slots],
                          [(0, 1024, False), (1, 1024, False)])
         self.assertEqual(self.server.get("/slots?fail_on_no_slot=1")[0], 200)
+
+    def test_slots_and_properties_of_a_named_model(self):
+        other = command.model(command.shared("reference", "models", "tiny-bonsai"))
+        with serving.Server(models=[command.model(), other]) as server:
+            first, second = server.model_ids()
+            of = {m["id"]: m["meta"]["n_ctx"] for m in server.get("/v1/models")[1]["data"]}
+            self.assertNotEqual(of[first], of[second])
+            for name in (first, second, second + ":latest"):
+                n_ctx = of[name.removesuffix(":latest")]
+                slots = server.get("/slots?model=" + name)[1]
+                self.assertEqual({s["n_ctx"] for s in slots}, {n_ctx})
+                props = server.get("/props?a=b&model=" + name.replace("-", "%2D"))[1]
+                self.assertEqual(props["default_generation_settings"]["n_ctx"], n_ctx)
+            self.assertEqual(server.get("/slots")[1], server.get("/slots?model=" + first)[1])
+            for path in ("/slots?model=none", "/props?model=none"):
+                status, answer = server.get(path)
+                self.assertEqual((status, answer["error"]["code"]), (404, "model_not_found"))
 
     def busy_slots_of_one_answer(self):
         """Slots in use once the first byte of an answer is here; it may have ended by then."""
