@@ -116,7 +116,8 @@ void tn_choice_end(const struct tn_task *answer, struct tn_choice *choice)
         if (tern_calls_end(choice->calls, NULL) != TERN_OK)
             choice->has_lost = true;
         const char *text = tern_calls_take_text(choice->calls, &n);
-        tn_buf_append(&choice->text, text, n);
+        if (!answer->must_call) /* the beginning of a call that was cut is not content */
+            tn_buf_append(&choice->text, text, n);
     }
     if (choice->thinking && !tn_choice_has_lost(choice))
         skip_reasoning(answer, choice);

@@ -73,6 +73,21 @@ static bool open_arguments(struct tn_task *task, json_t *calls, struct tn_refusa
     return true;
 }
 
+/* Names the role as templates do; false: there is no such role. */
+static bool rename_role(json_t *message, const char *role, size_t i, const char *param,
+                        struct tn_refusal *r)
+{
+    static const char *const roles[][2] = {
+        {"user", NULL},          {"assistant", NULL},   {"system", NULL}, {"tool", NULL},
+        {"developer", "system"}, {"function", "tool"}};
+    for (size_t k = 0; k < TN_COUNT_OF(roles); k++)
+        if (strcmp(role, roles[k][0]) == 0)
+            return !roles[k][1] || tn_json_put(message, "role", json_string(roles[k][1]), r);
+    return tn_refuse(r, 400, param,
+                     "message %zu: \"role\": there is no \"%.40s\"; it is system, developer, "
+                     "user, assistant or tool", i, role);
+}
+
 /* A message as templates know it. */
 static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn_refusal *r)
 {
@@ -85,10 +100,8 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
         return tn_refuse(r, 400, param, "message %zu: \"role\" must be a string", i);
     if (json_array_size(json_object_get(message, "images")) > 0)
         return tn_refuse(r, 400, param, "message %zu: this model takes no images", i);
-    if (!tn_reasoning_normalise(task, message, &has_reasoning, r))
-        return false;
-    if (strcmp(role, "developer") == 0 &&
-        !tn_json_put(message, "role", json_string("system"), r))
+    if (!tn_reasoning_normalise(task, message, &has_reasoning, r) ||
+        !rename_role(message, role, i, param, r))
         return false;
     if (json_is_array(content)) {
         json_t *joined = join_parts(task, content, i, r);
@@ -321,7 +334,7 @@ static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i
     size_t n_bytes;
     tn_buf_printf(out, "{\"index\":%u,\"message\":{\"role\":\"assistant\",\"content\":", i);
     const bool has_calls = tn_choice_n_calls(choice) > 0;
-    if (has_calls && choice->text.n_bytes == 0)
+    if ((has_calls || answer->must_call) && choice->text.n_bytes == 0)
         tn_buf_append_text(out, "null");
     else
         tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);

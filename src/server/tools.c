@@ -20,34 +20,87 @@ static bool is_function(const json_t *tool)
     return type && strcmp(type, "function") == 0 && name && name[0];
 }
 
-static bool has_tool(const json_t *tools, const char *name)
+/* The tool of this name; NULL: none. */
+static json_t *find_tool(const json_t *tools, const char *name)
 {
-    for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *function = json_object_get(json_array_get(tools, i), "function");
+    for (size_t i = 0; name && i < json_array_size(tools); i++) {
+        json_t *tool = json_array_get(tools, i);
+        const json_t *function = json_object_get(tool, "function");
         if (strcmp(json_string_value(json_object_get(function, "name")), name) == 0)
-            return true;
+            return tool;
     }
-    return false;
+    return NULL;
 }
 
-/* "auto", "none", "required", or a function.  *is_off: "none". */
-static bool read_choice(struct tn_task *answer, const json_t *tools, bool *is_off,
+/* "auto", "none" or "required".  *is_off: "none". */
+static bool read_mode(struct tn_task *answer, const char *mode, bool *is_off)
+{
+    *is_off = mode && strcmp(mode, "none") == 0;
+    answer->must_call = mode && strcmp(mode, "required") == 0;
+    return *is_off || answer->must_call || (mode && strcmp(mode, "auto") == 0);
+}
+
+static const char *name_of(const json_t *o)
+{
+    return json_string_value(tn_json_member(o, "name"));
+}
+
+/* {"mode":..., "tools":[...]}: the request's tools become those of the list, which are written as
+ * in chat completions or as in responses. */
+static bool allow_tools(struct tn_task *answer, const json_t **tools, const json_t *allowed,
+                        struct tn_refusal *r)
+{
+    const json_t *names = tn_json_member(allowed, "tools");
+    if (json_array_size(names) == 0)
+        return tn_refuse(r, 400, "tool_choice", "\"tool_choice\" must list the allowed tools");
+    json_t *list = json_array();
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const json_t *entry = json_array_get(names, i);
+        const json_t *function = tn_json_member(entry, "function");
+        json_t *tool = find_tool(*tools, name_of(function ? function : entry));
+        if (tool && json_array_append(list, tool) == 0)
+            continue;
+        json_decref(list);
+        return tool ? tn_refuse(r, 503, NULL, "no memory for the request")
+                    : tn_refuse(r, 400, "tool_choice",
+                                "\"tool_choice\": entry %zu of the allowed tools names no "
+                                "function of \"tools\"", i);
+    }
+    *tools = list;
+    return tn_json_put(answer->body, "tools", list, r);
+}
+
+static bool read_choice_object(struct tn_task *answer, const json_t **tools, const json_t *choice,
+                               bool *is_off, struct tn_refusal *r)
+{
+    const json_t *allowed = tn_json_member(choice, "allowed_tools");
+    *is_off = false;
+    if (tn_json_has_type(choice, "allowed_tools")) {
+        allowed = allowed ? allowed : choice;
+        if (!read_mode(answer, json_string_value(tn_json_member(allowed, "mode")), is_off) ||
+            *is_off)
+            return tn_refuse(r, 400, "tool_choice",
+                             "\"tool_choice\": the \"mode\" of allowed tools must be auto or "
+                             "required");
+        return allow_tools(answer, tools, allowed, r);
+    }
+    answer->must_call = true;
+    answer->must_name = name_of(tn_json_member(choice, "function"));
+    return find_tool(*tools, answer->must_name) ||
+           tn_refuse(r, 400, "tool_choice", "\"tool_choice\" names no function of \"tools\"");
+}
+
+/* "auto", "none", "required", a function, or allowed tools, which *tools become.  *is_off: "none". */
+static bool read_choice(struct tn_task *answer, const json_t **tools, bool *is_off,
                         struct tn_refusal *r)
 {
     const json_t *choice = tn_json_member(answer->body, "tool_choice");
-    const char *word = choice && json_is_string(choice) ? json_string_value(choice) : "auto";
-    const char *name =
-        json_string_value(tn_json_member(tn_json_member(choice, "function"), "name"));
-    *is_off = strcmp(word, "none") == 0;
-    answer->must_call = json_is_object(choice) || strcmp(word, "required") == 0;
-    answer->must_name = name;
-    if (!*is_off && !answer->must_call && (strcmp(word, "auto") != 0 ||
-                                           (choice && !json_is_string(choice))))
-        return tn_refuse(r, 400, "tool_choice",
-                         "\"tool_choice\" must be none, auto, required, or a function");
-    if (json_is_object(choice) && (!name || !has_tool(tools, name)))
-        return tn_refuse(r, 400, "tool_choice", "\"tool_choice\" names no function of \"tools\"");
-    return true;
+    *is_off = false;
+    if (json_is_object(choice))
+        return read_choice_object(answer, tools, choice, is_off, r);
+    return !choice || read_mode(answer, json_string_value(choice), is_off) ||
+           tn_refuse(r, 400, "tool_choice", "\"tool_choice\" must be none, auto, required, a "
+                                            "function, or allowed_tools");
 }
 
 bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal *r)
@@ -72,7 +125,7 @@ bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
             return tn_refuse(r, 400, "tools",
                              "\"tools\": entry %zu is no {\"type\":\"function\",\"function\":"
                              "{\"name\":...}}", i);
-    if (!read_choice(answer, tools, &is_off, r))
+    if (!read_choice(answer, &tools, &is_off, r))
         return false;
     if (answer->gen.has_form && !is_off && !answer->must_call)
         return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form; "

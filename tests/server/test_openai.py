@@ -43,6 +43,7 @@ class OpenAI(serving.TestCase):
 
     def test_the_same_text_as_run(self):
         for flags, body in ((("--greedy",), {"temperature": 0}), (("--seed", "7"), {"seed": 7}),
+                            (("--seed", str(2 ** 64 - 1)), {"seed": 2 ** 64 - 1}),
                             (("--seed", "9", "--temp", "1.5", "--top-k", "0", "--top-p", "1",
                               "--repeat-penalty", "1", "--presence-penalty", "0"),
                              {"seed": 9, "temperature": 1.5, "top_k": 0, "top_p": 1,
@@ -224,6 +225,42 @@ class OpenAI(serving.TestCase):
                                       for v in p["logprobs"][name]], values, name)
 
     # ---- refusals ----
+
+    def test_roles(self):
+        for role in ("robot", "User", "ipython", "", 5):
+            for path in (CHAT, "/api/chat", "/v1/responses"):
+                talk = user("Hi") + [{"role": role, "content": "I am new."}]
+                error = self.post(path, {"model": "model0", "messages": talk, "input": talk},
+                                  400)["error"]
+                message = error if path == "/api/chat" else error["message"]
+                self.assertIn("message 1: \"role\"", message)
+        asks = [user("Hi") + [{"role": role, "name": "f", "content": "5"}]
+                for role in ("function", "tool")]
+        old, new = [self.post(CHAT, {"messages": ask, "max_tokens": 8, "temperature": 0})["choices"]
+                    for ask in asks]
+        self.assertEqual(old, new)
+
+    def test_seeds_of_64_bits(self):
+        """In every API each of them is told from its neighbours."""
+        ask = {"messages": user("Tell me a story."), "max_tokens": 16, "temperature": 1}
+        texts = {}
+        for seed in (2 ** 63, 2 ** 63 + 1, 2 ** 64 - 1):
+            text = self.post(CHAT, dict(ask, seed=seed))["choices"][0]["message"]["content"]
+            texts[text] = seed
+            self.assertEqual(self.post("/v1/messages", dict(ask, seed=seed))["content"][0]["text"],
+                             text)
+            responses = self.post("/v1/responses", {"input": ask["messages"], "seed": seed,
+                                                    "max_output_tokens": 16, "temperature": 1})
+            self.assertEqual(responses["output"][0]["content"][0]["text"], text)
+            ollama = {"messages": ask["messages"], "stream": False,
+                      "options": {"num_predict": 16, "temperature": 1, "seed": seed}}
+            self.assertEqual(self.post("/api/chat", ollama)["message"]["content"], text)
+            settings = self.post("/completion", {"prompt": "Once", "n_predict": 1, "seed": seed})[
+                "generation_settings"]
+            self.assertEqual(settings["seed"], seed)
+        self.assertEqual(len(texts), 3)
+        error = self.post(CHAT, dict(ask, seed=2 ** 64), 400)["error"]
+        self.assertIn("from -9223372036854775808 to 18446744073709551615", error["message"])
 
     def test_wrong_numbers(self):
         fields = {"temperature": (-1, 3, 1e308, 2 ** 31, 2 ** 63, "5", []),

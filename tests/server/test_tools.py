@@ -115,6 +115,44 @@ class Tools(serving.TestCase):
             "tools": [dict(t["function"], type="function") for t in TOOLS]})
         self.assertEqual((got, answer["output"][0]["type"]), (200, "function_call"), answer)
 
+    def check_allowed(self, server):
+        """Of all tools only those that the request allows are rendered and called."""
+        def allow(mode, *names):
+            return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [
+                {"type": "function", "function": {"name": name}} for name in names]}}
+
+        for name in ("weather", "stop"):
+            one = self.ask(server, tool_choice=allow("required", name))
+            self.check_call(one["choices"][0]["message"]["tool_calls"][0], (name,))
+            alone = self.ask(server, tool_choice="required",
+                             tools=[t for t in TOOLS if t["function"]["name"] == name])
+            self.assertEqual(one["usage"]["prompt_tokens"], alone["usage"]["prompt_tokens"])
+        both = self.ask(server, tool_choice=allow("auto", "weather", "stop"), max_tokens=5)
+        self.assertEqual(both["choices"], self.ask(server, max_tokens=5)["choices"])
+        flat = {"type": "allowed_tools", "mode": "required",
+                "tools": [{"type": "function", "name": "stop"}]}
+        got, answer = server.post("/v1/responses", {
+            "model": "model0", "input": "Hi", "tool_choice": flat,
+            "tools": [dict(t["function"], type="function") for t in TOOLS]})
+        self.assertEqual((got, answer["output"][0]["name"]), (200, "stop"), answer)
+        for wrong in (allow("none", "stop"), allow("required"), allow("auto", "stop", "x"),
+                      {"type": "allowed_tools"}, {"type": "allowed_tools", "allowed_tools": 5}):
+            error = self.ask(server, 400, tool_choice=wrong)["error"]
+            self.assertEqual(error["param"], "tool_choice")
+            self.assertIn("allowed tools", error["message"])
+
+    def check_cut(self, server):
+        """A call that was cut before it was one leaves nothing."""
+        cut = {"tool_choice": "required", "max_tokens": 3}
+        choice = self.ask(server, **cut)["choices"][0]
+        self.assertEqual((choice["message"]["content"], choice["finish_reason"]), (None, "length"))
+        self.assertNotIn("tool_calls", choice["message"])
+        events = server.events(CHAT, dict(cut, messages=ASK, tools=TOOLS, seed=1))
+        self.assertEqual(serving.choice_text(events), "")
+        answer = self.ask(server, path="/api/chat", model="model0", stream=False,
+                          tool_choice="required", options={"num_predict": 3})
+        self.assertEqual((answer["message"]["content"], answer["done_reason"]), ("", "length"))
+
     def check_free(self, server):
         """Without a call the answer is text, as it is without tools but for the prompt."""
         message = self.ask(server, max_tokens=12)["choices"][0]["message"]
@@ -165,6 +203,8 @@ class Tools(serving.TestCase):
             self.check_ollama(server)
             self.check_conversation(server)
             self.check_form(server)
+            self.check_allowed(server)
+            self.check_cut(server)
             self.check_free(server)
             self.check_refusals(server)
 
@@ -174,6 +214,8 @@ class Tools(serving.TestCase):
             self.check_references(server)
             self.check_stream(server)
             self.check_ollama(server)
+            self.check_allowed(server)
+            self.check_cut(server)
 
     def check_refusals(self, server):
         form = {"type": "json_object"}
