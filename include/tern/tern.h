@@ -315,7 +315,7 @@ struct tern_generate_result {
     uint32_t n_steps;        /* evaluations behind the prompt */
     uint32_t n_drafted;      /* ids that these verified beside the last one */
     uint32_t n_accepted;     /* of the drafted ids, those that were chosen */
-    uint32_t i_stop_string;  /* TERN_STOP_STRING: its index; the first of those that begin earliest */
+    uint32_t i_stop_string;  /* TERN_STOP_STRING: which; the first of those that begin earliest */
     double prompt_s;
     double decode_s;
 };

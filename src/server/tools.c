@@ -90,7 +90,7 @@ static bool read_choice_object(struct tn_task *answer, const json_t **tools, con
            tn_refuse(r, 400, "tool_choice", "\"tool_choice\" names no function of \"tools\"");
 }
 
-/* "auto", "none", "required", a function, or allowed tools, which *tools become.  *is_off: "none". */
+/* "auto", "none" (*is_off), "required", a function, or allowed tools, which *tools become. */
 static bool read_choice(struct tn_task *answer, const json_t **tools, bool *is_off,
                         struct tn_refusal *r)
 {
