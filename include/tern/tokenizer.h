@@ -40,6 +40,14 @@ tern_status tern_tokenizer_encode(const struct tern_tokenizer *tokenizer, const 
                                   size_t n_bytes, uint32_t flags, struct tern_ids *out,
                                   struct tern_error *err);
 
+/* Adds to out->ids[start..], the ids of a text, what TERN_ENCODE_ADD_SPECIAL adds, but the prefix
+ * only where they do not begin with it: with that flag a text that has its BOS gets a second one,
+ * as the reference gives it.  *n_prefix (may be NULL) becomes the number of ids put in front.
+ * TERN_MEMORY: *out is unchanged. */
+tern_status tern_tokenizer_add_special(const struct tern_tokenizer *tokenizer,
+                                       struct tern_ids *out, size_t start, size_t *n_prefix,
+                                       struct tern_error *err);
+
 /* One past the largest id that has a meaning; rows of the model beyond it are never sampled. */
 uint32_t tern_tokenizer_n_tokens(const struct tern_tokenizer *tokenizer);
 /* The bytes of a token (not NUL-terminated, may be part of a character); NULL and 0 for an id that

@@ -14,6 +14,20 @@
 #include "template.h"
 #include "tern/grammar.h"
 
+/* The text as it is; with --special what looks like a control token is one. */
+static tern_status encode_raw(struct tern_ids *ids, const struct tn_options *o,
+                              const struct tern_tokenizer *tokenizer, const struct tn_buf *prompt,
+                              struct tern_error *err)
+{
+    const char *text = prompt->data ? prompt->data : "";
+    const uint32_t flags = o->special ? TERN_ENCODE_PARSE_SPECIAL : TERN_ENCODE_ADD_SPECIAL;
+    tern_status status =
+        tern_tokenizer_encode(tokenizer, text, prompt->n_bytes, flags, ids, err);
+    return status == TERN_OK && o->special
+               ? tern_tokenizer_add_special(tokenizer, ids, 0, NULL, err)
+               : status;
+}
+
 /* The ids of the prompt: the conversation of one turn, or the text as it is. */
 static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
                           const struct tern_model *model, const struct tn_buf *prompt,
@@ -21,8 +35,10 @@ static tern_status encode(struct tern_ids *ids, const struct tn_options *o,
 {
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
     if (!template->t)
-        return tern_tokenizer_encode(tokenizer, prompt->data ? prompt->data : "", prompt->n_bytes,
-                                     TERN_ENCODE_ADD_SPECIAL, ids, err);
+        return encode_raw(ids, o, tokenizer, prompt, err);
+    if (o->special)
+        return tn_fail(err, TERN_USAGE, "--special is for raw prompts: messages of a conversation "
+                                        "stay text; add --raw");
     struct tern_message messages[2];
     size_t n = 0;
     if (o->system)

@@ -150,6 +150,8 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "use the chat template; the default for models that have one"},
     {"raw", 0, TN_OPT_SET, SLOT(mode), BIT(RUN), .low = TN_MODE_RAW,
      .help = "continue the prompt as it is"},
+    {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(RUN),
+     .help = "with --raw: text such as <|eot_id|> becomes the control token"},
     {"system", 's', TN_OPT_TEXT, SLOT(system), GENERATE, .value = "TEXT",
      .help = "system message of the conversation"},
     {"template", 0, TN_OPT_TEXT, SLOT(template_name),

@@ -99,7 +99,8 @@ void tn_choice_take(const struct tn_task *answer, struct tn_choice *choice,
         count_reasoning(choice);
     if (is_hidden)
         choice->end_id = m->id;
-    if (m->n_logprobs > 0 && !is_hidden) {
+    /* Clients that score a prompt cut off the token behind it, whichever it is. */
+    if (m->n_logprobs > 0 && (!is_hidden || answer->echoes)) {
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;
     }

@@ -305,8 +305,10 @@ static bool prepare_generate(struct tn_task *task, struct tn_refusal *r)
     if (!is_raw && task->model->chat)
         return encode_turn(task, prompt, n, r) && prepend_context(task, r);
     const bool may_think = task->reasoning == TN_REASONING_ON && !task->gen.has_form;
-    if (tern_tokenizer_encode(tern_model_tokenizer(task->model->model), prompt, n,
-                              TERN_ENCODE_ADD_SPECIAL, &task->ids, &err) != TERN_OK)
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
+    if (tern_tokenizer_encode(tokenizer, prompt, n, TERN_ENCODE_PARSE_SPECIAL, &task->ids, &err) !=
+            TERN_OK ||
+        tern_tokenizer_add_special(tokenizer, &task->ids, 0, NULL, &err) != TERN_OK)
         return tn_refuse(r, 503, NULL, "%s", err.detail);
     return prepend_context(task, r) && (!may_think || tn_reasoning_begin(task, r));
 }

@@ -12,17 +12,15 @@
 
 /* ---- prompts ---- */
 
+/* Special tokens are read in raw prompts: programs render templates themselves. */
 static bool add_text(struct tn_task *answer, struct tern_ids *ids, const json_t *text,
                      struct tn_refusal *r)
 {
     struct tern_error err;
-    if (tern_tokenizer_encode(tern_model_tokenizer(answer->model->model), json_string_value(text),
-                              json_string_length(text), TERN_ENCODE_ADD_SPECIAL, ids,
-                              &err) != TERN_OK)
-        return tn_refuse(r, 503, NULL, "%s", err.detail);
-    if (ids->n == 0) /* nothing, for a tokenizer that adds nothing */
-        return tn_refuse(r, 400, "prompt", "the prompt is empty");
-    return true;
+    return tern_tokenizer_encode(tern_model_tokenizer(answer->model->model),
+                                 json_string_value(text), json_string_length(text),
+                                 TERN_ENCODE_PARSE_SPECIAL, ids, &err) == TERN_OK ||
+           tn_refuse(r, 503, NULL, "%s", err.detail);
 }
 
 static bool holds_number(const json_t *list)
@@ -50,18 +48,13 @@ static bool push_id(struct tern_ids *ids, uint32_t id)
 static bool add_part(struct tn_task *answer, struct tern_ids *ids, const json_t *part,
                      struct tn_refusal *r)
 {
-    const struct tern_model *model = answer->model->model;
-    struct tern_error err;
+    const uint32_t n_vocab = tern_model_config(answer->model->model)->vocab;
     double id = -1;
     if (json_is_string(part))
-        return tern_tokenizer_encode(tern_model_tokenizer(model), json_string_value(part),
-                                     json_string_length(part),
-                                     ids->n == 0 ? TERN_ENCODE_ADD_SPECIAL : 0, ids,
-                                     &err) == TERN_OK ||
-               tn_refuse(r, 503, NULL, "%s", err.detail);
-    if (!tn_json_is_whole(part, &id) || id < 0 || id >= tern_model_config(model)->vocab)
+        return add_text(answer, ids, part, r);
+    if (!tn_json_is_whole(part, &id) || id < 0 || id >= n_vocab)
         return tn_refuse(r, 400, "prompt", "\"prompt\": an entry is no text and no id below %u",
-                         tern_model_config(model)->vocab);
+                         n_vocab);
     return push_id(ids, (uint32_t)id) || tn_refuse(r, 503, NULL, "no memory for the request");
 }
 
@@ -75,13 +68,29 @@ static bool add_mixed(struct tn_task *answer, struct tern_ids *ids, const json_t
     return true;
 }
 
-static bool add_prompt(struct tn_task *answer, struct tern_ids *ids, const json_t *prompt,
+/* What the tokenizer puts around a text; ids stay as the client sent them. */
+static bool add_special(struct tn_task *answer, uint32_t i_prompt, struct tern_ids *ids,
+                        struct tn_refusal *r)
+{
+    struct tern_error err;
+    if (tern_tokenizer_add_special(tern_model_tokenizer(answer->model->model), ids, 0,
+                                   &answer->n_added[i_prompt], &err) != TERN_OK)
+        return tn_refuse(r, 503, NULL, "%s", err.detail);
+    if (ids->n == 0) /* nothing, for a tokenizer that adds nothing */
+        return tn_refuse(r, 400, "prompt", "the prompt is empty");
+    return true;
+}
+
+static bool add_prompt(struct tn_task *answer, uint32_t i_prompt, const json_t *prompt,
                        struct tn_refusal *r)
 {
+    struct tern_ids *ids = i_prompt ? &answer->more_ids[i_prompt] : &answer->ids;
     if (json_is_string(prompt))
-        return add_text(answer, ids, prompt, r);
-    if (json_is_array(prompt) && json_array_size(prompt) > 0)
-        return add_mixed(answer, ids, prompt, r);
+        return add_text(answer, ids, prompt, r) && add_special(answer, i_prompt, ids, r);
+    if (json_array_size(prompt) > 0)
+        return add_mixed(answer, ids, prompt, r) &&
+               (!json_is_string(json_array_get(prompt, 0)) ||
+                add_special(answer, i_prompt, ids, r));
     return tn_refuse(r, 400, "prompt",
                      "\"prompt\" must be a string, an array of strings, ids, or arrays of ids");
 }
@@ -95,15 +104,14 @@ bool tn_text_ids(struct tn_task *answer, struct tn_refusal *r)
     if (!prompt)
         return tn_refuse(r, 400, "prompt", "\"prompt\" is missing");
     if (!is_list)
-        return add_prompt(answer, &answer->ids, prompt, r);
+        return add_prompt(answer, 0, prompt, r);
     size_t n = json_array_size(prompt);
     if (n * answer->gen.n_choices > TN_GEN_MAX_CHOICES)
         return tn_refuse(r, 400, "prompt", "%zu prompts with n = %u: at most %u answers", n,
                          answer->gen.n_choices, TN_GEN_MAX_CHOICES);
     answer->n_prompts = (uint32_t)n;
     for (size_t i = 0; i < n; i++)
-        if (!add_prompt(answer, i ? &answer->more_ids[i] : &answer->ids,
-                        json_array_get(prompt, i), r))
+        if (!add_prompt(answer, (uint32_t)i, json_array_get(prompt, i), r))
             return false;
     return true;
 }
@@ -125,28 +133,33 @@ static void append_token(struct tn_buf *out, const struct tn_task *answer, uint3
     tn_json_string(out, bytes ? bytes : "", n);
 }
 
-static uint64_t count_characters(const struct tn_task *answer, uint32_t id)
+/* Control tokens are text in a prompt, and none in an answer. */
+static uint64_t count_characters(const struct tn_task *answer, uint32_t id, bool is_prompt)
 {
     size_t n;
     uint64_t n_characters = 0;
-    const char *bytes = tn_task_token_text(answer, id, &n);
+    const char *bytes =
+        is_prompt ? tern_tokenizer_token_bytes(tern_model_tokenizer(answer->model->model), id, &n)
+                  : tn_task_token_text(answer, id, &n);
     for (size_t i = 0; i < n; i++)
         n_characters += ((unsigned char)bytes[i] & 0xC0) != 0x80;
     return n_characters;
 }
 
-/* entries[0] is the token itself; has_value: false for the first token of a prompt. */
+/* entries[0] is the token itself; nothing precedes the first of a prompt: it has no value. */
+enum place { FIRST_OF_PROMPT, OF_PROMPT, OF_ANSWER };
+
 static void add_entry(struct lists *l, const struct tn_task *answer,
-                      const struct tern_token_logprob *entries, bool has_value)
+                      const struct tern_token_logprob *entries, enum place place)
 {
     const char *comma = l->n++ ? "," : "";
     tn_buf_append_text(&l->tokens, comma);
     append_token(&l->tokens, answer, entries[0].id);
     tn_buf_printf(&l->offsets, "%s%llu", comma, (unsigned long long)l->offset);
-    l->offset += count_characters(answer, entries[0].id);
+    l->offset += count_characters(answer, entries[0].id, place != OF_ANSWER);
     tn_buf_append_text(&l->logprobs, comma);
     tn_buf_append_text(&l->tops, comma);
-    if (!has_value) {
+    if (place == FIRST_OF_PROMPT) {
         tn_buf_append_text(&l->logprobs, "null");
         tn_buf_append_text(&l->tops, "null");
         return;
@@ -189,6 +202,12 @@ static uint64_t characters_of(const struct tn_choice *choice, size_t n)
     return n_characters;
 }
 
+/* Ids in front of the prompt that its client did not send: no part of what is echoed. */
+static size_t n_added(const struct tn_task *answer, const struct tn_choice *choice)
+{
+    return answer->n_added[choice->job.i_choice / answer->gen.n_choices];
+}
+
 /* Of the prompt if it is echoed and nothing was shown yet, and the tokens [n_shown, to). */
 static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
                             const struct tn_choice *choice, uint32_t to)
@@ -196,17 +215,17 @@ static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
     struct lists l = {0};
     const struct tern_token_logprob *prompt =
         (const struct tern_token_logprob *)(void *)choice->prompt_logprobs.data;
-    for (uint32_t i = 0; i < choice->n_prompt_tokens; i++) {
-        const struct tern_token_logprob *entries = prompt + (size_t)i * (1 + answer->gen.n_top);
+    for (size_t i = n_added(answer, choice); i < choice->n_prompt_tokens; i++) {
+        const struct tern_token_logprob *entries = prompt + i * (1 + answer->gen.n_top);
         if (choice->n_shown == 0)
-            add_entry(&l, answer, entries, i > 0);
+            add_entry(&l, answer, entries, i > 0 ? OF_PROMPT : FIRST_OF_PROMPT);
         else
-            l.offset += count_characters(answer, entries[0].id);
+            l.offset += count_characters(answer, entries[0].id, true);
     }
     if (choice->n_shown > 0)
         l.offset += characters_of(choice, choice->n_shown_bytes);
     for (uint32_t i = choice->n_shown; i < to; i++)
-        add_entry(&l, answer, tn_choice_logprobs(choice, i), true);
+        add_entry(&l, answer, tn_choice_logprobs(choice, i), OF_ANSWER);
     append_lists(out, &l);
 }
 
@@ -221,8 +240,9 @@ static void prepend_prompt(struct tn_task *answer, struct tn_choice *choice)
     size_t n;
     const struct tern_request *request = &choice->job.request;
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
-    if (tern_tokenizer_decode(tokenizer, request->ids, request->n_ids, true, &text, &n, &err) !=
-        TERN_OK) {
+    const size_t skip = n_added(answer, choice);
+    if (tern_tokenizer_decode(tokenizer, request->ids + skip, request->n_ids - skip, false, &text,
+                              &n, &err) != TERN_OK) {
         choice->text.failed = true;
         return;
     }

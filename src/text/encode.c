@@ -403,3 +403,19 @@ tern_status tn_tokenizer_ensure_prefix(const struct tern_tokenizer *tokenizer,
     out->n += n;
     return TERN_OK;
 }
+
+tern_status tern_tokenizer_add_special(const struct tern_tokenizer *tokenizer,
+                                       struct tern_ids *out, size_t start, size_t *n_prefix,
+                                       struct tern_error *err)
+{
+    const struct tern_file_tokenizer *head = tokenizer->head;
+    const size_t n_text = out->n;
+    if (!tn_ids_append(out, head->suffix_ids, head->n_suffix))
+        return tn_fail(err, TERN_MEMORY, "not enough memory to encode the text");
+    tern_status status = tn_tokenizer_ensure_prefix(tokenizer, out, start, err);
+    if (status != TERN_OK)
+        out->n = n_text;
+    else if (n_prefix)
+        *n_prefix = out->n - n_text - head->n_suffix;
+    return status;
+}

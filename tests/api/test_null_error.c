@@ -298,6 +298,7 @@ static void call_text(void)
     CALL(TERN_OK, tern_model_chat_template, &of_model, model);
     assert_non_null(of_model);
     CALL(TERN_OK, tern_tokenizer_encode, t, run, sizeof run, TERN_ENCODE_ADD_SPECIAL, &ids);
+    CALL(TERN_OK, tern_tokenizer_add_special, t, &ids, 0, NULL);
     CALL(TERN_OK, tern_tokenizer_decode, t, ids.ids, ids.n, true, &text, &n);
     tern_text_free(text);
     text = NULL;

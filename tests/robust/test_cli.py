@@ -432,6 +432,16 @@ class Prompts(command.TestCase):
         self.assertEqual(self.prompt_tokens("--raw", "-p", "Sum", "-f", path),
                          self.n_tokens(b"Sum\n\nsome notes"))
 
+    def test_control_tokens_in_raw_prompts(self):
+        text = b"<|eot_id|>Once"
+        special = self.ok("tokenize", self.model, "--special", stdin=text).text.split()
+        self.assertEqual(self.prompt_tokens("--raw", stdin=text), self.n_tokens(text))
+        self.assertEqual(self.prompt_tokens("--raw", "--special", stdin=text), len(special))
+        self.assertLess(len(special), self.n_tokens(text))
+        bos = self.ok("detokenize", self.model, "--special", special[0]).text.strip().encode()
+        self.assertEqual(self.prompt_tokens("--raw", "--special", stdin=bos + text), len(special))
+        self.assertIn("--raw", self.refused(2, "run", self.model, "--special", "-p", "Hi"))
+
     def test_byte_order_marks(self):
         self.assertEqual(self.greedy("-f", self.file(b"\xef\xbb\xbfHi")), self.greedy("-p", "Hi"))
         for data in ("Hi".encode("utf-16"), b"\xfe\xff\0H\0i"):

@@ -226,7 +226,8 @@ class Llama(serving.TestCase):
         for stop in ([word], ["never", word], [word, word + text.split(word)[1][:3]]):
             answer = self.completion(n_predict=40, temperature=0, stop=stop)
             self.assertEqual((answer["stop_type"], answer["stopping_word"]), ("word", word), stop)
-        self.assertEqual(self.completion(n_predict=2, temperature=0, stop=["never", "ever"])["stopping_word"], "")
+        none = self.completion(n_predict=2, temperature=0, stop=["never", "ever"])
+        self.assertEqual(none["stopping_word"], "")
 
     # ---- about the server ----
 

@@ -164,12 +164,89 @@ class OpenAI(serving.TestCase):
         self.assertTrue(a["text"].startswith("Once upon a"))
         self.assertEqual(len({len(lists[name]) for name in
                               ("tokens", "token_logprobs", "top_logprobs", "text_offset")}), 1)
-        self.assertIsNone(lists["token_logprobs"][0])
-        self.assertEqual("".join(lists["tokens"][1:]), a["text"])
-        for i in range(1, len(lists["tokens"])):
-            self.assertTrue(a["text"][lists["text_offset"][i]:].startswith(lists["tokens"][i]))
+        self.assertEqual("".join(lists["tokens"]), a["text"])
+        for offset, token in zip(lists["text_offset"], lists["tokens"]):
+            self.assertTrue(a["text"][offset:].startswith(token))
+        self.assertNotIn(None, lists["token_logprobs"])  # the first follows a BOS
         only = self.post(TEXT, {"prompt": "Once upon a", "max_tokens": 0, "echo": True})
         self.assertEqual(only["choices"][0]["text"], "Once upon a")
+
+    def test_special_tokens_of_raw_prompts(self):
+        """A text with control tokens is what its ids are; a BOS is there once."""
+        text = "Once<|eot_id|>User: Tell me<|eot_id|>"
+        [with_bos, without] = [
+            [int(i) for i in self.ok("tokenize", command.model(), "--special", *flags,
+                                     stdin=text.encode()).text.split()]
+            for flags in ((), ("--no-bos",))]
+        self.assertEqual(with_bos[1:], without)
+        bos = self.server.get("/props")[1]["bos_token"]
+        ask = {"max_tokens": 8, "temperature": 0}
+        ids = self.post(TEXT, dict(ask, prompt=with_bos))
+        self.assertEqual(ids["usage"]["prompt_tokens"], len(with_bos))
+        for prompt in (text, bos + text, [bos + text], [text[:4], *without[1:]],
+                       [with_bos[0], text]):
+            answer = self.post(TEXT, dict(ask, prompt=prompt))
+            self.assertEqual(answer["choices"], ids["choices"], prompt)
+            self.assertEqual(answer["usage"]["prompt_tokens"], len(with_bos))
+        ask = {"n_predict": 8, "temperature": 0}
+        self.assertEqual(self.post("/completion", dict(ask, prompt=bos + text))["tokens_evaluated"],
+                         len(with_bos))
+        raw = {"prompt": text, "raw": True, "stream": False, "options": {"num_predict": 1}}
+        self.assertEqual(self.post("/api/generate", raw)["prompt_eval_count"], len(with_bos))
+        chat = [self.chat(said, max_tokens=1)["usage"]["prompt_tokens"]
+                for said in ("a", "a<|eot_id|>")]
+        self.assertGreater(chat[1], chat[0] + 2)  # a message stays text
+
+    def test_echo_of_special_tokens(self):
+        """Text, tokens and log-probabilities are those of what the client sent."""
+        bos = self.server.get("/props")[1]["bos_token"]
+        ask = {"max_tokens": 1, "temperature": 0, "echo": True, "logprobs": 1}
+        plain, written = [self.post(TEXT, dict(ask, prompt=p))["choices"][0]
+                          for p in ("Once<|eot_id|>upon", bos + "Once<|eot_id|>upon")]
+        self.assertTrue(plain["text"].startswith("Once<|eot_id|>upon"))
+        self.assertEqual(written["text"], bos + plain["text"])
+        for name, first in (("tokens", bos), ("token_logprobs", None), ("top_logprobs", None)):
+            self.assertEqual(written["logprobs"][name], [first] + plain["logprobs"][name], name)
+        for choice in (plain, written):
+            lists = choice["logprobs"]
+            for offset, token in zip(lists["text_offset"], lists["tokens"]):
+                self.assertEqual(choice["text"][offset:offset + len(token)], token)
+
+    def test_echo_has_a_token_of_the_answer(self):
+        """Also where that is the one which ends it: programs that score prompts cut it off."""
+        eot = int(self.ok("tokenize", command.model(), "--special", "--no-bos",
+                          stdin=b"<|eot_id|>").text)
+        ask = {"prompt": "Once", "max_tokens": 1, "echo": True, "logprobs": 1,
+               "logit_bias": {str(eot): 100}}
+        answer = self.post(TEXT, ask)["choices"][0]
+        self.assertEqual((answer["text"], answer["finish_reason"]), ("Once", "stop"))
+        self.assertEqual(answer["logprobs"]["tokens"][-1], "<|eot_id|>")
+        self.assertEqual(len(answer["logprobs"]["tokens"]),
+                         1 + len(self.ok("tokenize", command.model(), "--no-bos",
+                                         stdin=b"Once").text.split()))
+
+    def score(self, prompt, n_context):
+        """As lm-eval's local-completions asks and sums."""
+        lists = self.post(TEXT, {"model": "model0", "prompt": prompt, "temperature": 0,
+                                 "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": True})[
+                                     "choices"][0]["logprobs"]
+        logprobs = lists["token_logprobs"][n_context:-1]
+        tops = lists["top_logprobs"][n_context:-1]
+        return sum(logprobs), all(l == max(t.values()) for l, t in zip(logprobs, tops))
+
+    def test_scores_of_texts_and_of_ids(self):
+        """The text mode of lm-eval, which sends what its ids decode to, equals the other one."""
+        bos = self.server.get("/props")[1]["bos_token"]
+        for context, rest in (("Once upon a", " time"), ("User: Hi<|eot_id|>Assistant:", " Hello"),
+                              ("", "The king had"), ("Once", "<|eot_id|>")):
+            ids, context_ids = [
+                [int(i) for i in self.ok("tokenize", command.model(), "--special",
+                                         stdin=text.encode()).text.split()]
+                for text in (context + rest, context)]
+            expected = self.score(ids, len(context_ids))
+            self.assertEqual(self.score(bos + context + rest, len(context_ids)), expected)
+            # A tokenizer that adds no BOS counts none: the server's own must not shift the rest.
+            self.assertEqual(self.score(context + rest, len(context_ids) - 1), expected)
 
     # ---- streams ----
 
