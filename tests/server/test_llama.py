@@ -97,7 +97,7 @@ class Llama(serving.TestCase):
         self.assertEqual(self.tokens(self.post("/detokenize", {"tokens": [special]})["content"]),
                          [special])
         body = {"prompt": "Once", "n_predict": 12, "seed": 1, "temperature": 1,
-                "return_tokens": True, "logit_bias": [[special, 11]]}
+                "return_tokens": True, "logit_bias": [[special, 22]]}
         whole = self.completion(**body)
         self.assertEqual(len(whole["tokens"]), whole["tokens_predicted"])
         self.assertIn(special, whole["tokens"])
