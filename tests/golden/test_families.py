@@ -34,7 +34,7 @@ REFUSED = {
 }
 # Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4, 8 bits about 0.1 (int8
 # inputs are exact: 1e-4).
-FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove")
+FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove", "tiny-qwen2-ternary")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
 
@@ -43,8 +43,18 @@ def text_of(ids):
     return " ".join(str(i) for i in ids)
 
 
+def own_sources():
+    """Models of tests/data: a folder, and GGUF files in it that share its goldens."""
+    for path in sorted(glob.glob(os.path.join(command.ROOT, "tests", "data", "models", "*"))):
+        name, golden = os.path.basename(path), os.path.join(path, "golden")
+        yield f"data/{name}", path, golden
+        for file in sorted(glob.glob(os.path.join(path, "*.gguf"))):
+            yield f"gguf/{name}/{os.path.basename(file)[:-5]}", file, golden
+
+
 def sources():
     """(name, path, folder of goldens or None)"""
+    yield from own_sources()
     models, files = shared("reference", "models"), shared("reference", "gguf")
     for path in sorted(glob.glob(os.path.join(models, "*", "config.json"))):
         folder = os.path.dirname(path)
@@ -121,7 +131,18 @@ class Families(command.TestCase):
                 else:
                     self.check_source(name, path, golden)
                 n_checked += 1
-        self.assertGreaterEqual(n_checked, 90)
+        self.assertGreaterEqual(n_checked, 92)
+
+    def test_biases_of_qwen2(self):
+        """No key states them, so a file without them must not pass for a model without them."""
+        data = read_bytes(os.path.join(command.ROOT, "tests", "data", "models",
+                                       "tiny-qwen2-ternary", "q2_0.gguf"))
+        self.assertEqual(data.count(b"attn_k.bias"), 2)
+        with open(scratch("bias.gguf"), "wb") as f:
+            f.write(data.replace(b"attn_k.bias", b"attn_k.hide"))
+        error = self.refused(5, "convert", scratch("bias.gguf"), "-o", scratch("bias.tern"),
+                             "--no-tokenizer")
+        self.assertIn('tensor "blk.0.attn_k.bias" is missing', error)
 
     def test_text_from_gguf(self):
         """Tokenizer and template of a GGUF file: the text of the folder's model."""

@@ -132,6 +132,7 @@ static void architectures_become_families(void **state)
         {"bitnet-25", "bitnet", TERN_ACT_RELU2, TN_INPUTS_INT8, false, true, false},
         {"bitnet", "bitnet", TERN_ACT_SILU, TN_INPUTS_INT8, false, true, false},
         {"llama", "llama", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},
+        {"qwen2", "qwen2", TERN_ACT_SILU, TN_INPUTS_UNSAID, false, false, false},
         {"qwen3", "qwen3", TERN_ACT_SILU, TN_INPUTS_UNSAID, false, false, true},
         {"gemma3", "gemma3", TERN_ACT_GELU_TANH, TN_INPUTS_UNSAID, false, false, true},
         {"minicpm", "minicpm", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},

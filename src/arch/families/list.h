@@ -6,6 +6,7 @@
  */
 FAMILY(llama)
 FAMILY(bitnet)
+FAMILY(qwen2)
 FAMILY(qwen3)
 FAMILY(gemma3)
 FAMILY(minicpm)
