@@ -169,7 +169,7 @@ static tern_status take_buffers(struct matrix *m, struct tn_streamer *s, struct 
 {
     const struct tern_file_tensor *f = m->file;
     const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
-    const uint64_t n_packed = tn_pack_bytes(f->layout, m->is_whole ? f->rows : n_step, f->cols);
+    const uint64_t n_packed = tn_layout_size(f->layout, m->is_whole ? f->rows : n_step, f->cols);
     if (n_packed > SIZE_MAX)
         return tn_fail(err, TERN_MEMORY, "tensor \"%s\" is too large for this system",
                        m->reader.tensor->weight->name);
@@ -221,7 +221,7 @@ static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t
     }
     tn_pack_rows(m->packed, f->layout, n, f->cols, 0, n, m->trits);
     return tn_mwriter_append(s->writer, i_tensor, m->packed,
-                             (size_t)tn_pack_bytes(f->layout, n, f->cols), err);
+                             (size_t)tn_layout_size(f->layout, n, f->cols), err);
 }
 
 static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
@@ -241,7 +241,7 @@ static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint
     }
     if (status == TERN_OK && m->is_whole)
         status = tn_mwriter_append(s->writer, i_tensor, m->packed,
-                                   (size_t)tn_pack_bytes(f->layout, f->rows, f->cols), err);
+                                   (size_t)tn_layout_size(f->layout, f->rows, f->cols), err);
     if (status == TERN_OK && m->all_scales)
         status = tn_mwriter_append_scales(s->writer, i_tensor, m->all_scales, m->scale_bytes, err);
     return status;
@@ -257,7 +257,8 @@ static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_p
                                  uint32_t i_tensor, struct tn_stream_facts *facts,
                                  struct tern_error *err)
 {
-    struct matrix m = {.file = &t->file, .is_whole = t->file.layout == TERN_LAYOUT_C2};
+    struct matrix m = {.file = &t->file,
+                       .is_whole = tn_layout_find(t->file.layout)->is_by_columns};
     tern_status status = tn_trit_reader_init(&m.reader, s, t, err);
     if (status != TERN_OK)
         return status;

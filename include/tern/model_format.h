@@ -323,6 +323,7 @@ enum tern_layout {
 #define TERN_LAYOUT_ENUM(name, number, text) TERN_LAYOUT_##name = number,
     TERN_LAYOUT_LIST(TERN_LAYOUT_ENUM)
 #undef TERN_LAYOUT_ENUM
+    TERN_N_LAYOUTS /* one more than the last number */
 };
 
 #define TERN_T2_TILE_ROWS 64u

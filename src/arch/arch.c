@@ -88,16 +88,6 @@ void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
     *cols = dim_of(slot->cols, spec, layer);
 }
 
-uint32_t tn_widest_input(const struct tern_file_config *config)
-{
-    const struct tn_model_spec spec = {.config = config};
-    uint32_t widest = 0;
-    for (uint32_t i = 0; i < tn_n_slots; i++)
-        if (!tn_slot_is_vector(&tn_slots[i]))
-            widest = TN_MAX(widest, dim_of(tn_slots[i].cols, &spec, 0));
-    return widest;
-}
-
 const struct tn_slot *tn_slot_in_norm(uint32_t role)
 {
     switch (role) {
@@ -155,42 +145,14 @@ const char *tn_pooling_name(uint32_t pooling)
 
 /* ---- layouts ---- */
 
-bool tn_layout_is_ternary(uint32_t layout)
-{
-    return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_R2 || layout == TERN_LAYOUT_C2;
-}
-
-static bool is_table_layout(uint32_t layout)
-{
-    switch (layout) {
-    case TERN_LAYOUT_F32:
-    case TERN_LAYOUT_F16:
-    case TERN_LAYOUT_BF16:
-    case TERN_LAYOUT_Q8:
-    case TERN_LAYOUT_Q8_PLANES:
-    case TERN_LAYOUT_Q6:
-    case TERN_LAYOUT_Q4:
-    case TERN_LAYOUT_T2:
-        return true;
-    default:
-        return false;
-    }
-}
-
 bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout)
 {
-    switch (slot->kind) {
-    case TN_SLOT_TABLE:
-        return is_table_layout(layout);
-    case TN_SLOT_MATRIX:
-        return layout == TERN_LAYOUT_T2;
-    case TN_SLOT_ROW_LIST:
-        return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_R2;
-    case TN_SLOT_COL_LIST:
-        return layout == TERN_LAYOUT_T2 || layout == TERN_LAYOUT_C2;
-    default:
+    const struct tn_layout_spec *spec = tn_layout_find(layout);
+    if (!spec || tn_slot_is_vector(slot))
         return layout == TERN_LAYOUT_F32;
-    }
+    return spec->use == TN_USE_ANY ||
+           (spec->use == TN_USE_ROW_LIST && slot->kind == TN_SLOT_ROW_LIST) ||
+           (spec->use == TN_USE_COL_LIST && slot->kind == TN_SLOT_COL_LIST);
 }
 
 uint32_t tn_slot_ternary_layout(const struct tn_slot *slot, uint32_t inputs, uint32_t activation)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/layout_spec.h"
 #include "tern/model_format.h"
 
 /* A model without its weights.  What is pointed to belongs to somebody else. */
@@ -81,8 +82,6 @@ bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_conf
 /* Rows and columns; layer: a layer number for TN_SCOPE_LAYER, else ignored. */
 void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
                    const struct tn_model_spec *spec, uint32_t layer);
-/* The most columns of any matrix, that is the widest input. */
-uint32_t tn_widest_input(const struct tern_file_config *config);
 /* The slot of the norm of this projection's own input; NULL where there is none. */
 const struct tn_slot *tn_slot_in_norm(uint32_t role);
 
@@ -91,8 +90,6 @@ const char *tn_role_name(uint32_t role);
 const char *tn_activation_name(uint32_t activation);
 const char *tn_pooling_name(uint32_t pooling);
 
-/* A layout that holds -1, 0, +1 and scales. */
-bool tn_layout_is_ternary(uint32_t layout);
 /* A layout that a slot's tensor may have, as far as the file is concerned. */
 bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout);
 /* The layout for a ternary matrix in this slot: rows of up and columns of down that squared ReLU

@@ -71,26 +71,6 @@ const float *tn_mfile_scales(const struct tn_mfile *file, const struct tern_file
 const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref, size_t *n_bytes);
 /* "layers.3.up" into dst (at least 48 bytes); returns dst. */
 const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tensor *tensor);
-const char *tn_layout_name(uint32_t layout); /* NULL if unknown */
-
-/* f32 per row in the scales of a layout (kind ROW): 1 for q8; 5, 4, 2 for q8, q6, q4 in planes
- * (scale and norms); else 0. */
-uint32_t tn_layout_scales(uint32_t layout);
-/* Bytes of these scales; in planes with the offsets and shifts that follow them. */
-uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
-/* Bytes at scale_offset, from layout, scale kind, group, rows and cols; 0: no scales there. */
-uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *tensor);
-static inline int tn_is_col_group(uint32_t scale_kind)
-{
-    return scale_kind == TERN_SCALE_COL_GROUP || scale_kind == TERN_SCALE_COL_GROUP_F16;
-}
-/* Planes of a layout: 4, 3, 1 for q8, q6, q4 in planes; else 0. */
-uint32_t tn_layout_planes(uint32_t layout);
-/* Bits of one value; 0: unknown layout. */
-uint32_t tn_layout_bits(uint32_t layout);
-/* Bytes that `layout` needs for [rows][cols], without scales; false when the layout is unknown or
- * the size overflows. Shared by reader and writer. */
-int tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);
 
 /* Alignment of a data section of so many bytes; shared by reader and writer. */
 uint32_t tn_mfile_data_align(uint64_t data_bytes);

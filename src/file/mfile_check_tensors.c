@@ -77,11 +77,11 @@ static tern_status check_kind(struct tensor_check *k)
 
 static bool is_scale_kind(const struct tern_file_tensor *t, uint32_t inputs)
 {
-    if (tn_layout_is_ternary(t->layout))
-        return inputs == TERN_INPUTS_FLOAT
-                   ? t->layout == TERN_LAYOUT_T2 && tn_is_col_group(t->scale_kind)
-                   : t->scale_kind == TERN_SCALE_TENSOR;
-    return t->scale_kind == (tn_layout_scales(t->layout) ? TERN_SCALE_ROW : TERN_SCALE_NONE);
+    const struct tn_layout_spec *spec = tn_layout_find(t->layout);
+    if (t->scale_kind > TERN_SCALE_COL_GROUP_F16 || !(spec->scale_kinds >> t->scale_kind & 1))
+        return false;
+    return !spec->is_ternary ||
+           tn_is_col_group(t->scale_kind) == (inputs == TERN_INPUTS_FLOAT);
 }
 
 /* A scale for each group is at home where inputs are not rounded, one for all where they are; q8
@@ -115,7 +115,7 @@ static tern_status check_scale_kind(struct tensor_check *k)
 static tern_status check_row_shifts(struct tensor_check *k)
 {
     const struct tern_file_tensor *t = k->t;
-    const uint32_t n_bits = tn_layout_bits(t->layout);
+    const uint32_t n_bits = (uint32_t)tn_layout_weight_bytes(t->layout, 8);
     if (tn_layout_planes(t->layout) == 0)
         return TERN_OK;
     const uint8_t *end = (const uint8_t *)tn_mfile_scales(k->c->file, t) + t->scale_bytes;
@@ -161,6 +161,9 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
 {
     const struct tern_file_tensor *t = k->t;
     uint64_t n_bytes = 0, offset = 0, limit = k->c->n_bytes;
+    const struct tn_layout_spec *spec = tn_layout_find(t->layout);
+    if (spec->is_whole && t->cols % spec->tile_cols != 0)
+        return fail_field(k, TERN_INPUT, "cols", t->cols, "not a multiple of the layout's blocks");
     if (!tn_layout_bytes(t->layout, t->rows, t->cols, &n_bytes) ||
         !tn_tensor_place(*end, n_bytes, &offset))
         return fail_field(k, TERN_INPUT, "rows * cols", (uint64_t)t->rows * t->cols, "too large");

@@ -18,22 +18,10 @@
 #define STRIP 64u          /* bytes per layout unit: rows of a T2 tile, bytes of an R2/C2 block */
 #define PADDING_BYTE 0x55u /* four times code 1 */
 
-static uint32_t round_up(uint32_t n, uint32_t to)
+/* Bytes of a row of R2, or of a column of C2, of n elements. */
+static size_t block_bytes(uint32_t n)
 {
-    return tn_div_ceil_u32(n, to) * to;
-}
-
-uint64_t tn_pack_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
-{
-    switch (layout) {
-    case TERN_LAYOUT_T2:
-        return (uint64_t)round_up(rows, TERN_T2_TILE_ROWS) * round_up(cols, TERN_T2_COL_ALIGN) / 4;
-    case TERN_LAYOUT_R2:
-        return (uint64_t)rows * round_up(cols, TERN_R2_COL_ALIGN) / 4;
-    default:
-        assert(layout == TERN_LAYOUT_C2);
-        return (uint64_t)cols * round_up(rows, TERN_C2_ROW_ALIGN) / 4;
-    }
+    return (size_t)tn_div_ceil_u32(n, TERN_R2_COL_ALIGN) * STRIP;
 }
 
 /* dst[i] = codes of a[i], b[i], c[i], d[i] in bits 0-1, 2-3, 4-5, 6-7. */
@@ -137,9 +125,10 @@ static void pack_t2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_beg
                         TN_MIN(TERN_T2_COL_ALIGN, cols - c));
 }
 
-static void pack_r2(uint8_t *dst, uint32_t cols, uint32_t row_begin, uint32_t n_rows,
-                    const int8_t *trits)
+static void pack_r2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_begin,
+                    uint32_t n_rows, const int8_t *trits)
 {
+    (void)rows;
     const uint32_t n_blocks = tn_div_ceil_u32(cols, TERN_R2_COL_ALIGN);
     dst += (size_t)row_begin * n_blocks * STRIP;
     int8_t last[TERN_R2_COL_ALIGN];
@@ -161,7 +150,7 @@ static void pack_c2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_beg
                     uint32_t n_rows, const int8_t *trits)
 {
     static const int8_t zeros[STRIP];
-    const size_t column_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_C2, rows, 1);
+    const size_t column_bytes = block_bytes(rows);
     uint8_t strip[STRIP][STRIP];
     for (uint32_t r = 0; r < n_rows; r += TERN_C2_ROW_ALIGN) {
         uint8_t *block = dst + (row_begin + r) / TERN_C2_ROW_ALIGN * (size_t)STRIP;
@@ -180,24 +169,6 @@ static void pack_c2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_beg
     }
 }
 
-void tn_pack_rows(uint8_t *dst, uint32_t layout, uint32_t rows, uint32_t cols, uint32_t row_begin,
-                  uint32_t n_rows, const int8_t *trits)
-{
-    assert(row_begin % TN_PACK_ROWS == 0 && row_begin + n_rows <= rows);
-    assert(n_rows % TN_PACK_ROWS == 0 || row_begin + n_rows == rows);
-    switch (layout) {
-    case TERN_LAYOUT_T2:
-        pack_t2(dst, rows, cols, row_begin, n_rows, trits);
-        break;
-    case TERN_LAYOUT_R2:
-        pack_r2(dst, cols, row_begin, n_rows, trits);
-        break;
-    default:
-        assert(layout == TERN_LAYOUT_C2);
-        pack_c2(dst, rows, cols, row_begin, n_rows, trits);
-    }
-}
-
 /* Element i of a row of 64-byte blocks of 256 elements: R2's columns, C2's rows. */
 static int8_t block_trit(const uint8_t *blocks, uint32_t i)
 {
@@ -205,27 +176,68 @@ static int8_t block_trit(const uint8_t *blocks, uint32_t i)
     return (int8_t)((byte >> (i % 256 / STRIP * 2) & 3) - 1);
 }
 
-static int8_t t2_trit(const uint8_t *run, uint32_t row, uint32_t col)
+/* run: that of row and column */
+static int8_t run_trit(const uint8_t *run, uint32_t row, uint32_t col)
 {
     const uint8_t byte = run[col % TERN_T2_COL_ALIGN / 4 * STRIP + row % TERN_T2_TILE_ROWS];
     return (int8_t)((byte >> (col % 4 * 2) & 3) - 1);
 }
 
+static int8_t trit_t2(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
+{
+    return run_trit(src + t2_run_offset(rows, cols, row, col), row, col);
+}
+
+static int8_t trit_r2(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
+{
+    (void)rows;
+    return block_trit(src + row * block_bytes(cols), col);
+}
+
+static int8_t trit_c2(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
+{
+    (void)cols;
+    return block_trit(src + col * block_bytes(rows), row);
+}
+
+/* ---- by layout ---- */
+
+static const struct packing {
+    uint32_t layout;
+    void (*pack)(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_begin, uint32_t n_rows,
+                 const int8_t *trits);
+    int8_t (*trit)(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col);
+} packings[] = {
+    {TERN_LAYOUT_T2, pack_t2, trit_t2},
+    {TERN_LAYOUT_R2, pack_r2, trit_r2},
+    {TERN_LAYOUT_C2, pack_c2, trit_c2},
+};
+
+static const struct packing *packing_of(uint32_t layout)
+{
+    uint32_t i = 0;
+    while (packings[i].layout != layout) {
+        i++;
+        assert(i < TN_COUNT_OF(packings) && "callers know that the layout is ternary");
+    }
+    return &packings[i];
+}
+
+void tn_pack_rows(uint8_t *dst, uint32_t layout, uint32_t rows, uint32_t cols, uint32_t row_begin,
+                  uint32_t n_rows, const int8_t *trits)
+{
+    assert(row_begin % TN_PACK_ROWS == 0 && row_begin + n_rows <= rows);
+    assert(n_rows % TN_PACK_ROWS == 0 || row_begin + n_rows == rows);
+    packing_of(layout)->pack(dst, rows, cols, row_begin, n_rows, trits);
+}
+
 void tn_unpack_rows(int8_t *trits, const uint8_t *src, uint32_t layout, uint32_t rows,
                     uint32_t cols, uint32_t row_begin, uint32_t n_rows)
 {
-    const size_t row_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_R2, 1, cols);
-    const size_t column_bytes = (size_t)tn_pack_bytes(TERN_LAYOUT_C2, rows, 1);
-    for (uint32_t r = row_begin; r < row_begin + n_rows; r++) {
-        for (uint32_t c = 0; c < cols; c++) {
-            if (layout == TERN_LAYOUT_T2)
-                *trits++ = t2_trit(src + t2_run_offset(rows, cols, r, c), r, c);
-            else if (layout == TERN_LAYOUT_R2)
-                *trits++ = block_trit(src + r * row_bytes, c);
-            else
-                *trits++ = block_trit(src + c * column_bytes, r);
-        }
-    }
+    const struct packing *p = packing_of(layout);
+    for (uint32_t r = row_begin; r < row_begin + n_rows; r++)
+        for (uint32_t c = 0; c < cols; c++)
+            *trits++ = p->trit(src, rows, cols, r, c);
 }
 
 size_t tn_scale_index(uint32_t rows, uint32_t cols, uint32_t group, uint32_t row, uint32_t i_group)
@@ -262,7 +274,7 @@ void tn_unpack_row_f32(float *dst, const struct tn_scaled_ternary *m, uint32_t r
 {
     const struct tn_ternary *w = &m->w;
     for (uint32_t c = 0; c < w->cols; c++) {
-        const int8_t trit = t2_trit(w->data + t2_run_offset(w->rows, w->cols, row, c), row, c);
+        const int8_t trit = trit_t2(w->data, w->rows, w->cols, row, c);
         const size_t at = tn_scale_index(w->rows, w->cols, m->group, row, c / m->group);
         const float scale = m->is_f16 ? tn_f16_to_f32(((const uint16_t *)m->scales)[at])
                                       : ((const float *)m->scales)[at];

@@ -16,12 +16,9 @@
 /* Rows to pack at a time: the height of a T2 band and of a C2 block. */
 #define TN_PACK_ROWS 256u
 
-/* Bytes of a packed matrix. layout is TERN_LAYOUT_T2, _R2 or _C2; rows and cols are at most
- * TERN_MAX_DIM. */
-uint64_t tn_pack_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
-
 /* Packs rows [row_begin, row_begin + n_rows) of a matrix, padding included.
- *   dst        the whole packed matrix, tn_pack_bytes(layout, rows, cols)
+ *   dst        the whole packed matrix, of the size that tn_layout_bytes gives
+ *   layout     TERN_LAYOUT_T2, _R2 or _C2
  *   row_begin  multiple of TN_PACK_ROWS
  *   n_rows     multiple of TN_PACK_ROWS, unless these are the last rows
  *   trits      [n_rows][cols]

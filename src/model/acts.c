@@ -36,8 +36,7 @@ static void i8_item(void *arg, uint32_t t, uint32_t i_thread)
     int8_t *q = a->i8 + t * a->i8_stride;
     a->i8_scale[t] = a->norm ? k->rms_norm_quant(q, x, a->norm, a->cols, a->eps)
                              : k->quant_i8(q, x, a->cols);
-    if (a->n > 1) /* for gemm */
-        a->i8_sum[t] = k->sum_i8(q, tn_kern_pad(a->cols));
+    a->i8_sum[t] = k->sum_i8(q, tn_kern_pad(a->cols));
 }
 
 static void f32_item(void *arg, uint32_t t, uint32_t i_thread)
@@ -59,7 +58,7 @@ static void x16_item(void *arg, uint32_t t, uint32_t i_thread)
     (void)i_thread;
     const struct derive_task *task = arg;
     struct tn_acts *a = task->acts;
-    task->kernels->quant_x16((char *)a->rounded + t * TN_X16_BYTES(a->cols),
+    task->kernels->quant_x16((char *)a->x16 + t * TN_X16_BYTES(a->cols),
                              a->f32 + t * a->f32_stride, a->cols);
 }
 
@@ -68,7 +67,7 @@ static void x8_item(void *arg, uint32_t t, uint32_t i_thread)
     (void)i_thread;
     const struct derive_task *task = arg;
     struct tn_acts *a = task->acts;
-    task->kernels->quant_x8((char *)a->rounded + t * TN_X8_BYTES(a->cols),
+    task->kernels->quant_x8((char *)a->x8 + t * TN_X8_BYTES(a->cols),
                             a->f32 + t * a->f32_stride, a->cols);
 }
 

@@ -25,10 +25,10 @@ struct tn_acts {
     int8_t *i8;        /* [n][i8_stride] zero-padded */
     size_t i8_stride;
     float *i8_scale;   /* [n] factor that undoes the rounding */
-    int32_t *i8_sum;   /* [n] sum_i8, in batches of several tokens */
+    int32_t *i8_sum;   /* [n] sum_i8 */
     void *prep;        /* TN_PREP_R2_BYTES, of one token */
-    void *rounded;     /* [n] TN_X16_BYTES or TN_X8_BYTES each, without gaps: an engine takes one
-                          of these forms */
+    void *x16;         /* [n] TN_X16_BYTES each, without gaps */
+    void *x8;          /* [n] TN_X8_BYTES each, without gaps */
 };
 
 /* A new input; forms of the one before it are void. */

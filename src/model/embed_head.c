@@ -36,7 +36,7 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
 
 struct head_task {
     struct tn_forward *f;
-    const struct tn_format *format;
+    tn_mul_fn *mul;
     float *logits; /* [tokens of f->s.in][vocab] */
 };
 
@@ -46,13 +46,13 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
     struct tn_forward *f = task->f;
     const struct tn_matrix *head = &f->weights->head;
     const struct tn_worker worker = {f->kernels, &f->s.threads[i_thread]};
-    const uint32_t n_rows = head->t.w.rows;
+    const uint32_t n_rows = head->rows;
     for (uint32_t i = begin; i < end && !tn_forward_should_stop(f, i_thread); i++) {
         const uint32_t first = i * HEAD_ROWS_PER_ITEM;
         const uint32_t last = TN_MIN(first + HEAD_ROWS_PER_ITEM, n_rows);
         for (uint32_t row = first; row < last; row += TN_GEMM_ROWS)
-            task->format->mul(task->logits + row, n_rows, 0, head, row,
-                              TN_MIN(TN_GEMM_ROWS, last - row), &f->s.in, &worker);
+            task->mul(task->logits + row, n_rows, 0, head, row, TN_MIN(TN_GEMM_ROWS, last - row),
+                      &f->s.in, &worker);
         tn_leave_head_rows(f, first, last - first);
     }
 }
@@ -62,13 +62,13 @@ static void multiply_head(struct tn_forward *f, float *logits)
 {
     const struct tn_matrix *head = &f->weights->head;
     const struct tn_format *format = tn_format_with(head->format, f->inputs);
-    struct head_task task = {f, format, logits};
+    struct head_task task = {f, tn_format_mul(format, f->s.in.n), logits};
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
-    tn_team_for_runs(f->team, tn_div_ceil_u32(head->t.w.rows, HEAD_ROWS_PER_ITEM), 1, head_run,
+    tn_team_for_runs(f->team, tn_div_ceil_u32(head->rows, HEAD_ROWS_PER_ITEM), 1, head_run,
                      &task);
     if (f->is_decode)
         f->counters.decode_weight_bytes +=
-            (uint64_t)head->t.w.rows * head->t.w.cols * tn_layout_bits(head->t.w.layout) / 8;
+            tn_layout_weight_bytes(head->layout, (uint64_t)head->rows * head->cols);
 }
 
 /* ---- head: the best rows ---- */
@@ -91,10 +91,10 @@ static void search_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_threa
 {
     const struct search_task *task = arg;
     struct tn_forward *f = task->f;
-    const uint32_t n_rows = f->weights->head.t.w.rows;
+    const uint32_t n_rows = f->weights->head.rows;
     struct tn_head_search *parts[TN_HEAD_MAX_SEARCHES];
     const struct tn_thread_scratch *thread = &f->s.threads[i_thread];
-    const struct tn_head_scratch scratch = {thread->head_rows, thread->kernel};
+    const struct tn_head_scratch scratch = {thread->unpacked, thread->kernel};
     uint32_t n_parts = 0;
     for (uint32_t k = 0; k < task->n; k++)
         if (takes_part(task, k))
@@ -172,8 +172,8 @@ static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted
     struct tn_head_search *s = f->s.searches;
     uint32_t n_allowed = 0;
     for (uint32_t i = 0; i < n; i++) {
-        prepare_search(f, &s[i], &wanted[i].need, x + (size_t)i * head->t.w.cols,
-                       logits + (size_t)i * head->t.w.rows);
+        prepare_search(f, &s[i], &wanted[i].need, x + (size_t)i * head->cols,
+                       logits + (size_t)i * head->rows);
         task.has_begun[i] = tn_head_search_begin(&s[i]);
         n_allowed = TN_MAX(n_allowed, s[i].n_allowed);
     }
@@ -183,7 +183,7 @@ static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted
                          &task);
         for (uint32_t i = 0; i < n; i++)
             if (takes_part(&task, i))
-                tn_head_search_end(&s[i], task.stage, f->s.threads[0].head_rows);
+                tn_head_search_end(&s[i], task.stage, f->s.threads[0].unpacked);
     }
     learn_first(f, &s[0]);
     for (uint32_t i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * A linear layer is a format: one constant row says how a matrix of a layout is
- * multiplied, which form of the input it takes, and what of it can be skipped.
- * The callers of a product (matrix.c, embed_head.c) know no layout: a new one is
- * a row of the table in format.c and the functions that the row names.
+ * multiplied, which form of the input it takes, what of it can be skipped, and
+ * which memory that needs.  The callers of a product (matrix.c, embed_head.c)
+ * know no layout: a new one is a file in formats/ and a line of formats.h there.
  *
  * These functions run on one thread and write only what they are given.
  */
@@ -35,6 +35,7 @@ enum tn_inputs_as {
     TN_INPUTS_AS_F32,
     TN_INPUTS_AS_16,
     TN_INPUTS_AS_8,
+    TN_N_INPUTS_AS
 };
 
 struct tn_acts;
@@ -44,11 +45,14 @@ struct tn_format;
 /* A matrix of the file and how it is multiplied. */
 struct tn_matrix {
     const struct tn_format *format; /* NULL: the model has no such matrix */
-    struct tn_scaled_ternary t;     /* t.w: data, rows, cols and layout, of any matrix; the rest: of
-                                       ternary ones with a scale per group */
-    float scale;                    /* of ternary ones with one scale */
-    const float *row_scales;        /* [rows], of q8 */
-    struct tn_planes planes;        /* of q8, q6, q4 in planes */
+    const uint8_t *data;            /* [64], as layout says */
+    const void *scales;             /* as layout and kind of scales say; or NULL */
+    uint32_t layout;
+    uint32_t rows, cols;
+    float scale; /* of ternary ones with one scale */
+    /* Views that format->bind makes. */
+    struct tn_scaled_ternary t; /* of ternary ones; scales: of those with a scale per group */
+    struct tn_planes planes;    /* of q8, q6, q4 in planes */
 };
 
 /* What one thread computes with. */
@@ -57,8 +61,8 @@ struct tn_worker {
     struct tn_thread_scratch *scratch;
 };
 
-/* mul: y[t][r] = sum over c of W[row + r][c] * x[t][c] for all inputs t and r < n_rows, scales
- * included; dst[t * dst_stride + r] becomes y, or += add * y when add is not 0.
+/* A product: y[t][r] = sum over c of W[row + r][c] * x[t][c] for all inputs t and r < n_rows,
+ * scales included; dst[t * dst_stride + r] becomes y, or += add * y when add is not 0.
  *   row     a multiple of TN_GEMM_ROW_ALIGN, of TN_GEMM_ROWS when x has TN_FEW_TOKENS at most
  *   n_rows  at most TN_GEMM_ROWS, not beyond the matrix
  *   dst     may be scratch->sum with dst_stride TN_SUM_STRIDE, when add is 0
@@ -84,15 +88,30 @@ typedef void tn_mul_cols_fn(int32_t *sum, const struct tn_matrix *w, uint32_t ro
 /* unpack_row: dst [cols] = a row of W as f32. */
 typedef void tn_unpack_row_fn(float *dst, const struct tn_matrix *w, uint32_t row,
                               const struct tn_worker *worker);
+/* The offset of the first byte that no valid file holds (of a NaN, an infinity, an unused code), or
+ * n_bytes. */
+typedef uint64_t tn_find_bad_fn(const void *data, uint64_t n_bytes);
 
 struct tn_format {
-    enum tn_act act; /* form of the input that mul takes */
-    tn_mul_fn *mul;
-    tn_mul_rows_fn *mul_rows;     /* rows that do not matter are left out; NULL: cannot */
+    uint32_t layout;
+    uint32_t scale_kinds; /* bit k: enum tern_scale_kind k */
+    enum tn_act act;      /* form of the input that products take */
+    /* Makes the views of *w, whose first members are set; NULL: there are none. */
+    void (*bind)(struct tn_matrix *w, const struct tern_file_tensor *t);
+    /* Products; tn_format_mul chooses one. */
+    tn_mul_fn *mul_one;   /* of one input */
+    tn_mul_fn *mul_few;   /* of 2 to n_few inputs */
+    tn_mul_fn *mul_panel; /* of more */
+    uint32_t n_few;       /* at most TN_FEW_TOKENS */
+    tn_mul_rows_fn *mul_rows;         /* rows that do not matter are left out; NULL: cannot */
     tn_mul_rows_few_fn *mul_rows_few; /* not NULL where mul_rows is not */
     tn_mul_cols_fn *mul_cols;     /* columns whose input is zero are left out; NULL: cannot */
     tn_unpack_row_fn *unpack_row; /* NULL: never a table */
     bool is_searchable; /* the best rows are found without reading all bits (head.h) */
+    /* Memory of a thread for matrices of so many columns; NULL: none. */
+    size_t (*lut_bytes)(uint32_t cols); /* scratch->lut, kept for all products of an input */
+    size_t (*row_bytes)(uint32_t cols); /* scratch->unpacked, of one call */
+    tn_find_bad_fn *find_bad; /* NULL: any bytes are valid */
     /* The same with inputs in f32 and in 8 bits; NULL: inputs are what they are. */
     const struct tn_format *exact, *coarse;
 };
@@ -106,6 +125,15 @@ static inline const struct tn_format *tn_format_with(const struct tn_format *for
                                                                : NULL;
     return other ? other : format;
 }
+
+/* The product for n inputs. */
+static inline tn_mul_fn *tn_format_mul(const struct tn_format *format, uint32_t n)
+{
+    return n == 1 ? format->mul_one : n <= format->n_few ? format->mul_few : format->mul_panel;
+}
+
+/* Whether the stored scales of a tensor are numbers. */
+bool tn_scales_are_finite(const struct tern_file_tensor *t, const void *scales);
 
 /* The format of a layout with this kind of scales; NULL when there is none. */
 const struct tn_format *tn_format_find(uint32_t layout, uint32_t scale_kind);

@@ -25,7 +25,7 @@ struct list_task {
 
 void tn_leave_head_rows(const struct tn_forward *f, uint32_t row, uint32_t n)
 {
-    const struct tn_ternary *w = &f->weights->head.t.w;
+    const struct tn_matrix *w = &f->weights->head;
     uint64_t begin = 0, end = 0;
     if (!f->after_head_rows || (row > 0 && !tn_layout_bytes(w->layout, row, w->cols, &begin)) ||
         !tn_layout_bytes(w->layout, row + n, w->cols, &end))
@@ -48,12 +48,12 @@ static void score_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct list_task *task = arg;
     struct tn_forward *f = task->f;
-    const uint32_t *rows = task->need->only, n_rows = f->weights->head.t.w.rows;
+    const uint32_t *rows = task->need->only, n_rows = f->weights->head.rows;
     const uint32_t end = TN_MIN((i_item + 1) * LISTED_PER_ITEM, task->need->n_only);
     for (uint32_t i = i_item * LISTED_PER_ITEM, next; i < end; i = next) {
         const uint32_t first = rows[i] / TN_HEAD_ITEM_ROWS * TN_HEAD_ITEM_ROWS;
         next = block_end(rows, i, end, TN_HEAD_ITEM_ROWS);
-        tn_head_score(task->search, 0, rows + i, next - i, f->s.threads[i_thread].head_rows);
+        tn_head_score(task->search, 0, rows + i, next - i, f->s.threads[i_thread].unpacked);
         tn_leave_head_rows(f, first, TN_MIN(TN_HEAD_ITEM_ROWS, n_rows - first));
     }
 }
@@ -86,8 +86,8 @@ static void block_item(void *arg, uint32_t i_item, uint32_t i_thread)
     if (i_item > 0 && rows[i_item - 1] / TN_GEMM_ROWS == block)
         return;
     const uint32_t first = block * TN_GEMM_ROWS;
-    const uint32_t n = TN_MIN(TN_GEMM_ROWS, head->t.w.rows - first);
-    task->format->mul(task->logits + first, head->t.w.rows, 0, head, first, n, &f->s.in, &worker);
+    const uint32_t n = TN_MIN(TN_GEMM_ROWS, head->rows - first);
+    task->format->mul_one(task->logits + first, head->rows, 0, head, first, n, &f->s.in, &worker);
     tn_leave_head_rows(f, first, n);
 }
 
@@ -105,13 +105,13 @@ static void list_blocks(struct tn_forward *f, const struct tn_head_need *need, f
     for (uint32_t i = 0; i < need->n_only; n_blocks++)
         i = block_end(need->only, i, need->n_only, TN_GEMM_ROWS);
     if (f->is_decode)
-        f->counters.decode_weight_bytes += (uint64_t)n_blocks * TN_GEMM_ROWS * head->t.w.cols *
-                                           tn_layout_bits(head->t.w.layout) / 8;
+        f->counters.decode_weight_bytes += tn_layout_weight_bytes(
+            head->layout, (uint64_t)n_blocks * TN_GEMM_ROWS * head->cols);
 }
 
 void tn_list_head(struct tn_forward *f, const struct tn_head_need *need, float *x, float *logits)
 {
-    for (uint32_t i = 0; i < f->weights->head.t.w.rows; i++)
+    for (uint32_t i = 0; i < f->weights->head.rows; i++)
         logits[i] = -INFINITY;
     if (f->weights->head.format->is_searchable)
         list_planes(f, need, x, logits);

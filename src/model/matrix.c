@@ -22,6 +22,11 @@ static const struct tn_format *format_of(const struct tn_forward *f, const struc
     return tn_format_with(w->format, f->inputs);
 }
 
+static tn_mul_fn *product_of(const struct tn_forward *f, const struct tn_matrix *w)
+{
+    return tn_format_mul(format_of(f, w), f->n_tokens);
+}
+
 static void derive(struct tn_forward *f, enum tn_act form)
 {
     tn_acts_derive(&f->s.in, form, f->kernels, f->team);
@@ -45,16 +50,16 @@ struct multiply_task {
 static void multiply_rows(struct tn_forward *f, const struct tn_product *p, uint32_t row,
                           uint32_t n_rows, const struct tn_worker *worker)
 {
-    const uint32_t rows = p->w->t.w.rows;
+    const uint32_t rows = p->w->rows;
     float *dst = p->dst + row;
     const struct tn_matrix *w_up = p->is_up ? p->w : p->up;
     if (!p->is_up)
-        format_of(f, p->w)->mul(dst, rows, p->add, p->w, row, n_rows, &f->s.in, worker);
+        product_of(f, p->w)(dst, rows, p->add, p->w, row, n_rows, &f->s.in, worker);
     if (!w_up)
         return;
     /* While the gates of these rows are still in the cache. */
     float *up = (float *)worker->scratch->sum;
-    format_of(f, w_up)->mul(up, TN_SUM_STRIDE, 0, w_up, row, n_rows, &f->s.in, worker);
+    product_of(f, w_up)(up, TN_SUM_STRIDE, 0, w_up, row, n_rows, &f->s.in, worker);
     for (uint32_t t = 0; t < f->n_tokens; t++)
         tn_activate(f->kernels, f->activation, dst + (size_t)t * rows,
                     up + (size_t)t * TN_SUM_STRIDE, n_rows);
@@ -74,19 +79,19 @@ static void multiply_blocks(void *arg, uint32_t begin, uint32_t end, uint32_t i_
         const struct tn_product *p = &task->products[i];
         uint32_t block = begin - task->first_block[i];
         n = TN_MIN(TN_MIN(end, task->first_block[i + 1]) - begin, most - block % most);
-        multiply_rows(f, p, block * rows, TN_MIN(n * rows, p->w->t.w.rows - block * rows), &worker);
+        multiply_rows(f, p, block * rows, TN_MIN(n * rows, p->w->rows - block * rows), &worker);
     }
 }
 
 static void count_weights(struct tn_forward *f, const struct tn_matrix *w, uint64_t n_weights)
 {
     if (f->is_decode)
-        f->counters.decode_weight_bytes += n_weights * tn_layout_bits(w->t.w.layout) / 8;
+        f->counters.decode_weight_bytes += tn_layout_weight_bytes(w->layout, n_weights);
 }
 
 static void count_matrix(struct tn_forward *f, const struct tn_matrix *w)
 {
-    count_weights(f, w, (uint64_t)w->t.w.rows * w->t.w.cols);
+    count_weights(f, w, (uint64_t)w->rows * w->cols);
 }
 
 static void multiply_dense(struct tn_forward *f, const struct tn_product *products, uint32_t n)
@@ -101,7 +106,7 @@ static void multiply_dense(struct tn_forward *f, const struct tn_product *produc
             derive(f, format_of(f, p->up)->act);
             count_matrix(f, p->up);
         }
-        n_blocks += tn_div_ceil_u32(p->w->t.w.rows, block_rows(f));
+        n_blocks += tn_div_ceil_u32(p->w->rows, block_rows(f));
         task.first_block[i + 1] = n_blocks;
     }
     tn_team_for_runs(f->team, n_blocks, TN_GEMM_ROWS / block_rows(f), multiply_blocks, &task);
@@ -160,7 +165,7 @@ void tn_multiply_rows(struct tn_forward *f, const struct tn_matrix *up, float *g
     /* The sums of an item lie in scratch->sum, which has room for TN_C2_MAX_ROWS. */
     uint32_t per_item = TN_MIN(active_per_item(f, n_active), TN_C2_MAX_ROWS);
     struct rows_task task = {f, up, gate, rows, n_active, per_item};
-    count_weights(f, up, (uint64_t)n_active * up->t.w.cols);
+    count_weights(f, up, (uint64_t)n_active * up->cols);
     derive(f, TN_ACT_PREP);
     tn_team_for(f->team, tn_div_ceil_u32(n_active, per_item), rows_item, &task);
 }
@@ -201,7 +206,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
 /* Leaves out the columns whose input is zero. */
 static void multiply_cols(struct tn_forward *f, const struct tn_product *p)
 {
-    const struct tn_ternary *w = &p->w->t.w;
+    const struct tn_matrix *w = p->w;
     uint32_t *cols = f->s.active;
     int8_t *x = f->s.active_x;
     uint32_t n_active = f->kernels->list_nonzero_i8(cols, f->s.in.i8, w->cols);

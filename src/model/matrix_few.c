@@ -88,7 +88,7 @@ static void rows_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct rows_task *task = arg;
     const struct tn_forward *f = task->f;
     const struct tn_worker worker = tn_worker_of(f, i_thread);
-    const uint32_t rows = task->up->t.w.rows, first = i_item * ROWS_PER_ITEM;
+    const uint32_t rows = task->up->rows, first = i_item * ROWS_PER_ITEM;
     int32_t *sum = worker.scratch->sum;
     float *gate = task->gate + first;
     struct active_rows a;
@@ -104,7 +104,7 @@ void tn_multiply_rows_few(struct tn_forward *f, const struct tn_matrix *up, floa
 {
     struct rows_task task = {f, up, gate};
     tn_acts_derive(&f->s.in, TN_ACT_I8, f->kernels, f->team);
-    tn_team_for(f->team, tn_div_ceil_u32(up->t.w.rows, ROWS_PER_ITEM), rows_item, &task);
+    tn_team_for(f->team, tn_div_ceil_u32(up->rows, ROWS_PER_ITEM), rows_item, &task);
 }
 
 /* ---- columns ---- */
@@ -137,7 +137,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const struct tn_worker worker = tn_worker_of(f, i_thread);
     const bool is_first = *worker.scratch->col_sum_of != f->n_col_sums; /* of this thread */
     const uint32_t first = i_item * task->cols_per_item;
-    const uint32_t n = TN_MIN(task->cols_per_item, task->w->t.w.cols - first);
+    const uint32_t n = TN_MIN(task->cols_per_item, task->w->cols - first);
     uint32_t *cols = f->s.active + first;
     int8_t *x = f->s.active_x + first;
     for (uint32_t t = 0; t < f->n_tokens; t++) {
@@ -156,7 +156,7 @@ static void cols_item(void *arg, uint32_t i_item, uint32_t i_thread)
 
 void tn_finish_cols(struct tn_forward *f, const struct tn_product *p, uint32_t padded)
 {
-    const uint32_t rows = p->w->t.w.rows;
+    const uint32_t rows = p->w->rows;
     int32_t *sum = NULL;
     for (uint32_t i = 0; i < tn_team_n_threads(f->team); i++) {
         const struct tn_thread_scratch *scratch = &f->s.threads[i];
@@ -190,7 +190,7 @@ static uint32_t choose_cols_per_item(const struct tn_forward *f, uint32_t n_cols
 
 void tn_multiply_cols_few(struct tn_forward *f, const struct tn_product *p)
 {
-    const struct tn_ternary *w = &p->w->t.w;
+    const struct tn_matrix *w = p->w;
     const uint32_t padded = tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * TERN_C2_ROW_ALIGN;
     const uint32_t per_item = choose_cols_per_item(f, w->cols, padded);
     struct cols_task task = {f, p->w, padded, per_item};

@@ -33,20 +33,20 @@ static uint16_t *take_scales(struct tn_arena *arena, size_t n, uint32_t dim)
 }
 
 static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
-                          const struct tern_file_config *config, uint32_t n_batch)
+                          const struct tn_weights *weights, uint32_t n_batch)
 {
+    const struct tern_file_config *config = weights->config;
     uint32_t dim = tn_kv_dim(config->head_dim);
     size_t queries = tn_attn_group(config);
     size_t sums = TN_MAX((size_t)n_batch * TN_SUM_STRIDE, (size_t)TN_C2_MAX_ROWS);
     struct tn_thread_scratch t;
-    t.head_rows = tn_arena_take(arena, (size_t)TN_HEAD_UNPACK_ROWS * config->hidden);
+    t.unpacked = tn_arena_take(arena, weights->row_bytes);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
     t.col_sum = tn_arena_take(arena, TN_MIN(n_batch, TN_FEW_TOKENS) * tn_col_sum_rows(config) *
                                          sizeof(int32_t));
     t.col_sum_of = tn_arena_take(arena, sizeof *t.col_sum_of);
     t.kernel = tn_arena_take(arena, TN_KERNEL_SCRATCH_BYTES);
-    const bool has_int8 = config->inputs == TERN_INPUTS_I8_TOKEN;
-    t.lut = has_int8 ? tn_arena_take(arena, TN_LUT_BYTES(tn_widest_input(config))) : NULL;
+    t.lut = tn_arena_take(arena, weights->lut_bytes);
     t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);
     t.kv_row = take_f32(arena, 2 * dim);
     t.queries.rows = take_f32(arena, queries * dim);
@@ -120,24 +120,36 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
     layout_sequences(s, arena, weights, input);
 }
 
-/* Memory of the forms that the model's products take; one token's where only that is asked for. */
-static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
-                        const struct tern_file_config *c, size_t n)
+static size_t x16_bytes(const struct tn_input_widths *widths, size_t n)
 {
-    const uint32_t widest = tn_widest_input(c);
-    const bool has_int8 = c->inputs == TERN_INPUTS_I8_TOKEN;
-    *out = (struct tn_acts){.i8_stride = tn_kern_pad(widest)};
-    if (has_int8) {
-        out->i8 = tn_arena_take(arena, n * out->i8_stride);
-        out->i8_scale = take_f32(arena, n);
-        out->i8_sum = tn_arena_take(arena, n * sizeof(int32_t));
-        out->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(c->hidden));
-    } else {
-        out->rounded = tn_arena_take(arena, n * TN_X16_BYTES(widest)); /* 8 bits take less */
-    }
-    /* With int8 only the head takes f32, mostly as it is. */
-    const uint32_t f32_cols = has_int8 ? c->hidden % TN_X_PAD ? c->hidden : 0 : widest;
-    out->f32_own = take_f32(arena, n * tn_kern_pad(f32_cols));
+    return n * TN_X16_BYTES(widths->of[TN_ACT_X16]);
+}
+
+static size_t x8_bytes(const struct tn_input_widths *widths, size_t n)
+{
+    return n * TN_X8_BYTES(widths->of[TN_ACT_X8]);
+}
+
+/* Memory of the forms that the model's products take.  Whichever of x16 and x8 an engine chooses,
+ * the sum is that of the larger choice: a plan holds for all engines. */
+static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
+                        const struct tn_weights *weights, const struct tn_memplan_input *input)
+{
+    const size_t n = input->n_batch;
+    const struct tn_input_widths *widths = &weights->widths[input->inputs];
+    size_t rounded = 0;
+    for (uint32_t i = 0; i < TN_N_INPUTS_AS; i++)
+        rounded = TN_MAX(rounded, x16_bytes(&weights->widths[i], n) +
+                                      x8_bytes(&weights->widths[i], n));
+    *out = (struct tn_acts){.i8_stride = tn_kern_pad(widths->of[TN_ACT_I8])};
+    out->i8 = tn_arena_take(arena, n * out->i8_stride);
+    out->i8_scale = take_f32(arena, n);
+    out->i8_sum = tn_arena_take(arena, n * sizeof(int32_t));
+    out->prep = tn_arena_take(arena, TN_PREP_R2_BYTES(widths->of[TN_ACT_PREP]));
+    unsigned char *x = tn_arena_take(arena, rounded);
+    out->x16 = x;
+    out->x8 = arena->base ? x + x16_bytes(widths, n) : NULL;
+    out->f32_own = take_f32(arena, n * tn_kern_pad(widths->of[TN_ACT_F32]));
 }
 
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
@@ -152,7 +164,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
 
     s->h = take_f32(arena, n * c->hidden);
     s->x = take_f32(arena, n * c->hidden);
-    layout_acts(&s->in, arena, c, n);
+    layout_acts(&s->in, arena, weights, input);
     s->q = take_f32(arena, n * q_dim);
     s->k = take_f32(arena, n * kv_dim);
     s->v = take_f32(arena, n * kv_dim);
@@ -171,7 +183,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
     layout_decode(s, arena, weights, input);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)
-        layout_thread(s->threads ? &s->threads[i] : NULL, arena, c, input->n_batch);
+        layout_thread(s->threads ? &s->threads[i] : NULL, arena, weights, input->n_batch);
 }
 
 void tn_memplan_make(struct tn_memplan *out, const struct tn_weights *weights,

@@ -24,6 +24,7 @@ struct tn_memplan_input {
     enum tn_kv_type kv;
     uint32_t n_sequences; /* at least 1 */
     uint32_t n_logits;    /* rows of a batch whose logits are wanted, 1 to TN_HEAD_MAX_SEARCHES */
+    enum tn_inputs_as inputs; /* of the engine; sizes do not depend on it */
 };
 
 /* Rows whose logits change before the choice (penalties) that a head search can take. */
@@ -57,12 +58,12 @@ static inline size_t tn_col_sum_rows(const struct tern_file_config *config)
 
 /* One thread's share of scratch memory; `queries` is tn_attn_group(config). */
 struct tn_thread_scratch {
-    int8_t *head_rows; /* [TN_HEAD_UNPACK_ROWS][hidden] rows of a head in planes */
+    int8_t *unpacked; /* rows of a matrix: format->row_bytes */
     int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
     int32_t *col_sum; /* [tokens, at most TN_FEW_TOKENS][tn_col_sum_rows] */
     uint64_t *col_sum_of; /* number of the product that col_sum belongs to; as lut_input */
     void *kernel;  /* TN_KERNEL_SCRATCH_BYTES */
-    void *lut;     /* TN_LUT_BYTES of the widest input of a T2 matrix, made by lut_t2 */
+    void *lut;     /* tables of an input: format->lut_bytes */
     uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */
     float *kv_row;     /* [2][dim] one rotated key and one value */
     struct tn_queries queries;  /* [queries], room for any type */

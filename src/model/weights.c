@@ -16,28 +16,21 @@ static tern_status bind_matrix(struct tn_matrix *out, const struct tn_mfile *fil
                                const struct tern_file_tensor *t, struct tern_error *err)
 {
     char name[48];
-    const void *scales = tn_mfile_scales(file, t);
     *out = (struct tn_matrix){
         .format = tn_format_find(t->layout, t->scale_kind),
-        .t = {.w = {.data = tn_mfile_data(file, t), .rows = t->rows, .cols = t->cols,
-                    .layout = t->layout}},
+        .data = tn_mfile_data(file, t),
+        .scales = tn_mfile_scales(file, t),
+        .layout = t->layout,
+        .rows = t->rows,
+        .cols = t->cols,
         .scale = t->scale,
     };
     if (!out->format)
         return tn_fail(err, TERN_UNSUPPORTED, "tensor \"%s\" has layout %s with scales of kind %u",
                        tn_tensor_name(name, sizeof name, t), tn_layout_name(t->layout),
                        t->scale_kind);
-    if (tn_is_col_group(t->scale_kind)) {
-        out->t.scales = scales;
-        out->t.group = t->scale_group;
-        out->t.is_f16 = t->scale_kind == TERN_SCALE_COL_GROUP_F16;
-    } else {
-        out->row_scales = scales;
-    }
-    const uint32_t n_planes = tn_layout_planes(t->layout);
-    if (n_planes)
-        out->planes =
-            tn_planes_view(out->t.w.data, out->row_scales, t->rows, t->cols, n_planes);
+    if (out->format->bind)
+        out->format->bind(out, t);
     return TERN_OK;
 }
 
@@ -114,6 +107,43 @@ static void number_ropes(struct tn_weights *w)
     }
 }
 
+/* ---- memory for inputs ---- */
+
+/* is_copied: f32 inputs are not taken where they are, since a norm or padding changes them. */
+static void widen(struct tn_input_widths *widths, enum tn_act act, uint32_t cols, bool is_copied)
+{
+    if (act != TN_ACT_F32 || is_copied)
+        widths->of[act] = TN_MAX(widths->of[act], cols);
+    if (act == TN_ACT_PREP)
+        widen(widths, TN_ACT_I8, cols, is_copied);
+    if (act == TN_ACT_X16 || act == TN_ACT_X8)
+        widen(widths, TN_ACT_F32, cols, is_copied);
+}
+
+static void widen_for(struct tn_weights *w, const struct tn_matrix *m, bool is_copied)
+{
+    for (uint32_t i = 0; i < TN_N_INPUTS_AS && m->format; i++) {
+        const struct tn_format *format = tn_format_with(m->format, (enum tn_inputs_as)i);
+        widen(&w->widths[i], format->act, m->cols, is_copied);
+        if (format->mul_rows)
+            widen(&w->widths[i], TN_ACT_PREP, m->cols, is_copied);
+        if (format->lut_bytes)
+            w->lut_bytes = TN_MAX(w->lut_bytes, format->lut_bytes(m->cols));
+        if (format->row_bytes)
+            w->row_bytes = TN_MAX(w->row_bytes, format->row_bytes(m->cols));
+    }
+}
+
+static void measure_inputs(struct tn_weights *w)
+{
+    for (uint32_t i = 0; i < w->config->n_layer; i++)
+        for (uint32_t k = 0; k < TN_N_PROJECTIONS; k++)
+            widen_for(w, &w->layers[i].matrices[k], true);
+    widen_for(w, &w->head, w->head_in_norm || w->config->hidden % TN_X_PAD != 0);
+    if (w->embed.format->row_bytes)
+        w->row_bytes = TN_MAX(w->row_bytes, w->embed.format->row_bytes(w->embed.cols));
+}
+
 static tern_status bind_tensors(struct tn_weights *out, const struct tn_mfile *file,
                                 struct tern_error *err)
 {
@@ -149,6 +179,7 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
     if (status != TERN_OK)
         return status;
     number_ropes(out);
+    measure_inputs(out);
     for (uint32_t i = 0; i < c->n_layer; i++)
         out->has_gate_norms = out->has_gate_norms ||
                               out->layers[i].vectors[TERN_ROLE_GATE_IN_NORM] ||

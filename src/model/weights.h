@@ -32,6 +32,11 @@ static inline const struct tn_matrix *tn_matrix_of(const struct tn_layer *layer,
     return &layer->matrices[(uint32_t)role - TN_FIRST_PROJECTION];
 }
 
+/* The most columns of an input in each form, 0: no product takes it. */
+struct tn_input_widths {
+    uint32_t of[TN_N_ACTS];
+};
+
 struct tn_weights {
     const struct tern_file_config *config;
     struct tn_matrix embed;          /* [vocab][hidden] */
@@ -44,6 +49,9 @@ struct tn_weights {
     float *rope_factors; /* of all layers that have them, heap */
     /* Which memory the layers need. */
     bool has_gate_norms; /* gate and up round different inputs */
+    /* Which memory the formats of the matrices need. */
+    struct tn_input_widths widths[TN_N_INPUTS_AS];
+    size_t lut_bytes, row_bytes; /* of each thread: format.h */
 };
 
 /* Binds slots to views. `file` was opened by tn_mfile_open, which checked presence and shapes.

@@ -462,19 +462,17 @@ static uint64_t run_list_nonzero_i8(struct tn_case_work *w, const struct tn_kern
 
 /* Rows [0, n) of a table that is not in planes, a thousand at a time. */
 static uint64_t table_rows(struct tn_case_work *w, const struct tn_kernels *k,
-                           const struct tn_matrix *head)
+                           const struct tn_matrix *t)
 {
-    const struct tn_ternary *t = &head->t.w;
     const uint32_t n = TN_MIN(t->rows, w->size.n_rows), cols = t->cols;
-    const size_t row_bytes = cols * (size_t)(t->layout == TERN_LAYOUT_Q8    ? 1
-                                             : t->layout == TERN_LAYOUT_F32 ? 4
-                                                                            : 2);
+    const size_t row_bytes = (size_t)tn_layout_weight_bytes(t->layout, cols);
     for (uint32_t row = 0; row < n && !is_stopped(w); row += TABLE_ROWS) {
         const uint32_t n_now = TN_MIN(TABLE_ROWS, n - row);
         const void *data = (const char *)t->data + row * row_bytes;
         float *dst = (float *)w->ints;
         if (t->layout == TERN_LAYOUT_Q8)
-            k->gemv_q8_f32(dst, n_now, data, head->row_scales + row, n_now, cols, w->xf, cols, 1);
+            k->gemv_q8_f32(dst, n_now, data, (const float *)t->scales + row, n_now, cols, w->xf,
+                           cols, 1);
         else if (t->layout == TERN_LAYOUT_F32)
             k->gemv_f32_f32(dst, n_now, data, n_now, cols, w->xf, cols, 1);
         else
@@ -493,9 +491,9 @@ static uint64_t table(struct tn_case_work *w, const struct tn_kernels *k, uint32
                          : layout == TERN_LAYOUT_F32 ? (const void *)w->yf
                                                      : (const void *)w->halves;
     const struct tn_matrix stand_in = {
-        .t = {.w = {.data = random, .rows = 1, .cols = config_of(w)->hidden, .layout = layout}},
-        .row_scales = w->yf};
-    if (head->t.w.layout == layout)
+        .data = random, .rows = 1, .cols = config_of(w)->hidden, .layout = layout,
+        .scales = w->yf};
+    if (head->layout == layout)
         return table_rows(w, k, head);
     return w->size.with_stand_ins ? table_rows(w, k, &stand_in) : 0;
 }

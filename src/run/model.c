@@ -259,11 +259,26 @@ static uint64_t table_bytes(const struct tn_mfile *file, enum tern_role role)
     return t ? t->bytes + t->scale_bytes : 0;
 }
 
-static const char *head_name(const struct tn_matrix *head)
+static const char *shown_layout(uint32_t layout)
 {
-    if (!head->format)
-        return "none";
-    return head->t.w.layout == TERN_LAYOUT_Q8_PLANES ? "q8" : tn_layout_name(head->t.w.layout);
+    const struct tn_layout_spec *spec = tn_layout_find(layout);
+    return spec ? spec->shown : "none";
+}
+
+/* The layout that holds most weights of the layers. */
+static uint32_t main_layout(const struct tn_mfile *file)
+{
+    uint64_t n_weights[TERN_N_LAYOUTS] = {0};
+    uint32_t main = 0;
+    for (uint32_t i = 0; i < file->n_tensors; i++) {
+        const struct tern_file_tensor *t = &file->tensors[i];
+        if (t->layer == TERN_NO_LAYER)
+            continue;
+        n_weights[t->layout] += (uint64_t)t->rows * t->cols;
+        if (n_weights[t->layout] > n_weights[main])
+            main = t->layout;
+    }
+    return main;
 }
 
 void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out)
@@ -273,8 +288,8 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
     *out = (struct tern_model_info){
         .name = m->name,
         .architecture = m->family,
-        .layout = "t2",
-        .head = head_name(&m->weights.head),
+        .layout = shown_layout(main_layout(&m->file)),
+        .head = shown_layout(m->weights.head.layout),
         .template_name = m->chat_template ? tern_chat_template_name(m->chat_template) : NULL,
         .has_template = c->template_source.bytes > 0,
         .file_bytes = m->file.map.n_bytes,

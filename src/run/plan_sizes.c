@@ -15,7 +15,9 @@ static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
 {
     struct tn_memplan memplan;
-    struct tn_memplan_input input = {n_ctx, n_batch, n_threads, TN_KV_Q8, 1, n_logits};
+    const struct tn_memplan_input input = {.n_ctx = n_ctx, .n_batch = n_batch,
+                                           .n_threads = n_threads, .kv = TN_KV_Q8,
+                                           .n_sequences = 1, .n_logits = n_logits};
     tn_memplan_make(&memplan, weights, &input);
     return memplan.scratch_bytes;
 }
@@ -46,7 +48,9 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     out->base_bytes = (one > counted ? one - counted : 0) + sizeof(struct tern_session);
     for (int kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
         struct tn_memplan memplan;
-        struct tn_memplan_input input = {BLOCK, n_batch, 1, (enum tn_kv_type)kv, 1, 1};
+        const struct tn_memplan_input input = {.n_ctx = BLOCK, .n_batch = n_batch,
+                                               .n_threads = 1, .kv = (enum tn_kv_type)kv,
+                                               .n_sequences = 1, .n_logits = 1};
         tn_memplan_make(&memplan, weights, &input);
         out->kv_block_bytes[kv] = memplan.kv_block_bytes;
     }

@@ -8,6 +8,8 @@
  *   3. every kernel level of this CPU against the reference, on the file's own first rows
  *   4. the fingerprint: ids in, hash of the logits out, as at conversion
  */
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -63,64 +65,19 @@ static tern_status verify_chunks(const struct tern_model *model, struct progress
     return TERN_OK;
 }
 
-/* First byte with the unused code 3 in one of its four fields, or n. */
-static size_t find_code3(const uint8_t *bytes, size_t n)
-{
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t w = tn_load_u64(bytes + i);
-        if (w & w >> 1 & 0x5555555555555555u)
-            break;
-    }
-    for (; i < n; i++)
-        if (bytes[i] & bytes[i] >> 1 & 0x55)
-            break;
-    return i;
-}
-
-static bool all_finite(const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if ((tn_f32_to_bits(x[i]) & 0x7F800000u) == 0x7F800000u)
-            return false;
-    return true;
-}
-
-/* exponent: the bits that are all set in NaN and infinities. */
-static bool all_finite_halves(const uint16_t *x, size_t n, uint16_t exponent)
-{
-    for (size_t i = 0; i < n; i++)
-        if ((x[i] & exponent) == exponent)
-            return false;
-    return true;
-}
-
 static tern_status verify_tensor(const struct tn_mfile *file, const struct tern_file_tensor *t,
                                  struct tern_error *err)
 {
     char name[48];
-    const void *data = tn_mfile_data(file, t);
-    if (tn_layout_is_ternary(t->layout)) {
-        size_t at = find_code3(data, t->bytes);
-        if (at < t->bytes)
-            return tn_fail(err, TERN_INPUT,
-                           "tensor \"%s\" holds the unused ternary code 3 at byte %zu; convert the "
-                           "model again",
-                           tn_tensor_name(name, sizeof name, t), at);
-    }
-    bool finite = t->layout != TERN_LAYOUT_F32 || all_finite(data, t->bytes / sizeof(float));
-    if (t->layout == TERN_LAYOUT_F16 || t->layout == TERN_LAYOUT_BF16)
-        finite = all_finite_halves(data, t->bytes / sizeof(uint16_t),
-                                   t->layout == TERN_LAYOUT_F16 ? 0x7C00u : 0x7F80u);
-    if (t->scale_kind == TERN_SCALE_COL_GROUP_F16)
-        finite = all_finite_halves((const void *)tn_mfile_scales(file, t), t->scale_bytes / 2,
-                                   0x7C00u);
-    else if (t->scale_kind == TERN_SCALE_COL_GROUP)
-        finite = all_finite(tn_mfile_scales(file, t), t->scale_bytes / 4);
-    else if (t->scale_bytes)
-        finite = finite && all_finite(tn_mfile_scales(file, t),
-                                      (size_t)t->rows * tn_layout_scales(t->layout));
-    if (!finite)
+    const struct tn_format *format = tn_format_find(t->layout, t->scale_kind);
+    const uint64_t bad =
+        format->find_bad ? format->find_bad(tn_mfile_data(file, t), t->bytes) : t->bytes;
+    if (bad < t->bytes && tn_layout_is_ternary(t->layout))
+        return tn_fail(err, TERN_INPUT,
+                       "tensor \"%s\" holds the unused ternary code 3 at byte %" PRIu64
+                       "; convert the model again",
+                       tn_tensor_name(name, sizeof name, t), bad);
+    if (bad < t->bytes || !tn_scales_are_finite(t, tn_mfile_scales(file, t)))
         return tn_fail(err, TERN_INPUT,
                        "tensor \"%s\" holds NaN or infinity; convert the model again",
                        tn_tensor_name(name, sizeof name, t));
@@ -151,7 +108,7 @@ static tern_status hash_values(uint64_t *hash, const float *values, uint32_t n, 
                                struct tern_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!all_finite(&values[i], 1))
+        if (!isfinite(values[i]))
             return tn_fail(err, TERN_INPUT,
                            "the model computes no finite %s %u: its weights are damaged, or too "
                            "large for 32-bit floats",

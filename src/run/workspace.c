@@ -131,6 +131,7 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
         .kv = (enum tn_kv_type)params->kv,
         .n_sequences = params->n_sequences,
         .n_logits = params->n_logits,
+        .inputs = (enum tn_inputs_as)engine->inputs,
     };
     tern_status status = tn_engine_check_inputs(engine, model, err);
     if (status != TERN_OK)

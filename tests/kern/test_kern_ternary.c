@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "arch/layout_spec.h"
 #include "base/bits.h"
 #include "base/cpu_bits.h"
 #include "base/rng.h"
@@ -76,7 +77,7 @@ static void problem_init(struct problem *p, uint32_t layout, uint32_t rows, uint
     assert_non_null(p->trits);
     for (size_t i = 0; i < (size_t)rows * cols; i++)
         p->trits[i] = random_trit(p);
-    const size_t n_bytes = (size_t)tn_pack_bytes(layout, rows, cols);
+    const size_t n_bytes = (size_t)tn_layout_size(layout, rows, cols);
     tn_guard_new(&p->data, n_bytes, 64, side);
     tn_pack_rows(p->data.data, layout, rows, cols, 0, rows, p->trits);
     p->w = (struct tn_ternary){p->data.data, rows, cols, layout};

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "arch/layout_spec.h"
 #include "base/bits.h"
 #include "base/half.h"
 #include "base/rng.h"
@@ -76,7 +77,7 @@ static void problem_init(struct problem *p, uint32_t rows, uint32_t cols, uint32
         p->trits[i] = random_trit(p);
     for (size_t i = 0; i < rows * n_groups; i++)
         p->row_scales[i] = random_scale(p);
-    tn_guard_new(&p->data, (size_t)tn_pack_bytes(TERN_LAYOUT_T2, rows, cols), 64, side);
+    tn_guard_new(&p->data, (size_t)tn_layout_size(TERN_LAYOUT_T2, rows, cols), 64, side);
     tn_pack_rows(p->data.data, TERN_LAYOUT_T2, rows, cols, 0, rows, p->trits);
     tn_guard_new(&p->scales, tn_n_scales(rows, cols, group) * (is_f16 ? 2 : 4), 64, side);
     tn_pack_scales(p->scales.data, is_f16, rows, cols, group, 0, rows, p->row_scales);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "arch/layout_spec.h"
 #include "base/half.h"
 #include "base/rng.h"
 #include "kern/kern.h"
@@ -54,7 +55,7 @@ static void fill_random(int8_t *trits, size_t n, uint64_t seed)
 
 static void check_shape(uint32_t layout, uint32_t rows, uint32_t cols)
 {
-    const size_t n_bytes = (size_t)tn_pack_bytes(layout, rows, cols);
+    const size_t n_bytes = (size_t)tn_layout_size(layout, rows, cols);
     int8_t *trits = malloc((size_t)rows * cols);
     int8_t *back = malloc((size_t)rows * cols);
     uint8_t *packed = malloc(n_bytes);
@@ -106,7 +107,7 @@ static void test_blocks_are_independent(void **state)
     fill_random(trits, sizeof trits, 7);
     for (size_t l = 0; l < 2; l++) {
         const uint32_t layout = layouts[l];
-        const size_t n_bytes = (size_t)tn_pack_bytes(layout, ROWS, COLS);
+        const size_t n_bytes = (size_t)tn_layout_size(layout, ROWS, COLS);
         uint8_t *whole = malloc(n_bytes);
         uint8_t *part = malloc(n_bytes);
         tn_pack_rows(whole, layout, ROWS, COLS, 0, ROWS, trits);
@@ -114,7 +115,7 @@ static void test_blocks_are_independent(void **state)
         for (uint32_t r = 0; r < ROWS; r += TN_PACK_ROWS) {
             const uint32_t n = ROWS - r < TN_PACK_ROWS ? ROWS - r : TN_PACK_ROWS;
             tn_pack_rows(part + at, layout, n, COLS, 0, n, trits + (size_t)r * COLS);
-            at += (size_t)tn_pack_bytes(layout, n, COLS);
+            at += (size_t)tn_layout_size(layout, n, COLS);
         }
         assert_int_equal(at, n_bytes);
         assert_memory_equal(part, whole, n_bytes);
@@ -140,7 +141,7 @@ static void check_scales(uint32_t rows, uint32_t cols, uint32_t group, bool is_f
     const size_t n = (size_t)padded(rows, 64) * n_groups;
     float *scales = malloc((size_t)rows * n_groups * sizeof *scales), *row = malloc(cols * 4u);
     int8_t *trits = malloc((size_t)rows * cols);
-    uint8_t *packed = malloc((size_t)tn_pack_bytes(TERN_LAYOUT_T2, rows, cols));
+    uint8_t *packed = malloc((size_t)tn_layout_size(TERN_LAYOUT_T2, rows, cols));
     void *got = malloc(n * 4), *expected = calloc(n, 4);
     fill_random(trits, (size_t)rows * cols, rows + cols);
     tn_pack_rows(packed, TERN_LAYOUT_T2, rows, cols, 0, rows, trits);

@@ -21,7 +21,7 @@ static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
     tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], c->hidden, products, 3);
     for (uint32_t i = 0; i < 3; i++)
         if (biases[i])
-            tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->t.w.rows);
+            tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->rows);
 }
 
 static void run(struct tn_forward *f, uint32_t i_layer)

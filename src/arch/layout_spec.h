@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Geometry of matrices on disk: sizes of layouts and of their scales, from the
+ * list in layouts.h.  Pure: no memory, no failure.
+ */
+#ifndef TN_LAYOUT_SPEC_H
+#define TN_LAYOUT_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tern/model_format.h"
+
+enum tn_layout_use { TN_USE_ANY, TN_USE_ROW_LIST, TN_USE_COL_LIST };
+
+struct tn_layout_spec {
+    uint32_t layout;   /* enum tern_layout */
+    const char *shown; /* to users: "q8" */
+    uint32_t tile_rows, tile_cols, tile_bytes;
+    bool is_whole; /* columns are whole tiles; tiles of the same rows are padded to 64 bytes */
+    uint32_t scale_kinds; /* bit k: enum tern_scale_kind k */
+    uint32_t row_floats;
+    uint32_t n_planes;
+    bool is_ternary;
+    enum tn_layout_use use;
+    bool is_by_columns; /* blocks of rows cannot be packed one after the other */
+};
+
+/* NULL for an unknown layout. */
+const struct tn_layout_spec *tn_layout_find(uint32_t layout);
+const char *tn_layout_name(uint32_t layout); /* in files: "q8p"; NULL if unknown */
+/* A layout that holds -1, 0, +1 and scales. */
+bool tn_layout_is_ternary(uint32_t layout);
+
+/* Bytes that `layout` needs for [rows][cols], without scales; false when the layout is unknown, it
+ * does not take so many columns, or the size overflows. */
+bool tn_layout_bytes(uint32_t layout, uint32_t rows, uint32_t cols, uint64_t *out);
+/* The same, of a known layout; rows and cols are at most TERN_MAX_VOCAB. */
+uint64_t tn_layout_size(uint32_t layout, uint32_t rows, uint32_t cols);
+/* Bytes of so many weights, without padding and scales; of a known layout. */
+uint64_t tn_layout_weight_bytes(uint32_t layout, uint64_t n_weights);
+
+/* f32 per row in the scales of a layout (kind ROW): 1 for q8; 5, 4, 2 for q8, q6, q4 in planes
+ * (scale and norms); else 0. */
+uint32_t tn_layout_scales(uint32_t layout);
+/* Bytes of these scales; in planes with the offsets and shifts that follow them. */
+uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
+/* Planes of a layout: 4, 3, 1 for q8, q6, q4 in planes; else 0. */
+uint32_t tn_layout_planes(uint32_t layout);
+
+/* Bytes at scale_offset, from layout, scale kind, group, rows and cols; 0: no scales there. */
+uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *tensor);
+static inline bool tn_is_col_group(uint32_t scale_kind)
+{
+    return scale_kind == TERN_SCALE_COL_GROUP || scale_kind == TERN_SCALE_COL_GROUP_F16;
+}
+
+#endif

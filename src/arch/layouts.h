@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every layout of a matrix on disk: LAYOUT(layout, shown, tile rows, columns, bytes, band, scale
+ * kinds, row floats, planes, values, use, order).  What the bytes of a tile mean is in
+ * tern/model_format.h; how a layout is multiplied, in model/formats/.
+ *
+ * The file checker, the writer, the converter and the memory plan take geometry from here.
+ *
+ *   shown         the name for users
+ *   tile          rows and columns are padded to whole tiles of so many bytes
+ *   band          PADDED, or WHOLE: columns are a multiple of the tile's, and the tiles of the same
+ *                 rows are padded to 64 bytes together
+ *   scale kinds   those that may accompany it: NONE, TENSOR, ROW, GROUP (both kinds)
+ *   row floats    f32 for each row in scales of kind ROW
+ *   planes        of bits; scales then also hold a byte for each column and each row
+ *   values        TERNARY: -1, 0, 1 and scales;  OTHER
+ *   use           ANY: tables and projections;  ROW_LIST, COL_LIST: slots of that kind alone
+ *   order         ROWS: blocks of TN_PACK_ROWS rows follow each other;  COLUMNS
+ *
+ * No include guard: it is expanded several times.
+ */
+/* clang-format off */
+LAYOUT(F32,       "f32",   1,   1,    4, PADDED, NONE,           0, 0, OTHER,   ANY,      ROWS)
+LAYOUT(F16,       "f16",   1,   1,    2, PADDED, NONE,           0, 0, OTHER,   ANY,      ROWS)
+LAYOUT(BF16,      "bf16",  1,   1,    2, PADDED, NONE,           0, 0, OTHER,   ANY,      ROWS)
+LAYOUT(Q8,        "q8",    1,   1,    1, PADDED, ROW,            1, 0, OTHER,   ANY,      ROWS)
+LAYOUT(Q8_PLANES, "q8",    1, 128,  128, PADDED, ROW,            5, 4, OTHER,   ANY,      ROWS)
+LAYOUT(Q6,        "q6",    1, 128,   96, PADDED, ROW,            4, 3, OTHER,   ANY,      ROWS)
+LAYOUT(Q4,        "q4",    1, 128,   64, PADDED, ROW,            2, 1, OTHER,   ANY,      ROWS)
+LAYOUT(T2,        "t2",   64, 128, 2048, PADDED, TENSOR | GROUP, 0, 0, TERNARY, ANY,      ROWS)
+LAYOUT(R2,        "r2",    1, 256,   64, PADDED, TENSOR,         0, 0, TERNARY, ROW_LIST, ROWS)
+LAYOUT(C2,        "c2",  256,   1,   64, PADDED, TENSOR,         0, 0, TERNARY, COL_LIST, COLUMNS)
+/* clang-format on */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The formats, one file each.  A new one is a line here, its file, and the lines
+ * of its layout in tern/model_format.h and arch/layouts.h.
+ */
+#ifndef TN_FORMATS_H
+#define TN_FORMATS_H
+
+#include "model/format.h"
+
+#define TN_FORMAT_LIST(X)                                                                          \
+    X(t2_i8)                                                                                       \
+    X(r2_i8)                                                                                       \
+    X(c2_i8)                                                                                       \
+    X(t2_x16)                                                                                      \
+    X(f32)                                                                                         \
+    X(f16)                                                                                         \
+    X(bf16)                                                                                        \
+    X(q8_rows)                                                                                     \
+    X(q8_planes)                                                                                   \
+    X(q6_planes)                                                                                   \
+    X(q4_planes)
+
+#define TN_FORMAT_DECLARE(name) extern const struct tn_format tn_format_##name;
+TN_FORMAT_LIST(TN_FORMAT_DECLARE)
+#undef TN_FORMAT_DECLARE
+
+/* ---- what formats share ---- */
+
+/* Where a product writes y [n][stride] before it is added: dst itself when nothing is added. */
+struct tn_product_rows {
+    float *y;
+    size_t stride;
+};
+struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add,
+                                        const struct tn_worker *worker);
+/* From y, in scratch->sum or in dst, to dst: dst becomes y, or += add * y. */
+void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
+                    uint32_t n_rows, uint32_t n, const struct tn_worker *worker);
+
+/* find_bad of values in these types: NaN and infinities. */
+uint64_t tn_find_bad_f32(const void *data, uint64_t n_bytes);
+uint64_t tn_find_bad_f16(const void *data, uint64_t n_bytes);
+uint64_t tn_find_bad_bf16(const void *data, uint64_t n_bytes);
+/* The unused code of ternary layouts. */
+uint64_t tn_find_code3(const void *data, uint64_t n_bytes);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Matrices in int8, row after row, with a scale for each row: inputs in f32,
+ * sums in lane order.
+ */
+#include "model/acts.h"
+#include "model/formats/formats.h"
+
+static const int8_t *row_of(const struct tn_matrix *w, uint32_t row)
+{
+    return (const int8_t *)w->data + (size_t)row * w->cols;
+}
+
+static void mul(float *dst, size_t dst_stride, float add, const struct tn_matrix *w, uint32_t row,
+                uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
+{
+    const struct tn_product_rows y = tn_product_begin(dst, dst_stride, add, worker);
+    const float *scales = w->scales;
+    worker->kernels->gemv_q8_f32(y.y, y.stride, row_of(w, row), scales + row, n_rows, w->cols,
+                                 x->f32, x->f32_stride, x->n);
+    tn_product_end(&y, dst, dst_stride, add, n_rows, x->n, worker);
+}
+
+static void unpack_row(float *dst, const struct tn_matrix *w, uint32_t row,
+                       const struct tn_worker *worker)
+{
+    (void)worker;
+    const int8_t *q = row_of(w, row);
+    const float scale = ((const float *)w->scales)[row];
+    for (uint32_t i = 0; i < w->cols; i++)
+        dst[i] = (float)q[i] * scale;
+}
+
+const struct tn_format tn_format_q8_rows = {
+    .layout = TERN_LAYOUT_Q8,
+    .scale_kinds = 1u << TERN_SCALE_ROW,
+    .act = TN_ACT_F32,
+    .mul_one = mul,
+    .mul_panel = mul,
+    .unpack_row = unpack_row,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What formats share: the end of a product, and values that no file holds.
+ */
+#include <string.h>
+
+#include "arch/layout_spec.h"
+#include "base/bits.h"
+#include "model/formats/formats.h"
+#include "model/memplan.h"
+
+/* ---- products ---- */
+
+struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add,
+                                        const struct tn_worker *worker)
+{
+    if (add == 0)
+        return (struct tn_product_rows){dst, dst_stride};
+    return (struct tn_product_rows){(float *)worker->scratch->sum, TN_SUM_STRIDE};
+}
+
+void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
+                    uint32_t n_rows, uint32_t n, const struct tn_worker *worker)
+{
+    const float *y = rows->y;
+    if (dst == y)
+        return;
+    for (uint32_t t = 0; t < n; t++, dst += dst_stride, y += rows->stride) {
+        if (add != 0)
+            worker->kernels->add_scaled_f32(dst, y, n_rows, add);
+        else
+            memcpy(dst, y, n_rows * sizeof *y);
+    }
+}
+
+/* ---- values that no file holds ---- */
+
+uint64_t tn_find_bad_f32(const void *data, uint64_t n_bytes)
+{
+    const float *x = data;
+    for (uint64_t i = 0; i < n_bytes / sizeof *x; i++)
+        if ((tn_f32_to_bits(x[i]) & 0x7F800000u) == 0x7F800000u)
+            return i * sizeof *x;
+    return n_bytes;
+}
+
+/* exponent: the bits that are all set in NaN and infinities. */
+static uint64_t find_bad_halves(const uint16_t *x, uint64_t n_bytes, uint16_t exponent)
+{
+    for (uint64_t i = 0; i < n_bytes / sizeof *x; i++)
+        if ((x[i] & exponent) == exponent)
+            return i * sizeof *x;
+    return n_bytes;
+}
+
+uint64_t tn_find_bad_f16(const void *data, uint64_t n_bytes)
+{
+    return find_bad_halves(data, n_bytes, 0x7C00u);
+}
+
+uint64_t tn_find_bad_bf16(const void *data, uint64_t n_bytes)
+{
+    return find_bad_halves(data, n_bytes, 0x7F80u);
+}
+
+uint64_t tn_find_code3(const void *data, uint64_t n_bytes)
+{
+    const uint8_t *bytes = data;
+    uint64_t i = 0;
+    for (; i + 8 <= n_bytes; i += 8) {
+        const uint64_t w = tn_load_u64(bytes + i);
+        if (w & w >> 1 & 0x5555555555555555u)
+            break;
+    }
+    for (; i < n_bytes; i++)
+        if (bytes[i] & bytes[i] >> 1 & 0x55)
+            break;
+    return i;
+}
+
+bool tn_scales_are_finite(const struct tern_file_tensor *t, const void *scales)
+{
+    uint64_t n_bytes = t->scale_bytes;
+    if (t->scale_kind == TERN_SCALE_COL_GROUP_F16)
+        return tn_find_bad_f16(scales, n_bytes) == n_bytes;
+    if (t->scale_kind == TERN_SCALE_ROW)
+        n_bytes = (uint64_t)t->rows * tn_layout_scales(t->layout) * sizeof(float);
+    return tn_find_bad_f32(scales, n_bytes) == n_bytes;
+}
