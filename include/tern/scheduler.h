@@ -41,6 +41,7 @@ struct tern_scheduler_params {
     uint32_t n_ctx;       /* positions of each, at most the model's context; 0 = that */
     enum tern_kv kv;
     uint32_t n_batch;     /* rows of a step, 1..512; 0 = 128 */
+    uint32_t n_checkpoints; /* as tern_session_params, for all sequences together */
     bool drop_pages;      /* as tern_session_params */
     /* Asked before the cache grows by n_bytes; false ends the request that needed them
      * (TERN_STOP_MEMORY). NULL: always. */
@@ -83,6 +84,9 @@ struct tern_request {
     /* Ids that may be drafted ahead, at most TERN_MAX_DRAFT; 0: none. As in tern_generate_params;
      * where other answers leave rows free for them. */
     uint32_t n_draft;
+    /* Where the system text and the last message of the user end in `ids`; as in
+     * tern_generate_params. */
+    uint32_t n_system, n_turn;
     /* What the answer must be (tern/grammar.h): it ends when it is that. Borrowed until the END;
      * the model has a tokenizer. Logits of ids that the grammar does not allow are not computed as
      * a rule, but log-probabilities are of all ids; nothing is drafted. NULL: anything. */

@@ -186,6 +186,10 @@ struct tern_session_params {
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
     uint32_t n_draft; /* ids that tern_generate may draft ahead, 0..TERN_MAX_DRAFT: memory for their
                          logits */
+    /* Copies of the state of a model with recurrent layers, which cannot be taken back to every
+     * position: 1..64, made as they are needed, so that little is computed again. 0 = 8. Other
+     * models have none. */
+    uint32_t n_checkpoints;
     bool drop_pages;  /* give pages of the file back after use: slow, for little memory */
     /* Asked before the cache grows by n_bytes; false stops the evaluation with TERN_MEMORY. NULL:
      * always. */
@@ -218,7 +222,7 @@ uint32_t tern_session_truncate(struct tern_session *session, uint32_t n_keep);
 const uint32_t *tern_session_ids(const struct tern_session *session);
 /* Writes the keys and values of all positions with their ids to a file that only its owner may
  * read: complete, or not at all. TERN_USAGE: there are none; TERN_OUTPUT, TERN_MEMORY. */
-tern_status tern_session_save_cache(const struct tern_session *session, const char *path,
+tern_status tern_session_save_cache(struct tern_session *session, const char *path,
                                     struct tern_error *err);
 /* Fills a session from such a file instead of evaluating its ids. TERN_INPUT: missing, damaged, of
  * another model (tern_model_hash), cache type or kind of inputs, more than n_ctx positions;
@@ -304,6 +308,9 @@ struct tern_generate_params {
      * vocabulary, that may follow those so far, and returns how many. May be NULL. */
     uint32_t (*on_draft)(void *arg, uint32_t *ids, uint32_t n_max);
     bool verify_all; /* all that is drafted, also where that is slower */
+    /* Where the system text and the last message of the user end in `ids`, from which later prompts
+     * probably go on: a model with recurrent layers keeps its state there. 0: not known. */
+    uint32_t n_system, n_turn;
     void *arg;
 };
 

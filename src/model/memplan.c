@@ -82,6 +82,9 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
     struct tn_state_plan states;
     tn_state_plan_make(&states, NULL, weights, &state_input);
     s->state_layers = tn_arena_take(arena, weights->config->n_layer * sizeof *s->state_layers);
+    s->checkpoints = tn_arena_take(arena, input->n_checkpoints * sizeof *s->checkpoints);
+    s->checkpoint_refs = tn_arena_take(arena, input->n_checkpoints * sizeof(uint32_t));
+    s->free_checkpoints = tn_arena_take(arena, input->n_checkpoints * sizeof(uint32_t));
     s->sequences = tn_arena_take(arena, n * sizeof *s->sequences);
     s->block_refs = tn_arena_take(arena, n * n_blocks * sizeof *s->block_refs);
     s->free_blocks = tn_arena_take(arena, n * n_blocks * sizeof *s->free_blocks);
@@ -201,5 +204,7 @@ void tn_memplan_make(struct tn_memplan *out, const struct tn_weights *weights,
         .kv_full_bytes = (uint64_t)states.bytes.block *
                          tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK) * input->n_sequences,
         .kv_bytes_per_token = tn_kv_bytes_per_token(weights, input->kv),
+        .checkpoint_bytes = states.bytes.checkpoint,
+        .checkpoints_full_bytes = (uint64_t)states.bytes.checkpoint * input->n_checkpoints,
     };
 }

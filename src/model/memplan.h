@@ -25,6 +25,7 @@ struct tn_memplan_input {
     uint32_t n_sequences; /* at least 1 */
     uint32_t n_logits;    /* rows of a batch whose logits are wanted, 1 to TN_HEAD_MAX_SEARCHES */
     enum tn_inputs_as inputs; /* of the engine; sizes do not depend on it */
+    uint32_t n_checkpoints; /* copies of states (model/state.h); 0 where no layer has one */
 };
 
 /* Rows whose logits change before the choice (penalties) that a head search can take. */
@@ -98,6 +99,8 @@ struct tn_scratch {
     float *logits;     /* [n_logits][vocab] */
     struct tn_head_search *searches; /* [n_logits] with their memory (head.h) */
     struct tn_state_layer *state_layers; /* [n_layer] for tn_state_plan_make */
+    struct tn_checkpoint *checkpoints; /* [n_checkpoints] */
+    uint32_t *checkpoint_refs, *free_checkpoints; /* [n_checkpoints] */
     struct tn_sequence_scratch *sequences; /* [n_sequences] */
     uint32_t *block_refs;  /* [n_sequences * n_blocks] how many sequences hold a block */
     uint32_t *free_blocks; /* [n_sequences * n_blocks] */
@@ -117,6 +120,8 @@ struct tn_memplan {
     uint64_t kv_block_bytes;
     uint64_t kv_full_bytes;  /* n_ctx filled, by all sequences */
     uint64_t kv_bytes_per_token;
+    uint64_t checkpoint_bytes; /* of one */
+    uint64_t checkpoints_full_bytes;
 };
 
 static inline struct tn_state_input tn_memplan_state_input(const struct tn_memplan_input *input)

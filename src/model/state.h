@@ -98,6 +98,24 @@ static inline bool tn_has_state(const struct tn_state_plan *plan)
     return plan->bytes.sequence > 0;
 }
 
+/* Why a checkpoint is kept, the least important first. */
+enum tn_mark {
+    TN_MARK_SPACED, /* every TN_CHECKPOINT_SPACING positions, and what was one of the others */
+    TN_MARK_SYSTEM, /* the end of the system text */
+    TN_MARK_PROMPT, /* the end of the newest prompt */
+    TN_MARK_TURN,   /* the end of the last user's message: templates strip thoughts back to it */
+    TN_N_MARKS
+};
+#define TN_CHECKPOINT_SPACING 2048u
+
+/* A checkpoint of all layers, and which sequences can go back to it. */
+struct tn_checkpoint {
+    unsigned char *kept; /* [bytes.checkpoint]; NULL: not in use */
+    uint32_t position;
+    uint64_t of[TN_N_MARKS]; /* bit i: of sequence number i, for this reason */
+    uint64_t last_used;
+};
+
 /* ---- all layers of a sequence; state [bytes.sequence], kept [bytes.checkpoint] ---- */
 
 /* The minimum over the layers of what each can reach. */

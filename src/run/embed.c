@@ -145,7 +145,7 @@ static tern_status make_room(struct tern_embedder *e, size_t n_ids, struct tern_
         return tn_fail(err, TERN_LIMIT, "a text of %zu tokens: the model's context is %u", n_ids,
                        context);
     if (e->session && n_ids <= tern_session_n_ctx(e->session)) {
-        tern_session_truncate(e->session, 0);
+        (void)tern_session_truncate(e->session, 0); /* always reached */
         return TERN_OK;
     }
     uint32_t n_ctx = MIN_CONTEXT;
@@ -300,14 +300,15 @@ static tern_status eval_together(struct tern_embedder *e, const struct tern_embe
         if (!tn_sequence_grow(&sequences[i], n_ids))
             status = tn_fail(err, TERN_MEMORY, "no memory for the cache of %u texts", n);
         spans[i] = (struct tn_span){
-            .blocks = sequences[i].blocks, .row = batch.n_rows, .n_rows = n_ids};
+            .blocks = sequences[i].blocks, .state = sequences[i].state, .row = batch.n_rows,
+            .n_rows = n_ids};
         memcpy(ids + batch.n_rows, texts[i].ids, n_ids * sizeof *ids);
         batch.n_rows += n_ids;
     }
     if (status == TERN_OK)
         status = tn_workspace_eval(e->together, &batch, err);
     for (uint32_t i = 0; i < n; i++)
-        tn_sequence_truncate(&sequences[i], 0);
+        (void)tn_sequence_truncate(&sequences[i], 0); /* always reached */
     return status;
 }
 

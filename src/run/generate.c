@@ -82,6 +82,8 @@ static tern_status open_request(struct tn_request *r, struct tern_session *s,
                                      .ignore_eos = params->ignore_eos,
                                      .stop_strings = params->stop_strings,
                                      .n_stop_strings = params->n_stop_strings,
+                                     .n_system = params->n_system,
+                                     .n_turn = params->n_turn,
                                      .grammar = params->grammar};
     r->generation.sampler = params->sampler;
     r->drafter.n_draft = params->grammar ? 0 : params->n_draft;
@@ -101,7 +103,7 @@ static void leave(struct tern_session *s, const struct tn_lane *lane)
     float *logits = s->work.forward.s.logits;
     if (lane->last_logits && lane->last_logits != logits)
         memcpy(logits, lane->last_logits, vocab * sizeof *logits);
-    s->has_logits = lane->last_logits != NULL;
+    s->has_logits = lane->last_logits != NULL && s->sequence.n_past == lane->n_text;
 }
 
 /* Steps until the request has ended. What stops an answer that has begun is no error, but for a

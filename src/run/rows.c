@@ -18,6 +18,7 @@ static void add_rows(struct tn_steps *s, struct tn_lane *lane, const uint32_t *i
     struct tn_batch *b = &s->batch;
     memcpy(s->ids + b->n_rows, ids, n * sizeof *ids);
     s->spans[b->n_spans++] = (struct tn_span){.blocks = lane->sequence->blocks,
+                                              .state = lane->sequence->state,
                                               .position = lane->sequence->n_past,
                                               .row = b->n_rows,
                                               .n_rows = n};
@@ -34,6 +35,12 @@ static void end_for_memory(struct tn_steps *s, struct tn_lane *lane)
     tn_end_lane(s, lane, TERN_STOP_MEMORY, lane->is_decoding ? NULL : &why);
 }
 
+/* Some of its text was computed before and is to be computed again. */
+static bool is_behind(const struct tn_lane *lane)
+{
+    return lane->request && lane->sequence->n_past < lane->n_text;
+}
+
 /* ---- answers ---- */
 
 /* Rows of this batch that may be drafts: none while prompts are read, and no more than are nearly
@@ -43,7 +50,7 @@ static uint32_t draft_room(const struct tn_steps *s)
     uint32_t most = TN_MIN(TN_FEW_TOKENS, s->work->params.n_batch);
     most = TN_MIN(most, s->work->params.n_logits);
     for (uint32_t i = 0; i < s->n_lanes; i++)
-        if (s->lanes[i].request && !s->lanes[i].is_decoding)
+        if (s->lanes[i].request && (!s->lanes[i].is_decoding || is_behind(&s->lanes[i])))
             return 0;
     return most > s->n_running ? most - s->n_running : 0;
 }
@@ -84,7 +91,7 @@ static void add_answers(struct tn_steps *s)
     uint32_t room = draft_room(s);
     for (uint32_t i = 0; i < s->n_lanes; i++) {
         struct tn_lane *lane = &s->lanes[(i + s->n_steps) % s->n_lanes];
-        if (lane->request && lane->is_decoding)
+        if (lane->request && lane->is_decoding && !is_behind(lane))
             room -= add_answer(s, lane, &step, room);
     }
 }
@@ -103,7 +110,17 @@ static uint32_t prompt_rows(const struct tn_steps *s)
     return n > n_decoding ? n - n_decoding : 1;
 }
 
-/* True when a prompt in the batch will have more of this one afterwards than is there now. */
+/* Ids that two prompts have in common, at most n. */
+static uint32_t common_ids(const struct tern_request *a, const struct tern_request *b, uint32_t n)
+{
+    uint32_t i = 0;
+    while (i < n && i + 1 < a->n_ids && i < b->n_ids && a->ids[i] == b->ids[i])
+        i++;
+    return i;
+}
+
+/* True when a prompt in the batch will have more of this one afterwards than is there now.  States
+ * can be taken over where the other sequence is, and hardly behind that. */
 static bool can_wait(const struct tn_steps *s, const struct tn_lane *lane)
 {
     const struct tern_request *mine = &lane->request->asked;
@@ -111,15 +128,47 @@ static bool can_wait(const struct tn_steps *s, const struct tn_lane *lane)
         const struct tn_lane *other = &s->lanes[i];
         if (other->n_rows == 0 || other->is_decoding || mine->prompt_logprobs)
             continue;
-        const uint32_t *ids = other->request->asked.ids, end = other->sequence->n_past + 1;
-        uint32_t n = 0;
-        while (n < end && n + 1 < mine->n_ids && n < other->request->asked.n_ids &&
-               mine->ids[n] == ids[n])
-            n++;
-        if (n > lane->sequence->n_past)
+        const uint32_t end = other->sequence->n_past + 1;
+        const uint32_t n = common_ids(mine, &other->request->asked, end);
+        if (n > lane->sequence->n_past && (n == end || !lane->sequence->state))
             return true;
     }
     return false;
+}
+
+/* Rows of a lane's prompt, at most n, up to the next position from which others may go on: a state
+ * is kept, or taken over, there. */
+static uint32_t cut_prompt(const struct tn_steps *s, const struct tn_lane *lane, uint32_t n)
+{
+    const struct tern_request *mine = &lane->request->asked;
+    const uint32_t n_past = lane->sequence->n_past, marks[] = {mine->n_system, mine->n_turn};
+    for (uint32_t i = 0; i < TN_COUNT_OF(marks); i++)
+        if (marks[i] > n_past)
+            n = TN_MIN(n, marks[i] - n_past);
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
+        const struct tn_lane *other = &s->lanes[i];
+        if (other == lane || !other->request || other->is_decoding)
+            continue;
+        const uint32_t common = common_ids(&other->request->asked, mine, n_past + n);
+        if (common > n_past && common > other->sequence->n_past)
+            n = common - n_past;
+    }
+    return n;
+}
+
+/* As much of a lane's text as it is behind, and `room` allows; the number of rows. */
+static uint32_t add_again(struct tn_steps *s, struct tn_lane *lane, uint32_t room)
+{
+    const struct tn_sequence *q = lane->sequence;
+    const uint32_t n = TN_MIN(lane->n_text - q->n_past, room);
+    if (!tn_grow_lane(s, lane, n)) {
+        end_for_memory(s, lane);
+        return 0;
+    }
+    add_rows(s, lane, q->ids + q->n_past, n);
+    lane->is_again = true;
+    s->has_prompts = true;
+    return n;
 }
 
 /* As much of a lane's prompt as `room` rows are; the number of rows. */
@@ -133,6 +182,8 @@ static uint32_t add_prompt(struct tn_steps *s, struct tn_lane *lane, uint32_t ro
     uint32_t n = TN_MIN((uint32_t)asked->n_ids - n_past, room);
     if (asked->prompt_logprobs)
         n = TN_MIN(n, TN_PROMPT_LOGPROB_ROWS);
+    if (lane->sequence->state)
+        n = cut_prompt(s, lane, n);
     if (!tn_grow_lane(s, lane, n)) {
         end_for_memory(s, lane);
         return 0;
@@ -150,13 +201,13 @@ static void add_prompts(struct tn_steps *s)
     for (uint32_t i = 1; i <= n && room > 0; i++) {
         const uint32_t k = (before + i) % n;
         struct tn_lane *lane = &s->lanes[k];
-        if (!lane->request || lane->is_decoding ||
+        if (!lane->request || (lane->is_decoding && !is_behind(lane)) ||
             (has_all_logits && lane->request->asked.prompt_logprobs))
             continue;
         if (!s->has_prompts)
             s->i_prefill = k;
         has_all_logits = has_all_logits || lane->request->asked.prompt_logprobs;
-        room -= add_prompt(s, lane, room);
+        room -= is_behind(lane) ? add_again(s, lane, room) : add_prompt(s, lane, room);
     }
 }
 
@@ -197,6 +248,8 @@ static struct tn_head_need need_of(const struct tn_steps *s, const struct tn_lan
 static uint32_t first_wanted(const struct tn_lane *lane)
 {
     const struct tern_request *asked = &lane->request->asked;
+    if (lane->is_again)
+        return lane->n_rows;
     if (!asked->n_logprobs && !asked->prompt_logprobs &&
         tn_generation_is_decided(&lane->request->generation))
         return lane->n_rows;
@@ -239,6 +292,7 @@ static void add_wanted(struct tn_steps *s)
 static void begin_lane(struct tn_lane *lane)
 {
     lane->n_rows = lane->n_ids = lane->first_wanted = 0;
+    lane->is_again = false;
     lane->logits = NULL;
     if (!lane->request)
         return;

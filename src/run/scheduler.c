@@ -107,6 +107,8 @@ static bool on_event(void *arg, struct tn_request *r, const struct tern_event *e
 
 /* ---- creation ---- */
 
+static_assert(TERN_SCHEDULER_MAX_SEQUENCES <= TN_CHECKPOINT_SEQUENCES, "a bit for each");
+
 static tern_status check_params(const struct tern_scheduler_params *p,
                                 const struct tern_model *model, struct tern_error *err)
 {
@@ -123,12 +125,14 @@ static tern_status check_params(const struct tern_scheduler_params *p,
 static tern_status complete_params(struct tern_scheduler *s, const struct tern_scheduler_params *p,
                                    struct tern_error *err)
 {
-    const struct tern_session_params sp = {.n_ctx = p->n_ctx, .n_batch = p->n_batch, .kv = p->kv};
+    const struct tern_session_params sp = {.n_ctx = p->n_ctx, .n_batch = p->n_batch, .kv = p->kv,
+                                           .n_checkpoints = p->n_checkpoints};
     const struct tern_file_config *c = s->work.model->file.spec.config;
     s->params = *p;
     s->params.n_ctx = p->n_ctx ? p->n_ctx : c->context;
     s->params.n_batch = p->n_batch ? p->n_batch : TN_MIN(TN_DEFAULT_BATCH, s->params.n_ctx);
     s->params.n_batch = TN_MAX(s->params.n_batch, p->n_sequences);
+    s->params.n_checkpoints = p->n_checkpoints ? p->n_checkpoints : TN_DEFAULT_CHECKPOINTS;
     s->n_places = p->n_sequences + p->n_queue;
     return tn_session_check_params(&sp, c, err);
 }
@@ -153,6 +157,7 @@ static tern_status open_workspace(struct tern_scheduler *s, struct tern_engine *
                                                .n_sequences = s->params.n_sequences,
                                                .n_logits =
                                                    s->params.n_sequences + TN_PROMPT_LOGPROB_ROWS,
+                                               .n_checkpoints = s->params.n_checkpoints,
                                                .kv = s->params.kv,
                                                .drop_pages = s->params.drop_pages,
                                                .may_grow = s->params.may_grow ? may_grow : NULL,

@@ -31,6 +31,9 @@ tern_status tn_session_check_params(const struct tern_session_params *p,
                        TERN_MAX_DRAFT);
     if (p->n_batch > TN_MAX_BATCH)
         return tn_fail(err, TERN_USAGE, "batch %u is more than %u", p->n_batch, TN_MAX_BATCH);
+    if (p->n_checkpoints > TN_MAX_CHECKPOINTS)
+        return tn_fail(err, TERN_USAGE, "%u checkpoints are more than %u", p->n_checkpoints,
+                       TN_MAX_CHECKPOINTS);
     if ((unsigned)p->kv > TERN_KV_Q8)
         return tn_fail(err, TERN_USAGE, "cache type %d is unknown", (int)p->kv);
     return tn_ok(err);
@@ -61,6 +64,9 @@ tern_status tern_session_create(struct tern_session **out, struct tern_engine *e
                                            .n_batch = s->n_batch,
                                            .n_sequences = 1,
                                            .n_logits = 1 + params->n_draft,
+                                           .n_checkpoints = params->n_checkpoints
+                                                                ? params->n_checkpoints
+                                                                : TN_DEFAULT_CHECKPOINTS,
                                            .kv = params->kv,
                                            .drop_pages = params->drop_pages,
                                            .may_grow = params->may_grow,
@@ -105,7 +111,7 @@ const uint32_t *tern_session_ids(const struct tern_session *s)
 uint32_t tern_session_truncate(struct tern_session *s, uint32_t n_keep)
 {
     if (n_keep < s->sequence.n_past) {
-        tn_sequence_truncate(&s->sequence, n_keep);
+        (void)tn_sequence_truncate(&s->sequence, n_keep);
         s->has_logits = false;
     }
     return s->sequence.n_past;
@@ -155,8 +161,8 @@ void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n)
     if (n > 0)
         memcpy(s->sequence.ids, ids, n * sizeof *ids);
     s->sequence.n_past = n;
-    if (n == 0)
-        tn_sequence_truncate(&s->sequence, 0);
+    if (n == 0 || s->sequence.state)
+        (void)tn_sequence_truncate(&s->sequence, n);
     s->has_logits = false;
 }
 
@@ -180,7 +186,8 @@ static tern_status eval_batch(struct tern_session *s, const uint32_t *ids, uint3
     for (uint32_t i = 0; i < n && out->all_logits; i++)
         wanted[i] = (struct tn_logits_row){
             i, n <= s->work.params.n_logits ? s->need : (struct tn_head_need){0}};
-    const struct tn_span span = {.blocks = q->blocks, .position = q->n_past, .n_rows = n};
+    const struct tn_span span = {
+        .blocks = q->blocks, .state = q->state, .position = q->n_past, .n_rows = n};
     const struct tn_batch batch = {
         .ids = ids,
         .n_rows = n,
@@ -194,10 +201,14 @@ static tern_status eval_batch(struct tern_session *s, const uint32_t *ids, uint3
         .states = out->states,
     };
     status = tn_workspace_eval(&s->work, &batch, err);
-    if (status != TERN_OK)
+    if (status != TERN_OK) {
+        if (q->state)
+            (void)tn_sequence_truncate(q, q->n_past); /* some layers may have gone on */
         return status;
+    }
     memcpy(q->ids + q->n_past, ids, n * sizeof *ids);
     q->n_past += n;
+    tn_sequence_checkpoint_spaced(q);
     return TERN_OK;
 }
 

@@ -41,11 +41,15 @@ tern_status tn_check_prompt(const struct tern_model *model, uint32_t n_ctx, cons
 /* TERN_UNSUPPORTED: an embedding model, which gives no logits. */
 tern_status tn_check_head(const struct tern_model *model, struct tern_error *err);
 
+/* Of struct tern_session_params and tern_scheduler_params, where 0 is the default. */
+#define TN_DEFAULT_CHECKPOINTS 8u
+
 /* Keys and values of positions [256 i, 256 i + 256), tn_session_block_bytes of them; i below what
  * tn_session_grow made usable. */
 unsigned char *tn_session_block(const struct tern_session *s, uint32_t i);
 size_t tn_session_block_bytes(const struct tern_session *s);
-/* Says that the blocks hold these n ids, which were not evaluated here. */
+/* Says that the blocks hold these n ids, which were not evaluated here; states come from the newest
+ * checkpoint, and n_past is less where that is. */
 void tn_session_restore(struct tern_session *s, const uint32_t *ids, uint32_t n);
 
 /* Makes the cache usable for positions below n; TERN_MEMORY when it may not grow. */

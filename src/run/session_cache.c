@@ -6,6 +6,8 @@
  *   struct cache_header    64 bytes, little-endian, as everything here
  *   ids                    u32 [n_ids], zeros up to a multiple of 64 bytes
  *   blocks                 [ceil(n_ids / 256)][block_bytes] as they lie in memory (model/kvcache.h)
+ *   states                 [n_states] struct state_record and a checkpoint (model/state.h) of the
+ *                          model's state_bytes; none where no layer has a state
  *
  * The hash covers all of it.  The file is of use for the same model file and cache type only, on
  * any machine, since all kernels give the same bits.  Damage, as all that does not fit, is an error
@@ -37,10 +39,28 @@ struct cache_header {
     uint32_t block_positions;
     uint64_t block_bytes;
     uint32_t flags;
-    uint32_t reserved[3];
+    uint32_t n_states;
+    uint64_t state_bytes; /* of a checkpoint */
     uint64_t hash; /* XXH3-64 of the file with this field as zero */
 };
 static_assert(sizeof(struct cache_header) == 64, "the header on disk");
+
+struct state_record {
+    uint32_t position;
+    uint32_t mark; /* enum tn_mark */
+    uint32_t reserved[14];
+};
+static_assert(sizeof(struct state_record) == 64, "a record on disk");
+
+/* The newest, and one of each mark but those that are only spaced. */
+#define MAX_STATES ((uint32_t)TN_N_MARKS)
+
+/* The states of a file, each a checkpoint of the session. */
+struct states {
+    uint32_t n;
+    struct state_record records[MAX_STATES];
+    unsigned char *kept[MAX_STATES];
+};
 
 static uint32_t flags_of(const struct tern_session *s)
 {
@@ -49,7 +69,8 @@ static uint32_t flags_of(const struct tern_session *s)
                                                    : 0;
 }
 
-static struct cache_header make_header(const struct tern_session *s, uint32_t n_ids)
+static struct cache_header make_header(const struct tern_session *s, uint32_t n_ids,
+                                       uint32_t n_states)
 {
     struct cache_header h = {
         .version = VERSION,
@@ -59,6 +80,8 @@ static struct cache_header make_header(const struct tern_session *s, uint32_t n_
         .block_positions = TN_KV_BLOCK,
         .block_bytes = tn_session_block_bytes(s),
         .flags = flags_of(s),
+        .n_states = n_states,
+        .state_bytes = s->work.states.bytes.checkpoint,
     };
     memcpy(h.magic, MAGIC, sizeof h.magic);
     return h;
@@ -75,7 +98,7 @@ static size_t ids_bytes(uint32_t n_ids)
 }
 
 static uint64_t hash_file(const struct cache_header *header, const uint32_t *ids,
-                          const struct tern_session *s)
+                          const struct tern_session *s, const struct states *states)
 {
     XXH3_state_t state;
     struct cache_header zeroed = *header;
@@ -85,14 +108,57 @@ static uint64_t hash_file(const struct cache_header *header, const uint32_t *ids
     (void)XXH3_64bits_update(&state, ids, ids_bytes(header->n_ids));
     for (uint32_t i = 0; i < n_blocks_of(header->n_ids); i++)
         (void)XXH3_64bits_update(&state, tn_session_block(s, i), tn_session_block_bytes(s));
+    for (uint32_t i = 0; i < states->n; i++) {
+        (void)XXH3_64bits_update(&state, &states->records[i], sizeof states->records[i]);
+        (void)XXH3_64bits_update(&state, states->kept[i], (size_t)header->state_bytes);
+    }
     return XXH3_64bits_digest(&state);
 }
 
 /* ---- saving ---- */
 
+/* What is saved of the states; the number of positions that the newest has. */
+static uint32_t choose_states(struct states *out, struct tern_session *s)
+{
+    struct tn_sequence *q = &s->sequence;
+    uint32_t newest = 0;
+    *out = (struct states){0};
+    if (!q->state)
+        return q->n_past;
+    (void)tn_sequence_checkpoint(q, q->n_past, TN_MARK_SPACED);
+    for (uint32_t i = 0; i < q->checkpoints->pool.n_blocks; i++)
+        if (tn_checkpoint_is_of(&q->checkpoints->list[i], q->number))
+            newest = TN_MAX(newest, q->checkpoints->list[i].position);
+    for (uint32_t i = 0; i < q->checkpoints->pool.n_blocks && out->n < MAX_STATES; i++) {
+        const struct tn_checkpoint *one = &q->checkpoints->list[i];
+        uint32_t mark = TN_N_MARKS - 1;
+        while (mark > 0 && !tn_checkpoint_is_marked(one, q->number, (enum tn_mark)mark))
+            mark--;
+        if (!tn_checkpoint_is_of(one, q->number) || (mark == 0 && one->position != newest))
+            continue;
+        out->records[out->n] = (struct state_record){.position = one->position, .mark = mark};
+        out->kept[out->n++] = one->kept;
+    }
+    return newest;
+}
+
+static tern_status write_states(struct tn_file *file, uint64_t at, const struct states *states,
+                                size_t n_bytes, struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < states->n && status == TERN_OK; i++) {
+        const struct state_record *record = &states->records[i];
+        status = tn_file_write_at(file, at, record, sizeof *record, err);
+        if (status == TERN_OK)
+            status = tn_file_write_at(file, at + sizeof *record, states->kept[i], n_bytes, err);
+        at += sizeof *record + n_bytes;
+    }
+    return status;
+}
+
 static tern_status write_cache(struct tn_file *file, const struct tern_session *s,
                                const struct cache_header *header, const uint32_t *ids,
-                               struct tern_error *err)
+                               const struct states *states, struct tern_error *err)
 {
     uint64_t at = sizeof *header + ids_bytes(header->n_ids);
     tern_status status = tn_file_write_at(file, 0, header, sizeof *header, err);
@@ -102,17 +168,19 @@ static tern_status write_cache(struct tn_file *file, const struct tern_session *
         status = tn_file_write_at(file, at, tn_session_block(s, i), tn_session_block_bytes(s), err);
         at += tn_session_block_bytes(s);
     }
+    if (status == TERN_OK)
+        status = write_states(file, at, states, (size_t)header->state_bytes, err);
     return status;
 }
 
 /* Without waiting for the disk: what a power failure leaves of it is found out by its hash. */
 static tern_status save(const struct tern_session *s, const char *path, const uint32_t *ids,
-                        uint32_t n, struct tern_error *err)
+                        uint32_t n, const struct states *states, struct tern_error *err)
 {
     struct tn_buf part = {0};
     struct tn_file *file;
-    struct cache_header header = make_header(s, n);
-    header.hash = hash_file(&header, ids, s);
+    struct cache_header header = make_header(s, n, states->n);
+    header.hash = hash_file(&header, ids, s, states);
     tn_buf_printf(&part, "%s.part", path);
     if (part.failed)
         return tn_fail(err, TERN_MEMORY, "no memory for a path");
@@ -120,7 +188,7 @@ static tern_status save(const struct tern_session *s, const char *path, const ui
     tn_buf_fini(&part);
     if (status != TERN_OK)
         return status;
-    status = write_cache(file, s, &header, ids, err);
+    status = write_cache(file, s, &header, ids, states, err);
     if (status == TERN_OK)
         return tn_file_finish_part(file, path, err);
     tn_file_abort_part(file);
@@ -149,12 +217,15 @@ static tern_status check_target(const char *path, struct tern_error *err)
                : tn_fail(err, TERN_OUTPUT, "%s: not replaced: it holds no keys and values", path);
 }
 
-tern_status tern_session_save_cache(const struct tern_session *s, const char *path,
+tern_status tern_session_save_cache(struct tern_session *s, const char *path,
                                     struct tern_error *err)
 {
-    const uint32_t n = tern_session_n_past(s);
-    if (n == 0)
+    struct states states;
+    if (tern_session_n_past(s) == 0)
         return tn_fail(err, TERN_USAGE, "%s: there are no keys and values to save", path);
+    const uint32_t n = choose_states(&states, s);
+    if (n == 0)
+        return tn_fail(err, TERN_MEMORY, "%s: no memory for a copy of the state", path);
     tern_status status = check_target(path, err);
     if (status != TERN_OK)
         return status;
@@ -162,18 +233,26 @@ tern_status tern_session_save_cache(const struct tern_session *s, const char *pa
     if (!ids)
         return tn_fail(err, TERN_MEMORY, "no memory to save %u ids", n);
     memcpy(ids, tern_session_ids(s), n * sizeof *ids);
-    status = save(s, path, ids, n, err);
+    status = save(s, path, ids, n, &states, err);
     tn_free(ids);
     return status == TERN_OK ? tn_ok(err) : status;
 }
 
 /* ---- loading ---- */
 
-/* Every field but the hash and the number of ids has to be what this session would write. */
+/* n_states is at most MAX_STATES. */
+static uint64_t file_bytes(const struct cache_header *h)
+{
+    return sizeof *h + ids_bytes(h->n_ids) + n_blocks_of(h->n_ids) * h->block_bytes +
+           h->n_states * (sizeof(struct state_record) + h->state_bytes);
+}
+
+/* Every field but the hash and the numbers of ids and states has to be what this session would
+ * write. */
 static tern_status check_header(const struct cache_header *h, const struct tern_session *s,
                                 uint64_t n_bytes, const char *path, struct tern_error *err)
 {
-    struct cache_header own = make_header(s, h->n_ids);
+    struct cache_header own = make_header(s, h->n_ids, h->n_states);
     if (memcmp(h->magic, own.magic, sizeof own.magic) != 0 || h->version != own.version)
         return tn_fail(err, TERN_INPUT, "%s: no saved keys and values of this version", path);
     if (h->model_hash != own.model_hash)
@@ -189,8 +268,8 @@ static tern_status check_header(const struct cache_header *h, const struct tern_
         return tn_fail(err, TERN_INPUT, "%s: %u positions, the context has %u", path, h->n_ids,
                        s->n_ctx);
     own.hash = h->hash;
-    if (memcmp(h, &own, sizeof own) != 0 ||
-        n_bytes != sizeof own + ids_bytes(h->n_ids) + n_blocks_of(h->n_ids) * own.block_bytes)
+    if (memcmp(h, &own, sizeof own) != 0 || (own.state_bytes > 0) != (h->n_states > 0) ||
+        h->n_states > MAX_STATES || n_bytes != file_bytes(&own))
         return tn_fail(err, TERN_INPUT, "%s: damaged: its size or a reserved field is wrong", path);
     return TERN_OK;
 }
@@ -207,10 +286,49 @@ static tern_status read_blocks(struct tern_session *s, struct tn_file *file, uin
     return status;
 }
 
+/* Each becomes a checkpoint of the session, which is empty. */
+static tern_status read_states(struct states *out, struct tern_session *s, struct tn_file *file,
+                               const struct cache_header *h, struct tern_error *err)
+{
+    uint64_t at = sizeof *h + ids_bytes(h->n_ids) + n_blocks_of(h->n_ids) * h->block_bytes;
+    tern_status status = TERN_OK;
+    *out = (struct states){.n = h->n_states};
+    for (uint32_t i = 0; i < h->n_states && status == TERN_OK; i++) {
+        struct state_record *record = &out->records[i];
+        status = tn_file_read_at(file, at, record, sizeof *record, err);
+        if (status != TERN_OK)
+            return status;
+        struct tn_checkpoint *one =
+            record->position == 0 || record->position > h->n_ids || record->mark >= TN_N_MARKS
+                ? NULL
+                : tn_checkpoints_add(&s->work.checkpoints, s->sequence.number, record->position,
+                                     (enum tn_mark)record->mark);
+        if (!one)
+            return tn_fail(err, TERN_INPUT, "the states in it do not fit this session");
+        out->kept[i] = one->kept;
+        status = tn_file_read_at(file, at + sizeof *record, one->kept, (size_t)h->state_bytes, err);
+        tn_checkpoints_mark(&s->work.checkpoints, one, s->sequence.number,
+                            (enum tn_mark)record->mark);
+        at += sizeof *record + h->state_bytes;
+    }
+    return status;
+}
+
+static tern_status check_states(const struct states *states, const struct tern_session *s,
+                                const char *path, struct tern_error *err)
+{
+    for (uint32_t i = 0; i < states->n; i++)
+        if (!tn_state_is_sound(&s->work.states, states->kept[i], states->records[i].position))
+            return tn_fail(err, TERN_INPUT, "%s: damaged: the state of position %u is not sound",
+                           path, states->records[i].position);
+    return TERN_OK;
+}
+
 static tern_status load(struct tern_session *s, struct tn_file *file, const char *path,
                         struct tern_error *err)
 {
     struct cache_header h;
+    struct states states = {0};
     uint32_t *ids = NULL;
     tern_status status = tn_file_read_at(file, 0, &h, sizeof h, err);
     if (status == TERN_OK)
@@ -221,10 +339,14 @@ static tern_status load(struct tern_session *s, struct tn_file *file, const char
         status = tn_file_read_at(file, sizeof h, ids, ids_bytes(h.n_ids), err);
     if (status == TERN_OK)
         status = read_blocks(s, file, h.n_ids, err);
-    if (status == TERN_OK && hash_file(&h, ids, s) != h.hash)
+    if (status == TERN_OK)
+        status = read_states(&states, s, file, &h, err);
+    if (status == TERN_OK && hash_file(&h, ids, s, &states) != h.hash)
         status = tn_fail(err, TERN_INPUT, "%s: damaged: the checksum does not belong to it", path);
     if (status == TERN_OK && tn_check_ids(s->model, ids, h.n_ids, err) != TERN_OK)
         status = tn_fail(err, TERN_INPUT, "%s: damaged: an id is beyond the vocabulary", path);
+    if (status == TERN_OK)
+        status = check_states(&states, s, path, err);
     if (status == TERN_OK)
         tn_session_restore(s, ids, h.n_ids);
     tn_free(ids);

@@ -33,6 +33,16 @@ static uint32_t finish(struct tn_steps *s)
     return n;
 }
 
+/* Layers may have gone on before the evaluation stopped. */
+static void drop_rows(struct tn_steps *s)
+{
+    for (uint32_t i = 0; i < s->n_lanes; i++) {
+        struct tn_sequence *q = s->lanes[i].sequence;
+        if (s->lanes[i].n_rows > 0 && q->state)
+            (void)tn_sequence_truncate(q, q->n_past);
+    }
+}
+
 tern_status tn_steps_run(struct tn_steps *s, struct tern_error *err)
 {
     double seconds;
@@ -42,8 +52,10 @@ tern_status tn_steps_run(struct tn_steps *s, struct tern_error *err)
     if (b->n_rows == 0)
         return tn_ok(err);
     const tern_status status = evaluate(s, &seconds, err);
-    if (status != TERN_OK)
+    if (status != TERN_OK) {
+        drop_rows(s);
         return status;
+    }
     const uint32_t n_ids = finish(s);
     if (s->has_prompts)
         s->row_s = seconds / b->n_rows;

@@ -29,11 +29,15 @@ struct tn_lane {
     struct tn_request *request;   /* NULL: free */
     bool is_decoding; /* next_id was chosen and is to be evaluated; else the prompt is */
     uint32_t next_id;
+    /* Positions whose rows have had their say.  More than the sequence has where it could not go
+     * back to just there: rows up to here are computed again, without events. */
+    uint32_t n_text;
     uint64_t last_step; /* in which it was used */
     /* In the batch in work: */
     uint32_t n_rows;     /* 0: none */
     uint32_t row;        /* the first */
     uint32_t n_ids;      /* that were chosen from it */
+    bool is_again;       /* they were computed before */
     uint32_t first_wanted;    /* of its rows, the first with logits; all behind have them too */
     struct tn_head_need need; /* of each of them */
     const float *logits;      /* [n_rows - first_wanted][vocab]; NULL: not wanted */

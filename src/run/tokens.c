@@ -95,7 +95,9 @@ static void finish_answer(struct tn_steps *s, struct tn_lane *lane)
         keep_row(s, lane, i);
         is_right = choose_token(s, lane, i);
     }
-    tn_sequence_truncate(lane->sequence, lane->sequence->n_past);
+    lane->n_text = lane->sequence->n_past;
+    (void)tn_sequence_truncate(lane->sequence, lane->n_text); /* what is missing is made up for */
+    tn_sequence_checkpoint_spaced(lane->sequence);
 }
 
 /* ---- prompts ---- */
@@ -130,12 +132,30 @@ static void end_prompt(struct tn_steps *s, struct tn_lane *lane)
         (void)choose_token(s, lane, lane->n_rows - 1);
 }
 
+/* Checkpoints at what other prompts may go on from.  Of the whole prompt the last id is computed
+ * again, for its logits. */
+static void keep_checkpoints(struct tn_lane *lane)
+{
+    const struct tern_request *asked = &lane->request->asked;
+    struct tn_sequence *q = lane->sequence;
+    if (!q->state)
+        return;
+    if (q->n_past == asked->n_system)
+        (void)tn_sequence_checkpoint(q, q->n_past, TN_MARK_SYSTEM);
+    if (q->n_past == asked->n_turn)
+        (void)tn_sequence_checkpoint(q, q->n_past, TN_MARK_TURN);
+    if (q->n_past == asked->n_ids)
+        (void)tn_sequence_checkpoint(q, q->n_past - 1, TN_MARK_PROMPT);
+    tn_sequence_checkpoint_spaced(q);
+}
+
 static void finish_prompt(struct tn_steps *s, struct tn_lane *lane)
 {
     struct tn_request *r = lane->request;
     for (uint32_t i = 0; i < lane->n_rows; i++)
         keep_row(s, lane, i);
-    const uint32_t n_past = lane->sequence->n_past;
+    const uint32_t n_past = lane->n_text = lane->sequence->n_past;
+    keep_checkpoints(lane);
     struct tern_event event = {.kind = TERN_EVENT_PREFILL};
     r->result.n_prompt_evaluated += lane->n_rows;
     event.n_done = r->result.n_prompt_evaluated;
@@ -147,9 +167,18 @@ static void finish_prompt(struct tn_steps *s, struct tn_lane *lane)
         end_prompt(s, lane);
 }
 
+/* The rows have had their say when they were computed first. */
+static void finish_again(struct tn_lane *lane)
+{
+    lane->sequence->n_past += lane->n_rows;
+    tn_sequence_checkpoint_spaced(lane->sequence);
+}
+
 void tn_finish_rows(struct tn_steps *s, struct tn_lane *lane)
 {
-    if (lane->is_decoding)
+    if (lane->is_again)
+        finish_again(lane);
+    else if (lane->is_decoding)
         finish_answer(s, lane);
     else
         finish_prompt(s, lane);

@@ -29,14 +29,17 @@ const char *tern_kv_text(enum tern_kv kv)
     return kv == TERN_KV_F32 ? "f32" : kv == TERN_KV_F16 ? "f16" : "q8";
 }
 
-/* Address space for scratch (usable) and cache (not yet). */
+/* Address space for scratch (usable), cache and checkpoints (not yet). */
 static bool reserve_memory(struct tn_workspace *w)
 {
     w->scratch_bytes = tn_align_up(w->memplan.scratch_bytes, tn_page_bytes());
     w->scratch_base = tn_pages_reserve(w->scratch_bytes);
     return w->scratch_base && tn_pages_commit(w->scratch_base, w->scratch_bytes) &&
            tn_cache_pool_init(&w->pool, w->memplan.kv_block_bytes,
-                              w->kv.n_blocks * w->params.n_sequences);
+                              w->kv.n_blocks * w->params.n_sequences) &&
+           (w->memplan.checkpoints_full_bytes == 0 ||
+            tn_cache_pool_init(&w->checkpoints.pool, w->memplan.checkpoint_bytes,
+                               w->params.n_checkpoints));
 }
 
 static bool should_stop(void *arg)
@@ -85,8 +88,11 @@ static void wire(struct tn_workspace *w, const struct tn_memplan_input *input)
     tn_forward_prepare(f);
     w->pool.refs = f->s.block_refs;
     w->pool.free = f->s.free_blocks;
-    w->pool.may_grow = w->params.may_grow;
-    w->pool.arg = w->params.arg;
+    w->checkpoints.list = f->s.checkpoints;
+    w->checkpoints.pool.refs = f->s.checkpoint_refs;
+    w->checkpoints.pool.free = f->s.free_checkpoints;
+    w->pool.may_grow = w->checkpoints.pool.may_grow = w->params.may_grow;
+    w->pool.arg = w->checkpoints.pool.arg = w->params.arg;
 }
 
 tern_status tn_memory_available(uint64_t *n_bytes, struct tern_error *err)
@@ -132,6 +138,7 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
         .n_sequences = params->n_sequences,
         .n_logits = params->n_logits,
         .inputs = (enum tn_inputs_as)engine->inputs,
+        .n_checkpoints = params->n_checkpoints,
     };
     tern_status status = tn_engine_check_inputs(engine, model, err);
     if (status != TERN_OK)
@@ -158,12 +165,19 @@ void tn_workspace_fini(struct tn_workspace *w)
     if (w->scratch_base)
         tn_pages_release(w->scratch_base, w->scratch_bytes);
     tn_cache_pool_fini(&w->pool);
+    tn_cache_pool_fini(&w->checkpoints.pool);
 }
 
 struct tn_sequence tn_workspace_sequence(struct tn_workspace *w, uint32_t i)
 {
     const struct tn_sequence_scratch *memory = &w->forward.s.sequences[i];
-    return (struct tn_sequence){.pool = &w->pool, .ids = memory->ids, .blocks = memory->blocks};
+    return (struct tn_sequence){.pool = &w->pool,
+                                .states = &w->states,
+                                .checkpoints = &w->checkpoints,
+                                .number = i,
+                                .ids = memory->ids,
+                                .blocks = memory->blocks,
+                                .state = memory->state};
 }
 
 tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *batch,
@@ -189,10 +203,11 @@ tern_status tn_workspace_fail_growth(const struct tn_workspace *w, uint32_t n_pa
 
 uint64_t tn_workspace_bytes(const struct tn_workspace *w)
 {
-    return w->scratch_bytes + (uint64_t)w->pool.block_bytes * w->pool.n_ready;
+    return w->scratch_bytes + (uint64_t)w->pool.block_bytes * w->pool.n_ready +
+           (uint64_t)w->checkpoints.pool.block_bytes * w->checkpoints.pool.n_ready;
 }
 
 uint64_t tn_workspace_bytes_full(const struct tn_workspace *w)
 {
-    return w->scratch_bytes + w->memplan.kv_full_bytes;
+    return w->scratch_bytes + w->memplan.kv_full_bytes + w->memplan.checkpoints_full_bytes;
 }

@@ -8,13 +8,14 @@
 #define TN_WORKSPACE_H
 
 #include "model/forward.h"
-#include "run/cache_pool.h"
 #include "run/draft.h"
 #include "run/engine.h"
+#include "run/sequence.h"
 
 struct tn_workspace_params {
     uint32_t n_ctx, n_batch; /* as struct tn_memplan_input */
     uint32_t n_sequences, n_logits;
+    uint32_t n_checkpoints; /* where a layer has a state */
     enum tern_kv kv;
     bool drop_pages;
     /* As in struct tern_session_params; each may be NULL. */
@@ -31,6 +32,7 @@ struct tn_workspace {
     struct tn_kvcache kv;
     struct tn_state_plan states;
     struct tn_cache_pool pool;
+    struct tn_checkpoints checkpoints;
     struct tn_forward forward;
     struct tn_draft_costs draft_costs; /* of its evaluations */
     void *scratch_base;

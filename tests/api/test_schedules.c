@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../coarse_mixer.h"
 #include "../tiny_model.h"
 #include "answers.h"
 #include "base/compiler.h"
@@ -23,7 +24,7 @@
 #define N_CTX 640u /* several blocks of the cache */
 
 static struct demo demo;
-static struct tern_model *tiny;
+static struct tern_model *tiny, *coarse; /* coarse: with states that cannot be cut anywhere */
 
 static int setup(void **state)
 {
@@ -34,10 +35,12 @@ static int setup(void **state)
                                          .is_sparse = true,
                                          .context = 2304};
     if (tiny_model_make(TINY_PATH, &variant, &e) != TERN_OK ||
-        tern_model_open(&tiny, TINY_PATH, &e) != TERN_OK) {
+        tern_model_open(&tiny, TINY_PATH, &e) != TERN_OK ||
+        tern_model_open(&coarse, TINY_PATH, &e) != TERN_OK) {
         fprintf(stderr, "%s\n", e.detail);
         return 1;
     }
+    coarse_layers(coarse);
     return !demo_open(&demo, TERN_BUILD_DIR "/test_schedules.tern", 2);
 }
 
@@ -46,6 +49,7 @@ static int teardown(void **state)
     (void)state;
     demo_close(&demo);
     tern_model_free(tiny);
+    tern_model_free(coarse);
     tn_file_remove(TINY_PATH);
     return 0;
 }
@@ -84,7 +88,7 @@ static void make_sampler_params(struct tern_sampler_params *p, struct tn_rng *rn
 static void make_job(struct job *job, const struct tern_model *model, struct tn_rng *rng,
                      enum tern_kv kv)
 {
-    const uint32_t vocab = model == tiny ? 38 : 4000, stem = below(rng, 3) * 7919u + 13;
+    const uint32_t vocab = model == demo.model ? 4000 : 38, stem = below(rng, 3) * 7919u + 13;
     const uint32_t longest = below(rng, 4) == 0 ? MAX_PROMPT : 40;
     const uint32_t n = 1 + below(rng, longest), n_stem = below(rng, n + 1);
     for (uint32_t i = 0; i < n; i++)
@@ -92,7 +96,9 @@ static void make_job(struct job *job, const struct tern_model *model, struct tn_
     job->request = (struct tern_request){.ids = job->prompt, .n_ids = n,
                                          .max_tokens = below(rng, 25),
                                          .ignore_eos = below(rng, 2) == 0,
-                                         .n_draft = below(rng, TERN_MAX_DRAFT + 1)};
+                                         .n_draft = below(rng, TERN_MAX_DRAFT + 1),
+                                         .n_system = below(rng, n + 1),
+                                         .n_turn = below(rng, n + 1)};
     make_sampler_params(&job->request.sampler, rng);
     answer_generate(&job->want, demo.engine, model, &job->request, N_CTX, kv);
     if (below(rng, 3) > 0 || job->want.n_text < 12)
@@ -158,6 +164,7 @@ static void run_schedules(const struct tern_model *model, uint32_t n_schedules)
         const enum tern_kv kv = (enum tern_kv)below(&rng, 3);
         const struct tern_scheduler_params p = {.n_sequences = 1 + below(&rng, 8), .n_queue = 24,
                                                 .n_ctx = N_CTX, .kv = kv,
+                                                .n_checkpoints = 1 + below(&rng, 12),
                                                 .n_batch = 1 + below(&rng, 100)};
         struct tern_scheduler *s;
         memset(jobs, 0, sizeof jobs);
@@ -195,6 +202,14 @@ static void answers_do_not_depend_on_company(void **state)
     (void)state;
     run_schedules(tiny, n_schedules(60, 1000));
     assert_true(n_drafted > 0); /* the first chance is always taken */
+}
+
+static void answers_of_states_do_not_depend_on_company(void **state)
+{
+    (void)state;
+    n_drafted = 0;
+    run_schedules(coarse, n_schedules(60, 1000));
+    assert_true(n_drafted > 0);
 }
 
 static void texts_do_not_depend_on_company(void **state)
@@ -333,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_do_not_depend_on_company),
+        cmocka_unit_test(answers_of_states_do_not_depend_on_company),
         cmocka_unit_test(texts_do_not_depend_on_company),
         cmocka_unit_test(a_common_beginning_is_computed_and_kept_once),
         cmocka_unit_test(drafts_change_no_event),
