@@ -5,16 +5,27 @@
  *   tern_grammar_from_schema(&grammar, schema, strlen(schema), 0, &err);
  *   params.grammar = grammar;                   of tern_generate, or of a request to a scheduler
  *
- * Then only tokens are chosen with which the text can still become such a text, and the answer ends
- * when it is one.  Of a schema these words are understood, and everything else is refused with its
- * place: type (object, array, string, number, integer, boolean, null, or several), properties,
- * required, additionalProperties (false), items, minItems, maxItems, enum, const, anyOf, $ref
- * within the schema ("#", "#/$defs/..."), $defs, definitions; of strings pattern, format
- * (date-time, date, time, duration, email, hostname, ipv4, ipv6, uuid), minLength and maxLength; of
- * numbers minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf.  Beside enum and const
- * those of strings and numbers leave the values that fit.  Words without a rule are skipped: title,
- * description, default, examples, $comment, $schema, $id, deprecated, readOnly, writeOnly.  Words
- * about another type than a value has say nothing about it.
+ * Then only tokens are chosen with which the text can still become such a text, and the answer
+ * ends when it is one.  Of a schema these words are understood, and everything else is refused with
+ * its place: type (object, array, string, number, integer, boolean, null, or several), properties,
+ * required, additionalProperties, patternProperties, propertyNames, items, minItems, maxItems,
+ * enum, const, anyOf, oneOf, allOf, $ref within the schema ("#", "#/$defs/..."), $defs,
+ * definitions; of strings pattern, format (date-time, date, time, duration, email, hostname, ipv4,
+ * ipv6, uuid), minLength and maxLength; of numbers minimum, maximum, exclusiveMinimum,
+ * exclusiveMaximum, multipleOf.  Beside enum and const those of strings and numbers leave the
+ * values that fit.  Words without a rule are skipped: title, description, default, examples,
+ * $comment, $schema, $id, $anchor, deprecated, readOnly, writeOnly, discriminator,
+ * contentEncoding, contentMediaType, contentSchema, externalDocs, xml, and those that begin with
+ * x-.  Words about another type than a value has say nothing about it.
+ *
+ * oneOf is read as anyOf: its alternatives should exclude each other.  The parts of allOf become
+ * one schema: members of all of them, the narrower of two bounds; parts whose anyOf, enum or
+ * pattern differ are refused.  A part with additionalProperties false closes the whole, not itself,
+ * as libraries mean it.  Members that properties name come first; where additionalProperties is a
+ * schema or true, others follow, whose keys are none of those names, and it may happen that two of
+ * them are the same.  propertyNames limits the keys of an object without properties: by pattern,
+ * format and lengths, or by an enum.  patternProperties may have one pattern, which fits none of
+ * the properties, and additionalProperties must be absent or false then.
  *
  * What comes is UTF-8 without U+0000.  Members stand in the order of the schema, white space only
  * where people put it (a space, or a line end and at most 20 spaces or tabs); values nest at most
@@ -58,9 +69,9 @@ struct tern_grammar; /* read-only: any number of requests and threads may use it
 #define TERN_GRAMMAR_MAX_STEPS 10000000u
 
 /* As OpenAI's strict mode, whose limits are within these: every object names all its properties in
- * "required" and has "additionalProperties": false, every array has "items".  Without it what
- * is not required may be left out, objects without "properties" and arrays without "items" hold any
- * JSON. */
+ * "required" and has "additionalProperties" that are false or a schema, every array has "items".
+ * Without it what is not required may be left out, objects about whose members nothing is said and
+ * arrays without "items" hold any JSON. */
 #define TERN_GRAMMAR_STRICT 1u
 
 /* Compiles a schema, in time and memory that do not depend on what it describes: at most 262,144

@@ -2,7 +2,7 @@
  *
  * From a JSON schema to a grammar.  tern/grammar.h lists the words.
  */
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,116 +11,26 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "grammar/schema_count.h"
-#include "grammar/schema_limits.h"
-#include "grammar/schema_list.h"
+#include "grammar/schema_merge.h"
+#include "grammar/schema_object.h"
 
 /* An array's items are written out up to here. */
 #define MAX_ITEMS 4096u
 
-struct compiler {
-    struct tern_grammar *g;
-    struct tn_schema_list list;
-    struct tn_json_rules rules;
-    struct tn_schema_limits limits;
-    const json_t *root;
-    const char *before, *after; /* texts around the JSON */
-    bool is_strict;
-    uint32_t at; /* the subschema in work */
-    tern_status status;
-    struct tern_error *err;
-};
-
-/* ---- refusing ---- */
-
-/* `#/place: ...`; false, so that checks can return it. */
-static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
-    TN_PRINTF(3, 4);
-
-/* The same where c->err has the detail. */
-static bool refuse_as_said(struct compiler *c, tern_status status)
-{
-    struct tn_buf path = {0};
-    tn_schema_path(&path, &c->list, c->at);
-    tn_fail_prefix(c->err, tn_buf_text(&path));
-    tn_buf_fini(&path);
-    c->status = status;
-    return false;
-}
-
-static bool refuse(struct compiler *c, tern_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    tn_vfail(c->err, status, format, args);
-    va_end(args);
-    return refuse_as_said(c, status);
-}
-
-/* ---- words ---- */
-
-static bool is_one_of(const char *word, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(word, list[i]) == 0)
-            return true;
-    return false;
-}
-
-/* Says nothing about values. */
-static bool is_annotation(const char *word)
-{
-    static const char *const words[] = {
-        "title", "description", "default",    "examples", "example",  "$comment", "$schema",
-        "$id",   "deprecated",  "readOnly",   "writeOnly", "$defs",   "definitions"};
-    return is_one_of(word, words, TN_COUNT_OF(words));
-}
-
-/* Are all words annotations? */
-static bool says_nothing(const json_t *s)
-{
-    json_t *object = (json_t *)s; /* jansson's iterators take no const */
-    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
-        if (!is_annotation(json_object_iter_key(i)))
-            return false;
-    return true;
-}
-
-/* Refuses a schema with words beside its annotations that are not in the list. */
-static bool check_words(struct compiler *c, const json_t *s, const char *const *list, size_t n,
-                        const char *beside)
-{
-    json_t *object = (json_t *)s; /* jansson's iterators take no const */
-    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
-        const char *word = json_object_iter_key(i);
-        if (!is_annotation(word) && !is_one_of(word, list, n))
-            return refuse(c, TERN_UNSUPPORTED, "\"%.60s\" is not supported%s", word, beside);
-    }
-    return true;
-}
-
 /* ---- subschemas ---- */
 
-/* The start of the rule of a subschema of the one in work. */
-static uint32_t rule_of(struct compiler *c, const json_t *json, const char *keyword,
-                        const char *name, uint32_t index)
-{
-    const struct tn_subschema s = {.json = json, .parent = c->at, .keyword = keyword,
-                                   .name = name, .index = index};
-    const uint32_t i = tn_schema_list_add(&c->list, c->g, &s);
-    return c->g->failed ? 0 : c->list.items[i].start;
-}
-
-static bool compile_reference(struct compiler *c, const json_t *s, uint32_t start)
+static bool compile_reference(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
 {
     static const char *const words[] = {"$ref"};
     const char *text = json_string_value(json_object_get(s, "$ref"));
     const json_t *target = text ? tn_schema_find(c->root, text) : NULL;
-    if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"$ref\""))
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " beside \"$ref\""))
         return false;
     if (!text)
-        return refuse(c, TERN_USAGE, "\"$ref\" must be a string");
+        return tn_schema_refuse(c, TERN_USAGE, "\"$ref\" must be a string");
     if (!target)
-        return refuse(c, TERN_USAGE, "\"$ref\": nothing stands at \"%.100s\" of the schema", text);
+        return tn_schema_refuse(c, TERN_USAGE,
+                                "\"$ref\": nothing stands at \"%.100s\" of the schema", text);
     const struct tn_subschema found = {.json = target, .parent = TN_NO_PARENT, .keyword = text,
                                        .index = TN_NO_PARENT};
     const uint32_t i = tn_schema_list_add(&c->list, c->g, &found);
@@ -129,17 +39,21 @@ static bool compile_reference(struct compiler *c, const json_t *s, uint32_t star
     return true;
 }
 
-static bool compile_any_of(struct compiler *c, const json_t *s, uint32_t start)
+/* "anyOf", and "oneOf", whose alternatives are taken to exclude each other. */
+static bool compile_alternatives(struct tn_schema_compiler *c, const json_t *s, const char *word,
+                                 uint32_t start)
 {
-    static const char *const words[] = {"anyOf"};
-    const json_t *list = json_object_get(s, "anyOf");
-    if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"anyOf\""))
+    const json_t *list = json_object_get(s, word);
+    char beside[24];
+    snprintf(beside, sizeof beside, " beside \"%s\"", word);
+    if (!tn_schema_check_words(c, s, &word, 1, beside))
         return false;
     if (!json_is_array(list) || json_array_size(list) == 0)
-        return refuse(c, TERN_USAGE, "\"anyOf\" must be an array of schemas, not empty");
+        return tn_schema_refuse(c, TERN_USAGE, "\"%s\" must be an array of schemas, not empty",
+                                word);
     for (size_t i = 0; i < json_array_size(list); i++)
         tn_grammar_empty(c->g, start,
-                         rule_of(c, json_array_get(list, i), "anyOf", NULL, (uint32_t)i));
+                         tn_schema_rule_of(c, json_array_get(list, i), word, NULL, (uint32_t)i));
     return true;
 }
 
@@ -151,7 +65,7 @@ static const char *const type_names[N_TYPES] = {"object",  "array",   "string", 
                                                 "integer", "boolean", "null"};
 
 /* Adds the bit of a type. */
-static bool add_type(struct compiler *c, const json_t *name, uint32_t *types)
+static bool add_type(struct tn_schema_compiler *c, const json_t *name, uint32_t *types)
 {
     const char *text = json_string_value(name);
     for (uint32_t i = 0; text && i < N_TYPES; i++)
@@ -159,12 +73,12 @@ static bool add_type(struct compiler *c, const json_t *name, uint32_t *types)
             *types |= 1u << i;
             return true;
         }
-    return refuse(c, TERN_USAGE, "\"type\" must be one or several of object, array, string, "
-                                 "number, integer, boolean, null");
+    return tn_schema_refuse(c, TERN_USAGE, "\"type\" must be one or several of object, array, "
+                                           "string, number, integer, boolean, null");
 }
 
 /* The bits of "type"; 0: there is none. */
-static bool read_types(struct compiler *c, const json_t *s, uint32_t *types)
+static bool read_types(struct tn_schema_compiler *c, const json_t *s, uint32_t *types)
 {
     const json_t *type = json_object_get(s, "type");
     *types = 0;
@@ -203,7 +117,7 @@ static uint32_t type_of(const json_t *value)
 /* ---- enum, const ---- */
 
 /* The text of a value leads from the start of a rule to an end. */
-static void add_value(struct compiler *c, const json_t *value, uint32_t start)
+static void add_value(struct tn_schema_compiler *c, const json_t *value, uint32_t start)
 {
     struct tn_buf text = {0};
     if (!tn_json_dump(&text, value))
@@ -213,19 +127,19 @@ static void add_value(struct compiler *c, const json_t *value, uint32_t start)
     tn_buf_fini(&text);
 }
 
-static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)
+static bool compile_enum(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
 {
     static const char *const words[] = {
         "enum", "const", "type", "pattern", "format", "minLength", "maxLength", "minimum",
         "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     const json_t *list = json_object_get(s, "enum"), *constant = json_object_get(s, "const");
     uint32_t types, n = 0;
-    if (!check_words(c, s, words, TN_COUNT_OF(words), " beside \"enum\" or \"const\"") ||
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " beside \"enum\" or \"const\"") ||
         !read_types(c, s, &types))
         return false;
     if (list && (constant || !json_is_array(list) || json_array_size(list) == 0))
-        return refuse(c, TERN_USAGE, "\"enum\" must be an array of values, not empty, and stand "
-                                     "without \"const\"");
+        return tn_schema_refuse(c, TERN_USAGE, "\"enum\" must be an array of values, not empty, "
+                                               "and stand without \"const\"");
     const size_t n_values = list ? json_array_size(list) : 1;
     for (size_t i = 0; i < n_values; i++) {
         const json_t *value = list ? json_array_get(list, i) : constant;
@@ -234,20 +148,20 @@ static bool compile_enum(struct compiler *c, const json_t *s, uint32_t start)
             continue;
         tern_status status = tn_schema_limits_take(&c->limits, s, value, &fits, c->err);
         if (status != TERN_OK)
-            return refuse_as_said(c, status);
+            return tn_schema_refuse_as_said(c, status);
         if (fits)
             add_value(c, value, start);
         n += fits;
     }
-    return n > 0 || refuse(c, TERN_USAGE, "no value of \"enum\" or \"const\" has the \"type\" "
-                                          "and fits its limits");
+    return n > 0 || tn_schema_refuse(c, TERN_USAGE, "no value of \"enum\" or \"const\" has the "
+                                                    "\"type\" and fits its limits");
 }
 
 /* ---- arrays ---- */
 
 /* [ item , item ... ]: as many as there must be, then those that there may be; a loop where they
  * have no limit. */
-static void add_items(struct compiler *c, uint32_t start, uint32_t item,
+static void add_items(struct tn_schema_compiler *c, uint32_t start, uint32_t item,
                       struct tn_count_range range)
 {
     struct tern_grammar *g = c->g;
@@ -275,128 +189,29 @@ static void add_items(struct compiler *c, uint32_t start, uint32_t item,
     }
 }
 
-static bool compile_array(struct compiler *c, const json_t *s, uint32_t start)
+static bool compile_array(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
 {
     const json_t *items = json_object_get(s, "items");
     struct tn_count_range range;
     tern_status status = tn_schema_count(&range, s, "minItems", "maxItems", MAX_ITEMS, c->err);
     if (status != TERN_OK)
-        return refuse_as_said(c, status);
+        return tn_schema_refuse_as_said(c, status);
+    if (json_object_get(s, "uniqueItems") && !json_is_false(json_object_get(s, "uniqueItems")))
+        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"uniqueItems\" is not supported: what an "
+                                                     "answer has written is not remembered");
     if (!items && c->is_strict)
-        return refuse(c, TERN_USAGE, "an array needs \"items\"");
-    add_items(c, start, items ? rule_of(c, items, "items", NULL, TN_NO_PARENT) : c->rules.value,
-              range);
+        return tn_schema_refuse(c, TERN_USAGE, "an array needs \"items\"");
+    const uint32_t item = items ? tn_schema_rule_of(c, items, "items", NULL, TN_NO_PARENT)
+                                : c->rules.value;
+    add_items(c, start, item, range);
     return true;
-}
-
-/* ---- objects ---- */
-
-/* The names of "required" become members of *names; json_decref. */
-static bool read_required(struct compiler *c, const json_t *s, json_t **names)
-{
-    const json_t *required = json_object_get(s, "required");
-    const json_t *properties = json_object_get(s, "properties");
-    *names = json_object();
-    if (required && !json_is_array(required))
-        return refuse(c, TERN_USAGE, "\"required\" must be an array of names");
-    for (size_t i = 0; i < json_array_size(required); i++) {
-        const char *name = json_string_value(json_array_get(required, i));
-        if (!name || !json_object_get(properties, name))
-            return refuse(c, TERN_USAGE, "\"required\" names \"%.60s\", which is not among the "
-                                         "\"properties\"", name ? name : "?");
-        if (json_object_set_new(*names, name, json_true()) != 0)
-            c->g->failed = TERN_MEMORY;
-    }
-    return true;
-}
-
-static bool check_object(struct compiler *c, const json_t *s)
-{
-    const json_t *properties = json_object_get(s, "properties");
-    const json_t *additional = json_object_get(s, "additionalProperties");
-    if (properties && !json_is_object(properties))
-        return refuse(c, TERN_USAGE, "\"properties\" must be an object");
-    if ((additional && !json_is_false(additional)) || (!additional && c->is_strict))
-        return refuse(c, TERN_UNSUPPORTED, "\"additionalProperties\" must be false");
-    return true;
-}
-
-/* `"name": value` from a state; the state behind it. */
-static uint32_t add_member(struct compiler *c, uint32_t from, const char *name, const json_t *value)
-{
-    struct tern_grammar *g = c->g;
-    json_t *key = json_string(name);
-    char *text = json_dumps(key, JSON_ENCODE_ANY);
-    json_decref(key);
-    if (!text) {
-        g->failed = g->failed ? g->failed : TERN_MEMORY;
-        return 0;
-    }
-    const uint32_t colon = tn_grammar_text(g, tn_grammar_text(g, from, text, strlen(text)), ":", 1);
-    const uint32_t value_at = tn_grammar_state(g), behind = tn_grammar_state(g);
-    tn_free(text);
-    tn_grammar_call(g, colon, c->rules.space, value_at);
-    tn_grammar_call(g, value_at, rule_of(c, value, "properties", name, TN_NO_PARENT), behind);
-    return behind;
-}
-
-/* Members in the order of the schema.  Two states stand between them: `first`, while none was
- * written, and `later`; where only one can be, the other is 0, which is no state of a rule. */
-static bool add_members(struct compiler *c, const json_t *s, const json_t *required,
-                        uint32_t open, uint32_t close)
-{
-    struct tern_grammar *g = c->g;
-    json_t *properties = json_object_get(s, "properties");
-    uint32_t first = tn_grammar_state(g), later = 0;
-    tn_grammar_call(g, open, c->rules.space, first);
-    for (void *i = json_object_iter(properties); i && !g->failed;
-         i = json_object_iter_next(properties, i)) {
-        const char *name = json_object_iter_key(i);
-        const bool is_required = json_object_get(required, name) != NULL;
-        const uint32_t member = tn_grammar_state(g);
-        if (!is_required && c->is_strict)
-            return refuse(c, TERN_USAGE, "\"required\" must name every property; \"%.60s\" is "
-                                         "missing", name);
-        if (first)
-            tn_grammar_empty(g, first, member);
-        if (later)
-            tn_grammar_call(g, tn_grammar_text(g, later, ",", 1), c->rules.space, member);
-        const uint32_t behind = add_member(c, member, name, json_object_iter_value(i));
-        if (later && !is_required)
-            tn_grammar_empty(g, later, behind);
-        later = behind;
-        first = is_required ? 0 : first;
-    }
-    if (first)
-        tn_grammar_empty(g, first, close);
-    if (later)
-        tn_grammar_call(g, later, c->rules.space, close);
-    return true;
-}
-
-static bool compile_object(struct compiler *c, const json_t *s, uint32_t start)
-{
-    struct tern_grammar *g = c->g;
-    if (!check_object(c, s))
-        return false;
-    if (!json_object_get(s, "properties") && !json_object_get(s, "additionalProperties") &&
-        !json_object_get(s, "required")) {
-        tn_grammar_empty(g, start, c->rules.object);
-        return true;
-    }
-    const uint32_t close = tn_grammar_state(g);
-    json_t *required;
-    tn_grammar_end(g, tn_grammar_text(g, close, "}", 1));
-    const bool is_good = read_required(c, s, &required) &&
-                         add_members(c, s, required, tn_grammar_text(g, start, "{", 1), close);
-    json_decref(required);
-    return is_good;
 }
 
 /* ---- a subschema ---- */
 
 /* Strings, numbers, booleans, null: by the rules of JSON, or by one with limits. */
-static bool compile_simple(struct compiler *c, const json_t *s, uint32_t types, uint32_t start)
+static bool compile_simple(struct tn_schema_compiler *c, const json_t *s, uint32_t types,
+                           uint32_t start)
 {
     const uint32_t simple[N_TYPES] = {[STRING] = c->rules.string, [NUMBER] = c->rules.number,
                                       [INTEGER] = c->rules.integer, [BOOLEAN] = c->rules.boolean,
@@ -408,50 +223,68 @@ static bool compile_simple(struct compiler *c, const json_t *s, uint32_t types, 
         tern_status status =
             tn_schema_limits_find(&c->limits, c->g, s, type_names[i], &rule, c->err);
         if (status != TERN_OK)
-            return refuse_as_said(c, status);
+            return tn_schema_refuse_as_said(c, status);
         tn_grammar_empty(c->g, start, rule);
     }
     return true;
 }
 
-static bool compile_types(struct compiler *c, const json_t *s, uint32_t start)
+static bool compile_types(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
 {
     static const char *const words[] = {
-        "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
-        "pattern", "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+        "type", "properties", "required", "additionalProperties", "patternProperties",
+        "propertyNames", "items", "minItems", "maxItems", "uniqueItems", "pattern",
+        "format", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
         "exclusiveMaximum", "multipleOf"};
     uint32_t types;
-    if (!check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
         return false;
     if (types & 1u << NUMBER) /* whole ones are among them */
         types &= ~(1u << INTEGER);
-    if (!types && !c->is_strict && json_object_get(s, "properties"))
+    if (!types && !c->is_strict &&
+        (json_object_get(s, "properties") || json_object_get(s, "patternProperties")))
         types = 1u << OBJECT;
-    if (!types && !c->is_strict && says_nothing(s)) {
+    if (!types && !c->is_strict && tn_schema_says_nothing(s)) {
         tn_grammar_empty(c->g, start, c->rules.value);
         return true;
     }
     if (!types)
-        return refuse(c, TERN_USAGE, "\"type\" is missing");
+        return tn_schema_refuse(c, TERN_USAGE, "\"type\" is missing");
     if (!compile_simple(c, s, types, start))
         return false;
-    if (types & 1u << OBJECT && !compile_object(c, s, start))
+    if (types & 1u << OBJECT && !tn_schema_object(c, s, start))
         return false;
     return !(types & 1u << ARRAY) || compile_array(c, s, start);
 }
 
-static bool compile(struct compiler *c, const json_t *s, uint32_t start)
+static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t start);
+
+/* The merged schema has no "allOf" of its own. */
+static bool compile_all_of(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
+{
+    json_t *merged;
+    tern_status status = tn_schema_merge(&merged, s, c->root, &c->limits.steps, c->err);
+    if (status != TERN_OK)
+        return tn_schema_refuse_as_said(c, status);
+    return !tn_schema_keep(c, merged) || compile(c, merged, start);
+}
+
+static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
 {
     if (json_is_true(s) && !c->is_strict) {
         tn_grammar_empty(c->g, start, c->rules.value);
         return true;
     }
     if (!json_is_object(s))
-        return refuse(c, TERN_USAGE, "a schema must be an object");
+        return tn_schema_refuse(c, TERN_USAGE, "a schema must be an object");
+    if (json_object_get(s, "allOf"))
+        return compile_all_of(c, s, start);
     if (json_object_get(s, "$ref"))
         return compile_reference(c, s, start);
     if (json_object_get(s, "anyOf"))
-        return compile_any_of(c, s, start);
+        return compile_alternatives(c, s, "anyOf", start);
+    if (json_object_get(s, "oneOf"))
+        return compile_alternatives(c, s, "oneOf", start);
     if (json_object_get(s, "enum") || json_object_get(s, "const"))
         return compile_enum(c, s, start);
     return compile_types(c, s, start);
@@ -470,13 +303,13 @@ static uint32_t subschema_at(const struct tn_schema_list *list, uint32_t state)
     return found;
 }
 
-static tern_status finish(struct compiler *c)
+static tern_status finish(struct tn_schema_compiler *c)
 {
     uint32_t state = c->g->start;
     if (c->g->failed == TERN_LIMIT)
-        refuse(c, TERN_LIMIT, "the schema is too large: more than %u states, %u edges or %u "
-                              "schemas", TN_GRAMMAR_MAX_STATES, TN_GRAMMAR_MAX_EDGES,
-               TN_MAX_SUBSCHEMAS);
+        tn_schema_refuse(c, TERN_LIMIT,
+                         "the schema is too large: more than %u states, %u edges or %u schemas",
+                         TN_GRAMMAR_MAX_STATES, TN_GRAMMAR_MAX_EDGES, TN_MAX_SUBSCHEMAS);
     else if (c->g->failed)
         c->status = tn_fail(c->err, TERN_MEMORY, "no memory for a grammar");
     else
@@ -490,7 +323,7 @@ static tern_status finish(struct compiler *c)
     return c->status;
 }
 
-static tern_status compile_all(struct compiler *c)
+static tern_status compile_all(struct tn_schema_compiler *c)
 {
     struct tern_grammar *g = c->g;
     tn_grammar_state(g); /* 0 is no state of a rule */
@@ -522,7 +355,7 @@ tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const ch
                                              uint32_t flags, struct tern_error *err)
 {
     json_t *root = NULL;
-    struct compiler c = {.before = before, .after = after,
+    struct tn_schema_compiler c = {.before = before, .after = after,
                          .is_strict = flags & TERN_GRAMMAR_STRICT,
                          .limits.steps = TERN_GRAMMAR_MAX_STEPS, .err = err};
     *out = NULL;
@@ -541,6 +374,7 @@ tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const ch
         tern_grammar_free(c.g);
     tn_schema_list_fini(&c.list);
     tn_schema_limits_fini(&c.limits);
+    json_decref(c.made);
     json_decref(root);
     return status;
 }

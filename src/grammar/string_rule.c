@@ -5,11 +5,14 @@
 #include "grammar/string_rule.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "grammar/dfa.h"
 #include "grammar/regex.h"
 
@@ -253,4 +256,86 @@ void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
             tn_grammar_call(g, at, character, next);
         at = next;
     }
+}
+
+/* ---- other strings than some ---- */
+
+/* Names [low, high) begin with the same n bytes, behind which the text is in this state. */
+struct branch {
+    size_t low, high, n;
+    uint32_t state;
+};
+
+struct others {
+    struct tern_grammar *g;
+    const char **names; /* ascending */
+    uint32_t free, end; /* states: behind what begins no name, and behind the string */
+    struct tn_buf todo; /* branches */
+};
+
+/* Characters from low to high lead to where any may follow; surrogates are none. */
+static void add_free(struct others *o, uint32_t from, uint32_t low, uint32_t high)
+{
+    if (low < 0xD800 && low <= high)
+        add_characters(o->g, from, low, TN_MIN(high, 0xD7FF), o->free);
+    low = TN_MAX(low, 0xE000);
+    if (low <= high)
+        add_characters(o->g, from, low, high, o->free);
+}
+
+/* Each character with which a name goes on is a branch; with all others there is no name. */
+static void add_branches(struct others *o, struct branch b)
+{
+    uint32_t next = 1;
+    if (o->names[b.low][b.n] == '\0')
+        b.low++;
+    else
+        tn_grammar_bytes(o->g, b.state, '"', '"', o->end);
+    while (b.low < b.high && !o->g->failed) {
+        const char *at = o->names[b.low] + b.n;
+        uint32_t c;
+        const size_t n = tn_utf8_character(at, strlen(at), &c);
+        struct branch more = {b.low, b.low + 1, b.n + n, tn_grammar_state(o->g)};
+        while (more.high < b.high && strncmp(o->names[more.high] + b.n, at, n) == 0)
+            more.high++;
+        add_free(o, b.state, next, c - 1);
+        add_characters(o->g, b.state, c, c, more.state);
+        tn_buf_append(&o->todo, (const char *)&more, sizeof more);
+        next = c + 1;
+        b.low = more.high;
+    }
+    add_free(o, b.state, next, TN_LAST_CHARACTER);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+tern_status tn_string_rule_of_others(struct tern_grammar *g, uint32_t start, const json_t *object,
+                                     struct tern_error *err)
+{
+    struct others o = {.g = g, .free = tn_grammar_state(g), .end = tn_grammar_state(g)};
+    struct branch b = {.high = json_object_size(object)};
+    json_t *members = (json_t *)object; /* jansson's iterators take no const */
+    size_t n = 0;
+    o.names = tn_alloc((b.high + 1) * sizeof *o.names);
+    if (!o.names)
+        return tn_fail(err, TERN_MEMORY, "no memory for a grammar");
+    for (void *i = json_object_iter(members); i; i = json_object_iter_next(members, i))
+        o.names[n++] = json_object_iter_key(i);
+    qsort(o.names, n, sizeof *o.names, compare_names);
+    b.state = tn_grammar_text(g, start, "\"", 1);
+    tn_grammar_end(g, o.end);
+    add_free(&o, o.free, 1, TN_LAST_CHARACTER);
+    tn_grammar_bytes(g, o.free, '"', '"', o.end);
+    tn_buf_append(&o.todo, (const char *)&b, sizeof b);
+    for (size_t i = 0; i < o.todo.n_bytes && !o.todo.failed && !g->failed; i += sizeof b) {
+        memcpy(&b, o.todo.data + i, sizeof b);
+        add_branches(&o, b);
+    }
+    tn_free(o.names);
+    const bool is_good = !o.todo.failed;
+    tn_buf_fini(&o.todo);
+    return is_good ? tn_ok(err) : tn_fail(err, TERN_MEMORY, "no memory for a grammar");
 }

@@ -9,6 +9,8 @@
 #ifndef TN_STRING_RULE_H
 #define TN_STRING_RULE_H
 
+#include <jansson.h>
+
 #include "grammar/grammar.h"
 #include "grammar/schema_count.h"
 
@@ -23,6 +25,10 @@ tern_status tn_string_rule(struct tern_grammar *g, uint32_t start, const char *c
 /* Does a text of UTF-8 fit all n expressions?  The same costs and errors. */
 tern_status tn_string_fits(bool *fits, const char *const *expressions, uint32_t n,
                            const char *text, uint64_t *steps, struct tern_error *err);
+/* Any string that is none of the members' names of an object.  TERN_MEMORY; a grammar that is full
+ * has failed. */
+tern_status tn_string_rule_of_others(struct tern_grammar *g, uint32_t start, const json_t *object,
+                                     struct tern_error *err);
 /* Any string of so many characters: a state for each of length.max, or of length.min where there is
  * no maximum. */
 void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,

@@ -20,7 +20,7 @@ def random_schema(rng, depth, defs):
     if kind < 0.08 and defs:
         return {"$ref": f"#/$defs/{rng.choice(defs)}"}
     if kind < 0.20 and depth > 0:
-        return {"anyOf": [random_schema(rng, depth - 1, defs) for _ in range(rng.randint(1, 3))]}
+        return {rng.choice(("anyOf", "oneOf")): [random_schema(rng, depth - 1, defs) for _ in range(rng.randint(1, 3))]}
     if kind < 0.30:
         return {"enum": rng.sample(SCALARS, rng.randint(1, 5))}
     if kind < 0.35:
@@ -31,7 +31,8 @@ def random_schema(rng, depth, defs):
         names = rng.sample(NAMES, rng.randint(0, 4))
         schema["properties"] = {name: random_schema(rng, depth - 1, defs) for name in names}
         schema["required"] = [name for name in names if rng.random() < 0.6]
-        schema["additionalProperties"] = False
+        schema["additionalProperties"] = random_schema(rng, 0, defs) if rng.random() < 0.3 else \
+            False
     if "array" in types:
         schema["items"] = random_schema(rng, depth - 1, defs)
         if rng.random() < 0.6:
@@ -51,6 +52,10 @@ def random_root(rng):
     return root
 
 
+def alternatives(schema):
+    return schema.get("anyOf") or schema["oneOf"]
+
+
 # ---- values ----
 
 class TooDeep(Exception):
@@ -63,8 +68,8 @@ def random_value(rng, schema, root, depth=12):
         raise TooDeep
     if "$ref" in schema:
         return random_value(rng, root["$defs"][schema["$ref"].split("/")[-1]], root, depth - 1)
-    if "anyOf" in schema:
-        return random_value(rng, rng.choice(schema["anyOf"]), root, depth - 1)
+    if "anyOf" in schema or "oneOf" in schema:
+        return random_value(rng, rng.choice(alternatives(schema)), root, depth - 1)
     if "enum" in schema:
         return rng.choice(schema["enum"])
     if "const" in schema:
@@ -72,9 +77,14 @@ def random_value(rng, schema, root, depth=12):
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     kind = rng.choice(types)
     if kind == "object":
-        return {name: random_value(rng, sub, root, depth - 1)
-                for name, sub in schema["properties"].items()
-                if name in schema["required"] or rng.random() < 0.5}
+        value = {name: random_value(rng, sub, root, depth - 1)
+                 for name, sub in schema["properties"].items()
+                 if name in schema["required"] or rng.random() < 0.5}
+        if schema["additionalProperties"]:
+            for name in rng.sample(NAMES + ["other", ""], 2):
+                if name not in schema["properties"]:
+                    value[name] = random_value(rng, schema["additionalProperties"], root, depth - 1)
+        return value
     if kind == "array":
         low = schema.get("minItems", 0)
         n = rng.randint(low, schema.get("maxItems", low + 3))
@@ -126,18 +136,21 @@ def fits(value, schema, root):
     if "$ref" in schema:
         target = schema["$ref"].split("/")[-1]
         return fits(value, root if target == "#" else root["$defs"][target], root)
-    if "anyOf" in schema:
-        return any(fits(value, sub, root) for sub in schema["anyOf"])
+    if "anyOf" in schema or "oneOf" in schema:
+        return any(fits(value, sub, root) for sub in alternatives(schema))
     if "enum" in schema:
         return any(same(value, one) for one in schema["enum"])
     if "const" in schema:
         return same(value, schema["const"])
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if isinstance(value, dict):
-        order = [name for name in schema.get("properties", {}) if name in value]
-        return "object" in types and list(value) == order and \
+        named, other = schema.get("properties", {}), schema.get("additionalProperties")
+        order = [name for name in named if name in value]
+        others = list(value)[len(order):]
+        return "object" in types and list(value)[:len(order)] == order and \
+            (other is not False or not others) and \
             all(name in value for name in schema["required"]) and \
-            all(fits(value[name], schema["properties"][name], root) for name in value)
+            all(fits(value[name], named.get(name, other), root) for name in value)
     if isinstance(value, list):
         return "array" in types and len(value) >= schema.get("minItems", 0) and \
             len(value) <= schema.get("maxItems", len(value)) and \

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Members of objects.
+ */
+#include "grammar/schema_object.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "grammar/string_rule.h"
+
+/* What a schema says about objects. */
+struct object {
+    json_t *properties;       /* named members; NULL: none are */
+    json_t *required;         /* names as members; json_decref */
+    const json_t *additional; /* schema of other members, or true; NULL: there are none */
+    const json_t *names;      /* schema of their keys, or NULL */
+    const char *pattern;      /* that their keys fit, or NULL */
+    const json_t *of_pattern; /* their schema */
+};
+
+/* ---- reading ---- */
+
+static bool read_additional(struct tn_schema_compiler *c, const json_t *s, struct object *o)
+{
+    const json_t *additional = json_object_get(s, "additionalProperties");
+    if (additional && !json_is_boolean(additional) && !json_is_object(additional))
+        return tn_schema_refuse(c, TERN_USAGE, "\"additionalProperties\" must be a schema");
+    if (c->is_strict && (!additional || json_is_true(additional)))
+        return tn_schema_refuse(c, TERN_UNSUPPORTED,
+                                "\"additionalProperties\" must be false or an object");
+    o->additional = json_is_false(additional) ? NULL : additional;
+    o->names = json_object_get(s, "propertyNames");
+    if (o->names && !json_is_object(o->names))
+        return tn_schema_refuse(c, TERN_USAGE, "\"propertyNames\" must be a schema");
+    if (o->names && !additional) /* only the keys are told */
+        o->additional = json_object_get(s, "properties") ? NULL : json_true();
+    return true;
+}
+
+/* c->err has the detail of an expression. */
+static bool refuse_pattern(struct tn_schema_compiler *c, tern_status status)
+{
+    tn_fail_prefix(c->err, "\"patternProperties\"");
+    return tn_schema_refuse_as_said(c, status);
+}
+
+/* One pattern whose keys are no names of "properties", and no members but these. */
+static bool read_pattern(struct tn_schema_compiler *c, const json_t *s, struct object *o)
+{
+    json_t *patterns = json_object_get(s, "patternProperties");
+    if (patterns && !json_is_object(patterns))
+        return tn_schema_refuse(c, TERN_USAGE, "\"patternProperties\" must be an object");
+    if (json_object_size(patterns) == 0)
+        return true;
+    if (json_object_size(patterns) > 1 || o->additional || o->names)
+        return tn_schema_refuse(c, TERN_UNSUPPORTED,
+                                "\"patternProperties\" must have one pattern, and stand without "
+                                "\"propertyNames\" and other \"additionalProperties\" than false");
+    o->pattern = json_object_iter_key(json_object_iter(patterns));
+    o->of_pattern = json_object_iter_value(json_object_iter(patterns));
+    for (void *i = json_object_iter(o->properties); i;
+         i = json_object_iter_next(o->properties, i)) {
+        bool fits;
+        tern_status status = tn_string_fits(&fits, &o->pattern, 1, json_object_iter_key(i),
+                                            &c->limits.steps, c->err);
+        if (status != TERN_OK)
+            return refuse_pattern(c, status);
+        if (fits)
+            return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"%.60s\" is among the \"properties\" "
+                                                         "and fits a pattern of "
+                                                         "\"patternProperties\"",
+                                    json_object_iter_key(i));
+    }
+    return true;
+}
+
+/* The names become those of members with the schema of others, in a copy of the properties. */
+static bool name_others(struct tn_schema_compiler *c, struct object *o, const json_t *names)
+{
+    json_t *properties = o->properties ? json_copy(o->properties) : json_object();
+    if (!tn_schema_keep(c, properties))
+        return true; /* the grammar has failed */
+    o->properties = properties;
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (name && !json_object_get(properties, name) &&
+            json_object_set(properties, name, (json_t *)o->additional) != 0)
+            c->g->failed = TERN_MEMORY;
+    }
+    return true;
+}
+
+/* Keys of an enumeration are named members; there are no others. */
+static bool read_names(struct tn_schema_compiler *c, struct object *o)
+{
+    static const char *const words[] = {"type",   "enum",      "pattern",
+                                        "format", "minLength", "maxLength"};
+    const json_t *list = json_object_get(o->names, "enum");
+    const json_t *type = json_object_get(o->names, "type");
+    if (!o->names || !o->additional)
+        return true;
+    if (!tn_schema_check_words(c, o->names, words, TN_COUNT_OF(words), " in \"propertyNames\""))
+        return false;
+    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "string") != 0))
+        return tn_schema_refuse(c, TERN_USAGE, "\"propertyNames\": its \"type\" must be string");
+    if (json_object_size(o->names) == (type != NULL)) {
+        o->names = NULL; /* any string */
+        return true;
+    }
+    if (json_object_size(o->properties) > 0 || (list && json_object_size(o->names) > 1u + !!type))
+        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"propertyNames\" must stand without "
+                                                     "\"properties\", and \"enum\" alone in it");
+    if (list && !name_others(c, o, list))
+        return false;
+    if (list)
+        o->additional = NULL;
+    return true;
+}
+
+/* The names of "required" become members of o->required. */
+static bool read_required(struct tn_schema_compiler *c, const json_t *s, struct object *o)
+{
+    const json_t *required = json_object_get(s, "required");
+    o->required = json_object();
+    if (required && !json_is_array(required))
+        return tn_schema_refuse(c, TERN_USAGE, "\"required\" must be an array of names");
+    if (required && o->additional && !o->names && !name_others(c, o, required))
+        return false;
+    for (size_t i = 0; i < json_array_size(required); i++) {
+        const char *name = json_string_value(json_array_get(required, i));
+        if (!c->g->failed && (!name || !json_object_get(o->properties, name)))
+            return tn_schema_refuse(c, TERN_USAGE,
+                                    "\"required\" names \"%.60s\", which is not among the "
+                                    "\"properties\"", name ? name : "?");
+        if (!c->g->failed && json_object_set_new(o->required, name, json_true()) != 0)
+            c->g->failed = TERN_MEMORY;
+    }
+    return true;
+}
+
+static bool read_object(struct tn_schema_compiler *c, const json_t *s, struct object *o)
+{
+    o->properties = json_object_get(s, "properties");
+    if (o->properties && !json_is_object(o->properties))
+        return tn_schema_refuse(c, TERN_USAGE, "\"properties\" must be an object");
+    return read_additional(c, s, o) && read_pattern(c, s, o) && read_names(c, o) &&
+           read_required(c, s, o);
+}
+
+/* ---- members ---- */
+
+/* The value of a member from a state behind its key; the state behind the value. */
+static uint32_t add_value(struct tn_schema_compiler *c, uint32_t key_end, uint32_t value)
+{
+    struct tern_grammar *g = c->g;
+    const uint32_t value_at = tn_grammar_state(g), behind = tn_grammar_state(g);
+    tn_grammar_call(g, tn_grammar_text(g, key_end, ":", 1), c->rules.space, value_at);
+    tn_grammar_call(g, value_at, value, behind);
+    return behind;
+}
+
+/* `"name": value` from a state; the state behind it. */
+static uint32_t add_member(struct tn_schema_compiler *c, uint32_t from, const char *name,
+                           const json_t *value)
+{
+    struct tern_grammar *g = c->g;
+    json_t *key = json_string(name);
+    char *text = json_dumps(key, JSON_ENCODE_ANY);
+    json_decref(key);
+    if (!text) {
+        g->failed = g->failed ? g->failed : TERN_MEMORY;
+        return 0;
+    }
+    const uint32_t key_end = tn_grammar_text(g, from, text, strlen(text));
+    tn_free(text);
+    return add_value(c, key_end,
+                     tn_schema_rule_of(c, value, "properties", name, TN_NO_PARENT));
+}
+
+/* The rule of the keys of other members; false: refused. */
+static bool add_other_key(struct tn_schema_compiler *c, const struct object *o, uint32_t *rule)
+{
+    const struct tn_count_range any = {0, TN_NO_MAXIMUM};
+    tern_status status = TERN_OK;
+    *rule = c->rules.string;
+    if (o->names) {
+        status = tn_schema_limits_find(&c->limits, c->g, o->names, "string", rule, c->err);
+    } else if (o->pattern || json_object_size(o->properties) > 0) {
+        *rule = tn_grammar_state(c->g);
+        status = c->g->failed ? TERN_OK
+                 : o->pattern ? tn_string_rule(c->g, *rule, &o->pattern, 1, any, &c->limits.steps,
+                                               c->err)
+                              : tn_string_rule_of_others(c->g, *rule, o->properties, c->err);
+    }
+    if (status != TERN_OK && o->pattern)
+        return refuse_pattern(c, status);
+    return status == TERN_OK || tn_schema_refuse_as_said(c, status);
+}
+
+/* Any number of other members, with commas between them, from `item`. */
+static bool add_others(struct tn_schema_compiler *c, const struct object *o, uint32_t item,
+                       uint32_t close)
+{
+    struct tern_grammar *g = c->g;
+    uint32_t key, value = c->rules.value;
+    if (!add_other_key(c, o, &key))
+        return false;
+    if (o->pattern)
+        value = tn_schema_rule_of(c, o->of_pattern, "patternProperties", o->pattern, TN_NO_PARENT);
+    else if (!json_is_true(o->additional))
+        value = tn_schema_rule_of(c, o->additional, "additionalProperties", NULL, TN_NO_PARENT);
+    const uint32_t key_end = tn_grammar_state(g);
+    tn_grammar_call(g, item, key, key_end);
+    const uint32_t behind = add_value(c, key_end, value);
+    tn_grammar_call(g, tn_grammar_text(g, behind, ",", 1), c->rules.space, item);
+    tn_grammar_call(g, behind, c->rules.space, close);
+    return true;
+}
+
+/* Two states stand between members: `first`, while none was written, and `later`; where only one
+ * can be, the other is 0, which is no state of a rule. */
+struct between {
+    uint32_t first, later;
+};
+
+/* Leads from both to a member. */
+static void begin_member(struct tn_schema_compiler *c, struct between at, uint32_t member)
+{
+    struct tern_grammar *g = c->g;
+    if (at.first)
+        tn_grammar_empty(g, at.first, member);
+    if (at.later)
+        tn_grammar_call(g, tn_grammar_text(g, at.later, ",", 1), c->rules.space, member);
+}
+
+/* The members of "properties", in the order of the schema. */
+static bool add_named(struct tn_schema_compiler *c, const struct object *o, struct between *at)
+{
+    struct tern_grammar *g = c->g;
+    for (void *i = json_object_iter(o->properties); i && !g->failed;
+         i = json_object_iter_next(o->properties, i)) {
+        const char *name = json_object_iter_key(i);
+        const bool is_required = json_object_get(o->required, name) != NULL;
+        const uint32_t member = tn_grammar_state(g);
+        if (!is_required && c->is_strict)
+            return tn_schema_refuse(c, TERN_USAGE, "\"required\" must name every property; "
+                                                   "\"%.60s\" is missing", name);
+        begin_member(c, *at, member);
+        const uint32_t behind = add_member(c, member, name, json_object_iter_value(i));
+        if (at->later && !is_required)
+            tn_grammar_empty(g, at->later, behind);
+        at->later = behind;
+        at->first = is_required ? 0 : at->first;
+    }
+    return true;
+}
+
+static bool add_members(struct tn_schema_compiler *c, const struct object *o, uint32_t start)
+{
+    struct tern_grammar *g = c->g;
+    const uint32_t close = tn_grammar_state(g);
+    struct between at = {.first = tn_grammar_state(g)};
+    tn_grammar_end(g, tn_grammar_text(g, close, "}", 1));
+    tn_grammar_call(g, tn_grammar_text(g, start, "{", 1), c->rules.space, at.first);
+    if (!add_named(c, o, &at))
+        return false;
+    if (o->additional || o->pattern) {
+        const uint32_t item = tn_grammar_state(g);
+        begin_member(c, at, item);
+        if (!add_others(c, o, item, close))
+            return false;
+    }
+    if (at.first)
+        tn_grammar_empty(g, at.first, close);
+    if (at.later)
+        tn_grammar_call(g, at.later, c->rules.space, close);
+    return true;
+}
+
+/* Nothing is said about the members: they are any. */
+static bool is_free(const json_t *s)
+{
+    static const char *const words[] = {"properties", "additionalProperties", "required",
+                                        "patternProperties", "propertyNames"};
+    for (size_t i = 0; i < TN_COUNT_OF(words); i++)
+        if (json_object_get(s, words[i]))
+            return false;
+    return true;
+}
+
+bool tn_schema_object(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
+{
+    struct object o = {0};
+    if (!c->is_strict && is_free(s)) {
+        tn_grammar_empty(c->g, start, c->rules.object);
+        return true;
+    }
+    const bool is_good = read_object(c, s, &o) && (c->g->failed || add_members(c, &o, start));
+    json_decref(o.required);
+    return is_good;
+}
