@@ -166,7 +166,7 @@ static tern_status read_sizes(struct importer *i)
 /* A vector of one float per pair of a head. */
 static tern_status read_factors(struct importer *i, const char *name)
 {
-    const uint32_t n = i->out->config.head_dim / 2;
+    const uint32_t n = i->out->rope_dims / 2;
     struct tn_source_tensor *t = tn_source_find(i->source, name);
     if (!t)
         return tn_fail(i->err, TERN_INPUT, "tensor \"%s\" is missing", name);
@@ -215,8 +215,8 @@ static tern_status read_yarn(struct importer *i, double theta)
         status = check_usual(i, "rope.scaling.yarn_log_multiplier", 0);
     if (status != TERN_OK)
         return status;
-    tn_magnify_scores(i->out, magnitude);
-    return tn_yarn_factors(i->out, &yarn, theta, i->err);
+    status = tn_magnify_scores(i->out, magnitude, i->err);
+    return status == TERN_OK ? tn_yarn_factors(i->out, &yarn, theta, i->err) : status;
 }
 
 static tern_status read_longrope(struct importer *i)
@@ -260,7 +260,9 @@ static tern_status read_scaling(struct importer *i, double theta)
     tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor", 1e-6, 1e6, false);
     if (status != TERN_OK)
         return status;
-    tn_magnify_scores(i->out, magnitude);
+    status = tn_magnify_scores(i->out, magnitude, i->err);
+    if (status != TERN_OK)
+        return status;
     if (strcmp(type, "longrope") == 0 || tn_source_find(i->source, "rope_factors_short.weight"))
         return read_longrope(i);
     if (strcmp(type, "yarn") == 0 && !i->out->family->has_local_layers)
@@ -309,9 +311,10 @@ static tern_status check_attention(struct importer *i)
                        full);
     tern_status status =
         get_integer(i, &window, "attention.sliding_window", 0, TERN_MAX_CONTEXT, false);
-    if (status == TERN_OK && window != 0 && !i->out->family->has_local_layers)
+    if (status == TERN_OK && window != 0 && !i->out->family->has_windows)
         status = tn_fail(i->err, TERN_UNSUPPORTED,
-                         "attention.sliding_window %u: windows are supported in gemma3 only",
+                         "attention.sliding_window %u: windows are supported in other "
+                         "architectures only",
                          window);
     return status;
 }
@@ -336,24 +339,31 @@ static tern_status read_layers(struct importer *i)
     struct tn_config_import *out = i->out;
     const struct tern_file_config *c = &out->config;
     double theta = 10000;
-    uint32_t activation = 0, rope_dims = c->head_dim;
+    uint32_t activation = 0;
+    out->rope_dims = c->head_dim;
     tern_status status = read_activation(i, &activation);
     if (status == TERN_OK)
         status = get_number(i, &theta, "rope.freq_base", 1, 1e12, false);
     if (status == TERN_OK)
-        status = get_integer(i, &rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
+        status = get_integer(i, &out->rope_dims, "rope.dimension_count", 1, TERN_MAX_DIM, false);
     if (status == TERN_OK)
         status = check_attention(i);
     if (status != TERN_OK)
         return status;
-    if (rope_dims != c->head_dim)
-        return tn_fail(i->err, TERN_UNSUPPORTED,
-                       "rope.dimension_count %u is not the %u of a head", rope_dims, c->head_dim);
+    if (out->rope_dims != c->head_dim && !out->family->rotates_partly)
+        return tn_fail(i->err, TERN_UNSUPPORTED, "rope.dimension_count %u is not the %u of a head",
+                       out->rope_dims, c->head_dim);
+    if (out->rope_dims > c->head_dim || out->rope_dims % 2)
+        return tn_fail(i->err, TERN_INPUT,
+                       "rope.dimension_count %u: of the %u values of a head pairs are rotated",
+                       out->rope_dims, c->head_dim);
     out->layers = tn_alloc_zeroed(c->n_layer, sizeof *out->layers);
     if (!out->layers)
         return tn_fail(i->err, TERN_MEMORY, "no memory for %u layers", c->n_layer);
-    for (uint32_t k = 0; k < c->n_layer; k++)
+    for (uint32_t k = 0; k < c->n_layer; k++) {
         out->layers[k] = tn_layer_default(c->head_dim, activation, theta);
+        out->layers[k].rope_dims = out->rope_dims;
+    }
     status = apply_family(i);
     return status == TERN_OK ? read_scaling(i, theta) : status;
 }

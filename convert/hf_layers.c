@@ -59,8 +59,8 @@ static tern_status llama3_factors(struct tn_config_import *out, const json_t *ro
                          high, low);
     if (status == TERN_OK)
         status = tn_rope_factors_alloc(out, err);
-    const double dim = out->config.head_dim;
-    for (uint32_t j = 0; j < out->config.head_dim / 2 && status == TERN_OK; j++) {
+    const double dim = out->rope_dims;
+    for (uint32_t j = 0; j < out->rope_dims / 2 && status == TERN_OK; j++) {
         const double wave = 2 * 3.14159265358979323846 * pow(theta, 2 * j / dim);
         const double smooth = (original / wave - low) / (high - low);
         const double kept = fmin(fmax(smooth, 0), 1);
@@ -75,7 +75,7 @@ static tern_status longrope_factors(struct tn_config_import *out, struct rotatio
 {
     const json_t *list = json_object_get(rope, "short_factor");
     const json_t *original = json_object_get(rope, "original_max_position_embeddings");
-    const uint32_t n = out->config.head_dim / 2;
+    const uint32_t n = out->rope_dims / 2;
     if (!original)
         original = json_object_get(root, "original_max_position_embeddings");
     if (json_array_size(list) != n)
@@ -127,14 +127,24 @@ static tern_status yarn_factors(struct tn_config_import *out, struct rotation *r
 
 /* ---- rotations ---- */
 
-static tern_status check_partial_rotary(const json_t *object, struct tern_error *err)
+static tern_status parse_partial(struct tn_config_import *out, const json_t *object,
+                                 struct tern_error *err)
 {
     static const char *const keys[] = {"partial_rotary_factor", "rotary_pct"};
     for (size_t i = 0; i < TN_COUNT_OF(keys); i++) {
         const json_t *partial = json_object_get(object, keys[i]);
-        if (json_is_number(partial) && json_number_value(partial) != 1.0)
+        const double share = json_is_number(partial) ? json_number_value(partial) : 1;
+        const double dims = floor(share * out->config.head_dim);
+        if (share == 1)
+            continue;
+        if (!out->family->rotates_partly)
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is %g, only 1 is supported",
-                           keys[i], json_number_value(partial));
+                           keys[i], share);
+        if (!(dims >= 2 && dims <= out->config.head_dim) || fmod(dims, 2) != 0)
+            return tn_fail(err, TERN_INPUT,
+                           CONFIG ": \"%s\" is %g: of the %u values of a head pairs are rotated",
+                           keys[i], share, out->config.head_dim);
+        out->rope_dims = (uint32_t)dims;
     }
     return TERN_OK;
 }
@@ -172,7 +182,8 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
                    type ? type : "?");
 }
 
-static tern_status refuse_scaling(const json_t *rope, struct tern_error *err)
+static tern_status refuse_scaling(struct tn_config_import *out, const json_t *rope,
+                                  struct tern_error *err)
 {
     if (!rope || json_is_null(rope))
         return TERN_OK;
@@ -181,16 +192,17 @@ static tern_status refuse_scaling(const json_t *rope, struct tern_error *err)
         return tn_fail(err, TERN_UNSUPPORTED,
                        CONFIG ": rope scaling of type \"%s\" is not supported here",
                        type ? type : "?");
-    return check_partial_rotary(rope, err);
+    return parse_partial(out, rope, err);
 }
 
 /* An object of rotations by kind of layer: that of layers that see all; else the object. */
-static tern_status pick_full(const json_t **out, const json_t *rope, struct tern_error *err)
+static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
+                             struct tern_error *err)
 {
-    const json_t *full = json_object_get(rope, "full_attention");
-    const json_t *sliding = json_object_get(rope, "sliding_attention");
-    *out = full || sliding ? full : rope;
-    return refuse_scaling(sliding, err);
+    const json_t *full = json_object_get(*rope, "full_attention");
+    const json_t *sliding = json_object_get(*rope, "sliding_attention");
+    *rope = full || sliding ? full : *rope;
+    return refuse_scaling(out, sliding, err);
 }
 
 /* rope_theta, also in newer and older spellings, and what scales it. */
@@ -201,11 +213,11 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
     const json_t *theta = json_object_get(root, "rope_theta");
     if (!theta || json_is_null(theta))
         theta = json_object_get(root, "rotary_emb_base");
-    tern_status status = check_partial_rotary(root, err);
+    tern_status status = parse_partial(out, root, err);
     for (size_t i = 0; i < TN_COUNT_OF(keys) && status == TERN_OK; i++) {
         const json_t *rope = json_object_get(root, keys[i]);
         if (out->family->has_local_layers)
-            status = pick_full(&rope, rope, err);
+            status = pick_full(out, &rope, err);
         if (!rope || json_is_null(rope) || status != TERN_OK)
             continue;
         const json_t *other = json_object_get(rope, "rope_theta");
@@ -216,9 +228,9 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
                            CONFIG ": \"rope_theta\" is %.15g, but %.15g in \"%s\"",
                            json_number_value(theta), json_number_value(other), keys[i]);
         rotation->theta = json_is_number(theta) ? json_number_value(theta) : NAN;
-        status = check_partial_rotary(rope, err);
+        status = parse_partial(out, rope, err);
         if (status == TERN_OK && out->family->has_local_layers)
-            status = refuse_scaling(rope, err);
+            status = refuse_scaling(out, rope, err);
         else if (status == TERN_OK)
             status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
@@ -270,13 +282,15 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
     out->layers = tn_alloc_zeroed(out->config.n_layer, sizeof *out->layers);
     if (!out->layers)
         return tn_fail(err, TERN_MEMORY, "no memory for %u layers", out->config.n_layer);
+    out->rope_dims = out->config.head_dim;
     status = parse_rope(out, &rotation, root, err);
-    for (uint32_t i = 0; i < out->config.n_layer; i++)
+    for (uint32_t i = 0; i < out->config.n_layer; i++) {
         out->layers[i] = tn_layer_default(out->config.head_dim, activation, rotation.theta);
+        out->layers[i].rope_dims = out->rope_dims;
+    }
     struct tn_family_spec spec = {.config = &out->config, .layers = out->layers};
     tn_hf_values_init(&values, root, NULL, err);
     if (out->family->spec && status == TERN_OK)
         status = out->family->spec(&spec, &values.values);
-    tn_magnify_scores(out, rotation.magnitude);
-    return status;
+    return status == TERN_OK ? tn_magnify_scores(out, rotation.magnitude, err) : status;
 }

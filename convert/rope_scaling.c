@@ -10,7 +10,7 @@
 
 tern_status tn_rope_factors_alloc(struct tn_config_import *out, struct tern_error *err)
 {
-    const uint32_t n = out->config.head_dim / 2;
+    const uint32_t n = out->rope_dims / 2;
     tn_free(out->rope_factors);
     out->rope_factors = tn_alloc(n * sizeof *out->rope_factors);
     return out->rope_factors ? TERN_OK
@@ -26,7 +26,7 @@ static double pair_of_turns(const struct tn_yarn *yarn, double dim, double theta
 tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *yarn, double theta,
                             struct tern_error *err)
 {
-    const double dim = out->config.head_dim;
+    const double dim = out->rope_dims;
     const double first = fmax(floor(pair_of_turns(yarn, dim, theta, yarn->beta_fast)), 0);
     const double last = fmin(ceil(pair_of_turns(yarn, dim, theta, yarn->beta_slow)), dim - 1);
     if (!(last >= first)) /* theta 1: NaN */
@@ -36,7 +36,7 @@ tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *
                        yarn->original, yarn->beta_fast, yarn->beta_slow, theta, dim);
     const double width = fmax(last - first, 0.001);
     tern_status status = tn_rope_factors_alloc(out, err);
-    for (uint32_t j = 0; j < out->config.head_dim / 2 && status == TERN_OK; j++) {
+    for (uint32_t j = 0; j < out->rope_dims / 2 && status == TERN_OK; j++) {
         const double slowed = fmin(fmax((j - first) / width, 0), 1);
         out->rope_factors[j] = (float)(1 / (slowed / yarn->factor + (1 - slowed)));
     }
@@ -48,10 +48,17 @@ double tn_yarn_magnitude(double factor)
     return 0.1 * log(factor) + 1;
 }
 
-void tn_magnify_scores(struct tn_config_import *out, double magnitude)
+tern_status tn_magnify_scores(struct tn_config_import *out, double magnitude,
+                              struct tern_error *err)
 {
+    if (magnitude != 1 && out->rope_dims != out->config.head_dim)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "rope scaling multiplies rotated values by %.4g, which is not supported "
+                       "where %u of the %u values of a head are rotated",
+                       magnitude, out->rope_dims, out->config.head_dim);
     for (uint32_t i = 0; i < out->config.n_layer; i++) {
         struct tern_file_layer *layer = &out->layers[i];
         layer->score_scale = (float)((double)layer->score_scale * magnitude * magnitude);
     }
+    return TERN_OK;
 }

@@ -16,7 +16,7 @@ struct tn_yarn {
     double beta_slow; /* those of so few turns are slowed fully, 1 usually */
 };
 
-/* out->rope_factors = memory for head_dim / 2 of them. */
+/* out->rope_factors = memory for rope_dims / 2 of them. */
 tern_status tn_rope_factors_alloc(struct tn_config_import *out, struct tern_error *err);
 
 /* Fills out->rope_factors.  TERN_INPUT: numbers that leave no pair between fast and slow. */
@@ -26,7 +26,9 @@ tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *
 /* What YaRN multiplies rotated queries and keys by. */
 double tn_yarn_magnitude(double factor);
 
-/* Products of queries and keys that were both multiplied so, in all layers. */
-void tn_magnify_scores(struct tn_config_import *out, double magnitude);
+/* Products of queries and keys that were both multiplied so, in all layers.  TERN_UNSUPPORTED: only
+ * a part of them is. */
+tern_status tn_magnify_scores(struct tn_config_import *out, double magnitude,
+                              struct tern_error *err);
 
 #endif

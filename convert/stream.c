@@ -121,29 +121,24 @@ tern_status tn_stream_check_row(const struct tn_source_tensor *t, const float *v
 static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, struct tern_error *err)
 {
-    const uint32_t n = t->file.cols;
+    const uint32_t n = t->file.cols, n_source = (uint32_t)t->weight->shape[0];
     void *raw = tn_stream_take(&s->raw, (size_t)t->weight->bytes, err);
-    float *values = tn_stream_take(&s->floats, n * sizeof *values, err);
-    if (!raw || !values)
+    float *values = tn_stream_take(&s->floats, n_source * sizeof *values, err);
+    float *ordered = tn_stream_take(&s->spare, n * sizeof *ordered, err);
+    if (!raw || !values || !ordered)
         return TERN_MEMORY;
     tern_status status = tn_stream_read(s, t->weight, 0, raw, (size_t)t->weight->bytes, err);
     if (status != TERN_OK)
         return status;
-    tn_stream_load_row(values, t->weight, raw, n);
-    status = tn_stream_check_row(t->weight, values, 0, n, err);
+    tn_stream_load_row(values, t->weight, raw, n_source);
+    status = tn_stream_check_row(t->weight, values, 0, n_source, err);
     if (status != TERN_OK)
         return status;
+    for (uint32_t i = 0; i < n; i++)
+        ordered[i] = values[tn_row_order_get(&t->order, i)];
     for (uint32_t i = 0; t->adds_one && i < n; i++)
-        values[i] += 1.0f;
-    if (t->permuted_dim) {
-        float *ordered = tn_stream_take(&s->spare, n * sizeof *ordered, err);
-        if (!ordered)
-            return TERN_MEMORY;
-        for (uint32_t i = 0; i < n; i++)
-            ordered[i] = values[tn_permuted_row(i, t->permuted_dim)];
-        values = ordered;
-    }
-    return tn_mwriter_append(s->writer, i_tensor, values, n * sizeof *values, err);
+        ordered[i] += 1.0f;
+    return tn_mwriter_append(s->writer, i_tensor, ordered, n * sizeof *ordered, err);
 }
 
 /* ---- ternary matrices ---- */

@@ -13,7 +13,7 @@
 #include "file/mfile.h"
 #include "gguf.h"
 
-#define NAME_BYTES 160u
+#define NAME_BYTES TN_TENSOR_NAME_BYTES
 
 struct planner {
     struct tn_tensor_plan *plan;
@@ -36,66 +36,6 @@ bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor)
     default:
         return false;
     }
-}
-
-/* ---- names ---- */
-
-static void gguf_name(char *dst, const struct tn_slot *slot, const char *spelling, uint32_t layer)
-{
-    const char *ending = slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
-    if (slot->scope == TN_SCOPE_MODEL)
-        snprintf(dst, NAME_BYTES, "%s.%s", spelling, ending);
-    else
-        snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", layer, spelling, ending);
-}
-
-/* One spelling of n characters. */
-static void hf_name(char *dst, const char *prefix, const struct tn_slot *slot, const char *spelling,
-                    int n, uint32_t layer)
-{
-    const char *ending = slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
-    if (spelling[0] == '/')
-        snprintf(dst, NAME_BYTES, "%.*s.%s", n - 1, spelling + 1, ending);
-    else if (slot->scope == TN_SCOPE_MODEL)
-        snprintf(dst, NAME_BYTES, "%s%.*s.%s", prefix, n, spelling, ending);
-    else
-        snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s.%s", prefix, layer, n, spelling, ending);
-}
-
-static struct tn_source_tensor *find_hf(const struct planner *p, char *first,
-                                        const struct tn_slot *slot, uint32_t layer)
-{
-    static const char *const prefixes[] = {"model.", ""};
-    const char *spelling = tn_family_hf_name(p->import->family, slot);
-    first[0] = '\0';
-    while (*spelling) {
-        const int n = (int)strcspn(spelling, "|");
-        for (size_t i = 0; i < TN_COUNT_OF(prefixes); i++) {
-            char name[NAME_BYTES];
-            hf_name(name, prefixes[i], slot, spelling, n, layer);
-            if (first[0] == '\0')
-                snprintf(first, NAME_BYTES, "%s", name);
-            struct tn_source_tensor *t = tn_source_find(p->source, name);
-            if (t)
-                return t;
-        }
-        spelling += n + (spelling[n] == '|');
-    }
-    return NULL;
-}
-
-/* NULL when the source has none; `name` [NAME_BYTES] is what it is usually called, "" when this
- * kind of source has no name for the slot. */
-static struct tn_source_tensor *find_slot(const struct planner *p, char *name,
-                                          const struct tn_slot *slot, uint32_t layer)
-{
-    if (!p->source->gguf)
-        return find_hf(p, name, slot, layer);
-    const char *spelling = tn_family_gguf_name(p->import->family, slot);
-    name[0] = '\0';
-    if (spelling[0])
-        gguf_name(name, slot, spelling, layer);
-    return name[0] ? tn_source_find(p->source, name) : NULL;
 }
 
 /* ---- checking one tensor of the source ---- */
@@ -154,16 +94,17 @@ static tern_status check_float(struct planner *p, const struct tn_source_tensor 
 /* ---- planning ---- */
 
 static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind kind,
-                                         const struct tn_slot *slot, uint32_t layer, uint32_t rows,
-                                         uint32_t cols, struct tn_source_tensor *weight)
+                                         const struct tn_place *place)
 {
+    const bool is_vector = tn_slot_is_vector(place->slot);
     struct tn_tensor_plan_row *t = &p->plan->tensors[p->plan->n_tensors++];
-    *t = (struct tn_tensor_plan_row){.kind = kind, .weight = weight};
-    t->file.role = slot->role;
-    t->file.layer = layer;
-    t->file.rows = rows;
-    t->file.cols = cols;
-    p->plan->n_params += (uint64_t)rows * cols;
+    *t = (struct tn_tensor_plan_row){
+        .kind = kind, .weight = place->weight, .order = place->order};
+    t->file.role = place->slot->role;
+    t->file.layer = place->layer;
+    t->file.rows = is_vector ? 1 : place->rows;
+    t->file.cols = place->cols;
+    p->plan->n_params += (uint64_t)t->file.rows * t->file.cols;
     return t;
 }
 
@@ -173,25 +114,14 @@ static bool adds_one(const struct planner *p, const struct tn_slot *slot)
            (slot->role < TERN_ROLE_Q_IN_NORM || slot->role > TERN_ROLE_HEAD_IN_NORM);
 }
 
-/* See tn_tensor_plan_row. */
-static uint32_t permuted_dim(const struct planner *p, uint32_t role)
+static tern_status plan_vector(struct planner *p, const struct tn_place *place)
 {
-    const bool is_q_or_k = role == TERN_ROLE_Q || role == TERN_ROLE_K ||
-                           role == TERN_ROLE_Q_BIAS || role == TERN_ROLE_K_BIAS;
-    return is_q_or_k && (p->import->fixups & TN_FIX_QK_ROWS) ? p->spec.config->head_dim : 0;
-}
-
-static tern_status plan_vector(struct planner *p, const struct tn_slot *slot, uint32_t layer,
-                               struct tn_source_tensor *t, uint32_t n)
-{
-    tern_status status = check_float(p, t);
+    tern_status status = check_float(p, place->weight);
     if (status == TERN_OK)
-        status = check_shape(p, t, 0, n);
+        status = check_shape(p, place->weight, 0, place->source_rows);
     if (status != TERN_OK)
         return status;
-    struct tn_tensor_plan_row *row = append(p, TN_TENSOR_VECTOR, slot, layer, 1, n, t);
-    row->adds_one = adds_one(p, slot);
-    row->permuted_dim = permuted_dim(p, slot->role);
+    append(p, TN_TENSOR_VECTOR, place)->adds_one = adds_one(p, place->slot);
     return TERN_OK;
 }
 
@@ -203,11 +133,11 @@ static tern_status plan_scalar(struct planner *p, const struct tn_source_tensor 
 }
 
 /* U8: four blocks of rows in the bits of one, and a scale. */
-static tern_status plan_packed(struct planner *p, const struct tn_slot *slot, uint32_t layer,
-                               struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+static tern_status plan_packed(struct planner *p, const struct tn_place *place)
 {
     char scale_name[NAME_BYTES + 8];
-    struct tn_source_tensor *scale;
+    struct tn_source_tensor *weight = place->weight, *scale;
+    const uint32_t rows = place->source_rows;
     snprintf(scale_name, sizeof scale_name, "%s_scale", weight->name);
     if (weight->dtype != TN_DTYPE_U8)
         return tn_fail(p->err, TERN_INPUT,
@@ -218,15 +148,18 @@ static tern_status plan_packed(struct planner *p, const struct tn_slot *slot, ui
                        "tensor \"%s\": config.json makes it %u rows, but packed weights need a "
                        "multiple of 4",
                        weight->name, rows);
-    tern_status status = check_shape(p, weight, rows / 4, cols);
+    if (rows != place->rows)
+        return tn_fail(p->err, TERN_UNSUPPORTED,
+                       "tensor \"%s\": packed weights of several projections are not supported",
+                       weight->name);
+    tern_status status = check_shape(p, weight, rows / 4, place->cols);
     if (status == TERN_OK)
         status = require(p, scale_name, &scale);
     if (status == TERN_OK)
         status = plan_scalar(p, scale);
     if (status != TERN_OK)
         return status;
-    struct tn_tensor_plan_row *t =
-        append(p, TN_TENSOR_PACKED, slot, layer, rows, cols, weight);
+    struct tn_tensor_plan_row *t = append(p, TN_TENSOR_PACKED, place);
     t->scale = scale;
     t->scale_divides = p->import->rule == TN_WEIGHTS_DIVIDED;
     return TERN_OK;
@@ -261,9 +194,9 @@ static tern_status check_i2s(struct planner *p, const struct tn_source_tensor *w
 }
 
 /* A matrix of a GGUF file, or of floats that are ternary. */
-static tern_status plan_found(struct planner *p, const struct tn_slot *slot, uint32_t layer,
-                              struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+static tern_status plan_found(struct planner *p, const struct tn_place *place)
 {
+    struct tn_source_tensor *weight = place->weight;
     const bool is_coded = weight->encoding && weight->encoding->trits;
     tern_status status = TERN_OK;
     if (!is_coded && !tn_source_is_float(weight))
@@ -271,24 +204,21 @@ static tern_status plan_found(struct planner *p, const struct tn_slot *slot, uin
                    ? fail_type(p, weight, "the weights were rounded and are no longer ternary")
                    : check_float(p, weight);
     if (is_coded && weight->type_number == TN_GGML_I2_S)
-        status = check_i2s(p, weight, rows, cols);
+        status = check_i2s(p, weight, place->source_rows, place->cols);
     if (status == TERN_OK)
-        status = check_shape(p, weight, rows, cols);
+        status = check_shape(p, weight, place->source_rows, place->cols);
     if (status != TERN_OK)
         return status;
-    struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, slot,
-                                          layer, rows, cols, weight);
-    t->permuted_dim = permuted_dim(p, slot->role);
+    struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, place);
     return find_beside(p, weight, "scale", &t->scale) ? plan_scalar(p, t->scale) : TERN_OK;
 }
 
-static tern_status plan_rounded(struct planner *p, const struct tn_slot *slot, uint32_t layer,
-                                struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+static tern_status plan_rounded(struct planner *p, const struct tn_place *place)
 {
-    struct tn_source_tensor *scales;
+    struct tn_source_tensor *weight = place->weight, *scales;
     tern_status status = tn_source_is_float(weight) ? TERN_OK : check_float(p, weight);
     if (status == TERN_OK)
-        status = check_shape(p, weight, rows, cols);
+        status = check_shape(p, weight, place->source_rows, place->cols);
     if (status != TERN_OK)
         return status;
     if (!find_beside(p, weight, "scales", &scales))
@@ -296,44 +226,43 @@ static tern_status plan_rounded(struct planner *p, const struct tn_slot *slot, u
                        weight->name);
     if (!tn_source_is_float(scales))
         return check_float(p, scales);
-    append(p, TN_TENSOR_ROUNDED, slot, layer, rows, cols, weight)->scale = scales;
-    return check_shape(p, scales, 0, rows);
+    append(p, TN_TENSOR_ROUNDED, place)->scale = scales;
+    return check_shape(p, scales, 0, place->source_rows);
 }
 
-static tern_status plan_matrix(struct planner *p, const struct tn_slot *slot, uint32_t layer,
-                               struct tn_source_tensor *weight, uint32_t rows, uint32_t cols)
+static tern_status plan_matrix(struct planner *p, const struct tn_place *place)
 {
     tern_status status;
     switch (p->import->rule) {
     case TN_WEIGHTS_MULTIPLIED:
     case TN_WEIGHTS_DIVIDED:
         if (p->plan->is_packed)
-            return plan_packed(p, slot, layer, weight, rows, cols);
-        status = check_float(p, weight);
+            return plan_packed(p, place);
+        status = check_float(p, place->weight);
         if (status == TERN_OK)
-            status = check_shape(p, weight, rows, cols);
+            status = check_shape(p, place->weight, place->source_rows, place->cols);
         if (status == TERN_OK)
-            append(p, TN_TENSOR_LATENT, slot, layer, rows, cols, weight);
+            append(p, TN_TENSOR_LATENT, place);
         return status;
     case TN_WEIGHTS_ROUNDED:
-        return plan_rounded(p, slot, layer, weight, rows, cols);
+        return plan_rounded(p, place);
     default:
-        return plan_found(p, slot, layer, weight, rows, cols);
+        return plan_found(p, place);
     }
 }
 
-static tern_status plan_table(struct planner *p, const struct tn_slot *slot,
-                              struct tn_source_tensor *t, uint32_t rows, uint32_t cols)
+static tern_status plan_table(struct planner *p, const struct tn_place *place)
 {
+    const struct tn_source_tensor *t = place->weight;
     if (t->encoding && t->encoding->trits)
-        return plan_found(p, slot, TERN_NO_LAYER, t, rows, cols);
+        return plan_found(p, place);
     if (t->dtype == TN_DTYPE_U8 && p->plan->is_packed)
-        return plan_packed(p, slot, TERN_NO_LAYER, t, rows, cols);
+        return plan_packed(p, place);
     tern_status status = check_float(p, t);
     if (status == TERN_OK)
-        status = check_shape(p, t, rows, cols);
+        status = check_shape(p, t, place->rows, place->cols);
     if (status == TERN_OK)
-        append(p, TN_TENSOR_TABLE, slot, TERN_NO_LAYER, rows, cols, t)->may_be_ternary =
+        append(p, TN_TENSOR_TABLE, place)->may_be_ternary =
             p->import->rule == TN_WEIGHTS_FOUND && tn_source_is_float(t);
     return status;
 }
@@ -345,10 +274,11 @@ static void look_for_optional(struct planner *p)
 {
     for (uint32_t i = 0; i < tn_n_slots; i++) {
         const struct tn_slot *slot = &tn_slots[i];
-        char name[NAME_BYTES];
-        if (slot->need == TN_NEED_OPTIONAL || slot->need == TN_NEED_WITH_HEAD)
-            p->has_slot[slot->role] =
-                p->import->needs[slot->role] || find_slot(p, name, slot, 0) != NULL;
+        struct tn_place place;
+        if (slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD)
+            continue;
+        tn_tensor_find(&place, p->import, p->source, slot, 0);
+        p->has_slot[slot->role] = p->import->needs[slot->role] || place.weight;
     }
 }
 
@@ -363,24 +293,21 @@ static bool is_wanted(const struct planner *p, const struct tn_slot *slot)
 
 static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
 {
-    char name[NAME_BYTES];
-    uint32_t rows, cols;
-    tn_slot_shape(&rows, &cols, slot, &p->spec, layer == TERN_NO_LAYER ? 0 : layer);
+    struct tn_place place;
+    if (slot->role != TERN_ROLE_ROPE_FACTORS && !is_wanted(p, slot))
+        return TERN_OK;
+    tn_tensor_find(&place, p->import, p->source, slot, layer);
     if (slot->role == TERN_ROLE_ROPE_FACTORS) {
         if (p->import->rope_factors)
-            append(p, TN_TENSOR_FACTORS, slot, layer, 1, cols, NULL);
+            append(p, TN_TENSOR_FACTORS, &place);
         return TERN_OK;
     }
-    if (!is_wanted(p, slot))
-        return TERN_OK;
-    struct tn_source_tensor *t = find_slot(p, name, slot, layer);
-    if (!t)
-        return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", name);
-    t->used = true;
+    if (!place.weight)
+        return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", place.name);
+    place.weight->used = true;
     if (tn_slot_is_vector(slot))
-        return plan_vector(p, slot, layer, t, cols);
-    return slot->kind == TN_SLOT_TABLE ? plan_table(p, slot, t, rows, cols)
-                                       : plan_matrix(p, slot, layer, t, rows, cols);
+        return plan_vector(p, &place);
+    return slot->kind == TN_SLOT_TABLE ? plan_table(p, &place) : plan_matrix(p, &place);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -465,9 +392,9 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
         return tn_fail(err, TERN_MEMORY, "no memory to plan %zu tensors", n_max);
     struct planner p = {.plan = out, .import = import, .source = source, .err = err};
     p.spec = (struct tn_model_spec){.config = &import->config, .layers = import->layers};
-    char name[NAME_BYTES];
-    const struct tn_source_tensor *q = find_slot(&p, name, tn_slot_of(TERN_ROLE_Q), 0);
-    out->is_packed = q && q->dtype == TN_DTYPE_U8;
+    struct tn_place q;
+    tn_tensor_find(&q, import, source, tn_slot_of(TERN_ROLE_Q), 0);
+    out->is_packed = q.weight && q.weight->dtype == TN_DTYPE_U8;
     out->is_tied = import->config.flags & TERN_MODEL_TIED_HEAD;
     out->factors = import->rope_factors;
     look_for_optional(&p);

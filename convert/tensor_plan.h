@@ -16,6 +16,7 @@
 
 #include "config_import.h"
 #include "source.h"
+#include "tensor_find.h"
 #include "tern/convert.h"
 #include "tern/model_format.h"
 
@@ -46,8 +47,7 @@ struct tn_tensor_plan_row {
     bool scale_divides;
     bool adds_one;           /* VECTOR: 1 + w is stored */
     bool may_be_ternary;     /* TABLE: to be found out */
-    uint32_t permuted_dim;   /* rows of heads of so many (a bias: its values) are interleaved; 0:
-                                they are not */
+    struct tn_row_order order; /* rows of the tensor among those of weight */
     struct tn_scale_facts scales; /* of ternary kinds, after the survey */
 };
 

@@ -84,7 +84,7 @@ static tern_status read_i2s_scale(struct tn_streamer *s, const struct tn_source_
 static tern_status read_row_scales(struct tn_trit_reader *r, struct tern_error *err)
 {
     const struct tn_source_tensor *t = r->tensor->scale;
-    const uint32_t rows = r->tensor->file.rows;
+    const uint32_t rows = (uint32_t)t->shape[0];
     void *raw = tn_stream_take(&r->stream->raw, (size_t)t->bytes, err);
     r->row_scales = tn_alloc(rows * sizeof *r->row_scales);
     if (!raw || !r->row_scales)
@@ -339,15 +339,15 @@ static tern_status multiply_scales(const struct tn_trit_reader *r, float *scales
     return TERN_OK;
 }
 
-tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint32_t row, uint32_t n,
-                                  struct tern_error *err)
+/* Rows as the source counts them. */
+static tern_status source_scales(struct tn_trit_reader *r, float *scales, uint32_t row, uint32_t n,
+                                 struct tern_error *err)
 {
     const struct tn_tensor_plan_row *t = r->tensor;
     const struct tn_encoding *e = t->weight->encoding;
     const uint32_t unit_bytes = tn_encoding_unit_bytes(e, t->file.cols);
     const uint64_t first = (uint64_t)row * r->n_units;
     const size_t n_units = (size_t)n * r->n_units;
-    assert(t->kind == TN_TENSOR_CODED && r->unit * r->n_units == t->file.cols);
     void *raw = tn_stream_take(&r->stream->raw, n_units * unit_bytes, err);
     if (!raw)
         return TERN_MEMORY;
@@ -395,19 +395,54 @@ static tern_status source_rows(struct tn_trit_reader *r, int8_t *trits, float *s
     return status == TERN_OK ? multiply_scales(r, scales, n_scales, err) : status;
 }
 
-/* ---- heads ---- */
+/* ---- order ---- */
 
-uint32_t tn_permuted_row(uint32_t r, uint32_t dim)
+/* Rows [row, row + n) that follow each other in the source from *first on: how many of them do. */
+static uint32_t next_run(const struct tn_trit_reader *r, uint32_t row, uint32_t n, uint32_t *first)
 {
-    const uint32_t in_head = r % dim, half = dim / 2;
-    return r - in_head + 2 * (in_head % half) + in_head / half;
+    const struct tn_row_order *order = &r->tensor->order;
+    *first = tn_row_order_plain(order, row);
+    return TN_MIN(n, order->run - row % order->run);
+}
+
+tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint32_t row, uint32_t n,
+                                  struct tern_error *err)
+{
+    assert(r->tensor->kind == TN_TENSOR_CODED && r->unit * r->n_units == r->tensor->file.cols);
+    tern_status status = TERN_OK;
+    while (n > 0 && status == TERN_OK) {
+        uint32_t first;
+        const uint32_t n_run = next_run(r, row, n, &first);
+        status = source_scales(r, scales, first, n_run, err);
+        scales += (size_t)n_run * r->n_units;
+        row += n_run;
+        n -= n_run;
+    }
+    return status;
+}
+
+/* Rows of the tensor, as if heads were in order. */
+static tern_status plain_rows(struct tn_trit_reader *r, int8_t *trits, float *scales, uint32_t row,
+                              uint32_t n, struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    while (n > 0 && status == TERN_OK) {
+        uint32_t first;
+        const uint32_t n_run = next_run(r, row, n, &first);
+        status = source_rows(r, trits, scales, first, n_run, err);
+        trits += (size_t)n_run * r->tensor->file.cols;
+        scales += (size_t)n_run * r->n_units;
+        row += n_run;
+        n -= n_run;
+    }
+    return status;
 }
 
 /* Whole heads are read, and the rows picked from them. */
 static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float *scales,
                                  uint32_t row, uint32_t n, struct tern_error *err)
 {
-    const uint32_t dim = r->tensor->permuted_dim, cols = r->tensor->file.cols;
+    const uint32_t dim = r->tensor->order.permuted_dim, cols = r->tensor->file.cols;
     const uint32_t first = row / dim * dim;
     const uint32_t n_read = tn_div_ceil_u32(row + n, dim) * dim - first;
     int8_t *all = tn_stream_take(&r->stream->heads, (size_t)n_read * cols, err);
@@ -415,7 +450,7 @@ static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float 
         tn_stream_take(&r->stream->head_scales, (size_t)n_read * r->n_units * sizeof *scales, err);
     if (!all || !all_scales)
         return TERN_MEMORY;
-    tern_status status = source_rows(r, all, all_scales, first, n_read, err);
+    tern_status status = plain_rows(r, all, all_scales, first, n_read, err);
     for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
         const size_t from = tn_permuted_row(row + i, dim) - first;
         memcpy(trits + (size_t)i * cols, all + from * cols, cols);
@@ -428,19 +463,20 @@ static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float 
 tern_status tn_trit_reader_rows(struct tn_trit_reader *reader, int8_t *trits, float *scales,
                                 uint32_t row, uint32_t n, struct tern_error *err)
 {
-    return reader->tensor->permuted_dim ? permuted_rows(reader, trits, scales, row, n, err)
-                                        : source_rows(reader, trits, scales, row, n, err);
+    return reader->tensor->order.permuted_dim ? permuted_rows(reader, trits, scales, row, n, err)
+                                              : plain_rows(reader, trits, scales, row, n, err);
 }
 
 uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *t)
 {
+    const struct tn_source_tensor *w = t->weight;
     const uint64_t scale_bytes = t->scale ? t->scale->bytes : 0;
     switch (t->kind) {
-    case TN_TENSOR_LATENT: /* mean, then trits */
-        return 2 * t->weight->bytes;
+    case TN_TENSOR_LATENT: /* mean of the whole tensor, then trits */
+        return w->bytes + w->bytes / w->shape[0] * t->file.rows;
     case TN_TENSOR_PACKED: /* once for each row block */
-        return 4 * t->weight->bytes + scale_bytes;
-    default:
-        return t->weight->bytes + scale_bytes;
+        return 4 * w->bytes + scale_bytes;
+    default: /* the rows of this part of it; the rest is a scale that follows them */
+        return w->bytes / w->shape[0] * t->file.rows + w->bytes % w->shape[0] + scale_bytes;
     }
 }

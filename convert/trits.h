@@ -42,17 +42,13 @@ void tn_trit_reader_fini(struct tn_trit_reader *reader);
 tern_status tn_trit_reader_rows(struct tn_trit_reader *reader, int8_t *trits, float *scales,
                                 uint32_t row, uint32_t n, struct tern_error *err);
 
-/* The scales of these rows alone; for CODED tensors whose units lie inside a row, with rows in the
+/* The scales of these rows alone; for CODED tensors whose units lie inside a row, with heads in the
  * order of the source.  Codes are not looked at. */
 tern_status tn_trit_reader_scales(struct tn_trit_reader *reader, float *scales, uint32_t row,
                                   uint32_t n, struct tern_error *err);
 
 /* Does the source state one scale for the whole matrix?  Else the units have them. */
 bool tn_trit_scale_is_stated(const struct tn_tensor_plan_row *tensor);
-
-/* Row of the source that holds row r of a model, in heads of dim rows: pairs (2j, 2j + 1) belong to
- * (j, j + dim / 2). */
-uint32_t tn_permuted_row(uint32_t r, uint32_t dim);
 
 /* Bytes of the source that reading all rows once takes. */
 uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *tensor);

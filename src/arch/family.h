@@ -42,6 +42,13 @@ struct tn_family_name {
     const char *hf, *gguf; /* as in slots.h */
 };
 
+/* Slots of a layer that one tensor holds: their rows (biases: values), one part after the other.
+ * Looked for before the slots' own names.  parts[0] 0 ends a list. */
+struct tn_fused {
+    const char *hf, *gguf; /* as in slots.h; NULL: not in that kind of source */
+    uint8_t parts[4];      /* enum tern_role; 0 ends them */
+};
+
 /* general.architecture of GGUF files, and the activation it implies.  Name NULL ends a list. */
 struct tn_gguf_arch {
     const char *name;
@@ -60,13 +67,15 @@ struct tn_family {
     const char *model_types[3];         /* of config.json; NULL ends the list */
     struct tn_gguf_arch gguf[4];
     const struct tn_family_name *names; /* NULL: none differ */
+    const struct tn_fused *fused;       /* NULL: none are */
     uint8_t needs[TN_FAMILY_MAX_NEEDS]; /* optional roles that every model of the family has; 0 ends
                                            the list */
     uint32_t folder_fixups, gguf_fixups; /* enum tn_fixup */
     uint32_t gelu;                 /* what config.json means by "gelu"; 0: that is not supported */
     enum tn_inputs_said inputs;
-    /* Some layers see a window and have a rotation of their own; no rotation is scaled. */
-    bool has_local_layers;
+    bool has_windows;      /* which spec reads */
+    bool has_local_layers; /* windows come with a rotation of their own; none is scaled */
+    bool rotates_partly;   /* rope_dims may be less than head_dim */
     /* Values of the source -> config and layers; NULL: nothing beyond what all models have.
      * TERN_INPUT, TERN_UNSUPPORTED name the value. */
     tern_status (*spec)(struct tn_family_spec *out, const struct tn_values *values);

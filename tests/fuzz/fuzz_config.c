@@ -29,9 +29,10 @@ static void check(const struct tn_config_import *import)
     for (uint32_t i = 0; i < c->n_layer; i++) {
         const struct tern_file_layer *layer = &import->layers[i];
         assert(layer->rope_theta >= 1 && layer->rope_theta <= TERN_MAX_ROPE_THETA);
-        assert(layer->rope_dims == c->head_dim && layer->score_scale > 0);
+        assert(layer->rope_dims >= 2 && layer->rope_dims % 2 == 0);
+        assert(layer->rope_dims <= c->head_dim && layer->score_scale > 0);
     }
-    for (uint32_t j = 0; import->rope_factors && j < c->head_dim / 2; j++)
+    for (uint32_t j = 0; import->rope_factors && j < import->rope_dims / 2; j++)
         assert(import->rope_factors[j] >= TERN_MIN_ROPE_FACTOR);
     assert(c->bos_id == TERN_NO_ID || c->bos_id < c->vocab);
     assert(import->stop_ids.n <= TN_MAX_STOP_IDS);

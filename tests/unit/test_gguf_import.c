@@ -136,6 +136,7 @@ static void architectures_become_families(void **state)
         {"qwen3", "qwen3", TERN_ACT_SILU, TN_INPUTS_UNSAID, false, false, true},
         {"gemma3", "gemma3", TERN_ACT_GELU_TANH, TN_INPUTS_UNSAID, false, false, true},
         {"minicpm", "minicpm", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},
+        {"phi3", "phi3", TERN_ACT_SILU, TN_INPUTS_UNSAID, false, false, false},
     };
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
         struct tn_config_import c;
@@ -280,6 +281,8 @@ static const struct {
     {"llama", {"rope.freq_base", F, 0.5, NULL}, BAD, "rope.freq_base\" is 0.5, allowed are 1 to"},
     {"llama", {"rope.freq_base", S, 0, "x"}, BAD, "is of type STRING, expected a number"},
     {"llama", {"rope.dimension_count", U, 8, NULL}, NO, "dimension_count 8 is not the 16"},
+    {"phi3", {"rope.dimension_count", U, 18, NULL}, BAD, "dimension_count 18: of the 16 values"},
+    {"phi3", {"rope.dimension_count", U, 7, NULL}, BAD, "dimension_count 7: of the 16 values"},
     {"llama", {"rope.scaling.type", S, 0, "yarn"}, BAD, "rope.scaling.factor\" is missing"},
     {"gemma3", {"rope.scaling.type", S, 0, "yarn"}, NO, "rope.scaling.type\" is \"yarn\""},
     {"llama", {"rope.scaling.type", S, 0, "linear"}, NO, "rope.scaling.type\" is \"linear\""},

@@ -76,6 +76,7 @@ const struct tn_family tn_family_gemma3 = {
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
     .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first files */
+    .has_windows = true,
     .has_local_layers = true,
     .spec = gemma3_spec,
 };

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "tensor_find.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+#define NAME_BYTES TN_TENSOR_NAME_BYTES
+
+/* ---- names ---- */
+
+static void gguf_name(char *dst, const struct tn_place *place, const char *spelling)
+{
+    const char *ending = place->slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
+    if (place->slot->scope == TN_SCOPE_MODEL)
+        snprintf(dst, NAME_BYTES, "%s.%s", spelling, ending);
+    else
+        snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", place->layer, spelling, ending);
+}
+
+/* One spelling of n characters. */
+static void hf_name(char *dst, const char *prefix, const struct tn_place *place,
+                    const char *spelling, int n)
+{
+    const char *ending = place->slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
+    if (spelling[0] == '/')
+        snprintf(dst, NAME_BYTES, "%.*s.%s", n - 1, spelling + 1, ending);
+    else if (place->slot->scope == TN_SCOPE_MODEL)
+        snprintf(dst, NAME_BYTES, "%s%.*s.%s", prefix, n, spelling, ending);
+    else
+        snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s.%s", prefix, place->layer, n, spelling, ending);
+}
+
+static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_source *source,
+                                        const char *spelling)
+{
+    static const char *const prefixes[] = {"model.", ""};
+    while (*spelling) {
+        const int n = (int)strcspn(spelling, "|");
+        for (size_t i = 0; i < TN_COUNT_OF(prefixes); i++) {
+            char name[NAME_BYTES];
+            hf_name(name, prefixes[i], place, spelling, n);
+            if (place->name[0] == '\0')
+                snprintf(place->name, NAME_BYTES, "%s", name);
+            struct tn_source_tensor *t = tn_source_find(source, name);
+            if (t)
+                return t;
+        }
+        spelling += n + (spelling[n] == '|');
+    }
+    return NULL;
+}
+
+/* Sets place->weight, and place->name to the first spelling. */
+static void find_spellings(struct tn_place *place, const struct tn_source *source, const char *hf,
+                           const char *gguf)
+{
+    const char *spelling = source->gguf ? gguf : hf;
+    place->name[0] = '\0';
+    place->weight = NULL;
+    if (!spelling || !spelling[0])
+        return;
+    if (!source->gguf) {
+        place->weight = find_hf(place, source, spelling);
+        return;
+    }
+    gguf_name(place->name, place, spelling);
+    place->weight = tn_source_find(source, place->name);
+}
+
+/* ---- parts of fused tensors ---- */
+
+static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_t layer)
+{
+    uint32_t rows, cols;
+    const struct tn_slot *slot = tn_slot_of(role);
+    tn_slot_shape(&rows, &cols, slot, spec, layer);
+    return tn_slot_is_vector(slot) ? cols : rows;
+}
+
+/* The slot's part of `fused`, whose parts follow each other. */
+static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
+                      const struct tn_source *source, const struct tn_fused *fused)
+{
+    uint32_t first = 0, sum = 0;
+    bool is_part = false;
+    for (size_t i = 0; i < TN_COUNT_OF(fused->parts) && fused->parts[i]; i++) {
+        if (fused->parts[i] == place->slot->role) {
+            first = sum;
+            is_part = true;
+        }
+        sum += rows_of(fused->parts[i], spec, place->layer);
+    }
+    if (!is_part)
+        return false;
+    find_spellings(place, source, fused->hf, fused->gguf);
+    if (!place->weight)
+        return false;
+    place->source_rows = sum;
+    place->order.first = first;
+    return true;
+}
+
+static uint32_t permuted_dim(const struct tn_config_import *import, uint32_t role)
+{
+    const bool is_q_or_k = role == TERN_ROLE_Q || role == TERN_ROLE_K ||
+                           role == TERN_ROLE_Q_BIAS || role == TERN_ROLE_K_BIAS;
+    return is_q_or_k && (import->fixups & TN_FIX_QK_ROWS) ? import->config.head_dim : 0;
+}
+
+void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
+                    const struct tn_source *source, const struct tn_slot *slot, uint32_t layer)
+{
+    const struct tn_family *family = import->family;
+    const struct tn_model_spec spec = {.config = &import->config, .layers = import->layers};
+    *out = (struct tn_place){.slot = slot, .layer = layer};
+    tn_slot_shape(&out->rows, &out->cols, slot, &spec, layer == TERN_NO_LAYER ? 0 : layer);
+    const uint32_t rows = tn_slot_is_vector(slot) ? out->cols : out->rows;
+    out->source_rows = rows;
+    out->order = (struct tn_row_order){
+        .run = rows, .step = rows, .permuted_dim = permuted_dim(import, slot->role)};
+    for (const struct tn_fused *fused = family->fused; fused && fused->parts[0]; fused++)
+        if (find_part(out, &spec, source, fused))
+            return;
+    find_spellings(out, source, tn_family_hf_name(family, slot),
+                   tn_family_gguf_name(family, slot));
+}

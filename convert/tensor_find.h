@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tensor of a slot among those of a source: by the names of slots.h and of the family, alone or
+ * as a part of a fused tensor.
+ */
+#ifndef TN_TENSOR_FIND_H
+#define TN_TENSOR_FIND_H
+
+#include "config_import.h"
+#include "row_order.h"
+#include "source.h"
+
+#define TN_TENSOR_NAME_BYTES 160u
+
+struct tn_place {
+    const struct tn_slot *slot;
+    uint32_t layer;      /* or TERN_NO_LAYER */
+    uint32_t rows, cols; /* of the slot */
+    struct tn_source_tensor *weight; /* NULL: the source has none */
+    uint32_t source_rows;            /* that weight must have (a vector: values) */
+    struct tn_row_order order;
+    /* What it is usually called; "" when this kind of source has no name for the slot. */
+    char name[TN_TENSOR_NAME_BYTES];
+};
+
+void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
+                    const struct tn_source *source, const struct tn_slot *slot, uint32_t layer);
+
+#endif
