@@ -190,24 +190,37 @@ static bool is_blank_at(const struct tn_edit *e, size_t pos)
     return strchr(" \t\n", e->text.data[pos]) != NULL;
 }
 
-/* Back to where the character before is of the class (`inside`), or is not; 0 at last. */
+/* The boundary after the cluster that begins at pos, without a look at what precedes it. */
+static size_t cluster_end(const struct tn_edit *e, size_t pos)
+{
+    return pos + tn_cluster_first(e->text.data + pos, e->text.n_bytes - pos).n_bytes;
+}
+
+/* Back to where the character before is of the class (`inside`), or is not; 0 at last. In stretches
+ * from one certain boundary to the next, each read forward once, so that the time is linear. */
 static size_t skip_left(const struct tn_edit *e, size_t pos,
                         bool (*is_inside)(const struct tn_edit *e, size_t pos), bool inside)
 {
-    while (pos > 0) {
-        size_t previous = tn_grapheme_previous(e->text.data, e->text.n_bytes, pos);
-        if (is_inside(e, previous) == inside)
-            break;
-        pos = previous;
+    bool is_found = false;
+    while (pos > 0 && !is_found) {
+        const size_t start = tn_grapheme_certain(e->text.data, e->text.n_bytes, pos - 1);
+        size_t found = start;
+        for (size_t at = start, end; at < pos; at = end) {
+            end = cluster_end(e, at);
+            if (is_inside(e, at) == inside) {
+                is_found = true;
+                found = end;
+            }
+        }
+        pos = found;
     }
     return pos;
 }
 
 static size_t skip_right(const struct tn_edit *e, size_t pos, bool inside)
 {
-    const size_t n = e->text.n_bytes;
-    while (pos < n && is_word_at(e, pos) != inside)
-        pos = tn_grapheme_next(e->text.data, n, pos);
+    while (pos < e->text.n_bytes && is_word_at(e, pos) != inside)
+        pos = cluster_end(e, pos);
     return pos;
 }
 

@@ -42,12 +42,49 @@ static size_t cluster_end(const char *text, size_t n, size_t start)
     return end;
 }
 
-/* A boundary at or before pos: between two ASCII characters there always is one (no CR here), and
- * so is the start of the text. */
-static size_t certain_boundary(const char *text, size_t n, size_t pos)
+static int class_of(uint32_t c)
 {
-    while (pos > 0 && !(pos < n && is_ascii(text[pos]) && is_ascii(text[pos - 1])))
+    return utf8proc_get_property((utf8proc_int32_t)c)->boundclass;
+}
+
+/* Is there a boundary between two characters whatever precedes them? What comes earlier counts
+ * between halves of flags, after a joiner, and in Indian scripts between a mark and a letter. */
+static bool always_breaks(uint32_t before, uint32_t after)
+{
+    if (before < 0x80 && after < 0x80) /* no CR here */
+        return true;
+    const int class = class_of(before);
+    if (class == UTF8PROC_BOUNDCLASS_REGIONAL_INDICATOR || class == UTF8PROC_BOUNDCLASS_ZWJ)
+        return after < 0x80;
+    if (class == UTF8PROC_BOUNDCLASS_EXTEND && class_of(after) == UTF8PROC_BOUNDCLASS_OTHER)
+        return after < 0x80;
+    utf8proc_int32_t state = 0;
+    return utf8proc_grapheme_break_stateful((utf8proc_int32_t)before, (utf8proc_int32_t)after,
+                                            &state);
+}
+
+static size_t point_start(const char *text, size_t pos)
+{
+    while (pos > 0 && ((unsigned char)text[pos] & 0xC0) == 0x80)
         pos--;
+    return pos;
+}
+
+size_t tn_grapheme_certain(const char *text, size_t n, size_t pos)
+{
+    uint32_t before, after;
+    if (pos >= n)
+        return n == 0 ? 0 : tn_grapheme_certain(text, n, n - 1);
+    pos = point_start(text, pos);
+    (void)point_at(text, n, pos, &after);
+    while (pos > 0) {
+        const size_t previous = point_start(text, pos - 1);
+        (void)point_at(text, n, previous, &before);
+        if (always_breaks(before, after))
+            break;
+        pos = previous;
+        after = before;
+    }
     return pos;
 }
 
@@ -60,7 +97,7 @@ size_t tn_grapheme_previous(const char *text, size_t n, size_t pos)
 {
     if (pos == 0)
         return 0;
-    size_t start = certain_boundary(text, n, pos - 1);
+    size_t start = tn_grapheme_certain(text, n, pos - 1);
     for (;;) {
         size_t end = cluster_end(text, n, start);
         if (end >= pos)
@@ -73,7 +110,7 @@ size_t tn_grapheme_snap(const char *text, size_t n, size_t pos)
 {
     if (pos >= n)
         return n;
-    size_t at = certain_boundary(text, n, pos);
+    size_t at = tn_grapheme_certain(text, n, pos);
     while (at < pos)
         at = cluster_end(text, n, at);
     return at;

@@ -29,6 +29,9 @@ struct tn_cluster tn_cluster_first(const char *text, size_t n);
 size_t tn_grapheme_next(const char *text, size_t n, size_t pos);
 /* The last boundary before pos; 0 at the start. */
 size_t tn_grapheme_previous(const char *text, size_t n, size_t pos);
+/* A boundary at or before pos that can be seen without what precedes it: mostly the one before the
+ * character at pos, at worst 0. */
+size_t tn_grapheme_certain(const char *text, size_t n, size_t pos);
 /* pos when it is a boundary, else the next one. */
 size_t tn_grapheme_snap(const char *text, size_t n, size_t pos);
 

@@ -16,6 +16,7 @@
 #endif
 
 #include "base/compiler.h"
+#include "base/rng.h"
 #include "failing_alloc.h"
 #include "plat/plat.h"
 #include "repl/edit.h"
@@ -76,6 +77,67 @@ static void boundaries_agree_in_both_directions(void **state)
     assert_int_equal(n_starts, 0);
     for (size_t pos = 0; pos <= n; pos++)
         assert_true(tn_grapheme_snap(text, n, pos) >= pos);
+}
+
+/* Wherever a look begins, it finds the boundaries that a reader of the whole text finds. */
+static void boundaries_do_not_depend_on_where_one_looks(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"a",          " ",      "\n",     "\xcc\x81",
+                                        HAN,          HEBREW,   "\xf0\x9f\x87\xab",
+                                        "\xf0\x9f\x91\xa9", "\xe2\x80\x8d", "\xef\xb8\x8f",
+                                        "\xe1\x84\x92", "\xe1\x85\xa1", "\xe1\x86\xab",
+                                        "\xed\x95\x9c", "\xe0\xa4\x95", "\xe0\xa5\x8d",
+                                        "\xe0\xa4\xbf", "\xd8\x80", "\xe0\xb8\x81", "\xe0\xb8\xb3"};
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 7);
+    for (int round = 0; round < 4000; round++) {
+        char text[256];
+        size_t n = 0, first, last = 0;
+        for (int i = 0; i < 40; i++) {
+            const char *part = parts[tn_rng_next(&rng) % TN_COUNT_OF(parts)];
+            memcpy(text + n, part, strlen(part));
+            n += strlen(part);
+        }
+        for (size_t start = 0; start < n; start = first) {
+            first = start + tn_cluster_first(text + start, n - start).n_bytes;
+            for (size_t pos = start; pos < first; pos++) {
+                assert_int_equal(tn_grapheme_next(text, n, pos), first);
+                assert_int_equal(tn_grapheme_snap(text, n, pos), pos == start ? start : first);
+                assert_true(tn_grapheme_certain(text, n, pos) <= start);
+            }
+            assert_int_equal(tn_grapheme_previous(text, n, start), last);
+            last = start;
+        }
+    }
+}
+
+/* Deleting a word of 100,000 letters, in scripts that are written without blanks: a look back at
+ * the whole text for each letter would take minutes. */
+static void long_words_take_linear_time(void **state)
+{
+    (void)state;
+    static const char *const letters[] = {HAN, HEBREW, FLAG, "\xe2\x9d\xa4\xef\xb8\x8f",
+                                          "\xe0\xa4\x95\xe0\xa5\x8d", "\xed\x95\x9c"};
+    static const enum tn_edit_to ways[] = {TN_EDIT_BLANK_LEFT, TN_EDIT_WORD_LEFT};
+    for (size_t i = 0; i < TN_COUNT_OF(letters) * TN_COUNT_OF(ways); i++) {
+        struct tn_edit e = {0};
+        struct tn_buf text = {0};
+        tn_buf_append_text(&text, "one ");
+        for (int k = 0; k < 100000; k++)
+            tn_buf_append_text(&text, letters[i / 2]);
+        const uint64_t start = tn_now_ns();
+        assert_true(tn_edit_insert(&e, text.data, text.n_bytes));
+        assert_true(tn_edit_kill(&e, ways[i % 2]));
+        assert_true(e.cursor <= 4);
+        assert_true(tn_edit_yank(&e));
+        tn_edit_move(&e, TN_EDIT_START);
+        tn_edit_move(&e, TN_EDIT_WORD_RIGHT);
+        tn_edit_move(&e, TN_EDIT_WORD_RIGHT);
+        assert_true(tn_now_ns() - start < 5000000000u);
+        tn_buf_fini(&text);
+        tn_edit_fini(&e);
+    }
 }
 
 static void backspace_takes_whole_clusters(void **state)
@@ -378,6 +440,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(widths),
         cmocka_unit_test(boundaries_agree_in_both_directions),
+        cmocka_unit_test(boundaries_do_not_depend_on_where_one_looks),
+        cmocka_unit_test(long_words_take_linear_time),
         cmocka_unit_test(backspace_takes_whole_clusters),
         cmocka_unit_test(the_cursor_stays_on_boundaries),
         cmocka_unit_test(what_is_inserted_is_clean),
