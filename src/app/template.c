@@ -95,6 +95,18 @@ static void note_missing(const struct tern_chat_template *t, const struct tern_m
                     missing, tern_chat_template_name(t));
 }
 
+/* The template of this name: the model's own where that is it, for it also renders tools and
+ * reasoning; else the built-in one. NULL: there is none. */
+static const struct tern_chat_template *find_named(const char *name, const struct tern_model *model)
+{
+    const struct tern_chat_template *own;
+    (void)tern_model_chat_template(&own, model, NULL);
+    return own && strcmp(tern_chat_template_name(own), name) == 0 &&
+                   tern_chat_template_find(name)
+               ? own
+               : tern_chat_template_find(name);
+}
+
 /* There is no template, or none that can be used. */
 static tern_status refuse_none(const struct tn_options *o, const struct tern_error *why,
                                struct tern_error *err)
@@ -140,7 +152,7 @@ tern_status tn_template_choose(struct tn_template *out, const struct tn_options 
                    : TERN_OK;
     if (!o->template_name)
         (void)tern_model_chat_template(&out->t, model, &why);
-    else if (!(out->t = tern_chat_template_find(o->template_name)))
+    else if (!(out->t = find_named(o->template_name, model)))
         status = read_template(&out->own, o->template_name, err);
     if (status != TERN_OK)
         return status;

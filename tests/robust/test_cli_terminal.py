@@ -41,6 +41,14 @@ class OnATerminal(command.TestCase):
             text, _ = t.finish()
         self.assertNotIn(b"machine: ", text)
 
+    def test_the_banner_names_the_architecture(self):
+        for name in ("tiny-bonsai", "tiny-trilm"):
+            model = command.model(command.shared("reference", "models", name))
+            family = json.loads(self.ok("info", model, "--json").text)["architecture"]
+            banner = self.ok("run", model, "--raw", "-p", "a", "-n", "1", "-v").err.splitlines()[0]
+            self.assertIn(f" \u00b7 {family} ", banner)
+            self.assertNotIn("BitNet", banner)
+
     def test_raw_prompts_are_repeated(self):
         with Terminal("run", self.model, "--raw", "-p", "Once upon", "-n", "2", "-q") as t:
             text, _ = t.finish()
