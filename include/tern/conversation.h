@@ -57,18 +57,26 @@ void tern_conversation_set_template(struct tern_conversation *c,
 /* ---- messages ---- */
 
 /* The system message; NULL removes it. TERN_USAGE with the template's words when it cannot express
- * one, and nothing is changed; TERN_MEMORY. */
+ * one, or the text is not UTF-8, and nothing is changed; TERN_MEMORY. */
 tern_status tern_conversation_set_system(struct tern_conversation *c, const char *text, size_t n,
                                          struct tern_error *err);
 /* What templates are given beside the messages: a JSON array of tools, a JSON object of variables
- * such as {"enable_thinking": false}; NULL removes. TERN_USAGE: not such JSON. */
+ * such as {"enable_thinking": false}; NULL removes. JSON is kept without blanks, as a saved
+ * conversation has it. TERN_USAGE: not such JSON, or nested deeper than a saved conversation can
+ * hold (with the rest of it 64 levels). */
 tern_status tern_conversation_set_tools(struct tern_conversation *c, const char *json, size_t n,
                                         struct tern_error *err);
 tern_status tern_conversation_set_variables(struct tern_conversation *c, const char *json, size_t n,
                                             struct tern_error *err);
+/* Variables that replace those of the same names above and belong to the program, not to the
+ * conversation: they are not saved, and loading keeps them. NULL removes. Errors as above. */
+tern_status tern_conversation_set_overrides(struct tern_conversation *c, const char *json, size_t n,
+                                            struct tern_error *err);
 struct tern_text tern_conversation_system(const struct tern_conversation *c);
+struct tern_text tern_conversation_variables(const struct tern_conversation *c);
 
-/* Appends a message, which is copied. TERN_USAGE: no role, or tool calls that are no JSON array. */
+/* Appends a message, which is copied. TERN_USAGE: no role, a text that is not UTF-8, or tool calls
+ * that are no JSON array. */
 tern_status tern_conversation_add(struct tern_conversation *c, const struct tern_turn *turn,
                                   struct tern_error *err);
 /* Messages without the system message. */
@@ -81,6 +89,8 @@ size_t tern_conversation_n_forgotten(const struct tern_conversation *c);
 void tern_conversation_clear(struct tern_conversation *c);
 /* Removes the last message of role "user" and all behind it; false when there is none. */
 bool tern_conversation_undo(struct tern_conversation *c);
+/* Removes messages from the end until n_turns are left; no effect when there are not more. */
+void tern_conversation_truncate(struct tern_conversation *c, size_t n_turns);
 
 /* Replaces *out by the ids of what the model sees, ready for the next answer. Errors as
  * tern_chat_encode; TERN_USAGE without a template. */
@@ -100,7 +110,9 @@ struct tern_answer_params {
     bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n);
     /* The ids that will be brought to the session. May be NULL. */
     void (*on_ids)(void *arg, const uint32_t *ids, size_t n);
-    void *arg; /* of these two */
+    /* Asked while the prompt is made of the messages, as the session's is later. May be NULL. */
+    bool (*should_stop)(void *arg);
+    void *arg; /* of these three */
 };
 
 struct tern_answer_result {
@@ -112,9 +124,10 @@ struct tern_answer_result {
 /* Answers the last message and appends the answer, also one that was stopped on its way. The oldest
  * turns, each from a question to the next, are left out when the context has no room for max_tokens
  * (a quarter of the context at most); as many as make it three quarters full, so that not every
- * answer has to compute everything anew. System message and last turn stay. Errors as
- * tern_generate and tern_conversation_encode, TERN_LIMIT: the last turn alone does not fit; without
- * success nothing is changed. */
+ * answer has to compute everything anew. System message and last turn stay; the work grows with
+ * the logarithm of the number of turns. Errors as tern_generate and tern_conversation_encode,
+ * TERN_LIMIT: the last turn alone does not fit, TERN_INTERRUPTED: should_stop, before
+ * the first token; without success nothing is changed. */
 tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_session *session,
                                      const struct tern_answer_params *params,
                                      struct tern_answer_result *result, struct tern_error *err);
@@ -144,7 +157,7 @@ struct tern_saved {
 
 /* Writes a JSON file with a checksum: complete, or not at all. Only its owner may read it. An
  * existing file is replaced when it is a saved conversation, and refused (TERN_OUTPUT) when it is
- * anything else or damaged. TERN_MEMORY, TERN_OUTPUT. */
+ * anything else or damaged. TERN_MEMORY, TERN_OUTPUT; TERN_LIMIT: more than 256 MiB. */
 tern_status tern_conversation_save(const struct tern_conversation *c, const char *path,
                                    const struct tern_saved *saved, struct tern_error *err);
 /* The checksum that a saved conversation has when these n bytes lie before its last line. */

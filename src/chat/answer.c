@@ -13,39 +13,116 @@
 
 /* ---- what the model sees ---- */
 
-/* The first question behind turn i; n when there is none. */
-static size_t next_question(const struct tern_conversation *c, size_t i, size_t n)
-{
-    do
-        i++;
-    while (i < n && !tn_turn_is(&c->turns[i], "user"));
-    return TN_MIN(i, n);
-}
-
 struct view {
     size_t first; /* turns [first, n) are seen */
     size_t n;
-    size_t n_behind; /* ids of a begun answer, which come behind them */
+    size_t n_behind; /* ids of a begun answer, which follow them */
     size_t n_dropped;
     struct tern_ids ids;
+    const struct tern_answer_params *params;
 };
 
-/* Leaves the oldest turns out until there is room for an answer. Three quarters of the context stay
- * filled at most, so that not every answer has to compute everything anew. */
-static tern_status fit_view(struct view *v, const struct tern_conversation *c, uint64_t n_ctx,
-                            uint32_t max_tokens, struct tern_error *err)
+/* A view with more bytes than this for each token of the context is known not to fit without being
+ * encoded: tokens have about 4 bytes, seldom more than 16. */
+#define MAX_BYTES_PER_TOKEN 64u
+
+static bool is_long(const struct tern_conversation *c, size_t first, size_t n, uint64_t n_ctx)
 {
-    uint64_t n_room = TN_MIN(max_tokens, n_ctx / 4);
-    tern_status status = tn_conversation_encode_turns(c, v->first, v->n, &v->ids, err);
-    bool is_full = status == TERN_OK && v->ids.n + v->n_behind + n_room > n_ctx;
-    while (is_full && status == TERN_OK && v->ids.n + v->n_behind > n_ctx * 3 / 4) {
-        size_t next = next_question(c, v->first, v->n);
-        if (next >= v->n)
-            break;
-        v->n_dropped += next - v->first;
-        v->first = next;
-        status = tn_conversation_encode_turns(c, v->first, v->n, &v->ids, err);
+    uint64_t n_bytes = 0;
+    for (size_t i = first; i < n; i++)
+        n_bytes += c->turns[i].fields[TN_FIELD_CONTENT].n_bytes;
+    return n_bytes > n_ctx * MAX_BYTES_PER_TOKEN;
+}
+
+static tern_status encode_from(struct view *v, const struct tern_conversation *c, size_t first,
+                               struct tern_error *err)
+{
+    if (v->params->should_stop && v->params->should_stop(v->params->arg))
+        return tn_fail(err, TERN_INTERRUPTED, "interrupted before the answer began");
+    return tn_conversation_encode_turns(c, first, v->n, &v->ids, err);
+}
+
+/* Do the turns from `first` on fill three quarters of the context at most? */
+static tern_status try_from(bool *fits, struct view *v, const struct tern_conversation *c,
+                            size_t first, uint64_t n_ctx, struct tern_error *err)
+{
+    *fits = false;
+    if (is_long(c, first, v->n, n_ctx))
+        return TERN_OK;
+    tern_status status = encode_from(v, c, first, err);
+    *fits = status == TERN_OK && v->ids.n + v->n_behind <= n_ctx * 3 / 4;
+    return status;
+}
+
+/* The questions after v->first, one of which a shorter view begins with; *n of them. */
+static tern_status list_starts(size_t **starts, size_t *n, const struct view *v,
+                               const struct tern_conversation *c, struct tern_error *err)
+{
+    *n = 0;
+    *starts = tn_alloc((v->n - v->first + 1) * sizeof **starts);
+    if (!*starts)
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu messages", v->n - v->first);
+    for (size_t i = v->first + 1; i < v->n; i++)
+        if (tn_turn_is(&c->turns[i], "user"))
+            (*starts)[(*n)++] = i;
+    return TERN_OK;
+}
+
+/* The first of n > 0 starts whose view fits, the last one if none does. Views of 1, 2, 4, ... turns
+ * from the end are tried until one does not fit, then bisection: what is encoded depends on the
+ * context, not on the length of the conversation. */
+static tern_status choose_start(size_t *start, struct view *v, const struct tern_conversation *c,
+                                const size_t *starts, size_t n, uint64_t n_ctx,
+                                struct tern_error *err)
+{
+    size_t good = n - 1, bad = SIZE_MAX; /* SIZE_MAX: before the first one */
+    tern_status status = TERN_OK;
+    bool fits = true;
+    for (size_t step = 1; status == TERN_OK && fits && good > 0; step *= 2) {
+        const size_t i = good - TN_MIN(step, good);
+        status = try_from(&fits, v, c, starts[i], n_ctx, err);
+        *(fits ? &good : &bad) = i;
     }
+    while (status == TERN_OK && bad != SIZE_MAX && good - bad > 1) {
+        const size_t i = bad + (good - bad) / 2;
+        status = try_from(&fits, v, c, starts[i], n_ctx, err);
+        *(fits ? &good : &bad) = i;
+    }
+    *start = starts[good];
+    return status;
+}
+
+/* Leaves the oldest turns out. Three quarters of the context stay filled at most, so that not every
+ * answer has to compute everything anew. */
+static tern_status shorten_view(struct view *v, const struct tern_conversation *c, uint64_t n_ctx,
+                                struct tern_error *err)
+{
+    size_t *starts, n, start;
+    tern_status status = list_starts(&starts, &n, v, c, err);
+    if (status == TERN_OK && n > 0)
+        status = choose_start(&start, v, c, starts, n, n_ctx, err);
+    if (status == TERN_OK && n > 0) {
+        v->n_dropped = start - v->first;
+        v->first = start;
+    }
+    tn_free(starts);
+    return status == TERN_OK ? encode_from(v, c, v->first, err) : status;
+}
+
+/* What of the conversation goes to the model, so that there is room for an answer. */
+static tern_status fit_view(struct view *v, const struct tern_conversation *c, uint64_t n_ctx,
+                            struct tern_error *err)
+{
+    uint64_t n_room = TN_MIN(v->params->generate.max_tokens, n_ctx / 4);
+    bool is_full = is_long(c, v->first, v->n, n_ctx);
+    tern_status status = TERN_OK;
+    if (!is_full) {
+        status = encode_from(v, c, v->first, err);
+        is_full = v->ids.n + v->n_behind + n_room > n_ctx &&
+                  v->ids.n + v->n_behind > n_ctx * 3 / 4;
+    }
+    if (status == TERN_OK && is_full)
+        status = shorten_view(v, c, n_ctx, err);
     if (status == TERN_OK && v->ids.n + v->n_behind >= n_ctx)
         return tn_fail(err, TERN_LIMIT, "the message is too long: %zu tokens, the context is %llu",
                        v->ids.n + v->n_behind, (unsigned long long)n_ctx);
@@ -161,11 +238,10 @@ tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_se
                                      const struct tern_answer_params *params,
                                      struct tern_answer_result *result, struct tern_error *err)
 {
-    struct view v = {.first = c->n_forgotten, .n = c->n_turns};
+    struct view v = {.first = c->n_forgotten, .n = c->n_turns, .params = params};
     struct speech s = {.params = params};
     *result = (struct tern_answer_result){0};
-    tern_status status =
-        fit_view(&v, c, tern_session_n_ctx(session), params->generate.max_tokens, err);
+    tern_status status = fit_view(&v, c, tern_session_n_ctx(session), err);
     if (status == TERN_OK && !(s.turn = tn_conversation_push(c, "assistant")))
         status = tn_fail(err, TERN_MEMORY, "no memory for an answer");
     if (status == TERN_OK) {
@@ -280,10 +356,13 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
         return status;
     struct tn_turn *turn = &c->turns[c->n_turns - 1];
     status = c->t ? find_ids(c, turn, err) : TERN_OK;
-    struct view v = {.first = c->n_forgotten, .n = c->n_turns - 1, .n_behind = turn->ids.n};
+    struct view v = {.first = c->n_forgotten,
+                     .n = c->n_turns - 1,
+                     .n_behind = turn->ids.n,
+                     .params = params};
     struct speech s = {.params = params, .turn = turn};
     if (status == TERN_OK)
-        status = fit_view(&v, c, tern_session_n_ctx(session), params->generate.max_tokens, err);
+        status = fit_view(&v, c, tern_session_n_ctx(session), err);
     if (status == TERN_OK && !tn_ids_append(&v.ids, turn->ids.ids, turn->ids.n))
         status = tn_fail(err, TERN_MEMORY, "no memory for %zu ids", v.ids.n + turn->ids.n);
     const size_t n_ids = turn->ids.n;

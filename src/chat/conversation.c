@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "chat/json_text.h"
 #include "text/chat.h"
 
@@ -86,7 +87,8 @@ void tn_conversation_empty(struct tern_conversation *c)
     tn_buf_fini(&c->system);
     tn_buf_fini(&c->tools);
     tn_buf_fini(&c->variables);
-    c->has_system = c->has_tools = c->has_variables = false;
+    tn_buf_fini(&c->overrides);
+    c->has_system = c->has_tools = c->has_variables = c->has_overrides = false;
     c->n_answers = 0;
 }
 
@@ -139,10 +141,21 @@ static tern_status try_system(const struct tern_conversation *c, const char *tex
     return status;
 }
 
+/* A saved conversation holds nothing else. */
+static tern_status check_utf8(const char *what, const char *text, size_t n, struct tern_error *err)
+{
+    size_t bad = text ? tn_utf8_find_invalid(text, n) : n;
+    return bad == n ? TERN_OK
+                    : tn_fail(err, TERN_USAGE, "%s is not UTF-8: byte %zu is 0x%02X", what, bad,
+                              (unsigned char)text[bad]);
+}
+
 tern_status tern_conversation_set_system(struct tern_conversation *c, const char *text, size_t n,
                                          struct tern_error *err)
 {
-    tern_status status = text && c->t ? try_system(c, text, n, err) : TERN_OK;
+    tern_status status = check_utf8("the system message", text, n, err);
+    if (status == TERN_OK && text && c->t)
+        status = try_system(c, text, n, err);
     return status == TERN_OK ? set_text(&c->system, &c->has_system, text, n, err) : status;
 }
 
@@ -153,37 +166,116 @@ struct tern_text tern_conversation_system(const struct tern_conversation *c)
     return (struct tern_text){c->system.data ? c->system.data : "", c->system.n_bytes};
 }
 
-static tern_status check_json(const char *json, size_t n, bool is_array, const char *what,
+/* Levels of arrays and objects; no more than tn_json_load reads. */
+static uint32_t count_levels(const json_t *value)
+{
+    const char *key;
+    size_t i;
+    json_t *item;
+    uint32_t n, most = 0;
+    json_array_foreach(value, i, item)
+        if ((n = count_levels(item)) > most)
+            most = n;
+    json_object_foreach((json_t *)value, key, item)
+        if ((n = count_levels(item)) > most)
+            most = n;
+    return most + (json_is_array(value) || json_is_object(value));
+}
+
+/* JSON that a conversation holds, and how many levels a saved conversation has around it. */
+struct json_kind {
+    const char *what;
+    bool is_array;
+    uint32_t n_around;
+};
+static const struct json_kind tools_kind = {"tools", true, 1},
+                              variables_kind = {"the template's variables", false, 1},
+                              calls_kind = {"the tool calls of a message", true, 3};
+
+static tern_status check_kind(const json_t *value, const struct json_kind *kind,
                               struct tern_error *err)
+{
+    const uint32_t n_levels = count_levels(value), limit = TN_JSON_MAX_DEPTH - kind->n_around;
+    if (kind->is_array ? !json_is_array(value) : !json_is_object(value))
+        return tn_fail(err, TERN_USAGE, "%s must be a JSON %s", kind->what,
+                       kind->is_array ? "array" : "object");
+    if (n_levels > limit)
+        return tn_fail(err, TERN_USAGE,
+                       "%s: JSON nests %u levels deep, a conversation can hold %u there",
+                       kind->what, n_levels, limit);
+    return TERN_OK;
+}
+
+/* Appends the JSON without blanks: a conversation that was saved and loaded has it so. */
+static tern_status append_json(struct tn_buf *out, const struct json_kind *kind, const char *json,
+                               size_t n, struct tern_error *err)
 {
     struct tern_error why;
     json_t *value;
-    tern_status status = tn_json_load(&value, what, json, n, JSON_ALLOW_NUL, &why);
+    tern_status status = tn_json_load(&value, kind->what, json, n, JSON_ALLOW_NUL, &why);
     if (status != TERN_OK)
         return tn_fail(err, status == TERN_INPUT ? TERN_USAGE : status, "%s", why.detail);
-    if (is_array ? !json_is_array(value) : !json_is_object(value))
-        status =
-            tn_fail(err, TERN_USAGE, "%s must be a JSON %s", what, is_array ? "array" : "object");
+    status = check_kind(value, kind, err);
+    if (status == TERN_OK && !tn_json_put_value(out, value))
+        status = tn_fail(err, TERN_MEMORY, "no memory for %zu bytes of JSON", n);
     json_decref(value);
     return status;
+}
+
+static tern_status set_json(struct tn_buf *buf, bool *has, const struct json_kind *kind,
+                            const char *json, size_t n, struct tern_error *err)
+{
+    struct tn_buf copy = {0};
+    tern_status status = json ? append_json(&copy, kind, json, n, err) : tn_ok(err);
+    if (status != TERN_OK) {
+        tn_buf_fini(&copy);
+        return status;
+    }
+    tn_buf_fini(buf);
+    *buf = copy;
+    *has = json != NULL;
+    return tn_ok(err);
 }
 
 tern_status tern_conversation_set_tools(struct tern_conversation *c, const char *json, size_t n,
                                         struct tern_error *err)
 {
-    tern_status status = json ? check_json(json, n, true, "tools", err) : TERN_OK;
-    return status == TERN_OK ? set_text(&c->tools, &c->has_tools, json, n, err) : status;
+    return set_json(&c->tools, &c->has_tools, &tools_kind, json, n, err);
 }
 
 tern_status tern_conversation_set_variables(struct tern_conversation *c, const char *json, size_t n,
                                             struct tern_error *err)
 {
-    tern_status status =
-        json ? check_json(json, n, false, "the template's variables", err) : TERN_OK;
-    return status == TERN_OK ? set_text(&c->variables, &c->has_variables, json, n, err) : status;
+    return set_json(&c->variables, &c->has_variables, &variables_kind, json, n, err);
+}
+
+tern_status tern_conversation_set_overrides(struct tern_conversation *c, const char *json, size_t n,
+                                            struct tern_error *err)
+{
+    return set_json(&c->overrides, &c->has_overrides, &variables_kind, json, n, err);
+}
+
+struct tern_text tern_conversation_variables(const struct tern_conversation *c)
+{
+    return (struct tern_text){c->has_variables ? c->variables.data : NULL, c->variables.n_bytes};
 }
 
 /* ---- messages ---- */
+
+static tern_status set_field(struct tn_turn *own, enum tn_field field, struct tern_text text,
+                             struct tern_error *err)
+{
+    struct tn_buf *buf = &own->fields[field];
+    own->has[field] = text.bytes != NULL;
+    if (!text.bytes)
+        return TERN_OK;
+    if (field == TN_FIELD_TOOL_CALLS)
+        return append_json(buf, &calls_kind, text.bytes, text.n, err);
+    tern_status status = check_utf8(tn_field_name(field), text.bytes, text.n, err);
+    if (status == TERN_OK && !tn_buf_append(buf, text.bytes, text.n))
+        status = tn_fail(err, TERN_MEMORY, "no memory for a message of %zu bytes", text.n);
+    return status;
+}
 
 tern_status tern_conversation_add(struct tern_conversation *c, const struct tern_turn *turn,
                                   struct tern_error *err)
@@ -192,23 +284,15 @@ tern_status tern_conversation_add(struct tern_conversation *c, const struct tern
                                                  turn->name, turn->tool_calls, turn->tool_call_id};
     if (!turn->role.bytes)
         return tn_fail(err, TERN_USAGE, "a message must have a role");
-    if (turn->tool_calls.bytes) {
-        tern_status status = check_json(turn->tool_calls.bytes, turn->tool_calls.n, true,
-                                        "the tool calls of a message", err);
-        if (status != TERN_OK)
-            return status;
-    }
     struct tn_turn *own = tn_conversation_push(c, "");
-    bool is_good = own != NULL;
-    for (int i = 0; i < TN_N_FIELDS && is_good; i++) {
-        own->has[i] = texts[i].bytes != NULL;
-        is_good = !texts[i].bytes || tn_buf_append(&own->fields[i], texts[i].bytes, texts[i].n);
-    }
-    if (is_good)
-        return tn_ok(err);
-    if (own)
+    if (!own)
+        return tn_fail(err, TERN_MEMORY, "no memory for a message of %zu bytes", turn->content.n);
+    tern_status status = tn_ok(err);
+    for (int i = 0; i < TN_N_FIELDS && status == TERN_OK; i++)
+        status = set_field(own, (enum tn_field)i, texts[i], err);
+    if (status != TERN_OK)
         tn_turn_fini(&c->turns[--c->n_turns]);
-    return tn_fail(err, TERN_MEMORY, "no memory for a message of %zu bytes", turn->content.n);
+    return status;
 }
 
 size_t tern_conversation_n_turns(const struct tern_conversation *c)
@@ -241,11 +325,16 @@ bool tern_conversation_undo(struct tern_conversation *c)
         i--;
     if (i == 0)
         return false;
-    while (c->n_turns >= i)
+    tern_conversation_truncate(c, i - 1);
+    return true;
+}
+
+void tern_conversation_truncate(struct tern_conversation *c, size_t n_turns)
+{
+    while (c->n_turns > n_turns)
         tn_turn_fini(&c->turns[--c->n_turns]);
     if (c->n_forgotten >= c->n_turns)
         c->n_forgotten = 0; /* there is room for them again */
-    return true;
 }
 
 /* ---- ids ---- */
@@ -286,7 +375,7 @@ void tn_conversation_write_messages(struct tn_buf *out, const struct tern_conver
 
 static bool is_plain(const struct tern_conversation *c, size_t first, size_t n)
 {
-    bool is_more = c->has_tools || c->has_variables;
+    bool is_more = c->has_tools || c->has_variables || c->has_overrides;
     for (size_t i = first; i < n && !is_more; i++)
         for (int field = TN_FIELD_REASONING; field < TN_N_FIELDS; field++)
             is_more = is_more ||
@@ -316,6 +405,29 @@ static tern_status encode_plain(const struct tern_conversation *c, size_t first,
     return status;
 }
 
+/* What append_json has written; NULL: no memory. */
+static json_t *read_own(const struct tn_buf *json)
+{
+    json_t *value;
+    (void)tn_json_load(&value, "variables", json->data, json->n_bytes, JSON_ALLOW_NUL, NULL);
+    return value;
+}
+
+/* Appends the variables, with the overrides above them. */
+static void append_variables(struct tn_buf *out, const struct tern_conversation *c)
+{
+    if (!c->has_overrides) {
+        tn_buf_append(out, c->variables.data, c->variables.n_bytes);
+        return;
+    }
+    json_t *both = c->has_variables ? read_own(&c->variables) : json_object();
+    json_t *above = read_own(&c->overrides);
+    if (!both || !above || json_object_update(both, above) != 0 || !tn_json_put_value(out, both))
+        out->failed = true;
+    json_decref(both);
+    json_decref(above);
+}
+
 static tern_status encode_json(const struct tern_conversation *c, size_t first, size_t n,
                                struct tern_ids *out, struct tern_error *err)
 {
@@ -326,9 +438,9 @@ static tern_status encode_json(const struct tern_conversation *c, size_t first, 
         tn_buf_append_text(&json, ",\"tools\":");
         tn_buf_append(&json, c->tools.data, c->tools.n_bytes);
     }
-    if (c->has_variables) {
+    if (c->has_variables || c->has_overrides) {
         tn_buf_append_text(&json, ",\"kwargs\":");
-        tn_buf_append(&json, c->variables.data, c->variables.n_bytes);
+        append_variables(&json, c);
     }
     tn_buf_append_text(&json, "}");
     tern_status status = json.failed

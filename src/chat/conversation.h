@@ -30,8 +30,8 @@ struct tern_conversation {
     const struct tern_tokenizer *tokenizer;
     const struct tern_chat_template *t;
     struct tern_chat_params params;
-    struct tn_buf system, tools, variables;
-    bool has_system, has_tools, has_variables;
+    struct tn_buf system, tools, variables, overrides;
+    bool has_system, has_tools, has_variables, has_overrides;
     struct tn_turn *turns;
     size_t n_turns, capacity;
     size_t n_forgotten; /* the model sees turns[n_forgotten, n_turns) */

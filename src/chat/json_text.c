@@ -6,6 +6,16 @@
 
 #include <string.h>
 
+static int append_piece(const char *text, size_t n, void *arg)
+{
+    return tn_buf_append(arg, text, n) ? 0 : -1;
+}
+
+bool tn_json_put_value(struct tn_buf *out, const json_t *value)
+{
+    return json_dump_callback(value, append_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
+}
+
 /* The letter behind the backslash, or 0: none. */
 static char short_escape(unsigned char c)
 {

@@ -296,8 +296,14 @@ tern_status tern_conversation_save(const struct tern_conversation *c, const char
     if (status != TERN_OK)
         return status;
     write_saved(&out, c, saved);
-    status = out.failed ? tn_fail(err, TERN_MEMORY, "no memory to save the conversation")
-                        : tn_file_write_private(path, out.data, out.n_bytes, err);
+    if (out.failed)
+        status = tn_fail(err, TERN_MEMORY, "no memory to save the conversation");
+    else if (out.n_bytes > MAX_BYTES)
+        status = tn_fail(err, TERN_LIMIT,
+                         "%s: not saved: the conversation takes %zu bytes, a file may have %zu",
+                         path, out.n_bytes, MAX_BYTES);
+    else
+        status = tn_file_write_private(path, out.data, out.n_bytes, err);
     tn_buf_fini(&out);
     return status;
 }
@@ -310,6 +316,10 @@ static void swap_contents(struct tern_conversation *c, struct tern_conversation 
     c->tokenizer = old.tokenizer;
     c->t = old.t;
     c->params = old.params;
+    c->overrides = old.overrides;
+    c->has_overrides = old.has_overrides;
+    old.overrides = from->overrides;
+    old.has_overrides = from->has_overrides;
     *from = old;
 }
 

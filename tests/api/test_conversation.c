@@ -488,6 +488,98 @@ static void a_long_conversation_goes_on(void **state)
     tern_conversation_free(c);
 }
 
+static bool count_calls(void *arg)
+{
+    ++*(int *)arg;
+    return false;
+}
+
+static bool stop_now(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static size_t n_ids_from(const struct tern_conversation *c, size_t first)
+{
+    struct tern_conversation *end = begin();
+    for (size_t i = first; i < tern_conversation_n_turns(c); i++) {
+        struct tern_turn turn;
+        tern_conversation_get(c, i, &turn);
+        assert_ok(tern_conversation_add(end, &turn, &e));
+    }
+    struct tern_ids ids = ids_of(end);
+    const size_t n = ids.n;
+    tern_ids_free(&ids);
+    tern_conversation_free(end);
+    return n;
+}
+
+/* The longest end of it that fills three quarters of the context, found with few renderings. */
+static void a_conversation_is_shortened_by_bisection(void **state)
+{
+    (void)state;
+    struct tern_conversation *c = begin();
+    struct tern_answer_params params = answer_params(8);
+    struct tern_answer_result result;
+    struct tern_error err;
+    int n_calls = 0;
+    for (int i = 0; i < 4001; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "Message %d%.*s", i, i % 7 * 5, " of words of words of words of");
+        say(c, i % 2 ? "assistant" : "user", text);
+    }
+    params.should_stop = stop_now;
+    assert_int_equal(tern_conversation_answer(c, session, &params, &result, &err),
+                     TERN_INTERRUPTED);
+    assert_int_equal(tern_conversation_n_turns(c), 4001);
+    assert_int_equal(tern_conversation_n_forgotten(c), 0);
+    params.should_stop = count_calls;
+    params.arg = &n_calls;
+    assert_ok(tern_conversation_answer(c, session, &params, &result, &e));
+    assert_in_range(n_calls, 2, 20);
+    const size_t first = tern_conversation_n_forgotten(c);
+    assert_int_equal(result.n_forgotten, first);
+    assert_int_equal(first % 2, 0);
+    tern_conversation_truncate(c, 4001);
+    assert_int_equal(tern_conversation_n_forgotten(c), first);
+    assert_in_range(n_ids_from(c, first), 1, N_CTX * 3 / 4);
+    assert_in_range(n_ids_from(c, first - 2), N_CTX * 3 / 4 + 1, N_CTX);
+
+    /* What is forgotten stays so while there are messages behind it. */
+    tern_conversation_truncate(c, first);
+    assert_int_equal(tern_conversation_n_turns(c), first);
+    assert_int_equal(tern_conversation_n_forgotten(c), 0);
+    tern_conversation_truncate(c, 9999);
+    assert_int_equal(tern_conversation_n_turns(c), first);
+    tern_conversation_free(c);
+}
+
+static void overrides_replace_variables(void **state)
+{
+    (void)state;
+    static const char source[] = "{{ loud }}{{ mood }}{{ quiet }}";
+    struct tern_chat_template *t;
+    struct tern_conversation *c = begin();
+    struct tern_error err;
+    assert_ok(tern_chat_template_parse(&t, source, sizeof source - 1, &e));
+    use_template(c, t);
+    say(c, "user", "Hi");
+    assert_ok(tern_conversation_set_variables(c, "{\"loud\": 1, \"mood\": \"grim\"}", 27, &e));
+    assert_renders(c, "1grim");
+    assert_ok(tern_conversation_set_overrides(c, "{\"loud\": 2, \"quiet\": 3}", 23, &e));
+    assert_renders(c, "2grim3");
+    assert_same_text(tern_conversation_variables(c), text_of("{\"loud\":1,\"mood\":\"grim\"}"));
+    assert_int_equal(tern_conversation_set_overrides(c, "[1]", 3, &err), TERN_USAGE);
+    assert_ok(tern_conversation_set_variables(c, NULL, 0, &e));
+    assert_null(tern_conversation_variables(c).bytes);
+    assert_renders(c, "23");
+    assert_ok(tern_conversation_set_overrides(c, NULL, 0, &e));
+    assert_renders(c, "");
+    tern_conversation_free(c);
+    tern_chat_template_free(t);
+}
+
 static void a_refused_system_message_changes_nothing(void **state)
 {
     (void)state;
@@ -512,7 +604,7 @@ static void a_refused_system_message_changes_nothing(void **state)
 
 static struct tern_saved saved_with(uint64_t hash)
 {
-    return (struct tern_saved){"demo", hash, "{\"temp\": 0.5}"};
+    return (struct tern_saved){"demo", hash, "{\"temp\": \"0.5\"}"};
 }
 
 static void a_loaded_conversation_goes_on_as_before(void **state)
@@ -533,7 +625,7 @@ static void a_loaded_conversation_goes_on_as_before(void **state)
         assert_ok(tern_conversation_save(c, SAVED_PATH, &saved, &e)); /* replaces the older one */
     }
     assert_ok(tern_conversation_load(loaded, SAVED_PATH, &saved, &settings, &e));
-    assert_non_null(strstr(settings, "\"temp\":0.5"));
+    assert_non_null(strstr(settings, "\"temp\":\"0.5\""));
     tern_text_free(settings);
     struct tern_ids a = ids_of(c), b = ids_of(loaded);
     assert_same_ids(&a, &b);
@@ -547,6 +639,103 @@ static void a_loaded_conversation_goes_on_as_before(void **state)
     assert_ok(tern_conversation_continue(loaded, session, &params, &result, &e));
     tern_conversation_free(c);
     tern_conversation_free(loaded);
+}
+
+/* Every member of the format, some of them with blanks. */
+static void fill(struct tern_conversation *c)
+{
+    assert_ok(tern_conversation_set_system(c, "Be \"kind\"\t\x7F\xE2\x82\xAC\0.", 17, &e));
+    for (int i = 0; i < 14; i++) {
+        say(c, "user", "Tell me more about the fox and the goose.");
+        answer(c, 20);
+    }
+    assert_in_range(tern_conversation_n_forgotten(c), 2, 26);
+    struct tern_turn turn = {.role = text_of("user"),
+                             .content = text_of("Hi \\ \"you\"\n\x01\xF0\x9F\x91\xA9"),
+                             .name = text_of("Ada")};
+    assert_ok(tern_conversation_add(c, &turn, &e));
+    turn = (struct tern_turn){
+        .role = text_of("assistant"),
+        .reasoning = text_of("why"),
+        .tool_calls = text_of("[ {\"function\": {\"name\": \"sum\", \"arguments\": {\"b\": 0.1,"
+                              " \"a\": [1e3, -0.0, null, \"\\u0000\\u00e4\"]}}} ]")};
+    assert_ok(tern_conversation_add(c, &turn, &e));
+    turn = (struct tern_turn){
+        .role = text_of("tool"), .content = text_of(""), .tool_call_id = text_of("id7")};
+    assert_ok(tern_conversation_add(c, &turn, &e));
+    assert_ok(tern_conversation_set_tools(c, "[ {\"name\": \"sum\"} ]", 19, &e));
+    assert_ok(tern_conversation_set_variables(c, "{\"z\": 1, \"a\": {\"b\": [1.5]}}", 27, &e));
+    assert_ok(tern_conversation_set_overrides(c, "{\"unsaved\": \"here\"}", 19, &e));
+}
+
+static void saving_loading_and_saving_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    struct tern_conversation *c = begin(), *loaded = begin();
+    struct tern_saved saved = saved_with(tern_model_hash(model));
+    char *bytes, *again, *settings;
+    size_t n, n_again;
+    tn_file_remove(SAVED_PATH);
+    fill(c);
+    assert_ok(tern_conversation_save(c, SAVED_PATH, &saved, &e));
+    assert_ok(tn_file_read_all(&bytes, &n, SAVED_PATH, 1 << 20, &e));
+    static const char *const members[] = {
+        "system",  "tools", "variables",         "forgotten", "answers",    "messages",    "role",
+        "content", "name",  "reasoning_content", "settings",  "tool_calls", "tool_call_id"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        assert_non_null(strstr(bytes, members[i]));
+    assert_null(strstr(bytes, "unsaved"));
+    assert_ok(tern_conversation_load(loaded, SAVED_PATH, &saved, &settings, &e));
+    assert_string_equal(settings, "{\"temp\":\"0.5\"}");
+    saved.settings = "{\"temp\": \"0.5\"}";
+    assert_ok(tern_conversation_save(loaded, SAVED_PATH, &saved, &e));
+    assert_ok(tn_file_read_all(&again, &n_again, SAVED_PATH, 1 << 20, &e));
+    assert_int_equal(n_again, n);
+    assert_memory_equal(again, bytes, n);
+    tern_text_free(settings);
+    tn_free(bytes);
+    tn_free(again);
+    tern_conversation_free(c);
+    tern_conversation_free(loaded);
+}
+
+/* n arrays, one in the other. */
+static struct tern_text nested(char room[200], int n)
+{
+    memset(room, '[', (size_t)n);
+    memset(room + n, ']', (size_t)n);
+    return (struct tern_text){room, (size_t)n * 2};
+}
+
+/* What can be set can be saved and loaded. */
+static void what_a_file_cannot_hold_is_refused(void **state)
+{
+    (void)state;
+    struct tern_conversation *c = begin();
+    struct tern_saved saved = saved_with(tern_model_hash(model));
+    struct tern_error err;
+    char room[200];
+    struct tern_turn turn = {.role = text_of("assistant"), .tool_calls = nested(room, 62)};
+    tn_file_remove(SAVED_PATH);
+    assert_int_equal(tern_conversation_add(c, &turn, &err), TERN_USAGE);
+    assert_non_null(strstr(err.detail, "62 levels deep, a conversation can hold 61"));
+    assert_int_equal(tern_conversation_n_turns(c), 0);
+    turn.tool_calls = nested(room, 61);
+    assert_ok(tern_conversation_add(c, &turn, &e));
+    struct tern_text tools = nested(room, 64);
+    assert_int_equal(tern_conversation_set_tools(c, tools.bytes, tools.n, &err), TERN_USAGE);
+    tools = nested(room, 63);
+    assert_ok(tern_conversation_set_tools(c, tools.bytes, tools.n, &e));
+    assert_ok(tern_conversation_save(c, SAVED_PATH, &saved, &e));
+    assert_ok(tern_conversation_load(c, SAVED_PATH, &saved, NULL, &e));
+    assert_int_equal(tern_conversation_n_turns(c), 1);
+
+    turn = (struct tern_turn){.role = text_of("user"), .content = text_of("a\xFF")};
+    assert_int_equal(tern_conversation_add(c, &turn, &err), TERN_USAGE);
+    assert_non_null(strstr(err.detail, "content is not UTF-8: byte 1 is 0xFF"));
+    assert_int_equal(tern_conversation_set_system(c, "\xC3", 1, &err), TERN_USAGE);
+    assert_int_equal(tern_conversation_n_turns(c), 1);
+    tern_conversation_free(c);
 }
 
 static void put_file(const char *bytes, size_t n)
@@ -646,8 +835,12 @@ int main(void)
         cmocka_unit_test(the_end_of_an_answer_may_look_like_a_tag),
         cmocka_unit_test(nothing_is_carried_over_a_cancel),
         cmocka_unit_test(a_long_conversation_goes_on),
+        cmocka_unit_test(a_conversation_is_shortened_by_bisection),
+        cmocka_unit_test(overrides_replace_variables),
         cmocka_unit_test(a_refused_system_message_changes_nothing),
         cmocka_unit_test(a_loaded_conversation_goes_on_as_before),
+        cmocka_unit_test(saving_loading_and_saving_gives_the_same_bytes),
+        cmocka_unit_test(what_a_file_cannot_hold_is_refused),
         cmocka_unit_test(damage_is_refused_and_kept),
         cmocka_unit_test(short_memory_leaves_the_conversation_whole),
     };

@@ -717,6 +717,7 @@ static void talk(void)
     CALL(TERN_OK, tern_conversation_set_system, c, "Be kind.", 8);
     CALL(TERN_USAGE, tern_conversation_set_tools, c, "{}", 2);
     CALL(TERN_USAGE, tern_conversation_set_variables, c, "[]", 2);
+    CALL(TERN_USAGE, tern_conversation_set_overrides, c, "[]", 2);
     CALL(TERN_USAGE, tern_conversation_regenerate, c, session, &params, &result);
     CALL(TERN_USAGE, tern_conversation_replace, c, session, &params, &result);
     CALL(TERN_USAGE, tern_conversation_continue, c, session, &params, &result);
