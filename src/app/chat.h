@@ -40,9 +40,13 @@ struct tn_chat_state {
     bool hides_stats; /* the line after an answer */
     bool on_terminal; /* there is somebody who types */
     bool is_editing;  /* the next message takes the place of the last question */
+    bool is_given_back; /* the editor shows a question whose answer was stopped before it began */
+    bool has_old_off;   /* the variables are those with which older versions saved "think off" */
+    bool keeps_off;     /* "think off" of --session, which this template does not have */
     bool leave;
     bool is_changed;                /* since the conversation was saved to --session */
     struct tn_file_stamp kept;      /* --session as this process read or wrote it last */
+    struct tern_error unsaved;      /* why --session could not be saved; TERN_OK: it is saved */
     tern_status failed;             /* first line that failed, when nobody watches */
     struct tern_answer_result last; /* of the last answer; n_ids 0: none */
 };
@@ -67,8 +71,12 @@ tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                    void *arg, struct tern_answer_result *result, struct tern_error *err);
 /* Asks, with the attached files behind the question. */
 void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text, size_t n);
-/* One of the kinds of answers of tern/conversation.h; says what went wrong. False: it failed. */
-bool tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind);
+/* One of the kinds of answers of tern/conversation.h; says what went wrong. TERN_INTERRUPTED: it
+ * was stopped before its first token. */
+tern_status tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind);
+/* The next message begins as what has to be typed to send this text. False: lines cannot be edited
+ * here, or there is no memory. */
+bool tn_chat_preset(struct tn_chat_state *chat, const char *text, size_t n);
 
 /* ---- chat_commands.c ---- */
 
@@ -130,15 +138,21 @@ void tn_chat_list_settings(struct tn_buf *out, const struct tn_chat_state *chat)
 /* All settings as a JSON object. */
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat);
 /* Takes over what such an object says. `keep`, not NULL for --session: but for what was given on
- * that command line, and a switch that this model's template does not have is a note. */
+ * that command line; a switch that this model's template does not have is a note then, and stays in
+ * the file. */
 tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
                                   const struct tn_options *keep, struct tern_error *err);
 /* Would it? Nothing is changed. */
 tern_status tn_chat_check_settings(struct tn_chat_state *chat, const char *json,
                                    const struct tn_options *keep, struct tern_error *err);
-/* on, off, hide; TERN_USAGE when the template has no switch. */
+/* Makes it so for the conversation in use, whatever the template knows: the variables of the
+ * conversation stay. */
 tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
                               struct tern_error *err);
+/* "think on", and that the template has no switch where it has none. */
+void tn_chat_say_think(const struct tn_chat_state *chat);
+/* The variables that switch it off in published templates. */
+#define TN_CHAT_THINK_OFF "{\"enable_thinking\":false,\"thinking\":false}"
 extern const char *const tn_chat_think_names[]; /* enum tn_think; NULL behind the last */
 
 /* ---- chat_files.c ---- */
@@ -147,9 +161,13 @@ void tn_chat_cmd_save(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_file(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_model(struct tn_chat_state *chat, const char *argument);
+/* May this conversation be dropped for another, its system message too unless `keeps_system`? On a
+ * terminal, where --session keeps it, the user is asked; true elsewhere. */
+bool tn_chat_may_replace(struct tn_chat_state *chat, bool keeps_system);
 /* Loads --session FILE if it is there. */
 tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *err);
-/* Saves it when the conversation has changed; says what went wrong. */
+/* Saves it when the conversation has changed since it was saved. chat->unsaved is why it could not
+ * be; the next call tries again, and says so only for another reason. */
 void tn_chat_keep_session(struct tn_chat_state *chat);
 /* --session-cache, at the end: what was computed, into FILE.cache; says what went wrong. */
 void tn_chat_keep_cache(struct tn_chat_state *chat);

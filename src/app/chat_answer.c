@@ -12,6 +12,7 @@
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
+#include "repl/message.h"
 
 void tn_chat_say(const char *format, ...)
 {
@@ -122,6 +123,11 @@ static void on_ids(void *arg, const uint32_t *ids, size_t n)
     tn_generator_show_ids(((const struct heard *)arg)->g, ids, n);
 }
 
+static bool should_stop(void *arg)
+{
+    return tn_generator_should_stop(((const struct heard *)arg)->g);
+}
+
 /* While the user was typing somebody may have written to the file. */
 tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind,
                                bool (*on_part)(void *arg, enum tern_part part, const char *text,
@@ -130,7 +136,12 @@ tern_status tn_chat_run_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
 {
     struct heard heard = {&chat->g, on_part, arg};
     struct tern_answer_params params = {
-        .seed = chat->g.seed, .on_part = pass_part, .on_ids = on_ids, .arg = &heard};
+        .seed = chat->g.seed,
+        .on_part = pass_part,
+        .on_ids = on_ids,
+        .should_stop = should_stop,
+        .arg = &heard,
+    };
     *result = (struct tern_answer_result){0};
     tern_status status = tern_model_check_unchanged(chat->opened.model, err);
     if (status != TERN_OK)
@@ -184,7 +195,7 @@ static bool after_answer(struct tn_chat_state *chat, tern_status status)
     return false;
 }
 
-bool tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind)
+tern_status tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind)
 {
     struct tern_error err;
     struct tern_answer_result result;
@@ -195,13 +206,63 @@ bool tn_chat_answer(struct tn_chat_state *chat, tn_chat_answer_fn *kind)
     }
     if (after_answer(chat, status))
         tn_chat_fail(chat, &err);
-    return status == TERN_OK;
+    return status;
+}
+
+/* ---- questions ---- */
+
+/* Would Enter send this text? */
+static bool is_sent_as(const struct tn_buf *typed, const char *text, size_t n)
+{
+    struct tn_buf sent = {0};
+    bool is_same = tn_message_state(typed->data, typed->n_bytes) == TN_MESSAGE_WHOLE &&
+                   tn_message_take(&sent, typed->data, typed->n_bytes);
+    const size_t start = sent.n_bytes > 0 && sent.data[0] == '/'; /* // sends one */
+    is_same = is_same && sent.n_bytes - start == n && memcmp(sent.data + start, text, n) == 0;
+    tn_buf_fini(&sent);
+    return is_same;
+}
+
+bool tn_chat_preset(struct tn_chat_state *chat, const char *text, size_t n)
+{
+    struct tn_buf typed = {0};
+    if (!chat->reader.preset || n == 0)
+        return false;
+    if (text[0] == '/')
+        tn_buf_append_text(&typed, "/");
+    tn_buf_append(&typed, text, n);
+    if (!typed.failed && !is_sent_as(&typed, text, n)) {
+        tn_buf_clear(&typed);
+        tn_buf_append_text(&typed, "\"\"\"\n");
+        tn_buf_append(&typed, text, n);
+        tn_buf_append_text(&typed, "\n\"\"\"");
+    }
+    const bool is_good = !typed.failed;
+    if (is_good)
+        chat->reader.preset(chat->reader.state, typed.data, typed.n_bytes);
+    tn_buf_fini(&typed);
+    return is_good;
+}
+
+/* A question whose answer was stopped before it began; what was attached still is. */
+static void give_back(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text,
+                      size_t n)
+{
+    if (!chat->on_terminal || chat->leave)
+        return;
+    chat->is_given_back = tn_chat_preset(chat, text, n);
+    chat->is_editing = chat->is_given_back && kind == tern_conversation_replace;
+    if (!chat->is_given_back)
+        tn_chat_say("The question was not sent.");
+    if (chat->attached.n_bytes > 0)
+        tn_chat_say("The attached text goes with the next question.");
 }
 
 void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char *text, size_t n)
 {
     struct tern_error err;
     struct tn_buf question = {0};
+    const size_t n_turns = tern_conversation_n_turns(chat->c);
     tn_buf_append(&question, text, n);
     tn_buf_append(&question, chat->attached.data ? chat->attached.data : "",
                   chat->attached.n_bytes);
@@ -215,8 +276,12 @@ void tn_chat_ask(struct tn_chat_state *chat, tn_chat_answer_fn *kind, const char
         tn_chat_fail(chat, &err);
         return;
     }
-    if (tn_chat_answer(chat, kind))
+    status = tn_chat_answer(chat, kind);
+    if (status == TERN_OK) {
         tn_buf_fini(&chat->attached);
-    else
-        tern_conversation_undo(chat->c);
+        return;
+    }
+    tern_conversation_truncate(chat->c, n_turns);
+    if (status == TERN_INTERRUPTED)
+        give_back(chat, kind, text, n);
 }

@@ -32,10 +32,15 @@ static struct tn_file_stamp stamp_of(const char *path)
     return stamp;
 }
 
+static bool is_session(const struct tn_chat_state *chat, const char *path)
+{
+    return chat->o.session && tn_path_same(path, chat->o.session);
+}
+
 /* The conversation and the file agree; if it is that of --session, it is this process's again. */
 static void note_agreement(struct tn_chat_state *chat, const char *path)
 {
-    if (chat->o.session && tn_path_same(path, chat->o.session))
+    if (is_session(chat, path))
         chat->kept = stamp_of(path);
 }
 
@@ -53,24 +58,38 @@ static tern_status save(struct tn_chat_state *chat, const char *path, struct ter
     return status;
 }
 
-/* All or nothing: the file's conversation takes the place of the one so far when its settings are
- * in force. */
+/* Until "think" was kept apart, "think off" was saved as nothing but these variables. */
+static bool has_old_off(const struct tn_chat_state *chat)
+{
+    static const char off[] = TN_CHAT_THINK_OFF;
+    const struct tern_text variables = tern_conversation_variables(chat->c);
+    return chat->think == TN_THINK_OFF && variables.bytes && variables.n == sizeof off - 1 &&
+           memcmp(variables.bytes, off, variables.n) == 0;
+}
+
+/* All or nothing: the file's conversation replaces the one so far when its settings are in force.
+ * Thinking stays switched as it is where they do not mention it. */
 static tern_status replace(struct tn_chat_state *chat, struct tern_conversation **loaded,
                            const char *settings, const struct tn_options *keep,
                            struct tern_error *err)
 {
-    struct tern_conversation *before = chat->c;
+    const struct tn_chat_state before = *chat;
     tern_status status = settings ? tn_chat_check_settings(chat, settings, keep, err) : TERN_OK;
     if (status != TERN_OK)
         return status;
     chat->c = *loaded;
-    if (settings)
+    chat->has_old_off = false;
+    status = tn_chat_set_think(chat, chat->think, err);
+    if (status == TERN_OK && settings)
         status = tn_chat_read_settings(chat, settings, keep, err);
-    if (status == TERN_OK)
-        *loaded = before;
-    else
-        chat->c = before; /* there was no memory for the settings */
-    return status;
+    chat->has_old_off = status == TERN_OK ? has_old_off(chat) : before.has_old_off;
+    if (status != TERN_OK) { /* there was no memory for the settings */
+        chat->c = before.c;
+        chat->think = before.think;
+        return status;
+    }
+    *loaded = before.c;
+    return TERN_OK;
 }
 
 static tern_status load(struct tn_chat_state *chat, const char *path, const struct tn_options *keep,
@@ -108,6 +127,8 @@ void tn_chat_cmd_save(struct tn_chat_state *chat, const char *argument)
 void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument)
 {
     struct tern_error err;
+    if (!is_session(chat, argument) && !tn_chat_may_replace(chat, false))
+        return;
     if (load(chat, argument, NULL, &err) != TERN_OK) {
         tn_chat_fail(chat, &err);
         return;
@@ -117,6 +138,39 @@ void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument)
 }
 
 /* ---- --session ---- */
+
+/* One answer to a question of yes or no; another one is asked for again. Ctrl-C and the end of the
+ * input mean no. */
+static bool ask(struct tn_chat_state *chat, const char *question)
+{
+    struct tern_error err;
+    struct tn_buf answer = {0};
+    enum tn_line kind;
+    char first;
+    do {
+        tn_buf_clear(&answer);
+        kind = chat->reader.read(chat->reader.state, question, ". ", &answer, &err);
+        first = answer.n_bytes > 0 ? answer.data[0] : '\0';
+    } while (kind == TN_LINE_TEXT && !(first && strchr("yYnN", first)));
+    tn_buf_fini(&answer);
+    if (kind == TN_LINE_INTERRUPT && !tn_terminate_requested())
+        tn_interrupt_clear();
+    return kind == TN_LINE_TEXT && (first == 'y' || first == 'Y');
+}
+
+bool tn_chat_may_replace(struct tn_chat_state *chat, bool keeps_system)
+{
+    const size_t n = tern_conversation_n_turns(chat->c);
+    const bool has_system = tern_conversation_system(chat->c).bytes != NULL;
+    if (!chat->o.session || !chat->on_terminal || (n == 0 && (keeps_system || !has_system)))
+        return true;
+    tn_chat_say("This replaces what is in %s (%zu messages); /save FILE keeps it elsewhere.",
+                chat->o.session, n);
+    if (ask(chat, "Replace it (y or n)? "))
+        return true;
+    tn_chat_say("Nothing is replaced.");
+    return false;
+}
 
 static tern_status cache_path(struct tn_buf *out, const struct tn_chat_state *chat,
                               struct tern_error *err)
@@ -196,17 +250,31 @@ static tern_status check_owner(const struct tn_chat_state *chat, struct tern_err
                    path);
 }
 
+static tern_status save_session(struct tn_chat_state *chat, struct tern_error *err)
+{
+    tern_status status = check_owner(chat, err);
+    if (status != TERN_OK)
+        return status;
+    status = save(chat, chat->o.session, err);
+    const struct tn_file_stamp now = stamp_of(chat->o.session);
+    if (status != TERN_OK && now.n_bytes > 0)
+        chat->kept = now; /* the new file may be there, only its folder was not synced */
+    return status;
+}
+
 void tn_chat_keep_session(struct tn_chat_state *chat)
 {
-    struct tern_error err;
+    struct tern_error err = {0};
     if (!chat->o.session || !chat->is_changed)
         return;
-    chat->is_changed = false;
-    tern_status status = check_owner(chat, &err);
-    if (status == TERN_OK)
-        status = save(chat, chat->o.session, &err);
-    if (status != TERN_OK)
-        tn_chat_fail(chat, &err);
+    const bool was_unsaved = chat->unsaved.status != TERN_OK;
+    const tern_status status = save_session(chat, &err);
+    if (status == TERN_OK && was_unsaved)
+        tn_note_say("%s: saved now", chat->o.session);
+    else if (status != TERN_OK && strcmp(err.detail, chat->unsaved.detail) != 0)
+        tn_error_print(&err);
+    chat->is_changed = status != TERN_OK;
+    chat->unsaved = status != TERN_OK ? err : (struct tern_error){0};
 }
 
 /* ---- texts ---- */

@@ -22,6 +22,7 @@ struct jsonl {
     struct tn_chat_state *chat;
     struct tn_line_queue *queue;
     json_t *id; /* of the line in work, which its replies carry; NULL: none */
+    bool has_told; /* a reply has said why --session is not saved */
     struct tern_error print_err;
 };
 
@@ -41,20 +42,38 @@ static bool reply(struct jsonl *j, json_t *value)
     return !j->chat->leave;
 }
 
-static void reply_error(struct jsonl *j, const struct tern_error *err)
+static void put_error(json_t *value, const struct tern_error *err)
 {
-    json_t *value = json_object(), *error = json_object();
+    json_t *error = json_object();
     json_object_set_new(error, "message", json_string(err->detail));
     json_object_set_new(error, "code", json_integer(tern_status_exit_code(err->status)));
     json_object_set_new(value, "error", error);
+}
+
+/* The last reply to a line. What the line has changed is saved before, so that the program learns
+ * whether it is. */
+static void reply_last(struct jsonl *j, json_t *value)
+{
+    const struct tern_error *unsaved = &j->chat->unsaved;
+    tn_chat_keep_session(j->chat);
+    j->has_told = unsaved->status != TERN_OK && !json_object_get(value, "error");
+    if (j->has_told)
+        put_error(value, unsaved);
     (void)reply(j, value);
+}
+
+static void reply_error(struct jsonl *j, const struct tern_error *err)
+{
+    json_t *value = json_object();
+    put_error(value, err);
+    reply_last(j, value);
 }
 
 static void reply_ok(struct jsonl *j)
 {
     json_t *value = json_object();
     json_object_set_new(value, "ok", json_true());
-    (void)reply(j, value);
+    reply_last(j, value);
 }
 
 static bool on_part(void *arg, enum tern_part part, const char *text, size_t n)
@@ -91,7 +110,7 @@ static void reply_answer(struct jsonl *j, const struct tern_turn *turn,
                         json_string(tn_generator_stop_text(&j->chat->g, &r->generate)));
     json_object_set_new(value, "usage", usage_of(&r->generate));
     json_object_set_new(value, "forgotten", json_integer((json_int_t)r->n_forgotten));
-    (void)reply(j, value);
+    reply_last(j, value);
 }
 
 /* ---- answers ---- */
@@ -101,14 +120,16 @@ static bool is_cancelled(void *arg)
     return tn_line_queue_is_signalled(arg);
 }
 
-/* The last message stays when it is answered, and when it was not asked in this line. */
-static void answer(struct jsonl *j, tn_chat_answer_fn *kind)
+/* Without an answer, the messages from n_keep on are taken back. */
+static void answer(struct jsonl *j, tn_chat_answer_fn *kind, size_t n_keep)
 {
     struct tern_error err;
     struct tern_turn turn;
     struct tern_answer_result result;
     struct tn_chat_state *chat = j->chat;
     tern_status status = tn_chat_run_answer(chat, kind, on_part, j, &result, &err);
+    if (status != TERN_OK)
+        tern_conversation_truncate(chat->c, n_keep);
     if (status == TERN_OK) {
         tern_conversation_get(chat->c, tern_conversation_n_turns(chat->c) - 1, &turn);
         chat->is_changed = true;
@@ -121,8 +142,6 @@ static void answer(struct jsonl *j, tn_chat_answer_fn *kind)
     } else {
         reply_error(j, &err);
     }
-    if (status != TERN_OK && kind == tern_conversation_answer)
-        tern_conversation_undo(chat->c);
     if (tn_stop_requested()) {
         chat->failed = TERN_INTERRUPTED;
         chat->leave = true;
@@ -144,6 +163,8 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m,
 {
     struct tern_turn turn;
     const json_t *calls = json_object_get(m, "tool_calls");
+    if (calls && !json_is_null(calls) && !json_is_array(calls))
+        return tn_fail(err, TERN_USAGE, "\"tool_calls\" must be an array");
     if (!get_text(&turn.role, m, "role") || !turn.role.bytes ||
         !get_text(&turn.content, m, "content") ||
         !get_text(&turn.reasoning, m, "reasoning_content") || !get_text(&turn.name, m, "name") ||
@@ -169,13 +190,14 @@ static bool asks(const json_t *m)
 static void take_message(struct jsonl *j, const json_t *m)
 {
     struct tern_error err;
+    const size_t n_turns = tern_conversation_n_turns(j->chat->c);
     if (add_message(j->chat->c, m, &err) != TERN_OK) {
         reply_error(j, &err);
         return;
     }
     j->chat->is_changed = true;
     if (asks(m))
-        answer(j, tern_conversation_answer);
+        answer(j, tern_conversation_answer, n_turns);
     else
         reply_ok(j);
 }
@@ -208,20 +230,35 @@ static tern_status check_messages(struct tn_chat_state *chat, const json_t *mess
     return status;
 }
 
+/* What --session keeps is replaced by a line that says so. */
+static tern_status check_replace(const struct tn_chat_state *chat, const json_t *line,
+                                 const char *what, struct tern_error *err)
+{
+    if (!chat->o.session || json_is_true(json_object_get(line, "replace")))
+        return TERN_OK;
+    return tn_fail(err, TERN_USAGE,
+                   "\"%s\" replaces the conversation in %.200s (--session): the line needs "
+                   "\"replace\":true",
+                   what, chat->o.session);
+}
+
 /* A whole conversation instead of the one so far, which stays where a message is wrong. */
-static void take_messages(struct jsonl *j, const json_t *messages)
+static void take_messages(struct jsonl *j, const json_t *line, const json_t *messages)
 {
     struct tern_error err;
+    struct tern_conversation *c = j->chat->c;
     const size_t n = json_array_size(messages);
-    tern_status status = check_messages(j->chat, messages, &err);
+    tern_status status = check_replace(j->chat, line, "messages", &err);
+    if (status == TERN_OK)
+        status = check_messages(j->chat, messages, &err);
     if (status == TERN_OK) {
         j->chat->is_changed = true;
-        status = put_messages(j->chat->c, messages, &err);
+        status = put_messages(c, messages, &err);
     }
     if (status != TERN_OK)
         reply_error(j, &err);
     else if (n > 0 && asks(json_array_get(messages, n - 1)))
-        answer(j, tern_conversation_answer);
+        answer(j, tern_conversation_answer, tern_conversation_n_turns(c) - 1);
     else
         reply_ok(j);
 }
@@ -281,6 +318,24 @@ static tern_status take_json(struct tn_chat_state *chat, const json_t *value,
     return status;
 }
 
+static tern_status take_variables(struct tn_chat_state *chat, const json_t *variables,
+                                  struct tern_error *err)
+{
+    tern_status status = take_json(chat, variables, tern_conversation_set_variables, err);
+    if (status == TERN_OK)
+        chat->has_old_off = false;
+    return status;
+}
+
+static tern_status take_clear(struct tn_chat_state *chat, const json_t *line,
+                              struct tern_error *err)
+{
+    tern_status status = check_replace(chat, line, "clear", err);
+    if (status == TERN_OK)
+        tern_conversation_clear(chat->c);
+    return status;
+}
+
 static void finish_change(struct jsonl *j, tern_status status, const struct tern_error *err)
 {
     if (status != TERN_OK) {
@@ -301,11 +356,10 @@ static void take_change(struct jsonl *j, const json_t *line)
     else if ((m = json_object_get(line, "tools")) != NULL)
         finish_change(j, take_json(chat, m, tern_conversation_set_tools, &err), &err);
     else if ((m = json_object_get(line, "variables")) != NULL)
-        finish_change(j, take_json(chat, m, tern_conversation_set_variables, &err), &err);
-    else if (json_is_true(json_object_get(line, "clear"))) {
-        tern_conversation_clear(chat->c);
-        finish_change(j, TERN_OK, NULL);
-    } else if (json_is_true(json_object_get(line, "undo"))) {
+        finish_change(j, take_variables(chat, m, &err), &err);
+    else if (json_is_true(json_object_get(line, "clear")))
+        finish_change(j, take_clear(chat, line, &err), &err);
+    else if (json_is_true(json_object_get(line, "undo"))) {
         bool any = tern_conversation_undo(chat->c);
         finish_change(j, any ? TERN_OK : tn_fail(&err, TERN_USAGE, "there is nothing to undo"),
                       &err);
@@ -325,11 +379,11 @@ static void take_object(struct jsonl *j, const json_t *line)
     if (json_object_get(line, "role"))
         take_message(j, line);
     else if (messages)
-        take_messages(j, messages);
+        take_messages(j, line, messages);
     else if (json_is_true(json_object_get(line, "regen")))
-        answer(j, tern_conversation_regenerate);
+        answer(j, tern_conversation_regenerate, SIZE_MAX);
     else if (json_is_true(json_object_get(line, "continue")))
-        answer(j, tern_conversation_continue);
+        answer(j, tern_conversation_continue, SIZE_MAX);
     else
         take_change(j, line);
     j->id = NULL;
@@ -360,6 +414,18 @@ static void take_line(struct jsonl *j, const struct tn_buf *text)
 
 /* ---- lines ---- */
 
+/* At the end, what no reply has said. */
+static void tell_unsaved(struct jsonl *j)
+{
+    json_t *value;
+    tn_chat_keep_session(j->chat);
+    if (j->chat->unsaved.status == TERN_OK || j->has_told || !tn_out_is_open())
+        return;
+    value = json_object();
+    put_error(value, &j->chat->unsaved);
+    (void)reply(j, value);
+}
+
 /* {"cancel":true}, with blanks or without. */
 static bool is_cancel(const char *line, size_t n)
 {
@@ -388,12 +454,11 @@ void tn_chat_jsonl(struct tn_chat_state *chat)
     chat->g.is_cancelled = is_cancelled;
     chat->g.is_cancelled_arg = j.queue;
     while (!chat->leave && (kind = tn_line_queue_take(j.queue, &line, &err)) == TN_QUEUED_LINE) {
-        if (line.failed || !tn_prompt_is_blank(line.data, line.n_bytes)) {
+        if (line.failed || !tn_prompt_is_blank(line.data, line.n_bytes))
             take_line(&j, &line);
-            tn_chat_keep_session(chat);
-        }
         tn_buf_fini(&line);
     }
+    tell_unsaved(&j);
     if (kind == TN_QUEUED_INTERRUPT)
         chat->failed = TERN_INTERRUPTED;
     else if (kind == TN_QUEUED_FAILED)

@@ -60,6 +60,14 @@ struct value_text {
     char text[32];
 };
 
+static bool has_switch(const struct tn_chat_state *chat)
+{
+    struct tern_chat_reasoning known;
+    return tern_chat_reasoning(&known, chat->template.t, &chat->template.params, NULL) ==
+               TERN_OK &&
+           known.has_switch;
+}
+
 /* The value as it would be typed. */
 static struct value_text value_of(const struct tn_chat_state *chat, const char *name)
 {
@@ -109,43 +117,55 @@ static tern_status set_flag(struct tn_chat_state *chat, const char *name, const 
     return status;
 }
 
-/* A template that has the switch renders something else with it. */
-static tern_status check_switch(const struct tn_chat_state *chat, struct tern_error *err)
+/* Can the template do it? One that has the switch renders something else with it; one that writes
+ * or drops reasoning belongs to a model that thinks anyway. The way back is always open. */
+static tern_status check_think(const struct tn_chat_state *chat, enum tn_think think,
+                               struct tern_error *err)
 {
     struct tern_chat_reasoning known;
+    if (think == TN_THINK_HIDE || (think == TN_THINK_ON && chat->think != TN_THINK_ON))
+        return TERN_OK;
     tern_status status =
         tern_chat_reasoning(&known, chat->template.t, &chat->template.params, err);
-    return status != TERN_OK || known.has_switch
-               ? status
-               : tn_fail(err, TERN_USAGE,
-                         "this model's template has no switch for thinking; "
-                         "/think hide only hides it");
+    if (status != TERN_OK || known.has_switch || (think == TN_THINK_ON && known.is_known))
+        return status;
+    return tn_fail(err, TERN_USAGE, "this model's template has no switch for thinking%s",
+                   think == TN_THINK_OFF ? "; /think hide only hides it" : "");
 }
 
 tern_status tn_chat_set_think(struct tn_chat_state *chat, enum tn_think think,
                               struct tern_error *err)
 {
-    static const char off[] = "{\"enable_thinking\":false,\"thinking\":false}";
     const bool is_off = think == TN_THINK_OFF;
-    tern_status status = is_off ? check_switch(chat, err) : TERN_OK;
-    if (status == TERN_OK)
-        status = tern_conversation_set_variables(chat->c, is_off ? off : NULL,
-                                                 is_off ? sizeof off - 1 : 0, err);
-    if (status == TERN_OK)
+    tern_status status = tern_conversation_set_overrides(chat->c, is_off ? TN_CHAT_THINK_OFF : NULL,
+                                                         strlen(TN_CHAT_THINK_OFF), err);
+    if (status == TERN_OK && chat->has_old_off && !is_off) {
+        chat->has_old_off = false;
+        status = tern_conversation_set_variables(chat->c, NULL, 0, err);
+    }
+    if (status == TERN_OK) {
         chat->think = think;
+        chat->keeps_off = false;
+    }
     return status;
 }
 
-/* The place of a value of "stats" or "think" in tn_chat_think_names. */
-static tern_status read_other(const struct tn_chat_state *chat, const char *name,
-                              const char *value, enum tn_think *out, struct tern_error *err)
+void tn_chat_say_think(const struct tn_chat_state *chat)
+{
+    const bool is_free = chat->think == TN_THINK_ON && !has_switch(chat);
+    tn_chat_say("think %s%s", tn_chat_think_names[chat->think],
+                is_free ? " (this model's template has no switch for it)" : "");
+}
+
+/* The index of a value of "stats" or "think" in tn_chat_think_names. */
+static tern_status read_other(const char *name, const char *value, enum tn_think *out,
+                              struct tern_error *err)
 {
     const bool is_stats = strcmp(name, "stats") == 0;
     for (int i = 0; i < (is_stats ? 2 : 3); i++) {
-        if (strcmp(tn_chat_think_names[i], value) != 0)
-            continue;
         *out = (enum tn_think)i;
-        return is_stats || *out != TN_THINK_OFF ? TERN_OK : check_switch(chat, err);
+        if (strcmp(tn_chat_think_names[i], value) == 0)
+            return TERN_OK;
     }
     return tn_fail(err, TERN_USAGE, "%s \"%.40s\": must be on%s", name, value,
                    is_stats ? " or off" : ", off or hide");
@@ -155,12 +175,17 @@ static tern_status set_other(struct tn_chat_state *chat, const char *name, const
                              struct tern_error *err)
 {
     enum tn_think choice;
-    tern_status status = read_other(chat, name, value, &choice, err);
+    tern_status status = read_other(name, value, &choice, err);
     if (status == TERN_OK && strcmp(name, "stats") == 0)
         chat->hides_stats = choice == TN_THINK_OFF;
     else if (status == TERN_OK)
         status = tn_chat_set_think(chat, choice, err);
     return status;
+}
+
+static bool is_think(const char *name)
+{
+    return strcmp(name, "think") == 0;
 }
 
 tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const char *value,
@@ -170,8 +195,10 @@ tern_status tn_chat_check(struct tn_chat_state *chat, const char *name, const ch
     enum tn_think choice;
     if (!is_setting(name))
         return tn_fail(err, TERN_USAGE, "unknown setting \"%.40s\"; /set lists them", name);
-    return find_flag(name) ? tn_args_set(&o, find_flag(name), value, err)
-                           : read_other(chat, name, value, &choice, err);
+    if (find_flag(name))
+        return tn_args_set(&o, find_flag(name), value, err);
+    tern_status status = read_other(name, value, &choice, err);
+    return status == TERN_OK && is_think(name) ? check_think(chat, choice, err) : status;
 }
 
 tern_status tn_chat_apply(struct tn_chat_state *chat, const char *name, const char *value,
@@ -202,8 +229,11 @@ bool tn_chat_set(struct tn_chat_state *chat, const char *name, const char *value
         return false;
     }
     chat->is_changed = true;
-    tn_chat_say("%s %s%s", name, value_of(chat, name).text,
-                strcmp(name, "max-tokens") == 0 ? why_fewer(chat) : "");
+    if (is_think(name))
+        tn_chat_say_think(chat);
+    else
+        tn_chat_say("%s %s%s", name, value_of(chat, name).text,
+                    strcmp(name, "max-tokens") == 0 ? why_fewer(chat) : "");
     return true;
 }
 
@@ -238,15 +268,24 @@ void tn_chat_cmd_temp(struct tn_chat_state *chat, const char *argument)
 
 /* ---- in a saved conversation ---- */
 
+/* What was asked for: another machine has another default and another limit of new tokens. */
+static struct value_text value_to_save(const struct tn_chat_state *chat, const char *name)
+{
+    struct value_text v = value_of(chat, name);
+    if (strcmp(name, "max-tokens") == 0)
+        snprintf(v.text, sizeof v.text, "%" PRIu64, chat->o.max_tokens);
+    else if (is_think(name) && chat->keeps_off)
+        snprintf(v.text, sizeof v.text, "%s", tn_chat_think_names[TN_THINK_OFF]);
+    return v;
+}
+
 void tn_chat_write_settings(struct tn_buf *out, const struct tn_chat_state *chat)
 {
     const char *name;
-    for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++) {
-        /* The default of another machine may be another one. */
-        bool is_default = strcmp(name, "max-tokens") == 0 && chat->o.max_tokens == 0;
-        if (!is_default)
-            tn_buf_printf(out, "%s\"%s\": \"%s\"", i ? ", " : "{", name, value_of(chat, name).text);
-    }
+    for (size_t i = 0; (name = tn_chat_setting_name(i)) != NULL; i++)
+        if (strcmp(name, "max-tokens") != 0 || chat->o.max_tokens > 0)
+            tn_buf_printf(out, "%s\"%s\": \"%s\"", i ? ", " : "{", name,
+                          value_to_save(chat, name).text);
     tn_buf_append_text(out, "}");
 }
 
@@ -277,20 +316,40 @@ static tern_status each_setting(struct tn_chat_state *chat, const char *json,
     return status;
 }
 
+/* Every file has "think", also where nobody has chosen it: only "off" needs the switch. */
+static tern_status check_saved(struct tn_chat_state *chat, const char *name, const char *value,
+                               struct tern_error *err)
+{
+    enum tn_think think;
+    if (!is_think(name))
+        return tn_chat_check(chat, name, value, err);
+    tern_status status = read_other(name, value, &think, err);
+    return status == TERN_OK && think == TN_THINK_OFF ? check_think(chat, think, err) : status;
+}
+
+static tern_status apply_saved(struct tn_chat_state *chat, const char *name, const char *value,
+                               struct tern_error *err)
+{
+    tern_status status = check_saved(chat, name, value, err);
+    if (status != TERN_OK)
+        return status;
+    return is_think(name) ? set_other(chat, name, value, err)
+                          : tn_chat_apply(chat, name, value, err);
+}
+
 /* --session may come with another template than the file was written with. */
 static bool is_missing_switch(const struct tn_chat_state *chat, const char *name,
                               const char *value, struct tern_error *err)
 {
-    return strcmp(name, "think") == 0 &&
-           strcmp(value, tn_chat_think_names[TN_THINK_OFF]) == 0 &&
-           check_switch(chat, err) == TERN_USAGE;
+    return is_think(name) && strcmp(value, tn_chat_think_names[TN_THINK_OFF]) == 0 &&
+           check_think(chat, TN_THINK_OFF, err) == TERN_USAGE;
 }
 
 static tern_status check_lenient(struct tn_chat_state *chat, const char *name, const char *value,
                                  struct tern_error *err)
 {
     return is_missing_switch(chat, name, value, err) ? TERN_OK
-                                                     : tn_chat_check(chat, name, value, err);
+                                                     : check_saved(chat, name, value, err);
 }
 
 static tern_status apply_lenient(struct tn_chat_state *chat, const char *name, const char *value,
@@ -298,19 +357,20 @@ static tern_status apply_lenient(struct tn_chat_state *chat, const char *name, c
 {
     struct tern_error why;
     if (!is_missing_switch(chat, name, value, &why))
-        return tn_chat_apply(chat, name, value, err);
+        return apply_saved(chat, name, value, err);
     tn_note_say("%s: \"think off\" is left out: %s", chat->o.session, why.detail);
+    chat->keeps_off = true;
     return TERN_OK;
 }
 
 tern_status tn_chat_check_settings(struct tn_chat_state *chat, const char *json,
                                    const struct tn_options *keep, struct tern_error *err)
 {
-    return each_setting(chat, json, keep, keep ? check_lenient : tn_chat_check, err);
+    return each_setting(chat, json, keep, keep ? check_lenient : check_saved, err);
 }
 
 tern_status tn_chat_read_settings(struct tn_chat_state *chat, const char *json,
                                   const struct tn_options *keep, struct tern_error *err)
 {
-    return each_setting(chat, json, keep, keep ? apply_lenient : tn_chat_apply, err);
+    return each_setting(chat, json, keep, keep ? apply_lenient : apply_saved, err);
 }

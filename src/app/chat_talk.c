@@ -16,6 +16,8 @@ void tn_chat_cmd_exit(struct tn_chat_state *chat, const char *argument)
 void tn_chat_cmd_clear(struct tn_chat_state *chat, const char *argument)
 {
     (void)argument;
+    if (!tn_chat_may_replace(chat, true))
+        return;
     tern_conversation_clear(chat->c);
     tn_buf_fini(&chat->attached);
     chat->last = (struct tern_answer_result){0};
@@ -100,8 +102,7 @@ void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
         tn_chat_say("There is no question yet.");
     } else if (argument[0]) {
         tn_chat_ask(chat, tern_conversation_replace, argument, strlen(argument));
-    } else if (chat->reader.preset) {
-        chat->reader.preset(chat->reader.state, question.data, question.n_bytes);
+    } else if (tn_chat_preset(chat, question.data, question.n_bytes)) {
         chat->is_editing = true;
     } else {
         tn_chat_refuse(chat, TERN_USAGE,
@@ -115,5 +116,5 @@ void tn_chat_cmd_think(struct tn_chat_state *chat, const char *argument)
     if (argument[0])
         (void)tn_chat_set(chat, "think", argument);
     else
-        tn_chat_say("think %s", tn_chat_think_names[chat->think]);
+        tn_chat_say_think(chat);
 }

@@ -43,7 +43,7 @@ static void run_command(struct tn_chat_state *chat, struct tn_buf *line)
 static void handle_line(struct tn_chat_state *chat, struct tn_buf *line)
 {
     const bool is_edited = chat->is_editing;
-    chat->is_editing = false;
+    chat->is_editing = chat->is_given_back = false;
     if (!check_message(chat, line) || tn_prompt_is_blank(line->data, line->n_bytes))
         return;
     bool has_slash = line->data[0] == '/';
@@ -73,10 +73,11 @@ static void on_interrupt(struct tn_chat_state *chat, uint64_t *hint_ns)
     const uint64_t now = tn_now_ns();
     const bool is_second = *hint_ns && now - *hint_ns < LEAVE_WITHIN_NS;
     const bool may_stay = chat->on_terminal && !tn_terminate_requested();
-    if (may_stay && chat->is_editing) {
-        chat->is_editing = false;
+    if (may_stay && (chat->is_editing || chat->is_given_back)) { /* it empties the line */
+        if (chat->is_editing)
+            tn_chat_say("The question and its answer stay as they are.");
+        chat->is_editing = chat->is_given_back = false;
         tn_interrupt_clear();
-        tn_chat_say("The question and its answer stay as they are.");
         return;
     }
     if (may_stay && !is_second) {
@@ -176,6 +177,19 @@ static void finish(struct tn_chat_state *chat)
     tn_close(&chat->opened);
 }
 
+/* Before a model is loaded and an answer given: can the conversation be saved there? What is no
+ * saved conversation is refused with its own words later. */
+static tern_status check_session(const char *path, struct tern_error *err)
+{
+    struct tern_error why;
+    if (tn_path_kind(path) != TN_PATH_ABSENT && tn_path_kind(path) != TN_PATH_FILE)
+        return TERN_OK;
+    tern_status status = tn_file_try_private(path, &why);
+    return status == TERN_OK ? TERN_OK
+                             : tn_fail(err, status, "--session %.100s: cannot be saved: %s", path,
+                                       why.detail);
+}
+
 int tn_cmd_chat(const struct tn_options *o)
 {
     struct tern_error err = {0};
@@ -183,6 +197,8 @@ int tn_cmd_chat(const struct tn_options *o)
     tern_status status = tn_check_names(o, &err);
     if (status == TERN_OK && o->session_cache && !o->session)
         status = tn_fail(&err, TERN_USAGE, "--session-cache needs --session FILE");
+    if (status == TERN_OK && o->session)
+        status = check_session(o->session, &err);
     const bool may_ask = chat.on_terminal && tn_is_terminal(TN_STDERR);
     if (status == TERN_OK)
         status = tn_open(&chat.opened, o, o->n_positional ? o->positional[0] : NULL,
@@ -193,8 +209,9 @@ int tn_cmd_chat(const struct tn_options *o)
         tn_error_print(&err);
     } else {
         (o->jsonl ? tn_chat_jsonl : talk)(&chat);
+        tn_chat_keep_session(&chat);
         tn_chat_keep_cache(&chat);
-        status = chat.failed;
+        status = chat.failed != TERN_OK ? chat.failed : chat.unsaved.status;
     }
     finish(&chat);
     return tern_status_exit_code(status);

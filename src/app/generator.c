@@ -13,10 +13,14 @@
 #include "plat/plat.h"
 #include "progress.h"
 
+bool tn_generator_should_stop(const struct tn_generator *g)
+{
+    return tn_stop_requested() || (g->is_cancelled && g->is_cancelled(g->is_cancelled_arg));
+}
+
 static bool should_stop(void *arg)
 {
-    const struct tn_generator *g = arg;
-    return tn_stop_requested() || (g->is_cancelled && g->is_cancelled(g->is_cancelled_arg));
+    return tn_generator_should_stop(arg);
 }
 
 static bool may_grow(void *arg, uint64_t n_bytes)

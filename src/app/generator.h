@@ -34,6 +34,8 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
 void tn_generator_fini(struct tn_generator *g);
 /* A sampler anew, after the flags that make one have changed; without success the old one stays. */
 tern_status tn_generator_renew_sampler(struct tn_generator *g, struct tern_error *err);
+/* Ctrl-C, the end of the program, or is_cancelled. */
+bool tn_generator_should_stop(const struct tn_generator *g);
 /* New tokens that one answer may have. */
 uint32_t tn_generator_max_tokens(const struct tn_generator *g);
 

@@ -92,6 +92,7 @@ static const struct {
      "       {\"tools\":[...]}  {\"variables\":{...}}     for the template; null removes\n"
      "       {\"regen\":true}  {\"continue\":true}  {\"undo\":true}  {\"clear\":true}\n"
      "       {\"cancel\":true}     ends the answers to all lines before it, at once\n"
+     "       With --session, \"messages\" and \"clear\" need \"replace\":true beside them.\n"
      "\n"
      "  out  {\"delta\":\"He\"}  {\"reasoning_delta\":\"Well\"}     text as it comes\n"
      "       {\"content\":\"Hello!\",\"stop\":\"eos\",\"usage\":{\"prompt_tokens\":12,\n"
@@ -104,8 +105,11 @@ static const struct {
      "reasoning there is \"reasoning_content\". \"forgotten\" counts messages that the\n"
      "model no longer sees, because the context was full. \"code\" is an exit code; a\n"
      "message whose answer fails is taken back, also one that is cancelled before its\n"
-     "first token. {\"cancel\":true} is written just so, blanks aside. A seed of 2^63\n"
-     "and more is a string.\n"},
+     "first token. What came before it stays. An \"error\" beside \"content\" or \"ok\" says\n"
+     "that the line was done, but --session could not be saved; saving is tried again\n"
+     "after each line and at the end. Tool calls nest at most 61 levels deep, \"tools\"\n"
+     "and \"variables\" 63. {\"cancel\":true} is written just so, blanks aside. A seed of\n"
+     "2^63 and more is a string.\n"},
     {"keys", "the keys of tern chat on a terminal",
      "  Enter              sends; a line that ends in \\ continues, and so do all lines\n"
      "                     from \"\"\" to \"\"\"; Alt-Enter begins a line, too\n"

@@ -36,7 +36,8 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
         "stops an answer, " TN_KEY_OF_END " leaves; /help lists the commands, tern help keys\n"
         "what the keys do.\n"
-        "--session FILE continues a conversation and saves it after each turn.\n"
+        "--session FILE continues a conversation and saves it after each turn; /new and\n"
+        "/load ask before they replace it.\n"
         "Otherwise standard input is read by the same rules, a turn per line:\n"
         "\n"
         "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",

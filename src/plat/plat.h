@@ -121,6 +121,8 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
  * the complete new file, or on failure what it was. A link is followed. */
 tern_status tn_file_write_private(const char *path, const void *data, size_t n_bytes,
                                   struct tern_error *err);
+/* Would it find a folder to write to? Creates the part file and removes it. Errors as above. */
+tern_status tn_file_try_private(const char *path, struct tern_error *err);
 
 /* Renames over `to` atomically, then syncs the directory. */
 tern_status tn_file_replace(const char *from, const char *to, struct tern_error *err);

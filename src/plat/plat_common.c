@@ -150,16 +150,22 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
 
 /* ---- whole files ---- */
 
+static tern_status create_part_of(struct tn_file **out, const char *to, struct tern_error *err)
+{
+    struct tn_buf part = {0};
+    *out = NULL;
+    tn_buf_printf(&part, "%s.part", to);
+    tern_status status = part.failed ? tn_fail(err, TERN_MEMORY, "no memory for a path")
+                                     : tn_file_create_private_part(out, tn_buf_text(&part), err);
+    tn_buf_fini(&part);
+    return status;
+}
+
 static tern_status write_part(const char *to, const void *data, size_t n_bytes,
                               struct tern_error *err)
 {
-    struct tn_buf part = {0};
     struct tn_file *file;
-    tn_buf_printf(&part, "%s.part", to);
-    if (part.failed)
-        return tn_fail(err, TERN_MEMORY, "no memory for a path");
-    tern_status status = tn_file_create_private_part(&file, tn_buf_text(&part), err);
-    tn_buf_fini(&part);
+    tern_status status = create_part_of(&file, to, err);
     if (status)
         return status;
     status = tn_file_write_at(file, 0, data, n_bytes, err);
@@ -171,18 +177,39 @@ static tern_status write_part(const char *to, const void *data, size_t n_bytes,
     return status;
 }
 
-tern_status tn_file_write_private(const char *path, const void *data, size_t n_bytes,
-                                  struct tern_error *err)
+/* What a private file at `path` is renamed to; tn_free. */
+static tern_status find_target(char **out, const char *path, struct tern_error *err)
 {
     const enum tn_path_kind kind = tn_path_kind(path);
+    *out = NULL;
     if (kind == TN_PATH_DIR || kind == TN_PATH_OTHER || kind == TN_PATH_BROKEN)
         return tn_fail(err, TERN_OUTPUT, "%s: is %s, give the name of a file", path,
                        kind == TN_PATH_DIR     ? "a directory"
                        : kind == TN_PATH_OTHER ? "no regular file"
                                                : "a link that leads nowhere");
-    char *target = tn_path_target(path);
-    tern_status status = target ? write_part(target, data, n_bytes, err)
-                                : tn_fail(err, TERN_MEMORY, "no memory for a path");
+    *out = tn_path_target(path);
+    return *out ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for a path");
+}
+
+tern_status tn_file_write_private(const char *path, const void *data, size_t n_bytes,
+                                  struct tern_error *err)
+{
+    char *target;
+    tern_status status = find_target(&target, path, err);
+    if (status == TERN_OK)
+        status = write_part(target, data, n_bytes, err);
+    tn_free(target);
+    return status ? status : tn_ok(err);
+}
+
+tern_status tn_file_try_private(const char *path, struct tern_error *err)
+{
+    char *target;
+    struct tn_file *part = NULL;
+    tern_status status = find_target(&target, path, err);
+    if (status == TERN_OK)
+        status = create_part_of(&part, target, err);
+    tn_file_abort_part(part);
     tn_free(target);
     return status ? status : tn_ok(err);
 }

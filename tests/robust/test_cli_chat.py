@@ -290,6 +290,35 @@ class Thinking(Chat):
         self.assertIn("no switch", self.quiet(2, ["/think off"]))
         self.assertIn("on, off or hide", self.quiet(2, ["/think maybe"]))
 
+    def test_on_where_the_template_cannot(self):
+        err = self.quiet(2, ["/think on"])
+        self.assertIn("no switch", err)
+        self.assertNotIn("think on", err)
+        self.assertIn("think on (this model's template has no switch for it)",
+                      self.quiet(0, ["/think hide", "/think on"]))
+        self.assertIn("think on (this model's template has no switch for it)",
+                      self.quiet(0, ["/think"]))
+        self.assertIn("think on\n", self.quiet(0, ["/think on"], "--template", self.template))
+
+
+class Templates(Chat):
+    def test_the_name_of_the_models_own(self):
+        """--template NAME renders tools where the model's own template, which is that one, does."""
+        source = scratch("qwen3")
+        published = os.path.join(command.ROOT, "tests", "data", "templates", "qwen3.json")
+        shutil.copytree(command.DEMO, source)
+        with open(os.path.join(source, "chat_template.jinja"), "w", encoding="utf-8") as f:
+            f.write(command.read_json(published)["template"])
+        model = command.model(source)
+        talk = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "tools": [
+            {"type": "function", "function": {"name": "sum", "parameters": {}}}]}).encode()
+        own = self.ok("tokenize", model, "--chat", "--text", stdin=talk).text
+        self.assertIn("<tools>", own)
+        self.assertEqual(self.ok("tokenize", model, "--chat", "--text", "--template", "qwen3",
+                                 stdin=talk).text, own)
+        self.assertEqual(tern("tokenize", self.model, "--chat", "--template", "qwen3",
+                              stdin=talk).code, 2)
+
 
 @unittest.skipUnless(command.NATIVE and os.name == "posix", "needs a POSIX terminal")
 class OnATerminal(Chat):
@@ -327,6 +356,72 @@ class OnATerminal(Chat):
             t.finish()
         answer = self.chat(["Hello"], "-n", "12").out.rstrip(b"\n")
         self.assertEqual(base64.b64decode(copied.split(b";")[-1][:-1]), answer)
+
+    def test_replacing_a_session_is_asked_for(self):
+        path, other = scratch("asked.json"), scratch("other.json")
+        self.chat(["Hello", "/save " + path, "/undo", "Other", "/save " + other], "-n", "2")
+        before = command.read_bytes(path)
+        for keys in ({"TERM": "dumb"}, {"TERM": "xterm"}):
+            with Terminal("chat", self.model, "-q", "-n", "2", "--session", path, env=keys) as t:
+                t.expect(rb"> ")
+                for line in (b"/new", b"/clear", b"/load " + other.encode()):
+                    for no in (b"n\r", b"what\rno\r", b"\x03"):
+                        t.send(line + b"\r")
+                        t.expect(rb"2 messages.*y or n\)\? ")
+                        t.send(no)
+                        t.expect(rb"Nothing is replaced.*> ")
+                t.send(b"/load " + path.encode() + b"\r")
+                t.expect(rb"2 messages are loaded.*> ")
+                self.assertEqual(json.loads(command.read_bytes(path))["messages"],
+                                 json.loads(before)["messages"])
+                t.send(b"/load " + other.encode() + b"\r")
+                t.expect(rb"y or n\)\? ")
+                t.send(b"y\r")
+                t.expect(rb"are loaded.*> ")
+                self.assertIn(b"Other", command.wait_for(
+                    lambda: b"Other" in (now := command.read_bytes(path)) and now, "not saved"))
+                t.send(b"/new\r")
+                t.expect(rb"y or n\)\? ")
+                t.send(b"yes\r")
+                t.expect(rb"is empty.*> ")
+                t.send(b"/new\r")  # there is nothing to ask about
+                t.expect(rb"is empty.*> ")
+                t.send(b"/exit\r")
+                self.assertEqual(t.finish()[1], 0)
+            self.assertEqual(json.loads(command.read_bytes(path))["messages"], [])
+            with open(path, "wb") as f:
+                f.write(before)
+
+    def test_a_stopped_question_comes_back(self):
+        back_again = rb'(slash|x\\\r\n.*"""|a\r\n.*b)$'
+        text = scratch("attached.txt")
+        with open(text, "w", encoding="utf-8") as f:
+            f.write("word and tree " * 20)
+        with Terminal("chat", self.model, "-q", "-n", "4", "--greedy",
+                      env={"TERM": "xterm", "NO_COLOR": "1"}) as t:
+            t.expect(b"> $")
+            t.send(b"/file " + text.encode() + b"\r")
+            t.expect(rb"next question.*> $")
+            t.send(b"Hello\r\x03")
+            t.expect(rb"attached text goes with the next question.*> Hello$")
+            t.send(b"!\r")  # sent again, with the file
+            t.expect(rb"!\r\n.+\r\n> $")
+            t.send(b"/history\r")
+            t.expect(rb"Hello!.*word and tree.*> $")
+            for sent in (b"//slash", b'"""\rx\\\r"""', b"a\\\rb"):
+                t.send(sent + b"\r\x03")
+                back = t.expect(back_again)
+                self.assertNotIn(b"error", back)
+                t.send(b"\r\x03")  # as it came back
+                t.expect(back_again)
+                t.send(b"\x03")  # a second one empties the line
+                t.expect(rb"> $")
+            t.send(b"/edit Bye\r\x03")
+            t.expect(rb"> Bye$")
+            t.send(b"\r")
+            t.expect(rb"\r\n.+\r\n> $")
+            t.send(b"/stats\r")
+            t.expect(rb"2 messages.*> $")
 
     def test_the_hint_of_an_interrupt_expires(self):
         with Terminal("chat", self.model, "-q", env={"TERM": "dumb"}) as t:

@@ -4,9 +4,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -20,7 +22,7 @@ def user(text, **more):
     return {"role": "user", "content": text, **more}
 
 
-class Lines(command.TestCase):
+class Jsonl(command.TestCase):
     def setUp(self):
         self.model = command.model()
 
@@ -47,6 +49,8 @@ class Lines(command.TestCase):
         self.assertEqual(reply["error"]["code"], code, reply)
         return reply["error"]["message"]
 
+
+class Lines(Jsonl):
     def test_a_conversation_is_that_of_the_lines(self):
         turns = ["Hello", "Tell me a story.", "And then?"]
         plain = tern("chat", self.model, "--greedy", "-n", "12", "--ignore-eos",
@@ -159,6 +163,7 @@ class Lines(command.TestCase):
                      "clear", "cancel", "delta", "reasoning_delta", "content", "stop", "usage",
                      "forgotten", "error", "ok", "id"):
             self.assertIn(f'"{name}"', text)
+        self.assertIn('"replace":true', text)
         for example in re.findall(r'\{"(?:role|set|regen|continue|undo|clear|cancel)".*?\}+(?=\s)',
                                   text):
             json.loads(example)
@@ -169,6 +174,163 @@ class Lines(command.TestCase):
         first = self.last([user("Hello")], "-n", "8", "--session", path)
         second = self.last([user("And then?")], "-n", "8", "--session", path)
         self.assertEqual([r["content"] for r in first + second], [r["content"] for r in whole])
+
+
+CALL = {"role": "assistant", "content": "", "tool_calls": [
+    {"type": "function", "function": {"name": "f", "arguments": {}}}]}
+
+
+class Sessions(Jsonl):
+    """--session: what is kept of a conversation, and what the program is told of that."""
+
+    def setUp(self):
+        super().setUp()
+        self.dir = scratch("kept")
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.mkdir(self.dir)
+        self.path = os.path.join(self.dir, "talk.json")
+        self.template = os.path.join(self.dir, "tools.jinja")
+        with open(self.template, "w", encoding="utf-8") as f:
+            f.write("{% for m in messages %}{{ m.content }}\n{% endfor %}{{ mood }}"
+                    "{% if enable_thinking is defined and not enable_thinking %}now{% endif %}")
+        self.flags = ("-n", "4", "--session", self.path, "--template", self.template)
+
+    def saved(self):
+        return command.read_json(self.path)
+
+    def roles(self):
+        return [m["role"] for m in self.saved()["messages"]]
+
+    def test_variables_stay(self):
+        variables = {"enable_thinking": False, "mood": "grim"}
+        self.last([{"set": {"temp": 0.5}}, {"variables": variables}, user("Hi")], *self.flags)
+        first = self.saved()
+        first["settings"]["temp"] = "0"  # --greedy is given again
+        self.last([user("And?")], *self.flags)
+        self.assertEqual(self.saved()["variables"], variables)
+        self.assertEqual(self.saved()["settings"], first["settings"])
+        for think in ("hide", "off", "on"):
+            self.last([{"set": {"think": think}}], *self.flags)
+            self.assertEqual(self.saved()["variables"], variables)
+            self.assertEqual(self.saved()["settings"]["think"], think)
+
+    def test_think_off_is_no_variable(self):
+        lines = [user("Hi"), {"undo": True}, {"set": {"think": "off"}}, user("Hi"),
+                 {"undo": True}, {"variables": {"mood": "grim"}}, {"set": {"think": "on"}},
+                 user("Hi")]
+        replies = self.last(lines, *self.flags)
+        n = [r["usage"]["prompt_tokens"] for r in replies if "usage" in r]
+        self.assertNotEqual(n[0], n[1])
+        self.assertEqual(self.saved()["variables"], {"mood": "grim"})
+        # Older versions saved it as these variables: they go with it.
+        off = {"enable_thinking": False, "thinking": False}
+        self.last([{"clear": True, "replace": True}, {"set": {"think": "off"}},
+                   {"variables": off}], *self.flags)
+        self.assertEqual(self.saved()["variables"], off)
+        replies = self.last([{"set": {"think": "on"}}, user("Hi")], *self.flags)
+        self.assertEqual(replies[1]["usage"]["prompt_tokens"], n[0])
+        self.assertNotIn("variables", self.saved())
+
+    def test_a_failed_tool_result_takes_nothing_else_back(self):
+        long = {"role": "tool", "content": "word " * 3000}
+        replies = self.last([user("Hi"), CALL, long], *self.flags)
+        self.assertIn("too long", replies[2]["error"]["message"])
+        self.assertEqual(self.roles(), ["user", "assistant", "assistant"])
+        replies = self.last([{"messages": [user("Hi"), CALL, long], "replace": True}], *self.flags)
+        self.assertIn("too long", replies[0]["error"]["message"])
+        self.assertEqual(self.roles(), ["user", "assistant"])
+        replies = self.last([{"role": "tool", "content": "3"}], *self.flags)
+        self.assertEqual(self.roles(), ["user", "assistant", "tool", "assistant"])
+
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "signals")
+    def test_a_stopped_tool_result_takes_nothing_else_back(self):
+        slow = {"role": "tool", "content": "word and tree " * 290}
+        for number in (None, signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number=number), subprocess.Popen(
+                    command.argv("chat", self.model, "--jsonl", "--cpu", "ref", "--threads", "1",
+                                 *self.flags),
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+                def send(*lines):
+                    child.stdin.write(b"".join(json.dumps(l).encode() + b"\n" for l in lines))
+                    child.stdin.flush()
+                send({"messages": [user("Hi"), CALL], "replace": True})
+                self.assertEqual(json.loads(child.stdout.readline()), {"ok": True})
+                send(slow)
+                time.sleep(0.3)  # of the seconds that the prompt takes
+                if number:
+                    child.send_signal(number)
+                else:
+                    send({"cancel": True})
+                reply = json.loads(child.stdout.readline())
+                self.assertEqual((reply["content"], reply["stop"]), ("", "interrupt"))
+                child.stdin.close()
+                self.assertEqual(child.wait(timeout=command.TIMEOUT), -number if number else 0)
+                self.assertEqual(self.roles(), ["user", "assistant"])
+
+    def test_what_the_file_cannot_hold_is_refused(self):
+        deep = []
+        for _ in range(59):
+            deep = [deep]
+        call = json.loads(json.dumps(CALL))
+        call["tool_calls"][0]["function"]["arguments"] = deep
+        replies = self.last([user("Hi"), call, {"role": "assistant", "content": "x",
+                                                "tool_calls": {"a": 1}}], *self.flags)
+        self.assertIn("63 levels deep", replies[1]["error"]["message"])
+        self.assertIn("array", replies[2]["error"]["message"])
+        self.assertEqual(self.last([user("And?")], *self.flags)[0]["stop"], "length")
+
+    def test_replacing_is_said(self):
+        self.last([user("Hi")], *self.flags)
+        before = command.read_bytes(self.path)
+        for line in ({"clear": True}, {"messages": [user("Other")]},
+                     {"messages": [], "replace": False}):
+            reply, = self.last([line], *self.flags)
+            self.assertEqual(reply["error"]["code"], 2)
+            self.assertIn('"replace":true', reply["error"]["message"])
+            self.assertEqual(command.read_bytes(self.path), before)
+        self.last([{"messages": [user("Other")], "replace": True}], *self.flags)
+        self.assertEqual(self.saved()["messages"][0]["content"], "Other")
+        self.last([{"clear": True, "replace": True}], *self.flags)
+        self.assertEqual(self.roles(), [])
+        self.assertEqual(self.last([{"clear": True}, {"messages": []}]), [{"ok": True}] * 2)
+
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "moves a folder that is in use")
+    def test_a_failed_save_reaches_the_program(self):
+        away = self.dir + ".away"
+        shutil.rmtree(away, ignore_errors=True)
+        with subprocess.Popen(command.argv("chat", self.model, "--jsonl", *self.flags),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as child:
+            def ask(line):
+                child.stdin.write(json.dumps(line).encode() + b"\n")
+                child.stdin.flush()
+                while "delta" in (reply := json.loads(child.stdout.readline())):
+                    pass
+                return reply
+            self.assertNotIn("error", ask(user("One")))
+            os.rename(self.dir, away)
+            for line, key in ((user("Two"), "content"), ({"set": {"temp": 1}}, "ok")):
+                reply = ask(line)
+                self.assertIn(key, reply)
+                self.assertEqual(reply["error"]["code"], 4)
+            os.rename(away, self.dir)
+            out, err = child.communicate()
+            self.assertEqual((child.returncode, out), (0, b""), err)
+        self.assertEqual([m["content"] for m in self.saved()["messages"]][::2], ["One", "Two"])
+
+        # What no reply has said is said at the end.
+        with subprocess.Popen(command.argv("chat", self.model, "--jsonl", *self.flags),
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as child:
+            child.stdin.write(b'{"set":{"temp":1}}\n')
+            child.stdin.flush()
+            child.stdout.readline()
+            os.rename(self.dir, away)
+            out, err = child.communicate(json.dumps(user("word " * 3000)).encode() + b"\n")
+            shutil.rmtree(away)
+        replies = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([r["error"]["code"] for r in replies], [3, 4], err)
+        self.assertEqual(child.returncode, 4)
 
 
 class Cancel(command.TestCase):

@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -166,6 +167,69 @@ class Sessions(command.TestCase):
         self.assertEqual((loaded.code, loaded.out), (5, b""), loaded.err)
         self.assertEqual(read_bytes(self.path), before)
         return session.err
+
+    def test_loading_and_saving_changes_nothing(self):
+        lines = [{"set": {"temp": 0.5, "max_tokens": 100000, "seed": str(2 ** 64 - 1)}},
+                 {"role": "system", "content": "Be kind."},
+                 {"tools": [{"type": "function", "function": {"name": "sum"}}]},
+                 {"variables": {"enable_thinking": False, "mood": "grim"}},
+                 {"set": {"think": "hide"}}, {"role": "user", "name": "Ada", "content": "Hi"},
+                 {"role": "assistant", "reasoning_content": "why", "content": None,
+                  "tool_calls": [{"id": "a", "type": "function",
+                                  "function": {"name": "sum", "arguments": {"b": [0.1]}}}]}]
+        template = os.path.join(self.dir, "plain.jinja")
+        with open(template, "w", encoding="utf-8") as f:
+            f.write("{% for m in messages %}{{ m.content }}{% endfor %}{{ mood }}")
+        flags = ("--template", template)
+        text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        self.ok("chat", self.model, "-n", "2", "--jsonl", "--session", self.path, *flags,
+                stdin=text)
+        before = read_bytes(self.path)
+        for part in (b'"variables": {"enable_thinking":false,"mood":"grim"}', b'"tools"',
+                     b'"system"', b'"name"', b'"reasoning_content"', b'"arguments"', b"100000"):
+            self.assertIn(part, before)
+        copy = os.path.join(self.dir, "copy.json")
+        self.ok("chat", self.model, *flags, stdin=f"/load {self.path}\n/save {copy}\n".encode())
+        self.assertEqual(read_bytes(copy), before)
+        # And a session that goes on has it all.
+        self.ok("chat", self.model, "--jsonl", "--session", self.path, *flags,
+                stdin=b'{"set":{"think":"hide"}}\n')
+        self.assertEqual(read_bytes(self.path), before)
+
+    def test_a_missing_folder_is_refused_at_the_start(self):
+        path = os.path.join(self.dir, "no", "x.json")
+        error = self.refused(4, "chat", self.model, "--session", path, stdin=b"Hello\n")
+        self.assertIn("cannot be saved", error)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    @unittest.skipUnless(LINUX, "moves a folder that is in use")
+    def test_a_save_that_failed_is_tried_again(self):
+        away = self.dir + ".away"
+        shutil.rmtree(away, ignore_errors=True)
+        for comes_back in (True, False):
+            shutil.rmtree(self.dir, ignore_errors=True)
+            os.mkdir(self.dir)
+            child = subprocess.Popen(
+                command.argv("chat", self.model, "-n", "8", "--session", self.path),
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            child.stdin.write(b"One\n")
+            child.stdin.flush()
+            command.wait_for(lambda: os.path.exists(self.path), "not saved")
+            time.sleep(0.5)  # until it has looked at the file that it wrote
+            os.rename(self.dir, away)
+            child.stdin.write(b"Two\nThree\n")
+            child.stdin.flush()
+            self.assertIn(b"error", child.stderr.readline())
+            if comes_back:
+                os.rename(away, self.dir)
+            _, err = child.communicate()
+            self.assertEqual(child.returncode, 0 if comes_back else 4, err)
+            self.assertNotIn(b"error", err)  # said once
+            if comes_back:
+                self.assertIn(b"saved now", err)
+                self.assertEqual([m["content"] for m in self.saved()["messages"]][::2],
+                                 ["One", "Two", "Three"])
+            shutil.rmtree(away, ignore_errors=True)
 
     def test_damage_is_refused_and_kept(self):
         self.chat(["Hello"], "--session", self.path)
