@@ -13,6 +13,7 @@
 /* What a schema says about objects. */
 struct object {
     json_t *properties;       /* named members; NULL: none are */
+    const json_t *declared;   /* of these, those of "properties" */
     json_t *required;         /* names as members; json_decref */
     const json_t *additional; /* schema of other members, or true; NULL: there are none */
     const json_t *names;      /* schema of their keys, or NULL */
@@ -142,7 +143,7 @@ static bool read_required(struct tn_schema_compiler *c, const json_t *s, struct 
 
 static bool read_object(struct tn_schema_compiler *c, const json_t *s, struct object *o)
 {
-    o->properties = json_object_get(s, "properties");
+    o->declared = o->properties = json_object_get(s, "properties");
     if (o->properties && !json_is_object(o->properties))
         return tn_schema_refuse(c, TERN_USAGE, "\"properties\" must be an object");
     return read_additional(c, s, o) && read_pattern(c, s, o) && read_names(c, o) &&
@@ -244,7 +245,7 @@ static bool add_named(struct tn_schema_compiler *c, const struct object *o, stru
         const char *name = json_object_iter_key(i);
         const bool is_required = json_object_get(o->required, name) != NULL;
         const uint32_t member = tn_grammar_state(g);
-        if (!is_required && c->is_strict)
+        if (!is_required && c->is_strict && json_object_get(o->declared, name))
             return tn_schema_refuse(c, TERN_USAGE, "\"required\" must name every property; "
                                                    "\"%.60s\" is missing", name);
         begin_member(c, *at, member);

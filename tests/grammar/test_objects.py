@@ -84,6 +84,8 @@ CASES = [
 ]
 STRICT = [
     (closed(scores=DICT), ['{"scores":{"a":1}}', '{"scores":{}}'], ['{"scores":{"a":""}}']),
+    (closed(m={"type": "object", "propertyNames": {"enum": ["a", "b"]},
+               "additionalProperties": INT}), ['{"m":{"a":1}}', '{"m":{}}'], ['{"m":{"c":1}}']),
     (closed(pet={"oneOf": [CAT, DOG]}), ['{"pet":{"kind":"dog","name":"Rex"}}'], ['{"pet":null}']),
     ({"allOf": [closed(a=INT), closed(b=INT)]}, ['{"a":1,"b":2}'], ['{"a":1}']),
 ]

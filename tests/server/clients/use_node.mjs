@@ -37,6 +37,31 @@ const form = { ...ask, max_tokens: 100, response_format:
 const plan = await client.chat.completions.parse(form);
 assert.equal(typeof plan.choices[0].message.parsed.isGood, 'boolean');
 
+// zod's schemas: as the library makes them, and as zod writes them.
+const z = load('zod');
+const { zodResponseFormat } = load('openai/helpers/zod');
+const Pet = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('cat'), lives: z.literal([7, 9]) }),
+  z.object({ kind: z.literal('dog'), good: z.boolean() })]);
+const Home = z.object({ pet: Pet, both: z.intersection(z.object({ a: z.literal(1) }),
+                                                       z.object({ b: z.literal(2) })) });
+const home = await client.chat.completions.parse(
+  { ...ask, max_tokens: 100, response_format: zodResponseFormat(Home, 'home') });
+assert.ok(['cat', 'dog'].includes(home.choices[0].message.parsed.pet.kind));
+assert.deepEqual(home.choices[0].message.parsed.both, { a: 1, b: 2 });
+const House = Home.extend({ lights: z.record(z.enum(['hall', 'roof']), z.boolean()),
+                            rooms: z.record(z.string().regex(/^[a-c]$/), z.literal([1, 2])) });
+const houseSchema = z.toJSONSchema(House);
+assert.ok(JSON.stringify(houseSchema).includes('"oneOf"'));
+let house;
+for (let seed = 0; seed < 3 && !house; seed++) { // a record may have any number of members
+  const { finish_reason: finish, message } = (await client.chat.completions.create({
+    ...ask, seed, temperature: 1, max_tokens: 600, response_format:
+      { type: 'json_schema', json_schema: { name: 'house', schema: houseSchema } } })).choices[0];
+  if (finish === 'stop') house = House.parse(JSON.parse(message.content));
+}
+assert.deepEqual(Object.keys(house.lights), ['hall', 'roof']);
+
 const caller = new OpenAI({ baseURL: toolsUrl + '/v1', apiKey: 'x', maxRetries: 0 });
 const weather = { type: 'function', function: { name: 'weather', strict: true, parameters:
   { type: 'object', additionalProperties: false, required: ['city'],

@@ -4,7 +4,7 @@ addresses of a server whose template knows tools and of one whose model thinks, 
 import asyncio
 import enum
 import sys
-from typing import List, Literal, Optional
+from typing import Annotated, Dict, List, Literal, Optional, Set, Union
 
 import openai
 import pydantic
@@ -66,6 +66,39 @@ except openai.LengthFinishReasonError:
     pass
 else:
     raise AssertionError("half an answer was parsed")
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+    lives: Literal[7, 9]
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+    good: bool
+
+class Home(pydantic.BaseModel):
+    pet: Annotated[Union[Cat, Dog], pydantic.Field(discriminator="kind")]
+    rooms: Dict[str, Literal[1, 2]]
+    lights: Dict[Literal["hall", "roof"], bool]
+    keys: Dict[Annotated[str, pydantic.StringConstraints(pattern="^[a-c]$")], bool]
+
+for seed in range(3):  # a dictionary has any number of members: some answers are cut
+    ask_home = dict(ask, response_format=Home, max_tokens=600, seed=seed, temperature=1)
+    try:
+        home = client.chat.completions.parse(**ask_home).choices[0].message.parsed
+    except openai.LengthFinishReasonError:
+        continue
+    assert isinstance(home.pet, (Cat, Dog)) and set(home.rooms.values()) <= {1, 2}, home
+    break
+else:
+    raise AssertionError("no answer ended")
+try:
+    class Unique(pydantic.BaseModel):
+        words: Set[Literal["x", "y"]]
+    client.chat.completions.parse(**dict(ask, response_format=Unique))
+except openai.BadRequestError as e:
+    assert "uniqueItems" in e.message, e
+else:
+    raise AssertionError("a set was promised")
 
 class get_weather(pydantic.BaseModel):
     """The weather of a city."""
