@@ -46,6 +46,7 @@ struct tern_plan_model {
     uint64_t position_bytes;           /* more per position of the context, beside the cache */
     uint64_t kv_block_bytes[3];        /* cache, per TERN_PLAN_KV_BLOCK positions, by tern_kv */
     enum tern_kv kv;                   /* the model's cache type */
+    uint64_t checkpoint_bytes;         /* a copy of its state (tern_session_params); 0: has none */
 };
 
 /* The sizes of an open model for prefill batches of n_batch tokens (0 = the default). */
@@ -96,6 +97,7 @@ struct tern_plan_memory {
     uint64_t sampler_bytes;
     uint64_t scratch_bytes; /* a session without its cache */
     uint64_t cache_bytes;
+    uint64_t checkpoint_bytes; /* all copies of the state */
 };
 
 struct tern_plan {
@@ -123,6 +125,7 @@ struct tern_plan {
     uint32_t n_ctx;
     enum tern_kv kv;
     uint32_t max_new_tokens; /* the least of wish or default, cap, room behind the prompt */
+    uint32_t n_checkpoints;  /* for tern_session_params; 0 where the model has no state */
     bool capped;             /* max_new_tokens is the cap's doing */
     bool context_cuts;       /* the context leaves less than limits.max_tokens; a notice says so */
     struct tern_plan_memory memory;

@@ -41,7 +41,7 @@ struct tern_scheduler_params {
     uint32_t n_ctx;       /* positions of each, at most the model's context; 0 = that */
     enum tern_kv kv;
     uint32_t n_batch;     /* rows of a step, 1..512; 0 = 128 */
-    uint32_t n_checkpoints; /* as tern_session_params, for all sequences together */
+    uint32_t n_checkpoints; /* as tern_session_params, for all sequences; 0 = n_sequences + 4 */
     bool drop_pages;      /* as tern_session_params */
     /* Asked before the cache grows by n_bytes; false ends the request that needed them
      * (TERN_STOP_MEMORY). NULL: always. */

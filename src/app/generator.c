@@ -35,6 +35,7 @@ static tern_status create_session(struct tn_generator *g, struct tern_error *err
         .n_ctx = plan->n_ctx,
         .kv = plan->kv,
         .n_draft = (uint32_t)g->o->draft,
+        .n_checkpoints = plan->n_checkpoints,
         .may_grow = may_grow,
         .should_stop = should_stop,
         .arg = g,

@@ -215,7 +215,7 @@ static uint64_t bytes_of(const struct tn_hosted *m)
     const struct tern_plan_memory *memory = &m->planned->plan.memory;
     struct tern_scheduler_state state;
     if (!m->scheduler)
-        return memory->scratch_bytes + memory->cache_bytes;
+        return memory->scratch_bytes + memory->cache_bytes + memory->checkpoint_bytes;
     tern_scheduler_get_state(m->scheduler, &state);
     return state.bytes_full;
 }

@@ -143,6 +143,8 @@ static json_t *plan_memory(const struct tn_probe *p)
     set(object, "weights_bytes", integer(p->sizes.file_bytes - p->table_bytes));
     set(object, "table_bytes", integer(p->table_bytes));
     set(object, "cache_bytes", integer(m->cache_bytes));
+    if (m->checkpoint_bytes > 0)
+        set(object, "checkpoint_bytes", integer(m->checkpoint_bytes));
     set(object, "scratch_bytes", integer(m->scratch_bytes));
     set(object, "sampler_bytes", integer(m->sampler_bytes));
     set(object, "model_bytes", integer(m->model_bytes));

@@ -169,6 +169,7 @@ static void print_needed(const struct tn_probe *p)
         {"weights", p->sizes.file_bytes - p->table_bytes, "of the model file, which is mapped"},
         {"table", p->table_bytes, "of the model file: the rows of the vocabulary"},
         {"cache", m->cache_bytes, "keys and values of the whole context"},
+        {"checkpoints", m->checkpoint_bytes, "copies of the model's state to go back to"},
         {"scratch", m->scratch_bytes, "activations and what the threads work with"},
         {"sampler", m->sampler_bytes, "chooses the next token"},
         {"program", m->process_bytes + m->model_bytes, "with its libraries, stacks and indexes"},
@@ -178,8 +179,9 @@ static void print_needed(const struct tn_probe *p)
     };
     tn_out_text("  memory needed with the context filled\n");
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++)
-        tn_out_printf("    %-18s %10s  %s\n", rows[i].label, size_text(rows[i].bytes).text,
-                      rows[i].what);
+        if (rows[i].bytes > 0)
+            tn_out_printf("    %-18s %10s  %s\n", rows[i].label, size_text(rows[i].bytes).text,
+                          rows[i].what);
 }
 
 static void print_plan(const struct tn_probe *p)

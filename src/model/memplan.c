@@ -74,6 +74,13 @@ static void layout_search(struct tn_head_search *out, struct tn_arena *arena,
         *out = s;
 }
 
+static void layout_checkpoints(struct tn_scratch *s, struct tn_arena *arena, size_t n)
+{
+    s->checkpoints = tn_arena_take(arena, n * sizeof *s->checkpoints);
+    s->checkpoint_refs = tn_arena_take(arena, n * sizeof(uint32_t));
+    s->free_checkpoints = tn_arena_take(arena, n * sizeof(uint32_t));
+}
+
 static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
                              const struct tn_weights *weights, const struct tn_memplan_input *input)
 {
@@ -82,9 +89,7 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
     struct tn_state_plan states;
     tn_state_plan_make(&states, NULL, weights, &state_input);
     s->state_layers = tn_arena_take(arena, weights->config->n_layer * sizeof *s->state_layers);
-    s->checkpoints = tn_arena_take(arena, input->n_checkpoints * sizeof *s->checkpoints);
-    s->checkpoint_refs = tn_arena_take(arena, input->n_checkpoints * sizeof(uint32_t));
-    s->free_checkpoints = tn_arena_take(arena, input->n_checkpoints * sizeof(uint32_t));
+    layout_checkpoints(s, arena, states.bytes.checkpoint ? input->n_checkpoints : 0);
     s->sequences = tn_arena_take(arena, n * sizeof *s->sequences);
     s->block_refs = tn_arena_take(arena, n * n_blocks * sizeof *s->block_refs);
     s->free_blocks = tn_arena_take(arena, n * n_blocks * sizeof *s->free_blocks);

@@ -20,6 +20,10 @@
 #define TN_PLAN_ASSUMED_BYTES (2 * TN_PLAN_GIB)
 /* A context must leave room for this many new tokens. */
 #define TN_PLAN_MIN_NEW 16u
+/* Copies of the state: so many must fit, for the last turn and the newest prompt; and so many are
+ * kept where there is room beside the model's file. */
+#define TN_PLAN_MIN_CHECKPOINTS 2u
+#define TN_PLAN_CHECKPOINTS 8u
 
 /* Adds a reason; value is a number when text is NULL. */
 void tn_plan_reason(struct tern_plan *plan, const char *what, uint64_t number, const char *text,

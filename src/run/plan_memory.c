@@ -4,7 +4,7 @@
  * input: memory must not decide it, because answers depend on it.
  *
  *   anonymous(C) = process + threads * (stack + scratch) + model + sampler + session + C * position
- *                  + cache(C)
+ *                  + cache(C) + checkpoints
  *   must:   anonymous(C) <= available - reserve       else a shorter context, then refusal
  *   want:   anonymous(C) + file <= available - reserve   else it runs, but pages from disk
  *   rlimit: anonymous(C) + file <= what RLIMIT_AS leaves, because mappings count there
@@ -89,6 +89,8 @@ static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threa
     struct cost c;
     uint64_t one_thread = add_saturated(TN_PLAN_PROCESS_BYTES, model->base_bytes);
     one_thread = add_saturated(one_thread, add_saturated(model->model_bytes, model->sampler_bytes));
+    one_thread = add_saturated(
+        one_thread, mul_saturated(model->checkpoint_bytes, TN_PLAN_MIN_CHECKPOINTS));
     c.fixed_bytes = add_saturated(one_thread, mul_saturated(per_thread, n_threads));
     c.block_bytes = add_saturated(model->kv_block_bytes[kv],
                                   mul_saturated(model->position_bytes, TERN_PLAN_KV_BLOCK));
@@ -212,6 +214,24 @@ static void say_cache(struct tern_plan *plan, const struct tern_plan_limits *lim
                        "the file says so: q8 was measured at conversion and costs too much");
 }
 
+/* More than the least where the file stays in memory beside them. */
+static void plan_checkpoints(struct tern_plan *plan, const struct tern_plan_model *model,
+                             uint64_t budget)
+{
+    struct tn_plan_size size;
+    const struct cost c = cost_of(model, team_size(plan), plan->kv);
+    const uint64_t used = add_saturated(anonymous_bytes(c, plan->n_ctx), model->file_bytes);
+    if (model->checkpoint_bytes == 0)
+        return;
+    const uint64_t more = TN_MIN(minus(budget, used) / model->checkpoint_bytes,
+                                 (uint64_t)TN_PLAN_CHECKPOINTS - TN_PLAN_MIN_CHECKPOINTS);
+    plan->n_checkpoints = TN_PLAN_MIN_CHECKPOINTS + (uint32_t)more;
+    tn_plan_reason(plan, "checkpoints", plan->n_checkpoints, NULL,
+                   plan->n_checkpoints < TN_PLAN_CHECKPOINTS ? "memory" : "rule",
+                   "copies of the model's state, %s each, to go back to",
+                   tn_plan_size_text(&size, model->checkpoint_bytes));
+}
+
 static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *model)
 {
     uint64_t n_blocks = tn_div_ceil_u32(plan->n_ctx, TERN_PLAN_KV_BLOCK);
@@ -223,6 +243,7 @@ static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *
         .sampler_bytes = model->sampler_bytes,
         .scratch_bytes = add_saturated(model->base_bytes, add_saturated(threads, positions)),
         .cache_bytes = mul_saturated(model->kv_block_bytes[plan->kv], n_blocks),
+        .checkpoint_bytes = mul_saturated(model->checkpoint_bytes, plan->n_checkpoints),
     };
 }
 
@@ -232,7 +253,10 @@ static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
     struct cost c = cost_of(model, team_size(plan), plan->kv);
     predict_parts(plan, model);
     uint64_t free_bytes = minus(plan->available_bytes, plan->reserve_bytes);
-    plan->predicted_anonymous_bytes = anonymous_bytes(c, plan->n_ctx);
+    plan->predicted_anonymous_bytes = add_saturated(
+        anonymous_bytes(c, plan->n_ctx),
+        mul_saturated(model->checkpoint_bytes,
+                      minus(plan->n_checkpoints, TN_PLAN_MIN_CHECKPOINTS)));
     plan->predicted_hot_bytes = add_saturated(plan->predicted_anonymous_bytes, model->file_bytes);
     plan->will_page = plan->predicted_hot_bytes > free_bytes;
     if (plan->will_page)
@@ -270,6 +294,7 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
     plan->has_model = true;
     say_context(plan, model, limits, want, budget);
     say_cache(plan, limits);
+    plan_checkpoints(plan, model, budget);
     predict(plan, model);
     return tn_ok(err);
 }

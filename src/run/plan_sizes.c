@@ -17,7 +17,8 @@ static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
     struct tn_memplan memplan;
     const struct tn_memplan_input input = {.n_ctx = n_ctx, .n_batch = n_batch,
                                            .n_threads = n_threads, .kv = TN_KV_Q8,
-                                           .n_sequences = 1, .n_logits = n_logits};
+                                           .n_sequences = 1, .n_logits = n_logits,
+                                           .n_checkpoints = TN_MAX_CHECKPOINTS};
     tn_memplan_make(&memplan, weights, &input);
     return memplan.scratch_bytes;
 }
@@ -53,5 +54,6 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
                                                .n_sequences = 1, .n_logits = 1};
         tn_memplan_make(&memplan, weights, &input);
         out->kv_block_bytes[kv] = memplan.kv_block_bytes;
+        out->checkpoint_bytes = memplan.checkpoint_bytes;
     }
 }

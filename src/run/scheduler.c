@@ -21,6 +21,9 @@
  * an id and drafts, and the end. */
 #define EVENTS_PER_LANE (TN_MAX(TN_PROMPT_LOGPROB_ROWS, TERN_MAX_DRAFT) + 4)
 
+/* One for the last turn of each sequence, and for system texts and newest prompts. */
+#define MORE_CHECKPOINTS 4u
+
 struct tern_scheduler {
     struct tn_steps steps;
     struct tn_workspace work;
@@ -132,7 +135,9 @@ static tern_status complete_params(struct tern_scheduler *s, const struct tern_s
     s->params.n_ctx = p->n_ctx ? p->n_ctx : c->context;
     s->params.n_batch = p->n_batch ? p->n_batch : TN_MIN(TN_DEFAULT_BATCH, s->params.n_ctx);
     s->params.n_batch = TN_MAX(s->params.n_batch, p->n_sequences);
-    s->params.n_checkpoints = p->n_checkpoints ? p->n_checkpoints : TN_DEFAULT_CHECKPOINTS;
+    s->params.n_checkpoints =
+        p->n_checkpoints ? p->n_checkpoints
+                         : TN_MIN(p->n_sequences + MORE_CHECKPOINTS, TN_MAX_CHECKPOINTS);
     s->n_places = p->n_sequences + p->n_queue;
     return tn_session_check_params(&sp, c, err);
 }

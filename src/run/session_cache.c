@@ -311,6 +311,11 @@ static tern_status read_states(struct states *out, struct tern_session *s, struc
                             (enum tn_mark)record->mark);
         at += sizeof *record + h->state_bytes;
     }
+    for (uint32_t i = 0; i < h->n_states && status == TERN_OK; i++)
+        if (!tn_checkpoints_find(&s->work.checkpoints, s->sequence.number,
+                                 out->records[i].position))
+            return tn_fail(err, TERN_MEMORY, "no memory for %u states, %.1f MiB each", h->n_states,
+                           (double)h->state_bytes / 0x1p20);
     return status;
 }
 

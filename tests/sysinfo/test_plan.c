@@ -446,6 +446,33 @@ static void parts_of_the_prediction(void **state)
                      plan.predicted_anonymous_bytes + model_2b.file_bytes);
 }
 
+static void copies_of_a_state_get_what_is_left(void **state)
+{
+    (void)state;
+    struct tern_plan_model model = model_2b;
+    model.checkpoint_bytes = 150 * MIB;
+    const uint64_t least = anonymous(4, TERN_KV_Q8, 16) + 2 * model.checkpoint_bytes;
+    set_machine(4, 16 * GIB);
+    assert_int_equal(make(&model, NULL), TERN_OK);
+    assert_int_equal(plan.n_checkpoints, 8);
+    assert_int_equal(plan.memory.checkpoint_bytes, 8 * model.checkpoint_bytes);
+    assert_int_equal(plan.predicted_anonymous_bytes, least + 6 * model.checkpoint_bytes);
+    assert_string_equal(reason("checkpoints")->bound_by, "rule");
+    /* Room for three of the six beside the file. */
+    set_machine(4, least + model.file_bytes + 3 * model.checkpoint_bytes + GIB);
+    make(&model, NULL);
+    set_machine(4, plan.reserve_bytes + least + model.file_bytes + 3 * model.checkpoint_bytes);
+    assert_int_equal(make(&model, NULL), TERN_OK);
+    assert_int_equal(plan.n_ctx, 4096);
+    assert_in_range(plan.n_checkpoints, 5, 6); /* the reserve depends on what is available */
+    assert_string_equal(reason("checkpoints")->bound_by, "memory");
+    assert_false(plan.will_page);
+    /* Others have none. */
+    assert_int_equal(make(&model_2b, NULL), TERN_OK);
+    assert_int_equal(plan.n_checkpoints, 0);
+    assert_int_equal(plan.memory.checkpoint_bytes, 0);
+}
+
 /* Answers depend on the cache type, so it may not depend on memory. */
 static void memory_never_chooses_the_type(void **state)
 {
@@ -694,6 +721,7 @@ int main(void)
         cmocka_unit_test(unknown_machine_gets_a_safe_plan),
         cmocka_unit_test(reserve_is_bounded),
         cmocka_unit_test(parts_of_the_prediction),
+        cmocka_unit_test(copies_of_a_state_get_what_is_left),
         cmocka_unit_test(memory_never_chooses_the_type),
         cmocka_unit_test(context_shrinks_by_blocks),
         cmocka_unit_test(refusal_says_what_would_work),
