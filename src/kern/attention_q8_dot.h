@@ -73,12 +73,8 @@ static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
     return all_lanes((int32_t)tn_load_u32(p));
 }
 
-/* As much as is read together. */
-static TN_ALWAYS_INLINE void ask_for(const uint8_t *bytes)
-{
-    for (uint32_t i = 0; i < 4 * PART; i += 64)
-        TN_PREFETCH(bytes + i);
-}
+/* Bytes that are read together. */
+#define TOGETHER (4 * PART)
 
 /* ---- q . k ---- */
 
@@ -115,7 +111,8 @@ static TN_ALWAYS_INLINE void dot_keys(ivec dots[4][VECS], const uint8_t *groups,
         ivec bytes[VECS];
         for (uint32_t i = 0; i < VECS; i++)
             bytes[i] = load_bytes(groups + 4 * LANES * i);
-        ask_for(groups + PREFETCH_BYTES);
+        for (uint32_t i = 0; i < TOGETHER; i += 64)
+            tn_request(groups + i, TN_PREFETCH_OF(KEYS));
 #pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++) {
             ivec factors = four_bytes(q->bytes[h] + BLOCK * b + 4 * g);
@@ -202,7 +199,8 @@ static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t
         ivec bytes[VECS];
         for (uint32_t i = 0; i < VECS; i++)
             bytes[i] = load_bytes(groups + TN_MIN(4 * LANES * i, group_bytes - 4 * LANES));
-        ask_for(ahead);
+        for (uint32_t i = 0; i < TOGETHER; i += 64)
+            tn_request_at(ahead + i, TN_PREFETCH_OF(VALUES));
 #pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++)
             add_group(&sum[h], bytes, w->bytes[first + h] + 8 * g);
@@ -233,10 +231,6 @@ DOT_VALUES(4)
 #define dot_values_4 NULL
 #endif
 
-/* Twice as far as keys: so much was asked for before (model/attn.c), and memory must not rest while
- * weights are rounded. */
-#define VALUES_AHEAD (2 * PREFETCH_BYTES)
-
 /* v + at, and behind its n_bytes `next`.  Without one, something near. */
 static const uint8_t *read_later(const uint8_t *v, size_t at, size_t n_bytes, const uint8_t *next)
 {
@@ -249,10 +243,11 @@ static TN_ALWAYS_INLINE void pv_heads(float *o, const float *p, size_t p_stride,
 {
     const uint32_t n = TN_MIN(n_q, PV_HEADS);
     dot_values_fn *const dot_heads = n == 4 ? dot_values_4 : n == 2 ? dot_values_2 : dot_values_1;
+    const uint32_t distance = tn_request_distance(TN_PREFETCH_OF(VALUES));
     struct weights rounded;
     for (uint32_t c = 0; c < dim; c += PART) {
         const size_t at = tn_kv_q8_value_at(0, c, dim);
-        const uint8_t *ahead = read_later(v, at + VALUES_AHEAD, (size_t)TN_KV_BLOCK * dim, next);
+        const uint8_t *ahead = read_later(v, at + distance, (size_t)TN_KV_BLOCK * dim, next);
         if (c % BLOCK == 0)
             round_weights(&rounded, p, p_stride, n_q, v_scales + c / BLOCK * TN_KV_BLOCK, n_pos,
                           ahead);

@@ -9,11 +9,10 @@
 #define TN_ATTENTION_Q8_HEADS_H
 
 #include "kern/kern.h"
+#include "kern/prefetch.h"
 
 #define BLOCK TN_KV_SCALE_VALUES
 #define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
-/* Ahead of what is read, about the bytes that memory delivers while one line is on its way. */
-#define PREFETCH_BYTES 8192u
 
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));

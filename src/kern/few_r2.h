@@ -49,8 +49,8 @@ static TN_ALWAYS_INLINE void few_r2_take(int32_t *dst, size_t dst_stride,
                             const uint32_t *rows, const uint8_t *takers, uint32_t n_rows,          \
                             const int8_t *x, size_t x_stride, const int32_t *x_sum)                \
     {                                                                                              \
-        const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);                                \
-        const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);                                  \
+        const uint32_t n_near = r2_rows_of_bytes(w, TN_PREFETCH_OF(R2_FEW).l1);                    \
+        const uint32_t n_far = r2_rows_of_bytes(w, TN_PREFETCH_OF(R2_FEW).l2);                     \
         for (uint32_t i = 0; i < n_rows; i++) {                                                    \
             const struct few_r2_row row = {                                                        \
                 r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),                   \

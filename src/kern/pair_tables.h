@@ -24,9 +24,6 @@
 
 /* ---- T2: 64 rows are PARTS parts; a run is RUN_BATCHES batches of 4 groups ---- */
 
-/* Bytes ahead of the weights in use; measured. */
-#define T2_PREFETCH_BYTES 8192
-
 #define RUN_BATCHES (T2_RUN_GROUPS / 4)
 #define WIDE_RUNS (WIDE_BATCHES / RUN_BATCHES)
 
@@ -45,7 +42,7 @@ static TN_ALWAYS_INLINE void t2_add_part(struct wide *sum, const uint8_t *run, u
     struct wide s = *sum;
     for (uint32_t b = 0; b < RUN_BATCHES; b++, run += 4 * 64, table += BATCH_BYTES) {
         for (uint32_t line = part; line < 4; line += PARTS)
-            TN_PREFETCH(run + 64 * line + T2_PREFETCH_BYTES);
+            tn_request(run + 64 * line, TN_PREFETCH_OF(T2_I8));
         t2_batch(&s, run + PART_ROWS * part, table);
     }
     *sum = s;
@@ -94,8 +91,10 @@ static void c2_add_batch(struct wide (*sums)[4], uint32_t n_blocks,
 #pragma GCC unroll 8
         for (uint32_t k = 0; k < BATCH_COLS; k += 2) {
             if (k % PARTS == 0) {
-                TN_PREFETCH(batches[2].col[k + b % PARTS] + b / PARTS * 64);
-                TN_PREFETCH(batches[1].col[k + b % PARTS] + b / PARTS * 64);
+                tn_request_l2(batches[2].col[k + b % PARTS] + b / PARTS * 64,
+                              TN_PREFETCH_OF(C2));
+                tn_request_l1(batches[1].col[k + b % PARTS] + b / PARTS * 64,
+                              TN_PREFETCH_OF(C2));
             }
             add_columns(p, col[k] + b * PART_ROWS, col[k + 1] + b * PART_ROWS,
                         tables + k / 2 * PAIR_BYTES);

@@ -9,10 +9,7 @@
 #define TN_PLANE_ROWS_H
 
 #include "kern/kern.h"
-
-/* Bytes in the order of use: far enough for memory, near enough for the first-level cache, from
- * which bytes that are read once should not drive anything else out. */
-#define PLANE_AHEAD_BYTES 8192u
+#include "kern/prefetch.h"
 
 /* Bits of the codes in plane i. */
 static TN_ALWAYS_INLINE uint32_t plane_bits(uint32_t bits, uint32_t i_plane)
@@ -27,13 +24,13 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct tn_plane_rows *p, 
            (p->rows ? p->rows[i] : i) * tn_plane_row_bytes(p->cols, plane_bits(bits, i_plane));
 }
 
-/* Where reading is when about PLANE_AHEAD_BYTES more have been read, `used_bytes` of each row; row
- * i itself where that is not known, so that nothing is prefetched. */
+/* Where reading is when about n_ahead more bytes have been read, `used_bytes` of each row; row i
+ * itself where that is not known, so that nothing is prefetched. */
 static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct tn_plane_rows *p, uint32_t bits,
                                                        uint32_t i_plane, uint32_t i,
-                                                       uint32_t used_bytes)
+                                                       uint32_t used_bytes, uint32_t n_ahead)
 {
-    const uint32_t ahead = i + TN_MAX(PLANE_AHEAD_BYTES / used_bytes, 1u);
+    const uint32_t ahead = i + TN_MAX(n_ahead / used_bytes, 1u);
     if (ahead < p->n_rows)
         return plane_row(p, bits, i_plane, ahead);
     if (!p->next[i_plane])

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "kern/kern.h"
+#include "kern/prefetch.h"
 
 /* A run of T2: 64 rows x 128 columns, 32 groups of 64 bytes. */
 #define T2_RUN_GROUPS (TERN_T2_COL_ALIGN / 4)
@@ -41,12 +42,6 @@ static inline uint32_t r2_blocks(const struct tn_ternary *w)
     return tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
 }
 
-/* The R2 kernels ask for the lines of a row while they work on the row that comes R2_FAR_BYTES and
- * R2_NEAR_BYTES of active rows before: twice, because a processor forgets prefetches while all its
- * line buffers are in use. */
-#define R2_FAR_BYTES 8192u
-#define R2_NEAR_BYTES 4096u
-
 /* Row i of a list; behind its end the last row again. */
 static inline const uint8_t *r2_row(const struct tn_ternary *w, const uint32_t *rows,
                                     uint32_t n_rows, uint32_t i)
@@ -60,16 +55,16 @@ static inline uint32_t r2_rows_of_bytes(const struct tn_ternary *w, uint32_t n_b
     return TN_MAX(n_bytes / (r2_blocks(w) * 64), 1u);
 }
 
-/* gemv_r2_i8 of the levels that take one row after the other; near and far are the rows that are
- * asked for meanwhile. */
+/* gemv_r2_i8 of the levels that take one row after the other; near and far are the rows whose lines
+ * are requested meanwhile (prefetch.h), counted in active rows. */
 typedef int32_t r2_sum_row_fn(const uint8_t *row, const uint8_t *near, const uint8_t *far,
                               uint32_t n_blocks, const int8_t *x);
 static TN_ALWAYS_INLINE void r2_sum_rows(int32_t *dst, const struct tn_ternary *w,
                                          const uint32_t *rows, uint32_t n_rows, const int8_t *x,
                                          r2_sum_row_fn *sum_row)
 {
-    const uint32_t n_near = r2_rows_of_bytes(w, R2_NEAR_BYTES);
-    const uint32_t n_far = r2_rows_of_bytes(w, R2_FAR_BYTES);
+    const uint32_t n_near = r2_rows_of_bytes(w, TN_PREFETCH_OF(R2).l1);
+    const uint32_t n_far = r2_rows_of_bytes(w, TN_PREFETCH_OF(R2).l2);
     for (uint32_t i = 0; i < n_rows; i++)
         dst[i] = sum_row(r2_row(w, rows, n_rows, i), r2_row(w, rows, n_rows, i + n_near),
                          r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), x);
@@ -106,8 +101,8 @@ struct c2_list {
     uint32_t n_cols;
 };
 
-/* Columns that a kernel adds together; after them come those whose lines it asks for, twice,
- * as for R2. */
+/* Columns that a kernel adds together.  The lines of the two batches after them are requested
+ * meanwhile (prefetch.h). */
 struct c2_batch {
     const uint8_t *col[C2_MAX_BATCH];
     int8_t x[C2_MAX_BATCH];
@@ -136,15 +131,6 @@ static inline void c2_next_batches(struct c2_batch batches[3], const struct c2_l
     batches[0] = batches[1];
     batches[1] = batches[2];
     c2_fill_batch(&batches[2], list, n, i + 3 * n);
-}
-
-/* Asks for the line three times, 12, 8 and 4 KB before it is used: a processor forgets prefetches
- * while all its line buffers are in use. */
-static TN_ALWAYS_INLINE void t2_ask_ahead(const uint8_t *p)
-{
-    TN_PREFETCH(p + 12288);
-    TN_PREFETCH(p + 8192);
-    TN_PREFETCH(p + 4096);
 }
 
 #endif

@@ -13,9 +13,6 @@
 
 #include "kern/x16.h"
 
-/* Scales that are asked for early: those of two or four runs of a band. */
-#define X16_SCALES_AHEAD 1024u
-
 /* A band of 64 to 256 rows times n inputs.  The digits of a run stay in the first-level cache for
  * its tiles.  digits [n] and sum [n] are the caller's: only as much as n needs. */
 static TN_ALWAYS_INLINE void x16_band(float *y, size_t y_stride, const struct tn_scaled_ternary *m,
@@ -39,7 +36,7 @@ static TN_ALWAYS_INLINE void x16_band(float *y, size_t y_stride, const struct tn
                 sum_tile(sum[0], tile, n_cols / 4, digits);
             else
                 sum_tiles(sum, tile, n_cols / 4, digits, n);
-            TN_PREFETCH(x16_scale_place(m, at) + X16_SCALES_AHEAD);
+            tn_request(x16_scale_place(m, at), TN_PREFETCH_OF(SCALES));
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++)
                 x16_add(y + t * y_stride + TERN_T2_TILE_ROWS * i, sum[t],

@@ -12,9 +12,6 @@
 
 #include "kern/x8.h"
 
-/* Scales that are asked for early: those of two or four runs of a band. */
-#define X8_SCALES_AHEAD 1024u
-
 /* A band of 64 to 256 rows times n inputs.  The values of a run stay in the first-level cache for
  * its tiles. */
 static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_scaled_ternary *m,
@@ -37,7 +34,7 @@ static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_
         }
         for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
             _Alignas(64) float scales[64];
-            TN_PREFETCH(x16_scale_place(m, at) + X8_SCALES_AHEAD);
+            tn_request(x16_scale_place(m, at), TN_PREFETCH_OF(SCALES));
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++) {
                 _Alignas(64) float sum[64];

@@ -150,8 +150,8 @@ static int32_t r2_sum_row(const uint8_t *row, const uint8_t *near, const uint8_t
         const uint32_t n = TN_MIN(n_blocks, R2_FLUSH_BLOCKS);
         int16x8_t plus = vdupq_n_s16(0), minus = plus;
         for (uint32_t b = 0; b < n; b++, row += 64, near += 64, far += 64, x += 256) {
-            TN_PREFETCH(far);
-            TN_PREFETCH(near);
+            tn_request_l2(far, TN_PREFETCH_OF(R2));
+            tn_request_l1(near, TN_PREFETCH_OF(R2));
             for (uint32_t j = 0; j < 64; j += 16) {
                 const uint8x16_t codes = vld1q_u8(row + j);
                 r2_add(&plus, &minus, codes, 0, x + j);

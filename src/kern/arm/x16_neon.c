@@ -66,8 +66,6 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
     }
 }
 
-#define X16_AHEAD_BYTES 8192
-
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
                                       const struct digits *d)
 {
@@ -77,7 +75,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
             s[i].high[0] = s[i].high[1] = s[i].low[0] = s[i].low[1] = vdupq_n_s16(0);
         for (uint32_t g = 0; g < n_groups; g++) {
             if (g % 2 == half)
-                TN_PREFETCH(tile + 64 * g + X16_AHEAD_BYTES);
+                tn_request(tile + 64 * g, TN_PREFETCH_OF(T2_X16));
             add_group(s, tile + 64 * g, d->high + 4 * g, d->low + 4 * g);
         }
         store_sums(sum, &s[0]);

@@ -47,8 +47,6 @@ static TN_ALWAYS_INLINE void add_rows(float32x4_t t[2], int16x8_t sum, float32x4
     t[1] = vaddq_f32(t[1], vmulq_f32(high, f));
 }
 
-#define X8_AHEAD_BYTES 8192
-
 /* 32 rows of a block; the other half of a tile asks for the other lines. */
 static TN_ALWAYS_INLINE void add_block(float32x4_t t[8], const uint8_t *group, const int8_t *q,
                                        int32_t start, float factor, uint32_t half)
@@ -58,7 +56,7 @@ static TN_ALWAYS_INLINE void add_block(float32x4_t t[8], const uint8_t *group, c
         sum[i] = vdupq_n_s16((int16_t)start);
     for (uint32_t g = 0; g < X8_BLOCK_GROUPS; g++) {
         if (g % 2 == half)
-            TN_PREFETCH(group + 64 * g + X8_AHEAD_BYTES);
+            tn_request(group + 64 * g, TN_PREFETCH_OF(T2_X8));
         add_group(sum, group + 64 * g + 32 * half, q + 4 * g);
     }
     for (int i = 0; i < 4; i++)

@@ -58,7 +58,7 @@ static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint3
         sum[h][0] = sum[h][1] = _mm256_setzero_si256();
     for (uint32_t g = 0; g < n_groups; g++, lanes += group_bytes) {
         __m256i low = load_words(lanes), high = load_words(lanes + 16);
-        TN_PREFETCH(lanes + PREFETCH_BYTES);
+        tn_request(lanes, TN_PREFETCH_OF(KEYS));
 #pragma GCC unroll 4
         for (uint32_t h = 0; h < n_q; h++) {
             int64_t four;

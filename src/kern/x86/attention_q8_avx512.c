@@ -99,7 +99,7 @@ static TN_ALWAYS_INLINE void round_i16(struct weights *dst, float x[4][TN_KV_BLO
             __m512i b_bits = _mm512_castps_si512(_mm512_add_ps(at_most(b, limit), magic));
             sum[h] = _mm512_add_epi32(sum[h], _mm512_add_epi32(a_bits, b_bits));
             _mm512_storeu_si512(dst->bytes[h] + 2 * k, split_bytes(a_bits, b_bits));
-            TN_PREFETCH(ahead + (k / 32 * n_q + h) * 64);
+            tn_request_at(ahead + (k / 32 * n_q + h) * 64, TN_PREFETCH_OF(VALUES));
         }
     }
     for (uint32_t h = 0; h < n_q; h++)

@@ -65,7 +65,7 @@ static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, 
             __m256i q0 = round_8(w + t, s), q1 = round_8(w + t + 8, s);
             sum = _mm256_add_epi32(sum, _mm256_add_epi32(q0, q1));
             _mm256_storeu_si256((__m256i *)(dst->bytes[h] + 2 * t), split_bytes(q0, q1));
-            TN_PREFETCH(ahead + (h * TN_KV_BLOCK + t) * 4);
+            tn_request_at(ahead + (h * TN_KV_BLOCK + t) * 4, TN_PREFETCH_OF(VALUES));
         }
         dst->start[h] = -128 * reduce_add(_mm_add_epi32(_mm256_castsi256_si128(sum),
                                                         _mm256_extracti128_si256(sum, 1)));

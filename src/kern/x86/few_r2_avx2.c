@@ -51,8 +51,8 @@ static TN_ALWAYS_INLINE void sum_row(int32_t *sums, const struct few_r2_row *row
         for (uint32_t k = 0; k < n; k++)
             pairs[k] = _mm256_setzero_si256();
         for (; b < TN_MIN(begin + CHUNK_BLOCKS, row->n_blocks); b++) {
-            TN_PREFETCH(row->far + 64 * b);
-            TN_PREFETCH(row->near + 64 * b);
+            tn_request_l2(row->far + 64 * b, TN_PREFETCH_OF(R2_FEW));
+            tn_request_l1(row->near + 64 * b, TN_PREFETCH_OF(R2_FEW));
             add_line(pairs, row->row + 64 * b, x, 256 * b, n);
             add_line(pairs, row->row + 64 * b + 32, x, 256 * b + 32, n);
         }

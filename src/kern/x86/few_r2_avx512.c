@@ -31,8 +31,8 @@ static TN_ALWAYS_INLINE void sum_row(int32_t *sums, const struct few_r2_row *row
         sum[k][0] = sum[k][1] = _mm512_setzero_si512();
     for (uint32_t b = 0; b < row->n_blocks; b++) {
         const __m512i bytes = _mm512_load_si512(row->row + 64 * b);
-        TN_PREFETCH(row->far + 64 * b);
-        TN_PREFETCH(row->near + 64 * b);
+        tn_request_l2(row->far + 64 * b, TN_PREFETCH_OF(R2_FEW));
+        tn_request_l1(row->near + 64 * b, TN_PREFETCH_OF(R2_FEW));
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < 4; i++) {
             const __m512i codes = _mm512_and_si512(_mm512_srli_epi16(bytes, 2 * i), code);

@@ -44,7 +44,7 @@ static TN_ALWAYS_INLINE void sum_row(int32_t *sums, const struct few_r2_row *row
         for (uint32_t k = 0; k < n; k++)
             pairs[k] = _mm_setzero_si128();
         for (; b < TN_MIN(begin + CHUNK_BLOCKS, row->n_blocks); b++) {
-            TN_PREFETCH(row->near + 64 * b);
+            tn_request_l1(row->near + 64 * b, TN_PREFETCH_OF(R2_FEW));
             for (uint32_t j = 0; j < 64; j += 16)
                 add_line(pairs, row->row + 64 * b + j, x, 256 * b + j, n);
         }

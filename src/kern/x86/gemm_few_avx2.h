@@ -22,7 +22,6 @@
 #define FEW_TILE 4u      /* vectors that share what was unpacked */
 #define FEW_RUN_PAIRS (T2_RUN_GROUPS / 2)
 #define FEW_X_DWORDS 4u  /* of a pair of groups and a vector */
-#define FEW_AHEAD_BYTES 8192u
 
 /* Runs whose inputs are prepared together. */
 #define FEW_RUNS 16u
@@ -57,9 +56,9 @@ static TN_ALWAYS_INLINE __m256i few_multiply(__m256i sum, __m256i codes, int32_t
     return _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, _mm256_set1_epi32(x)));
 }
 
-/* One run of 32 rows times n (a constant) vectors; asks for the lines at `ahead`, unless NULL. */
+/* One run of 32 rows times n (a constant) vectors; the first pass requests the lines ahead. */
 static TN_ALWAYS_INLINE void few_rows(int32_t *dst, size_t dst_stride, const uint8_t *run,
-                                      const uint8_t *ahead, const int32_t *x, uint32_t x_step,
+                                      bool is_first, const int32_t *x, uint32_t x_step,
                                       const uint32_t n)
 {
     const __m256i m3 = _mm256_set1_epi8(3);
@@ -71,10 +70,9 @@ static TN_ALWAYS_INLINE void few_rows(int32_t *dst, size_t dst_stride, const uin
         const __m256i v = _mm256_load_si256((const void *)run);
         const __m256i w = _mm256_load_si256((const void *)(run + 64));
         const __m256i low = _mm256_unpacklo_epi8(v, w), high = _mm256_unpackhi_epi8(v, w);
-        if (ahead) {
-            TN_PREFETCH(ahead);
-            TN_PREFETCH(ahead + 64);
-            ahead += 128;
+        if (is_first) {
+            tn_request(run, TN_PREFETCH_OF(T2_FEW));
+            tn_request(run + 64, TN_PREFETCH_OF(T2_FEW));
         }
 #pragma GCC unroll 4
         for (int q = 0; q < 4; q++) {
@@ -102,15 +100,14 @@ static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run,
                             uint32_t n_tokens)
 {
     const uint32_t x_step = FEW_X_DWORDS * n_tokens;
-    const uint8_t *const next = run + FEW_AHEAD_BYTES;
     for (uint32_t t = 0, n; t < n_tokens; t += n) {
         n = TN_MIN(n_tokens - t > FEW_TILE ? (n_tokens - t + 1) / 2 : n_tokens - t, FEW_TILE);
         int32_t *out = dst + t * dst_stride;
         const int32_t *xt = x + FEW_X_DWORDS * t;
         for (uint32_t i = 0; i < 2; i++, out += 32) {
             const uint8_t *rows = run + 32 * i;
-            const uint8_t *ahead = t == 0 && i == 0 ? next : NULL;
-#define ROWS(n) few_rows(out, dst_stride, rows, ahead, xt, x_step, n)
+            const bool is_first = t == 0 && i == 0;
+#define ROWS(n) few_rows(out, dst_stride, rows, is_first, xt, x_step, n)
             SWITCH_4(n, ROWS)
 #undef ROWS
         }

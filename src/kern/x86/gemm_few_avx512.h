@@ -19,8 +19,6 @@
 
 #define FEW_RUN_QUADS (T2_RUN_GROUPS / 4)
 #define FEW_X_DWORDS 4u /* of four groups and a vector */
-#define FEW_FAR_BYTES 12288u
-#define FEW_NEAR_BYTES 4096u
 
 /* Runs whose inputs are prepared together. */
 #define FEW_RUNS 32u
@@ -57,12 +55,6 @@ static TN_ALWAYS_INLINE void few_multiply(__m512i sum[][2], const __m512i v[2], 
     }
 }
 
-static TN_ALWAYS_INLINE void few_ask(const uint8_t *line)
-{
-    TN_PREFETCH(line + FEW_FAR_BYTES);
-    TN_PREFETCH(line + FEW_NEAR_BYTES);
-}
-
 /* One run of a tile, n_halves (a constant) halves from `first` on, times n (a constant) vectors. */
 static TN_ALWAYS_INLINE void few_run(int32_t *dst, size_t dst_stride, const uint8_t *run,
                                      const int32_t *x, const uint32_t first,
@@ -80,7 +72,7 @@ static TN_ALWAYS_INLINE void few_run(int32_t *dst, size_t dst_stride, const uint
     for (uint32_t q = 0; q < FEW_RUN_QUADS; q++, run += 256, x += FEW_X_DWORDS * n) {
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < 4 && first == 0; i++)
-            few_ask(run + 64 * i);
+            tn_request(run + 64 * i, TN_PREFETCH_OF(T2_FEW));
 #pragma GCC unroll 2
         for (uint32_t h = 0; h < n_halves; h++) {
             __m512i v[2];

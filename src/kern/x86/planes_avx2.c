@@ -86,7 +86,7 @@ static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row, cons
     uint32_t g = 0;
     for (; g + 2 <= x->n_groups; g += 2) {
         for (uint32_t i = 0; i < 2 * line; i += 64)
-            TN_PREFETCH(ahead + g * line + i);
+            tn_request_at(ahead + g * line + i, TN_PREFETCH_OF(PLANES));
         const int8_t *values = x->low + g * TN_PLANE_COLS;
         low = add_wide(low, _mm256_add_epi16(
                                 group(bits, row + g * line, values),
@@ -162,7 +162,8 @@ static TN_ALWAYS_INLINE void few_low_sums(__m256i *sums, uint32_t bits, const st
     for (; g + 2 <= n_groups; g += 2) {
         for (uint32_t plane = 0; plane < (bits == 5 ? 2u : 1u); plane++)
             for (uint32_t i = 0; i < group_bytes(bits, plane, 2); i += 64)
-                TN_PREFETCH(at->ahead[plane] + group_bytes(bits, plane, g) + i);
+                tn_request_at(at->ahead[plane] + group_bytes(bits, plane, g) + i,
+                              TN_PREFETCH_OF(PLANES));
         const int8_t *values = x->low + g * TN_PLANE_COLS;
         add_groups(sums, bits, at, g, together, values, sizeof *x, n);
         if (together == 1)

@@ -179,7 +179,7 @@ static TN_ALWAYS_INLINE void row_sums(__m512i *v, uint32_t n_rows, uint32_t bits
         const uint32_t at = c / GROUP_COLS * line;
         for (uint32_t k = 0; k < n_rows; k++)
             for (uint32_t i = 0; i < line; i += 64)
-                TN_PREFETCH(ahead[k] + at + i);
+                tn_request_at(ahead[k] + at + i, TN_PREFETCH_OF(PLANES));
         add_columns(low, n_rows, bits, row, at, true, x->low + c);
     }
     for (uint32_t k = 0; k < n_rows; k++)
@@ -236,7 +236,8 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct tn_pl
             find_rows(row, &p, bits, 0, i);
             for (uint32_t k = 0; k < ROWS; k++)
                 ahead[k] = plane_row_ahead(&p, bits, 0, TN_MIN(i + k, p.n_rows - 1),
-                                           s->cols * bits / 8);
+                                           s->cols * bits / 8,
+                                           tn_request_distance(TN_PREFETCH_OF(PLANES)));
             for (uint32_t k = 0; k < ROWS; k += TOGETHER(bits))
                 row_sums(v + k, TOGETHER(bits), bits, row + k, ahead + k, s);
             store_totals(dst, v, i, p.n_rows, c == 0);
@@ -321,14 +322,16 @@ static TN_ALWAYS_INLINE void find_lines(struct few_lines *l, const struct tn_pla
                                         uint32_t bits, uint32_t i, uint32_t n_cols)
 {
     const bool is_dense = !p->rows && n_cols >= p->cols;
+    const uint32_t distance = tn_request_distance(TN_PREFETCH_OF(PLANES_FEW));
     find_rows(l->codes, p, bits, 0, i);
     find_rows(l->ones, p, bits, bits == 5, i);
     l->next_codes = l->codes[0];
     l->next_ones = l->ones[0];
     if (is_dense && bits != 1)
-        l->next_codes = plane_row_ahead(p, bits, 0, i, n_cols / 2);
+        l->next_codes = plane_row_ahead(p, bits, 0, i, n_cols / 2, distance);
     if (is_dense && bits != 4)
-        l->next_ones = plane_row_ahead(p, bits, bits == 5, i, n_cols / (bits == 5 ? 2 : 8));
+        l->next_ones = plane_row_ahead(p, bits, bits == 5, i, n_cols / (bits == 5 ? 2 : 8),
+                                       distance);
 }
 
 /* v[t][k]: 16 sums whose sum is that of row k and the low digits of input t, for n_rows rows from
@@ -351,9 +354,9 @@ static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
 #pragma GCC unroll 4
         for (uint32_t k = 0; k < n_rows; k++) {
             if (bits != 1)
-                TN_PREFETCH(next_codes + 64 * (n_rows * i + k));
+                tn_request_at(next_codes + 64 * (n_rows * i + k), TN_PREFETCH_OF(PLANES_FEW));
             if (bits != 4 && k == 0 && (n_rows * i) % 4 == 0)
-                TN_PREFETCH(next_ones + 16 * n_rows * i);
+                tn_request_at(next_ones + 16 * n_rows * i, TN_PREFETCH_OF(PLANES_FEW));
             load_codes(codes[k], bits, l->codes[first + k] + 64 * i, l->ones[first + k] + 16 * i);
         }
 #pragma GCC unroll 8

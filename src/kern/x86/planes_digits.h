@@ -86,7 +86,8 @@ static TN_ALWAYS_INLINE struct row_at find_row(const struct tn_plane_rows *p, ui
     struct row_at at = {{NULL, NULL}, {NULL, NULL}};
     for (uint32_t k = 0; k < (bits == 5 ? 2u : 1u); k++) {
         at.row[k] = plane_row(p, bits, k, i);
-        at.ahead[k] = plane_row_ahead(p, bits, k, i, n_cols * plane_bits(bits, k) / 8);
+        at.ahead[k] = plane_row_ahead(p, bits, k, i, n_cols * plane_bits(bits, k) / 8,
+                                      tn_request_distance(TN_PREFETCH_OF(PLANES)));
     }
     return at;
 }

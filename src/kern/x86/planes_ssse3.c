@@ -62,7 +62,7 @@ static TN_ALWAYS_INLINE __m128i input_sums(uint32_t bits, const uint8_t *row, co
     const uint32_t line = TN_PLANE_COLS * bits / 8;
     __m128i low = _mm_setzero_si128(), high = low;
     for (uint32_t g = 0; g < x->n_groups; g++) {
-        TN_PREFETCH(ahead + g * line);
+        tn_request_at(ahead + g * line, TN_PREFETCH_OF(PLANES));
         low = add_group(low, bits, row + g * line, x->low + g * TN_PLANE_COLS);
     }
     for (uint32_t i = 0; i < x->n_wide; i++)

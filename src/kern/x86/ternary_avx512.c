@@ -175,15 +175,15 @@ static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
         struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
 #pragma GCC unroll 6
         for (uint32_t line = 0; line < 6; line++)
-            t2_ask_ahead(group + line * 64);
+            tn_request(group + line * 64, TN_PREFETCH_OF(T2_I8));
         add_groups(&p, load(group), load(group + 64), load(group + 128), table);
         add_groups(&p, load(group + 192), load(group + 256), load(group + 320),
                    table + BATCH_BYTES / 2);
         widen(&s, &p);
     }
     struct planes p = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-    t2_ask_ahead(group);
-    t2_ask_ahead(group + 64);
+    tn_request(group, TN_PREFETCH_OF(T2_I8));
+    tn_request(group + 64, TN_PREFETCH_OF(T2_I8));
     const __m512i a = load(group), b = load(group + 64);
     add_triple(&p, a, table);
     add_triple(&p, b, table + 128);
@@ -270,8 +270,8 @@ static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_b
         memset(p, 0, sizeof p);
         for (uint32_t k = 0; k < C2_BATCH_COLS; k += 3) {
             for (uint32_t i = k; i < k + 3; i++) {
-                TN_PREFETCH(batches[2].col[i] + b * 64);
-                TN_PREFETCH(batches[1].col[i] + b * 64);
+                tn_request_l2(batches[2].col[i] + b * 64, TN_PREFETCH_OF(C2));
+                tn_request_l1(batches[1].col[i] + b * 64, TN_PREFETCH_OF(C2));
             }
             add_columns(p, load(col[k] + b * 64), load(col[k + 1] + b * 64),
                         load(col[k + 2] + b * 64), tables + k / 3 * 128);
@@ -456,8 +456,8 @@ static TN_ALWAYS_INLINE void r2_copy(uint8_t *stage, const uint8_t *row, const u
                                      const uint8_t *far, uint32_t n_blocks)
 {
     for (uint32_t i = 0; i < n_blocks * 64; i += 64) {
-        TN_PREFETCH(far + i);
-        TN_PREFETCH(near + i);
+        tn_request_l2(far + i, TN_PREFETCH_OF(R2));
+        tn_request_l1(near + i, TN_PREFETCH_OF(R2));
         _mm512_store_si512(stage + i, load(row + i));
     }
 }

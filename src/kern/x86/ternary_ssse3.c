@@ -160,8 +160,8 @@ static int32_t r2_sum_row(const uint8_t *row, const uint8_t *near, const uint8_t
 {
     __m128i sum = _mm_setzero_si128();
     for (uint32_t i = 0; i < n_blocks * 64; i += 64, x += 256) {
-        TN_PREFETCH(far + i);
-        TN_PREFETCH(near + i);
+        tn_request_l2(far + i, TN_PREFETCH_OF(R2));
+        tn_request_l1(near + i, TN_PREFETCH_OF(R2));
         for (uint32_t j = 0; j < 64; j += 16) {
             const __m128i codes = _mm_xor_si128(load(row + i + j), _mm_set1_epi8(0x55));
             sum = r2_add(sum, _mm_slli_epi16(codes, 6), load(x + j));

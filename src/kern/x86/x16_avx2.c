@@ -74,8 +74,6 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
     store_4(dst + 4, _mm256_madd_epi16(hi, weights));
 }
 
-#define X16_AHEAD_BYTES 8192
-
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
                                       const struct digits *d)
 {
@@ -84,7 +82,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
         for (uint32_t g = 0; g < n_groups; g += 2) {
             const __m256i a = _mm256_load_si256((const void *)(tile + 64 * g));
             const __m256i b = _mm256_load_si256((const void *)(tile + 64 * g + 64));
-            TN_PREFETCH(tile + 64 * (g + half) + X16_AHEAD_BYTES);
+            tn_request(tile + 64 * (g + half), TN_PREFETCH_OF(T2_X16));
             add_groups(&even, _mm256_unpacklo_epi8(a, b), d->high + 8 * g, d->low + 8 * g);
             add_groups(&odd, _mm256_unpackhi_epi8(a, b), d->high + 8 * g, d->low + 8 * g);
         }
@@ -114,7 +112,7 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint
             const __m256i b = _mm256_load_si256((const void *)(tile + 64 * g + at + 64));
             const __m256i v[2] = {_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)};
             if (first == 0)
-                TN_PREFETCH(tile + 64 * g + 2 * at + X16_AHEAD_BYTES);
+                tn_request(tile + 64 * g + 2 * at, TN_PREFETCH_OF(T2_X16));
 #pragma GCC unroll 4
             for (int q = 0; q < 4; q++) {
                 __m256i codes[2];

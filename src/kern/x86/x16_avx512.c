@@ -95,7 +95,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
             _mm512_setzero_si512();
     for (uint32_t g = 0; g < n_groups; g += 4) {
         for (uint32_t i = 0; i < 4; i++)
-            t2_ask_ahead(tile + 64 * (g + i));
+            tn_request(tile + 64 * (g + i), TN_PREFETCH_OF(T2_X16));
         add_groups(&s, tile + 64 * g, d->high + 4 * g, d->low + 4 * g);
     }
     store_sums(sum, &s);
@@ -122,7 +122,7 @@ static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, ui
             __m512i v[4];
             quads(v, tile + 64 * g);
             for (uint32_t i = 0; first == 0 && i < 4; i++)
-                t2_ask_ahead(tile + 64 * (g + i));
+                tn_request(tile + 64 * (g + i), TN_PREFETCH_OF(T2_X16));
 #pragma GCC unroll 4
             for (int k = 0; k < 4; k++) {
                 __m512i codes[4];

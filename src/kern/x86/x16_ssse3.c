@@ -66,8 +66,6 @@ static TN_ALWAYS_INLINE void store_sums(int32_t *dst, const struct sums *s)
     }
 }
 
-#define X16_AHEAD_BYTES 8192
-
 static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_t n_groups,
                                       const struct digits *d)
 {
@@ -76,7 +74,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
         s.high[0] = s.high[1] = s.low[0] = s.low[1] = _mm_setzero_si128();
         for (uint32_t g = 0; g < n_groups; g += 2) {
             if (g % 4 == 0)
-                TN_PREFETCH(tile + 64 * (g + part) + X16_AHEAD_BYTES);
+                tn_request(tile + 64 * (g + part), TN_PREFETCH_OF(T2_X16));
             add_groups(&s, tile + 64 * g, d->high[g / 2], d->low[g / 2]);
         }
         store_sums(sum, &s);

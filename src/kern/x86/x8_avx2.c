@@ -66,8 +66,6 @@ static TN_ALWAYS_INLINE void add_rows(__m256 t[2], const struct sums *s, __m256 
     t[1] = add_scaled(t[1], _mm256_extracti128_si256(sum, 1), f);
 }
 
-#define X8_AHEAD_BYTES 8192
-
 /* 32 rows of a block; the other half of a tile asks for the other lines. */
 static TN_ALWAYS_INLINE void add_block(__m256 t[4], const uint8_t *group, const int8_t *q,
                                        int32_t start, float factor, const uint32_t half)
@@ -79,7 +77,7 @@ static TN_ALWAYS_INLINE void add_block(__m256 t[4], const uint8_t *group, const 
         const uint8_t *at = group + 64 * g + 32 * half;
         const __m256i a = _mm256_load_si256((const void *)at);
         const __m256i b = _mm256_load_si256((const void *)(at + 64));
-        TN_PREFETCH(group + 64 * (g + half) + X8_AHEAD_BYTES);
+        tn_request(group + 64 * (g + half), TN_PREFETCH_OF(T2_X8));
         add_groups(&low, _mm256_unpacklo_epi8(a, b), q + 8 * g);
         add_groups(&high, _mm256_unpackhi_epi8(a, b), q + 8 * g);
     }

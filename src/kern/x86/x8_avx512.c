@@ -60,7 +60,7 @@ static TN_ALWAYS_INLINE void add_block(__m512 t[4], const uint8_t *group, const 
 #pragma GCC unroll 2
     for (uint32_t g = 0; g < X8_BLOCK_GROUPS; g += 4) {
         for (uint32_t i = 0; i < 4; i++)
-            t2_ask_ahead(group + 64 * (g + i));
+            tn_request(group + 64 * (g + i), TN_PREFETCH_OF(T2_X8));
         add_groups(ones, fours, group + 64 * g, q + 4 * g);
     }
 #pragma GCC unroll 4

@@ -55,8 +55,6 @@ static TN_ALWAYS_INLINE void add_rows(__m128 t[2], const struct sums *s, __m128 
     t[1] = _mm_add_ps(t[1], _mm_mul_ps(_mm_cvtepi32_ps(high), f));
 }
 
-#define X8_AHEAD_BYTES 8192
-
 /* 16 rows of a block, the `part`th of a tile. */
 static TN_ALWAYS_INLINE void add_block(__m128 t[4], const uint8_t *group, const __m128i (*q)[4],
                                        int32_t start, float factor, uint32_t part)
@@ -68,7 +66,7 @@ static TN_ALWAYS_INLINE void add_block(__m128 t[4], const uint8_t *group, const 
         const __m128i a = _mm_load_si128((const void *)at);
         const __m128i b = _mm_load_si128((const void *)(at + 64));
         if (g % 4 == 0)
-            TN_PREFETCH(group + 64 * (g + part) + X8_AHEAD_BYTES);
+            tn_request(group + 64 * (g + part), TN_PREFETCH_OF(T2_X8));
         add_groups(&low, _mm_unpacklo_epi8(a, b), *q);
         add_groups(&high, _mm_unpackhi_epi8(a, b), *q);
     }

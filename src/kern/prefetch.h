@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How far ahead the kernels that read memory once request its lines.  Every distance of every such
+ * kernel is in this table, so that a new processor is a column of figures and not a search:
+ * `bench_kern --sweep` tries other patterns.  Distances never change a result.
+ *
+ * A line is requested more than once.  Requests into the second-level cache hide the latency of
+ * memory: the first-level cache has a dozen line buffers, and a processor drops a prefetch while
+ * all of them are in use.  A stream is requested there twice, for a request may be dropped there,
+ * too.  The request shortly before use moves the line into the first-level cache.
+ *
+ * Only for kernel files: each compiles the column of its own level.
+ */
+#ifndef TN_PREFETCH_H
+#define TN_PREFETCH_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* Distances in bytes, in the order of use; 0: no such request. */
+struct tn_prefetch {
+    uint32_t far; /* into the second-level cache, of streams */
+    uint32_t l2;  /* into the second-level cache */
+    uint32_t l1;  /* into the first-level cache */
+};
+
+/* X(name, {far, l2, l1} with AVX-512, the same with AVX2, the same at other levels).
+ *
+ *   T2_I8, T2_X16, T2_X8  weights of the layout T2, one row of inputs
+ *   T2_FEW                the same, 2 to 8 rows
+ *   R2, R2_FEW            rows of a list, whole rows ahead
+ *   C2                    columns of a list, in batches: 2 is the batch after the next
+ *   PLANES, PLANES_FEW    rows of bit planes; one distance, l2 or l1
+ *   KEYS, VALUES          a q8 cache
+ *   SCALES                scales of column groups, beside the weights */
+/* clang-format off */
+#define TN_PREFETCH_LIST(X)                                                   \
+    /*             AVX-512            AVX2               others */            \
+    X(T2_I8,       12288, 8192, 1024, 0, 8192, 1024,     0, 8192, 1024)       \
+    X(T2_X16,      12288, 8192, 1024, 0, 8192, 1024,     0, 8192, 1024)       \
+    X(T2_X8,       12288, 8192, 1024, 0, 8192, 1024,     0, 8192, 1024)       \
+    X(T2_FEW,      0, 12288, 4096,    0, 8192, 1024,     0, 8192, 1024)       \
+    X(R2,          0, 10240, 5120,    0, 8192, 4096,     0, 8192, 4096)       \
+    X(R2_FEW,      0, 8192, 4096,     0, 8192, 4096,     0, 8192, 4096)       \
+    X(C2,          0, 2, 1,           0, 2, 1,           0, 2, 1)             \
+    X(PLANES,      0, 8192, 0,        0, 0, 8192,        0, 0, 8192)          \
+    X(PLANES_FEW,  0, 8192, 0,        0, 0, 8192,        0, 0, 8192)          \
+    X(KEYS,        0, 8192, 1024,     0, 8192, 1024,     0, 0, 8192)          \
+    X(VALUES,      0, 0, 16384,       0, 0, 16384,       0, 0, 16384)         \
+    X(SCALES,      0, 0, 1024,        0, 0, 1024,        0, 0, 1024)
+/* clang-format on */
+
+enum tn_prefetch_name {
+#define TN_PREFETCH_ENUM(name, ...) TN_PREFETCH_##name,
+    TN_PREFETCH_LIST(TN_PREFETCH_ENUM)
+#undef TN_PREFETCH_ENUM
+    TN_N_PREFETCHES
+};
+
+#if defined(__AVX512F__)
+#define TN_PREFETCH_PICK(af, a2, a1, bf, b2, b1, cf, c2, c1) {af, a2, a1}
+#elif defined(__AVX2__)
+#define TN_PREFETCH_PICK(af, a2, a1, bf, b2, b1, cf, c2, c1) {bf, b2, b1}
+#else
+#define TN_PREFETCH_PICK(af, a2, a1, bf, b2, b1, cf, c2, c1) {cf, c2, c1}
+#endif
+
+/* Constants, so that a request that is not made is no instruction; with TN_PREFETCH_TUNABLE
+ * variables that bench_sweep sets. */
+#ifdef TN_PREFETCH_TUNABLE
+extern struct tn_prefetch tn_prefetch_tuned[TN_N_PREFETCHES];
+#define TN_PREFETCH_OF(name) (tn_prefetch_tuned[TN_PREFETCH_##name])
+#else
+static const struct tn_prefetch tn_prefetch_table[TN_N_PREFETCHES] = {
+#define TN_PREFETCH_ROW(name, ...) TN_PREFETCH_PICK(__VA_ARGS__),
+    TN_PREFETCH_LIST(TN_PREFETCH_ROW)
+#undef TN_PREFETCH_ROW
+};
+#define TN_PREFETCH_OF(name) (tn_prefetch_table[TN_PREFETCH_##name])
+#endif
+
+/* The line at p, of a stream: p is where it is in use. */
+static TN_ALWAYS_INLINE void tn_request(const void *p, struct tn_prefetch ahead)
+{
+    const char *at = (const char *)p;
+    if (ahead.far)
+        __builtin_prefetch(at + ahead.far, 0, 2);
+    if (ahead.l2)
+        __builtin_prefetch(at + ahead.l2, 0, 2);
+    if (ahead.l1)
+        __builtin_prefetch(at + ahead.l1, 0, 3);
+}
+
+/* One of the requests, of a line that the caller has found: what lists skip is no distance. */
+static TN_ALWAYS_INLINE void tn_request_l2(const void *p, struct tn_prefetch ahead)
+{
+    if (ahead.l2)
+        __builtin_prefetch(p, 0, 2);
+}
+static TN_ALWAYS_INLINE void tn_request_l1(const void *p, struct tn_prefetch ahead)
+{
+    if (ahead.l1)
+        __builtin_prefetch(p, 0, 3);
+}
+
+/* The line at p, `ahead` already counted in, where there is one distance only. */
+static TN_ALWAYS_INLINE uint32_t tn_request_distance(struct tn_prefetch ahead)
+{
+    return ahead.l2 ? ahead.l2 : ahead.l1;
+}
+static TN_ALWAYS_INLINE void tn_request_at(const void *p, struct tn_prefetch ahead)
+{
+    if (ahead.l2)
+        __builtin_prefetch(p, 0, 2);
+    else
+        __builtin_prefetch(p, 0, 3);
+}
+
+#endif
