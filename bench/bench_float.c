@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "bench/report.h"
 #include "bench/timing.h"
 #include "plat/plat.h"
 
@@ -262,13 +263,15 @@ static uint32_t value_bytes(const char *op)
 
 static void bench_reader(struct work *w, call_fn *call, double stream_gbs)
 {
-    for (int from_memory = 0; from_memory < 2; from_memory++) {
+    for (int from_memory = tn_bench_first_place(); from_memory < 2; from_memory++) {
         uint32_t size = value_bytes(w->row->op);
         bool is_head = call == call_head || call == call_head_q8;
         w->n_rows = from_memory ? 4096 / size : 256 / size;
         w->bytes = (is_head ? (size_t)w->n_rows * HIDDEN : BLOCK * HEAD_DIM) * size;
         const struct tn_timing t = measure(call, w, from_memory);
         double gbs = (double)w->bytes / t.median * 1e-9;
+        if (from_memory && !tn_bench_add_rate(gbs))
+            continue;
         printf("%-14s %-7s %-6s %8.1f us +-%3.0f %%  %6.2f GB/s  %3.0f %% of the stream",
                w->row->op, w->row->isa, from_memory ? "memory" : "cache", t.median * 1e6,
                t.spread * 100, gbs, gbs / stream_gbs * 100);
@@ -292,6 +295,8 @@ void tn_bench_float(const struct tn_kernel_row *row, double stream_gbs)
             bench_reader(&w, benches[i].call, stream_gbs);
             return;
         }
+        if (tn_bench_report.only_memory)
+            return;
         w.bytes = 0;
         const struct tn_timing t = measure(benches[i].call, &w, false);
         printf("%-14s %-7s cache  %8.2f us +-%3.0f %%  %6.3f ns per value\n", row->op, row->isa,

@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * bench_kern [FILTER]: every kernel of kern_list.h that this CPU runs, with one thread.
+ * bench_kern [--only OP] [--level LEVEL] [--memory] [--sweep] [FILTER]: every kernel of kern_list.h
+ * that this CPU runs, with one thread.
  *
  * Decode kernels and planes of the head: GB/s of weights that were needed, from the second-level
  * cache and from memory, as a share of the stream rate measured on the spot.  Where rows or columns
  * are skipped the stream is out of reach: a plain loop that skips as often is measured beside it.
  * gemm: multiply-adds per second from cache, as a share of what the instruction gives.  Median of
  * the runs, the distance between their quartiles relative to it, and the best.  FILTER is a part of
- * "op_isa".
+ * "op_isa".  --sweep tries patterns of prefetches (kern/prefetch.h) and prints a table, the best
+ * first.
  */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef _WIN32
+#include <unistd.h>
+#endif
 
 #include "base/bits.h"
 #include "base/rng.h"
 #include "bench/bench_float.h"
+#include "bench/loop_cost.h"
+#include "bench/options.h"
 #include "bench/peak.h"
+#include "bench/report.h"
+#include "bench/sweep.h"
 #include "bench/timing.h"
 #include "kern/guard.h"
 #include "kern/pack.h"
 #include "kern/planes.h"
-#include "par/team.h"
 #include "plat/plat.h"
 
 /* Beyond the last cache, also where only every sixth line is read. */
@@ -61,6 +68,8 @@ struct bench {
     uint8_t *scratch;
     double stream_gbs;
 };
+
+struct tn_bench_report tn_bench_report;
 
 static void *must(void *p)
 {
@@ -225,6 +234,8 @@ static void print_decode(struct bench *b, void (*call)(struct bench *), double b
     const struct tn_timing t = measure(call, b);
     const double gbs = bytes / t.median * 1e-9, best = bytes / t.best * 1e-9;
     char place[32];
+    if (b->from_memory && !tn_bench_add_rate(gbs))
+        return;
     if (b->n_inputs > 1)
         snprintf(place, sizeof place, "%u rows", b->n_inputs);
     else
@@ -251,6 +262,8 @@ static void prepare(struct bench *b, const char *op)
 
 static void bench_table(struct bench *b, void (*call)(struct bench *))
 {
+    if (tn_bench_report.only_memory)
+        return;
     b->from_memory = false;
     set_matrix(b, TERN_LAYOUT_T2, 64, HIDDEN);
     const struct tn_timing t = measure(call, b);
@@ -275,7 +288,7 @@ static void bench_sum_i8(struct bench *b)
 
 static void bench_gemv_t2(struct bench *b)
 {
-    for (int memory = 0; memory < 2; memory++) {
+    for (int memory = tn_bench_first_place(); memory < 2; memory++) {
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_T2, memory ? FFN : 512, HIDDEN);
         prepare(b, "lut_t2");
@@ -285,7 +298,7 @@ static void bench_gemv_t2(struct bench *b)
 
 static void bench_gemv_r2(struct bench *b)
 {
-    for (int memory = 0; memory < 2; memory++) {
+    for (int memory = tn_bench_first_place(); memory < 2; memory++) {
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_R2, memory ? FFN : 512, HIDDEN);
         pick_active(b, b->w.rows, UP_DENSITY);
@@ -323,7 +336,7 @@ static void bench_few_r2(struct bench *b)
 
 static void bench_gemv_c2(struct bench *b)
 {
-    for (int memory = 0; memory < 2; memory++) {
+    for (int memory = tn_bench_first_place(); memory < 2; memory++) {
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_C2, HIDDEN, FFN);
         pick_active(b, b->w.cols, memory ? DOWN_DENSITY : DOWN_DENSITY / 2);
@@ -334,7 +347,7 @@ static void bench_gemv_c2(struct bench *b)
 /* f16 scales of groups of 128, which are read beside the weights. */
 static void bench_gemv_scaled(struct bench *b, void (*call)(struct bench *))
 {
-    for (int memory = 0; memory < 2; memory++) {
+    for (int memory = tn_bench_first_place(); memory < 2; memory++) {
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_T2, memory ? FFN : 512, HIDDEN);
         const size_t n_scales = tn_n_scales(b->w.rows, HIDDEN, 128);
@@ -362,6 +375,8 @@ static void bench_gemm_calls(struct bench *b, uint32_t layout, void (*call)(stru
                              unsigned n_digits)
 {
     static const uint32_t n_tokens[] = {8, 64, 128, MAX_TOKENS};
+    if (tn_bench_report.only_memory)
+        return;
     const double peak = tn_peak_macs(b->row->isa) / n_digits;
     b->from_memory = false;
     for (size_t i = 0; i < TN_COUNT_OF(n_tokens); i++) {
@@ -393,8 +408,16 @@ static void bench_gemm_x8(struct bench *b)
     bench_gemm_calls(b, TERN_LAYOUT_T2, call_gemm_x8, 1);
 }
 
+/* 2 to 8 rows read each weight once, from memory; the rest from the cache. */
 static void bench_gemm_t2(struct bench *b)
 {
+    b->from_memory = true;
+    for (b->n_inputs = 2; b->n_inputs <= 8; b->n_inputs *= 2) {
+        b->n_tokens = b->n_inputs;
+        set_matrix(b, TERN_LAYOUT_T2, TN_GEMM_ROWS, HIDDEN);
+        print_decode(b, call_gemm, (double)b->matrix_bytes, 2);
+    }
+    b->n_inputs = 1;
     bench_gemm(b, TERN_LAYOUT_T2);
 }
 
@@ -412,7 +435,7 @@ static void bench_gemm_c2(struct bench *b)
 static void bench_dot_plane(struct bench *b, uint32_t bits)
 {
     static const uint32_t n_inputs[] = {1, 1, 2, 4, 8};
-    for (size_t i = 0; i < TN_COUNT_OF(n_inputs); i++) {
+    for (size_t i = (size_t)tn_bench_first_place(); i < TN_COUNT_OF(n_inputs); i++) {
         const bool memory = i > 0;
         b->n_inputs = n_inputs[i];
         b->from_memory = memory;
@@ -455,7 +478,7 @@ static void call_unpack_planes(struct bench *b)
 
 static void bench_unpack_planes(struct bench *b)
 {
-    for (int memory = 0; memory < 2; memory++) {
+    for (int memory = tn_bench_first_place(); memory < 2; memory++) {
         b->from_memory = memory;
         set_matrix(b, TERN_LAYOUT_Q8_PLANES, memory ? TERN_PLANE_BLOCK_ROWS : 256, HIDDEN);
         b->matrix_bytes = (size_t)b->w.rows * HIDDEN;
@@ -486,52 +509,6 @@ enum {
     N_OPS
 };
 static_assert(TN_COUNT_OF(benches) + TN_BENCH_N_FLOAT == N_OPS, "every operation is measured");
-
-/* ---- what a parallel loop costs ---- */
-
-struct meeting {
-    struct tn_team *team;
-    _Atomic uint32_t n_met;
-};
-
-/* An item ends when every thread has one: nobody can do the work of the others. */
-static void meet(void *arg, uint32_t i_item, uint32_t i_thread)
-{
-    (void)i_item, (void)i_thread;
-    struct meeting *m = arg;
-    m->n_met++;
-    while (m->n_met < tn_team_n_threads(m->team))
-        tn_cpu_relax();
-}
-
-#define LOOPS_TOGETHER 100u /* reading the clock takes long for a loop of less than a microsecond */
-
-static void call_loops(void *arg)
-{
-    struct meeting *m = arg;
-    for (unsigned i = 0; i < LOOPS_TOGETHER; i++) {
-        m->n_met = 0;
-        tn_team_for(m->team, tn_team_n_threads(m->team), meet, m);
-    }
-}
-
-/* From the call until all threads have met and the call returns. */
-static void bench_loop_cost(uint32_t n_threads)
-{
-    struct meeting m = {0};
-    struct tern_error err;
-    if (tn_cpu_count() < n_threads)
-        return; /* they would wait for the scheduler, not for each other */
-    if (tn_team_create(&m.team, n_threads, NULL, &err) != TERN_OK) {
-        fprintf(stderr, "bench_kern: %s\n", err.detail);
-        return;
-    }
-    const struct tn_timing t = tn_time_call(call_loops, &m);
-    printf("parallel loop, %u thread%s: %.2f us +-%.0f %% (best %.2f)\n", n_threads,
-           n_threads == 1 ? "" : "s", t.median / LOOPS_TOGETHER * 1e6, t.spread * 100,
-           t.best / LOOPS_TOGETHER * 1e6);
-    tn_team_free(m.team);
-}
 
 static void allocate(struct bench *b)
 {
@@ -575,27 +552,63 @@ static void print_ceilings(struct bench *b)
     printf("reading memory, 1 thread: stream %.1f GB/s; a plain loop over rows of %u bytes: %.1f "
            "at a density of %.2f, %.1f at %.2f\n",
            b->stream_gbs, HIDDEN / 4, up, UP_DENSITY, down, DOWN_DENSITY);
-    bench_loop_cost(1);
-    bench_loop_cost(2);
+    tn_bench_loop_cost(1);
+    tn_bench_loop_cost(2);
+}
+
+/* The kernels of bench_sweep, the same program, read their distances from variables. */
+#ifdef TN_PREFETCH_TUNABLE
+#define TUNABLE true
+#else
+#define TUNABLE false
+#define tn_sweep(op, isa, run, arg, stream_gbs) ((void)0)
+#endif
+
+static int run_bench_sweep(char **argv)
+{
+    char path[4096];
+    char *folder = tn_path_of_executable_dir();
+    snprintf(path, sizeof path, "%s/bench_sweep", folder ? folder : ".");
+    free(folder);
+#ifndef _WIN32
+    execv(path, argv);
+#else
+    (void)argv;
+#endif
+    fprintf(stderr, "bench_kern: sweeps are made by %s, which cannot be started from here\n", path);
+    return 2;
+}
+
+static void run_row(void *arg)
+{
+    struct bench *b = arg;
+    for (size_t k = 0; k < TN_COUNT_OF(benches); k++)
+        if (strcmp(benches[k].op, b->row->op) == 0)
+            benches[k].run(b);
+    tn_bench_float(b->row, b->stream_gbs);
 }
 
 int main(int argc, char **argv)
 {
-    const char *filter = argc > 1 ? argv[1] : "";
-    const uint32_t features = tn_test_cpu_features();
+    struct tn_bench_options options;
     struct bench b = {0};
+    if (!tn_bench_take_options(&options, argc, argv)) {
+        fputs("usage: bench_kern [--only OP] [--level LEVEL] [--memory] [--sweep] [FILTER]\n",
+              stderr);
+        return 2;
+    }
+    if (options.is_sweep && !TUNABLE)
+        return run_bench_sweep(argv);
     allocate(&b);
     print_ceilings(&b);
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
-        char name[64];
         b.row = &tn_kernel_rows[i];
-        snprintf(name, sizeof name, "%s_%s", b.row->op, b.row->isa);
-        if ((b.row->needs & ~features) || !strstr(name, filter))
+        if (!tn_bench_is_selected(&options, b.row))
             continue;
-        for (size_t k = 0; k < TN_COUNT_OF(benches); k++)
-            if (strcmp(benches[k].op, b.row->op) == 0)
-                benches[k].run(&b);
-        tn_bench_float(b.row, b.stream_gbs);
+        if (options.is_sweep)
+            tn_sweep(b.row->op, b.row->isa, run_row, &b, b.stream_gbs);
+        else
+            run_row(&b);
         fflush(stdout);
     }
     return 0;
