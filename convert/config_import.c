@@ -253,6 +253,8 @@ tern_status tn_config_parse(struct tn_config_import *out, const char *json, size
         status = tn_json_load(&generation, GENERATION, generation_json, n_generation_json,
                               JSON_DECODE_INT_AS_REAL, err);
     if (status == TERN_OK)
+        status = tn_config_text_model(&root, err);
+    if (status == TERN_OK)
         status = parse_root(out, root, generation, err);
     json_decref(root);
     json_decref(generation);

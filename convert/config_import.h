@@ -46,7 +46,7 @@ struct tn_config_import {
     uint32_t fixups;          /* enum tn_fixup, of this kind of source */
     bool needs[TN_ROLE_END];  /* optional roles that all layers must have */
     uint32_t rope_dims;     /* of each head that are rotated, in all layers */
-    float *rope_factors;    /* [rope_dims / 2], for all layers; NULL: none */
+    float *rope_factors;    /* [rope_dims / 2], for all layers but local ones; NULL: none */
     uint32_t original_context; /* beyond which rope_factors would be others; 0: not said */
 };
 void tn_config_import_fini(struct tn_config_import *import);

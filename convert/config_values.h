@@ -27,16 +27,21 @@ const char *tn_config_architecture(const json_t *root);
 /* hf_values.c: what a folder says, as families ask for it.  root, source: NULL while not known. */
 struct tn_hf_values {
     struct tn_values values;
+    const struct tn_family *family; /* knows how names begin */
     const json_t *root;
     const struct tn_source *source;
 };
 /* *out must not move. */
-void tn_hf_values_init(struct tn_hf_values *out, const json_t *root,
-                       const struct tn_source *source, struct tern_error *err);
+void tn_hf_values_init(struct tn_hf_values *out, const struct tn_family *family,
+                       const json_t *root, const struct tn_source *source,
+                       struct tern_error *err);
 
 /* hf_family.c: family, scheme, rule and inputs, as far as config.json says. */
 tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err);
+/* Makes *root the configuration of the text model: its "text_config" if the family has one, with
+ * what only the outer object says, and with the family's defaults. */
+tern_status tn_config_text_model(json_t **root, struct tern_error *err);
 /* hf_layers.c: one record for each layer, rope_factors, scales of the states; sizes and the family
  * are known. */
 tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,

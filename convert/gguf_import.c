@@ -230,6 +230,13 @@ static tern_status read_longrope(struct importer *i)
     return status == TERN_OK ? read_factors(i, "rope_factors_short.weight") : status;
 }
 
+static tern_status read_linear(struct importer *i)
+{
+    double factor = 1;
+    tern_status status = get_number(i, &factor, "rope.scaling.factor", 1, 1e6, true);
+    return status == TERN_OK ? tn_linear_factors(i->out, factor, i->err) : status;
+}
+
 /* A factor whose type is not said is linear, as llama.cpp reads it; 0 and 1 change nothing. */
 static tern_status refuse_untyped_factor(struct importer *i)
 {
@@ -267,6 +274,8 @@ static tern_status read_scaling(struct importer *i, double theta)
         return read_longrope(i);
     if (strcmp(type, "yarn") == 0 && !i->out->family->has_local_layers)
         return read_yarn(i, theta);
+    if (strcmp(type, "linear") == 0 && i->out->family->has_local_layers)
+        return read_linear(i);
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
                        full, type);

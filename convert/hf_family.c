@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/json_load.h"
 #include "base/log.h"
 #include "config_values.h"
 #include "source.h"
@@ -86,12 +87,41 @@ static tern_status fail_model_type(const json_t *root, const char *type, struct 
                    tn_config_architecture(root), type, known);
 }
 
+static const struct tn_family *family_of(const json_t *config)
+{
+    return tn_family_of_model_type(tn_config_text(config, "model_type", ""));
+}
+
+tern_status tn_config_text_model(json_t **root, struct tern_error *err)
+{
+    json_t *text = json_object_get(*root, "text_config"), *defaults;
+    const struct tn_family *outer = family_of(*root), *family = family_of(text);
+    int failed = 0;
+    if (!outer && family && family->prefixes[0]) {
+        text = json_copy(text);
+        failed = !text || json_object_update_missing(text, *root) != 0;
+        json_decref(*root);
+        *root = text;
+    } else {
+        family = outer;
+    }
+    if (family && family->defaults && !failed) {
+        tern_status status = tn_json_load(&defaults, "defaults", family->defaults,
+                                          strlen(family->defaults), JSON_DECODE_INT_AS_REAL, err);
+        if (status != TERN_OK)
+            return status;
+        failed = json_object_update_missing(*root, defaults) != 0;
+        json_decref(defaults);
+    }
+    return failed ? tn_fail(err, TERN_MEMORY, CONFIG ": no memory for its text model") : TERN_OK;
+}
+
 /* quantization_config, or evidence found before, counts for more. */
 static void find_scheme(struct tn_config_import *out, const json_t *root,
                         const struct tn_source *source)
 {
     struct tn_hf_values values;
-    tn_hf_values_init(&values, root, source, NULL);
+    tn_hf_values_init(&values, out->family, root, source, NULL);
     const struct tn_scheme *scheme =
         out->rule == TN_WEIGHTS_FOUND ? tn_scheme_find(&values.values) : NULL;
     if (!scheme)

@@ -195,6 +195,19 @@ static tern_status refuse_scaling(struct tn_config_import *out, const json_t *ro
     return parse_partial(out, rope, err);
 }
 
+/* The rotation of layers that see all, where others have one of their own. */
+static tern_status parse_full_scaling(struct tn_config_import *out, const json_t *rope,
+                                      struct tern_error *err)
+{
+    const char *type = rope_type(rope);
+    double factor = 1;
+    if (!type || strcmp(type, "linear") != 0)
+        return refuse_scaling(out, rope, err);
+    tern_status status =
+        tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
+    return status == TERN_OK ? tn_linear_factors(out, factor, err) : status;
+}
+
 /* An object of rotations by kind of layer: that of layers that see all; else the object. */
 static tern_status pick_full(struct tn_config_import *out, const json_t **rope,
                              struct tern_error *err)
@@ -230,7 +243,7 @@ static tern_status parse_rope(struct tn_config_import *out, struct rotation *rot
         rotation->theta = json_is_number(theta) ? json_number_value(theta) : NAN;
         status = parse_partial(out, rope, err);
         if (status == TERN_OK && out->family->has_local_layers)
-            status = refuse_scaling(out, rope, err);
+            status = parse_full_scaling(out, rope, err);
         else if (status == TERN_OK)
             status = parse_scaling(out, rotation, root, rope, keys[i], err);
     }
@@ -289,7 +302,7 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
         out->layers[i].rope_dims = out->rope_dims;
     }
     struct tn_family_spec spec = {.config = &out->config, .layers = out->layers};
-    tn_hf_values_init(&values, root, NULL, err);
+    tn_hf_values_init(&values, out->family, root, NULL, err);
     if (out->family->spec && status == TERN_OK)
         status = out->family->spec(&spec, &values.values);
     return status == TERN_OK ? tn_magnify_scores(out, rotation.magnitude, err) : status;

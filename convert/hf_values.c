@@ -136,19 +136,19 @@ static bool has_key(const struct tn_values *values, const char *name)
 
 static bool has_tensor(const struct tn_values *values, const char *name)
 {
-    static const char *const prefixes[] = {"model.", ""};
     const struct tn_hf_values *v = values->source;
-    for (size_t i = 0; i < TN_COUNT_OF(prefixes) && v->source; i++) {
+    const char *prefix;
+    for (size_t i = 0; v->source && (prefix = tn_family_prefix(v->family, i)) != NULL; i++) {
         char full[NAME_BYTES];
-        snprintf(full, sizeof full, "%slayers.0.%s", prefixes[i], name);
+        snprintf(full, sizeof full, "%slayers.0.%s", prefix, name);
         if (tn_source_find(v->source, full))
             return true;
     }
     return false;
 }
 
-void tn_hf_values_init(struct tn_hf_values *out, const json_t *root,
-                       const struct tn_source *source, struct tern_error *err)
+void tn_hf_values_init(struct tn_hf_values *out, const struct tn_family *family,
+                       const json_t *root, const struct tn_source *source, struct tern_error *err)
 {
     *out = (struct tn_hf_values){
         .values = {.source = out,
@@ -158,6 +158,7 @@ void tn_hf_values_init(struct tn_hf_values *out, const json_t *root,
                    .layer_kind = layer_kind,
                    .has_key = has_key,
                    .has_tensor = has_tensor},
+        .family = family,
         .root = root,
         .source = source,
     };

@@ -17,6 +17,14 @@ tern_status tn_rope_factors_alloc(struct tn_config_import *out, struct tern_erro
                              : tn_fail(err, TERN_MEMORY, "no memory for %u rope factors", n);
 }
 
+tern_status tn_linear_factors(struct tn_config_import *out, double factor, struct tern_error *err)
+{
+    tern_status status = tn_rope_factors_alloc(out, err);
+    for (uint32_t j = 0; j < out->rope_dims / 2 && status == TERN_OK; j++)
+        out->rope_factors[j] = (float)factor;
+    return status;
+}
+
 /* The pair of a head that turns n_turns times in the original context. */
 static double pair_of_turns(const struct tn_yarn *yarn, double dim, double theta, double n_turns)
 {

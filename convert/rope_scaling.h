@@ -19,6 +19,9 @@ struct tn_yarn {
 /* out->rope_factors = memory for rope_dims / 2 of them. */
 tern_status tn_rope_factors_alloc(struct tn_config_import *out, struct tern_error *err);
 
+/* Fills out->rope_factors with one for all pairs. */
+tern_status tn_linear_factors(struct tn_config_import *out, double factor, struct tern_error *err);
+
 /* Fills out->rope_factors.  TERN_INPUT: numbers that leave no pair between fast and slow. */
 tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *yarn, double theta,
                             struct tern_error *err);

@@ -32,15 +32,15 @@ static void hf_name(char *dst, const char *prefix, const struct tn_place *place,
         snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s.%s", prefix, place->layer, n, spelling, ending);
 }
 
-static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_source *source,
-                                        const char *spelling)
+static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_family *family,
+                                        const struct tn_source *source, const char *spelling)
 {
-    static const char *const prefixes[] = {"model.", ""};
     while (*spelling) {
         const int n = (int)strcspn(spelling, "|");
-        for (size_t i = 0; i < TN_COUNT_OF(prefixes); i++) {
+        const char *prefix;
+        for (size_t i = 0; (prefix = tn_family_prefix(family, i)) != NULL; i++) {
             char name[NAME_BYTES];
-            hf_name(name, prefixes[i], place, spelling, n);
+            hf_name(name, prefix, place, spelling, n);
             if (place->name[0] == '\0')
                 snprintf(place->name, NAME_BYTES, "%s", name);
             struct tn_source_tensor *t = tn_source_find(source, name);
@@ -53,8 +53,8 @@ static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_
 }
 
 /* Sets place->weight, and place->name to the first spelling. */
-static void find_spellings(struct tn_place *place, const struct tn_source *source, const char *hf,
-                           const char *gguf)
+static void find_spellings(struct tn_place *place, const struct tn_family *family,
+                           const struct tn_source *source, const char *hf, const char *gguf)
 {
     const char *spelling = source->gguf ? gguf : hf;
     place->name[0] = '\0';
@@ -62,7 +62,7 @@ static void find_spellings(struct tn_place *place, const struct tn_source *sourc
     if (!spelling || !spelling[0])
         return;
     if (!source->gguf) {
-        place->weight = find_hf(place, source, spelling);
+        place->weight = find_hf(place, family, source, spelling);
         return;
     }
     gguf_name(place->name, place, spelling);
@@ -81,7 +81,8 @@ static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_
 
 /* The slot's part of `fused`, whose parts follow each other. */
 static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
-                      const struct tn_source *source, const struct tn_fused *fused)
+                      const struct tn_family *family, const struct tn_source *source,
+                      const struct tn_fused *fused)
 {
     uint32_t first = 0, sum = 0;
     bool is_part = false;
@@ -94,7 +95,7 @@ static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
     }
     if (!is_part)
         return false;
-    find_spellings(place, source, fused->hf, fused->gguf);
+    find_spellings(place, family, source, fused->hf, fused->gguf);
     if (!place->weight)
         return false;
     place->source_rows = sum;
@@ -121,8 +122,8 @@ void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
     out->order = (struct tn_row_order){
         .run = rows, .step = rows, .permuted_dim = permuted_dim(import, slot->role)};
     for (const struct tn_fused *fused = family->fused; fused && fused->parts[0]; fused++)
-        if (find_part(out, &spec, source, fused))
+        if (find_part(out, &spec, family, source, fused))
             return;
-    find_spellings(out, source, tn_family_hf_name(family, slot),
+    find_spellings(out, family, source, tn_family_hf_name(family, slot),
                    tn_family_gguf_name(family, slot));
 }

@@ -291,6 +291,13 @@ static bool is_wanted(const struct planner *p, const struct tn_slot *slot)
     return tn_slot_is_required(slot, p->spec.config);
 }
 
+static bool has_factors(const struct planner *p, uint32_t layer)
+{
+    const bool is_local =
+        p->import->family->has_local_layers && p->import->layers[layer].window != 0;
+    return p->import->rope_factors && !is_local;
+}
+
 static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
 {
     struct tn_place place;
@@ -298,7 +305,7 @@ static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint
         return TERN_OK;
     tn_tensor_find(&place, p->import, p->source, slot, layer);
     if (slot->role == TERN_ROLE_ROPE_FACTORS) {
-        if (p->import->rope_factors)
+        if (has_factors(p, layer))
             append(p, TN_TENSOR_FACTORS, &place);
         return TERN_OK;
     }
@@ -339,6 +346,12 @@ static tern_status plan_twin(struct planner *p, struct tn_source_tensor *t)
     return check_shape(p, t, c->vocab, c->hidden);
 }
 
+static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
+{
+    plan->skipped = plan->skipped ? plan->skipped : beginning;
+    plan->n_skipped++;
+}
+
 /* Nothing may be left over: an unknown tensor is part of a model that tern would get wrong. */
 static tern_status check_unused(struct planner *p)
 {
@@ -348,8 +361,11 @@ static tern_status check_unused(struct planner *p)
         struct tn_source_tensor *t = &p->source->tensors[i];
         if (t->used)
             continue;
+        const char *skipped = is_gguf ? NULL : tn_family_skips(p->import->family, t->name);
         if (ends_with(t->name, ".rotary_emb.inv_freq"))
             p->plan->n_ignored++;
+        else if (skipped)
+            note_skipped(p->plan, skipped);
         else if (!is_gguf && strcmp(t->name, "lm_head.weight") == 0)
             status = plan_twin(p, t);
         else if (is_gguf && strcmp(t->name, "output.weight") == 0) /* the file names a pooling */

@@ -60,6 +60,8 @@ struct tn_tensor_plan {
     uint64_t n_params;
     uint64_t n_ternary;
     uint32_t n_ignored; /* *.rotary_emb.inv_freq */
+    uint32_t n_skipped; /* that are not the text model's; `skipped` begins the name of the first */
+    const char *skipped;
     /* A head beside embeddings that it is tied to: left out if it holds their numbers, which the
      * survey finds out.  NULL: there is none. */
     struct tn_source_tensor *twin;

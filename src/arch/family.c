@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/compiler.h"
+
 #define FAMILY(name) &tn_family_##name,
 #define SCHEME(name)
 const struct tn_family *const tn_families[] = {
@@ -45,6 +47,20 @@ const struct tn_scheme *tn_scheme_find(const struct tn_values *values)
 {
     for (const struct tn_scheme *const *s = schemes; *s; s++)
         if ((*s)->is_evident(values))
+            return *s;
+    return NULL;
+}
+
+const char *tn_family_prefix(const struct tn_family *family, size_t i)
+{
+    static const char *const usual[] = {"model.", ""};
+    return i < TN_COUNT_OF(usual) ? usual[i] : family->prefixes[i - TN_COUNT_OF(usual)];
+}
+
+const char *tn_family_skips(const struct tn_family *family, const char *name)
+{
+    for (const char *const *s = family->skipped; *s; s++)
+        if (strncmp(name, *s, strlen(*s)) == 0)
             return *s;
     return NULL;
 }

@@ -65,6 +65,12 @@ struct tn_family_spec {
 struct tn_family {
     const char *name;                   /* shown to people */
     const char *model_types[3];         /* of config.json; NULL ends the list */
+    /* Folders of a model that also sees pictures: what names of the text model begin with there,
+     * beside "model." and nothing, and names of tensors that are left out.  The configuration is
+     * "text_config" then.  NULL ends a list. */
+    const char *prefixes[3];
+    const char *skipped[5];
+    const char *defaults; /* a JSON object of what config.json may leave out; NULL: nothing */
     struct tn_gguf_arch gguf[4];
     const struct tn_family_name *names; /* NULL: none differ */
     const struct tn_fused *fused;       /* NULL: none are */
@@ -74,7 +80,8 @@ struct tn_family {
     uint32_t gelu;                 /* what config.json means by "gelu"; 0: that is not supported */
     enum tn_inputs_said inputs;
     bool has_windows;      /* which spec reads */
-    bool has_local_layers; /* windows come with a rotation of their own; none is scaled */
+    bool has_local_layers; /* windows come with a rotation of their own, which is never scaled; that
+                              of the other layers may be slowed down evenly ("linear") */
     bool rotates_partly;   /* rope_dims may be less than head_dim */
     /* Values of the source -> config and layers; NULL: nothing beyond what all models have.
      * TERN_INPUT, TERN_UNSUPPORTED name the value. */
@@ -107,6 +114,10 @@ const struct tn_family *tn_family_of_gguf(const char *arch, const struct tn_gguf
 /* The first scheme that the values are evidence of. */
 const struct tn_scheme *tn_scheme_find(const struct tn_values *values);
 
+/* What names of tensors in a folder may begin with; NULL: there are no more than i. */
+const char *tn_family_prefix(const struct tn_family *family, size_t i);
+/* The entry of `skipped` that the name begins with; NULL: none. */
+const char *tn_family_skips(const struct tn_family *family, const char *name);
 /* A slot's names in this family. */
 const char *tn_family_hf_name(const struct tn_family *family, const struct tn_slot *slot);
 const char *tn_family_gguf_name(const struct tn_family *family, const struct tn_slot *slot);

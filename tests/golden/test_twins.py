@@ -29,8 +29,8 @@ NORMS = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
 # ---- reading a folder ----
 
 class Folder:
-    def __init__(self, name):
-        self.path = shared("reference", "models", name)
+    def __init__(self, name, root=None):
+        self.path = os.path.join(root or shared("reference", "models"), name)
         with open(os.path.join(self.path, "config.json"), encoding="utf-8") as f:
             self.config = json.load(f)
         self.tensors = gguf.read_safetensors(os.path.join(self.path, "model.safetensors"))
@@ -143,9 +143,9 @@ class Case(command.TestCase):
         self.ok("logits", model, "--ids", ids, "-o", out, "--kv", "f32", *flags)
         return read_bytes(out)
 
-    def check_same(self, one, other, *flags):
-        self.assertEqual(self.logits(self.convert(one, "one", *flags)),
-                         self.logits(self.convert(other, "other", *flags)))
+    def check_same(self, one, other, *flags, ids=IDS):
+        self.assertEqual(self.logits(self.convert(one, "one", *flags), ids=ids),
+                         self.logits(self.convert(other, "other", *flags), ids=ids))
 
 
 class Twins(Case):
@@ -192,16 +192,17 @@ class Twins(Case):
             self.assertRegex(result.err, rf'"{name}": a scale of \S+ and the scale \S+ beside it '
                                     rf"make {made}\n$")
 
-    def test_gemma_scales_no_rotation(self):
-        """Whichever spelling says so."""
+    def test_gemma_scales_rotations_evenly_or_not(self):
+        """Whichever spelling says so.  What "linear" computes, test_families.py checks."""
         def parameters(**full):
             return {"full_attention": dict(full, rope_theta=1e6),
                     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
         folder = Folder("tiny-embed-gemma3")
         old = dict(folder.config)
         for change, words in (
-                ({"rope_parameters": parameters(rope_type="linear", factor=8.0)}, '"linear"'),
-                ({"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, '"linear"'),
+                ({"rope_parameters": parameters(rope_type="yarn", factor=8.0)}, '"yarn"'),
+                ({"rope_scaling": {"rope_type": "yarn", "factor": 8.0}}, '"yarn"'),
+                ({"rope_scaling": {"rope_type": "linear", "factor": 8.0}}, None),
                 ({"partial_rotary_factor": 0.5}, '"partial_rotary_factor" is 0.5'),
                 ({"rope_parameters": parameters(rope_type="default")}, None)):
             folder.config = dict(old, **change)
@@ -214,6 +215,28 @@ class Twins(Case):
         folder.config = {k: v for k, v in old.items() if k != "hidden_activation"}
         folder.config["hidden_act"] = "gelu"
         self.ok("convert", folder.write(scratch("gelu")), *args[2:])
+
+    def test_text_model_of_one_that_sees(self):
+        """Its configuration is nested and leaves out what is usual, its tensors have a longer
+        name, and those of pictures are left out with one note."""
+        own = os.path.join(command.ROOT, "tests", "data", "models")
+        usual = ("tie_word_embeddings", "rms_norm_eps", "hidden_activation")
+        for prefix in ("language_model.model.", "model.language_model."):
+            folder = Folder("tiny-gemma3-ternary", own)
+            text = {k: v for k, v in folder.config.items()
+                    if k not in usual and not k.endswith("_token_id")}
+            ids = {k: v for k, v in folder.config.items() if k.endswith("_token_id")}
+            folder.config = dict(ids, architectures=["Gemma3ForConditionalGeneration"],
+                                 model_type="gemma3", text_config=text, vision_config={})
+            folder.tensors = {prefix + name[len("model."):]: t
+                              for name, t in folder.tensors.items()}
+            for name in ("vision_tower.patch.weight", "multi_modal_projector.norm.weight"):
+                folder.tensors[name] = "BF16", [2], gguf.to_bf16([1.0, 2.0])
+            source = folder.write(scratch("seeing"))
+            self.check_same(folder.path, source, ids="1 17 30 42 5 60 26 8 11 48 3")
+            result = self.ok("convert", source, "-o", scratch("seeing.tern"), "--no-tokenizer")
+            self.assertIn("only the text model is converted: 2 tensors, such as "
+                          "multi_modal_projector.*", result.err)
 
     def test_biases(self):
         """Those of q and k are interleaved like the rows of their matrices."""

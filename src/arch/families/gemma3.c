@@ -68,9 +68,21 @@ static tern_status gemma3_spec(struct tn_family_spec *s, const struct tn_values 
     return status == TERN_OK ? local_layers(s, v) : status;
 }
 
+/* transformers' Gemma3TextConfig: files of the models that see pictures hold only what differs. */
+static const char defaults[] =
+    "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
+    " \"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"head_dim\": 256,"
+    " \"vocab_size\": 262208, \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-6,"
+    " \"hidden_activation\": \"gelu_pytorch_tanh\", \"query_pre_attn_scalar\": 256,"
+    " \"sliding_window\": 4096, \"tie_word_embeddings\": true}";
+
 const struct tn_family tn_family_gemma3 = {
     .name = "gemma3",
     .model_types = {"gemma3_text"},
+    .prefixes = {"language_model.model.", "model.language_model."},
+    .skipped = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                "model.multi_modal_projector."},
+    .defaults = defaults,
     .gguf = {{"gemma3", TERN_ACT_GELU_TANH}},
     .names = names,
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM},
