@@ -68,6 +68,20 @@ static const struct tn_server_model *find_only(const struct tn_server_config *co
     return NULL;
 }
 
+/* Names those that there are. */
+static const struct tn_server_model *refuse_name(const struct tn_server_config *config,
+                                                 const char *name, struct tn_refusal *refusal)
+{
+    struct tn_buf names = {0};
+    for (uint32_t i = 0; i < config->n_models; i++)
+        tn_buf_printf(&names, i ? ", '%.60s'" : "'%.60s'", config->models[i].id);
+    tn_refuse(refusal, 404, "model", "model '%.100s' not found; there is %.250s", name,
+              tn_buf_text(&names));
+    refusal->code = "model_not_found";
+    tn_buf_fini(&names);
+    return NULL;
+}
+
 const struct tn_server_model *tn_server_find_model(struct tn_server *server, const char *name,
                                                    enum tn_use use, struct tn_refusal *refusal)
 {
@@ -78,9 +92,7 @@ const struct tn_server_model *tn_server_find_model(struct tn_server *server, con
         if (is_name(config->models[i].id, name))
             return is_for(&config->models[i], use) ? &config->models[i]
                                                    : refuse_use(&config->models[i], refusal);
-    tn_refuse(refusal, 404, "model", "model '%.100s' not found", name);
-    refusal->code = "model_not_found";
-    return NULL;
+    return refuse_name(config, name, refusal);
 }
 
 bool tn_request_read(struct tn_server *server, const struct tn_conn *conn, enum tn_use use,

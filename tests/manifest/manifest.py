@@ -330,9 +330,10 @@ FAULTS = (
     ("too long", {"messages": [{"role": "user", "content": "king " * 3000}],
                   "prompt": "king " * 3000, "input": "king " * 3000}),
     ("unknown schema", {"response_format": {"type": "json_schema", "json_schema": {
-        "name": "a", "schema": {"not": {}}}}, "json_schema": {"not": {}}, "format": {"not": {}},
+        "name": "a", "schema": {"not": {}}}}, "format": {"not": {}},
                         "text": {"format": {"type": "json_schema", "name": "a",
                                             "schema": {"not": {}}}}}),
+    ("unknown json_schema", {"json_schema": {"not": {}}}),
 )
 
 

@@ -303,6 +303,30 @@ class OpenAI(serving.TestCase):
 
     # ---- refusals ----
 
+    def test_fields_of_other_servers(self):
+        """Those that would change the answer are refused by name, at their neutral values taken;
+        unknown ones are ignored."""
+        chat = {"messages": user("Hi"), "max_tokens": 1}
+        neutral = {"mirostat": 0, "dry_multiplier": 0.0, "typical_p": 1.0, "tfs_z": 1,
+                   "top_n_sigma": -1, "grammar": "", "json_schema": None, "cache_prompt": True}
+        self.post(CHAT, dict(chat, **neutral))
+        options = {k: v for k, v in neutral.items() if isinstance(v, (int, float))}
+        self.post("/api/chat", {"messages": user("Hi"), "stream": False,
+                                "options": dict(options, num_predict=1)})
+        for name, value in (("mirostat", 2), ("dry_multiplier", 0.8), ("typical_p", 0.5),
+                            ("xtc_probability", "0.5"), ("tfs_z", 0.5)):
+            error = self.post(CHAT, dict(chat, **{name: value}), 400)["error"]
+            self.assertEqual(error["param"], name)
+            self.post(TEXT, {"prompt": "a", name: value}, 400)
+            self.post("/completion", {"prompt": "a", name: value}, 400)
+            error = self.post("/api/chat", {"messages": user("Hi"), "options": {name: value}}, 400)
+            self.assertIn(f'"{name}"', error["error"])
+        for name, value in (("json_schema", {}), ("grammar", "root ::= x"), ("guided_json", {}),
+                            ("guided_regex", "a*")):
+            error = self.post(CHAT, dict(chat, **{name: value}), 400)["error"]
+            self.assertEqual(error["param"], name)
+            self.assertIn("response_format", error["message"])
+
     def test_roles(self):
         for role in ("robot", "User", "ipython", "", 5):
             for path in (CHAT, "/api/chat", "/v1/responses"):
