@@ -73,13 +73,18 @@ struct tern_chat_params {
     const char *eos;
     /* What strftime_now of a template tells. Without one a template that asks is refused. */
     struct tern_date date;
+    /* Asked every few milliseconds while a template runs, on the thread that renders; true ends it
+     * with TERN_INTERRUPTED. NULL: never. */
+    bool (*should_stop)(void *arg);
+    void *arg;
 };
 
 /* Renders a conversation.  *text is new memory (tern_text_free).  *user_map, if not NULL, is new
  * memory of the same length: 1 for bytes that come from a message, 0 for bytes of the template.
  * (Roles of a known name count as the template's, since templates build special tokens of them.)
  * TERN_USAGE when the template cannot express the conversation (its own message in err);
- * TERN_UNSUPPORTED: a filter or method that tern does not have; TERN_LIMIT: too much work. */
+ * TERN_UNSUPPORTED: a filter or method that tern does not have; TERN_LIMIT: too much work;
+ * TERN_INTERRUPTED: params->should_stop. */
 tern_status tern_chat_render(const struct tern_chat_template *t,
                              const struct tern_message *messages, size_t n_messages,
                              const struct tern_chat_params *params, char **text, size_t *n_text,

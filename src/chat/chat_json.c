@@ -150,10 +150,10 @@ static struct tn_jvalue to_value(struct tn_pool *pool, const json_t *json);
 static bool put(struct tn_pool *pool, struct tn_jvalue dict, const char *key, size_t n_key,
                 struct tn_jvalue value)
 {
-    uint64_t steps = UINT64_MAX;
+    struct tn_jwork unbounded = {.steps_left = UINT64_MAX};
     struct tn_jvalue name = tn_j_text(pool, key, n_key, true);
     return dict.type == TN_J_DICT && name.type == TN_J_STRING && value.type != TN_J_UNDEFINED &&
-           tn_j_dict_set(pool, dict.dict, name, value, &steps);
+           tn_j_dict_set(pool, dict.dict, name, value, &unbounded);
 }
 
 /* Members of a message and of the request that are null are absent. */

@@ -172,10 +172,10 @@ struct tn_jvalue tn_chat_value(struct tn_pool *pool, const char *bytes, size_t n
 static bool set(struct tn_pool *pool, struct tn_jvalue dict, const char *key,
                 struct tn_jvalue value)
 {
-    uint64_t steps = UINT64_MAX;
+    struct tn_jwork unbounded = {.steps_left = UINT64_MAX};
     struct tn_jvalue name = tn_j_text(pool, key, strlen(key), false);
     return dict.type == TN_J_DICT && name.type == TN_J_STRING && value.type != TN_J_UNDEFINED &&
-           tn_j_dict_set(pool, dict.dict, name, value, &steps);
+           tn_j_dict_set(pool, dict.dict, name, value, &unbounded);
 }
 
 static bool set_token(struct tn_pool *pool, struct tn_jvalue context, const char *key,
@@ -192,13 +192,14 @@ tern_status tn_chat_render_context(const struct tern_chat_template *t, struct tn
 {
     const struct tern_date *d = &params->date;
     struct tn_jinja_time now = {d->year, d->month, d->day, d->hour, d->minute, d->second};
+    const struct tn_jinja_stop stop = {params->should_stop, params->arg};
     struct tn_buf rendered = {0}, user = {0};
     if (!set_token(pool, context, "bos_token", params->bos ? params->bos : t->bos) ||
         !set_token(pool, context, "eos_token", params->eos ? params->eos : t->eos) ||
         !set(pool, context, "add_generation_prompt", tn_j_bool(params->add_generation_prompt)))
         return tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");
     tern_status status = tn_jinja_render(t->jinja, pool, context.dict, d->year ? &now : NULL,
-                                         &rendered, &user, err);
+                                         &stop, &rendered, &user, err);
     tn_buf_text(&rendered);
     if (status == TERN_OK && (rendered.failed || !tn_buf_reserve(&user, 1)))
         status = tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");

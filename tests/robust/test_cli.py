@@ -861,7 +861,8 @@ class Reports(command.TestCase):
         logits = ("logits", self.model, "--ids", "1 2")
         self.ok(*logits, "-o", file)
         rows = command.read_bytes(file)
-        for arguments in (("convert", command.DEMO, "-o", link), (*logits, "-o", link)):
+        for arguments in (("convert", command.DEMO, "-o", link, "--force"),
+                          (*logits, "-o", link, "--force")):
             with open(file, "wb") as f:
                 f.write(b"of before")
             if not os.path.islink(link):
@@ -991,6 +992,28 @@ class Signals(command.TestCase):
             out, err = process.communicate(timeout=command.TIMEOUT)
             print(f"ended {1000 * (time.monotonic() - start):.0f} ms later (goal 200)")
             self.assertEqual((process.returncode, out), (-signal.SIGINT, b""), err)
+
+    def test_a_running_template_ends(self):
+        import signal
+        path = scratch("slow.jinja")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("{% set s = '\u00e9' * 4000000 %}{% for i in range(99) %}"
+                    "{{ s[3999999 - i] }}{% endfor %}")
+        hi = scratch("hi.json")
+        with open(hi, "w", encoding="utf-8") as f:
+            f.write('[{"role":"user","content":"Hi"}]')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for arguments in (("tokenize", self.model, "--chat", "--template", path),
+                              ("run", self.model, "-p", "Hi", "--template", path)):
+                with self.subTest(number=number, command=arguments[0]), open(hi, "rb") as f:
+                    process = subprocess.Popen(command.argv(*arguments), stdin=f,
+                                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    command.wait_for_handler(process, number)
+                    process.send_signal(number)
+                    start = time.monotonic()
+                    out, err = process.communicate(timeout=command.TIMEOUT)
+                    print(f"ended {1000 * (time.monotonic() - start):.0f} ms later (goal 200)")
+                    self.assertEqual((process.returncode, out), (-number, b""), err)
 
     def test_interrupt_while_generating(self):
         import signal

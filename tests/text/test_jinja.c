@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "base/compiler.h"
@@ -151,6 +152,17 @@ static void test_refusals(void **state)
         {"{% macro f() %}{% endmacro %}{% call f() %}{% endcall %}", TERN_USAGE, "\"caller\""},
         {"{% filter length %}{% endfilter %}", TERN_USAGE, "the filter gives a int, not text"},
         {"{{ strftime_now('%Q') }}", TERN_UNSUPPORTED, "%Q"},
+        {"{{ '%d' % 'a' }}", TERN_USAGE, "%d wants an integer, not a str"},
+        {"{{ '%f' % 'a' }}", TERN_USAGE, "%f wants a number, not a str"},
+        {"{{ '%c' % 'ab' }}", TERN_USAGE, "%c wants a character"},
+        {"{{ '%s %s' % 1 }}", TERN_USAGE, "not enough values"},
+        {"{{ '%s' % (1, 2) }}", TERN_USAGE, "more values than"},
+        {"{{ 'a' % 1 }}", TERN_USAGE, "more values than"},
+        {"{{ '%(k)s' % {'a': 1} }}", TERN_USAGE, "wants the key \"k\""},
+        {"{{ '%(k' % {'a': 1} }}", TERN_USAGE, "lacks its )"},
+        {"{{ '%y' % 1 }}", TERN_UNSUPPORTED, "%y in a format string"},
+        {"{{ '%' % 1 }}", TERN_UNSUPPORTED, "in a format string"},
+        {"{{ '%999999999s' % 1 }}", TERN_LIMIT, "a width"},
         {"{{ 9223372036854775807 + 1 }}", TERN_UNSUPPORTED, "too long"},
         {"{{ 999999999999999999 * 99 }}", TERN_LIMIT, "64 bits"},
     };
@@ -229,6 +241,100 @@ static void test_bombs(void **state)
     expect_deep("", "x", (size_t)2 << 20, "");
 }
 
+/* ---- what takes long ---- */
+
+static double cpu_seconds(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
+/* A search takes time in proportion to its bytes, wherever the strings begin to differ. */
+static void test_searches_are_linear(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *text;
+    } cases[] = {
+        {"{% set n = 'a' * 400000 ~ 'b' %}{{ n in 'a' * 800000 }}", "False"},
+        {"{% set n = 'b' ~ 'a' * 400000 %}{{ ('a' * 800000).rfind(n) }}", "-1"},
+        {"{% set n = 'a' * 400000 %}{{ ('b' ~ n ~ n).find('b' ~ n) }}", "0"},
+        {"{{ 'b' in 'a' * 800000 ~ 'b' }}", "True"},
+        {"{{ '' in 'a' }}{{ 'a' in '' }}{{ 'aba'.rfind('a') }}{{ 'aba'.find('ba') }}",
+         "TrueFalse21"},
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        struct tern_error err = {TERN_OK, ""};
+        const double begin = cpu_seconds();
+        char *text;
+        if (render(cases[i].source, strlen(cases[i].source), &text, &err) != TERN_OK)
+            fail_msg("%s: %s", cases[i].source, err.detail);
+        assert_string_equal(text, cases[i].text);
+        assert_true(cpu_seconds() - begin < 1);
+        tern_text_free(text);
+    }
+}
+
+/* Characters of a string are counted from its beginning, so the limit comes before the hour. */
+static void test_indexing_is_charged(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"s[399999]", "s[-1]", "s[1:399998]", "s | length",
+                                         "s.isalpha()", "s == t", "s < t", "s.find('x')"};
+    for (size_t i = 0; i < TN_COUNT_OF(bodies); i++) {
+        char source[256];
+        const double begin = cpu_seconds();
+        snprintf(source, sizeof source,
+                 "{%% set s = '\u00e9' * 400000 %%}{%% set t = '\u00e9' * 400000 %%}"
+                 "{%% for i in range(90000) %%}{%% if %s %%}{%% endif %%}{%% endfor %%}",
+                 bodies[i]);
+        expect_limit(source, strlen(source));
+        assert_true(cpu_seconds() - begin < 15);
+    }
+}
+
+static double stopped_at;
+
+static bool stop_soon(void *arg)
+{
+    if (cpu_seconds() - *(const double *)arg < 0.02)
+        return false;
+    if (stopped_at == 0)
+        stopped_at = cpu_seconds();
+    return true;
+}
+
+/* Each would run for longer; it ends within 200 ms of the first look that says so. */
+static void test_stops(void **state)
+{
+    (void)state;
+    static const struct tern_message hi = {"user", 4, "hi", 2};
+    static const char *const sources[] = {
+        "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+        "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(60) %}"
+        "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}"
+        "{{ ns.x == ns.y }}",
+        "{% set s = '\u00e9' * 4000000 %}{% for i in range(9999) %}{{ s[i * 400] }}{% endfor %}",
+        "{% set s = 'a' * 4000000 %}{% for i in range(9999) %}{{ s.find('b') }}{% endfor %}",
+        "{% set s = 'a' * 4000000 %}{% for i in range(99) %}{{ s | upper }}{% endfor %}",
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(sources); i++) {
+        struct tern_error err = {TERN_OK, ""};
+        double begin = cpu_seconds();
+        const struct tern_chat_params params = {.should_stop = stop_soon, .arg = &begin};
+        struct tern_chat_template *t;
+        char *text;
+        size_t n;
+        stopped_at = 0;
+        assert_int_equal(tern_chat_template_parse(&t, sources[i], strlen(sources[i]), &err),
+                         TERN_OK);
+        assert_int_equal(tern_chat_render(t, &hi, 1, &params, &text, &n, NULL, &err),
+                         TERN_INTERRUPTED);
+        assert_true(cpu_seconds() - begin < 0.2);
+        assert_true(stopped_at > 0 && cpu_seconds() - stopped_at < 0.1);
+        tern_chat_template_free(t);
+    }
+}
+
 /* ---- provenance ---- */
 
 /* Bytes of a message stay marked through every operation; those of the template never are. */
@@ -242,6 +348,10 @@ static void test_marks(void **state)
     } cases[] = {
         {"'<' ~ c ~ '>'", "<aBc>", "01110"},
         {"'<' + c + '>'", "<aBc>", "01110"},
+        {"'<%5s>' % c", "<  aBc>", "0001110"},
+        {"'%(x).2s' % {'x': c}", "aB", "11"},
+        {"'%r' % c", "'aBc'", "01110"},
+        {"'%s' % 'B' in c", "True", "0000"},
         {"c | upper", "ABC", "111"},
         {"c.title()", "Abc", "111"},
         {"c[1:]", "Bc", "11"},
@@ -326,7 +436,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bombs),          cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_searches_are_linear),
+        cmocka_unit_test(test_indexing_is_charged),
+        cmocka_unit_test(test_stops),          cmocka_unit_test(test_marks),
         cmocka_unit_test(test_role_of_a_user), cmocka_unit_test(test_every_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text/jinja/eval.h"
+#include "text/unicode.h"
 
 /* ---- attributes and items ---- */
 
@@ -74,14 +75,18 @@ struct tn_jvalue tn_jrun_attribute(struct tn_jrun *run, struct tn_jvalue object,
 static struct tn_jvalue sequence_item(struct tn_jrun *run, struct tn_jvalue object, int64_t i)
 {
     bool is_text = object.type == TN_J_STRING;
-    int64_t n = (int64_t)(is_text ? tn_j_n_characters(object.string) : object.list->n);
+    int64_t n = (int64_t)(is_text ? tn_jrun_n_characters(run, object.string) : object.list->n);
     i += i < 0 ? n : 0;
     if (i < 0 || i >= n)
         return (struct tn_jvalue){.type = TN_J_UNDEFINED};
     if (!is_text)
         return object.list->items[i];
-    return tn_jrun_part(run, object.string, tn_j_offset(object.string, (size_t)i),
-                        tn_j_offset(object.string, (size_t)i + 1));
+    const size_t at = tn_jrun_offset(run, object.string, (size_t)i);
+    uint32_t c;
+    if (run->status != TERN_OK)
+        return object;
+    return tn_jrun_part(run, object.string, at,
+                        at + tn_utf8_next(object.string->bytes + at, object.string->n - at, &c));
 }
 
 struct tn_jvalue tn_jrun_item(struct tn_jrun *run, struct tn_jvalue object, struct tn_jvalue key)
@@ -96,7 +101,7 @@ struct tn_jvalue tn_jrun_item(struct tn_jrun *run, struct tn_jvalue object, stru
     if (object.type == TN_J_UNDEFINED)
         return tn_jrun_fail(run, TERN_USAGE, "an item is wanted of a value that is not defined");
     const struct tn_jvalue *item =
-        object.type == TN_J_DICT ? tn_j_dict_get(object.dict, key, &run->steps_left) : NULL;
+        object.type == TN_J_DICT ? tn_j_dict_get(object.dict, key, &run->work) : NULL;
     return item ? *item : (struct tn_jvalue){.type = TN_J_UNDEFINED};
 }
 

@@ -48,7 +48,7 @@ static struct tn_jvalue eval_dict(struct tn_jrun *run, const struct tn_jnode *no
     for (size_t i = 0; i < node->list.n && run->status == TERN_OK; i++) {
         struct tn_jvalue key = tn_jrun_eval(run, node->list.items[i]->a);
         struct tn_jvalue value = tn_jrun_eval(run, node->list.items[i]->b);
-        if (!tn_j_is_hashable(key, &run->steps_left))
+        if (!tn_j_is_hashable(key, &run->work))
             return tn_jrun_fail(run, TERN_USAGE, "a %s cannot be a key", tn_j_type_name(key));
         tn_jrun_set(run, dict, key, value);
     }

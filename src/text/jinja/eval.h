@@ -44,7 +44,7 @@ struct tn_jrun {
     enum tn_jflow flow;
     uint32_t line;
     uint32_t depth;
-    uint64_t steps_left;
+    struct tn_jwork work;
     tern_status status;
     struct tern_error *err;
 };
@@ -90,10 +90,14 @@ struct tn_jfunction {
 /* Keeps the first failure, with the line; returns an undefined value. */
 struct tn_jvalue tn_jrun_fail(struct tn_jrun *run, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
-/* Counts a step of work; false when there were too many, or after a failure. */
+/* Counts n steps of work; false when there were too many, when the caller's should_stop says so, or
+ * after a failure. */
 bool tn_jrun_step(struct tn_jrun *run, uint64_t n);
 /* One level deeper: counts a step; run->depth-- leaves it.  False when it is too deep. */
 bool tn_jrun_enter(struct tn_jrun *run);
+/* tn_j_n_characters and tn_j_offset, charged by the bytes that they look at. */
+size_t tn_jrun_n_characters(struct tn_jrun *run, const struct tn_jstring *s);
+size_t tn_jrun_offset(struct tn_jrun *run, const struct tn_jstring *s, size_t i);
 /* Memory of the run, NULL and status set without. */
 void *tn_jrun_take(struct tn_jrun *run, size_t n_bytes);
 /* v itself; status set when it is undefined because memory was short (value.h). */

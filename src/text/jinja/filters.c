@@ -272,8 +272,7 @@ static struct tn_jvalue filter_length(struct tn_jrun *run, struct tn_jvalue v,
     case TN_J_UNDEFINED:
         return tn_j_int(0);
     case TN_J_STRING:
-        return tn_jrun_step(run, v.string->n / 16) ? tn_j_int((int64_t)tn_j_n_characters(v.string))
-                                                   : v;
+        return tn_j_int((int64_t)tn_jrun_n_characters(run, v.string));
     case TN_J_LIST:
     case TN_J_TUPLE:
         return tn_j_int((int64_t)v.list->n);

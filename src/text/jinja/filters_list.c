@@ -228,9 +228,9 @@ static void sort_pairs(struct tn_jrun *run, struct tn_jpair *pairs, size_t n, bo
     for (size_t i = 1; i < n; i++)
         for (size_t k = i; k > 0 && run->status == TERN_OK; k--) {
             int order;
-            if (may_be_equal && tn_j_equal(pairs[k].key, pairs[k - 1].key, &run->steps_left))
+            if (may_be_equal && tn_j_equal(pairs[k].key, pairs[k - 1].key, &run->work))
                 break;
-            if (!tn_j_compare(pairs[k].key, pairs[k - 1].key, &order, &run->steps_left)) {
+            if (!tn_j_compare(pairs[k].key, pairs[k - 1].key, &order, &run->work)) {
                 tn_jrun_fail(run, TERN_USAGE, "a %s and a %s cannot be ordered",
                              tn_j_type_name(pairs[k].key), tn_j_type_name(pairs[k - 1].key));
                 return;
@@ -309,7 +309,7 @@ static struct tn_jvalue extreme(struct tn_jrun *run, struct tn_jvalue v,
     size_t best = 0;
     for (size_t i = 1; pairs && i < items.list->n; i++) {
         int order;
-        if (!tn_j_compare(pairs[i].key, pairs[best].key, &order, &run->steps_left))
+        if (!tn_j_compare(pairs[i].key, pairs[best].key, &order, &run->work))
             return tn_jrun_fail(run, TERN_USAGE, "a %s and a %s cannot be ordered",
                                 tn_j_type_name(pairs[i].key), tn_j_type_name(pairs[best].key));
         if (order == wanted)
@@ -338,7 +338,7 @@ struct tn_jvalue tn_jfilter_unique(struct tn_jrun *run, struct tn_jvalue v,
     struct tn_jpair *pairs =
         make_pairs(run, items, tn_jargs_get(args, 1, "attribute"), is_case_sensitive);
     for (size_t i = 0; pairs && i < items.list->n && run->status == TERN_OK; i++) {
-        if (!tn_j_is_hashable(pairs[i].key, &run->steps_left))
+        if (!tn_j_is_hashable(pairs[i].key, &run->work))
             return tn_jrun_fail(run, TERN_USAGE, "unique does not work on a %s",
                                 tn_j_type_name(pairs[i].key));
         if (tn_jrun_contains(run, seen, pairs[i].key))
@@ -362,7 +362,7 @@ struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, struct tn_jvalue v,
         return v;
     sort_pairs(run, pairs, items.list->n, false, false);
     for (size_t i = 0; i < items.list->n && run->status == TERN_OK; i++) {
-        if (i == 0 || !tn_j_equal(pairs[i].key, pairs[i - 1].key, &run->steps_left)) {
+        if (i == 0 || !tn_j_equal(pairs[i].key, pairs[i - 1].key, &run->work)) {
             struct tn_jvalue group = tn_jrun_made(run, tn_j_list(run->pool, TN_J_TUPLE, 2));
             members = new_list(run);
             if (run->status != TERN_OK || !tn_jrun_add(run, group, pairs[i].key) ||

@@ -64,14 +64,18 @@ void tn_jinja_free(struct tn_jinja *t)
 
 tern_status tn_jinja_render(const struct tn_jinja *t, struct tn_pool *pool,
                             const struct tn_jdict *context, const struct tn_jinja_time *now,
-                            struct tn_buf *text, struct tn_buf *marks, struct tern_error *err)
+                            const struct tn_jinja_stop *stop, struct tn_buf *text,
+                            struct tn_buf *marks, struct tern_error *err)
 {
     struct tn_jsink sink = {0};
     struct tn_jrun run = {.pool = pool,
                           .context = context,
                           .now = now,
                           .sink = &sink,
-                          .steps_left = TN_JINJA_MAX_STEPS,
+                          .work = {.steps_left = TN_JINJA_MAX_STEPS,
+                                   .next_look = TN_JINJA_MAX_STEPS - TN_J_STEPS_PER_LOOK,
+                                   .should_stop = stop ? stop->should_stop : NULL,
+                                   .arg = stop ? stop->arg : NULL},
                           .err = err};
     run.frame = tn_jrun_push_frame(&run, NULL);
     if (run.frame)

@@ -16,10 +16,10 @@
  * import, extends, block, recursive loops, * and ** in calls, autoescape.
  *
  * tests/text/test_jinja_oracle.py and test_jinja_random.py compare with Jinja2.
- * What is known to differ: integers have 64 bits; there are no complex numbers
- * and no % on strings; items(), keys(), values() and range() are lists; what
- * Python computes lazily fails at once; of the characters that become several
- * in another case only the sharp s does; `safe` changes nothing.
+ * What is known to differ: integers have 64 bits; there are no complex numbers;
+ * items(), keys(), values() and range() are lists; what Python computes lazily
+ * fails at once; of the characters that become several in another case only the
+ * sharp s does; `safe` changes nothing.
  */
 #ifndef TN_JINJA_H
 #define TN_JINJA_H
@@ -33,7 +33,7 @@
 #define TN_JINJA_MAX_SOURCE ((size_t)1 << 20)
 #define TN_JINJA_MAX_OUTPUT ((size_t)64 << 20)
 #define TN_JINJA_MAX_MEMORY ((size_t)256 << 20)
-/* Nodes evaluated, values compared, bytes copied / 16: some seconds at most. */
+/* Nodes evaluated, values compared, bytes copied or searched / 16: some seconds at most. */
 #define TN_JINJA_MAX_STEPS ((uint64_t)50 << 20)
 
 struct tn_jinja; /* a parsed template; read-only, any number of threads may render it */
@@ -44,6 +44,12 @@ struct tn_jinja_time {
     uint8_t month; /* 1 ... 12 */
     uint8_t day;   /* 1 ... 31 */
     uint8_t hour, minute, second;
+};
+
+/* Asked every few milliseconds of a rendering; true ends it with TERN_INTERRUPTED. */
+struct tn_jinja_stop {
+    bool (*should_stop)(void *arg); /* NULL: never */
+    void *arg;
 };
 
 /* TERN_UNSUPPORTED: a construct that is not known, with its line; TERN_LIMIT: a source of more
@@ -58,9 +64,10 @@ void tn_jinja_free(struct tn_jinja *template);
  *
  * TERN_USAGE: the template refuses the conversation (raise_exception, its text in err), or it asks
  * for what these values do not have; TERN_UNSUPPORTED: an unknown filter, test or method;
- * TERN_LIMIT, TERN_MEMORY.  The message names the line. */
+ * TERN_LIMIT, TERN_MEMORY; TERN_INTERRUPTED.  The message names the line.  stop may be NULL. */
 tern_status tn_jinja_render(const struct tn_jinja *template, struct tn_pool *pool,
                             const struct tn_jdict *context, const struct tn_jinja_time *now,
-                            struct tn_buf *text, struct tn_buf *marks, struct tern_error *err);
+                            const struct tn_jinja_stop *stop, struct tn_buf *text,
+                            struct tn_buf *marks, struct tern_error *err);
 
 #endif

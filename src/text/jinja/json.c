@@ -109,11 +109,11 @@ static const struct tn_jpair *next_pair(struct writer *w, const struct tn_jdict 
     for (size_t i = 0; i < dict->n; i++) {
         int order = 1;
         const struct tn_jpair *pair = &dict->pairs[i];
-        if (last && !tn_j_compare(pair->key, last->key, &order, &w->run->steps_left))
+        if (last && !tn_j_compare(pair->key, last->key, &order, &w->run->work))
             tn_jrun_fail(w->run, TERN_USAGE, "keys of several types cannot be sorted");
         if (order <= 0)
             continue;
-        if (best && tn_j_compare(pair->key, best->key, &order, &w->run->steps_left) && order >= 0)
+        if (best && tn_j_compare(pair->key, best->key, &order, &w->run->work) && order >= 0)
             continue;
         best = pair;
     }

@@ -176,7 +176,7 @@ static struct tn_jvalue str_position(struct tn_jrun *run, struct tn_jvalue self,
     if (at > self.string->n)
         return tn_j_int(-1);
     struct tn_jstring before = {self.string->bytes, NULL, at};
-    return tn_j_int((int64_t)tn_j_n_characters(&before));
+    return tn_j_int((int64_t)tn_jrun_n_characters(run, &before));
 }
 
 static struct tn_jvalue str_find(struct tn_jrun *run, struct tn_jvalue self,
@@ -206,7 +206,7 @@ static struct tn_jvalue str_count(struct tn_jrun *run, struct tn_jvalue self,
     const struct tn_jstring *part = needed_string(run, args, 0);
     int64_t n = 0;
     if (part->n == 0)
-        return tn_j_int((int64_t)tn_j_n_characters(self.string) + 1);
+        return tn_j_int((int64_t)tn_jrun_n_characters(run, self.string) + 1);
     for (size_t at = 0; run->status == TERN_OK; n++) {
         size_t found = tn_jstring_find(run, self.string, part, at);
         if (found > self.string->n)
@@ -217,10 +217,11 @@ static struct tn_jvalue str_count(struct tn_jrun *run, struct tn_jvalue self,
 }
 
 /* Are all characters (at least one) of this kind? */
-static struct tn_jvalue all_are(struct tn_jvalue self, bool (*is_kind)(uint32_t c))
+static struct tn_jvalue all_are(struct tn_jrun *run, struct tn_jvalue self,
+                                bool (*is_kind)(uint32_t c))
 {
     const struct tn_jstring *s = self.string;
-    for (size_t i = 0; i < s->n;) {
+    for (size_t i = 0; i < s->n && tn_jrun_step(run, i % 16 == 0);) {
         uint32_t c;
         i += tn_utf8_next(s->bytes + i, s->n - i, &c);
         if (!is_kind(c))
@@ -253,36 +254,36 @@ static bool is_blank(uint32_t c)
 static struct tn_jvalue str_isdigit(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return all_are(self, is_decimal);
+    (void)args;
+    return all_are(run, self, is_decimal);
 }
 
 static struct tn_jvalue str_isalpha(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return all_are(self, is_alphabetic);
+    (void)args;
+    return all_are(run, self, is_alphabetic);
 }
 
 static struct tn_jvalue str_isalnum(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return all_are(self, is_alphanumeric);
+    (void)args;
+    return all_are(run, self, is_alphanumeric);
 }
 
 static struct tn_jvalue str_isspace(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return all_are(self, is_blank);
+    (void)args;
+    return all_are(run, self, is_blank);
 }
 
 /* isupper: some character has a case, and none is of the other. */
-static struct tn_jvalue has_only(struct tn_jvalue self, bool wants_upper)
+static struct tn_jvalue has_only(struct tn_jrun *run, struct tn_jvalue self, bool wants_upper)
 {
     bool any = false;
-    for (size_t i = 0; i < self.string->n;) {
+    for (size_t i = 0; i < self.string->n && tn_jrun_step(run, i % 16 == 0);) {
         uint32_t c;
         i += tn_utf8_next(self.string->bytes + i, self.string->n - i, &c);
         bool is_lower = tn_char_upper(c) != c, is_upper = tn_char_lower(c) != c;
@@ -296,15 +297,15 @@ static struct tn_jvalue has_only(struct tn_jvalue self, bool wants_upper)
 static struct tn_jvalue str_isupper(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return has_only(self, true);
+    (void)args;
+    return has_only(run, self, true);
 }
 
 static struct tn_jvalue str_islower(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
-    (void)run, (void)args;
-    return has_only(self, false);
+    (void)args;
+    return has_only(run, self, false);
 }
 
 /* ---- dictionaries ---- */
@@ -351,9 +352,9 @@ static struct tn_jvalue dict_get(struct tn_jrun *run, struct tn_jvalue self,
                                  const struct tn_jargs *args)
 {
     struct tn_jvalue key = tn_jargs_or(args, 0, NULL, (struct tn_jvalue){0});
-    if (!tn_j_is_hashable(key, &run->steps_left))
+    if (!tn_j_is_hashable(key, &run->work))
         return tn_jrun_fail(run, TERN_USAGE, "a %s cannot be a key", tn_j_type_name(key));
-    const struct tn_jvalue *found = tn_j_dict_get(self.dict, key, &run->steps_left);
+    const struct tn_jvalue *found = tn_j_dict_get(self.dict, key, &run->work);
     return found ? *found : tn_jargs_or(args, 1, NULL, tn_j_none());
 }
 
@@ -372,7 +373,7 @@ static struct tn_jvalue list_count(struct tn_jrun *run, struct tn_jvalue self,
     struct tn_jvalue item = tn_jargs_or(args, 0, NULL, (struct tn_jvalue){0});
     int64_t n = 0;
     for (size_t i = 0; i < self.list->n; i++)
-        n += tn_j_equal(self.list->items[i], item, &run->steps_left);
+        n += tn_j_equal(self.list->items[i], item, &run->work);
     return tn_j_int(n);
 }
 
@@ -381,7 +382,7 @@ static struct tn_jvalue list_index(struct tn_jrun *run, struct tn_jvalue self,
 {
     struct tn_jvalue item = tn_jargs_or(args, 0, NULL, (struct tn_jvalue){0});
     for (size_t i = 0; i < self.list->n; i++)
-        if (tn_j_equal(self.list->items[i], item, &run->steps_left))
+        if (tn_j_equal(self.list->items[i], item, &run->work))
             return tn_j_int((int64_t)i);
     return tn_jrun_fail(run, TERN_USAGE, "index: the value is not in the list");
 }
@@ -412,7 +413,7 @@ static struct tn_jvalue loop_changed(struct tn_jrun *run, struct tn_jvalue self,
         tn_jrun_add(run, now, args->items[i]);
     bool changed =
         !self.loop->was_changed_called ||
-        (run->status == TERN_OK && !tn_j_equal(self.loop->changed, now, &run->steps_left));
+        (run->status == TERN_OK && !tn_j_equal(self.loop->changed, now, &run->work));
     self.loop->was_changed_called = true;
     self.loop->changed = now;
     return tn_j_bool(changed);

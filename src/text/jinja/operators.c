@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "text/jinja/eval.h"
+#include "text/jinja/strings.h"
 
 static struct tn_jvalue fail_operands(struct tn_jrun *run, const char *op, struct tn_jvalue a,
                                       struct tn_jvalue b)
@@ -167,32 +167,25 @@ struct tn_jvalue tn_jrun_binary(struct tn_jrun *run, enum tn_joperator op, struc
         return repeat(run, a, tn_j_integer(b));
     if (op == TN_OP_MUL && is_sequence(b) && (a.type == TN_J_INT || a.type == TN_J_BOOL))
         return repeat(run, b, tn_j_integer(a));
+    if (op == TN_OP_MOD && a.type == TN_J_STRING)
+        return tn_jrun_percent(run, a.string, b);
     return fail_operands(run, names[op], a, b);
 }
 
 /* ---- comparison ---- */
 
-static bool find_bytes(const struct tn_jstring *s, const struct tn_jstring *part)
-{
-    for (size_t i = 0; i + part->n <= s->n; i++)
-        if (part->n == 0 || memcmp(s->bytes + i, part->bytes, part->n) == 0)
-            return true;
-    return false;
-}
-
 bool tn_jrun_contains(struct tn_jrun *run, struct tn_jvalue container, struct tn_jvalue item)
 {
     if (container.type == TN_J_UNDEFINED)
         return false;
-    if (container.type == TN_J_DICT && !tn_j_is_hashable(item, &run->steps_left)) {
+    if (container.type == TN_J_DICT && !tn_j_is_hashable(item, &run->work)) {
         tn_jrun_fail(run, TERN_USAGE, "a %s cannot be a key", tn_j_type_name(item));
         return false;
     }
     if (container.type == TN_J_DICT)
-        return tn_j_dict_get(container.dict, item, &run->steps_left) != NULL;
+        return tn_j_dict_get(container.dict, item, &run->work) != NULL;
     if (container.type == TN_J_STRING && item.type == TN_J_STRING)
-        return tn_jrun_step(run, container.string->n / 16) &&
-               find_bytes(container.string, item.string);
+        return tn_jstring_find(run, container.string, item.string, 0) <= container.string->n;
     if (container.type == TN_J_ITERATOR)
         container = tn_jrun_items(run, container);
     if (container.type != TN_J_LIST && container.type != TN_J_TUPLE) {
@@ -200,7 +193,7 @@ bool tn_jrun_contains(struct tn_jrun *run, struct tn_jvalue container, struct tn
         return false;
     }
     for (size_t i = 0; i < container.list->n && tn_jrun_step(run, 1); i++)
-        if (tn_j_equal(container.list->items[i], item, &run->steps_left))
+        if (tn_j_equal(container.list->items[i], item, &run->work))
             return true;
     return false;
 }
@@ -210,10 +203,10 @@ bool tn_jrun_compare(struct tn_jrun *run, enum tn_joperator op, struct tn_jvalue
 {
     int order = 0;
     if (op == TN_OP_EQ || op == TN_OP_NE)
-        return tn_j_equal(a, b, &run->steps_left) == (op == TN_OP_EQ);
+        return tn_j_equal(a, b, &run->work) == (op == TN_OP_EQ);
     if (op == TN_OP_IN || op == TN_OP_NOT_IN)
         return tn_jrun_contains(run, b, a) == (op == TN_OP_IN);
-    if (!tn_j_compare(a, b, &order, &run->steps_left)) {
+    if (!tn_j_compare(a, b, &order, &run->work)) {
         fail_operands(run, "an order", a, b);
         return false;
     }
@@ -268,16 +261,16 @@ struct tn_jvalue tn_jrun_slice(struct tn_jrun *run, struct tn_jvalue v,
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
         return tn_jrun_fail(run, TERN_USAGE, "a slice has the step 0, or a huge one");
     bool is_text = v.type == TN_J_STRING;
-    int64_t n = (int64_t)(is_text ? tn_j_n_characters(v.string) : v.list->n);
+    int64_t n = (int64_t)(is_text ? tn_jrun_n_characters(run, v.string) : v.list->n);
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
     int64_t begin = clamp_bound(run, bounds[0], step > 0 ? 0 : n - 1, n, low, high);
     int64_t end = clamp_bound(run, bounds[1], step > 0 ? n : -1, n, low, high);
     if (run->status != TERN_OK)
         return v;
     if (is_text && step == 1) {
-        size_t from = tn_j_offset(v.string, (size_t)begin);
-        return tn_jrun_part(run, v.string, from,
-                            begin < end ? tn_j_offset(v.string, (size_t)end) : from);
+        size_t from = tn_jrun_offset(run, v.string, (size_t)begin);
+        size_t to = begin < end ? tn_jrun_offset(run, v.string, (size_t)end) : from;
+        return run->status == TERN_OK ? tn_jrun_part(run, v.string, from, to) : v;
     }
     struct tn_jvalue items = tn_jrun_items(run, v);
     struct tn_jvalue list =

@@ -31,13 +31,24 @@ bool tn_jrun_step(struct tn_jrun *run, uint64_t n)
 {
     if (run->status != TERN_OK)
         return false;
-    if (run->steps_left < n) {
+    if (tn_jwork_take(&run->work, n))
+        return true;
+    if (run->work.is_stopped)
+        tn_jrun_fail(run, TERN_INTERRUPTED, "interrupted");
+    else
         tn_jrun_fail(run, TERN_LIMIT, "the template takes more than %" PRIu64 " steps",
                      TN_JINJA_MAX_STEPS);
-        return false;
-    }
-    run->steps_left -= n;
-    return true;
+    return false;
+}
+
+size_t tn_jrun_n_characters(struct tn_jrun *run, const struct tn_jstring *s)
+{
+    return tn_jrun_step(run, s->n / 16) ? tn_j_n_characters(s) : 0;
+}
+
+size_t tn_jrun_offset(struct tn_jrun *run, const struct tn_jstring *s, size_t i)
+{
+    return tn_jrun_step(run, TN_MIN(i, s->n) / 16) ? tn_j_offset(s, i) : 0;
 }
 
 /* Deeper than a tree can be, since macros call each other. */
@@ -92,7 +103,7 @@ bool tn_jrun_add(struct tn_jrun *run, struct tn_jvalue list, struct tn_jvalue it
 bool tn_jrun_set(struct tn_jrun *run, struct tn_jvalue dict, struct tn_jvalue key,
                  struct tn_jvalue value)
 {
-    if (tn_jrun_step(run, 1) && !tn_j_dict_set(run->pool, dict.dict, key, value, &run->steps_left))
+    if (tn_jrun_step(run, 1) && !tn_j_dict_set(run->pool, dict.dict, key, value, &run->work))
         fail_memory(run);
     return run->status == TERN_OK;
 }

@@ -135,26 +135,69 @@ bool tn_jstring_ends(const struct tn_jstring *s, const struct tn_jstring *part)
     return part->n <= s->n && matches(s, s->n - part->n, part);
 }
 
+/* Rabin-Karp: a rolling hash of a window, which moves by a byte in constant time; where it equals
+ * that of `part` the bytes are compared.  A search takes time in proportion to the bytes, except
+ * for texts made to collide, whose comparisons are charged. */
+#define HASH_BASE UINT64_C(0x9E3779B97F4A7C15)
+#define WINDOWS_PER_CHARGE 4096u
+
+static uint64_t hash_bytes(const char *p, ptrdiff_t stride, size_t n)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++)
+        hash = hash * HASH_BASE + (unsigned char)p[(ptrdiff_t)i * stride];
+    return hash;
+}
+
+/* HASH_BASE to the power of n, modulo 2^64. */
+static uint64_t hash_power(size_t n)
+{
+    uint64_t power = 1, base = HASH_BASE;
+    for (; n; n >>= 1, base *= base)
+        power *= n & 1 ? base : 1;
+    return power;
+}
+
+/* The first window of `part` in bytes [begin, end) of s, or the last one, which is the first of the
+ * reversed bytes; s->n + 1: none. part->n is 1 to end - begin. */
+static size_t find_window(struct tn_jrun *run, const struct tn_jstring *s,
+                          const struct tn_jstring *part, size_t begin, size_t end, bool is_last)
+{
+    const ptrdiff_t stride = is_last ? -1 : 1, n = (ptrdiff_t)part->n;
+    const char *p = s->bytes + (is_last ? end - 1 : begin);
+    const size_t n_windows = end - begin - part->n + 1;
+    if (!tn_jrun_step(run, 1 + part->n / 8))
+        return s->n + 1;
+    const uint64_t power = hash_power(part->n);
+    const uint64_t want = hash_bytes(part->bytes + (is_last ? part->n - 1 : 0), stride, part->n);
+    uint64_t hash = hash_bytes(p, stride, part->n);
+    for (size_t i = 0; i < n_windows; i++, p += stride) {
+        const size_t at = is_last ? end - part->n - i : begin + i;
+        if (hash == want && tn_jrun_step(run, 1 + part->n / 64) && matches(s, at, part))
+            return at;
+        if (i % WINDOWS_PER_CHARGE == 0 &&
+            !tn_jrun_step(run, TN_MIN(n_windows - i, WINDOWS_PER_CHARGE) / 16))
+            break;
+        if (i + 1 < n_windows)
+            hash = hash * HASH_BASE + (unsigned char)p[n * stride] - power * (unsigned char)p[0];
+    }
+    return s->n + 1;
+}
+
 size_t tn_jstring_find(struct tn_jrun *run, const struct tn_jstring *s,
                        const struct tn_jstring *part, size_t from)
 {
-    for (size_t i = from; i + part->n <= s->n && tn_jrun_step(run, part->n / 64); i++)
-        if (matches(s, i, part)) {
-            tn_jrun_step(run, (i - from) / 16);
-            return i;
-        }
-    tn_jrun_step(run, 1 + (s->n - TN_MIN(from, s->n)) / 16);
-    return s->n + 1;
+    if (from > s->n || part->n > s->n - from)
+        return s->n + 1;
+    return part->n == 0 ? from : find_window(run, s, part, from, s->n, false);
 }
 
 size_t tn_jstring_find_last(struct tn_jrun *run, const struct tn_jstring *s,
                             const struct tn_jstring *part, size_t end)
 {
-    tn_jrun_step(run, 1 + end / 16);
-    for (size_t i = end + 1; i-- > 0 && tn_jrun_step(run, part->n / 64);)
-        if (i + part->n <= end && matches(s, i, part))
-            return i;
-    return s->n + 1;
+    if (part->n > end)
+        return s->n + 1;
+    return part->n == 0 ? end : find_window(run, s, part, 0, end, true);
 }
 
 /* ---- replace ---- */

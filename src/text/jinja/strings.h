@@ -47,4 +47,8 @@ struct tn_jvalue tn_jrun_split_lines(struct tn_jrun *run, const struct tn_jstrin
 struct tn_jvalue tn_jrun_join(struct tn_jrun *run, const struct tn_jstring *separator,
                               const struct tn_jlist *items);
 
+/* percent.c: format % args. */
+struct tn_jvalue tn_jrun_percent(struct tn_jrun *run, const struct tn_jstring *format,
+                                 struct tn_jvalue args);
+
 #endif

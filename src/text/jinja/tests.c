@@ -83,7 +83,7 @@ static bool test_sameas(struct tn_jrun *run, struct tn_jvalue v, const struct tn
         return false;
     return v.type == TN_J_LIST || v.type == TN_J_TUPLE ? v.list == other.list
            : v.type == TN_J_DICT                       ? v.dict == other.dict
-                                                       : tn_j_equal(v, other, &run->steps_left);
+                                                       : tn_j_equal(v, other, &run->work);
 }
 
 static bool has_case(struct tn_jrun *run, struct tn_jvalue v, const char *method)

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/compiler.h"
+
 /* ---- makers ---- */
 
 struct tn_jvalue tn_j_view(struct tn_pool *pool, const char *bytes, const uint8_t *marks, size_t n)
@@ -95,9 +97,9 @@ struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type)
 }
 
 bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
-                   struct tn_jvalue value, uint64_t *steps)
+                   struct tn_jvalue value, struct tn_jwork *work)
 {
-    struct tn_jvalue *old = (struct tn_jvalue *)tn_j_dict_get(dict, key, steps);
+    struct tn_jvalue *old = (struct tn_jvalue *)tn_j_dict_get(dict, key, work);
     if (!deepen(pool, &dict->depth, key) || !deepen(pool, &dict->depth, value))
         return false;
     if (old) {
@@ -113,10 +115,10 @@ bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue
 }
 
 const struct tn_jvalue *tn_j_dict_get(const struct tn_jdict *dict, struct tn_jvalue key,
-                                      uint64_t *steps)
+                                      struct tn_jwork *work)
 {
     for (size_t i = 0; i < dict->n; i++)
-        if (tn_j_equal(dict->pairs[i].key, key, steps))
+        if (tn_j_equal(dict->pairs[i].key, key, work))
             return &dict->pairs[i].value;
     return NULL;
 }
@@ -127,6 +129,26 @@ const struct tn_jvalue *tn_j_dict_find(const struct tn_jdict *dict, const char *
         if (tn_j_is_text(dict->pairs[i].key, key, n_key))
             return &dict->pairs[i].value;
     return NULL;
+}
+
+/* ---- work ---- */
+
+bool tn_jwork_take(struct tn_jwork *work, uint64_t n)
+{
+    if (work->steps_left < n) {
+        work->steps_left = 0;
+        return false;
+    }
+    work->steps_left -= n;
+    if (work->steps_left >= work->next_look)
+        return work->steps_left > 0;
+    work->next_look =
+        work->steps_left > TN_J_STEPS_PER_LOOK ? work->steps_left - TN_J_STEPS_PER_LOOK : 0;
+    if (work->should_stop && work->should_stop(work->arg)) {
+        work->is_stopped = true;
+        work->steps_left = 0;
+    }
+    return work->steps_left > 0;
 }
 
 /* ---- questions ---- */
@@ -176,46 +198,40 @@ static int order_numbers(struct tn_jvalue a, struct tn_jvalue b)
     return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
 }
 
-static bool take_step(uint64_t *steps)
-{
-    *steps -= *steps > 0;
-    return *steps > 0;
-}
-
-bool tn_j_is_hashable(struct tn_jvalue v, uint64_t *steps)
+bool tn_j_is_hashable(struct tn_jvalue v, struct tn_jwork *work)
 {
     if (v.type == TN_J_TUPLE)
-        for (size_t i = 0; i < v.list->n && take_step(steps); i++)
-            if (!tn_j_is_hashable(v.list->items[i], steps))
+        for (size_t i = 0; i < v.list->n && tn_jwork_take(work, 1); i++)
+            if (!tn_j_is_hashable(v.list->items[i], work))
                 return false;
     return v.type != TN_J_LIST && v.type != TN_J_DICT;
 }
 
-static bool equal_lists(const struct tn_jlist *a, const struct tn_jlist *b, uint64_t *steps)
+static bool equal_lists(const struct tn_jlist *a, const struct tn_jlist *b, struct tn_jwork *work)
 {
     if (a->n != b->n)
         return false;
     for (size_t i = 0; i < a->n; i++)
-        if (!tn_j_equal(a->items[i], b->items[i], steps))
+        if (!tn_j_equal(a->items[i], b->items[i], work))
             return false;
     return true;
 }
 
-static bool equal_dicts(const struct tn_jdict *a, const struct tn_jdict *b, uint64_t *steps)
+static bool equal_dicts(const struct tn_jdict *a, const struct tn_jdict *b, struct tn_jwork *work)
 {
     if (a->n != b->n)
         return false;
     for (size_t i = 0; i < a->n; i++) {
-        const struct tn_jvalue *other = tn_j_dict_get(b, a->pairs[i].key, steps);
-        if (!other || !tn_j_equal(a->pairs[i].value, *other, steps))
+        const struct tn_jvalue *other = tn_j_dict_get(b, a->pairs[i].key, work);
+        if (!other || !tn_j_equal(a->pairs[i].value, *other, work))
             return false;
     }
     return true;
 }
 
-bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, uint64_t *steps)
+bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, struct tn_jwork *work)
 {
-    if (!take_step(steps))
+    if (!tn_jwork_take(work, 1))
         return false;
     if (tn_j_is_number(a) && tn_j_is_number(b))
         return order_numbers(a, b) == 0;
@@ -226,12 +242,13 @@ bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, uint64_t *steps)
     case TN_J_NONE:
         return true;
     case TN_J_STRING:
-        return tn_j_is_text(a, b.string->bytes, b.string->n);
+        return a.string->n == b.string->n && tn_jwork_take(work, a.string->n / 64) &&
+               tn_j_is_text(a, b.string->bytes, b.string->n);
     case TN_J_LIST:
     case TN_J_TUPLE:
-        return equal_lists(a.list, b.list, steps);
+        return equal_lists(a.list, b.list, work);
     case TN_J_DICT:
-        return equal_dicts(a.dict, b.dict, steps);
+        return equal_dicts(a.dict, b.dict, work);
     default:
         return a.loop == b.loop; /* the same object */
     }
@@ -245,7 +262,7 @@ static int order_strings(const struct tn_jstring *a, const struct tn_jstring *b)
     return order ? (order > 0) - (order < 0) : (a->n > b->n) - (a->n < b->n);
 }
 
-bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, uint64_t *steps)
+bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, struct tn_jwork *work)
 {
     *order = 0;
     if (tn_j_is_number(a) && tn_j_is_number(b)) {
@@ -255,14 +272,15 @@ bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, uint64_t *
     if (a.type != b.type)
         return false;
     if (a.type == TN_J_STRING) {
+        (void)tn_jwork_take(work, TN_MIN(a.string->n, b.string->n) / 64);
         *order = order_strings(a.string, b.string);
         return true;
     }
     if (a.type != TN_J_LIST && a.type != TN_J_TUPLE)
         return false;
     for (size_t i = 0; i < a.list->n && i < b.list->n; i++)
-        if (!tn_j_equal(a.list->items[i], b.list->items[i], steps))
-            return tn_j_compare(a.list->items[i], b.list->items[i], order, steps);
+        if (!tn_j_equal(a.list->items[i], b.list->items[i], work))
+            return tn_j_compare(a.list->items[i], b.list->items[i], order, work);
     *order = (a.list->n > b.list->n) - (a.list->n < b.list->n);
     return true;
 }

@@ -81,6 +81,21 @@ struct tn_jdict {
     uint32_t depth;
 };
 
+/* Between two looks: some milliseconds of the slowest steps, and more than usual templates take. */
+#define TN_J_STEPS_PER_LOOK ((uint64_t)1 << 15)
+
+/* The work that a rendering may still do, counted in steps. */
+struct tn_jwork {
+    uint64_t steps_left;
+    uint64_t next_look; /* should_stop is asked when steps_left is below it */
+    bool (*should_stop)(void *arg); /* NULL: never */
+    void *arg;
+    bool is_stopped; /* should_stop said so; no step is left */
+};
+
+/* Takes n steps. False when there are too few, or should_stop says so: then none is left. */
+bool tn_jwork_take(struct tn_jwork *work, uint64_t n);
+
 /* ---- makers; those that allocate return false or an undefined value without memory, or beyond
  * TN_J_MAX_DEPTH, which pool->is_deep then says ---- */
 
@@ -114,20 +129,20 @@ bool tn_j_list_add(struct tn_pool *pool, struct tn_jlist *list, struct tn_jvalue
 struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type);
 /* Replaces the value of an equal key. */
 bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
-                   struct tn_jvalue value, uint64_t *steps);
+                   struct tn_jvalue value, struct tn_jwork *work);
 /* NULL when there is none. */
 const struct tn_jvalue *tn_j_dict_get(const struct tn_jdict *dict, struct tn_jvalue key,
-                                      uint64_t *steps);
+                                      struct tn_jwork *work);
 const struct tn_jvalue *tn_j_dict_find(const struct tn_jdict *dict, const char *key, size_t n_key);
 
 /* ---- questions ---- */
 
 bool tn_j_is_true(struct tn_jvalue v);
 /* Values may share parts, so that comparing them takes far longer than making them did: each
- * comparison is taken from *steps, and where none is left the answer is false. */
-bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, uint64_t *steps);
+ * comparison is taken from *work, and where none is left the answer is false. */
+bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, struct tn_jwork *work);
 /* -1, 0, 1, or 2 for NaN; false: the two cannot be ordered. */
-bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, uint64_t *steps);
+bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, struct tn_jwork *work);
 /* Python's name of the type: "str", "dict", ... */
 const char *tn_j_type_name(struct tn_jvalue v);
 static inline bool tn_j_is_text(struct tn_jvalue v, const char *text, size_t n)
@@ -143,10 +158,11 @@ static inline bool tn_j_is_number(struct tn_jvalue v)
 double tn_j_real(struct tn_jvalue v);
 int64_t tn_j_integer(struct tn_jvalue v); /* of an int or bool */
 
-/* Can it be a key of a dictionary? Each value looked at is taken from *steps. */
-bool tn_j_is_hashable(struct tn_jvalue v, uint64_t *steps);
+/* Can it be a key of a dictionary? Each value looked at is taken from *work. */
+bool tn_j_is_hashable(struct tn_jvalue v, struct tn_jwork *work);
 
-/* Characters of a string. */
+/* Characters of a string. Both look at every byte before the place: tn_jrun_n_characters and
+ * tn_jrun_offset charge for it. */
 size_t tn_j_n_characters(const struct tn_jstring *s);
 /* Byte offset of character i <= n_characters. */
 size_t tn_j_offset(const struct tn_jstring *s, size_t i);
