@@ -5,6 +5,7 @@
  */
 #include "job.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -337,6 +338,27 @@ static tern_status check_no_inputs(struct tn_job *j, const char *path)
     return status;
 }
 
+/* Somebody's text must not be lost to a slip of the keyboard. What cannot be read is left to the
+ * renaming. */
+static tern_status check_replaceable(const char *path, struct tern_error *err)
+{
+    char magic[sizeof TERN_FILE_MAGIC - 1];
+    struct tn_file *file;
+    if (tn_file_open_read(&file, path, NULL) != TERN_OK)
+        return TERN_OK;
+    const uint64_t n_bytes = tn_file_size(file);
+    const bool is_model = n_bytes >= sizeof magic &&
+                          tn_file_read_at(file, 0, magic, sizeof magic, NULL) == TERN_OK &&
+                          memcmp(magic, TERN_FILE_MAGIC, sizeof magic) == 0;
+    tn_file_close(file);
+    return is_model || n_bytes == 0
+               ? TERN_OK
+               : tn_fail(err, TERN_USAGE,
+                         "%s: not replaced: it holds %" PRIu64
+                         " bytes and is not a .tern file; --force replaces it",
+                         path, n_bytes);
+}
+
 /* Nor may the part file, which is written first, take the place of an input. */
 static tern_status check_output(struct tn_job *j)
 {
@@ -352,6 +374,8 @@ static tern_status check_output(struct tn_job *j)
     tern_status status = check_no_inputs(j, output);
     if (status == TERN_OK)
         status = check_no_inputs(j, part);
+    if (status == TERN_OK && kind == TN_PATH_FILE && !j->params->force)
+        status = check_replaceable(output, j->err);
     tn_free(part);
     return status;
 }

@@ -42,6 +42,8 @@ struct tern_convert_params {
     enum tern_i2s_layout i2s_layout;
     const char *pre; /* the splitter of a GGUF file that does not name it; NULL: as it says */
     bool no_tokenizer;
+    /* Replace an existing output whatever it holds; false: only a .tern file or an empty one. */
+    bool force;
     /* Progress: bytes of the source that are done, of all that there are (a matrix that is read
      * more than once counts in parts). Return false to stop (TERN_INTERRUPTED). */
     bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total);
@@ -64,8 +66,8 @@ struct tern_convert_result {
 /* Streams; memory does not grow with the model. On any failure the output is as it was before.
  * TERN_INPUT names the file, tensor or key that is missing or wrong; TERN_UNSUPPORTED: a model that
  * was not trained ternary, or of a family, tokenizer or kind that tern does not have; TERN_USAGE: a
- * bad name, or an output that is one of the inputs; TERN_OUTPUT, TERN_LIMIT: the file cannot be
- * written, would be too large; TERN_MEMORY; TERN_INTERRUPTED. */
+ * bad name, an output that is one of the inputs or may not be replaced (force); TERN_OUTPUT,
+ * TERN_LIMIT: the file cannot be written, would be too large; TERN_MEMORY; TERN_INTERRUPTED. */
 tern_status tern_convert(const struct tern_convert_params *params,
                          struct tern_convert_result *result, struct tern_error *err);
 

@@ -57,6 +57,7 @@ int tn_cmd_convert(const struct tn_options *o)
         .pre = o->pre,
         .i2s_layout = (enum tern_i2s_layout)o->i2s_layout,
         .no_tokenizer = o->no_tokenizer,
+        .force = o->force,
         .on_progress = tn_progress_callback,
         .on_message = on_message,
     };

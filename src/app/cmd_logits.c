@@ -5,6 +5,7 @@
  * The rows go to FILE.part, which gets its name when it is complete; links are followed. What no
  * file can take the place of (a pipe, /dev/stdout) is written directly.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "app.h"
@@ -30,6 +31,25 @@ static bool should_stop(void *arg)
     return tn_stop_requested();
 }
 
+/* Rows of logits may replace rows of logits; other files are somebody's. */
+static tern_status check_replaceable(const char *path, struct tern_error *err)
+{
+    static const char suffix[] = ".f32";
+    const size_t n = strlen(path), n_suffix = sizeof suffix - 1;
+    struct tn_file *file;
+    if ((n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0) ||
+        tn_path_kind(path) != TN_PATH_FILE || !tn_path_is_replaceable(path) ||
+        tn_file_open_read(&file, path, NULL) != TERN_OK)
+        return TERN_OK;
+    const uint64_t n_bytes = tn_file_size(file);
+    tn_file_close(file);
+    return n_bytes == 0 ? TERN_OK
+                        : tn_fail(err, TERN_USAGE,
+                                  "-o \"%s\": not replaced: it holds %" PRIu64
+                                  " bytes and its name does not end in .f32; --force replaces it",
+                                  path, n_bytes);
+}
+
 static tern_status check(struct logits *l, struct tern_error *err)
 {
     const struct tn_options *o = l->o;
@@ -41,6 +61,8 @@ static tern_status check(struct logits *l, struct tern_error *err)
     if (o->output && (!o->output[0] || strcmp(o->output, "-") == 0))
         return tn_fail(err, TERN_USAGE, "-o \"%s\": give the name of a file", o->output);
     tern_status status = tn_idlist_parse(&l->ids, o->ids, strlen(o->ids), "--ids", err);
+    if (status == TERN_OK && o->output && !o->force)
+        status = check_replaceable(o->output, err);
     if (status == TERN_OK && l->ids.n == 0)
         status = tn_fail(err, TERN_USAGE, "--ids \"\": at least one id is needed");
     return status;

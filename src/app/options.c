@@ -47,7 +47,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "SRC is a directory with config.json, model.safetensors (or shards with\n"
         "their index) and tokenizer.json, or a GGUF file (of a split one the first\n"
         "part), of a model that was trained ternary: tern info SRC says whether it\n"
-        "is one. An existing FILE is replaced only when the new one is complete.\n"
+        "is one. An existing .tern file is replaced when the new one is complete.\n"
         "Also: tern --convert SRC --save FILE.\n"
         "\n"
         "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n"
@@ -269,8 +269,12 @@ const struct tn_option_row tn_option_rows[] = {
     /* convert */
     {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE",
      .otherwise = "./DIR.tern", .help = "the file to write"},
+    {"force", 0, TN_OPT_FLAG, SLOT(force), BIT(CONVERT),
+     .help = "replace FILE even if it is neither a .tern file nor empty"},
     {"output", 'o', TN_OPT_TEXT, SLOT(output), BIT(LOGITS), .value = "FILE",
      .help = "the file to write"},
+    {"force", 0, TN_OPT_FLAG, SLOT(force), BIT(LOGITS),
+     .help = "replace FILE even if it is not empty and its name does not end in .f32"},
     {"save", 0, TN_OPT_TEXT, SLOT(output), BIT(CONVERT), .value = "FILE", .hidden = true},
     {"convert", 0, TN_OPT_TEXT, SLOT(source), BIT(CONVERT), .value = "DIR", .hidden = true},
     {"name", 0, TN_OPT_TEXT, SLOT(name), BIT(CONVERT), .value = "NAME",

@@ -107,6 +107,7 @@ struct tn_options {
     int64_t i2s_layout;  /* enum tern_i2s_layout */
     const char *pre;
     bool no_tokenizer;
+    bool force;
 
     const char *probe_root; /* a recorded machine instead of this one */
     const char *record;     /* directory for a recording of this machine */

@@ -523,6 +523,40 @@ class Destinations(command.TestCase):
         self.assertEqual(sorted(os.listdir(folder)), ["a.tern", "demo.tern"])
         self.assertIn("./DIR.tern", self.ok("help", "convert").text)
 
+    def test_only_models_and_empty_files_are_replaced(self):
+        path, text = scratch("notes.txt"), b"my notes\n"
+        logits = ("logits", command.model(), "--ids", "1 2", "-o", path)
+        for arguments in (("convert", command.DEMO, "-o", path), logits):
+            with open(path, "wb") as f:
+                f.write(text)
+            error = self.refused(2, *arguments)
+            self.assertIn("not replaced: it holds 9 bytes", error)
+            self.assertIn("--force replaces it", error)
+            self.assertEqual(read_bytes(path), text)
+            self.assertFalse(os.path.exists(path + ".part"))
+            self.ok(*arguments, "--force")
+            self.assertGreater(os.path.getsize(path), 1000)
+            with open(path, "wb"):
+                pass
+            self.ok(*arguments)  # empty
+        model = command.model()
+        with open(path, "wb") as f:
+            f.write(read_bytes(model)[:100])
+        self.refused(2, *logits)
+        self.ok("convert", command.DEMO, "-o", path)  # a damaged one is one all the same
+        self.assertEqual(read_bytes(path), read_bytes(model))
+        rows = scratch("rows.f32")
+        for _ in range(2):
+            self.ok(*logits[:-1], rows)
+
+    @unittest.skipUnless(sys.platform == "linux" and command.NATIVE, "machines are recorded there")
+    def test_a_recording_takes_a_folder_of_its_own(self):
+        folder = scratch("machine")
+        os.mkdir(folder)
+        self.ok("probe", "--record", folder)  # empty
+        self.assertIn("is not empty", self.refused(4, "probe", "--record", folder))
+        self.ok("probe", "--record", scratch("machine-2"))  # new
+
     @unittest.skipUnless(POSIX, "resource limits")
     def test_full_disk(self):
         import resource

@@ -93,7 +93,7 @@ class SmallStack(command.TestCase):
         for level in levels:
             for arguments in (("run", self.model, "-p", "Once", "-n", "2"),
                               ("bench", self.model, "-p", "4", "-n", "2", "-r", "1"),
-                              ("logits", self.model, "--ids", "1 2 3", "-o", scratch("logits"))):
+                              ("logits", self.model, "--ids", "1 2 3", "-o", scratch("logits.f32"))):
                 with self.subTest(level=level, command=arguments[0]):
                     self.check_enough(*arguments, "--cpu", level)
 

@@ -434,7 +434,8 @@ static void test_stop_anywhere(void **state)
     model_dir_write(&model, DIR);
     struct stopper stopper = {0, 0};
     struct tern_convert_params params = {.source = DIR, .output = OUT, .no_tokenizer = true,
-                                         .on_progress = stop_later, .arg = &stopper};
+                                         .force = true, .on_progress = stop_later,
+                                         .arg = &stopper};
     struct tern_convert_result result;
     struct tern_error err;
     assert_int_equal(tern_convert(&params, &result, &err), TERN_OK);
