@@ -34,7 +34,8 @@
 
 /* ---- survey ---- */
 
-/* Says what the scales decided, where nothing else did. */
+/* Says what the scales decided, where nothing else did.  A guess that changes all logits is a
+ * warning: a model whose training had one shard has one scale for each matrix as well. */
 static void say_inputs(const struct tn_job *j)
 {
     const struct tn_tensor_plan_row *many = tn_tensor_plan_many_scales(&j->plan);
@@ -49,9 +50,27 @@ static void say_inputs(const struct tn_job *j)
             many->weight->name);
     else
         tn_job_say(
-            j, TERN_CONVERT_NOTE,
-            "inputs of products are rounded to int8 for each token, because every matrix has one "
-            "scale; --activations float says otherwise");
+            j, TERN_CONVERT_WARNING,
+            "nothing in the source says how inputs of products were rounded in training; every "
+            "matrix has one scale, so int8 for each token is assumed; a TriLM or another model of "
+            "unrounded inputs needs --activations float");
+}
+
+/* The size of an embedding model is that of its table as a rule. */
+static void say_table(const struct tn_job *j)
+{
+    if (j->params->head != TERN_HEAD_AUTO || !(j->model.import.config.flags & TERN_MODEL_NO_HEAD))
+        return;
+    for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
+        const double n = (double)t->file.rows * t->file.cols;
+        if (t->kind == TN_TENSOR_TABLE)
+            tn_job_say(j, TERN_CONVERT_NOTE,
+                       "the table of %u tokens is kept in %s, as the source has it in %s: %.1f MB; "
+                       "--head q8 takes %.1f MB and moves the vectors (cosine about 0.9995)",
+                       t->file.rows, tn_layout_name(t->file.layout), t->weight->type,
+                       n * (t->file.layout == TERN_LAYOUT_F32 ? 4e-6 : 2e-6), n * 1e-6);
+    }
 }
 
 static tern_status survey(struct tn_job *j)
@@ -64,7 +83,10 @@ static tern_status survey(struct tn_job *j)
                    "left out, because it holds the numbers of the embeddings: %s",
                    j->plan.twin->name);
     say_inputs(j);
-    return tn_tensor_plan_settle(&j->plan, &j->model.import, j->params, j->err);
+    status = tn_tensor_plan_settle(&j->plan, &j->model.import, j->params, j->err);
+    if (status == TERN_OK)
+        say_table(j);
+    return status;
 }
 
 /* ---- declare ---- */

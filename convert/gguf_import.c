@@ -452,6 +452,72 @@ static tern_status read_ids(struct importer *i)
     return status;
 }
 
+/* ---- were inputs rounded in training? ---- */
+
+/* No key says it, so what published files are called counts. */
+static const struct {
+    const char *word; /* in lower case */
+    enum tn_inputs_said inputs;
+} words_of_names[] = {
+    {"trilm", TN_INPUTS_FLOAT}, {"bonsai", TN_INPUTS_FLOAT},  {"bitcpm", TN_INPUTS_FLOAT},
+    {"1.58", TN_INPUTS_INT8},   {"1bit", TN_INPUTS_INT8},     {"bitnet", TN_INPUTS_INT8},
+    {"falcon-e", TN_INPUTS_INT8},
+};
+
+static enum tn_inputs_said inputs_of_name(const struct tn_gguf *gguf, const char *key)
+{
+    char name[256];
+    size_t n;
+    const char *text = tn_gguf_text(gguf, key, &n);
+    n = text ? TN_MIN(n, sizeof name - 1) : 0;
+    for (size_t k = 0; k < n; k++)
+        name[k] = (char)(text[k] >= 'A' && text[k] <= 'Z' ? text[k] - 'A' + 'a' : text[k]);
+    name[n] = '\0';
+    for (size_t k = 0; k < TN_COUNT_OF(words_of_names); k++)
+        if (strstr(name, words_of_names[k].word))
+            return words_of_names[k].inputs;
+    return TN_INPUTS_UNSAID;
+}
+
+static bool is_text(const struct tn_gguf_texts *texts, uint32_t i, const char *text)
+{
+    const uint32_t begin = texts->offsets[i], n = texts->offsets[i + 1] - begin;
+    return n == strlen(text) && memcmp(texts->bytes + begin, text, n) == 0;
+}
+
+/* GPT-NeoX's vocabulary: of the ternary models only TriLM has it. */
+static tern_status has_neox_vocabulary(bool *out, const struct importer *i)
+{
+    const struct tn_gguf_key *key = tn_gguf_find_key(i->source->gguf, "tokenizer.ggml.tokens");
+    struct tn_gguf_texts texts;
+    *out = false;
+    if (!key || key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_STRING ||
+        key->count < 2)
+        return TERN_OK;
+    tern_status status = tn_gguf_load_texts(&texts, i->source->gguf, key, i->err);
+    if (status != TERN_OK)
+        return status;
+    *out = is_text(&texts, 0, "<|endoftext|>") && is_text(&texts, 1, "<|padding|>");
+    tn_gguf_texts_fini(&texts);
+    return TERN_OK;
+}
+
+static tern_status look_for_inputs(struct importer *i)
+{
+    static const char *const keys[] = {"general.name", "general.basename",
+                                       "general.base_model.0.name"};
+    enum tn_inputs_said *said = &i->out->inputs_said;
+    bool is_neox = false;
+    for (size_t k = 0; k < TN_COUNT_OF(keys) && *said == TN_INPUTS_UNSAID; k++)
+        *said = inputs_of_name(i->source->gguf, keys[k]);
+    if (*said != TN_INPUTS_UNSAID)
+        return TERN_OK;
+    tern_status status = has_neox_vocabulary(&is_neox, i);
+    if (is_neox)
+        *said = TN_INPUTS_FLOAT;
+    return status;
+}
+
 /* ---- all of it ---- */
 
 static void recognise(struct importer *i)
@@ -484,7 +550,7 @@ static tern_status import(struct importer *i)
         status = read_ids(i);
     if (status == TERN_OK)
         recognise(i);
-    return status;
+    return status == TERN_OK ? look_for_inputs(i) : status;
 }
 
 tern_status tn_gguf_import(struct tn_config_import *out, struct tn_source *source,

@@ -175,7 +175,7 @@ static tern_status try_conversion(struct tern_source *s, const char *path, struc
     status = tn_tensor_plan_make(&plan, &s->model.import, &s->model.source, err);
     if (status != TERN_OK)
         return status;
-    const struct tern_convert_params params = {.head = TERN_HEAD_Q8};
+    const struct tern_convert_params params = {.head = TERN_HEAD_AUTO};
     status = survey_layer(s, &plan, &params, err);
     tn_tensor_plan_fini(&plan);
     s->has_tokenizer = tn_model_source_has_tokenizer(&s->model, path);

@@ -470,15 +470,32 @@ static tern_status fail_many_scales(const struct tn_tensor_plan_row *t,
                    t->weight->name);
 }
 
-tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
-                                  const struct tern_convert_params *params,
-                                  struct tern_error *err)
+static enum tern_head_type head_of_source(const struct tn_source_tensor *table)
+{
+    return table->dtype == TN_DTYPE_F32    ? TERN_HEAD_F32
+           : table->dtype == TN_DTYPE_BF16 ? TERN_HEAD_BF16
+                                           : TERN_HEAD_F16;
+}
+
+/* Vectors show the rounding of the table: with q8 their cosine with the reference is 0.9993 to
+ * 0.9997, with f16 0.99999 and more. */
+static uint32_t table_layout(const struct tn_source_tensor *table,
+                             const struct tern_file_config *config, enum tern_head_type wanted)
 {
     static const uint32_t layouts[] = {
         [TERN_HEAD_Q8] = TERN_LAYOUT_Q8_PLANES, [TERN_HEAD_Q6] = TERN_LAYOUT_Q6,
         [TERN_HEAD_Q4] = TERN_LAYOUT_Q4,        [TERN_HEAD_F16] = TERN_LAYOUT_F16,
         [TERN_HEAD_BF16] = TERN_LAYOUT_BF16,    [TERN_HEAD_F32] = TERN_LAYOUT_F32,
     };
+    if (wanted == TERN_HEAD_AUTO)
+        wanted = config->flags & TERN_MODEL_NO_HEAD ? head_of_source(table) : TERN_HEAD_Q8;
+    return layouts[wanted];
+}
+
+tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
+                                  const struct tern_convert_params *params,
+                                  struct tern_error *err)
+{
     import->config.inputs = choose_inputs(plan, import, params->activations);
     for (uint32_t i = 0; i < plan->n_tensors; i++) {
         struct tn_tensor_plan_row *t = &plan->tensors[i];
@@ -489,7 +506,9 @@ tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_
             plan->n_ternary += (uint64_t)t->file.rows * t->file.cols;
             continue;
         }
-        t->file.layout = t->kind == TN_TENSOR_TABLE ? layouts[params->head] : TERN_LAYOUT_F32;
+        t->file.layout = t->kind == TN_TENSOR_TABLE
+                             ? table_layout(t->weight, &import->config, params->head)
+                             : TERN_LAYOUT_F32;
         t->file.scale_kind =
             tn_layout_scales(t->file.layout) ? TERN_SCALE_ROW : TERN_SCALE_NONE;
     }

@@ -18,6 +18,8 @@ enum tern_convert_message { TERN_CONVERT_TENSOR, TERN_CONVERT_NOTE, TERN_CONVERT
 
 /* Of embedding and head, unless they are ternary in the source. */
 enum tern_head_type {
+    TERN_HEAD_AUTO, /* q8; in an embedding model, whose vectors show the difference, the source's
+                       type: bf16, f16 or f32, and f16 for types of blocks */
     TERN_HEAD_Q8,
     TERN_HEAD_Q6,
     TERN_HEAD_Q4,
@@ -26,8 +28,9 @@ enum tern_head_type {
     TERN_HEAD_F32
 };
 
-/* Are inputs of ternary products rounded to int8?  By the family, else: yes where every matrix has
- * one scale, no where some have several. */
+/* Are inputs of ternary products rounded to int8?  By the family, else by the names and the
+ * vocabulary in a GGUF file, else: yes, with a warning, where every matrix has one scale, no where
+ * some have several. */
 enum tern_activations { TERN_ACTIVATIONS_AUTO, TERN_ACTIVATIONS_INT8, TERN_ACTIVATIONS_FLOAT };
 
 /* Three layouts of GGUF's type I2_S, which files do not tell apart; all published ones are X86. */

@@ -279,8 +279,10 @@ const struct tn_option_row tn_option_rows[] = {
     {"convert", 0, TN_OPT_TEXT, SLOT(source), BIT(CONVERT), .value = "DIR", .hidden = true},
     {"name", 0, TN_OPT_TEXT, SLOT(name), BIT(CONVERT), .value = "NAME",
      .otherwise = "that of DIR", .help = "the model's name"},
-    {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "q8",
-     .choices = "q8|q6|q4|f16|bf16|f32", .help = "type of the embedding and output table"},
+    {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "auto",
+     .choices = "auto|q8|q6|q4|f16|bf16|f32",
+     .help = "type of the embedding and output table; auto: q8, but in embedding models the "
+             "source's own"},
     {"activations", 0, TN_OPT_CHOICE, SLOT(activations), BIT(CONVERT), .value = "TYPE",
      .initial = "auto", .choices = "auto|int8|float",
      .help = "are inputs of products rounded? auto: as the model was trained"},

@@ -65,6 +65,24 @@ class Goldens(command.TestCase):
                         self.check_ids(model, pooling, ids,
                                        floats(read_bytes(f"{golden}{pooling}.f32")))
 
+    def test_default_table(self):
+        """The table keeps the source's type: rounding it to q8 would move the vectors."""
+        for path, _, cases in sources():
+            out = scratch("default.tern")
+            note = self.ok("convert", path, "-o", out).err
+            self.assertRegex(note, r"the table of \d+ tokens is kept in (bf16|f16|f32), as the "
+                                   r"source has it in \w+: [0-9.]+ MB; --head q8 takes")
+            tensors = json.loads(self.ok("info", out, "--json", "--tensors").text)["tensors"]
+            layout = next(t["layout"] for t in tensors if t["name"] == "embed")
+            self.assertIn(f"kept in {layout}, ", note)
+            for ids, _, golden in cases:
+                for pooling in POOLING:
+                    got = floats(self.ok("embed", out, "--pooling", pooling, "--raw", "--ids",
+                                         " ".join(map(str, ids))).out)
+                    with self.subTest(source=path, pooling=pooling, golden=golden):
+                        self.assertGreaterEqual(
+                            cosine(got, floats(read_bytes(f"{golden}{pooling}.f32"))), 0.99999)
+
     def test_texts(self):
         """What the tokenizer puts around a text is added."""
         for path, _, cases in sources():

@@ -4,6 +4,7 @@
 the reference's logits and greedy ids at every kernel level that this CPU has; or is refused with
 the reason."""
 import glob
+import json
 import os
 import struct
 import sys
@@ -224,12 +225,46 @@ class Families(command.TestCase):
         self.assertEqual(outputs[0], outputs[2])
         self.assertEqual(len(set(outputs)), 3)
 
-    def test_the_choice_of_inputs_is_printed(self):
-        path = shared("reference", "gguf", "tiny-hf1bit", "i2_s.gguf")
-        result = command.tern("convert", path, "-o", scratch("choice.tern"), "--no-tokenizer")
-        self.assertEqual(result.code, 0)
-        self.assertIn("rounded to int8 for each token, because every matrix has one scale",
-                      result.err)
+
+class Inputs(command.TestCase):
+    """A GGUF file of arch llama with one scale for each matrix: were inputs rounded to int8?"""
+
+    def convert(self, name, change):
+        path, out = scratch(name + ".gguf"), scratch(name + ".tern")
+        data = read_bytes(shared("reference", "gguf", "tiny-hf1bit", "tq2_0.gguf"))
+        with open(path, "wb") as f:
+            f.write(change(data))
+        result = self.ok("convert", path, "-o", out, "-q", "--no-tokenizer")
+        said = [line for line in result.err.splitlines() if "inputs of products" in line]
+        return json.loads(self.ok("info", out, "--json").text)["inputs"], said
+
+    @staticmethod
+    def named(data, name):
+        assert len(name) == 11 and data.count(b"tiny-hf1bit") == 1
+        return data.replace(b"tiny-hf1bit", name)
+
+    def neox(self, data):
+        """The first tokens are GPT-NeoX's; the third keeps the header's length a multiple."""
+        key = b"tokenizer.ggml.tokens" + struct.pack("<II", 9, 8)
+        begin = end = data.index(key) + len(key) + 8
+        for _ in range(3):
+            end += 8 + struct.unpack_from("<Q", data, end)[0]
+        head = b"".join(struct.pack("<Q", len(t)) + t for t in (b"<|endoftext|>", b"<|padding|>"))
+        n = (end - begin - len(head) - 8) % 32
+        third = struct.pack("<Q", n) + b"x" * n
+        return self.named(data[:begin] + head + third + data[end:], b"no-evidence")
+
+    def test_the_file_decides(self):
+        self.assertEqual(self.convert("one", lambda data: data), ("int8", []))
+        for name in (b"Tiny-TriLM1", b"1 Bonsai-1B"):
+            self.assertEqual(self.convert("two", lambda data: self.named(data, name)), ("16", []))
+        self.assertEqual(self.convert("three", self.neox), ("16", []))
+
+    def test_a_guess_is_a_warning(self):
+        inputs, said = self.convert("four", lambda data: self.named(data, b"no-evidence"))
+        self.assertEqual((inputs, len(said)), ("int8", 1))
+        self.assertRegex(said[0], r"warning: nothing in the source says how inputs .* "
+                                  r"--activations float$")
 
 
 if __name__ == "__main__":
