@@ -305,7 +305,7 @@ def s6():
             p99 = sorted(times)[int(len(times) * 0.99)]
             row(f"S6 slow {mode}, {n_opened} connections: /health", "p99 <= 100 ms",
                 f"{p99:.1f} ms, {failed} lost", p99 <= 100 and failed == 0)
-            row("   connections at once, of 1000", "<= 64", f"{most:.0f}", 0 < most <= 64)
+            row("   connections at once, of 1000", "<= 192", f"{most:.0f}", 0 < most <= 192)
     with Server() as server, server.connect() as s:
         began = time.monotonic()
         s.sendall(b"GET /health HTTP/1.1\r\n")

@@ -302,7 +302,8 @@ const struct tn_option_row tn_option_rows[] = {
      .high = 65535, .help = "port; 0 takes a free one"},
     {"parallel", 0, TN_OPT_COUNT, SLOT(parallel), BIT(SERVE), .value = "N", .low = 1,
      .high = TERN_SCHEDULER_MAX_SEQUENCES, .otherwise = "4, or what memory allows",
-     .help = "answers of a model that are computed at the same time; 64 more may wait"},
+     .help = "answers of a model that are computed at the same time; up to 64 requests are "
+             "computed or wait"},
     {"api-key-file", 0, TN_OPT_TEXT, SLOT(api_key_file), BIT(SERVE), .value = "FILE",
      .otherwise = "$TERN_API_KEY", .help = "file with the key that clients must send"},
     {"allow-origin", 0, TN_OPT_LIST, SLOT(origins), BIT(SERVE), .value = "ORIGIN",

@@ -45,9 +45,10 @@ int64_t tn_net_write(tn_socket socket, const void *src, size_t n_bytes);
 struct tn_net_item {
     tn_socket socket;
     bool wants_read, wants_write;
+    bool has_ended;           /* the other side's end was read: only its reset is news */
     bool can_read, can_write; /* also when reading or writing would fail at once */
 };
-#define TN_NET_MAX_ITEMS 128
+#define TN_NET_MAX_ITEMS 256
 /* Waits until something can be done, a signal came, somebody called tn_net_wake, or the time is
  * over; n_items <= TN_NET_MAX_ITEMS. */
 void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms);

@@ -146,7 +146,9 @@ void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms)
     WSAPOLLFD fds[TN_NET_MAX_ITEMS + 1];
     char scratch[16];
     for (size_t i = 0; i < n_items; i++) {
-        fds[i].fd = (SOCKET)items[i].socket;
+        /* WSAPoll says POLLHUP again and again of a side that has ended: a write tells the rest. */
+        const bool is_idle = items[i].has_ended && !items[i].wants_write;
+        fds[i].fd = is_idle ? INVALID_SOCKET : (SOCKET)items[i].socket;
         fds[i].events = (short)((items[i].wants_read ? POLLRDNORM : 0) |
                                 (items[i].wants_write ? POLLWRNORM : 0));
         fds[i].revents = 0;
@@ -155,7 +157,8 @@ void tn_net_wait(struct tn_net_item *items, size_t n_items, uint32_t timeout_ms)
     int n = WSAPoll(fds, (ULONG)(n_items + 1), (INT)timeout_ms);
     for (size_t i = 0; i < n_items; i++) {
         int happened = n > 0 ? fds[i].revents : 0;
-        items[i].can_read = happened & (POLLRDNORM | POLLHUP | POLLERR | POLLNVAL);
+        const int ends = POLLERR | POLLNVAL | (items[i].has_ended ? 0 : POLLRDNORM | POLLHUP);
+        items[i].can_read = fds[i].fd != INVALID_SOCKET && happened & ends;
         items[i].can_write = happened & (POLLWRNORM | POLLERR);
     }
     if (n > 0 && fds[n_items].revents)

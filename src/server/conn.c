@@ -98,6 +98,8 @@ bool tn_conn_is_due(const struct tn_conn *conn)
 
 bool tn_conn_wants_read(const struct tn_conn *conn)
 {
+    if (conn->has_ended)
+        return false;
     if (conn->state == TN_CONN_READING)
         return conn->pending.n_bytes == 0 && n_unsent(conn) < TN_CONN_MAX_UNSENT;
     if (conn->state == TN_CONN_BUSY)
@@ -160,20 +162,28 @@ static size_t take(struct tn_conn *conn, const char *bytes, size_t n, uint64_t n
     return i;
 }
 
+/* The client sends no more: what it asked for completely is answered. */
+static void take_end(struct tn_conn *conn, uint64_t now_ns)
+{
+    conn->has_ended = true;
+    conn->ended_ns = now_ns;
+    if (conn->state == TN_CONN_BUSY && conn->user.on_end)
+        conn->user.on_end(conn->user.arg);
+    else if (conn->state != TN_CONN_BUSY && n_unsent(conn) == 0)
+        tn_conn_drop(conn);
+}
+
 void tn_conn_read(struct tn_conn *conn, char *scratch, size_t n_scratch, uint64_t now_ns)
 {
     int64_t n = tn_net_read(conn->socket, scratch, n_scratch);
     if (n == TN_NET_AGAIN)
         return;
-    if (n == TN_NET_GONE || (n == 0 && (conn->state != TN_CONN_READING || n_unsent(conn) == 0))) {
+    if (n == TN_NET_GONE)
         tn_conn_drop(conn);
+    else if (n == 0)
+        take_end(conn, now_ns);
+    if (n <= 0)
         return;
-    }
-    if (n == 0) { /* the last answer is still on its way */
-        conn->closes = true;
-        conn->state = TN_CONN_CLOSING;
-        return;
-    }
     size_t i = conn->state == TN_CONN_READING ? take(conn, scratch, (size_t)n, now_ns) : 0;
     if (conn->state == TN_CONN_BUSY && i < (size_t)n &&
         !tn_buf_append(&conn->pending, scratch + i, (size_t)n - i))
@@ -225,6 +235,7 @@ static void finish_answer(struct tn_conn *conn, uint64_t now_ns)
     conn->host->on_done(conn->host->arg, conn, conn->status);
     conn->user = (struct tn_conn_user){0};
     conn->state = conn->closes ? TN_CONN_CLOSING : TN_CONN_READING;
+    conn->was_answered = true;
     conn->is_answered = conn->is_chunked = false;
     conn->cors_origin = (struct tn_http_text){0};
     conn->status = 0;
@@ -246,6 +257,15 @@ static void take_pending(struct tn_conn *conn, uint64_t now_ns)
     tn_buf_fini(&pending);
 }
 
+static void shut(struct tn_conn *conn, uint64_t now_ns)
+{
+    tn_net_shutdown(conn->socket);
+    conn->is_shut = true;
+    conn->began_ns = now_ns;
+    if (conn->has_ended) /* nothing comes that could be read */
+        tn_conn_drop(conn);
+}
+
 void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns)
 {
     tn_conn_write(conn, now_ns);
@@ -255,18 +275,36 @@ void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns)
         tn_conn_write(conn, now_ns);
         finish_answer(conn, now_ns);
     }
-    if (conn->state == TN_CONN_CLOSING && !conn->is_shut && n_unsent(conn) == 0) {
-        tn_net_shutdown(conn->socket);
-        conn->is_shut = true;
-        conn->began_ns = now_ns;
-    }
+    if (conn->state == TN_CONN_READING && conn->has_ended && conn->pending.n_bytes == 0)
+        conn->state = TN_CONN_CLOSING;
+    if (conn->state == TN_CONN_CLOSING && !conn->is_shut && n_unsent(conn) == 0)
+        shut(conn, now_ns);
+    if (conn->state != TN_CONN_BUSY && !has_begun(&conn->request) && n_unsent(conn) == 0)
+        conn->has_slot = false;
+}
+
+void tn_conn_tell_busy(struct tn_conn *conn, uint64_t now_ns)
+{
+    refuse(conn, 503, "the server is busy: all connections are in use");
+    tn_conn_advance(conn, now_ns);
 }
 
 /* ---- time ---- */
 
+bool tn_conn_is_waiting(const struct tn_conn *conn)
+{
+    return conn->state == TN_CONN_READING && !conn->has_slot && n_unsent(conn) == 0;
+}
+
 bool tn_conn_is_incomplete(const struct tn_conn *conn)
 {
-    return conn->state == TN_CONN_READING || conn->state == TN_CONN_CLOSING;
+    return tn_conn_is_waiting(conn) || conn->is_shut;
+}
+
+bool tn_conn_is_late(const struct tn_conn *conn, uint64_t now_ns)
+{
+    return conn->state == TN_CONN_READING && conn->has_slot && has_begun(&conn->request) &&
+           now_ns - conn->began_ns > TN_CONN_PATIENCE_NS;
 }
 
 /* A client that still takes its last answer is not idle: TN_CONN_STUCK_NS is its limit. */

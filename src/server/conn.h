@@ -3,10 +3,14 @@
  * A connection: bytes in, one request at a time, bytes out.
  *
  *   READING  a request comes in, or nothing does (kept alive)
- *   BUSY     it is being answered; what the client sends meanwhile waits, its end is noticed
+ *   BUSY     it is being answered; what the client sends meanwhile waits.  The end of what it sends
+ *            is a half-close: it gets its answer.  A reset or a failed write says that it is gone
  *   CLOSING  the answer goes out, then what still comes is read and thrown away for a moment, so
  *            that the system does not throw the answer away
  *   DEAD     loop.c takes it out
+ *
+ * A request takes a slot when its head is complete and holds it until its answer is sent; the host
+ * says in on_head which requests need one.
  *
  * loop.c owns connections and says when they may read and write; answers are written through
  * tn_reply and tn_stream_*, by whoever answers (struct tn_conn_user), on the loop's thread.
@@ -29,6 +33,9 @@ struct tn_conn;
 /* Who answers; set by tn_conn_hold for the time of one answer. */
 struct tn_conn_user {
     void (*on_gone)(void *arg);                    /* the client is gone: stop the work */
+    /* The client has ended its side: it waits for its answer, or it is gone.  A write tells which;
+     * may be NULL. */
+    void (*on_end)(void *arg);
     void (*on_tick)(void *arg, uint64_t now_ns);   /* about once a second */
     void *arg;
 };
@@ -63,12 +70,16 @@ struct tn_conn {
     uint64_t began_ns;      /* READING: the first byte of this request, or when it began to wait,
                              * all answers taken */
     uint64_t progress_ns;   /* when enough bytes had gone out last, or there were none */
+    uint64_t ended_ns;      /* when the client ended its side */
     uint64_t n_out;         /* bytes of the answer, for the log */
     int status;             /* of the answer; 0: none yet */
     bool closes;            /* behind this answer */
     bool is_chunked;        /* the answer is a stream in chunks */
     bool is_answered;
     bool is_shut;           /* CLOSING: our end is closed */
+    bool has_ended;         /* the client sends no more */
+    bool has_slot;
+    bool was_answered;      /* it is kept alive after an answer */
 };
 
 void tn_conn_init(struct tn_conn *conn, tn_socket socket, const struct tn_conn_host *host,
@@ -90,8 +101,16 @@ void tn_conn_advance(struct tn_conn *conn, uint64_t now_ns);
 bool tn_conn_is_due(const struct tn_conn *conn);
 /* Limits of time; a second apart is enough. */
 void tn_conn_tick(struct tn_conn *conn, uint64_t now_ns);
-/* Nothing is being computed for it: another client may have the place. */
+/* No request is complete, and no answer is on its way: nothing is lost when another client gets the
+ * connection. */
+bool tn_conn_is_waiting(const struct tn_conn *conn);
+/* The same, or its answer is out and it is read on for a moment. */
 bool tn_conn_is_incomplete(const struct tn_conn *conn);
+/* It has a slot, and the body of its request has not arrived for a while. */
+bool tn_conn_is_late(const struct tn_conn *conn, uint64_t now_ns);
+/* READING: tells the client to come again, in the shape of its API as far as that is known, and
+ * closes. */
+void tn_conn_tell_busy(struct tn_conn *conn, uint64_t now_ns);
 
 /* ---- answering ---- */
 

@@ -20,8 +20,8 @@ static_assert(TN_CONN_MAX + TN_LOOP_MAX_LISTENERS <= TN_NET_MAX_ITEMS, "one wait
 
 #define MAX_REFUSED 256u
 
-/* A socket that was told to come again.  It stays a moment: one that is closed with bytes of its
- * client unread would take the answer with it. */
+/* A socket whose answer is out and whose connection another client got.  It stays a moment: one
+ * that is closed with bytes of its client unread would take the answer with it. */
 struct refused {
     tn_socket socket;
     uint64_t at_ns;
@@ -36,6 +36,7 @@ struct tn_loop {
     uint32_t n_conns;
     struct refused refused[MAX_REFUSED]; /* the oldest first */
     uint32_t n_refused;
+    struct tn_conn spare; /* of refuse_connection */
     bool is_stopping;
     uint64_t ticked_ns;
     char scratch[READ_BYTES];
@@ -168,29 +169,96 @@ void tn_loop_stop_listening(struct tn_loop *loop)
 
 /* ---- accepting ---- */
 
-/* The place of the connection that has waited longest; false: all are being answered. */
-static bool make_room(struct tn_loop *loop)
+/* The one that has waited longest of those for which is(conn) holds; n_conns: there is none. */
+static uint32_t find_oldest(const struct tn_loop *loop, bool (*is)(const struct tn_conn *conn))
 {
     uint32_t oldest = loop->n_conns;
     for (uint32_t i = 0; i < loop->n_conns; i++)
-        if (tn_conn_is_incomplete(loop->conns[i]) &&
+        if (is(loop->conns[i]) &&
             (oldest == loop->n_conns || loop->conns[i]->began_ns < loop->conns[oldest]->began_ns))
             oldest = i;
+    return oldest;
+}
+
+/* One that is kept alive ends without a word, as clients expect; any other client is told. */
+static void end_waiting(struct tn_conn *conn, uint64_t now_ns)
+{
+    if (conn->was_answered && conn->request.head.n_bytes == 0)
+        tn_conn_drop(conn);
+    else
+        tn_conn_tell_busy(conn, now_ns);
+}
+
+/* Frees the connection, and closes its socket later if it was told something. */
+static void put_aside(struct tn_loop *loop, uint32_t i, uint64_t now_ns)
+{
+    struct tn_conn *conn = loop->conns[i];
+    if (conn->is_shut && conn->state == TN_CONN_CLOSING) {
+        if (loop->n_refused == MAX_REFUSED)
+            close_refused(loop, 1);
+        loop->refused[loop->n_refused++] = (struct refused){conn->socket, now_ns};
+        conn->socket = TN_NO_SOCKET;
+    }
+    remove_conn(loop, i);
+}
+
+/* The connection that has waited longest; false: all have a slot, or take their answers. */
+static bool make_room(struct tn_loop *loop, uint64_t now_ns)
+{
+    const uint32_t oldest = find_oldest(loop, tn_conn_is_incomplete);
     if (oldest == loop->n_conns)
         return false;
-    remove_conn(loop, oldest);
+    if (!loop->conns[oldest]->is_shut)
+        end_waiting(loop->conns[oldest], now_ns);
+    put_aside(loop, oldest, now_ns);
     return true;
 }
 
+/* Connections beyond the slots that have waited long enough end, the oldest first. */
+static void shed(struct tn_loop *loop, uint64_t now_ns)
+{
+    uint32_t n_open = 0;
+    for (uint32_t i = 0; i < loop->n_conns; i++)
+        n_open += !loop->conns[i]->is_shut;
+    for (; n_open > TN_CONN_SLOTS; n_open--) {
+        const uint32_t oldest = find_oldest(loop, tn_conn_is_waiting);
+        if (oldest == loop->n_conns ||
+            now_ns - loop->conns[oldest]->began_ns < TN_CONN_PATIENCE_NS)
+            return;
+        end_waiting(loop->conns[oldest], now_ns);
+    }
+}
+
+bool tn_loop_take_slot(struct tn_loop *loop, struct tn_conn *conn)
+{
+    const uint64_t now_ns = tn_now_ns();
+    uint32_t n_slots = 0;
+    struct tn_conn *late = NULL;
+    for (uint32_t i = 0; i < loop->n_conns; i++) {
+        struct tn_conn *other = loop->conns[i];
+        n_slots += other->has_slot;
+        if (other != conn && tn_conn_is_late(other, now_ns) &&
+            (!late || other->began_ns < late->began_ns))
+            late = other;
+    }
+    conn->has_slot = conn->has_slot || n_slots < TN_CONN_SLOTS || late;
+    if (n_slots >= TN_CONN_SLOTS && late)
+        tn_conn_tell_busy(late, now_ns);
+    return conn->has_slot;
+}
+
+/* There is no room: the client is told, in memory that all such have in common. */
 static void refuse_connection(struct tn_loop *loop, tn_socket socket, uint64_t now_ns)
 {
-    static const char answer[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-                                 "Content-Length: 0\r\nConnection: close\r\n\r\n";
-    (void)tn_net_write(socket, answer, sizeof answer - 1);
-    tn_net_shutdown(socket);
-    if (loop->n_refused == MAX_REFUSED)
-        close_refused(loop, 1);
-    loop->refused[loop->n_refused++] = (struct refused){socket, now_ns};
+    tn_conn_init(&loop->spare, socket, loop->host, now_ns);
+    tn_conn_tell_busy(&loop->spare, now_ns);
+    if (loop->spare.is_shut) {
+        if (loop->n_refused == MAX_REFUSED)
+            close_refused(loop, 1);
+        loop->refused[loop->n_refused++] = (struct refused){socket, now_ns};
+        loop->spare.socket = TN_NO_SOCKET;
+    }
+    tn_conn_fini(&loop->spare);
 }
 
 static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns)
@@ -199,7 +267,7 @@ static void accept_all(struct tn_loop *loop, tn_socket listener, uint64_t now_ns
         tn_socket socket = tn_net_accept(listener);
         if (socket == TN_NO_SOCKET)
             return;
-        bool has_room = loop->n_conns < TN_CONN_MAX || make_room(loop);
+        bool has_room = loop->n_conns < TN_CONN_MAX || make_room(loop, now_ns);
         struct tn_conn *conn = has_room ? tn_alloc(sizeof *conn) : NULL;
         if (!conn) {
             refuse_connection(loop, socket, now_ns);
@@ -219,7 +287,7 @@ static void remove_dead(struct tn_loop *loop)
     for (uint32_t i = loop->n_conns; i-- > 0;) {
         const struct tn_conn *conn = loop->conns[i];
         if (conn->state == TN_CONN_DEAD ||
-            (loop->is_stopping && tn_conn_is_incomplete(conn) && !tn_conn_wants_write(conn)))
+            (loop->is_stopping && conn->state != TN_CONN_BUSY && !tn_conn_wants_write(conn)))
             remove_conn(loop, i);
     }
 }
@@ -238,7 +306,8 @@ static size_t collect(const struct tn_loop *loop, struct tn_net_item *items)
     for (uint32_t i = 0; i < loop->n_conns; i++)
         items[n++] = (struct tn_net_item){.socket = loop->conns[i]->socket,
                                           .wants_read = tn_conn_wants_read(loop->conns[i]),
-                                          .wants_write = tn_conn_wants_write(loop->conns[i])};
+                                          .wants_write = tn_conn_wants_write(loop->conns[i]),
+                                          .has_ended = loop->conns[i]->has_ended};
     for (uint32_t i = 0; i < loop->n_listeners; i++)
         items[n++] = (struct tn_net_item){.socket = loop->listeners[i], .wants_read = true};
     return n;
@@ -291,6 +360,7 @@ void tn_loop_turn(struct tn_loop *loop, uint32_t timeout_ms)
         if (items[i].can_read || items[i].can_write)
             serve(loop, loop->conns[i], &items[i], now_ns);
     tick(loop, now_ns);
+    shed(loop, now_ns);
     remove_dead(loop);
     for (size_t i = n_conns; i < n; i++)
         if (items[i].can_read)

@@ -2,9 +2,11 @@
  *
  * Listens, accepts, and lets each connection go on when it can: one thread, one wait for all.
  *
- * At most TN_CONN_MAX connections are held.  One more takes the place of the one that has waited
- * longest without a complete request (slow attackers hold the oldest places, real clients are
- * quick); when all are being answered, it is told 503.
+ * TN_CONN_SLOTS requests are received, computed or sent at once; one beyond them gets 503, unless
+ * it only asks how the server is.  While there are more connections than slots, a connection whose
+ * head does not come in TN_CONN_PATIENCE_NS is told 503 too.  When even TN_CONN_MAX are open, the
+ * one that has waited longest for its head makes room (slow attackers hold the oldest connections,
+ * real clients are quick).  A client that takes its answer is never cut for others.
  */
 #ifndef TN_LOOP_H
 #define TN_LOOP_H
@@ -23,6 +25,9 @@ tern_status tn_loop_open(struct tn_loop **out, const char *host, uint16_t port,
 void tn_loop_close(struct tn_loop *loop);
 uint16_t tn_loop_port(const struct tn_loop *loop);
 uint32_t tn_loop_n_connections(const struct tn_loop *loop);
+/* A slot for the request whose head has come; that of a client whose body is late if no other is
+ * free.  false: there is none. */
+bool tn_loop_take_slot(struct tn_loop *loop, struct tn_conn *conn);
 /* Has somebody to be answered or sent to? */
 bool tn_loop_is_busy(const struct tn_loop *loop);
 /* From now on nobody is accepted, and connections that wait are closed. */

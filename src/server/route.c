@@ -145,6 +145,13 @@ static const struct route *find_route(const struct tn_buf *path)
     return NULL;
 }
 
+bool tn_route_needs_no_slot(const struct tn_conn *conn)
+{
+    const struct route *route = find_route(&conn->request.path);
+    return route && (route->run == tn_route_health || route->run == tn_route_metrics) &&
+           bit_of(conn->request.method) == GET && !conn->request.has_body;
+}
+
 tn_error_fn *tn_error_of(const struct tn_conn *conn)
 {
     static const char ollama[] = "/api/", anthropic[] = "/v1/messages";

@@ -70,6 +70,8 @@ void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_re
 
 typedef void tn_route_fn(struct tn_server *server, struct tn_conn *conn);
 void tn_route(struct tn_server *server, struct tn_conn *conn);
+/* GET /health and /metrics: they are answered also when all slots are taken. */
+bool tn_route_needs_no_slot(const struct tn_conn *conn);
 
 tn_route_fn tn_route_health, tn_route_metrics;
 tn_route_fn tn_route_models, tn_route_model, tn_route_chat, tn_route_completions,

@@ -118,10 +118,15 @@ static bool on_head(void *arg, struct tn_conn *conn)
     struct tn_refusal refusal;
     tn_guard_look(&server->guard, &conn->request, &look);
     conn->cors_origin = look.origin;
-    if (look.status == 0)
+    if (look.status == 0 &&
+        (tn_route_needs_no_slot(conn) || tn_loop_take_slot(server->loop, conn)))
         return true;
     conn->closes = conn->closes || conn->request.has_body;
-    tn_refuse(&refusal, look.status, NULL, "%s", look.why);
+    if (look.status)
+        tn_refuse(&refusal, look.status, NULL, "%s", look.why);
+    else
+        tn_refuse(&refusal, 503, NULL, "the server is busy: %u requests are in progress",
+                  TN_CONN_SLOTS);
     tn_reply_error(conn, tn_error_of(conn), &refusal);
     return false;
 }

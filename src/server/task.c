@@ -167,17 +167,34 @@ static void begin_stream(struct tn_task *answer)
     answer->format->begin(answer);
 }
 
-void tn_task_tick(struct tn_task *answer, uint64_t now_ns)
+static bool has_stream(const struct tn_task *answer)
+{
+    return answer->gen.streams && answer->n_choices > 0;
+}
+
+static void beat(struct tn_task *answer)
 {
     const struct tn_task_format *format = answer->format;
-    if (!answer->gen.streams)
-        tn_waiting_tick(&answer->waiting, answer->conn, now_ns);
-    else if (answer->n_choices == 0 || now_ns - answer->waiting.written_ns <= TN_HEARTBEAT_NS)
-        return;
-    else if (format->beat)
+    if (format->beat)
         format->beat(answer);
     else if (format->heartbeat)
         tn_task_write(answer, format->heartbeat, strlen(format->heartbeat));
+}
+
+void tn_task_tick(struct tn_task *answer, uint64_t now_ns)
+{
+    if (!answer->gen.streams)
+        tn_waiting_tick(&answer->waiting, answer->conn, now_ns);
+    else if (has_stream(answer) && now_ns - answer->waiting.written_ns > TN_HEARTBEAT_NS)
+        beat(answer);
+}
+
+/* To a client that is gone this write fails; before a stream has begun, its head does the same. */
+static void on_end(void *arg)
+{
+    struct tn_task *answer = arg;
+    if (has_stream(answer))
+        beat(answer);
 }
 
 static void on_tick(void *arg, uint64_t now_ns)
@@ -319,7 +336,8 @@ void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
     answer->next = server->answers;
     server->answers = answer;
     tn_conn_hold(answer->conn,
-                 &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = answer});
+                 &(struct tn_conn_user){
+                     .on_gone = on_gone, .on_end = on_end, .on_tick = on_tick, .arg = answer});
     if (answer->gen.form.kind != TN_FORM_TEXT)
         run_errand(answer, server->parser, run_compile, on_compiled);
     else

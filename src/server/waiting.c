@@ -10,7 +10,8 @@
 
 void tn_waiting_tick(struct tn_waiting *w, struct tn_conn *conn, uint64_t now_ns)
 {
-    if (!w->has_head && now_ns - w->began_ns > SLOW_NS) {
+    const bool may_be_gone = conn->has_ended && now_ns - conn->ended_ns > TN_CONN_PROBE_NS;
+    if (!w->has_head && (may_be_gone || now_ns - w->began_ns > SLOW_NS)) {
         w->has_head = true;
         tn_stream_begin(conn, 200, "application/json");
         w->written_ns = now_ns;

@@ -3,7 +3,8 @@
  * A client that waits for a whole answer of JSON.  Clients give up after minutes without a byte:
  * after one minute the head of the answer goes out, and from then on a space every 15 s, which
  * JSON allows in front of a value.  What the head said cannot be taken back: an error then comes
- * with status 200.
+ * with status 200.  A client that has ended its side may be gone: its head goes out sooner
+ * (TN_CONN_PROBE_NS).
  */
 #ifndef TN_WAITING_H
 #define TN_WAITING_H

@@ -144,14 +144,42 @@ static void what_is_held_is_given_back_when_a_client_goes(void **state)
     end(&p);
 }
 
-static void places_of_slow_readers_may_be_taken(void **state)
+static void readers_are_not_cut_for_others(void **state)
 {
     struct pair p;
     (void)state;
-    ask(&p, 3 * MIB, "Connection: close\r\n");
-    assert_int_equal(p.conn.state, TN_CONN_CLOSING);
-    assert_true(tn_conn_wants_write(&p.conn));
-    assert_true(tn_conn_is_incomplete(&p.conn));
+    for (int keeps = 0; keeps < 2; keeps++) {
+        ask(&p, 3 * MIB, keeps ? "" : "Connection: close\r\n");
+        assert_int_equal(p.conn.state, keeps ? TN_CONN_READING : TN_CONN_CLOSING);
+        assert_true(tn_conn_wants_write(&p.conn));
+        assert_false(tn_conn_is_incomplete(&p.conn));
+        while (take(&p, MIB) > 0)
+            ;
+        assert_true(tn_conn_is_incomplete(&p.conn)); /* it has all of it */
+        end(&p);
+    }
+}
+
+/* The end of what a client sends is not the end of what it reads. */
+static void a_half_close_gets_its_answer(void **state)
+{
+    static char scratch[4096];
+    struct pair p;
+    (void)state;
+    ask(&p, 3 * MIB, "");
+    assert_int_equal(write(p.client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27), 27);
+    assert_int_equal(shutdown(p.client, SHUT_WR), 0);
+    size_t n = take(&p, MIB);
+    assert_true(n >= MIB);
+    for (int i = 0; i < 1000 && p.conn.state != TN_CONN_DEAD; i++) {
+        if (tn_conn_wants_read(&p.conn))
+            tn_conn_read(&p.conn, scratch, sizeof scratch, p.now_ns);
+        tn_conn_advance(&p.conn, p.now_ns);
+        n += take(&p, MIB);
+    }
+    assert_int_equal(p.conn.state, TN_CONN_DEAD);
+    assert_int_equal(n_done, 2);
+    assert_true(n > 6 * MIB);
     end(&p);
 }
 
@@ -226,7 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_answer_on_its_way_is_held, begin_test),
         cmocka_unit_test_setup(what_is_held_is_given_back_when_a_client_goes, begin_test),
-        cmocka_unit_test_setup(places_of_slow_readers_may_be_taken, begin_test),
+        cmocka_unit_test_setup(readers_are_not_cut_for_others, begin_test),
+        cmocka_unit_test_setup(a_half_close_gets_its_answer, begin_test),
         cmocka_unit_test_setup(slow_readers_end, begin_test),
         cmocka_unit_test_setup(only_those_who_have_taken_all_are_idle, begin_test),
         cmocka_unit_test_setup(pipelined_requests_are_taken_in_turns, begin_test),

@@ -424,42 +424,106 @@ class Crowds(command.TestCase):
             self.assertGreaterEqual(told, 1)
             server.wait_for_rest()
 
-    @unittest.skipIf(os.name == "nt" or not command.NATIVE, "stops the server for a moment")
     def test_who_finds_no_place_is_told(self):
         """And is listened to: a connection that is closed at once would fail at the second write,
         with the answer lost."""
         body = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True}).encode()
-        long = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True,
-                           "n": 8}).encode()
+        first = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True,
+                            "n": 2}).encode()
         head = post_head("/v1/completions", len(body))
         for _ in range(20):
             with Server("--parallel", "1") as server:
-                held = [server.connect()]
-                held[0].sendall(post_head("/v1/completions", len(long)) + long)
-                while server.metric("jobs") < 8:
+                held = [server.connect() for _ in range(64)]
+                held[0].sendall(post_head("/v1/completions", len(first)) + first)
+                for s in held[1:]:
+                    s.sendall(head + body)
+                while server.metric("jobs") < 64:
                     time.sleep(0.02)
-                server.process.send_signal(signal.SIGSTOP)
-                for _ in range(63):
-                    held.append(server.connect())
-                    held[-1].sendall(head + body)
                 more = [server.connect() for _ in range(5)]
-                server.process.send_signal(signal.SIGCONT)
-                refused = [read_answer(s) for s in more[:1]]
-                is_early = bool(select.select(held, [], [], 0)[0])
                 for part in (head, body):
-                    for s in more:
-                        if not is_early:
-                            s.sendall(part)
+                    for s in more[1:]:
+                        s.sendall(part)
                     time.sleep(0.1)
-                refused += [read_answer(s) for s in more[1:] if not is_early]
+                refused = [read_answer(s) for s in more] # the first has sent nothing
+                is_early = bool(select.select(held, [], [], 0)[0])
                 for s in held + more:
                     s.close()
-                server.wait_for_rest()
-            if not is_early:  # else a held connection was answered, and its place was free
+            if not is_early:  # else a held connection was answered, and its slot was free
                 break
         self.assertEqual([status_of(answer) for answer in refused], 5 * [503])
         for answer in refused:
             self.assertIn(b"Retry-After: ", answer)
+
+
+class Bursts(command.TestCase):
+    def check_burst(self, server, path, body, is_error):
+        """100 clients connect, then send: 64 get answers, the others are told to come again."""
+        data = json.dumps(body).encode()
+        clients = [server.connect() for _ in range(100)]
+        for s in clients:
+            s.sendall(post_head(path, len(data)) + data)
+        self.assertEqual(server.get("/health")[0], 200)
+        self.assertGreaterEqual(server.metric("connections"), 64)
+        answers = serving.together(read_answer, clients)
+        for s in clients:
+            s.close()
+        statuses = [status_of(answer) for answer in answers]
+        self.assertLessEqual(set(statuses), {200, 503})
+        self.assertGreaterEqual(statuses.count(200), 64)
+        for answer in answers:
+            if status_of(answer) == 503:
+                self.assertIn(b"Retry-After: ", answer)
+                self.assertTrue(is_error(json.loads(answer.partition(b"\r\n\r\n")[2])))
+        return statuses.count(503)
+
+    def test_a_burst_is_answered(self):
+        text = {"prompt": "Once", "max_tokens": 40, "ignore_eos": True}
+        talk = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40}
+        with Server() as server:
+            n_told = self.check_burst(server, "/v1/completions", text,
+                                      lambda e: e["error"]["type"] == "server_error")
+            n_told += self.check_burst(server, "/v1/messages", talk,
+                                       lambda e: e["type"] == "error")
+            n_told += self.check_burst(server, "/api/chat", dict(talk, stream=False),
+                                       lambda e: isinstance(e["error"], str))
+            print(f"3 bursts of 100: {n_told} were told to come again")
+
+    def test_who_takes_an_answer_is_not_cut_for_others(self):
+        body = json.dumps({"content": "Once upon " * 80000}).encode()
+        with Server() as server, server.connect() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            s.sendall(post_head("/tokenize", len(body)) + body)
+            answer = s.recv(1000)
+            others = []
+            for _ in range(300):
+                others.append(server.connect())
+                others[-1].sendall(b"GET /health HTTP/1.1\r\n")
+            self.assertEqual(server.get("/health")[0], 200)
+            while more := s.recv(65536):
+                answer += more
+                if answer.endswith(b"]}"):
+                    break
+            for other in others:
+                other.close()
+        head, _, data = answer.partition(b"\r\n\r\n")
+        self.assertEqual(status_of(answer), 200)
+        self.assertIn(b"Content-Length: %d" % len(data), head)
+        self.assertGreater(len(data), 1 << 19)
+
+    def test_a_half_close_gets_its_answer(self):
+        with Server() as server:
+            for stream in (False, True):
+                body = json.dumps({"prompt": "Once", "max_tokens": 40, "ignore_eos": True,
+                                   "stream": stream}).encode()
+                with server.connect() as s:
+                    s.sendall(post_head("/v1/completions", len(body)) + body)
+                    s.shutdown(socket.SHUT_WR)
+                    answer = b""
+                    while more := s.recv(65536): # the server ends its side too
+                        answer += more
+                self.assertEqual(status_of(answer), 200, answer)
+                self.assertIn(b"[DONE]" if stream else b'"completion_tokens":40', answer)
+            self.assertEqual(server.metric("connections"), 1)
 
 
 class Endings(command.TestCase):
