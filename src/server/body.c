@@ -164,6 +164,16 @@ static void on_gone(void *arg)
     tn_work_cancel_errand(&reading->errand);
 }
 
+static void on_stop(void *arg)
+{
+    struct tn_reading *reading = arg;
+    struct tn_refusal refusal;
+    tn_refuse_end(&refusal);
+    reading->conn->user = (struct tn_conn_user){0};
+    tn_reply_error(reading->conn, tn_error_of(reading->conn), &refusal);
+    on_gone(reading);
+}
+
 void tn_body_take_route(struct tn_server *server, struct tn_conn *conn, tn_route_fn *route)
 {
     struct tn_reading *reading =
@@ -179,6 +189,7 @@ void tn_body_take_route(struct tn_server *server, struct tn_conn *conn, tn_route
     reading->errand = (struct tn_errand){.run = run, .done = done, .owner = reading};
     reading->next = server->readings;
     server->readings = reading;
-    tn_conn_hold(conn, &(struct tn_conn_user){.on_gone = on_gone, .arg = reading});
+    tn_conn_hold(conn, &(struct tn_conn_user){
+                           .on_gone = on_gone, .on_stop = on_stop, .arg = reading});
     tn_work_run_errand(server->parser, &reading->errand);
 }

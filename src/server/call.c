@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "plat/plat.h"
+#include "server/metrics.h"
 
 static void free_call(struct tn_call *call)
 {
@@ -47,6 +48,23 @@ static void on_gone(void *arg)
     tn_work_cancel_errand(&call->errand);
 }
 
+/* The client gets nothing else. */
+static void refuse(struct tn_call *call, const struct tn_refusal *refusal)
+{
+    call->conn->user = (struct tn_conn_user){0};
+    if (!tn_waiting_refuse(&call->waiting, call->conn, refusal, call->kind->error))
+        tn_metrics_count_refusal(call->server, refusal->status, refusal->code);
+}
+
+static void on_stop(void *arg)
+{
+    struct tn_call *call = arg;
+    struct tn_refusal refusal;
+    tn_refuse_end(&refusal);
+    refuse(call, &refusal);
+    on_gone(call);
+}
+
 static void on_tick(void *arg, uint64_t now_ns)
 {
     struct tn_call *call = arg;
@@ -68,19 +86,20 @@ static void answer(struct tn_call *call)
     struct tn_conn *conn = call->conn;
     if (call->out.failed && call->refusal.status == 0)
         tn_refuse(&call->refusal, 503, NULL, "no memory for the answer");
-    conn->user = (struct tn_conn_user){0};
     if (call->refusal.status == 0) {
+        conn->user = (struct tn_conn_user){0};
         tn_body_free(call->server, &call->request); /* the connection holds the answer now */
         tn_waiting_end(&call->waiting, conn, call->out.data, call->out.n_bytes);
     } else {
-        call->server->totals.n_refused++;
-        tn_waiting_refuse(&call->waiting, conn, &call->refusal, call->kind->error);
+        refuse(call, &call->refusal);
     }
 }
 
 static void done(void *owner)
 {
     struct tn_call *call = owner;
+    call->server->totals.n_prompt_tokens += call->n_prompt_tokens;
+    call->server->totals.prompt_s += call->prompt_s;
     if (call->conn)
         answer(call);
     forget(call);
@@ -123,6 +142,7 @@ void tn_call_start(struct tn_server *server, struct tn_conn *conn,
     call->next = server->calls;
     server->calls = call;
     tn_conn_hold(conn,
-                 &(struct tn_conn_user){.on_gone = on_gone, .on_tick = on_tick, .arg = call});
+                 &(struct tn_conn_user){
+                     .on_gone = on_gone, .on_tick = on_tick, .on_stop = on_stop, .arg = call});
     tn_work_run_errand(server->work, &call->errand);
 }

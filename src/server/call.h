@@ -35,6 +35,8 @@ struct tn_call {
     struct tn_waiting waiting;
     struct tn_buf out; /* the answer: JSON */
     struct tn_refusal refusal; /* status 0: none */
+    uint64_t n_prompt_tokens;  /* computed so far, for /metrics, and the time that it took */
+    double prompt_s;
 };
 
 /* Answers the request of this connection, now or later. */

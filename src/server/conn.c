@@ -239,6 +239,7 @@ static void finish_answer(struct tn_conn *conn, uint64_t now_ns)
     conn->is_answered = conn->is_chunked = false;
     conn->cors_origin = (struct tn_http_text){0};
     conn->status = 0;
+    conn->code = NULL;
     conn->n_out = 0;
     conn->began_ns = now_ns;
     tn_http_fini(&conn->request);

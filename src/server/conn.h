@@ -37,6 +37,7 @@ struct tn_conn_user {
      * may be NULL. */
     void (*on_end)(void *arg);
     void (*on_tick)(void *arg, uint64_t now_ns);   /* about once a second */
+    void (*on_stop)(void *arg);                    /* the server ends: answer that, now */
     void *arg;
 };
 
@@ -73,6 +74,7 @@ struct tn_conn {
     uint64_t ended_ns;      /* when the client ended its side */
     uint64_t n_out;         /* bytes of the answer, for the log */
     int status;             /* of the answer; 0: none yet */
+    const char *code;       /* of a refusal (struct tn_refusal); NULL: none */
     bool closes;            /* behind this answer */
     bool is_chunked;        /* the answer is a stream in chunks */
     bool is_answered;

@@ -28,7 +28,6 @@ struct vectors {
     struct tern_ids ids;   /* of the text at hand */
     bool is_begun;
     float *vector;         /* [n_dim] */
-    uint64_t n_tokens;     /* of all texts so far */
 };
 
 /* ---- the request ---- */
@@ -162,12 +161,15 @@ static enum tn_part run_text(struct vectors *v)
     if (!v->is_begun && !begin_text(v, &err))
         return TN_PART_LAST;
     v->is_begun = true;
-    if (tern_embed_step(v->call.model->embedder, v->vector, &is_done, &err) != TERN_OK)
+    const uint64_t began_ns = tn_now_ns();
+    tern_status status = tern_embed_step(v->call.model->embedder, v->vector, &is_done, &err);
+    v->call.prompt_s += tn_seconds_since(began_ns);
+    if (status != TERN_OK)
         return tn_call_fail(&v->call, &err);
     if (!is_done)
         return TN_PART_STAYS;
     v->is_begun = false;
-    v->n_tokens += v->ids.n;
+    v->call.n_prompt_tokens += v->ids.n;
     return TN_PART_LAST;
 }
 
@@ -211,7 +213,7 @@ static enum tn_part run_openai(struct tn_call *call)
     tn_json_text(&call->out, call->model->id);
     tn_buf_printf(&call->out,
                   ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"total_tokens\":%" PRIu64 "}}",
-                  v->n_tokens, v->n_tokens);
+                  v->call.n_prompt_tokens, v->call.n_prompt_tokens);
     return TN_PART_LAST;
 }
 
@@ -247,7 +249,7 @@ static enum tn_part end_ollama(struct vectors *v)
     tn_buf_printf(out,
                   ",\"total_duration\":%" PRIu64 ",\"load_duration\":1,"
                   "\"prompt_eval_count\":%" PRIu64 "}",
-                  tn_now_ns() - v->call.waiting.began_ns + 1, v->n_tokens);
+                  tn_now_ns() - v->call.waiting.began_ns + 1, v->call.n_prompt_tokens);
     return TN_PART_LAST;
 }
 

@@ -300,6 +300,16 @@ void tn_loop_flush(struct tn_loop *loop)
     remove_dead(loop);
 }
 
+void tn_loop_end_answers(struct tn_loop *loop)
+{
+    for (uint32_t i = 0; i < loop->n_conns; i++) {
+        struct tn_conn *conn = loop->conns[i];
+        if (conn->state == TN_CONN_BUSY && !conn->is_answered && conn->user.on_stop)
+            conn->user.on_stop(conn->user.arg);
+    }
+    tn_loop_flush(loop);
+}
+
 static size_t collect(const struct tn_loop *loop, struct tn_net_item *items)
 {
     size_t n = 0;

@@ -30,6 +30,8 @@ uint32_t tn_loop_n_connections(const struct tn_loop *loop);
 bool tn_loop_take_slot(struct tn_loop *loop, struct tn_conn *conn);
 /* Has somebody to be answered or sent to? */
 bool tn_loop_is_busy(const struct tn_loop *loop);
+/* The server ends: requests that are still answered are refused, streams end with an error. */
+void tn_loop_end_answers(struct tn_loop *loop);
 /* From now on nobody is accepted, and connections that wait are closed. */
 void tn_loop_stop_listening(struct tn_loop *loop);
 /* Waits for the network or tn_net_wake, at most timeout_ms, and does what can be done. */

@@ -48,6 +48,7 @@ void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_re
                          : r->status == 401 ? "WWW-Authenticate: Bearer\r\n"
                                             : "x-should-retry: false\r\n";
     struct tn_buf body = {0};
+    conn->code = r->code;
     error(&body, r);
     tn_reply_buf(conn, r->status, "application/json", fields, &body);
 }

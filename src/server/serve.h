@@ -15,6 +15,22 @@
 #include "server/work.h"
 #include "tern/thinking.h"
 
+/* Why requests are refused, as /metrics names it. */
+enum tn_refused {
+    TN_REFUSED_BAD,
+    TN_REFUSED_LONG,
+    TN_REFUSED_KEY,
+    TN_REFUSED_ORIGIN,
+    TN_REFUSED_PATH,
+    TN_REFUSED_METHOD,
+    TN_REFUSED_SLOW,
+    TN_REFUSED_LARGE,
+    TN_REFUSED_UNSUPPORTED,
+    TN_REFUSED_BUSY,
+    TN_REFUSED_FAILED,
+    TN_REFUSED_REASONS, /* their number */
+};
+
 struct tn_server {
     struct tn_server_config config;
     struct tn_guard guard;
@@ -36,7 +52,8 @@ struct tn_server {
     bool has_tools[TN_SERVER_MAX_MODELS];  /* the chat template knows them */
     struct tern_chat_reasoning reasoning[TN_SERVER_MAX_MODELS]; /* what it knows of that */
     struct {                  /* for /metrics */
-        uint64_t n_requests, n_prompt_tokens, n_cached_tokens, n_new_tokens, n_refused;
+        uint64_t n_requests, n_prompt_tokens, n_cached_tokens, n_new_tokens;
+        uint64_t n_refused[TN_REFUSED_REASONS];
         double prompt_s, decode_s;
     } totals;
 };
@@ -65,6 +82,11 @@ tn_error_fn tn_anthropic_error;
 /* As the API has it that the path belongs to; OpenAI's without a path. */
 tn_error_fn *tn_error_of(const struct tn_conn *conn);
 void tn_reply_error(struct tn_conn *conn, tn_error_fn *error, const struct tn_refusal *refusal);
+/* What answers in progress say when the server ends. */
+static inline void tn_refuse_end(struct tn_refusal *refusal)
+{
+    tn_refuse(refusal, 503, NULL, "the server is stopping");
+}
 
 /* ---- routes: each answers, or holds the connection ---- */
 

@@ -14,12 +14,14 @@
 #include "plat/plat.h"
 #include "server/call.h"
 #include "server/conn_limits.h"
+#include "server/metrics.h"
 #include "server/reasoning.h"
 #include "server/task.h"
 #include "server/tools.h"
 
 #define IDLE_MS 200u     /* how soon a request to stop is seen */
 #define STOPPING_MS 20u
+#define LAST_WRITES 10 /* turns of STOPPING_MS for their errors */
 #define LAST_ANSWERS_NS (3ull * TN_SECOND_NS / 2) /* within the two seconds that are promised */
 
 /* ---- models ---- */
@@ -167,6 +169,8 @@ static void on_done(void *arg, const struct tn_conn *conn, int status)
     struct tn_buf line = {0};
     time_t now = time(NULL);
     const struct tm *t = gmtime(&now);
+    if (status >= 400)
+        tn_metrics_count_refusal(server, status, conn->code);
     if (!server->config.log || !t)
         return;
     tn_buf_printf(&line, "%04d-%02d-%02dT%02d:%02d:%02dZ ", t->tm_year + 1900, t->tm_mon + 1,
@@ -267,6 +271,14 @@ static void leave_core(const struct tn_server *server)
         (void)tn_thread_set_affinity(server->config.affinity);
 }
 
+/* Answers that are not complete by now never will be. */
+static void end_answers(struct tn_server *server)
+{
+    tn_loop_end_answers(server->loop);
+    for (int i = 0; i < LAST_WRITES && tn_loop_is_busy(server->loop); i++)
+        tn_loop_turn(server->loop, STOPPING_MS);
+}
+
 static void run_loop(void *arg)
 {
     struct tn_server *server = arg;
@@ -285,6 +297,7 @@ static void run_loop(void *arg)
         take_messages(server, server->work);
         tn_loop_flush(server->loop);
     }
+    end_answers(server);
     tn_work_stop(server->work);
 }
 

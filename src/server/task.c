@@ -15,6 +15,7 @@
 #include "server/answer_schema.h"
 #include "server/choice.h"
 #include "server/conn_limits.h"
+#include "server/metrics.h"
 
 /* ---- beginning ---- */
 
@@ -80,7 +81,6 @@ void tn_task_free(struct tn_task *answer)
 void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal)
 {
     tn_reply_error(answer->conn, answer->format->error, refusal);
-    answer->server->totals.n_refused++;
     tn_task_free(answer);
 }
 
@@ -197,6 +197,39 @@ static void on_end(void *arg)
         beat(answer);
 }
 
+/* The client is told what went wrong, in a stream as its last event. */
+static void refuse(struct tn_task *answer, const struct tn_refusal *refusal)
+{
+    struct tn_conn *conn = answer->conn;
+    bool is_counted = false; /* by the status of the answer */
+    answer->is_ended = true;
+    conn->user = (struct tn_conn_user){0};
+    if (has_stream(answer)) {
+        answer->format->fail(answer, refusal);
+        tn_stream_end(conn);
+    } else {
+        is_counted = tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->error);
+    }
+    if (!is_counted)
+        tn_metrics_count_refusal(answer->server, refusal->status, refusal->code);
+}
+
+/* The same, once, and what is still computed for it ends. */
+static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
+{
+    if (!answer->conn)
+        return;
+    refuse(answer, refusal);
+    on_gone(answer);
+}
+
+static void on_stop(void *arg)
+{
+    struct tn_refusal refusal;
+    tn_refuse_end(&refusal);
+    fail(arg, &refusal);
+}
+
 static void on_tick(void *arg, uint64_t now_ns)
 {
     tn_task_tick(arg, now_ns);
@@ -280,9 +313,7 @@ static void end_answer(struct tn_task *answer)
 
 static void refuse_started(struct tn_task *answer)
 {
-    answer->conn->user = (struct tn_conn_user){0};
-    tn_waiting_refuse(&answer->waiting, answer->conn, &answer->refusal, answer->format->error);
-    answer->server->totals.n_refused++;
+    refuse(answer, &answer->refusal);
     forget(answer->server, answer);
 }
 
@@ -337,7 +368,8 @@ void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
     server->answers = answer;
     tn_conn_hold(answer->conn,
                  &(struct tn_conn_user){
-                     .on_gone = on_gone, .on_end = on_end, .on_tick = on_tick, .arg = answer});
+                     .on_gone = on_gone, .on_end = on_end, .on_tick = on_tick,
+                     .on_stop = on_stop, .arg = answer});
     if (answer->gen.form.kind != TN_FORM_TEXT)
         run_errand(answer, server->parser, run_compile, on_compiled);
     else
@@ -396,23 +428,6 @@ static void take_progress(struct tn_task *answer, const struct tn_choice *choice
     if (answer->gen.streams && answer->gen.returns_progress && answer->conn &&
         answer->format->progress)
         answer->format->progress(answer, choice, &progress);
-}
-
-/* Something went wrong: the client is told, once, and the other choices end. */
-static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
-{
-    struct tn_conn *conn = answer->conn;
-    if (!conn)
-        return;
-    answer->is_ended = true;
-    conn->user = (struct tn_conn_user){0};
-    if (answer->gen.streams) {
-        answer->format->fail(answer, refusal);
-        tn_stream_end(conn);
-    } else {
-        tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->error);
-    }
-    on_gone(answer);
 }
 
 static void count(struct tn_server *server, const struct tern_generate_result *r)

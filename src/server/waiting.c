@@ -31,13 +31,13 @@ void tn_waiting_end(const struct tn_waiting *w, struct tn_conn *conn, const char
     }
 }
 
-void tn_waiting_refuse(const struct tn_waiting *w, struct tn_conn *conn,
+bool tn_waiting_refuse(const struct tn_waiting *w, struct tn_conn *conn,
                        const struct tn_refusal *refusal, tn_error_fn *error)
 {
     struct tn_buf body = {0};
     if (!w->has_head) {
         tn_reply_error(conn, error, refusal);
-        return;
+        return true;
     }
     error(&body, refusal);
     if (body.failed)
@@ -45,4 +45,5 @@ void tn_waiting_refuse(const struct tn_waiting *w, struct tn_conn *conn,
     else
         tn_waiting_end(w, conn, body.data, body.n_bytes);
     tn_buf_fini(&body);
+    return false;
 }

@@ -23,8 +23,8 @@ void tn_waiting_tick(struct tn_waiting *waiting, struct tn_conn *conn, uint64_t 
 /* The whole answer, with status 200. */
 void tn_waiting_end(const struct tn_waiting *waiting, struct tn_conn *conn, const char *json,
                     size_t n);
-/* With its status, if that can still be said. */
-void tn_waiting_refuse(const struct tn_waiting *waiting, struct tn_conn *conn,
+/* With its status; false: that could not be said any more. */
+bool tn_waiting_refuse(const struct tn_waiting *waiting, struct tn_conn *conn,
                        const struct tn_refusal *refusal, tn_error_fn *error);
 
 #endif

@@ -537,6 +537,47 @@ class Endings(command.TestCase):
                 self.assertLess(server.stop(how), 60)  # goal: 2 s
                 self.assertEqual((server.code, server.out), (0, b""))
 
+    def test_cut_streams_end_with_an_error(self):
+        talk = {"messages": [{"role": "user", "content": "Hi"}]}
+        text, endless = {"prompt": "Once"}, {"max_tokens": 900, "ignore_eos": True, "stream": True}
+        numbers = {"type": "object", "required": ["a"], "additionalProperties": False,
+                   "properties": {"a": {"type": "array", "items": {"type": "integer"},
+                                        "minItems": 300}}}
+        bound = {"format": {"type": "json_schema", "name": "a", "schema": numbers}}
+        asked = [("/v1/chat/completions", talk), ("/v1/completions", text),
+                 ("/v1/responses", {"input": "Hi", "max_output_tokens": 900, "text": bound}),
+                 ("/v1/messages", talk), ("/completion", dict(text, n_predict=900)),
+                 ("/api/chat", dict(talk, options={"num_predict": 900, "ignore_eos": True}))] * 8
+        with Server("--parallel", "48", "--ctx", "1000") as server:
+            def ask(of):
+                body = json.dumps(dict(of[1], **endless)).encode()
+                with server.connect() as s:
+                    s.sendall(post_head(of[0], len(body)) + body)
+                    data = b""
+                    while more := s.recv(65536):
+                        data += more
+                return data
+            threads = threading.Thread(target=lambda: answers.extend(
+                serving.together(ask, asked)))
+            answers = []
+            threads.start()
+            command.wait_for(lambda: server.metric("new_tokens_total") > 0 or
+                             server.metric("jobs") == 48, "the streams do not begin")
+            self.assertLess(server.stop(), 60)
+            threads.join()
+        cut = set()
+        for (path, _), data in zip(asked, answers):
+            self.assertEqual(status_of(data), 200, data[:100])
+            self.assertTrue(data.endswith(b"0\r\n\r\n"), (path, data[-200:]))
+            if b"the server is stopping" in data:
+                last = data[:-5].rstrip().rsplit(b"\r\n", 1)[1].strip().splitlines()
+                event = json.loads(last[-1].removeprefix(b"data: "))
+                self.assertIn("error", [event.get("type"), *event])
+                self.assertEqual(last[0] == b"event: error",
+                                 path in ("/v1/messages", "/v1/responses"))
+                cut.add(path)
+        self.assertEqual(cut, {path for path, _ in asked})
+
     def test_an_answer_in_work_is_cut(self):
         with Server() as server:
             def ask():
