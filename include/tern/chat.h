@@ -114,6 +114,14 @@ tern_status tern_chat_encode_json(const struct tern_tokenizer *tokenizer,
                                   const struct tern_chat_template *t, const char *json,
                                   size_t n_json, const struct tern_chat_params *params,
                                   struct tern_ids *out, struct tern_error *err);
+/* The same for a prompt of at most max_ids ids: a rendered text that has more by the number of its
+ * bytes alone is not encoded.  TERN_LIMIT then, and *n_least is the number of ids that it has at
+ * least; else *n_least is 0. */
+tern_status tern_chat_encode_json_within(const struct tern_tokenizer *tokenizer,
+                                         const struct tern_chat_template *t, const char *json,
+                                         size_t n_json, const struct tern_chat_params *params,
+                                         size_t max_ids, size_t *n_least, struct tern_ids *out,
+                                         struct tern_error *err);
 
 #ifdef __cplusplus
 }

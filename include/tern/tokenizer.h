@@ -48,6 +48,10 @@ tern_status tern_tokenizer_add_special(const struct tern_tokenizer *tokenizer,
                                        struct tern_ids *out, size_t start, size_t *n_prefix,
                                        struct tern_error *err);
 
+/* No text of n_bytes has fewer ids than this; 0 where nothing is known.  It takes no look at the
+ * text: what cannot fit a context is known before it is encoded. */
+size_t tern_tokenizer_min_ids(const struct tern_tokenizer *tokenizer, size_t n_bytes);
+
 /* One past the largest id that has a meaning; rows of the model beyond it are never sampled. */
 uint32_t tern_tokenizer_n_tokens(const struct tern_tokenizer *tokenizer);
 /* The bytes of a token (not NUL-terminated, may be part of a character); NULL and 0 for an id that

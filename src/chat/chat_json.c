@@ -321,17 +321,36 @@ tern_status tern_chat_render_json(const struct tern_chat_template *t, const char
     return status;
 }
 
-tern_status tern_chat_encode_json(const struct tern_tokenizer *tokenizer,
-                                  const struct tern_chat_template *t, const char *json,
-                                  size_t n_json, const struct tern_chat_params *params,
-                                  struct tern_ids *out, struct tern_error *err)
+tern_status tern_chat_encode_json_within(const struct tern_tokenizer *tokenizer,
+                                         const struct tern_chat_template *t, const char *json,
+                                         size_t n_json, const struct tern_chat_params *params,
+                                         size_t max_ids, size_t *n_least, struct tern_ids *out,
+                                         struct tern_error *err)
 {
     char *text, room[TN_MAX_BOS_BYTES];
     size_t n_text;
     unsigned char *user_map;
     struct tern_chat_params with_bos = tn_chat_with_bos(params, tokenizer, room);
+    *n_least = 0;
     tern_status status =
         tern_chat_render_json(t, json, n_json, &with_bos, &text, &n_text, &user_map, err);
-    return status == TERN_OK ? tn_chat_encode_text(tokenizer, text, n_text, user_map, out, err)
-                             : status;
+    if (status != TERN_OK)
+        return status;
+    const size_t n = tern_tokenizer_min_ids(tokenizer, n_text);
+    if (n <= max_ids)
+        return tn_chat_encode_text(tokenizer, text, n_text, user_map, out, err);
+    tern_text_free(text);
+    tern_text_free(user_map);
+    *n_least = n;
+    return tn_fail(err, TERN_LIMIT, "a prompt of at least %zu ids, at most %zu fit", n, max_ids);
+}
+
+tern_status tern_chat_encode_json(const struct tern_tokenizer *tokenizer,
+                                  const struct tern_chat_template *t, const char *json,
+                                  size_t n_json, const struct tern_chat_params *params,
+                                  struct tern_ids *out, struct tern_error *err)
+{
+    size_t n_least;
+    return tern_chat_encode_json_within(tokenizer, t, json, n_json, params, SIZE_MAX, &n_least,
+                                        out, err);
 }

@@ -110,6 +110,11 @@ bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct t
     return out->root != NULL;
 }
 
+struct tn_work *tn_body_thread(struct tn_server *server, bool is_slow)
+{
+    return server->reading || is_slow ? server->parser : server->reader;
+}
+
 /* ---- large ones ---- */
 
 static void free_reading(struct tn_reading *reading)

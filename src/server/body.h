@@ -2,10 +2,12 @@
  *
  * From the body of a request to its JSON.
  *
- * A small body is parsed at once.  A large one is parsed by a thread that does nothing else, since
- * 4 MiB take longer than clients that only ask how the server is should wait; its route is taken
- * when the JSON is there.  What the JSON takes is counted before it is made (ration.h): some bytes
- * of text can become a hundred times as many.
+ * A small body is parsed at once.  A large one is parsed by a thread for large requests, since 4
+ * MiB take longer than clients that only ask how the server is should wait; its route is taken when
+ * the JSON is there.  Texts become prompts and ids on that thread too, those of small requests on
+ * another one: the engine's thread only computes, and no small request waits for a large one.
+ * What the JSON takes is counted before it is made (ration.h): some bytes of text can become a
+ * hundred times as many.
  */
 #ifndef TN_BODY_H
 #define TN_BODY_H
@@ -31,6 +33,9 @@ void tn_body_take_route(struct tn_server *server, struct tn_conn *conn,
 /* For routes: the object that the body holds; tn_body_free.  false: refused. */
 bool tn_body_read(struct tn_server *server, const struct tn_conn *conn, struct tn_body *out,
                   struct tn_refusal *refusal);
+/* For routes: the thread on which the texts of this request become ids; is_slow: a grammar is
+ * compiled there too. */
+struct tn_work *tn_body_thread(struct tn_server *server, bool is_slow);
 void tn_body_free(struct tn_server *server, struct tn_body *body);
 /* More of the ration for a request: until its body is freed; until its texts have become ids.  Any
  * thread that owns the body.  false: refused. */

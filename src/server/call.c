@@ -144,5 +144,6 @@ void tn_call_start(struct tn_server *server, struct tn_conn *conn,
     tn_conn_hold(conn,
                  &(struct tn_conn_user){
                      .on_gone = on_gone, .on_tick = on_tick, .on_stop = on_stop, .arg = call});
-    tn_work_run_errand(server->work, &call->errand);
+    tn_work_run_errand(kind->needs_engine ? server->work : tn_body_thread(server, false),
+                       &call->errand);
 }

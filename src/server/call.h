@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A request whose whole answer the engine's thread makes, as an errand: vectors, ids of a text.
+ * A request whose whole answer is made by an errand: vectors on the engine's thread, ids of a text
+ * on one of those that read requests.
  *
- * A call begins and ends on the loop's thread; in between it is the engine's.  It outlives its
- * connection: when the client is gone it ends with the part that runs.
+ * A call begins and ends on the loop's thread; in between it is that other thread's.  It outlives
+ * its connection: when the client is gone it ends with the part that runs.
  */
 #ifndef TN_CALL_H
 #define TN_CALL_H
@@ -16,9 +17,10 @@ struct tn_call;
 struct tn_call_kind {
     size_t n_bytes; /* of the structure whose first member is the call; the rest begins as zeros */
     enum tn_use use;
+    bool needs_engine;
     bool is_long; /* has many parts */
     tn_error_fn *error;
-    /* Engine's thread: a part of the answer, into call->out, or a refusal. */
+    /* The errand's thread: a part of the answer, into call->out, or a refusal. */
     enum tn_part (*run)(struct tn_call *call);
     void (*fini)(struct tn_call *call); /* loop's thread; may be NULL */
 };

@@ -220,8 +220,8 @@ static enum tn_part run_openai(struct tn_call *call)
 void tn_route_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
-        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
-        .error = tn_openai_error, .run = run_openai, .fini = fini};
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .needs_engine = true,
+        .is_long = true, .error = tn_openai_error, .run = run_openai, .fini = fini};
     tn_call_start(server, conn, &kind);
 }
 
@@ -275,8 +275,8 @@ static enum tn_part run_ollama(struct tn_call *call)
 void tn_route_ollama_embed(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
-        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
-        .error = tn_ollama_error, .run = run_ollama, .fini = fini};
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .needs_engine = true,
+        .is_long = true, .error = tn_ollama_error, .run = run_ollama, .fini = fini};
     tn_call_start(server, conn, &kind);
 }
 
@@ -305,7 +305,7 @@ static enum tn_part run_prompt(struct tn_call *call)
 void tn_route_ollama_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
-        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .is_long = true,
-        .error = tn_ollama_error, .run = run_prompt, .fini = fini};
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .needs_engine = true,
+        .is_long = true, .error = tn_ollama_error, .run = run_prompt, .fini = fini};
     tn_call_start(server, conn, &kind);
 }

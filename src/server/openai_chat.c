@@ -163,25 +163,33 @@ static bool find_call_form(struct tn_task *answer, const char *text, struct tn_r
     return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err.detail);
 }
 
-static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)
+static bool encode_json(struct tn_task *answer, const char *json, struct tn_refusal *r)
 {
     const struct tn_server_model *model = answer->model;
+    const size_t max_ids = answer->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* it is counted */
     struct tern_error err;
+    size_t n_least;
+    tern_status status = tern_chat_encode_json_within(
+        tern_model_tokenizer(model->model), model->chat, json, strlen(json), &answer->chat_params,
+        max_ids, &n_least, &answer->ids, &err);
+    if (status == TERN_OK)
+        return true;
+    if (n_least > 0)
+        return tn_task_refuse_length(answer, true, n_least, r);
+    return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, answer->gen.api->conversation, "%s",
+                     err.detail);
+}
+
+static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)
+{
     char *text = json_dumps(conversation, JSON_COMPACT);
     if (!text)
         return tn_refuse(r, 503, NULL, "no memory for the request");
-    if (answer->tools && !(find_call_form(answer, text, r) && tn_tools_bind(answer, r))) {
-        tn_free(text);
-        return false;
-    }
-    tern_status status = tern_chat_encode_json(tern_model_tokenizer(model->model), model->chat,
-                                               text, strlen(text), &answer->chat_params,
-                                               &answer->ids, &err);
+    const bool is_good =
+        (!answer->tools || (find_call_form(answer, text, r) && tn_tools_bind(answer, r))) &&
+        encode_json(answer, text, r);
     tn_free(text);
-    if (status == TERN_OK)
-        return true;
-    return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, answer->gen.api->conversation, "%s",
-                     err.detail);
+    return is_good;
 }
 
 bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refusal *r)

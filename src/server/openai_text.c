@@ -17,6 +17,8 @@ static bool add_text(struct tn_task *answer, struct tern_ids *ids, const json_t 
                      struct tn_refusal *r)
 {
     struct tern_error err;
+    if (!tn_task_may_fit(answer, json_string_length(text), r))
+        return false;
     return tern_tokenizer_encode(tern_model_tokenizer(answer->model->model),
                                  json_string_value(text), json_string_length(text),
                                  TERN_ENCODE_PARSE_SPECIAL, ids, &err) == TERN_OK ||

@@ -37,7 +37,8 @@ struct tn_server {
     struct tn_loop *loop;
     struct tn_work *work;
     struct tn_conn_host conn_host;
-    struct tn_work *parser;     /* of large bodies; a thread of its own */
+    struct tn_work *parser;     /* of large requests and grammars; a thread of its own */
+    struct tn_work *reader;     /* of the others; a thread of its own */
     struct tn_ration ration;    /* of all requests */
     struct tn_reading *readings; /* large bodies */
     struct tn_reading *reading; /* the one whose route is taken now; NULL: none */

@@ -222,6 +222,8 @@ tern_status tn_server_open(struct tn_server **out, const struct tn_server_config
     if (status == TERN_OK)
         status = tn_work_create(&server->parser, NULL, 0, err);
     if (status == TERN_OK)
+        status = tn_work_create(&server->reader, NULL, 0, err);
+    if (status == TERN_OK)
         status = tn_loop_open(&server->loop, config->host, config->port, &server->conn_host, err);
     if (status == TERN_OK)
         *out = server;
@@ -237,6 +239,7 @@ void tn_server_close(struct tn_server *server)
     tn_loop_close(server->loop); /* clients first: their ends cancel jobs */
     tn_work_free(server->work);
     tn_work_free(server->parser);
+    tn_work_free(server->reader);
     tn_body_free_all(server);
     tn_task_free_all(server);
     tn_call_free_all(server);
@@ -294,6 +297,7 @@ static void run_loop(void *arg)
             break;
         tn_loop_turn(server->loop, stopping_ns ? STOPPING_MS : IDLE_MS);
         take_messages(server, server->parser);
+        take_messages(server, server->reader);
         take_messages(server, server->work);
         tn_loop_flush(server->loop);
     }
@@ -307,6 +311,14 @@ static void run_parser(void *arg)
     struct tern_error err;
     leave_core(server);
     (void)tn_work_run(server->parser, tn_net_wake, &err); /* has no model */
+}
+
+static void run_reader(void *arg)
+{
+    struct tn_server *server = arg;
+    struct tern_error err;
+    leave_core(server);
+    (void)tn_work_run(server->reader, tn_net_wake, &err); /* has no model */
 }
 
 /* Beside the thread of the loop, and until it ends. */
@@ -327,10 +339,15 @@ static tern_status compute(struct tn_server *server, struct tern_error *err)
 tern_status tn_server_run(struct tn_server *server, struct tern_error *err)
 {
     struct tn_thread *parser = tn_thread_start(run_parser, server);
-    if (!parser)
-        return tn_fail(err, TERN_MEMORY, "the system gives no thread for the server");
-    tern_status status = compute(server, err);
+    struct tn_thread *reader = parser ? tn_thread_start(run_reader, server) : NULL;
+    tern_status status = reader ? compute(server, err)
+                                : tn_fail(err, TERN_MEMORY,
+                                          "the system gives no thread for the server");
     tn_work_stop(server->parser);
-    tn_thread_join(parser);
+    tn_work_stop(server->reader);
+    if (parser)
+        tn_thread_join(parser);
+    if (reader)
+        tn_thread_join(reader);
     return status;
 }

@@ -2,9 +2,10 @@
  *
  * tern serve: HTTP in front of one or several models.
  *
- * Three threads: the caller of tn_server_run computes, because the engine's threads belong to it; a
- * thread of its own talks to all clients; another parses what is large.  What the server may do is
- * decided here and nowhere else: it opens no file, starts no program and connects to nobody.
+ * Four threads: the caller of tn_server_run computes, because the engine's threads belong to it;
+ * one talks to all clients; two make prompts of requests, one of them those of large requests.
+ * What the server may do is decided here and nowhere else: it opens no file, starts no program and
+ * connects to nobody.
  */
 #ifndef TN_SERVER_H
 #define TN_SERVER_H

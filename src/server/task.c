@@ -89,6 +89,26 @@ static const struct tern_ids *ids_of(const struct tn_task *answer, uint32_t i_pr
     return i_prompt == 0 ? &answer->ids : &answer->more_ids[i_prompt];
 }
 
+bool tn_task_refuse_length(const struct tn_task *answer, bool is_bound, size_t n_ids,
+                           struct tn_refusal *refusal)
+{
+    tn_refuse(refusal, 400, answer->gen.api->conversation,
+              "This model's maximum context length is %u tokens. However, your messages resulted "
+              "in %s%zu tokens. Please reduce the length of the messages.",
+              answer->model->n_ctx, is_bound ? "at least " : "", n_ids);
+    refusal->code = "context_length_exceeded";
+    return false;
+}
+
+bool tn_task_may_fit(const struct tn_task *answer, size_t n_bytes, struct tn_refusal *refusal)
+{
+    const size_t n =
+        tern_tokenizer_min_ids(tern_model_tokenizer(answer->model->model), n_bytes);
+    const bool is_counted = answer->gen.n_choices == 0; /* of any length */
+    return is_counted || n <= answer->model->n_ctx ||
+           tn_task_refuse_length(answer, true, n, refusal);
+}
+
 static bool check_prompts(const struct tn_task *answer, uint32_t n_choices,
                           struct tn_refusal *refusal)
 {
@@ -96,14 +116,8 @@ static bool check_prompts(const struct tn_task *answer, uint32_t n_choices,
         size_t n = ids_of(answer, i)->n;
         if (n == 0)
             return tn_refuse(refusal, 400, "prompt", "the prompt is empty");
-        if (n >= answer->model->n_ctx && !(n == answer->model->n_ctx && !answer->gen.max_tokens)) {
-            tn_refuse(refusal, 400, answer->gen.api->conversation,
-                      "This model's maximum context length is %u tokens. However, your messages "
-                      "resulted in %zu tokens. Please reduce the length of the messages.",
-                      answer->model->n_ctx, n);
-            refusal->code = "context_length_exceeded";
-            return false;
-        }
+        if (n >= answer->model->n_ctx && !(n == answer->model->n_ctx && !answer->gen.max_tokens))
+            return tn_task_refuse_length(answer, false, n, refusal);
     }
     uint32_t room = answer->model->n_sequences + answer->model->n_queue;
     uint32_t n_jobs = answer->server->n_jobs[answer->model - answer->server->config.models];
@@ -260,16 +274,11 @@ static void submit(struct tn_task *answer)
 static enum tn_part run_prepare(void *arg)
 {
     struct tn_task *answer = arg;
-    if (answer->prepare(answer, &answer->refusal))
-        answer->refusal.status = 0;
-    return TN_PART_LAST;
-}
-
-static enum tn_part run_compile(void *arg)
-{
-    struct tn_task *answer = arg;
-    if (tn_answer_schema_compile(answer, &answer->refusal))
-        answer->refusal.status = 0;
+    struct tn_refusal *refusal = &answer->refusal;
+    const bool has_schema = answer->gen.form.kind != TN_FORM_TEXT;
+    if ((!has_schema || tn_answer_schema_compile(answer, refusal)) &&
+        answer->prepare(answer, refusal))
+        refusal->status = 0;
     return TN_PART_LAST;
 }
 
@@ -321,12 +330,9 @@ static void on_prepared(void *arg)
 {
     struct tn_task *answer = arg;
     uint32_t n_choices = answer->n_prompts * answer->gen.n_choices;
+    if (answer->conn && answer->refusal.status == 0 && n_choices == 0)
+        end_answer(answer); /* it only counted */
     if (!answer->conn) {
-        forget(answer->server, answer);
-        return;
-    }
-    if (answer->refusal.status == 0 && n_choices == 0) {
-        end_answer(answer);
         forget(answer->server, answer);
         return;
     }
@@ -340,26 +346,6 @@ static void on_prepared(void *arg)
     refuse_started(answer);
 }
 
-static void run_errand(struct tn_task *answer, struct tn_work *work,
-                       enum tn_part (*run)(void *), void (*done)(void *))
-{
-    answer->errand = (struct tn_errand){.run = run, .done = done, .owner = answer};
-    tn_work_run_errand(work, &answer->errand);
-}
-
-static void on_compiled(void *arg)
-{
-    struct tn_task *answer = arg;
-    if (!answer->conn)
-        forget(answer->server, answer);
-    else if (answer->refusal.status != 0)
-        refuse_started(answer);
-    else
-        run_errand(answer, answer->server->work, run_prepare, on_prepared);
-}
-
-/* The grammar of a form is made by the thread of large bodies, which keeps neither clients nor
- * answers waiting. */
 void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
 {
     struct tn_server *server = answer->server;
@@ -370,10 +356,9 @@ void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
                  &(struct tn_conn_user){
                      .on_gone = on_gone, .on_end = on_end, .on_tick = on_tick,
                      .on_stop = on_stop, .arg = answer});
-    if (answer->gen.form.kind != TN_FORM_TEXT)
-        run_errand(answer, server->parser, run_compile, on_compiled);
-    else
-        run_errand(answer, server->work, run_prepare, on_prepared);
+    answer->errand =
+        (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = answer};
+    tn_work_run_errand(tn_body_thread(server, answer->gen.has_form), &answer->errand);
 }
 
 void tn_task_answer(struct tn_server *server, struct tn_conn *conn,

@@ -4,10 +4,9 @@
  * share is here (task.c, choice.c); how an answer looks is its format's (openai_chat.c,
  * openai_text.c, messages.c, responses.c, ollama.c, llama_completion.c).
  *
- * An answer lives on the loop's thread, but for the grammar of its form, which the thread of large
- * bodies makes, and its prompt, which the engine's thread prepares with the grammar of a call that
- * must be: the template says how a call looks.  It outlives its connection: when the client is gone
- * its errand or its jobs are cancelled, and it is freed when the last of them has ended.
+ * An answer lives on the loop's thread, but for its prompt and its grammar, which one of the
+ * threads that read requests makes (tn_body_thread).  It outlives its connection: when the client
+ * is gone its errand or its jobs are cancelled, and it is freed when the last of them has ended.
  */
 #ifndef TN_TASK_H
 #define TN_TASK_H
@@ -54,7 +53,8 @@ enum tn_reasoning { TN_REASONING_AUTO, TN_REASONING_ON, TN_REASONING_OFF };
 
 /* Reads what a request says about its answer.  false: refused. */
 typedef bool tn_task_read_fn(struct tn_task *answer, struct tn_refusal *refusal);
-/* Makes the ids of the prompt, on the engine's thread: long texts take time.  false: refused. */
+/* Makes the ids of the prompt, on a thread that reads requests: long texts take time.  false:
+ * refused. */
 typedef bool tn_task_prepare_fn(struct tn_task *answer, struct tn_refusal *refusal);
 
 /* Ids of a prompt: all, those found in the cache, those that are there now. */
@@ -142,6 +142,12 @@ void tn_task_tick(struct tn_task *answer, uint64_t now_ns);
 void tn_task_take(struct tn_server *server, struct tn_message *message);
 /* The server ends. */
 void tn_task_free_all(struct tn_server *server);
+
+/* Refuses a prompt of n_ids, or, is_bound, of at least so many; false. */
+bool tn_task_refuse_length(const struct tn_task *answer, bool is_bound, size_t n_ids,
+                           struct tn_refusal *refusal);
+/* For `prepare`: before a prompt of n_bytes becomes ids.  false: refused, it cannot fit. */
+bool tn_task_may_fit(const struct tn_task *answer, size_t n_bytes, struct tn_refusal *refusal);
 
 /* ---- for formats ---- */
 

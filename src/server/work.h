@@ -70,8 +70,8 @@ enum tn_part {
     TN_PART_STAYS, /* it holds something that others would use too */
 };
 
-/* What else the engine's thread does, because it takes long or needs the engine: ids of a text, a
- * vector.  Between two steps of the jobs a part of one errand is done, so that an errand of any
+/* What else the thread does, because it takes long or needs the engine: ids of a text, a vector.
+ * Between two steps of the jobs a part of one errand is done, so that an errand of any
  * length delays an answer's next token by one part. */
 struct tn_errand {
     enum tn_part (*run)(void *owner); /* engine's thread: does a part */

@@ -271,6 +271,30 @@ void tn_tokenizer_close(struct tern_tokenizer *tokenizer)
 
 /* ---- looking up ---- */
 
+/* Every byte of a text is in a token: no byte is unknown, and no token swallows white space. */
+static bool keeps_bytes(const struct tern_tokenizer *t)
+{
+    for (size_t i = 0; i < TN_COUNT_OF(t->byte_ids); i++)
+        if (t->byte_ids[i] == TERN_NO_ID)
+            return false;
+    for (uint32_t i = 0; i < t->head->n_added; i++)
+        if (t->added[i].flags & (TERN_ADDED_LSTRIP | TERN_ADDED_RSTRIP))
+            return false;
+    return true;
+}
+
+/* Composed characters have at least a third of the bytes, a space has one of a mark's three. */
+#define MAX_SHRINKING 3u
+
+size_t tern_tokenizer_min_ids(const struct tern_tokenizer *t, size_t n_bytes)
+{
+    const bool shrinks = t->head->flags & (TERN_TOK_NFC | TERN_TOK_SPACE_MARKS);
+    const size_t longest = TN_MAX(t->longest, 1u);
+    if (!keeps_bytes(t))
+        return 0;
+    return n_bytes / (shrinks ? MAX_SHRINKING : 1) / longest;
+}
+
 size_t tn_tokenizer_longest(const struct tern_tokenizer *tokenizer)
 {
     return tokenizer->longest;

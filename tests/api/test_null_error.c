@@ -293,6 +293,8 @@ static void call_text(void)
     if (own) {
         CALL(TERN_USAGE, tern_chat_render_json, own, "[]", 2, &params, &text, &n, &map);
         CALL(TERN_USAGE, tern_chat_encode_json, t, own, "nonsense", 8, &params, &ids);
+        CALL(TERN_USAGE, tern_chat_encode_json_within, t, own, "nonsense", 8, &params, 5, &n,
+             &ids);
     }
     tern_chat_template_free(own);
     CALL(TERN_OK, tern_model_chat_template, &of_model, model);

@@ -137,12 +137,34 @@ static void check_case(const json_t *line, void *arg)
     encode(m, text, n_text,
            (add_bos ? TERN_ENCODE_ADD_SPECIAL : 0) | (special ? TERN_ENCODE_PARSE_SPECIAL : 0));
     check_ids(line, &m->ids);
+    assert_true(tern_tokenizer_min_ids(m->data.t, n_text) <= m->ids.n);
     uint32_t n_prefix;
     tn_tokenizer_prefix(m->data.t, &n_prefix);
     if (m->keeps_text)
         check_round_trip(m, add_bos ? n_prefix : 0, text, n_text);
     free(text);
     m->n_cases++;
+}
+
+/* No text of so many bytes has fewer ids, also where composing them makes it short. */
+static void test_min_ids(void **state)
+{
+    static const char *const units[] = {" ", "\xE2\x84\xAA", "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8",
+                                        "\xE2\x96\x81", "\xFF", "a", "=", "\n"};
+    enum { TIMES = 3000 };
+    struct model *m = *state;
+    for (size_t i = 0; i < TN_COUNT_OF(units); i++) {
+        const size_t n_unit = strlen(units[i]);
+        char *text = malloc(TIMES * n_unit);
+        assert_non_null(text);
+        for (size_t j = 0; j < TIMES; j++)
+            memcpy(text + j * n_unit, units[i], n_unit);
+        encode(m, text, TIMES * n_unit, 0);
+        assert_true(tern_tokenizer_min_ids(m->data.t, TIMES * n_unit) <= m->ids.n);
+        free(text);
+    }
+    if (strcmp(m->name, "llama3") == 0) /* no token takes white space around it */
+        assert_true(tern_tokenizer_min_ids(m->data.t, 1 << 20) > 0);
 }
 
 static void test_cases(void **state)
@@ -290,10 +312,11 @@ int main(int argc, char **argv)
             continue;
         const struct CMUnitTest tests[] = {
             {"test_cases", test_cases, open_model, close_model, &models[i]},
+            {"test_min_ids", test_min_ids, open_model, close_model, &models[i]},
             {"test_sweeps", test_sweeps, open_model, close_model, &models[i]},
             {"test_cases/gguf", test_cases, open_gguf, close_model, &models[i]},
         };
-        return _cmocka_run_group_tests(argv[1], tests, models[i].has_gguf ? 3 : 2, NULL, NULL);
+        return _cmocka_run_group_tests(argv[1], tests, models[i].has_gguf ? 4 : 3, NULL, NULL);
     }
     return 2;
 }

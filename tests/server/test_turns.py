@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Nobody waits for another's request: streams beside prompts of megabytes and large grammars."""
+import http.client
+import json
+import os
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+import serving
+from serving import serve_template
+from tools import TAGGED, tool
+
+CHAT = "/v1/chat/completions"
+LONG = "The fox saw the király's house über the hill. " * 60000  # 3 MB as JSON
+
+
+class Stream(threading.Thread):
+    """Streams answers, one after the other; when each event came."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.server, self.times, self.is_over = server, [], False
+
+    def run(self):
+        body = json.dumps({"prompt": "Once", "max_tokens": 900, "ignore_eos": True,
+                           "stream": True})
+        while not self.is_over:
+            c = http.client.HTTPConnection("127.0.0.1", self.server.port)
+            c.request("POST", "/v1/completions", body)
+            for line in c.getresponse():
+                if line.startswith(b"data:"):
+                    self.times.append(time.monotonic())
+            c.close()
+
+    def stop(self):
+        self.is_over = True
+        self.join()
+
+    def longest_gap(self, begin, end):
+        """The longest time without an event that touches [begin, end]."""
+        gaps = zip(self.times, self.times[1:])
+        return max(b - a for a, b in gaps if b > begin and a < end)
+
+
+class Turns(serving.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.tagged = serve_template(TAGGED)
+        cls.addClassCleanup(lambda: cls.tagged.stop())
+
+    def check_gap(self, what, server, path, body, status):
+        """While the request is answered a stream goes on: its longest gap is a small part of the
+        time that this takes.  The best of some times, since other programs take turns too."""
+        data, found = json.dumps(body).encode(), []
+        stream = Stream(server)
+        stream.start()
+        self.addCleanup(stream.stop)
+        command.wait_for(lambda: len(stream.times) > 50, "the stream does not begin")
+        for _ in range(5):
+            began = time.monotonic()
+            got, _, answer = server.request("POST", path, data)
+            ended = time.monotonic()
+            self.assertEqual(got, status, answer[:300])
+            command.wait_for(lambda: stream.times[-1] > ended, "the stream does not go on")
+            found.append((stream.longest_gap(began, ended), ended - began))
+        gap, took = min(found, key=lambda one: one[0] / one[1])
+        print(f"{what}: {1000 * took:.0f} ms, longest gap of a stream {1000 * gap:.1f} ms")
+        self.assertLess(gap, max(took / 3, 0.02))
+
+    def test_prompts_keep_no_stream_waiting(self):
+        talk = [{"role": "user", "content": LONG}]
+        for path, body, status in (
+                (CHAT, {"messages": talk}, 400),
+                ("/v1/messages/count_tokens", {"messages": talk}, 200),
+                ("/tokenize", {"content": LONG[:1 << 20]}, 200)):
+            self.check_gap(path, self.server, path, body, status)
+
+    def test_grammars_of_calls_keep_no_stream_waiting(self):
+        properties = {name: {"type": "integer", "multipleOf": 997} for name in "abcdef"}
+        body = {"messages": [{"role": "user", "content": "Hi"}], "tool_choice": "required",
+                "tools": [tool("f", **properties)], "max_tokens": 1}
+        self.check_gap("forced call", self.tagged, CHAT, body, 200)
+
+    def test_what_cannot_fit_is_refused_by_its_bytes(self):
+        for path, body in ((CHAT, {"messages": [{"role": "user", "content": LONG}]}),
+                           ("/v1/completions", {"prompt": LONG}),
+                           ("/v1/completions", {"prompt": [5, LONG]}),
+                           ("/completion", {"prompt": LONG}),
+                           ("/v1/messages", {"max_tokens": 5, "messages": [
+                               {"role": "user", "content": LONG}]})):
+            status, answer = self.server.post(path, body)
+            self.assertEqual(status, 400)
+            message = answer["error"]["message"]
+            self.assertTrue(message.startswith("This model's maximum context length is "), message)
+            self.assertIn(" at least ", message)
+        # One that only just cannot fit is counted.
+        answer = self.post("/v1/completions", {"prompt": LONG[:20000]}, 400)
+        self.assertNotIn(" at least ", answer["error"]["message"])
+        n = self.post("/v1/messages/count_tokens",
+                      {"messages": [{"role": "user", "content": LONG}]})["input_tokens"]
+        self.assertGreater(n, 60000)
+
+
+if __name__ == "__main__":
+    command.main()
