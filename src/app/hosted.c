@@ -209,13 +209,22 @@ static tern_status create_schedulers(struct tn_hosting *h, uint32_t n_sequences,
     return status;
 }
 
+/* What a second embedder takes, whose texts are short. */
+static uint64_t quick_bytes(const struct tn_hosted *m)
+{
+    const struct tern_plan *plan = &m->planned->plan;
+    const uint64_t n_ids = TN_MIN(plan->n_ctx, TN_SERVER_QUICK_IDS);
+    return plan->memory.scratch_bytes + plan->memory.cache_bytes * n_ids / TN_MAX(plan->n_ctx, 1u);
+}
+
 /* Anonymous memory of a model with everything filled. */
 static uint64_t bytes_of(const struct tn_hosted *m)
 {
     const struct tern_plan_memory *memory = &m->planned->plan.memory;
     struct tern_scheduler_state state;
     if (!m->scheduler)
-        return memory->scratch_bytes + memory->cache_bytes + memory->checkpoint_bytes;
+        return memory->scratch_bytes + memory->cache_bytes + memory->checkpoint_bytes +
+               (m->quick_embedder ? quick_bytes(m) : 0);
     tern_scheduler_get_state(m->scheduler, &state);
     return state.bytes_full;
 }
@@ -246,6 +255,22 @@ static tern_status refuse_sizes(const struct tn_hosting *h, uint32_t n, uint64_t
     return TERN_MEMORY;
 }
 
+/* Embedding models get a second embedder if there is memory for it; *need grows. */
+static tern_status add_quick_embedders(struct tn_hosting *h, uint64_t *need, uint64_t have,
+                                       struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < h->n_models && status == TERN_OK; i++) {
+        struct tn_hosted *m = &h->hosted[i];
+        if (!m->embedder || *need + quick_bytes(m) > have)
+            continue;
+        *need += quick_bytes(m);
+        status =
+            tern_embedder_create(&m->quick_embedder, h->engine, m->opened.model, NULL, err);
+    }
+    return status;
+}
+
 /* As many sequences of each as are asked for; else four, or as many as fit. */
 static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_error *err)
 {
@@ -255,11 +280,12 @@ static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_
         const bool is_last = h->o->parallel || *n == 1;
         tern_status status = create_schedulers(h, *n, err);
         if (status == TERN_OK && fit(h, &need, &have)) {
+            status = add_quick_embedders(h, &need, have, err);
             need -= MIN_REQUEST_BYTES;
             h->request_bytes = (size_t)TN_MIN(have - need, MAX_REQUEST_BYTES);
             h->planned_bytes = need + h->request_bytes;
             h->available_bytes = have;
-            return TERN_OK;
+            return status;
         }
         if (status == TERN_OK && is_last)
             status = refuse_sizes(h, *n, need, have, err);
@@ -297,7 +323,7 @@ static void describe(struct tn_hosting *h, uint32_t i, uint32_t n_sequences)
     h->models[i] = (struct tn_server_model){
         .id = m->id, .model = m->opened.model, .scheduler = m->scheduler,
         .n_sequences = m->scheduler ? n_sequences : 0, .n_queue = QUEUE,
-        .embedder = m->embedder,
+        .embedder = m->embedder, .quick_embedder = m->quick_embedder,
         .chat = m->template.t, .chat_params = m->template.params,
         .has_fixed_date = h->o->date != NULL,
         .n_ctx = plan->n_ctx, .kv = plan->kv,
@@ -335,6 +361,7 @@ void tn_hosting_close(struct tn_hosting *h)
         struct tn_hosted *m = &h->hosted[i];
         tern_scheduler_free(m->scheduler);
         tern_embedder_free(m->embedder);
+        tern_embedder_free(m->quick_embedder);
         tn_template_fini(&m->template);
         tn_free(m->planned);
         tn_free(m->id);

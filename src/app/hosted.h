@@ -17,6 +17,7 @@ struct tn_hosted {
     struct tn_template template;
     struct tern_scheduler *scheduler; /* NULL: an embedding model */
     struct tern_embedder *embedder;   /* NULL: a model that makes text */
+    struct tern_embedder *quick_embedder; /* for short texts; NULL: no memory for it */
     char *id;
 };
 

@@ -105,6 +105,25 @@ static void done(void *owner)
     forget(call);
 }
 
+static enum tn_part run_prepare(void *owner)
+{
+    struct tn_call *call = owner;
+    call->kind->prepare(call);
+    return TN_PART_LAST;
+}
+
+static void on_prepared(void *owner)
+{
+    struct tn_call *call = owner;
+    if (!call->conn || call->refusal.status != 0) {
+        done(call);
+        return;
+    }
+    call->errand = (struct tn_errand){
+        .run = run, .done = done, .owner = call, .is_long = call->is_long};
+    tn_work_run_errand(call->server->work, &call->errand);
+}
+
 static struct tn_call *new_call(struct tn_server *server, struct tn_conn *conn,
                                 const struct tn_call_kind *kind, struct tn_refusal *refusal)
 {
@@ -125,8 +144,9 @@ static struct tn_call *new_call(struct tn_server *server, struct tn_conn *conn,
     call->request = body;
     call->body = body.root;
     call->waiting.began_ns = call->waiting.written_ns = tn_now_ns();
-    call->errand =
-        (struct tn_errand){.run = run, .done = done, .owner = call, .is_long = kind->is_long};
+    call->errand = kind->prepare
+                       ? (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = call}
+                       : (struct tn_errand){.run = run, .done = done, .owner = call};
     return call;
 }
 
@@ -144,6 +164,5 @@ void tn_call_start(struct tn_server *server, struct tn_conn *conn,
     tn_conn_hold(conn,
                  &(struct tn_conn_user){
                      .on_gone = on_gone, .on_tick = on_tick, .on_stop = on_stop, .arg = call});
-    tn_work_run_errand(kind->needs_engine ? server->work : tn_body_thread(server, false),
-                       &call->errand);
+    tn_work_run_errand(tn_body_thread(server, false), &call->errand);
 }

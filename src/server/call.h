@@ -17,10 +17,11 @@ struct tn_call;
 struct tn_call_kind {
     size_t n_bytes; /* of the structure whose first member is the call; the rest begins as zeros */
     enum tn_use use;
-    bool needs_engine;
-    bool is_long; /* has many parts */
     tn_error_fn *error;
-    /* The errand's thread: a part of the answer, into call->out, or a refusal. */
+    /* On a thread that reads requests: makes of the request what `run` needs, or refuses, and sets
+     * is_long.  NULL: `run` needs no engine and runs on that thread. */
+    void (*prepare)(struct tn_call *call);
+    /* A part of the answer, into call->out, or a refusal. */
     enum tn_part (*run)(struct tn_call *call);
     void (*fini)(struct tn_call *call); /* loop's thread; may be NULL */
 };
@@ -34,6 +35,7 @@ struct tn_call {
     struct tn_body request;
     json_t *body; /* its JSON */
     struct tn_errand errand;
+    bool is_long; /* it has many parts: it does not delay those that have few */
     struct tn_waiting waiting;
     struct tn_buf out; /* the answer: JSON */
     struct tn_refusal refusal; /* status 0: none */

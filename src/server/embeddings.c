@@ -2,8 +2,10 @@
  *
  * POST /v1/embeddings, /api/embed and /api/embeddings: texts become vectors.
  *
- * One text after the other, a batch of its tokens at a time, so that answers of other models go on
- * in between.  The vectors are those of `tern embed`.
+ * All texts become ids first, on a thread that reads requests.  The engine's thread then takes one
+ * after the other, a batch of its tokens at a time, so that others have their turn in between: the
+ * answers of other models, and requests whose texts are all short, which have an embedder and a
+ * queue of their own.  The vectors are those of `tern embed`.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +27,8 @@ struct vectors {
     uint32_t n_dim;
     bool as_base64;
     bool truncates;        /* a long text is cut; else refused */
-    struct tern_ids ids;   /* of the text at hand */
+    struct tern_ids *texts; /* [n_inputs] */
+    struct tern_embedder *embedder;
     bool is_begun;
     float *vector;         /* [n_dim] */
 };
@@ -80,64 +83,82 @@ static bool read_encoding(struct vectors *v, struct tn_refusal *r)
     return true;
 }
 
-/* ---- a text ---- */
+/* ---- from texts to ids ---- */
 
-static bool encode(struct vectors *v, const json_t *input, struct tn_refusal *r)
+static bool refuse_length(const struct vectors *v, uint32_t i, bool is_bound, size_t n,
+                          struct tn_refusal *r)
+{
+    tn_refuse(r, 400, "input",
+              "This model's maximum context length is %u tokens. However, text %u of the input has "
+              "%s%zu tokens. Please reduce its length.", v->call.model->n_ctx, i,
+              is_bound ? "at least " : "", n);
+    r->code = "context_length_exceeded";
+    return false;
+}
+
+static bool encode(struct vectors *v, uint32_t i, const json_t *input, struct tn_refusal *r)
 {
     const struct tern_model *model = v->call.model->model;
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(model);
+    const size_t n_bytes = json_string_length(input);
     struct tern_error err;
-    tern_ids_free(&v->ids);
     if (json_is_array(input))
-        return tn_json_take_ids(input, "input", tern_model_config(model)->vocab, &v->ids, r);
+        return tn_json_take_ids(input, "input", tern_model_config(model)->vocab, &v->texts[i], r);
     if (!json_is_string(input))
         return tn_refuse(r, 400, "input",
                          "\"input\" must be a string, an array of strings, ids, or arrays of ids");
-    if (tern_tokenizer_encode(tern_model_tokenizer(model), json_string_value(input),
-                              json_string_length(input), TERN_ENCODE_ADD_SPECIAL, &v->ids,
-                              &err) == TERN_OK)
+    const size_t n_least = tern_tokenizer_min_ids(tokenizer, n_bytes);
+    if (n_least > v->call.model->n_ctx && !v->truncates)
+        return refuse_length(v, i, true, n_least, r);
+    if (tern_tokenizer_encode(tokenizer, json_string_value(input), n_bytes,
+                              TERN_ENCODE_ADD_SPECIAL, &v->texts[i], &err) == TERN_OK)
         return true;
     tn_refuse_error(r, &err);
     return false;
 }
 
 /* What the tokenizer puts behind a text stays there: some models pool it. */
-static void truncate(struct vectors *v)
+static void truncate(const struct vectors *v, struct tern_ids *ids)
 {
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(v->call.model->model);
-    const uint32_t last = v->ids.ids[v->ids.n - 1];
-    v->ids.n = v->call.model->n_ctx;
+    const uint32_t last = ids->ids[ids->n - 1];
+    ids->n = v->call.model->n_ctx;
     if (tern_tokenizer_is_special(tokenizer, last))
-        v->ids.ids[v->ids.n - 1] = last;
+        ids->ids[ids->n - 1] = last;
 }
 
-static bool check_length(struct vectors *v, struct tn_refusal *r)
+static bool check_length(const struct vectors *v, uint32_t i, struct tn_refusal *r)
 {
     const uint32_t n_ctx = v->call.model->n_ctx;
-    if (v->ids.n == 0)
-        return tn_refuse(r, 400, "input", "text %u of \"input\" is empty", v->i_input);
-    if (v->ids.n > n_ctx && v->truncates)
-        truncate(v);
-    if (v->ids.n <= n_ctx)
-        return true;
-    tn_refuse(r, 400, "input",
-              "This model's maximum context length is %u tokens. However, text %u of the input has "
-              "%zu tokens. Please reduce its length.", n_ctx, v->i_input, v->ids.n);
-    r->code = "context_length_exceeded";
-    return false;
+    struct tern_ids *ids = &v->texts[i];
+    if (ids->n == 0)
+        return tn_refuse(r, 400, "input", "text %u of \"input\" is empty", i);
+    if (ids->n > n_ctx && v->truncates)
+        truncate(v, ids);
+    return ids->n <= n_ctx || refuse_length(v, i, false, ids->n, r);
 }
 
-static bool begin_text(struct vectors *v, struct tern_error *err)
+/* All texts become ids; what these take is held until the request is answered. */
+static bool encode_all(struct vectors *v, struct tn_refusal *r)
 {
-    const json_t *input = v->is_list ? json_array_get(v->input, v->i_input) : v->input;
-    struct tern_embedder *embedder = v->call.model->embedder;
-    if (!encode(v, input, &v->call.refusal) || !check_length(v, &v->call.refusal))
-        return false;
-    if (tern_embedder_set_dim(embedder, v->n_dim, err) == TERN_OK &&
-        tern_embed_begin(embedder, v->ids.ids, v->ids.n, err) == TERN_OK)
-        return true;
-    tn_refuse_error(&v->call.refusal, err);
-    return false;
+    struct tn_call *call = &v->call;
+    call->is_long = !call->model->quick_embedder;
+    v->texts = tn_alloc_zeroed(v->n_inputs + 1, sizeof *v->texts);
+    if (!v->texts)
+        return tn_refuse(r, 503, NULL, "no memory for the request");
+    for (uint32_t i = 0; i < v->n_inputs; i++) {
+        const json_t *input = v->is_list ? json_array_get(v->input, i) : v->input;
+        const struct tern_ids *ids = &v->texts[i];
+        if (!encode(v, i, input, r) || !check_length(v, i, r) ||
+            !tn_body_hold(call->server, &call->request, ids->capacity * sizeof *ids->ids, r))
+            return false;
+        call->is_long = call->is_long || ids->n > TN_SERVER_QUICK_IDS;
+    }
+    v->embedder = call->is_long ? call->model->embedder : call->model->quick_embedder;
+    return true;
 }
+
+/* ---- a text ---- */
 
 static void append_vector(struct vectors *v)
 {
@@ -156,27 +177,33 @@ static void append_vector(struct vectors *v)
 /* A part of the text at hand.  TN_PART_LAST: of the text. */
 static enum tn_part run_text(struct vectors *v)
 {
+    const struct tern_ids *ids = &v->texts[v->i_input];
     struct tern_error err;
-    bool is_done;
-    if (!v->is_begun && !begin_text(v, &err))
-        return TN_PART_LAST;
-    v->is_begun = true;
+    bool is_done = false;
     const uint64_t began_ns = tn_now_ns();
-    tern_status status = tern_embed_step(v->call.model->embedder, v->vector, &is_done, &err);
+    tern_status status = TERN_OK;
+    if (!v->is_begun)
+        status = tern_embedder_set_dim(v->embedder, v->n_dim, &err);
+    if (status == TERN_OK && !v->is_begun)
+        status = tern_embed_begin(v->embedder, ids->ids, ids->n, &err);
+    if (status == TERN_OK)
+        status = tern_embed_step(v->embedder, v->vector, &is_done, &err);
     v->call.prompt_s += tn_seconds_since(began_ns);
     if (status != TERN_OK)
         return tn_call_fail(&v->call, &err);
+    v->is_begun = !is_done;
     if (!is_done)
         return TN_PART_STAYS;
-    v->is_begun = false;
-    v->call.n_prompt_tokens += v->ids.n;
+    v->call.n_prompt_tokens += ids->n;
     return TN_PART_LAST;
 }
 
 static void fini(struct tn_call *call)
 {
     struct vectors *v = (struct vectors *)call;
-    tern_ids_free(&v->ids);
+    for (uint32_t i = 0; v->texts && i < v->n_inputs; i++)
+        tern_ids_free(&v->texts[i]);
+    tn_free(v->texts);
     tn_free(v->vector);
 }
 
@@ -188,20 +215,20 @@ static bool read_openai(struct vectors *v, struct tn_refusal *r)
         return false;
     if (v->n_inputs == 0)
         return tn_refuse(r, 400, "input", "\"input\" is empty");
-    return read_dimensions(v, r);
+    return read_dimensions(v, r) && encode_all(v, r);
+}
+
+static void prepare_openai(struct tn_call *call)
+{
+    if (read_openai((struct vectors *)call, &call->refusal))
+        tn_buf_append_text(&call->out, "{\"object\":\"list\",\"data\":[");
 }
 
 static enum tn_part run_openai(struct tn_call *call)
 {
     struct vectors *v = (struct vectors *)call;
-    struct tn_refusal *r = &call->refusal;
-    if (!v->vector) {
-        if (!read_openai(v, r))
-            return TN_PART_LAST;
-        tn_buf_append_text(&call->out, "{\"object\":\"list\",\"data\":[");
-    }
     enum tn_part part = run_text(v);
-    if (part != TN_PART_LAST || r->status)
+    if (part != TN_PART_LAST || call->refusal.status)
         return part;
     tn_buf_printf(&call->out, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":",
                   v->i_input ? "," : "", v->i_input);
@@ -220,8 +247,8 @@ static enum tn_part run_openai(struct tn_call *call)
 void tn_route_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
-        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .needs_engine = true,
-        .is_long = true, .error = tn_openai_error, .run = run_openai, .fini = fini};
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .error = tn_openai_error,
+        .prepare = prepare_openai, .run = run_openai, .fini = fini};
     tn_call_start(server, conn, &kind);
 }
 
@@ -237,7 +264,13 @@ static bool read_ollama(struct vectors *v, const char *key, struct tn_refusal *r
         return tn_refuse(r, 400, key, "\"%s\" must be a string or an array of strings", key);
     if (!v->is_list && json_string_length(v->input) == 0 && json_is_string(v->input))
         v->n_inputs = 0;
-    return read_dimensions(v, r);
+    return read_dimensions(v, r) && encode_all(v, r);
+}
+
+static void prepare_embed(struct tn_call *call)
+{
+    if (read_ollama((struct vectors *)call, "input", &call->refusal))
+        tn_buf_append_text(&call->out, "{\"embeddings\":[");
 }
 
 static enum tn_part end_ollama(struct vectors *v)
@@ -256,11 +289,6 @@ static enum tn_part end_ollama(struct vectors *v)
 static enum tn_part run_ollama(struct tn_call *call)
 {
     struct vectors *v = (struct vectors *)call;
-    if (!v->vector) {
-        if (!read_ollama(v, "input", &call->refusal))
-            return TN_PART_LAST;
-        tn_buf_append_text(&call->out, "{\"embeddings\":[");
-    }
     if (v->n_inputs > 0) {
         enum tn_part part = run_text(v);
         if (part != TN_PART_LAST || call->refusal.status)
@@ -275,21 +303,22 @@ static enum tn_part run_ollama(struct tn_call *call)
 void tn_route_ollama_embed(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
-        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .needs_engine = true,
-        .is_long = true, .error = tn_ollama_error, .run = run_ollama, .fini = fini};
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .error = tn_ollama_error,
+        .prepare = prepare_embed, .run = run_ollama, .fini = fini};
     tn_call_start(server, conn, &kind);
 }
 
 /* The older route: one text. */
+static void prepare_prompt(struct tn_call *call)
+{
+    struct vectors *v = (struct vectors *)call;
+    if (read_ollama(v, "prompt", &call->refusal) && v->is_list)
+        tn_refuse(&call->refusal, 400, "prompt", "\"prompt\" must be a string");
+}
+
 static enum tn_part run_prompt(struct tn_call *call)
 {
     struct vectors *v = (struct vectors *)call;
-    if (!v->vector && !read_ollama(v, "prompt", &call->refusal))
-        return TN_PART_LAST;
-    if (v->is_list) {
-        tn_refuse(&call->refusal, 400, "prompt", "\"prompt\" must be a string");
-        return TN_PART_LAST;
-    }
     enum tn_part part = v->n_inputs > 0 ? run_text(v) : TN_PART_LAST;
     if (part != TN_PART_LAST || call->refusal.status)
         return part;
@@ -305,7 +334,7 @@ static enum tn_part run_prompt(struct tn_call *call)
 void tn_route_ollama_embeddings(struct tn_server *server, struct tn_conn *conn)
 {
     static const struct tn_call_kind kind = {
-        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .needs_engine = true,
-        .is_long = true, .error = tn_ollama_error, .run = run_prompt, .fini = fini};
+        .n_bytes = sizeof(struct vectors), .use = TN_USE_VECTORS, .error = tn_ollama_error,
+        .prepare = prepare_prompt, .run = run_prompt, .fini = fini};
     tn_call_start(server, conn, &kind);
 }

@@ -19,6 +19,7 @@
 #include "tern/tern.h"
 
 #define TN_SERVER_MAX_MODELS 8u
+#define TN_SERVER_QUICK_IDS 512u
 
 struct tn_affinity; /* plat/plat.h */
 
@@ -29,6 +30,9 @@ struct tn_server_model {
     struct tern_scheduler *scheduler; /* NULL: an embedding model */
     uint32_t n_sequences, n_queue;    /* as it was made with */
     struct tern_embedder *embedder;   /* NULL: a model that makes text */
+    /* Another one for texts of at most TN_SERVER_QUICK_IDS, which have their turn while a long text
+     * is in the first one; NULL: there was no memory for it. */
+    struct tern_embedder *quick_embedder;
     const struct tern_chat_template *chat; /* NULL: no conversations */
     struct tern_chat_params chat_params;   /* without a date */
     bool has_fixed_date;                   /* with one: --date */

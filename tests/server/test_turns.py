@@ -86,6 +86,31 @@ class Turns(serving.TestCase):
                 "tools": [tool("f", **properties)], "max_tokens": 1}
         self.check_gap("forced call", self.tagged, CHAT, body, 200)
 
+    def test_a_long_text_keeps_no_short_one_waiting(self):
+        folder = command.shared("reference", "models", "tiny-embed-qwen3")
+        with serving.Server(models=[command.model(folder)]) as server:
+            long = {"input": [5 + i % 100 for i in range(12000)]}
+            alone = self.post("/v1/embeddings", {"input": "short"}, server=server)
+            took, waits = [], []
+
+            def embed_long():
+                began = time.monotonic()
+                self.post("/v1/embeddings", long, server=server)
+                took.append(time.monotonic() - began)
+            thread = threading.Thread(target=embed_long)
+            thread.start()
+            time.sleep(0.05)
+            while not took:
+                began = time.monotonic()
+                beside = self.post("/v1/embeddings", {"input": "short"}, server=server)
+                waits.append(time.monotonic() - began)
+                self.assertEqual(beside, alone)
+            thread.join()
+        print(f"a text of 12,000 ids: {took[0]:.2f} s, a short one beside it: "
+              f"{sorted(waits)[len(waits) // 2]:.3f} s, {max(waits):.3f} s at most")
+        self.assertGreater(len(waits), 2)
+        self.assertLess(sorted(waits)[len(waits) // 2], max(took[0] / 4, 0.05))
+
     def test_what_cannot_fit_is_refused_by_its_bytes(self):
         for path, body in ((CHAT, {"messages": [{"role": "user", "content": LONG}]}),
                            ("/v1/completions", {"prompt": LONG}),
