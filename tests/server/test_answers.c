@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
+#include "server/conn_limits.h"
 #include "server/list_stream.h"
 #include "server/ollama.h"
 #include "server/waiting.h"
@@ -182,12 +183,31 @@ static void streams_of_lines_show_that_they_go_on(void **state)
     check_beat(false, "\",\"response\":\"\",\"done\":false}\n");
 }
 
+/* A client that has ended its side may be gone: a byte to it tells, sooner than to others. */
+static void who_may_be_gone_is_written_to(void **state)
+{
+    const struct tn_conn_host host = {0};
+    const uint64_t began_ns = 1000ull * TN_SECOND_NS;
+    (void)state;
+    for (int has_ended = 0; has_ended < 2; has_ended++) {
+        struct tn_conn conn = {.state = TN_CONN_BUSY, .host = &host, .has_ended = has_ended,
+                               .ended_ns = began_ns};
+        struct tn_waiting waiting = {.began_ns = began_ns, .written_ns = began_ns};
+        tn_waiting_tick(&waiting, &conn, began_ns + TN_CONN_PROBE_NS);
+        assert_int_equal(conn.out.n_bytes, 0);
+        tn_waiting_tick(&waiting, &conn, began_ns + TN_HEARTBEAT_NS);
+        assert_int_equal(conn.out.n_bytes > 0, has_ended);
+        tn_buf_fini(&conn.out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_stand_as_they_were_written),
         cmocka_unit_test(late_errors_have_their_shape),
         cmocka_unit_test(streams_of_lines_show_that_they_go_on),
+        cmocka_unit_test(who_may_be_gone_is_written_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
