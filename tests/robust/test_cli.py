@@ -438,7 +438,8 @@ class Prompts(command.TestCase):
         self.assertEqual(self.prompt_tokens("--raw", stdin=text), self.n_tokens(text))
         self.assertEqual(self.prompt_tokens("--raw", "--special", stdin=text), len(special))
         self.assertLess(len(special), self.n_tokens(text))
-        bos = self.ok("detokenize", self.model, "--special", special[0]).text.strip().encode()
+        bos = self.ok("detokenize", self.model, "--special", stdin=special[0].encode())
+        bos = bos.text.strip().encode()
         self.assertEqual(self.prompt_tokens("--raw", "--special", stdin=bos + text), len(special))
         self.assertIn("--raw", self.refused(2, "run", self.model, "--special", "-p", "Hi"))
 
