@@ -123,6 +123,18 @@ tern_status tern_chat_encode_json_within(const struct tern_tokenizer *tokenizer,
                                          size_t max_ids, size_t *n_least, struct tern_ids *out,
                                          struct tern_error *err);
 
+/* Positions of an encoded conversation at which later ones probably leave it. */
+struct tern_chat_marks {
+    uint32_t n_system; /* the end of what does not depend on users' messages */
+    uint32_t n_turn;   /* the end of the last message of role "user", without an answer's begin */
+};
+
+/* For tern_generate_params and tern_request.  `ids` is what tern_chat_encode_json made of the same
+ * conversation, an object with "messages".  Renders it twice more; 0 where the template refuses. */
+void tern_chat_marks_json(struct tern_chat_marks *out, const struct tern_tokenizer *tokenizer,
+                          const struct tern_chat_template *t, const char *json, size_t n_json,
+                          const struct tern_chat_params *params, const struct tern_ids *ids);
+
 #ifdef __cplusplus
 }
 #endif

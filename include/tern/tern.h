@@ -131,6 +131,8 @@ tern_status tern_model_chat_template(const struct tern_chat_template **out,
  * generation prompt is on, there is no date. Valid as long as the model. */
 void tern_model_chat_params(const struct tern_model *model, const struct tern_chat_template *t,
                             struct tern_chat_params *out);
+/* True when layers keep a state that cannot be taken back to every position (recurrent layers). */
+bool tern_model_has_state(const struct tern_model *model);
 bool tern_model_is_stop_id(const struct tern_model *model, uint32_t id);
 /* TERN_MAPPED_IO when somebody has written to the file since it was opened: what was checked then
  * no longer holds. For programs that wait between two uses; tern_generate asks by itself. */
@@ -229,6 +231,8 @@ tern_status tern_session_save_cache(struct tern_session *session, const char *pa
  * TERN_MEMORY: the cache may not grow. The session is empty then. */
 tern_status tern_session_load_cache(struct tern_session *session, const char *path,
                                     struct tern_error *err);
+/* tern_model_has_state of its model. */
+bool tern_session_has_state(const struct tern_session *session);
 /* Anonymous memory that this session holds now, and will hold with n_ctx filled. */
 uint64_t tern_session_bytes(const struct tern_session *session);
 uint64_t tern_session_bytes_full(const struct tern_session *session);

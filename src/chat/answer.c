@@ -194,6 +194,11 @@ static tern_status speak(struct tern_conversation *c, struct tern_session *sessi
                          struct tern_generate_result *result, struct tern_error *err)
 {
     struct tern_generate_params generate = s->params->generate;
+    struct tern_chat_marks marks = {0};
+    if (tern_session_has_state(session))
+        tn_conversation_marks(&marks, c, v->first, v->n, &v->ids);
+    generate.n_system = marks.n_system;
+    generate.n_turn = marks.n_turn;
     generate.on_text = on_text;
     generate.on_token = on_token;
     generate.on_prefill = on_prefill;

@@ -428,21 +428,28 @@ static void append_variables(struct tn_buf *out, const struct tern_conversation 
     json_decref(above);
 }
 
+/* The conversation as tern_chat_encode_json takes it. */
+static void write_json(struct tn_buf *json, const struct tern_conversation *c, size_t first,
+                       size_t n)
+{
+    tn_buf_append_text(json, "{\"messages\":");
+    tn_conversation_write_messages(json, c, first, n, true);
+    if (c->has_tools) {
+        tn_buf_append_text(json, ",\"tools\":");
+        tn_buf_append(json, c->tools.data, c->tools.n_bytes);
+    }
+    if (c->has_variables || c->has_overrides) {
+        tn_buf_append_text(json, ",\"kwargs\":");
+        append_variables(json, c);
+    }
+    tn_buf_append_text(json, "}");
+}
+
 static tern_status encode_json(const struct tern_conversation *c, size_t first, size_t n,
                                struct tern_ids *out, struct tern_error *err)
 {
     struct tn_buf json = {0};
-    tn_buf_append_text(&json, "{\"messages\":");
-    tn_conversation_write_messages(&json, c, first, n, true);
-    if (c->has_tools) {
-        tn_buf_append_text(&json, ",\"tools\":");
-        tn_buf_append(&json, c->tools.data, c->tools.n_bytes);
-    }
-    if (c->has_variables || c->has_overrides) {
-        tn_buf_append_text(&json, ",\"kwargs\":");
-        append_variables(&json, c);
-    }
-    tn_buf_append_text(&json, "}");
+    write_json(&json, c, first, n);
     tern_status status = json.failed
                              ? tn_fail(err, TERN_MEMORY, "no memory for %zu messages", n - first)
                              : tern_chat_encode_json(c->tokenizer, c->t, json.data, json.n_bytes,
@@ -458,6 +465,17 @@ tern_status tn_conversation_encode_turns(const struct tern_conversation *c, size
     if (!c->t)
         return tn_fail(err, TERN_USAGE, "the conversation has no chat template");
     return (is_plain(c, first, n) ? encode_plain : encode_json)(c, first, n, out, err);
+}
+
+void tn_conversation_marks(struct tern_chat_marks *out, const struct tern_conversation *c,
+                           size_t first, size_t n, const struct tern_ids *ids)
+{
+    struct tn_buf json = {0};
+    *out = (struct tern_chat_marks){0};
+    write_json(&json, c, first, n);
+    if (!json.failed)
+        tern_chat_marks_json(out, c->tokenizer, c->t, json.data, json.n_bytes, &c->params, ids);
+    tn_buf_fini(&json);
 }
 
 tern_status tern_conversation_encode(const struct tern_conversation *c, struct tern_ids *out,

@@ -48,6 +48,9 @@ struct tn_turn *tn_conversation_push(struct tern_conversation *c, const char *ro
 /* Everything but tokenizer and template. */
 void tn_conversation_empty(struct tern_conversation *c);
 
+/* Where later conversations probably leave turns [first, n), which were encoded as `ids`. */
+void tn_conversation_marks(struct tern_chat_marks *out, const struct tern_conversation *c,
+                           size_t first, size_t n, const struct tern_ids *ids);
 /* Ids of the turns [first, n). */
 tern_status tn_conversation_encode_turns(const struct tern_conversation *c, size_t first, size_t n,
                                          struct tern_ids *out, struct tern_error *err);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "model/mixer.h"
 #include "model/state.h"
 #include "run/engine.h"
 #include "text/tokenizer.h"
@@ -200,6 +201,14 @@ void tern_model_chat_params(const struct tern_model *m, const struct tern_chat_t
 uint64_t tern_model_bytes(const struct tern_model *m)
 {
     return m->heap_bytes;
+}
+
+bool tern_model_has_state(const struct tern_model *m)
+{
+    for (uint32_t i = 0; i < m->weights.config->n_layer; i++)
+        if (m->weights.layers[i].mixer->state->reach)
+            return true;
+    return false;
 }
 
 bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)

@@ -117,6 +117,11 @@ uint32_t tern_session_truncate(struct tern_session *s, uint32_t n_keep)
     return s->sequence.n_past;
 }
 
+bool tern_session_has_state(const struct tern_session *s)
+{
+    return s->sequence.state != NULL;
+}
+
 uint64_t tern_session_bytes(const struct tern_session *s)
 {
     return sizeof *s + tn_workspace_bytes(&s->work);

@@ -172,6 +172,9 @@ static bool encode_json(struct tn_task *answer, const char *json, struct tn_refu
     tern_status status = tern_chat_encode_json_within(
         tern_model_tokenizer(model->model), model->chat, json, strlen(json), &answer->chat_params,
         max_ids, &n_least, &answer->ids, &err);
+    if (status == TERN_OK && tern_model_has_state(model->model))
+        tern_chat_marks_json(&answer->marks, tern_model_tokenizer(model->model), model->chat, json,
+                             strlen(json), &answer->chat_params, &answer->ids);
     if (status == TERN_OK)
         return true;
     if (n_least > 0)

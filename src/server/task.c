@@ -142,6 +142,7 @@ static void prepare_job(struct tn_task *answer, uint32_t i)
         .n_logprobs = gen->has_logprobs ? 1 + gen->n_top : 0,
         .prompt_logprobs = answer->echoes && gen->has_logprobs,
         .n_draft = answer->model->n_draft,
+        .n_system = answer->marks.n_system, .n_turn = answer->marks.n_turn,
     };
     job->request.sampler.seed += i % gen->n_choices;
     job->biases = gen->biases;

@@ -106,6 +106,7 @@ struct tn_task {
     tn_task_prepare_fn *prepare;
     struct tn_refusal refusal; /* of the errand; status 0: none */
     struct tern_ids ids; /* the prompt */
+    struct tern_chat_marks marks; /* in it, of a conversation */
     struct tern_ids more_ids[TN_GEN_MAX_CHOICES]; /* completions with several prompts */
     size_t n_added[TN_GEN_MAX_CHOICES]; /* first ids of a prompt that are not its client's */
     uint32_t n_prompts; /* 1, or n of them; choices are prompt-major */

@@ -22,7 +22,9 @@
 #include "demo.h"
 #include "plat/plat.h"
 #include "run/session.h"
+#include "tern/chat.h"
 #include "tern/scheduler.h"
+#include "tern/tokenizer.h"
 
 #define TINY_PATH TERN_BUILD_DIR "/test_state_tiny.tern"
 #define CACHE_PATH TERN_BUILD_DIR "/test_state.kv"
@@ -321,6 +323,39 @@ static void a_common_beginning_is_computed_once(void **state)
     tern_scheduler_free(s);
 }
 
+/* ---- conversations ---- */
+
+/* Its template opens thoughts that the history does not have. */
+static const char thinking_template[] =
+    "{%- for m in messages %}[{{ m.role }}]{{ m.content }}\n{%- endfor %}"
+    "{%- if add_generation_prompt %}[assistant]<think>\n{%- endif %}";
+
+static void marks_are_found_in_any_template(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},"
+        "{\"role\":\"user\",\"content\":\"Why?\"},{\"role\":\"assistant\",\"content\":\"So.\"},"
+        "{\"role\":\"user\",\"content\":\"And?\"}]}";
+    struct tern_chat_template *t;
+    struct tern_chat_params params = {.add_generation_prompt = true, .bos = "", .eos = ""};
+    struct tern_chat_marks marks;
+    struct tern_ids whole = {0}, turn = {0};
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(demo.model);
+    assert_ok(tern_chat_template_parse(&t, thinking_template, sizeof thinking_template - 1, &e));
+    assert_ok(tern_chat_encode_json(tokenizer, t, json, sizeof json - 1, &params, &whole, &e));
+    tern_chat_marks_json(&marks, tokenizer, t, json, sizeof json - 1, &params, &whole);
+    params.add_generation_prompt = false;
+    assert_ok(tern_chat_encode_json(tokenizer, t, json, sizeof json - 1, &params, &turn, &e));
+    assert_true(marks.n_system > 0 && marks.n_system < marks.n_turn);
+    assert_true(marks.n_turn <= turn.n && marks.n_turn + 1 >= turn.n && turn.n < whole.n);
+    tern_chat_marks_json(&marks, tokenizer, t, "{}", 2, &params, &whole);
+    assert_int_equal(marks.n_system + marks.n_turn, 0);
+    tern_ids_free(&whole);
+    tern_ids_free(&turn);
+    tern_chat_template_free(t);
+}
+
 /* ---- files ---- */
 
 static void a_file_holds_the_states(void **state)
@@ -460,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_chat_computes_the_new_turn_only),
         cmocka_unit_test(conversations_that_take_turns_compute_the_new_turn_only),
         cmocka_unit_test(a_common_beginning_is_computed_once),
+        cmocka_unit_test(marks_are_found_in_any_template),
         cmocka_unit_test(a_file_holds_the_states),
         cmocka_unit_test(a_bad_state_is_refused),
         cmocka_unit_test(the_least_important_checkpoint_goes_first),
