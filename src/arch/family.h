@@ -99,6 +99,9 @@ struct tn_scheme {
     bool in_norms_share_eps; /* in_norm_eps is rms_eps */
 };
 
+/* For `spec`: all layers see "sliding_window" positions, or all where there is none. */
+tern_status tn_spec_windows(struct tn_family_spec *out, const struct tn_values *values);
+
 #define FAMILY(name) extern const struct tn_family tn_family_##name;
 #define SCHEME(name) extern const struct tn_scheme tn_scheme_##name;
 #include "arch/families/list.h"

@@ -137,6 +137,7 @@ static void architectures_become_families(void **state)
         {"gemma3", "gemma3", TERN_ACT_GELU_TANH, TN_INPUTS_UNSAID, false, false, true},
         {"minicpm", "minicpm", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},
         {"phi3", "phi3", TERN_ACT_SILU, TN_INPUTS_UNSAID, false, false, false},
+        {"granite", "granite", TERN_ACT_SILU, TN_INPUTS_UNSAID, true, false, false},
     };
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
         struct tn_config_import c;

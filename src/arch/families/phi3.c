@@ -11,17 +11,6 @@ static const struct tn_fused fused[] = {
     {NULL, NULL, {0}},
 };
 
-static tern_status phi3_spec(struct tn_family_spec *s, const struct tn_values *v)
-{
-    static const struct tn_value window_value = {"sliding_window", "attention.sliding_window", 0,
-                                                 TERN_MAX_CONTEXT};
-    uint32_t window = 0;
-    tern_status status = tn_values_integer(v, &window, &window_value, false);
-    for (uint32_t i = 0; i < s->config->n_layer; i++)
-        s->layers[i].window = window;
-    return status;
-}
-
 const struct tn_family tn_family_phi3 = {
     .name = "phi3",
     .model_types = {"phi3"},
@@ -29,5 +18,5 @@ const struct tn_family tn_family_phi3 = {
     .fused = fused,
     .has_windows = true,
     .rotates_partly = true,
-    .spec = phi3_spec,
+    .spec = tn_spec_windows,
 };
