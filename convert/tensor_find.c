@@ -121,7 +121,9 @@ void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
     out->source_rows = rows;
     out->order = (struct tn_row_order){
         .run = rows, .step = rows, .permuted_dim = permuted_dim(import, slot->role)};
-    for (const struct tn_fused *fused = family->fused; fused && fused->parts[0]; fused++)
+    /* Fused tensors are those of a layer. */
+    const struct tn_fused *fused = layer == TERN_NO_LAYER ? NULL : family->fused;
+    for (; fused && fused->parts[0]; fused++)
         if (find_part(out, &spec, family, source, fused))
             return;
     find_spellings(out, family, source, tn_family_hf_name(family, slot),

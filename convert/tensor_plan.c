@@ -269,15 +269,27 @@ static tern_status plan_table(struct planner *p, const struct tn_place *place)
 
 /* ---- which slots ---- */
 
-/* Optional tensors are in all layers or in none: the first layer decides. */
+/* The first layer of a slot's scope, TERN_NO_LAYER for slots of the model; false: there is none. */
+static bool find_first_layer(uint32_t *layer, const struct planner *p, const struct tn_slot *slot)
+{
+    const uint32_t n_layer = p->spec.config->n_layer;
+    *layer = slot->scope == TN_SCOPE_MODEL ? TERN_NO_LAYER : 0;
+    while (*layer < n_layer && !tn_slot_is_in(slot, &p->spec.layers[*layer]))
+        ++*layer;
+    return *layer != n_layer;
+}
+
+/* Optional tensors are in all layers of their scope or in none: the first one decides. */
 static void look_for_optional(struct planner *p)
 {
     for (uint32_t i = 0; i < tn_n_slots; i++) {
         const struct tn_slot *slot = &tn_slots[i];
         struct tn_place place;
-        if (slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD)
+        uint32_t layer;
+        if ((slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD) ||
+            !find_first_layer(&layer, p, slot))
             continue;
-        tn_tensor_find(&place, p->import, p->source, slot, 0);
+        tn_tensor_find(&place, p->import, p->source, slot, layer);
         p->has_slot[slot->role] = p->import->needs[slot->role] || place.weight;
     }
 }
@@ -387,7 +399,8 @@ static tern_status plan_all(struct planner *p)
     for (uint32_t layer = 0; layer <= n_layer; layer++)
         for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++) {
             const bool is_behind = layer == n_layer;
-            if ((tn_slots[i].scope == TN_SCOPE_MODEL) == is_behind)
+            if (is_behind ? tn_slots[i].scope == TN_SCOPE_MODEL
+                          : tn_slot_is_in(&tn_slots[i], &p->spec.layers[layer]))
                 status = plan_slot(p, &tn_slots[i], is_behind ? TERN_NO_LAYER : layer);
         }
     if (status == TERN_OK)

@@ -165,11 +165,13 @@ static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 51
 /* What mixes positions. */
 enum tern_mixer {
     TERN_MIXER_ATTENTION = 1, /* causal, softmax(score_scale * q.k) v, key heads shared */
+    TERN_MIXER_END            /* one more than the last */
 };
 
 /* The other half of a layer. */
 enum tern_ffn {
     TERN_FFN_GATED = 1, /* down(activation(gate(x)) * up(x)) */
+    TERN_FFN_END        /* one more than the last */
 };
 
 enum tern_activation {
@@ -204,7 +206,12 @@ struct tern_file_layer {
     float score_scale;   /* > 0; 1 / sqrt(head_dim) in most models */
     uint32_t reserved0;
     double rope_theta;   /* 1 ... TERN_MAX_ROPE_THETA */
-    uint8_t reserved[24];
+    /* Sizes that are not those of tern_file_config; 0: they are. */
+    uint32_t n_head;
+    uint32_t n_kv_head; /* divides the number of heads */
+    uint32_t head_dim;  /* even */
+    uint32_t ffn_dim;
+    uint8_t reserved[8];
 };
 static_assert(sizeof(struct tern_file_layer) == 64, "layer record is 64 bytes");
 

@@ -58,26 +58,64 @@ bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_conf
            (slot->need == TN_NEED_HEAD && tn_slot_is_allowed(slot, config));
 }
 
+/* What a layer must be to have the slots of a scope; 0: anything. */
+static const struct {
+    uint32_t mixer, ffn;
+} scopes[] = {
+    [TN_SCOPE_LAYER] = {0, 0},
+    [TN_SCOPE_ATTN] = {.mixer = TERN_MIXER_ATTENTION},
+    [TN_SCOPE_GATED] = {.ffn = TERN_FFN_GATED},
+};
+
+bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *layer)
+{
+    const uint32_t mixer = scopes[slot->scope].mixer, ffn = scopes[slot->scope].ffn;
+    return slot->scope != TN_SCOPE_MODEL && (!mixer || mixer == layer->mixer) &&
+           (!ffn || ffn == layer->ffn);
+}
+
+/* ---- sizes ---- */
+
+struct tn_layer_dims tn_layer_dims(const struct tern_file_config *config,
+                                   const struct tern_file_layer *layer)
+{
+    return (struct tn_layer_dims){
+        .n_head = layer->n_head ? layer->n_head : config->n_head,
+        .n_kv_head = layer->n_kv_head ? layer->n_kv_head : config->n_kv_head,
+        .head_dim = layer->head_dim ? layer->head_dim : config->head_dim,
+        .ffn = layer->ffn_dim ? layer->ffn_dim : config->ffn,
+    };
+}
+
+static uint32_t dim_of_layer(enum tn_dim dim, const struct tn_model_spec *spec, uint32_t layer)
+{
+    const struct tn_layer_dims dims = tn_layer_dims(spec->config, &spec->layers[layer]);
+    switch (dim) {
+    case TN_DIM_FFN:
+        return dims.ffn;
+    case TN_DIM_HEADS:
+        return dims.n_head * dims.head_dim;
+    case TN_DIM_KV:
+        return dims.n_kv_head * dims.head_dim;
+    case TN_DIM_HEAD_DIM:
+        return dims.head_dim;
+    default:
+        assert(dim == TN_DIM_ROPE);
+        return spec->layers[layer].rope_dims / 2;
+    }
+}
+
 static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32_t layer)
 {
-    const struct tern_file_config *c = spec->config;
     switch (dim) {
-    case TN_DIM_VOCAB:
-        return c->vocab;
-    case TN_DIM_HIDDEN:
-        return c->hidden;
-    case TN_DIM_FFN:
-        return c->ffn;
-    case TN_DIM_HEADS:
-        return c->n_head * c->head_dim;
-    case TN_DIM_KV:
-        return c->n_kv_head * c->head_dim;
-    case TN_DIM_HEAD_DIM:
-        return c->head_dim;
-    case TN_DIM_ROPE:
-        return spec->layers[layer].rope_dims / 2;
-    default:
+    case TN_DIM_ONE:
         return 1;
+    case TN_DIM_VOCAB:
+        return spec->config->vocab;
+    case TN_DIM_HIDDEN:
+        return spec->config->hidden;
+    default:
+        return dim_of_layer(dim, spec, layer);
     }
 }
 

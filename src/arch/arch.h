@@ -22,7 +22,13 @@ struct tn_model_spec {
     uint32_t n_stop_ids;
 };
 
-enum tn_slot_scope { TN_SCOPE_MODEL, TN_SCOPE_LAYER };
+/* Which layers have a slot; arch.c says which mixer or feed-forward that is. */
+enum tn_slot_scope {
+    TN_SCOPE_MODEL, /* none: it is the model's */
+    TN_SCOPE_LAYER, /* all */
+    TN_SCOPE_ATTN,
+    TN_SCOPE_GATED,
+};
 
 enum tn_slot_kind {
     TN_SLOT_TABLE,
@@ -38,7 +44,7 @@ enum tn_slot_need {
     TN_NEED_REQUIRED,
     TN_NEED_HEAD,      /* unless the head is tied or the model has none */
     TN_NEED_WITH_HEAD, /* optional beside a head of its own */
-    TN_NEED_OPTIONAL,  /* all layers or none */
+    TN_NEED_OPTIONAL,  /* all layers of its scope or none */
     TN_NEED_ANY,       /* each layer for itself */
 };
 
@@ -63,6 +69,13 @@ struct tn_slot {
     const char *gguf;
 };
 
+/* Sizes of one layer: its own, or the model's. */
+struct tn_layer_dims {
+    uint32_t n_head, n_kv_head, head_dim, ffn;
+};
+struct tn_layer_dims tn_layer_dims(const struct tern_file_config *config,
+                                   const struct tern_file_layer *layer);
+
 /* Roles are below this number; 0 is none. */
 #define TN_ROLE_PLUS_ONE(name, number, text) +1
 enum { TN_ROLE_END = 1 TERN_ROLE_LIST(TN_ROLE_PLUS_ONE) };
@@ -79,7 +92,9 @@ bool tn_slot_is_projection(const struct tn_slot *slot); /* a matrix of a layer *
 /* Whether a model of this configuration may hold, and must hold, the tensor. */
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config);
 bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config);
-/* Rows and columns; layer: a layer number for TN_SCOPE_LAYER, else ignored. */
+/* Whether this layer may have the tensor; false for those of the model. */
+bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *layer);
+/* Rows and columns; layer: a layer number, ignored for TN_SCOPE_MODEL. */
 void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
                    const struct tn_model_spec *spec, uint32_t layer);
 /* The slot of the norm of this projection's own input; NULL where there is none. */

@@ -7,14 +7,15 @@
  * stands nowhere else.
  *
  *   role   TERN_ROLE_..., in the order of its numbers, which is that of the tensor table
- *   scope  MODEL: one in the file;  LAYER: one in each layer
+ *   scope  MODEL: one in the file;  LAYER: one in each layer;  ATTN: in each layer that mixes by
+ *          attention;  GATED: in each layer with a gated feed-forward
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
  *          columns can be skipped
  *          NORM, BIAS, FACTORS: vectors in f32
  *   rows, cols   enum tn_dim; vectors have one row
  *   need   REQUIRED;  HEAD: unless the head is tied or the model has none;  WITH_HEAD: optional
- *          beside such a head;  OPTIONAL: in all layers or in none;  ANY: in any of the layers
+ *          beside such a head;  OPTIONAL: in all layers of the scope or in none;  ANY: in any
  *   hf     the name in Hugging Face files: "A|B" lists spellings, the usual one first; behind
  *          "model." or "model.layers.N." and before ".weight" (a bias: ".bias").  "/name" stands
  *          alone.  Families say where they differ.
@@ -29,45 +30,45 @@ SLOT(FINAL_NORM,     MODEL, NORM,     ONE,     HIDDEN,   REQUIRED,  "norm", "out
 SLOT(ATTN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   REQUIRED,  "input_layernorm", "attn_norm")
 SLOT(FFN_NORM,       LAYER, NORM,     ONE,     HIDDEN,   REQUIRED,
      "post_attention_layernorm", "ffn_norm")
-SLOT(ATTN_SUB_NORM,  LAYER, NORM,     ONE,     HEADS,    OPTIONAL,
+SLOT(ATTN_SUB_NORM,  ATTN,  NORM,     ONE,     HEADS,    OPTIONAL,
      "self_attn.attn_sub_norm|self_attn.inner_attn_ln", "attn_sub_norm")
-SLOT(FFN_SUB_NORM,   LAYER, NORM,     ONE,     FFN,      OPTIONAL,
+SLOT(FFN_SUB_NORM,   GATED, NORM,     ONE,     FFN,      OPTIONAL,
      "mlp.ffn_sub_norm|mlp.ffn_layernorm", "ffn_sub_norm")
-SLOT(Q,              LAYER, MATRIX,   HEADS,   HIDDEN,   REQUIRED,  "self_attn.q_proj", "attn_q")
-SLOT(K,              LAYER, MATRIX,   KV,      HIDDEN,   REQUIRED,  "self_attn.k_proj", "attn_k")
-SLOT(V,              LAYER, MATRIX,   KV,      HIDDEN,   REQUIRED,  "self_attn.v_proj", "attn_v")
-SLOT(O,              LAYER, MATRIX,   HIDDEN,  HEADS,    REQUIRED,
+SLOT(Q,              ATTN,  MATRIX,   HEADS,   HIDDEN,   REQUIRED,  "self_attn.q_proj", "attn_q")
+SLOT(K,              ATTN,  MATRIX,   KV,      HIDDEN,   REQUIRED,  "self_attn.k_proj", "attn_k")
+SLOT(V,              ATTN,  MATRIX,   KV,      HIDDEN,   REQUIRED,  "self_attn.v_proj", "attn_v")
+SLOT(O,              ATTN,  MATRIX,   HIDDEN,  HEADS,    REQUIRED,
      "self_attn.o_proj", "attn_output")
-SLOT(GATE,           LAYER, MATRIX,   FFN,     HIDDEN,   REQUIRED,  "mlp.gate_proj", "ffn_gate")
-SLOT(UP,             LAYER, ROW_LIST, FFN,     HIDDEN,   REQUIRED,  "mlp.up_proj", "ffn_up")
-SLOT(DOWN,           LAYER, COL_LIST, HIDDEN,  FFN,      REQUIRED,  "mlp.down_proj", "ffn_down")
-SLOT(Q_NORM,         LAYER, NORM,     ONE,     HEAD_DIM, OPTIONAL,
+SLOT(GATE,           GATED, MATRIX,   FFN,     HIDDEN,   REQUIRED,  "mlp.gate_proj", "ffn_gate")
+SLOT(UP,             GATED, ROW_LIST, FFN,     HIDDEN,   REQUIRED,  "mlp.up_proj", "ffn_up")
+SLOT(DOWN,           GATED, COL_LIST, HIDDEN,  FFN,      REQUIRED,  "mlp.down_proj", "ffn_down")
+SLOT(Q_NORM,         ATTN,  NORM,     ONE,     HEAD_DIM, OPTIONAL,
      "self_attn.q_norm", "attn_q_norm")
-SLOT(K_NORM,         LAYER, NORM,     ONE,     HEAD_DIM, OPTIONAL,
+SLOT(K_NORM,         ATTN,  NORM,     ONE,     HEAD_DIM, OPTIONAL,
      "self_attn.k_norm", "attn_k_norm")
-SLOT(Q_BIAS,         LAYER, BIAS,     ONE,     HEADS,    OPTIONAL,  "self_attn.q_proj", "attn_q")
-SLOT(K_BIAS,         LAYER, BIAS,     ONE,     KV,       OPTIONAL,  "self_attn.k_proj", "attn_k")
-SLOT(V_BIAS,         LAYER, BIAS,     ONE,     KV,       OPTIONAL,  "self_attn.v_proj", "attn_v")
-SLOT(O_BIAS,         LAYER, BIAS,     ONE,     HIDDEN,   OPTIONAL,
+SLOT(Q_BIAS,         ATTN,  BIAS,     ONE,     HEADS,    OPTIONAL,  "self_attn.q_proj", "attn_q")
+SLOT(K_BIAS,         ATTN,  BIAS,     ONE,     KV,       OPTIONAL,  "self_attn.k_proj", "attn_k")
+SLOT(V_BIAS,         ATTN,  BIAS,     ONE,     KV,       OPTIONAL,  "self_attn.v_proj", "attn_v")
+SLOT(O_BIAS,         ATTN,  BIAS,     ONE,     HIDDEN,   OPTIONAL,
      "self_attn.o_proj", "attn_output")
 SLOT(ATTN_POST_NORM, LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,  "", "post_attention_norm")
 SLOT(FFN_POST_NORM,  LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,
      "post_feedforward_layernorm", "post_ffw_norm")
-SLOT(Q_IN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,
+SLOT(Q_IN_NORM,      ATTN,  NORM,     ONE,     HIDDEN,   OPTIONAL,
      "self_attn.q_proj.norm|self_attn.q_proj.rms_norm", "attn_q_norm_in")
-SLOT(K_IN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,
+SLOT(K_IN_NORM,      ATTN,  NORM,     ONE,     HIDDEN,   OPTIONAL,
      "self_attn.k_proj.norm|self_attn.k_proj.rms_norm", "attn_k_norm_in")
-SLOT(V_IN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,
+SLOT(V_IN_NORM,      ATTN,  NORM,     ONE,     HIDDEN,   OPTIONAL,
      "self_attn.v_proj.norm|self_attn.v_proj.rms_norm", "attn_v_norm_in")
-SLOT(O_IN_NORM,      LAYER, NORM,     ONE,     HEADS,    OPTIONAL,
+SLOT(O_IN_NORM,      ATTN,  NORM,     ONE,     HEADS,    OPTIONAL,
      "self_attn.o_proj.norm|self_attn.o_proj.rms_norm", "attn_output_norm_in")
-SLOT(GATE_IN_NORM,   LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,
+SLOT(GATE_IN_NORM,   GATED, NORM,     ONE,     HIDDEN,   OPTIONAL,
      "mlp.gate_proj.norm|mlp.gate_proj.rms_norm", "ffn_gate_norm_in")
-SLOT(UP_IN_NORM,     LAYER, NORM,     ONE,     HIDDEN,   OPTIONAL,
+SLOT(UP_IN_NORM,     GATED, NORM,     ONE,     HIDDEN,   OPTIONAL,
      "mlp.up_proj.norm|mlp.up_proj.rms_norm", "ffn_up_norm_in")
-SLOT(DOWN_IN_NORM,   LAYER, NORM,     ONE,     FFN,      OPTIONAL,
+SLOT(DOWN_IN_NORM,   GATED, NORM,     ONE,     FFN,      OPTIONAL,
      "mlp.down_proj.norm|mlp.down_proj.rms_norm", "ffn_down_norm_in")
 SLOT(HEAD_IN_NORM,   MODEL, NORM,     ONE,     HIDDEN,   WITH_HEAD,
      "/lm_head.norm|/lm_head.rms_norm", "output_norm_in")
-SLOT(ROPE_FACTORS,   LAYER, FACTORS,  ONE,     ROPE,     ANY,       "", "")
+SLOT(ROPE_FACTORS,   ATTN,  FACTORS,  ONE,     ROPE,     ANY,       "", "")
 /* clang-format on */

@@ -318,35 +318,52 @@ static tern_status check_kinds(struct tn_mcheck *c, const struct tern_file_confi
     return tn_mcheck_reserved(c, "config.reserved", m->reserved, sizeof m->reserved);
 }
 
+struct dim {
+    const char *field;
+    uint64_t value, max;
+};
+
+static tern_status check_list(struct tn_mcheck *c, const struct dim *list, size_t n)
+{
+    tern_status status = TERN_OK;
+    for (size_t i = 0; i < n && !status; i++)
+        status = tn_mcheck_range(c, list[i].field, list[i].value, 1, list[i].max);
+    return status;
+}
+
+/* Sizes that a layer may have to itself. */
+static tern_status check_layer_dims(struct tn_mcheck *c, const struct tn_layer_dims *d)
+{
+    const struct dim list[] = {
+        {"ffn", d->ffn, TERN_MAX_DIM},
+        {"n_head", d->n_head, TERN_MAX_DIM},
+        {"n_kv_head", d->n_kv_head, d->n_head},
+        {"head_dim", d->head_dim, TERN_MAX_DIM},
+        {"n_head * head_dim", (uint64_t)d->n_head * d->head_dim, TERN_MAX_DIM},
+    };
+    tern_status status = check_list(c, list, TN_COUNT_OF(list));
+    if (status)
+        return status;
+    if (d->n_head % d->n_kv_head)
+        return tn_fail(c->err, TERN_INPUT, "%s: n_kv_head is %u, must divide n_head, %u", c->name,
+                       d->n_kv_head, d->n_head);
+    if (d->head_dim % 2)
+        return tn_fail(c->err, TERN_INPUT, "%s: head_dim is %u, must be even", c->name,
+                       d->head_dim);
+    return TERN_OK;
+}
+
 static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config *m)
 {
-    const struct {
-        const char *field;
-        uint64_t value;
-        uint64_t max;
-    } list[] = {
+    const struct dim list[] = {
         {"n_layer", m->n_layer, TERN_MAX_LAYERS},
         {"hidden", m->hidden, TERN_MAX_DIM},
-        {"ffn", m->ffn, TERN_MAX_DIM},
-        {"n_head", m->n_head, TERN_MAX_DIM},
-        {"n_kv_head", m->n_kv_head, m->n_head},
-        {"head_dim", m->head_dim, TERN_MAX_DIM},
-        {"n_head * head_dim", (uint64_t)m->n_head * m->head_dim, TERN_MAX_DIM},
         {"vocab", m->vocab, TERN_MAX_VOCAB},
         {"context", m->context, TERN_MAX_CONTEXT},
     };
-    for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
-        tern_status status = tn_mcheck_range(c, list[i].field, list[i].value, 1, list[i].max);
-        if (status)
-            return status;
-    }
-    if (m->n_head % m->n_kv_head)
-        return tn_fail(c->err, TERN_INPUT, "%s: n_kv_head is %u, must divide n_head, %u", c->name,
-                       m->n_kv_head, m->n_head);
-    if (m->head_dim % 2)
-        return tn_fail(c->err, TERN_INPUT, "%s: head_dim is %u, must be even", c->name,
-                       m->head_dim);
-    return TERN_OK;
+    const struct tn_layer_dims dims = {m->n_head, m->n_kv_head, m->head_dim, m->ffn};
+    const tern_status status = check_list(c, list, TN_COUNT_OF(list));
+    return status ? status : check_layer_dims(c, &dims);
 }
 
 /* Finite and above 0; NaN is not. */
@@ -380,16 +397,18 @@ static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_con
 
 static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer *l)
 {
-    const struct tern_file_config *m = c->file->spec.config;
-    if (l->mixer != TERN_MIXER_ATTENTION)
+    const struct tn_layer_dims dims = tn_layer_dims(c->file->spec.config, l);
+    if (l->mixer == 0 || l->mixer >= TERN_MIXER_END)
         return tn_mcheck_unknown(c, "layers.mixer", l->mixer);
-    if (l->ffn != TERN_FFN_GATED)
+    if (l->ffn == 0 || l->ffn >= TERN_FFN_END)
         return tn_mcheck_unknown(c, "layers.ffn", l->ffn);
     if (!tn_activation_name(l->activation))
         return tn_mcheck_unknown(c, "layers.activation", l->activation);
     if (l->rope != TERN_ROPE_HALF)
         return tn_mcheck_unknown(c, "layers.rope", l->rope);
-    tern_status status = tn_mcheck_range(c, "layers.rope_dims", l->rope_dims, 2, m->head_dim);
+    tern_status status = check_layer_dims(c, &dims);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.rope_dims", l->rope_dims, 2, dims.head_dim);
     if (!status && l->rope_dims % 2)
         status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_dims is %u, must be even", c->name,
                          l->rope_dims);

@@ -39,7 +39,10 @@ static tern_status check_layer_number(struct tensor_check *k, const struct tn_sl
 {
     const struct tern_file_tensor *t = k->t;
     const uint32_t n_layer = k->c->file->spec.config->n_layer;
-    const bool per_layer = slot->scope == TN_SCOPE_LAYER;
+    const bool per_layer = slot->scope != TN_SCOPE_MODEL;
+    if (per_layer && t->layer < n_layer &&
+        !tn_slot_is_in(slot, &k->c->file->spec.layers[t->layer]))
+        return fail_field(k, TERN_UNSUPPORTED, "role", t->role, "not for this kind of layer");
     if (per_layer ? t->layer < n_layer : t->layer == TERN_NO_LAYER)
         return TERN_OK;
     return tn_fail(k->c->err, TERN_INPUT, "%s: tensor \"%s\": layer is %u, must be %s%u",
@@ -209,7 +212,18 @@ static tern_status check_order(struct tensor_check *k, uint32_t i)
 
 /* ---- the table ---- */
 
-/* Layers (or, for tensors of no layer, files) that have the slot. */
+/* Layers (or, for tensors of no layer, files) that may have the slot. */
+static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_slot *slot)
+{
+    if (slot->scope == TN_SCOPE_MODEL)
+        return 1;
+    uint32_t n = 0;
+    for (uint32_t layer = 0; layer < spec->config->n_layer; layer++)
+        n += tn_slot_is_in(slot, &spec->layers[layer]);
+    return n;
+}
+
+/* Layers (or files) that have it. */
 static uint32_t count_slot(const struct tn_mfile *f, const struct tn_slot *slot)
 {
     if (slot->scope == TN_SCOPE_MODEL)
@@ -225,7 +239,7 @@ static tern_status check_presence(struct tn_mcheck *c)
     const struct tern_file_config *m = c->file->spec.config;
     for (uint32_t i = 0; i < tn_n_slots; i++) {
         const struct tn_slot *slot = &tn_slots[i];
-        uint32_t needed = slot->scope == TN_SCOPE_LAYER ? m->n_layer : 1;
+        uint32_t needed = count_places(&c->file->spec, slot);
         uint32_t n = count_slot(c->file, slot);
         if (n == needed || slot->need == TN_NEED_ANY)
             continue;

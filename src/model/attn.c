@@ -24,6 +24,35 @@
 #include "model/attn.h"
 #include "model/counters.h"
 
+struct attn_task {
+    struct tn_forward *f;
+    const struct tn_layer *layer;
+    struct tn_attn_scratch *s;
+    struct tn_kvcache kv;  /* of the layer */
+    size_t part;           /* where the layer begins in a block */
+    uint32_t per_kv;       /* query heads that share a key head */
+    uint32_t tokens_per_group; /* several rows */
+    uint32_t first_block, n_pairs, n_items; /* one row */
+};
+
+static struct attn_task task_of(struct tn_forward *f, uint32_t i_layer)
+{
+    const struct tn_layer *layer = &f->weights->layers[i_layer];
+    struct attn_task task = {.f = f,
+                             .layer = layer,
+                             .s = f->s.mixers[TERN_MIXER_ATTENTION],
+                             .part = f->states->layers[i_layer].at.block,
+                             .per_kv = layer->dims.n_head / layer->dims.n_kv_head};
+    tn_kvcache_plan(&task.kv, &layer->dims, f->kv_type);
+    return task;
+}
+
+uint32_t tn_attn_group(const struct tn_layer_dims *dims)
+{
+    const uint32_t per_token = dims->n_head / dims->n_kv_head;
+    return per_token * TN_MAX(1u, TN_ATTN_QUERIES / per_token);
+}
+
 /* ---- rotate and store ---- */
 
 /* Copies n_heads heads of head_dim values to heads of dim values, zero-padded. dst may be src where
@@ -40,38 +69,30 @@ static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t h
 }
 
 /* The rows of a key head in one block of a sequence. */
-static struct tn_kv_rows rows_of(const struct tn_forward *f, unsigned char *block, uint32_t layer,
+static struct tn_kv_rows rows_of(const struct attn_task *task, unsigned char *block,
                                  uint32_t i_kv_head)
 {
-    return tn_kvcache_rows(f->kv, block + f->states->layers[layer].at.block, i_kv_head);
+    return tn_kvcache_rows(&task->kv, block + task->part, i_kv_head);
 }
 
-void tn_kv_store_row(const struct tn_forward *f, unsigned char *const *blocks, uint32_t layer,
-                     uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
+static void store_row(const struct attn_task *task, unsigned char *const *blocks,
+                      uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
 {
     assert(blocks[position / TN_KV_BLOCK] && "callers make blocks usable before they evaluate");
-    const struct tn_kv_rows rows = rows_of(f, blocks[position / TN_KV_BLOCK], layer, i_kv_head);
-    tn_kvcache_store(f->kv, f->kernels, &rows, position % TN_KV_BLOCK, key, value);
+    const struct tn_kv_rows rows = rows_of(task, blocks[position / TN_KV_BLOCK], i_kv_head);
+    tn_kvcache_store(&task->kv, task->f->kernels, &rows, position % TN_KV_BLOCK, key, value);
 }
 
 /* Rows from i on. */
-static struct tn_queries queries_from(const struct tn_forward *f, const struct tn_queries *q,
+static struct tn_queries queries_from(const struct attn_task *task, const struct tn_queries *q,
                                       size_t i)
 {
-    uint32_t dim = f->kv->dim;
-    if (f->kv->type == TN_KV_Q8)
+    uint32_t dim = task->kv.dim;
+    if (task->kv.type == TN_KV_Q8)
         return (struct tn_queries){(int8_t *)q->rows + i * dim,
                                    q->scales + i * tn_kv_q8_scales(dim)};
     return (struct tn_queries){(float *)q->rows + i * dim, NULL};
 }
-
-struct attn_task {
-    struct tn_forward *f;
-    uint32_t layer;
-    const struct tern_file_layer *spec;
-    uint32_t tokens_per_group; /* several rows */
-    uint32_t first_block, n_pairs, n_items; /* one row */
-};
 
 /* The span of row t. */
 static const struct tn_span *span_of(const struct tn_forward *f, uint32_t t)
@@ -91,16 +112,16 @@ static uint32_t only_position(const struct tn_forward *f)
 /* The first position that a query at `position` sees. */
 static uint32_t first_seen(const struct attn_task *task, uint32_t position)
 {
-    const uint32_t window = task->spec->window;
+    const uint32_t window = task->layer->spec->window;
     return window && position >= window ? position + 1 - window : 0;
 }
 
 /* RMSNorm of n_heads heads, each for itself. */
-static void norm_heads(const struct tn_forward *f, float *x, const float *norm, uint32_t n_heads)
+static void norm_heads(const struct attn_task *task, float *x, const float *norm, uint32_t n_heads)
 {
-    const struct tern_file_config *c = f->weights->config;
-    for (uint32_t i = 0; i < n_heads && norm; i++, x += f->kv->dim)
-        f->kernels->rms_norm_f32(x, x, norm, c->head_dim, c->rms_eps);
+    const float eps = task->f->weights->config->rms_eps;
+    for (uint32_t i = 0; i < n_heads && norm; i++, x += task->kv.dim)
+        task->f->kernels->rms_norm_f32(x, x, norm, task->layer->dims.head_dim, eps);
 }
 
 /* Norms and rotates what belongs to key head g of token t: its queries, and the key, which goes
@@ -109,37 +130,38 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
                              uint32_t i_thread)
 {
     struct tn_forward *f = task->f;
-    const struct tern_file_config *c = f->weights->config;
-    const struct tn_layer *layer = &f->weights->layers[task->layer];
-    const uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    const struct tn_layer *layer = task->layer;
+    const struct tn_layer_dims *c = &layer->dims;
+    const struct tn_attn_scratch *s = task->s;
+    const uint32_t per_kv = task->per_kv, dim = task->kv.dim;
     const uint32_t rope_dims = layer->spec->rope_dims;
     const size_t angles = tn_rope_at(f, layer->i_rope, t);
     const float *cosines = f->s.cos + angles, *sines = f->s.sin + angles;
 
     const size_t first = (size_t)t * c->n_head + (size_t)g * per_kv; /* query */
-    float *q = f->s.q_rot + first * dim;
-    pad_heads(q, f->s.q + first * c->head_dim, per_kv, c->head_dim, dim);
-    norm_heads(f, q, layer->vectors[TERN_ROLE_Q_NORM], per_kv);
+    float *q = s->q_rot + first * dim;
+    pad_heads(q, s->q + first * c->head_dim, per_kv, c->head_dim, dim);
+    norm_heads(task, q, layer->vectors[TERN_ROLE_Q_NORM], per_kv);
     f->kernels->rope_f32(q, cosines, sines, per_kv, rope_dims, dim);
-    for (uint32_t i = 0; i < per_kv && f->kv->type == TN_KV_Q8; i++) {
-        struct tn_queries to = queries_from(f, &f->s.queries, first + i);
+    for (uint32_t i = 0; i < per_kv && task->kv.type == TN_KV_Q8; i++) {
+        struct tn_queries to = queries_from(task, &s->queries, first + i);
         f->kernels->kv_store_q8(to.rows, to.scales, q + (size_t)i * dim, dim);
     }
 
     size_t from = ((size_t)t * c->n_kv_head + g) * c->head_dim;
-    float *key = f->s.threads[i_thread].kv_row, *value = key + dim;
-    pad_heads(key, f->s.k + from, 1, c->head_dim, dim);
-    norm_heads(f, key, layer->vectors[TERN_ROLE_K_NORM], 1);
+    float *key = s->threads[i_thread].kv_row, *value = key + dim;
+    pad_heads(key, s->k + from, 1, c->head_dim, dim);
+    norm_heads(task, key, layer->vectors[TERN_ROLE_K_NORM], 1);
     f->kernels->rope_f32(key, cosines, sines, 1, rope_dims, dim);
-    pad_heads(value, f->s.v + from, 1, c->head_dim, dim);
+    pad_heads(value, s->v + from, 1, c->head_dim, dim);
     const struct tn_span *span = span_of(f, t);
-    tn_kv_store_row(f, span->blocks, task->layer, g, span->position + t - span->row, key, value);
+    store_row(task, span->blocks, g, span->position + t - span->row, key, value);
 }
 
 static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     const struct attn_task *task = arg;
-    for (uint32_t g = 0; g < task->f->weights->config->n_kv_head; g++)
+    for (uint32_t g = 0; g < task->layer->dims.n_kv_head; g++)
         rotate_and_store(task, t, g, i_thread);
 }
 
@@ -166,32 +188,33 @@ static void ask_for(const void *p, uint32_t n_bytes)
 }
 
 /* score [n][TN_KV_BLOCK] of the first n_pos positions. */
-static void score_block(const struct tn_forward *f, const struct tn_kv_rows *rows,
-                        const struct query_group *group, uint32_t n_pos, float factor, float *score)
+static void score_block(const struct attn_task *task, const struct tn_kv_rows *rows,
+                        const struct query_group *group, uint32_t n_pos, float *score)
 {
-    const struct tn_kernels *k = f->kernels;
+    const struct tn_kernels *k = task->f->kernels;
     const struct tn_queries *q = &group->q;
-    uint32_t dim = f->kv->dim;
-    if (f->kv->type == TN_KV_Q8)
+    const float factor = task->layer->spec->score_scale;
+    uint32_t dim = task->kv.dim;
+    if (task->kv.type == TN_KV_Q8)
         k->attn_qk_q8(score, TN_KV_BLOCK, q->rows, q->scales, group->n, rows->k, rows->k_scales,
                       n_pos, dim, factor);
     else
-        (f->kv->type == TN_KV_F32 ? k->attn_qk_f32 : k->attn_qk_f16)(
+        (task->kv.type == TN_KV_F32 ? k->attn_qk_f32 : k->attn_qk_f16)(
             score, TN_KV_BLOCK, q->rows, group->n, rows->k, n_pos, dim, factor);
 }
 
 /* out [n][dim]: values of the first n_pos positions, weighted. */
-static void weigh_block(const struct tn_forward *f, const struct tn_kv_rows *rows,
+static void weigh_block(const struct attn_task *task, const struct tn_kv_rows *rows,
                         const struct query_group *group, const float *weight, uint32_t n_pos,
                         float *out)
 {
-    const struct tn_kernels *k = f->kernels;
-    uint32_t dim = f->kv->dim;
-    if (f->kv->type == TN_KV_Q8)
+    const struct tn_kernels *k = task->f->kernels;
+    uint32_t dim = task->kv.dim;
+    if (task->kv.type == TN_KV_Q8)
         k->attn_pv_q8(out, weight, TN_KV_BLOCK, group->n, rows->v, rows->v_scales, n_pos, dim,
                       group->next);
     else
-        (f->kv->type == TN_KV_F32 ? k->attn_pv_f32 : k->attn_pv_f16)(
+        (task->kv.type == TN_KV_F32 ? k->attn_pv_f32 : k->attn_pv_f16)(
             out, weight, TN_KV_BLOCK, group->n, rows->v, n_pos, dim);
 }
 
@@ -200,12 +223,12 @@ static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
 {
     const struct tn_forward *f = task->f;
     const struct tn_kernels *k = f->kernels;
-    struct tn_kv_rows rows = rows_of(f, group->block, task->layer, i_kv_head);
+    struct tn_kv_rows rows = rows_of(task, group->block, i_kv_head);
     uint32_t n_pos = 0;
     for (uint32_t i = 0; i < group->n; i++)
         n_pos = TN_MAX(n_pos, group->n_valid[i]);
 
-    score_block(f, &rows, group, n_pos, task->spec->score_scale, score);
+    score_block(task, &rows, group, n_pos, score);
     /* All maxima first: what waits for one hides behind the others. */
     for (uint32_t i = 0; i < group->n; i++)
         if (group->n_valid[i])
@@ -222,7 +245,7 @@ static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
         memset(s, 0, before * sizeof(float));
         memset(s + n, 0, (n_pos - n) * sizeof(float));
     }
-    weigh_block(f, &rows, group, score, n_pos, out->out);
+    weigh_block(task, &rows, group, score, n_pos, out->out);
 }
 
 /* max - common.  One of the two that meet is the common maximum, and its weight exactly 1: 0 also
@@ -262,12 +285,12 @@ static void merge(struct tn_attn_state *total, uint32_t i, const struct tn_attn_
 }
 
 /* att of head i_head of token t = o / l. */
-static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
+static void finish_head(const struct attn_task *task, uint32_t t, uint32_t i_head,
                         const struct tn_attn_state *state, size_t i)
 {
-    const struct tern_file_config *c = f->weights->config;
-    const float *restrict o = state->out + i * f->kv->dim;
-    float *restrict att = f->s.att + ((size_t)t * c->n_head + i_head) * c->head_dim;
+    const struct tn_layer_dims *c = &task->layer->dims;
+    const float *restrict o = state->out + i * task->kv.dim;
+    float *restrict att = task->s->att + ((size_t)t * c->n_head + i_head) * c->head_dim;
     float inverse = 1.0f / state->sum[i];
     for (uint32_t d = 0; d < c->head_dim; d++)
         att[d] = o[d] * inverse;
@@ -283,19 +306,20 @@ static void finish_head(struct tn_forward *f, uint32_t t, uint32_t i_head,
 static const void *pair_begin(const struct attn_task *task, uint32_t i_pair)
 {
     const struct tn_forward *f = task->f;
-    const uint32_t n_kv_head = f->weights->config->n_kv_head;
+    const uint32_t n_kv_head = task->layer->dims.n_kv_head;
     unsigned char *block = f->batch->spans[0].blocks[task->first_block + i_pair / n_kv_head];
-    return rows_of(f, block, task->layer, i_pair % n_kv_head).k_scales;
+    return rows_of(task, block, i_pair % n_kv_head).k_scales;
 }
 
 static void decode_pair(const struct attn_task *task, uint32_t i_pair, const void *next,
                         uint32_t i_thread)
 {
     struct tn_forward *f = task->f;
-    struct tn_thread_scratch *scratch = &f->s.threads[i_thread];
-    const struct tern_file_config *c = f->weights->config;
+    struct tn_attn_thread *scratch = &task->s->threads[i_thread];
+    const struct tn_attn_state *blocks = &task->s->blocks;
+    const struct tn_layer_dims *c = &task->layer->dims;
     uint32_t i_block = task->first_block + i_pair / c->n_kv_head, g = i_pair % c->n_kv_head;
-    uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim, begin = i_block * TN_KV_BLOCK;
+    uint32_t per_kv = task->per_kv, dim = task->kv.dim, begin = i_block * TN_KV_BLOCK;
     uint32_t n_pos = TN_MIN(TN_KV_BLOCK, only_position(f) + 1 - begin);
     uint32_t first = first_seen(task, only_position(f));
     for (uint32_t i = 0; i < per_kv; i++) {
@@ -303,11 +327,10 @@ static void decode_pair(const struct attn_task *task, uint32_t i_pair, const voi
         scratch->n_before[i] = first > begin ? first - begin : 0;
     }
     struct query_group group = {f->batch->spans[0].blocks[i_block],
-                                queries_from(f, &f->s.queries, (size_t)g * per_kv),
+                                queries_from(task, &task->s->queries, (size_t)g * per_kv),
                                 scratch->n_valid, scratch->n_before, per_kv, next};
     size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
-    struct tn_attn_state out = {f->s.blocks.max + at, f->s.blocks.sum + at,
-                                f->s.blocks.out + at * dim};
+    struct tn_attn_state out = {blocks->max + at, blocks->sum + at, blocks->out + at * dim};
     attend_block(task, g, &group, scratch->score, &out);
 }
 
@@ -336,8 +359,8 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
     (void)i_thread;
     struct attn_task *task = arg;
     struct tn_forward *f = task->f;
-    const struct tn_attn_state *s = &f->s.blocks;
-    const uint32_t n_head = f->weights->config->n_head, dim = f->kv->dim;
+    const struct tn_attn_state *s = &task->s->blocks;
+    const uint32_t n_head = task->layer->dims.n_head, dim = task->kv.dim;
     const uint32_t end = only_position(f) / TN_KV_BLOCK + 1;
     const size_t total = (size_t)task->first_block * n_head + i_head;
     float max = s->max[total], sum = s->sum[total];
@@ -359,7 +382,7 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
     }
     s->max[total] = max;
     s->sum[total] = sum;
-    finish_head(f, 0, i_head, s, total);
+    finish_head(task, 0, i_head, s, total);
 }
 
 /* Up to so many blocks a thread takes a key head from its rotation to the end: meeting the others
@@ -369,10 +392,9 @@ static void merge_item(void *arg, uint32_t i_head, uint32_t i_thread)
 static void shallow_item(void *arg, uint32_t g, uint32_t i_thread)
 {
     const struct attn_task *task = arg;
-    const struct tern_file_config *c = task->f->weights->config;
-    const uint32_t per_kv = c->n_head / c->n_kv_head;
+    const uint32_t per_kv = task->per_kv;
     rotate_and_store(task, 0, g, i_thread);
-    decode_pairs(task, g, task->n_pairs, c->n_kv_head, i_thread);
+    decode_pairs(task, g, task->n_pairs, task->layer->dims.n_kv_head, i_thread);
     for (uint32_t i = g * per_kv; i < (g + 1) * per_kv; i++)
         merge_item(arg, i, i_thread);
 }
@@ -380,7 +402,7 @@ static void shallow_item(void *arg, uint32_t g, uint32_t i_thread)
 static void attend_one(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
-    const struct tern_file_config *c = f->weights->config;
+    const struct tn_layer_dims *c = &task->layer->dims;
     task->first_block = first_seen(task, only_position(f)) / TN_KV_BLOCK;
     const uint32_t n_blocks = only_position(f) / TN_KV_BLOCK + 1 - task->first_block;
     const uint32_t n_threads = tn_team_n_threads(f->team);
@@ -398,18 +420,17 @@ static void attend_one(struct attn_task *task)
 /* ---- several rows: (key head, group of tokens) pairs ---- */
 
 /* Queries of tokens [t, t + n_tokens) under key head g, side by side. */
-static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, uint32_t n_tokens,
+static void gather_queries(const struct attn_task *task, uint32_t g, uint32_t t, uint32_t n_tokens,
                            const struct tn_queries *dst)
 {
-    const struct tern_file_config *c = f->weights->config;
-    uint32_t per_kv = c->n_head / c->n_kv_head;
-    bool is_q8 = f->kv->type == TN_KV_Q8;
-    size_t n_bytes = (size_t)per_kv * f->kv->dim * (is_q8 ? sizeof(int8_t) : sizeof(float));
-    size_t n_scale_bytes = per_kv * tn_kv_q8_scales(f->kv->dim) * sizeof(uint16_t);
+    const uint32_t per_kv = task->per_kv, dim = task->kv.dim, n_head = task->layer->dims.n_head;
+    bool is_q8 = task->kv.type == TN_KV_Q8;
+    size_t n_bytes = (size_t)per_kv * dim * (is_q8 ? sizeof(int8_t) : sizeof(float));
+    size_t n_scale_bytes = per_kv * tn_kv_q8_scales(dim) * sizeof(uint16_t);
     for (uint32_t i = 0; i < n_tokens; i++) {
-        struct tn_queries to = queries_from(f, dst, (size_t)i * per_kv);
-        struct tn_queries from =
-            queries_from(f, &f->s.queries, (size_t)(t + i) * c->n_head + (size_t)g * per_kv);
+        struct tn_queries to = queries_from(task, dst, (size_t)i * per_kv);
+        struct tn_queries from = queries_from(task, &task->s->queries,
+                                              (size_t)(t + i) * n_head + (size_t)g * per_kv);
         memcpy(to.rows, from.rows, n_bytes);
         if (is_q8)
             memcpy(to.scales, from.scales, n_scale_bytes);
@@ -419,10 +440,9 @@ static void gather_queries(const struct tn_forward *f, uint32_t g, uint32_t t, u
 /* What each of n queries, of tokens from a position on, sees of block b.  True: it is the first
  * block of all of them. */
 static bool see_block(const struct attn_task *task, uint32_t b, uint32_t position_of_first,
-                      uint32_t n, struct tn_thread_scratch *scratch)
+                      uint32_t n, struct tn_attn_thread *scratch)
 {
-    const struct tern_file_config *c = task->f->weights->config;
-    const uint32_t per_kv = c->n_head / c->n_kv_head, begin = b * TN_KV_BLOCK;
+    const uint32_t per_kv = task->per_kv, begin = b * TN_KV_BLOCK;
     bool is_first = true;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t position = position_of_first + i / per_kv;
@@ -451,15 +471,13 @@ static uint32_t n_groups(const struct attn_task *task, const struct tn_span *spa
 
 /* Tokens [t, t + n_tokens) of a span, under key head g. */
 static void attend_group(const struct attn_task *task, const struct tn_span *span, uint32_t t,
-                         uint32_t n_tokens, uint32_t g, struct tn_thread_scratch *scratch)
+                         uint32_t n_tokens, uint32_t g, struct tn_attn_thread *scratch)
 {
-    struct tn_forward *f = task->f;
-    const struct tern_file_config *c = f->weights->config;
-    const uint32_t per_kv = c->n_head / c->n_kv_head, dim = f->kv->dim;
+    const uint32_t per_kv = task->per_kv, dim = task->kv.dim;
     const uint32_t position = span->position + t, last = position + n_tokens - 1;
     struct query_group group = {NULL, scratch->queries, scratch->n_valid, scratch->n_before,
                                 n_tokens * per_kv, NULL};
-    gather_queries(f, g, span->row + t, n_tokens, &scratch->queries);
+    gather_queries(task, g, span->row + t, n_tokens, &scratch->queries);
     for (uint32_t b = first_seen(task, position) / TN_KV_BLOCK; b * TN_KV_BLOCK <= last; b++) {
         /* Mostly everybody sees positions of the first block: its result becomes the total. */
         const bool is_first = see_block(task, b, position, group.n, scratch);
@@ -472,14 +490,14 @@ static void attend_group(const struct attn_task *task, const struct tn_span *spa
                 merge(&scratch->total, i, &scratch->part, i, dim);
     }
     for (uint32_t i = 0; i < group.n; i++)
-        finish_head(f, span->row + t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);
+        finish_head(task, span->row + t + i / per_kv, g * per_kv + i % per_kv, &scratch->total, i);
 }
 
 static void group_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct attn_task *task = arg;
     struct tn_forward *f = task->f;
-    const uint32_t n_kv_head = f->weights->config->n_kv_head, g = i_item % n_kv_head;
+    const uint32_t n_kv_head = task->layer->dims.n_kv_head, g = i_item % n_kv_head;
     const struct tn_span *span = f->batch->spans;
     uint32_t i_group = i_item / n_kv_head;
     for (uint32_t n; i_group >= (n = n_groups(task, span)); span++)
@@ -487,26 +505,32 @@ static void group_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const uint32_t t = i_group * task->tokens_per_group;
     if (!tn_forward_should_stop(f, i_thread))
         attend_group(task, span, t, TN_MIN(task->tokens_per_group, span->n_rows - t), g,
-                     &f->s.threads[i_thread]);
+                     &task->s->threads[i_thread]);
 }
 
 static void attend_several(struct attn_task *task)
 {
     struct tn_forward *f = task->f;
-    const struct tern_file_config *c = f->weights->config;
     uint32_t n = 0;
     tn_team_for(f->team, f->n_tokens, rotate_token_item, task);
-    task->tokens_per_group = tn_attn_group(c) / (c->n_head / c->n_kv_head);
+    task->tokens_per_group = tn_attn_group(&task->layer->dims) / task->per_kv;
     for (uint32_t i = 0; i < f->batch->n_spans; i++)
         n += n_groups(task, &f->batch->spans[i]);
-    tn_team_for(f->team, n * c->n_kv_head, group_item, task);
+    tn_team_for(f->team, n * task->layer->dims.n_kv_head, group_item, task);
 }
 
-void tn_attention(struct tn_forward *f, uint32_t layer)
+void tn_attention(struct tn_forward *f, uint32_t i_layer)
 {
-    struct attn_task task = {.f = f, .layer = layer, .spec = f->weights->layers[layer].spec};
+    struct attn_task task = task_of(f, i_layer);
     if (f->n_tokens == 1)
         attend_one(&task);
     else
         attend_several(&task);
+}
+
+void tn_kv_store_row(struct tn_forward *f, unsigned char *const *blocks, uint32_t i_layer,
+                     uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
+{
+    const struct attn_task task = task_of(f, i_layer);
+    store_row(&task, blocks, i_kv_head, position, key, value);
 }

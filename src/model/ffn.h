@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: MIT
  *
- * The feed-forward half of a layer.
+ * Feed-forwards: the half of a layer that takes each position by itself.  One constant row each, in
+ * a file of ffns/.
  */
 #ifndef TN_FFN_H
 #define TN_FFN_H
 
 #include "model/forward.h"
 
-/* h += residual_scale * post_norm(down(sub_norm(act(gate(x)) * up(x)))), x = ffn_norm(h). */
-void tn_ffn(struct tn_forward *f, const struct tn_layer *layer);
+struct tn_ffn {
+    const char *name;
+    /* h += ffn(norm(h)) for the rows of the batch (forward.h). */
+    void (*run)(struct tn_forward *f, const struct tn_layer *layer);
+    /* What it computes with, f->s.ffns[its number]; as in struct tn_mixer. */
+    size_t scratch_bytes, thread_bytes;
+    tn_scratch_layout_fn *layout;
+};
+
+extern const struct tn_ffn tn_ffn_gated;
+
+/* By number, enum tern_ffn. */
+extern const struct tn_ffn *const tn_ffns[TERN_FFN_END];
 
 #endif

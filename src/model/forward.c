@@ -35,7 +35,7 @@ static void count_batch(struct tn_forward *f)
 /* Cosines and sines of a span's positions for one kind of rotation, of so many dimensions. */
 static void fill_rope(struct tn_forward *f, uint32_t i_rope, uint32_t n, const struct tn_span *span)
 {
-    const double *inv_freq = f->s.inv_freq + (size_t)i_rope * (f->weights->config->head_dim / 2);
+    const double *inv_freq = f->s.inv_freq + (size_t)i_rope * f->weights->rope_half;
     for (uint32_t t = 0; t < span->n_rows; t++) {
         const size_t at = tn_rope_at(f, i_rope, span->row + t);
         tn_rope_fill(f->s.cos + at, f->s.sin + at, inv_freq, n, span->position + t);
@@ -62,7 +62,7 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
         const struct tn_layer *layer = &f->weights->layers[i];
         layer->mixer->run(f, i);
-        tn_ffn(f, layer);
+        layer->ffn->run(f, layer);
         if (f->is_stopping || (f->after_layer && !f->after_layer(f->after_layer_arg, layer)))
             return false;
     }
@@ -76,7 +76,7 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
 
 void tn_forward_prepare(struct tn_forward *f)
 {
-    const uint32_t half = f->weights->config->head_dim / 2;
+    const uint32_t half = f->weights->rope_half;
     for (uint32_t i = 0; i < f->weights->n_ropes; i++) {
         const struct tn_layer *layer = f->weights->ropes[i];
         const float *factors = layer->vectors[TERN_ROLE_ROPE_FACTORS];

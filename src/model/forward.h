@@ -71,7 +71,7 @@ struct tn_forward {
     const struct tn_weights *weights;
     const struct tn_kernels *kernels;
     struct tn_team *team;
-    const struct tn_kvcache *kv;
+    enum tn_kv_type kv_type; /* of the cache */
     const struct tn_state_plan *states;
     struct tn_scratch s;
     struct tn_counters counters;
@@ -100,7 +100,7 @@ struct tn_forward {
 /* Where the angles of token t of the batch for rotation i_rope lie in s.cos and s.sin. */
 static inline size_t tn_rope_at(const struct tn_forward *f, uint32_t i_rope, uint32_t t)
 {
-    return ((size_t)i_rope * f->n_tokens + t) * (f->weights->config->head_dim / 2);
+    return ((size_t)i_rope * f->n_tokens + t) * f->weights->rope_half;
 }
 
 /* Computes what does not change between evaluations, once weights and scratch memory are there. */

@@ -23,14 +23,13 @@ uint32_t tn_kv_dim(uint32_t head_dim)
     return (uint32_t)tn_align_up(head_dim, 16);
 }
 
-void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *config,
-                     enum tn_kv_type type, uint32_t n_ctx)
+void tn_kvcache_plan(struct tn_kvcache *out, const struct tn_layer_dims *dims,
+                     enum tn_kv_type type)
 {
     *out = (struct tn_kvcache){
         .type = type,
-        .n_kv_head = config->n_kv_head,
-        .dim = tn_kv_dim(config->head_dim),
-        .n_blocks = tn_div_ceil_u32(n_ctx, TN_KV_BLOCK),
+        .n_kv_head = dims->n_kv_head,
+        .dim = tn_kv_dim(dims->head_dim),
     };
     out->row_bytes = out->dim * value_bytes(type);
     out->head_bytes =

@@ -19,18 +19,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/arch.h"
 #include "kern/kern.h"
 #include "tern/model_format.h"
 
 /* The numbers of enum tern_kv (tern.h). */
 enum tn_kv_type { TN_KV_F32 = 0, TN_KV_F16 = 1, TN_KV_Q8 = 2 };
 
-/* What all blocks of a model's cache have in common. */
+/* What the parts of a layer have in common. */
 struct tn_kvcache {
     enum tn_kv_type type;
     uint32_t n_kv_head;
     uint32_t dim;          /* padded head_dim */
-    uint32_t n_blocks;     /* of a sequence of n_ctx positions */
     size_t row_bytes;      /* one row of values */
     size_t head_bytes;     /* K, V and scales of one head in one block */
 };
@@ -43,9 +43,8 @@ struct tn_kv_rows {
     uint16_t *v_scales;
 };
 
-/* Sizes for a model and n_ctx positions. */
-void tn_kvcache_plan(struct tn_kvcache *out, const struct tern_file_config *config,
-                     enum tn_kv_type type, uint32_t n_ctx);
+void tn_kvcache_plan(struct tn_kvcache *out, const struct tn_layer_dims *dims,
+                     enum tn_kv_type type);
 /* In a layer's part of a block. */
 struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *part,
                                   uint32_t i_kv_head);

@@ -7,56 +7,27 @@
 #include "arch/arch.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-
-uint32_t tn_attn_group(const struct tern_file_config *config)
-{
-    uint32_t per_token = config->n_head / config->n_kv_head;
-    return per_token * TN_MAX(1u, TN_ATTN_QUERIES / per_token);
-}
+#include "model/ffn.h"
+#include "model/mixer.h"
 
 static float *take_f32(struct tn_arena *arena, size_t n)
 {
     return tn_arena_take(arena, n * sizeof(float));
 }
 
-static void layout_attn_state(struct tn_attn_state *out, struct tn_arena *arena, size_t n,
-                              size_t dim)
-{
-    out->max = take_f32(arena, n);
-    out->sum = take_f32(arena, n);
-    out->out = take_f32(arena, n * dim);
-}
-
-static uint16_t *take_scales(struct tn_arena *arena, size_t n, uint32_t dim)
-{
-    return tn_arena_take(arena, n * tn_kv_q8_scales(dim) * sizeof(uint16_t));
-}
-
 static void layout_thread(struct tn_thread_scratch *out, struct tn_arena *arena,
                           const struct tn_weights *weights, uint32_t n_batch)
 {
-    const struct tern_file_config *config = weights->config;
-    uint32_t dim = tn_kv_dim(config->head_dim);
-    size_t queries = tn_attn_group(config);
+    const size_t n_few = TN_MIN(n_batch, TN_FEW_TOKENS);
     size_t sums = TN_MAX((size_t)n_batch * TN_SUM_STRIDE, (size_t)TN_C2_MAX_ROWS);
     struct tn_thread_scratch t;
     t.unpacked = tn_arena_take(arena, weights->row_bytes);
     t.sum = tn_arena_take(arena, sums * sizeof(int32_t));
-    t.col_sum = tn_arena_take(arena, TN_MIN(n_batch, TN_FEW_TOKENS) * tn_col_sum_rows(config) *
-                                         sizeof(int32_t));
+    t.col_sum = tn_arena_take(arena, n_few * weights->col_sum_rows * sizeof(int32_t));
     t.col_sum_of = tn_arena_take(arena, sizeof *t.col_sum_of);
     t.kernel = tn_arena_take(arena, TN_KERNEL_SCRATCH_BYTES);
     t.lut = tn_arena_take(arena, weights->lut_bytes);
     t.lut_input = tn_arena_take(arena, sizeof *t.lut_input);
-    t.kv_row = take_f32(arena, 2 * dim);
-    t.queries.rows = take_f32(arena, queries * dim);
-    t.queries.scales = take_scales(arena, queries, dim);
-    t.n_valid = tn_arena_take(arena, queries * sizeof(uint32_t));
-    t.n_before = tn_arena_take(arena, queries * sizeof(uint32_t));
-    t.is_first = tn_arena_take(arena, queries);
-    t.score = take_f32(arena, queries * TN_KV_BLOCK);
-    layout_attn_state(&t.part, arena, queries, dim);
-    layout_attn_state(&t.total, arena, queries, dim);
     if (arena->base)
         *out = t;
 }
@@ -119,11 +90,9 @@ static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
                           const struct tn_weights *weights, const struct tn_memplan_input *input)
 {
     const struct tern_file_config *c = weights->config;
-    size_t n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
-    s->active = tn_arena_take(arena, c->ffn * sizeof(uint32_t));
-    s->active_x = tn_arena_take(arena, c->ffn);
-    s->active_gate = take_f32(arena, c->ffn);
-    layout_attn_state(&s->blocks, arena, n_blocks * c->n_head, tn_kv_dim(c->head_dim));
+    s->active = tn_arena_take(arena, weights->n_listed * sizeof(uint32_t));
+    s->active_x = tn_arena_take(arena, weights->n_listed);
+    s->active_gate = take_f32(arena, weights->n_listed);
     layout_logits(s, arena, c, input);
     layout_sequences(s, arena, weights, input);
 }
@@ -160,34 +129,56 @@ static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
     out->f32_own = take_f32(arena, n * tn_kern_pad(widths->of[TN_ACT_F32]));
 }
 
+/* The memory of a mixer or feed-forward that layers have, from a place in the arena that they
+ * share: only one of them runs at a time.  *used becomes the end of the largest. */
+static void layout_part(void *out, const struct tn_arena *shared, size_t *used,
+                        tn_scratch_layout_fn *layout, const struct tn_weights *weights,
+                        const struct tn_memplan_input *input)
+{
+    struct tn_arena arena = *shared;
+    layout(out, &arena, weights, input);
+    *used = TN_MAX(*used, arena.used);
+}
+
+static void *take_part(struct tn_arena *arena, size_t n_bytes)
+{
+    return n_bytes > 0 ? tn_arena_take(arena, n_bytes) : NULL;
+}
+
+static void layout_parts(struct tn_scratch *s, struct tn_arena *arena,
+                         const struct tn_weights *weights, const struct tn_memplan_input *input)
+{
+    const uint32_t mixers = weights->mixers, ffns = weights->ffns, n = input->n_threads;
+    for (uint32_t i = 1; i < TERN_MIXER_END; i++)
+        s->mixers[i] = take_part(arena, (mixers >> i & 1) * (tn_mixers[i]->scratch_bytes +
+                                                             n * tn_mixers[i]->thread_bytes));
+    for (uint32_t i = 1; i < TERN_FFN_END; i++)
+        s->ffns[i] = take_part(arena, (ffns >> i & 1) * (tn_ffns[i]->scratch_bytes +
+                                                         n * tn_ffns[i]->thread_bytes));
+    const struct tn_arena shared = *arena;
+    for (uint32_t i = 1; i < TERN_MIXER_END; i++)
+        if (mixers >> i & 1 && tn_mixers[i]->layout)
+            layout_part(s->mixers[i], &shared, &arena->used, tn_mixers[i]->layout, weights, input);
+    for (uint32_t i = 1; i < TERN_FFN_END; i++)
+        if (ffns >> i & 1 && tn_ffns[i]->layout)
+            layout_part(s->ffns[i], &shared, &arena->used, tn_ffns[i]->layout, weights, input);
+}
+
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
                        const struct tn_weights *weights, const struct tn_memplan_input *input)
 {
     struct tn_scratch *s = out;
     const struct tern_file_config *c = weights->config;
     size_t n = input->n_batch;
-    size_t q_dim = (size_t)c->n_head * c->head_dim;
-    size_t kv_dim = (size_t)c->n_kv_head * c->head_dim;
-    uint32_t dim = tn_kv_dim(c->head_dim);
 
     s->h = take_f32(arena, n * c->hidden);
     s->x = take_f32(arena, n * c->hidden);
     layout_acts(&s->in, arena, weights, input);
-    s->q = take_f32(arena, n * q_dim);
-    s->k = take_f32(arena, n * kv_dim);
-    s->v = take_f32(arena, n * kv_dim);
-    s->q_rot = dim == c->head_dim ? s->q : take_f32(arena, n * c->n_head * dim);
-    s->queries = (struct tn_queries){.rows = s->q_rot};
-    if (input->kv == TN_KV_Q8) {
-        s->queries.rows = tn_arena_take(arena, n * c->n_head * dim);
-        s->queries.scales = take_scales(arena, n * c->n_head, dim);
-    }
-    s->att = take_f32(arena, n * q_dim);
-    s->gate = take_f32(arena, n * c->ffn);
-    s->up = weights->has_gate_norms ? take_f32(arena, n * c->ffn) : NULL;
-    s->cos = take_f32(arena, weights->n_ropes * n * c->head_dim / 2);
-    s->sin = take_f32(arena, weights->n_ropes * n * c->head_dim / 2);
-    s->inv_freq = tn_arena_take(arena, weights->n_ropes * c->head_dim / 2 * sizeof(double));
+    layout_parts(s, arena, weights, input);
+    s->cos = take_f32(arena, weights->n_ropes * n * weights->rope_half);
+    s->sin = take_f32(arena, weights->n_ropes * n * weights->rope_half);
+    s->inv_freq =
+        tn_arena_take(arena, weights->n_ropes * weights->rope_half * sizeof *s->inv_freq);
     layout_decode(s, arena, weights, input);
     s->threads = tn_arena_take(arena, input->n_threads * sizeof(struct tn_thread_scratch));
     for (uint32_t i = 0; i < input->n_threads; i++)

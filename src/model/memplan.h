@@ -35,44 +35,21 @@ struct tn_memplan_input {
  * all meet in a quarter of the first-level cache. */
 #define TN_SUM_STRIDE (TN_GEMM_ROWS + 16u)
 
-/* Attention handles at least this many query rows together where a batch has them. */
-#define TN_ATTN_QUERIES 16u
+/* Lays out what layers of one kind compute with, at *out and in the arena, with room for the
+ * largest of them.  NULL: it only counts, as the arena does. */
+typedef void tn_scratch_layout_fn(void *out, struct tn_arena *arena,
+                                  const struct tn_weights *weights,
+                                  const struct tn_memplan_input *input);
 
-/* Query rows as they meet the cache: for a q8 cache rounded as its keys are (kern.h). */
-struct tn_queries {
-    void *rows;       /* [n][dim] f32, q8 cache: int8 */
-    uint16_t *scales; /* [n][tn_kv_q8_scales(dim)], q8 cache only */
-};
-
-/* Partial attention of a group of query rows over some positions: see attn.c. */
-struct tn_attn_state {
-    float *max; /* [n] largest score */
-    float *sum; /* [n] sum of exp(score - max) */
-    float *out; /* [n][dim] sum of exp(score - max) * v */
-};
-
-/* Sums of the columns of `down`, padding included. */
-static inline size_t tn_col_sum_rows(const struct tern_file_config *config)
-{
-    return tn_align_up(config->hidden, TERN_C2_ROW_ALIGN);
-}
-
-/* One thread's share of scratch memory; `queries` is tn_attn_group(config). */
+/* One thread's share of scratch memory. */
 struct tn_thread_scratch {
     int8_t *unpacked; /* rows of a matrix: format->row_bytes */
     int32_t *sum;  /* [n_batch][TN_SUM_STRIDE], and TN_C2_MAX_ROWS at least */
-    int32_t *col_sum; /* [tokens, at most TN_FEW_TOKENS][tn_col_sum_rows] */
+    int32_t *col_sum; /* [tokens, at most TN_FEW_TOKENS][weights->col_sum_rows] */
     uint64_t *col_sum_of; /* number of the product that col_sum belongs to; as lut_input */
     void *kernel;  /* TN_KERNEL_SCRATCH_BYTES */
     void *lut;     /* tables of an input: format->lut_bytes */
     uint64_t *lut_input; /* number of the rounded input that lut was made of; a line of its own */
-    float *kv_row;     /* [2][dim] one rotated key and one value */
-    struct tn_queries queries;  /* [queries], room for any type */
-    uint32_t *n_valid, *n_before; /* [queries] what they see of a block: attn.c */
-    uint8_t *is_first;            /* [queries] */
-    float *score;      /* [queries][TN_KV_BLOCK] */
-    struct tn_attn_state part;  /* [queries], one block */
-    struct tn_attn_state total; /* [queries], the blocks so far */
 };
 
 /* Activations of one batch; n_batch rows unless said otherwise. */
@@ -80,21 +57,13 @@ struct tn_scratch {
     float *h;          /* [hidden] residual stream */
     float *x;          /* [hidden] normed states, what a branch gives, input of the head */
     struct tn_acts in; /* the input of the products in work, and its forms */
-    float *q;          /* [n_head * head_dim] */
-    float *k;          /* [n_kv_head * head_dim] */
-    float *v;          /* [n_kv_head * head_dim] */
-    float *q_rot;      /* [n_head][dim] rotated, padded with zeros; q itself without padding */
-    struct tn_queries queries; /* [n_head]; q_rot itself but for a q8 cache */
-    float *att;        /* [n_head * head_dim] */
-    float *gate;       /* [ffn]; then the product act(gate) * up */
-    float *up;         /* [ffn], where gate and up take different inputs */
-    float *cos, *sin;  /* [n_ropes][n][head_dim / 2] */
-    double *inv_freq;  /* [n_ropes][head_dim / 2], not per token */
+    void *mixers[TERN_MIXER_END], *ffns[TERN_FFN_END]; /* mixer.h, ffn.h; NULL: no layer */
+    float *cos, *sin;  /* [n_ropes][n][rope_half] */
+    double *inv_freq;  /* [n_ropes][rope_half], not per token */
     /* decode only */
-    uint32_t *active;  /* [ffn] rows of up, then columns of down, that matter */
-    int8_t *active_x;  /* [ffn] inputs of these columns */
-    float *active_gate; /* [ffn] gates of these rows */
-    struct tn_attn_state blocks; /* [n_blocks][n_head] */
+    uint32_t *active;  /* [n_listed] rows of up, then columns of down, that matter */
+    int8_t *active_x;  /* [n_listed] inputs of these columns */
+    float *active_gate; /* [n_listed] gates of these rows */
     struct tn_logits_row *wanted; /* [n_batch] where batches are made (forward.h) */
     float *logits;     /* [n_logits][vocab] */
     struct tn_head_search *searches; /* [n_logits] with their memory (head.h) */
@@ -128,9 +97,6 @@ static inline struct tn_state_input tn_memplan_state_input(const struct tn_mempl
 {
     return (struct tn_state_input){input->kv, input->n_ctx, input->n_batch};
 }
-
-/* Query rows that share a key head in one attention item. */
-uint32_t tn_attn_group(const struct tern_file_config *config);
 
 /* Lays scratch memory out; with a NULL arena base it only counts.  The memory is all zeros, as new
  * pages are: lut_input and col_sum_of, whose numbers begin with 1, name nothing yet. */

@@ -14,9 +14,18 @@ struct tn_mixer {
      * states of its spans. */
     void (*run)(struct tn_forward *f, uint32_t i_layer);
     const struct tn_state_ops *state;
+    /* What it computes with, f->s.mixers[its number]: a struct of scratch_bytes, with thread_bytes
+     * behind it for each thread, and the memory that layout makes them point to.  That memory is
+     * shared by the halves of all layers: nothing in it lasts longer than `run`.  Zeros and NULL:
+     * it needs none. */
+    size_t scratch_bytes, thread_bytes;
+    tn_scratch_layout_fn *layout;
 };
 
 extern const struct tn_mixer tn_mixer_attention;
+
+/* By number, enum tern_mixer. */
+extern const struct tn_mixer *const tn_mixers[TERN_MIXER_END];
 
 /* A layer's state in a span, NULL where no layer has one. */
 static inline void *tn_state_of(const struct tn_forward *f, const struct tn_span *span,

@@ -9,8 +9,22 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/log.h"
+#include "model/ffn.h"
 #include "model/mixer.h"
+
+const uint8_t tn_matrix_places[TN_ROLE_END] = {
+#undef TN_PLACE_MATRIX
+#undef TN_PLACE_ROW_LIST
+#undef TN_PLACE_COL_LIST
+#define TN_PLACE_MATRIX(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
+#define TN_PLACE_ROW_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
+#define TN_PLACE_COL_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
+#define SLOT(role, scope, kind, ...) TN_PLACE_##kind(role)
+#include "arch/slots.h"
+#undef SLOT
+};
 
 static tern_status bind_matrix(struct tn_matrix *out, const struct tn_mfile *file,
                                const struct tern_file_tensor *t, struct tern_error *err)
@@ -40,7 +54,7 @@ static tern_status bind_in_layer(struct tn_layer *layer, const struct tn_mfile *
     layer->begin = TN_MIN(layer->begin, t->offset);
     layer->end = TN_MAX(layer->end, t->offset + t->bytes);
     if (!tn_slot_is_vector(tn_slot_of(t->role)))
-        return bind_matrix(&layer->matrices[t->role - TN_FIRST_PROJECTION], file, t, err);
+        return bind_matrix(&layer->matrices[tn_matrix_places[t->role]], file, t, err);
     layer->vectors[t->role] = tn_mfile_data(file, t);
     return TERN_OK;
 }
@@ -67,7 +81,7 @@ static tern_status bind_in_model(struct tn_weights *out, const struct tn_mfile *
  * the file was (mfile_check_tensors.c). */
 static tern_status copy_rope_factors(struct tn_weights *w, struct tern_error *err)
 {
-    const uint32_t half = w->config->head_dim / 2;
+    const uint32_t half = w->rope_half;
     for (uint32_t i = 0; i < w->config->n_layer; i++) {
         const float **factors = &w->layers[i].vectors[TERN_ROLE_ROPE_FACTORS];
         const uint32_t n = w->layers[i].spec->rope_dims / 2;
@@ -132,12 +146,18 @@ static void widen_for(struct tn_weights *w, const struct tn_matrix *m, bool is_c
         if (format->row_bytes)
             w->row_bytes = TN_MAX(w->row_bytes, format->row_bytes(m->cols));
     }
+    if (m->format && m->format->mul_rows)
+        w->n_listed = TN_MAX(w->n_listed, (size_t)m->rows);
+    if (m->format && m->format->mul_cols) {
+        w->n_listed = TN_MAX(w->n_listed, (size_t)m->cols);
+        w->col_sum_rows = TN_MAX(w->col_sum_rows, tn_align_up(m->rows, TERN_C2_ROW_ALIGN));
+    }
 }
 
 static void measure_inputs(struct tn_weights *w)
 {
     for (uint32_t i = 0; i < w->config->n_layer; i++)
-        for (uint32_t k = 0; k < TN_N_PROJECTIONS; k++)
+        for (uint32_t k = 0; k < TN_N_MATRICES; k++)
             widen_for(w, &w->layers[i].matrices[k], true);
     widen_for(w, &w->head, w->head_in_norm || w->config->hidden % TN_X_PAD != 0);
     if (w->embed.format->row_bytes)
@@ -158,6 +178,19 @@ static tern_status bind_tensors(struct tn_weights *out, const struct tn_mfile *f
     return status;
 }
 
+static void bind_spec(struct tn_weights *out, uint32_t i_layer, const struct tern_file_layer *spec)
+{
+    struct tn_layer *layer = &out->layers[i_layer];
+    layer->spec = spec;
+    layer->dims = tn_layer_dims(out->config, spec);
+    layer->mixer = tn_mixers[spec->mixer];
+    layer->ffn = tn_ffns[spec->ffn];
+    layer->begin = UINT64_MAX;
+    out->mixers |= 1u << spec->mixer;
+    out->ffns |= 1u << spec->ffn;
+    out->rope_half = TN_MAX(out->rope_half, spec->rope_dims / 2);
+}
+
 tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
                             struct tern_error *err)
 {
@@ -167,11 +200,8 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
     out->ropes = tn_alloc_zeroed(c->n_layer, sizeof *out->ropes);
     if (!out->layers || !out->ropes)
         return tn_fail(err, TERN_MEMORY, "no memory for the views of %u layers", c->n_layer);
-    for (uint32_t i = 0; i < c->n_layer; i++) {
-        out->layers[i].spec = &file->spec.layers[i];
-        out->layers[i].mixer = &tn_mixer_attention;
-        out->layers[i].begin = UINT64_MAX;
-    }
+    for (uint32_t i = 0; i < c->n_layer; i++)
+        bind_spec(out, i, &file->spec.layers[i]);
     tern_status status = bind_tensors(out, file, err);
     if (status != TERN_OK)
         return status;
@@ -180,10 +210,6 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
         return status;
     number_ropes(out);
     measure_inputs(out);
-    for (uint32_t i = 0; i < c->n_layer; i++)
-        out->has_gate_norms = out->has_gate_norms ||
-                              out->layers[i].vectors[TERN_ROLE_GATE_IN_NORM] ||
-                              out->layers[i].vectors[TERN_ROLE_UP_IN_NORM];
     return tn_ok(err);
 }
 

@@ -10,17 +10,33 @@
 #include "file/mfile.h"
 #include "model/format.h"
 
-/* Projections have consecutive numbers. */
-#define TN_FIRST_PROJECTION ((uint32_t)TERN_ROLE_Q)
-#define TN_N_PROJECTIONS ((uint32_t)TERN_ROLE_DOWN - TN_FIRST_PROJECTION + 1)
+/* Places of the matrices of a layer, in the order of the slots. */
+#define TN_PLACE_MATRIX(role) TN_MATRIX_##role,
+#define TN_PLACE_ROW_LIST(role) TN_MATRIX_##role,
+#define TN_PLACE_COL_LIST(role) TN_MATRIX_##role,
+#define TN_PLACE_TABLE(role)
+#define TN_PLACE_NORM(role)
+#define TN_PLACE_BIAS(role)
+#define TN_PLACE_FACTORS(role)
+enum tn_matrix_place {
+#define SLOT(role, scope, kind, ...) TN_PLACE_##kind(role)
+#include "arch/slots.h"
+#undef SLOT
+    TN_N_MATRICES
+};
 
+extern const uint8_t tn_matrix_places[TN_ROLE_END]; /* by role; meaningless for other slots */
+
+struct tn_ffn;
 struct tn_mixer;
 
 struct tn_layer {
     const struct tern_file_layer *spec;
+    struct tn_layer_dims dims;
     const struct tn_mixer *mixer; /* model/mixer.h */
+    const struct tn_ffn *ffn;     /* model/ffn.h */
     const float *vectors[TN_ROLE_END]; /* by role, of the length that slots.h says; NULL: none */
-    struct tn_matrix matrices[TN_N_PROJECTIONS];
+    struct tn_matrix matrices[TN_N_MATRICES]; /* by place; format NULL: none */
     uint32_t i_rope; /* layers that rotate by the same angles have the same number */
     /* The layer's stretch of the file, for read-ahead and for giving pages back. */
     uint64_t begin, end;
@@ -29,7 +45,7 @@ struct tn_layer {
 static inline const struct tn_matrix *tn_matrix_of(const struct tn_layer *layer,
                                                    enum tern_role role)
 {
-    return &layer->matrices[(uint32_t)role - TN_FIRST_PROJECTION];
+    return &layer->matrices[tn_matrix_places[role]];
 }
 
 /* The most columns of an input in each form, 0: no product takes it. */
@@ -47,11 +63,13 @@ struct tn_weights {
     const struct tn_layer **ropes;   /* [n_ropes] the first layer of each number, heap */
     uint32_t n_ropes;
     float *rope_factors; /* of all layers that have them, heap */
-    /* Which memory the layers need. */
-    bool has_gate_norms; /* gate and up round different inputs */
+    uint32_t mixers, ffns; /* bit k: a layer has number k */
+    uint32_t rope_half;    /* pairs that a layer rotates, at most */
     /* Which memory the formats of the matrices need. */
     struct tn_input_widths widths[TN_N_INPUTS_AS];
     size_t lut_bytes, row_bytes; /* of each thread: format.h */
+    size_t col_sum_rows;         /* padded rows of matrices whose columns can be left out */
+    size_t n_listed;             /* rows or columns that can be left out */
 };
 
 /* Binds slots to views. `file` was opened by tn_mfile_open, which checked presence and shapes.

@@ -45,26 +45,38 @@ static uint32_t best_id(const float *logits, uint32_t n)
     return best;
 }
 
-/* Pseudo-random rows at positions [0, depth). */
+/* Pseudo-random rows of a layer's cache at positions [0, depth). */
+static tern_status fill_layer(struct tern_session *s, uint32_t i_layer, uint32_t depth,
+                              struct tn_rng *rng, struct tern_error *err)
+{
+    const struct tn_layer_dims *dims = &s->model->weights.layers[i_layer].dims;
+    const uint32_t dim = tn_kv_dim(dims->head_dim);
+    float *row = tn_alloc_zeroed(dim, sizeof *row);
+    if (!row)
+        return tn_fail(err, TERN_MEMORY, "no memory for a row of %u values", dim);
+    for (uint32_t g = 0; g < dims->n_kv_head; g++)
+        for (uint32_t position = 0; position < depth; position++) {
+            for (uint32_t d = 0; d < dims->head_dim; d++)
+                row[d] = tn_rng_f32(rng) - 0.5f;
+            tn_kv_store_row(&s->work.forward, s->sequence.blocks, i_layer, g, position, row, row);
+        }
+    tn_free(row);
+    return TERN_OK;
+}
+
+/* The caches of all layers that have one. */
 static tern_status fill_cache(struct tern_session *s, const struct tern_bench_params *p,
                               uint32_t depth, struct tern_error *err)
 {
-    const struct tern_file_config *c = s->model->file.spec.config;
-    float *row = s->work.forward.s.threads[0].kv_row;
     struct tn_rng rng;
     tern_status status = tn_session_grow(s, depth, err);
     if (status != TERN_OK)
         return status;
     tn_rng_seed(&rng, depth);
-    for (uint32_t layer = 0; layer < c->n_layer && status == TERN_OK; layer++) {
+    for (uint32_t i = 0; i < s->model->file.spec.config->n_layer && status == TERN_OK; i++) {
         status = tn_bench_go_on(p, err);
-        for (uint32_t g = 0; g < c->n_kv_head; g++)
-            for (uint32_t position = 0; position < depth; position++) {
-                for (uint32_t d = 0; d < s->work.kv.dim; d++)
-                    row[d] = d < c->head_dim ? tn_rng_f32(&rng) - 0.5f : 0.0f;
-                tn_kv_store_row(&s->work.forward, s->sequence.blocks, layer, g, position, row,
-                                row);
-            }
+        if (status == TERN_OK && s->model->file.spec.layers[i].mixer == TERN_MIXER_ATTENTION)
+            status = fill_layer(s, i, depth, &rng, err);
     }
     s->sequence.n_past = depth;
     return status;

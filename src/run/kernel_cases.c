@@ -28,7 +28,7 @@ static const struct tern_file_config *config_of(const struct tn_case_work *w)
 }
 
 /* Matrix i of a layer, i < N_MATRICES. */
-#define N_MATRICES TN_N_PROJECTIONS
+#define N_MATRICES TN_N_MATRICES
 
 static const struct tn_ternary *matrix_of(const struct tn_case_work *w, uint32_t i_layer,
                                           uint32_t i)

@@ -36,7 +36,8 @@ static bool reserve_memory(struct tn_workspace *w)
     w->scratch_base = tn_pages_reserve(w->scratch_bytes);
     return w->scratch_base && tn_pages_commit(w->scratch_base, w->scratch_bytes) &&
            tn_cache_pool_init(&w->pool, w->memplan.kv_block_bytes,
-                              w->kv.n_blocks * w->params.n_sequences) &&
+                              tn_div_ceil_u32(w->params.n_ctx, TN_KV_BLOCK) *
+                                  w->params.n_sequences) &&
            (w->memplan.checkpoints_full_bytes == 0 ||
             tn_cache_pool_init(&w->checkpoints.pool, w->memplan.checkpoint_bytes,
                                w->params.n_checkpoints));
@@ -75,7 +76,7 @@ static void wire(struct tn_workspace *w, const struct tn_memplan_input *input)
     f->weights = &w->model->weights;
     f->kernels = &w->engine->kernels;
     f->team = w->engine->team;
-    f->kv = &w->kv;
+    f->kv_type = input->kv;
     f->states = &w->states;
     f->now_ns = tn_now_ns;
     f->after_layer = after_layer;
@@ -147,7 +148,6 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
     w->model = model;
     w->params = *params;
     tn_memplan_make(&w->memplan, &model->weights, &input);
-    tn_kvcache_plan(&w->kv, model->file.spec.config, input.kv, input.n_ctx);
     if (!reserve_memory(w))
         return tn_fail(err, TERN_MEMORY,
                        "the system refuses address space for a context of %u: %.0f MiB for the "

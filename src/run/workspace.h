@@ -29,7 +29,6 @@ struct tn_workspace {
     const struct tern_model *model;
     struct tn_workspace_params params;
     struct tn_memplan memplan;
-    struct tn_kvcache kv;
     struct tn_state_plan states;
     struct tn_cache_pool pool;
     struct tn_checkpoints checkpoints;

@@ -171,7 +171,12 @@ static void hostile_layers_are_refused(void **state)
         {"rope_theta", L(rope_theta), inf64}, {"rope_theta", L(rope_theta), nan64},
         {"layers.reserved0", L(reserved0), 1},
         {"layers.reserved", offsetof(struct tern_file_layer, reserved), 1, 1},
-        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 23, 1, 255},
+        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 7, 1, 255},
+        {"n_head", L(n_head), TERN_MAX_DIM + 1}, {"n_kv_head", L(n_head), 3},
+        {"cols", L(n_head), 8}, {"n_kv_head", L(n_kv_head), 3}, {"n_kv_head", L(n_kv_head), 5},
+        {"rows", L(n_kv_head), 1}, {"head_dim", L(head_dim), 17}, {"rope_dims", L(head_dim), 8},
+        {"cols", L(head_dim), 18}, {"n_head * head_dim", L(head_dim), TERN_MAX_DIM},
+        {"cols", L(ffn_dim), 95}, {"ffn", L(ffn_dim), UINT32_MAX},
     };
 #undef L
     struct tiny_image image = make_image(&full);

@@ -3,6 +3,7 @@
  * Self-attention: projections around model/attn.c, and what it keeps of each position: keys and
  * values, in blocks.
  */
+#include "base/bits.h"
 #include "model/attn.h"
 #include "model/counters.h"
 #include "model/matrix.h"
@@ -10,15 +11,15 @@
 
 static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
 {
-    const struct tern_file_config *c = f->weights->config;
+    const struct tn_attn_scratch *s = f->s.mixers[TERN_MIXER_ATTENTION];
     const float *const *v = layer->vectors;
     const struct tn_product products[] = {
-        {.w = tn_matrix_of(layer, TERN_ROLE_Q), .in_norm = v[TERN_ROLE_Q_IN_NORM], .dst = f->s.q},
-        {.w = tn_matrix_of(layer, TERN_ROLE_K), .in_norm = v[TERN_ROLE_K_IN_NORM], .dst = f->s.k},
-        {.w = tn_matrix_of(layer, TERN_ROLE_V), .in_norm = v[TERN_ROLE_V_IN_NORM], .dst = f->s.v},
+        {.w = tn_matrix_of(layer, TERN_ROLE_Q), .in_norm = v[TERN_ROLE_Q_IN_NORM], .dst = s->q},
+        {.w = tn_matrix_of(layer, TERN_ROLE_K), .in_norm = v[TERN_ROLE_K_IN_NORM], .dst = s->k},
+        {.w = tn_matrix_of(layer, TERN_ROLE_V), .in_norm = v[TERN_ROLE_V_IN_NORM], .dst = s->v},
     };
     const float *const biases[] = {v[TERN_ROLE_Q_BIAS], v[TERN_ROLE_K_BIAS], v[TERN_ROLE_V_BIAS]};
-    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], c->hidden, products, 3);
+    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], f->weights->config->hidden, products, 3);
     for (uint32_t i = 0; i < 3; i++)
         if (biases[i])
             tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->rows);
@@ -26,7 +27,7 @@ static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
 
 static void run(struct tn_forward *f, uint32_t i_layer)
 {
-    const struct tern_file_config *c = f->weights->config;
+    const struct tn_attn_scratch *s = f->s.mixers[TERN_MIXER_ATTENTION];
     const struct tn_layer *layer = &f->weights->layers[i_layer];
     uint64_t start = f->now_ns();
 
@@ -43,8 +44,95 @@ static void run(struct tn_forward *f, uint32_t i_layer)
         .bias = layer->vectors[TERN_ROLE_O_BIAS],
         .post_norm = layer->vectors[TERN_ROLE_ATTN_POST_NORM],
     };
-    tn_add_branch(f, f->s.att, c->n_head * c->head_dim, &o);
+    tn_add_branch(f, s->att, layer->dims.n_head * layer->dims.head_dim, &o);
     tn_region_end(f, TN_REGION_O, &start);
+}
+
+/* ---- memory ---- */
+
+/* The most of each that a layer takes. */
+struct needs {
+    size_t q, kv;         /* values of a row: query heads, key heads */
+    size_t q_padded, dim; /* query heads of dim values each; dim */
+    size_t n_head, group;
+    bool is_padded;
+};
+
+static struct needs needs_of(const struct tn_weights *weights)
+{
+    struct needs most = {0};
+    for (uint32_t i = 0; i < weights->config->n_layer; i++) {
+        const struct tn_layer_dims *d = &weights->layers[i].dims;
+        const size_t dim = tn_kv_dim(d->head_dim);
+        if (weights->layers[i].spec->mixer != TERN_MIXER_ATTENTION)
+            continue;
+        most.q = TN_MAX(most.q, (size_t)d->n_head * d->head_dim);
+        most.kv = TN_MAX(most.kv, (size_t)d->n_kv_head * d->head_dim);
+        most.q_padded = TN_MAX(most.q_padded, d->n_head * dim);
+        most.dim = TN_MAX(most.dim, dim);
+        most.n_head = TN_MAX(most.n_head, (size_t)d->n_head);
+        most.group = TN_MAX(most.group, (size_t)tn_attn_group(d));
+        most.is_padded = most.is_padded || dim != d->head_dim;
+    }
+    return most;
+}
+
+static float *take_f32(struct tn_arena *arena, size_t n)
+{
+    return tn_arena_take(arena, n * sizeof(float));
+}
+
+static uint16_t *take_scales(struct tn_arena *arena, size_t n_rows, size_t dim)
+{
+    return tn_arena_take(arena, n_rows * tn_kv_q8_scales((uint32_t)dim) * sizeof(uint16_t));
+}
+
+static struct tn_attn_state take_state(struct tn_arena *arena, size_t n, size_t dim)
+{
+    return (struct tn_attn_state){
+        .max = take_f32(arena, n), .sum = take_f32(arena, n), .out = take_f32(arena, n * dim)};
+}
+
+static void layout_thread(struct tn_attn_thread *out, struct tn_arena *arena,
+                          const struct needs *most)
+{
+    const size_t n = most->group, dim = most->dim;
+    const struct tn_attn_thread t = {
+        .kv_row = take_f32(arena, 2 * dim),
+        .queries = {take_f32(arena, n * dim), take_scales(arena, n, dim)},
+        .n_valid = tn_arena_take(arena, n * sizeof(uint32_t)),
+        .n_before = tn_arena_take(arena, n * sizeof(uint32_t)),
+        .is_first = tn_arena_take(arena, n),
+        .score = take_f32(arena, n * TN_KV_BLOCK),
+        .part = take_state(arena, n, dim),
+        .total = take_state(arena, n, dim),
+    };
+    if (out)
+        *out = t;
+}
+
+static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
+                   const struct tn_memplan_input *input)
+{
+    const struct needs most = needs_of(weights);
+    const size_t n = input->n_batch, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
+    struct tn_attn_scratch s = {
+        .q = take_f32(arena, n * most.q),
+        .k = take_f32(arena, n * most.kv),
+        .v = take_f32(arena, n * most.kv),
+        .att = take_f32(arena, n * most.q),
+        .blocks = take_state(arena, n_blocks * most.n_head, most.dim),
+    };
+    s.q_rot = most.is_padded ? take_f32(arena, n * most.q_padded) : s.q;
+    s.queries.rows = s.q_rot;
+    if (input->kv == TN_KV_Q8)
+        s.queries = (struct tn_queries){tn_arena_take(arena, n * most.q_padded),
+                                        take_scales(arena, n * most.n_head, most.dim)};
+    struct tn_attn_scratch *scratch = out;
+    for (uint32_t i = 0; i < input->n_threads; i++)
+        layout_thread(scratch ? &scratch->threads[i] : NULL, arena, &most);
+    if (scratch)
+        *scratch = s;
 }
 
 static struct tn_state_bytes state_bytes(const struct tn_weights *weights,
@@ -52,11 +140,18 @@ static struct tn_state_bytes state_bytes(const struct tn_weights *weights,
                                          const struct tn_state_input *input)
 {
     struct tn_kvcache kv;
-    (void)layer;
-    tn_kvcache_plan(&kv, weights->config, input->kv, input->n_ctx);
+    (void)weights;
+    tn_kvcache_plan(&kv, &layer->dims, input->kv);
     return (struct tn_state_bytes){.block = kv.head_bytes * kv.n_kv_head};
 }
 
 static const struct tn_state_ops state = {.bytes = state_bytes};
 
-const struct tn_mixer tn_mixer_attention = {.name = "attention", .run = run, .state = &state};
+const struct tn_mixer tn_mixer_attention = {
+    .name = "attention",
+    .run = run,
+    .state = &state,
+    .scratch_bytes = sizeof(struct tn_attn_scratch),
+    .thread_bytes = sizeof(struct tn_attn_thread),
+    .layout = layout,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The feed-forward block, and what squared ReLU lets it skip.
+ * The gated feed-forward, down(act(gate(x)) * up(x)), and what squared ReLU lets it skip.
  *
  * relu(g)^2 * u is zero wherever g <= 0, and after the sub-norm many values
  * round to the int8 zero.  So when one token is decoded and the layouts allow
@@ -13,20 +13,28 @@
  * What is skipped would have added an exact zero: the bits are those of the
  * dense path.  With a full list the same kernels are the dense path.
  */
-#include "model/ffn.h"
-
 #include "model/activation.h"
 #include "model/acts.h"
 #include "model/counters.h"
+#include "model/ffn.h"
 #include "model/matrix_few.h"
+
+struct scratch {
+    float *gate; /* [n_batch][ffn]; then the product act(gate) * up */
+    float *up;   /* [n_batch][ffn], where gate and up take different inputs */
+};
+
+static const struct scratch *scratch_of(const struct tn_forward *f)
+{
+    return f->s.ffns[TERN_FFN_GATED];
+}
 
 /* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros.  What
  * does not matter becomes the zero that it would give. */
-static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
+static uint32_t list_active_rows(const struct tn_forward *f, uint32_t n_ffn, uint32_t *rows)
 {
-    uint32_t n_ffn = f->weights->config->ffn;
     if (f->activation == TERN_ACT_RELU2)
-        return f->kernels->list_positive_f32(rows, f->s.gate, n_ffn);
+        return f->kernels->list_positive_f32(rows, scratch_of(f)->gate, n_ffn);
     for (uint32_t i = 0; i < n_ffn; i++)
         rows[i] = i;
     return n_ffn;
@@ -36,13 +44,14 @@ static uint32_t list_active_rows(const struct tn_forward *f, uint32_t *rows)
 static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uint64_t *start)
 {
     const uint32_t hidden = f->weights->config->hidden;
-    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate};
+    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
+                                    .dst = scratch_of(f)->gate};
     tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gate, 1);
     tn_region_end(f, TN_REGION_GATE, start);
-    uint32_t n = list_active_rows(f, f->s.active);
-    tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), f->s.gate, f->s.active, n);
+    uint32_t n = list_active_rows(f, layer->dims.ffn, f->s.active);
+    tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), gate.dst, f->s.active, n);
     f->counters.up_active += n;
-    f->counters.up_rows += f->weights->config->ffn;
+    f->counters.up_rows += layer->dims.ffn;
     tn_region_end(f, TN_REGION_UP, start);
 }
 
@@ -52,13 +61,13 @@ static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uin
 /* Gates of each token that tell the share. */
 #define SAMPLE_GATES 512u
 
-static bool is_sparse(const struct tn_forward *f)
+static bool is_sparse(const struct tn_forward *f, const float *gate, uint32_t n_ffn)
 {
-    const uint32_t n_ffn = f->weights->config->ffn, n = TN_MIN(n_ffn, SAMPLE_GATES);
+    const uint32_t n = TN_MIN(n_ffn, SAMPLE_GATES);
     uint32_t n_positive = 0;
     for (uint32_t t = 0; t < f->n_tokens; t++)
         for (uint32_t i = 0; i < n; i++)
-            n_positive += f->s.gate[(size_t)t * n_ffn + i] > 0;
+            n_positive += gate[(size_t)t * n_ffn + i] > 0;
     return n_positive <= MAX_DENSITY_FEW * n * f->n_tokens;
 }
 
@@ -68,13 +77,14 @@ static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer,
     const struct tern_file_config *c = f->weights->config;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
     const float *norm = layer->vectors[TERN_ROLE_FFN_NORM];
-    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate};
+    const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
+                                    .dst = scratch_of(f)->gate};
     tn_multiply(f, f->s.h, norm, c->hidden, &gate, 1);
     tn_region_end(f, TN_REGION_GATE, start);
-    if (is_sparse(f))
-        tn_multiply_rows_few(f, up, f->s.gate);
+    if (is_sparse(f, gate.dst, layer->dims.ffn))
+        tn_multiply_rows_few(f, up, gate.dst);
     else
-        tn_multiply_up(f, up, f->s.gate);
+        tn_multiply_up(f, up, gate.dst);
     tn_region_end(f, TN_REGION_UP, start);
 }
 
@@ -87,30 +97,31 @@ static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     (void)i_thread;
     const struct activate_task *task = arg;
+    const struct scratch *s = scratch_of(task->f);
     const size_t at = (size_t)t * task->n;
-    tn_activate(task->f->kernels, task->f->activation, task->f->s.gate + at, task->f->s.up + at,
-                task->n);
+    tn_activate(task->f->kernels, task->f->activation, s->gate + at, s->up + at, task->n);
 }
 
 /* Gate and up whose inputs have norms of their own. */
 static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
 {
-    const struct tern_file_config *c = f->weights->config;
+    const struct scratch *s = scratch_of(f);
     const struct tn_product products[] = {
         {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
-         .in_norm = layer->vectors[TERN_ROLE_GATE_IN_NORM], .dst = f->s.gate},
+         .in_norm = layer->vectors[TERN_ROLE_GATE_IN_NORM], .dst = s->gate},
         {.w = tn_matrix_of(layer, TERN_ROLE_UP),
-         .in_norm = layer->vectors[TERN_ROLE_UP_IN_NORM], .dst = f->s.up},
+         .in_norm = layer->vectors[TERN_ROLE_UP_IN_NORM], .dst = s->up},
     };
-    struct activate_task task = {f, c->ffn};
-    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], c->hidden, products, 2);
+    struct activate_task task = {f, layer->dims.ffn};
+    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], f->weights->config->hidden,
+                products, 2);
     tn_team_for(f->team, f->n_tokens, activate_item, &task);
 }
 
-void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
+static void run(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint64_t start = f->now_ns();
-    const uint32_t hidden = f->weights->config->hidden, n_ffn = f->weights->config->ffn;
+    const uint32_t hidden = f->weights->config->hidden;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
     f->activation = layer->spec->activation;
     if (layer->vectors[TERN_ROLE_GATE_IN_NORM] || layer->vectors[TERN_ROLE_UP_IN_NORM]) {
@@ -122,8 +133,8 @@ void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
                f->activation == TERN_ACT_RELU2) {
         gate_then_up_few(f, layer, &start);
     } else {
-        const struct tn_product gated = {
-            .w = tn_matrix_of(layer, TERN_ROLE_GATE), .dst = f->s.gate, .up = up};
+        const struct tn_product gated = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
+                                         .dst = scratch_of(f)->gate, .up = up};
         tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gated, 1);
         tn_region_end(f, TN_REGION_GATE, &start);
     }
@@ -133,6 +144,28 @@ void tn_ffn(struct tn_forward *f, const struct tn_layer *layer)
         .in_norm = layer->vectors[TERN_ROLE_DOWN_IN_NORM],
         .post_norm = layer->vectors[TERN_ROLE_FFN_POST_NORM],
     };
-    tn_add_branch(f, f->s.gate, n_ffn, &down);
+    tn_add_branch(f, scratch_of(f)->gate, layer->dims.ffn, &down);
     tn_region_end(f, TN_REGION_DOWN, &start);
 }
+
+static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
+                   const struct tn_memplan_input *input)
+{
+    size_t n_gate = 0, n_up = 0;
+    for (uint32_t i = 0; i < weights->config->n_layer; i++) {
+        const struct tn_layer *l = &weights->layers[i];
+        const size_t n = l->spec->ffn == TERN_FFN_GATED ? l->dims.ffn : 0;
+        n_gate = TN_MAX(n_gate, n);
+        if (l->vectors[TERN_ROLE_GATE_IN_NORM] || l->vectors[TERN_ROLE_UP_IN_NORM])
+            n_up = TN_MAX(n_up, n);
+    }
+    const struct scratch s = {
+        .gate = tn_arena_take(arena, input->n_batch * n_gate * sizeof(float)),
+        .up = tn_arena_take(arena, input->n_batch * n_up * sizeof(float)),
+    };
+    if (out)
+        *(struct scratch *)out = s;
+}
+
+const struct tn_ffn tn_ffn_gated = {
+    .name = "gated", .run = run, .scratch_bytes = sizeof(struct scratch), .layout = layout};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tables of mixers and feed-forwards: a layer is one of each.
+ */
+#include "model/ffn.h"
+#include "model/mixer.h"
+
+const struct tn_mixer *const tn_mixers[TERN_MIXER_END] = {
+    [TERN_MIXER_ATTENTION] = &tn_mixer_attention,
+};
+
+const struct tn_ffn *const tn_ffns[TERN_FFN_END] = {
+    [TERN_FFN_GATED] = &tn_ffn_gated,
+};
