@@ -155,7 +155,7 @@ static bool find_call_form(struct tn_task *answer, const char *text, struct tn_r
                                              &answer->chat_params, &err);
     if (status == TERN_OK)
         return true;
-    if (status == TERN_MEMORY)
+    if (status == TERN_MEMORY || status == TERN_INTERRUPTED)
         return tn_refuse(r, 503, NULL, "%s", err.detail);
     if (status == TERN_UNSUPPORTED || !server->has_tools[model - server->config.models])
         return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
@@ -179,8 +179,9 @@ static bool encode_json(struct tn_task *answer, const char *json, struct tn_refu
         return true;
     if (n_least > 0)
         return tn_task_refuse_length(answer, true, n_least, r);
-    return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, answer->gen.api->conversation, "%s",
-                     err.detail);
+    if (status == TERN_MEMORY || status == TERN_INTERRUPTED) /* the server stops */
+        return tn_refuse(r, 503, NULL, "%s", err.detail);
+    return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err.detail);
 }
 
 static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)

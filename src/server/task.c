@@ -28,6 +28,16 @@ static void set_date(struct tern_date *date)
                                    (uint8_t)TN_MIN(t.tm_sec, 59)};
 }
 
+/* Asked on the thread that renders: nobody waits for the text when the client is gone or the server
+ * stops. */
+static bool should_stop_rendering(void *arg)
+{
+    const struct tn_task *answer = arg;
+    const struct tern_chat_params *params = &answer->model->chat_params;
+    return atomic_load(&answer->errand.is_cancelled) ||
+           (params->should_stop && params->should_stop(params->arg));
+}
+
 struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
                                 const struct tn_task_format *format)
 {
@@ -57,6 +67,8 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
              server->random * 0x9E3779B97F4A7C15u + server->n_ids, server->n_ids);
     server->n_ids++;
     answer->chat_params = model->chat_params;
+    answer->chat_params.should_stop = should_stop_rendering;
+    answer->chat_params.arg = answer;
     if (!model->has_fixed_date)
         set_date(&answer->chat_params.date);
     tn_gen_init(&answer->gen, model);

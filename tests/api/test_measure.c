@@ -20,6 +20,7 @@
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/measure.h"
+#include "tern/scheduler.h"
 #include "tern/tern.h"
 #include "tiny_model.h"
 
@@ -75,6 +76,31 @@ static void a_model_opens_whole_or_not_at_all(void **state)
         tern_model_free(model);
     } while (has_failed);
     assert_true(n > 4);
+}
+
+/* Answers of a model are computed with its cache type, measures of it with f32. */
+static void defaults_of_the_parameters(void **state)
+{
+    (void)state;
+    struct tern_model *model;
+    struct tern_session_params session;
+    struct tern_scheduler_params scheduler;
+    struct tern_perplexity_params perplexity;
+    struct tern_bench_params bench;
+    struct tern_error e;
+    assert_int_equal(tern_model_open(&model, MODEL_PATH, &e), TERN_OK);
+    const enum tern_kv kv = tern_model_config(model)->kv;
+    assert_int_equal(kv, TERN_KV_Q8);
+    tern_session_params_default(&session, model);
+    tern_scheduler_params_default(&scheduler, model);
+    tern_perplexity_params_default(&perplexity);
+    tern_bench_params_default(&bench, &machine, model);
+    assert_true(session.kv == kv && scheduler.kv == kv && bench.kv == kv);
+    assert_true(scheduler.n_sequences == 4 && scheduler.n_queue == 64);
+    assert_int_equal(perplexity.kv, TERN_KV_F32);
+    assert_true(bench.machine == &machine && bench.n_prompts == 1 && bench.n_threads == 1);
+    assert_true(bench.prompts[0] == 128 && bench.n_new == 32 && bench.n_repeats == 3);
+    tern_model_free(model);
 }
 
 static void perplexity_is_the_same_or_an_error(void **state)
@@ -312,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_opens_whole_or_not_at_all),
+        cmocka_unit_test(defaults_of_the_parameters),
         cmocka_unit_test(perplexity_is_the_same_or_an_error),
         cmocka_unit_test(perplexity_stops_inside_a_window),
         cmocka_unit_test(a_stopped_benchmark_has_no_result),

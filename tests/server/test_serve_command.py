@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The command line of `tern serve`: addresses, keys, models, what is refused before it listens."""
+import concurrent.futures
+import http.client
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
@@ -24,6 +27,25 @@ class Command(command.TestCase):
             server.stop()
             self.assertEqual(server.out, b"")
             self.assertIn("model model0: ", server.err)
+
+    @unittest.skipUnless(command.NATIVE and os.name == "posix", "signals")
+    def test_the_end_does_not_wait_for_a_template(self):
+        path = command.scratch("slow.jinja")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("{% set s = '\u00e9' * 4000000 %}{% for i in range(99) %}"
+                    "{{ s[3999999 - i] }}{% endfor %}")
+        body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2}
+        with Server("--template", path) as server, \
+                concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(server.post, "/v1/chat/completions", body)
+            time.sleep(0.2)
+            print(f"ended {1000 * server.stop():.0f} ms later (goal 200)")
+            self.assertEqual(server.code, 0)
+            try:
+                status, error = answer.result(command.TIMEOUT)
+                self.assertEqual(status, 503, error)
+            except (ConnectionError, http.client.HTTPException):
+                pass  # it ended before the answer was sent
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
     def test_an_address_that_cannot_be_written(self):
@@ -105,7 +127,7 @@ class Command(command.TestCase):
         one, two = command.model(), command.scratch("twin.tern")
         shutil.copy(one, two)
         def sizes(*flags):
-            with Server("--parallel", "1", *flags, models=[one, two]) as server:
+            with Server("--parallel", "1", "--kv", "f32", *flags, models=[one, two]) as server:
                 server.stop()
                 return re.findall(r"context (\d+) each, kv (\w+)", server.err)
         # With little memory both get less, not the first one all of it.
