@@ -15,6 +15,7 @@
 
 #include "base/half.h"
 #include "base/rng.h"
+#include "convert/row_order.h"
 #include "convert/ternarise.h"
 
 /* clamp(rne(w * (1 / mean)), -1, 1), as written in the paper. */
@@ -161,13 +162,34 @@ static void test_q8(void **state)
     assert_int_equal(q[1], -127);
 }
 
+/* Where rows of parts are in a fused tensor of three heads of 4 rows each of q, k and v: one part
+ * after the other, and head by head. */
+static void test_row_order(void **state)
+{
+    (void)state;
+    const struct tn_row_order k_block = {.first = 12, .run = 12, .step = 12};
+    const struct tn_row_order k_heads = {.first = 4, .run = 4, .step = 12};
+    static const uint32_t heads[12] = {4, 5, 6, 7, 16, 17, 18, 19, 28, 29, 30, 31};
+    for (uint32_t r = 0; r < 12; r++) {
+        assert_int_equal(tn_row_order_get(&k_block, r), 12 + r);
+        assert_int_equal(tn_row_order_get(&k_heads, r), heads[r]);
+    }
+    /* The source has pairs (0, 1), (2, 3) of a head where the model has (0, 2), (1, 3). */
+    const struct tn_row_order permuted = {.first = 4, .run = 4, .step = 12, .permuted_dim = 4};
+    static const uint32_t pairs[8] = {4, 6, 5, 7, 16, 18, 17, 19};
+    for (uint32_t r = 0; r < 8; r++) {
+        assert_int_equal(tn_row_order_get(&permuted, r), pairs[r]);
+        assert_int_equal(tn_row_order_plain(&permuted, r), heads[r]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bf16),      cmocka_unit_test(test_f16),
         cmocka_unit_test(test_f32),       cmocka_unit_test(test_absmean),
         cmocka_unit_test(test_nonfinite), cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_q8),
+        cmocka_unit_test(test_q8),        cmocka_unit_test(test_row_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
