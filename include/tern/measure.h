@@ -102,6 +102,8 @@ struct tern_bench_run {
     double decode_gb_s;
     double stream_gb_s;  /* plain reading with these threads, the median over the repeats */
     double decode_share; /* of what plain reading took in the same repeat, the median over them */
+    double region_share[TERN_N_REGIONS]; /* the same of the bytes that each part of a token reads
+                                            in its own time (tern_counter_region) */
     uint64_t output_hash; /* XXH3-64 of the generated ids, little-endian u32 */
 };
 

@@ -145,6 +145,22 @@ static void print_decode(const struct tern_bench_run *run)
     tn_out_printf("  %016" PRIx64, run->output_hash);
 }
 
+/* Where the time of a token goes: the part with the lowest share is the slowest. */
+static void print_regions(const struct tern_bench_result *r)
+{
+    tn_out_text("\nkernel   threads  depth    of the stream, by part of a token\n");
+    for (uint32_t i = 0; i < r->n_runs; i++) {
+        const struct tern_bench_run *run = &r->runs[i];
+        if (!run->decode_bytes_per_token)
+            continue;
+        tn_out_printf("%-8s %7u %6u  ", run->kernel, run->n_threads, run->depth);
+        for (uint32_t k = 0; k < TERN_N_REGIONS; k++)
+            if (run->region_share[k] > 0)
+                tn_out_printf("  %s %.0f %%", tern_counter_region(k), 100 * run->region_share[k]);
+        tn_out_text("\n");
+    }
+}
+
 static void print_table(const struct tern_bench_params *p, const struct tern_bench_result *r)
 {
     tn_out_printf("load        cold %.3f s, warm %.3f s (opening to the first token)\n",
@@ -163,6 +179,7 @@ static void print_table(const struct tern_bench_params *p, const struct tern_ben
             print_decode(run);
         tn_out_text("\n");
     }
+    print_regions(r);
     tn_out_text("\noperation         level      GB/s  of the stream rate (one thread; what lies in "
                 "caches exceeds it)\n");
     for (uint32_t i = 0; i < r->n_kernels; i++)
@@ -215,6 +232,18 @@ static json_t *hashes_json(const struct tern_bench_run *run)
     return list;
 }
 
+/* A part that reads nothing has no share. */
+static json_t *regions_json(const struct tern_bench_run *run)
+{
+    json_t *shares = json_object();
+    for (uint32_t i = 0; i < TERN_N_REGIONS; i++) {
+        const double share = run->region_share[i];
+        json_object_set_new(shares, tern_counter_region(i),
+                            share > 0 ? json_real(share) : json_null());
+    }
+    return shares;
+}
+
 static json_t *run_json(const struct tern_bench_run *run)
 {
     json_t *row = json_object();
@@ -238,6 +267,7 @@ static json_t *run_json(const struct tern_bench_run *run)
     json_object_set_new(row, "stream_gb_s", json_real(run->stream_gb_s));
     json_object_set_new(row, "decode_share",
                         is_counted ? json_real(run->decode_share) : json_null());
+    json_object_set_new(row, "region_share", is_counted ? regions_json(run) : json_null());
     json_object_set_new(row, "output_hash", decoded ? hash_json(run->output_hash) : json_null());
     return row;
 }

@@ -105,9 +105,10 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         1},
     [TN_CMD_BENCH] = {
         "bench", "[MODEL]", "speed, bandwidth, memory",
-        "Loading, prefill and decode at several context depths, each kernel beside\n"
-        "the rate at which this machine reads memory, and a hash of the generated\n"
-        "tokens: exit code 1 when levels or thread counts disagree.\n"
+        "Loading, prefill and decode at several context depths, each part of a token\n"
+        "and each kernel beside the rate at which this machine reads memory, and a\n"
+        "hash of the generated tokens: exit code 1 when levels or thread counts\n"
+        "disagree.\n"
         "\n"
         "  tern bench bitnet.tern --threads 1,2 --cpu avx2,avx512\n",
         1},

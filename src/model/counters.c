@@ -4,11 +4,21 @@
  */
 #include "model/counters.h"
 
+/* The weights that were counted since the last region ended belong to this one. */
+static void attribute_weights(struct tn_counters *c, enum tn_region region)
+{
+    uint64_t attributed = 0;
+    for (uint32_t i = 0; i < TN_N_REGIONS; i++)
+        attributed += c->decode_bytes[i];
+    c->decode_bytes[region] += c->decode_weight_bytes - attributed;
+}
+
 void tn_region_end(struct tn_forward *f, enum tn_region region, uint64_t *start)
 {
     uint64_t now = f->now_ns();
     uint64_t *ns = f->is_decode ? f->counters.decode_ns : f->counters.prefill_ns;
     ns[region] += now - *start;
+    attribute_weights(&f->counters, region);
     *start = now;
 }
 

@@ -85,6 +85,7 @@ static tern_status fill_cache(struct tern_session *s, const struct tern_bench_pa
 struct one_run {
     struct tn_samples prefill, decode, tokens_per_step;
     struct tn_samples share; /* of the stream rate of the same repeat */
+    struct tn_samples region_share[TN_N_REGIONS];
     uint64_t hash;       /* of the last decode */
     bool hashes_differ;  /* between repeats */
     uint64_t weight_bytes;
@@ -132,12 +133,29 @@ static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32
     return s->work.memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
+static uint32_t subject_depth(const struct subject *subject)
+{
+    return subject->n_prompt ? subject->n_prompt : subject->depth;
+}
+
 /* Weights and cache that a token of this subject needed. */
 static uint64_t decode_bytes(const struct tern_session *s, const struct tern_bench_params *p,
                              const struct subject *subject, const struct one_run *run)
 {
-    uint32_t depth = subject->n_prompt ? subject->n_prompt : subject->depth;
-    return run->weight_bytes + cache_bytes(s, depth, p->n_new);
+    return run->weight_bytes + cache_bytes(s, subject_depth(subject), p->n_new);
+}
+
+/* Of the decode just done: weights, and the cache for attention. */
+static void add_region_shares(struct one_run *run, const struct tern_session *s, uint32_t depth,
+                              uint32_t n_new, double stream_gb_s)
+{
+    const struct tn_counters *c = &s->work.forward.counters;
+    for (uint32_t i = 0; i < TN_N_REGIONS; i++) {
+        const uint64_t cache =
+            i == TN_REGION_ATTENTION ? cache_bytes(s, depth, n_new) * n_new : 0;
+        const double bytes = (double)(c->decode_bytes[i] + cache), ns = (double)c->decode_ns[i];
+        tn_samples_add(&run->region_share[i], ns > 0 ? bytes / ns / stream_gb_s : 0);
+    }
 }
 
 /* What all runs of a benchmark share. */
@@ -204,6 +222,8 @@ static tern_status repeat_once(struct bench *b, struct tern_session *s,
     if (status == TERN_OK && subject->decodes)
         tn_samples_add(&run->share, run->last_tok_s * 1e-9 / stream_gb_s *
                                         (double)decode_bytes(s, p, subject, run));
+    if (status == TERN_OK && subject->decodes)
+        add_region_shares(run, s, subject_depth(subject), p->n_new, stream_gb_s);
     return status;
 }
 
@@ -237,7 +257,7 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
                        const struct tern_bench_params *p, const struct subject *subject,
                        const struct tn_samples *stream, const struct one_run *run)
 {
-    const uint32_t depth = subject->n_prompt ? subject->n_prompt : subject->depth;
+    const uint32_t depth = subject_depth(subject);
     struct tern_bench_run *out =
         add_row(result, s->engine, depth, stream, &run->decode, run->hash);
     out->is_filled = subject->n_prompt == 0;
@@ -254,6 +274,8 @@ static void add_result(struct tern_bench_result *result, const struct tern_sessi
     }
     out->decode_bytes_per_token = decode_bytes(s, p, subject, run);
     out->decode_share = tn_samples_rate(&run->share).median;
+    for (uint32_t i = 0; i < TN_N_REGIONS; i++)
+        out->region_share[i] = tn_samples_rate(&run->region_share[i]).median;
     out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
 }
 

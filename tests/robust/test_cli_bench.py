@@ -16,9 +16,10 @@ import command
 QUICK = ("-p", "4,1", "-n", "3", "-r", "2", "--depths", "5,0")
 REPORT = {"model", "kv", "inputs", "prompt_tokens", "new_tokens", "stream_gb_s", "runs", "load_cold_s",
           "load_warm_s", "peak_rss_bytes", "major_faults", "disturbed", "other_load", "kernels"}
+REGIONS = ["qkv", "attention", "o", "gate", "up", "down", "head"]
 RUN = {"kernel", "threads", "depth", "parallel", "hashes", "draft", "draft_wrong", "tokens_per_step", "prefill_tok_s", "prefill_best_tok_s", "prefill_spread",
        "decode_tok_s", "decode_best_tok_s", "decode_spread", "decode_bytes_per_token",
-       "decode_gb_s", "stream_gb_s", "decode_share", "output_hash"}
+       "decode_gb_s", "stream_gb_s", "decode_share", "region_share", "output_hash"}
 
 
 class Bench(command.TestCase):
@@ -45,6 +46,9 @@ class Bench(command.TestCase):
             if run["decode_share"]:
                 self.assertGreater(run["stream_gb_s"], 0)
                 self.assertGreater(run["decode_share"], 0)
+                self.assertEqual(list(run["region_share"]), REGIONS)
+                self.assertTrue(all(s > 0 for s in run["region_share"].values() if s is not None))
+                self.assertIsNotNone(run["region_share"]["qkv"])
         # Not the memory that the stream rate is read from.
         if command.NATIVE:
             self.assertLess(report["peak_rss_bytes"], 256 << 20)
