@@ -57,6 +57,7 @@
 #define TERN_MAX_DIM (1u << 20)
 #define TERN_MAX_VOCAB (1u << 21)
 #define TERN_MAX_TENSORS 65536u
+#define TERN_MAX_STACKED 4096u
 #define TERN_MAX_CONTEXT (1u << 24)
 #define TERN_MAX_ROPE_THETA 1e300
 #define TERN_MIN_ROPE_FACTOR 0.5f /* frequencies are divided by factors of so much and more */
@@ -371,7 +372,11 @@ struct tern_file_tensor {
     uint64_t scale_offset; /* from the start of the file; 0 without */
     uint64_t scale_bytes;
     uint64_t n_zero;       /* zero weights of a ternary tensor, for `info` */
-    uint64_t reserved[3];
+    /* Matrices of a stack (of experts), all of this shape; 0: it is one matrix. They follow each
+     * other, each at a multiple of TERN_FILE_ALIGN bytes from the first; likewise their scales. */
+    uint32_t n_stacked;
+    uint32_t reserved0;
+    uint64_t reserved[2];
 };
 static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");
 

@@ -35,6 +35,7 @@ enum tn_slot_kind {
     TN_SLOT_MATRIX,
     TN_SLOT_ROW_LIST, /* a matrix whose rows may be skipped */
     TN_SLOT_COL_LIST, /* a matrix whose columns may be skipped */
+    TN_SLOT_STACK,    /* a matrix for each expert, in one tensor */
     TN_SLOT_NORM,
     TN_SLOT_BIAS,
     TN_SLOT_FACTORS,

@@ -106,7 +106,8 @@ uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
     return tn_layout_planes(layout) ? floats + cols + rows : floats;
 }
 
-uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *t)
+/* Of one matrix. */
+static uint64_t scale_bytes(const struct tern_file_tensor *t)
 {
     if (t->scale_kind == TERN_SCALE_ROW)
         return tn_layout_scale_bytes(t->layout, t->rows, t->cols);
@@ -115,4 +116,41 @@ uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *t)
     const uint64_t rows = ((uint64_t)t->rows + 63) / 64 * 64;
     const uint64_t groups = t->cols / t->scale_group + (t->cols % t->scale_group != 0);
     return rows * groups * (t->scale_kind == TERN_SCALE_COL_GROUP ? 4 : 2);
+}
+
+/* ---- stacks ---- */
+
+bool tn_tensor_bytes(const struct tern_file_tensor *t, uint64_t *out)
+{
+    if (!tn_layout_bytes(t->layout, t->rows, t->cols, out))
+        return false;
+    return t->n_stacked == 0 || (tn_align_up_u64(*out, TERN_FILE_ALIGN, out) &&
+                                 tn_mul_u64(*out, t->n_stacked, out));
+}
+
+uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *t)
+{
+    const uint64_t one = scale_bytes(t);
+    const uint64_t padded = (one + TERN_FILE_ALIGN - 1) / TERN_FILE_ALIGN * TERN_FILE_ALIGN;
+    return t->n_stacked ? padded * t->n_stacked : one;
+}
+
+uint64_t tn_tensor_weights(const struct tern_file_tensor *t)
+{
+    return (uint64_t)t->rows * t->cols * (t->n_stacked ? t->n_stacked : 1);
+}
+
+struct tern_file_tensor tn_tensor_slice(const struct tern_file_tensor *t, uint32_t i)
+{
+    struct tern_file_tensor slice = *t;
+    if (t->n_stacked == 0)
+        return slice;
+    assert(i < t->n_stacked);
+    slice.n_stacked = 0;
+    slice.offset += t->bytes / t->n_stacked * i;
+    slice.bytes = tn_layout_size(t->layout, t->rows, t->cols);
+    if (t->scale_bytes > 0)
+        slice.scale_offset += t->scale_bytes / t->n_stacked * i;
+    slice.scale_bytes = scale_bytes(t);
+    return slice;
 }

@@ -48,8 +48,16 @@ uint64_t tn_layout_scale_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
 /* Planes of a layout: 4, 3, 1 for q8, q6, q4 in planes; else 0. */
 uint32_t tn_layout_planes(uint32_t layout);
 
-/* Bytes at scale_offset, from layout, scale kind, group, rows and cols; 0: no scales there. */
+/* ---- of tensors, from layout, scale kind, group, rows, cols and stack ---- */
+
+/* Bytes at offset; false as tn_layout_bytes. */
+bool tn_tensor_bytes(const struct tern_file_tensor *tensor, uint64_t *out);
+/* Bytes at scale_offset; 0: no scales there. */
 uint64_t tn_tensor_scale_bytes(const struct tern_file_tensor *tensor);
+uint64_t tn_tensor_weights(const struct tern_file_tensor *tensor);
+/* Matrix i of a stack, or the tensor itself: its record, with the places of its bytes and scales,
+ * and n_stacked 0. */
+struct tern_file_tensor tn_tensor_slice(const struct tern_file_tensor *tensor, uint32_t i);
 static inline bool tn_is_col_group(uint32_t scale_kind)
 {
     return scale_kind == TERN_SCALE_COL_GROUP || scale_kind == TERN_SCALE_COL_GROUP_F16;

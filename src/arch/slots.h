@@ -12,6 +12,7 @@
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
  *          columns can be skipped
+ *          STACK: projections of the same shape, one for each expert (n_stacked of the tensor)
  *          NORM, BIAS, FACTORS: vectors in f32
  *   rows, cols   enum tn_dim; vectors have one row
  *   need   REQUIRED;  HEAD: unless the head is tied or the model has none;  WITH_HEAD: optional

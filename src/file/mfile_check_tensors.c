@@ -50,6 +50,15 @@ static tern_status check_layer_number(struct tensor_check *k, const struct tn_sl
                    per_layer ? n_layer : TERN_NO_LAYER);
 }
 
+static tern_status check_stack(struct tensor_check *k, const struct tn_slot *slot)
+{
+    if (slot->kind != TN_SLOT_STACK)
+        return expect(k, "n_stacked", k->t->n_stacked, 0);
+    return k->t->n_stacked >= 1 && k->t->n_stacked <= TERN_MAX_STACKED
+               ? TERN_OK
+               : fail_field(k, TERN_INPUT, "n_stacked", k->t->n_stacked, "out of range");
+}
+
 /* Role, layer, layout, shape. */
 static tern_status check_kind(struct tensor_check *k)
 {
@@ -74,6 +83,10 @@ static tern_status check_kind(struct tensor_check *k)
     }
     if (!status)
         status = expect(k, "cols", t->cols, cols);
+    if (!status)
+        status = check_stack(k, slot);
+    if (!status)
+        status = expect(k, "reserved0", t->reserved0, 0);
     return status ? status
                   : tn_mcheck_reserved(k->c, "tensor.reserved", t->reserved, sizeof t->reserved);
 }
@@ -106,7 +119,7 @@ static tern_status check_scale_kind(struct tensor_check *k)
         return tn_fail(k->c->err, TERN_INPUT, "%s: tensor \"%s\": scale is %g, must be %s",
                        k->c->name, k->name, (double)t->scale,
                        has_one ? "finite and above 0" : "0 for this layout");
-    uint64_t n_weights = tn_layout_is_ternary(t->layout) ? (uint64_t)t->rows * t->cols : 0;
+    uint64_t n_weights = tn_layout_is_ternary(t->layout) ? tn_tensor_weights(t) : 0;
     if (t->n_zero > n_weights)
         return tn_fail(k->c->err, TERN_INPUT,
                        "%s: tensor \"%s\": n_zero is %" PRIu64 ", at most %" PRIu64, k->c->name,
@@ -146,6 +159,19 @@ static tern_status check_row_scales(struct tensor_check *k)
     return check_row_shifts(k);
 }
 
+/* Of each matrix of a stack. */
+static tern_status check_scales(const struct tensor_check *k)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < TN_MAX(k->t->n_stacked, 1u) && !status; i++) {
+        const struct tern_file_tensor slice = tn_tensor_slice(k->t, i);
+        struct tensor_check one = *k;
+        one.t = &slice;
+        status = check_row_scales(&one);
+    }
+    return status;
+}
+
 /* A small factor would turn faster than the tables of angles allow. */
 static tern_status check_factors(struct tensor_check *k)
 {
@@ -167,7 +193,7 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
     const struct tn_layout_spec *spec = tn_layout_find(t->layout);
     if (spec->is_whole && t->cols % spec->tile_cols != 0)
         return fail_field(k, TERN_INPUT, "cols", t->cols, "not a multiple of the layout's blocks");
-    if (!tn_layout_bytes(t->layout, t->rows, t->cols, &n_bytes) ||
+    if (!tn_tensor_bytes(t, &n_bytes) ||
         !tn_tensor_place(*end, n_bytes, &offset))
         return fail_field(k, TERN_INPUT, "rows * cols", (uint64_t)t->rows * t->cols, "too large");
     tern_status status = expect(k, "bytes", t->bytes, n_bytes);
@@ -194,7 +220,7 @@ static tern_status check_places(struct tensor_check *k, uint64_t *end)
         status = fail_field(k, TERN_INPUT, "scale_offset + scale_bytes", offset + n_bytes,
                             "beyond the end of the file");
     *end = offset + n_bytes;
-    return status || t->scale_kind != TERN_SCALE_ROW ? status : check_row_scales(k);
+    return status || t->scale_kind != TERN_SCALE_ROW ? status : check_scales(k);
 }
 
 static tern_status check_order(struct tensor_check *k, uint32_t i)

@@ -137,7 +137,7 @@ static tern_status grow_table(struct tn_mwriter *w, struct tern_error *err)
 /* Offsets from the start of the data: it is page-aligned, so that alignments hold. */
 static bool place(struct tern_file_tensor *t, uint64_t *end)
 {
-    if (!tn_layout_bytes(t->layout, t->rows, t->cols, &t->bytes) ||
+    if (!tn_tensor_bytes(t, &t->bytes) ||
         !tn_tensor_place(*end, t->bytes, &t->offset) || !tn_add_u64(t->offset, t->bytes, end))
         return false;
     t->scale_bytes = tn_tensor_scale_bytes(t);

@@ -50,6 +50,7 @@ struct tn_matrix {
     uint32_t layout;
     uint32_t rows, cols;
     float scale; /* of ternary ones with one scale */
+    const struct tern_file_tensor *tensor; /* its record; of a stack: this is matrix 0 */
     /* Views that format->bind makes. */
     struct tn_scaled_ternary t; /* of ternary ones; scales: of those with a scale per group */
     struct tn_planes planes;    /* of q8, q6, q4 in planes */

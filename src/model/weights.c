@@ -38,6 +38,7 @@ static tern_status bind_matrix(struct tn_matrix *out, const struct tn_mfile *fil
         .rows = t->rows,
         .cols = t->cols,
         .scale = t->scale,
+        .tensor = t,
     };
     if (!out->format)
         return tn_fail(err, TERN_UNSUPPORTED, "tensor \"%s\" has layout %s with scales of kind %u",
@@ -46,6 +47,17 @@ static tern_status bind_matrix(struct tn_matrix *out, const struct tn_mfile *fil
     if (out->format->bind)
         out->format->bind(out, t);
     return TERN_OK;
+}
+
+void tn_matrix_slice(struct tn_matrix *out, const struct tn_matrix *stack, uint32_t i)
+{
+    const struct tern_file_tensor *t = stack->tensor, slice = tn_tensor_slice(t, i);
+    *out = *stack;
+    out->data += slice.offset - t->offset;
+    if (stack->scales)
+        out->scales = (const char *)stack->scales + (slice.scale_offset - t->scale_offset);
+    if (out->format->bind)
+        out->format->bind(out, t);
 }
 
 static tern_status bind_in_layer(struct tn_layer *layer, const struct tn_mfile *file,

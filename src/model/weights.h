@@ -14,6 +14,7 @@
 #define TN_PLACE_MATRIX(role) TN_MATRIX_##role,
 #define TN_PLACE_ROW_LIST(role) TN_MATRIX_##role,
 #define TN_PLACE_COL_LIST(role) TN_MATRIX_##role,
+#define TN_PLACE_STACK(role) TN_MATRIX_##role,
 #define TN_PLACE_TABLE(role)
 #define TN_PLACE_NORM(role)
 #define TN_PLACE_BIAS(role)
@@ -52,6 +53,9 @@ static inline const struct tn_matrix *tn_matrix_of(const struct tn_layer *layer,
 struct tn_input_widths {
     uint32_t of[TN_N_ACTS];
 };
+
+/* *out becomes the matrix of expert i in a stack. */
+void tn_matrix_slice(struct tn_matrix *out, const struct tn_matrix *stack, uint32_t i);
 
 struct tn_weights {
     const struct tern_file_config *config;

@@ -283,7 +283,7 @@ static uint32_t main_layout(const struct tn_mfile *file)
         const struct tern_file_tensor *t = &file->tensors[i];
         if (t->layer == TERN_NO_LAYER)
             continue;
-        n_weights[t->layout] += (uint64_t)t->rows * t->cols;
+        n_weights[t->layout] += tn_tensor_weights(t);
         if (n_weights[t->layout] > n_weights[main])
             main = t->layout;
     }
@@ -311,7 +311,7 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
         if (!tn_layout_is_ternary(t->layout))
             continue;
         out->ternary_bytes += t->bytes;
-        out->n_ternary += (uint64_t)t->rows * t->cols;
+        out->n_ternary += tn_tensor_weights(t);
         out->n_zero += t->n_zero;
     }
     for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++)

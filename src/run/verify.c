@@ -84,6 +84,18 @@ static tern_status verify_tensor(const struct tn_mfile *file, const struct tern_
     return TERN_OK;
 }
 
+/* Each matrix of a stack. */
+static tern_status verify_stack(const struct tn_mfile *file, const struct tern_file_tensor *t,
+                                struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < TN_MAX(t->n_stacked, 1u) && status == TERN_OK; i++) {
+        const struct tern_file_tensor slice = tn_tensor_slice(t, i);
+        status = verify_tensor(file, &slice, err);
+    }
+    return status;
+}
+
 static tern_status verify_values(const struct tern_model *model, struct progress *progress,
                                  struct tern_error *err)
 {
@@ -91,7 +103,7 @@ static tern_status verify_values(const struct tern_model *model, struct progress
     progress->n_done = 0;
     for (uint32_t i = 0; i < model->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &model->file.tensors[i];
-        tern_status status = verify_tensor(&model->file, t, err);
+        tern_status status = verify_stack(&model->file, t, err);
         if (status == TERN_OK)
             status = advance(progress, t->bytes, err);
         if (status != TERN_OK)

@@ -24,6 +24,7 @@
 #include "model/acts.h"
 #include "model/formats/formats.h"
 #include "model/memplan.h"
+#include "model/weights.h"
 
 #define MAX_ROWS 320u
 #define MAX_COLS 512u
@@ -277,6 +278,47 @@ static void every_format_multiplies(void **state)
             }
 }
 
+/* Matrix 2 of a stack multiplies as it does by itself. */
+static void check_stack(const struct tn_format *format, uint32_t scale_kind)
+{
+    struct tn_matrix one, stack, slice;
+    matrix_init(&one, format, scale_kind, 70, 130);
+    struct tern_file_tensor t = {.layout = one.layout, .scale_kind = scale_kind, .rows = one.rows,
+                                 .cols = one.cols, .n_stacked = 3,
+                                 .scale_group = tn_is_col_group(scale_kind) ? 128 : 0};
+    assert_true(tn_tensor_bytes(&t, &t.bytes));
+    t.scale_bytes = tn_tensor_scale_bytes(&t);
+    const struct tern_file_tensor last = tn_tensor_slice(&t, 2);
+    uint8_t *data = take((size_t)t.bytes), *scales = take((size_t)t.scale_bytes);
+    memcpy(data + last.offset, one.data, (size_t)last.bytes);
+    memcpy(scales + last.scale_offset, one.scales, (size_t)last.scale_bytes);
+    stack = one;
+    stack.data = data;
+    stack.scales = scales;
+    stack.tensor = &t;
+    tn_matrix_slice(&slice, &stack, 2);
+    struct bench b;
+    bench_init(&b, &one);
+    float *y = take(2 * one.rows * sizeof(float)), *y_slice = take(2 * one.rows * sizeof(float));
+    multiply(&b, &one, y, 0, 0, 2);
+    multiply(&b, &slice, y_slice, 0, 0, 2);
+    assert_memory_equal(y, y_slice, 2 * one.rows * sizeof(float));
+    bench_fini(&b);
+    free(y);
+    free(y_slice);
+    matrix_fini(&one);
+    matrix_fini(&stack);
+}
+
+static void every_format_stacks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TN_COUNT_OF(formats); i++)
+        for (uint32_t kind = 0; kind < 32; kind++)
+            if (formats[i]->scale_kinds >> kind & 1)
+                check_stack(formats[i], kind);
+}
+
 static void layouts_and_formats_agree(void **state)
 {
     (void)state;
@@ -305,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_and_formats_agree),
         cmocka_unit_test(every_format_multiplies),
+        cmocka_unit_test(every_format_stacks),
     };
     const int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     tn_team_free(team);

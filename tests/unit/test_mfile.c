@@ -471,9 +471,39 @@ static void layout_sizes(void **state)
     assert_string_equal(tn_layout_name(TERN_LAYOUT_T2), "t2");
 }
 
+/* A stack is its matrices, each at a multiple of 64 bytes from the first; so are the scales. */
+static void stacks_have_slices(void **state)
+{
+    (void)state;
+    const struct tern_file_tensor one = {.layout = TERN_LAYOUT_Q8, .scale_kind = TERN_SCALE_ROW,
+                                         .rows = 5, .cols = 33, .offset = 4096,
+                                         .scale_offset = 8192};
+    struct tern_file_tensor stack = one;
+    stack.n_stacked = 3;
+    assert_true(tn_tensor_bytes(&stack, &stack.bytes));
+    assert_int_equal(stack.bytes, 3 * 192); /* of 165 each */
+    stack.scale_bytes = tn_tensor_scale_bytes(&stack);
+    assert_int_equal(stack.scale_bytes, 3 * 64); /* of 20 each */
+    assert_int_equal(tn_tensor_weights(&stack), 3 * 165);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct tern_file_tensor slice = tn_tensor_slice(&stack, i);
+        assert_int_equal(slice.n_stacked, 0);
+        assert_int_equal(slice.offset, 4096 + 192 * i);
+        assert_int_equal(slice.bytes, 165);
+        assert_int_equal(slice.scale_offset, 8192 + 64 * i);
+        assert_int_equal(slice.scale_bytes, 20);
+    }
+    const struct tern_file_tensor same = tn_tensor_slice(&one, 0);
+    assert_memory_equal(&same, &one, sizeof one);
+    stack.rows = stack.cols = TERN_MAX_DIM;
+    stack.n_stacked = UINT32_MAX;
+    assert_false(tn_tensor_bytes(&stack, &stack.bytes));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stacks_have_slices),
         cmocka_unit_test(round_trip),
         cmocka_unit_test(same_input_same_bytes),
         cmocka_unit_test(many_chunks),

@@ -340,7 +340,9 @@ static void hostile_tensors_are_refused(void **state)
             {"scale_bytes", T(scale_bytes), UINT64_MAX},
             {"n_zero", T(n_zero), (uint64_t)t.rows * t.cols + 1}, {"n_zero", T(n_zero), UINT64_MAX},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
-            {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 16, 8, UINT64_MAX},
+            {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 8, 8, UINT64_MAX},
+            {"n_stacked", offsetof(struct tern_file_tensor, n_stacked), 4, 1},
+            {"reserved0", offsetof(struct tern_file_tensor, reserved0), 4, 1},
         };
         size_t base = (size_t)file.header->tensors.offset + i * sizeof *file.tensors;
         for (size_t k = 0; k < TN_COUNT_OF(list); k++)
