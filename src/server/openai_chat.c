@@ -144,6 +144,18 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
     return copy;
 }
 
+/* What the template, or the reading of its text, made of a conversation. */
+static bool refuse_conversation(const struct tn_task *answer, const struct tern_error *err,
+                                struct tn_refusal *r)
+{
+    if (err->status == TERN_MEMORY)
+        return tn_refuse(r, 503, NULL, "%s", err->detail);
+    if (err->status != TERN_INTERRUPTED)
+        return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err->detail);
+    tn_refuse_end(r);
+    return false;
+}
+
 /* In which form the model will call tools; a template without them is refused.  One that knows them
  * may refuse the conversation. */
 static bool find_call_form(struct tn_task *answer, const char *text, struct tn_refusal *r)
@@ -156,11 +168,11 @@ static bool find_call_form(struct tn_task *answer, const char *text, struct tn_r
     if (status == TERN_OK)
         return true;
     if (status == TERN_MEMORY || status == TERN_INTERRUPTED)
-        return tn_refuse(r, 503, NULL, "%s", err.detail);
+        return refuse_conversation(answer, &err, r);
     if (status == TERN_UNSUPPORTED || !server->has_tools[model - server->config.models])
         return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
                          err.detail);
-    return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err.detail);
+    return refuse_conversation(answer, &err, r);
 }
 
 static bool encode_json(struct tn_task *answer, const char *json, struct tn_refusal *r)
@@ -179,9 +191,7 @@ static bool encode_json(struct tn_task *answer, const char *json, struct tn_refu
         return true;
     if (n_least > 0)
         return tn_task_refuse_length(answer, true, n_least, r);
-    if (status == TERN_MEMORY || status == TERN_INTERRUPTED) /* the server stops */
-        return tn_refuse(r, 503, NULL, "%s", err.detail);
-    return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err.detail);
+    return refuse_conversation(answer, &err, r);
 }
 
 static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)

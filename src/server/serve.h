@@ -43,6 +43,7 @@ struct tn_server {
     struct tn_reading *readings; /* large bodies */
     struct tn_reading *reading; /* the one whose route is taken now; NULL: none */
     _Atomic bool engine_failed;
+    _Atomic bool is_stopping; /* answers in progress are the last ones */
     uint64_t began_ns;
     int64_t began_s;          /* since 1970 */
     struct tn_task *answers; /* in work */

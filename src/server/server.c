@@ -290,6 +290,7 @@ static void run_loop(void *arg)
     for (;;) {
         if (!stopping_ns && must_stop(server)) {
             stopping_ns = tn_now_ns();
+            atomic_store(&server->is_stopping, true);
             tn_loop_stop_listening(server->loop);
         }
         if (stopping_ns && (!tn_loop_is_busy(server->loop) ||

@@ -34,7 +34,8 @@ static bool should_stop_rendering(void *arg)
 {
     const struct tn_task *answer = arg;
     const struct tern_chat_params *params = &answer->model->chat_params;
-    return atomic_load(&answer->errand.is_cancelled) ||
+    return tn_work_errand_is_cancelled(&answer->errand) ||
+           atomic_load(&answer->server->is_stopping) ||
            (params->should_stop && params->should_stop(params->arg));
 }
 

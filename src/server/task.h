@@ -101,7 +101,8 @@ struct tn_task {
     bool tells_reasoning;   /* from the text of the answers */
     bool keeps_raw;         /* text with reasoning in it, as it came */
     const char *reasoning_close; /* the prompt has begun it, and this tag ends it; NULL: not */
-    struct tern_chat_params chat_params; /* with today's date */
+    /* With today's date; should_stop tells that the client is gone or the server ends. */
+    struct tern_chat_params chat_params;
     struct tn_errand errand;             /* the grammar, then `prepare` */
     tn_task_prepare_fn *prepare;
     struct tn_refusal refusal; /* of the errand; status 0: none */

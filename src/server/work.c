@@ -129,6 +129,11 @@ void tn_work_cancel_errand(struct tn_errand *errand)
     atomic_store(&errand->is_cancelled, true);
 }
 
+bool tn_work_errand_is_cancelled(const struct tn_errand *errand)
+{
+    return atomic_load(&errand->is_cancelled);
+}
+
 struct tn_message *tn_work_take(struct tn_work *work)
 {
     tn_lock_take(&work->lock);
@@ -297,7 +302,7 @@ static void run_part(struct tn_work *work, struct queue *queue)
     if (!errand)
         return;
     enum tn_part part =
-        atomic_load(&errand->is_cancelled) ? TN_PART_LAST : errand->run(errand->owner);
+        tn_work_errand_is_cancelled(errand) ? TN_PART_LAST : errand->run(errand->owner);
     if (part == TN_PART_STAYS)
         return;
     (void)queue_take(queue);

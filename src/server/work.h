@@ -100,6 +100,8 @@ void tn_work_cancel(struct tn_work *work, struct tn_job *job);
 void tn_work_run_errand(struct tn_work *work, struct tn_errand *errand);
 /* It has no more parts than the one that runs. */
 void tn_work_cancel_errand(struct tn_errand *errand);
+/* Any thread: a part that takes long looks. */
+bool tn_work_errand_is_cancelled(const struct tn_errand *errand);
 /* All messages since the last call, oldest first; NULL: none. */
 struct tn_message *tn_work_take(struct tn_work *work);
 

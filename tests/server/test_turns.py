@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Nobody waits for another's request: streams beside prompts of megabytes and large grammars."""
+import contextlib
 import http.client
 import json
 import os
+import socket
+import struct
 import sys
 import threading
 import time
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -129,6 +133,71 @@ class Turns(serving.TestCase):
         n = self.post("/v1/messages/count_tokens",
                       {"messages": [{"role": "user", "content": LONG}]})["input_tokens"]
         self.assertGreater(n, 60000)
+
+
+class SlowTemplates(serving.TestCase):
+    """A template that runs for seconds ends with its client and with the server."""
+    SLOW = ("{% if 'slow' in messages[0]['content'] %}{% for i in range(9000) %}"
+            "{% for j in range(9000) %}{% if i + j < 0 %}x{% endif %}{% endfor %}{% endfor %}"
+            "{% endif %}{{ messages[0]['content'] }}")
+
+    def setUp(self):
+        super().setUp()
+        self.slow = serve_template(self.SLOW)
+        self.addCleanup(lambda: self.slow.code is None and self.slow.stop())
+
+    def ask(self, text, path=CHAT):
+        """(status, answer, seconds)"""
+        began = time.monotonic()
+        status, answer = self.slow.post(path, {
+            "messages": [{"role": "user", "content": text}], "max_tokens": 1})
+        return status, answer, time.monotonic() - began
+
+    def begin(self, s, path=CHAT, **more):
+        body = json.dumps(dict(more, max_tokens=1, messages=[
+            {"role": "user", "content": "slow"}])).encode()
+        s.sendall(serving.post_head(path, len(body)) + body)
+
+    def wait_until_it_runs(self):
+        command.wait_for(lambda: self.slow.metric("connections") > 1, "no request came")
+        time.sleep(0.2)
+
+    def test_it_ends_with_its_client(self):
+        status, answer, alone = self.ask("slow")
+        self.assertEqual(status, 400, answer)  # more work than a template may do
+        for stream in (False, True):
+            s = self.slow.connect()
+            self.begin(s, stream=stream)
+            self.wait_until_it_runs()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+            status, answer, waited = self.ask("Hi")
+            self.assertEqual(status, 200, answer)
+            print(f"a template of {alone:.2f} s has ended {1000 * waited:.0f} ms after its client "
+                  "(goal 200)")
+            self.assertLess(waited, alone / 3)
+
+    @unittest.skipIf(os.name == "nt" or not command.NATIVE, "signals of POSIX")
+    def test_it_ends_with_the_server(self):
+        alone = self.ask("slow")[2]
+        paths = (CHAT, "/v1/messages", "/api/chat", "/v1/responses")
+        errors = []
+        with contextlib.ExitStack() as clients:
+            sockets = [clients.enter_context(self.slow.connect()) for _ in paths]
+            for s, path in zip(sockets, paths):
+                self.begin(s, path, model="model0", input="slow")
+            self.wait_until_it_runs()
+            took = self.slow.stop()
+            for s in sockets:
+                data = serving.read_answer(s)
+                self.assertEqual(serving.status_of(data), 503, data)
+                errors.append(json.loads(data.partition(b"\r\n\r\n")[2])["error"])
+        print(f"the server has ended {1000 * took:.0f} ms after the signal, within a template of "
+              f"{alone:.2f} s")
+        self.assertLess(took, max(alone / 2, 1))
+        self.assertEqual(self.slow.code, 0)
+        self.assertEqual([e if isinstance(e, str) else e["message"] for e in errors],
+                         4 * ["the server is stopping"])
 
 
 if __name__ == "__main__":
