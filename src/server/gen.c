@@ -242,8 +242,9 @@ static bool refuse_form(const json_t *o, const char *name, struct tn_refusal *r)
     const json_t *value = tn_json_member(o, name);
     if (!value || (json_is_string(value) && json_string_length(value) == 0))
         return true;
-    return tn_refuse(r, 400, name, "\"%s\" is not supported here: chat completions take "
-                                   "\"response_format\", /completion takes \"json_schema\"", name);
+    return tn_refuse(r, 400, name,
+                     "\"%s\" is not supported here: chat completions take \"response_format\", "
+                     "responses take \"text.format\", /completion takes \"json_schema\"", name);
 }
 
 /* vLLM's and llama.cpp's names for what response_format says. */
@@ -256,6 +257,11 @@ static bool refuse_forms(const json_t *o, struct tn_refusal *r)
         if (!refuse_form(o, names[i], r))
             return false;
     return true;
+}
+
+bool tn_gen_refuse_others(const json_t *body, struct tn_refusal *r)
+{
+    return refuse_samplers(body, r) && refuse_forms(body, r);
 }
 
 /* ---- requests ---- */
@@ -286,8 +292,8 @@ bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *r)
 {
     double n = 1;
-    if (!refuse_samplers(body, r) || !refuse_forms(body, r) ||
-        !read_sampler(gen, body, 2, r) || !read_max_tokens(gen, body, model, r) ||
+    if (!tn_gen_refuse_others(body, r) || !read_sampler(gen, body, 2, r) ||
+        !read_max_tokens(gen, body, model, r) ||
         !read_stops(gen, body, gen->api->max_stops, r) ||
         !read_biases(gen, body, tern_model_config(model->model)->vocab, r) ||
         !tn_json_get_bool(body, "ignore_eos", &gen->ignores_eos, r) ||

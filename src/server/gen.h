@@ -61,6 +61,9 @@ struct tn_gen {
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model);
 void tn_gen_fini(struct tn_gen *gen);
 
+/* Members of other servers' requests that would change the answer and do not exist here.  false:
+ * refused, by name. */
+bool tn_gen_refuse_others(const json_t *body, struct tn_refusal *refusal);
 /* Members of an OpenAI request that chat and completions share.  false: refused. */
 bool tn_gen_read_openai(struct tn_gen *gen, const json_t *body,
                         const struct tn_server_model *model, struct tn_refusal *refusal);

@@ -111,7 +111,7 @@ bool tn_translation_read(struct tn_task *task, json_t *body, struct tn_refusal *
 {
     if (body)
         task->body = body;
-    return body && tn_chat_read(task, r);
+    return body && tn_gen_refuse_others(task->request.root, r) && tn_chat_read(task, r);
 }
 
 bool tn_translation_encode(struct tn_task *task, json_t *messages, struct tn_refusal *r)

@@ -303,6 +303,14 @@ class OpenAI(serving.TestCase):
 
     # ---- refusals ----
 
+    def check_translated(self, name, value):
+        """The APIs that become a chat request refuse the field, too."""
+        error = self.post("/v1/responses", {"input": "Hi", name: value}, 400)["error"]
+        self.assertEqual(error["param"], name)
+        error = self.post("/v1/messages", {"messages": user("Hi"), "max_tokens": 1, name: value},
+                          400)["error"]
+        self.assertIn(f'"{name}"', error["message"])
+
     def test_fields_of_other_servers(self):
         """Those that would change the answer are refused by name, at their neutral values taken;
         unknown ones are ignored."""
@@ -310,6 +318,8 @@ class OpenAI(serving.TestCase):
         neutral = {"mirostat": 0, "dry_multiplier": 0.0, "typical_p": 1.0, "tfs_z": 1,
                    "top_n_sigma": -1, "grammar": "", "json_schema": None, "cache_prompt": True}
         self.post(CHAT, dict(chat, **neutral))
+        self.post("/v1/messages", dict(chat, **neutral))
+        self.post("/v1/responses", dict(neutral, input="Hi", max_output_tokens=1))
         options = {k: v for k, v in neutral.items() if isinstance(v, (int, float))}
         self.post("/api/chat", {"messages": user("Hi"), "stream": False,
                                 "options": dict(options, num_predict=1)})
@@ -319,6 +329,7 @@ class OpenAI(serving.TestCase):
             self.assertEqual(error["param"], name)
             self.post(TEXT, {"prompt": "a", name: value}, 400)
             self.post("/completion", {"prompt": "a", name: value}, 400)
+            self.check_translated(name, value)
             error = self.post("/api/chat", {"messages": user("Hi"), "options": {name: value}}, 400)
             self.assertIn(f'"{name}"', error["error"])
         for name, value in (("json_schema", {}), ("grammar", "root ::= x"), ("guided_json", {}),
@@ -326,6 +337,7 @@ class OpenAI(serving.TestCase):
             error = self.post(CHAT, dict(chat, **{name: value}), 400)["error"]
             self.assertEqual(error["param"], name)
             self.assertIn("response_format", error["message"])
+            self.check_translated(name, value)
 
     def test_roles(self):
         for role in ("robot", "User", "ipython", "", 5):
