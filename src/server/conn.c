@@ -80,7 +80,10 @@ bool tn_conn_reserve(struct tn_conn *conn, size_t n)
     if (ration && !tn_ration_take(ration, n_more))
         return false;
     conn->n_held += ration ? n_more : 0;
-    return tn_buf_reserve(out, n);
+    const bool had_failed = out->failed;
+    const bool has_room = tn_buf_reserve(out, n);
+    out->failed = had_failed; /* no byte is missing yet */
+    return has_room;
 }
 
 void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user)

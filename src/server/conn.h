@@ -49,7 +49,8 @@ struct tn_conn_host {
     void (*on_request)(void *arg, struct tn_conn *conn);
     /* An answer is complete, or its client is gone (status 0). */
     void (*on_done)(void *arg, const struct tn_conn *conn, int status);
-    /* The JSON of an error that is found before there is a request. */
+    /* The JSON of an error outside of any request's route, in the shape of the API that the path
+     * belongs to. */
     void (*append_error)(void *arg, const struct tn_conn *conn, int status, const char *why,
                          struct tn_buf *out);
     struct tn_ration *ration; /* of all requests; NULL: none */
@@ -125,7 +126,8 @@ void tn_conn_hold(struct tn_conn *conn, const struct tn_conn_user *user);
 /* A whole answer.  `fields`: more head lines, each with CR LF; may be NULL. */
 void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fields,
               const char *body, size_t n);
-/* The same of a buffer, which is freed.  When memory was too short for it the client is told. */
+/* The same of a buffer, which is freed.  When there is no memory for an answer the client gets 503
+ * from host->append_error. */
 void tn_reply_buf(struct tn_conn *conn, int status, const char *type, const char *fields,
                   struct tn_buf *body);
 /* An answer in pieces: its head goes out at once. */

@@ -72,20 +72,9 @@ static void append_head(struct tn_conn *conn, int status, const char *type, cons
     conn->state = TN_CONN_BUSY;
 }
 
-void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fields,
-              const char *body, size_t n)
+static void append_answer(struct tn_conn *conn, int status, const char *type, const char *fields,
+                          const char *body, size_t n)
 {
-    static const char no_room[] =
-        "{\"error\":{\"message\":\"no memory for the answer: others hold it\"}}";
-    if (conn->state == TN_CONN_DEAD)
-        return;
-    if (!tn_conn_reserve(conn, HEAD_BYTES + n)) {
-        status = 503;
-        type = "application/json";
-        fields = "Retry-After: 1\r\n";
-        body = no_room;
-        n = sizeof no_room - 1;
-    }
     append_head(conn, status, type, fields);
     if (fields)
         tn_buf_append_text(&conn->out, fields);
@@ -98,15 +87,36 @@ void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fi
     conn->is_answered = true;
 }
 
+/* An error in the shape of the client's API, in place of an answer that has no memory.  Without
+ * memory for the error the client is dropped. */
+static void refuse_memory(struct tn_conn *conn, const char *why)
+{
+    struct tn_buf body = {0};
+    conn->code = NULL;
+    conn->host->append_error(conn->host->arg, conn, 503, why, &body);
+    append_answer(conn, 503, "application/json", "Retry-After: 1\r\n", body.data, body.n_bytes);
+    conn->out.failed = conn->out.failed || body.failed;
+    tn_buf_fini(&body);
+}
+
+void tn_reply(struct tn_conn *conn, int status, const char *type, const char *fields,
+              const char *body, size_t n)
+{
+    if (conn->state == TN_CONN_DEAD)
+        return;
+    if (tn_conn_reserve(conn, HEAD_BYTES + n))
+        append_answer(conn, status, type, fields, body, n);
+    else
+        refuse_memory(conn, "no memory for the answer: others hold it");
+}
+
 void tn_reply_buf(struct tn_conn *conn, int status, const char *type, const char *fields,
                   struct tn_buf *body)
 {
-    static const char no_memory[] = "{\"error\":{\"message\":\"no memory for the answer\"}}";
-    if (body->failed)
-        tn_reply(conn, 503, "application/json", "Retry-After: 1\r\n", no_memory,
-                 sizeof no_memory - 1);
-    else
+    if (!body->failed)
         tn_reply(conn, status, type, fields, body->data, body->n_bytes);
+    else if (conn->state != TN_CONN_DEAD)
+        refuse_memory(conn, "no memory for the answer");
     tn_buf_fini(body);
 }
 

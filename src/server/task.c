@@ -315,6 +315,14 @@ static size_t answer_bytes(const struct tn_task *answer)
     return n * answer->gen.n_choices * per_id;
 }
 
+/* Of a whole answer. */
+static void refuse_memory(struct tn_task *answer)
+{
+    struct tn_refusal refusal;
+    tn_refuse(&refusal, 503, NULL, "no memory for the answer");
+    refuse(answer, &refusal);
+}
+
 static void end_answer(struct tn_task *answer)
 {
     struct tn_conn *conn = answer->conn;
@@ -324,10 +332,10 @@ static void end_answer(struct tn_task *answer)
     conn->user = (struct tn_conn_user){0};
     answer->is_ended = true;
     answer->format->end(answer, &body);
-    if (body.failed)
-        tn_conn_drop(conn);
-    else if (answer->gen.streams)
+    if (answer->gen.streams)
         tn_stream_end(conn);
+    else if (body.failed)
+        refuse_memory(answer);
     else
         tn_waiting_end(&answer->waiting, conn, body.data, body.n_bytes);
     tn_buf_fini(&body);

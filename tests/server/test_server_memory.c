@@ -193,6 +193,24 @@ static void normalise(struct tn_buf *out, const char *body)
     (void)tn_buf_text(out);
 }
 
+static bool begins_with(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Errors have the shape of the path's API, or OpenAI's when no memory was there to read a path. */
+static bool has_shape(const char *method_and_path, const char *body)
+{
+    const char *path = strchr(method_and_path, '/');
+    const bool has_path = !strstr(body, "all connections are in use") &&
+                          !strstr(body, "others are being answered");
+    if (has_path && begins_with(path, "/api/"))
+        return begins_with(body, "{\"error\":\"");
+    if (has_path && begins_with(path, "/v1/messages"))
+        return begins_with(body, "{\"type\":\"error\",\"error\":{\"type\":\"");
+    return begins_with(body, "{\"error\":{\"message\":\"") && strstr(body, "\"code\":");
+}
+
 static void wait_for_rest(void)
 {
     const uint64_t began_ns = tn_now_ns();
@@ -235,7 +253,7 @@ static void sweep(const char *name, struct tn_buf request, int64_t step)
             n_whole++;
         else
             fail_msg("%s: allocation %lld: %.2000s", name, (long long)k, a);
-        if (is_error && !is_whole(a))
+        if (is_error && !(is_whole(a) && has_shape(name, body_of(a))))
             fail_msg("%s: allocation %lld: %.2000s", name, (long long)k, a);
         wait_for_rest();
         if (atomic_load(&n_until_failure) > 0)
@@ -343,7 +361,7 @@ static void test_a_large_body(void **state)
                                 "{\"prompt\":\"Once\",\"max_tokens\":2,\"temperature\":0,\"x\":\"");
     memset(body + n, 'x', 90000);
     snprintf(body + n + 90000, sizeof body - n - 90000, "\",\"y\":[1,{\"z\":2}]}");
-    sweep("a large body", make("POST /v1/completions", "", body), 1);
+    sweep("POST /v1/completions with a large body", make("POST /v1/completions", "", body), 1);
 }
 
 int main(void)
