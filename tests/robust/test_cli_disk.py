@@ -18,7 +18,7 @@ from command import DEMO, NATIVE, read_bytes, scratch
 
 LINUX = NATIVE and sys.platform.startswith("linux")
 STRACE = shutil.which("strace")
-OLD = b"an older file"
+OLD = b"TERN\r\n\x1a\nan older file"  # a .tern by its magic: only such a file is replaced
 
 
 def limited(n_bytes):
