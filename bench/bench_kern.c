@@ -20,6 +20,7 @@
 
 #include "base/bits.h"
 #include "base/rng.h"
+#include "bench/bench_blocks.h"
 #include "bench/bench_float.h"
 #include "bench/loop_cost.h"
 #include "bench/options.h"
@@ -508,7 +509,8 @@ enum {
 #undef OP_NUMBER
     N_OPS
 };
-static_assert(TN_COUNT_OF(benches) + TN_BENCH_N_FLOAT == N_OPS, "every operation is measured");
+static_assert(TN_COUNT_OF(benches) + TN_BENCH_N_FLOAT + TN_BENCH_N_BLOCKS == N_OPS,
+              "every operation is measured");
 
 static void allocate(struct bench *b)
 {
@@ -586,6 +588,7 @@ static void run_row(void *arg)
         if (strcmp(benches[k].op, b->row->op) == 0)
             benches[k].run(b);
     tn_bench_float(b->row, b->stream_gbs);
+    tn_bench_blocks(b->row, b->stream_gbs);
 }
 
 int main(int argc, char **argv)

@@ -312,6 +312,26 @@ enum tern_role {
  *     int8 [C]         offset
  *     u8 [R]           shift (below b) in bits 0-2, bit 3: centred; bits 4-7 are 0
  *
+ * Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: the block types of
+ *   GGUF files, every value kept: w = d * s * q - dmin * m as there.  C is a multiple of the block,
+ *   32 or 256 columns; R is padded to 16 with zeros.  Tile after tile of 16 rows; a tile is
+ *     halves   for every block of columns the 16-bit values of its rows, one array of 16 rows after
+ *              the other: d; then dmin (Q2_K, Q4_K, Q5_K), m (Q4_1, Q5_1) or scales_h (IQ4_XS).
+ *              Padded to 64 bytes
+ *     spans    of 256 columns, the last may be shorter: words, then cells
+ *   words      of types with blocks of 256: 32-bit words of the rows' scales, one array of 16 rows
+ *              after the other, as the 12 or 16 bytes lie in the source: Q4_K, Q5_K, Q3_K 3 words,
+ *              Q6_K and Q2_K 4, IQ4_XS 1 (scales_l)
+ *   cells      of 32 columns: planes of codes, one or two.  A plane is arrays of 16 rows x 32 bits.
+ *              Byte k of a row's word holds columns k mod 4, from its lowest bits up:
+ *                8 bits: array g has column 4 g + k
+ *                4 bits: array v has columns 8 v + k and 8 v + 4 + k
+ *                2 bits: array v has columns 16 v + 4 i + k, i = 0 ... 3
+ *                1 bit:  columns 4 i + k, i = 0 ... 7
+ *              Q8_0: 8 bits.  Q4_0, Q4_1, IQ4_NL, IQ4_XS, Q4_K: 4.  Q5_0, Q5_1, Q5_K: 4, and a
+ *              plane of the fifth bits.  Q6_K: 4, and one of the upper 2.  Q2_K: 2.  Q3_K: 2, and
+ *              one of the third bits.  Scales are finite, kind NONE.
+ *
  * Reserved: T3 (1.78 bits).
  */
 #define TERN_LAYOUT_LIST(X)                                                                        \
@@ -325,7 +345,19 @@ enum tern_role {
     X(T2, 16, "t2")                                                                                \
     X(R2, 17, "r2")                                                                                \
     X(C2, 18, "c2")                                                                                \
-    X(T3, 19, "t3")
+    X(T3, 19, "t3")                                                                                \
+    X(Q8_0, 32, "q8_0")                                                                            \
+    X(Q4_0, 33, "q4_0")                                                                            \
+    X(Q4_1, 34, "q4_1")                                                                            \
+    X(Q5_0, 35, "q5_0")                                                                            \
+    X(Q5_1, 36, "q5_1")                                                                            \
+    X(IQ4_NL, 37, "iq4_nl")                                                                        \
+    X(IQ4_XS, 38, "iq4_xs")                                                                        \
+    X(Q2_K, 39, "q2_k")                                                                            \
+    X(Q3_K, 40, "q3_k")                                                                            \
+    X(Q4_K, 41, "q4_k")                                                                            \
+    X(Q5_K, 42, "q5_k")                                                                            \
+    X(Q6_K, 43, "q6_k")
 
 enum tern_layout {
 #define TERN_LAYOUT_ENUM(name, number, text) TERN_LAYOUT_##name = number,
@@ -341,6 +373,7 @@ enum tern_layout {
 #define TERN_C2_ROW_ALIGN 256u
 #define TERN_PLANE_COL_ALIGN 128u
 #define TERN_PLANE_BLOCK_ROWS 512u
+#define TERN_BLOCK_TILE_ROWS 16u
 /* The last byte of a row's scales. */
 #define TERN_PLANE_SHIFT 7u
 #define TERN_PLANE_CENTRED 8u

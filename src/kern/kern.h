@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "kern/blocks.h"
 #include "tern/model_format.h"
 
 /* ---- ternary products: int8 activations, exact int32 sums ----
@@ -133,14 +134,16 @@ typedef tn_gemm_i8_fn tn_gemm_c2_i8_fn;
  * low, so that instructions for bytes multiply it; |high| <= 127.
  *
  * As it lies in memory, [64], tn_x16_half(cols) bytes of each digit:
- *   int8 high [tn_kern_pad(cols)], then f32 factors [tn_kern_pad(cols) / TN_X16_BLOCK]
- *   int8 low [tn_kern_pad(cols)], then int32 sums of q [tn_kern_pad(cols) / 64]
+ *   int8 high [tn_kern_pad(cols)], then f32 factors [tn_kern_pad(cols) / TN_X16_BLOCK], then
+ *   int32 minus the sums of q over 32 columns each [tn_kern_pad(cols) / 32]
+ *   int8 low [tn_kern_pad(cols)], then int32 sums of q [tn_kern_pad(cols) / 64], then
+ *   int32 minus the sums of q over 16 columns each [tn_kern_pad(cols) / 16]
  * q is 0 behind cols.  Several inputs follow each other without a gap. */
 #define TN_X16_BLOCK 128u
 #define TN_X16_BYTES(cols) (2 * tn_x16_half(cols))
 static inline size_t tn_x16_half(uint32_t cols)
 {
-    return ((size_t)tn_kern_pad(cols) / 16 * 17 + 63) / 64 * 64;
+    return ((size_t)tn_kern_pad(cols) / 16 * 21 + 63) / 64 * 64;
 }
 
 /* quant_x16: rounds x [n] to x16 [64] TN_X16_BYTES(n). */
@@ -187,9 +190,10 @@ typedef void tn_gemm_t2_x16_fn(float *dst, size_t dst_stride, const struct tn_sc
  *   f32 factors [tn_kern_pad(cols) / TN_X8_BLOCK]
  *   int32 starts [tn_kern_pad(cols) / TN_X8_BLOCK]: minus the sum of q over the block, from which
  *   sums of codes (weights plus one) start
+ *   int32 minus the sums of q over 16 columns each [tn_kern_pad(cols) / 16]
  * Several inputs follow each other without a gap. */
 #define TN_X8_BLOCK 32u
-#define TN_X8_BYTES(cols) ((size_t)tn_kern_pad(cols) / 4 * 5)
+#define TN_X8_BYTES(cols) ((size_t)tn_kern_pad(cols) / 2 * 3)
 
 /* quant_x8: rounds x [n] to x8 [64] TN_X8_BYTES(n). */
 typedef void tn_quant_x8_fn(void *x8, const float *x, uint32_t n);
@@ -220,6 +224,36 @@ typedef void tn_gemv_t2_f32_fn(float *dst, const struct tn_scaled_ternary *m, ui
 /* add_scaled_f32: dst_k += src_k * scale. */
 typedef void tn_add_scaled_f32_fn(float *restrict dst, const float *restrict src, uint32_t n,
                                   float scale);
+
+/* ---- products of matrices in blocks (blocks.h) ----
+ *
+ * gemv_blocks_x8, gemv_blocks_x16: y[r] = sum over parts p of 16 or 32 columns that share a scale,
+ * ascending from +0, of
+ *   ((float)S * D + M * (float)-A) * f, without "M * (float)-A" in layouts that have no minimum;
+ *   S = sum over c in p of q[r][c] * x[c] and A = sum over c in p of x[c], exact in int32;
+ *   D, M and q of row r: blocks.h;  x and f: the input's integers and their factor
+ *   dst                 [64] row_end - row_begin values; y of padding rows is 0
+ *   row_begin, row_end  multiples of 16, row_end at most w->rows rounded up to 16
+ *   x8, x16             one input, as quant_x8, quant_x16 of any level made it */
+typedef void tn_gemv_blocks_fn(float *dst, const struct tn_blocks *w, uint32_t row_begin,
+                               uint32_t row_end, const void *x);
+typedef tn_gemv_blocks_fn tn_gemv_blocks_x8_fn;
+typedef tn_gemv_blocks_fn tn_gemv_blocks_x16_fn;
+
+/* gemm_blocks_x8, gemm_blocks_x16: the same for any number of inputs.
+ *   row_begin, row_end, dst, dst_stride, scratch  as for gemm_t2_i8 */
+typedef void tn_gemm_blocks_fn(float *dst, size_t dst_stride, const struct tn_blocks *w,
+                               uint32_t row_begin, uint32_t row_end, const void *x,
+                               uint32_t n_tokens, void *scratch);
+typedef tn_gemm_blocks_fn tn_gemm_blocks_x8_fn;
+typedef tn_gemm_blocks_fn tn_gemm_blocks_x16_fn;
+
+/* gemv_blocks_f32: inputs as they are.  y[r] = sum over cells of 32 columns, ascending from +0, of
+ *   (sum over c in the cell, ascending from +0, of w[r][c] * x[c])
+ * where w[r][c] is what tn_blocks_unpack_row gives.
+ *   x   [w->cols] */
+typedef void tn_gemv_blocks_f32_fn(float *dst, const struct tn_blocks *w, uint32_t row_begin,
+                                   uint32_t row_end, const float *x);
 
 /* ---- activations ---- */
 
@@ -459,6 +493,11 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemm_t2_x8)                                                                                  \
     X(gemv_t2_f32)                                                                                 \
     X(add_scaled_f32)                                                                              \
+    X(gemv_blocks_x8)                                                                              \
+    X(gemm_blocks_x8)                                                                              \
+    X(gemv_blocks_x16)                                                                             \
+    X(gemm_blocks_x16)                                                                             \
+    X(gemv_blocks_f32)                                                                             \
     X(quant_i8)                                                                                    \
     X(rms_norm_f32)                                                                                \
     X(rms_norm_quant)                                                                              \

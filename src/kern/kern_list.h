@@ -119,6 +119,25 @@ TN_KERN(gemv_t2_f32,    neon, TN_CPU_NEON)
 TN_KERN(add_scaled_f32, neon, TN_CPU_NEON)
 #endif
 
+/* products of matrices in blocks */
+TN_KERN(gemv_blocks_x8, ref,    0)
+TN_KERN(gemm_blocks_x8, ref,    0)
+TN_KERN(gemv_blocks_x16, ref,    0)
+TN_KERN(gemm_blocks_x16, ref,    0)
+TN_KERN(gemv_blocks_f32, ref,    0)
+#if TN_ARCH_X86_64
+TN_KERN(gemv_blocks_x8,  avx2,   TN_CPU_AVX2)
+TN_KERN(gemm_blocks_x8,  avx2,   TN_CPU_AVX2)
+TN_KERN(gemv_blocks_x16, avx2,   TN_CPU_AVX2)
+TN_KERN(gemm_blocks_x16, avx2,   TN_CPU_AVX2)
+TN_KERN(gemv_blocks_f32, avx2,   TN_CPU_AVX2)
+TN_KERN(gemv_blocks_x8,  avx512, TN_CPU_AVX512)
+TN_KERN(gemm_blocks_x8,  avx512, TN_CPU_AVX512)
+TN_KERN(gemv_blocks_x16, avx512, TN_CPU_AVX512)
+TN_KERN(gemm_blocks_x16, avx512, TN_CPU_AVX512)
+TN_KERN(gemv_blocks_f32, avx512, TN_CPU_AVX512)
+#endif
+
 /* activations */
 TN_KERN(quant_i8,       ref, 0)
 TN_KERN(rms_norm_f32,   ref, 0)

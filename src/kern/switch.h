@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * call(n) for n = 1 to 4, 6 or 8, each with a constant: loops over tokens unroll.
+ * call(n) for n = 1 to 2, 3, 4, 6 or 8, each with a constant: loops over tokens unroll.
  */
 #ifndef TN_SWITCH_H
 #define TN_SWITCH_H
@@ -9,16 +9,27 @@
     case n:                                                                                        \
         call(n);                                                                                   \
         break;
-#define SWITCH_CASES_4(call)                                                                       \
+#define SWITCH_CASES_3(call)                                                                       \
     SWITCH_CASE(1, call)                                                                           \
     SWITCH_CASE(2, call)                                                                           \
-    SWITCH_CASE(3, call)                                                                           \
+    SWITCH_CASE(3, call)
+#define SWITCH_CASES_4(call)                                                                       \
+    SWITCH_CASES_3(call)                                                                           \
     SWITCH_CASE(4, call)
 #define SWITCH_CASES_6(call)                                                                       \
     SWITCH_CASES_4(call)                                                                           \
     SWITCH_CASE(5, call)                                                                           \
     SWITCH_CASE(6, call)
 
+#define SWITCH_2(n, call)                                                                          \
+    switch (n) {                                                                                   \
+        SWITCH_CASE(1, call)                                                                       \
+        SWITCH_CASE(2, call)                                                                       \
+    }
+#define SWITCH_3(n, call)                                                                          \
+    switch (n) {                                                                                   \
+        SWITCH_CASES_3(call)                                                                       \
+    }
 #define SWITCH_4(n, call)                                                                          \
     switch (n) {                                                                                   \
         SWITCH_CASES_4(call)                                                                       \

@@ -70,21 +70,36 @@ static TN_ALWAYS_INLINE int32_t x16_round(float v, int32_t most)
     return (q & ~nan) | (most & nan);
 }
 
+/* Where the sums of an input go. */
+struct x16_sums {
+    int32_t *of_64, *minus_32, *minus_16;
+};
+
+/* Sums of a block from those of 16. */
+static TN_ALWAYS_INLINE void x16_add_sums(struct x16_sums *s)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        s->minus_32[i] = s->minus_16[2 * i] + s->minus_16[2 * i + 1];
+    for (uint32_t i = 0; i < 2; i++)
+        s->of_64[i] = -(s->minus_32[2 * i] + s->minus_32[2 * i + 1]);
+    *s = (struct x16_sums){s->of_64 + 2, s->minus_32 + 4, s->minus_16 + 8};
+}
+
 /* x [TN_X16_BLOCK]; returns the factor. */
 static TN_ALWAYS_INLINE float quant_x16_block(int8_t *restrict high, int8_t *restrict low,
-                                              int32_t *restrict sums, const float *restrict x)
+                                              int32_t *restrict minus_16, const float *restrict x)
 {
     const float largest = x16_largest(x, TN_X16_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
     const float s = (float)TN_I16_MAX / a;
-    for (uint32_t part = 0; part < 2; part++, x += 64, high += 64, low += 64) {
+    for (uint32_t part = 0; part < 8; part++, x += 16, high += 16, low += 16) {
         int32_t sum = 0;
-        for (uint32_t k = 0; k < 64; k++) {
+        for (uint32_t k = 0; k < 16; k++) {
             const int32_t q = x16_round(x[k] * s, TN_I16_MAX), h = (q + 128) >> 8;
             high[k] = (int8_t)h;
             low[k] = (int8_t)(q - h * 256);
-            sum += q;
+            sum -= q;
         }
-        sums[part] = sum;
+        minus_16[part] = sum;
     }
     return a / (float)TN_I16_MAX;
 }
@@ -94,9 +109,11 @@ static TN_ALWAYS_INLINE void quant_x16(void *memory, const float *x, uint32_t n)
     const uint32_t padded = tn_kern_pad(n);
     int8_t *high = memory, *low = high + tn_x16_half(n);
     float *factors = (float *)(void *)(high + padded);
-    int32_t *sums = (int32_t *)(void *)(low + padded);
+    struct x16_sums sums = {(int32_t *)(void *)(low + padded),
+                            (int32_t *)(void *)(high + padded / 32 * 33),
+                            (int32_t *)(void *)(low + padded / 16 * 17)};
     float last[TN_X16_BLOCK];
-    for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK, sums += 2) {
+    for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK) {
         const float *block = x + k;
         if (n < k + TN_X16_BLOCK) { /* zeros behind the end */
             const uint32_t left = n > k ? n - k : 0;
@@ -104,7 +121,8 @@ static TN_ALWAYS_INLINE void quant_x16(void *memory, const float *x, uint32_t n)
             memset(last + left, 0, (TN_X16_BLOCK - left) * sizeof *x);
             block = last;
         }
-        *factors++ = quant_x16_block(high + k, low + k, sums, block);
+        *factors++ = quant_x16_block(high + k, low + k, sums.minus_16, block);
+        x16_add_sums(&sums);
     }
 }
 

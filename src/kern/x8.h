@@ -37,17 +37,20 @@ static TN_ALWAYS_INLINE struct x8 x8_of(const void *memory, uint32_t cols, uint3
 
 /* x [TN_X8_BLOCK]; returns the factor. */
 static TN_ALWAYS_INLINE float quant_x8_block(int8_t *restrict q, int32_t *restrict start,
-                                             const float *restrict x)
+                                             int32_t *restrict halves, const float *restrict x)
 {
     const float largest = x16_largest(x, TN_X8_BLOCK), a = largest > 1e-30f ? largest : 1e-30f;
     const float s = (float)X8_MOST / a;
-    int32_t sum = 0;
-    for (uint32_t k = 0; k < TN_X8_BLOCK; k++) {
-        const int32_t v = x16_round(x[k] * s, X8_MOST);
-        q[k] = (int8_t)v;
-        sum -= v;
+    for (uint32_t i = 0; i < 2; i++, q += 16, x += 16) {
+        int32_t sum = 0;
+        for (uint32_t k = 0; k < 16; k++) {
+            const int32_t v = x16_round(x[k] * s, X8_MOST);
+            q[k] = (int8_t)v;
+            sum -= v;
+        }
+        halves[i] = sum;
     }
-    *start = sum;
+    *start = halves[0] + halves[1];
     return a / (float)X8_MOST;
 }
 
@@ -57,7 +60,8 @@ static TN_ALWAYS_INLINE void quant_x8(void *memory, const float *x, uint32_t n)
     int8_t *q = memory;
     float *factors = (float *)(void *)(q + padded);
     int32_t *starts = (int32_t *)(void *)(q + padded / 8 * 9);
-    for (uint32_t k = 0; k < padded; k += TN_X8_BLOCK) {
+    int32_t *halves = (int32_t *)(void *)(q + padded / 8 * 10);
+    for (uint32_t k = 0; k < padded; k += TN_X8_BLOCK, halves += 2) {
         float last[TN_X8_BLOCK];
         const float *block = x + k;
         if (n < k + TN_X8_BLOCK) { /* zeros behind the end */
@@ -66,7 +70,7 @@ static TN_ALWAYS_INLINE void quant_x8(void *memory, const float *x, uint32_t n)
             memset(last + left, 0, (TN_X8_BLOCK - left) * sizeof *x);
             block = last;
         }
-        *factors++ = quant_x8_block(q + k, starts++, block);
+        *factors++ = quant_x8_block(q + k, starts++, halves, block);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "kern/pack.h"
 #include "model/kvcache.h"
+#include "run/kernel_cases_blocks.h"
 
 #define STAND_IN_ROWS 8u
 #define TABLE_ROWS 1024u /* between two looks at should_stop */
@@ -361,6 +362,13 @@ static uint64_t run_add_scaled_f32(struct tn_case_work *w, const struct tn_kerne
     note(w, w->floats, n * sizeof(float));
     return n * 3 * sizeof(float);
 }
+
+/* kernel_cases_blocks.c */
+#define run_gemv_blocks_x8 tn_case_gemv_blocks_x8
+#define run_gemm_blocks_x8 tn_case_gemm_blocks_x8
+#define run_gemv_blocks_x16 tn_case_gemv_blocks_x16
+#define run_gemm_blocks_x16 tn_case_gemm_blocks_x16
+#define run_gemv_blocks_f32 tn_case_gemv_blocks_f32
 
 /* ---- activations ---- */
 
@@ -815,6 +823,7 @@ static bool allocate(struct tn_case_work *w)
         {&w->s, n_q * TN_KV_BLOCK * sizeof(float)},
         {&w->o, n_q * cache_dim(w) * sizeof(float)},
         {&w->cache, w->size.cache_bytes},
+        {&w->blocks, TN_CASE_BLOCKS_BYTES},
     };
     bool good = true;
     for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
@@ -839,6 +848,7 @@ tern_status tn_case_work_init(struct tn_case_work *out, const struct tern_model 
     bool good = allocate(out);
     if (good) {
         fill(out);
+        tn_case_fill_blocks(out);
         good = !size->with_stand_ins || make_planes(out);
     }
     if (good)
@@ -852,7 +862,7 @@ void tn_case_work_fini(struct tn_case_work *w)
     void *const list[] = {w->random, w->x,    w->x_sum,    w->xf,   w->yf,    w->x16, w->halves,
                           w->index,  w->sums, w->prepared, w->scratch, w->ints,  w->floats,
                           w->bytes,  w->q,    w->p,        w->s,    w->o,     w->cache,
-                          w->planes_data, w->planes_scales};
+                          w->planes_data, w->planes_scales, w->blocks};
     for (size_t i = 0; i < TN_COUNT_OF(list); i++)
         tn_free_aligned(list[i]);
     *w = (struct tn_case_work){0};

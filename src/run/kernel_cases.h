@@ -52,6 +52,7 @@ struct tn_case_work {
     void *planes_data;    /* stand-in of four planes */
     void *planes_scales;
     struct tn_planes planes;
+    void *blocks; /* stand-in of 16 rows x 256 columns in blocks, of whatever layout */
 };
 
 /* TERN_MEMORY. */

@@ -659,7 +659,8 @@ static void test_like_ref(void **state)
     assert_true(n_checked >= 1);
 }
 
-/* Every operation has its check, here, in test_kern_ternary.c or in test_kern_x16.c. */
+/* Every operation has its check, here, in test_kern_ternary.c, test_kern_x16.c or
+ * test_kern_blocks.c. */
 static void test_no_row_is_forgotten(void **state)
 {
     (void)state;
@@ -669,12 +670,16 @@ static void test_no_row_is_forgotten(void **state)
     static const char *const x16[] = {"quant_x16", "gemv_t2_x16", "gemm_t2_x16", "gemv_t2_f32",
                                       "quant_x8",  "gemv_t2_x8",  "gemm_t2_x8",
                                       "add_scaled_f32"};
+    static const char *const blocks[] = {"gemv_blocks_x8", "gemm_blocks_x8", "gemv_blocks_x16",
+                                         "gemm_blocks_x16", "gemv_blocks_f32"};
     for (uint32_t i = 0; i < tn_n_kernel_rows; i++) {
         bool is_known = false;
         for (size_t k = 0; k < TN_COUNT_OF(ternary); k++)
             is_known |= !strcmp(ternary[k], tn_kernel_rows[i].op);
         for (size_t k = 0; k < TN_COUNT_OF(x16); k++)
             is_known |= !strcmp(x16[k], tn_kernel_rows[i].op);
+        for (size_t k = 0; k < TN_COUNT_OF(blocks); k++)
+            is_known |= !strcmp(blocks[k], tn_kernel_rows[i].op);
         for (size_t k = 0; k < TN_COUNT_OF(ops); k++)
             is_known |= !strcmp(ops[k].name, tn_kernel_rows[i].op);
         if (!is_known)

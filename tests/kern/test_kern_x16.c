@@ -471,6 +471,19 @@ static void test_long_rows(void **state)
 
 /* ---- inputs ---- */
 
+/* Minus the sums of `part` columns each, of a block of n_block, are at byte `at` and following. */
+static void check_minus_sums(const uint8_t *x16, uint32_t n, uint32_t block, uint32_t n_block,
+                             uint32_t part, size_t at)
+{
+    for (uint32_t c = block; c < block + n_block; c += part) {
+        int32_t sum = 0, got;
+        for (uint32_t i = 0; i < part; i++)
+            sum -= q_at(x16, n, c + i);
+        memcpy(&got, x16 + at + c / part * sizeof got, sizeof got);
+        assert_int_equal(got, sum);
+    }
+}
+
 static void check_quant_block(const struct tn_kernel_row *row, const float *x, uint32_t n,
                               const uint8_t *x16, uint32_t block)
 {
@@ -497,6 +510,8 @@ static void check_quant_block(const struct tn_kernel_row *row, const float *x, u
                sizeof got);
         assert_int_equal(got, sum);
     }
+    check_minus_sums(x16, n, block, 128, 32, tn_kern_pad(n) / 32 * 33);
+    check_minus_sums(x16, n, block, 128, 16, tn_x16_half(n) + tn_kern_pad(n) / 16 * 17);
 }
 
 static void check_quant8_block(const struct tn_kernel_row *row, const float *x, uint32_t n,
@@ -518,6 +533,13 @@ static void check_quant8_block(const struct tn_kernel_row *row, const float *x, 
     }
     memcpy(&start, x8 + tn_kern_pad(n) / 8 * 9 + block / 32 * sizeof start, sizeof start);
     assert_int_equal(start, -sum);
+    for (uint32_t c = block; c < block + 32; c += 16) {
+        sum = 0;
+        for (uint32_t i = 0; i < 16; i++)
+            sum -= (int8_t)x8[c + i];
+        memcpy(&start, x8 + tn_kern_pad(n) / 8 * 10 + c / 16 * sizeof start, sizeof start);
+        assert_int_equal(start, sum);
+    }
 }
 
 static void run_quant(const struct tn_kernel_row *row, struct problem *p)

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The layouts of matrices in blocks, value by value: the specification that kernels are tested
+ * against, and what packs them from the blocks of GGUF files.  A block becomes codes of a byte each
+ * first, whatever order its bits have; planes are made of these.
+ */
+#include "kern/blocks.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/half.h"
+
+const int8_t tn_code_table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
+
+uint64_t tn_blocks_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
+{
+    return (uint64_t)tn_div_ceil_u32(rows, TN_TILE_ROWS) *
+           tn_tile_bytes(tn_block_shape(layout), cols);
+}
+
+/* ---- a tile ---- */
+
+/* Where things lie in a tile of 16 rows. */
+static size_t half_at(struct tn_block_shape s, uint32_t col, uint32_t i)
+{
+    return ((size_t)col / s.block * s.n_halves + i) * (TN_TILE_ROWS * 2);
+}
+
+static size_t span_at(struct tn_block_shape s, uint32_t cols, uint32_t col)
+{
+    return tn_tile_halves_bytes(s, cols) + col / TN_SPAN_COLS * tn_span_bytes(s);
+}
+
+static size_t cell_at(struct tn_block_shape s, uint32_t cols, uint32_t col)
+{
+    return span_at(s, cols, col) + tn_span_words_bytes(s) +
+           col % TN_SPAN_COLS / TN_CELL_COLS * tn_cell_bytes(s);
+}
+
+/* ---- sources ---- */
+
+/* A block of a GGUF file: its size, where its halves and words are. */
+struct source {
+    uint32_t n_bytes, half[2], words;
+};
+
+static struct source source_of(uint32_t layout)
+{
+    switch (layout) {
+    case TERN_LAYOUT_Q8_0:
+        return (struct source){34, {0, 0}, 0};
+    case TERN_LAYOUT_Q4_0:
+    case TERN_LAYOUT_IQ4_NL:
+        return (struct source){18, {0, 0}, 0};
+    case TERN_LAYOUT_Q4_1:
+        return (struct source){20, {0, 2}, 0};
+    case TERN_LAYOUT_Q5_0:
+        return (struct source){22, {0, 0}, 0};
+    case TERN_LAYOUT_Q5_1:
+        return (struct source){24, {0, 2}, 0};
+    case TERN_LAYOUT_IQ4_XS:
+        return (struct source){136, {0, 2}, 4};
+    case TERN_LAYOUT_Q2_K:
+        return (struct source){84, {80, 82}, 0};
+    case TERN_LAYOUT_Q3_K:
+        return (struct source){110, {108, 0}, 96};
+    case TERN_LAYOUT_Q4_K:
+        return (struct source){144, {0, 2}, 4};
+    case TERN_LAYOUT_Q5_K:
+        return (struct source){176, {0, 2}, 4};
+    default:
+        assert(layout == TERN_LAYOUT_Q6_K);
+        return (struct source){210, {208, 0}, 192};
+    }
+}
+
+size_t tn_blocks_source_bytes(uint32_t layout, uint32_t cols)
+{
+    return (size_t)(cols / tn_block_shape(layout).block) * source_of(layout).n_bytes;
+}
+
+bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_rows, uint32_t cols)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const struct source f = source_of(layout);
+    const uint32_t n_scales = layout == TERN_LAYOUT_IQ4_XS ? 1 : s.n_halves;
+    const size_t n_blocks = (size_t)n_rows * (cols / s.block);
+    uint32_t n_special = 0;
+    for (size_t i = 0; i < n_blocks; i++, source += f.n_bytes)
+        for (uint32_t k = 0; k < n_scales; k++)
+            n_special += (tn_load_u16(source + f.half[k]) & 0x7C00u) == 0x7C00u;
+    return n_special == 0;
+}
+
+/* n bytes: low halves to code, high halves to code + n. */
+static void split_nibbles(uint8_t *restrict code, const uint8_t *restrict b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        code[i] = b[i] & 15;
+        code[n + i] = b[i] >> 4;
+    }
+}
+
+/* Fifth bits of 32 codes. */
+static void add_fifth(uint8_t *code, uint32_t bits)
+{
+    for (uint32_t i = 0; i < 32; i++)
+        code[i] |= (uint8_t)((bits >> i & 1) << 4);
+}
+
+/* code[i] |= (b[i] >> shift & mask) << to, for 32 codes. */
+static TN_ALWAYS_INLINE void add_bits(uint8_t *restrict code, const uint8_t *restrict b,
+                                      uint32_t shift, uint32_t mask, uint32_t to)
+{
+    for (uint32_t i = 0; i < 32; i++)
+        code[i] |= (uint8_t)((b[i] >> shift & mask) << to);
+}
+
+static void codes_q5_k(uint8_t *code, const uint8_t *b)
+{
+    for (uint32_t n = 0; n < 4; n++)
+        split_nibbles(code + 64 * n, b + 48 + 32 * n, 32);
+    for (uint32_t j = 0; j < 8; j++)
+        add_bits(code + 32 * j, b + 16, j, 1, 4);
+}
+
+static void codes_q6_k(uint8_t *code, const uint8_t *b)
+{
+    for (uint32_t h = 0; h < 2; h++) {
+        split_nibbles(code + 128 * h, b + 64 * h, 64);
+        for (uint32_t j = 0; j < 4; j++)
+            add_bits(code + 128 * h + 32 * j, b + 128 + 32 * h, 2 * j, 3, 4);
+    }
+}
+
+/* Two bits each, from the 64 bytes at `b`. */
+static void codes_2_bits(uint8_t *code, const uint8_t *b)
+{
+    memset(code, 0, TN_SPAN_COLS);
+    for (uint32_t j = 0; j < 8; j++)
+        add_bits(code + 32 * j, b + 32 * (j / 4), 2 * (j % 4), 3, 0);
+}
+
+static void codes_q3_k(uint8_t *code, const uint8_t *b)
+{
+    codes_2_bits(code, b + 32);
+    for (uint32_t j = 0; j < 8; j++)
+        add_bits(code + 32 * j, b, j, 1, 2);
+}
+
+/* The codes of a block, a byte each. */
+static void take_codes(uint8_t *code, uint32_t layout, const uint8_t *b)
+{
+    switch (layout) {
+    case TERN_LAYOUT_Q8_0:
+        memcpy(code, b + 2, 32);
+        break;
+    case TERN_LAYOUT_Q4_0:
+    case TERN_LAYOUT_IQ4_NL:
+        split_nibbles(code, b + 2, 16);
+        break;
+    case TERN_LAYOUT_Q4_1:
+        split_nibbles(code, b + 4, 16);
+        break;
+    case TERN_LAYOUT_Q5_0:
+        split_nibbles(code, b + 6, 16);
+        add_fifth(code, tn_load_u32(b + 2));
+        break;
+    case TERN_LAYOUT_Q5_1:
+        split_nibbles(code, b + 8, 16);
+        add_fifth(code, tn_load_u32(b + 4));
+        break;
+    case TERN_LAYOUT_IQ4_XS:
+        for (uint32_t j = 0; j < 8; j++)
+            split_nibbles(code + 32 * j, b + 8 + 16 * j, 16);
+        break;
+    case TERN_LAYOUT_Q2_K:
+        codes_2_bits(code, b + 16);
+        break;
+    case TERN_LAYOUT_Q3_K:
+        codes_q3_k(code, b);
+        break;
+    case TERN_LAYOUT_Q4_K:
+        for (uint32_t n = 0; n < 4; n++)
+            split_nibbles(code + 64 * n, b + 16 + 32 * n, 32);
+        break;
+    case TERN_LAYOUT_Q5_K:
+        codes_q5_k(code, b);
+        break;
+    default:
+        codes_q6_k(code, b);
+    }
+}
+
+/* ---- packing ---- */
+
+/* Byte k of array v: columns (v * 8 / bits + i) * 4 + k, `bits` of each from bit `shift` on. */
+static TN_ALWAYS_INLINE void put_plane(uint8_t *plane, const uint8_t *code, const uint32_t bits,
+                                       uint32_t shift)
+{
+    const uint32_t n = 8 / bits;
+    for (uint32_t v = 0; v < bits; v++, plane += 4 * TN_TILE_ROWS, code += 4 * n)
+        for (uint32_t k = 0; k < 4; k++) {
+            uint32_t byte = 0;
+            for (uint32_t i = 0; i < n; i++)
+                byte |= (code[4 * i + k] >> shift & ((1u << bits) - 1)) << bits * i;
+            plane[k] = (uint8_t)byte;
+        }
+}
+
+static void put_bits(uint8_t *plane, const uint8_t *code, uint32_t bits, uint32_t shift)
+{
+    switch (bits) {
+    case 8:
+        put_plane(plane, code, 8, shift);
+        break;
+    case 4:
+        put_plane(plane, code, 4, shift);
+        break;
+    case 2:
+        put_plane(plane, code, 2, shift);
+        break;
+    case 1:
+        put_plane(plane, code, 1, shift);
+        break;
+    default: /* no such plane */
+        break;
+    }
+}
+
+/* One source block of row `row` of a tile. */
+static void pack_block(uint8_t *tile, uint32_t layout, uint32_t cols, uint32_t row, uint32_t col,
+                       const uint8_t *b)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const struct source f = source_of(layout);
+    uint8_t code[TN_SPAN_COLS];
+    for (uint32_t i = 0; i < s.n_halves; i++)
+        memcpy(tile + half_at(s, col, i) + 2 * row, b + f.half[i], 2);
+    for (uint32_t i = 0; i < s.n_words; i++)
+        memcpy(tile + span_at(s, cols, col) + (i * TN_TILE_ROWS + row) * 4, b + f.words + 4 * i, 4);
+    take_codes(code, layout, b);
+    for (uint32_t c = 0; c < s.block; c += TN_CELL_COLS) {
+        uint8_t *cell = tile + cell_at(s, cols, col + c) + 4 * row;
+        put_bits(cell, code + c, s.low, 0);
+        put_bits(cell + s.low * (4 * TN_TILE_ROWS), code + c, s.high, s.low);
+    }
+}
+
+void tn_blocks_pack(uint8_t *dst, uint32_t layout, const uint8_t *source, uint32_t n_rows,
+                    uint32_t cols)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const size_t tile_bytes = tn_tile_bytes(s, cols), n_bytes = source_of(layout).n_bytes;
+    memset(dst, 0, tn_blocks_bytes(layout, n_rows, cols));
+    for (uint32_t row = 0; row < n_rows; row++)
+        for (uint32_t col = 0; col < cols; col += s.block, source += n_bytes)
+            pack_block(dst + row / TN_TILE_ROWS * tile_bytes, layout, cols, row % TN_TILE_ROWS,
+                       col, source);
+}
+
+/* ---- values ---- */
+
+static const uint8_t *tile_of(const struct tn_blocks *w, struct tn_block_shape s, uint32_t row)
+{
+    return w->data + row / TN_TILE_ROWS * tn_tile_bytes(s, w->cols);
+}
+
+/* `bits` of column c of a cell, of row r of the tile. */
+static uint32_t plane_bits(const uint8_t *plane, uint32_t bits, uint32_t r, uint32_t c)
+{
+    const uint32_t n = 8 / bits, group = c / 4; /* groups of a byte */
+    const uint8_t byte = plane[group / n * (4 * TN_TILE_ROWS) + 4 * r + c % 4];
+    return byte >> group % n * bits & ((1u << bits) - 1);
+}
+
+int32_t tn_blocks_code(const struct tn_blocks *w, uint32_t row, uint32_t col)
+{
+    const struct tn_block_shape s = tn_block_shape(w->layout);
+    const uint8_t *cell = tile_of(w, s, row) + cell_at(s, w->cols, col);
+    const uint32_t r = row % TN_TILE_ROWS, c = col % TN_CELL_COLS;
+    uint32_t code = plane_bits(cell, s.low, r, c);
+    if (s.high)
+        code |= plane_bits(cell + s.low * (4 * TN_TILE_ROWS), s.high, r, c) << s.low;
+    return s.code == TN_CODE_SIGNED  ? (int8_t)code
+           : s.code == TN_CODE_TABLE ? tn_code_table[code]
+                                     : (int32_t)code - (int32_t)s.offset;
+}
+
+/* Byte i of a row's words, the first of which is at `w`. */
+static uint32_t word_byte(const uint8_t *w, uint32_t i)
+{
+    return w[i / 4 * (4 * TN_TILE_ROWS) + i % 4];
+}
+
+/* The integers s and m of part `j` of a block of 256, from a row's words, and from `high`, which
+ * only IQ4_XS has. */
+static void integers(int32_t *scale, int32_t *minimum, uint32_t layout, const uint8_t *w,
+                     uint32_t high, uint32_t j)
+{
+    uint32_t s, m = 0;
+    switch (layout) {
+    case TERN_LAYOUT_Q2_K:
+        s = word_byte(w, j) & 15;
+        m = word_byte(w, j) >> 4;
+        break;
+    case TERN_LAYOUT_Q3_K:
+        s = (word_byte(w, j % 8) >> 4 * (j / 8) & 15) |
+            (word_byte(w, 8 + j % 4) >> 2 * (j / 4) & 3) << 4;
+        s -= 32;
+        break;
+    case TERN_LAYOUT_Q6_K:
+        s = (uint32_t)(int8_t)word_byte(w, j);
+        break;
+    case TERN_LAYOUT_IQ4_XS:
+        s = ((word_byte(w, j / 2) >> 4 * (j % 2) & 15) | (high >> 2 * j & 3) << 4) - 32;
+        break;
+    default: /* Q4_K, Q5_K */
+        s = j < 4 ? word_byte(w, j) & 63
+                  : (word_byte(w, j + 4) & 15) | word_byte(w, j - 4) >> 6 << 4;
+        m = j < 4 ? word_byte(w, j + 4) & 63
+                  : word_byte(w, j + 4) >> 4 | word_byte(w, j) >> 6 << 4;
+    }
+    *scale = (int32_t)s;
+    *minimum = (int32_t)m;
+}
+
+void tn_blocks_scale(float *scale, float *minimum, const struct tn_blocks *w, uint32_t row,
+                     uint32_t col)
+{
+    const struct tn_block_shape s = tn_block_shape(w->layout);
+    const uint8_t *tile = tile_of(w, s, row);
+    const uint32_t r = row % TN_TILE_ROWS;
+    uint32_t half[2] = {0, 0};
+    for (uint32_t i = 0; i < s.n_halves; i++)
+        half[i] = tn_load_u16(tile + half_at(s, col, i) + 2 * r);
+    *scale = tn_f16_to_f32((uint16_t)half[0]);
+    *minimum = s.has_min ? tn_f16_to_f32((uint16_t)half[1]) : 0.0f;
+    if (s.block == TN_CELL_COLS) { /* the source adds m */
+        *minimum = s.has_min ? -*minimum : 0.0f;
+        return;
+    }
+    int32_t i_scale, i_minimum;
+    integers(&i_scale, &i_minimum, w->layout, tile + span_at(s, w->cols, col) + 4 * r, half[1],
+             col % TN_SPAN_COLS / s.sub);
+    *scale *= (float)i_scale;
+    *minimum *= (float)i_minimum;
+}
+
+uint64_t tn_blocks_find_bad(const struct tn_blocks *w)
+{
+    const struct tn_block_shape s = tn_block_shape(w->layout);
+    const uint64_t n_bytes = tn_blocks_bytes(w->layout, w->rows, w->cols);
+    const uint32_t n_halves = w->cols / s.block * s.n_halves;
+    for (uint64_t tile = 0; tile < n_bytes; tile += tn_tile_bytes(s, w->cols))
+        for (uint32_t i = 0; i < n_halves * TN_TILE_ROWS; i++) {
+            const bool is_scale = w->layout != TERN_LAYOUT_IQ4_XS || i / TN_TILE_ROWS % 2 == 0;
+            const uint64_t at = tile + 2 * i;
+            if (is_scale && (tn_load_u16(w->data + at) & 0x7C00u) == 0x7C00u)
+                return at;
+        }
+    return n_bytes;
+}
+
+void tn_blocks_unpack_row(float *dst, const struct tn_blocks *w, uint32_t row)
+{
+    const uint32_t sub = tn_block_shape(w->layout).sub;
+    for (uint32_t col = 0; col < w->cols; col += sub) {
+        float scale, minimum;
+        tn_blocks_scale(&scale, &minimum, w, row, col);
+        for (uint32_t c = col; c < col + sub; c++)
+            dst[c] = scale * (float)tn_blocks_code(w, row, c) - minimum;
+    }
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Matrices quantised in blocks of 32 or 256 columns, as GGUF files hold them (Q8_0, Q4_K, ...), in
+ * the file's layouts of the same names (tern/model_format.h): 16 rows beside each other, scales
+ * apart from codes.  Every weight keeps its exact value:
+ *
+ *   w = D * q - M      D = d * s, M = dmin * m: exact in f32, as is D * q but for Q6_K
+ *
+ * Portable and without state.  The converter packs with these; kernels, tests and `verify` read.
+ */
+#ifndef TN_BLOCKS_H
+#define TN_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "tern/model_format.h"
+
+struct tn_blocks {
+    const uint8_t *data; /* [64], tn_blocks_bytes(layout, rows, cols) */
+    uint32_t rows;
+    uint32_t cols;       /* a multiple of tn_block_shape(layout).block */
+    uint32_t layout;     /* one for which tn_is_blocks() */
+};
+
+#define TN_TILE_ROWS TERN_BLOCK_TILE_ROWS
+#define TN_CELL_COLS 32u  /* columns that lie together, and share the input's factor */
+#define TN_SPAN_COLS 256u /* columns that share words of scales */
+#define TN_SPAN_CELLS (TN_SPAN_COLS / TN_CELL_COLS)
+
+enum tn_code {
+    TN_CODE_UNSIGNED, /* q = code - offset */
+    TN_CODE_SIGNED,   /* q = code, as int8 */
+    TN_CODE_TABLE,    /* q = tn_code_table[code] */
+};
+
+/* What the layouts differ in.  Functions that are inlined with a constant layout fold it away. */
+struct tn_block_shape {
+    uint32_t block;    /* columns of a source block: 32 or 256; they share the halves */
+    uint32_t n_halves; /* 16-bit values of a row's block: d, then dmin, m or high bits of scales */
+    uint32_t n_words;  /* 32-bit words of a row's block of 256: its scales */
+    uint32_t low;      /* bits of the first plane of codes: 8, 4 or 2 */
+    uint32_t high;     /* of the second: 0, 1 or 2 */
+    uint32_t sub;      /* columns that share a scale: 16 or 32 */
+    uint32_t offset;
+    enum tn_code code;
+    bool has_min;
+};
+
+static TN_ALWAYS_INLINE struct tn_block_shape tn_block_shape(uint32_t layout)
+{
+    switch (layout) {
+#define SHAPE(name, ...)                                                                           \
+    case TERN_LAYOUT_##name:                                                                       \
+        return (struct tn_block_shape){__VA_ARGS__};
+    /*            block halves words low high sub offset */
+    SHAPE(Q8_0, 32, 1, 0, 8, 0, 32, 0, TN_CODE_SIGNED, false)
+    SHAPE(Q4_0, 32, 1, 0, 4, 0, 32, 8, TN_CODE_UNSIGNED, false)
+    SHAPE(Q4_1, 32, 2, 0, 4, 0, 32, 0, TN_CODE_UNSIGNED, true)
+    SHAPE(Q5_0, 32, 1, 0, 4, 1, 32, 16, TN_CODE_UNSIGNED, false)
+    SHAPE(Q5_1, 32, 2, 0, 4, 1, 32, 0, TN_CODE_UNSIGNED, true)
+    SHAPE(IQ4_NL, 32, 1, 0, 4, 0, 32, 0, TN_CODE_TABLE, false)
+    SHAPE(IQ4_XS, 256, 2, 1, 4, 0, 32, 0, TN_CODE_TABLE, false)
+    SHAPE(Q2_K, 256, 2, 4, 2, 0, 16, 0, TN_CODE_UNSIGNED, true)
+    SHAPE(Q3_K, 256, 1, 3, 2, 1, 16, 4, TN_CODE_UNSIGNED, false)
+    SHAPE(Q4_K, 256, 2, 3, 4, 0, 32, 0, TN_CODE_UNSIGNED, true)
+    SHAPE(Q5_K, 256, 2, 3, 4, 1, 32, 0, TN_CODE_UNSIGNED, true)
+    SHAPE(Q6_K, 256, 1, 4, 4, 2, 16, 32, TN_CODE_UNSIGNED, false)
+#undef SHAPE
+    default:
+        return (struct tn_block_shape){0};
+    }
+}
+
+static inline bool tn_is_blocks(uint32_t layout)
+{
+    return tn_block_shape(layout).block != 0;
+}
+
+/* Of IQ4_NL and IQ4_XS. */
+extern const int8_t tn_code_table[16];
+
+/* ---- places ---- */
+
+/* Bytes of the halves of a tile of 16 rows, with which it begins. */
+static TN_ALWAYS_INLINE size_t tn_tile_halves_bytes(struct tn_block_shape s, uint32_t cols)
+{
+    return ((size_t)cols / s.block * s.n_halves * TN_TILE_ROWS * 2 + 63) / 64 * 64;
+}
+/* Bytes of a cell of 16 rows x 32 columns, of a span of up to 256 columns: words, then cells. */
+static TN_ALWAYS_INLINE size_t tn_cell_bytes(struct tn_block_shape s)
+{
+    return (size_t)TN_TILE_ROWS * TN_CELL_COLS / 8 * (s.low + s.high);
+}
+static TN_ALWAYS_INLINE size_t tn_span_words_bytes(struct tn_block_shape s)
+{
+    return (size_t)s.n_words * TN_TILE_ROWS * 4;
+}
+static TN_ALWAYS_INLINE size_t tn_span_bytes(struct tn_block_shape s)
+{
+    return tn_span_words_bytes(s) + TN_SPAN_CELLS * tn_cell_bytes(s);
+}
+static TN_ALWAYS_INLINE size_t tn_tile_bytes(struct tn_block_shape s, uint32_t cols)
+{
+    return tn_tile_halves_bytes(s, cols) + (size_t)cols / TN_SPAN_COLS * tn_span_words_bytes(s) +
+           (size_t)cols / TN_CELL_COLS * tn_cell_bytes(s);
+}
+
+/* Bytes of a matrix, rows padded to 16; rows and cols at most TERN_MAX_DIM. */
+uint64_t tn_blocks_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
+
+/* ---- from the blocks of a GGUF file, and to floats ---- */
+
+/* Bytes of a row of `cols` columns in a GGUF file. */
+size_t tn_blocks_source_bytes(uint32_t layout, uint32_t cols);
+/* Whether all scales of n_rows such rows are finite. */
+bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_rows, uint32_t cols);
+/* Packs n_rows rows, a multiple of 16 unless they are the last: dst
+ * [tn_blocks_bytes(layout, n_rows, cols)], padding rows are zeros. */
+void tn_blocks_pack(uint8_t *dst, uint32_t layout, const uint8_t *source, uint32_t n_rows,
+                    uint32_t cols);
+
+/* dst [cols] = a row: every value exactly that of the source, rounded once to f32. */
+void tn_blocks_unpack_row(float *dst, const struct tn_blocks *w, uint32_t row);
+
+/* The offset in w->data of the first scale that is NaN or infinite, or of the end. */
+uint64_t tn_blocks_find_bad(const struct tn_blocks *w);
+
+/* The scale D and minimum M (0 where the layout has none) of a row's `sub` columns from col on, and
+ * the value q of one column: the specification of the layouts, in plain C. */
+void tn_blocks_scale(float *scale, float *minimum, const struct tn_blocks *w, uint32_t row,
+                     uint32_t col);
+int32_t tn_blocks_code(const struct tn_blocks *w, uint32_t row, uint32_t col);
+
+#endif

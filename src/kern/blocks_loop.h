@@ -1,0 +1,641 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of matrices in blocks: what all levels share.  Private to blocks_<isa>.c, each of which
+ * compiles its own copy with its own flags.  Vectors of the compiler hold LANES rows, 32 bits of
+ * each; a level supplies what these cannot say:
+ *
+ *   LANES                        rows of a vector: 4, 8 or 16
+ *   HAS_SIGNED_CODES             sum_add takes codes of 8 bits as int8, else as uint8 (plus 128)
+ *   TILE_VECTORS, TILE_INPUTS_8, TILE_INPUTS_16
+ *                                vectors of rows x inputs whose sums stay in registers
+ *   vec                          its type of LANES x 32 bits
+ *   struct sum, sum_zero, sum_add, sum_end
+ *                                exact sums of code * x over up to 32 columns; sum_add takes 4 of
+ *                                each row, number g of the part, codes of `bits` (a constant), and
+ *                                says whether x is a digit, which may be -128
+ *   vec table_of(vec)            tn_code_table of each byte, plus 128 unless HAS_SIGNED_CODES
+ *   floats_of_halves(p)          LANES f16, finite
+ *
+ * One input reads codes where they lie.  Several: 64 rows x 256 columns are unpacked to bytes, once
+ * for all of them, and lie [64 groups of 4 columns][64 rows][4].
+ */
+#ifndef TN_BLOCKS_LOOP_H
+#define TN_BLOCKS_LOOP_H
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/blocks_x.h"
+#include "kern/switch.h"
+
+typedef uint32_t words __attribute__((vector_size(4 * LANES), may_alias));
+typedef int32_t ints __attribute__((vector_size(4 * LANES), may_alias));
+typedef float floats __attribute__((vector_size(4 * LANES), may_alias));
+
+#define TILE_STEPS (TN_TILE_ROWS / LANES) /* vectors of a tile */
+#define ARRAY_BYTES (4 * TN_TILE_ROWS)
+#define SPAN_PARTS (TN_SPAN_COLS / 16)
+
+static TN_ALWAYS_INLINE words load_words(const uint8_t *p)
+{
+    return *(const words *)(const void *)p;
+}
+
+static TN_ALWAYS_INLINE floats as_floats(ints v)
+{
+    return __builtin_convertvector(v, floats);
+}
+
+static TN_ALWAYS_INLINE words splat_bytes(uint32_t byte)
+{
+    return (words){0} + byte * 0x01010101u;
+}
+
+/* ---- codes ---- */
+
+/* Shifts left, by a constant of any sign. */
+static TN_ALWAYS_INLINE words shifted(words v, const int by)
+{
+    return by >= 0 ? v << by : v >> -by;
+}
+
+/* Codes of group g (4 columns) of a cell, a byte each. */
+static TN_ALWAYS_INLINE words take_codes(const uint8_t *cell, const uint32_t g,
+                                         const uint32_t layout)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const uint32_t n = 8 / s.low; /* groups of an array */
+    words v = load_words(cell + g / n * ARRAY_BYTES);
+    if (s.low < 8)
+        v = v >> s.low * (g % n) & splat_bytes((1u << s.low) - 1);
+    if (s.high) {
+        const uint32_t n_high = 8 / s.high;
+        const words h = load_words(cell + (s.low + g / n_high) * ARRAY_BYTES);
+        v |= shifted(h, (int)s.low - (int)(s.high * (g % n_high))) &
+             splat_bytes(((1u << s.high) - 1) << s.low);
+    }
+    if (s.code == TN_CODE_TABLE)
+        v = (words)table_of((vec)v);
+    if (s.code == TN_CODE_SIGNED && !HAS_SIGNED_CODES)
+        v ^= splat_bytes(128);
+    return v;
+}
+
+/* What take_codes adds to q. */
+static TN_ALWAYS_INLINE uint32_t codes_offset(const struct tn_block_shape s)
+{
+    return s.code == TN_CODE_UNSIGNED ? s.offset : HAS_SIGNED_CODES ? 0 : 128;
+}
+
+/* Bits of what take_codes gives; 8: signed where the level has signed codes. */
+static TN_ALWAYS_INLINE uint32_t codes_bits(const struct tn_block_shape s)
+{
+    return s.code == TN_CODE_UNSIGNED ? s.low + s.high : 8;
+}
+
+/* ---- scales ---- */
+
+/* D and M of a span: scale[j][row] of part j. */
+struct span_scales {
+    float *scale, *minimum;
+    size_t stride; /* rows */
+};
+
+static TN_ALWAYS_INLINE void put(float *dst, floats v)
+{
+    *(floats *)(void *)dst = v;
+}
+
+static TN_ALWAYS_INLINE floats byte_times(words v, const uint32_t byte, floats d)
+{
+    return as_floats((ints)(v >> 8 * byte & 255)) * d;
+}
+
+/* Q4_K, Q5_K. */
+static TN_ALWAYS_INLINE void scales_q4_k(const struct span_scales *s, const uint8_t *w, floats d,
+                                         floats dmin)
+{
+    const words a = load_words(w), b = load_words(w + 64), c = load_words(w + 128);
+    const words six = splat_bytes(63), four = splat_bytes(15), two = splat_bytes(48);
+    const words scale[2] = {a & six, (c & four) | (a >> 2 & two)};
+    const words minimum[2] = {b & six, (c >> 4 & four) | (b >> 2 & two)};
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < 8; j++) {
+        put(s->scale + j * s->stride, byte_times(scale[j / 4], j % 4, d));
+        put(s->minimum + j * s->stride, byte_times(minimum[j / 4], j % 4, dmin));
+    }
+}
+
+static TN_ALWAYS_INLINE void scales_q6_k(const struct span_scales *s, const uint8_t *w, floats d)
+{
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < 16; j++) {
+        const words v = load_words(w + j / 4 * 64) << (24 - j % 4 * 8);
+        put(s->scale + j * s->stride, as_floats((ints)v >> 24) * d);
+    }
+}
+
+static TN_ALWAYS_INLINE void scales_q2_k(const struct span_scales *s, const uint8_t *w, floats d,
+                                         floats dmin)
+{
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < 16; j++) {
+        const words v = load_words(w + j / 4 * 64);
+        put(s->scale + j * s->stride, byte_times(v & splat_bytes(15), j % 4, d));
+        put(s->minimum + j * s->stride, byte_times(v >> 4 & splat_bytes(15), j % 4, dmin));
+    }
+}
+
+static TN_ALWAYS_INLINE void scales_q3_k(const struct span_scales *s, const uint8_t *w, floats d)
+{
+    const words low[2] = {load_words(w), load_words(w + 64)}, high = load_words(w + 128);
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < 16; j++) {
+        const words six = (low[j / 4 % 2] >> j / 8 * 4 & splat_bytes(15)) |
+                          (shifted(high, 4 - (int)(j / 4) * 2) & splat_bytes(48));
+        const ints scale = (ints)(six >> j % 4 * 8 & 255) - 32;
+        put(s->scale + j * s->stride, as_floats(scale) * d);
+    }
+}
+
+static TN_ALWAYS_INLINE words words_of_halves(const uint8_t *p)
+{
+    typedef uint16_t halves __attribute__((vector_size(2 * LANES), may_alias, aligned(2)));
+    return __builtin_convertvector(*(const halves *)(const void *)p, words);
+}
+
+static TN_ALWAYS_INLINE void scales_iq4_xs(const struct span_scales *s, const uint8_t *w, floats d,
+                                           words high)
+{
+    const words low = load_words(w);
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < 8; j++) {
+        const words six = (low >> 4 * j & 15) | (high >> 2 * j & 3) << 4;
+        put(s->scale + j * s->stride, as_floats((ints)six - 32) * d);
+    }
+}
+
+/* Of LANES rows; halves and w begin with theirs. */
+static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint8_t *halves,
+                                         const uint8_t *w, uint32_t n_cells, const uint32_t layout)
+{
+    const struct tn_block_shape shape = tn_block_shape(layout);
+    const floats d = floats_of_halves(halves);
+    if (shape.block == TN_CELL_COLS) {
+        for (uint32_t j = 0; j < n_cells; j++, halves += 2 * TN_TILE_ROWS * shape.n_halves) {
+            put(s->scale + j * s->stride, floats_of_halves(halves));
+            if (shape.has_min)
+                put(s->minimum + j * s->stride, -floats_of_halves(halves + 2 * TN_TILE_ROWS));
+        }
+        return;
+    }
+    const uint8_t *second = halves + 2 * TN_TILE_ROWS;
+    if (layout == TERN_LAYOUT_Q4_K || layout == TERN_LAYOUT_Q5_K)
+        scales_q4_k(s, w, d, floats_of_halves(second));
+    else if (layout == TERN_LAYOUT_Q6_K)
+        scales_q6_k(s, w, d);
+    else if (layout == TERN_LAYOUT_Q2_K)
+        scales_q2_k(s, w, d, floats_of_halves(second));
+    else if (layout == TERN_LAYOUT_Q3_K)
+        scales_q3_k(s, w, d);
+    else
+        scales_iq4_xs(s, w, d, words_of_halves(second));
+}
+
+/* ---- where things lie ---- */
+
+/* A span of a tile. */
+struct tile_span {
+    const uint8_t *halves, *words, *cells;
+    uint32_t n_cells;
+};
+
+static TN_ALWAYS_INLINE struct tile_span tile_span_of(const struct tn_blocks *w, uint32_t row,
+                                                      uint32_t col, const uint32_t layout)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const uint8_t *tile = w->data + row / TN_TILE_ROWS * tn_tile_bytes(s, w->cols);
+    const uint8_t *span =
+        tile + tn_tile_halves_bytes(s, w->cols) + col / TN_SPAN_COLS * tn_span_bytes(s);
+    return (struct tile_span){
+        .halves = tile + (size_t)(col / s.block) * s.n_halves * (2 * TN_TILE_ROWS),
+        .words = span,
+        .cells = span + tn_span_words_bytes(s),
+        .n_cells = TN_MIN(w->cols - col, TN_SPAN_COLS) / TN_CELL_COLS,
+    };
+}
+
+static TN_ALWAYS_INLINE void tile_scales(const struct span_scales *s, const struct tile_span *at,
+                                         const uint32_t layout)
+{
+    for (uint32_t i = 0; i < TILE_STEPS; i++) {
+        const struct span_scales part = {s->scale + i * LANES, s->minimum + i * LANES, s->stride};
+        take_scales(&part, at->halves + 2 * LANES * i, at->words + 4 * LANES * i, at->n_cells,
+                    layout);
+    }
+}
+
+/* ---- multiplying ---- */
+
+/* What a product needs to know of a layout, all constants. */
+struct kind {
+    uint32_t layout; /* of codes in their cells; 0: a panel of bytes */
+    uint32_t bits, sub, offset;
+    bool has_min;
+};
+
+static TN_ALWAYS_INLINE struct kind kind_of(const uint32_t layout)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    return (struct kind){layout, codes_bits(s), s.sub, codes_offset(s), s.has_min};
+}
+
+/* Codes of some vectors of rows, and scales. */
+struct cells {
+    const uint8_t *codes;
+    size_t bytes; /* of a cell */
+    const float *scale, *minimum;
+    size_t stride; /* of scales */
+    uint32_t n;
+};
+
+#define PANEL_ROWS 64u
+#define PANEL_GROUP_BYTES (4 * PANEL_ROWS)
+#define PANEL_CELL_BYTES (TN_CELL_COLS * PANEL_ROWS)
+
+#define AHEAD_BYTES 4096
+
+static TN_ALWAYS_INLINE words codes_at(const uint8_t *cell, const uint32_t g, const uint32_t i,
+                                       const struct kind kind)
+{
+    return kind.layout ? take_codes(cell + 4 * LANES * i, g, kind.layout)
+                       : load_words(cell + g * PANEL_GROUP_BYTES + 4 * LANES * i);
+}
+
+/* y [n_vectors] of an input += a part: its sums, scaled. */
+static TN_ALWAYS_INLINE void add_part(floats *y, const struct sum (*sum)[2], const float *scale,
+                                      const float *minimum, int32_t minus_x, float factor,
+                                      const struct kind kind, const enum blocks_form form,
+                                      const uint32_t n_vectors)
+{
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n_vectors; i++) {
+        ints v = (ints)sum_end(&sum[i][0], kind.bits);
+        if (form == FORM_16)
+            v = (v << 8) + (ints)sum_end(&sum[i][1], kind.bits);
+        if (kind.offset)
+            v += ((ints){0} + minus_x) * (int32_t)kind.offset;
+        floats t = as_floats(v) * *(const floats *)(const void *)(scale + LANES * i);
+        if (kind.has_min)
+            t += *(const floats *)(const void *)(minimum + LANES * i) *
+                 as_floats((ints){0} + minus_x);
+        y[i] += t * factor;
+    }
+}
+
+/* Sums of part number j of a span for n_inputs (constants). */
+static TN_ALWAYS_INLINE void sum_part(struct sum (*sum)[TILE_VECTORS][2], const uint8_t *cell,
+                                      const struct blocks_x *x, const uint32_t col,
+                                      const struct kind kind, const enum blocks_form form,
+                                      const uint32_t n_vectors, const uint32_t n_inputs)
+{
+    const uint32_t first = col % TN_CELL_COLS / 4, n_digits = form / 8;
+#pragma GCC unroll 8
+    for (uint32_t g = 0; g < kind.sub / 4; g++) {
+        words w[TILE_VECTORS];
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < n_vectors; i++)
+            w[i] = codes_at(cell, first + g, i, kind);
+#pragma GCC unroll 8
+        for (uint32_t t = 0; t < n_inputs; t++)
+#pragma GCC unroll 2
+            for (uint32_t d = 0; d < n_digits; d++)
+#pragma GCC unroll 4
+                for (uint32_t i = 0; i < n_vectors; i++)
+                    sum_add(&sum[t][i][d], (vec)w[i], x[t].digit[d] + col + 4 * g, kind.bits, g,
+                            form == FORM_16);
+    }
+}
+
+/* y of n_inputs (a constant) += a span. */
+static TN_ALWAYS_INLINE void add_span(float *dst, size_t dst_stride, const struct cells *c,
+                                      const struct blocks_x *x, const struct kind kind,
+                                      const enum blocks_form form, const uint32_t n_vectors,
+                                      const uint32_t n_inputs)
+{
+    floats y[8][TILE_VECTORS];
+#pragma GCC unroll 8
+    for (uint32_t t = 0; t < n_inputs; t++)
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < n_vectors; i++)
+            y[t][i] = *(const floats *)(const void *)(dst + t * dst_stride + LANES * i);
+    const uint8_t *cell = c->codes;
+    for (uint32_t k = 0; k < c->n; k++, cell += c->bytes) {
+        if (kind.layout)
+#pragma GCC unroll 8
+            for (uint32_t i = 0; i < tn_cell_bytes(tn_block_shape(kind.layout)); i += 64)
+                TN_PREFETCH(cell + AHEAD_BYTES + i);
+#pragma GCC unroll 2
+        for (uint32_t h = 0; h < TN_CELL_COLS / kind.sub; h++) {
+            const uint32_t j = k * (TN_CELL_COLS / kind.sub) + h;
+            struct sum sum[8][TILE_VECTORS][2];
+#pragma GCC unroll 8
+            for (uint32_t t = 0; t < n_inputs; t++)
+#pragma GCC unroll 4
+                for (uint32_t i = 0; i < n_vectors; i++)
+                    sum_zero(&sum[t][i][0]), sum_zero(&sum[t][i][1]);
+            sum_part(sum, cell, x, k * TN_CELL_COLS + h * kind.sub, kind, form, n_vectors,
+                     n_inputs);
+#pragma GCC unroll 8
+            for (uint32_t t = 0; t < n_inputs; t++)
+                add_part(y[t], sum[t], c->scale + j * c->stride, c->minimum + j * c->stride,
+                         kind.sub == 32 ? x[t].minus_32[j] : x[t].minus_16[j],
+                         blocks_x_factor(form, &x[t], k), kind, form, n_vectors);
+        }
+    }
+#pragma GCC unroll 8
+    for (uint32_t t = 0; t < n_inputs; t++)
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < n_vectors; i++)
+            put(dst + t * dst_stride + LANES * i, y[t][i]);
+}
+
+/* ---- one input ---- */
+
+static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, uint32_t row_begin,
+                                       uint32_t row_end, const void *memory, const uint32_t layout,
+                                       const enum blocks_form form)
+{
+    _Alignas(64) float scale[SPAN_PARTS][TN_TILE_ROWS], minimum[SPAN_PARTS][TN_TILE_ROWS];
+    const struct span_scales scales = {scale[0], minimum[0], TN_TILE_ROWS};
+    const size_t cell_bytes = tn_cell_bytes(tn_block_shape(layout));
+    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
+    for (uint32_t row = row_begin; row < row_end; row += TN_TILE_ROWS, dst += TN_TILE_ROWS)
+        for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS) {
+            const struct tile_span at = tile_span_of(w, row, col, layout);
+            const struct blocks_x x = blocks_x_of(form, memory, w->cols, col);
+            const struct cells c = {at.cells,   cell_bytes,   scale[0],
+                                    minimum[0], TN_TILE_ROWS, at.n_cells};
+            tile_scales(&scales, &at, layout);
+            /* All vectors of a tile together where sums of so many stay in registers. */
+            for (uint32_t i = 0; i < TILE_STEPS; i += GEMV_VECTORS) {
+                const struct cells part = {c.codes + 4 * LANES * i, cell_bytes,
+                                           c.scale + LANES * i,     c.minimum + LANES * i,
+                                           TN_TILE_ROWS,            c.n};
+                add_span(dst + LANES * i, 0, &part, &x, kind_of(layout), form, GEMV_VECTORS, 1);
+            }
+        }
+}
+
+/* ---- several inputs ---- */
+
+/* 64 rows x 256 columns, unpacked, and their scales. */
+struct panel {
+    uint8_t codes[TN_SPAN_COLS * PANEL_ROWS];
+    float scale[SPAN_PARTS][PANEL_ROWS], minimum[SPAN_PARTS][PANEL_ROWS];
+    uint32_t n_cells;
+};
+_Static_assert(sizeof(struct panel) <= TN_GEMM_SCRATCH_BYTES, "a panel fits the scratch memory");
+
+static TN_ALWAYS_INLINE void unpack_tile(struct panel *p, uint32_t i_tile,
+                                         const struct tile_span *at, const uint32_t layout)
+{
+    const size_t cell_bytes = tn_cell_bytes(tn_block_shape(layout));
+    const uint32_t first = i_tile * TN_TILE_ROWS;
+    const struct span_scales scales = {p->scale[0] + first, p->minimum[0] + first, PANEL_ROWS};
+    uint8_t *dst = p->codes + 4 * first;
+    tile_scales(&scales, at, layout);
+    for (uint32_t k = 0; k < at->n_cells; k++, dst += PANEL_CELL_BYTES)
+        for (uint32_t i = 0; i < TILE_STEPS; i++)
+#pragma GCC unroll 8
+            for (uint32_t g = 0; g < TN_CELL_COLS / 4; g++)
+                *(words *)(void *)(dst + g * PANEL_GROUP_BYTES + 4 * LANES * i) =
+                    take_codes(at->cells + k * cell_bytes + 4 * LANES * i, g, layout);
+}
+
+/* Rows of no tile become zeros. */
+static TN_ALWAYS_INLINE void unpack_panel(struct panel *p, const struct tn_blocks *w, uint32_t row,
+                                          uint32_t col, const uint32_t layout)
+{
+    const uint32_t end = tn_div_ceil_u32(w->rows, TN_TILE_ROWS) * TN_TILE_ROWS;
+    if (row + PANEL_ROWS > end)
+        memset(p, 0, sizeof *p);
+    p->n_cells = TN_MIN(w->cols - col, TN_SPAN_COLS) / TN_CELL_COLS;
+    for (uint32_t i = 0; i < PANEL_ROWS / TN_TILE_ROWS && row < end; i++, row += TN_TILE_ROWS) {
+        const struct tile_span at = tile_span_of(w, row, col, layout);
+        unpack_tile(p, i, &at, layout);
+    }
+}
+
+/* y of n_inputs (a constant) += a panel. */
+static TN_ALWAYS_INLINE void multiply_panel(float *dst, size_t dst_stride, const struct panel *p,
+                                            const struct blocks_x *x, const struct kind kind,
+                                            const enum blocks_form form, const uint32_t n_inputs)
+{
+    for (uint32_t r = 0; r < PANEL_ROWS; r += LANES * TILE_VECTORS) {
+        const struct cells c = {p->codes + 4 * r,   PANEL_CELL_BYTES, p->scale[0] + r,
+                                p->minimum[0] + r, PANEL_ROWS,       p->n_cells};
+        add_span(dst + r, dst_stride, &c, x, kind, form, TILE_VECTORS, n_inputs);
+    }
+}
+
+typedef void multiply_fn(float *dst, size_t dst_stride, const struct panel *p,
+                         const struct blocks_x *x, uint32_t n_inputs);
+
+/* The products that panels differ in: multiply_<name>_<form>. */
+#define PANEL_KIND(name, form, bits, sub, offset, has_min)                                         \
+    static void multiply_##name##_##form(float *dst, size_t dst_stride, const struct panel *p,     \
+                                         const struct blocks_x *x, uint32_t n_inputs)              \
+    {                                                                                              \
+        const struct kind kind = {0, bits, sub, offset, has_min};                                  \
+        TILE_SWITCH_##form(n_inputs, PANEL_CASE_##form)                                            \
+    }
+#define PANEL_CASE_8(n) multiply_panel(dst, dst_stride, p, x, kind, FORM_8, n)
+#define PANEL_CASE_16(n) multiply_panel(dst, dst_stride, p, x, kind, FORM_16, n)
+#define PANEL_KINDS(form)                                                                          \
+    PANEL_KIND(4, form, 4, 32, 8, false)                                                           \
+    PANEL_KIND(4_min, form, 4, 32, 0, true)                                                        \
+    PANEL_KIND(5, form, 5, 32, 16, false)                                                          \
+    PANEL_KIND(5_min, form, 5, 32, 0, true)                                                        \
+    PANEL_KIND(8, form, 8, 32, HAS_SIGNED_CODES ? 0 : 128, false)                                  \
+    PANEL_KIND(2_16_min, form, 2, 16, 0, true)                                                     \
+    PANEL_KIND(3_16, form, 3, 16, 4, false)                                                        \
+    PANEL_KIND(6_16, form, 6, 16, 32, false)
+PANEL_KINDS(8)
+PANEL_KINDS(16)
+#undef PANEL_KINDS
+
+static void multiply_tiles(float *dst, size_t dst_stride, const struct panel *p, const uint8_t *x,
+                           uint32_t cols, uint32_t col, uint32_t n_tokens,
+                           const enum blocks_form form, multiply_fn *multiply)
+{
+    const uint32_t most = form == FORM_8 ? TILE_INPUTS_8 : TILE_INPUTS_16;
+    const size_t x_bytes = blocks_x_bytes(form, cols);
+    for (uint32_t n_tiles = tn_div_ceil_u32(n_tokens, most), n; n_tiles; n_tiles--) {
+        struct blocks_x inputs[8];
+        n = tn_div_ceil_u32(n_tokens, n_tiles);
+        for (uint32_t t = 0; t < n; t++, x += x_bytes)
+            inputs[t] = blocks_x_of(form, x, cols, col);
+        multiply(dst, dst_stride, p, inputs, n);
+        dst += n * dst_stride;
+        n_tokens -= n;
+    }
+}
+
+typedef void unpack_fn(struct panel *p, const struct tn_blocks *w, uint32_t row, uint32_t col);
+
+static void gemm_rows(float *dst, size_t dst_stride, const struct tn_blocks *w, uint32_t row_begin,
+                      uint32_t row_end, const void *x, uint32_t n_tokens, struct panel *p,
+                      const enum blocks_form form, unpack_fn *unpack, multiply_fn *multiply)
+{
+    row_end = TN_MIN(row_end, w->rows);
+    for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS)
+        for (uint32_t row = row_begin; row < row_end; row += PANEL_ROWS) {
+            float *y = dst + (row - row_begin);
+            for (uint32_t t = 0; t < n_tokens && col == 0; t++)
+                memset(y + t * dst_stride, 0, PANEL_ROWS * sizeof *y);
+            unpack(p, w, row, col);
+            multiply_tiles(y, dst_stride, p, x, w->cols, col, n_tokens, form, multiply);
+        }
+}
+
+/* ---- inputs as they are ---- */
+
+/* sum += 4 columns of LANES rows times x. */
+static TN_ALWAYS_INLINE floats add_group_f32(floats sum, words codes, floats scale, floats minimum,
+                                             const float *x, struct tn_block_shape s)
+{
+    const int32_t offset = (int32_t)codes_offset(s);
+    const bool is_signed = HAS_SIGNED_CODES && codes_bits(s) == 8;
+    for (uint32_t k = 0; k < 4; k++, codes >>= 8) {
+        ints q = (ints)(codes & 255) - offset;
+        if (is_signed)
+            q = (ints)(codes << 24) >> 24;
+        floats value = as_floats(q) * scale;
+        if (s.has_min)
+            value -= minimum;
+        sum += value * x[k];
+    }
+    return sum;
+}
+
+/* The sum of cell k of a panel, of LANES rows from row r on. */
+static floats cell_f32(const struct panel *p, uint32_t r, uint32_t k, const float *x,
+                       struct tn_block_shape s)
+{
+    const uint8_t *codes = p->codes + k * PANEL_CELL_BYTES + 4 * r;
+    floats sum = {0};
+    for (uint32_t g = 0; g < TN_CELL_COLS / 4; g++) {
+        const uint32_t part = (k * TN_CELL_COLS + 4 * g) / s.sub;
+        sum = add_group_f32(sum, load_words(codes + g * PANEL_GROUP_BYTES),
+                            *(const floats *)(const void *)(p->scale[part] + r),
+                            *(const floats *)(const void *)(p->minimum[part] + r), x + 4 * g, s);
+    }
+    return sum;
+}
+
+/* The yardstick of the others: through panels, which is slow enough for one input and small. */
+static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_begin,
+                          uint32_t row_end, const float *x, unpack_fn *unpack)
+{
+    const struct tn_block_shape s = tn_block_shape(w->layout);
+    _Alignas(64) struct panel p;
+    memset(dst, 0, (row_end - row_begin) * sizeof *dst);
+    for (uint32_t row = row_begin; row < row_end; row += PANEL_ROWS, dst += PANEL_ROWS)
+        for (uint32_t col = 0; col < w->cols; col += TN_SPAN_COLS) {
+            unpack(&p, w, row, col);
+            for (uint32_t r = 0; r < TN_MIN(row_end - row, PANEL_ROWS); r += LANES)
+                for (uint32_t k = 0; k < p.n_cells; k++)
+                    put(dst + r, *(const floats *)(const void *)(dst + r) +
+                                     cell_f32(&p, r, k, x + col + k * TN_CELL_COLS, s));
+        }
+}
+
+/* ---- every layout ---- */
+
+/* X(layout, the kind of its panels) */
+#define BLOCKS_LIST(X)                                                                             \
+    X(Q8_0, 8)                                                                                     \
+    X(Q4_0, 4)                                                                                     \
+    X(Q4_1, 4_min)                                                                                 \
+    X(Q5_0, 5)                                                                                     \
+    X(Q5_1, 5_min)                                                                                 \
+    X(IQ4_NL, 8)                                                                                   \
+    X(IQ4_XS, 8)                                                                                   \
+    X(Q2_K, 2_16_min)                                                                              \
+    X(Q3_K, 3_16)                                                                                  \
+    X(Q4_K, 4_min)                                                                                 \
+    X(Q5_K, 5_min)                                                                                 \
+    X(Q6_K, 6_16)
+
+#define BLOCKS_LAYOUT(name, kind)                                                                  \
+    static void gemv_8_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,           \
+                              uint32_t row_end, const void *x)                                     \
+    {                                                                                              \
+        gemv_rows(dst, w, row_begin, row_end, x, TERN_LAYOUT_##name, FORM_8);                      \
+    }                                                                                              \
+    static void gemv_16_##name(float *dst, const struct tn_blocks *w, uint32_t row_begin,          \
+                               uint32_t row_end, const void *x)                                    \
+    {                                                                                              \
+        gemv_rows(dst, w, row_begin, row_end, x, TERN_LAYOUT_##name, FORM_16);                     \
+    }                                                                                              \
+    static void unpack_##name(struct panel *p, const struct tn_blocks *w, uint32_t row,            \
+                              uint32_t col)                                                        \
+    {                                                                                              \
+        unpack_panel(p, w, row, col, TERN_LAYOUT_##name);                                          \
+    }
+BLOCKS_LIST(BLOCKS_LAYOUT)
+#undef BLOCKS_LAYOUT
+
+/* The functions of a layout. */
+static const struct blocks_functions {
+    tn_gemv_blocks_fn *gemv_8, *gemv_16;
+    unpack_fn *unpack;
+    multiply_fn *multiply_8, *multiply_16;
+} blocks_functions[] = {
+#define BLOCKS_ROW(name, kind)                                                                     \
+    [TERN_LAYOUT_##name - TERN_LAYOUT_Q8_0] = {gemv_8_##name, gemv_16_##name, unpack_##name,       \
+                                               multiply_##kind##_8, multiply_##kind##_16},
+    BLOCKS_LIST(BLOCKS_ROW)
+#undef BLOCKS_ROW
+};
+
+static const struct blocks_functions *functions_of(const struct tn_blocks *w)
+{
+    return &blocks_functions[w->layout - TERN_LAYOUT_Q8_0];
+}
+
+#define BLOCKS_DEFINE(isa)                                                                         \
+    void tn_gemv_blocks_x8_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,        \
+                                 uint32_t row_end, const void *x)                                  \
+    {                                                                                              \
+        functions_of(w)->gemv_8(dst, w, row_begin, row_end, x);                                    \
+    }                                                                                              \
+    void tn_gemv_blocks_x16_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,       \
+                                  uint32_t row_end, const void *x)                                 \
+    {                                                                                              \
+        functions_of(w)->gemv_16(dst, w, row_begin, row_end, x);                                   \
+    }                                                                                              \
+    void tn_gemv_blocks_f32_##isa(float *dst, const struct tn_blocks *w, uint32_t row_begin,       \
+                                  uint32_t row_end, const float *x)                                \
+    {                                                                                              \
+        gemv_rows_f32(dst, w, row_begin, row_end, x, functions_of(w)->unpack);                     \
+    }                                                                                              \
+    void tn_gemm_blocks_x8_##isa(float *dst, size_t dst_stride, const struct tn_blocks *w,         \
+                                 uint32_t row_begin, uint32_t row_end, const void *x,              \
+                                 uint32_t n_tokens, void *scratch)                                 \
+    {                                                                                              \
+        const struct blocks_functions *f = functions_of(w);                                        \
+        gemm_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, FORM_8, f->unpack, \
+                  f->multiply_8);                                                                  \
+    }                                                                                              \
+    void tn_gemm_blocks_x16_##isa(float *dst, size_t dst_stride, const struct tn_blocks *w,        \
+                                  uint32_t row_begin, uint32_t row_end, const void *x,             \
+                                  uint32_t n_tokens, void *scratch)                                \
+    {                                                                                              \
+        const struct blocks_functions *f = functions_of(w);                                        \
+        gemm_rows(dst, dst_stride, w, row_begin, row_end, x, n_tokens, scratch, FORM_16,           \
+                  f->unpack, f->multiply_16);                                                      \
+    }
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of matrices in blocks for AVX2: a vector is 8 rows, half a tile.
+ *
+ * `vpmaddubsw` multiplies unsigned codes and adds pairs, which 16 bits hold for some groups of 4
+ * columns: of codes below 16 for 8 (8 * 2 * 15 * 128 = 30720), below 32 for 4 (31744), below 64 for
+ * 2 (32256).  Codes of 8 bits are signed: their magnitude is multiplied with the input, its sign
+ * changed where theirs is negative (128 * 127 * 2 = 32512).  A digit of -128 cannot change its
+ * sign; digits meet such codes in 16 bits, by `vpmaddwd`.
+ */
+#include <immintrin.h>
+
+#include "base/bits.h"
+#include "kern/x86/dots_avx2.h"
+
+#define LANES 8
+#define HAS_SIGNED_CODES 1
+#define TILE_VECTORS 2
+#define TILE_INPUTS_8 4
+#define TILE_INPUTS_16 2
+#define TILE_SWITCH_8 SWITCH_4
+#define TILE_SWITCH_16 SWITCH_2
+#define GEMV_VECTORS 2
+
+typedef __m256i vec;
+
+/* Sums in 16 bits, two of a row, and what was widened. */
+struct sum {
+    __m256i pairs, total;
+};
+
+static TN_ALWAYS_INLINE void sum_zero(struct sum *s)
+{
+    s->pairs = s->total = _mm256_setzero_si256();
+}
+
+static TN_ALWAYS_INLINE __m256i widened(__m256i total, __m256i pairs)
+{
+    return _mm256_add_epi32(total, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+/* Bytes 0 and 2 of each dword, and 1 and 3, as int16. */
+static TN_ALWAYS_INLINE __m256i even_bytes(__m256i v)
+{
+    return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
+}
+
+static TN_ALWAYS_INLINE __m256i odd_bytes(__m256i v)
+{
+    return _mm256_srai_epi16(v, 8);
+}
+
+static TN_ALWAYS_INLINE void sum_add(struct sum *s, __m256i codes, const int8_t *at,
+                                     const uint32_t bits, const uint32_t g, const bool is_digit)
+{
+    const __m256i x = _mm256_set1_epi32((int)tn_load_u32(at));
+    const uint32_t n_groups = bits <= 4 ? 8 : bits == 5 ? 4 : 2;
+    if (bits == 8 && is_digit) {
+        s->total = _mm256_add_epi32(s->total, _mm256_madd_epi16(even_bytes(codes), even_bytes(x)));
+        s->total = _mm256_add_epi32(s->total, _mm256_madd_epi16(odd_bytes(codes), odd_bytes(x)));
+    } else if (bits == 8) {
+        s->total = widened(s->total, _mm256_maddubs_epi16(_mm256_abs_epi8(codes),
+                                                          _mm256_sign_epi8(x, codes)));
+    } else if (g % n_groups) {
+        s->pairs = add_pairs(s->pairs, codes, x);
+    } else {
+        if (g)
+            s->total = widened(s->total, s->pairs);
+        s->pairs = _mm256_maddubs_epi16(codes, x);
+    }
+}
+
+static TN_ALWAYS_INLINE __m256i sum_end(const struct sum *s, const uint32_t bits)
+{
+    return bits == 8 ? s->total : widened(s->total, s->pairs);
+}
+
+static TN_ALWAYS_INLINE __m256i table_of(__m256i codes)
+{
+    const __m128i table = _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53,
+                                        69, 89, 113);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+}
+
+static TN_ALWAYS_INLINE __m256 floats_of_halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const void *)p));
+}
+
+#include "kern/blocks_loop.h"
+BLOCKS_DEFINE(avx2)

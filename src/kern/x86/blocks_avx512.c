@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of matrices in blocks for AVX-512 VNNI: a vector is a tile's 16 rows, and `vpdpbusd`
+ * adds four columns of each.
+ */
+#include <immintrin.h>
+
+#include "kern/x86/dots_avx512.h"
+
+#define LANES 16
+#define HAS_SIGNED_CODES 0
+/* Sums, y, 4 codes and an input: of 64 rows and 3 inputs, or 2 of two digits. */
+#define TILE_VECTORS 4
+#define TILE_INPUTS_8 3
+#define TILE_INPUTS_16 2
+#define TILE_SWITCH_8 SWITCH_3
+#define TILE_SWITCH_16 SWITCH_2
+#define GEMV_VECTORS 1
+
+#include "base/bits.h"
+
+typedef __m512i vec;
+
+struct sum {
+    __m512i v;
+};
+
+static TN_ALWAYS_INLINE void sum_zero(struct sum *s)
+{
+    s->v = _mm512_setzero_si512();
+}
+
+static TN_ALWAYS_INLINE void sum_add(struct sum *s, __m512i codes, const int8_t *x, uint32_t bits,
+                                     uint32_t g, bool is_digit)
+{
+    (void)bits, (void)g, (void)is_digit;
+    s->v = add_dots(s->v, codes, _mm512_set1_epi32((int)tn_load_u32(x)));
+}
+
+static TN_ALWAYS_INLINE __m512i sum_end(const struct sum *s, uint32_t bits)
+{
+    (void)bits;
+    return s->v;
+}
+
+/* tn_code_table plus 128. */
+static TN_ALWAYS_INLINE __m512i table_of(__m512i codes)
+{
+    const __m128i table =
+        _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153, (char)166,
+                      (char)181, (char)197, (char)217, (char)241);
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), codes);
+}
+
+static TN_ALWAYS_INLINE __m512 floats_of_halves(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_load_si256((const void *)p));
+}
+
+#include "kern/blocks_loop.h"
+BLOCKS_DEFINE(avx512)
