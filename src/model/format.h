@@ -89,9 +89,10 @@ typedef void tn_mul_cols_fn(int32_t *sum, const struct tn_matrix *w, uint32_t ro
 /* unpack_row: dst [cols] = a row of W as f32. */
 typedef void tn_unpack_row_fn(float *dst, const struct tn_matrix *w, uint32_t row,
                               const struct tn_worker *worker);
-/* The offset of the first byte that no valid file holds (of a NaN, an infinity, an unused code), or
- * n_bytes. */
-typedef uint64_t tn_find_bad_fn(const void *data, uint64_t n_bytes);
+/* The offset of the first byte of a tensor that no valid file holds (of a NaN, an infinity, an
+ * unused code), or n_bytes. */
+typedef uint64_t tn_find_bad_fn(const void *data, uint64_t n_bytes,
+                                const struct tern_file_tensor *t);
 
 struct tn_format {
     uint32_t layout;
@@ -113,17 +114,19 @@ struct tn_format {
     size_t (*lut_bytes)(uint32_t cols); /* scratch->lut, kept for all products of an input */
     size_t (*row_bytes)(uint32_t cols); /* scratch->unpacked, of one call */
     tn_find_bad_fn *find_bad; /* NULL: any bytes are valid */
-    /* The same with inputs in f32 and in 8 bits; NULL: inputs are what they are. */
-    const struct tn_format *exact, *coarse;
+    /* The same with inputs in f32, in 16 and in 8 bits; NULL: it is this row, or inputs are what
+     * they are. */
+    const struct tn_format *exact, *fine, *coarse;
 };
 
 /* A matrix's format with inputs in this form, where it has a choice. */
 static inline const struct tn_format *tn_format_with(const struct tn_format *format,
                                                      enum tn_inputs_as inputs)
 {
-    const struct tn_format *other = inputs == TN_INPUTS_AS_F32 ? format->exact
-                                    : inputs == TN_INPUTS_AS_8 ? format->coarse
-                                                               : NULL;
+    const struct tn_format *other = inputs == TN_INPUTS_AS_F32  ? format->exact
+                                    : inputs == TN_INPUTS_AS_16 ? format->fine
+                                    : inputs == TN_INPUTS_AS_8  ? format->coarse
+                                                                : NULL;
     return other ? other : format;
 }
 

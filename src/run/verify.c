@@ -71,7 +71,7 @@ static tern_status verify_tensor(const struct tn_mfile *file, const struct tern_
     char name[48];
     const struct tn_format *format = tn_format_find(t->layout, t->scale_kind);
     const uint64_t bad =
-        format->find_bad ? format->find_bad(tn_mfile_data(file, t), t->bytes) : t->bytes;
+        format->find_bad ? format->find_bad(tn_mfile_data(file, t), t->bytes, t) : t->bytes;
     if (bad < t->bytes && tn_layout_is_ternary(t->layout))
         return tn_fail(err, TERN_INPUT,
                        "tensor \"%s\" holds the unused ternary code 3 at byte %" PRIu64

@@ -20,6 +20,7 @@
 #include "base/cpu_bits.h"
 #include "base/half.h"
 #include "base/rng.h"
+#include "kern/blocks.h"
 #include "kern/guard.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
@@ -55,7 +56,8 @@ static float random_f32(void)
     return tn_rng_f32(&rng) * 2 - 1;
 }
 
-static void fill_data(const struct tn_format *format, uint8_t *data, uint64_t n_bytes)
+static void fill_data(const struct tn_format *format, uint8_t *data, uint64_t n_bytes,
+                      const struct tern_file_tensor *t)
 {
     for (uint64_t i = 0; i < n_bytes; i++)
         data[i] = (uint8_t)tn_rng_next(&rng);
@@ -64,7 +66,7 @@ static void fill_data(const struct tn_format *format, uint8_t *data, uint64_t n_
     for (uint64_t i = 0; i < n_bytes / 2 && format->layout == TERN_LAYOUT_BF16; i++)
         ((uint16_t *)(void *)data)[i] = (uint16_t)(tn_f32_to_bits(random_f32()) >> 16);
     uint64_t bad;
-    while (format->find_bad && (bad = format->find_bad(data, n_bytes)) < n_bytes)
+    while (format->find_bad && (bad = format->find_bad(data, n_bytes, t)) < n_bytes)
         data[bad] = data[bad + 1 < n_bytes ? bad + 1 : bad] = 0;
 }
 
@@ -91,7 +93,7 @@ static void matrix_init(struct tn_matrix *w, const struct tn_format *format, uin
                                        .scale_group = has_groups ? 128 : 0};
     const uint64_t n_bytes = tn_layout_size(format->layout, rows, cols);
     uint8_t *data = take((size_t)n_bytes), *scales = take((size_t)tn_tensor_scale_bytes(&t));
-    fill_data(format, data, n_bytes);
+    fill_data(format, data, n_bytes, &t);
     fill_scales(scales, &t);
     *w = (struct tn_matrix){.format = format, .data = data, .scales = scales,
                             .layout = format->layout, .rows = rows, .cols = cols, .scale = 0.125f};
@@ -330,6 +332,9 @@ static void layouts_and_formats_agree(void **state)
         assert_true(formats[i]->n_few <= TN_FEW_TOKENS);
         assert_true(!formats[i]->mul_rows == !formats[i]->mul_rows_few);
     }
+    for (uint32_t layout = 0; layout < TERN_N_LAYOUTS; layout++)
+        for (uint32_t cols = 256; cols < 1024 && tn_is_blocks(layout); cols += 256)
+            assert_int_equal(tn_layout_size(layout, 33, cols), tn_blocks_bytes(layout, 33, cols));
     for (uint32_t layout = 0; layout < TERN_N_LAYOUTS; layout++) {
         const struct tn_layout_spec *spec = tn_layout_find(layout);
         for (uint32_t kind = 0; kind < 32 && spec; kind++)

@@ -19,7 +19,19 @@
     X(q8_rows)                                                                                     \
     X(q8_planes)                                                                                   \
     X(q6_planes)                                                                                   \
-    X(q4_planes)
+    X(q4_planes)                                                                                   \
+    X(q8_0)                                                                                        \
+    X(q4_0)                                                                                        \
+    X(q4_1)                                                                                        \
+    X(q5_0)                                                                                        \
+    X(q5_1)                                                                                        \
+    X(iq4_nl)                                                                                      \
+    X(iq4_xs)                                                                                      \
+    X(q2_k)                                                                                        \
+    X(q3_k)                                                                                        \
+    X(q4_k)                                                                                        \
+    X(q5_k)                                                                                        \
+    X(q6_k)
 
 #define TN_FORMAT_DECLARE(name) extern const struct tn_format tn_format_##name;
 TN_FORMAT_LIST(TN_FORMAT_DECLARE)
@@ -38,11 +50,9 @@ struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add
 void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
                     uint32_t n_rows, uint32_t n, const struct tn_worker *worker);
 
-/* find_bad of values in these types: NaN and infinities. */
-uint64_t tn_find_bad_f32(const void *data, uint64_t n_bytes);
-uint64_t tn_find_bad_f16(const void *data, uint64_t n_bytes);
-uint64_t tn_find_bad_bf16(const void *data, uint64_t n_bytes);
-/* The unused code of ternary layouts. */
-uint64_t tn_find_code3(const void *data, uint64_t n_bytes);
+/* find_bad of values in these types: NaN and infinities.  The tensor does not matter. */
+tn_find_bad_fn tn_find_bad_f32, tn_find_bad_f16, tn_find_bad_bf16;
+/* The unused code of ternary layouts; likewise. */
+tn_find_bad_fn tn_find_code3;
 
 #endif

@@ -35,8 +35,9 @@ void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_s
 
 /* ---- values that no file holds ---- */
 
-uint64_t tn_find_bad_f32(const void *data, uint64_t n_bytes)
+uint64_t tn_find_bad_f32(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {
+    (void)t;
     const float *x = data;
     for (uint64_t i = 0; i < n_bytes / sizeof *x; i++)
         if ((tn_f32_to_bits(x[i]) & 0x7F800000u) == 0x7F800000u)
@@ -53,18 +54,21 @@ static uint64_t find_bad_halves(const uint16_t *x, uint64_t n_bytes, uint16_t ex
     return n_bytes;
 }
 
-uint64_t tn_find_bad_f16(const void *data, uint64_t n_bytes)
+uint64_t tn_find_bad_f16(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {
+    (void)t;
     return find_bad_halves(data, n_bytes, 0x7C00u);
 }
 
-uint64_t tn_find_bad_bf16(const void *data, uint64_t n_bytes)
+uint64_t tn_find_bad_bf16(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {
+    (void)t;
     return find_bad_halves(data, n_bytes, 0x7F80u);
 }
 
-uint64_t tn_find_code3(const void *data, uint64_t n_bytes)
+uint64_t tn_find_code3(const void *data, uint64_t n_bytes, const struct tern_file_tensor *t)
 {
+    (void)t;
     const uint8_t *bytes = data;
     uint64_t i = 0;
     for (; i + 8 <= n_bytes; i += 8) {
@@ -82,8 +86,8 @@ bool tn_scales_are_finite(const struct tern_file_tensor *t, const void *scales)
 {
     uint64_t n_bytes = t->scale_bytes;
     if (t->scale_kind == TERN_SCALE_COL_GROUP_F16)
-        return tn_find_bad_f16(scales, n_bytes) == n_bytes;
+        return tn_find_bad_f16(scales, n_bytes, t) == n_bytes;
     if (t->scale_kind == TERN_SCALE_ROW)
         n_bytes = (uint64_t)t->rows * tn_layout_scales(t->layout) * sizeof(float);
-    return tn_find_bad_f32(scales, n_bytes) == n_bytes;
+    return tn_find_bad_f32(scales, n_bytes, t) == n_bytes;
 }
