@@ -29,7 +29,7 @@ void tn_case_fill_blocks(struct tn_case_work *w)
 static bool take_matrix(struct tn_blocks *out, const struct tn_case_work *w, uint32_t i)
 {
     const struct tn_weights *weights = &w->model->weights;
-    const uint32_t n_own = 2 + TN_N_PROJECTIONS;
+    const uint32_t n_own = 2 + TN_N_MATRICES;
     if (i >= n_own) {
         *out = (struct tn_blocks){w->blocks, TN_CASE_BLOCKS_ROWS, TN_CASE_BLOCKS_COLS,
                                   TERN_LAYOUT_Q8_0 + (i - n_own)};
@@ -42,7 +42,7 @@ static bool take_matrix(struct tn_blocks *out, const struct tn_case_work *w, uin
     return m->format && tn_is_blocks(out->layout) && tn_kern_pad(out->cols) <= w->widest;
 }
 
-#define N_MATRICES (2 + TN_N_PROJECTIONS + 12)
+#define N_CASES (2 + TN_N_MATRICES + 12)
 
 /* How a case takes its inputs, and multiplies. */
 struct product {
@@ -75,7 +75,7 @@ static void multiply(struct tn_case_work *w, const struct product *p, const stru
 static uint64_t run(struct tn_case_work *w, const struct product *p)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < N_MATRICES; i++) {
+    for (uint32_t i = 0; i < N_CASES; i++) {
         struct tn_blocks m;
         if (!take_matrix(&m, w, i))
             continue;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of matrices in blocks for NEON: a vector is 4 rows, a quarter of a tile.
+ *
+ * `smlal` adds products in int16, which holds those of 8 columns in each of its lanes: codes below
+ * 16, 8 * 15 * 128 = 15360; below 32, 31744; below 64 in parts of 16 columns, 4 * 63 * 128 = 32256.
+ * Products of codes of 8 bits are widened at once.
+ */
+#include <arm_neon.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+
+#define LANES 4
+#define HAS_SIGNED_CODES 1
+#define TILE_VECTORS 2
+#define TILE_INPUTS_8 4
+#define TILE_INPUTS_16 2
+#define TILE_SWITCH_8 SWITCH_4
+#define TILE_SWITCH_16 SWITCH_2
+#define GEMV_VECTORS 2
+
+typedef int8x16_t vec;
+
+/* Of two rows each: sums of one column in four, and what was widened. */
+struct sum {
+    int16x8_t low, high;
+    int32x4_t total_low, total_high;
+};
+
+static TN_ALWAYS_INLINE void sum_zero(struct sum *s)
+{
+    s->low = s->high = vdupq_n_s16(0);
+    s->total_low = s->total_high = vdupq_n_s32(0);
+}
+
+static TN_ALWAYS_INLINE void sum_add(struct sum *s, int8x16_t codes, const int8_t *at,
+                                     const uint32_t bits, uint32_t g, bool is_digit)
+{
+    (void)g, (void)is_digit;
+    const int8x16_t x = vreinterpretq_s8_u32(vdupq_n_u32(tn_load_u32(at)));
+    if (bits == 8) {
+        s->total_low = vpadalq_s16(s->total_low, vmull_s8(vget_low_s8(codes), vget_low_s8(x)));
+        s->total_high = vpadalq_s16(s->total_high, vmull_high_s8(codes, x));
+    } else {
+        s->low = vmlal_s8(s->low, vget_low_s8(codes), vget_low_s8(x));
+        s->high = vmlal_high_s8(s->high, codes, x);
+    }
+}
+
+static TN_ALWAYS_INLINE int8x16_t sum_end(const struct sum *s, const uint32_t bits)
+{
+    const int32x4_t sum = bits == 8
+                              ? vpaddq_s32(s->total_low, s->total_high)
+                              : vpaddq_s32(vpaddlq_s16(s->low), vpaddlq_s16(s->high));
+    return vreinterpretq_s8_s32(sum);
+}
+
+static TN_ALWAYS_INLINE int8x16_t table_of(int8x16_t codes)
+{
+    static const int8_t table[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                     1,    13,   25,  38,  53,  69,  89,  113};
+    return vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_s8(codes));
+}
+
+static TN_ALWAYS_INLINE float32x4_t floats_of_halves(const uint8_t *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)(const void *)p)));
+}
+
+#include "kern/blocks_loop.h"
+BLOCKS_DEFINE(neon)

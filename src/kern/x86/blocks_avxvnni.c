@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Products of matrices in blocks for AVX-VNNI: a vector is 8 rows, half a tile, and `vpdpbusd` adds
+ * four columns of each.
+ */
+#include <immintrin.h>
+
+#include "base/bits.h"
+#include "base/compiler.h"
+
+#define LANES 8
+#define HAS_SIGNED_CODES 0
+#define TILE_VECTORS 2
+#define TILE_INPUTS_8 4
+#define TILE_INPUTS_16 2
+#define TILE_SWITCH_8 SWITCH_4
+#define TILE_SWITCH_16 SWITCH_2
+#define GEMV_VECTORS 2
+
+typedef __m256i vec;
+
+struct sum {
+    __m256i v;
+};
+
+static TN_ALWAYS_INLINE void sum_zero(struct sum *s)
+{
+    s->v = _mm256_setzero_si256();
+}
+
+static TN_ALWAYS_INLINE void sum_add(struct sum *s, __m256i codes, const int8_t *x, uint32_t bits,
+                                     uint32_t g, bool is_digit)
+{
+    (void)bits, (void)g, (void)is_digit;
+    s->v = _mm256_dpbusd_avx_epi32(s->v, codes, _mm256_set1_epi32((int)tn_load_u32(x)));
+}
+
+static TN_ALWAYS_INLINE __m256i sum_end(const struct sum *s, uint32_t bits)
+{
+    (void)bits;
+    return s->v;
+}
+
+/* tn_code_table plus 128. */
+static TN_ALWAYS_INLINE __m256i table_of(__m256i codes)
+{
+    const __m128i table =
+        _mm_setr_epi8(1, 24, 45, 63, 79, 93, 106, 118, (char)129, (char)141, (char)153, (char)166,
+                      (char)181, (char)197, (char)217, (char)241);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+}
+
+static TN_ALWAYS_INLINE __m256 floats_of_halves(const uint8_t *p)
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const void *)p));
+}
+
+#include "kern/blocks_loop.h"
+BLOCKS_DEFINE(avxvnni)
