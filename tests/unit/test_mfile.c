@@ -455,6 +455,7 @@ static void layout_sizes(void **state)
         {TERN_LAYOUT_Q8, 3, 5, 15}, {TERN_LAYOUT_T2, 64, 128, 2048}, {TERN_LAYOUT_T2, 65, 1, 4096},
         {TERN_LAYOUT_T2, 1, 129, 4096}, {TERN_LAYOUT_R2, 3, 257, 3 * 128},
         {TERN_LAYOUT_C2, 257, 3, 3 * 128}, {TERN_LAYOUT_C2, 256, 1, 64},
+        {TERN_LAYOUT_Q8_0, 17, 32, 2 * 576}, {TERN_LAYOUT_Q8_0, 16, 64, 1088},
         {TERN_LAYOUT_Q8, 1u << 31, 1u << 29, (uint64_t)1 << 60},
     };
     uint64_t n;
@@ -464,6 +465,7 @@ static void layout_sizes(void **state)
     }
     assert_int_equal(tn_layout_bytes(TERN_LAYOUT_F32, UINT32_MAX, UINT32_MAX, &n), 0);
     assert_int_equal(tn_layout_bytes(TERN_LAYOUT_T2, UINT32_MAX, UINT32_MAX, &n), 0);
+    assert_int_equal(tn_layout_bytes(TERN_LAYOUT_Q8_0, 16, 33, &n), 0); /* no whole block */
     assert_int_equal(tn_layout_bytes(TERN_LAYOUT_T3, 64, 64, &n), 0);
     assert_int_equal(tn_layout_bytes(0, 64, 64, &n), 0);
     assert_null(tn_role_name(0));
