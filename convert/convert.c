@@ -39,7 +39,13 @@
 static void say_inputs(const struct tn_job *j)
 {
     const struct tn_tensor_plan_row *many = tn_tensor_plan_many_scales(&j->plan);
-    if (j->params->activations != TERN_ACTIVATIONS_AUTO ||
+    if (j->plan.n_blocks)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "%.1f %% of the parameters are in matrices that are not ternary: they keep the "
+                   "values of the source",
+                   100 * (double)j->plan.n_blocks / (double)j->plan.n_params);
+    if (!tn_tensor_plan_has_ternary(&j->plan) ||
+        j->params->activations != TERN_ACTIVATIONS_AUTO ||
         j->model.import.inputs_said != TN_INPUTS_UNSAID)
         return;
     if (many)
@@ -165,12 +171,15 @@ static tern_status stream_tensors(struct tn_job *j)
 {
     j->stream.writer = j->writer;
     for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
-        struct tn_stream_facts facts;
-        tern_status status = tn_stream_tensor(&j->stream, &j->plan.tensors[i], i, &facts, j->err);
+        const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
+        struct tn_stream_facts facts = {0};
+        tern_status status = t->kind == TN_TENSOR_BLOCKS
+                                 ? tn_stream_blocks(&j->stream, t, i, j->err)
+                                 : tn_stream_tensor(&j->stream, t, i, &facts, j->err);
         if (status != TERN_OK)
             return status;
         j->result->n_zero += facts.n_zero;
-        say_tensor(j, &j->plan.tensors[i], &facts);
+        say_tensor(j, t, &facts);
     }
     return TERN_OK;
 }

@@ -48,6 +48,7 @@ struct tn_encoding {
     uint32_t scale_at; /* byte of the unit */
     tn_decode_trits_fn *trits;   /* one of the two is NULL */
     tn_decode_floats_fn *floats;
+    uint32_t layout; /* enum tern_layout that keeps every value; 0: none */
     bool has_four_values; /* code 3 is no damage: it means twice the scale */
 };
 
@@ -69,7 +70,8 @@ const char *tn_encoding_refusal(uint32_t type);
 
 /* ---- for encodings.c ---- */
 
-tn_decode_floats_fn tn_decode_f32, tn_decode_f16, tn_decode_bf16, tn_decode_q4_0, tn_decode_q8_0,
-    tn_decode_iq4_nl, tn_decode_q4_k, tn_decode_q5_k, tn_decode_q6_k;
+tn_decode_floats_fn tn_decode_f32, tn_decode_f16, tn_decode_bf16, tn_decode_q8_0, tn_decode_q4_0,
+    tn_decode_q4_1, tn_decode_q5_0, tn_decode_q5_1, tn_decode_iq4_nl, tn_decode_iq4_xs,
+    tn_decode_q2_k, tn_decode_q3_k, tn_decode_q4_k, tn_decode_q5_k, tn_decode_q6_k;
 
 #endif

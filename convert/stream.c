@@ -273,6 +273,8 @@ uint64_t tn_stream_cost(const struct tn_tensor_plan_row *t)
 {
     if (t->kind == TN_TENSOR_FACTORS)
         return 0;
+    if (t->kind == TN_TENSOR_BLOCKS)
+        return (uint64_t)t->file.rows * (t->weight->bytes / t->weight->shape[0]);
     return tn_tensor_is_ternary(t) ? tn_trit_reader_cost(t) : t->weight->bytes;
 }
 

@@ -54,6 +54,10 @@ tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_
                              uint32_t i_tensor, struct tn_stream_facts *facts,
                              struct tern_error *err);
 
+/* The same for a tensor of kind BLOCKS, which tn_stream_tensor does not take (stream_blocks.c). */
+tern_status tn_stream_blocks(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
+                             uint32_t i_tensor, struct tern_error *err);
+
 /* Calls on_progress with the share of the work done, in bytes of the source. False: stop. */
 bool tn_stream_report(const struct tn_streamer *stream);
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "file/mfile.h"
 #include "gguf.h"
+#include "kern/blocks.h"
 
 #define NAME_BYTES TN_TENSOR_NAME_BYTES
 
@@ -198,10 +199,11 @@ static tern_status plan_found(struct planner *p, const struct tn_place *place)
 {
     struct tn_source_tensor *weight = place->weight;
     const bool is_coded = weight->encoding && weight->encoding->trits;
+    const bool is_blocks = weight->encoding && weight->encoding->layout;
     tern_status status = TERN_OK;
-    if (!is_coded && !tn_source_is_float(weight))
+    if (!is_coded && !is_blocks && !tn_source_is_float(weight))
         return weight->dtype == TN_DTYPE_CODED
-                   ? fail_type(p, weight, "the weights were rounded and are no longer ternary")
+                   ? fail_type(p, weight, "tern does not know this type")
                    : check_float(p, weight);
     if (is_coded && weight->type_number == TN_GGML_I2_S)
         status = check_i2s(p, weight, place->source_rows, place->cols);
@@ -209,6 +211,11 @@ static tern_status plan_found(struct planner *p, const struct tn_place *place)
         status = check_shape(p, weight, place->source_rows, place->cols);
     if (status != TERN_OK)
         return status;
+    if (is_blocks) {
+        append(p, TN_TENSOR_BLOCKS, place);
+        p->plan->n_blocks += (uint64_t)place->rows * place->cols;
+        return TERN_OK;
+    }
     struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, place);
     return find_beside(p, weight, "scale", &t->scale) ? plan_scalar(p, t->scale) : TERN_OK;
 }
@@ -458,9 +465,19 @@ tn_tensor_plan_many_scales(const struct tn_tensor_plan *plan)
     return NULL;
 }
 
+bool tn_tensor_plan_has_ternary(const struct tn_tensor_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (tn_tensor_is_ternary(&plan->tensors[i]))
+            return true;
+    return false;
+}
+
 static uint32_t choose_inputs(const struct tn_tensor_plan *plan,
                               const struct tn_config_import *import, enum tern_activations wanted)
 {
+    if (!tn_tensor_plan_has_ternary(plan))
+        return TERN_INPUTS_FLOAT;
     bool is_int8 = import->inputs_said == TN_INPUTS_INT8 ||
                    (import->inputs_said == TN_INPUTS_UNSAID && !tn_tensor_plan_many_scales(plan));
     if (wanted != TERN_ACTIVATIONS_AUTO)
@@ -500,6 +517,8 @@ static uint32_t table_layout(const struct tn_source_tensor *table,
         [TERN_HEAD_Q4] = TERN_LAYOUT_Q4,        [TERN_HEAD_F16] = TERN_LAYOUT_F16,
         [TERN_HEAD_BF16] = TERN_LAYOUT_BF16,    [TERN_HEAD_F32] = TERN_LAYOUT_F32,
     };
+    if (wanted == TERN_HEAD_AUTO && table->encoding && table->encoding->layout)
+        return table->encoding->layout;
     if (wanted == TERN_HEAD_AUTO)
         wanted = config->flags & TERN_MODEL_NO_HEAD ? head_of_source(table) : TERN_HEAD_Q8;
     return layouts[wanted];
@@ -521,7 +540,10 @@ tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_
         }
         t->file.layout = t->kind == TN_TENSOR_TABLE
                              ? table_layout(t->weight, &import->config, params->head)
-                             : TERN_LAYOUT_F32;
+                         : t->kind == TN_TENSOR_BLOCKS ? t->weight->encoding->layout
+                                                       : TERN_LAYOUT_F32;
+        if (tn_is_blocks(t->file.layout))
+            t->kind = TN_TENSOR_BLOCKS;
         t->file.scale_kind =
             tn_layout_scales(t->file.layout) ? TERN_SCALE_ROW : TERN_SCALE_NONE;
     }

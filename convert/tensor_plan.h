@@ -29,6 +29,7 @@ enum tn_tensor_kind {
     TN_TENSOR_EXACT,   /* a matrix of floats that are exactly scale * trit */
     TN_TENSOR_CODED,   /* a matrix of a ternary type of GGUF */
     TN_TENSOR_TABLE,   /* embedding or head, of floats */
+    TN_TENSOR_BLOCKS,  /* a matrix in a block type of GGUF whose values are kept */
 };
 
 /* How the scales of a ternary matrix lie. */
@@ -59,6 +60,7 @@ struct tn_tensor_plan {
     bool is_tied;
     uint64_t n_params;
     uint64_t n_ternary;
+    uint64_t n_blocks; /* weights of projections of kind BLOCKS */
     uint32_t n_ignored; /* *.rotary_emb.inv_freq */
     uint32_t n_skipped; /* that are not the text model's; `skipped` begins the name of the first */
     const char *skipped;
@@ -71,6 +73,8 @@ struct tn_tensor_plan {
 /* The row of the embeddings, which every plan has. */
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan);
 bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);
+/* Is any tensor? */
+bool tn_tensor_plan_has_ternary(const struct tn_tensor_plan *plan);
 
 /* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs;
  * TERN_UNSUPPORTED one of a type that tern does not read there. */

@@ -18,8 +18,9 @@ enum tern_convert_message { TERN_CONVERT_TENSOR, TERN_CONVERT_NOTE, TERN_CONVERT
 
 /* Of embedding and head, unless they are ternary in the source. */
 enum tern_head_type {
-    TERN_HEAD_AUTO, /* q8; in an embedding model, whose vectors show the difference, the source's
-                       type: bf16, f16 or f32, and f16 for types of blocks */
+    TERN_HEAD_AUTO, /* block types of GGUF files keep their values; others become q8, in an
+                       embedding model, whose vectors show the difference, the source's type:
+                       bf16, f16 or f32 */
     TERN_HEAD_Q8,
     TERN_HEAD_Q6,
     TERN_HEAD_Q4,

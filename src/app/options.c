@@ -282,8 +282,8 @@ const struct tn_option_row tn_option_rows[] = {
      .otherwise = "that of DIR", .help = "the model's name"},
     {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "auto",
      .choices = "auto|q8|q6|q4|f16|bf16|f32",
-     .help = "type of the embedding and output table; auto: q8, but in embedding models the "
-             "source's own"},
+     .help = "type of the embedding and output table; auto: block types of GGUF files stay, "
+             "others become q8, but in embedding models the source's own"},
     {"activations", 0, TN_OPT_CHOICE, SLOT(activations), BIT(CONVERT), .value = "TYPE",
      .initial = "auto", .choices = "auto|int8|float",
      .help = "are inputs of products rounded? auto: as the model was trained"},

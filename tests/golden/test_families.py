@@ -19,23 +19,21 @@ LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"
 REFUSED = {
     "gguf/tiny-dense-llama/bf16": "not trained ternary",
     "gguf/tiny-dense-llama/f16": "not trained ternary",
-    "gguf/tiny-dense-llama/q8_0": "of type Q8_0: the weights were rounded",
-    "gguf/tiny-dense-llama/q4_0": "of type Q4_0: the weights were rounded",
     "models/tiny-dense-llama": "not trained ternary",
+    "dense/tiny-qwen2/f16-bf16": "not trained ternary",
+    "dense/tiny-gemma2/q8_0": 'the architecture "gemma2" is not supported',
+    "dense/tiny-gpt2/f16": 'the architecture "gpt2" is not supported',
+    "dense/tiny-gpt-neox/q8_0": 'the architecture "gptneox" is not supported',
+    "dense/tiny-starcoder2/q8_0": 'the architecture "starcoder2" is not supported',
+    "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ5_K",
+    "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q6_0: no ternary type, nor a block type",
     "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
-    "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ4_NL",
-    "gguf/ik-quantized/hf1bit-q2_k": "of type Q2_K",
-    "gguf/ik-quantized/hf1bit-q3_k_m": "of type Q3_K",
-    "gguf/ik-quantized/hf1bit-q4_0": "of type Q4_0",
-    "gguf/ik-quantized/hf1bit-q4_k_m": "of type Q4_K",
-    "gguf/ik-quantized/hf1bit-q5_0": "of type Q5_0",
-    "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q5_K",
-    "gguf/ik-quantized/hf1bit-q6_k": "of type Q6_K",
-    "gguf/ik-quantized/hf1bit-q8_0": "of type Q8_0",
 }
 # Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4, 8 bits about 0.1 (int8
 # inputs are exact: 1e-4).
 FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove", "-ternary")
+# Matrices in block types, kept as they are.
+DENSE = ("dense/", "tiny-dense-llama", "ik-quantized/hf1bit-q")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
 
@@ -65,10 +63,18 @@ def sources():
         own = path[:-5] + ".golden"
         golden = own if os.path.exists(own) else os.path.join(models, folder, "golden")
         yield f"gguf/{folder}/{name}", path, golden
+    for path in sorted(glob.glob(os.path.join(shared("reference", "dense", "gguf"), "*", "*.gguf"))):
+        folder, name = os.path.basename(os.path.dirname(path)), os.path.basename(path)[:-5]
+        if name != "lora":
+            yield f"dense/{folder}/{name}", path, path[:-5] + ".golden"
+
+
+def is_dense(name):
+    return any(part in name for part in DENSE)
 
 
 def flags_of(name):
-    flags = ["--no-tokenizer", "--head", "f32"]
+    flags = ["--no-tokenizer"] + ([] if is_dense(name) else ["--head", "f32"])
     for layout in ("arm", "1x4"):
         if layout in name:
             flags += ["--i2s-layout", layout]
@@ -109,7 +115,8 @@ class Families(command.TestCase):
         self.ok("convert", path, "-o", out, *flags_of(name))
         if any(part in name for part in EMBEDDING):
             return
-        forms = ["16", "f32", "8"] if any(part in name for part in FLOAT) else [None]
+        has_choice = is_dense(name) or any(part in name for part in FLOAT)
+        forms = ["16", "f32", "8"] if has_choice else [None]
         if Families.known_levels is None:
             Families.known_levels = levels(out)
             self.assertTrue(Families.known_levels)
@@ -133,6 +140,26 @@ class Families(command.TestCase):
                     self.check_source(name, path, golden)
                 n_checked += 1
         self.assertGreaterEqual(n_checked, 99)
+
+    def test_tables_keep_their_type(self):
+        """Embedding and head in a block type stay what they are, beside ternary matrices."""
+        found = 0
+        for name, path, golden in sources():
+            if "-embed-q" not in name or any(part in name for part in EMBEDDING):
+                continue
+            out, kind = scratch("table.tern"), "q6_k" if "q6_k" in name else "q8_0"
+            self.ok("convert", path, "-o", out, *flags_of(name)[:1])
+            info = json.loads(self.ok("info", out, "--json", "--tensors").text)
+            self.assertIn(kind, (info["head"], info["tensors"][-1]["layout"]))
+            ids = read_json(os.path.join(golden, "ids.json"))
+            prompt = ids["prompt_ids"][0]
+            self.ok("logits", out, "--ids", text_of(prompt), "-o", scratch("table.f32"), "--kv",
+                    "f32")
+            expected = floats(read_bytes(os.path.join(golden, "logits_0.f32")))
+            got = floats(read_bytes(scratch("table.f32")))
+            self.assertLessEqual(max(abs(a - b) for a, b in zip(got, expected)), 1e-3)
+            found += 1
+        self.assertGreaterEqual(found, 6)
 
     def test_biases_of_qwen2(self):
         """No key states them, so a file without them must not pass for a model without them."""

@@ -21,7 +21,7 @@ FAMILIES = {
     "gguf/tiny-bonsai/q2_0_g128.gguf": ("qwen3", None),
     "gguf/tiny-embed-gemma3/i2_s-pool-mean.gguf": ("bitnet-embedding", None),
     "gguf/tiny-dense-llama/f16.gguf": ("llama", "not trained ternary"),
-    "gguf/tiny-dense-llama/q4_0.gguf": ("llama", "of type Q4_0: the weights were rounded"),
+    "gguf/tiny-dense-llama/q4_0.gguf": ("llama", None),
     "gguf/ik-quantized/hf1bit-iq2_bn_r4.gguf": ("llama", "of type IQ2_BN_R4"),
     "models/tiny-bitnet-bf16": ("bitnet", None),
     "models/tiny-hf1bit": ("llama", None),

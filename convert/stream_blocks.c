@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Matrices of the block types of GGUF files: rows in the model's order, packed without changing a
+ * value.
+ */
+#include "base/compiler.h"
+#include "base/log.h"
+#include "kern/blocks.h"
+#include "stream.h"
+
+#define STEP_ROWS 256u
+
+/* Rows [row, row + n) of the tensor; neighbours in the source are read together. */
+static tern_status read_rows(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                             uint8_t *raw, size_t row_bytes, uint32_t row, uint32_t n,
+                             struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t end = row + n, n_run; row < end && status == TERN_OK; row += n_run) {
+        const struct tn_row_order *order = &t->order;
+        n_run = order->permuted_dim ? 1 : TN_MIN(end - row, order->run - row % order->run);
+        status = tn_stream_read(s, t->weight, tn_row_order_get(order, row) * (uint64_t)row_bytes,
+                                raw, n_run * row_bytes, err);
+        raw += n_run * row_bytes;
+    }
+    return status;
+}
+
+static tern_status check_scales(const struct tn_tensor_plan_row *t, const uint8_t *raw,
+                                size_t row_bytes, uint32_t row, uint32_t n, struct tern_error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!tn_blocks_are_finite(raw + i * row_bytes, t->file.layout, 1, t->file.cols))
+            return tn_fail(err, TERN_INPUT,
+                           "tensor \"%s\": row %u has a scale that is NaN or infinite",
+                           t->weight->name, tn_row_order_get(&t->order, row + i));
+    return TERN_OK;
+}
+
+tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                             uint32_t i_tensor, struct tern_error *err)
+{
+    const struct tern_file_tensor *f = &t->file;
+    const uint32_t n_step = TN_MIN(STEP_ROWS, f->rows);
+    const size_t row_bytes = tn_blocks_source_bytes(f->layout, f->cols);
+    uint8_t *raw = tn_stream_take(&s->raw, n_step * row_bytes, err);
+    uint8_t *packed =
+        tn_stream_take(&s->packed, (size_t)tn_blocks_bytes(f->layout, n_step, f->cols), err);
+    tern_status status = raw && packed ? TERN_OK : TERN_MEMORY;
+    for (uint32_t row = 0; row < f->rows && status == TERN_OK; row += n_step) {
+        const uint32_t n = TN_MIN(n_step, f->rows - row);
+        status = read_rows(s, t, raw, row_bytes, row, n, err);
+        if (status == TERN_OK)
+            status = check_scales(t, raw, row_bytes, row, n, err);
+        if (status != TERN_OK)
+            return status;
+        tn_blocks_pack(packed, f->layout, raw, n, f->cols);
+        status = tn_mwriter_append(s->writer, i_tensor, packed,
+                                   (size_t)tn_blocks_bytes(f->layout, n, f->cols), err);
+    }
+    return status;
+}
