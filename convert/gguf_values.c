@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/log.h"
 
 /* ---- one key ---- */
@@ -103,6 +104,35 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
     return status;
 }
 
+static tern_status get_truth(const struct tn_values *values, bool *out, const char *name)
+{
+    const struct tn_gguf_values *v = values->source;
+    char full[TN_GGUF_NAME_BYTES];
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
+    if (key && key->type != TN_GGUF_BOOL)
+        return tn_gguf_fail_type(v, key, "a truth value");
+    *out = key ? key->value.u != 0 : *out;
+    return TERN_OK;
+}
+
+static tern_status get_element(const struct tn_values *values, double *out, const char *name,
+                               uint32_t i)
+{
+    const struct tn_gguf_values *v = values->source;
+    char full[TN_GGUF_NAME_BYTES];
+    void *numbers = NULL;
+    const struct tn_gguf_key *key = tn_gguf_values_find(v, full, name);
+    if (!key)
+        return TERN_OK;
+    if (key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_F32)
+        return tn_gguf_fail_type(v, key, "an array of F32");
+    tern_status status = tn_gguf_load_numbers(&numbers, v->source->gguf, key, values->err);
+    if (status == TERN_OK && i < key->count)
+        *out = (double)tn_f32_from_bits(tn_load_u32((unsigned char *)numbers + 4 * (size_t)i));
+    tn_free(numbers);
+    return status;
+}
+
 static bool has_key(const struct tn_values *values, const char *name)
 {
     char full[TN_GGUF_NAME_BYTES];
@@ -127,6 +157,8 @@ void tn_gguf_values_init(struct tn_gguf_values *out, const struct tn_source *sou
                    .number = get_number,
                    .integer = get_integer,
                    .layer_kind = layer_kind,
+                   .truth = get_truth,
+                   .element = get_element,
                    .has_key = has_key,
                    .has_tensor = has_tensor},
         .source = source,

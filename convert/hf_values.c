@@ -128,6 +128,27 @@ static tern_status layer_kind(const struct tn_values *values, enum tn_layer_kind
                    type ? type : "(none)");
 }
 
+static tern_status get_truth(const struct tn_values *values, bool *out, const char *name)
+{
+    const struct tn_hf_values *v = values->source;
+    const json_t *value = find_value(v->root, name, &name);
+    if (value && !json_is_boolean(value))
+        return tn_fail(values->err, TERN_INPUT, CONFIG ": \"%s\" is not true or false", name);
+    *out = value ? json_is_true(value) : *out;
+    return TERN_OK;
+}
+
+static tern_status get_element(const struct tn_values *values, double *out, const char *name,
+                               uint32_t i)
+{
+    const struct tn_hf_values *v = values->source;
+    const json_t *value = json_array_get(find_value(v->root, name, &name), i);
+    if (value && !json_is_number(value))
+        return tn_fail(values->err, TERN_INPUT, CONFIG ": \"%s\"[%u] is not a number", name, i);
+    *out = value ? json_number_value(value) : *out;
+    return TERN_OK;
+}
+
 static bool has_key(const struct tn_values *values, const char *name)
 {
     const struct tn_hf_values *v = values->source;
@@ -156,6 +177,8 @@ void tn_hf_values_init(struct tn_hf_values *out, const struct tn_family *family,
                    .number = get_number,
                    .integer = get_integer,
                    .layer_kind = layer_kind,
+                   .truth = get_truth,
+                   .element = get_element,
                    .has_key = has_key,
                    .has_tensor = has_tensor},
         .family = family,

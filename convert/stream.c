@@ -290,6 +290,7 @@ tern_status tn_stream_tensor(struct tn_streamer *stream, const struct tn_tensor_
         return tn_mwriter_append(stream->writer, i_tensor, stream->factors,
                                  tensor->file.cols * sizeof(float), err);
     case TN_TENSOR_TABLE:
+    case TN_TENSOR_FLOATS:
         return tn_stream_table(stream, tensor, i_tensor, err);
     default:
         return stream_matrix(stream, tensor, i_tensor, facts, err);

@@ -19,17 +19,29 @@ static void gguf_name(char *dst, const struct tn_place *place, const char *spell
         snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", place->layer, spelling, ending);
 }
 
-/* One spelling of n characters. */
+/* A spelling of n characters with the expert's number in place of its "*". */
+static void number_expert(char *dst, size_t n_dst, const char *spelling, int n,
+                          uint32_t expert)
+{
+    const char *star = memchr(spelling, '*', (size_t)n);
+    const int n_before = star ? (int)(star - spelling) : n;
+    snprintf(dst, n_dst, "%.*s", n_before, spelling);
+    if (star)
+        snprintf(dst + n_before, n_dst - (size_t)n_before, "%u%.*s", expert,
+                 n - n_before - 1, star + 1);
+}
+
+/* One spelling. */
 static void hf_name(char *dst, const char *prefix, const struct tn_place *place,
-                    const char *spelling, int n)
+                    const char *spelling)
 {
     const char *ending = place->slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
     if (spelling[0] == '/')
-        snprintf(dst, NAME_BYTES, "%.*s.%s", n - 1, spelling + 1, ending);
+        snprintf(dst, NAME_BYTES, "%s.%s", spelling + 1, ending);
     else if (place->slot->scope == TN_SCOPE_MODEL)
-        snprintf(dst, NAME_BYTES, "%s%.*s.%s", prefix, n, spelling, ending);
+        snprintf(dst, NAME_BYTES, "%s%s.%s", prefix, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s.%s", prefix, place->layer, n, spelling, ending);
+        snprintf(dst, NAME_BYTES, "%slayers.%u.%s.%s", prefix, place->layer, spelling, ending);
 }
 
 static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_family *family,
@@ -38,9 +50,11 @@ static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_
     while (*spelling) {
         const int n = (int)strcspn(spelling, "|");
         const char *prefix;
+        char numbered[NAME_BYTES / 2];
+        number_expert(numbered, sizeof numbered, spelling, n, place->expert);
         for (size_t i = 0; (prefix = tn_family_prefix(family, i)) != NULL; i++) {
             char name[NAME_BYTES];
-            hf_name(name, prefix, place, spelling, n);
+            hf_name(name, prefix, place, numbered);
             if (place->name[0] == '\0')
                 snprintf(place->name, NAME_BYTES, "%s", name);
             struct tn_source_tensor *t = tn_source_find(source, name);
@@ -111,11 +125,12 @@ static uint32_t permuted_dim(const struct tn_config_import *import, uint32_t rol
 }
 
 void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
-                    const struct tn_source *source, const struct tn_slot *slot, uint32_t layer)
+                    const struct tn_source *source, const struct tn_slot *slot, uint32_t layer,
+                    uint32_t expert)
 {
     const struct tn_family *family = import->family;
     const struct tn_model_spec spec = {.config = &import->config, .layers = import->layers};
-    *out = (struct tn_place){.slot = slot, .layer = layer};
+    *out = (struct tn_place){.slot = slot, .layer = layer, .expert = expert};
     tn_slot_shape(&out->rows, &out->cols, slot, &spec, layer == TERN_NO_LAYER ? 0 : layer);
     const uint32_t rows = tn_slot_is_vector(slot) ? out->cols : out->rows;
     out->source_rows = rows;
@@ -128,4 +143,8 @@ void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
             return;
     find_spellings(out, family, source, tn_family_hf_name(family, slot),
                    tn_family_gguf_name(family, slot));
+    if (source->gguf && slot->kind == TN_SLOT_EXPERT) {
+        out->n_stacked = tn_slot_count(slot, &import->config);
+        out->order.first = expert * rows;
+    }
 }

@@ -14,6 +14,7 @@
 #include "gguf.h"
 #include "kern/blocks.h"
 
+#define N_EXPERT_SLOTS 3u /* gate, up, down */
 #define NAME_BYTES TN_TENSOR_NAME_BYTES
 
 struct planner {
@@ -68,6 +69,22 @@ static tern_status check_shape(struct planner *p, const struct tn_source_tensor 
                    p->source->gguf ? "the file's keys make it" : "config.json makes it", expected);
 }
 
+/* The shape of a matrix, or of the stack that it is one of. */
+static tern_status check_matrix_shape(struct planner *p, const struct tn_place *place)
+{
+    const struct tn_source_tensor *t = place->weight;
+    char shape[200];
+    if (place->n_stacked == 0)
+        return check_shape(p, t, place->source_rows, place->cols);
+    if (t->rank == 3 && t->shape[0] == place->n_stacked && t->shape[1] == place->rows &&
+        t->shape[2] == place->cols)
+        return TERN_OK;
+    return tn_fail(p->err, TERN_INPUT,
+                   "tensor \"%s\": shape %s, but the file's keys make it [%u, %u, %u]", t->name,
+                   tn_shape_text(shape, sizeof shape, t), place->n_stacked, place->rows,
+                   place->cols);
+}
+
 /* A type that tern does not read at all, or not here. */
 static tern_status fail_type(struct planner *p, const struct tn_source_tensor *t, const char *what)
 {
@@ -103,6 +120,7 @@ static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind 
         .kind = kind, .weight = place->weight, .order = place->order};
     t->file.role = place->slot->role;
     t->file.layer = place->layer;
+    t->file.expert = place->expert;
     t->file.rows = is_vector ? 1 : place->rows;
     t->file.cols = place->cols;
     p->plan->n_params += (uint64_t)t->file.rows * t->file.cols;
@@ -205,12 +223,16 @@ static tern_status plan_found(struct planner *p, const struct tn_place *place)
         return weight->dtype == TN_DTYPE_CODED
                    ? fail_type(p, weight, "tern does not know this type")
                    : check_float(p, weight);
+    if (is_coded && weight->type_number == TN_GGML_I2_S && place->n_stacked)
+        return fail_type(p, weight, "its one scale is not for a stack of matrices");
     if (is_coded && weight->type_number == TN_GGML_I2_S)
         status = check_i2s(p, weight, place->source_rows, place->cols);
     if (status == TERN_OK)
-        status = check_shape(p, weight, place->source_rows, place->cols);
+        status = check_matrix_shape(p, place);
     if (status != TERN_OK)
         return status;
+    if (is_blocks && place->n_stacked)
+        return fail_type(p, weight, "experts in blocks are not supported yet");
     if (is_blocks) {
         append(p, TN_TENSOR_BLOCKS, place);
         p->plan->n_blocks += (uint64_t)place->rows * place->cols;
@@ -258,6 +280,18 @@ static tern_status plan_matrix(struct planner *p, const struct tn_place *place)
     }
 }
 
+/* Floats in the type of the source. */
+static tern_status plan_router(struct planner *p, const struct tn_place *place)
+{
+    const struct tn_source_tensor *t = place->weight;
+    if (!tn_source_is_float(t))
+        return t->encoding ? fail_type(p, t, "the router must be in floats") : check_float(p, t);
+    tern_status status = check_shape(p, t, place->rows, place->cols);
+    if (status == TERN_OK)
+        append(p, TN_TENSOR_FLOATS, place);
+    return status;
+}
+
 static tern_status plan_table(struct planner *p, const struct tn_place *place)
 {
     const struct tn_source_tensor *t = place->weight;
@@ -296,7 +330,7 @@ static void look_for_optional(struct planner *p)
         if ((slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD) ||
             !find_first_layer(&layer, p, slot))
             continue;
-        tn_tensor_find(&place, p->import, p->source, slot, layer);
+        tn_tensor_find(&place, p->import, p->source, slot, layer, 0);
         p->has_slot[slot->role] = p->import->needs[slot->role] || place.weight;
     }
 }
@@ -317,12 +351,13 @@ static bool has_factors(const struct planner *p, uint32_t layer)
     return p->import->rope_factors && !is_local;
 }
 
-static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
+static tern_status plan_tensor(struct planner *p, const struct tn_slot *slot, uint32_t layer,
+                               uint32_t expert)
 {
     struct tn_place place;
     if (slot->role != TERN_ROLE_ROPE_FACTORS && !is_wanted(p, slot))
         return TERN_OK;
-    tn_tensor_find(&place, p->import, p->source, slot, layer);
+    tn_tensor_find(&place, p->import, p->source, slot, layer, expert);
     if (slot->role == TERN_ROLE_ROPE_FACTORS) {
         if (has_factors(p, layer))
             append(p, TN_TENSOR_FACTORS, &place);
@@ -333,7 +368,18 @@ static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint
     place.weight->used = true;
     if (tn_slot_is_vector(slot))
         return plan_vector(p, &place);
+    if (slot->kind == TN_SLOT_ROUTER)
+        return plan_router(p, &place);
     return slot->kind == TN_SLOT_TABLE ? plan_table(p, &place) : plan_matrix(p, &place);
+}
+
+static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
+{
+    const uint32_t n = tn_slot_count(slot, p->spec.config);
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < n && status == TERN_OK; i++)
+        status = plan_tensor(p, slot, layer, i);
+    return status;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -422,14 +468,18 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
                                 struct tn_source *source, struct tern_error *err)
 {
     memset(out, 0, sizeof *out);
-    const size_t n_max = ((size_t)import->config.n_layer + 1) * tn_n_slots;
+    const size_t n_max = ((size_t)import->config.n_layer + 1) *
+                         (tn_n_slots + (size_t)N_EXPERT_SLOTS * import->config.n_experts);
+    if (n_max > TERN_MAX_TENSORS)
+        return tn_fail(err, TERN_LIMIT, "%u layers of %u experts are more than %u tensors",
+                       import->config.n_layer, import->config.n_experts, TERN_MAX_TENSORS);
     out->tensors = tn_alloc_zeroed(n_max, sizeof *out->tensors);
     if (!out->tensors)
         return tn_fail(err, TERN_MEMORY, "no memory to plan %zu tensors", n_max);
     struct planner p = {.plan = out, .import = import, .source = source, .err = err};
     p.spec = (struct tn_model_spec){.config = &import->config, .layers = import->layers};
     struct tn_place q;
-    tn_tensor_find(&q, import, source, tn_slot_of(TERN_ROLE_Q), 0);
+    tn_tensor_find(&q, import, source, tn_slot_of(TERN_ROLE_Q), 0, 0);
     out->is_packed = q.weight && q.weight->dtype == TN_DTYPE_U8;
     out->is_tied = import->config.flags & TERN_MODEL_TIED_HEAD;
     out->factors = import->rope_factors;
@@ -524,6 +574,13 @@ static uint32_t table_layout(const struct tn_source_tensor *table,
     return layouts[wanted];
 }
 
+static uint32_t layout_of_floats(const struct tn_source_tensor *t)
+{
+    return t->dtype == TN_DTYPE_F16    ? TERN_LAYOUT_F16
+           : t->dtype == TN_DTYPE_BF16 ? TERN_LAYOUT_BF16
+                                       : TERN_LAYOUT_F32;
+}
+
 tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
                                   const struct tern_convert_params *params,
                                   struct tern_error *err)
@@ -541,6 +598,7 @@ tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_
         t->file.layout = t->kind == TN_TENSOR_TABLE
                              ? table_layout(t->weight, &import->config, params->head)
                          : t->kind == TN_TENSOR_BLOCKS ? t->weight->encoding->layout
+                         : t->kind == TN_TENSOR_FLOATS ? layout_of_floats(t->weight)
                                                        : TERN_LAYOUT_F32;
         if (tn_is_blocks(t->file.layout))
             t->kind = TN_TENSOR_BLOCKS;

@@ -30,6 +30,7 @@ enum tn_tensor_kind {
     TN_TENSOR_CODED,   /* a matrix of a ternary type of GGUF */
     TN_TENSOR_TABLE,   /* embedding or head, of floats */
     TN_TENSOR_BLOCKS,  /* a matrix in a block type of GGUF whose values are kept */
+    TN_TENSOR_FLOATS,  /* a matrix of floats, stored as it is */
 };
 
 /* How the scales of a ternary matrix lie. */

@@ -467,6 +467,11 @@ tern_status tn_trit_reader_rows(struct tn_trit_reader *reader, int8_t *trits, fl
                                               : plain_rows(reader, trits, scales, row, n, err);
 }
 
+static uint64_t n_source_rows(const struct tn_source_tensor *w)
+{
+    return w->rank == 3 ? w->shape[0] * w->shape[1] : w->shape[0];
+}
+
 uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *t)
 {
     const struct tn_source_tensor *w = t->weight;
@@ -477,6 +482,7 @@ uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *t)
     case TN_TENSOR_PACKED: /* once for each row block */
         return 4 * w->bytes + scale_bytes;
     default: /* the rows of this part of it; the rest is a scale that follows them */
-        return w->bytes / w->shape[0] * t->file.rows + w->bytes % w->shape[0] + scale_bytes;
+        return w->bytes / n_source_rows(w) * t->file.rows + w->bytes % n_source_rows(w) +
+               scale_bytes;
     }
 }

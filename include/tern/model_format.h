@@ -23,10 +23,10 @@
  *
  * - Sections lie in this order, each at the first 64-byte boundary behind the one before it (data:
  *   4096, from TERN_FILE_LARGE bytes on 4 MiB), padded with zeros. The file ends with the data.
- * - The tensor table is sorted by layer, then role, without duplicates; the tensors of no layer
- *   come last. The data lies in the same order, without further gaps: tensors at the next 64-byte
- *   boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their tensor at
- *   the next 64-byte boundary.
+ * - The tensor table is sorted by layer, role and expert, without duplicates; the tensors of no
+ *   layer come last. The data lies in the same order, without further gaps: tensors at the next
+ *   64-byte boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their
+ *   tensor at the next 64-byte boundary.
  * - header.head_hash = XXH3-64 (seed 0) of bytes [0, data.offset) with the field itself as zero.
  * - data hash i = XXH3-64 (seed 0) of data bytes [i * 4 MiB, min((i + 1) * 4 MiB, data.bytes)).
  * - Reserved fields are zero. An unknown layout, scale kind, role, mixer, activation or splitter is
@@ -56,8 +56,10 @@
 #define TERN_MAX_LAYERS 1024u
 #define TERN_MAX_DIM (1u << 20)
 #define TERN_MAX_VOCAB (1u << 21)
-#define TERN_MAX_TENSORS 65536u
+#define TERN_MAX_TENSORS (1u << 18)
 #define TERN_MAX_STACKED 4096u
+#define TERN_MAX_EXPERTS 1024u
+#define TERN_MAX_EXPERTS_USED 32u
 #define TERN_MAX_CONTEXT (1u << 24)
 #define TERN_MAX_ROPE_THETA 1e300
 #define TERN_MIN_ROPE_FACTOR 0.5f /* frequencies are divided by factors of so much and more */
@@ -122,6 +124,9 @@ enum tern_file_cache {
 #define TERN_MODEL_TIED_HEAD 1u /* the embedding is also the head; no TERN_ROLE_HEAD tensor */
 #define TERN_MODEL_NO_HEAD 2u   /* neither: the result is the state after the final norm */
 
+/* Flags of tern_file_config.expert_flags */
+#define TERN_EXPERTS_RENORMALISED 1u /* weights of the chosen experts are divided by their sum */
+
 /* Starts the metadata section; refs count from the section's start.  Which norms, biases and rope
  * factors a model has is said by its tensors: optional ones are there or not. */
 struct tern_file_config {
@@ -159,7 +164,13 @@ struct tern_file_config {
     struct tern_file_ref template_source; /* Jinja text as published; "" when there is none */
     struct tern_file_ref converter;       /* "tern 0.1.0" */
     uint32_t cache;                       /* enum tern_file_cache */
-    uint8_t reserved[324];
+    /* Of layers with TERN_FFN_EXPERTS; all 0 where there are none. */
+    uint32_t n_experts;      /* 1 ... TERN_MAX_EXPERTS */
+    uint32_t n_experts_used; /* for each token, 1 ... TERN_MAX_EXPERTS_USED, at most n_experts */
+    uint32_t expert_ffn;     /* rows of an expert's gate and up */
+    uint32_t expert_flags;   /* TERN_EXPERTS_* */
+    float expert_limit;      /* activation(min(gate, limit)) * clamp(up, -limit, limit); 0: none */
+    uint8_t reserved[304];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 
@@ -172,6 +183,10 @@ enum tern_mixer {
 /* The other half of a layer. */
 enum tern_ffn {
     TERN_FFN_GATED = 1, /* down(activation(gate(x)) * up(x)) */
+    /* The sum of expert e(x) times p_e over the n_experts_used experts with the largest p, of equal
+     * ones those with the lowest numbers; p = softmax(router(x)) over all.  An expert is a gated
+     * feed-forward. */
+    TERN_FFN_EXPERTS = 2,
     TERN_FFN_END        /* one more than the last */
 };
 
@@ -184,6 +199,7 @@ enum tern_activation {
 enum tern_rope {
     TERN_ROPE_HALF = 1, /* pairs (j, j + rope_dims / 2), angle position * theta^(-2j / rope_dims),
                            divided by factor j where the layer has TERN_ROLE_ROPE_FACTORS */
+    TERN_ROPE_NONE = 2, /* no rotation; rope_dims and rope_theta mean nothing */
 };
 
 /* One layer.  Its order of work (norms and biases that the file does not hold are left out):
@@ -195,6 +211,9 @@ enum tern_rope {
  *   x = ffn_norm(h)
  *   g = ffn_sub_norm(activation(Wgate gate_in_norm(x)) * (Wup up_in_norm(x)))
  *   h += residual_scale * ffn_post_norm(Wdown down_in_norm(g))
+ *
+ * With TERN_FFN_EXPERTS the last two are h += residual_scale * ffn_post_norm(sum over the chosen e,
+ * ascending, of p_e * (Wdown_e g_e)); p in f32.
  *
  * All norms are RMSNorms with plain weights. */
 struct tern_file_layer {
@@ -257,7 +276,11 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(UP_IN_NORM, 28, "up_in_norm")                                                                \
     X(DOWN_IN_NORM, 29, "down_in_norm")                                                            \
     X(HEAD_IN_NORM, 30, "head_in_norm")                                                            \
-    X(ROPE_FACTORS, 31, "rope_factors") /* [rope_dims / 2], see TERN_MIN_ROPE_FACTOR */
+    X(ROPE_FACTORS, 31, "rope_factors") /* [rope_dims / 2], see TERN_MIN_ROPE_FACTOR */            \
+    X(ROUTER, 32, "router")        /* [n_experts][hidden], floats */                               \
+    X(EXPERT_GATE, 33, "expert_gate") /* [expert_ffn][hidden], of each expert; also the next */    \
+    X(EXPERT_UP, 34, "expert_up")                                                                  \
+    X(EXPERT_DOWN, 35, "expert_down") /* [hidden][expert_ffn] */
 
 enum tern_role {
 #define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,
@@ -408,7 +431,7 @@ struct tern_file_tensor {
     /* Matrices of a stack (of experts), all of this shape; 0: it is one matrix. They follow each
      * other, each at a multiple of TERN_FILE_ALIGN bytes from the first; likewise their scales. */
     uint32_t n_stacked;
-    uint32_t reserved0;
+    uint32_t expert;       /* whose it is: below n_experts; 0 for roles without experts */
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");

@@ -43,7 +43,12 @@ bool tn_slot_is_vector(const struct tn_slot *slot)
 bool tn_slot_is_projection(const struct tn_slot *slot)
 {
     return slot->kind == TN_SLOT_MATRIX || slot->kind == TN_SLOT_ROW_LIST ||
-           slot->kind == TN_SLOT_COL_LIST;
+           slot->kind == TN_SLOT_COL_LIST || slot->kind == TN_SLOT_EXPERT;
+}
+
+uint32_t tn_slot_count(const struct tn_slot *slot, const struct tern_file_config *config)
+{
+    return slot->kind == TN_SLOT_EXPERT ? config->n_experts : 1;
 }
 
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config)
@@ -65,6 +70,7 @@ static const struct {
     [TN_SCOPE_LAYER] = {0, 0},
     [TN_SCOPE_ATTN] = {.mixer = TERN_MIXER_ATTENTION},
     [TN_SCOPE_GATED] = {.ffn = TERN_FFN_GATED},
+    [TN_SCOPE_EXPERTS] = {.ffn = TERN_FFN_EXPERTS},
 };
 
 bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *layer)
@@ -114,6 +120,10 @@ static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32
         return spec->config->vocab;
     case TN_DIM_HIDDEN:
         return spec->config->hidden;
+    case TN_DIM_EXPERTS:
+        return spec->config->n_experts;
+    case TN_DIM_EXPERT_FFN:
+        return spec->config->expert_ffn;
     default:
         return dim_of_layer(dim, spec, layer);
     }
@@ -188,6 +198,9 @@ bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout)
     const struct tn_layout_spec *spec = tn_layout_find(layout);
     if (!spec || tn_slot_is_vector(slot))
         return layout == TERN_LAYOUT_F32;
+    if (slot->kind == TN_SLOT_ROUTER)
+        return layout == TERN_LAYOUT_F32 || layout == TERN_LAYOUT_F16 ||
+               layout == TERN_LAYOUT_BF16;
     return spec->use == TN_USE_ANY ||
            (spec->use == TN_USE_ROW_LIST && slot->kind == TN_SLOT_ROW_LIST) ||
            (spec->use == TN_USE_COL_LIST && slot->kind == TN_SLOT_COL_LIST);

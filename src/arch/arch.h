@@ -28,6 +28,7 @@ enum tn_slot_scope {
     TN_SCOPE_LAYER, /* all */
     TN_SCOPE_ATTN,
     TN_SCOPE_GATED,
+    TN_SCOPE_EXPERTS,
 };
 
 enum tn_slot_kind {
@@ -36,6 +37,8 @@ enum tn_slot_kind {
     TN_SLOT_ROW_LIST, /* a matrix whose rows may be skipped */
     TN_SLOT_COL_LIST, /* a matrix whose columns may be skipped */
     TN_SLOT_STACK,    /* a matrix for each expert, in one tensor */
+    TN_SLOT_EXPERT,   /* a matrix of each expert */
+    TN_SLOT_ROUTER,   /* a matrix in floats */
     TN_SLOT_NORM,
     TN_SLOT_BIAS,
     TN_SLOT_FACTORS,
@@ -58,6 +61,8 @@ enum tn_dim {
     TN_DIM_KV,       /* n_kv_head * head_dim */
     TN_DIM_HEAD_DIM,
     TN_DIM_ROPE,     /* rope_dims / 2 of the layer */
+    TN_DIM_EXPERTS,
+    TN_DIM_EXPERT_FFN,
 };
 
 struct tn_slot {
@@ -90,6 +95,8 @@ extern const uint32_t tn_n_slots;
 const struct tn_slot *tn_slot_of(uint32_t role);
 bool tn_slot_is_vector(const struct tn_slot *slot);
 bool tn_slot_is_projection(const struct tn_slot *slot); /* a matrix of a layer */
+/* Tensors of the slot in a layer that has it, or in the model. */
+uint32_t tn_slot_count(const struct tn_slot *slot, const struct tern_file_config *config);
 /* Whether a model of this configuration may hold, and must hold, the tensor. */
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config);
 bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config);

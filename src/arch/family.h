@@ -101,6 +101,10 @@ struct tn_scheme {
 
 /* For `spec`: all layers see "sliding_window" positions, or all where there is none. */
 tern_status tn_spec_windows(struct tn_family_spec *out, const struct tn_values *values);
+/* For `spec`: every layer has experts, and the configuration their numbers and sizes; renormalises:
+ * see TERN_EXPERTS_RENORMALISED.  TERN_INPUT names a number that is missing or out of its range. */
+tern_status tn_spec_experts(struct tn_family_spec *out, const struct tn_values *values,
+                            bool renormalises);
 
 #define FAMILY(name) extern const struct tn_family tn_family_##name;
 #define SCHEME(name) extern const struct tn_scheme tn_scheme_##name;

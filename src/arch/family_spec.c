@@ -3,6 +3,7 @@
  * What several families have in common.
  */
 #include "arch/family.h"
+#include "base/compiler.h"
 
 tern_status tn_spec_windows(struct tn_family_spec *s, const struct tn_values *v)
 {
@@ -12,5 +13,24 @@ tern_status tn_spec_windows(struct tn_family_spec *s, const struct tn_values *v)
     tern_status status = tn_values_integer(v, &window, &window_value, false);
     for (uint32_t i = 0; i < s->config->n_layer; i++)
         s->layers[i].window = window;
+    return status;
+}
+
+tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v, bool renormalises)
+{
+    static const struct tn_value count = {"num_experts", "expert_count", 1, TERN_MAX_EXPERTS};
+    static const struct tn_value ffn = {"moe_intermediate_size", "expert_feed_forward_length", 1,
+                                        TERN_MAX_DIM};
+    struct tn_value used = {"num_experts_per_tok", "expert_used_count", 1, 0};
+    struct tern_file_config *c = s->config;
+    tern_status status = tn_values_integer(v, &c->n_experts, &count, true);
+    used.max = TN_MIN(c->n_experts, TERN_MAX_EXPERTS_USED);
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &c->n_experts_used, &used, true);
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &c->expert_ffn, &ffn, true);
+    c->expert_flags = renormalises ? TERN_EXPERTS_RENORMALISED : 0;
+    for (uint32_t i = 0; i < c->n_layer; i++)
+        s->layers[i].ffn = TERN_FFN_EXPERTS;
     return status;
 }

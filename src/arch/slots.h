@@ -8,10 +8,11 @@
  *
  *   role   TERN_ROLE_..., in the order of its numbers, which is that of the tensor table
  *   scope  MODEL: one in the file;  LAYER: one in each layer;  ATTN: in each layer that mixes by
- *          attention;  GATED: in each layer with a gated feed-forward
+ *          attention;  GATED: in each layer with a gated feed-forward;  EXPERTS: with experts
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
- *          columns can be skipped
+ *          columns can be skipped;  EXPERT: a MATRIX for each expert
+ *          ROUTER: a matrix in floats
  *          STACK: projections of the same shape, one for each expert (n_stacked of the tensor)
  *          NORM, BIAS, FACTORS: vectors in f32
  *   rows, cols   enum tn_dim; vectors have one row
@@ -19,7 +20,7 @@
  *          beside such a head;  OPTIONAL: in all layers of the scope or in none;  ANY: in any
  *   hf     the name in Hugging Face files: "A|B" lists spellings, the usual one first; behind
  *          "model." or "model.layers.N." and before ".weight" (a bias: ".bias").  "/name" stands
- *          alone.  Families say where they differ.
+ *          alone; "*" is the number of the expert.  Families say where they differ.
  *   gguf   the name in GGUF files, behind "blk.N." for layers; "" where there is none
  *
  * No include guard: it is expanded several times.
@@ -72,4 +73,11 @@ SLOT(DOWN_IN_NORM,   GATED, NORM,     ONE,     FFN,      OPTIONAL,
 SLOT(HEAD_IN_NORM,   MODEL, NORM,     ONE,     HIDDEN,   WITH_HEAD,
      "/lm_head.norm|/lm_head.rms_norm", "output_norm_in")
 SLOT(ROPE_FACTORS,   ATTN,  FACTORS,  ONE,     ROPE,     ANY,       "", "")
+SLOT(ROUTER,         EXPERTS, ROUTER, EXPERTS, HIDDEN,   REQUIRED,  "mlp.gate", "ffn_gate_inp")
+SLOT(EXPERT_GATE,    EXPERTS, EXPERT, EXPERT_FFN, HIDDEN, REQUIRED,
+     "mlp.experts.*.gate_proj", "ffn_gate_exps")
+SLOT(EXPERT_UP,      EXPERTS, EXPERT, EXPERT_FFN, HIDDEN, REQUIRED,
+     "mlp.experts.*.up_proj", "ffn_up_exps")
+SLOT(EXPERT_DOWN,    EXPERTS, EXPERT, HIDDEN,  EXPERT_FFN, REQUIRED,
+     "mlp.experts.*.down_proj", "ffn_down_exps")
 /* clang-format on */

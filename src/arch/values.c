@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/log.h"
+
 tern_status tn_values_number(const struct tn_values *v, double *out, const struct tn_value *value,
                              bool is_required)
 {
@@ -16,6 +18,18 @@ tern_status tn_values_integer(const struct tn_values *v, uint32_t *out,
     const char *name = v->is_gguf ? value->gguf : value->hf;
     return name ? v->integer(v, out, name, (uint32_t)value->min, (uint32_t)value->max, is_required)
                 : TERN_OK;
+}
+
+tern_status tn_values_refuse(const struct tn_values *v, const char *what)
+{
+    return tn_fail(v->err, TERN_UNSUPPORTED, "%s: %s is not supported",
+                   v->is_gguf ? "the file's keys" : "config.json", what);
+}
+
+tern_status tn_values_truth(const struct tn_values *v, bool *out, const char *hf, const char *gguf)
+{
+    const char *name = v->is_gguf ? gguf : hf;
+    return name ? v->truth(v, out, name) : TERN_OK;
 }
 
 bool tn_values_has_key(const struct tn_values *v, const char *hf, const char *gguf)

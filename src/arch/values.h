@@ -39,6 +39,11 @@ struct tn_values {
     /* TERN_UNSUPPORTED: a kind that tern does not have. */
     tern_status (*layer_kind)(const struct tn_values *values, enum tn_layer_kind *out,
                               uint32_t layer);
+    /* True or false; absent: *out stays.  TERN_INPUT: something else. */
+    tern_status (*truth)(const struct tn_values *values, bool *out, const char *name);
+    /* Element i of a list of numbers.  Absent: *out stays. */
+    tern_status (*element)(const struct tn_values *values, double *out, const char *name,
+                           uint32_t i);
     bool (*has_key)(const struct tn_values *values, const char *name);
     /* A tensor of the first layer, by its whole name within the layer. */
     bool (*has_tensor)(const struct tn_values *values, const char *name);
@@ -48,7 +53,11 @@ tern_status tn_values_number(const struct tn_values *values, double *out,
                              const struct tn_value *value, bool is_required);
 tern_status tn_values_integer(const struct tn_values *values, uint32_t *out,
                               const struct tn_value *value, bool is_required);
+/* TERN_UNSUPPORTED: "`what` is not supported". */
+tern_status tn_values_refuse(const struct tn_values *values, const char *what);
 /* NULL: not in that kind of source. */
+tern_status tn_values_truth(const struct tn_values *values, bool *out, const char *hf,
+                            const char *gguf);
 bool tn_values_has_key(const struct tn_values *values, const char *hf, const char *gguf);
 bool tn_values_has_tensor(const struct tn_values *values, const char *hf, const char *gguf);
 

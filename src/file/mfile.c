@@ -147,11 +147,12 @@ void tn_mfile_close(struct tn_mfile *file)
 const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum tern_role role,
                                                uint32_t layer)
 {
+    const struct tern_file_tensor key = {.role = (uint32_t)role, .layer = layer};
     uint32_t begin = 0, end = file->n_tensors;
     while (begin < end) {
         uint32_t middle = begin + (end - begin) / 2;
         const struct tern_file_tensor *t = &file->tensors[middle];
-        int order = tn_tensor_compare(t->layer, t->role, layer, (uint32_t)role);
+        int order = tn_tensor_compare(t, &key);
         if (order == 0)
             return t;
         if (order < 0)

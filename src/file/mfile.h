@@ -62,7 +62,7 @@ tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_byt
                            const char *name, struct tern_error *err);
 void tn_mfile_close(struct tn_mfile *file);
 
-/* The tensor with this role and layer, or NULL. O(log n). */
+/* The tensor with this role and layer, of experts the first one's, or NULL. O(log n). */
 const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum tern_role role,
                                                uint32_t layer);
 const void *tn_mfile_data(const struct tn_mfile *file, const struct tern_file_tensor *tensor);
@@ -77,8 +77,8 @@ uint32_t tn_mfile_data_align(uint64_t data_bytes);
 /* Where tensor data of n_bytes bytes may start, at `end` or behind it; shared by reader and writer.
  * False when that overflows. */
 int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset);
-/* <0, 0, >0: order of the table, by layer, then role. */
-int tn_tensor_compare(uint32_t layer_a, uint32_t role_a, uint32_t layer_b, uint32_t role_b);
+/* <0, 0, >0: order of the table, by layer, role, expert. */
+int tn_tensor_compare(const struct tern_file_tensor *a, const struct tern_file_tensor *b);
 
 /* Compares the hash of data chunk i; TERN_INPUT names the chunk and the tensor at its start. */
 tern_status tn_mfile_verify_chunk(const struct tn_mfile *file, uint32_t i_chunk,

@@ -404,7 +404,7 @@ static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer
         return tn_mcheck_unknown(c, "layers.ffn", l->ffn);
     if (!tn_activation_name(l->activation))
         return tn_mcheck_unknown(c, "layers.activation", l->activation);
-    if (l->rope != TERN_ROPE_HALF)
+    if (l->rope != TERN_ROPE_HALF && l->rope != TERN_ROPE_NONE)
         return tn_mcheck_unknown(c, "layers.rope", l->rope);
     tern_status status = check_layer_dims(c, &dims);
     if (!status)
@@ -440,6 +440,34 @@ static tern_status check_layers(struct tn_mcheck *c, const struct tern_file_conf
     return status;
 }
 
+static bool has_experts(const struct tn_model_spec *spec)
+{
+    uint32_t i = 0;
+    while (i < spec->config->n_layer && spec->layers[i].ffn != TERN_FFN_EXPERTS)
+        i++;
+    return i < spec->config->n_layer;
+}
+
+/* Sizes of experts, 0 without them. */
+static tern_status check_experts(struct tn_mcheck *c, const struct tern_file_config *m)
+{
+    const uint32_t least = has_experts(&c->file->spec) ? 1 : 0, most = least ? UINT32_MAX : 0;
+    tern_status status = tn_mcheck_range(c, "n_experts", m->n_experts, least,
+                                         TN_MIN(most, TERN_MAX_EXPERTS));
+    if (!status)
+        status = tn_mcheck_range(c, "n_experts_used", m->n_experts_used, least,
+                                 TN_MIN(m->n_experts, TERN_MAX_EXPERTS_USED));
+    if (!status)
+        status = tn_mcheck_range(c, "expert_ffn", m->expert_ffn, least, TN_MIN(most, TERN_MAX_DIM));
+    if (!status && m->expert_flags & ~(least ? TERN_EXPERTS_RENORMALISED : 0u))
+        status = tn_mcheck_unknown(c, "expert_flags", m->expert_flags);
+    if (!status && !(m->expert_limit >= 0 && m->expert_limit < INFINITY)) /* NaN too */
+        status = tn_fail(c->err, TERN_INPUT,
+                         "%s: expert_limit is %g, must be finite and not negative", c->name,
+                         (double)m->expert_limit);
+    return status;
+}
+
 tern_status tn_mcheck_config(struct tn_mcheck *c)
 {
     const struct tern_file_config *m = c->file->spec.config;
@@ -452,6 +480,8 @@ tern_status tn_mcheck_config(struct tn_mcheck *c)
         status = tn_mcheck_range(c, "bos_id", m->bos_id, 0, m->vocab - 1);
     if (!status)
         status = check_layers(c, m);
+    if (!status)
+        status = check_experts(c, m);
     if (!status)
         status = check_stop_ids(c, m);
     if (!status)

@@ -85,8 +85,8 @@ static tern_status check_kind(struct tensor_check *k)
         status = expect(k, "cols", t->cols, cols);
     if (!status)
         status = check_stack(k, slot);
-    if (!status)
-        status = expect(k, "reserved0", t->reserved0, 0);
+    if (!status && t->expert >= tn_slot_count(slot, spec->config))
+        status = fail_field(k, TERN_INPUT, "expert", t->expert, "the model has no such expert");
     return status ? status
                   : tn_mcheck_reserved(k->c, "tensor.reserved", t->reserved, sizeof t->reserved);
 }
@@ -228,17 +228,17 @@ static tern_status check_order(struct tensor_check *k, uint32_t i)
     if (i == 0)
         return TERN_OK;
     const struct tern_file_tensor *before = k->t - 1;
-    int order = tn_tensor_compare(before->layer, before->role, k->t->layer, k->t->role);
+    int order = tn_tensor_compare(before, k->t);
     if (order < 0)
         return TERN_OK;
     return fail_field(k, TERN_INPUT, "place in the table", i,
-                      order == 0 ? "the same role and layer as the one before it"
-                                 : "not sorted by layer and role");
+                      order == 0 ? "the same role, layer and expert as the one before it"
+                                 : "not sorted by layer, role and expert");
 }
 
 /* ---- the table ---- */
 
-/* Layers (or, for tensors of no layer, files) that may have the slot. */
+/* Tensors of the slot where all layers (or the model) have it. */
 static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_slot *slot)
 {
     if (slot->scope == TN_SCOPE_MODEL)
@@ -246,27 +246,18 @@ static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_s
     uint32_t n = 0;
     for (uint32_t layer = 0; layer < spec->config->n_layer; layer++)
         n += tn_slot_is_in(slot, &spec->layers[layer]);
-    return n;
-}
-
-/* Layers (or files) that have it. */
-static uint32_t count_slot(const struct tn_mfile *f, const struct tn_slot *slot)
-{
-    if (slot->scope == TN_SCOPE_MODEL)
-        return tn_mfile_tensor(f, slot->role, TERN_NO_LAYER) != NULL;
-    uint32_t n = 0;
-    for (uint32_t layer = 0; layer < f->spec.config->n_layer; layer++)
-        n += tn_mfile_tensor(f, slot->role, layer) != NULL;
-    return n;
+    return n * tn_slot_count(slot, spec->config);
 }
 
 static tern_status check_presence(struct tn_mcheck *c)
 {
     const struct tern_file_config *m = c->file->spec.config;
+    uint32_t counts[TN_ROLE_END] = {0}; /* each tensor is in a place of its own: check_order */
+    for (uint32_t i = 0; i < c->file->n_tensors; i++)
+        counts[c->file->tensors[i].role]++;
     for (uint32_t i = 0; i < tn_n_slots; i++) {
         const struct tn_slot *slot = &tn_slots[i];
-        uint32_t needed = count_places(&c->file->spec, slot);
-        uint32_t n = count_slot(c->file, slot);
+        const uint32_t needed = count_places(&c->file->spec, slot), n = counts[slot->role];
         if (n == needed || slot->need == TN_NEED_ANY)
             continue;
         if (n > 0 || tn_slot_is_required(slot, m))

@@ -15,6 +15,8 @@ const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tenso
         role = "?";
     if (tensor->layer == TERN_NO_LAYER)
         snprintf(dst, n_dst, "%s", role);
+    else if (tn_slot_of(tensor->role) && tn_slot_of(tensor->role)->kind == TN_SLOT_EXPERT)
+        snprintf(dst, n_dst, "layers.%u.%s.%u", tensor->layer, role, tensor->expert);
     else
         snprintf(dst, n_dst, "layers.%u.%s", tensor->layer, role);
     return dst;
@@ -31,9 +33,11 @@ int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset)
     return tn_align_up_u64(end, align, offset);
 }
 
-int tn_tensor_compare(uint32_t layer_a, uint32_t role_a, uint32_t layer_b, uint32_t role_b)
+int tn_tensor_compare(const struct tern_file_tensor *a, const struct tern_file_tensor *b)
 {
-    if (layer_a != layer_b)
-        return layer_a < layer_b ? -1 : 1;
-    return role_a < role_b ? -1 : role_a > role_b;
+    if (a->layer != b->layer)
+        return a->layer < b->layer ? -1 : 1;
+    if (a->role != b->role)
+        return a->role < b->role ? -1 : 1;
+    return a->expert < b->expert ? -1 : a->expert > b->expert;
 }

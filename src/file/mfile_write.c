@@ -157,8 +157,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
     char name[48];
     tn_tensor_name(name, sizeof name, tensor);
     const struct tern_file_tensor *last = w->n_tensors ? &w->tensors[w->n_tensors - 1] : NULL;
-    if (w->head || (last && tn_tensor_compare(last->layer, last->role, tensor->layer,
-                                              tensor->role) >= 0))
+    if (w->head || (last && tn_tensor_compare(last, tensor) >= 0))
         return tn_fail(err, TERN_INTERNAL, "tensor \"%s\" is declared out of order", name);
     struct tern_file_tensor t = {
         .role = tensor->role,
@@ -170,6 +169,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
         .scale_group = tensor->scale_group,
         .scale = tensor->scale,
         .n_zero = tensor->n_zero,
+        .expert = tensor->expert,
     };
     uint64_t end = w->data_bytes;
     if (!place(&t, &end))

@@ -12,13 +12,19 @@
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols)
 {
+    acts->number += acts->n + 1; /* rows had numbers */
     acts->x = x;
     acts->norm = norm;
     acts->eps = eps;
     acts->n = n;
     acts->cols = cols;
     acts->made = 0;
-    acts->number++;
+}
+
+void tn_acts_follow(struct tn_acts *acts, const struct tn_acts *before)
+{
+    acts->number = before->number;
+    acts->n = before->n;
 }
 
 struct derive_task {
@@ -105,4 +111,56 @@ void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kern
         tn_acts_derive(acts, TN_ACT_F32, kernels, team);
         tn_team_for(team, acts->n, form == TN_ACT_X8 ? x8_item : x16_item, &task);
     }
+}
+
+/* ---- some rows ---- */
+
+struct tn_acts tn_acts_rows(const struct tn_acts *acts, uint32_t row, uint32_t n)
+{
+    struct tn_acts rows = *acts;
+    const size_t at = row;
+    rows.n = n;
+    if (n == 1 && acts->n > 1)
+        rows.number += 1 + row;
+    rows.x += at * acts->cols;
+    if (acts->f32)
+        rows.f32 += at * acts->f32_stride;
+    if (acts->i8) {
+        rows.i8 += at * acts->i8_stride;
+        rows.i8_scale += row;
+        rows.i8_sum += row;
+    }
+    if (acts->x16)
+        rows.x16 = (char *)acts->x16 + at * TN_X16_BYTES(acts->cols);
+    if (acts->x8)
+        rows.x8 = (char *)acts->x8 + at * TN_X8_BYTES(acts->cols);
+    return rows;
+}
+
+static void copy_row(struct tn_acts *to, uint32_t i, const struct tn_acts *from, uint32_t row)
+{
+    const struct tn_acts one = tn_acts_rows(from, row, 1);
+    if (to->made >> TN_ACT_F32 & 1)
+        memcpy(to->f32_own + i * to->f32_stride, one.f32, to->f32_stride * sizeof(float));
+    if (to->made >> TN_ACT_I8 & 1) {
+        memcpy(to->i8 + i * to->i8_stride, one.i8, tn_kern_pad(to->cols));
+        to->i8_scale[i] = one.i8_scale[0];
+        to->i8_sum[i] = one.i8_sum[0];
+    }
+    if (to->made >> TN_ACT_X16 & 1)
+        memcpy((char *)to->x16 + i * TN_X16_BYTES(to->cols), one.x16, TN_X16_BYTES(to->cols));
+    if (to->made >> TN_ACT_X8 & 1)
+        memcpy((char *)to->x8 + i * TN_X8_BYTES(to->cols), one.x8, TN_X8_BYTES(to->cols));
+}
+
+void tn_acts_gather(struct tn_acts *to, const struct tn_acts *from, const uint32_t *rows,
+                    uint32_t n, uint32_t forms)
+{
+    to->n = n;
+    to->cols = from->cols;
+    to->made = forms;
+    to->f32 = to->f32_own;
+    to->f32_stride = tn_kern_pad(from->cols);
+    for (uint32_t i = 0; i < n; i++)
+        copy_row(to, i, from, rows[i]);
 }

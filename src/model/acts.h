@@ -31,11 +31,22 @@ struct tn_acts {
     void *x8;          /* [n] TN_X8_BYTES each, without gaps */
 };
 
-/* A new input; forms of the one before it are void. */
+/* A new input; forms of the one before it are void.  Its number, and those of its rows
+ * (tn_acts_rows), are new. */
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols);
 /* Makes a form unless it is there. */
 void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kernels *kernels,
                     struct tn_team *team);
+
+
+/* acts counts its numbers on from those of `before`. */
+void tn_acts_follow(struct tn_acts *acts, const struct tn_acts *before);
+/* Rows [row, row + n) of an input with the forms that are made, as an input.  A single row of
+ * several has a number of its own. */
+struct tn_acts tn_acts_rows(const struct tn_acts *acts, uint32_t row, uint32_t n);
+/* `to`, which has memory for n rows, becomes rows[i] of from, i < n, in the forms of these bits. */
+void tn_acts_gather(struct tn_acts *to, const struct tn_acts *from, const uint32_t *rows,
+                    uint32_t n, uint32_t forms);
 
 #endif

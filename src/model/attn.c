@@ -124,6 +124,15 @@ static void norm_heads(const struct attn_task *task, float *x, const float *norm
         task->f->kernels->rms_norm_f32(x, x, norm, task->layer->dims.head_dim, eps);
 }
 
+static void rotate(const struct attn_task *task, float *heads, uint32_t t, uint32_t n)
+{
+    const struct tn_forward *f = task->f;
+    const size_t at = tn_rope_at(f, task->layer->i_rope, t);
+    if (task->layer->spec->rope != TERN_ROPE_NONE)
+        f->kernels->rope_f32(heads, f->s.cos + at, f->s.sin + at, n, task->layer->spec->rope_dims,
+                             task->kv.dim);
+}
+
 /* Norms and rotates what belongs to key head g of token t: its queries, and the key, which goes
  * into the cache with its value. */
 static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t g,
@@ -134,15 +143,12 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
     const struct tn_layer_dims *c = &layer->dims;
     const struct tn_attn_scratch *s = task->s;
     const uint32_t per_kv = task->per_kv, dim = task->kv.dim;
-    const uint32_t rope_dims = layer->spec->rope_dims;
-    const size_t angles = tn_rope_at(f, layer->i_rope, t);
-    const float *cosines = f->s.cos + angles, *sines = f->s.sin + angles;
 
     const size_t first = (size_t)t * c->n_head + (size_t)g * per_kv; /* query */
     float *q = s->q_rot + first * dim;
     pad_heads(q, s->q + first * c->head_dim, per_kv, c->head_dim, dim);
     norm_heads(task, q, layer->vectors[TERN_ROLE_Q_NORM], per_kv);
-    f->kernels->rope_f32(q, cosines, sines, per_kv, rope_dims, dim);
+    rotate(task, q, t, per_kv);
     for (uint32_t i = 0; i < per_kv && task->kv.type == TN_KV_Q8; i++) {
         struct tn_queries to = queries_from(task, &s->queries, first + i);
         f->kernels->kv_store_q8(to.rows, to.scales, q + (size_t)i * dim, dim);
@@ -152,7 +158,7 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
     float *key = s->threads[i_thread].kv_row, *value = key + dim;
     pad_heads(key, s->k + from, 1, c->head_dim, dim);
     norm_heads(task, key, layer->vectors[TERN_ROLE_K_NORM], 1);
-    f->kernels->rope_f32(key, cosines, sines, 1, rope_dims, dim);
+    rotate(task, key, t, 1);
     pad_heads(value, s->v + from, 1, c->head_dim, dim);
     const struct tn_span *span = span_of(f, t);
     store_row(task, span->blocks, g, span->position + t - span->row, key, value);

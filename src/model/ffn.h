@@ -17,7 +17,7 @@ struct tn_ffn {
     tn_scratch_layout_fn *layout;
 };
 
-extern const struct tn_ffn tn_ffn_gated;
+extern const struct tn_ffn tn_ffn_gated, tn_ffn_experts;
 
 /* By number, enum tern_ffn. */
 extern const struct tn_ffn *const tn_ffns[TERN_FFN_END];

@@ -107,17 +107,13 @@ static size_t x8_bytes(const struct tn_input_widths *widths, size_t n)
     return n * TN_X8_BYTES(widths->of[TN_ACT_X8]);
 }
 
-/* Memory of the forms that the model's products take.  Whichever of x16 and x8 an engine chooses,
- * the sum is that of the larger choice: a plan holds for all engines. */
-static void layout_acts(struct tn_acts *out, struct tn_arena *arena,
-                        const struct tn_weights *weights, const struct tn_memplan_input *input)
+void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
+                    const struct tn_input_widths *all, enum tn_inputs_as inputs, size_t n)
 {
-    const size_t n = input->n_batch;
-    const struct tn_input_widths *widths = &weights->widths[input->inputs];
+    const struct tn_input_widths *widths = &all[inputs];
     size_t rounded = 0;
     for (uint32_t i = 0; i < TN_N_INPUTS_AS; i++)
-        rounded = TN_MAX(rounded, x16_bytes(&weights->widths[i], n) +
-                                      x8_bytes(&weights->widths[i], n));
+        rounded = TN_MAX(rounded, x16_bytes(&all[i], n) + x8_bytes(&all[i], n));
     *out = (struct tn_acts){.i8_stride = tn_kern_pad(widths->of[TN_ACT_I8])};
     out->i8 = tn_arena_take(arena, n * out->i8_stride);
     out->i8_scale = take_f32(arena, n);
@@ -173,7 +169,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
 
     s->h = take_f32(arena, n * c->hidden);
     s->x = take_f32(arena, n * c->hidden);
-    layout_acts(&s->in, arena, weights, input);
+    tn_acts_layout(&s->in, arena, weights->widths, input->inputs, n);
     layout_parts(s, arena, weights, input);
     s->cos = take_f32(arena, weights->n_ropes * n * weights->rope_half);
     s->sin = take_f32(arena, weights->n_ropes * n * weights->rope_half);

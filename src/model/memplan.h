@@ -98,6 +98,11 @@ static inline struct tn_state_input tn_memplan_state_input(const struct tn_mempl
     return (struct tn_state_input){input->kv, input->n_ctx, input->n_batch};
 }
 
+/* Memory of the forms that inputs of so many rows take, widths [TN_N_INPUTS_AS]: for one choice of
+ * inputs, but the sum is that of the largest, so that a plan holds for all engines. */
+void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
+                    const struct tn_input_widths *widths, enum tn_inputs_as inputs, size_t n);
+
 /* Lays scratch memory out; with a NULL arena base it only counts.  The memory is all zeros, as new
  * pages are: lut_input and col_sum_of, whose numbers begin with 1, name nothing yet. */
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,

@@ -290,6 +290,14 @@ static uint32_t main_layout(const struct tn_mfile *file)
     return main;
 }
 
+/* What a token reads of a tensor's bytes; of the experts those that are chosen, on average. */
+static uint64_t share_read(const struct tern_file_config *c, const struct tern_file_tensor *t,
+                           uint64_t n_bytes)
+{
+    const bool is_expert = tn_slot_of(t->role)->kind == TN_SLOT_EXPERT;
+    return is_expert ? n_bytes * c->n_experts_used / c->n_experts : n_bytes;
+}
+
 void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out)
 {
     const struct tern_file_config *c = m->file.spec.config;
@@ -307,7 +315,7 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
     for (uint32_t i = 0; i < m->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &m->file.tensors[i];
         if (t->role != TERN_ROLE_EMBED || tied) /* of others one row */
-            out->bytes_per_token += t->bytes + t->scale_bytes;
+            out->bytes_per_token += share_read(c, t, t->bytes + t->scale_bytes);
         if (!tn_layout_is_ternary(t->layout))
             continue;
         out->ternary_bytes += t->bytes;

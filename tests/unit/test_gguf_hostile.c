@@ -120,8 +120,8 @@ static const struct number_case number_cases[] = {
     {"version", 0x02000000, TERN_UNSUPPORTED, "big-endian"},
     {"version", 0xFFFFFFFF, TERN_UNSUPPORTED, "GGUF version 4294967295"},
     /* counts */
-    {"n_tensors", M1, BAD, "the number of tensors is -1, allowed are 0 to 65536"},
-    {"n_tensors", 65537, BAD, "the number of tensors is 65537"},
+    {"n_tensors", M1, BAD, "the number of tensors is -1, allowed are 0 to 262144"},
+    {"n_tensors", 262145, BAD, "the number of tensors is 262145"},
     {"n_tensors", INT64_MAX, BAD, "the number of tensors is 9223372036854775807"},
     {"n_tensors", 9, BAD, "tensor 8"},
     {"n_tensors", 7, BAD, "tensor \"iq2\": IQ2_BN [2, 64] takes 40 bytes, but"},

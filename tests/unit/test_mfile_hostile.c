@@ -130,7 +130,7 @@ static void hostile_headers_are_refused(void **state)
         {"metadata.bytes", offsetof(struct tern_file_header, metadata) + 8, 8, 0},
         {"metadata.bytes", offsetof(struct tern_file_header, metadata) + 8, 8, 511},
         {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, 0},
-        {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, 96 * 65537},
+        {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, 96 * (TERN_MAX_TENSORS + 1ull)},
         {"tensors.bytes", offsetof(struct tern_file_header, tensors) + 8, 8, h.tensors.bytes - 1},
         {"hashes.bytes", offsetof(struct tern_file_header, hashes) + 8, 8, 0},
         {"data.bytes", offsetof(struct tern_file_header, data) + 8, 8, 0},
@@ -157,9 +157,10 @@ static void hostile_layers_are_refused(void **state)
 #define L(member) FIELD(tern_file_layer, member)
     const struct mutation list[] = {
         {"mixer", L(mixer), 0}, {"mixer", L(mixer), 2}, {"mixer", L(mixer), UINT32_MAX},
-        {"ffn", L(ffn), 0}, {"ffn", L(ffn), 2}, {"activation", L(activation), 0},
+        {"ffn", L(ffn), 0}, {"layers.ffn", L(ffn), TERN_FFN_END},
+        {"n_experts", L(ffn), TERN_FFN_EXPERTS}, {"activation", L(activation), 0},
         {"activation", L(activation), 4}, {"activation", L(activation), UINT32_MAX},
-        {"layers.rope", L(rope), 0}, {"layers.rope", L(rope), 2},
+        {"layers.rope", L(rope), 0}, {"layers.rope", L(rope), 3},
         {"rope_dims", L(rope_dims), 0}, {"rope_dims", L(rope_dims), 15},
         {"rope_dims", L(rope_dims), 18}, {"rope_dims", L(rope_dims), UINT32_MAX},
         {"window", L(window), TERN_MAX_CONTEXT + 1}, {"window", L(window), UINT32_MAX},
@@ -242,8 +243,14 @@ static void hostile_configurations_are_refused(void **state)
         {"fingerprint_ids", offsetof(struct tern_file_config, fingerprint_ids) + 28, 4, UINT32_MAX},
         {"stop_ids", STOP_IDS, 4, 40}, {"stop_ids", STOP_IDS + 4, 4, UINT32_MAX},
         {"cache", C(cache), 2}, {"cache", C(cache), UINT32_MAX},
+        /* No layer has experts. */
+        {"n_experts", C(n_experts), 1}, {"n_experts", C(n_experts), UINT32_MAX},
+        {"n_experts_used", C(n_experts_used), 1}, {"expert_ffn", C(expert_ffn), 64},
+        {"expert_flags", C(expert_flags), 1}, {"expert_flags", C(expert_flags), 2},
+        {"expert_limit", C(expert_limit), minus1_32}, {"expert_limit", C(expert_limit), nan32},
+        {"expert_limit", C(expert_limit), inf32},
         {"config.reserved", offsetof(struct tern_file_config, reserved), 1, 1},
-        {"config.reserved", offsetof(struct tern_file_config, reserved) + 323, 1, 255},
+        {"config.reserved", offsetof(struct tern_file_config, reserved) + 303, 1, 255},
         {"sources", offsetof(struct tern_file_config, sources), 4, 513},
         {"sources", offsetof(struct tern_file_config, sources), 4, UINT32_MAX},
         {"sources", offsetof(struct tern_file_config, sources) + 4, 4, 47},
@@ -309,7 +316,7 @@ static void hostile_tensors_are_refused(void **state)
         const char *name = tn_role_name(t.role);
         bool ternary = t.layout >= TERN_LAYOUT_T2;
         const struct mutation list[] = {
-            {"role", T(role), 0}, {"role", T(role), TERN_ROLE_ROPE_FACTORS + 1},
+            {"role", T(role), 0}, {"role", T(role), TN_ROLE_END},
             {"role", T(role), UINT32_MAX}, {"", T(role), TERN_ROLE_Q_NORM},
             {"", T(role), TERN_ROLE_O_BIAS}, {"", T(role), TERN_ROLE_ROPE_FACTORS},
             {"layer", T(layer), 2}, {"layer", T(layer), 0xFFFFFFFEu},
@@ -339,10 +346,10 @@ static void hostile_tensors_are_refused(void **state)
             {"scale_bytes", T(scale_bytes), t.scale_bytes + 4},
             {"scale_bytes", T(scale_bytes), UINT64_MAX},
             {"n_zero", T(n_zero), (uint64_t)t.rows * t.cols + 1}, {"n_zero", T(n_zero), UINT64_MAX},
+            {"expert", T(expert), 1}, {"expert", T(expert), UINT32_MAX},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 8, 8, UINT64_MAX},
             {"n_stacked", offsetof(struct tern_file_tensor, n_stacked), 4, 1},
-            {"reserved0", offsetof(struct tern_file_tensor, reserved0), 4, 1},
         };
         size_t base = (size_t)file.header->tensors.offset + i * sizeof *file.tensors;
         for (size_t k = 0; k < TN_COUNT_OF(list); k++)
@@ -415,7 +422,7 @@ static void tables_out_of_order_are_refused(void **state)
     memcpy(copy.bytes + table + size, image.bytes + table, 8);
     fix_hash(&copy);
     assert_int_equal(check(&copy, &err), TERN_INPUT);
-    assert_non_null(strstr(err.detail, "same role and layer"));
+    assert_non_null(strstr(err.detail, "same role, layer and expert"));
     memcpy(copy.bytes + table, image.bytes + table + size, size);
     memcpy(copy.bytes + table + size, image.bytes + table, size);
     fix_hash(&copy);
