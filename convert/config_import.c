@@ -204,6 +204,9 @@ static tern_status refuse_extras(const json_t *root, struct tern_error *err)
         if (json_is_true(json_object_get(root, flags[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is true, which is not supported",
                            flags[i]);
+    if (json_is_false(json_object_get(root, "attn_output_gate")))
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       CONFIG ": \"attn_output_gate\" is false, which is not supported");
     return TERN_OK;
 }
 

@@ -45,6 +45,7 @@ struct tn_config_import {
     enum tn_inputs_said inputs_said;
     uint32_t fixups;          /* enum tn_fixup, of this kind of source */
     bool needs[TN_ROLE_END];  /* optional roles that all layers must have */
+    uint32_t n_draft_layers; /* GGUF: blocks behind the layers, which are left out */
     uint32_t rope_dims;     /* of each head that are rotated, in all layers */
     float *rope_factors;    /* [rope_dims / 2], for all layers but local ones; NULL: none */
     uint32_t original_context; /* beyond which rope_factors would be others; 0: not said */

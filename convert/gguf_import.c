@@ -146,6 +146,11 @@ static tern_status read_sizes(struct importer *i)
         if (status != TERN_OK)
             return status;
     }
+    tern_status drafts = get_integer(i, &i->out->n_draft_layers, "nextn_predict_layers", 0,
+                                     c->n_layer - 1, false);
+    if (drafts != TERN_OK)
+        return drafts;
+    c->n_layer -= i->out->n_draft_layers;
     const struct tn_source_tensor *embed = tn_source_find(i->source, "token_embd.weight");
     if (!embed || embed->rank != 2 || embed->shape[0] == 0 || embed->shape[0] > TERN_MAX_VOCAB)
         return tn_fail(i->err, TERN_INPUT,

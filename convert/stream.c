@@ -118,10 +118,18 @@ tern_status tn_stream_check_row(const struct tn_source_tensor *t, const float *v
 
 /* ---- vectors ---- */
 
+static uint32_t n_values(const struct tn_source_tensor *t)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < t->rank; i++)
+        n *= t->shape[i];
+    return (uint32_t)n; /* the plan has checked the shape */
+}
+
 static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                  uint32_t i_tensor, struct tern_error *err)
 {
-    const uint32_t n = t->file.cols, n_source = (uint32_t)t->weight->shape[0];
+    const uint32_t n = t->file.cols, n_source = n_values(t->weight);
     void *raw = tn_stream_take(&s->raw, (size_t)t->weight->bytes, err);
     float *values = tn_stream_take(&s->floats, n_source * sizeof *values, err);
     float *ordered = tn_stream_take(&s->spare, n * sizeof *ordered, err);
@@ -138,6 +146,11 @@ static tern_status stream_vector(struct tn_streamer *s, const struct tn_tensor_p
         ordered[i] = values[tn_row_order_get(&t->order, i)];
     for (uint32_t i = 0; t->adds_one && i < n; i++)
         ordered[i] += 1.0f;
+    for (uint32_t i = 0; t->is_log && i < n; i++)
+        ordered[i] = (float)-exp((double)ordered[i]);
+    status = tn_stream_check_row(t->weight, ordered, 0, n, err); /* exp may overflow */
+    if (status != TERN_OK)
+        return status;
     return tn_mwriter_append(s->writer, i_tensor, ordered, n * sizeof *ordered, err);
 }
 

@@ -10,13 +10,22 @@
 
 /* ---- names ---- */
 
+/* What follows a spelling of *n characters, which loses the point of "name.". */
+static const char *ending_of(const struct tn_place *place, const char *spelling, int *n)
+{
+    const bool is_whole = *n > 0 && spelling[*n - 1] == '.';
+    *n -= is_whole;
+    return is_whole ? "" : place->slot->kind == TN_SLOT_BIAS ? ".bias" : ".weight";
+}
+
 static void gguf_name(char *dst, const struct tn_place *place, const char *spelling)
 {
-    const char *ending = place->slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
+    int n = (int)strlen(spelling);
+    const char *ending = ending_of(place, spelling, &n);
     if (place->slot->scope == TN_SCOPE_MODEL)
-        snprintf(dst, NAME_BYTES, "%s.%s", spelling, ending);
+        snprintf(dst, NAME_BYTES, "%.*s%s", n, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "blk.%u.%s.%s", place->layer, spelling, ending);
+        snprintf(dst, NAME_BYTES, "blk.%u.%.*s%s", place->layer, n, spelling, ending);
 }
 
 /* A spelling of n characters with the expert's number in place of its "*". */
@@ -35,13 +44,14 @@ static void number_expert(char *dst, size_t n_dst, const char *spelling, int n,
 static void hf_name(char *dst, const char *prefix, const struct tn_place *place,
                     const char *spelling)
 {
-    const char *ending = place->slot->kind == TN_SLOT_BIAS ? "bias" : "weight";
+    int n = (int)strlen(spelling);
+    const char *ending = ending_of(place, spelling, &n);
     if (spelling[0] == '/')
-        snprintf(dst, NAME_BYTES, "%s.%s", spelling + 1, ending);
+        snprintf(dst, NAME_BYTES, "%.*s%s", n - 1, spelling + 1, ending);
     else if (place->slot->scope == TN_SCOPE_MODEL)
-        snprintf(dst, NAME_BYTES, "%s%s.%s", prefix, spelling, ending);
+        snprintf(dst, NAME_BYTES, "%s%.*s%s", prefix, n, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "%slayers.%u.%s.%s", prefix, place->layer, spelling, ending);
+        snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s%s", prefix, place->layer, n, spelling, ending);
 }
 
 static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_family *family,
@@ -93,7 +103,7 @@ static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_
     return tn_slot_is_vector(slot) ? cols : rows;
 }
 
-/* The slot's part of `fused`, whose parts follow each other. */
+/* The slot's part of `fused`. */
 static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
                       const struct tn_family *family, const struct tn_source *source,
                       const struct tn_fused *fused)
@@ -114,6 +124,11 @@ static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
         return false;
     place->source_rows = sum;
     place->order.first = first;
+    if (fused->is_by_head) {
+        const uint32_t n = tn_layer_dims(spec->config, &spec->layers[place->layer]).n_head;
+        place->order = (struct tn_row_order){
+            .first = first / n, .run = place->order.run / n, .step = sum / n};
+    }
     return true;
 }
 

@@ -130,17 +130,35 @@ static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind 
 static bool adds_one(const struct planner *p, const struct tn_slot *slot)
 {
     return (p->import->fixups & TN_FIX_NORMS_PLUS_ONE) && slot->kind == TN_SLOT_NORM &&
-           (slot->role < TERN_ROLE_Q_IN_NORM || slot->role > TERN_ROLE_HEAD_IN_NORM);
+           (slot->role < TERN_ROLE_Q_IN_NORM || slot->role > TERN_ROLE_HEAD_IN_NORM) &&
+           slot->role != TERN_ROLE_DELTA_NORM;
+}
+
+/* Taps of a convolution: [channels, 1, taps], in GGUF files [channels, taps]. */
+static tern_status check_taps(struct planner *p, const struct tn_place *place)
+{
+    const struct tn_layer_dims d =
+        tn_layer_dims(p->spec.config, &p->spec.layers[place->layer]);
+    const struct tn_source_tensor *t = place->weight;
+    if (t->rank == 3 && t->shape[0] == d.channels && t->shape[1] == 1 &&
+        t->shape[2] == d.conv_taps)
+        return TERN_OK;
+    return check_shape(p, t, d.channels, d.conv_taps);
 }
 
 static tern_status plan_vector(struct planner *p, const struct tn_place *place)
 {
+    const uint32_t role = place->slot->role;
     tern_status status = check_float(p, place->weight);
     if (status == TERN_OK)
-        status = check_shape(p, place->weight, 0, place->source_rows);
+        status = role == TERN_ROLE_DELTA_CONV
+                     ? check_taps(p, place)
+                     : check_shape(p, place->weight, 0, place->source_rows);
     if (status != TERN_OK)
         return status;
-    append(p, TN_TENSOR_VECTOR, place)->adds_one = adds_one(p, place->slot);
+    struct tn_tensor_plan_row *t = append(p, TN_TENSOR_VECTOR, place);
+    t->adds_one = adds_one(p, place->slot);
+    t->is_log = role == TERN_ROLE_DELTA_DECAY && (p->import->fixups & TN_FIX_LOG_DECAY);
     return TERN_OK;
 }
 
@@ -417,6 +435,15 @@ static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
     plan->n_skipped++;
 }
 
+/* A tensor of the blocks behind the last layer, which are for drafts. */
+static bool is_of_drafts(const struct planner *p, const char *name)
+{
+    unsigned layer = 0;
+    const uint32_t n = p->spec.config->n_layer;
+    return sscanf(name, "blk.%u.", &layer) == 1 && layer >= n &&
+           layer < n + p->import->n_draft_layers;
+}
+
 /* Nothing may be left over: an unknown tensor is part of a model that tern would get wrong. */
 static tern_status check_unused(struct planner *p)
 {
@@ -433,6 +460,8 @@ static tern_status check_unused(struct planner *p)
             note_skipped(p->plan, skipped);
         else if (!is_gguf && strcmp(t->name, "lm_head.weight") == 0)
             status = plan_twin(p, t);
+        else if (is_gguf && is_of_drafts(p, t->name))
+            note_skipped(p->plan, "blk.N.nextn");
         else if (is_gguf && strcmp(t->name, "output.weight") == 0) /* the file names a pooling */
             p->plan->idle_head = t;
         else

@@ -48,6 +48,7 @@ struct tn_tensor_plan_row {
     struct tn_source_tensor *scale;  /* of PACKED, ROUNDED; a factor of EXACT, CODED, or NULL */
     bool scale_divides;
     bool adds_one;           /* VECTOR: 1 + w is stored */
+    bool is_log;             /* VECTOR: -exp(w) is stored */
     bool may_be_ternary;     /* TABLE: to be found out */
     struct tn_row_order order; /* rows of the tensor among those of weight */
     struct tn_scale_facts scales; /* of ternary kinds, after the survey */

@@ -174,9 +174,15 @@ struct tern_file_config {
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 
+/* Flags of tern_file_layer.delta_flags */
+#define TERN_DELTA_TILED 1u /* value head i has key head i mod n_kv_head */
+#define TERN_MAX_DELTA_DIM 1024u
+#define TERN_MAX_CONV_TAPS 16u
+
 /* What mixes positions. */
 enum tern_mixer {
     TERN_MIXER_ATTENTION = 1, /* causal, softmax(score_scale * q.k) v, key heads shared */
+    TERN_MIXER_GATED_DELTA = 2, /* a matrix for each head, with decay and delta rule; see below */
     TERN_MIXER_END            /* one more than the last */
 };
 
@@ -206,7 +212,7 @@ enum tern_rope {
  *
  *   x = attn_norm(h)
  *   q, k, v = Wq q_in_norm(x) + bq, ...;  q, k = rope(q_norm(q)), rope(k_norm(k)) per head
- *   a = attn_sub_norm(attention(q, k, v))
+ *   a = attn_sub_norm(attention(q, k, v) * sigmoid(Wq_gate x))
  *   h += residual_scale * attn_post_norm(Wo o_in_norm(a) + bo)
  *   x = ffn_norm(h)
  *   g = ffn_sub_norm(activation(Wgate gate_in_norm(x)) * (Wup up_in_norm(x)))
@@ -215,7 +221,18 @@ enum tern_rope {
  * With TERN_FFN_EXPERTS the last two are h += residual_scale * ffn_post_norm(sum over the chosen e,
  * ascending, of p_e * (Wdown_e g_e)); p in f32.
  *
- * All norms are RMSNorms with plain weights. */
+ * All norms are RMSNorms with plain weights.
+ *
+ * TERN_MIXER_GATED_DELTA instead, for n_head value heads of value_dim values; value head i has key
+ * head i / (n_head / n_kv_head), or i mod n_kv_head with TERN_DELTA_TILED, of head_dim values; t is
+ * the position, u is zero before the first, S is zero there:
+ *
+ *   u_t = Wdelta_qkv x;  c = silu(sum of delta_conv[j] * u_(t - conv_taps + 1 + j), j < conv_taps)
+ *   q, k, v = c, cut into n_kv_head, n_kv_head and n_head heads
+ *   q = q / sqrt(q.q + 1e-6) / sqrt(head_dim),  k = k / sqrt(k.k + 1e-6)
+ *   g = exp(delta_decay * log(1 + exp(Wdelta_a x + delta_dt))),  b = sigmoid(Wdelta_b x)
+ *   d = b * (v - g * k.S),  S = g * S + k (x) d,  o = q.S             S [head_dim][value_dim]
+ *   h += residual_scale * Wdelta_out(delta_norm(o) * silu(Wdelta_z x)) */
 struct tern_file_layer {
     uint32_t mixer;      /* enum tern_mixer */
     uint32_t ffn;        /* enum tern_ffn */
@@ -231,7 +248,12 @@ struct tern_file_layer {
     uint32_t n_kv_head; /* divides the number of heads */
     uint32_t head_dim;  /* even */
     uint32_t ffn_dim;
-    uint8_t reserved[8];
+    /* Of TERN_MIXER_GATED_DELTA, else 0.  Its rope, rope_dims, rope_theta, window and score_scale
+     * are 0. */
+    uint16_t value_dim;  /* 1 ... TERN_MAX_DELTA_DIM, like head_dim */
+    uint8_t conv_taps;   /* 1 ... TERN_MAX_CONV_TAPS */
+    uint8_t delta_flags; /* TERN_DELTA_* */
+    uint8_t reserved[4];
 };
 static_assert(sizeof(struct tern_file_layer) == 64, "layer record is 64 bytes");
 
@@ -280,7 +302,17 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(ROUTER, 32, "router")        /* [n_experts][hidden], floats */                               \
     X(EXPERT_GATE, 33, "expert_gate") /* [expert_ffn][hidden], of each expert; also the next */    \
     X(EXPERT_UP, 34, "expert_up")                                                                  \
-    X(EXPERT_DOWN, 35, "expert_down") /* [hidden][expert_ffn] */
+    X(EXPERT_DOWN, 35, "expert_down") /* [hidden][expert_ffn] */                                   \
+    X(Q_GATE, 36, "q_gate")        /* [rows of q][hidden], of what attention gives; optional */    \
+    X(DELTA_QKV, 37, "delta_qkv")  /* [(2 n_kv_head) head_dim + n_head value_dim][hidden] */       \
+    X(DELTA_Z, 38, "delta_z")      /* [n_head * value_dim][hidden] */                              \
+    X(DELTA_B, 39, "delta_b")      /* [n_head][hidden] */                                          \
+    X(DELTA_A, 40, "delta_a")      /* [n_head][hidden] */                                          \
+    X(DELTA_OUT, 41, "delta_out")  /* [hidden][n_head * value_dim] */                              \
+    X(DELTA_CONV, 42, "delta_conv") /* [rows of delta_qkv][conv_taps], oldest tap first */         \
+    X(DELTA_DECAY, 43, "delta_decay") /* [n_head], below 0 */                                      \
+    X(DELTA_DT, 44, "delta_dt")    /* [n_head] */                                                  \
+    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], of each head of o */
 
 enum tern_role {
 #define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,

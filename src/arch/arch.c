@@ -69,6 +69,7 @@ static const struct {
 } scopes[] = {
     [TN_SCOPE_LAYER] = {0, 0},
     [TN_SCOPE_ATTN] = {.mixer = TERN_MIXER_ATTENTION},
+    [TN_SCOPE_DELTA] = {.mixer = TERN_MIXER_GATED_DELTA},
     [TN_SCOPE_GATED] = {.ffn = TERN_FFN_GATED},
     [TN_SCOPE_EXPERTS] = {.ffn = TERN_FFN_EXPERTS},
 };
@@ -85,12 +86,16 @@ bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *lay
 struct tn_layer_dims tn_layer_dims(const struct tern_file_config *config,
                                    const struct tern_file_layer *layer)
 {
-    return (struct tn_layer_dims){
+    struct tn_layer_dims d = {
         .n_head = layer->n_head ? layer->n_head : config->n_head,
         .n_kv_head = layer->n_kv_head ? layer->n_kv_head : config->n_kv_head,
         .head_dim = layer->head_dim ? layer->head_dim : config->head_dim,
         .ffn = layer->ffn_dim ? layer->ffn_dim : config->ffn,
+        .value_dim = layer->value_dim,
+        .conv_taps = layer->conv_taps,
     };
+    d.channels = d.value_dim ? 2 * d.n_kv_head * d.head_dim + d.n_head * d.value_dim : 0;
+    return d;
 }
 
 static uint32_t dim_of_layer(enum tn_dim dim, const struct tn_model_spec *spec, uint32_t layer)
@@ -105,6 +110,16 @@ static uint32_t dim_of_layer(enum tn_dim dim, const struct tn_model_spec *spec, 
         return dims.n_kv_head * dims.head_dim;
     case TN_DIM_HEAD_DIM:
         return dims.head_dim;
+    case TN_DIM_N_HEAD:
+        return dims.n_head;
+    case TN_DIM_VALUE_DIM:
+        return dims.value_dim;
+    case TN_DIM_VALUES:
+        return dims.n_head * dims.value_dim;
+    case TN_DIM_CHANNELS:
+        return dims.channels;
+    case TN_DIM_TAPS:
+        return dims.channels * dims.conv_taps;
     default:
         assert(dim == TN_DIM_ROPE);
         return spec->layers[layer].rope_dims / 2;

@@ -27,6 +27,7 @@ enum tn_slot_scope {
     TN_SCOPE_MODEL, /* none: it is the model's */
     TN_SCOPE_LAYER, /* all */
     TN_SCOPE_ATTN,
+    TN_SCOPE_DELTA,
     TN_SCOPE_GATED,
     TN_SCOPE_EXPERTS,
 };
@@ -63,6 +64,11 @@ enum tn_dim {
     TN_DIM_ROPE,     /* rope_dims / 2 of the layer */
     TN_DIM_EXPERTS,
     TN_DIM_EXPERT_FFN,
+    TN_DIM_N_HEAD,
+    TN_DIM_VALUE_DIM,
+    TN_DIM_VALUES,   /* n_head * value_dim */
+    TN_DIM_CHANNELS, /* of the convolution: q, k and v of a gated delta rule */
+    TN_DIM_TAPS,     /* channels * conv_taps */
 };
 
 struct tn_slot {
@@ -78,6 +84,7 @@ struct tn_slot {
 /* Sizes of one layer: its own, or the model's. */
 struct tn_layer_dims {
     uint32_t n_head, n_kv_head, head_dim, ffn;
+    uint32_t value_dim, channels, conv_taps; /* TERN_MIXER_GATED_DELTA, else 0 */
 };
 struct tn_layer_dims tn_layer_dims(const struct tern_file_config *config,
                                    const struct tern_file_layer *layer);

@@ -30,10 +30,13 @@ enum tn_inputs_said { TN_INPUTS_UNSAID, TN_INPUTS_INT8, TN_INPUTS_FLOAT };
 
 /* What is stored otherwise than the model uses it; put right while weights are streamed. */
 enum tn_fixup {
-    /* Norms are stored as w - 1, except those of single projections (..._IN_NORM). */
+    /* Norms are stored as w - 1, except those of single projections (..._IN_NORM) and of a gated
+     * delta rule. */
     TN_FIX_NORMS_PLUS_ONE = 1,
     /* Rows of q and k, weights and biases, are in the order of an interleaved rotation. */
     TN_FIX_QK_ROWS = 2,
+    /* The decay of a gated delta rule is stored as the logarithm of its opposite. */
+    TN_FIX_LOG_DECAY = 4,
 };
 
 /* A slot that is called otherwise than slots.h says; NULL: as there.  Role 0 ends a list. */
@@ -47,6 +50,7 @@ struct tn_family_name {
 struct tn_fused {
     const char *hf, *gguf; /* as in slots.h; NULL: not in that kind of source */
     uint8_t parts[4];      /* enum tern_role; 0 ends them */
+    bool is_by_head;       /* the rows of each attention head, part after part */
 };
 
 /* general.architecture of GGUF files, and the activation it implies.  Name NULL ends a list. */

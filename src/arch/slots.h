@@ -8,7 +8,8 @@
  *
  *   role   TERN_ROLE_..., in the order of its numbers, which is that of the tensor table
  *   scope  MODEL: one in the file;  LAYER: one in each layer;  ATTN: in each layer that mixes by
- *          attention;  GATED: in each layer with a gated feed-forward;  EXPERTS: with experts
+ *          attention;  DELTA: by a gated delta rule;  GATED: in each layer with a gated
+ *          feed-forward;  EXPERTS: with experts
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
  *          columns can be skipped;  EXPERT: a MATRIX for each expert
@@ -20,7 +21,8 @@
  *          beside such a head;  OPTIONAL: in all layers of the scope or in none;  ANY: in any
  *   hf     the name in Hugging Face files: "A|B" lists spellings, the usual one first; behind
  *          "model." or "model.layers.N." and before ".weight" (a bias: ".bias").  "/name" stands
- *          alone; "*" is the number of the expert.  Families say where they differ.
+ *          alone, nothing follows "name.", and "*" is the number of the expert.  Families say where
+ *          they differ.
  *   gguf   the name in GGUF files, behind "blk.N." for layers; "" where there is none
  *
  * No include guard: it is expanded several times.
@@ -80,4 +82,23 @@ SLOT(EXPERT_UP,      EXPERTS, EXPERT, EXPERT_FFN, HIDDEN, REQUIRED,
      "mlp.experts.*.up_proj", "ffn_up_exps")
 SLOT(EXPERT_DOWN,    EXPERTS, EXPERT, HIDDEN,  EXPERT_FFN, REQUIRED,
      "mlp.experts.*.down_proj", "ffn_down_exps")
+SLOT(Q_GATE,         ATTN,  MATRIX,   HEADS,   HIDDEN,   OPTIONAL,  "", "")
+SLOT(DELTA_QKV,      DELTA, MATRIX,   CHANNELS, HIDDEN,  REQUIRED,
+     "linear_attn.in_proj_qkv", "attn_qkv")
+SLOT(DELTA_Z,        DELTA, MATRIX,   VALUES,  HIDDEN,   REQUIRED,
+     "linear_attn.in_proj_z", "attn_gate")
+SLOT(DELTA_B,        DELTA, MATRIX,   N_HEAD,  HIDDEN,   REQUIRED,
+     "linear_attn.in_proj_b", "ssm_beta")
+SLOT(DELTA_A,        DELTA, MATRIX,   N_HEAD,  HIDDEN,   REQUIRED,
+     "linear_attn.in_proj_a", "ssm_alpha")
+SLOT(DELTA_OUT,      DELTA, MATRIX,   HIDDEN,  VALUES,   REQUIRED,
+     "linear_attn.out_proj", "ssm_out")
+SLOT(DELTA_CONV,     DELTA, FACTORS,  ONE,     TAPS,     REQUIRED,
+     "linear_attn.conv1d", "ssm_conv1d")
+SLOT(DELTA_DECAY,    DELTA, FACTORS,  ONE,     N_HEAD,   REQUIRED,
+     "linear_attn.A_log.", "ssm_a.")
+SLOT(DELTA_DT,       DELTA, BIAS,     ONE,     N_HEAD,   REQUIRED,
+     "linear_attn.dt_bias.", "ssm_dt")
+SLOT(DELTA_NORM,     DELTA, NORM,     ONE,     VALUE_DIM, REQUIRED,
+     "linear_attn.norm", "ssm_norm")
 /* clang-format on */

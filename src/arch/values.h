@@ -16,6 +16,7 @@ enum tn_layer_kind {
     TN_LAYER_UNSAID,
     TN_LAYER_FULL,    /* sees all positions before it */
     TN_LAYER_SLIDING, /* sees a window */
+    TN_LAYER_LINEAR,  /* keeps a state instead of keys and values */
 };
 
 /* The names of a number, and the range [min, max] that it must be in.  hf: "a|b" are spellings, of

@@ -361,7 +361,8 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
         {"vocab", m->vocab, TERN_MAX_VOCAB},
         {"context", m->context, TERN_MAX_CONTEXT},
     };
-    const struct tn_layer_dims dims = {m->n_head, m->n_kv_head, m->head_dim, m->ffn};
+    const struct tn_layer_dims dims = {
+        .n_head = m->n_head, .n_kv_head = m->n_kv_head, .head_dim = m->head_dim, .ffn = m->ffn};
     const tern_status status = check_list(c, list, TN_COUNT_OF(list));
     return status ? status : check_layer_dims(c, &dims);
 }
@@ -395,6 +396,63 @@ static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_con
 
 /* ---- layers ---- */
 
+static tern_status check_rotation(struct tn_mcheck *c, const struct tern_file_layer *l,
+                                  const struct tn_layer_dims *dims)
+{
+    if (l->rope != TERN_ROPE_HALF && l->rope != TERN_ROPE_NONE)
+        return tn_mcheck_unknown(c, "layers.rope", l->rope);
+    tern_status status = tn_mcheck_range(c, "layers.rope_dims", l->rope_dims, 2, dims->head_dim);
+    if (!status && l->rope_dims % 2)
+        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_dims is %u, must be even", c->name,
+                         l->rope_dims);
+    if (!status && !(l->rope_theta >= 1 && l->rope_theta <= TERN_MAX_ROPE_THETA))
+        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_theta is %g, allowed are 1 to %g",
+                         c->name, l->rope_theta, TERN_MAX_ROPE_THETA);
+    return status;
+}
+
+/* What only attention has, and that the other mixer's fields are 0. */
+static tern_status check_attention(struct tn_mcheck *c, const struct tern_file_layer *l,
+                                   const struct tn_layer_dims *dims)
+{
+    tern_status status = check_rotation(c, l, dims);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.window", l->window, 0, TERN_MAX_CONTEXT);
+    if (!status)
+        status = check_positive(c, "layers.score_scale", l->score_scale);
+    if (!status)
+        status = tn_mcheck_equal(c, "layers.value_dim", l->value_dim, 0);
+    if (!status)
+        status = tn_mcheck_equal(c, "layers.conv_taps", l->conv_taps, 0);
+    return status ? status : tn_mcheck_equal(c, "layers.delta_flags", l->delta_flags, 0);
+}
+
+static tern_status check_gated_delta(struct tn_mcheck *c, const struct tern_file_layer *l,
+                                     const struct tn_layer_dims *dims)
+{
+    tern_status status = tn_mcheck_range(c, "layers.value_dim", l->value_dim, 1,
+                                         TERN_MAX_DELTA_DIM);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.conv_taps", l->conv_taps, 1, TERN_MAX_CONV_TAPS);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.head_dim", dims->head_dim, 2, TERN_MAX_DELTA_DIM);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.n_head * value_dim",
+                                 (uint64_t)dims->n_head * dims->value_dim, 1, TERN_MAX_DIM);
+    if (!status) /* no overflow: n_kv_head is at most n_head */
+        status = tn_mcheck_range(c, "channels of the convolution", dims->channels, 1,
+                                 TERN_MAX_DIM);
+    if (!status)
+        status = tn_mcheck_range(c, "layers.delta_flags", l->delta_flags, 0, TERN_DELTA_TILED);
+    if (!status && (l->rope || l->rope_dims || l->window || l->score_scale != 0 ||
+                    l->rope_theta != 0))
+        status = tn_fail(c->err, TERN_INPUT,
+                         "%s: layers.rope, rope_dims, rope_theta, window and score_scale of a "
+                         "gated delta rule must be 0",
+                         c->name);
+    return status;
+}
+
 static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer *l)
 {
     const struct tn_layer_dims dims = tn_layer_dims(c->file->spec.config, l);
@@ -404,21 +462,10 @@ static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer
         return tn_mcheck_unknown(c, "layers.ffn", l->ffn);
     if (!tn_activation_name(l->activation))
         return tn_mcheck_unknown(c, "layers.activation", l->activation);
-    if (l->rope != TERN_ROPE_HALF && l->rope != TERN_ROPE_NONE)
-        return tn_mcheck_unknown(c, "layers.rope", l->rope);
     tern_status status = check_layer_dims(c, &dims);
     if (!status)
-        status = tn_mcheck_range(c, "layers.rope_dims", l->rope_dims, 2, dims.head_dim);
-    if (!status && l->rope_dims % 2)
-        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_dims is %u, must be even", c->name,
-                         l->rope_dims);
-    if (!status)
-        status = tn_mcheck_range(c, "layers.window", l->window, 0, TERN_MAX_CONTEXT);
-    if (!status)
-        status = check_positive(c, "layers.score_scale", l->score_scale);
-    if (!status && !(l->rope_theta >= 1 && l->rope_theta <= TERN_MAX_ROPE_THETA))
-        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_theta is %g, allowed are 1 to %g",
-                         c->name, l->rope_theta, TERN_MAX_ROPE_THETA);
+        status = l->mixer == TERN_MIXER_ATTENTION ? check_attention(c, l, &dims)
+                                                  : check_gated_delta(c, l, &dims);
     if (!status)
         status = tn_mcheck_reserved(c, "layers.reserved0", &l->reserved0, sizeof l->reserved0);
     return status ? status

@@ -43,6 +43,7 @@ struct tn_attn_scratch {
     float *q_rot; /* [n_head][dim] rotated, padded with zeros; q itself without padding */
     struct tn_queries queries; /* [n_head]; q_rot itself but for a q8 cache */
     float *att;                /* [n_head * head_dim] */
+    float *gate;               /* [n_head * head_dim] where a layer has TERN_ROLE_Q_GATE */
     struct tn_attn_state blocks; /* [n_blocks][n_head], of one row */
     struct tn_attn_thread threads[]; /* [n_threads] */
 };

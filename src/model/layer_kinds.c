@@ -7,6 +7,7 @@
 
 const struct tn_mixer *const tn_mixers[TERN_MIXER_END] = {
     [TERN_MIXER_ATTENTION] = &tn_mixer_attention,
+    [TERN_MIXER_GATED_DELTA] = &tn_mixer_gated_delta,
 };
 
 const struct tn_ffn *const tn_ffns[TERN_FFN_END] = {

@@ -18,7 +18,7 @@ struct tn_product {
     bool is_up;                 /* w is up, dst holds the gates and becomes act(gate) * y */
 };
 
-#define TN_MAX_PRODUCTS 3u
+#define TN_MAX_PRODUCTS 4u
 
 /* Up to TN_MAX_PRODUCTS products of x, or of its RMSNorm with the weights `norm` when that is not
  * NULL; those without a norm of their own share one input and one parallel loop.  x may be

@@ -23,6 +23,7 @@ struct tn_mixer {
 };
 
 extern const struct tn_mixer tn_mixer_attention;
+extern const struct tn_mixer tn_mixer_gated_delta;
 
 /* By number, enum tern_mixer. */
 extern const struct tn_mixer *const tn_mixers[TERN_MIXER_END];

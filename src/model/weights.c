@@ -137,6 +137,8 @@ static void number_ropes(struct tn_weights *w)
     for (uint32_t i = 0; i < w->config->n_layer; i++) {
         struct tn_layer *layer = &w->layers[i];
         uint32_t k = 0;
+        if (layer->spec->rope_dims == 0)
+            continue;
         while (k < w->n_ropes && !same_rope(layer, w->ropes[k]))
             k++;
         if (k == w->n_ropes)

@@ -28,6 +28,10 @@ REFUSED = {
     "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ5_K",
     "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q6_0: no ternary type, nor a block type",
     "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
+    "models/tiny-qwen35": "not trained ternary",
+    "gguf/tiny-qwen35/f16-mtp": "not trained ternary",
+    "gguf/tiny-qwen35-ternary/pq2_0-hadamard": "rotated by a Hadamard matrix",
+    "gguf/tiny-qwen35-ternary/ptq1_0-hadamard": "rotated by a Hadamard matrix",
 }
 # Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4, 8 bits about 0.1 (int8
 # inputs are exact: 1e-4).
@@ -51,9 +55,22 @@ def own_sources():
             yield f"gguf/{name}/{os.path.basename(file)[:-5]}", file, golden
 
 
+def hybrid_sources():
+    """Of the models with a gated delta rule."""
+    root = shared("reference", "hybrids")
+    for folder in ("tiny-qwen35", "tiny-qwen35-ternary"):
+        golden = os.path.join(root, "models", folder, "golden")
+        yield f"models/{folder}", os.path.join(root, "models", folder), golden
+        for path in sorted(glob.glob(os.path.join(root, "gguf", folder, "*.gguf"))):
+            own = path[:-5] + ".golden"
+            yield (f"gguf/{folder}/{os.path.basename(path)[:-5]}", path,
+                   own if os.path.exists(own) else golden)
+
+
 def sources():
     """(name, path, folder of goldens or None)"""
     yield from own_sources()
+    yield from hybrid_sources()
     models, files = shared("reference", "models"), shared("reference", "gguf")
     for path in sorted(glob.glob(os.path.join(models, "*", "config.json"))):
         folder = os.path.dirname(path)
@@ -139,7 +156,38 @@ class Families(command.TestCase):
                 else:
                     self.check_source(name, path, golden)
                 n_checked += 1
-        self.assertGreaterEqual(n_checked, 99)
+        self.assertGreaterEqual(n_checked, 108)
+
+    def test_bad_gated_delta_rules(self):
+        source = shared("reference", "hybrids", "models", "tiny-qwen35-ternary")
+        folder = scratch("delta")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "model.safetensors"), "wb") as f:
+            f.write(read_bytes(os.path.join(source, "model.safetensors")))
+        for key, value, code, words in (
+                ("linear_conv_kernel_dim", 0, 5, '"linear_conv_kernel_dim" is 0, allowed are 1'),
+                ("linear_conv_kernel_dim", 17, 5, "is 17, allowed are 1 to 16"),
+                ("linear_conv_kernel_dim", None, 5, "is missing"),
+                ("linear_conv_kernel_dim", 3, 5, "makes it [256, 3]"),
+                ("linear_num_key_heads", 3, 5, "3 key heads"),
+                ("linear_num_key_heads", 0, 5, "allowed are 1"),
+                ("linear_num_value_heads", 2, 5, "shape [256, 256], but"),
+                ("linear_num_value_heads", 1 << 20, 5, "all together may have"),
+                ("linear_num_value_heads", 32766, 5, "all together may have"),
+                ("linear_key_head_dim", 33, 5, "an even number"),
+                ("linear_key_head_dim", 1 << 16, 5, "allowed are 2 to 1024"),
+                ("linear_value_head_dim", 1 << 16, 5, "allowed are 1 to 1024"),
+                ("attn_output_gate", False, 6, "attn_output_gate"),
+                ("layer_types", ["linear_attention", "mamba"], 6, '[1] is "mamba"'),
+                ("layer_types", ["linear_attention", "sliding_attention"], 6, "has a window")):
+            config = read_json(os.path.join(source, "config.json"))
+            config["text_config"][key] = value
+            with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+                json.dump(config, f)
+            with self.subTest(key=key, value=value):
+                error = self.refused(code, "convert", folder, "-o", scratch("delta.tern"),
+                                     "--no-tokenizer")
+                self.assertIn(words, error)
 
     def test_tables_keep_their_type(self):
         """Embedding and head in a block type stay what they are, beside ternary matrices."""

@@ -156,7 +156,10 @@ static void hostile_layers_are_refused(void **state)
                    minus1_64 = 0xBFF0000000000000u;
 #define L(member) FIELD(tern_file_layer, member)
     const struct mutation list[] = {
-        {"mixer", L(mixer), 0}, {"mixer", L(mixer), 2}, {"mixer", L(mixer), UINT32_MAX},
+        {"mixer", L(mixer), 0}, {"value_dim", L(mixer), TERN_MIXER_GATED_DELTA},
+        {"mixer", L(mixer), TERN_MIXER_END}, {"mixer", L(mixer), UINT32_MAX},
+        {"value_dim", L(value_dim), 16}, {"conv_taps", L(conv_taps), 4},
+        {"delta_flags", L(delta_flags), TERN_DELTA_TILED},
         {"ffn", L(ffn), 0}, {"layers.ffn", L(ffn), TERN_FFN_END},
         {"n_experts", L(ffn), TERN_FFN_EXPERTS}, {"activation", L(activation), 0},
         {"activation", L(activation), 4}, {"activation", L(activation), UINT32_MAX},
@@ -172,7 +175,7 @@ static void hostile_layers_are_refused(void **state)
         {"rope_theta", L(rope_theta), inf64}, {"rope_theta", L(rope_theta), nan64},
         {"layers.reserved0", L(reserved0), 1},
         {"layers.reserved", offsetof(struct tern_file_layer, reserved), 1, 1},
-        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 7, 1, 255},
+        {"layers.reserved", offsetof(struct tern_file_layer, reserved) + 3, 1, 255},
         {"n_head", L(n_head), TERN_MAX_DIM + 1}, {"n_kv_head", L(n_head), 3},
         {"cols", L(n_head), 8}, {"n_kv_head", L(n_kv_head), 3}, {"n_kv_head", L(n_kv_head), 5},
         {"rows", L(n_kv_head), 1}, {"head_dim", L(head_dim), 17}, {"rope_dims", L(head_dim), 8},

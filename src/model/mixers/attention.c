@@ -4,10 +4,32 @@
  * values, in blocks.
  */
 #include "base/bits.h"
+#include "kern/exp.h"
 #include "model/attn.h"
 #include "model/counters.h"
 #include "model/matrix.h"
 #include "model/mixer.h"
+
+static bool has_gate(const struct tn_layer *layer)
+{
+    return tn_matrix_of(layer, TERN_ROLE_Q_GATE)->format != NULL;
+}
+
+struct gate_task {
+    const struct tn_attn_scratch *s;
+    uint32_t n; /* values of a row */
+};
+
+/* att *= sigmoid(gate) */
+static void gate_item(void *arg, uint32_t t, uint32_t i_thread)
+{
+    const struct gate_task *task = arg;
+    const float *gate = task->s->gate + (size_t)t * task->n;
+    float *att = task->s->att + (size_t)t * task->n;
+    (void)i_thread;
+    for (uint32_t i = 0; i < task->n; i++)
+        att[i] = att[i] / (1.0f + tn_exp_f32(-gate[i]));
+}
 
 static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
 {
@@ -17,9 +39,11 @@ static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
         {.w = tn_matrix_of(layer, TERN_ROLE_Q), .in_norm = v[TERN_ROLE_Q_IN_NORM], .dst = s->q},
         {.w = tn_matrix_of(layer, TERN_ROLE_K), .in_norm = v[TERN_ROLE_K_IN_NORM], .dst = s->k},
         {.w = tn_matrix_of(layer, TERN_ROLE_V), .in_norm = v[TERN_ROLE_V_IN_NORM], .dst = s->v},
+        {.w = tn_matrix_of(layer, TERN_ROLE_Q_GATE), .dst = s->gate},
     };
     const float *const biases[] = {v[TERN_ROLE_Q_BIAS], v[TERN_ROLE_K_BIAS], v[TERN_ROLE_V_BIAS]};
-    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], f->weights->config->hidden, products, 3);
+    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], f->weights->config->hidden, products,
+                has_gate(layer) ? 4 : 3);
     for (uint32_t i = 0; i < 3; i++)
         if (biases[i])
             tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->rows);
@@ -35,6 +59,9 @@ static void run(struct tn_forward *f, uint32_t i_layer)
     tn_region_end(f, TN_REGION_QKV, &start);
 
     tn_attention(f, i_layer);
+    struct gate_task gate = {s, layer->dims.n_head * layer->dims.head_dim};
+    if (has_gate(layer))
+        tn_team_for(f->team, f->n_tokens, gate_item, &gate);
     tn_region_end(f, TN_REGION_ATTENTION, &start);
 
     const struct tn_branch o = {
@@ -55,6 +82,7 @@ struct needs {
     size_t q, kv;         /* values of a row: query heads, key heads */
     size_t q_padded, dim; /* query heads of dim values each; dim */
     size_t n_head, group;
+    size_t gate;
     bool is_padded;
 };
 
@@ -67,6 +95,8 @@ static struct needs needs_of(const struct tn_weights *weights)
         if (weights->layers[i].spec->mixer != TERN_MIXER_ATTENTION)
             continue;
         most.q = TN_MAX(most.q, (size_t)d->n_head * d->head_dim);
+        if (has_gate(&weights->layers[i]))
+            most.gate = TN_MAX(most.gate, (size_t)d->n_head * d->head_dim);
         most.kv = TN_MAX(most.kv, (size_t)d->n_kv_head * d->head_dim);
         most.q_padded = TN_MAX(most.q_padded, d->n_head * dim);
         most.dim = TN_MAX(most.dim, dim);
@@ -121,6 +151,7 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         .k = take_f32(arena, n * most.kv),
         .v = take_f32(arena, n * most.kv),
         .att = take_f32(arena, n * most.q),
+        .gate = take_f32(arena, n * most.gate),
         .blocks = take_state(arena, n_blocks * most.n_head, most.dim),
     };
     s.q_rot = most.is_padded ? take_f32(arena, n * most.q_padded) : s.q;

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A model with layers of a gated delta rule and gated attention: states as the float64 reference
+ * has them, and the same bits however a text is cut, rolled back, drafted, saved or shared out.
+ * Its logits are those of golden/test_families.py.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/compiler.h"
+#include "base/rng.h"
+#include "demo.h"
+#include "plat/plat.h"
+#include "run/session.h"
+#include "tern/convert.h"
+#include "tern/scheduler.h"
+
+#define SOURCE TERN_SHARED_DIR "/reference/hybrids/models/tiny-qwen35-ternary"
+#define MODEL_PATH TERN_BUILD_DIR "/test_gated_delta.tern"
+#define CACHE_PATH TERN_BUILD_DIR "/test_gated_delta.kv"
+#define VOCAB 264u
+#define N_IDS 134u
+#define MAX_STATE 8192u
+
+static struct tern_sysinfo machine;
+static struct tern_engine *engine;
+static struct tern_model *model;
+static uint32_t ids[N_IDS], short_ids[17];
+
+static void load_ids(uint32_t *out, size_t n, const json_t *golden, size_t i_prompt)
+{
+    const json_t *list = json_array_get(json_object_get(golden, "prompt_ids"), i_prompt);
+    assert_int_equal(json_array_size(list), n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (uint32_t)json_integer_value(json_array_get(list, i));
+}
+
+static struct tern_engine *open_engine(uint32_t n_threads, const char *level)
+{
+    struct tern_engine *out;
+    const struct tern_engine_params p = {
+        .n_threads = n_threads, .cpu_level = level, .inputs = TERN_INPUTS_AS_F32};
+    assert_ok(tern_engine_create(&out, &machine, &p, &e));
+    return out;
+}
+
+static int setup(void **state)
+{
+    const struct tern_convert_params p = {.source = SOURCE, .output = MODEL_PATH, .force = true};
+    struct tern_convert_result result;
+    json_t *golden = json_load_file(SOURCE "/golden/ids.json", 0, NULL);
+    (void)state;
+    tern_sysinfo_read(&machine);
+    assert_non_null(golden);
+    load_ids(short_ids, TN_COUNT_OF(short_ids), golden, 1);
+    load_ids(ids, N_IDS, golden, 3);
+    json_decref(golden);
+    assert_ok(tern_convert(&p, &result, &e));
+    assert_ok(tern_model_open(&model, MODEL_PATH, &e));
+    engine = open_engine(2, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tern_model_free(model);
+    tern_engine_free(engine);
+    tn_file_remove(MODEL_PATH);
+    tn_file_remove(CACHE_PATH);
+    return 0;
+}
+
+static struct tern_session *open_session(struct tern_engine *with)
+{
+    struct tern_session *s;
+    const struct tern_session_params p = {.n_ctx = 512, .n_draft = TERN_MAX_DRAFT};
+    assert_ok(tern_session_create(&s, with, model, &p, &e));
+    return s;
+}
+
+/* Evaluates up to n positions, from wherever the session is. */
+static void go_to(struct tern_session *s, uint32_t n)
+{
+    const uint32_t n_past = tern_session_n_past(s);
+    assert_ok(tern_session_eval(s, ids + n_past, n - n_past, NULL, &e));
+}
+
+static void fresh_logits(float *out, uint32_t n)
+{
+    struct tern_session *s = open_session(engine);
+    go_to(s, n);
+    memcpy(out, tern_session_logits(s), VOCAB * sizeof *out);
+    tern_session_free(s);
+}
+
+/* ---- states ---- */
+
+/* The golden has the last inputs of the convolution, then the matrices, as a checkpoint has behind
+ * its header. */
+static void states_are_the_reference_s(void **state)
+{
+    (void)state;
+    static float want[MAX_STATE], kept[MAX_STATE];
+    struct tern_session *s = open_session(engine);
+    FILE *file = fopen(SOURCE "/golden/state_1.f32", "rb");
+    assert_non_null(file);
+    const size_t n = fread(want, sizeof *want, MAX_STATE, file);
+    fclose(file);
+    assert_int_equal(n, 3 * 256 + 4 * 32 * 32);
+    assert_true(s->work.states.bytes.checkpoint <= sizeof kept);
+    assert_ok(tern_session_eval(s, short_ids, 9, NULL, &e));
+    assert_ok(tern_session_eval(s, short_ids + 9, TN_COUNT_OF(short_ids) - 9, NULL, &e));
+    tn_state_checkpoint(&s->work.states, s->sequence.state, TN_COUNT_OF(short_ids),
+                        (unsigned char *)kept);
+    for (size_t i = 0; i < n; i++)
+        assert_true(fabsf(kept[16 + i] - want[i]) <= 1e-5f);
+    tern_session_free(s);
+}
+
+static void a_checkpoint_does_not_depend_on_what_is_pending(void **state)
+{
+    (void)state;
+    static unsigned char one[4 * MAX_STATE], other[4 * MAX_STATE];
+    struct tern_session *s = open_session(engine), *t = open_session(engine);
+    go_to(s, 40);
+    for (uint32_t n = 1; n <= 35; n++)
+        go_to(t, n);
+    go_to(t, 42);
+    for (uint32_t n = 36; n <= 40; n++) {
+        memset(one, 1, sizeof one);
+        memset(other, 1, sizeof other);
+        assert_int_equal(tn_state_reach(&t->work.states, t->sequence.state, n), n);
+        tn_state_checkpoint(&s->work.states, s->sequence.state, n, one);
+        tn_state_checkpoint(&t->work.states, t->sequence.state, n, other);
+        assert_memory_equal(one, other, sizeof one);
+    }
+    tern_session_free(s);
+    tern_session_free(t);
+}
+
+/* ---- the same bits ---- */
+
+static void any_cut_gives_the_same_bits(void **state)
+{
+    (void)state;
+    float want[VOCAB];
+    fresh_logits(want, N_IDS);
+    for (uint32_t cut = 1; cut < N_IDS; cut++) {
+        struct tern_session *s = open_session(engine);
+        go_to(s, cut);
+        go_to(s, N_IDS);
+        assert_memory_equal(tern_session_logits(s), want, sizeof want);
+        tern_session_free(s);
+    }
+    struct tern_session *s = open_session(engine);
+    for (uint32_t n = 1; n <= N_IDS; n++)
+        go_to(s, n);
+    assert_memory_equal(tern_session_logits(s), want, sizeof want);
+    tern_session_free(s);
+}
+
+static void any_engine_gives_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {"ref", "ssse3", "avx2", "avx512", "neon"};
+    float want[VOCAB];
+    fresh_logits(want, N_IDS);
+    for (size_t i = 0; i < TN_COUNT_OF(levels); i++)
+        for (uint32_t n_threads = 1; n_threads <= 4; n_threads += 3) {
+            const struct tern_engine_params p = {
+                .n_threads = n_threads, .cpu_level = levels[i], .inputs = TERN_INPUTS_AS_F32};
+            struct tern_engine *other;
+            if (tern_engine_create(&other, &machine, &p, NULL) != TERN_OK)
+                continue; /* not a level of this machine */
+            struct tern_session *s = open_session(other);
+            go_to(s, 100);
+            for (uint32_t n = 101; n <= N_IDS; n++)
+                go_to(s, n);
+            assert_memory_equal(tern_session_logits(s), want, sizeof want);
+            tern_session_free(s);
+            tern_engine_free(other);
+        }
+}
+
+static void a_truncated_session_gives_the_same_bits(void **state)
+{
+    (void)state;
+    struct tn_rng rng;
+    float want[VOCAB];
+    struct tern_session *s = open_session(engine);
+    tn_rng_seed(&rng, 5);
+    for (uint32_t i = 0, n = 20; i < 60; i++) {
+        const uint32_t keep = n - (uint32_t)(tn_rng_next(&rng) % (i % 4 == 3 ? n : 6));
+        assert_true(tern_session_truncate(s, keep) <= keep);
+        n = tern_session_n_past(s) + 1 + (uint32_t)(tn_rng_next(&rng) % 12);
+        n = n > N_IDS ? N_IDS : n;
+        if (n > tern_session_n_past(s))
+            go_to(s, n);
+        fresh_logits(want, n);
+        if (tern_session_logits(s))
+            assert_memory_equal(tern_session_logits(s), want, sizeof want);
+    }
+    tern_session_free(s);
+}
+
+static void dropping_drafts_computes_nothing_again(void **state)
+{
+    (void)state;
+    struct tern_session *s = open_session(engine);
+    go_to(s, 60);
+    for (uint32_t n = 61; n < 120; n++) {
+        go_to(s, n + TERN_MAX_DRAFT);
+        assert_int_equal(tern_session_truncate(s, n), n);
+    }
+    tern_session_free(s);
+}
+
+static bool stops_once(void *arg)
+{
+    return (*(uint32_t *)arg)-- == 0;
+}
+
+static void an_interrupted_evaluation_leaves_no_trace(void **state)
+{
+    (void)state;
+    float want[VOCAB];
+    uint32_t n_left, n_interrupted = 0;
+    const struct tern_session_params p = {.n_ctx = 512, .should_stop = stops_once, .arg = &n_left};
+    fresh_logits(want, N_IDS);
+    for (uint32_t k = 0; k < 10; k++) {
+        struct tern_session *s;
+        assert_ok(tern_session_create(&s, engine, model, &p, &e));
+        n_left = UINT32_MAX;
+        go_to(s, 40);
+        n_left = k;
+        n_interrupted +=
+            tern_session_eval(s, ids + 40, 60, NULL, NULL) == TERN_INTERRUPTED;
+        n_left = UINT32_MAX;
+        go_to(s, N_IDS);
+        assert_memory_equal(tern_session_logits(s), want, sizeof want);
+        tern_session_free(s);
+    }
+    assert_true(n_interrupted >= 2);
+}
+
+/* ---- answers ---- */
+
+struct talk {
+    uint32_t ids[64];
+    uint32_t n;
+    struct tern_generate_result result;
+    const struct talk *recorded; /* what is drafted, every fifth id wrong; NULL: nothing */
+};
+
+static void on_token(void *arg, uint32_t id)
+{
+    struct talk *t = arg;
+    t->ids[t->n++] = id;
+}
+
+static uint32_t on_draft(void *arg, uint32_t *draft, uint32_t n_max)
+{
+    const struct talk *t = arg;
+    uint32_t n = 0;
+    for (; n < n_max && t->n + n < t->recorded->n; n++)
+        draft[n] = (t->recorded->ids[t->n + n] + ((t->n + n) % 5 == 0)) % VOCAB;
+    return n;
+}
+
+static void answer(struct talk *out, struct tern_session *s, uint32_t n,
+                   const struct talk *recorded)
+{
+    struct tern_sampler *sampler;
+    struct tern_sampler_params sp;
+    tern_sampler_params_default(&sp);
+    sp.repeat_penalty = 1;
+    sp.temperature = 0;
+    *out = (struct talk){.recorded = recorded};
+    assert_ok(tern_sampler_create(&sampler, &sp, VOCAB, &e));
+    const struct tern_generate_params p = {.sampler = sampler, .max_tokens = 50,
+                                           .ignore_eos = true,
+                                           .n_draft = recorded ? TERN_MAX_DRAFT : 0,
+                                           .verify_all = true, .on_token = on_token, .arg = out,
+                                           .on_draft = recorded ? on_draft : NULL};
+    assert_ok(tern_generate(s, ids, n, &p, &out->result, &e));
+    tern_sampler_free(sampler);
+}
+
+static void wrong_drafts_change_no_answer(void **state)
+{
+    (void)state;
+    struct talk want, got;
+    struct tern_session *plain = open_session(engine), *drafting = open_session(engine);
+    answer(&want, plain, 66, NULL);
+    answer(&got, drafting, 66, &want);
+    assert_int_equal(got.n, want.n);
+    assert_memory_equal(got.ids, want.ids, want.n * sizeof *want.ids);
+    assert_true(got.result.n_accepted > 10 && got.result.n_accepted < got.result.n_drafted);
+    tern_session_free(plain);
+    tern_session_free(drafting);
+}
+
+static void a_saved_session_gives_the_same_bits(void **state)
+{
+    (void)state;
+    float want[VOCAB];
+    struct tern_session *s = open_session(engine), *loaded = open_session(engine);
+    go_to(s, 90);
+    assert_ok(tern_session_save_cache(s, CACHE_PATH, &e));
+    assert_ok(tern_session_load_cache(loaded, CACHE_PATH, &e));
+    assert_int_equal(tern_session_n_past(loaded), 90);
+    go_to(loaded, N_IDS);
+    fresh_logits(want, N_IDS);
+    assert_memory_equal(tern_session_logits(loaded), want, sizeof want);
+    tern_session_free(s);
+    tern_session_free(loaded);
+}
+
+/* The ids that a scheduler with so many lanes gives four requests. */
+static void schedule(uint32_t out[4][20], uint32_t n_sequences)
+{
+    struct tern_scheduler *s;
+    uint64_t numbers[4];
+    uint32_t n[4] = {0};
+    const struct tern_scheduler_params p = {
+        .n_sequences = n_sequences, .n_queue = 4, .n_ctx = 256};
+    assert_ok(tern_scheduler_create(&s, engine, model, &p, &e));
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct tern_request r = {.ids = ids + k % 2, .n_ids = 30 + 25 * k, .max_tokens = 20,
+                                       .ignore_eos = true,
+                                       .sampler = {.top_p = 1, .repeat_penalty = 1}};
+        assert_ok(tern_scheduler_submit(s, &r, &numbers[k], &e));
+    }
+    for (bool is_idle = false; !is_idle;) {
+        const struct tern_event *events;
+        size_t n_events;
+        assert_ok(tern_scheduler_step(s, &events, &n_events, &is_idle, &e));
+        for (size_t i = 0; i < n_events; i++)
+            for (uint32_t k = 0; k < 4; k++)
+                if (events[i].kind == TERN_EVENT_TOKEN && events[i].request == numbers[k])
+                    out[k][n[k]++] = events[i].id;
+    }
+    for (uint32_t k = 0; k < 4; k++)
+        assert_int_equal(n[k], 20);
+    tern_scheduler_free(s);
+}
+
+static void four_sequences_answer_as_one_after_the_other(void **state)
+{
+    (void)state;
+    uint32_t one[4][20], four[4][20];
+    schedule(one, 1);
+    schedule(four, 4);
+    assert_memory_equal(one, four, sizeof one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_are_the_reference_s),
+        cmocka_unit_test(a_checkpoint_does_not_depend_on_what_is_pending),
+        cmocka_unit_test(any_cut_gives_the_same_bits),
+        cmocka_unit_test(any_engine_gives_the_same_bits),
+        cmocka_unit_test(a_truncated_session_gives_the_same_bits),
+        cmocka_unit_test(dropping_drafts_computes_nothing_again),
+        cmocka_unit_test(an_interrupted_evaluation_leaves_no_trace),
+        cmocka_unit_test(wrong_drafts_change_no_answer),
+        cmocka_unit_test(a_saved_session_gives_the_same_bits),
+        cmocka_unit_test(four_sequences_answer_as_one_after_the_other),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
