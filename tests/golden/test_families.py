@@ -37,7 +37,8 @@ REFUSED = {
 # inputs are exact: 1e-4).
 FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove", "-ternary")
 # Matrices in block types, kept as they are.
-DENSE = ("dense/", "tiny-dense-llama", "ik-quantized/hf1bit-q")
+DENSE = ("dense/", "tiny-dense-llama", "ik-quantized/hf1bit-q", "tiny-qwen35/q8_0",
+         "tiny-qwen35-ternary/q4_k-q5_k")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
 
