@@ -127,7 +127,7 @@ def published():
     yield row("Ternary-Bonsai-2-27B", Model("qwen35", *BONSAI["8B"]), None, "PTQ1_0", "PTQ1_0",
               reason="prism.hadamard.", keys=[("prism.hadamard.block_size", gguf.U32, 1024)])
     yield row("Ternary-Bonsai-27B", Model("qwen35", *BONSAI["8B"]), None, "Q2_0", "Q2_0",
-              reason='architecture "qwen35"')
+              reason='key "qwen35.ssm.time_step_rank" is missing')  # of attention here
 
 
 def put_values(path, keys, tensors):
