@@ -70,6 +70,7 @@ class CacheType(command.TestCase):
         self.assertEqual(len(set(texts.values())), 1, texts)
 
     @unittest.skipUnless(NATIVE and sys.platform == "linux", "limits of the address space")
+    @unittest.skipIf(os.environ.get("TERN_SANITIZE"), "a sanitizer reserves address space")
     def test_address_space_does_not_change_the_text(self):
         import resource
         texts = []
