@@ -26,7 +26,8 @@ extern "C" {
     X(UNSUPPORTED, 6, "not supported")                                                             \
     X(MAPPED_IO, 74, "file changed while in use")                                                  \
     X(INTERRUPTED, 130, "interrupted")                                                             \
-    X(BUSY, 3, "busy")
+    X(BUSY, 3, "busy")                                                                             \
+    X(NETWORK, 7, "cannot fetch")
 
 typedef enum tern_status {
 #define TERN_STATUS_ENUM(name, exit_code, text) TERN_##name,
@@ -45,7 +46,7 @@ struct tern_error {
 /* "not enough memory" and so on; a constant string, never NULL. */
 const char *tern_status_text(tern_status status);
 
-/* The exit code that the command uses for this status: 0, 1, 2, 3, 4, 5, 6, 74 or 130. */
+/* The exit code that the command uses for this status: 0, 1, 2, 3, 4, 5, 6, 7, 74 or 130. */
 int tern_status_exit_code(tern_status status);
 
 #ifdef __cplusplus

@@ -56,6 +56,8 @@ static const struct {
      "    4  disk full, write error, the output cannot be created\n"
      "    5  input missing, unreadable or corrupt\n"
      "    6  model, file version or CPU level not supported; weights not ternary\n"
+     "    7  network: tern pull could not fetch a file, or what came is not what was\n"
+     "       promised\n"
      "   74  the model file was truncated or written to, or its drive removed, while\n"
      "       in use\n"
      "  130  interrupted\n"},

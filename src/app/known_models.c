@@ -40,17 +40,24 @@ static char *copy_text(const char *text)
     return copy ? memcpy(copy, text, n) : NULL;
 }
 
+char *tn_path_of_models_dir(void)
+{
+    char *data = tn_path_of_data_dir();
+    char *models = data ? tn_path_join(data, "models") : NULL;
+    tn_free(data);
+    return models;
+}
+
 static void add_folders(struct tn_known_models *m)
 {
-    char *program = tn_path_of_executable_dir(), *data = tn_path_of_data_dir();
+    char *program = tn_path_of_executable_dir();
     const char *named = getenv("TERN_MODELS");
     add_folder(m, program ? copy_text(program) : NULL);
     add_folder(m, program ? tn_path_join(program, "models") : NULL);
     add_folder(m, program ? tn_path_join(program, "../share/tern") : NULL);
     add_folder(m, named && named[0] ? copy_text(named) : NULL);
-    add_folder(m, data ? tn_path_join(data, "models") : NULL);
+    add_folder(m, tn_path_of_models_dir());
     tn_free(program);
-    tn_free(data);
 }
 
 /* ---- models ---- */

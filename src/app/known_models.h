@@ -28,6 +28,10 @@ struct tn_known_models {
     size_t n;
 };
 
+/* `tern/models` in the user's data folder, where pulled and converted models go; it need not exist
+ * (tn_dir_make).  New memory (tn_free); NULL: there is no home. */
+char *tn_path_of_models_dir(void);
+
 /* Reads the folders, not the files. A folder that cannot be read has none. TERN_MEMORY. */
 tern_status tn_known_models_read(struct tn_known_models *out, struct tern_error *err);
 void tn_known_models_fini(struct tn_known_models *models);

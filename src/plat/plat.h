@@ -158,6 +158,10 @@ char *tn_path_of_cache_dir(void);
 char *tn_path_of_data_dir(void);
 /* The names in a folder, in any order, until `visit` returns false. False: it cannot be read. */
 bool tn_dir_walk(const char *path, bool (*visit)(void *arg, const char *name), void *arg);
+/* Makes the folder and those above it that are missing; one that exists is fine.  TERN_OUTPUT. */
+tern_status tn_dir_make(const char *path, struct tern_error *err);
+/* Removes an empty folder; false: it is not empty, or not there. */
+bool tn_dir_remove(const char *path);
 /* Free bytes for this user on the file system of `path`'s directory; UINT64_MAX if unknown. */
 uint64_t tn_disk_free_bytes(const char *path);
 

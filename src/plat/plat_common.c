@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The parts of plat.h that are the same on every system and stand on the systems' own: reading
- * whole streams, lines, binding a thread to one CPU.  What they share below is in plat_shared.c.
+ * whole streams, lines, binding a thread to one CPU, making folders.  What they share below is in
+ * plat_shared.c.
  */
 #include <stdint.h>
 #include <string.h>
@@ -243,4 +244,25 @@ bool tn_thread_bind(uint32_t os_cpu)
         return false;
     one.words[os_cpu / 64] = (uint64_t)1 << os_cpu % 64;
     return tn_thread_set_affinity(&one);
+}
+
+/* ---- folders ---- */
+
+tern_status tn_dir_make(const char *path, struct tern_error *err)
+{
+    char *part = tn_os_copy_text(path);
+    if (!part)
+        return tn_fail(err, TERN_MEMORY, "no memory for a path");
+    /* Folders above may refuse (a drive, no rights) and still exist: the last call decides. */
+    for (size_t i = 1; part[i]; i++)
+        if (strchr(TN_OS_SEPARATORS, part[i])) {
+            const char separator = part[i];
+            part[i] = '\0';
+            (void)tn_os_make_dir(part);
+            part[i] = separator;
+        }
+    const unsigned long code = tn_os_make_dir(part);
+    tn_free(part);
+    return code == 0 ? tn_ok(err)
+                     : tn_os_fail(err, TERN_OUTPUT, path, "the folder cannot be made", code);
 }

@@ -55,6 +55,9 @@ tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *p
 /* Copy in new memory, or NULL. */
 char *tn_os_copy_text(const char *text);
 
+/* Makes one folder, which may exist; 0, or the system's code of the failure. */
+unsigned long tn_os_make_dir(const char *path);
+
 /* Does the path itself name a link, wherever that leads? */
 bool tn_os_is_link(const char *path);
 

@@ -3,9 +3,11 @@
  * What lies in a folder, and the user's folders for data and for what can be computed again.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "plat/plat.h"
@@ -67,16 +69,24 @@ char *tn_path_of_data_dir(void)
     return dir;
 }
 
-static bool make_dir(const char *path)
+unsigned long tn_os_make_dir(const char *path)
 {
-    return mkdir(path, 0700) == 0 || tn_path_kind(path) == TN_PATH_DIR;
+    if (mkdir(path, 0700) == 0)
+        return 0;
+    const int code = errno;
+    return tn_path_kind(path) == TN_PATH_DIR ? 0 : (unsigned long)code;
+}
+
+bool tn_dir_remove(const char *path)
+{
+    return rmdir(path) == 0;
 }
 
 char *tn_path_of_cache_dir(void)
 {
     char *base = cache_home();
     char *dir = base ? tn_path_join(base, "tern") : NULL;
-    if (dir && (!make_dir(base) || !make_dir(dir))) {
+    if (dir && (tn_os_make_dir(base) || tn_os_make_dir(dir))) {
         tn_free(dir);
         dir = NULL;
     }

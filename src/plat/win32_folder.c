@@ -58,14 +58,30 @@ char *tn_path_of_data_dir(void)
     return dir;
 }
 
+unsigned long tn_os_make_dir(const char *path)
+{
+    wchar_t *wide = tn_win32_path(path);
+    DWORD code = 0;
+    if (!wide)
+        code = ERROR_NOT_ENOUGH_MEMORY;
+    else if (!CreateDirectoryW(wide, NULL))
+        code = GetLastError();
+    tn_free(wide);
+    return code != 0 && tn_path_kind(path) == TN_PATH_DIR ? 0 : code;
+}
+
+bool tn_dir_remove(const char *path)
+{
+    wchar_t *wide = tn_win32_path(path);
+    const bool removed = wide && RemoveDirectoryW(wide);
+    tn_free(wide);
+    return removed;
+}
+
 char *tn_path_of_cache_dir(void)
 {
     char *dir = tn_path_of_data_dir();
-    wchar_t *wide = dir ? tn_win32_path(dir) : NULL;
-    const bool exists =
-        wide && (CreateDirectoryW(wide, NULL) || GetLastError() == ERROR_ALREADY_EXISTS);
-    tn_free(wide);
-    if (!exists) {
+    if (dir && tn_os_make_dir(dir) != 0) {
         tn_free(dir);
         dir = NULL;
     }

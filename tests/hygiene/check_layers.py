@@ -27,7 +27,8 @@ TABLE = {
             ALL),
     "repl": ({"base", "plat", "repl"}, {"status"}),
     "server": ({"base", "plat", "server"}, ALL),
-    "app": ({"base", "plat", "repl", "server", "app"}, ALL),
+    "hub": ({"base", "plat", "hub"}, {"status"}),
+    "app": ({"base", "plat", "repl", "server", "hub", "app"}, ALL),
     "sysinfo": ({"base", "plat", "sysinfo"}, {"sysinfo", "status"}),
     "convert": ({"base", "plat", "arch", "file", "text", "convert"}, ALL),
 }
@@ -40,7 +41,7 @@ STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stda
 PLACES = {
     "hwloc.h": r"sysinfo/topo_hwloc\.c",
     "utf8proc.h": r"src/(text/unicode|repl/grapheme)\.c",
-    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/grammar|src/server)/.*|"
+    "jansson.h": r"((convert|sysinfo|src/app|src/chat|src/grammar|src/hub|src/server)/.*|"
                  r"src/base/json_(dump|load)\.[ch])",
     "xxhash.h": r"(convert|src/file|src/text|src/chat|src/run)/.*",
     "malloc.h": r"src/base/alloc\.c",

@@ -223,6 +223,23 @@ static void paths(void **state)
 
 /* ---- memory ---- */
 
+static void folders_are_made_and_removed(void **state)
+{
+    (void)state;
+    assert_int_equal(tn_dir_make("test_plat.dir/a/b", &err), TERN_OK);
+    assert_int_equal(tn_dir_make("test_plat.dir/a/b", &err), TERN_OK);
+    assert_int_equal(tn_path_kind("test_plat.dir/a/b"), TN_PATH_DIR);
+    assert_false(tn_dir_remove("test_plat.dir/a"));
+    put_file("test_plat.dir/file", "x", 1);
+    assert_int_equal(tn_dir_make("test_plat.dir/file/c", &err), TERN_OUTPUT);
+    assert_non_null(strstr(err.detail, "test_plat.dir/file/c"));
+    tn_file_remove("test_plat.dir/file");
+    assert_true(tn_dir_remove("test_plat.dir/a/b"));
+    assert_true(tn_dir_remove("test_plat.dir/a"));
+    assert_true(tn_dir_remove("test_plat.dir"));
+    assert_false(tn_dir_remove("test_plat.dir"));
+}
+
 static void maps_hold_the_file(void **state)
 {
     (void)state;
@@ -470,6 +487,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(replacing_is_complete),
         cmocka_unit_test(what_is_in_use_is_replaced_or_named),
         cmocka_unit_test(paths),
+        cmocka_unit_test(folders_are_made_and_removed),
         cmocka_unit_test(maps_hold_the_file),
         cmocka_unit_test(pages_are_zero_when_committed),
         cmocka_unit_test(threads_wait_and_wake),
