@@ -49,6 +49,11 @@ struct tern_source_tensor_info {
  * and safetensors files do. */
 bool tern_source_is_one(const char *path);
 
+/* Tells a source from others, and from itself once one of its files was changed, without reading
+ * its weights: a hash of the names, sizes, modification times and first 64 KiB of its files.
+ * TERN_INPUT: a file cannot be read; TERN_MEMORY. *out is 0 on failure. */
+tern_status tern_source_hash(uint64_t *out, const char *path, struct tern_error *err);
+
 /* TERN_INPUT: missing, or damaged so that not even its tensors can be listed; TERN_UNSUPPORTED: a
  * version that tern does not read; TERN_MEMORY.  *out is NULL on failure. */
 tern_status tern_source_inspect(struct tern_source **out, const char *path, struct tern_error *err);
