@@ -40,6 +40,7 @@ struct tn_opened {
 #define TN_OPEN_ENGINE 1u
 #define TN_OPEN_TOKENIZER 2u /* a model without one is an error */
 #define TN_OPEN_ASK 8u       /* where no model is named and none found, ask on the terminal */
+#define TN_OPEN_CONVERT 16u  /* a GGUF file or a folder is converted once (converting.h) */
 #define TN_OPEN_MACHINE 4u   /* read the machine before the file is mapped: a plan needs that */
 
 /* `positional`: the model as an argument without a flag, or NULL.  Also arranges that a file which

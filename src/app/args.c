@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "hints.h"
@@ -319,7 +320,32 @@ static tern_status parse_positional(struct parser *p, char *argument)
         return TERN_OK;
     }
     return tn_fail(p->err, TERN_USAGE, "unexpected argument \"%s\"%s", argument,
-                   o->command == TN_CMD_RUN ? "; a prompt stands behind -p, in quotes" : "");
+                   o->command == TN_CMD_RUN ? "; put the prompt in quotes: tern run MODEL \"TEXT\""
+                                            : "");
+}
+
+/* tern run MODEL TEXT: the first argument is always the model. */
+static tern_status take_prompt(struct parser *p)
+{
+    struct tn_options *o = p->o;
+    if (o->command != TN_CMD_RUN || o->n_positional < 2)
+        return TERN_OK;
+    if (o->prompt)
+        return tn_fail(p->err, TERN_USAGE, "two prompts are given: \"%s\" and -p \"%s\"",
+                       o->positional[1], o->prompt);
+    o->prompt = o->positional[1];
+    o->n_positional = 1;
+    return TERN_OK;
+}
+
+/* tern run MODEL on a terminal is a conversation, unless a flag belongs to a single answer. */
+static void choose_conversation(struct tn_options *o)
+{
+    const bool is_one_answer = o->prompt || o->file || o->schema || o->prefix_cache ||
+                               o->special || o->mode == TN_MODE_RAW;
+    if (o->command == TN_CMD_RUN && o->is_command_given && !is_one_answer &&
+        tn_is_terminal(TN_STDIN) && tn_is_terminal(TN_STDOUT))
+        o->command = TN_CMD_CHAT;
 }
 
 static tern_status parse_arguments(struct parser *p)
@@ -384,6 +410,35 @@ static enum tn_command implied_command(const struct parser *p)
     return on_terminal && !has_prompt ? TN_CMD_CHAT : TN_CMD_RUN;
 }
 
+/* Does the name end as those of models do? */
+static bool has_model_suffix(const char *name)
+{
+    static const char *const suffixes[] = {".tern", ".gguf"};
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < TN_COUNT_OF(suffixes); i++) {
+        const size_t n_suffix = strlen(suffixes[i]);
+        if (n > n_suffix && strcmp(name + n - n_suffix, suffixes[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static tern_status unknown_command(struct parser *p, const char *word, enum tn_path_kind kind)
+{
+    const char *nearest = tn_command_nearest(word);
+    const char *hint = tn_hint_for_command(word);
+    if (kind != TN_PATH_ABSENT)
+        return tn_fail(p->err, TERN_USAGE, "\"%s\" is a %s, not a command; try: tern run %s", word,
+                       kind == TN_PATH_DIR ? "directory" : "file", word);
+    if (hint)
+        return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; %s", word, hint);
+    if (nearest)
+        return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; did you mean tern %s?", word,
+                       nearest);
+    return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; see tern help", word);
+}
+
+/* A first argument that is a model's file means tern run FILE. */
 static tern_status find_command(struct parser *p)
 {
     struct tn_options *o = p->o;
@@ -397,19 +452,12 @@ static tern_status find_command(struct parser *p)
     o->is_command_given = true;
     if (o->command != TN_N_COMMANDS)
         return TERN_OK;
-    const char *nearest = tn_command_nearest(word);
-    const char *hint = tn_hint_for_command(word);
     const enum tn_path_kind kind = tn_path_kind(word);
-    const bool is_dir = kind == TN_PATH_DIR;
-    if (kind != TN_PATH_ABSENT)
-        return tn_fail(p->err, TERN_USAGE, "\"%s\" is a %s, not a command; try: tern %s %s", word,
-                       is_dir ? "directory" : "file", is_dir ? "convert" : "run", word);
-    if (hint)
-        return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; %s", word, hint);
-    if (nearest)
-        return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; did you mean tern %s?", word,
-                       nearest);
-    return tn_fail(p->err, TERN_USAGE, "unknown command \"%s\"; see tern help", word);
+    if (kind != TN_PATH_FILE || !has_model_suffix(word))
+        return unknown_command(p, word, kind);
+    o->command = TN_CMD_RUN;
+    p->i = 1;
+    return TERN_OK;
 }
 
 tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct tern_error *err)
@@ -426,5 +474,10 @@ tern_status tn_args_parse(struct tn_options *out, int argc, char **argv, struct 
     if (status != TERN_OK)
         return status;
     set_defaults(&p);
-    return parse_arguments(&p);
+    status = parse_arguments(&p);
+    if (status == TERN_OK)
+        status = take_prompt(&p);
+    if (status == TERN_OK && !out->help)
+        choose_conversation(out);
+    return status;
 }

@@ -209,7 +209,7 @@ static void add_models(const char *word, size_t n, void (*add)(void *to, const c
                        void *to)
 {
     struct tn_known_models known;
-    if (tn_known_models_read(&known, NULL) != TERN_OK)
+    if (tn_known_models_read(&known, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) != TERN_OK)
         return;
     for (size_t i = 0; i < known.n; i++)
         if (strncmp(known.rows[i].name, word, n) == 0)

@@ -387,7 +387,7 @@ static void list_models(struct tn_chat_state *chat)
     struct tn_known_models known;
     tern_model_get_info(chat->opened.model, &info);
     tn_chat_say("%s (%s) answers", info.name, tern_model_path(chat->opened.model));
-    if (tn_known_models_read(&known, &err) != TERN_OK) {
+    if (tn_known_models_read(&known, TN_KNOWN_FOLDERS_AND_CURRENT, &err) != TERN_OK) {
         tn_chat_fail(chat, &err);
         return;
     }
@@ -407,7 +407,8 @@ void tn_chat_cmd_model(struct tn_chat_state *chat, const char *argument)
         return;
     }
     o.model = NULL;
-    tern_status status = tn_open(&opened, &o, argument, TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, &err);
+    tern_status status = tn_open(&opened, &o, argument,
+                                 TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | TN_OPEN_CONVERT, &err);
     if (status == TERN_OK)
         status = tn_template_choose(&template, &o, opened.model, &err);
     if (status == TERN_OK)

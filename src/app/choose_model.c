@@ -4,22 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "known_models.h"
 #include "output.h"
-#include "plat/plat.h"
-
-#define MAX_ANSWER_BYTES ((size_t)4096)
-
-static void append_answer(void *arg, const char *bytes, size_t n)
-{
-    struct tn_buf *answer = arg;
-    if (n > MAX_ANSWER_BYTES - answer->n_bytes)
-        answer->failed = true;
-    else
-        tn_buf_append(answer, bytes, n);
-}
 
 static void list(const struct tn_known_models *models)
 {
@@ -43,34 +33,18 @@ static struct tn_known_model *find(const struct tn_known_models *models, const c
     return is_number && number >= 1 && number <= models->n ? &models->rows[number - 1] : NULL;
 }
 
-static void trim(struct tn_buf *answer)
-{
-    while (answer->n_bytes > 0 && strchr(" \t\r\n", answer->data[answer->n_bytes - 1]))
-        answer->n_bytes--;
-}
-
 /* *row stays NULL when the answer fits nothing. */
 static tern_status ask(struct tn_known_model **row, const struct tn_known_models *models,
                        struct tern_error *err)
 {
-    static const char question[] = "Which one (number or name)? ";
     static const char unknown[] = "There is no such number and no such name.\n";
     struct tn_buf answer = {0};
-    bool interrupted = false;
-    tern_status status = TERN_OK;
-    (void)tn_write_stream(TN_STDERR, question, sizeof question - 1);
-    if (!tn_read_line(append_answer, &answer, &interrupted, err))
-        status = err->status != TERN_OK ? err->status : TERN_INPUT;
-    else if (interrupted)
-        status = tn_fail(err, TERN_INTERRUPTED, "interrupted before a model was chosen");
+    tern_status status = tn_ask_line(&answer, "Which one (number or name)? ", err);
     if (status == TERN_OK) {
-        trim(&answer);
-        *row = answer.failed ? NULL : find(models, tn_buf_text(&answer));
+        *row = find(models, tn_buf_text(&answer));
         if (!*row)
             tn_message_text(unknown, sizeof unknown - 1);
     }
-    if (status != TERN_OK)
-        (void)tn_write_stream(TN_STDERR, "\n", 1); /* behind the question */
     tn_buf_fini(&answer);
     return status;
 }
@@ -92,7 +66,7 @@ tern_status tn_model_choose(char **path, struct tern_error *err)
     struct tn_known_models models;
     struct tn_known_model *row;
     *path = NULL;
-    tern_status status = tn_known_models_read(&models, err);
+    tern_status status = tn_known_models_read(&models, TN_KNOWN_FOLDERS_AND_CURRENT, err);
     if (status != TERN_OK)
         return status;
     tn_ok(err);

@@ -202,7 +202,9 @@ int tn_cmd_chat(const struct tn_options *o)
     const bool may_ask = chat.on_terminal && tn_is_terminal(TN_STDERR);
     if (status == TERN_OK)
         status = tn_open(&chat.opened, o, o->n_positional ? o->positional[0] : NULL,
-                         TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | (may_ask ? TN_OPEN_ASK : 0), &err);
+                         TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | TN_OPEN_CONVERT |
+                             (may_ask ? TN_OPEN_ASK : 0),
+                         &err);
     if (status == TERN_OK)
         status = start(&chat, &err);
     if (status != TERN_OK) {

@@ -5,22 +5,12 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/alloc.h"
 #include "base/log.h"
+#include "converting.h"
+#include "known_models.h"
 #include "output.h"
-#include "plat/plat.h"
-#include "progress.h"
-#include "tern/convert.h"
-
-static void on_message(void *arg, enum tern_convert_message kind, const char *text)
-{
-    (void)arg;
-    if (kind == TERN_CONVERT_WARNING)
-        tn_warning_say("%s", text);
-    else if (kind == TERN_CONVERT_NOTE)
-        tn_note_say("%s", text);
-    else if (tn_message_level() > 0)
-        tn_info_say("%s", text);
-}
+#include "tern/chat.h"
 
 static tern_status choose_source(const char **source, const struct tn_options *o,
                                  struct tern_error *err)
@@ -34,15 +24,26 @@ static tern_status choose_source(const char **source, const struct tn_options *o
     return TERN_OK;
 }
 
-static void print_result(const struct tern_convert_result *r)
+/* The command that fits the new model, as it would be typed here. */
+static void suggest(const struct tn_options *o, const char *output)
 {
-    if (r->replaced)
-        tn_note_say("replaced \"%s\"", r->output);
-    tn_info_say("%s: %s -> %s, %.2f bits per weight, %.1f %% zeros, %.1f s (%s/s)", r->output,
-                tn_size_decimal((double)r->source_bytes).text,
-                tn_size_decimal((double)r->output_bytes).text, r->bits_per_weight,
-                r->n_ternary ? 100.0 * (double)r->n_zero / (double)r->n_ternary : 0.0, r->seconds,
-                tn_size_decimal(r->seconds > 0 ? (double)r->source_bytes / r->seconds : 0).text);
+    struct tern_model *model;
+    const struct tern_chat_template *template = NULL;
+    char *name = tn_model_typed_name(output);
+    if (name && tern_model_open(&model, output, NULL) == TERN_OK) {
+        const bool has_template = !o->no_tokenizer &&
+                                  tern_model_chat_template(&template, model, NULL) == TERN_OK;
+        if (o->no_tokenizer)
+            tn_info_say("Try: tern bench %s", name);
+        else if (tern_model_config(model)->pooling != TERN_POOLING_NONE)
+            tn_info_say("Try: tern embed %s FILE", name);
+        else if (has_template && template)
+            tn_info_say("Try: tern chat %s", name);
+        else
+            tn_info_say("Try: tern run %s \"Once upon a time\"", name);
+        tern_model_free(model);
+    }
+    tn_free(name);
 }
 
 int tn_cmd_convert(const struct tn_options *o)
@@ -58,19 +59,14 @@ int tn_cmd_convert(const struct tn_options *o)
         .i2s_layout = (enum tern_i2s_layout)o->i2s_layout,
         .no_tokenizer = o->no_tokenizer,
         .force = o->force,
-        .on_progress = tn_progress_callback,
-        .on_message = on_message,
     };
     tern_status status = choose_source(&params.source, o, &err);
     if (status == TERN_OK && o->output && strcmp(o->output, "-") == 0)
         status = tn_fail(&err, TERN_USAGE, "-o \"-\": give the name of a file");
-    if (status == TERN_OK) {
-        tn_progress_start("converting", TN_PROGRESS_BYTES, true);
-        status = tern_convert(&params, &result, &err);
-        tn_progress_end();
-    }
+    if (status == TERN_OK)
+        status = tn_convert_and_say(&params, &result, &err);
     if (status != TERN_OK)
         return tn_error_print(&err);
-    print_result(&result);
+    suggest(o, result.output);
     return 0;
 }

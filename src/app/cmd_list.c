@@ -128,7 +128,7 @@ int tn_cmd_list(const struct tn_options *o)
 {
     struct tn_known_models models;
     struct tern_error err = {0};
-    tern_status status = tn_known_models_read(&models, &err);
+    tern_status status = tn_known_models_read(&models, TN_KNOWN_FOLDERS, &err);
     if (status == TERN_OK)
         status = list(&models, o->json, &err);
     tn_known_models_fini(&models);

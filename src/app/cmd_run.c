@@ -139,7 +139,7 @@ static tern_status run(const struct tn_options *o, struct tern_error *err)
     if (status != TERN_OK)
         return status;
     status = tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL,
-                     TN_OPEN_MACHINE | TN_OPEN_TOKENIZER, err);
+                     TN_OPEN_MACHINE | TN_OPEN_TOKENIZER | TN_OPEN_CONVERT, err);
     if (status == TERN_OK)
         status = tn_template_choose(&template, o, opened.model, err);
     if (status == TERN_OK)

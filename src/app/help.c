@@ -93,22 +93,17 @@ void tn_help_command(enum tn_command command)
     tn_out_buf(&out);
 }
 
+/* One screen of 24 lines. */
 void tn_help_all(void)
 {
     struct tn_buf out = {0};
-    tn_buf_append_text(&out, "tern runs ternary language models (BitNet b1.58) on ordinary CPUs."
-                             "\n\nUsage: tern COMMAND [ARGUMENTS] [FLAGS]\n"
-                             "       tern --prompt TEXT            the same as tern run -p TEXT\n"
-                             "\nCommands:\n");
+    tn_buf_append_text(&out, "tern runs ternary language models (BitNet b1.58 and others) on "
+                             "ordinary CPUs.\n\n");
     for (uint32_t i = 0; i < TN_N_COMMANDS; i++)
-        tn_buf_printf(&out, "  %-11s %s\n", tn_command_rows[i].name, tn_command_rows[i].summary);
-    tn_buf_append_text(&out,
-                       "\nFlags of tern run (tern help COMMAND lists those of the others):\n");
-    append_options(&out, TN_CMD_RUN);
-    tn_buf_append_text(&out,
-                       "\nMODEL is a .tern file or a name that tern list shows, anywhere among "
-                       "the\narguments; without it: $TERN_MODEL, model.tern beside the program, "
-                       "then the\ndemo that ships.\n");
+        tn_buf_printf(&out, "  tern %-31s %s\n", tn_command_rows[i].example,
+                      tn_command_rows[i].summary);
+    tn_buf_append_text(&out, "\nA model is a file or a name that tern list shows; without one: "
+                             "the demo.\nMore by tern help TOPIC: ");
     tn_help_append_topics(&out);
     tn_out_buf(&out);
 }

@@ -18,7 +18,7 @@ bool tn_help_topic(const char *name);
 /* Its text; NULL if there is no such topic. */
 const char *tn_help_topic_text(const char *name);
 
-/* Appends the list of topics. */
+/* Appends their names and a newline. */
 void tn_help_append_topics(struct tn_buf *out);
 
 #endif

@@ -41,9 +41,9 @@
 #endif
 
 static const struct {
-    const char *name, *summary, *text;
+    const char *name, *text;
 } topics[] = {
-    {"exit-codes", "what an exit code means",
+    {"exit-codes",
      "Results go to standard output, everything else to standard error.\n"
      "\n"
      "    0  success, also when a limit, the context or a stop string ended the text,\n"
@@ -61,7 +61,7 @@ static const struct {
      "   74  the model file was truncated or written to, or its drive removed, while\n"
      "       in use\n"
      "  130  interrupted\n"},
-    {"memory", "how tern decides context, cache and length",
+    {"memory",
      "Before it allocates anything large, tern looks at what is really free: limits of\n"
      "control groups, jobs and the process count, the page cache counts as free. The\n"
      "least of them, or --ram if that is less, decides how long an answer may be:\n"
@@ -82,7 +82,7 @@ static const struct {
      "allocated, with the need, what is there, and the smallest thing that would work.\n"
      "\n"
      "tern probe MODEL shows every input, every limit, and which one binds.\n"},
-    {"jsonl", "tern chat --jsonl: conversations for programs",
+    {"jsonl",
      "Every line of standard input is a JSON object, and so is every line of standard\n"
      "output. A line asks for one thing and is answered before the next one; an \"id\"\n"
      "in it comes back in its replies. More members may be added to replies.\n"
@@ -112,7 +112,7 @@ static const struct {
      "after each line and at the end. Tool calls nest at most 61 levels deep, \"tools\"\n"
      "and \"variables\" 63. {\"cancel\":true} is written just so, blanks aside. A seed of\n"
      "2^63 and more is a string.\n"},
-    {"keys", "the keys of tern chat on a terminal",
+    {"keys",
      "  Enter              sends; a line that ends in \\ continues, and so do all lines\n"
      "                     from \"\"\" to \"\"\"; Alt-Enter begins a line, too\n"
      "  Tab                completes commands, settings, files and models\n"
@@ -133,7 +133,7 @@ static const struct {
      "does not say what is pasted sends an Enter for every line end. What is typed\n"
      "while an answer runs is kept for the next prompt. With TERM=dumb lines are read\n"
      "as they come, without these keys.\n"},
-    {"environment", "variables and files",
+    {"environment",
      "  TERN_MODEL    the model where none is named\n"
      "  TERN_MODELS   a folder of models that can be called by name (tern list)\n"
      "  TERN_CACHE    off: keep nothing between runs\n"
@@ -166,7 +166,6 @@ bool tn_help_topic(const char *name)
 
 void tn_help_append_topics(struct tn_buf *out)
 {
-    tn_buf_append_text(out, "\nMore:\n");
     for (size_t i = 0; i < TN_COUNT_OF(topics); i++)
-        tn_buf_printf(out, "  tern help %-13s %s\n", topics[i].name, topics[i].summary);
+        tn_buf_printf(out, "%s%s", topics[i].name, i + 1 < TN_COUNT_OF(topics) ? ", " : "\n");
 }

@@ -74,7 +74,7 @@ static tern_status open_model(struct tn_hosting *h, const char *name, struct ter
     const struct tn_options *o = h->o;
     struct tn_hosted *m = &h->hosted[h->n_models];
     tern_status status =
-        tn_open(&m->opened, o, name, TN_OPEN_TOKENIZER | TN_OPEN_MACHINE, err);
+        tn_open(&m->opened, o, name, TN_OPEN_TOKENIZER | TN_OPEN_MACHINE | TN_OPEN_CONVERT, err);
     if (status != TERN_OK)
         return status;
     const struct tern_model_config *config = tern_model_config(m->opened.model);

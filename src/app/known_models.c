@@ -48,7 +48,7 @@ char *tn_path_of_models_dir(void)
     return models;
 }
 
-static void add_folders(struct tn_known_models *m)
+static void add_folders(struct tn_known_models *m, enum tn_model_places places)
 {
     char *program = tn_path_of_executable_dir();
     const char *named = getenv("TERN_MODELS");
@@ -57,6 +57,8 @@ static void add_folders(struct tn_known_models *m)
     add_folder(m, program ? tn_path_join(program, "../share/tern") : NULL);
     add_folder(m, named && named[0] ? copy_text(named) : NULL);
     add_folder(m, tn_path_of_models_dir());
+    if (places == TN_KNOWN_FOLDERS_AND_CURRENT)
+        add_folder(m, copy_text("."));
     tn_free(program);
 }
 
@@ -119,11 +121,12 @@ static int by_name(const void *a, const void *b)
                   ((const struct tn_known_model *)b)->name);
 }
 
-tern_status tn_known_models_read(struct tn_known_models *out, struct tern_error *err)
+tern_status tn_known_models_read(struct tn_known_models *out, enum tn_model_places places,
+                                 struct tern_error *err)
 {
     *out = (struct tn_known_models){0};
     struct walk w = {.models = out};
-    add_folders(out);
+    add_folders(out, places);
     for (uint32_t i = 0; i < out->n_folders && !w.is_short; i++) {
         w.folder = out->folders[i];
         (void)tn_dir_walk(w.folder, visit_file, &w);
@@ -167,6 +170,11 @@ static tern_status unknown_name(const struct tn_known_models *m, const char *nam
     tn_nearest_init(&nearest, named, strlen(named));
     for (size_t i = 0; i < m->n; i++)
         tn_nearest_try(&nearest, "", m->rows[i].name);
+    if (!nearest.best && strchr(named, ' '))
+        return tn_fail(err, TERN_INPUT,
+                       "\"%.200s\": no such file, and no model has this name; a model comes before "
+                       "the text: tern run MODEL \"TEXT\"",
+                       named);
     return tn_fail(err, TERN_INPUT,
                    "\"%.200s\": no such file, and no model has this name; %s%.100s%s", named,
                    nearest.best ? "did you mean " : "tern list shows those that are known",
@@ -174,12 +182,13 @@ static tern_status unknown_name(const struct tn_known_models *m, const char *nam
 }
 
 /* `named` with its ending is a name too, as a file of the known folders. */
-static tern_status find_name(char **path, const char *named, struct tern_error *err)
+static tern_status find_name(char **path, const char *named, enum tn_model_places places,
+                             struct tern_error *err)
 {
     struct tn_known_models m;
     const size_t n_ending = name_length(named);
     const size_t n = n_ending ? n_ending : strlen(named);
-    tern_status status = tn_known_models_read(&m, err);
+    tern_status status = tn_known_models_read(&m, places, err);
     if (status != TERN_OK)
         return status;
     size_t i = 0;
@@ -195,11 +204,46 @@ static tern_status find_name(char **path, const char *named, struct tern_error *
     return status;
 }
 
-tern_status tn_model_resolve(char **path, const char *named, struct tern_error *err)
+tern_status tn_model_resolve(char **path, const char *named, enum tn_model_places places,
+                             struct tern_error *err)
 {
     *path = NULL;
     if (named[0] && !is_path(named) && tn_path_kind(named) == TN_PATH_ABSENT)
-        return find_name(path, named, err);
+        return find_name(path, named, places, err);
     *path = copy_text(named);
     return *path ? tn_ok(err) : tn_fail(err, TERN_MEMORY, "no memory for a path");
+}
+
+/* "my model" for shells; the text where it needs no quotes. New memory. */
+static char *quote(const char *text, size_t n)
+{
+    const bool is_quoted = memchr(text, ' ', n) != NULL;
+    char *copy = tn_alloc(n + 3);
+    if (!copy)
+        return NULL;
+    copy[0] = '"';
+    memcpy(copy + is_quoted, text, n);
+    copy[n + is_quoted] = '"';
+    copy[n + 2 * is_quoted] = '\0';
+    return copy;
+}
+
+char *tn_model_typed_name(const char *path)
+{
+    char *found = NULL, *typed = NULL;
+    const char *file_name = path;
+    for (const char *c = path; *c; c++)
+        if (*c == '/' || (*c == '\\' && is_path("\\")))
+            file_name = c + 1;
+    const size_t n = name_length(file_name);
+    char *name = copy_text(file_name);
+    if (name && n > 0) {
+        name[n] = '\0';
+        if (tn_model_resolve(&found, name, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) == TERN_OK &&
+            tn_path_same(found, path))
+            typed = quote(name, n);
+    }
+    tn_free(found);
+    tn_free(name);
+    return typed ? typed : quote(path, strlen(path));
 }

@@ -4,7 +4,7 @@
  * of two files of one name the first folder's counts.
  *
  * The folders: the program's, `models` in it, `../share/tern` beside it, $TERN_MODELS, and
- * `tern/models` in the user's data folder.
+ * `tern/models` in the user's data folder; for run and chat also the current folder.
  */
 #ifndef TN_KNOWN_MODELS_H
 #define TN_KNOWN_MODELS_H
@@ -19,10 +19,10 @@ struct tn_known_model {
     char *name, *path;
 };
 
-#define TN_N_MODEL_FOLDERS 5
+#define TN_MAX_MODEL_FOLDERS 6
 
 struct tn_known_models {
-    char *folders[TN_N_MODEL_FOLDERS]; /* [n_folders] resolved where they exist */
+    char *folders[TN_MAX_MODEL_FOLDERS]; /* [n_folders] resolved where they exist */
     uint32_t n_folders;
     struct tn_known_model *rows; /* [n] in the order of names */
     size_t n;
@@ -32,14 +32,22 @@ struct tn_known_models {
  * (tn_dir_make).  New memory (tn_free); NULL: there is no home. */
 char *tn_path_of_models_dir(void);
 
+enum tn_model_places { TN_KNOWN_FOLDERS, TN_KNOWN_FOLDERS_AND_CURRENT };
+
 /* Reads the folders, not the files. A folder that cannot be read has none. TERN_MEMORY. */
-tern_status tn_known_models_read(struct tn_known_models *out, struct tern_error *err);
+tern_status tn_known_models_read(struct tn_known_models *out, enum tn_model_places places,
+                                 struct tern_error *err);
 void tn_known_models_fini(struct tn_known_models *models);
 
 /* What an argument that should be a model means: itself where there is a file or folder of this
  * path, else the model of this name. *path is new memory (tn_free). TERN_INPUT: a name, no path,
  * that no model has; a path that leads nowhere is given back as it is, to be missed by who opens
  * it. */
-tern_status tn_model_resolve(char **path, const char *named, struct tern_error *err);
+tern_status tn_model_resolve(char **path, const char *named, enum tn_model_places places,
+                             struct tern_error *err);
+
+/* What to type for the model at `path`: its name where that leads to this file from the current
+ * folder, else the path; in quotes where it has blanks. New memory (tn_free), or NULL. */
+char *tn_model_typed_name(const char *path);
 
 #endif

@@ -11,10 +11,10 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "choose_model.h"
+#include "converting.h"
 #include "known_models.h"
 #include "output.h"
 #include "plat/plat.h"
-#include "progress.h"
 #include "tern/inspect.h"
 
 /* ---- where is it ---- */
@@ -64,6 +64,12 @@ static tern_status find_unnamed(char **out, bool may_ask, struct tern_error *err
     return status;
 }
 
+static enum tn_model_places places_of(enum tn_command command)
+{
+    return command == TN_CMD_RUN || command == TN_CMD_CHAT ? TN_KNOWN_FOLDERS_AND_CURRENT
+                                                           : TN_KNOWN_FOLDERS;
+}
+
 /* *out is new memory (tn_free). */
 static tern_status find_model(char **out, const struct tn_options *o, const char *positional,
                               bool may_ask, struct tern_error *err)
@@ -76,7 +82,7 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     if (!named)
         named = model_of_environment(o, positional);
     if (named) {
-        tern_status status = tn_model_resolve(out, named, err);
+        tern_status status = tn_model_resolve(out, named, places_of(o->command), err);
         if (status != TERN_OK && model_of_environment(o, positional))
             tn_fail_prefix(err, "$TERN_MODEL");
         return status;
@@ -89,7 +95,7 @@ static bool is_name(const char *argument)
 {
     char *path = NULL;
     const bool found = tn_path_kind(argument) == TN_PATH_ABSENT &&
-                       tn_model_resolve(&path, argument, NULL) == TERN_OK &&
+                       tn_model_resolve(&path, argument, TN_KNOWN_FOLDERS, NULL) == TERN_OK &&
                        strcmp(path, argument) != 0;
     tn_free(path);
     return found;
@@ -162,6 +168,17 @@ static tern_status read_machine(struct tn_opened *out, struct tern_error *err)
     return TERN_OK;
 }
 
+/* A GGUF file or a folder in *path gives way to its .tern file. */
+static tern_status convert_source(char **path, const struct tn_options *o, struct tern_error *err)
+{
+    char *source = *path;
+    if (!tern_source_is_one(source))
+        return TERN_OK;
+    tern_status status = tn_convert_once(path, source, o, err);
+    tn_free(source);
+    return status;
+}
+
 tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const char *positional,
                     uint32_t flags, struct tern_error *err)
 {
@@ -169,6 +186,8 @@ tern_status tn_open(struct tn_opened *out, const struct tn_options *o, const cha
     char *path;
     *out = (struct tn_opened){0};
     tern_status status = find_model(&path, o, positional, flags & TN_OPEN_ASK, err);
+    if (status == TERN_OK && flags & TN_OPEN_CONVERT)
+        status = convert_source(&path, o, err);
     if (status == TERN_OK && flags & (TN_OPEN_MACHINE | TN_OPEN_ENGINE))
         status = read_machine(out, err);
     if (status == TERN_OK && flags & TN_OPEN_ENGINE)
@@ -198,18 +217,4 @@ void tn_close(struct tn_opened *opened)
     tern_engine_free(opened->engine);
     tn_free(opened->machine);
     *opened = (struct tn_opened){0};
-}
-
-/* ---- stopping ---- */
-
-bool tn_stop_requested(void)
-{
-    return tn_interrupt_count() > 0 || tn_terminate_requested();
-}
-
-bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total)
-{
-    (void)arg;
-    tn_progress_update(n_done, n_total);
-    return !tn_stop_requested();
 }

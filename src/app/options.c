@@ -23,16 +23,20 @@
 
 const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
     [TN_CMD_RUN] = {
-        "run", "[MODEL] -p TEXT", "one answer to one prompt, then exit",
-        "Writes the answer to standard output and nothing else. Without -p and -f the\n"
-        "prompt is read from standard input. Ctrl-C stops the answer.\n"
+        "run", "[MODEL] [TEXT]", "one answer; without TEXT a conversation",
+        "run demo \"Tell me a tale.\"",
+        "Writes the answer to standard output and nothing else. Without TEXT, -p and -f\n"
+        "this is tern chat on a terminal; elsewhere the prompt is read from standard\n"
+        "input. Ctrl-C stops the answer.\n"
+        "MODEL always comes before TEXT. A .gguf file or a folder is converted once into\n"
+        "tern/models of the user's data folder.\n"
         "\n"
-        "  tern run demo.tern -p \"Tell me a story about a fox.\"\n"
+        "  tern run demo \"Tell me a story about a fox.\"\n"
         "  tern run --raw -p \"Once upon a time\" -n 100 --seed 1\n"
         "  tern run -p \"Sum this up:\" -f notes.txt > summary.txt\n",
-        1},
+        2},
     [TN_CMD_CHAT] = {
-        "chat", "[MODEL]", "a conversation (also: tern alone, on a terminal)",
+        "chat", "[MODEL]", "a conversation; also: tern", "chat demo",
         "On a terminal: type, Enter sends, a line that ends in \\ continues, Ctrl-C\n"
         "stops an answer, " TN_KEY_OF_END " leaves; /help lists the commands, tern help keys\n"
         "what the keys do.\n"
@@ -43,7 +47,8 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  printf '%s\\n' \"Tell me a story.\" \"And then?\" | tern chat demo.tern\n",
         1},
     [TN_CMD_CONVERT] = {
-        "convert", "SRC [-o FILE]", "Hugging Face directory or .gguf file -> .tern file",
+        "convert", "SRC [-o FILE]", "Hugging Face folder or .gguf -> .tern",
+        "convert bonsai.gguf",
         "SRC is a directory with config.json, model.safetensors (or shards with\n"
         "their index) and tokenizer.json, or a GGUF file (of a split one the first\n"
         "part), of a model that was trained ternary: tern info SRC says whether it\n"
@@ -53,13 +58,14 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n"
         "  tern convert Ternary-Bonsai-4B-Q2_0.gguf -o bonsai.tern\n",
         1},
-    [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file",
+    [TN_CMD_INFO] = {"info", "[MODEL]", "what is in a model file", "info demo",
                      "Also of a GGUF file, a safetensors file or a directory that could be\n"
                      "converted: its keys and tensors, the family, and why it is not, if that\n"
                      "shows in the headers, the tokenizer or the first layer.\n",
                      1},
     [TN_CMD_EMBED] = {
-        "embed", "[MODEL] [FILE...]", "texts -> vectors; --search finds the best passages",
+        "embed", "[MODEL] [FILE...]", "texts -> vectors; --search: passages",
+        "embed MODEL notes.txt",
         "Each line of the files, or of standard input, is a text. A vector is a line\n"
         "of JSON: {\"index\",\"embedding\",\"tokens\"}; its length is 1, so the product of\n"
         "two says how alike they are. How states become a vector is named on standard\n"
@@ -71,13 +77,14 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern embed embedding.tern --search \"how to get a refund\" *.txt\n",
         UINT32_MAX},
     [TN_CMD_LIST] = {
-        "list", "", "models that can be called by name",
+        "list", "", "models that can be called by name", "list",
         "Files that end in .tern beside the program, in the folders models and\n"
         "../share/tern there, in $TERN_MODELS and in tern/models of the user's data\n"
-        "folder. Their names, without ending, are good for MODEL everywhere.\n",
+        "folder. Their names, without ending, are good for MODEL everywhere; to run and\n"
+        "chat, names of .tern files in the current folder are known as well.\n",
         0},
     [TN_CMD_SERVE] = {
-        "serve", "[MODEL]...", "a page to talk to, and the APIs of OpenAI, Anthropic and Ollama",
+        "serve", "[MODEL]...", "a page to talk to, and APIs for programs", "serve demo --open",
         "Writes its address to standard output when it listens: at 127.0.0.1 and ::1\n"
         "only, unless --host says otherwise, which needs a key. Ctrl-C ends it. A\n"
         "model's id is the name of its file without .tern.\n"
@@ -89,7 +96,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}'\n",
         UINT32_MAX},
     [TN_CMD_PROBE] = {
-        "probe", "[MODEL]", "what this machine gives, and the plan for a model",
+        "probe", "[MODEL]", "what this machine gives, and the plan", "probe demo",
         "Every limit on cores and memory that applies here, which one binds, and what\n"
         "follows: threads, context, cache type, length of answers. With the flags of\n"
         "tern run: what they would change.\n"
@@ -98,13 +105,13 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern probe --record machine; tern probe --probe-root machine\n",
         1},
     [TN_CMD_VERIFY] = {
-        "verify", "[MODEL]", "check a model file and this machine's kernels",
+        "verify", "[MODEL]", "check a model file and the kernels", "verify demo",
         "Compares every checksum, then every kernel of this CPU with the reference\n"
         "on the model's own weights, then the stored fingerprint of the model.\n"
         "Exit code 5 when something differs.\n",
         1},
     [TN_CMD_BENCH] = {
-        "bench", "[MODEL]", "speed, bandwidth, memory",
+        "bench", "[MODEL]", "speed, bandwidth, memory", "bench demo",
         "Loading, prefill and decode at several context depths, each part of a token\n"
         "and each kernel beside the rate at which this machine reads memory, and a\n"
         "hash of the generated tokens: exit code 1 when levels or thread counts\n"
@@ -113,30 +120,32 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern bench bitnet.tern --threads 1,2 --cpu avx2,avx512\n",
         1},
     [TN_CMD_TOKENIZE] = {
-        "tokenize", "[MODEL]", "text on standard input -> token ids",
+        "tokenize", "[MODEL]", "standard input -> token ids", "tokenize demo < text.txt",
         "  echo -n \"Hello world\" | tern tokenize demo.tern --pieces\n"
         "  echo '[{\"role\":\"user\",\"content\":\"Hi\"}]' | tern tokenize --chat "
         "--text\n",
         1},
     [TN_CMD_DETOKENIZE] = {
-        "detokenize", "[MODEL]", "token ids on standard input -> text",
+        "detokenize", "[MODEL]", "token ids -> text", "detokenize demo < ids.txt",
         "The exact bytes of the tokens, with nothing added.\n"
         "\n"
         "  echo -n \"Hello\" | tern tokenize | tern detokenize\n",
         1},
     [TN_CMD_PERPLEXITY] = {
         "perplexity", "[MODEL] FILE", "how well a model predicts a text",
+        "perplexity demo text.txt",
         "The text is cut into overlapping windows; each token is scored once.\n",
         2},
     [TN_CMD_LOGITS] = {
         "logits", "[MODEL] --ids \"1 2 3\" [-o FILE] [--greedy N]",
-        "raw logits, to compare with a reference",
+        "raw logits, to compare with a reference", "logits demo --ids 1,2 -o x.f32",
         "FILE gets little-endian float32, one row of the vocabulary per id.\n"
         "\n"
         "  tern logits demo.tern --ids \"1 2 3\" -o out.f32 --greedy 16\n",
         1},
-    [TN_CMD_VERSION] = {"version", "", "version of the program and its libraries", "", 0},
-    [TN_CMD_HELP] = {"help", "[COMMAND|TOPIC]", "this text, or all about a command", "", 1},
+    [TN_CMD_VERSION] = {"version", "", "version of the program", "version", "", 0},
+    [TN_CMD_HELP] = {"help", "[COMMAND|TOPIC]", "all about a command, with its flags", "help run",
+                     "", 1},
 };
 
 const struct tn_option_row tn_option_rows[] = {
@@ -144,10 +153,13 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "the model, if not given by position"},
     {"load", 0, TN_OPT_TEXT, SLOT(model), WITH_MODEL, .value = "FILE", .hidden = true},
 
+    {"no-convert", 0, TN_OPT_FLAG, SLOT(no_convert), GENERATE | BIT(SERVE),
+     .help = "refuse a GGUF file or a folder that is not converted yet"},
+
     /* prompt */
     {"prompt", 'p', TN_OPT_TEXT, SLOT(prompt), BIT(RUN), .value = "TEXT", .help = "the prompt"},
     {"file", 'f', TN_OPT_TEXT, SLOT(file), BIT(RUN), .value = "FILE",
-     .help = "prompt from a file, behind -p if both are given; - is standard input"},
+     .help = "prompt from a file (after -p or TEXT if both are given); - is standard input"},
     {"chat", 0, TN_OPT_SET, SLOT(mode), GENERATE, .low = TN_MODE_CHAT,
      .help = "use the chat template; the default for models that have one"},
     {"raw", 0, TN_OPT_SET, SLOT(mode), BIT(RUN), .low = TN_MODE_RAW,
@@ -168,7 +180,7 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "with --session: keep what was computed in FILE.cache, so that going on need not "
              "compute it again"},
     {"prefix-cache", 0, TN_OPT_TEXT, SLOT(prefix_cache), BIT(RUN), .value = "FILE",
-     .help = "keep what was computed of the prompt there, for prompts that begin alike"},
+     .help = "save the computed prompt here and reuse it for prompts with the same beginning"},
     {"schema", 0, TN_OPT_TEXT, SLOT(schema), BIT(RUN), .value = "FILE",
      .help = "the answer is JSON that fits this JSON schema; no penalties unless given"},
     {"history", 0, TN_OPT_TEXT, SLOT(history), BIT(CHAT), .value = "FILE",
@@ -360,8 +372,8 @@ const struct tn_option_row tn_option_rows[] = {
      .initial = "f32", .choices = "f32|f16|q8", .help = "type of the key/value cache"},
     {"inputs", 0, TN_OPT_CHOICE, SLOT(inputs), COMPUTE | BIT(SERVE) | BIT(BENCH),
      .value = "FORM", .initial = "auto", .choices = "auto|f32|16|8",
-     .help = "how matrices take inputs that training did not round to int8; auto: in 16 bits; 8: "
-             "faster, and logits move by about 0.1"},
+     .help = "precision of activations for models not trained with int8 activations; auto: 16 "
+             "bits; 8: faster, and logits move by about 0.1"},
     {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE | PLANNED, .value = "N", .low = 1,
      .high = 256, .otherwise = "one per core that helps", .help = "threads"},
     {"ram", 0, TN_OPT_SIZE, SLOT(ram), PLANNED, .value = "SIZE",

@@ -32,8 +32,9 @@ enum tn_command {
 
 struct tn_command_row {
     const char *name;
-    const char *arguments;   /* "[MODEL] [-p TEXT]" */
-    const char *summary;     /* a few words for the list of commands */
+    const char *arguments;   /* "[MODEL] [TEXT]" */
+    const char *summary;     /* at most 42 characters, for the list of commands */
+    const char *example;     /* at most 34, without "tern", for the same list */
     const char *text;        /* what else `help COMMAND` says; lines of at most 80 characters */
     uint32_t max_positional; /* arguments that are not flags */
 };
@@ -107,6 +108,7 @@ struct tn_options {
     int64_t i2s_layout;  /* enum tern_i2s_layout */
     const char *pre;
     bool no_tokenizer;
+    bool no_convert; /* run, chat, serve: refuse sources that are not converted yet */
     bool force;
 
     const char *probe_root; /* a recorded machine instead of this one */

@@ -50,8 +50,8 @@ def check(root):
 
 
 TERN = sys.argv[2]
-COMMANDS = re.findall(r"^  ([a-z]+) {2,}\S", output("help").split("Flags")[0], re.MULTILINE)
-TOPICS = re.findall(r"^  tern help (\S+)", output("help"), re.MULTILINE)
+COMMANDS = re.findall(r"^  tern ([a-z]+) ", output("help"), re.MULTILINE)
+TOPICS = re.search(r"tern help TOPIC: (.*)", output("help")).group(1).split(", ")
 NAMED = COMMANDS + TOPICS + ["COMMAND"]
 FLAGS = {name: set(re.findall(r"--[a-z][a-z-]*", output("help", name))) | {"--version", "--help"}
          for name in COMMANDS}

@@ -16,8 +16,8 @@ import command
 from command import NATIVE, environment, read_bytes, scratch, tern
 
 POSIX = NATIVE and os.name == "posix"
-COMMANDS = ["run", "chat", "convert", "info", "probe", "verify", "bench", "tokenize",
-            "detokenize", "perplexity", "logits", "serve", "version", "help"]
+COMMANDS = ["run", "chat", "convert", "info", "embed", "list", "probe", "verify", "bench",
+            "tokenize", "detokenize", "perplexity", "logits", "serve", "version", "help"]
 
 
 class Help(command.TestCase):
@@ -31,7 +31,7 @@ class Help(command.TestCase):
         self.assertEqual(texts[("run", "--help")], texts[("help", "run")])
         self.assertEqual(texts[("--help",)], texts[("help",)])
         for name in COMMANDS:
-            self.assertIn(f"  {name} ", texts[("--help",)])
+            self.assertIn(f"  tern {name} ", texts[("--help",)])
         for flag in ("--prompt", "--file", "--raw", "--system", "--template", "--max-tokens",
                      "--temp", "--top-k", "--top-p", "--min-p", "--repeat-penalty",
                      "--presence-penalty", "--frequency-penalty", "--penalty-last", "--greedy",
@@ -40,6 +40,13 @@ class Help(command.TestCase):
             self.assertIn(flag, texts[("help", "run")])
         for default in ("0.7", "40", "0.95", "1.1", "0.6", "64"):
             self.assertIn(f"default {default})", texts[("help", "run")])
+
+    def test_the_list_of_commands_fits_one_screen(self):
+        lines = self.ok("--help").text.splitlines()
+        self.assertLess(len(lines), 24)  # one is for the shell's prompt
+        self.assertLessEqual(max(map(len, lines)), 80)
+        examples = [line.split("   ")[0].split() for line in lines if line.startswith("  tern ")]
+        self.assertEqual(sorted(words[1] for words in examples), sorted(COMMANDS))
 
     def test_all_templates(self):
         text = self.refused(2, "run", "--template", "none", "-p", "x")
@@ -57,7 +64,7 @@ class Help(command.TestCase):
 
     def test_topics(self):
         everything = self.ok("help").text
-        names = re.findall(r"^  tern help (\S+) ", everything, re.MULTILINE)
+        names = re.search(r"tern help TOPIC: (.*)", everything).group(1).split(", ")
         self.assertEqual(names, ["exit-codes", "memory", "jsonl", "keys", "environment"])
         for name in names:
             for line in self.ok("help", name).text.splitlines():
@@ -240,7 +247,7 @@ class Arguments(command.TestCase):
         env = environment(TERN_MODEL=self.model)
         self.ok("run", "-p", "Hi", "-n", "2", env=env)
         self.assertIn("two models", self.refused(2, "info", self.model, "-m", self.model))
-        self.refused(2, "run", self.model, "Hi")
+        self.assertIn("two models", self.refused(2, "run", "Hi", "-m", self.model))
         env = environment(TERN_MODEL="missing.tern")
         result = command.tern("info", env=env)
         self.assertEqual(result.code, 5)
@@ -258,9 +265,12 @@ class Arguments(command.TestCase):
         for place in (b"TERN_MODEL", b"model.tern", b"demo.tern", b"share/tern/demo.tern"):
             self.assertIn(place, done.stderr)
 
-    def test_a_file_is_no_command(self):
-        self.assertIn(f"tern run {self.model}", self.refused(2, self.model, "-p", "x"))
-        self.assertIn(f'"{command.DEMO}" is a directory, not a command; try: tern convert ',
+    def test_other_files_than_models_are_no_command(self):
+        path = scratch("notes.txt")
+        shutil.copy(self.model, path)
+        self.assertIn(f"is a file, not a command; try: tern run {path}",
+                      self.refused(2, path, "-p", "x"))
+        self.assertIn(f'"{command.DEMO}" is a directory, not a command; try: tern run ',
                       self.refused(2, command.DEMO))
 
     def test_every_check_comes_before_the_model(self):

@@ -36,7 +36,9 @@ class ModelFiles(command.TestCase):
 
     def test_no_such_file_and_no_file(self):
         self.refused(5, "run", scratch("missing.tern"), "-p", "Hi")
-        self.refused(5, "run", command.DEMO, "-p", "Hi")
+        os.makedirs(scratch("no model"))
+        self.refused(5, "run", scratch("no model"), "-p", "Hi")
+        self.refused(5, "logits", command.DEMO, "--ids", "1", "--greedy", "1")
         self.refused(5, "info", "")
 
     def test_foreign_files(self):

@@ -20,12 +20,6 @@ class OnATerminal(command.TestCase):
     def setUp(self):
         self.model = command.model()
 
-    def test_no_prompt_is_invented(self):
-        with Terminal("run", self.model) as t:
-            text, code = t.finish()
-        self.assertEqual(code, 2)
-        self.assertIn(b"-p", text)
-
     def test_a_run_ends_by_itself(self):
         with Terminal("run", self.model, "-p", "Hi", "-n", "4") as t:
             _, code = t.finish()

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "converting.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+#include "ask.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "known_models.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "progress.h"
+#include "tern/inspect.h"
+
+#define ASK_ABOVE_BYTES UINT64_C(1000000000)
+
+/* ---- while it runs ---- */
+
+static void on_message(void *arg, enum tern_convert_message kind, const char *text)
+{
+    (void)arg;
+    if (kind == TERN_CONVERT_WARNING)
+        tn_warning_say("%s", text);
+    else if (kind == TERN_CONVERT_NOTE)
+        tn_note_say("%s", text);
+    else if (tn_message_level() > 0)
+        tn_info_say("%s", text);
+}
+
+static void print_result(const struct tern_convert_result *r)
+{
+    if (r->replaced)
+        tn_note_say("replaced \"%s\"", r->output);
+    tn_info_say("%s: %s -> %s, %.2f bits per weight, %.1f %% zeros, %.1f s (%s/s)", r->output,
+                tn_size_decimal((double)r->source_bytes).text,
+                tn_size_decimal((double)r->output_bytes).text, r->bits_per_weight,
+                r->n_ternary ? 100.0 * (double)r->n_zero / (double)r->n_ternary : 0.0, r->seconds,
+                tn_size_decimal(r->seconds > 0 ? (double)r->source_bytes / r->seconds : 0).text);
+}
+
+tern_status tn_convert_and_say(struct tern_convert_params *params,
+                               struct tern_convert_result *result, struct tern_error *err)
+{
+    params->on_progress = tn_progress_callback;
+    params->on_message = on_message;
+    tn_progress_start("converting", TN_PROGRESS_BYTES, true);
+    tern_status status = tern_convert(params, result, err);
+    tn_progress_end();
+    if (status == TERN_OK)
+        print_result(result);
+    return status;
+}
+
+/* ---- a model that is named by its source ---- */
+
+/* The last component of the path, without .gguf; new memory. */
+static char *name_of(const char *source)
+{
+    char *resolved = tn_path_resolve(source);
+    const char *path = resolved ? resolved : source, *name = path;
+    for (const char *c = path; *c; c++)
+        if (*c == '/' || *c == '\\')
+            name = c + 1;
+    size_t n = strlen(name);
+    if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
+        n -= 5;
+    char *copy = tn_alloc(n + 1);
+    if (copy) {
+        memcpy(copy, name, n);
+        copy[n] = '\0';
+    }
+    tn_free(resolved);
+    return copy;
+}
+
+/* *folder and *path are new memory (tn_free). */
+static tern_status choose_output(char **folder, char **path, const char *source, uint64_t hash,
+                                 struct tern_error *err)
+{
+    char *name = name_of(source);
+    struct tn_buf file = {0};
+    tern_status status = TERN_OK;
+    *folder = tn_path_of_models_dir();
+    tn_buf_printf(&file, "%s-%08" PRIx32 ".tern", name ? name : "", (uint32_t)(hash >> 32));
+    *path = *folder && name && !file.failed ? tn_path_join(*folder, tn_buf_text(&file)) : NULL;
+    if (!*folder)
+        status = tn_fail(err, TERN_OUTPUT,
+                         "\"%s\" has to be converted, and this user has no folder for models; give "
+                         "one: tern convert %s -o FILE",
+                         source, source);
+    else if (!*path)
+        status = tn_fail(err, TERN_MEMORY, "no memory for a path");
+    tn_buf_fini(&file);
+    tn_free(name);
+    return status;
+}
+
+/* Bytes of all weights; 0 where the conversion will say what is wrong with the source. */
+static tern_status get_size(uint64_t *n_bytes, const char *source, struct tern_error *err)
+{
+    struct tern_source *inspected;
+    struct tern_source_summary summary;
+    *n_bytes = 0;
+    tern_status status = tern_source_inspect(&inspected, source, err);
+    if (status != TERN_OK)
+        return status;
+    tern_source_get_summary(inspected, &summary);
+    if (summary.is_convertible)
+        *n_bytes = summary.file_bytes;
+    tern_source_free(inspected);
+    return TERN_OK;
+}
+
+static tern_status may_convert(const char *source, const char *path, const struct tn_options *o,
+                               struct tern_error *err)
+{
+    bool is_yes = true;
+    uint64_t n_bytes;
+    tern_status status = get_size(&n_bytes, source, err);
+    if (status == TERN_OK && o->no_convert)
+        status = tn_fail(err, TERN_USAGE,
+                         "\"%s\" is not converted yet, and --no-convert is given; to convert it: "
+                         "tern convert %s",
+                         source, source);
+    if (status != TERN_OK)
+        return status;
+    if (n_bytes > 0)
+        tn_info_say("%s: %s, is converted once into %s", source,
+                    tn_size_decimal((double)n_bytes).text, path);
+    if (n_bytes > ASK_ABOVE_BYTES && tn_can_ask())
+        status = tn_ask_yes(&is_yes, "Convert it now (y or n)? ", err);
+    if (status == TERN_OK && !is_yes)
+        status = tn_fail(err, TERN_USAGE, "\"%s\" was not converted", source);
+    return status;
+}
+
+tern_status tn_convert_once(char **path, const char *source, const struct tn_options *o,
+                            struct tern_error *err)
+{
+    uint64_t hash;
+    char *folder = NULL;
+    struct tern_convert_params params = {.source = source};
+    *path = NULL;
+    tern_status status = tern_source_hash(&hash, source, err);
+    if (status == TERN_OK)
+        status = choose_output(&folder, path, source, hash, err);
+    if (status == TERN_OK && tn_path_kind(*path) != TN_PATH_FILE) {
+        struct tern_convert_result *result = tn_alloc(sizeof *result);
+        status = result ? may_convert(source, *path, o, err)
+                        : tn_fail(err, TERN_MEMORY, "no memory for a conversion");
+        params.output = *path;
+        if (status == TERN_OK)
+            status = tn_dir_make(folder, err);
+        if (status == TERN_OK)
+            status = tn_convert_and_say(&params, result, err);
+        tn_free(result);
+    }
+    tn_free(folder);
+    if (status != TERN_OK) {
+        tn_free(*path);
+        *path = NULL;
+    }
+    return status;
+}

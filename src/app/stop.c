@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What ends a command early, and the callback of long tasks that asks for it.
+ */
+#include "app.h"
+#include "plat/plat.h"
+#include "progress.h"
+
+bool tn_stop_requested(void)
+{
+    return tn_interrupt_count() > 0 || tn_terminate_requested();
+}
+
+bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total)
+{
+    (void)arg;
+    tn_progress_update(n_done, n_total);
+    return !tn_stop_requested();
+}
