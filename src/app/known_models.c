@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/log.h"
+#include "hub/catalogue.h"
 #include "nearest.h"
 #include "plat/plat.h"
 
@@ -163,22 +165,41 @@ static bool is_path(const char *named)
 #endif
 }
 
+/* A model that can be fetched: of this name, or else of one nearly so; NULL: none. */
+static const char *find_fetchable(const char *named)
+{
+    struct tn_nearest nearest;
+    const struct tn_catalogue_model *model = tn_catalogue_find(named);
+    if (model)
+        return model->name;
+    tn_nearest_init(&nearest, named, strlen(named));
+    for (uint32_t i = 0; i < tn_n_catalogue_models; i++)
+        tn_nearest_try(&nearest, "", tn_catalogue_models[i].name);
+    return nearest.best;
+}
+
 static tern_status unknown_name(const struct tn_known_models *m, const char *named,
                                 struct tern_error *err)
 {
+    struct tn_buf hint = {0};
     struct tn_nearest nearest;
+    const char *fetchable = find_fetchable(named);
     tn_nearest_init(&nearest, named, strlen(named));
     for (size_t i = 0; i < m->n; i++)
         tn_nearest_try(&nearest, "", m->rows[i].name);
-    if (!nearest.best && strchr(named, ' '))
-        return tn_fail(err, TERN_INPUT,
-                       "\"%.200s\": no such file, and no model has this name; a model comes before "
-                       "the text: tern run MODEL \"TEXT\"",
-                       named);
-    return tn_fail(err, TERN_INPUT,
-                   "\"%.200s\": no such file, and no model has this name; %s%.100s%s", named,
-                   nearest.best ? "did you mean " : "tern list shows those that are known",
-                   nearest.best ? nearest.best : "", nearest.best ? "?" : "");
+    if (nearest.best && !tn_catalogue_find(named))
+        tn_buf_printf(&hint, "did you mean %.100s?", nearest.best);
+    else if (fetchable)
+        tn_buf_printf(&hint, "tern pull %s fetches %s", fetchable,
+                      tn_catalogue_find(named) ? "it" : "one of nearly this name");
+    else if (strchr(named, ' '))
+        tn_buf_append_text(&hint, "a model comes before the text: tern run MODEL \"TEXT\"");
+    else
+        tn_buf_append_text(&hint, "tern list shows those that are here, tern pull those to fetch");
+    tn_fail(err, TERN_INPUT, "\"%.200s\": no such file, and no model has this name; %s", named,
+            tn_buf_text(&hint));
+    tn_buf_fini(&hint);
+    return TERN_INPUT;
 }
 
 /* `named` with its ending is a name too, as a file of the known folders. */

@@ -40,6 +40,17 @@ class Positions(command.TestCase):
         self.assertIn('tern run MODEL "TEXT"', error)
 
 
+class UnknownNames(command.TestCase):
+    def test_what_can_be_fetched_is_named(self):
+        env = environment(TERN_MODELS="", XDG_DATA_HOME=scratch("none"), LOCALAPPDATA=scratch("none"))
+        for name, hint in (("bitnet-2b", "tern pull bitnet-2b fetches it"),
+                           ("Bitnet-2B", "tern pull bitnet-2b fetches it"),
+                           ("bitnet2b", "tern pull bitnet-2b fetches one of nearly this name"),
+                           ("xyzzy", "tern list shows those that are here")):
+            with self.subTest(name=name):
+                self.assertIn(hint, self.refused(5, "run", name, "Hi", env=env))
+
+
 class CurrentFolder(command.TestCase):
     def test_run_and_chat_know_its_names(self):
         here = scratch("here")
