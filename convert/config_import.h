@@ -43,6 +43,7 @@ struct tn_config_import {
     enum tn_weight_form form; /* what the file says; the tensors decide */
     enum tn_weight_rule rule;
     enum tn_inputs_said inputs_said;
+    bool says_ternary;        /* the family, a scheme, or a GGUF file's name does */
     uint32_t fixups;          /* enum tn_fixup, of this kind of source */
     bool needs[TN_ROLE_END];  /* optional roles that all layers must have */
     uint32_t n_draft_layers; /* GGUF: blocks behind the layers, which are left out */

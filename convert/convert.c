@@ -39,11 +39,6 @@
 static void say_inputs(const struct tn_job *j)
 {
     const struct tn_tensor_plan_row *many = tn_tensor_plan_many_scales(&j->plan);
-    if (j->plan.n_blocks)
-        tn_job_say(j, TERN_CONVERT_NOTE,
-                   "%.1f %% of the parameters are in matrices that are not ternary: they keep the "
-                   "values of the source",
-                   100 * (double)j->plan.n_blocks / (double)j->plan.n_params);
     if (!tn_tensor_plan_has_ternary(&j->plan) ||
         j->params->activations != TERN_ACTIVATIONS_AUTO ||
         j->model.import.inputs_said != TN_INPUTS_UNSAID)
@@ -60,6 +55,58 @@ static void say_inputs(const struct tn_job *j)
             "nothing in the source says how inputs of products were rounded in training; every "
             "matrix has one scale, so int8 for each token is assumed; a TriLM or another model of "
             "unrounded inputs needs --activations float");
+}
+
+/* Matrices whose values are kept. */
+struct kept {
+    uint32_t n_ternary, n_dense;              /* of projections: ternary; of floats that are not */
+    const struct tn_tensor_plan_row *dense;   /* the first of these */
+    const struct tn_tensor_plan_row *largest; /* of those that are not ternary */
+    uint64_t n_weights, n_bytes;              /* not ternary; all tensors */
+};
+
+static struct kept count_kept(const struct tn_tensor_plan *plan)
+{
+    struct kept k = {0};
+    for (uint32_t i = 0; i < plan->n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &plan->tensors[i];
+        const bool is_dense = tn_tensor_is_dense(t);
+        const uint64_t n = (uint64_t)t->file.rows * t->file.cols;
+        k.n_bytes += tn_layout_size(t->file.layout, t->file.rows, t->file.cols);
+        k.n_ternary += tn_tensor_is_ternary(t) && t->file.layer != TERN_NO_LAYER;
+        k.n_dense += is_dense;
+        k.dense = is_dense && !k.dense ? t : k.dense;
+        if (!is_dense && (t->kind != TN_TENSOR_BLOCKS || t->file.layer == TERN_NO_LAYER))
+            continue;
+        k.n_weights += n;
+        if (!k.largest || n > (uint64_t)k.largest->file.rows * k.largest->file.cols)
+            k.largest = t;
+    }
+    return k;
+}
+
+/* Says which matrices are not ternary.  A few among ternary ones are a warning: nobody but the
+ * model's maker knows whether that was meant. */
+static void say_kept(const struct tn_job *j)
+{
+    const struct kept k = count_kept(&j->plan);
+    if (k.n_ternary && k.n_dense)
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "%u matrices are ternary and %u are not, such as \"%s\": these keep their "
+                   "values in %s; if the whole model was trained ternary, the file is damaged",
+                   k.n_ternary, k.n_dense, k.dense->weight->name,
+                   tn_layout_name(k.dense->file.layout));
+    else if (k.n_ternary && k.n_weights)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "%.1f %% of the parameters are in matrices that are not ternary: they keep the "
+                   "values of the source",
+                   100 * (double)k.n_weights / (double)j->plan.n_params);
+    else if (k.n_weights)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "this model is not ternary: its matrices keep the values of the source, the "
+                   "largest in %s; running it takes %.1f MB of memory beside the cache%s",
+                   tn_layout_name(k.largest->file.layout), (double)k.n_bytes * 1e-6,
+                   k.n_dense ? "; a GGUF file in Q4_K_M would take a third or less" : "");
 }
 
 /* The size of an embedding model is that of its table as a rule. */
@@ -90,9 +137,11 @@ static tern_status survey(struct tn_job *j)
                    j->plan.twin->name);
     say_inputs(j);
     status = tn_tensor_plan_settle(&j->plan, &j->model.import, j->params, j->err);
-    if (status == TERN_OK)
-        say_table(j);
-    return status;
+    if (status != TERN_OK)
+        return status;
+    say_kept(j);
+    say_table(j);
+    return TERN_OK;
 }
 
 /* ---- declare ---- */

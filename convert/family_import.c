@@ -20,6 +20,7 @@ void tn_config_apply_family(struct tn_config_import *out)
     out->family_name = f->name;
     if (f->inputs != TN_INPUTS_UNSAID)
         out->inputs_said = f->inputs;
+    out->says_ternary = f->is_ternary;
     tn_config_need(out, f->needs, TN_COUNT_OF(f->needs));
 }
 
@@ -27,6 +28,7 @@ void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme
 {
     out->family_name = scheme->name;
     out->inputs_said = scheme->inputs;
+    out->says_ternary = true;
     if (scheme->in_norms_share_eps)
         out->config.in_norm_eps = out->config.rms_eps;
     tn_config_need(out, scheme->needs, TN_COUNT_OF(scheme->needs));

@@ -511,10 +511,13 @@ static tern_status look_for_inputs(struct importer *i)
 {
     static const char *const keys[] = {"general.name", "general.basename",
                                        "general.base_model.0.name"};
-    enum tn_inputs_said *said = &i->out->inputs_said;
+    enum tn_inputs_said *said = &i->out->inputs_said, named = TN_INPUTS_UNSAID;
     bool is_neox = false;
-    for (size_t k = 0; k < TN_COUNT_OF(keys) && *said == TN_INPUTS_UNSAID; k++)
-        *said = inputs_of_name(i->source->gguf, keys[k]);
+    for (size_t k = 0; k < TN_COUNT_OF(keys) && named == TN_INPUTS_UNSAID; k++)
+        named = inputs_of_name(i->source->gguf, keys[k]);
+    i->out->says_ternary = i->out->says_ternary || named != TN_INPUTS_UNSAID;
+    if (*said == TN_INPUTS_UNSAID)
+        *said = named;
     if (*said != TN_INPUTS_UNSAID)
         return TERN_OK;
     tern_status status = has_neox_vocabulary(&is_neox, i);

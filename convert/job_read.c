@@ -286,6 +286,10 @@ static void say_notes(const struct tn_job *j)
         tn_job_say(j, TERN_CONVERT_NOTE,
                    "left out, because only the text model is converted: %u tensors, such as %s*",
                    j->plan.n_skipped, j->plan.skipped);
+    if (j->plan.n_drafts)
+        tn_job_say(j, TERN_CONVERT_NOTE,
+                   "left out, because tern does not draft with it: the draft head (%u tensors)",
+                   j->plan.n_drafts);
     if (j->plan.idle_head)
         tn_job_say(j, TERN_CONVERT_NOTE,
                    "left out, because the file names a pooling, so it is an embedding model: %s",

@@ -87,6 +87,21 @@ tern_status tn_stream_check_finite(const struct tn_source_tensor *t, const void 
                    (unsigned long long)((first + i) % cols));
 }
 
+tern_status tn_stream_read_rows(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                                uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
+                                struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    for (uint32_t end = row + n, n_run; row < end && status == TERN_OK; row += n_run) {
+        const struct tn_row_order *order = &t->order;
+        n_run = order->permuted_dim ? 1 : TN_MIN(end - row, order->run - row % order->run);
+        status = tn_stream_read(s, t->weight, tn_row_order_get(order, row) * (uint64_t)row_bytes,
+                                dst, n_run * row_bytes, err);
+        dst += n_run * row_bytes;
+    }
+    return status;
+}
+
 /* ---- floats ---- */
 
 uint64_t tn_stream_row_bytes(const struct tn_source_tensor *t, uint32_t cols)
@@ -286,8 +301,8 @@ uint64_t tn_stream_cost(const struct tn_tensor_plan_row *t)
 {
     if (t->kind == TN_TENSOR_FACTORS)
         return 0;
-    if (t->kind == TN_TENSOR_BLOCKS)
-        return (uint64_t)t->file.rows * (t->weight->bytes / t->weight->shape[0]);
+    if (t->kind == TN_TENSOR_BLOCKS || t->kind == TN_TENSOR_FLOATS)
+        return t->file.rows * tn_stream_row_bytes(t->weight, t->file.cols);
     return tn_tensor_is_ternary(t) ? tn_trit_reader_cost(t) : t->weight->bytes;
 }
 

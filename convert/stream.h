@@ -71,6 +71,11 @@ void *tn_stream_take(struct tn_stream_buffer *buffer, size_t n_bytes, struct ter
 /* Reads and counts. */
 tern_status tn_stream_read(struct tn_streamer *stream, const struct tn_source_tensor *t,
                            uint64_t begin, void *dst, size_t n, struct tern_error *err);
+/* Rows [row, row + n) in the model's order; those that are neighbours in the source are read
+ * together. */
+tern_status tn_stream_read_rows(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
+                                uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
+                                struct tern_error *err);
 /* TERN_INPUT if one of n plain floats, the first of which is element `first`, is not finite. */
 tern_status tn_stream_check_finite(const struct tn_source_tensor *t, const void *raw, size_t n,
                                    uint64_t first, uint64_t cols, struct tern_error *err);

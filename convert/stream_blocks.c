@@ -10,22 +10,6 @@
 
 #define STEP_ROWS 256u
 
-/* Rows [row, row + n) of the tensor; neighbours in the source are read together. */
-static tern_status read_rows(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                             uint8_t *raw, size_t row_bytes, uint32_t row, uint32_t n,
-                             struct tern_error *err)
-{
-    tern_status status = TERN_OK;
-    for (uint32_t end = row + n, n_run; row < end && status == TERN_OK; row += n_run) {
-        const struct tn_row_order *order = &t->order;
-        n_run = order->permuted_dim ? 1 : TN_MIN(end - row, order->run - row % order->run);
-        status = tn_stream_read(s, t->weight, tn_row_order_get(order, row) * (uint64_t)row_bytes,
-                                raw, n_run * row_bytes, err);
-        raw += n_run * row_bytes;
-    }
-    return status;
-}
-
 static tern_status check_scales(const struct tn_tensor_plan_row *t, const uint8_t *raw,
                                 size_t row_bytes, uint32_t row, uint32_t n, struct tern_error *err)
 {
@@ -49,7 +33,7 @@ tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_
     tern_status status = raw && packed ? TERN_OK : TERN_MEMORY;
     for (uint32_t row = 0; row < f->rows && status == TERN_OK; row += n_step) {
         const uint32_t n = TN_MIN(n_step, f->rows - row);
-        status = read_rows(s, t, raw, row_bytes, row, n, err);
+        status = tn_stream_read_rows(s, t, raw, row_bytes, row, n, err);
         if (status == TERN_OK)
             status = check_scales(t, raw, row_bytes, row, n, err);
         if (status != TERN_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Embedding and head: rows of floats, rounded to integers in planes of bits or
- * kept as floats.
+ * Embedding, head and matrices of floats: rows rounded to integers in planes of
+ * bits, or kept as floats.
  */
 #include <math.h>
 #include <string.h>
@@ -82,11 +82,12 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_ten
     const size_t src_row = (size_t)tn_stream_row_bytes(t->weight, cols);
     const size_t dst_row = cols * value_bytes(t->file.layout);
     tern_status status =
-        tn_stream_read(s, t->weight, row * (uint64_t)src_row, b->raw, n * src_row, err);
+        tn_stream_read_rows(s, t, (uint8_t *)b->raw, src_row, row, n, err);
     for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
         void *dst = b->rows + i * dst_row;
         tn_stream_load_row(b->values, t->weight, b->raw + i * src_row, cols);
-        status = tn_stream_check_row(t->weight, b->values, row + i, cols, err);
+        status = tn_stream_check_row(t->weight, b->values, tn_row_order_get(&t->order, row + i),
+                                     cols, err);
         if (status != TERN_OK)
             break;
         if (n_planes)

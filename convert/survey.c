@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
+ * Is a matrix of floats ternary?  Units of some columns are counted that are,
+ * that would be but for a few weights, and that are not; units of zeros count
+ * for nothing.  All are: it is.  Most are not: it is dense, and its values are
+ * kept.  Anything between is a ternary matrix that was damaged or rounded, which
+ * must not become a dense one: it is refused.
+ *
  * Scales come in tiles: one for the matrix, one for each row (or a block of
  * them, or what a shard of a tensor-parallel training held), or one for some
  * columns.  The widest tiling that fits all rows is kept.
@@ -118,11 +124,18 @@ bool tn_scale_survey_result(struct tn_scale_facts *out, const struct tn_scale_su
 struct outcome {
     struct tn_distance worst; /* value 0: ternary */
     bool has_tiles;
+    bool is_dense;
 };
+
+static bool is_dense(const struct tn_trit_reader *r)
+{
+    return r->n_far > r->n_exact + r->n_near;
+}
 
 static tern_status survey_rows(struct tn_trit_reader *r, struct tn_scale_survey *survey,
                                bool stops_early, struct tern_error *err)
 {
+    /* stops_early: at the first weight that is not ternary; else where most are not. */
     const struct tern_file_tensor *f = &r->tensor->file;
     const uint32_t n_step = TN_MIN(TN_PACK_ROWS, f->rows);
     const bool has_codes = r->tensor->kind == TN_TENSOR_CODED;
@@ -138,7 +151,7 @@ static tern_status survey_rows(struct tn_trit_reader *r, struct tn_scale_survey 
                                        : tn_trit_reader_rows(r, trits, scales, row, n, err);
         if (status != TERN_OK)
             return status;
-        if (stops_early && r->worst.value > 0)
+        if (stops_early ? r->worst.value > 0 : is_dense(r))
             return TERN_OK;
         for (uint32_t i = 0; i < n; i++)
             tn_scale_survey_row(survey, scales + (size_t)i * r->n_units);
@@ -159,6 +172,8 @@ static tern_status survey_tensor(struct outcome *out, struct tn_streamer *stream
     tn_scale_survey_init(&survey, t->file.cols, reader.unit);
     status = survey_rows(&reader, &survey, stops_early, err);
     out->worst = reader.worst;
+    out->is_dense = is_dense(&reader);
+    t->is_zero = t->kind == TN_TENSOR_EXACT && !survey.has_value && out->worst.value == 0;
     if (status == TERN_OK && out->worst.value == 0)
         out->has_tiles = tn_scale_survey_result(&t->scales, &survey);
     tn_trit_reader_fini(&reader);
@@ -266,43 +281,138 @@ static tern_status has_finer_tiles(bool *out, struct tn_streamer *stream,
     return status;
 }
 
-static tern_status fail_worst(struct tn_streamer *stream, const struct tn_tensor_plan_row *t,
-                              const struct tn_distance *worst, struct tern_error *err)
+/* A tensor that keeps the model from being converted, and its worst weight. */
+struct offender {
+    const struct tn_tensor_plan_row *tensor; /* NULL: none */
+    struct tn_distance worst;
+    bool is_dense;
+};
+
+static tern_status fail_worst(struct tn_streamer *stream, const struct offender *o,
+                              struct tern_error *err)
 {
     bool is_finer;
-    tern_status status = has_finer_tiles(&is_finer, stream, t, err);
+    tern_status status = has_finer_tiles(&is_finer, stream, o->tensor, err);
     if (status != TERN_OK || is_finer)
-        return is_finer ? fail_tiles(t, err) : status;
+        return is_finer ? fail_tiles(o->tensor, err) : status;
     return tn_fail(err, TERN_UNSUPPORTED,
-                   "this model was not trained ternary, or its file is rounded: in tensor \"%s\" "
-                   "the weight at row %u, column %u is %.3g of its scale away from -1, 0 and +1",
-                   t->weight->name, worst->row, worst->col, worst->value);
+                   "%s: in tensor \"%s\" the weight at row %u, column %u is %.3g of its scale away "
+                   "from -1, 0 and +1",
+                   o->is_dense ? "this model was not trained ternary, or its file is rounded"
+                               : "most weights of a matrix are ternary and some are not: the file "
+                                 "is rounded or damaged",
+                   o->tensor->weight->name, o->worst.row, o->worst.col, o->worst.value);
+}
+
+/* ---- floats that are kept ---- */
+
+/* Which 16-bit types hold every value so far. */
+struct fits {
+    bool bf16, f16;
+};
+
+static void narrow(struct fits *fits, const float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fits->bf16 = fits->bf16 && (tn_f32_to_bits(values[i]) & 0xFFFFu) == 0;
+        fits->f16 = fits->f16 && is_f16(values[i]);
+    }
+}
+
+/* Sets narrow_layout of floats in F32. */
+static tern_status find_narrow(struct tn_streamer *s, struct tn_tensor_plan_row *t,
+                               struct tern_error *err)
+{
+    const uint32_t rows = t->file.rows, cols = t->file.cols;
+    struct fits fits = {true, true};
+    if (t->weight->dtype != TN_DTYPE_F32)
+        return TERN_OK;
+    float *values = tn_stream_take(&s->floats, (size_t)TN_PACK_ROWS * cols * sizeof *values, err);
+    if (!values)
+        return TERN_MEMORY;
+    for (uint32_t row = 0; row < rows && (fits.bf16 || fits.f16); row += TN_PACK_ROWS) {
+        const uint32_t n = TN_MIN(TN_PACK_ROWS, rows - row);
+        tern_status status =
+            tn_stream_read_rows(s, t, (uint8_t *)values, cols * sizeof *values, row, n, err);
+        if (status != TERN_OK)
+            return status;
+        narrow(&fits, values, (size_t)n * cols);
+    }
+    t->narrow_layout = fits.bf16 ? TERN_LAYOUT_BF16 : fits.f16 ? TERN_LAYOUT_F16 : 0;
+    return TERN_OK;
+}
+
+/* A matrix of zeros is ternary among ternary ones, and dense among dense ones. */
+static void settle_zeros(struct tn_tensor_plan *plan)
+{
+    bool has_trits = false, has_dense = false;
+    for (uint32_t i = 0; i < plan->n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &plan->tensors[i];
+        has_trits = has_trits || (tn_tensor_is_ternary(t) && !t->is_zero);
+        has_dense = has_dense || tn_tensor_is_dense(t);
+    }
+    for (uint32_t i = 0; i < plan->n_tensors && has_dense && !has_trits; i++)
+        if (plan->tensors[i].is_zero)
+            plan->tensors[i].kind = TN_TENSOR_FLOATS;
+}
+
+static tern_status keep_floats(struct tn_streamer *stream, struct tn_tensor_plan *plan,
+                               struct tern_error *err)
+{
+    tern_status status = TERN_OK;
+    settle_zeros(plan);
+    const bool has_ternary = tn_tensor_plan_has_ternary(plan);
+    for (uint32_t i = 0; i < plan->n_tensors && status == TERN_OK; i++) {
+        struct tn_tensor_plan_row *t = &plan->tensors[i];
+        const bool is_dense = tn_tensor_is_dense(t);
+        if (is_dense && tn_slot_of(t->file.role)->kind == TN_SLOT_EXPERT)
+            status = tn_fail(err, TERN_UNSUPPORTED,
+                             "tensor \"%s\": experts that are not ternary are not supported yet",
+                             t->weight->name);
+        else if (is_dense || (t->kind == TN_TENSOR_TABLE && !has_ternary))
+            status = find_narrow(stream, t, err);
+    }
+    return status;
+}
+
+/* ---- all tensors ---- */
+
+static tern_status survey_one(struct offender *offender, struct tn_streamer *stream,
+                              const struct tn_tensor_plan *plan, struct tn_tensor_plan_row *t,
+                              struct tern_error *err)
+{
+    const uint64_t n_before = stream->n_done;
+    struct outcome outcome = {.has_tiles = true};
+    tern_status status = TERN_OK;
+    t->scales = (struct tn_scale_facts){.is_one = true, .value = 1, .group = t->file.cols};
+    if (t->kind == TN_TENSOR_TABLE && t->may_be_ternary)
+        status = survey_table(stream, t, err);
+    else if (needs_reading(t))
+        status = survey_tensor(&outcome, stream, t, false, err);
+    if (status != TERN_OK)
+        return status;
+    if (!outcome.has_tiles)
+        return fail_tiles(t, err);
+    if (outcome.is_dense) /* which the first rows tell */
+        stream->n_done = n_before + tn_trit_reader_cost(t);
+    if (outcome.is_dense && !plan->says_ternary)
+        t->kind = TN_TENSOR_FLOATS;
+    else if (outcome.worst.value > offender->worst.value)
+        *offender = (struct offender){t, outcome.worst, outcome.is_dense};
+    return TERN_OK;
 }
 
 tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
                       struct tern_error *err)
 {
-    const struct tn_tensor_plan_row *worst_tensor = NULL;
-    struct tn_distance worst = {0};
-    for (uint32_t i = 0; i < plan->n_tensors; i++) {
-        struct tn_tensor_plan_row *t = &plan->tensors[i];
-        struct outcome outcome = {.has_tiles = true};
-        tern_status status = TERN_OK;
-        t->scales = (struct tn_scale_facts){.is_one = true, .value = 1, .group = t->file.cols};
-        if (t->kind == TN_TENSOR_TABLE && t->may_be_ternary)
-            status = survey_table(stream, t, err);
-        else if (needs_reading(t))
-            status = survey_tensor(&outcome, stream, t, false, err);
-        if (status != TERN_OK)
-            return status;
-        if (!outcome.has_tiles)
-            return fail_tiles(t, err);
-        if (outcome.worst.value > worst.value) {
-            worst = outcome.worst;
-            worst_tensor = t;
-        }
-    }
-    if (worst_tensor)
-        return fail_worst(stream, worst_tensor, &worst, err);
-    return plan->twin ? check_twin(stream, plan, err) : TERN_OK;
+    struct offender offender = {0};
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < plan->n_tensors && status == TERN_OK; i++)
+        status = survey_one(&offender, stream, plan, &plan->tensors[i], err);
+    if (status != TERN_OK)
+        return status;
+    if (offender.tensor)
+        return fail_worst(stream, &offender, err);
+    status = keep_floats(stream, plan, err);
+    return status == TERN_OK && plan->twin ? check_twin(stream, plan, err) : status;
 }

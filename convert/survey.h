@@ -9,10 +9,11 @@
 #include "stream.h"
 #include "tensor_plan.h"
 
-/* Fills in `scales` of all ternary tensors, and makes tables that are ternary so.  A model that is
- * not ternary is TERN_UNSUPPORTED, with its worst tensor and how far it is; TERN_INPUT: values that
- * are not finite, codes that no ternary weight has, a plan->twin with other numbers than the
- * embeddings. */
+/* Fills in `scales` of all ternary tensors.  Tables that are ternary become so, matrices of floats
+ * that are not become TN_TENSOR_FLOATS.  TERN_UNSUPPORTED, with the tensor and how far it is: one
+ * that is almost ternary, or that is not in a model that should be (plan->says_ternary).
+ * TERN_INPUT: values that are not finite, codes that no ternary weight has, a plan->twin with other
+ * numbers than the embeddings. */
 tern_status tn_survey(struct tn_streamer *stream, struct tn_tensor_plan *plan,
                       struct tern_error *err);
 

@@ -40,6 +40,11 @@ bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor)
     }
 }
 
+bool tn_tensor_is_dense(const struct tn_tensor_plan_row *tensor)
+{
+    return tensor->kind == TN_TENSOR_FLOATS && tensor->file.role != TERN_ROLE_ROUTER;
+}
+
 /* ---- checking one tensor of the source ---- */
 
 static tern_status require(struct planner *p, const char *name, struct tn_source_tensor **out)
@@ -253,11 +258,13 @@ static tern_status plan_found(struct planner *p, const struct tn_place *place)
         return fail_type(p, weight, "experts in blocks are not supported yet");
     if (is_blocks) {
         append(p, TN_TENSOR_BLOCKS, place);
-        p->plan->n_blocks += (uint64_t)place->rows * place->cols;
         return TERN_OK;
     }
     struct tn_tensor_plan_row *t = append(p, is_coded ? TN_TENSOR_CODED : TN_TENSOR_EXACT, place);
-    return find_beside(p, weight, "scale", &t->scale) ? plan_scalar(p, t->scale) : TERN_OK;
+    if (!find_beside(p, weight, "scale", &t->scale))
+        return TERN_OK;
+    p->plan->says_ternary = true;
+    return plan_scalar(p, t->scale);
 }
 
 static tern_status plan_rounded(struct planner *p, const struct tn_place *place)
@@ -435,9 +442,11 @@ static void note_skipped(struct tn_tensor_plan *plan, const char *beginning)
     plan->n_skipped++;
 }
 
-/* A tensor of the blocks behind the last layer, which are for drafts. */
+/* A tensor of a draft head: in GGUF files, of the blocks after the last layer. */
 static bool is_of_drafts(const struct planner *p, const char *name)
 {
+    if (!p->source->gguf)
+        return tn_name_begins(p->import->family->drafts, name);
     unsigned layer = 0;
     const uint32_t n = p->spec.config->n_layer;
     return sscanf(name, "blk.%u.", &layer) == 1 && layer >= n &&
@@ -453,15 +462,16 @@ static tern_status check_unused(struct planner *p)
         struct tn_source_tensor *t = &p->source->tensors[i];
         if (t->used)
             continue;
-        const char *skipped = is_gguf ? NULL : tn_family_skips(p->import->family, t->name);
+        const char *skipped =
+            is_gguf ? NULL : tn_name_begins(p->import->family->skipped, t->name);
         if (ends_with(t->name, ".rotary_emb.inv_freq"))
             p->plan->n_ignored++;
         else if (skipped)
             note_skipped(p->plan, skipped);
         else if (!is_gguf && strcmp(t->name, "lm_head.weight") == 0)
             status = plan_twin(p, t);
-        else if (is_gguf && is_of_drafts(p, t->name))
-            note_skipped(p->plan, "blk.N.nextn");
+        else if (is_of_drafts(p, t->name))
+            p->plan->n_drafts++;
         else if (is_gguf && strcmp(t->name, "output.weight") == 0) /* the file names a pooling */
             p->plan->idle_head = t;
         else
@@ -512,6 +522,7 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
     out->is_packed = q.weight && q.weight->dtype == TN_DTYPE_U8;
     out->is_tied = import->config.flags & TERN_MODEL_TIED_HEAD;
     out->factors = import->rope_factors;
+    out->says_ternary = import->says_ternary;
     look_for_optional(&p);
     const tern_status status = plan_all(&p);
     if (status != TERN_OK)
@@ -579,41 +590,54 @@ static tern_status fail_many_scales(const struct tn_tensor_plan_row *t,
                    t->weight->name);
 }
 
-static enum tern_head_type head_of_source(const struct tn_source_tensor *table)
+/* The layout that keeps floats of the source; of encoded ones f16 is close. */
+static uint32_t layout_of_floats(const struct tn_tensor_plan_row *t)
 {
-    return table->dtype == TN_DTYPE_F32    ? TERN_HEAD_F32
-           : table->dtype == TN_DTYPE_BF16 ? TERN_HEAD_BF16
-                                           : TERN_HEAD_F16;
+    if (t->weight->dtype == TN_DTYPE_F32)
+        return t->narrow_layout ? t->narrow_layout : TERN_LAYOUT_F32;
+    return t->weight->dtype == TN_DTYPE_BF16 ? TERN_LAYOUT_BF16 : TERN_LAYOUT_F16;
 }
 
-/* Vectors show the rounding of the table: with q8 their cosine with the reference is 0.9993 to
- * 0.9997, with f16 0.99999 and more. */
-static uint32_t table_layout(const struct tn_source_tensor *table,
-                             const struct tern_file_config *config, enum tern_head_type wanted)
+/* keeps_values: the model is not ternary, and no smaller for a rounded table; or its vectors would
+ * show the rounding: with q8 their cosine with the reference is 0.9993 to 0.9997, with f16 0.99999
+ * and more. */
+static uint32_t table_layout(const struct tn_tensor_plan_row *t, enum tern_head_type wanted,
+                             bool keeps_values)
 {
     static const uint32_t layouts[] = {
         [TERN_HEAD_Q8] = TERN_LAYOUT_Q8_PLANES, [TERN_HEAD_Q6] = TERN_LAYOUT_Q6,
         [TERN_HEAD_Q4] = TERN_LAYOUT_Q4,        [TERN_HEAD_F16] = TERN_LAYOUT_F16,
         [TERN_HEAD_BF16] = TERN_LAYOUT_BF16,    [TERN_HEAD_F32] = TERN_LAYOUT_F32,
     };
-    if (wanted == TERN_HEAD_AUTO && table->encoding && table->encoding->layout)
-        return table->encoding->layout;
-    if (wanted == TERN_HEAD_AUTO)
-        wanted = config->flags & TERN_MODEL_NO_HEAD ? head_of_source(table) : TERN_HEAD_Q8;
-    return layouts[wanted];
+    if (wanted != TERN_HEAD_AUTO)
+        return layouts[wanted];
+    if (t->weight->encoding && t->weight->encoding->layout)
+        return t->weight->encoding->layout;
+    return keeps_values ? layout_of_floats(t) : TERN_LAYOUT_Q8_PLANES;
 }
 
-static uint32_t layout_of_floats(const struct tn_source_tensor *t)
+/* Of tensors that are not ternary. */
+static uint32_t choose_layout(const struct tn_tensor_plan_row *t, enum tern_head_type wanted,
+                              bool keeps_tables)
 {
-    return t->dtype == TN_DTYPE_F16    ? TERN_LAYOUT_F16
-           : t->dtype == TN_DTYPE_BF16 ? TERN_LAYOUT_BF16
-                                       : TERN_LAYOUT_F32;
+    switch (t->kind) {
+    case TN_TENSOR_TABLE:
+        return table_layout(t, wanted, keeps_tables);
+    case TN_TENSOR_BLOCKS:
+        return t->weight->encoding->layout;
+    case TN_TENSOR_FLOATS:
+        return layout_of_floats(t);
+    default:
+        return TERN_LAYOUT_F32;
+    }
 }
 
 tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
                                   const struct tern_convert_params *params,
                                   struct tern_error *err)
 {
+    const bool keeps_tables =
+        (import->config.flags & TERN_MODEL_NO_HEAD) || !tn_tensor_plan_has_ternary(plan);
     import->config.inputs = choose_inputs(plan, import, params->activations);
     for (uint32_t i = 0; i < plan->n_tensors; i++) {
         struct tn_tensor_plan_row *t = &plan->tensors[i];
@@ -624,11 +648,7 @@ tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_
             plan->n_ternary += (uint64_t)t->file.rows * t->file.cols;
             continue;
         }
-        t->file.layout = t->kind == TN_TENSOR_TABLE
-                             ? table_layout(t->weight, &import->config, params->head)
-                         : t->kind == TN_TENSOR_BLOCKS ? t->weight->encoding->layout
-                         : t->kind == TN_TENSOR_FLOATS ? layout_of_floats(t->weight)
-                                                       : TERN_LAYOUT_F32;
+        t->file.layout = choose_layout(t, params->head, keeps_tables);
         if (tn_is_blocks(t->file.layout))
             t->kind = TN_TENSOR_BLOCKS;
         t->file.scale_kind =

@@ -30,7 +30,7 @@ enum tn_tensor_kind {
     TN_TENSOR_CODED,   /* a matrix of a ternary type of GGUF */
     TN_TENSOR_TABLE,   /* embedding or head, of floats */
     TN_TENSOR_BLOCKS,  /* a matrix in a block type of GGUF whose values are kept */
-    TN_TENSOR_FLOATS,  /* a matrix of floats, stored as it is */
+    TN_TENSOR_FLOATS,  /* a matrix of floats whose values are kept */
 };
 
 /* How the scales of a ternary matrix lie. */
@@ -50,6 +50,8 @@ struct tn_tensor_plan_row {
     bool adds_one;           /* VECTOR: 1 + w is stored */
     bool is_log;             /* VECTOR: -exp(w) is stored */
     bool may_be_ternary;     /* TABLE: to be found out */
+    bool is_zero;            /* EXACT: no weight is anything else; after the survey */
+    uint32_t narrow_layout;  /* TABLE, FLOATS in F32: a narrower one that keeps every value; or 0 */
     struct tn_row_order order; /* rows of the tensor among those of weight */
     struct tn_scale_facts scales; /* of ternary kinds, after the survey */
 };
@@ -62,10 +64,11 @@ struct tn_tensor_plan {
     bool is_tied;
     uint64_t n_params;
     uint64_t n_ternary;
-    uint64_t n_blocks; /* weights of projections of kind BLOCKS */
+    bool says_ternary; /* something beside the weights does */
     uint32_t n_ignored; /* *.rotary_emb.inv_freq */
     uint32_t n_skipped; /* that are not the text model's; `skipped` begins the name of the first */
     const char *skipped;
+    uint32_t n_drafts; /* of a draft head */
     /* A head beside embeddings that it is tied to: left out if it holds their numbers, which the
      * survey finds out.  NULL: there is none. */
     struct tn_source_tensor *twin;
@@ -75,7 +78,9 @@ struct tn_tensor_plan {
 /* The row of the embeddings, which every plan has. */
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan);
 bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor);
-/* Is any tensor? */
+/* A projection in floats, whose values are kept: after the survey. */
+bool tn_tensor_is_dense(const struct tn_tensor_plan_row *tensor);
+/* Is any tensor ternary? */
 bool tn_tensor_plan_has_ternary(const struct tn_tensor_plan *plan);
 
 /* TERN_INPUT names a tensor that is missing, of the wrong shape or type, or that nothing needs;

@@ -209,6 +209,18 @@ bool tn_trits_exact(int8_t *dst, float *scale, enum tn_dtype dtype, const void *
                                    : exact_32(dst, src, n, (int32_t)largest);
 }
 
+size_t tn_trits_count_far(enum tn_dtype dtype, const void *src, size_t n)
+{
+    const float scale = value_of_bits(dtype, largest_magnitude(dtype, src, n));
+    const float margin = scale / 16;
+    size_t n_far = 0;
+    for (size_t k = 0; k < n; k++) {
+        const float w = value_of_bits(dtype, magnitude_bits(dtype, src, k));
+        n_far += w > margin && scale - w > margin;
+    }
+    return n_far;
+}
+
 double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t *i)
 {
     const double scale = (double)value_of_bits(dtype, largest_magnitude(dtype, src, n));

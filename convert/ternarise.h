@@ -51,6 +51,10 @@ void tn_trits_from_floats(int8_t *dst, enum tn_dtype dtype, const void *src, siz
  * others than 0).  False when there are two magnitudes: dst is of no use then. */
 bool tn_trits_exact(int8_t *dst, float *scale, enum tn_dtype dtype, const void *src, size_t n);
 
+/* How many of the values are farther than a sixteenth of the largest magnitude from 0 and from
+ * it: of n random weights most, of ternary ones that were rounded or damaged few. */
+size_t tn_trits_count_far(enum tn_dtype dtype, const void *src, size_t n);
+
 /* How far the values are from that: the largest distance of a magnitude from 0 and from the
  * largest magnitude, whichever is nearer, in units of the latter: 0 to 0.5.  *i: which value. */
 double tn_trits_distance(enum tn_dtype dtype, const void *src, size_t n, size_t *i);

@@ -258,6 +258,20 @@ static void note_distance(struct tn_trit_reader *r, const void *raw, uint32_t ro
         r->worst = (struct tn_distance){d, row, col + (uint32_t)at};
 }
 
+/* Runs in which weights of no kind but ternary have one magnitude. */
+#define SHORT_RUN 16u
+
+/* A unit that is not ternary: would it be but for a few weights, or with more scales? */
+static bool is_near(const struct tn_trit_reader *r, const unsigned char *src)
+{
+    const enum tn_dtype dtype = r->tensor->weight->dtype;
+    const size_t n_value = tn_source_float_bytes(r->tensor->weight);
+    size_t n_far = 0;
+    for (uint32_t c = 0; c < r->unit; c += SHORT_RUN)
+        n_far += tn_trits_count_far(dtype, src + c * n_value, TN_MIN(SHORT_RUN, r->unit - c));
+    return n_far <= r->unit / 8;
+}
+
 static tern_status exact_rows(struct tn_trit_reader *r, int8_t *trits, float *scales, uint32_t row,
                               uint32_t n, struct tern_error *err)
 {
@@ -269,9 +283,14 @@ static tern_status exact_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
         return status;
     const unsigned char *src = raw;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t u = 0; u < r->n_units; u++, src += n_bytes, trits += r->unit, scales++)
-            if (!tn_trits_exact(trits, scales, w->dtype, src, r->unit))
-                note_distance(r, src, row + i, u * r->unit);
+        for (uint32_t u = 0; u < r->n_units; u++, src += n_bytes, trits += r->unit, scales++) {
+            if (tn_trits_exact(trits, scales, w->dtype, src, r->unit)) {
+                r->n_exact += *scales != 0;
+                continue;
+            }
+            note_distance(r, src, row + i, u * r->unit);
+            *(is_near(r, src) ? &r->n_near : &r->n_far) += 1;
+        }
     return TERN_OK;
 }
 

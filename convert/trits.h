@@ -26,6 +26,8 @@ struct tn_trit_reader {
     uint32_t threshold; /* LATENT: see tn_trit_threshold */
     float *row_scales;  /* ROUNDED: [rows], else NULL */
     struct tn_distance worst; /* EXACT: of all rows so far */
+    /* EXACT: units of these rows that hold more than zeros, and are ternary, almost, or not. */
+    uint64_t n_exact, n_near, n_far;
 };
 
 /* Reads what belongs to the whole matrix: mean, scale tensors.  TERN_INPUT: a value that is not

@@ -68,10 +68,11 @@ struct tern_convert_result {
 };
 
 /* Streams; memory does not grow with the model. On any failure the output is as it was before.
- * TERN_INPUT names the file, tensor or key that is missing or wrong; TERN_UNSUPPORTED: a model that
- * was not trained ternary, or of a family, tokenizer or kind that tern does not have; TERN_USAGE: a
- * bad name, an output that is one of the inputs or may not be replaced (force); TERN_OUTPUT,
- * TERN_LIMIT: the file cannot be written, would be too large; TERN_MEMORY; TERN_INTERRUPTED. */
+ * TERN_INPUT names the file, tensor or key that is missing or wrong; TERN_UNSUPPORTED: a model of a
+ * family, tokenizer or kind that tern does not have, or that should be ternary and is not quite;
+ * TERN_USAGE: a bad name, an output that is one of the inputs or may not be replaced (force);
+ * TERN_OUTPUT, TERN_LIMIT: the file cannot be written, would be too large; TERN_MEMORY;
+ * TERN_INTERRUPTED. */
 tern_status tern_convert(const struct tern_convert_params *params,
                          struct tern_convert_result *result, struct tern_error *err);
 

@@ -38,7 +38,7 @@ struct tern_engine;
 struct tern_model;
 
 /* The form in which ternary products take inputs that training did not round
- * (tern_model_config.rounds_inputs is false). */
+ * (tern_model_config.rounds_inputs is false).  Those of matrices of floats always take f32. */
 enum tern_inputs_as {
     TERN_INPUTS_AS_MODEL = 0, /* 16 bits; int8 for each token where training rounded them so */
     TERN_INPUTS_AS_F32 = 1,   /* as they are: the yardstick for the others, several times slower */
@@ -109,6 +109,7 @@ struct tern_model_config {
     bool has_head; /* false: an embedding model, which gives states and no logits */
     bool is_tied;  /* the embedding is also the head */
     bool rounds_inputs; /* inputs of ternary products are int8, as in training */
+    bool is_float; /* all matrices are of floats: products take inputs as they are, in f32 */
     enum tern_pooling pooling; /* of an embedding model */
     /* The cache type of answers: TERN_KV_Q8, or TERN_KV_F16 where the file says so because q8 was
      * measured at conversion and costs too much. Memory never decides it. */

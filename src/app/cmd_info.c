@@ -66,14 +66,16 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
                   c->is_tied ? " (also the embedding)" : "");
     tn_buf_printf(out, "inputs        %s\n",
                   c->rounds_inputs ? "int8 for each token, as in training"
-                                   : "16 bits; training did not round them (see --inputs)");
+                  : c->is_float ? "f32; products of floats round nothing"
+                                : "16 bits; training did not round them (see --inputs)");
     tn_buf_printf(out, "file          %s: ternary %s, head %s\n",
                   tn_size_decimal((double)info->file_bytes).text,
                   tn_size_decimal((double)info->ternary_bytes).text,
                   tn_size_decimal((double)info->head_bytes).text);
-    tn_buf_printf(out, "zeros         %.1f %% of %s ternary weights\n",
-                  info->n_ternary ? 100.0 * (double)info->n_zero / (double)info->n_ternary : 0.0,
-                  tn_count_text((double)info->n_ternary).text);
+    if (info->n_ternary)
+        tn_buf_printf(out, "zeros         %.1f %% of %s ternary weights\n",
+                      100.0 * (double)info->n_zero / (double)info->n_ternary,
+                      tn_count_text((double)info->n_ternary).text);
     tn_buf_printf(out, "per token     %s of weights are read\n",
                   tn_size_decimal((double)info->bytes_per_token).text);
     tn_buf_printf(out, "cache         %s; per token of context: f32 %s, f16 %s, q8 %s\n",
@@ -178,7 +180,9 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "layout", text_or_null(info->layout));
     json_object_set_new(root, "head", text_or_null(info->head));
     json_object_set_new(root, "tied", json_boolean(c->is_tied));
-    json_object_set_new(root, "inputs", json_string(c->rounds_inputs ? "int8" : "16"));
+    json_object_set_new(root, "inputs", json_string(c->rounds_inputs ? "int8"
+                                                        : c->is_float    ? "f32"
+                                                                         : "16"));
     json_object_set_new(root, "template", text_or_null(info->template_name));
     json_object_set_new(root, "bos",
                         c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));

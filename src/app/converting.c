@@ -34,10 +34,14 @@ static void print_result(const struct tern_convert_result *r)
 {
     if (r->replaced)
         tn_note_say("replaced \"%s\"", r->output);
-    tn_info_say("%s: %s -> %s, %.2f bits per weight, %.1f %% zeros, %.1f s (%s/s)", r->output,
+    char zeros[32] = "";
+    if (r->n_ternary)
+        snprintf(zeros, sizeof zeros, ", %.1f %% zeros",
+                 100.0 * (double)r->n_zero / (double)r->n_ternary);
+    tn_info_say("%s: %s -> %s, %.2f bits per weight%s, %.1f s (%s/s)", r->output,
                 tn_size_decimal((double)r->source_bytes).text,
-                tn_size_decimal((double)r->output_bytes).text, r->bits_per_weight,
-                r->n_ternary ? 100.0 * (double)r->n_zero / (double)r->n_ternary : 0.0, r->seconds,
+                tn_size_decimal((double)r->output_bytes).text, r->bits_per_weight, zeros,
+                r->seconds,
                 tn_size_decimal(r->seconds > 0 ? (double)r->source_bytes / r->seconds : 0).text);
 }
 

@@ -146,7 +146,8 @@ static void watch_file(const char *path)
 /* The price of an option that trades it for speed. */
 static void say_error_of_inputs(const struct tn_options *o, const struct tern_model *model)
 {
-    if (o->inputs == TERN_INPUTS_AS_8 && !tern_model_config(model)->rounds_inputs)
+    const struct tern_model_config *c = tern_model_config(model);
+    if (o->inputs == TERN_INPUTS_AS_8 && !c->rounds_inputs && !c->is_float)
         tn_note_say("inputs in 8 bits: logits move by about 0.1, in 16 bits by less than 0.001");
 }
 

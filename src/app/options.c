@@ -51,8 +51,9 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "convert bonsai.gguf",
         "SRC is a directory with config.json, model.safetensors (or shards with\n"
         "their index) and tokenizer.json, or a GGUF file (of a split one the first\n"
-        "part), of a model that was trained ternary: tern info SRC says whether it\n"
-        "is one. An existing .tern file is replaced when the new one is complete.\n"
+        "part). tern info SRC says whether tern has its architecture. Ternary weights\n"
+        "are packed in 2 bits, all others keep their values. An existing .tern file\n"
+        "is replaced when the new one is complete.\n"
         "Also: tern --convert SRC --save FILE.\n"
         "\n"
         "  tern convert bitnet-b1.58-2B-4T-bf16 -o bitnet.tern\n"
@@ -295,7 +296,8 @@ const struct tn_option_row tn_option_rows[] = {
     {"head", 0, TN_OPT_CHOICE, SLOT(head), BIT(CONVERT), .value = "TYPE", .initial = "auto",
      .choices = "auto|q8|q6|q4|f16|bf16|f32",
      .help = "type of the embedding and output table; auto: block types of GGUF files stay, "
-             "others become q8, but in embedding models the source's own"},
+             "others become q8, but stay in embedding models and where no weight is "
+             "ternary"},
     {"activations", 0, TN_OPT_CHOICE, SLOT(activations), BIT(CONVERT), .value = "TYPE",
      .initial = "auto", .choices = "auto|int8|float",
      .help = "are inputs of products rounded? auto: as the model was trained"},

@@ -57,9 +57,9 @@ const char *tn_family_prefix(const struct tn_family *family, size_t i)
     return i < TN_COUNT_OF(usual) ? usual[i] : family->prefixes[i - TN_COUNT_OF(usual)];
 }
 
-const char *tn_family_skips(const struct tn_family *family, const char *name)
+const char *tn_name_begins(const char *const *beginnings, const char *name)
 {
-    for (const char *const *s = family->skipped; *s; s++)
+    for (const char *const *s = beginnings; *s; s++)
         if (strncmp(name, *s, strlen(*s)) == 0)
             return *s;
     return NULL;

@@ -74,6 +74,7 @@ struct tn_family {
      * "text_config" then.  NULL ends a list. */
     const char *prefixes[3];
     const char *skipped[5];
+    const char *drafts[3]; /* the same of a draft head, which no layer uses */
     const char *defaults; /* a JSON object of what config.json may leave out; NULL: nothing */
     struct tn_gguf_arch gguf[4];
     const struct tn_family_name *names; /* NULL: none differ */
@@ -83,6 +84,7 @@ struct tn_family {
     uint32_t folder_fixups, gguf_fixups; /* enum tn_fixup */
     uint32_t gelu;                 /* what config.json means by "gelu"; 0: that is not supported */
     enum tn_inputs_said inputs;
+    bool is_ternary;       /* every published model is: weights that are not are damaged */
     bool has_windows;      /* which spec reads */
     bool has_local_layers; /* windows come with a rotation of their own, which is never scaled; that
                               of the other layers may be slowed down evenly ("linear") */
@@ -127,8 +129,8 @@ const struct tn_scheme *tn_scheme_find(const struct tn_values *values);
 
 /* What names of tensors in a folder may begin with; NULL: there are no more than i. */
 const char *tn_family_prefix(const struct tn_family *family, size_t i);
-/* The entry of `skipped` that the name begins with; NULL: none. */
-const char *tn_family_skips(const struct tn_family *family, const char *name);
+/* The entry of a list such as `skipped` that the name begins with; NULL: none. */
+const char *tn_name_begins(const char *const *beginnings, const char *name);
 /* A slot's names in this family. */
 const char *tn_family_hf_name(const struct tn_family *family, const struct tn_slot *slot);
 const char *tn_family_gguf_name(const struct tn_family *family, const struct tn_slot *slot);

@@ -11,7 +11,8 @@ static const char *const texts[] = {
 
 const char *tern_engine_inputs(const struct tern_engine *engine, const struct tern_model *model)
 {
-    return model->public_config.rounds_inputs ? "int8" : texts[engine->inputs];
+    const struct tern_model_config *c = &model->public_config;
+    return c->rounds_inputs ? "int8" : c->is_float ? "f32" : texts[engine->inputs];
 }
 
 tern_status tn_engine_check_inputs(const struct tern_engine *engine, const struct tern_model *model,

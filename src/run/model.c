@@ -78,6 +78,13 @@ static tern_status open_template_tokens(struct tern_model *m, struct tern_error 
                                       : tn_fail(err, TERN_MEMORY, "no memory to open a model");
 }
 
+/* No product takes rounded inputs. */
+static bool is_float(const struct tn_weights *weights)
+{
+    const uint32_t *widths = weights->widths[TN_INPUTS_AS_MODEL].of;
+    return !widths[TN_ACT_I8] && !widths[TN_ACT_X16] && !widths[TN_ACT_X8];
+}
+
 static void publish_config(struct tern_model *m)
 {
     const struct tern_file_config *c = m->file.spec.config;
@@ -97,6 +104,7 @@ static void publish_config(struct tern_model *m)
         .has_head = !(c->flags & TERN_MODEL_NO_HEAD),
         .is_tied = c->flags & TERN_MODEL_TIED_HEAD,
         .rounds_inputs = c->inputs != TERN_INPUTS_FLOAT,
+        .is_float = is_float(&m->weights),
         .pooling = (enum tern_pooling)c->pooling,
         .kv = c->cache == TERN_FILE_CACHE_F16 ? TERN_KV_F16 : TERN_KV_Q8,
     };

@@ -17,10 +17,6 @@ LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"
 
 # Path under reference/ -> words of the error, exit code 6.
 REFUSED = {
-    "gguf/tiny-dense-llama/bf16": "not trained ternary",
-    "gguf/tiny-dense-llama/f16": "not trained ternary",
-    "models/tiny-dense-llama": "not trained ternary",
-    "dense/tiny-qwen2/f16-bf16": "not trained ternary",
     "dense/tiny-gemma2/q8_0": 'the architecture "gemma2" is not supported',
     "dense/tiny-gpt2/f16": 'the architecture "gpt2" is not supported',
     "dense/tiny-gpt-neox/q8_0": 'the architecture "gptneox" is not supported',
@@ -28,8 +24,6 @@ REFUSED = {
     "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ5_K",
     "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q6_0: no ternary type, nor a block type",
     "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
-    "models/tiny-qwen35": "not trained ternary",
-    "gguf/tiny-qwen35/f16-mtp": "not trained ternary",
     "gguf/tiny-qwen35-ternary/pq2_0-hadamard": "rotated by a Hadamard matrix",
     "gguf/tiny-qwen35-ternary/ptq1_0-hadamard": "rotated by a Hadamard matrix",
 }
@@ -39,6 +33,12 @@ FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove", "-ternary
 # Matrices in block types, kept as they are.
 DENSE = ("dense/", "tiny-dense-llama", "ik-quantized/hf1bit-q", "tiny-qwen35/q8_0",
          "tiny-qwen35-ternary/q4_k-q5_k")
+# Matrices of floats, whose products round nothing.
+FLOATS = ("dense/tiny-qwen2/f16-bf16", "gguf/tiny-dense-llama/f16", "gguf/tiny-dense-llama/bf16",
+          "models/tiny-dense-llama", "models/tiny-qwen35", "gguf/tiny-qwen35/f16-mtp")
+# Folders of dense models whose graphs exist.
+FLOAT_FOLDERS = ("tiny-qwen2", "tiny-qwen3-dense", "tiny-llama3", "tiny-gemma3-text", "tiny-phi3",
+                 "tiny-granite")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
 
@@ -72,10 +72,14 @@ def sources():
     """(name, path, folder of goldens or None)"""
     yield from own_sources()
     yield from hybrid_sources()
+    yield from float_sources()
     models, files = shared("reference", "models"), shared("reference", "gguf")
     for path in sorted(glob.glob(os.path.join(models, "*", "config.json"))):
         folder = os.path.dirname(path)
-        yield f"models/{os.path.basename(folder)}", folder, os.path.join(folder, "golden")
+        name, golden = os.path.basename(folder), os.path.join(folder, "golden")
+        if name == "tiny-dense-llama":
+            golden = os.path.join(files, name, "bf16.golden")  # of the same weights
+        yield f"models/{name}", folder, golden
     for path in sorted(glob.glob(os.path.join(files, "*", "*.gguf"))):
         folder, name = os.path.basename(os.path.dirname(path)), os.path.basename(path)[:-5]
         own = path[:-5] + ".golden"
@@ -87,12 +91,23 @@ def sources():
             yield f"dense/{folder}/{name}", path, path[:-5] + ".golden"
 
 
+def float_sources():
+    """Folders of dense models."""
+    for folder in FLOAT_FOLDERS:
+        path = shared("reference", "dense", "models", folder)
+        yield f"folder/{folder}", path, os.path.join(path, "golden")
+
+
+def is_floats(name):
+    return name in FLOATS or name.startswith("folder/")
+
+
 def is_dense(name):
     return any(part in name for part in DENSE)
 
 
 def flags_of(name):
-    flags = ["--no-tokenizer"] + ([] if is_dense(name) else ["--head", "f32"])
+    flags = ["--no-tokenizer"] + ([] if is_dense(name) or is_floats(name) else ["--head", "f32"])
     for layout in ("arm", "1x4"):
         if layout in name:
             flags += ["--i2s-layout", layout]
@@ -135,7 +150,8 @@ class Families(command.TestCase):
         self.ok("convert", path, "-o", out, *flags_of(name))
         if any(part in name for part in EMBEDDING):
             return
-        has_choice = is_dense(name) or any(part in name for part in FLOAT)
+        has_choice = not is_floats(name) and (
+            is_dense(name) or any(part in name for part in FLOAT))
         forms = ["16", "f32", "8"] if has_choice else [None]
         if Families.known_levels is None:
             Families.known_levels = levels(out)
@@ -159,7 +175,7 @@ class Families(command.TestCase):
                 else:
                     self.check_source(name, path, golden)
                 n_checked += 1
-        self.assertGreaterEqual(n_checked, 108)
+        self.assertGreaterEqual(n_checked, 114)
 
     def test_bad_gated_delta_rules(self):
         source = shared("reference", "hybrids", "models", "tiny-qwen35-ternary")

@@ -428,12 +428,6 @@ class Directories(command.TestCase):
         self.write_safetensors(header, body[:begin] + largest + body[end:])
         self.check(5, "no finite logit")
 
-    def test_a_dense_model(self):
-        source = shared("reference", "models", "tiny-dense-llama")
-        text = self.refused(6, "convert", source, "-o", self.out, "--no-tokenizer")
-        self.assertFalse(os.path.exists(self.out))
-        self.assertNotIn("--no-tokenizer", text)
-
     def test_tokenizers(self):
         original = read_json(os.path.join(self.source, "tokenizer.json"))
 

@@ -20,7 +20,7 @@ FAMILIES = {
     "gguf/tiny-1bitllm/f16-scales.gguf": ("bitnet", None),
     "gguf/tiny-bonsai/q2_0_g128.gguf": ("qwen3", None),
     "gguf/tiny-embed-gemma3/i2_s-pool-mean.gguf": ("bitnet-embedding", None),
-    "gguf/tiny-dense-llama/f16.gguf": ("llama", "not trained ternary"),
+    "gguf/tiny-dense-llama/f16.gguf": ("llama", None),
     "gguf/tiny-dense-llama/q4_0.gguf": ("llama", None),
     "gguf/ik-quantized/hf1bit-iq2_bn_r4.gguf": ("llama", "of type IQ2_BN_R4"),
     "models/tiny-bitnet-bf16": ("bitnet", None),
@@ -32,7 +32,7 @@ FAMILIES = {
     "models/tiny-deepgrove": ("deepgrove", None),
     "models/tiny-embed-qwen3": ("bitnet-embedding", None),
     "models/tiny-rmsnorm-qwen3": ("qwen3", None),
-    "models/tiny-dense-llama": ("llama", "not trained ternary"),
+    "models/tiny-dense-llama": ("llama", None),
 }
 
 

@@ -14,4 +14,5 @@ const struct tn_family tn_family_bitnet = {
              {"bitnet", TERN_ACT_SILU}},
     .needs = {TERN_ROLE_ATTN_SUB_NORM, TERN_ROLE_FFN_SUB_NORM},
     .inputs = TN_INPUTS_INT8,
+    .is_ternary = true,
 };

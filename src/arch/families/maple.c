@@ -85,6 +85,7 @@ const struct tn_family tn_family_maple = {
     .names = names,
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM},
     .inputs = TN_INPUTS_FLOAT,
+    .is_ternary = true,
     .has_windows = true,
     .rotates_partly = true,
     .spec = maple_spec,

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Folders of ordinary models: which type their matrices keep, what convert says about it, and that
+a damaged ternary model never passes for one of them."""
+import json
+import os
+import random
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+import gguf
+from command import read_bytes, scratch, shared
+
+IDS = "1 17 300 42 5 99 260 8"
+GATE = "model.layers.0.mlp.gate_proj.weight"
+DENSE = "this model is not ternary"
+DAMAGED = "most weights of a matrix are ternary and some are not: the file is rounded or damaged"
+
+
+def halves(data):
+    return list(struct.unpack(f"<{len(data) // 2}e", data))
+
+
+def of_halves(values):
+    return struct.pack(f"<{len(values)}e", *values)
+
+
+class Dense(command.TestCase):
+    def setUp(self):
+        self.folder, self.out = scratch("dense"), scratch("dense.tern")
+        os.makedirs(self.folder, exist_ok=True)
+
+    def load(self, *path):
+        source = shared("reference", *path)
+        shutil.copy(os.path.join(source, "config.json"), self.folder)
+        return gguf.read_safetensors(os.path.join(source, "model.safetensors"))
+
+    def write(self, tensors):
+        gguf.write_safetensors(os.path.join(self.folder, "model.safetensors"), tensors)
+
+    def convert(self, tensors, *flags):
+        """Notes and warnings, and layouts by role."""
+        self.write(tensors)
+        err = self.ok("convert", self.folder, "-o", self.out, "--no-tokenizer", "--force",
+                      *flags).err
+        info = json.loads(self.ok("info", self.out, "--json", "--tensors").text)
+        return err, {t["name"]: t["layout"] for t in info["tensors"]}
+
+    def refuse(self, tensors, code, *words):
+        self.write(tensors)
+        out = scratch("refused.tern")
+        result = command.tern("convert", self.folder, "-o", out, "--no-tokenizer")
+        self.assertEqual(result.code, code, result.err)
+        self.assertFalse(os.path.exists(out))
+        for word in words:
+            self.assertIn(word, result.err.splitlines()[-1])
+
+    def logits(self):
+        path = scratch("dense.f32")
+        self.ok("logits", self.out, "--ids", IDS, "-o", path, "--kv", "f32")
+        return read_bytes(path)
+
+    # ---- types ----
+
+    def test_f32_becomes_the_narrowest_type_that_holds_it(self):
+        bf16 = self.load("dense", "models", "tiny-qwen2")
+        err, layouts = self.convert(bf16)
+        self.assertEqual(err.count(DENSE), 1)
+        self.assertIn("the largest in bf16", err)
+        self.assertLessEqual({v for k, v in layouts.items() if "norm" not in k and "bias" not in k},
+                             {"bf16"})
+        expected = self.logits()
+        floats = {name: gguf.of_bf16(data) for name, (_, _, data) in bf16.items()}
+        wide = {name: ("F32", bf16[name][1], gguf.f32(values)) for name, values in floats.items()}
+        self.assertEqual(self.convert(wide)[1], layouts)
+        self.assertEqual(self.logits(), expected)
+        finer = dict(wide)
+        values = list(floats[GATE])
+        values[77] = 0.123456789  # in neither 16-bit type
+        finer[GATE] = ("F32", bf16[GATE][1], gguf.f32(values))
+        layouts = self.convert(finer)[1]
+        self.assertEqual(layouts["layers.0.gate"], "f32")
+        self.assertEqual(layouts["layers.0.up"], "bf16")
+        values[77] = 1 + 2.0 ** -10  # in f16 alone, as are the others then
+        values = [struct.unpack("<e", struct.pack("<e", v))[0] for v in values]
+        finer[GATE] = ("F32", bf16[GATE][1], gguf.f32(values))
+        self.assertEqual(self.convert(finer)[1]["layers.0.gate"], "f16")
+
+    def test_the_head_can_still_be_rounded(self):
+        tensors = self.load("dense", "models", "tiny-phi3")
+        self.assertEqual(self.convert(tensors)[1]["head"], "bf16")
+        self.assertRegex(self.ok("info", self.out).text, r"\ninputs +f32; products of floats round")
+        self.assertEqual(self.convert(tensors, "--head", "q8")[1]["head"], "q8p")
+
+    def test_a_matrix_of_zeros_is_dense_among_dense_ones(self):
+        tensors = self.load("dense", "models", "tiny-qwen2")
+        dtype, shape, data = tensors[GATE]
+        tensors[GATE] = (dtype, shape, bytes(len(data)))
+        err, layouts = self.convert(tensors)
+        self.assertEqual(layouts["layers.0.gate"], "bf16")
+        self.assertNotIn("warning", err)
+
+    def test_a_draft_head_is_left_out(self):
+        for path, visual in ((("models", "tiny-qwen35"), 1),
+                             (("gguf", "tiny-qwen35", "f16-mtp.gguf"), 0)):
+            err = self.ok("convert", shared("reference", "hybrids", *path), "-o", self.out,
+                          "--no-tokenizer", "--force").err
+            self.assertRegex(err, r"tern does not draft with it: the draft head \(\d+ tensors\)")
+            self.assertEqual(err.count("only the text model"), visual)
+
+    def test_values_that_are_no_numbers(self):
+        clean = self.load("dense", "models", "tiny-qwen2")
+        for name in (GATE, "model.layers.1.self_attn.q_proj.weight", "model.embed_tokens.weight"):
+            for bits in (b"\x80\x7f", b"\x80\xff", b"\xc1\x7f"):
+                with self.subTest(name=name, bits=bits):
+                    dtype, shape, data = clean[name]
+                    at = 2 * (shape[1] * 5 + 3)
+                    bad = data[:at] + bits + data[at + 2:]
+                    self.refuse({**clean, name: (dtype, shape, bad)}, 5, name,
+                                "row 5, column 3 is not a finite number")
+
+    # ---- ternary models that are damaged ----
+
+    def ternary(self):
+        return self.load("models", "tiny-bonsai")
+
+    def test_one_weight_is_damaged(self):
+        tensors = self.ternary()
+        dtype, shape, data = tensors[GATE]
+        for count in (1, 100):
+            values = halves(data)
+            for i in range(count):
+                values[211 * i] = 0.3 * max(values)
+            with self.subTest(count=count):
+                self.refuse({**tensors, GATE: (dtype, shape, of_halves(values))}, 6, DAMAGED, GATE)
+
+    def test_weights_are_rounded(self):
+        tensors, noise = self.ternary(), random.Random(3)
+        for name, (dtype, shape, data) in tensors.items():
+            if "_proj" in name:
+                values = halves(data)
+                step = max(values) / 50
+                values = [v + noise.uniform(-step, step) for v in values]
+                tensors[name] = (dtype, shape, of_halves(values))
+        self.refuse(tensors, 6, DAMAGED)
+
+    def test_scales_change_within_64_columns(self):
+        tensors = self.ternary()
+        dtype, shape, data = tensors[GATE]
+        values = [v * (1 + 0.25 * (i // 16 % 4)) for i, v in enumerate(halves(data))]
+        self.refuse({**tensors, GATE: (dtype, shape, of_halves(values))}, 6, GATE,
+                    "its scales change at columns that are no multiple of 64")
+
+    def test_a_mixture_is_said(self):
+        tensors, noise = self.ternary(), random.Random(4)
+        dtype, shape, data = tensors[GATE]
+        values = [noise.gauss(0, 0.02) for _ in range(len(data) // 2)]
+        err, layouts = self.convert({**tensors, GATE: (dtype, shape, of_halves(values))})
+        said = [line for line in err.splitlines() if "if the whole model was trained" in line]
+        self.assertEqual(len(said), 1)
+        self.assertIn(f'warning: 6 matrices are ternary and 1 are not, such as "{GATE}"', said[0])
+        self.assertEqual((layouts["layers.0.gate"], layouts["layers.0.up"]), ("f16", "t2"))
+
+    def test_what_says_that_it_is_ternary_must_be(self):
+        """The name of a GGUF file, the key of a scheme, a family."""
+        path = scratch("named.gguf")
+        data = read_bytes(shared("reference", "gguf", "tiny-dense-llama", "f16.gguf"))
+        self.assertEqual(data.count(b"tiny-dense-llama"), 1)
+        with open(path, "wb") as f:
+            f.write(data.replace(b"tiny-dense-llama", b"tiny-Bonsai-1.0B"))
+        result = command.tern("convert", path, "-o", self.out, "--no-tokenizer", "--force")
+        self.assertEqual(result.code, 6)
+        self.assertIn("this model was not trained ternary", result.err)
+        tensors = self.load("dense", "models", "tiny-llama3")
+        config = os.path.join(self.folder, "config.json")
+        values = command.read_json(config)
+        values["pretraining_model_parallel"] = 1  # TriLM's
+        with open(config, "w", encoding="utf-8") as f:
+            json.dump(values, f)
+        self.refuse(tensors, 6, "this model was not trained ternary")
+
+
+if __name__ == "__main__":
+    command.main()
