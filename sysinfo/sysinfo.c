@@ -2,7 +2,7 @@
  *
  * The entry of sysinfo/: puts the description of a machine together from processor, topology,
  * limits and memory, live or from a recording. It describes and never decides: what follows from
- * the facts (threads, context, cache) is the business of run/plan.c.
+ * the facts (threads, context, cache) is the business of engine/plan.c.
  */
 #include "sysinfo_private.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "run/engine.h"
+#include "engine/engine.h"
 
 #define WIDTH 16u
 #define N_BASES 2u

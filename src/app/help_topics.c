@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What `tern help TOPIC` says about things that belong to no single command. The numbers of
- * `memory` are those of run/plan.c, the codes those of tern/status.h; tests/robust/test_cli.py
+ * `memory` are those of engine/plan.c, the codes those of tern/status.h; tests/robust/test_cli.py
  * compares them.
  */
 #include "help.h"

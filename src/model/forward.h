@@ -5,7 +5,7 @@
  * Face's transformers: modeling_bitnet.py, and of other families their own.
  *
  * A struct tn_forward is everything that an evaluation needs; a workspace
- * (run/workspace.h) owns the memory.  Nothing here allocates, does I/O or fails:
+ * (engine/workspace.h) owns the memory.  Nothing here allocates, does I/O or fails:
  * ids are checked, and there is room in the cache.
  *
  * A batch is rows; each is a token at a position of a sequence.  The rows of a

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The key/value cache: where each row is stored in a block, and storing it.  Blocks
- * come from a pool (run/cache_pool.h), and a sequence has a list of them.
+ * come from a pool (engine/cache_pool.h), and a sequence has a list of them.
  *
  * Positions come in blocks of TN_KV_BLOCK.  A block holds all layers that have keys
  * (model/state.h says where each begins), so that growth is one range; a layer's part

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every size of a workspace, computed before anything is allocated.  Nothing in
- * model/ or run/workspace.c takes memory for a run that is not counted here.
+ * model/ or engine/workspace.c takes memory for a run that is not counted here.
  *
  *   workspace = scratch (one arena, taken at once)
  *             + cache blocks (address space at once, pages 256 positions at a time)

@@ -10,7 +10,7 @@
  *
  * A mixer has one struct tn_state_ops.  Full attention keeps blocks only: all calls but `bytes` are
  * NULL, and nothing below costs it anything.  Which checkpoints are kept, and when, is decided by
- * run/checkpoints.h; a sequence (run/cache_pool.h) asks all layers and takes the minimum.
+ * engine/checkpoints.h; a sequence (engine/cache_pool.h) asks all layers and takes the minimum.
  *
  * Nobody may assume that a sequence reaches the position that was asked: tn_sequence_truncate and
  * tn_sequence_share return the position that they reached, and the rest is evaluated again.

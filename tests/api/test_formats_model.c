@@ -22,10 +22,10 @@
 #include "base/half.h"
 #include "base/rng.h"
 #include "demo.h"
+#include "engine/engine.h"
 #include "kern/blocks_source.h"
 #include "model/memplan.h"
 #include "plat/plat.h"
-#include "run/engine.h"
 
 #define PATH TERN_BUILD_DIR "/test_formats_model.tern"
 #define TWIN_PATH TERN_BUILD_DIR "/test_formats_twin.tern"

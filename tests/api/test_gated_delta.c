@@ -17,8 +17,8 @@
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "demo.h"
+#include "engine/session.h"
 #include "plat/plat.h"
-#include "run/session.h"
 #include "tern/convert.h"
 #include "tern/scheduler.h"
 

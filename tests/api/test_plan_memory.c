@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "engine/draft.h"
 #include "plat/plat.h"
-#include "run/draft.h"
 #include "tern/convert.h"
 #include "tern/plan.h"
 #include "tern/tern.h"

@@ -19,10 +19,10 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "demo.h"
+#include "engine/calibrate.h"
+#include "engine/engine.h"
+#include "engine/session.h"
 #include "plat/plat.h"
-#include "run/calibrate.h"
-#include "run/engine.h"
-#include "run/session.h"
 #include "tern/tern.h"
 
 #define MODEL_PATH TERN_BUILD_DIR "/test_session.tern"

@@ -13,8 +13,8 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "engine/calibrate.h"
 #include "plat/plat.h"
-#include "run/calibrate.h"
 
 /* Feeds a machine whose token takes cost(threads) until the choice is made. */
 static uint32_t run(uint32_t n, uint32_t n_ceil, uint64_t (*cost)(uint32_t n_threads),

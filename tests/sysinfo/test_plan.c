@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cpu_bits.h"
-#include "run/plan.h"
+#include "engine/plan.h"
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)

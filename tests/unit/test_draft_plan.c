@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/rng.h"
-#include "run/draft.h"
+#include "engine/draft.h"
 
 /* ---- matcher ---- */
 

@@ -23,7 +23,7 @@
 #include "model/matrix.h"
 #include "model/mixer.h"
 
-/* A chosen token and its drafts: TN_DRAFT_MAX_ROWS of run/draft.h. */
+/* A chosen token and its drafts: TN_DRAFT_MAX_ROWS of engine/draft.h. */
 #define PENDING 8u
 #define L2_EPS 1e-6f
 

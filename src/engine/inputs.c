@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The form in which products take their inputs: which are for a model, and their names.
+ */
+#include "base/log.h"
+#include "engine/engine.h"
+
+static const char *const texts[] = {
+    [TERN_INPUTS_AS_MODEL] = "16", [TERN_INPUTS_AS_F32] = "f32", [TERN_INPUTS_AS_16] = "16",
+    [TERN_INPUTS_AS_8] = "8"};
+
+const char *tern_engine_inputs(const struct tern_engine *engine, const struct tern_model *model)
+{
+    const struct tern_model_config *c = &model->public_config;
+    return c->rounds_inputs ? "int8" : c->is_float ? "f32" : texts[engine->inputs];
+}
+
+tern_status tn_engine_check_inputs(const struct tern_engine *engine, const struct tern_model *model,
+                                   struct tern_error *err)
+{
+    if (!model->public_config.rounds_inputs || engine->inputs == TERN_INPUTS_AS_MODEL)
+        return tn_ok(err);
+    return tn_fail(err, TERN_USAGE,
+                   "--inputs %s: \"%s\" was trained with inputs rounded to int8 for each token, "
+                   "and another form would be another model; leave --inputs out",
+                   texts[engine->inputs], model->path);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * An open model: the mapped file, its weights, its tokenizer and its template.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "engine/engine.h"
+#include "model/mixer.h"
+#include "model/state.h"
+#include "text/tokenizer.h"
+
+static char *copy_text(const char *text, size_t n)
+{
+    char *copy = tn_alloc(n + 1);
+    if (copy) {
+        if (n)
+            memcpy(copy, text, n);
+        copy[n] = '\0';
+    }
+    return copy;
+}
+
+static char *copy_ref(const struct tn_mfile *file, struct tern_file_ref ref)
+{
+    size_t n;
+    const char *text = tn_mfile_text(file, ref, &n);
+    return copy_text(text, n);
+}
+
+static tern_status open_tokenizer(struct tern_model *m, struct tern_error *err)
+{
+    uint32_t vocab = m->file.spec.config->vocab;
+    m->n_allowed = vocab;
+    if (!m->file.tokenizer)
+        return tn_ok(err);
+    tern_status status = tn_tokenizer_open(&m->tokenizer, m->file.tokenizer,
+                                           m->file.tokenizer_bytes, vocab, err);
+    if (status != TERN_OK)
+        return status;
+    m->n_allowed = TN_MIN(vocab, tern_tokenizer_n_tokens(m->tokenizer));
+    for (uint32_t id = 0; id < m->n_allowed; id++)
+        m->is_control[id] = tern_tokenizer_is_special(m->tokenizer, id);
+    return tn_ok(err);
+}
+
+/* A template that tern cannot read does not keep the model from being used without it. */
+static tern_status open_template(struct tern_model *m, struct tern_error *err)
+{
+    size_t n;
+    const char *source = tn_mfile_text(&m->file, m->file.spec.config->template_source, &n);
+    if (n == 0)
+        return tn_ok(err);
+    tern_status status =
+        tern_chat_template_parse(&m->chat_template, source, n, &m->template_error);
+    if (status == TERN_MEMORY)
+        return tn_fail(err, TERN_MEMORY, "%s", m->template_error.detail);
+    return tn_ok(err);
+}
+
+/* The token's text as a string of its own; "" without one, or where it holds a NUL; NULL without
+ * memory. */
+static char *token_text(const struct tern_model *m, uint32_t id)
+{
+    size_t n = 0;
+    const char *bytes =
+        m->tokenizer && id != TERN_NO_ID ? tern_tokenizer_token_bytes(m->tokenizer, id, &n) : NULL;
+    return bytes && !memchr(bytes, '\0', n) ? copy_text(bytes, n) : copy_text("", 0);
+}
+
+static tern_status open_template_tokens(struct tern_model *m, struct tern_error *err)
+{
+    const struct tn_model_spec *spec = &m->file.spec;
+    m->bos_text = token_text(m, spec->config->bos_id);
+    m->eos_text = token_text(m, spec->n_stop_ids ? spec->stop_ids[0] : TERN_NO_ID);
+    return m->bos_text && m->eos_text ? tn_ok(err)
+                                      : tn_fail(err, TERN_MEMORY, "no memory to open a model");
+}
+
+/* No product takes rounded inputs. */
+static bool is_float(const struct tn_weights *weights)
+{
+    const uint32_t *widths = weights->widths[TN_INPUTS_AS_MODEL].of;
+    return !widths[TN_ACT_I8] && !widths[TN_ACT_X16] && !widths[TN_ACT_X8];
+}
+
+static void publish_config(struct tern_model *m)
+{
+    const struct tern_file_config *c = m->file.spec.config;
+    m->public_config = (struct tern_model_config){
+        .n_layer = c->n_layer,
+        .hidden = c->hidden,
+        .ffn = c->ffn,
+        .n_head = c->n_head,
+        .n_kv_head = c->n_kv_head,
+        .head_dim = c->head_dim,
+        .vocab = c->vocab,
+        .context = c->context,
+        .n_params = c->n_params,
+        .bos_id = c->bos_id,
+        .stop_ids = m->file.spec.stop_ids,
+        .n_stop_ids = m->file.spec.n_stop_ids,
+        .has_head = !(c->flags & TERN_MODEL_NO_HEAD),
+        .is_tied = c->flags & TERN_MODEL_TIED_HEAD,
+        .rounds_inputs = c->inputs != TERN_INPUTS_FLOAT,
+        .is_float = is_float(&m->weights),
+        .pooling = (enum tern_pooling)c->pooling,
+        .kv = c->cache == TERN_FILE_CACHE_F16 ? TERN_KV_F16 : TERN_KV_Q8,
+    };
+}
+
+static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)
+{
+    tern_status status = tn_mfile_open(&m->file, path, err);
+    if (status != TERN_OK)
+        return status;
+    const struct tern_file_config *c = m->file.spec.config;
+    m->name = copy_ref(&m->file, c->name);
+    m->family = copy_ref(&m->file, c->family);
+    m->path = copy_text(path, strlen(path));
+    m->is_control = tn_alloc_zeroed(c->vocab, 1);
+    if (!m->name || !m->family || !m->path || !m->is_control)
+        return tn_fail(err, TERN_MEMORY, "no memory to open \"%s\"", path);
+    status = tn_weights_bind(&m->weights, &m->file, err);
+    if (status != TERN_OK)
+        return status;
+    publish_config(m);
+    for (uint32_t i = 0; i < m->file.spec.n_stop_ids; i++)
+        m->is_control[m->file.spec.stop_ids[i]] = 1;
+    status = open_template(m, err);
+    if (status == TERN_OK)
+        status = open_tokenizer(m, err);
+    return status == TERN_OK ? open_template_tokens(m, err) : status;
+}
+
+tern_status tern_model_open(struct tern_model **out, const char *path, struct tern_error *err)
+{
+    *out = NULL;
+    const uint64_t taken = tn_alloc_taken();
+    struct tern_model *m = tn_alloc_zeroed(1, sizeof *m);
+    if (!m)
+        return tn_fail(err, TERN_MEMORY, "no memory to open \"%s\"", path);
+    tern_status status = open_parts(m, path, err);
+    m->heap_bytes = tn_alloc_taken() - taken;
+    if (status != TERN_OK)
+        tern_model_free(m);
+    else
+        *out = m;
+    return status;
+}
+
+void tern_model_free(struct tern_model *m)
+{
+    if (!m)
+        return;
+    tn_tokenizer_close(m->tokenizer);
+    tn_weights_fini(&m->weights);
+    tn_mfile_close(&m->file);
+    tern_chat_template_free(m->chat_template);
+    tn_free(m->is_control);
+    tn_free(m->bos_text);
+    tn_free(m->eos_text);
+    tn_free(m->name);
+    tn_free(m->family);
+    tn_free(m->path);
+    tn_free(m);
+}
+
+const struct tern_model_config *tern_model_config(const struct tern_model *m)
+{
+    return &m->public_config;
+}
+
+uint64_t tern_model_hash(const struct tern_model *model)
+{
+    return model->file.header->head_hash;
+}
+
+const char *tern_model_path(const struct tern_model *m)
+{
+    return m->path;
+}
+
+const struct tern_tokenizer *tern_model_tokenizer(const struct tern_model *m)
+{
+    return m->tokenizer;
+}
+
+tern_status tern_model_chat_template(const struct tern_chat_template **out,
+                                     const struct tern_model *m, struct tern_error *err)
+{
+    *out = m->chat_template;
+    return m->template_error.status == TERN_OK
+               ? tn_ok(err)
+               : tn_fail(err, m->template_error.status, "%s", m->template_error.detail);
+}
+
+void tern_model_chat_params(const struct tern_model *m, const struct tern_chat_template *t,
+                            struct tern_chat_params *out)
+{
+    *out = (struct tern_chat_params){.add_generation_prompt = true};
+    if (tern_chat_template_find(tern_chat_template_name(t)))
+        return;
+    out->bos = m->bos_text;
+    out->eos = m->eos_text;
+}
+
+uint64_t tern_model_bytes(const struct tern_model *m)
+{
+    return m->heap_bytes;
+}
+
+bool tern_model_has_state(const struct tern_model *m)
+{
+    for (uint32_t i = 0; i < m->weights.config->n_layer; i++)
+        if (m->weights.layers[i].mixer->state->reach)
+            return true;
+    return false;
+}
+
+bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)
+{
+    for (uint32_t i = 0; i < m->file.spec.n_stop_ids; i++)
+        if (m->file.spec.stop_ids[i] == id)
+            return true;
+    return false;
+}
+
+tern_status tern_model_check_unchanged(const struct tern_model *m, struct tern_error *err)
+{
+    if (tn_map_is_unchanged(&m->file.map))
+        return TERN_OK;
+    return tn_fail(err, TERN_MAPPED_IO, "\"%.300s\" was written to while in use; start again",
+                   m->path);
+}
+
+/* ---- prefetch ---- */
+
+#define PREFETCH_BYTES ((size_t)8 << 20)
+
+/* One byte of every page; the sum is returned so that the reads are not optimised away. */
+static uint32_t touch_pages(const unsigned char *p, size_t n, size_t page_bytes)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n; i += page_bytes)
+        sum += ((const volatile unsigned char *)p)[i];
+    return sum;
+}
+
+tern_status tern_model_prefetch(const struct tern_model *m,
+                                bool (*on_progress)(void *arg, uint64_t n_done, uint64_t n_total),
+                                void *arg, struct tern_error *err)
+{
+    const struct tn_map *map = &m->file.map;
+    size_t page_bytes = tn_page_bytes();
+    tn_map_advise(map, 0, TN_MIN(PREFETCH_BYTES, map->n_bytes), TN_ADVICE_WILLNEED);
+    for (size_t at = 0; at < map->n_bytes; at += PREFETCH_BYTES) {
+        size_t n = TN_MIN(PREFETCH_BYTES, map->n_bytes - at);
+        /* The disk works on the next stretch while this one is touched. */
+        if (at + n < map->n_bytes)
+            tn_map_advise(map, at + n, TN_MIN(PREFETCH_BYTES, map->n_bytes - at - n),
+                          TN_ADVICE_WILLNEED);
+        (void)touch_pages(map->data + at, n, page_bytes);
+        if (on_progress && !on_progress(arg, at + n, map->n_bytes))
+            return tn_fail(err, TERN_INTERRUPTED, "interrupted while reading \"%s\"", m->path);
+    }
+    return tn_ok(err);
+}
+
+/* ---- description ---- */
+
+static uint64_t table_bytes(const struct tn_mfile *file, enum tern_role role)
+{
+    const struct tern_file_tensor *t = tn_mfile_tensor(file, role, TERN_NO_LAYER);
+    return t ? t->bytes + t->scale_bytes : 0;
+}
+
+static const char *shown_layout(uint32_t layout)
+{
+    const struct tn_layout_spec *spec = tn_layout_find(layout);
+    return spec ? spec->shown : "none";
+}
+
+/* The layout that holds most weights of the layers. */
+static uint32_t main_layout(const struct tn_mfile *file)
+{
+    uint64_t n_weights[TERN_N_LAYOUTS] = {0};
+    uint32_t main = 0;
+    for (uint32_t i = 0; i < file->n_tensors; i++) {
+        const struct tern_file_tensor *t = &file->tensors[i];
+        if (t->layer == TERN_NO_LAYER)
+            continue;
+        n_weights[t->layout] += tn_tensor_weights(t);
+        if (n_weights[t->layout] > n_weights[main])
+            main = t->layout;
+    }
+    return main;
+}
+
+/* What a token reads of a tensor's bytes; of the experts those that are chosen, on average. */
+static uint64_t share_read(const struct tern_file_config *c, const struct tern_file_tensor *t,
+                           uint64_t n_bytes)
+{
+    const bool is_expert = tn_slot_of(t->role)->kind == TN_SLOT_EXPERT;
+    return is_expert ? n_bytes * c->n_experts_used / c->n_experts : n_bytes;
+}
+
+void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out)
+{
+    const struct tern_file_config *c = m->file.spec.config;
+    const bool tied = c->flags & TERN_MODEL_TIED_HEAD;
+    *out = (struct tern_model_info){
+        .name = m->name,
+        .architecture = m->family,
+        .layout = shown_layout(main_layout(&m->file)),
+        .head = shown_layout(m->weights.head.layout),
+        .template_name = m->chat_template ? tern_chat_template_name(m->chat_template) : NULL,
+        .has_template = c->template_source.bytes > 0,
+        .file_bytes = m->file.map.n_bytes,
+        .head_bytes = table_bytes(&m->file, tied ? TERN_ROLE_EMBED : TERN_ROLE_HEAD),
+    };
+    for (uint32_t i = 0; i < m->file.n_tensors; i++) {
+        const struct tern_file_tensor *t = &m->file.tensors[i];
+        if (t->role != TERN_ROLE_EMBED || tied) /* of others one row */
+            out->bytes_per_token += share_read(c, t, t->bytes + t->scale_bytes);
+        if (!tn_layout_is_ternary(t->layout))
+            continue;
+        out->ternary_bytes += t->bytes;
+        out->n_ternary += tn_tensor_weights(t);
+        out->n_zero += t->n_zero;
+    }
+    for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++)
+        out->kv_bytes_per_token[kv] = tn_kv_bytes_per_token(&m->weights, (enum tn_kv_type)kv);
+}
+
+uint32_t tern_model_n_tensors(const struct tern_model *m)
+{
+    return m->file.n_tensors;
+}
+
+void tern_model_get_tensor(const struct tern_model *m, uint32_t i, struct tern_tensor_info *out)
+{
+    const struct tern_file_tensor *t = &m->file.tensors[i];
+    *out = (struct tern_tensor_info){
+        .layout = tn_layout_name(t->layout),
+        .rows = t->rows,
+        .cols = t->cols,
+        .n_bytes = t->bytes + t->scale_bytes,
+        .n_zero = t->n_zero,
+    };
+    tn_tensor_name(out->name, sizeof out->name, t);
+}

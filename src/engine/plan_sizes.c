@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The sizes of a model as the plan takes them: what it holds already, what a sampler for it takes,
+ * and linear pieces of what model/memplan.h computes for a session.
+ */
+#include <assert.h>
+
+#include "engine/plan.h"
+#include "engine/session.h"
+
+static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of the cache");
+
+/* With a q8 cache, which takes the most: the type is chosen later. */
+static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
+                              uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
+{
+    struct tn_memplan memplan;
+    const struct tn_memplan_input input = {.n_ctx = n_ctx, .n_batch = n_batch,
+                                           .n_threads = n_threads, .kv = TN_KV_Q8,
+                                           .n_sequences = 1, .n_logits = n_logits,
+                                           .n_checkpoints = TN_MAX_CHECKPOINTS};
+    tn_memplan_make(&memplan, weights, &input);
+    return memplan.scratch_bytes;
+}
+
+void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
+                           uint32_t n_batch)
+{
+    enum { BLOCK = TERN_PLAN_KV_BLOCK, FAR = 64 };
+    const struct tern_file_config *config = model->file.spec.config;
+    const struct tn_weights *weights = &model->weights;
+    struct tern_model_info info;
+    tern_model_get_info(model, &info);
+    *out = (struct tern_plan_model){.n_ctx = config->context, .file_bytes = info.file_bytes,
+                                    .model_bytes = tern_model_bytes(model),
+                                    .sampler_bytes = tern_sampler_bytes(config->vocab, 0),
+                                    .kv = tern_model_config(model)->kv};
+    if (n_batch == 0)
+        n_batch = TN_MIN(TN_DEFAULT_BATCH, config->context);
+
+    uint64_t one = scratch_bytes(weights, BLOCK, n_batch, 1, 1);
+    uint64_t two_threads = scratch_bytes(weights, BLOCK, n_batch, 2, 1);
+    uint64_t many_blocks = scratch_bytes(weights, FAR * BLOCK, n_batch, 1, 1);
+    uint64_t all_drafts = scratch_bytes(weights, BLOCK, n_batch, 1, 1 + TERN_MAX_DRAFT);
+    out->thread_bytes = two_threads - one;
+    out->draft_bytes = (all_drafts - one + TERN_MAX_DRAFT - 1) / TERN_MAX_DRAFT;
+    out->position_bytes = (many_blocks - one + (FAR - 1) * BLOCK - 1) / ((FAR - 1) * BLOCK);
+    uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;
+    out->base_bytes = (one > counted ? one - counted : 0) + sizeof(struct tern_session);
+    for (int kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
+        struct tn_memplan memplan;
+        const struct tn_memplan_input input = {.n_ctx = BLOCK, .n_batch = n_batch,
+                                               .n_threads = 1, .kv = (enum tn_kv_type)kv,
+                                               .n_sequences = 1, .n_logits = 1};
+        tn_memplan_make(&memplan, weights, &input);
+        out->kv_block_bytes[kv] = memplan.kv_block_bytes;
+        out->checkpoint_bytes = memplan.checkpoint_bytes;
+    }
+}

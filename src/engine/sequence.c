@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Growing, going back and sharing.
+ */
+#include "engine/sequence.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bits.h"
+
+/* ---- blocks ---- */
+
+/* The block that position n_past lies in belongs to this sequence alone, if there is one. */
+static bool own_last_block(struct tn_sequence *s)
+{
+    const uint32_t i = s->n_past / TN_KV_BLOCK;
+    if (i >= s->n_blocks || !tn_cache_pool_is_shared(s->pool, s->blocks[i]))
+        return true;
+    unsigned char *own = tn_cache_pool_take(s->pool);
+    if (!own)
+        return false;
+    memcpy(own, s->blocks[i], s->pool->block_bytes);
+    tn_cache_pool_leave(s->pool, s->blocks[i]);
+    s->blocks[i] = own;
+    return true;
+}
+
+bool tn_sequence_grow(struct tn_sequence *s, uint32_t n)
+{
+    if (!own_last_block(s))
+        return false;
+    while (s->n_blocks < tn_div_ceil_u32(n, TN_KV_BLOCK)) {
+        unsigned char *block = tn_cache_pool_take(s->pool);
+        if (!block)
+            return false;
+        s->blocks[s->n_blocks++] = block;
+    }
+    return true;
+}
+
+/* ---- going back ---- */
+
+/* How to get to a position: from a checkpoint, or NULL, from the state as it is. */
+struct way {
+    uint32_t position;
+    struct tn_checkpoint *from;
+};
+
+/* To the last position up to n. */
+static struct way find_way(const struct tn_sequence *s, uint32_t n)
+{
+    struct way best = {TN_MIN(s->n_past, n), NULL};
+    if (!s->state)
+        return best;
+    const uint32_t want = best.position;
+    best.position = tn_state_reach(s->states, s->state, want);
+    for (uint32_t i = 0; i < s->checkpoints->pool.n_blocks && best.position < want; i++) {
+        struct tn_checkpoint *one = &s->checkpoints->list[i];
+        if (!tn_checkpoint_is_of(one, s->number))
+            continue;
+        const uint32_t position = tn_state_kept_reach(s->states, one->kept, want);
+        if (position > best.position)
+            best = (struct way){position, one};
+    }
+    return best;
+}
+
+/* The state of s becomes what `from` has at the end of the way. */
+static void go(struct tn_sequence *s, const struct tn_sequence *from, struct way way)
+{
+    if (!s->state)
+        return;
+    if (way.from) {
+        tn_state_restore(s->states, s->state, way.from->kept);
+        way.from->last_used = ++s->checkpoints->n_uses;
+    } else if (s != from) {
+        memcpy(s->state, from->state, s->states->bytes.sequence);
+    }
+    tn_state_truncate(s->states, s->state, way.position);
+}
+
+uint32_t tn_sequence_reach(const struct tn_sequence *s, uint32_t n)
+{
+    return find_way(s, n).position;
+}
+
+uint32_t tn_sequence_truncate(struct tn_sequence *s, uint32_t n)
+{
+    const struct way way = find_way(s, n);
+    go(s, s, way);
+    s->n_past = way.position;
+    if (s->state)
+        tn_checkpoints_drop(s->checkpoints, s->number, s->n_past);
+    while (s->n_blocks > tn_div_ceil_u32(s->n_past, TN_KV_BLOCK))
+        tn_cache_pool_leave(s->pool, s->blocks[--s->n_blocks]);
+    return s->n_past;
+}
+
+/* ---- sharing ---- */
+
+uint32_t tn_sequence_share(struct tn_sequence *s, const struct tn_sequence *from, uint32_t n)
+{
+    assert(n <= from->n_past && s != from);
+    const struct way way = find_way(from, n);
+    const uint32_t n_blocks = tn_div_ceil_u32(way.position, TN_KV_BLOCK);
+    for (uint32_t i = 0; i < n_blocks; i++)
+        tn_cache_pool_hold(s->pool, from->blocks[i]);
+    (void)tn_sequence_truncate(s, 0);
+    memcpy(s->blocks, from->blocks, n_blocks * sizeof *s->blocks);
+    memcpy(s->ids, from->ids, way.position * sizeof *s->ids);
+    s->n_blocks = n_blocks;
+    s->n_past = way.position;
+    go(s, from, way);
+    if (s->state)
+        tn_checkpoints_share(s->checkpoints, s->number, from->number, s->n_past);
+    /* At once, so that nobody runs short of memory because others share with it. */
+    if (!own_last_block(s))
+        (void)tn_sequence_truncate(s, s->n_past - s->n_past % TN_KV_BLOCK);
+    return s->n_past;
+}
+
+uint32_t tn_sequence_common(const struct tn_sequence *s, const uint32_t *ids, size_t n)
+{
+    uint32_t keep = 0, limit = (uint32_t)TN_MIN((size_t)s->n_past, n);
+    while (keep < limit && s->ids[keep] == ids[keep])
+        keep++;
+    return keep;
+}
+
+/* ---- checkpoints ---- */
+
+bool tn_sequence_checkpoint(struct tn_sequence *s, uint32_t n, enum tn_mark mark)
+{
+    assert(s->state && n <= s->n_past);
+    const uint32_t position = tn_state_reach(s->states, s->state, n);
+    struct tn_checkpoint *one = tn_checkpoints_find(s->checkpoints, s->number, position);
+    if (position == 0)
+        return false;
+    if (!one) {
+        one = tn_checkpoints_add(s->checkpoints, s->number, position, mark);
+        if (!one)
+            return false;
+        tn_state_checkpoint(s->states, s->state, position, one->kept);
+    }
+    tn_checkpoints_mark(s->checkpoints, one, s->number, mark);
+    return true;
+}
+
+void tn_sequence_checkpoint_spaced(struct tn_sequence *s)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; s->state && i < s->checkpoints->pool.n_blocks; i++)
+        if (tn_checkpoint_is_of(&s->checkpoints->list[i], s->number))
+            last = TN_MAX(last, s->checkpoints->list[i].position);
+    if (s->state && s->n_past >= last + TN_CHECKPOINT_SPACING)
+        (void)tn_sequence_checkpoint(s, s->n_past, TN_MARK_SPACED);
+}
+
+uint32_t tn_sequence_marked(const struct tn_sequence *s, enum tn_mark mark)
+{
+    for (uint32_t i = 0; s->state && i < s->checkpoints->pool.n_blocks; i++)
+        if (tn_checkpoint_is_marked(&s->checkpoints->list[i], s->number, mark))
+            return s->checkpoints->list[i].position;
+    return UINT32_MAX;
+}

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Speed of a model on this machine, and whether the fast answer is the right
+ * one.  Runs of the same depth must generate the same ids at every kernel level
+ * and thread count; their hash is part of the result.
+ *
+ * Deep contexts are not computed token by token: the cache is filled with
+ * pseudo-random rows, which cost the same to read.
+ *
+ * Memory is not equally fast all the time (other machines on the same memory, clocks), so every
+ * repeat reads the stream rate anew, and shares are taken within a repeat.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "engine/cpu_level.h"
+#include "engine/session.h"
+#include "measure/bench.h"
+#include "model/attn.h"
+#include "tern/plan.h"
+
+/* Says what comes next; TERN_INTERRUPTED when that is not wanted. */
+static tern_status announce(const struct tern_bench_params *p, const char *what,
+                            struct tern_error *err)
+{
+    if (!p->on_progress || p->on_progress(p->arg, what))
+        return TERN_OK;
+    return tn_fail(err, TERN_INTERRUPTED, "interrupted before measuring: %s", what);
+}
+
+/* ---- one run ---- */
+
+static uint32_t best_id(const float *logits, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+/* Pseudo-random rows of a layer's cache at positions [0, depth). */
+static tern_status fill_layer(struct tern_session *s, uint32_t i_layer, uint32_t depth,
+                              struct tn_rng *rng, struct tern_error *err)
+{
+    const struct tn_layer_dims *dims = &s->model->weights.layers[i_layer].dims;
+    const uint32_t dim = tn_kv_dim(dims->head_dim);
+    float *row = tn_alloc_zeroed(dim, sizeof *row);
+    if (!row)
+        return tn_fail(err, TERN_MEMORY, "no memory for a row of %u values", dim);
+    for (uint32_t g = 0; g < dims->n_kv_head; g++)
+        for (uint32_t position = 0; position < depth; position++) {
+            for (uint32_t d = 0; d < dims->head_dim; d++)
+                row[d] = tn_rng_f32(rng) - 0.5f;
+            tn_kv_store_row(&s->work.forward, s->sequence.blocks, i_layer, g, position, row, row);
+        }
+    tn_free(row);
+    return TERN_OK;
+}
+
+/* The caches of all layers that have one. */
+static tern_status fill_cache(struct tern_session *s, const struct tern_bench_params *p,
+                              uint32_t depth, struct tern_error *err)
+{
+    struct tn_rng rng;
+    tern_status status = tn_session_grow(s, depth, err);
+    if (status != TERN_OK)
+        return status;
+    tn_rng_seed(&rng, depth);
+    for (uint32_t i = 0; i < s->model->file.spec.config->n_layer && status == TERN_OK; i++) {
+        status = tn_bench_go_on(p, err);
+        if (status == TERN_OK && s->model->file.spec.layers[i].mixer == TERN_MIXER_ATTENTION)
+            status = fill_layer(s, i, depth, &rng, err);
+    }
+    s->sequence.n_past = depth;
+    return status;
+}
+
+struct one_run {
+    struct tn_samples prefill, decode, tokens_per_step;
+    struct tn_samples share; /* of the stream rate of the same repeat */
+    struct tn_samples region_share[TN_N_REGIONS];
+    uint64_t hash;       /* of the last decode */
+    bool hashes_differ;  /* between repeats */
+    uint64_t weight_bytes;
+    double last_tok_s;   /* of the last decode */
+};
+
+static void add_decode(struct one_run *run, double tok_s, uint64_t hash)
+{
+    run->hashes_differ = run->hashes_differ || (run->decode.n > 0 && run->hash != hash);
+    run->hash = hash;
+    run->last_tok_s = tok_s;
+    tn_samples_add(&run->decode, tok_s);
+}
+
+static tern_status decode_run(struct tern_session *s, uint32_t first, uint32_t n_new,
+                              struct one_run *run, struct tern_error *err)
+{
+    uint32_t vocab = s->model->file.spec.config->vocab, id = first;
+    tern_session_reset_counters(s);
+    uint64_t start = tn_now_ns();
+    for (uint32_t i = 0; i < n_new; i++) {
+        tern_status status = tern_session_eval(s, &id, 1, NULL, err);
+        if (status != TERN_OK)
+            return status;
+        id = best_id(tern_session_logits(s), vocab);
+    }
+    double seconds = tn_seconds_since(start);
+    uint64_t hash = XXH3_64bits(s->sequence.ids + s->sequence.n_past - n_new, n_new * sizeof id);
+    add_decode(run, n_new / seconds, hash);
+    run->weight_bytes = s->work.forward.counters.decode_weight_bytes / n_new;
+    return TERN_OK;
+}
+
+/* What a row of the table is about. */
+struct subject {
+    uint32_t n_prompt; /* prefill so many tokens, or */
+    uint32_t depth;    /* decode behind so many random rows */
+    bool decodes;
+    uint32_t n_draft; /* with so many drafts at most, from what the subject before decoded */
+};
+
+/* Cache bytes that the decoded tokens read on average. */
+static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
+{
+    return s->work.memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
+}
+
+static uint32_t subject_depth(const struct subject *subject)
+{
+    return subject->n_prompt ? subject->n_prompt : subject->depth;
+}
+
+/* Weights and cache that a token of this subject needed. */
+static uint64_t decode_bytes(const struct tern_session *s, const struct tern_bench_params *p,
+                             const struct subject *subject, const struct one_run *run)
+{
+    return run->weight_bytes + cache_bytes(s, subject_depth(subject), p->n_new);
+}
+
+/* Of the decode just done: weights, and the cache for attention. */
+static void add_region_shares(struct one_run *run, const struct tern_session *s, uint32_t depth,
+                              uint32_t n_new, double stream_gb_s)
+{
+    const struct tn_counters *c = &s->work.forward.counters;
+    for (uint32_t i = 0; i < TN_N_REGIONS; i++) {
+        const uint64_t cache =
+            i == TN_REGION_ATTENTION ? cache_bytes(s, depth, n_new) * n_new : 0;
+        const double bytes = (double)(c->decode_bytes[i] + cache), ns = (double)c->decode_ns[i];
+        tn_samples_add(&run->region_share[i], ns > 0 ? bytes / ns / stream_gb_s : 0);
+    }
+}
+
+/* What all runs of a benchmark share. */
+struct bench {
+    const struct tern_bench_params *params;
+    const struct tern_model *model;
+    struct tn_bench_stream stream;
+    uint32_t *prompt;
+    uint32_t *answer; /* [2][n_new] decoded behind the first prompt, without and with drafts */
+    struct tern_bench_result *result;
+};
+
+/* The subject before was the same without drafts, and its answer is still in the session. */
+static tern_status decode_drafts(struct bench *b, struct tern_session *s,
+                                 const struct subject *subject, struct one_run *run,
+                                 struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    const struct tn_bench_answer answer = {
+        .ids = b->answer, .room = b->answer + p->n_new, .n = p->n_new,
+        .n_draft = subject->n_draft, .wrong = p->draft_wrong};
+    struct tn_bench_replayed out;
+    memcpy(b->answer, s->sequence.ids + subject->n_prompt, p->n_new * sizeof *b->answer);
+    tern_status status = tn_bench_replay(&out, s, b->prompt, subject->n_prompt, &answer, err);
+    if (status != TERN_OK)
+        return status;
+    add_decode(run, out.tok_s, out.hash);
+    tn_samples_add(&run->tokens_per_step, out.tokens_per_step);
+    return TERN_OK;
+}
+
+/* Brings the session behind the subject's positions; *first: the id that comes next. */
+static tern_status begin_subject(struct bench *b, struct tern_session *s,
+                                 const struct subject *subject, struct one_run *run,
+                                 uint32_t *first, struct tern_error *err)
+{
+    const uint32_t vocab = s->model->file.spec.config->vocab;
+    const struct tn_head_need greedy = {.n_best = 1, .n_allowed = vocab};
+    tn_session_need(s, &greedy);
+    tern_session_truncate(s, 0);
+    *first = 1;
+    if (!subject->n_prompt)
+        return fill_cache(s, b->params, subject->depth, err);
+    const uint64_t start = tn_now_ns();
+    tern_status status = tern_session_eval(s, b->prompt, subject->n_prompt, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    tn_samples_add(&run->prefill, subject->n_prompt / tn_seconds_since(start));
+    *first = best_id(tern_session_logits(s), vocab);
+    return TERN_OK;
+}
+
+static tern_status repeat_once(struct bench *b, struct tern_session *s,
+                               const struct subject *subject, double stream_gb_s,
+                               struct one_run *run, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    uint32_t first;
+    if (subject->n_draft)
+        return decode_drafts(b, s, subject, run, err);
+    tern_status status = begin_subject(b, s, subject, run, &first, err);
+    if (status == TERN_OK && subject->decodes)
+        status = decode_run(s, first, p->n_new, run, err);
+    if (status == TERN_OK && subject->decodes)
+        tn_samples_add(&run->share, run->last_tok_s * 1e-9 / stream_gb_s *
+                                        (double)decode_bytes(s, p, subject, run));
+    if (status == TERN_OK && subject->decodes)
+        add_region_shares(run, s, subject_depth(subject), p->n_new, stream_gb_s);
+    return status;
+}
+
+/* Runs behind the same prompt, or behind as many random rows, have the same output. */
+static void compare_hashes(struct tern_bench_result *result, const struct tern_bench_run *run)
+{
+    for (const struct tern_bench_run *other = result->runs; other < run; other++)
+        if (other->depth == run->depth && other->decode.median > 0 &&
+            other->is_filled == run->is_filled && other->output_hash != run->output_hash)
+            result->hashes_agree = false;
+}
+
+/* The next row of the table, with what every row has. */
+static struct tern_bench_run *add_row(struct tern_bench_result *result,
+                                      const struct tern_engine *engine, uint32_t depth,
+                                      const struct tn_samples *stream,
+                                      const struct tn_samples *decode, uint64_t output_hash)
+{
+    struct tern_bench_run *row = &result->runs[result->n_runs++];
+    *row = (struct tern_bench_run){.kernel = engine->level,
+                                   .n_threads = tern_engine_n_threads(engine),
+                                   .depth = depth,
+                                   .decode = tn_samples_rate(decode),
+                                   .stream_gb_s = tn_samples_rate(stream).median,
+                                   .output_hash = output_hash};
+    return row;
+}
+
+/* The row for the repeats of one subject. */
+static void add_result(struct tern_bench_result *result, const struct tern_session *s,
+                       const struct tern_bench_params *p, const struct subject *subject,
+                       const struct tn_samples *stream, const struct one_run *run)
+{
+    const uint32_t depth = subject_depth(subject);
+    struct tern_bench_run *out =
+        add_row(result, s->engine, depth, stream, &run->decode, run->hash);
+    out->is_filled = subject->n_prompt == 0;
+    out->prefill = tn_samples_rate(&run->prefill);
+    result->hashes_agree = result->hashes_agree && !run->hashes_differ;
+    if (!subject->decodes)
+        return;
+    compare_hashes(result, out);
+    if (subject->n_draft) { /* which bytes of the weights several rows need is not counted */
+        out->n_draft = subject->n_draft;
+        out->draft_wrong = p->draft_wrong;
+        out->tokens_per_step = tn_samples_rate(&run->tokens_per_step).median;
+        return;
+    }
+    out->decode_bytes_per_token = decode_bytes(s, p, subject, run);
+    out->decode_share = tn_samples_rate(&run->share).median;
+    for (uint32_t i = 0; i < TN_N_REGIONS; i++)
+        out->region_share[i] = tn_samples_rate(&run->region_share[i]).median;
+    out->decode_gb_s = (double)out->decode_bytes_per_token * out->decode.median * 1e-9;
+}
+
+static uint32_t deepest(const struct tern_bench_params *p)
+{
+    return TN_MAX(tn_bench_largest(p->prompts, p->n_prompts),
+                  tn_bench_largest(p->depths, p->n_depths));
+}
+
+/* Room for all of p's in dst; returns how many. */
+static uint32_t list_subjects(struct subject *dst, const struct tern_bench_params *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_prompts; i++) {
+        dst[n++] = (struct subject){.n_prompt = p->prompts[i], .decodes = i == 0};
+        if (i == 0 && p->n_draft)
+            dst[n++] = (struct subject){
+                .n_prompt = p->prompts[i], .decodes = true, .n_draft = p->n_draft};
+    }
+    for (uint32_t i = 0; i < p->n_depths; i++)
+        dst[n++] = (struct subject){.depth = p->depths[i], .decodes = true};
+    return n;
+}
+
+/* The stream rate with the threads that decode. */
+static double stream_rate(struct bench *b, const struct tern_session *s)
+{
+    tn_team_set_active(s->engine->team, s->engine->n_decode);
+    return tn_bench_stream_rate(&b->stream, s->engine->team);
+}
+
+/* One repeat: the stream rate, then all prompts and depths in turn. */
+static tern_status repeat_all(struct bench *b, struct tern_session *s, uint32_t i_repeat,
+                              const struct subject *subjects, struct one_run *runs, uint32_t n,
+                              struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    const uint32_t n_threads = tern_engine_n_threads(s->engine);
+    char what[96];
+    snprintf(what, sizeof what, "%s, %u thread%s, run %u of %u", s->engine->level, n_threads,
+             n_threads == 1 ? "" : "s", i_repeat + 1, p->n_repeats);
+    tern_status status = announce(p, what, err);
+    const double stream_gb_s = status == TERN_OK ? stream_rate(b, s) : 0;
+    tn_samples_add(stream, stream_gb_s);
+    for (uint32_t k = 0; k < n && status == TERN_OK; k++)
+        status = repeat_once(b, s, &subjects[k], stream_gb_s, &runs[k], err);
+    return status;
+}
+
+/* Every repeat takes the stream rate and all prompts and depths in turn: what is compared is
+ * measured side by side. */
+static tern_status measure_session(struct bench *b, struct tern_session *s,
+                                   struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    struct subject subjects[TN_COUNT_OF(p->prompts) + 1 + TN_COUNT_OF(p->depths)];
+    const uint32_t n = list_subjects(subjects, p);
+    struct one_run *runs = tn_alloc_zeroed(n, sizeof *runs);
+    if (!runs)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u rates", n);
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < p->n_repeats && status == TERN_OK; i++)
+        status = repeat_all(b, s, i, subjects, runs, n, stream, err);
+    for (uint32_t k = 0; k < n && status == TERN_OK; k++)
+        add_result(b->result, s, p, &subjects[k], stream, &runs[k]);
+    tn_free(runs);
+    return status;
+}
+
+/* The rows of sequences that decode together. */
+static tern_status measure_together(struct bench *b, struct tern_engine *engine,
+                                    const struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    struct tern_bench_result *result = b->result;
+    struct tn_bench_together *together = tn_alloc_zeroed(p->n_together, sizeof *together);
+    if (!together)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u rates", p->n_together);
+    tern_status status = announce(p, "sequences that decode together", err);
+    if (status == TERN_OK)
+        status = tn_bench_together(together, engine, b->model, p, err);
+    for (uint32_t i = 0; i < p->n_together && status == TERN_OK; i++) {
+        const struct tn_bench_together *t = &together[i];
+        struct tern_bench_run *out =
+            add_row(result, engine, p->prompts[0], stream, &t->decode, t->hashes[0]);
+        out->n_together = t->n;
+        memcpy(out->hashes, t->hashes, sizeof out->hashes);
+        result->hashes_agree = result->hashes_agree && !t->hashes_differ;
+        compare_hashes(result, out);
+    }
+    tn_free(together);
+    return status;
+}
+
+/* All prompts and depths, one sequence. */
+static tern_status measure_one(struct bench *b, struct tern_engine *engine,
+                               struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    struct tern_session *session = NULL;
+    struct tern_session_params sp = {.n_ctx = deepest(p) + p->n_new,
+                                     .kv = p->kv,
+                                     .n_draft = p->n_draft,
+                                     .should_stop = p->should_stop,
+                                     .arg = p->arg};
+    tern_status status = tern_session_create(&session, engine, b->model, &sp, err);
+    if (status == TERN_OK)
+        status = measure_session(b, session, stream, err);
+    tern_session_free(session);
+    return status;
+}
+
+/* Everything at one level and thread count; *stream: the rates of the repeats. */
+static tern_status measure_engine(struct bench *b, const char *level, uint32_t n_threads,
+                                  struct tn_samples *stream, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    struct tern_engine *engine = NULL;
+    const struct tern_engine_params ep = {
+        .n_threads = n_threads, .cpu_level = level, .inputs = p->inputs};
+    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
+    if (status == TERN_OK) {
+        b->result->inputs = tern_engine_inputs(engine, b->model);
+        status = measure_one(b, engine, stream, err);
+    }
+    if (status == TERN_OK && p->n_together)
+        status = measure_together(b, engine, stream, err);
+    tern_engine_free(engine);
+    return status;
+}
+
+/* ---- loading ---- */
+
+/* Seconds from opening the file to the first token's logits. */
+static tern_status measure_load(double *seconds, const char *path,
+                                const struct tern_bench_params *p, struct tern_error *err)
+{
+    struct tern_engine *engine = NULL;
+    struct tern_model *model = NULL;
+    struct tern_session *session = NULL;
+    struct tern_session_params sp = {
+        .n_ctx = 1, .kv = p->kv, .should_stop = p->should_stop, .arg = p->arg};
+    const struct tern_engine_params ep = {.inputs = p->inputs};
+    uint32_t id = 0;
+    uint64_t start = tn_now_ns();
+    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
+    if (status == TERN_OK)
+        status = tern_model_open(&model, path, err);
+    if (status == TERN_OK)
+        status = tern_session_create(&session, engine, model, &sp, err);
+    if (status == TERN_OK)
+        status = tern_session_eval(session, &id, 1, NULL, err);
+    *seconds = tn_seconds_since(start);
+    tern_session_free(session);
+    tern_model_free(model);
+    tern_engine_free(engine);
+    return status;
+}
+
+static tern_status measure_loads(const char *path, const struct tern_bench_params *p,
+                                 struct tern_bench_result *result, struct tern_error *err)
+{
+    struct tn_file *file;
+    tern_status status = tn_file_open_read(&file, path, err);
+    if (status != TERN_OK)
+        return status;
+    tn_file_drop_cache(file, 0, tn_file_size(file));
+    tn_file_close(file);
+    status = measure_load(&result->load_cold_s, path, p, err);
+    return status == TERN_OK ? measure_load(&result->load_warm_s, path, p, err) : status;
+}
+
+/* ---- all ---- */
+
+void tern_bench_params_default(struct tern_bench_params *out, const struct tern_sysinfo *machine,
+                               const struct tern_model *model)
+{
+    *out = (struct tern_bench_params){.machine = machine,
+                                      .prompts = {128},
+                                      .n_prompts = 1,
+                                      .n_new = 32,
+                                      .kv = tern_model_config(model)->kv,
+                                      .n_repeats = 3,
+                                      .threads = {1},
+                                      .n_threads = 1};
+}
+
+static tern_status check_levels(const struct tern_bench_params *p, struct tern_error *err)
+{
+    const struct tn_cpu_level *level;
+    tern_status status = TERN_OK;
+    for (uint32_t i = 0; i < p->n_levels && status == TERN_OK; i++)
+        status = tn_cpu_level_choose(&level, p->levels[i], p->machine->cpu_features, err);
+    return status;
+}
+
+static tern_status check_params(const struct tern_bench_params *p, const struct tern_model *model,
+                                struct tern_error *err)
+{
+    uint32_t context = model->file.spec.config->context;
+    uint32_t n_levels = TN_MAX(p->n_levels, 1u);
+    if (!p->machine)
+        return tn_fail(err, TERN_USAGE, "no description of the machine; see tern_sysinfo_read");
+    if (p->n_prompts == 0 || p->n_prompts > TN_COUNT_OF(p->prompts) || p->n_new == 0 ||
+        p->n_repeats == 0 || p->n_repeats > TN_BENCH_MAX_REPEATS)
+        return tn_fail(err, TERN_USAGE, "1 to %zu prompts, new tokens at least 1, repeats 1 to %u",
+                       TN_COUNT_OF(p->prompts), TN_BENCH_MAX_REPEATS);
+    for (uint32_t i = 0; i < p->n_prompts; i++)
+        if (p->prompts[i] == 0)
+            return tn_fail(err, TERN_USAGE, "a prompt has at least 1 token");
+    for (uint32_t i = 0; i < TN_MIN(p->n_threads, TERN_BENCH_MAX_THREADS); i++)
+        if (p->threads[i] == 0 || p->threads[i] > TERN_PLAN_MAX_THREADS)
+            return tn_fail(err, TERN_USAGE, "%u threads: 1 to %d", p->threads[i],
+                           TERN_PLAN_MAX_THREADS);
+    if (p->n_threads == 0 || p->n_threads > TERN_BENCH_MAX_THREADS ||
+        p->n_levels > TN_COUNT_OF(p->levels) || p->n_depths > TN_COUNT_OF(p->depths) ||
+        p->n_together > TN_COUNT_OF(p->together) ||
+        n_levels * p->n_threads *
+                (p->n_prompts + (p->n_draft > 0) + p->n_depths + p->n_together) >
+            TERN_BENCH_MAX_RUNS)
+        return tn_fail(err, TERN_USAGE, "too many combinations of levels, threads and depths");
+    for (uint32_t i = 0; i < p->n_together; i++)
+        if (p->together[i] == 0 || p->together[i] > TERN_BENCH_MAX_TOGETHER)
+            return tn_fail(err, TERN_USAGE, "%u sequences together: 1 to %d", p->together[i],
+                           TERN_BENCH_MAX_TOGETHER);
+    if (p->n_together > 0 && p->n_new < 2)
+        return tn_fail(err, TERN_USAGE, "sequences together need answers of at least 2 tokens");
+    if (p->n_draft > TERN_MAX_DRAFT)
+        return tn_fail(err, TERN_USAGE, "%u drafted ids are more than %u", p->n_draft,
+                       TERN_MAX_DRAFT);
+    if ((p->n_draft > 0 && p->n_new < 2) || (p->n_draft == 0 && p->draft_wrong > 0))
+        return tn_fail(err, TERN_USAGE, "drafts need an answer of at least 2 tokens, wrong ones "
+                                        "need drafts");
+    if (deepest(p) > context || p->n_new > context - deepest(p))
+        return tn_fail(err, TERN_LIMIT, "depth %u and %u new tokens exceed the model's context %u",
+                       deepest(p), p->n_new, context);
+    return check_levels(p, err);
+}
+
+/* Every level with every thread count; the stream rate of a thread count is the median over its
+ * levels. */
+static tern_status measure_levels(struct bench *b, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    struct tn_samples *streams = tn_alloc_zeroed(TERN_BENCH_MAX_THREADS, sizeof *streams);
+    tern_status status =
+        streams ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for the stream rates");
+    for (uint32_t i = 0; i < TN_MAX(p->n_levels, 1u) && status == TERN_OK; i++)
+        for (uint32_t j = 0; j < p->n_threads && status == TERN_OK; j++) {
+            struct tn_samples stream = {0};
+            status = measure_engine(b, p->n_levels ? p->levels[i] : NULL, p->threads[j], &stream,
+                                    err);
+            tn_samples_add(&streams[j], tn_samples_rate(&stream).median);
+        }
+    for (uint32_t j = 0; streams && j < p->n_threads; j++)
+        b->result->stream_gb_s[j] = tn_samples_rate(&streams[j]).median;
+    tn_free(streams);
+    return status;
+}
+
+static tern_status measure_all(struct bench *b, struct tern_error *err)
+{
+    uint32_t n_prompt = tn_bench_largest(b->params->prompts, b->params->n_prompts);
+    b->prompt = tn_alloc(n_prompt * sizeof *b->prompt);
+    if (!b->prompt)
+        return tn_fail(err, TERN_MEMORY, "no memory for %u ids", n_prompt);
+    tn_bench_prompt(b->prompt, n_prompt, 0, b->model->file.spec.config->vocab);
+    b->answer = tn_alloc(2 * (size_t)b->params->n_new * sizeof *b->answer);
+    tern_status status = b->answer ? measure_levels(b, err)
+                                   : tn_fail(err, TERN_MEMORY, "no memory for %u ids",
+                                             b->params->n_new);
+    tn_free(b->answer);
+    tn_free(b->prompt);
+    return status;
+}
+
+/* The peak without the memory that the stream rate was read from, if it is not the model's. */
+static void note_usage(struct bench *b, uint64_t peak_before)
+{
+    struct tn_usage usage;
+    tn_usage_now(&usage);
+    uint64_t own = b->stream.own ? b->stream.n_bytes : 0;
+    uint64_t peak = usage.peak_rss_bytes > own ? usage.peak_rss_bytes - own : 0;
+    b->result->peak_rss_bytes = TN_MAX(peak, peak_before);
+    b->result->major_faults = usage.major_faults;
+}
+
+/* With the model open and the parameters checked. */
+static tern_status measure(struct bench *b, const char *model_path, struct tern_error *err)
+{
+    const struct tern_bench_params *p = b->params;
+    tern_status status = announce(p, "loading", err);
+    if (status == TERN_OK)
+        status = measure_loads(model_path, p, b->result, err);
+    struct tn_usage before;
+    tn_usage_now(&before);
+    if (status == TERN_OK)
+        status = tn_bench_stream_open(&b->stream, b->model, err);
+    if (status == TERN_OK)
+        status = measure_all(b, err);
+    note_usage(b, before.peak_rss_bytes);
+    if (status == TERN_OK)
+        status = announce(p, "kernels", err);
+    if (status == TERN_OK)
+        status = tn_bench_kernels(b->result, b->model, p, &b->stream, err);
+    tn_bench_stream_close(&b->stream);
+    return status;
+}
+
+/* A twentieth of the processors: two percent are always at work on something. */
+#define MAX_OTHER_LOAD 0.05
+
+static void judge_load(struct tern_bench_result *result, const struct tn_cpu_time *start)
+{
+    struct tn_cpu_time end;
+    result->other_load = -1;
+    if (!tn_cpu_time_now(&end) || start->total_ns == 0 || end.total_ns <= start->total_ns)
+        return;
+    const double total = (double)(end.total_ns - start->total_ns);
+    const double busy = (double)(end.busy_ns - start->busy_ns);
+    const double own = (double)(end.own_ns - start->own_ns);
+    result->other_load = busy > own ? (busy - own) / total : 0;
+    result->disturbed = result->other_load > MAX_OTHER_LOAD;
+}
+
+tern_status tern_bench(const char *model_path, const struct tern_bench_params *p,
+                       struct tern_bench_result *result, struct tern_error *err)
+{
+    struct tern_model *model = NULL;
+    struct tn_cpu_time start = {0};
+    *result = (struct tern_bench_result){.hashes_agree = true, .other_load = -1};
+    tern_status status = tern_model_open(&model, model_path, err);
+    if (status == TERN_OK)
+        status = check_params(p, model, err);
+    if (status == TERN_OK)
+        status = tn_bench_check_memory(model, err);
+    (void)tn_cpu_time_now(&start);
+    if (status == TERN_OK) {
+        struct bench b = {.params = p, .model = model, .result = result};
+        status = measure(&b, model_path, err);
+    }
+    judge_load(result, &start);
+    /* Without one there is nothing to look at; else it explains whatever went wrong. */
+    const tern_status changed = model ? tern_model_check_unchanged(model, NULL) : TERN_OK;
+    if (changed != TERN_OK)
+        status = tern_model_check_unchanged(model, err);
+    tern_model_free(model);
+    return status == TERN_OK ? tn_ok(err) : status;
+}

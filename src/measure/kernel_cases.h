@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Every operation of the kernel list on a model's own weights: `verify` compares what the levels
+ * make of it, `bench` takes the time.
+ */
+#ifndef TN_KERNEL_CASES_H
+#define TN_KERNEL_CASES_H
+
+#include <stdbool.h>
+
+#include "engine/engine.h"
+
+/* How much of a model the cases work on. */
+struct tn_case_size {
+    uint32_t n_rows;      /* of a matrix; TN_GEMM_ROWS, or more than any has */
+    uint32_t n_layers;    /* whose matrices are multiplied with one token, 1 or more */
+    uint32_t n_gemm;      /* and with several, 1 or more */
+    uint32_t n_tokens;    /* of these, at most TN_CASE_MAX_TOKENS */
+    uint32_t n_pos;       /* of a block of the cache */
+    size_t cache_bytes;   /* the blocks of one head; at least one is used */
+    bool with_stand_ins;  /* small tables of the layouts that the model's own does not have */
+};
+#define TN_CASE_MAX_TOKENS 32u
+
+/* Inputs, outputs and the sum of what came out. The pointers belong to kernel_cases.c. */
+struct tn_case_work {
+    const struct tern_model *model;
+    struct tn_case_size size;
+    bool hashes;   /* put the results into `hash` */
+    uint64_t hash; /* set to 0 before a case */
+    /* Asked between calls of kernels; true leaves the case early. NULL: never. */
+    bool (*should_stop)(void *arg);
+    void *arg;
+
+    uint32_t widest; /* padded columns of the widest input */
+    uint32_t x_cols; /* columns of the input that x holds */
+    int8_t *random;  /* [n_tokens][widest] */
+    int8_t *x;       /* the same, zeros behind x_cols */
+    int32_t *x_sum;  /* [n_tokens] */
+    float *xf, *yf;  /* [widest] */
+    int16_t *x16;    /* [widest], zeros behind hidden */
+    uint16_t *halves; /* [widest], finite as f16 and bf16 */
+    uint32_t *index; /* [widest] 0, 1, 2, ... */
+    double *sums;    /* [TERN_PLANE_BLOCK_ROWS] */
+    void *prepared;  /* look-up table */
+    void *scratch;   /* TN_KERNEL_SCRATCH_BYTES */
+    int32_t *ints;   /* [n_tokens * TN_GEMM_ROWS], and [widest] */
+    float *floats;   /* [widest], and [TERN_PLANE_BLOCK_ROWS][2] */
+    int8_t *bytes;   /* [4 * widest] */
+    float *q, *p, *s, *o; /* attention: [n_q][dim] and [n_q][TN_KV_BLOCK] each */
+    unsigned char *cache; /* [cache_bytes] no byte is 0, finite as f32 and f16 */
+    void *planes_data;    /* stand-in of four planes */
+    void *planes_scales;
+    struct tn_planes planes;
+    void *blocks; /* stand-in of 16 rows x 256 columns in blocks, of whatever layout */
+};
+
+/* TERN_MEMORY. */
+tern_status tn_case_work_init(struct tn_case_work *out, const struct tern_model *model,
+                              const struct tn_case_size *size, struct tern_error *err);
+void tn_case_work_fini(struct tn_case_work *work);
+
+struct tn_kernel_case {
+    const char *op;
+    /* Runs the operation; returns the bytes that it read and wrote, 0 where the model has nothing
+     * for it. */
+    uint64_t (*run)(struct tn_case_work *work, const struct tn_kernels *kernels);
+};
+/* One for every operation of TN_KERN_OPS, in its order. */
+extern const struct tn_kernel_case tn_kernel_cases[];
+extern const uint32_t tn_n_kernel_cases;
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cases of matrices in blocks: the tables and the first layer's matrices that the model has in
+ * such layouts, then a stand-in, one buffer that is read in every layout.
+ */
+#define XXH_INLINE_ALL
+#include "measure/kernel_cases_blocks.h"
+
+#include <xxhash.h>
+
+#include "base/bits.h"
+#include "base/rng.h"
+
+#define MOST_HALVES_BYTES 512u /* of the stand-in's tile in any layout */
+
+void tn_case_fill_blocks(struct tn_case_work *w)
+{
+    struct tn_rng rng;
+    uint8_t *bytes = w->blocks;
+    tn_rng_seed(&rng, 4);
+    for (size_t i = 0; i < TN_CASE_BLOCKS_BYTES; i++)
+        bytes[i] = (uint8_t)tn_rng_next(&rng);
+    /* Halves of 2^-7 to 2^-3. */
+    for (size_t i = 1; i < MOST_HALVES_BYTES; i += 2)
+        bytes[i] = (uint8_t)(0x20 | (bytes[i] & 0x8F));
+}
+
+/* Matrix i of the model in blocks, then the stand-in in layout after layout. */
+static bool take_matrix(struct tn_blocks *out, const struct tn_case_work *w, uint32_t i)
+{
+    const struct tn_weights *weights = &w->model->weights;
+    const uint32_t n_own = 2 + TN_N_MATRICES;
+    if (i >= n_own) {
+        *out = (struct tn_blocks){w->blocks, TN_CASE_BLOCKS_ROWS, TN_CASE_BLOCKS_COLS,
+                                  TERN_LAYOUT_Q8_0 + (i - n_own)};
+        return w->size.with_stand_ins && tn_is_blocks(out->layout);
+    }
+    const struct tn_matrix *m = i == 0   ? &weights->embed
+                                : i == 1 ? &weights->head
+                                         : &weights->layers[0].matrices[i - 2];
+    *out = (struct tn_blocks){m->t.w.data, m->t.w.rows, m->t.w.cols, m->t.w.layout};
+    return m->format && tn_is_blocks(out->layout) && tn_kern_pad(out->cols) <= w->widest;
+}
+
+#define N_CASES (2 + TN_N_MATRICES + 12)
+
+/* How a case takes its inputs, and multiplies. */
+struct product {
+    tn_quant_x8_fn *quant; /* NULL: f32 */
+    size_t (*x_bytes)(uint32_t cols);
+    tn_gemv_blocks_fn *gemv;
+    tn_gemm_blocks_fn *gemm;
+    tn_gemv_blocks_f32_fn *gemv_f32;
+};
+
+/* Rows [row, row + 256) of w. */
+static void multiply(struct tn_case_work *w, const struct product *p, const struct tn_blocks *m,
+                     uint32_t row)
+{
+    const uint32_t n_tokens = p->gemm ? TN_MIN(w->size.n_tokens, 3u) : 1;
+    const uint32_t n = TN_MIN(m->rows - row, TN_GEMM_ROWS);
+    const uint32_t end = row + (uint32_t)tn_align_up(n, TN_TILE_ROWS);
+    float *dst = (float *)w->ints;
+    if (p->gemm)
+        p->gemm(dst, TN_GEMM_ROWS, m, row, row + TN_GEMM_ROWS, w->prepared, n_tokens, w->scratch);
+    else if (p->gemv)
+        p->gemv(dst, m, row, end, w->prepared);
+    else
+        p->gemv_f32(dst, m, row, end, w->xf);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        if (w->hashes)
+            w->hash = XXH3_64bits_withSeed(dst + t * TN_GEMM_ROWS, n * sizeof *dst, w->hash);
+}
+
+static uint64_t run(struct tn_case_work *w, const struct product *p)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < N_CASES; i++) {
+        struct tn_blocks m;
+        if (!take_matrix(&m, w, i))
+            continue;
+        for (uint32_t t = 0; t < 3 && p->quant; t++)
+            p->quant((char *)w->prepared + t * p->x_bytes(m.cols), t % 2 ? w->yf : w->xf, m.cols);
+        const uint32_t n = TN_MIN(m.rows, p->gemm ? TN_GEMM_ROWS : w->size.n_rows);
+        for (uint32_t row = 0; row < n; row += TN_GEMM_ROWS) {
+            if (w->should_stop && w->should_stop(w->arg))
+                return bytes;
+            multiply(w, p, &m, row);
+        }
+        bytes += tn_blocks_bytes(m.layout, n, m.cols);
+    }
+    return bytes;
+}
+
+static size_t x8_bytes(uint32_t cols)
+{
+    return TN_X8_BYTES(cols);
+}
+
+static size_t x16_bytes(uint32_t cols)
+{
+    return TN_X16_BYTES(cols);
+}
+
+uint64_t tn_case_gemv_blocks_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run(w, &(struct product){k->quant_x8, x8_bytes, k->gemv_blocks_x8, NULL, NULL});
+}
+
+uint64_t tn_case_gemm_blocks_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run(w, &(struct product){k->quant_x8, x8_bytes, NULL, k->gemm_blocks_x8, NULL});
+}
+
+uint64_t tn_case_gemv_blocks_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run(w, &(struct product){k->quant_x16, x16_bytes, k->gemv_blocks_x16, NULL, NULL});
+}
+
+uint64_t tn_case_gemm_blocks_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run(w, &(struct product){k->quant_x16, x16_bytes, NULL, k->gemm_blocks_x16, NULL});
+}
+
+uint64_t tn_case_gemv_blocks_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run(w, &(struct product){NULL, NULL, NULL, NULL, k->gemv_blocks_f32});
+}
