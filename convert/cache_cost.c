@@ -3,7 +3,7 @@
  * The cost of f16 and q8 caches: three sessions, one per cache type, evaluate the same ids in
  * steps, and the distributions of each step are compared before the next one begins.
  */
-#include "cache_cost.h"
+#include "convert/cache_cost.h"
 
 #include <math.h>
 

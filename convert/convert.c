@@ -21,10 +21,10 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "cache_cost.h"
+#include "convert/cache_cost.h"
+#include "convert/job.h"
+#include "convert/survey.h"
 #include "file/mfile.h"
-#include "job.h"
-#include "survey.h"
 #include "tern/measure.h"
 #include "tern/sysinfo.h"
 #include "tern/tern.h"

@@ -11,7 +11,7 @@
  *   IQ2_BN   a row: f32 d, then 16 bytes per 64 weights: bits 2n of byte j = w[16n + j]
  *   TQ1_0, PTQ1_0, IQ1_BN hold five weights in a byte: see below
  */
-#include "encodings.h"
+#include "convert/encodings.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/half.h"
-#include "gguf.h"
+#include "convert/gguf/gguf.h"
 #include "tern/model_format.h"
 
 /* ---- codes of two bits ---- */

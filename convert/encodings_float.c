@@ -8,7 +8,7 @@
 
 #include "base/bits.h"
 #include "base/half.h"
-#include "encodings.h"
+#include "convert/encodings.h"
 #include "kern/blocks.h"
 
 static float half_at(const uint8_t *src)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "config_import.h"
+#include "convert/config_import.h"
 
 void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n)
 {

@@ -16,9 +16,9 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "gguf.h"
-#include "model_source.h"
-#include "survey.h"
+#include "convert/gguf/gguf.h"
+#include "convert/model_source.h"
+#include "convert/survey.h"
 
 #define MAX_CONFIG_BYTES (1u << 20)
 #define MAX_SHOWN_TEXT 1000 /* bytes of a value; templates are longer */

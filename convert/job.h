@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "convert/model_source.h"
+#include "convert/stream.h"
+#include "convert/tensor_plan.h"
 #include "file/mfile_write.h"
-#include "model_source.h"
 #include "plat/plat.h"
-#include "stream.h"
-#include "tensor_plan.h"
 #include "tern/convert.h"
 
 #define TN_JOB_MAX_INPUTS (TN_ST_MAX_SHARDS + 6u)

@@ -3,7 +3,7 @@
  * What a conversion reads before any weight: config, headers, tokenizer, template, and the names of
  * input and output. convert.c calls tn_job_read first.
  */
-#include "job.h"
+#include "convert/job.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "gguf.h"
-#include "gguf_import.h"
+#include "convert/gguf/gguf.h"
+#include "convert/gguf/gguf_import.h"
 #include "tern/tern.h"
 
 void tn_job_say(const struct tn_job *j, enum tern_convert_message kind, const char *format, ...)

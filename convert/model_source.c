@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "model_source.h"
+#include "convert/model_source.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "config_values.h"
-#include "gguf.h"
-#include "gguf_import.h"
+#include "convert/gguf/gguf.h"
+#include "convert/gguf/gguf_import.h"
+#include "convert/hf/config_values.h"
+#include "convert/tokens/tok_gguf.h"
+#include "convert/tokens/tok_import.h"
 #include "plat/plat.h"
-#include "tok_gguf.h"
-#include "tok_import.h"
 
 #define MAX_TOKENIZER_JSON_BYTES (64u << 20)
 

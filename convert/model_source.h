@@ -11,9 +11,9 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "config_import.h"
-#include "source.h"
-#include "tensor_plan.h"
+#include "convert/config_import.h"
+#include "convert/source.h"
+#include "convert/tensor_plan.h"
 
 struct tn_model_source {
     bool is_gguf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "rope_scaling.h"
+#include "convert/rope_scaling.h"
 
 #include <math.h>
 

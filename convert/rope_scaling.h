@@ -6,7 +6,7 @@
 #ifndef TN_ROPE_SCALING_H
 #define TN_ROPE_SCALING_H
 
-#include "config_import.h"
+#include "convert/config_import.h"
 
 /* YaRN (Peng et al. 2023, arXiv 2309.00071), as transformers and llama.cpp compute it. */
 struct tn_yarn {

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "encodings.h"
+#include "convert/encodings.h"
 #include "plat/plat.h"
 #include "tern/status.h"
 

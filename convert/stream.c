@@ -2,7 +2,7 @@
  *
  * Vectors and ternary matrices; tables are in stream_table.c.
  */
-#include "stream.h"
+#include "convert/stream.h"
 
 #include <assert.h>
 #include <math.h>
@@ -12,10 +12,10 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "convert/ternarise.h"
+#include "convert/trits.h"
 #include "file/mfile.h"
 #include "kern/pack.h"
-#include "ternarise.h"
-#include "trits.h"
 
 /* ---- buffers and progress ---- */
 

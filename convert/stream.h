@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "convert/source.h"
+#include "convert/tensor_plan.h"
 #include "file/mfile_write.h"
-#include "source.h"
-#include "tensor_plan.h"
 #include "tern/convert.h"
 
 /* A buffer that keeps its size for the next tensor. */

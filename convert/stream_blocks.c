@@ -5,8 +5,8 @@
  */
 #include "base/compiler.h"
 #include "base/log.h"
+#include "convert/stream.h"
 #include "kern/blocks.h"
-#include "stream.h"
 
 #define STEP_ROWS 256u
 

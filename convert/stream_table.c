@@ -9,10 +9,10 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "base/log.h"
+#include "convert/stream.h"
+#include "convert/ternarise.h"
 #include "file/mfile.h"
 #include "kern/planes.h"
-#include "stream.h"
-#include "ternarise.h"
 
 /* Bytes of a value before it is packed. */
 static size_t value_bytes(uint32_t layout)

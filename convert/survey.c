@@ -10,7 +10,7 @@
  * them, or what a shard of a tensor-parallel training held), or one for some
  * columns.  The widest tiling that fits all rows is kept.
  */
-#include "survey.h"
+#include "convert/survey.h"
 
 #include <string.h>
 
@@ -18,9 +18,9 @@
 #include "base/compiler.h"
 #include "base/half.h"
 #include "base/log.h"
+#include "convert/ternarise.h"
+#include "convert/trits.h"
 #include "kern/pack.h"
-#include "ternarise.h"
-#include "trits.h"
 
 #define FINE_UNIT 16u /* columns; dense weights are never of one magnitude over so many */
 

@@ -6,8 +6,8 @@
 #ifndef TN_SURVEY_H
 #define TN_SURVEY_H
 
-#include "stream.h"
-#include "tensor_plan.h"
+#include "convert/stream.h"
+#include "convert/tensor_plan.h"
 
 /* Fills in `scales` of all ternary tensors.  Tables that are ternary become so, matrices of floats
  * that are not become TN_TENSOR_FLOATS.  TERN_UNSUPPORTED, with the tensor and how far it is: one

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tensor_find.h"
+#include "convert/tensor_find.h"
 
 #include <stdio.h>
 #include <string.h>

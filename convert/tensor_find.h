@@ -6,9 +6,9 @@
 #ifndef TN_TENSOR_FIND_H
 #define TN_TENSOR_FIND_H
 
-#include "config_import.h"
-#include "row_order.h"
-#include "source.h"
+#include "convert/config_import.h"
+#include "convert/row_order.h"
+#include "convert/source.h"
 
 #define TN_TENSOR_NAME_BYTES 160u
 

@@ -2,7 +2,7 @@
  *
  * The slots of a model, looked for in a source.
  */
-#include "tensor_plan.h"
+#include "convert/tensor_plan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "convert/gguf/gguf.h"
 #include "file/mfile.h"
-#include "gguf.h"
 #include "kern/blocks.h"
 
 #define N_EXPERT_SLOTS 3u /* gate, up, down */

@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config_import.h"
-#include "source.h"
-#include "tensor_find.h"
+#include "convert/config_import.h"
+#include "convert/source.h"
+#include "convert/tensor_find.h"
 #include "tern/convert.h"
 #include "tern/model_format.h"
 

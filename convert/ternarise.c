@@ -2,7 +2,7 @@
  *
  * Plain loops over short blocks, in a form that gcc and clang vectorise.
  */
-#include "ternarise.h"
+#include "convert/ternarise.h"
 
 #include <assert.h>
 #include <math.h>

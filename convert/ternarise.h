@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "source.h"
+#include "convert/source.h"
 
 /* ---- floats of any of the three types: BF16, F16, F32 ---- */
 

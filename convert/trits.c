@@ -3,7 +3,7 @@
  * One function per kind of matrix that fills trits and scales of some rows of
  * the source; the order of rows within heads is put right here.
  */
-#include "trits.h"
+#include "convert/trits.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,8 +14,8 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "gguf.h"
-#include "ternarise.h"
+#include "convert/gguf/gguf.h"
+#include "convert/ternarise.h"
 
 #define PIECE_BYTES (1u << 20) /* read at a time where rows do not matter; a multiple of 64 */
 #define EXACT_UNIT 64u

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stream.h"
+#include "convert/stream.h"
 
 /* How far a weight is from -1, 0 and +1 times its scale. */
 struct tn_distance {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 
 static void put(struct gguf_file *f, const void *bytes, size_t n)
 {

@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 #include "gguf_file.h"
 
 struct memory {

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "convert/tok_gguf.h"
+#include "convert/tokens/tok_gguf.h"
 #include "small_tokenizer.h"
 
 #define MAX_TOKENS 600u

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "convert/tok_import.h"
+#include "convert/tokens/tok_import.h"
 #include "small_tokenizer.h"
 #include "tern/model_format.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "convert/tok_import.h"
+#include "convert/tokens/tok_import.h"
 
 static const char *const merges[][2] = {
     {"a", "a"},  {"t", "h"}, {"th", "e"},  {"aa", "aa"},  {"a", "b"},      {"ab", "c"},

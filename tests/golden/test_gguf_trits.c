@@ -18,7 +18,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "convert/encodings.h"
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 #include "trits_crc.h"
 
 #define REFERENCE TERN_SHARED_DIR "/reference/"

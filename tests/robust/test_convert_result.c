@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/half.h"
 #include "convert/config_import.h"
-#include "convert/tok_import.h"
+#include "convert/tokens/tok_import.h"
 #include "failing_alloc.h"
 #include "file/mfile.h"
 #include "kern/planes.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "convert/tok_gguf.h"
+#include "convert/tokens/tok_gguf.h"
 #include "tern/model_format.h"
 #include "text/normalize.h"
 #include "text/pretok.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "convert/tok_gguf.h"
+#include "convert/tokens/tok_gguf.h"
 #include "failing_alloc.h"
 #include "tern/model_format.h"
 #include "text_data.h"

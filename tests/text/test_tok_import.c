@@ -13,7 +13,7 @@
 
 #include "failing_alloc.h"
 #include "tern/model_format.h"
-#include "tok_import.h"
+#include "convert/tokens/tok_import.h"
 #include "text_data.h"
 
 static char *demo_text;

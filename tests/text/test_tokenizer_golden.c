@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "convert/gguf.h"
-#include "convert/tok_gguf.h"
+#include "convert/gguf/gguf.h"
+#include "convert/tokens/tok_gguf.h"
 #include "text/unicode.h"
 #include "text_data.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "convert/tok_import.h"
+#include "convert/tokens/tok_import.h"
 
 int data_missing(void)
 {

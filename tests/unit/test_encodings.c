@@ -18,7 +18,7 @@
 #include "base/half.h"
 #include "base/rng.h"
 #include "convert/encodings.h"
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 
 #define COLS 512u
 #define ROWS 8u

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
-#include "convert/gguf.h"
+#include "convert/gguf/gguf.h"
 #include "gguf_file.h"
 
 static unsigned char bytes[GGUF_FILE_BYTES];

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
-#include "convert/gguf.h"
-#include "convert/gguf_import.h"
+#include "convert/gguf/gguf.h"
+#include "convert/gguf/gguf_import.h"
 #include "gguf_file.h"
 #include "plat/plat.h"
 #include "tern/model_format.h"

@@ -2,15 +2,15 @@
  *
  * A GGUF model as a source: its tensors under their own names, rows first.
  */
-#include "source.h"
+#include "convert/source.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "encodings.h"
-#include "gguf.h"
+#include "convert/encodings.h"
+#include "convert/gguf/gguf.h"
 
 static enum tn_dtype dtype_of(uint32_t type)
 {

@@ -8,8 +8,8 @@
 
 #include "base/compiler.h"
 #include "base/log.h"
-#include "config_values.h"
-#include "source.h"
+#include "convert/hf/config_values.h"
+#include "convert/source.h"
 
 #define CONFIG TN_CONFIG_FILE
 #define NAME_BYTES 128u

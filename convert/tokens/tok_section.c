@@ -2,7 +2,7 @@
  *
  * Tables of a tokenizer section that is being written.
  */
-#include "tok_section.h"
+#include "convert/tokens/tok_section.h"
 
 #include <string.h>
 

@@ -15,8 +15,8 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "convert/gguf/gguf.h"
 #include "file/wrong_file.h"
-#include "gguf.h"
 #include "tern/model_format.h"
 
 #define WINDOW_BYTES 65536u

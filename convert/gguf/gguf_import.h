@@ -6,8 +6,8 @@
 #ifndef TN_GGUF_IMPORT_H
 #define TN_GGUF_IMPORT_H
 
-#include "config_import.h"
-#include "source.h"
+#include "convert/config_import.h"
+#include "convert/source.h"
 
 /* Reads the keys of source->gguf, and the small tensors of rotary factors, which count as used.
  * TERN_INPUT names the key, its value and what would be right; TERN_UNSUPPORTED an architecture or

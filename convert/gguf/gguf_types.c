@@ -5,7 +5,7 @@
  * Sizes are those of ggml-common.h, of ik_llama.cpp from 133 on, and of
  * bitnet.cpp from 36 to 39, where mainline ggml once had other types.
  */
-#include "gguf.h"
+#include "convert/gguf/gguf.h"
 
 #include "base/bits.h"
 #include "base/compiler.h"

@@ -6,7 +6,7 @@
  * Work memory: 16 bytes per id of the model and 6 to 12 per token, beside the
  * section.
  */
-#include "tok_tables.h"
+#include "convert/tokens/tok_tables.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "convert/tokens/tok_section.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
-#include "tok_section.h"
 
 tern_status tn_tok_init(struct tn_tok_build *b, const char *source, uint32_t model_vocab,
                         struct tn_buf *section, struct tern_error *err)

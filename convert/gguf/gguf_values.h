@@ -7,8 +7,8 @@
 #define TN_GGUF_VALUES_H
 
 #include "arch/values.h"
-#include "gguf.h"
-#include "source.h"
+#include "convert/gguf/gguf.h"
+#include "convert/source.h"
 
 #define TN_GGUF_NAME_BYTES 128u
 

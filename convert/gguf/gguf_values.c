@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gguf_values.h"
+#include "convert/gguf/gguf_values.h"
 
 #include <stdio.h>
 #include <string.h>

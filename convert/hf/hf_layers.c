@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "config_values.h"
-#include "rope_scaling.h"
+#include "convert/hf/config_values.h"
+#include "convert/rope_scaling.h"
 
 #define CONFIG TN_CONFIG_FILE
 

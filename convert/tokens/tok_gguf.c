@@ -2,7 +2,7 @@
  *
  * From GGUF's lists to tables.
  */
-#include "tok_gguf.h"
+#include "convert/tokens/tok_gguf.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,10 +12,10 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "convert/tokens/tok_tables.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
-#include "tok_tables.h"
 
 #define SOURCE "tokenizer.ggml"
 

@@ -10,7 +10,7 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "config_import.h"
+#include "convert/config_import.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 

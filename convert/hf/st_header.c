@@ -16,7 +16,7 @@
 #include "base/bits.h"
 #include "base/json_load.h"
 #include "base/log.h"
-#include "source.h"
+#include "convert/source.h"
 #include "tern/model_format.h"
 
 /* A header of TERN_MAX_TENSORS tensors of rank 2 has about 8 commas per tensor; the limit keeps

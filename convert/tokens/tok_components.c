@@ -4,7 +4,7 @@
  * tokenizer.json.  Chains of pre-tokenizers are recognised as a whole: a
  * splitter (text/pretok.c) is one of them.
  */
-#include "tok_components.h"
+#include "convert/tokens/tok_components.h"
 
 #include <stdio.h>
 #include <string.h>

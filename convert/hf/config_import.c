@@ -6,7 +6,7 @@
  * bits in keys that nobody needs, and write numbers as 500000 or 500000.0: all
  * numbers are read as doubles, and those that must be integers are checked.
  */
-#include "config_values.h"
+#include "convert/hf/config_values.h"
 
 #include <float.h>
 #include <math.h>
@@ -17,9 +17,9 @@
 #include "base/compiler.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "convert/source.h"
 #include "file/wrong_file.h"
 #include "plat/plat.h"
-#include "source.h"
 
 #define CONFIG TN_CONFIG_FILE
 #define GENERATION "generation_config.json"

@@ -3,13 +3,13 @@
  * The merges of a tokenizer section: their table, by rank, and the slots in which the encoder looks
  * for the rank of a pair.
  */
-#include "tok_tables.h"
+#include "convert/tokens/tok_tables.h"
 
 #include <string.h>
 
 #include "base/log.h"
+#include "convert/tokens/tok_section.h"
 #include "text/bpe.h"
-#include "tok_section.h"
 
 #define MAX_MERGES (TERN_MAX_VOCAB * (size_t)8)
 

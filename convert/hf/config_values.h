@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "config_import.h"
+#include "convert/config_import.h"
 
 #define TN_CONFIG_FILE "config.json"
 

@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "gguf.h"
+#include "convert/gguf/gguf.h"
+#include "convert/tokens/tok_gguf.h"
 #include "tern/model_format.h"
-#include "tok_gguf.h"
 
 #define PREFIX "tokenizer.ggml."
 

@@ -7,7 +7,7 @@
  * others: split.no counts from 0, split.count and split.tensors.count agree,
  * and no tensor occurs twice.  Keys of the model stand in the first part only.
  */
-#include "gguf.h"
+#include "convert/gguf/gguf.h"
 
 #include <assert.h>
 #include <stdio.h>

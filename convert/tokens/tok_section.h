@@ -7,7 +7,7 @@
 #define TN_TOK_SECTION_H
 
 #include "base/compiler.h"
-#include "tok_tables.h"
+#include "convert/tokens/tok_tables.h"
 
 /* Appends a zeroed table of n bytes at a multiple of 8; NULL when memory is short.  The pointer is
  * valid until the next table. */

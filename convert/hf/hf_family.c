@@ -9,8 +9,8 @@
 #include "base/compiler.h"
 #include "base/json_load.h"
 #include "base/log.h"
-#include "config_values.h"
-#include "source.h"
+#include "convert/hf/config_values.h"
+#include "convert/source.h"
 
 #define CONFIG TN_CONFIG_FILE
 

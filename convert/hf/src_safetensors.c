@@ -6,7 +6,7 @@
  *
  * Every file is checked alone (st_header.c), then the shards against the index.
  */
-#include "source.h"
+#include "convert/source.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "config_import.h"
+#include "convert/config_import.h"
+#include "convert/gguf/gguf.h"
 #include "file/wrong_file.h"
-#include "gguf.h"
 
 /* ---- one file ---- */
 

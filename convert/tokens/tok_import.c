@@ -3,16 +3,16 @@
  * Reading tokenizer.json: its vocabulary, merges and added tokens (here), what
  * stands around them (tok_components.c), the tables (tok_tables.c).
  */
-#include "tok_import.h"
+#include "convert/tokens/tok_import.h"
 
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "convert/tokens/tok_components.h"
+#include "convert/tokens/tok_tables.h"
 #include "tern/model_format.h"
-#include "tok_components.h"
-#include "tok_tables.h"
 
 /* The number of an id, or -1. */
 static int64_t id_of(const json_t *value)

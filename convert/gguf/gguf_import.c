@@ -3,7 +3,7 @@
  * The keys that all architectures have: "ARCH.block_count" and so on.  Where
  * architectures differ, their row of src/arch/families/ knows.
  */
-#include "gguf_import.h"
+#include "convert/gguf/gguf_import.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,10 +13,10 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/log.h"
-#include "gguf.h"
-#include "gguf_values.h"
-#include "rope_scaling.h"
-#include "ternarise.h"
+#include "convert/gguf/gguf.h"
+#include "convert/gguf/gguf_values.h"
+#include "convert/rope_scaling.h"
+#include "convert/ternarise.h"
 
 struct importer {
     struct tn_config_import *out;
