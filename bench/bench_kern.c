@@ -28,9 +28,9 @@
 #include "bench/report.h"
 #include "bench/sweep.h"
 #include "bench/timing.h"
+#include "kern/bit_planes.h"
 #include "kern/guard.h"
 #include "kern/pack.h"
-#include "kern/planes.h"
 #include "plat/plat.h"
 
 /* Beyond the last cache, also where only every sixth line is read. */
@@ -471,8 +471,8 @@ static void bench_dot_u1(struct bench *b)
 static void call_unpack_planes(struct bench *b)
 {
     static const uint8_t forms[TERN_PLANE_BLOCK_ROWS];
-    const struct tn_planes w = {.data = b->w.data, .offsets = b->x, .forms = forms,
-                                .rows = b->w.rows, .cols = HIDDEN, .n_planes = TN_MAX_PLANES};
+    const struct tn_bit_planes w = {.data = b->w.data, .offsets = b->x, .forms = forms,
+                                    .rows = b->w.rows, .cols = HIDDEN, .n_planes = TN_MAX_PLANES};
     for (uint32_t r = 0; r < w.rows; r++)
         ((tn_unpack_planes_fn *)b->row->fn)((int8_t *)b->scratch, &w, r);
 }

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 /* Rows of logits of two sessions at a time. */
 #define MAX_ROWS_BYTES ((size_t)16 << 20)

@@ -20,11 +20,11 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/cache_cost.h"
 #include "convert/job.h"
 #include "convert/survey.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "tern/measure.h"
 #include "tern/sysinfo.h"
 #include "tern/tern.h"

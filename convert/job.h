@@ -11,7 +11,7 @@
 #include "convert/model_source.h"
 #include "convert/stream.h"
 #include "convert/tensor_plan.h"
-#include "file/mfile_write.h"
+#include "file/model_file_writer.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 

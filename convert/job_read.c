@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_import.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_import.h"
 #include "convert/hf/config_values.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 
 #define PI 3.14159265358979323846
 

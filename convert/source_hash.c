@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 
 #define HEAD_BYTES ((size_t)65536)

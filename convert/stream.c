@@ -11,10 +11,10 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/ternarise.h"
 #include "convert/trits.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "kern/pack.h"
 
 /* ---- buffers and progress ---- */

@@ -12,7 +12,7 @@
 
 #include "convert/source.h"
 #include "convert/tensor_plan.h"
-#include "file/mfile_write.h"
+#include "file/model_file_writer.h"
 #include "tern/convert.h"
 
 /* A buffer that keeps its size for the next tensor. */

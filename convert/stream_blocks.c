@@ -4,7 +4,7 @@
  * value.
  */
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/stream.h"
 #include "kern/blocks.h"
 

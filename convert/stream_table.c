@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/half.h"
-#include "base/log.h"
 #include "convert/stream.h"
 #include "convert/ternarise.h"
-#include "file/mfile.h"
-#include "kern/planes.h"
+#include "file/model_file.h"
+#include "kern/bit_planes.h"
 
 /* Bytes of a value before it is packed. */
 static size_t value_bytes(uint32_t layout)
@@ -66,9 +66,9 @@ static tern_status sample_offsets(struct tn_streamer *s, const struct tn_tensor_
         tn_stream_load_row(b->values, t->weight, b->raw, cols);
         if (tn_floats_find_nonfinite(TN_DTYPE_F32, b->values, cols) != cols)
             memset(b->values, 0, cols * sizeof *b->values);
-        tn_round_row(q + (size_t)i * cols, b->values, cols, tn_planes_max(n_planes));
+        tn_round_row(q + (size_t)i * cols, b->values, cols, tn_bit_planes_max(n_planes));
     }
-    tn_planes_offsets(tn_planes_place_offsets(b->scales, rows, n_planes), q, n, cols);
+    tn_bit_planes_offsets(tn_bit_planes_place_offsets(b->scales, rows, n_planes), q, n, cols);
     return TERN_OK;
 }
 
@@ -91,7 +91,7 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_ten
         if (status != TERN_OK)
             break;
         if (n_planes)
-            b->scales[row + i] = tn_round_row(dst, b->values, cols, tn_planes_max(n_planes));
+            b->scales[row + i] = tn_round_row(dst, b->values, cols, tn_bit_planes_max(n_planes));
         else if (t->file.layout == TERN_LAYOUT_F32)
             memcpy(dst, b->values, dst_row);
         else
@@ -101,10 +101,10 @@ static tern_status stream_table_block(struct tn_streamer *s, const struct tn_ten
         return status;
     if (!n_planes)
         return tn_mwriter_append(s->writer, i_tensor, b->rows, n * dst_row, err);
-    tn_planes_pack((uint8_t *)b->packed, b->scales, (const int8_t *)b->rows, row, n, rows, cols,
-                   n_planes);
+    tn_bit_planes_pack((uint8_t *)b->packed, b->scales, (const int8_t *)b->rows, row, n, rows, cols,
+                       n_planes);
     return tn_mwriter_append(s->writer, i_tensor, b->packed,
-                             tn_planes_block_bytes(n, cols, n_planes), err);
+                             tn_bit_planes_block_bytes(n, cols, n_planes), err);
 }
 
 tern_status tn_stream_table(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
@@ -114,7 +114,7 @@ tern_status tn_stream_table(struct tn_streamer *s, const struct tn_tensor_plan_r
     const uint32_t n_planes = tn_layout_planes(t->file.layout);
     const uint32_t n_step = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows);
     const size_t scale_bytes = (size_t)tn_layout_scale_bytes(t->file.layout, rows, cols);
-    const size_t packed_bytes = tn_planes_block_bytes(n_step, cols, TN_MAX(n_planes, 1u));
+    const size_t packed_bytes = tn_bit_planes_block_bytes(n_step, cols, TN_MAX(n_planes, 1u));
     const struct table_buffers b = {
         .raw = tn_stream_take(&s->raw, n_step * (size_t)tn_stream_row_bytes(t->weight, cols), err),
         .rows = tn_stream_take(&s->trits, n_step * cols * value_bytes(t->file.layout), err),

@@ -16,8 +16,8 @@
 
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/half.h"
-#include "base/log.h"
 #include "convert/ternarise.h"
 #include "convert/trits.h"
 #include "kern/pack.h"

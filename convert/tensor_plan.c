@@ -9,9 +9,9 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/gguf/gguf.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "kern/blocks.h"
 
 #define N_EXPERT_SLOTS 3u /* gate, up, down */

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 enum { MAX_LEVELS = 8 }; /* groups with a memory limit that are watched */
 

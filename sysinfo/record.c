@@ -11,7 +11,7 @@
  */
 #include "sysinfo_private.h"
 
-#include "base/log.h"
+#include "base/error.h"
 
 #if defined(_WIN32) || defined(__APPLE__)
 

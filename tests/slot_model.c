@@ -8,7 +8,7 @@
 
 #include "arch/arch.h"
 #include "base/alloc.h"
-#include "file/mfile_write.h"
+#include "file/model_file_writer.h"
 
 static struct tern_file_tensor tensor_of(const struct slot_model *m, const struct tn_slot *slot,
                                          uint32_t layer)

@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 #include "base/rng.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 
 #define HIDDEN 64u
 #define FFN 96u

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "file/mfile_write.h"
+#include "file/model_file_writer.h"
 
 struct tiny_variant {
     uint32_t embed_layout; /* TERN_LAYOUT_Q8, _Q8_PLANES, _F16 or _BF16 */

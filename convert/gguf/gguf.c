@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "tern/model_format.h"
 
 #define SPLIT_TAIL_BYTES 20u /* -00001-of-00003.gguf */

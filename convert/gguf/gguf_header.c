@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "convert/gguf/gguf.h"
 #include "file/wrong_file.h"

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/gguf/gguf.h"
 #include "convert/gguf/gguf_values.h"
 #include "convert/rope_scaling.h"

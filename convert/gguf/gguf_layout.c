@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/gguf/gguf.h"
 
 static uint64_t padded(const struct tn_gguf_part *part, uint64_t n)

@@ -15,8 +15,8 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "convert/source.h"
 #include "file/wrong_file.h"
 #include "plat/plat.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "convert/hf/config_values.h"
 #include "convert/source.h"
 

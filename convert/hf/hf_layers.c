@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/hf/config_values.h"
 #include "convert/rope_scaling.h"
 

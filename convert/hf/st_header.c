@@ -14,8 +14,8 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "convert/source.h"
 #include "tern/model_format.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "convert/config_import.h"
 #include "text/chat.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "text/normalize.h"
 
 #define MAX_STEPS 8

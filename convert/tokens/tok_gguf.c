@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/tokens/tok_tables.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/gguf/gguf.h"
 #include "convert/tokens/tok_gguf.h"
 #include "tern/model_format.h"

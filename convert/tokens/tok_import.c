@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "convert/tokens/tok_components.h"
 #include "convert/tokens/tok_tables.h"
 #include "tern/model_format.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/tokens/tok_section.h"
 #include "text/bpe.h"
 

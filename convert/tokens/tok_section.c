@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 
 tern_status tn_tok_no_memory(const struct tn_tok_build *b)
 {

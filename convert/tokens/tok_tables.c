@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "convert/tokens/tok_section.h"
 #include "text/normalize.h"
 #include "text/tokenizer.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "hints.h"
 #include "nearest.h"

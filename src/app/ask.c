@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "output.h"
 #include "plat/plat.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "chat.h"
 #include "output.h"
 #include "plat/plat.h"

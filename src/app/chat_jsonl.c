@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "chat.h"
 #include "json_io.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "chat.h"
 #include "output.h"

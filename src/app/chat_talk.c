@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "chat.h"
 
 void tn_chat_cmd_exit(struct tn_chat_state *chat, const char *argument)

@@ -7,7 +7,7 @@
 #include "ask.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "known_models.h"
 #include "output.h"
 

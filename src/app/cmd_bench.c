@@ -10,7 +10,7 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "idlist.h"
 #include "json_io.h"
 #include "output.h"

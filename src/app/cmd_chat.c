@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "app.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "chat.h"
 #include "output.h"

@@ -6,7 +6,7 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "converting.h"
 #include "known_models.h"
 #include "output.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "embed_text.h"
 #include "idlist.h"
 #include "json_io.h"

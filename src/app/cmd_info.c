@@ -8,7 +8,7 @@
 
 #include "app.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "json_io.h"
 #include "output.h"
 #include "tern/inspect.h"

@@ -9,7 +9,7 @@
 
 #include "app.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "json_io.h"
 #include "output.h"

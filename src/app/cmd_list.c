@@ -8,7 +8,7 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "json_io.h"
 #include "known_models.h"

@@ -11,7 +11,7 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "idlist.h"
 #include "output.h"
 #include "plat/plat.h"

@@ -6,7 +6,7 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "output.h"
 #include "planned.h"
 #include "probe.h"

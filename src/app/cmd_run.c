@@ -6,7 +6,7 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "generator.h"
 #include "output.h"
 #include "plat/plat.h"

@@ -8,7 +8,7 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "hosted.h"
 #include "output.h"
 #include "plat/browser.h"

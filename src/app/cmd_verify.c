@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "output.h"
 #include "progress.h"
 #include "tern/measure.h"

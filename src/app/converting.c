@@ -8,7 +8,7 @@
 #include "app.h"
 #include "ask.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "known_models.h"
 #include "output.h"
 #include "plat/plat.h"

@@ -5,7 +5,7 @@
 #include "embed_text.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "prompt.h"
 

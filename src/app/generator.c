@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "banner.h"
 #include "output.h"
 #include "plat/plat.h"

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "output.h"
 
 #define QUEUE 64u

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 #define SEPARATORS " \t\r\n,"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "output.h"
 
 /* Has an allocation failed since a value was last printed or read? Any thread may use JSON. */

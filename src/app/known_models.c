@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "hub/catalogue.h"
 #include "nearest.h"
 #include "plat/plat.h"

@@ -9,7 +9,7 @@
 
 #include "app.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "prompt.h"
 

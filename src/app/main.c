@@ -7,7 +7,7 @@
 
 #include "app.h"
 #include "args.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "help.h"
 #include "json_io.h"
 #include "output.h"

@@ -9,7 +9,7 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "choose_model.h"
 #include "converting.h"
 #include "known_models.h"

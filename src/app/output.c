@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "plat/plat.h"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "chat.h"
 #include "output.h"
 #include "plat/plat.h"

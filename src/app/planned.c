@@ -5,7 +5,7 @@
 #include "planned.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "output.h"
 #include "plat/plat.h"
 

@@ -82,7 +82,7 @@ uint64_t tn_layout_size(uint32_t layout, uint32_t rows, uint32_t cols)
 uint64_t tn_layout_weight_bytes(uint32_t layout, uint64_t n_weights)
 {
     const struct tn_layout_spec *s = tn_layout_find(layout);
-    assert(s && "tn_mfile_open checks layouts");
+    assert(s && "tn_model_file_open checks layouts");
     return n_weights * s->tile_bytes / (s->tile_rows * s->tile_cols);
 }
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "base/log.h"
+#include "base/error.h"
 
 tern_status tn_values_number(const struct tn_values *v, double *out, const struct tn_value *value,
                              bool is_required)

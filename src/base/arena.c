@@ -15,6 +15,6 @@ void *tn_arena_take(struct tn_arena *arena, size_t n_bytes)
     arena->used = start + tn_align_up(n_bytes, 64);
     if (!arena->base)
         return NULL;
-    assert(arena->used <= arena->capacity && "memplan counted fewer bytes than are used");
+    assert(arena->used <= arena->capacity && "workspace_size counted fewer bytes than are used");
     return arena->base + start;
 }

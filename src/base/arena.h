@@ -5,7 +5,7 @@
  *   |used...........|free..........................|
  *   base            base + used                    base + capacity
  *
- * Does not own the block and never grows: memplan computes the size with the
+ * Does not own the block and never grows: model/workspace_size.c computes the size with the
  * same sequence of requests (a NULL base only counts).
  */
 #ifndef TN_ARENA_H

@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 
 struct reader {

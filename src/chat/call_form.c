@@ -8,8 +8,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "tern/calls.h"
 
 /* What templates of a form write by themselves. */

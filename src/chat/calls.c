@@ -10,9 +10,9 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_dump.h"
 #include "base/json_load.h"
-#include "base/log.h"
 
 static const char open_tag[] = "<tool_call>", close_tag[] = "</tool_call>";
 

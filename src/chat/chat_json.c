@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/date.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "tern/chat.h"
 #include "text/chat.h"
 

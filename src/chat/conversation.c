@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "chat/json_text.h"
 #include "text/chat.h"

@@ -18,8 +18,8 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "chat/conversation.h"
 #include "chat/json_text.h"
 #include "plat/plat.h"

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 enum state { START, INSIDE, GAP, ANSWER };
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "tern/thinking.h"
 
 #define USER "{\"role\":\"user\",\"content\":\"a\"}"

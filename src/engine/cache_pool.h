@@ -4,7 +4,7 @@
  *
  * Address space is reserved for all of them; a block is made usable when it is first taken, and
  * belongs to everybody who holds it.  Nothing here allocates: lists are in scratch memory
- * (model/memplan.h), and only pages are committed.
+ * (model/workspace_size.h), and only pages are committed.
  */
 #ifndef TN_CACHE_POOL_H
 #define TN_CACHE_POOL_H

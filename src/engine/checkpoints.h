@@ -2,8 +2,9 @@
  *
  * Which checkpoints are kept.
  *
- * A fixed number of them is planned for all sequences together (tn_memplan_input).  When all are in
- * use, a new one takes the memory of the least important that is not more important than itself:
+ * A fixed number of them is planned for all sequences together (tn_workspace_input).  When all
+ * are in use, a new one takes the memory of the least important that is not more important than
+ * itself:
  *
  *   1. by mark (enum tn_mark): of a checkpoint that several sequences keep, the highest counts
  *   2. spaced ones: the one whose loss costs the fewest positions to compute again

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cpu_bits.h"
-#include "base/log.h"
+#include "base/error.h"
 
 const struct tn_cpu_level tn_cpu_levels[] = {
     {"ref", 0},

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 /* ---- matcher ---- */
 

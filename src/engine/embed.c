@@ -16,7 +16,7 @@
 #include "arch/arch.h"
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 
 #define MIN_CONTEXT 256u

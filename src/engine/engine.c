@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/cpu_level.h"
 #include "tern/plan.h"
 #include "tern/sysinfo.h"

@@ -24,7 +24,7 @@ tern_status tn_engine_check_inputs(const struct tern_engine *engine, const struc
                                    struct tern_error *err);
 
 struct tern_model {
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tern_model_config public_config;
     struct tn_weights weights;
     struct tern_tokenizer *tokenizer;              /* NULL without */

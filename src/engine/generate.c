@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "engine/steps.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/token_mask.h"
 #include "model/forward.h"
 #include "text/tokenizer.h"

@@ -2,7 +2,7 @@
  *
  * The form in which products take their inputs: which are for a model, and their names.
  */
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/engine.h"
 
 static const char *const texts[] = {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/engine.h"
 #include "model/mixer.h"
 #include "model/state.h"
@@ -22,10 +22,10 @@ static char *copy_text(const char *text, size_t n)
     return copy;
 }
 
-static char *copy_ref(const struct tn_mfile *file, struct tern_file_ref ref)
+static char *copy_ref(const struct tn_model_file *file, struct tern_file_ref ref)
 {
     size_t n;
-    const char *text = tn_mfile_text(file, ref, &n);
+    const char *text = tn_model_file_text(file, ref, &n);
     return copy_text(text, n);
 }
 
@@ -49,7 +49,7 @@ static tern_status open_tokenizer(struct tern_model *m, struct tern_error *err)
 static tern_status open_template(struct tern_model *m, struct tern_error *err)
 {
     size_t n;
-    const char *source = tn_mfile_text(&m->file, m->file.spec.config->template_source, &n);
+    const char *source = tn_model_file_text(&m->file, m->file.spec.config->template_source, &n);
     if (n == 0)
         return tn_ok(err);
     tern_status status =
@@ -112,7 +112,7 @@ static void publish_config(struct tern_model *m)
 
 static tern_status open_parts(struct tern_model *m, const char *path, struct tern_error *err)
 {
-    tern_status status = tn_mfile_open(&m->file, path, err);
+    tern_status status = tn_model_file_open(&m->file, path, err);
     if (status != TERN_OK)
         return status;
     const struct tern_file_config *c = m->file.spec.config;
@@ -156,7 +156,7 @@ void tern_model_free(struct tern_model *m)
         return;
     tn_tokenizer_close(m->tokenizer);
     tn_weights_fini(&m->weights);
-    tn_mfile_close(&m->file);
+    tn_model_file_close(&m->file);
     tern_chat_template_free(m->chat_template);
     tn_free(m->is_control);
     tn_free(m->bos_text);
@@ -270,9 +270,9 @@ tern_status tern_model_prefetch(const struct tern_model *m,
 
 /* ---- description ---- */
 
-static uint64_t table_bytes(const struct tn_mfile *file, enum tern_role role)
+static uint64_t table_bytes(const struct tn_model_file *file, enum tern_role role)
 {
-    const struct tern_file_tensor *t = tn_mfile_tensor(file, role, TERN_NO_LAYER);
+    const struct tern_file_tensor *t = tn_model_file_tensor(file, role, TERN_NO_LAYER);
     return t ? t->bytes + t->scale_bytes : 0;
 }
 
@@ -283,7 +283,7 @@ static const char *shown_layout(uint32_t layout)
 }
 
 /* The layout that holds most weights of the layers. */
-static uint32_t main_layout(const struct tn_mfile *file)
+static uint32_t main_layout(const struct tn_model_file *file)
 {
     uint64_t n_weights[TERN_N_LAYOUTS] = {0};
     uint32_t main = 0;

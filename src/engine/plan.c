@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/cpu_level.h"
 
 /* ---- threads ---- */

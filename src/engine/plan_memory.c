@@ -14,7 +14,7 @@
 #include "engine/plan.h"
 
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/draft.h"
 
 /* ---- reserve ---- */

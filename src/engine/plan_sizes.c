@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The sizes of a model as the plan takes them: what it holds already, what a sampler for it takes,
- * and linear pieces of what model/memplan.h computes for a session.
+ * and linear pieces of what model/workspace_size.h computes for a session.
  */
 #include <assert.h>
 
@@ -14,13 +14,13 @@ static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of t
 static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
 {
-    struct tn_memplan memplan;
-    const struct tn_memplan_input input = {.n_ctx = n_ctx, .n_batch = n_batch,
-                                           .n_threads = n_threads, .kv = TN_KV_Q8,
-                                           .n_sequences = 1, .n_logits = n_logits,
-                                           .n_checkpoints = TN_MAX_CHECKPOINTS};
-    tn_memplan_make(&memplan, weights, &input);
-    return memplan.scratch_bytes;
+    struct tn_workspace_size size;
+    const struct tn_workspace_input input = {.n_ctx = n_ctx, .n_batch = n_batch,
+                                             .n_threads = n_threads, .kv = TN_KV_Q8,
+                                             .n_sequences = 1, .n_logits = n_logits,
+                                             .n_checkpoints = TN_MAX_CHECKPOINTS};
+    tn_workspace_size_make(&size, weights, &input);
+    return size.scratch_bytes;
 }
 
 void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
@@ -48,12 +48,12 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;
     out->base_bytes = (one > counted ? one - counted : 0) + sizeof(struct tern_session);
     for (int kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
-        struct tn_memplan memplan;
-        const struct tn_memplan_input input = {.n_ctx = BLOCK, .n_batch = n_batch,
-                                               .n_threads = 1, .kv = (enum tn_kv_type)kv,
-                                               .n_sequences = 1, .n_logits = 1};
-        tn_memplan_make(&memplan, weights, &input);
-        out->kv_block_bytes[kv] = memplan.kv_block_bytes;
-        out->checkpoint_bytes = memplan.checkpoint_bytes;
+        struct tn_workspace_size size;
+        const struct tn_workspace_input input = {.n_ctx = BLOCK, .n_batch = n_batch,
+                                                 .n_threads = 1, .kv = (enum tn_kv_type)kv,
+                                                 .n_sequences = 1, .n_logits = 1};
+        tn_workspace_size_make(&size, weights, &input);
+        out->kv_block_bytes[kv] = size.kv_block_bytes;
+        out->checkpoint_bytes = size.checkpoint_bytes;
     }
 }

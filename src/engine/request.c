@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "grammar/token_mask.h"
 

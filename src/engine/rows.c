@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/steps.h"
 
 /* Prompts may keep the answers of others waiting so long, and so many rows at a time. */

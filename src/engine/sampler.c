@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/rng.h"
 #include "kern/exp.h"
 #include "model/head.h"

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "engine/steps.h"
 #include "grammar/token_mask.h"

@@ -7,7 +7,7 @@
  *
  * While every layer is full attention, truncate and share reach the position asked for.  A layer
  * with a state may reach less: callers go on from the position that is returned, and evaluate the
- * ids between again.  Nothing here allocates: lists are in scratch memory (model/memplan.h).
+ * ids between again.  Nothing here allocates: lists are in scratch memory (model/workspace_size.h).
  */
 #ifndef TN_SEQUENCE_H
 #define TN_SEQUENCE_H

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/token_mask.h"
 #include "tern/sysinfo.h"
 

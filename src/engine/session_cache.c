@@ -20,7 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "plat/plat.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Steering a run: the calibration of decode threads (calibrate.c) and the watch over the machine
+ * Steering a run: the calibration of decode threads (thread_tuner.c) and the watch over the machine
  * (watch.c), applied between tokens.
  */
 #include "base/alloc.h"
-#include "base/log.h"
-#include "engine/calibrate.h"
+#include "base/error.h"
 #include "engine/engine.h"
+#include "engine/thread_tuner.h"
 #include "plat/plat.h"
 #include "tern/plan.h"
 

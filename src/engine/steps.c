@@ -4,7 +4,7 @@
  */
 #include "engine/steps.h"
 
-#include "base/log.h"
+#include "base/error.h"
 
 /* Steering learns from answers without drafts: others tell nothing of threads. */
 static tern_status evaluate(struct tn_steps *s, double *seconds, struct tern_error *err)

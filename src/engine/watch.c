@@ -14,7 +14,7 @@
 #include "tern/plan.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 
 #define LOOK_EVERY_NS 2000000000ull
 #define PRESSURE_CENTI 1000u /* PSI some avg10 of 10 % */

@@ -11,7 +11,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "tern/sysinfo.h"
 
@@ -32,14 +32,14 @@ const char *tern_kv_text(enum tern_kv kv)
 /* Address space for scratch (usable), cache and checkpoints (not yet). */
 static bool reserve_memory(struct tn_workspace *w)
 {
-    w->scratch_bytes = tn_align_up(w->memplan.scratch_bytes, tn_page_bytes());
+    w->scratch_bytes = tn_align_up(w->size.scratch_bytes, tn_page_bytes());
     w->scratch_base = tn_pages_reserve(w->scratch_bytes);
     return w->scratch_base && tn_pages_commit(w->scratch_base, w->scratch_bytes) &&
-           tn_cache_pool_init(&w->pool, w->memplan.kv_block_bytes,
+           tn_cache_pool_init(&w->pool, w->size.kv_block_bytes,
                               tn_div_ceil_u32(w->params.n_ctx, TN_KV_BLOCK) *
                                   w->params.n_sequences) &&
-           (w->memplan.checkpoints_full_bytes == 0 ||
-            tn_cache_pool_init(&w->checkpoints.pool, w->memplan.checkpoint_bytes,
+           (w->size.checkpoints_full_bytes == 0 ||
+            tn_cache_pool_init(&w->checkpoints.pool, w->size.checkpoint_bytes,
                                w->params.n_checkpoints));
 }
 
@@ -66,11 +66,11 @@ static void drop_head_rows(void *arg, const void *rows, size_t n_bytes)
                   TN_ADVICE_DONTNEED);
 }
 
-static void wire(struct tn_workspace *w, const struct tn_memplan_input *input)
+static void wire(struct tn_workspace *w, const struct tn_workspace_input *input)
 {
     struct tn_arena arena = {.base = w->scratch_base, .capacity = w->scratch_bytes};
     struct tn_forward *f = &w->forward;
-    const struct tn_state_input state_input = tn_memplan_state_input(input);
+    const struct tn_state_input state_input = tn_workspace_state_input(input);
     tn_scratch_layout(&f->s, &arena, &w->model->weights, input);
     tn_state_plan_make(&w->states, f->s.state_layers, &w->model->weights, &state_input);
     f->weights = &w->model->weights;
@@ -131,7 +131,7 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
                               const struct tern_model *model,
                               const struct tn_workspace_params *params, struct tern_error *err)
 {
-    const struct tn_memplan_input input = {
+    const struct tn_workspace_input input = {
         .n_ctx = params->n_ctx,
         .n_batch = params->n_batch,
         .n_threads = tn_team_n_threads(engine->team),
@@ -147,13 +147,13 @@ tern_status tn_workspace_init(struct tn_workspace *w, struct tern_engine *engine
     w->engine = engine;
     w->model = model;
     w->params = *params;
-    tn_memplan_make(&w->memplan, &model->weights, &input);
+    tn_workspace_size_make(&w->size, &model->weights, &input);
     if (!reserve_memory(w))
         return tn_fail(err, TERN_MEMORY,
                        "the system refuses address space for a context of %u: %.0f MiB for the "
                        "%s cache and %.0f MiB beside it; a smaller --ctx needs less",
-                       params->n_ctx, (double)w->memplan.kv_full_bytes / 0x1p20,
-                       tern_kv_text(params->kv), (double)w->memplan.scratch_bytes / 0x1p20);
+                       params->n_ctx, (double)w->size.kv_full_bytes / 0x1p20,
+                       tern_kv_text(params->kv), (double)w->size.scratch_bytes / 0x1p20);
     status = check_available(w, err);
     if (status == TERN_OK)
         wire(w, &input);
@@ -209,5 +209,5 @@ uint64_t tn_workspace_bytes(const struct tn_workspace *w)
 
 uint64_t tn_workspace_bytes_full(const struct tn_workspace *w)
 {
-    return w->scratch_bytes + w->memplan.kv_full_bytes + w->memplan.checkpoints_full_bytes;
+    return w->scratch_bytes + w->size.kv_full_bytes + w->size.checkpoints_full_bytes;
 }

@@ -13,7 +13,7 @@
 #include "model/forward.h"
 
 struct tn_workspace_params {
-    uint32_t n_ctx, n_batch; /* as struct tn_memplan_input */
+    uint32_t n_ctx, n_batch; /* as struct tn_workspace_input */
     uint32_t n_sequences, n_logits;
     uint32_t n_checkpoints; /* where a layer has a state */
     enum tern_kv kv;
@@ -28,7 +28,7 @@ struct tn_workspace {
     struct tern_engine *engine;
     const struct tern_model *model;
     struct tn_workspace_params params;
-    struct tn_memplan memplan;
+    struct tn_workspace_size size;
     struct tn_state_plan states;
     struct tn_cache_pool pool;
     struct tn_checkpoints checkpoints;

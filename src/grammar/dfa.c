@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 
 /* States in all sets. */

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/grammar.h"
 
 /* Edges by the state they lead to, those of calls also by the callee. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/grammar.h"
 
 /* Spaces and tabs behind a line end. */

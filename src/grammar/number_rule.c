@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 #define INTEGER_DIGITS 16u
 #define INT64_DIGITS 19u

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 #define MAX_READINGS 131072u
 #define MAX_FRAMES 65536u

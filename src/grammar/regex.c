@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/regex_class.h"
 
 /* A part of the automaton: its first state is where it is entered. */

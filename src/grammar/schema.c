@@ -7,9 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "base/json_dump.h"
 #include "base/json_load.h"
-#include "base/log.h"
 #include "grammar/schema_count.h"
 #include "grammar/schema_merge.h"
 #include "grammar/schema_object.h"

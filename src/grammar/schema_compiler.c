@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/schema_merge.h"
 
 /* ---- refusing ---- */

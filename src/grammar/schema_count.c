@@ -4,7 +4,7 @@
  */
 #include "grammar/schema_count.h"
 
-#include "base/log.h"
+#include "base/error.h"
 
 static tern_status read_count(uint32_t *out, const json_t *s, const char *word, uint32_t limit,
                               struct tern_error *err)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/schema_list.h"
 
 #define STEPS_PER_WORD 64u /* a member of JSON that is made; steps bound the memory, too */

@@ -5,7 +5,7 @@
 #include "grammar/schema_number.h"
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/number_rule.h"
 
 /* Digits of "multipleOf" behind the point. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/string_rule.h"
 
 #define LEAP_PAIR "(?:0[48]|[2468][048]|[13579][26])"

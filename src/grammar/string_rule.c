@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "grammar/dfa.h"
 #include "grammar/regex.h"

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "grammar/token_mask.h"
 
 /* A token on its way into the list; bytes are those of a copy, for the file may be written to. */

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 /* Masks that are kept; that asked for longest ago makes room. */
 #define N_MASKS 16u

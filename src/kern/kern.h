@@ -361,11 +361,11 @@ typedef void tn_bound_logits_fn(float *low, float *high, const double *sums, uin
                                 const struct tn_bound_rows *rows,
                                 const struct tn_bound_terms *terms);
 
-/* unpack_planes: q[c], c < cols, of one row (planes.h): its code u, the bits of the first plane the
- * highest, and the row's form give
+/* unpack_planes: q[c], c < cols, of one row (bit_planes.h): its code u, the bits of the first plane
+ * the highest, and the row's form give
  *   q = (u >> shift) - (2^(bits - 1) >> shift) + (is centred ? offsets[c] : 0), modulo 256 */
-struct tn_planes;
-typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_planes *w, uint32_t row);
+struct tn_bit_planes;
+typedef void tn_unpack_planes_fn(int8_t *q, const struct tn_bit_planes *w, uint32_t row);
 
 /* ---- attention over one block of cached positions of one key/value head ----
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The order in which the kernels of the head's planes read rows, listed or all, and how far they
- * look ahead.  Only for the planes_*.c files.
+ * look ahead.  Only for the bit_planes_*.c files.
  *
  * Codes of 5 bits are those of 4 bits in plane[0] and their lowest bits in plane[1].
  */

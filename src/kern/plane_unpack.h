@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows in planes as bytes, with vectors that the compiler makes instructions of.  Only for the
- * planes_*.c files; each compiles its own copy.
+ * bit_planes_*.c files; each compiles its own copy.
  *
  *   A vector of 16 columns lies inside one field of each plane.  Bytes are shifted as halves of
  *   uint16: what comes in from the other byte is masked away, and nothing goes over to the left,
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "kern/planes.h"
+#include "kern/bit_planes.h"
 
 typedef uint8_t unpack_bytes __attribute__((vector_size(16)));
 typedef uint16_t unpack_halves __attribute__((vector_size(16)));
@@ -60,19 +60,19 @@ static TN_ALWAYS_INLINE void unpack_group(int8_t *q, const uint8_t *const plane[
 }
 
 /* A constant n_planes unrolls the loops over planes and fields. */
-static TN_ALWAYS_INLINE void unpack_row(int8_t *q, const struct tn_planes *w, uint32_t row,
+static TN_ALWAYS_INLINE void unpack_row(int8_t *q, const struct tn_bit_planes *w, uint32_t row,
                                         uint32_t n_planes)
 {
     const uint32_t shift = w->forms[row] & TERN_PLANE_SHIFT;
     const struct unpack_form form = {
         .shift = (uint8_t)shift,
         .mask = (uint8_t)(255 >> shift),
-        .bias = (uint8_t)((tn_planes_max(n_planes) + 1) >> shift),
+        .bias = (uint8_t)((tn_bit_planes_max(n_planes) + 1) >> shift),
         .keep = w->forms[row] & TERN_PLANE_CENTRED ? 255 : 0,
     };
     const uint8_t *plane[TN_MAX_PLANES];
     for (uint32_t i = 0; i < n_planes; i++)
-        plane[i] = tn_planes_row(w, row, i);
+        plane[i] = tn_bit_planes_row(w, row, i);
     int8_t last[TN_PLANE_COLS], last_offsets[TN_PLANE_COLS] = {0};
     for (uint32_t c = 0; c < w->cols; c += TN_PLANE_COLS) {
         const uint32_t n = TN_MIN(TN_PLANE_COLS, w->cols - c);
@@ -88,7 +88,7 @@ static TN_ALWAYS_INLINE void unpack_row(int8_t *q, const struct tn_planes *w, ui
 
 /* Defines tn_unpack_planes_<isa>. */
 #define PLANE_UNPACK_DEFINE(isa)                                                                   \
-    void tn_unpack_planes_##isa(int8_t *q, const struct tn_planes *w, uint32_t row)                \
+    void tn_unpack_planes_##isa(int8_t *q, const struct tn_bit_planes *w, uint32_t row)            \
     {                                                                                              \
         if (w->n_planes == 4)                                                                      \
             unpack_row(q, w, row, 4);                                                              \

@@ -17,7 +17,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/rng.h"
 #include "engine/cpu_level.h"
 #include "engine/session.h"
@@ -130,7 +130,7 @@ struct subject {
 /* Cache bytes that the decoded tokens read on average. */
 static uint64_t cache_bytes(const struct tern_session *s, uint32_t depth, uint32_t n_new)
 {
-    return s->work.memplan.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
+    return s->work.size.kv_bytes_per_token * (depth + (uint64_t)n_new / 2);
 }
 
 static uint32_t subject_depth(const struct subject *subject)

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "measure/bench.h"
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "base/stream.h"
 #include "engine/cpu_level.h"
 #include "engine/session.h"

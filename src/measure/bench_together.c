@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "measure/bench.h"
 #include "plat/plat.h"

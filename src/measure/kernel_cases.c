@@ -11,8 +11,8 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/error.h"
 #include "base/half.h"
-#include "base/log.h"
 #include "base/rng.h"
 #include "kern/pack.h"
 #include "measure/kernel_cases_blocks.h"
@@ -527,9 +527,9 @@ static uint64_t run_gemv_bf16_f32(struct tn_case_work *w, const struct tn_kernel
 }
 
 /* The head in planes if it has more than i_plane; else the stand-in, or NULL. */
-static const struct tn_planes *planes_of(const struct tn_case_work *w, uint32_t i_plane)
+static const struct tn_bit_planes *planes_of(const struct tn_case_work *w, uint32_t i_plane)
 {
-    const struct tn_planes *head = &w->model->weights.head.planes;
+    const struct tn_bit_planes *head = &w->model->weights.head.planes;
     return head->n_planes > i_plane ? head : w->size.with_stand_ins ? &w->planes : NULL;
 }
 
@@ -537,7 +537,7 @@ static const struct tn_planes *planes_of(const struct tn_case_work *w, uint32_t 
 static uint64_t dot_planes(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_t i_plane,
                            uint32_t n_planes)
 {
-    const struct tn_planes *m = planes_of(w, i_plane + n_planes - 1);
+    const struct tn_bit_planes *m = planes_of(w, i_plane + n_planes - 1);
     const uint32_t n = m ? TN_MIN(m->rows, w->size.n_rows) : 0;
     const int16_t *const x[] = {w->x16, w->x16};
     const uint32_t n_x = w->hashes ? TN_COUNT_OF(x) : 1; /* the kernels for several are others */
@@ -546,7 +546,7 @@ static uint64_t dot_planes(struct tn_case_work *w, tn_dot_plane_fn *dot, uint32_
         struct tn_plane_rows p = {.n_rows = TN_MIN(TERN_PLANE_BLOCK_ROWS, n - row),
                                   .cols = m->cols};
         for (uint32_t k = 0; k < n_planes; k++)
-            p.plane[k] = tn_planes_block(m, row, i_plane + k);
+            p.plane[k] = tn_bit_planes_block(m, row, i_plane + k);
         dot(w->ints, p.n_rows, &p, x, n_x, w->scratch);
         note(w, w->ints, n_x * p.n_rows * sizeof(int32_t));
     }
@@ -589,7 +589,7 @@ static uint64_t run_bound_logits(struct tn_case_work *w, const struct tn_kernels
     static const struct tn_bound_terms terms = {.factor = 0.25, .add = 1.5, .base = 2.0,
                                                 .slope = 0.01, .norm_x = 30.0, .lost = 0.5,
                                                 .slack = 0.001};
-    const struct tn_planes *m = planes_of(w, 0);
+    const struct tn_bit_planes *m = planes_of(w, 0);
     if (!m)
         return 0;
     const struct tn_bound_rows rows = {m->scales, m->norms, m->n_planes > 1 ? m->open : NULL};
@@ -603,13 +603,13 @@ static uint64_t run_bound_logits(struct tn_case_work *w, const struct tn_kernels
 
 static uint64_t run_unpack_planes(struct tn_case_work *w, const struct tn_kernels *k)
 {
-    const struct tn_planes *m = planes_of(w, 0);
+    const struct tn_bit_planes *m = planes_of(w, 0);
     const uint32_t n = m ? TN_MIN(m->rows, TERN_PLANE_BLOCK_ROWS) : 0;
     for (uint32_t row = 0; row < n; row++) {
         k->unpack_planes(w->bytes, m, row);
         note(w, w->bytes, m->cols);
     }
-    return m ? (uint64_t)n * m->cols * (tn_planes_bits(m->n_planes) + 8) / 8 : 0;
+    return m ? (uint64_t)n * m->cols * (tn_bit_planes_bits(m->n_planes) + 8) / 8 : 0;
 }
 
 /* ---- attention ---- */
@@ -779,7 +779,7 @@ static bool make_planes(struct tn_case_work *w)
     const uint32_t rows = STAND_IN_ROWS, cols = config_of(w)->hidden;
     const size_t n_scales = (size_t)tn_layout_scale_bytes(TERN_LAYOUT_Q8_PLANES, rows, cols);
     int8_t *q = tn_alloc((size_t)rows * cols);
-    w->planes_data = tn_alloc_aligned(tn_planes_block_bytes(rows, cols, TN_MAX_PLANES), 64);
+    w->planes_data = tn_alloc_aligned(tn_bit_planes_block_bytes(rows, cols, TN_MAX_PLANES), 64);
     w->planes_scales = tn_alloc_aligned(tn_align_up(n_scales, 64), 64);
     if (q && w->planes_data && w->planes_scales) {
         for (uint32_t i = 0; i < rows; i++) {
@@ -787,10 +787,10 @@ static bool make_planes(struct tn_case_work *w)
             for (uint32_t j = 0; j < cols; j++)
                 q[(size_t)i * cols + j] = w->random[(i * 131 + j) % w->widest];
         }
-        tn_planes_offsets(tn_planes_place_offsets(w->planes_scales, rows, TN_MAX_PLANES), q, rows,
-                          cols);
-        tn_planes_pack(w->planes_data, w->planes_scales, q, 0, rows, rows, cols, TN_MAX_PLANES);
-        w->planes = tn_planes_view(w->planes_data, w->planes_scales, rows, cols, TN_MAX_PLANES);
+        tn_bit_planes_offsets(tn_bit_planes_place_offsets(w->planes_scales, rows, TN_MAX_PLANES), q,
+                              rows, cols);
+        tn_bit_planes_pack(w->planes_data, w->planes_scales, q, 0, rows, rows, cols, TN_MAX_PLANES);
+        w->planes = tn_bit_planes_view(w->planes_data, w->planes_scales, rows, cols, TN_MAX_PLANES);
     }
     tn_free(q);
     return w->planes.n_planes > 0;

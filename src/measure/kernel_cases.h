@@ -51,7 +51,7 @@ struct tn_case_work {
     unsigned char *cache; /* [cache_bytes] no byte is 0, finite as f32 and f16 */
     void *planes_data;    /* stand-in of four planes */
     void *planes_scales;
-    struct tn_planes planes;
+    struct tn_bit_planes planes;
     void *blocks; /* stand-in of 16 rows x 256 columns in blocks, of whatever layout */
 };
 

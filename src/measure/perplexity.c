@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "tern/measure.h"
 #include "text/tokenizer.h"

@@ -17,7 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/session.h"
 #include "measure/verify_kernels.h"
 #include "tern/measure.h"
@@ -54,9 +54,9 @@ static bool should_stop(void *arg)
 static tern_status verify_chunks(const struct tern_model *model, struct progress *progress,
                                  struct tern_error *err)
 {
-    const struct tn_mfile *file = &model->file;
+    const struct tn_model_file *file = &model->file;
     for (uint32_t i = 0; i < file->n_chunks; i++) {
-        tern_status status = tn_mfile_verify_chunk(file, i, err);
+        tern_status status = tn_model_file_verify_chunk(file, i, err);
         if (status == TERN_OK)
             status = advance(progress, TERN_FILE_CHUNK, err);
         if (status != TERN_OK)
@@ -65,19 +65,19 @@ static tern_status verify_chunks(const struct tern_model *model, struct progress
     return TERN_OK;
 }
 
-static tern_status verify_tensor(const struct tn_mfile *file, const struct tern_file_tensor *t,
+static tern_status verify_tensor(const struct tn_model_file *file, const struct tern_file_tensor *t,
                                  struct tern_error *err)
 {
     char name[48];
     const struct tn_format *format = tn_format_find(t->layout, t->scale_kind);
     const uint64_t bad =
-        format->find_bad ? format->find_bad(tn_mfile_data(file, t), t->bytes, t) : t->bytes;
+        format->find_bad ? format->find_bad(tn_model_file_data(file, t), t->bytes, t) : t->bytes;
     if (bad < t->bytes && tn_layout_is_ternary(t->layout))
         return tn_fail(err, TERN_INPUT,
                        "tensor \"%s\" holds the unused ternary code 3 at byte %" PRIu64
                        "; convert the model again",
                        tn_tensor_name(name, sizeof name, t), bad);
-    if (bad < t->bytes || !tn_scales_are_finite(t, tn_mfile_scales(file, t)))
+    if (bad < t->bytes || !tn_scales_are_finite(t, tn_model_file_scales(file, t)))
         return tn_fail(err, TERN_INPUT,
                        "tensor \"%s\" holds NaN or infinity; convert the model again",
                        tn_tensor_name(name, sizeof name, t));
@@ -85,7 +85,7 @@ static tern_status verify_tensor(const struct tn_mfile *file, const struct tern_
 }
 
 /* Each matrix of a stack. */
-static tern_status verify_stack(const struct tn_mfile *file, const struct tern_file_tensor *t,
+static tern_status verify_stack(const struct tn_model_file *file, const struct tern_file_tensor *t,
                                 struct tern_error *err)
 {
     tern_status status = TERN_OK;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "engine/cpu_level.h"
 #include "measure/kernel_cases.h"
 

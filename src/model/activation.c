@@ -19,7 +19,7 @@ void tn_activate(const struct tn_kernels *kernels, uint32_t activation, float *g
         kernels->silu_mul_f32(gate, gate, up, n);
         break;
     default:
-        assert(activation == TERN_ACT_GELU_TANH && "tn_mfile_open knows the activations");
+        assert(activation == TERN_ACT_GELU_TANH && "tn_model_file_open knows the activations");
         kernels->gelu_mul_f32(gate, gate, up, n);
     }
 }

@@ -18,7 +18,7 @@ struct tn_acts {
     uint32_t cols;
     uint64_t number; /* of this input; look-up tables made of it carry the number */
     uint32_t made;   /* bit i: form i is there */
-    /* Forms, in scratch memory; memplan.h has the sizes. */
+    /* Forms, in scratch memory; workspace_size.h has the sizes. */
     const float *f32;  /* [n][f32_stride] */
     size_t f32_stride;
     float *f32_own;    /* where they are made, unless x can be taken as it is */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "model/acts.h"
 #include "model/counters.h"
 #include "model/head.h"
@@ -118,7 +118,7 @@ static uint64_t search_bytes(const struct tn_head_search *s)
 {
     uint32_t last = tn_head_n_stages(s) - 1;
     uint64_t bytes =
-        s->n_rows[last] * tn_plane_row_bytes(s->w->cols, tn_planes_bits(s->w->n_planes));
+        s->n_rows[last] * tn_plane_row_bytes(s->w->cols, tn_bit_planes_bits(s->w->n_planes));
     for (uint32_t i = 0; i < last; i++)
         bytes += s->n_rows[i] * tn_plane_row(s->w->cols, i);
     return bytes;

@@ -12,8 +12,8 @@
 
 #include <stdbool.h>
 
+#include "kern/bit_planes.h"
 #include "kern/kern.h"
-#include "kern/planes.h"
 
 /* Batches of at most so many tokens leave out what can be left out, as decoding does, and read each
  * weight once for all of them; larger ones are multiplied as a whole. */
@@ -53,7 +53,7 @@ struct tn_matrix {
     const struct tern_file_tensor *tensor; /* its record; of a stack: this is matrix 0 */
     /* Views that format->bind makes. */
     struct tn_scaled_ternary t; /* of ternary ones; scales: of those with a scale per group */
-    struct tn_planes planes;    /* of q8, q6, q4 in planes */
+    struct tn_bit_planes planes; /* of q8, q6, q4 in planes */
 };
 
 /* What one thread computes with. */

@@ -19,8 +19,8 @@
 
 #include "kern/kern.h"
 #include "model/kvcache.h"
-#include "model/memplan.h"
 #include "model/weights.h"
+#include "model/workspace_size.h"
 #include "par/team.h"
 
 /* Where a token's time goes; the order of tern_counter_region. */

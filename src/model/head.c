@@ -9,7 +9,7 @@
 
 #include "kern/bound_logit.h"
 
-/* Columns beyond this many times the root mean square of x get a second digit (planes_*.c). */
+/* Columns beyond this many times the root mean square of x get a second digit (bit_planes_*.c). */
 #define ONE_DIGIT 4.0
 
 /* How x16 stands for x. */
@@ -45,16 +45,17 @@ static bool round_x(struct rounding *out, const struct tn_head_search *s)
     out->sum_x16 = sum;
     out->lost = sqrt(lost);
     double rounding = (cols / 16.0 + 16.0) * 0x1p-24;
-    out->slack = (tn_planes_max(s->w->n_planes) + 1) * sqrt((double)cols) * out->norm_x * rounding;
+    out->slack =
+        (tn_bit_planes_max(s->w->n_planes) + 1) * sqrt((double)cols) * out->norm_x * rounding;
     return true;
 }
 
 /* ---- bounds ---- */
 
 /* Bits that a stage has not read. */
-static uint32_t open_bits(const struct tn_planes *w, uint32_t stage)
+static uint32_t open_bits(const struct tn_bit_planes *w, uint32_t stage)
 {
-    return tn_planes_bits(w->n_planes) - tn_planes_bits(stage + 1);
+    return tn_bit_planes_bits(w->n_planes) - tn_bit_planes_bits(stage + 1);
 }
 
 /* The values t of the bound that are tried, multiples of an eighth of the root mean square of x. */
@@ -110,8 +111,8 @@ static void choose_limit(struct tn_bound_terms *out, const struct limit limits[N
 
 static void prepare_terms(struct tn_head_search *s, const struct rounding *x)
 {
-    const struct tn_planes *w = s->w;
-    const double bias = tn_planes_max(w->n_planes) + 1;
+    const struct tn_bit_planes *w = s->w;
+    const double bias = tn_bit_planes_max(w->n_planes) + 1;
     struct limit limits[N_LIMITS];
     sort_into_limits(limits, s, x->norm_x);
     double offset = 0.0;
@@ -137,7 +138,7 @@ static void prepare_terms(struct tn_head_search *s, const struct rounding *x)
 }
 
 /* Rows from `row` on, as stage `stage` knows them. */
-static struct tn_bound_rows rows_from(const struct tn_planes *w, uint32_t stage, uint32_t row)
+static struct tn_bound_rows rows_from(const struct tn_bit_planes *w, uint32_t stage, uint32_t row)
 {
     return (struct tn_bound_rows){
         .scales = w->scales + row,
@@ -146,7 +147,7 @@ static struct tn_bound_rows rows_from(const struct tn_planes *w, uint32_t stage,
     };
 }
 
-static uint32_t form_of(const struct tn_planes *w, uint32_t row)
+static uint32_t form_of(const struct tn_bit_planes *w, uint32_t row)
 {
     return w->forms[row] % TN_HEAD_FORMS;
 }
@@ -160,7 +161,7 @@ void tn_head_bounds(const struct tn_head_search *s, uint32_t stage, uint32_t row
 }
 
 /* Where the run of rows of the form of row `begin` ends, at most at `end`. */
-static uint32_t form_end(const struct tn_planes *w, uint32_t begin, uint32_t end)
+static uint32_t form_end(const struct tn_bit_planes *w, uint32_t begin, uint32_t end)
 {
     const uint8_t *forms = w->forms;
     if (memcmp(forms + begin, forms + begin + 1, end - begin - 1) == 0) /* most often */
@@ -307,9 +308,9 @@ static void read_planes(const struct search_group *g, uint32_t i_plane, uint32_t
     uint32_t bits = 0;
     for (uint32_t k = 0; k < n_planes; k++) {
         bits += tn_plane_bits(i_plane + k);
-        rows.plane[k] = tn_planes_block(s->w, begin, i_plane + k);
+        rows.plane[k] = tn_bit_planes_block(s->w, begin, i_plane + k);
         if (next_row < s->n_allowed && k < n_with(s, next))
-            rows.next[k] = tn_planes_block(s->w, next_row, next + k);
+            rows.next[k] = tn_bit_planes_block(s->w, next_row, next + k);
     }
     const double weight = (double)(1u << open_bits(s->w, i_plane + n_planes - 1));
     int32_t dots[TN_PLANE_MAX_X][TN_HEAD_ITEM_ROWS];
@@ -351,7 +352,7 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
                       const uint32_t *rows, void *scratch)
 {
     int32_t dots[TN_HEAD_ITEM_ROWS];
-    const struct tn_plane_rows p = {.plane = {tn_planes_block(s->w, begin, stage)},
+    const struct tn_plane_rows p = {.plane = {tn_bit_planes_block(s->w, begin, stage)},
                                     .rows = rows, .n_rows = n, .cols = s->w->cols};
     const int16_t *x = s->x16;
     dot_plane_of(s, tn_plane_bits(stage))(dots, n, &p, &x, 1, scratch);
@@ -370,12 +371,12 @@ static void read_more(struct tn_head_search *s, uint32_t stage, uint32_t begin, 
 /* ---- exact logits ---- */
 
 /* Rows of a batch lie far apart: all are asked for before the first is used. */
-static void ask_for_batch(const struct tn_planes *w, uint32_t begin, const uint32_t *rows,
+static void ask_for_batch(const struct tn_bit_planes *w, uint32_t begin, const uint32_t *rows,
                           uint32_t n)
 {
     for (uint32_t k = 0; k < TN_MIN(n, TN_HEAD_UNPACK_ROWS); k++)
         for (uint32_t i = 0; i < w->n_planes; i++) {
-            const uint8_t *row = tn_planes_row(w, begin + rows[k], i);
+            const uint8_t *row = tn_bit_planes_row(w, begin + rows[k], i);
             for (size_t at = 0; at < tn_plane_row(w->cols, i); at += 64)
                 TN_PREFETCH(row + at);
         }
@@ -384,7 +385,7 @@ static void ask_for_batch(const struct tn_planes *w, uint32_t begin, const uint3
 void tn_head_score(const struct tn_head_search *s, uint32_t begin, const uint32_t *rows, uint32_t n,
                    int8_t *unpacked)
 {
-    const struct tn_planes *w = s->w;
+    const struct tn_bit_planes *w = s->w;
     float scales[TN_HEAD_UNPACK_ROWS], logits[TN_HEAD_UNPACK_ROWS];
     ask_for_batch(w, begin, rows, n);
     while (n > 0) {

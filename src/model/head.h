@@ -39,7 +39,7 @@
 
 #include <stdbool.h>
 
-#include "kern/planes.h"
+#include "kern/bit_planes.h"
 
 #define TN_HEAD_ITEM_ROWS TERN_PLANE_BLOCK_ROWS /* rows of a parallel item */
 #define TN_HEAD_GROUP_ROWS 64u /* rows that share an entry of group_best */
@@ -86,7 +86,7 @@ struct tn_head_count {
 
 struct tn_head_search {
     /* set by the caller */
-    const struct tn_planes *w;
+    const struct tn_bit_planes *w;
     const struct tn_kernels *kernels;
     const float *x;         /* [cols] */
     uint32_t n_best;        /* 1 ... TN_HEAD_MAX_BEST */

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/bits.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "model/acts.h"
 #include "model/head.h"
 
@@ -61,14 +61,14 @@ static void score_item(void *arg, uint32_t i_item, uint32_t i_thread)
 static void list_planes(struct tn_forward *f, const struct tn_head_need *need, const float *x,
                         float *logits)
 {
-    const struct tn_planes *w = &f->weights->head.planes;
+    const struct tn_bit_planes *w = &f->weights->head.planes;
     const struct tn_head_search search = {
         .w = w, .kernels = f->kernels, .x = x, .logits = logits};
     struct list_task task = {.f = f, .need = need, .search = &search};
     tn_team_for(f->team, tn_div_ceil_u32(need->n_only, LISTED_PER_ITEM), score_item, &task);
     if (f->is_decode)
         f->counters.decode_weight_bytes +=
-            need->n_only * tn_plane_row_bytes(w->cols, tn_planes_bits(w->n_planes));
+            need->n_only * tn_plane_row_bytes(w->cols, tn_bit_planes_bits(w->n_planes));
     f->counters.head_rows += w->rows;
     f->counters.head_exact += need->n_only;
 }

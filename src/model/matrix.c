@@ -11,7 +11,7 @@
 #include <assert.h>
 
 #include "base/bits.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "model/activation.h"
 #include "model/acts.h"
 #include "model/counters.h"

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "model/ffn.h"
 #include "model/mixer.h"
 
@@ -29,14 +29,14 @@ const uint8_t tn_matrix_places[TN_ROLE_END] = {
 #undef SLOT
 };
 
-static tern_status bind_matrix(struct tn_matrix *out, const struct tn_mfile *file,
+static tern_status bind_matrix(struct tn_matrix *out, const struct tn_model_file *file,
                                const struct tern_file_tensor *t, struct tern_error *err)
 {
     char name[48];
     *out = (struct tn_matrix){
         .format = tn_format_find(t->layout, t->scale_kind),
-        .data = tn_mfile_data(file, t),
-        .scales = tn_mfile_scales(file, t),
+        .data = tn_model_file_data(file, t),
+        .scales = tn_model_file_scales(file, t),
         .layout = t->layout,
         .rows = t->rows,
         .cols = t->cols,
@@ -70,7 +70,7 @@ static struct tn_matrix *place_in_expert(struct tn_expert *expert, uint32_t role
                                          : &expert->down;
 }
 
-static tern_status bind_in_layer(struct tn_layer *layer, const struct tn_mfile *file,
+static tern_status bind_in_layer(struct tn_layer *layer, const struct tn_model_file *file,
                                  const struct tern_file_tensor *t, struct tern_error *err)
 {
     layer->begin = TN_MIN(layer->begin, t->offset);
@@ -79,11 +79,11 @@ static tern_status bind_in_layer(struct tn_layer *layer, const struct tn_mfile *
         return bind_matrix(place_in_expert(&layer->experts[t->expert], t->role), file, t, err);
     if (!tn_slot_is_vector(tn_slot_of(t->role)))
         return bind_matrix(&layer->matrices[tn_matrix_places[t->role]], file, t, err);
-    layer->vectors[t->role] = tn_mfile_data(file, t);
+    layer->vectors[t->role] = tn_model_file_data(file, t);
     return TERN_OK;
 }
 
-static tern_status bind_in_model(struct tn_weights *out, const struct tn_mfile *file,
+static tern_status bind_in_model(struct tn_weights *out, const struct tn_model_file *file,
                                  const struct tern_file_tensor *t, struct tern_error *err)
 {
     switch (t->role) {
@@ -92,17 +92,17 @@ static tern_status bind_in_model(struct tn_weights *out, const struct tn_mfile *
     case TERN_ROLE_HEAD:
         return bind_matrix(&out->head, file, t, err);
     case TERN_ROLE_HEAD_IN_NORM:
-        out->head_in_norm = tn_mfile_data(file, t);
+        out->head_in_norm = tn_model_file_data(file, t);
         return TERN_OK;
     default:
-        assert(t->role == TERN_ROLE_FINAL_NORM && "tn_mfile_open knows all slots of models");
-        out->final_norm = tn_mfile_data(file, t);
+        assert(t->role == TERN_ROLE_FINAL_NORM && "tn_model_file_open knows all slots of models");
+        out->final_norm = tn_model_file_data(file, t);
         return TERN_OK;
     }
 }
 
 /* Factors in the mapping may change at any time: the layers get copies, and these are checked as
- * the file was (mfile_check_tensors.c). */
+ * the file was (model_file_check_tensors.c). */
 static tern_status copy_rope_factors(struct tn_weights *w, struct tern_error *err)
 {
     const uint32_t half = w->rope_half;
@@ -207,7 +207,7 @@ static void measure_inputs(struct tn_weights *w)
         w->row_bytes = TN_MAX(w->row_bytes, w->embed.format->row_bytes(w->embed.cols));
 }
 
-static tern_status bind_tensors(struct tn_weights *out, const struct tn_mfile *file,
+static tern_status bind_tensors(struct tn_weights *out, const struct tn_model_file *file,
                                 struct tern_error *err)
 {
     tern_status status = TERN_OK;
@@ -254,7 +254,7 @@ static tern_status take_experts(struct tn_weights *w, struct tern_error *err)
     return TERN_OK;
 }
 
-tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
+tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *file,
                             struct tern_error *err)
 {
     const struct tern_file_config *c = file->spec.config;

@@ -7,7 +7,7 @@
 #ifndef TN_WEIGHTS_H
 #define TN_WEIGHTS_H
 
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "model/format.h"
 
 /* Places of the matrices of a layer, in the order of the slots. */
@@ -86,9 +86,9 @@ struct tn_weights {
     size_t n_listed;             /* rows or columns that can be left out */
 };
 
-/* Binds slots to views. `file` was opened by tn_mfile_open, which checked presence and shapes.
+/* Binds slots to views. `file` was opened by tn_model_file_open, which checked presence and shapes.
  * TERN_UNSUPPORTED: the file is valid, but no format takes one of its matrices. */
-tern_status tn_weights_bind(struct tn_weights *out, const struct tn_mfile *file,
+tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *file,
                             struct tern_error *err);
 void tn_weights_fini(struct tn_weights *weights);
 

@@ -23,7 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 
 #define SPIN_NS 40000u

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/browser.h"
 
 #if defined(__APPLE__)

@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/posix.h"

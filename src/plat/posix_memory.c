@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/posix.h"

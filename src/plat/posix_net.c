@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/net.h"
 #include "plat/net_address.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat_os.h"
 #include "plat/posix.h"
 

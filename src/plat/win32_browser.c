@@ -3,7 +3,7 @@
  * Windows: the browser, by the shell.
  */
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/browser.h"
 #include "plat/win32.h"
 

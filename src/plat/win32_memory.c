@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "plat/plat_os.h"
 #include "plat/terminal.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "plat/terminal.h"
 #include "repl/editor.h"

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "server/call.h"
 #include "server/conn_limits.h"

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "plat/plat.h"
 #include "server/lock.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "text/jinja_hash.h"
 #include "text/tokenizer.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "text/unicode.h"
 
 /* Bytes of a message. */

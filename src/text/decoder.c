@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "text/unicode.h"
 
 static const char replacement[3] = {(char)0xEF, (char)0xBF, (char)0xBD};

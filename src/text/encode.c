@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "text/normalize.h"
 #include "text/unicode.h"
 

@@ -6,7 +6,7 @@
  * Opening checks every size and offset once and copies what is small: the
  * header, the ids of the bytes, the added tokens.  What is read later out of the
  * tables that stay in the file (offsets, ids, ranks, slots) is loaded once and
- * checked where it is used: somebody may write to the file (file/mfile.h).
+ * checked where it is used: somebody may write to the file (file/model_file.h).
  */
 #include "text/tokenizer_view.h"
 
@@ -19,7 +19,7 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 uint64_t tn_token_hash(const void *bytes, size_t n_bytes)
 {

@@ -14,9 +14,9 @@
 
 /* Opens a tokenizer section (model_format.h).  The section is 8-byte aligned and stays mapped as
  * long as the tokenizer lives; its large tables are not copied, and may be written to by others
- * (file/mfile.h): ids stay in range then, and token bytes in bounds.  `vocab` is the model's number
- * of ids.  TERN_INPUT when sizes, offsets or ids are out of range, TERN_UNSUPPORTED for an unknown
- * kind, splitter or flag, TERN_MEMORY. */
+ * (file/model_file.h): ids stay in range then, and token bytes in bounds.  `vocab` is the model's
+ * number of ids.  TERN_INPUT when sizes, offsets or ids are out of range, TERN_UNSUPPORTED for an
+ * unknown kind, splitter or flag, TERN_MEMORY. */
 tern_status tn_tokenizer_open(struct tern_tokenizer **out, const void *section, size_t n_bytes,
                               uint32_t vocab, struct tern_error *err);
 void tn_tokenizer_close(struct tern_tokenizer *tokenizer);

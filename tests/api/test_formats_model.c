@@ -24,7 +24,7 @@
 #include "demo.h"
 #include "engine/engine.h"
 #include "kern/blocks_source.h"
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 #include "plat/plat.h"
 
 #define PATH TERN_BUILD_DIR "/test_formats_model.tern"
@@ -130,10 +130,11 @@ static void fill_twin(void *arg, uint8_t *data, uint8_t *scales, const struct te
     struct tn_kernels kernels;
     struct tn_thread_scratch scratch = {.unpacked = malloc(weights->row_bytes + 1)};
     const struct tn_worker worker = {&kernels, &scratch};
+    const struct tn_model_file *file = &model->file;
     (void)scales;
     tn_kernels_select(&kernels, 0);
     if (tn_slot_is_vector(tn_slot_of(t->role)))
-        memcpy(data, tn_mfile_data(&model->file, tn_mfile_tensor(&model->file, t->role, t->layer)),
+        memcpy(data, tn_model_file_data(file, tn_model_file_tensor(file, t->role, t->layer)),
                (size_t)t->bytes);
     else if (!w)
         w = tn_matrix_of(&weights->layers[t->layer], t->role);

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "failing_alloc.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/measure.h"
@@ -284,12 +284,13 @@ static void make_tiny(uint32_t layout, uint16_t half)
 {
     const struct tiny_variant variant = {.embed_layout = layout};
     struct tiny_image image;
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tn_file *out;
     struct tern_error e;
     assert_int_equal(tiny_model_image(&image, TINY_PATH, &variant, &e), TERN_OK);
-    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "tiny", &e), TERN_OK);
-    memcpy(image.bytes + tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER)->offset, &half, 2);
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "tiny", &e), TERN_OK);
+    memcpy(image.bytes + tn_model_file_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER)->offset, &half,
+           2);
     struct tern_file_header *h = (void *)image.bytes;
     assert_int_equal(file.n_chunks, 1);
     uint64_t hash = XXH3_64bits(image.bytes + h->data.offset, (size_t)h->data.bytes);
@@ -299,7 +300,7 @@ static void make_tiny(uint32_t layout, uint16_t half)
     assert_int_equal(tn_file_create(&out, TINY_PATH, &e), TERN_OK);
     assert_int_equal(tn_file_write_at(out, 0, image.bytes, image.n, &e), TERN_OK);
     tn_file_close(out);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_free(image.bytes);
 }
 

@@ -19,9 +19,9 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "demo.h"
-#include "engine/calibrate.h"
 #include "engine/engine.h"
 #include "engine/session.h"
+#include "engine/thread_tuner.h"
 #include "plat/plat.h"
 #include "tern/tern.h"
 

@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "kern/pack.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
@@ -36,23 +36,23 @@ static void convert(const char *source, const char *output, enum tern_head_type 
     assert_string_equal(result.output, output);
 }
 
-static void open_model(struct tn_mfile *out, const char *path)
+static void open_model(struct tn_model_file *out, const char *path)
 {
     struct tern_error err;
-    if (tn_mfile_open(out, path, &err) != TERN_OK)
+    if (tn_model_file_open(out, path, &err) != TERN_OK)
         fail_msg("%s: %s", path, err.detail);
 }
 
 /* Trits of a tensor in new memory (free). */
-static int8_t *unpack(const struct tn_mfile *file, const struct tern_file_tensor *t)
+static int8_t *unpack(const struct tn_model_file *file, const struct tern_file_tensor *t)
 {
     int8_t *trits = malloc((size_t)t->rows * t->cols);
     assert_non_null(trits);
-    tn_unpack_rows(trits, tn_mfile_data(file, t), t->layout, t->rows, t->cols, 0, t->rows);
+    tn_unpack_rows(trits, tn_model_file_data(file, t), t->layout, t->rows, t->cols, 0, t->rows);
     return trits;
 }
 
-static void check_tensor(const struct tn_mfile *file, const char *name, const json_t *golden)
+static void check_tensor(const struct tn_model_file *file, const char *name, const json_t *golden)
 {
     static const struct {
         const char *name;
@@ -73,7 +73,7 @@ static void check_tensor(const struct tn_mfile *file, const char *name, const js
     size_t i = 0;
     while (strcmp(roles[i].name, part) != 0)
         assert_true(++i < sizeof roles / sizeof *roles);
-    const struct tern_file_tensor *t = tn_mfile_tensor(file, roles[i].role, layer);
+    const struct tern_file_tensor *t = tn_model_file_tensor(file, roles[i].role, layer);
     assert_non_null(t);
     assert_int_equal(t->layout, roles[i].layout);
     const json_t *shape = json_object_get(golden, "shape");
@@ -107,7 +107,7 @@ static void check_model(const char *model)
     snprintf(golden_path, sizeof golden_path, "%s%s/golden/trits.json", MODELS, model);
     snprintf(output, sizeof output, "%s%s.tern", OUTPUT, model);
     convert(source, output, TERN_HEAD_Q8);
-    struct tn_mfile file;
+    struct tn_model_file file;
     open_model(&file, output);
     json_error_t error;
     json_t *golden = json_load_file(golden_path, 0, &error);
@@ -122,7 +122,7 @@ static void check_model(const char *model)
     json_object_foreach(golden, name, value)
         check_tensor(&file, name, value);
     json_decref(golden);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
 }
 
 static void test_latent(void **state)
@@ -141,8 +141,8 @@ static void test_packed(void **state)
 static void test_latent_equals_packed(void **state)
 {
     (void)state;
-    struct tn_mfile a;
-    struct tn_mfile b;
+    struct tn_model_file a;
+    struct tn_model_file b;
     open_model(&a, OUTPUT "tiny-bitnet-bf16.tern");
     open_model(&b, OUTPUT "tiny-bitnet-packed.tern");
     assert_int_equal(a.n_tensors, b.n_tensors);
@@ -153,12 +153,13 @@ static void test_latent_equals_packed(void **state)
         assert_int_equal(t->bytes, b.tensors[i].bytes);
         if (t->scale_kind != TERN_SCALE_TENSOR)
             continue;
-        assert_memory_equal(tn_mfile_data(&a, t), tn_mfile_data(&b, &b.tensors[i]), t->bytes);
+        assert_memory_equal(tn_model_file_data(&a, t), tn_model_file_data(&b, &b.tensors[i]),
+                            t->bytes);
         n_compared++;
     }
     assert_int_equal(n_compared, 21);
-    tn_mfile_close(&a);
-    tn_mfile_close(&b);
+    tn_model_file_close(&a);
+    tn_model_file_close(&b);
 }
 
 static void assert_same_file(const char *path_a, const char *path_b)

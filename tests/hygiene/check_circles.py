@@ -24,7 +24,7 @@ KNOWN = [
     # Text of a value, and errors that quote one.
     {"src/text/jinja/run.c", "src/text/jinja/text.c"},
     # Reading a file checks it, and the checker reads through the same tables.
-    {"src/file/mfile.c", "src/file/mfile_check.c", "src/file/mfile_check_tensors.c"},
+    {"src/file/model_file.c", "src/file/model_file_check.c", "src/file/model_file_check_tensors.c"},
 ]
 
 

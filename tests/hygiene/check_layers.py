@@ -35,7 +35,7 @@ TABLE = {
     "convert": ({"base", "plat", "arch", "file", "text", "convert"}, ALL),
 }
 # Single headers of a layer that is otherwise closed.
-EXTRA = {("convert", "kern/pack.h"), ("convert", "kern/planes.h"), ("convert", "kern/blocks.h")}
+EXTRA = {("convert", "kern/pack.h"), ("convert", "kern/bit_planes.h"), ("convert", "kern/blocks.h")}
 
 STANDARD = set("""assert ctype errno fenv float inttypes limits math setjmp stdalign stdarg stdatomic
     stdbool stddef stdint stdio stdlib stdnoreturn string time""".split())

@@ -24,8 +24,8 @@
 #include "kern/guard.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
-#include "model/memplan.h"
 #include "model/weights.h"
+#include "model/workspace_size.h"
 
 #define MAX_ROWS 320u
 #define MAX_COLS 512u

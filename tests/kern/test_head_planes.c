@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "kern/guard.h"
 #include "model/head.h"
 
@@ -37,7 +37,7 @@ struct head {
     int8_t *q;
     float *scales, *x, *full;
     uint8_t *data;
-    struct tn_planes w;
+    struct tn_bit_planes w;
     struct tn_head_search s;
     struct tn_head_scratch scratch;
 };
@@ -112,17 +112,17 @@ static void head_init(struct head *h, uint32_t rows, uint32_t cols, enum kind ki
     h->full = must(malloc(rows * sizeof(float)));
     h->scratch.unpacked = must(malloc((size_t)TN_HEAD_UNPACK_ROWS * cols));
     h->scratch.kernel = kernel_scratch;
-    fill_rows(h, kind, tn_planes_max(n_planes));
-    h->data = must(malloc(tn_planes_block_bytes(rows, cols, n_planes)));
+    fill_rows(h, kind, tn_bit_planes_max(n_planes));
+    h->data = must(malloc(tn_bit_planes_block_bytes(rows, cols, n_planes)));
     uint8_t *block = h->data;
-    tn_planes_offsets(tn_planes_place_offsets(h->scales, rows, n_planes), h->q, TN_MIN(rows, 100u),
-                      cols);
+    tn_bit_planes_offsets(tn_bit_planes_place_offsets(h->scales, rows, n_planes), h->q,
+                          TN_MIN(rows, 100u), cols);
     for (uint32_t r = 0; r < rows; r += TERN_PLANE_BLOCK_ROWS) {
         uint32_t n = TN_MIN(TERN_PLANE_BLOCK_ROWS, rows - r);
-        tn_planes_pack(block, h->scales, h->q + (size_t)r * cols, r, n, rows, cols, n_planes);
-        block += tn_planes_block_bytes(n, cols, n_planes);
+        tn_bit_planes_pack(block, h->scales, h->q + (size_t)r * cols, r, n, rows, cols, n_planes);
+        block += tn_bit_planes_block_bytes(n, cols, n_planes);
     }
-    h->w = tn_planes_view(h->data, h->scales, rows, cols, n_planes);
+    h->w = tn_bit_planes_view(h->data, h->scales, rows, cols, n_planes);
     h->s = (struct tn_head_search){
         .w = &h->w,
         .kernels = &kernels,

@@ -19,9 +19,9 @@
 
 #include "base/bits.h"
 #include "base/rng.h"
+#include "kern/bit_planes.h"
 #include "kern/exp.h"
 #include "kern/guard.h"
-#include "kern/planes.h"
 
 static uint32_t features;
 static struct tn_rng rng;
@@ -422,14 +422,14 @@ static void check_unpack_planes(const struct tn_kernel_row *row, uint32_t n, enu
 {
     const uint32_t n_rows = TERN_PLANE_BLOCK_ROWS + 2;
     const uint32_t n_planes = 1 + (uint32_t)fill % TN_MAX_PLANES;
-    const size_t n_data = tn_planes_block_bytes(n_rows, n, n_planes);
+    const size_t n_data = tn_bit_planes_block_bytes(n_rows, n, n_planes);
     uint8_t *data = take(n_data, 1), *forms = take(n_rows, 1);
     int8_t *offsets = take(n, 1), *got = take(n, 1), *want = take(n, 1);
     fill_bytes(data, n_data);
     fill_bytes(forms, n_rows);
     fill_bytes(offsets, n);
-    const struct tn_planes w = {.data = data, .offsets = offsets, .forms = forms,
-                                .rows = n_rows, .cols = n, .n_planes = n_planes};
+    const struct tn_bit_planes w = {.data = data, .offsets = offsets, .forms = forms,
+                                    .rows = n_rows, .cols = n, .n_planes = n_planes};
     const uint32_t rows[] = {0, 1, 77, n_rows - 3, n_rows - 2, n_rows - 1};
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
         tn_unpack_planes_ref(want, &w, rows[i]);

@@ -19,8 +19,8 @@
 #include "convert/config_import.h"
 #include "convert/tokens/tok_import.h"
 #include "failing_alloc.h"
-#include "file/mfile.h"
-#include "kern/planes.h"
+#include "file/model_file.h"
+#include "kern/bit_planes.h"
 
 #define DIR TERN_BUILD_DIR "/test_convert_result"
 #include "robust/convert_case.h"
@@ -244,11 +244,11 @@ static void test_facts(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct tn_mfile file;
+    struct tn_model_file file;
     model_dir_make(&model, MODEL_PACKED);
     model_dir_write(&model, DIR);
     assert_int_equal(convert(TERN_HEAD_BF16, &err), TERN_OK);
-    assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+    assert_int_equal(tn_model_file_open(&file, OUT, &err), TERN_OK);
     const struct tern_file_config *c = file.spec.config;
     assert_int_equal(c->n_layer, 1);
     assert_int_equal(c->hidden, 32);
@@ -267,9 +267,9 @@ static void test_facts(void **state)
     assert_int_equal(c->fingerprint_ids[3], 39);
     assert_int_equal(c->sources.bytes / sizeof(struct tern_file_source), 3);
     assert_int_equal(c->n_params, 40 * 32 + 4 * 32 + 64 + 3 * 64 * 32 + 2 * 16 * 32 + 2 * 32 * 32);
-    const struct tern_file_tensor *q = tn_mfile_tensor(&file, TERN_ROLE_Q, 0);
+    const struct tern_file_tensor *q = tn_model_file_tensor(&file, TERN_ROLE_Q, 0);
     assert_true(q->scale == 0.25f);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_file_remove(OUT);
 }
 
@@ -278,17 +278,17 @@ static void test_many_stop_ids(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct tn_mfile file;
+    struct tn_model_file file;
     model_dir_make(&model, MODEL_PACKED);
     model_dir_replace(model.generation, sizeof model.generation, "39, 7",
                       "39,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26");
     model_dir_write(&model, DIR);
     assert_int_equal(convert(TERN_HEAD_BF16, &err), TERN_OK);
-    assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+    assert_int_equal(tn_model_file_open(&file, OUT, &err), TERN_OK);
     assert_int_equal(file.spec.n_stop_ids, 28);
     assert_int_equal(file.spec.stop_ids[0], 39);
     assert_int_equal(file.spec.stop_ids[27], 26);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_file_remove(OUT);
 }
 
@@ -297,25 +297,26 @@ static void test_wide_and_untied(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct tn_mfile file;
+    struct tn_model_file file;
     model_dir_make(&model, MODEL_WIDE);
     for (int i = 0; i < 2; i++) {
         model_dir_write(&model, DIR);
         if (convert(TERN_HEAD_BF16, &err) != TERN_OK)
             fail_msg("%s", err.detail);
-        assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
+        assert_int_equal(tn_model_file_open(&file, OUT, &err), TERN_OK);
         assert_int_equal(file.spec.config->flags, 0);
         const struct tern_file_tensor *embed =
-            tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
-        const struct tern_file_tensor *head = tn_mfile_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER);
-        assert_memory_equal(tn_mfile_data(&file, embed),
+            tn_model_file_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+        const struct tern_file_tensor *head =
+            tn_model_file_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER);
+        assert_memory_equal(tn_model_file_data(&file, embed),
                             model_dir_tensor(&model, "model.embed_tokens.weight"), 40 * 32 * 2);
-        assert_memory_equal(tn_mfile_data(&file, head), model_dir_tensor(&model, "lm_head.weight"),
-                            40 * 32 * 2);
-        const struct tern_file_tensor *o = tn_mfile_tensor(&file, TERN_ROLE_O, 0);
+        assert_memory_equal(tn_model_file_data(&file, head),
+                            model_dir_tensor(&model, "lm_head.weight"), 40 * 32 * 2);
+        const struct tern_file_tensor *o = tn_model_file_tensor(&file, TERN_ROLE_O, 0);
         assert_int_equal(o->rows, 32);
         assert_int_equal(o->cols, 64);
-        tn_mfile_close(&file);
+        tn_model_file_close(&file);
         tn_file_remove(OUT);
         /* Without the key, the tensor decides. */
         if (i == 0)
@@ -350,20 +351,21 @@ static void test_head_values(void **state)
     model_dir_write(&model, DIR);
     const unsigned char *src = model_dir_tensor(&model, "model.embed_tokens.weight");
     for (size_t h = 0; h < TN_COUNT_OF(heads); h++) {
-        struct tn_mfile file;
+        struct tn_model_file file;
         assert_int_equal(convert(heads[h], &err), TERN_OK);
-        assert_int_equal(tn_mfile_open(&file, OUT, &err), TERN_OK);
-        const struct tern_file_tensor *t = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
-        const struct tn_planes planes =
-            tn_planes_view(tn_mfile_data(&file, t), tn_mfile_scales(&file, t), 40, 32,
-                           tn_layout_planes(t->layout));
+        assert_int_equal(tn_model_file_open(&file, OUT, &err), TERN_OK);
+        const struct tern_file_tensor *t =
+            tn_model_file_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+        const struct tn_bit_planes planes =
+            tn_bit_planes_view(tn_model_file_data(&file, t), tn_model_file_scales(&file, t), 40, 32,
+                               tn_layout_planes(t->layout));
         int8_t q[32];
-        const uint16_t *half = tn_mfile_data(&file, t);
+        const uint16_t *half = tn_model_file_data(&file, t);
         for (size_t i = 0; i < 40 * 32; i++) {
             float w;
             memcpy(&w, src + 4 * i, 4);
             if (planes.n_planes) {
-                const int32_t max = tn_planes_max(planes.n_planes);
+                const int32_t max = tn_bit_planes_max(planes.n_planes);
                 const float scale = planes.scales[i / 32];
                 tn_unpack_planes_ref(q, &planes, (uint32_t)i / 32);
                 assert_true(q[i % 32] >= -max && q[i % 32] <= max);
@@ -375,7 +377,7 @@ static void test_head_values(void **state)
                 assert_int_equal(half[i], tn_f32_to_bf16(w));
             }
         }
-        tn_mfile_close(&file);
+        tn_model_file_close(&file);
         tn_file_remove(OUT);
     }
 }

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "engine/calibrate.h"
+#include "engine/thread_tuner.h"
 #include "plat/plat.h"
 
 /* Feeds a machine whose token takes cost(threads) until the choice is made. */

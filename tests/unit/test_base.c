@@ -19,8 +19,8 @@
 #include "base/buf.h"
 #include "base/compiler.h"
 #include "base/date.h"
+#include "base/error.h"
 #include "base/half.h"
-#include "base/log.h"
 #include "base/rng.h"
 #include "base/utf8.h"
 #include "failing_alloc.h"
@@ -267,7 +267,7 @@ static void arenas_count_and_cut_the_same(void **state)
     tn_free_aligned(base);
 }
 
-/* ---- status, log.h ---- */
+/* ---- status, error.h ---- */
 
 static void error_texts(void **state)
 {

@@ -5,7 +5,7 @@
  */
 #include "arch/family.h"
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 static const struct tn_family_name names[] = {
     {TERN_ROLE_FFN_NORM, NULL, "post_attention_norm"},

@@ -324,7 +324,7 @@ static void run(struct tn_forward *f, const struct tn_layer *layer)
 /* ---- memory ---- */
 
 static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
-                   const struct tn_memplan_input *input)
+                   const struct tn_workspace_input *input)
 {
     const struct tern_file_config *c = weights->config;
     const size_t n = input->n_batch, n_pairs = n * c->n_experts_used;

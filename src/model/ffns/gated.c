@@ -149,7 +149,7 @@ static void run(struct tn_forward *f, const struct tn_layer *layer)
 }
 
 static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
-                   const struct tn_memplan_input *input)
+                   const struct tn_workspace_input *input)
 {
     size_t n_gate = 0, n_up = 0;
     for (uint32_t i = 0; i < weights->config->n_layer; i++) {

@@ -8,7 +8,7 @@
 #include "kern/blocks.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 
 static struct tn_blocks blocks_of(const struct tn_matrix *w)
 {

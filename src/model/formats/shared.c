@@ -7,7 +7,7 @@
 #include "arch/layout_spec.h"
 #include "base/bits.h"
 #include "model/formats/formats.h"
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 
 /* ---- products ---- */
 

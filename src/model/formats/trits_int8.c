@@ -9,7 +9,7 @@
 #include "kern/pack.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 
 /* dst becomes, or gets added, what the sums of all tokens stand for. */
 static void write_sums(float *dst, size_t dst_stride, float add, const struct tn_matrix *w,

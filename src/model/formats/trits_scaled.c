@@ -7,7 +7,7 @@
 #include "kern/pack.h"
 #include "model/acts.h"
 #include "model/formats/formats.h"
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 
 static_assert(TN_X16_FEW <= TN_FEW_TOKENS && TN_X8_FEW <= TN_FEW_TOKENS,
               "gemv takes whole bands of rows");

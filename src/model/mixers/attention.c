@@ -142,7 +142,7 @@ static void layout_thread(struct tn_attn_thread *out, struct tn_arena *arena,
 }
 
 static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
-                   const struct tn_memplan_input *input)
+                   const struct tn_workspace_input *input)
 {
     const struct needs most = needs_of(weights);
     const size_t n = input->n_batch, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);

@@ -470,7 +470,7 @@ static float *take_f32(struct tn_arena *arena, size_t n)
 }
 
 static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
-                   const struct tn_memplan_input *input)
+                   const struct tn_workspace_input *input)
 {
     size_t n_values = 0, n_matrix = 0;
     const struct tn_layer_dims most = most_of(weights, &n_values, &n_matrix);

@@ -5,7 +5,7 @@
 #include "text/jinja/jinja.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 #include "text/jinja/eval.h"
 #include "text/jinja/lex.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "text/jinja/escape.h"
 #include "text/unicode.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "base/log.h"
+#include "base/error.h"
 
 /* ---- shared ---- */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/error.h"
 #include "text/jinja/eval.h"
 #include "text/unicode.h"
 

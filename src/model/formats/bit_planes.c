@@ -8,7 +8,7 @@
 #include "model/acts.h"
 #include "model/formats/formats.h"
 #include "model/head.h"
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 
 static void mul(float *dst, size_t dst_stride, float add, const struct tn_matrix *w, uint32_t row,
                 uint32_t n_rows, const struct tn_acts *x, const struct tn_worker *worker)
@@ -44,7 +44,7 @@ static void bind(struct tn_matrix *w, const struct tern_file_tensor *t)
 {
     (void)t;
     w->planes =
-        tn_planes_view(w->data, w->scales, w->rows, w->cols, tn_layout_planes(w->layout));
+        tn_bit_planes_view(w->data, w->scales, w->rows, w->cols, tn_layout_planes(w->layout));
 }
 
 #define PLANES(name, id)                                                                           \

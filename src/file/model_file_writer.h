@@ -13,8 +13,8 @@
  *   tn_mwriter_commit   sync, rename to FILE, sync the directory
  *   tn_mwriter_abort    at any time: the part file is gone, FILE as before
  */
-#ifndef TN_MFILE_WRITE_H
-#define TN_MFILE_WRITE_H
+#ifndef TN_MODEL_FILE_WRITER_H
+#define TN_MODEL_FILE_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
  * Choices can be kept in a file in the user's cache directory, one line per machine, model and
  * quota (steering.c decides which).
  */
-#ifndef TN_CALIBRATE_H
-#define TN_CALIBRATE_H
+#ifndef TN_THREAD_TUNER_H
+#define TN_THREAD_TUNER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, SSSE3: as planes_avx2.c, 16 codes at a time.  Per 128 columns 34
+ * Planes of the head, SSSE3: as bit_planes_avx2.c, 16 codes at a time.  Per 128 columns 34
  * instructions, whatever the number of bits: 8 to load codes and shift them, 8 to mask, 8 to
  * multiply (loading activations), 10 to add and to widen.
  *
@@ -11,7 +11,7 @@
 #include <tmmintrin.h>
 
 #include "kern/plane_unpack.h"
-#include "kern/x86/planes_digits.h"
+#include "kern/x86/bit_planes_digits.h"
 
 /* 16 activations; returns whether one has a high digit. */
 static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)

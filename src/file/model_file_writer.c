@@ -9,7 +9,7 @@
  * for a model.
  */
 #define XXH_INLINE_ALL
-#include "file/mfile_write.h"
+#include "file/model_file_writer.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -18,8 +18,8 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
-#include "file/mfile.h"
+#include "base/error.h"
+#include "file/model_file.h"
 #include "plat/plat.h"
 
 struct tn_mwriter {
@@ -197,7 +197,7 @@ static bool place_sections(struct tern_file_header *h, uint64_t metadata_bytes,
         {&h->tensors, tensors_bytes, TERN_FILE_ALIGN},
         {&h->tokenizer, tokenizer_bytes, TERN_FILE_ALIGN},
         {&h->hashes, n_chunks * sizeof(uint64_t), TERN_FILE_ALIGN},
-        {&h->data, data_bytes, tn_mfile_data_align(data_bytes)},
+        {&h->data, data_bytes, tn_model_file_data_align(data_bytes)},
     };
     uint64_t end = sizeof *h;
     for (size_t i = 0; i < TN_COUNT_OF(list); i++) {

@@ -19,10 +19,10 @@
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "failing_alloc.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "tiny_model.h"
 
-#define PATH "test_mfile.tern"
+#define PATH "test_model_file.tern"
 
 static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0};
 static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false, 0};
@@ -44,30 +44,31 @@ static const struct tern_file_header *header_of(const struct tiny_image *image)
 
 static tern_status check(const struct tiny_image *image, struct tern_error *err)
 {
-    struct tn_mfile file;
-    tern_status status = tn_mfile_check(&file, image->bytes, image->n, "model", err);
-    tn_mfile_close(&file);
+    struct tn_model_file file;
+    tern_status status = tn_model_file_check(&file, image->bytes, image->n, "model", err);
+    tn_model_file_close(&file);
     return status;
 }
 
 /* ---- round trip ---- */
 
-static void assert_text(const struct tn_mfile *file, struct tern_file_ref ref, const char *expected)
+static void assert_text(const struct tn_model_file *file, struct tern_file_ref ref,
+                        const char *expected)
 {
     size_t n;
-    const char *text = tn_mfile_text(file, ref, &n);
+    const char *text = tn_model_file_text(file, ref, &n);
     assert_int_equal(n, strlen(expected));
     assert_memory_equal(text, expected, n);
 }
 
 static void check_round_trip(const struct tiny_variant *variant)
 {
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tern_error err;
     char name[48];
     assert_int_equal(tiny_model_make(PATH, variant, &err), TERN_OK);
     assert_int_equal(tn_path_kind(PATH ".part"), TN_PATH_ABSENT);
-    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
+    assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_OK);
 
     struct tn_mwriter_meta meta = tiny_model_meta(variant);
     assert_memory_equal(file.spec.config, &meta.config, offsetof(struct tern_file_config, layers));
@@ -87,28 +88,30 @@ static void check_round_trip(const struct tiny_variant *variant)
 
     assert_int_equal(file.tokenizer_bytes, variant->has_tokenizer ? 300 : 0);
     assert_int_equal(file.tokenizer != NULL, variant->has_tokenizer);
-    const struct tern_file_tensor *up = tn_mfile_tensor(&file, TERN_ROLE_UP, 1);
+    const struct tern_file_tensor *up = tn_model_file_tensor(&file, TERN_ROLE_UP, 1);
     assert_non_null(up);
     assert_string_equal(tn_tensor_name(name, sizeof name, up), "layers.1.up");
     assert_int_equal(up->layout, variant->is_sparse ? TERN_LAYOUT_R2 : TERN_LAYOUT_T2);
     assert_int_equal(up->n_zero, 7);
     assert_true(up->scale == 0.5f);
-    const struct tern_file_tensor *embed = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+    const struct tern_file_tensor *embed =
+        tn_model_file_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
     assert_string_equal(tn_tensor_name(name, sizeof name, embed), "embed");
-    assert_int_equal(tn_mfile_scales(&file, embed) != NULL,
+    assert_int_equal(tn_model_file_scales(&file, embed) != NULL,
                      variant->embed_layout == TERN_LAYOUT_Q8);
-    assert_int_equal(tn_mfile_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER) != NULL,
+    assert_int_equal(tn_model_file_tensor(&file, TERN_ROLE_HEAD, TERN_NO_LAYER) != NULL,
                      variant->has_head);
-    assert_null(tn_mfile_tensor(&file, TERN_ROLE_Q, 2));
-    assert_null(tn_mfile_tensor(&file, TERN_ROLE_Q, TERN_NO_LAYER));
+    assert_null(tn_model_file_tensor(&file, TERN_ROLE_Q, 2));
+    assert_null(tn_model_file_tensor(&file, TERN_ROLE_Q, TERN_NO_LAYER));
     for (uint32_t i = 0; i < file.n_tensors; i++) {
-        assert_ptr_equal(tn_mfile_tensor(&file, (enum tern_role)file.tensors[i].role,
-                                         file.tensors[i].layer), &file.tensors[i]);
-        assert_int_equal((uintptr_t)tn_mfile_data(&file, &file.tensors[i]) % 64, 0);
+        assert_ptr_equal(tn_model_file_tensor(&file, (enum tern_role)file.tensors[i].role,
+                                              file.tensors[i].layer),
+                         &file.tensors[i]);
+        assert_int_equal((uintptr_t)tn_model_file_data(&file, &file.tensors[i]) % 64, 0);
     }
     for (uint32_t i = 0; i < file.n_chunks; i++)
-        assert_int_equal(tn_mfile_verify_chunk(&file, i, &err), TERN_OK);
-    tn_mfile_close(&file);
+        assert_int_equal(tn_model_file_verify_chunk(&file, i, &err), TERN_OK);
+    tn_model_file_close(&file);
     tn_file_remove(PATH);
 }
 
@@ -137,7 +140,7 @@ static void many_chunks(void **state)
     const uint32_t vocab = 70000, hidden = 64;
     struct tern_error err;
     struct tn_mwriter *w;
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tiny_variant variant = plain;
     struct tn_mwriter_meta meta = tiny_model_meta(&variant);
     struct tern_file_tensor embed = {.role = TERN_ROLE_EMBED, .layer = TERN_NO_LAYER,
@@ -178,7 +181,7 @@ static void many_chunks(void **state)
                                      (size_t)TN_MIN(n_bytes - begin, (uint64_t)TERN_FILE_CHUNK)));
     }
     tn_free(data);
-    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+    assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "\"norm\" is present 0 times, must be 1"));
     tn_file_remove(PATH);
 }
@@ -214,9 +217,9 @@ static void abort_leaves_everything_as_it_was(void **state)
     tn_mwriter_abort(NULL);
 
     assert_int_equal(tiny_model_make(PATH, &full, &err), TERN_OK); /* replaces it */
-    struct tn_mfile file;
-    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
-    tn_mfile_close(&file);
+    struct tn_model_file file;
+    assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_OK);
+    tn_model_file_close(&file);
     tn_file_remove(PATH);
 }
 
@@ -225,20 +228,20 @@ static void fingerprint_is_patched_in(void **state)
     (void)state;
     static const uint32_t ids[] = {1, 39, 7};
     struct tn_mwriter *w;
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tern_error err;
     assert_int_equal(tiny_model_write(&w, PATH, &full, &err), TERN_OK);
-    assert_int_equal(tn_mfile_open(&file, tn_mwriter_part_path(w), &err), TERN_OK);
+    assert_int_equal(tn_model_file_open(&file, tn_mwriter_part_path(w), &err), TERN_OK);
     assert_int_equal(file.spec.config->n_fingerprint_ids, 0);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     assert_int_equal(tn_mwriter_set_fingerprint(w, ids, 9, 5, &err), TERN_INTERNAL);
     assert_int_equal(tn_mwriter_set_fingerprint(w, ids, 3, 0xABCDEF0123u, &err), TERN_OK);
     assert_int_equal(tn_mwriter_commit(w, &err), TERN_OK);
-    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_OK);
+    assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_OK);
     assert_int_equal(file.spec.config->n_fingerprint_ids, 3);
     assert_memory_equal(file.spec.config->fingerprint_ids, ids, sizeof ids);
     assert_int_equal(file.spec.config->fingerprint_hash, 0xABCDEF0123u);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_file_remove(PATH);
 }
 
@@ -363,14 +366,14 @@ static void every_bit_of_the_data_is_verified(void **state)
     tn_rng_seed(&rng, 2);
     for (int i = 0; i < 2000; i++) {
         size_t bit = 8 * head + (size_t)(tn_rng_next(&rng) % (8 * (image.n - head)));
-        struct tn_mfile file;
+        struct tn_model_file file;
         image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
-        assert_int_equal(tn_mfile_verify_chunk(&file, 0, &err), TERN_INPUT);
+        assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+        assert_int_equal(tn_model_file_verify_chunk(&file, 0, &err), TERN_INPUT);
         assert_non_null(strstr(err.detail, "data chunk 0 of 1"));
         assert_non_null(strstr(err.detail, "\"layers.0.attn_norm\""));
         image.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
-        tn_mfile_close(&file);
+        tn_model_file_close(&file);
     }
     tn_free(image.bytes);
 }
@@ -409,36 +412,36 @@ static void mistakes_are_named(void **state)
 #undef ROW
     };
     struct tern_error err;
-    struct tn_mfile file;
+    struct tn_model_file file;
     for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
         put_file(PATH, list[i].bytes, list[i].n);
-        assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+        assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_INPUT);
         if (!strstr(err.detail, list[i].expected) || !strstr(err.detail, PATH))
             fail_msg("%s: %s", list[i].expected, err.detail);
         assert_null(file.map.data);
     }
     put_file(PATH, "", 0);
-    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+    assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "empty"));
     tn_file_remove(PATH);
-    assert_int_equal(tn_mfile_open(&file, PATH, &err), TERN_INPUT);
+    assert_int_equal(tn_model_file_open(&file, PATH, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, PATH));
-    assert_int_equal(tn_mfile_open(&file, ".", &err), TERN_INPUT);
+    assert_int_equal(tn_model_file_open(&file, ".", &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "tern convert"));
-    tn_mfile_close(&file); /* of a file that was never open */
+    tn_model_file_close(&file); /* of a file that was never open */
 }
 
 static void long_names_leave_room_for_the_reason(void **state)
 {
     (void)state;
     struct tern_error err;
-    struct tn_mfile file;
+    struct tn_model_file file;
     char name[3000];
     static const _Alignas(8) char gguf[] = "GGUFxxxxxxxx";
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     memcpy(name + sizeof name - 201, "\xe2\x82\xac", 3); /* cut inside this character */
-    assert_int_equal(tn_mfile_check(&file, gguf, 12, name, &err), TERN_INPUT);
+    assert_int_equal(tn_model_file_check(&file, gguf, 12, name, &err), TERN_INPUT);
     assert_non_null(strstr(err.detail, "GGUF"));
 }
 

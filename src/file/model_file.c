@@ -3,7 +3,7 @@
  * Opening a .tern file and looking things up in it.
  */
 #define XXH_INLINE_ALL
-#include "file/mfile.h"
+#include "file/model_file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
-#include "file/mfile_check.h"
+#include "base/error.h"
+#include "file/model_file_check.h"
 #include "file/wrong_file.h"
 
 /* The end of a path that is too long for a message. */
@@ -89,15 +89,15 @@ static tern_status fail_not_tern(const unsigned char *bytes, size_t n_bytes, con
 
 /* ---- open ---- */
 
-tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_bytes,
-                           const char *name, struct tern_error *err)
+tern_status tn_model_file_check(struct tn_model_file *out, const void *bytes, size_t n_bytes,
+                                const char *name, struct tern_error *err)
 {
-    *out = (struct tn_mfile){0};
+    *out = (struct tn_model_file){0};
     assert((uintptr_t)bytes % 8 == 0);
     name = short_name(name);
     if (!begins_with(bytes, n_bytes, TERN_FILE_MAGIC, 8))
         return fail_not_tern(bytes, n_bytes, name, err);
-    struct tn_mfile file = {.map = {.data = bytes, .n_bytes = n_bytes}};
+    struct tn_model_file file = {.map = {.data = bytes, .n_bytes = n_bytes}};
     struct tn_mcheck check = {&file, bytes, n_bytes, name, err};
     tern_status status = tn_mcheck_header(&check);
     if (!status)
@@ -114,9 +114,9 @@ tern_status tn_mfile_check(struct tn_mfile *out, const void *bytes, size_t n_byt
     return tn_ok(err);
 }
 
-tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_error *err)
+tern_status tn_model_file_open(struct tn_model_file *out, const char *path, struct tern_error *err)
 {
-    *out = (struct tn_mfile){0};
+    *out = (struct tn_model_file){0};
     if (tn_path_kind(path) == TN_PATH_DIR)
         return tn_fail(err, TERN_INPUT,
                        "%s: is a directory; make a model file from it with: tern convert DIR",
@@ -125,7 +125,7 @@ tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_er
     tern_status status = tn_map_open(&map, path, err);
     if (status)
         return status;
-    status = tn_mfile_check(out, map.data, map.n_bytes, path, err);
+    status = tn_model_file_check(out, map.data, map.n_bytes, path, err);
     if (status)
         tn_map_close(&map);
     else
@@ -134,18 +134,18 @@ tern_status tn_mfile_open(struct tn_mfile *out, const char *path, struct tern_er
     return status;
 }
 
-void tn_mfile_close(struct tn_mfile *file)
+void tn_model_file_close(struct tn_model_file *file)
 {
     if (file->is_mapped)
         tn_map_close(&file->map);
     tn_free(file->head);
-    *file = (struct tn_mfile){0};
+    *file = (struct tn_model_file){0};
 }
 
 /* ---- look up ---- */
 
-const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum tern_role role,
-                                               uint32_t layer)
+const struct tern_file_tensor *tn_model_file_tensor(const struct tn_model_file *file,
+                                                    enum tern_role role, uint32_t layer)
 {
     const struct tern_file_tensor key = {.role = (uint32_t)role, .layer = layer};
     uint32_t begin = 0, end = file->n_tensors;
@@ -163,17 +163,20 @@ const struct tern_file_tensor *tn_mfile_tensor(const struct tn_mfile *file, enum
     return NULL;
 }
 
-const void *tn_mfile_data(const struct tn_mfile *file, const struct tern_file_tensor *tensor)
+const void *tn_model_file_data(const struct tn_model_file *file,
+                               const struct tern_file_tensor *tensor)
 {
     return file->map.data + tensor->offset;
 }
 
-const float *tn_mfile_scales(const struct tn_mfile *file, const struct tern_file_tensor *tensor)
+const float *tn_model_file_scales(const struct tn_model_file *file,
+                                  const struct tern_file_tensor *tensor)
 {
     return tensor->scale_bytes ? (const void *)(file->map.data + tensor->scale_offset) : NULL;
 }
 
-const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref, size_t *n_bytes)
+const char *tn_model_file_text(const struct tn_model_file *file, struct tern_file_ref ref,
+                               size_t *n_bytes)
 {
     *n_bytes = ref.bytes;
     return (const char *)file->head + file->header->metadata.offset + ref.offset;
@@ -182,7 +185,7 @@ const char *tn_mfile_text(const struct tn_mfile *file, struct tern_file_ref ref,
 /* ---- data ---- */
 
 /* The tensor whose data or scales hold the byte at this offset. */
-static const struct tern_file_tensor *tensor_at(const struct tn_mfile *file, uint64_t offset)
+static const struct tern_file_tensor *tensor_at(const struct tn_model_file *file, uint64_t offset)
 {
     const struct tern_file_tensor *found = file->tensors;
     for (uint32_t i = 0; i < file->n_tensors && file->tensors[i].offset <= offset; i++)
@@ -190,8 +193,8 @@ static const struct tern_file_tensor *tensor_at(const struct tn_mfile *file, uin
     return found;
 }
 
-tern_status tn_mfile_verify_chunk(const struct tn_mfile *file, uint32_t i_chunk,
-                                  struct tern_error *err)
+tern_status tn_model_file_verify_chunk(const struct tn_model_file *file, uint32_t i_chunk,
+                                       struct tern_error *err)
 {
     assert(i_chunk < file->n_chunks);
     uint64_t begin = (uint64_t)i_chunk * TERN_FILE_CHUNK;

@@ -16,10 +16,10 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "tiny_model.h"
 
-#define PATH "test_mfile_hostile.tern"
+#define PATH "test_model_file_hostile.tern"
 
 static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0};
 
@@ -54,9 +54,9 @@ static void fix_hash(struct tiny_image *image)
 
 static tern_status check(const struct tiny_image *image, struct tern_error *err)
 {
-    struct tn_mfile file;
-    tern_status status = tn_mfile_check(&file, image->bytes, image->n, "model", err);
-    tn_mfile_close(&file);
+    struct tn_model_file file;
+    tern_status status = tn_model_file_check(&file, image->bytes, image->n, "model", err);
+    tn_model_file_close(&file);
     return status;
 }
 
@@ -310,9 +310,9 @@ static void hostile_tensors_are_refused(void **state)
     (void)state;
     const uint64_t inf32 = 0x7F800000u, nan32 = 0x7FC00000u, minus1_32 = 0xBF800000u;
     struct tiny_image image = make_image(&full);
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tern_error err;
-    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
 #define T(member) FIELD(tern_file_tensor, member)
     for (uint32_t i = 0; i < file.n_tensors; i++) {
         const struct tern_file_tensor t = file.tensors[i];
@@ -366,7 +366,7 @@ static void hostile_tensors_are_refused(void **state)
         tn_free(copy.bytes);
     }
 #undef T
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_free(image.bytes);
     print_message("%u hostile fields\n", n_mutations);
     assert_true(n_mutations >= 200);
@@ -377,10 +377,11 @@ static void hostile_row_scales_are_refused(void **state)
 {
     (void)state;
     struct tiny_image image = make_image(&full);
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tern_error err;
-    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
-    const struct tern_file_tensor *embed = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+    const struct tern_file_tensor *embed =
+        tn_model_file_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
     const struct mutation scales[] = {
         {"row 3", 12, 4, 0x7FC00000u},    /* NaN */
         {"row 39", 156, 4, 0x7F800000u}, /* infinity */
@@ -388,7 +389,7 @@ static void hostile_row_scales_are_refused(void **state)
     };
     for (size_t i = 0; i < TN_COUNT_OF(scales); i++)
         mutate(&image, (size_t)embed->scale_offset, &scales[i]);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_free(image.bytes);
 }
 
@@ -399,9 +400,9 @@ static void hostile_shifts_are_refused(void **state)
     static const unsigned char forms[] = {16, 15 + 16, 128, 255};
     struct tiny_image image = make_image(&planes);
     struct tern_error err;
-    struct tn_mfile file;
-    assert_int_equal(tn_mfile_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
-    const struct tern_file_tensor *t = tn_mfile_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
+    struct tn_model_file file;
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+    const struct tern_file_tensor *t = tn_model_file_tensor(&file, TERN_ROLE_EMBED, TERN_NO_LAYER);
     unsigned char *last = image.bytes + t->scale_offset + t->scale_bytes - 1;
     for (size_t i = 0; i < TN_COUNT_OF(forms); i++) {
         *last = forms[i];
@@ -410,7 +411,7 @@ static void hostile_shifts_are_refused(void **state)
     }
     *last = 15;
     assert_int_equal(check(&image, &err), TERN_OK);
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
     tn_free(image.bytes);
 }
 

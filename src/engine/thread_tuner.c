@@ -2,7 +2,7 @@
  *
  * The measurement of thread counts: a state machine without clock or threads.
  */
-#include "engine/calibrate.h"
+#include "engine/thread_tuner.h"
 
 #include <string.h>
 

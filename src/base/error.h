@@ -3,8 +3,8 @@
  * Filling a struct tern_error, which is how every layer reports a failure: status and one line of
  * text. Nothing is printed here; only src/app prints. Every function accepts a NULL error.
  */
-#ifndef TN_LOG_H
-#define TN_LOG_H
+#ifndef TN_ERROR_H
+#define TN_ERROR_H
 
 #include <stdarg.h>
 

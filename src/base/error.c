@@ -2,7 +2,7 @@
  *
  * Error details: one line of valid UTF-8, whatever the bytes that went into it.
  */
-#include "base/log.h"
+#include "base/error.h"
 
 #include <stdio.h>
 #include <string.h>

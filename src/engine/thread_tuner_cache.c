@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
-#include "engine/calibrate.h"
+#include "engine/thread_tuner.h"
 #include "plat/plat.h"
 
 enum { MAX_LINES = 64, MAX_BYTES = 4096 };

@@ -6,8 +6,8 @@
  *   workspace = scratch (one arena, taken at once)
  *             + cache blocks (address space at once, pages 256 positions at a time)
  */
-#ifndef TN_MEMPLAN_H
-#define TN_MEMPLAN_H
+#ifndef TN_WORKSPACE_SIZE_H
+#define TN_WORKSPACE_SIZE_H
 
 #include "base/arena.h"
 #include "base/bits.h"
@@ -17,7 +17,7 @@
 #include "model/weights.h"
 
 /* What a workspace is planned for. */
-struct tn_memplan_input {
+struct tn_workspace_input {
     uint32_t n_ctx;     /* positions of a sequence, at least 1 */
     uint32_t n_batch;   /* rows of a batch, 1..512 */
     uint32_t n_threads; /* of the engine's team */
@@ -39,7 +39,7 @@ struct tn_memplan_input {
  * largest of them.  NULL: it only counts, as the arena does. */
 typedef void tn_scratch_layout_fn(void *out, struct tn_arena *arena,
                                   const struct tn_weights *weights,
-                                  const struct tn_memplan_input *input);
+                                  const struct tn_workspace_input *input);
 
 /* One thread's share of scratch memory. */
 struct tn_thread_scratch {
@@ -84,7 +84,7 @@ struct tn_sequence_scratch {
     uint32_t *head_always;   /* [TN_HEAD_MAX_ALWAYS] ids that a head search must not leave out */
 };
 
-struct tn_memplan {
+struct tn_workspace_size {
     uint64_t scratch_bytes;
     uint64_t kv_block_bytes;
     uint64_t kv_full_bytes;  /* n_ctx filled, by all sequences */
@@ -93,7 +93,7 @@ struct tn_memplan {
     uint64_t checkpoints_full_bytes;
 };
 
-static inline struct tn_state_input tn_memplan_state_input(const struct tn_memplan_input *input)
+static inline struct tn_state_input tn_workspace_state_input(const struct tn_workspace_input *input)
 {
     return (struct tn_state_input){input->kv, input->n_ctx, input->n_batch};
 }
@@ -106,8 +106,9 @@ void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
 /* Lays scratch memory out; with a NULL arena base it only counts.  The memory is all zeros, as new
  * pages are: lut_input and col_sum_of, whose numbers begin with 1, name nothing yet. */
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
-                       const struct tn_weights *weights, const struct tn_memplan_input *input);
-void tn_memplan_make(struct tn_memplan *out, const struct tn_weights *weights,
-                     const struct tn_memplan_input *input);
+                       const struct tn_weights *weights,
+                       const struct tn_workspace_input *input);
+void tn_workspace_size_make(struct tn_workspace_size *out, const struct tn_weights *weights,
+                            const struct tn_workspace_input *input);
 
 #endif

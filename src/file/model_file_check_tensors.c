@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "base/bits.h"
-#include "base/log.h"
-#include "file/mfile_check.h"
+#include "base/error.h"
+#include "file/model_file_check.h"
 
 /* ---- one tensor ---- */
 
@@ -134,7 +134,7 @@ static tern_status check_row_shifts(struct tensor_check *k)
     const uint32_t n_bits = (uint32_t)tn_layout_weight_bytes(t->layout, 8);
     if (tn_layout_planes(t->layout) == 0)
         return TERN_OK;
-    const uint8_t *end = (const uint8_t *)tn_mfile_scales(k->c->file, t) + t->scale_bytes;
+    const uint8_t *end = (const uint8_t *)tn_model_file_scales(k->c->file, t) + t->scale_bytes;
     for (uint32_t r = 0; r < t->rows; r++) {
         uint32_t form = (end - t->rows)[r];
         if ((form & ~(TERN_PLANE_SHIFT | TERN_PLANE_CENTRED)) != 0 ||
@@ -148,7 +148,7 @@ static tern_status check_row_shifts(struct tensor_check *k)
 
 static tern_status check_row_scales(struct tensor_check *k)
 {
-    const float *scales = tn_mfile_scales(k->c->file, k->t);
+    const float *scales = tn_model_file_scales(k->c->file, k->t);
     uint64_t n = (uint64_t)k->t->rows * tn_layout_scales(k->t->layout);
     for (uint64_t r = 0; scales && r < n; r++)
         if (!(scales[r] >= 0 && scales[r] < INFINITY)) /* NaN too */
@@ -175,7 +175,7 @@ static tern_status check_scales(const struct tensor_check *k)
 /* A small factor would turn faster than the tables of angles allow. */
 static tern_status check_factors(struct tensor_check *k)
 {
-    const float *factors = tn_mfile_data(k->c->file, k->t);
+    const float *factors = tn_model_file_data(k->c->file, k->t);
     for (uint32_t i = 0; i < k->t->cols && k->t->role == TERN_ROLE_ROPE_FACTORS; i++)
         if (!(factors[i] >= TERN_MIN_ROPE_FACTOR && factors[i] < INFINITY)) /* NaN too */
             return tn_fail(k->c->err, TERN_INPUT,

@@ -2,7 +2,7 @@
  *
  * Sizes of a workspace.
  */
-#include "model/memplan.h"
+#include "model/workspace_size.h"
 
 #include "arch/arch.h"
 #include "base/bits.h"
@@ -53,10 +53,11 @@ static void layout_checkpoints(struct tn_scratch *s, struct tn_arena *arena, siz
 }
 
 static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
-                             const struct tn_weights *weights, const struct tn_memplan_input *input)
+                             const struct tn_weights *weights,
+                             const struct tn_workspace_input *input)
 {
     const size_t n = input->n_sequences, n_blocks = tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK);
-    const struct tn_state_input state_input = tn_memplan_state_input(input);
+    const struct tn_state_input state_input = tn_workspace_state_input(input);
     struct tn_state_plan states;
     tn_state_plan_make(&states, NULL, weights, &state_input);
     s->state_layers = tn_arena_take(arena, weights->config->n_layer * sizeof *s->state_layers);
@@ -77,7 +78,8 @@ static void layout_sequences(struct tn_scratch *s, struct tn_arena *arena,
 }
 
 static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
-                          const struct tern_file_config *c, const struct tn_memplan_input *input)
+                          const struct tern_file_config *c,
+                          const struct tn_workspace_input *input)
 {
     s->wanted = tn_arena_take(arena, input->n_batch * sizeof *s->wanted);
     s->logits = take_f32(arena, (size_t)input->n_logits * c->vocab);
@@ -87,7 +89,8 @@ static void layout_logits(struct tn_scratch *s, struct tn_arena *arena,
 }
 
 static void layout_decode(struct tn_scratch *s, struct tn_arena *arena,
-                          const struct tn_weights *weights, const struct tn_memplan_input *input)
+                          const struct tn_weights *weights,
+                          const struct tn_workspace_input *input)
 {
     const struct tern_file_config *c = weights->config;
     s->active = tn_arena_take(arena, weights->n_listed * sizeof(uint32_t));
@@ -129,7 +132,7 @@ void tn_acts_layout(struct tn_acts *out, struct tn_arena *arena,
  * share: only one of them runs at a time.  *used becomes the end of the largest. */
 static void layout_part(void *out, const struct tn_arena *shared, size_t *used,
                         tn_scratch_layout_fn *layout, const struct tn_weights *weights,
-                        const struct tn_memplan_input *input)
+                        const struct tn_workspace_input *input)
 {
     struct tn_arena arena = *shared;
     layout(out, &arena, weights, input);
@@ -142,7 +145,8 @@ static void *take_part(struct tn_arena *arena, size_t n_bytes)
 }
 
 static void layout_parts(struct tn_scratch *s, struct tn_arena *arena,
-                         const struct tn_weights *weights, const struct tn_memplan_input *input)
+                         const struct tn_weights *weights,
+                         const struct tn_workspace_input *input)
 {
     const uint32_t mixers = weights->mixers, ffns = weights->ffns, n = input->n_threads;
     for (uint32_t i = 1; i < TERN_MIXER_END; i++)
@@ -161,7 +165,8 @@ static void layout_parts(struct tn_scratch *s, struct tn_arena *arena,
 }
 
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
-                       const struct tn_weights *weights, const struct tn_memplan_input *input)
+                       const struct tn_weights *weights,
+                       const struct tn_workspace_input *input)
 {
     struct tn_scratch *s = out;
     const struct tern_file_config *c = weights->config;
@@ -181,20 +186,20 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
         layout_thread(s->threads ? &s->threads[i] : NULL, arena, weights, input->n_batch);
 }
 
-void tn_memplan_make(struct tn_memplan *out, const struct tn_weights *weights,
-                     const struct tn_memplan_input *input)
+void tn_workspace_size_make(struct tn_workspace_size *out, const struct tn_weights *weights,
+                            const struct tn_workspace_input *input)
 {
     struct tn_scratch scratch;
     struct tn_arena arena = {0};
-    const struct tn_state_input state_input = tn_memplan_state_input(input);
+    const struct tn_state_input state_input = tn_workspace_state_input(input);
     struct tn_state_plan states;
     tn_scratch_layout(&scratch, &arena, weights, input);
     tn_state_plan_make(&states, NULL, weights, &state_input);
-    *out = (struct tn_memplan){
+    *out = (struct tn_workspace_size){
         .scratch_bytes = arena.used,
         .kv_block_bytes = states.bytes.block,
-        .kv_full_bytes = (uint64_t)states.bytes.block *
-                         tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK) * input->n_sequences,
+        .kv_full_bytes = (uint64_t)states.bytes.block * tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK) *
+                         input->n_sequences,
         .kv_bytes_per_token = tn_kv_bytes_per_token(weights, input->kv),
         .checkpoint_bytes = states.bytes.checkpoint,
         .checkpoints_full_bytes = (uint64_t)states.bytes.checkpoint * input->n_checkpoints,

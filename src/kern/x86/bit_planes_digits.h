@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What planes_ssse3.c and planes_avx2.c share: activations as two signed digits, x = 256 * high +
- * low, and the loop over rows.  Up to PLANES_TOGETHER inputs share what was cut out of a row.
- * Groups of columns whose high digits are all zero, which the caller sees to for most, are
+ * What bit_planes_ssse3.c and bit_planes_avx2.c share: activations as two signed digits, x = 256 *
+ * high + low, and the loop over rows.  Up to PLANES_TOGETHER inputs share what was cut out of a
+ * row. Groups of columns whose high digits are all zero, which the caller sees to for most, are
  * multiplied once.  Each file compiles its own copy.
  */
 #ifndef TN_PLANES_DIGITS_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * The checks behind tn_mfile_check, between mfile.c, mfile_check.c and
- * mfile_check_tensors.c.
+ * The checks behind tn_model_file_check, between model_file.c, model_file_check.c and
+ * model_file_check_tensors.c.
  */
-#ifndef TN_MFILE_CHECK_H
-#define TN_MFILE_CHECK_H
+#ifndef TN_MODEL_FILE_CHECK_H
+#define TN_MODEL_FILE_CHECK_H
 
-#include "file/mfile.h"
+#include "file/model_file.h"
 
 struct tn_mcheck {
-    struct tn_mfile *file; /* header, config and so on are set as soon as they may be read */
+    struct tn_model_file *file; /* header, config and so on are set as soon as they may be read */
     const unsigned char *bytes;
     size_t n_bytes;
     const char *name; /* of the file, short enough for a message */

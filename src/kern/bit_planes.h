@@ -4,8 +4,8 @@
  * tern/model_format.h.  The first plane holds the 4 high bits, the next two 1
  * bit more each, the last one 2: 4, 3 or 1 planes for 8, 6 or 4 bits.
  */
-#ifndef TN_PLANES_H
-#define TN_PLANES_H
+#ifndef TN_BIT_PLANES_H
+#define TN_BIT_PLANES_H
 
 #include <stdint.h>
 
@@ -14,7 +14,7 @@
 #define TN_MAX_PLANES 4u
 
 /* The matrix as it lies in the file. */
-struct tn_planes {
+struct tn_bit_planes {
     const uint8_t *data;
     const float *scales;   /* [rows]: w = q * scale */
     const float *norms;    /* [rows] of v */
@@ -27,8 +27,8 @@ struct tn_planes {
 };
 
 /* Finds the parts in data and scales, which lie as in the file. */
-struct tn_planes tn_planes_view(const void *data, const void *scales, uint32_t rows, uint32_t cols,
-                                uint32_t n_planes);
+struct tn_bit_planes tn_bit_planes_view(const void *data, const void *scales, uint32_t rows,
+                                        uint32_t cols, uint32_t n_planes);
 
 /* Bits of plane i. */
 static inline uint32_t tn_plane_bits(uint32_t i_plane)
@@ -37,7 +37,7 @@ static inline uint32_t tn_plane_bits(uint32_t i_plane)
 }
 
 /* Bits of the first n planes together; of all of them 8, 6 or 4, and then |q| <= 127, 31 or 7. */
-static inline uint32_t tn_planes_bits(uint32_t n_planes)
+static inline uint32_t tn_bit_planes_bits(uint32_t n_planes)
 {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < n_planes; i++)
@@ -45,9 +45,9 @@ static inline uint32_t tn_planes_bits(uint32_t n_planes)
     return bits;
 }
 
-static inline int32_t tn_planes_max(uint32_t n_planes)
+static inline int32_t tn_bit_planes_max(uint32_t n_planes)
 {
-    return (1 << (tn_planes_bits(n_planes) - 1)) - 1;
+    return (1 << (tn_bit_planes_bits(n_planes) - 1)) - 1;
 }
 
 /* Bytes of one row in plane i. */
@@ -57,20 +57,21 @@ static inline size_t tn_plane_row(uint32_t cols, uint32_t i_plane)
 }
 
 /* Plane i_plane of the block of TERN_PLANE_BLOCK_ROWS rows that begins at row `block_row`. */
-const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, uint32_t i_plane);
+const uint8_t *tn_bit_planes_block(const struct tn_bit_planes *w, uint32_t block_row,
+                                   uint32_t i_plane);
 /* One row of plane i_plane. */
-const uint8_t *tn_planes_row(const struct tn_planes *w, uint32_t row, uint32_t i_plane);
+const uint8_t *tn_bit_planes_row(const struct tn_bit_planes *w, uint32_t row, uint32_t i_plane);
 
 /* offsets [cols]: the medians of the columns of q [n][cols], n > 0. */
-void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols);
+void tn_bit_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols);
 /* Where they lie in scales. */
-int8_t *tn_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes);
+int8_t *tn_bit_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes);
 
 /* Packs the block of rows [row, row + n), q [n][cols] in [-max, max], to dst
- * (tn_planes_block_bytes).  Their norms and forms go to their places in scales, where the offsets
- * are already. */
-void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
-                    uint32_t rows, uint32_t cols, uint32_t n_planes);
-size_t tn_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes);
+ * (tn_bit_planes_block_bytes).  Their norms and forms go to their places in scales, where the
+ * offsets are already. */
+void tn_bit_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
+                        uint32_t rows, uint32_t cols, uint32_t n_planes);
+size_t tn_bit_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Packing rows in planes.
  */
-#include "kern/planes.h"
+#include "kern/bit_planes.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -14,17 +14,17 @@ static float *scale_array(void *scales, uint32_t rows, uint32_t i)
     return (float *)scales + (size_t)i * rows;
 }
 
-int8_t *tn_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes)
+int8_t *tn_bit_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes)
 {
     return (int8_t *)scale_array(scales, rows, n_planes + 1);
 }
 
-struct tn_planes tn_planes_view(const void *data, const void *scales, uint32_t rows, uint32_t cols,
-                                uint32_t n_planes)
+struct tn_bit_planes tn_bit_planes_view(const void *data, const void *scales, uint32_t rows,
+                                        uint32_t cols, uint32_t n_planes)
 {
     const float *floats = scales;
     const int8_t *offsets = (const int8_t *)(floats + (size_t)(n_planes + 1) * rows);
-    return (struct tn_planes){
+    return (struct tn_bit_planes){
         .data = data,
         .scales = floats,
         .norms = floats + rows,
@@ -37,23 +37,24 @@ struct tn_planes tn_planes_view(const void *data, const void *scales, uint32_t r
     };
 }
 
-size_t tn_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes)
+size_t tn_bit_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes)
 {
-    return n * tn_plane_row_bytes(cols, tn_planes_bits(n_planes));
+    return n * tn_plane_row_bytes(cols, tn_bit_planes_bits(n_planes));
 }
 
-const uint8_t *tn_planes_block(const struct tn_planes *w, uint32_t block_row, uint32_t i_plane)
+const uint8_t *tn_bit_planes_block(const struct tn_bit_planes *w, uint32_t block_row,
+                                   uint32_t i_plane)
 {
     uint32_t n = TN_MIN(TERN_PLANE_BLOCK_ROWS, w->rows - block_row);
-    size_t before = tn_plane_row_bytes(w->cols, tn_planes_bits(w->n_planes));
-    size_t inside = tn_plane_row_bytes(w->cols, tn_planes_bits(i_plane));
+    size_t before = tn_plane_row_bytes(w->cols, tn_bit_planes_bits(w->n_planes));
+    size_t inside = tn_plane_row_bytes(w->cols, tn_bit_planes_bits(i_plane));
     return w->data + block_row * before + n * inside;
 }
 
-const uint8_t *tn_planes_row(const struct tn_planes *w, uint32_t row, uint32_t i_plane)
+const uint8_t *tn_bit_planes_row(const struct tn_bit_planes *w, uint32_t row, uint32_t i_plane)
 {
     const uint32_t inside = row % TERN_PLANE_BLOCK_ROWS;
-    return tn_planes_block(w, row - inside, i_plane) + inside * tn_plane_row(w->cols, i_plane);
+    return tn_bit_planes_block(w, row - inside, i_plane) + inside * tn_plane_row(w->cols, i_plane);
 }
 
 /* ---- packing ---- */
@@ -186,7 +187,7 @@ static struct row_norms pack_row(uint8_t *const dst[TN_MAX_PLANES], const struct
         row_codes(u, f, c, n);
         squares += sum_of_values(u, n, f->bias);
         for (uint32_t i = 0; i < n_planes; i++) {
-            const uint32_t open = tn_planes_bits(n_planes) - tn_planes_bits(i + 1);
+            const uint32_t open = tn_bit_planes_bits(n_planes) - tn_bit_planes_bits(i + 1);
             put_bits(dst[i] + c / 8 * tn_plane_bits(i), u, n, tn_plane_bits(i), open);
             open_squares[i] += open ? sum_of_open(u, n, open, f->shift) : 0;
         }
@@ -197,13 +198,13 @@ static struct row_norms pack_row(uint8_t *const dst[TN_MAX_PLANES], const struct
     return norms;
 }
 
-void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
-                    uint32_t rows, uint32_t cols, uint32_t n_planes)
+void tn_bit_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
+                        uint32_t rows, uint32_t cols, uint32_t n_planes)
 {
-    const int8_t *offsets = tn_planes_place_offsets(scales, rows, n_planes);
-    uint8_t *forms = (uint8_t *)tn_planes_place_offsets(scales, rows, n_planes) + cols;
+    const int8_t *offsets = tn_bit_planes_place_offsets(scales, rows, n_planes);
+    uint8_t *forms = (uint8_t *)tn_bit_planes_place_offsets(scales, rows, n_planes) + cols;
     for (uint32_t r = 0; r < n; r++, q += cols) {
-        const struct row_form f = choose_form(q, offsets, cols, tn_planes_bits(n_planes));
+        const struct row_form f = choose_form(q, offsets, cols, tn_bit_planes_bits(n_planes));
         uint8_t *planes[TN_MAX_PLANES] = {0}, *plane = dst;
         for (uint32_t i = 0; i < n_planes; i++) {
             planes[i] = plane + r * tn_plane_row(cols, i);
@@ -217,7 +218,7 @@ void tn_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, u
     }
 }
 
-void tn_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols)
+void tn_bit_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols)
 {
     for (uint32_t c = 0; c < cols; c++) {
         uint32_t count[256] = {0}, below = 0, u = 0;

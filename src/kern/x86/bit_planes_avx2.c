@@ -16,7 +16,7 @@
 #include <immintrin.h>
 
 #include "kern/bound_logit.h"
-#include "kern/x86/planes_digits.h"
+#include "kern/x86/bit_planes_digits.h"
 
 /* 16 activations; returns whether one has a high digit. */
 static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/bits.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 
 const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tensor *tensor)
 {
@@ -22,7 +22,7 @@ const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tenso
     return dst;
 }
 
-uint32_t tn_mfile_data_align(uint64_t data_bytes)
+uint32_t tn_model_file_data_align(uint64_t data_bytes)
 {
     return data_bytes >= TERN_FILE_LARGE ? TERN_FILE_CHUNK : TERN_FILE_PAGE;
 }

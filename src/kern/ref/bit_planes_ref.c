@@ -2,9 +2,9 @@
  *
  * Planes of the head, portable C: exact sums of small codes times int16, and rows as bytes.
  */
+#include "kern/bit_planes.h"
 #include "kern/bound_logit.h"
 #include "kern/plane_rows.h"
-#include "kern/planes.h"
 
 /* The codes of a group of 128 columns lie field after field: byte j of the group holds column j in
  * its lowest bits, then the columns j + n_bytes, j + 2 n_bytes ... */
@@ -31,14 +31,14 @@ static TN_ALWAYS_INLINE uint32_t code(const uint8_t *row, uint32_t bits, uint32_
     return byte >> j / n_bytes * bits & ((1u << bits) - 1);
 }
 
-void tn_unpack_planes_ref(int8_t *q, const struct tn_planes *w, uint32_t row)
+void tn_unpack_planes_ref(int8_t *q, const struct tn_bit_planes *w, uint32_t row)
 {
     const uint32_t shift = w->forms[row] & TERN_PLANE_SHIFT;
-    const uint32_t bias = (uint32_t)(tn_planes_max(w->n_planes) + 1) >> shift;
+    const uint32_t bias = (uint32_t)(tn_bit_planes_max(w->n_planes) + 1) >> shift;
     const uint32_t keep = w->forms[row] & TERN_PLANE_CENTRED ? 255 : 0;
     const uint8_t *plane[TN_MAX_PLANES];
     for (uint32_t i = 0; i < w->n_planes; i++)
-        plane[i] = tn_planes_row(w, row, i);
+        plane[i] = tn_bit_planes_row(w, row, i);
     for (uint32_t c = 0; c < w->cols; c++) {
         uint32_t u = 0;
         for (uint32_t i = 0; i < w->n_planes; i++)

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/compiler.h"
-#include "file/mfile.h"
+#include "file/model_file.h"
 #include "tiny_model.h"
 
 static volatile unsigned char sink;
@@ -28,45 +28,46 @@ static void read_bytes(const void *bytes, uint64_t n)
         sink = b[n - 1];
 }
 
-static void read_text(const struct tn_mfile *file, struct tern_file_ref ref)
+static void read_text(const struct tn_model_file *file, struct tern_file_ref ref)
 {
     size_t n;
-    const char *text = tn_mfile_text(file, ref, &n);
+    const char *text = tn_model_file_text(file, ref, &n);
     read_bytes(text, n);
 }
 
-static void use(const struct tn_mfile *file)
+static void use(const struct tn_model_file *file)
 {
     struct tern_error err;
     char name[48];
     for (uint32_t i = 0; i < file->n_tensors; i++) {
         const struct tern_file_tensor *t = &file->tensors[i];
-        if ((t->expert == 0 && tn_mfile_tensor(file, (enum tern_role)t->role, t->layer) != t) ||
+        if ((t->expert == 0 &&
+             tn_model_file_tensor(file, (enum tern_role)t->role, t->layer) != t) ||
             strlen(tn_tensor_name(name, sizeof name, t)) == 0)
             abort();
-        read_bytes(tn_mfile_data(file, t), t->bytes);
+        read_bytes(tn_model_file_data(file, t), t->bytes);
         if (t->scale_bytes)
-            read_bytes(tn_mfile_scales(file, t), t->scale_bytes);
+            read_bytes(tn_model_file_scales(file, t), t->scale_bytes);
     }
     read_text(file, file->spec.config->name);
     read_text(file, file->spec.config->template_name);
     read_text(file, file->spec.config->template_source);
     read_text(file, file->spec.config->converter);
     for (uint32_t i = 0; i < file->n_chunks; i++)
-        (void)tn_mfile_verify_chunk(file, i, &err);
+        (void)tn_model_file_verify_chunk(file, i, &err);
     read_bytes(file->tokenizer, file->tokenizer ? file->tokenizer_bytes : 0);
 }
 
 static void check(const uint8_t *bytes, size_t n)
 {
-    struct tn_mfile file;
+    struct tn_model_file file;
     struct tern_error err = {TERN_OK, ""};
-    tern_status status = tn_mfile_check(&file, bytes, n, "fuzz", &err);
+    tern_status status = tn_model_file_check(&file, bytes, n, "fuzz", &err);
     if (status == TERN_OK)
         use(&file);
     else if (err.status != status || err.detail[0] == '\0' || file.header)
         abort(); /* every refusal is explained and leaves nothing */
-    tn_mfile_close(&file);
+    tn_model_file_close(&file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -100,7 +101,7 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
         {TERN_LAYOUT_BF16, true, true, false, true, 0},
         {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0},
     };
-    const char path[] = "fuzz_mfile.seed.tern";
+    const char path[] = "fuzz_model_file.seed.tern";
     struct tern_error err;
     struct tiny_image image;
     if (i >= TN_COUNT_OF(variants))

@@ -4,7 +4,7 @@
  * file may have been made by an enemy, with a correct hash.
  */
 #define XXH_INLINE_ALL
-#include "file/mfile_check.h"
+#include "file/model_file_check.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/utf8.h"
 
 /* ---- small words ---- */
@@ -118,7 +118,7 @@ static tern_status check_sections(struct tn_mcheck *c, const struct tern_file_he
          TERN_MAX_TENSORS * sizeof(struct tern_file_tensor)},
         {"tokenizer", &h->tokenizer, TERN_FILE_ALIGN, 0, TERN_MAX_TOKENIZER_BYTES},
         {"hashes", &h->hashes, TERN_FILE_ALIGN, sizeof(uint64_t), UINT64_MAX},
-        {"data", &h->data, tn_mfile_data_align(h->data.bytes), 1, UINT64_MAX},
+        {"data", &h->data, tn_model_file_data_align(h->data.bytes), 1, UINT64_MAX},
     };
     uint64_t end = sizeof *h;
     for (size_t i = 0; i < TN_COUNT_OF(list); i++) {
@@ -154,7 +154,7 @@ static tern_status copy_head(struct tn_mcheck *c, const struct tern_file_header 
                        c->name, n);
     memcpy(head, h, sizeof *h);
     memcpy(head + sizeof *h, c->bytes + sizeof *h, (size_t)n - sizeof *h);
-    struct tn_mfile *f = c->file;
+    struct tn_model_file *f = c->file;
     f->head = head;
     f->header = (const void *)head;
     f->spec.config = (const void *)(head + h->metadata.offset);
