@@ -16,6 +16,7 @@
 #include "tern/convert.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -106,7 +107,9 @@ static void say_kept(const struct tn_job *j)
                    "this model is not ternary: its matrices keep the values of the source, the "
                    "largest in %s; running it takes %.1f MB of memory beside the cache%s",
                    tn_layout_name(k.largest->file.layout), (double)k.n_bytes * 1e-6,
-                   k.n_dense ? "; a GGUF file in Q4_K_M would take a third or less" : "");
+                   tn_tensor_is_dense(k.largest)
+                       ? "; a GGUF file in Q4_K_M would take a third or less"
+                       : "");
 }
 
 /* The size of an embedding model is that of its table as a rule. */
@@ -149,9 +152,11 @@ static tern_status survey(struct tn_job *j)
 static tern_status declare(struct tn_job *j)
 {
     for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
         uint32_t i_tensor;
-        tern_status status =
-            tn_mwriter_declare(j->writer, &j->plan.tensors[i].file, &i_tensor, j->err);
+        if (t->i_matrix > 0)
+            continue;
+        tern_status status = tn_mwriter_declare(j->writer, &t->file, &i_tensor, j->err);
         if (status != TERN_OK)
             return status;
     }
@@ -178,8 +183,10 @@ static tern_status declare(struct tn_job *j)
 static void say_tensor(const struct tn_job *j, const struct tn_tensor_plan_row *t,
                        const struct tn_stream_facts *facts)
 {
-    char name[48];
-    tn_tensor_name(name, sizeof name, &t->file);
+    char name[64];
+    const size_t n_name = strlen(tn_tensor_name(name, 48, &t->file));
+    if (t->file.n_stacked)
+        snprintf(name + n_name, sizeof name - n_name, ".%u", t->i_matrix);
     const char *layout = tn_layout_name(t->file.layout);
     const double n = (double)t->file.rows * t->file.cols;
     if (t->file.scale_kind == TERN_SCALE_TENSOR)
@@ -223,8 +230,8 @@ static tern_status stream_tensors(struct tn_job *j)
         const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
         struct tn_stream_facts facts = {0};
         tern_status status = t->kind == TN_TENSOR_BLOCKS
-                                 ? tn_stream_blocks(&j->stream, t, i, j->err)
-                                 : tn_stream_tensor(&j->stream, t, i, &facts, j->err);
+                                 ? tn_stream_blocks(&j->stream, t, t->i_tensor, j->err)
+                                 : tn_stream_tensor(&j->stream, t, t->i_tensor, &facts, j->err);
         if (status != TERN_OK)
             return status;
         j->result->n_zero += facts.n_zero;

@@ -105,6 +105,12 @@ static inline size_t tn_source_float_bytes(const struct tn_source_tensor *tensor
     return tensor->dtype == TN_DTYPE_F32 ? 4 : 2;
 }
 
+/* Rows of a matrix, of a stack those of all its matrices. */
+static inline uint64_t tn_source_rows(const struct tn_source_tensor *tensor)
+{
+    return tensor->rank == 3 ? tensor->shape[0] * tensor->shape[1] : tensor->shape[0];
+}
+
 /* "[768, 256]" into dst; returns dst. */
 const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor);
 

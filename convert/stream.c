@@ -93,10 +93,11 @@ tern_status tn_stream_read_rows(struct tn_streamer *s, const struct tn_tensor_pl
 {
     tern_status status = TERN_OK;
     for (uint32_t end = row + n, n_run; row < end && status == TERN_OK; row += n_run) {
-        const struct tn_row_order *order = &t->order;
-        n_run = order->permuted_dim ? 1 : TN_MIN(end - row, order->run - row % order->run);
-        status = tn_stream_read(s, t->weight, tn_row_order_get(order, row) * (uint64_t)row_bytes,
-                                dst, n_run * row_bytes, err);
+        (void)tn_row_order_run(&t->order, row, &n_run);
+        n_run = t->order.permuted_dim ? 1 : TN_MIN(end - row, n_run);
+        status = tn_stream_read(s, t->weight,
+                                tn_row_order_get(&t->order, row) * (uint64_t)row_bytes, dst,
+                                n_run * row_bytes, err);
         dst += n_run * row_bytes;
     }
     return status;
@@ -177,9 +178,11 @@ struct matrix {
     int8_t *trits;       /* [TN_PACK_ROWS][cols] */
     float *scales;       /* [TN_PACK_ROWS][units of the source] */
     uint8_t *packed;     /* of these rows; layout C2: the whole matrix */
-    void *all_scales;    /* as in the file; NULL where the matrix has one */
+    void *all_scales;    /* as in the file; NULL where the matrix has one; those of the matrices
+                            before it in a stack precede them */
     float *groups;       /* [TN_PACK_ROWS][groups of the file] */
     size_t scale_bytes;
+    size_t stride;       /* from one matrix of a stack to the next */
     bool is_whole;       /* columns (C2) are complete only at the end */
 };
 
@@ -205,7 +208,11 @@ static tern_status take_buffers(struct matrix *m, struct tn_streamer *s, struct 
         return TERN_OK;
     const size_t n_value = f->scale_kind == TERN_SCALE_COL_GROUP_F16 ? 2 : 4;
     m->scale_bytes = tn_n_scales(f->rows, f->cols, f->scale_group) * n_value;
-    m->all_scales = tn_stream_take(&s->all_scales, m->scale_bytes, err);
+    m->stride = f->n_stacked ? tn_align_up(m->scale_bytes, TERN_FILE_ALIGN) : m->scale_bytes;
+    char *of_stack = tn_stream_take(&s->all_scales, m->stride * TN_MAX(f->n_stacked, 1u), err);
+    m->all_scales = of_stack ? of_stack + m->stride * m->reader.tensor->i_matrix : NULL;
+    if (of_stack)
+        memset(m->all_scales, 0, m->stride); /* the padding */
     m->groups = tn_stream_take(
         &s->floats, (size_t)n_step * tn_n_groups(f->cols, f->scale_group) * sizeof(float), err);
     return m->all_scales && m->groups ? TERN_OK : TERN_MEMORY;
@@ -247,6 +254,18 @@ static tern_status stream_rows(struct matrix *m, struct tn_streamer *s, uint32_t
                              (size_t)tn_layout_size(f->layout, n, f->cols), err);
 }
 
+/* The padding of a stack's matrix; the scales of all of them follow the last one. */
+static tern_status finish_matrix(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
+                                 struct tern_error *err)
+{
+    const uint32_t n = TN_MAX(m->file->n_stacked, 1u), i = m->reader.tensor->i_matrix;
+    tern_status status = tn_mwriter_pad_matrix(s->writer, i_tensor, i, err);
+    if (status != TERN_OK || !m->all_scales || i + 1 < n)
+        return status;
+    return tn_mwriter_append_scales(s->writer, i_tensor, (char *)m->all_scales - m->stride * i,
+                                    m->stride * n, err);
+}
+
 static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint32_t i_tensor,
                                    uint64_t *n_zero, struct tern_error *err)
 {
@@ -265,9 +284,7 @@ static tern_status stream_all_rows(struct matrix *m, struct tn_streamer *s, uint
     if (status == TERN_OK && m->is_whole)
         status = tn_mwriter_append(s->writer, i_tensor, m->packed,
                                    (size_t)tn_layout_size(f->layout, f->rows, f->cols), err);
-    if (status == TERN_OK && m->all_scales)
-        status = tn_mwriter_append_scales(s->writer, i_tensor, m->all_scales, m->scale_bytes, err);
-    return status;
+    return status == TERN_OK ? finish_matrix(m, s, i_tensor, err) : status;
 }
 
 /* The scale of a matrix that has one: what the source states, or the survey found in its units. */
@@ -290,7 +307,7 @@ static tern_status stream_matrix(struct tn_streamer *s, const struct tn_tensor_p
         status = stream_all_rows(&m, s, i_tensor, &facts->n_zero, err);
     facts->scale = has_groups(&t->file) ? 0 : matrix_scale(&m.reader);
     if (status == TERN_OK)
-        tn_mwriter_set_tensor_facts(s->writer, i_tensor, facts->scale, facts->n_zero);
+        tn_mwriter_add_tensor_facts(s->writer, i_tensor, facts->scale, facts->n_zero);
     tn_trit_reader_fini(&m.reader);
     return status;
 }

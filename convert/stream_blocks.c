@@ -42,5 +42,6 @@ tern_status tn_stream_blocks(struct tn_streamer *s, const struct tn_tensor_plan_
         status = tn_mwriter_append(s->writer, i_tensor, packed,
                                    (size_t)tn_blocks_bytes(f->layout, n, f->cols), err);
     }
-    return status;
+    return status != TERN_OK ? status
+                             : tn_mwriter_pad_matrix(s->writer, i_tensor, t->i_matrix, err);
 }

@@ -134,6 +134,6 @@ tern_status tn_stream_table(struct tn_streamer *s, const struct tn_tensor_plan_r
             return status;
     }
     if (t->file.scale_kind != TERN_SCALE_ROW)
-        return TERN_OK;
+        return tn_mwriter_pad_matrix(s->writer, i_tensor, t->i_matrix, err);
     return tn_mwriter_append_scales(s->writer, i_tensor, b.scales, scale_bytes, err);
 }

@@ -356,20 +356,31 @@ static void settle_zeros(struct tn_tensor_plan *plan)
             plan->tensors[i].kind = TN_TENSOR_FLOATS;
 }
 
+/* The matrices of a stack have one layout: floats where one of them needs that. */
+static void settle_stacks(struct tn_tensor_plan *plan)
+{
+    struct tn_tensor_plan_row *t = plan->tensors;
+    for (uint32_t i = 0, n; i < plan->n_tensors; i += n) {
+        bool has_dense = false;
+        n = TN_MAX(t[i].file.n_stacked, 1u);
+        for (uint32_t k = 0; k < n; k++)
+            has_dense = has_dense || tn_tensor_is_dense(&t[i + k]);
+        for (uint32_t k = 0; k < n && has_dense; k++)
+            t[i + k].kind = TN_TENSOR_FLOATS;
+    }
+}
+
 static tern_status keep_floats(struct tn_streamer *stream, struct tn_tensor_plan *plan,
                                struct tern_error *err)
 {
     tern_status status = TERN_OK;
     settle_zeros(plan);
+    settle_stacks(plan);
     const bool has_ternary = tn_tensor_plan_has_ternary(plan);
     for (uint32_t i = 0; i < plan->n_tensors && status == TERN_OK; i++) {
         struct tn_tensor_plan_row *t = &plan->tensors[i];
         const bool is_dense = tn_tensor_is_dense(t);
-        if (is_dense && tn_slot_of(t->file.role)->kind == TN_SLOT_EXPERT)
-            status = tn_fail(err, TERN_UNSUPPORTED,
-                             "tensor \"%s\": experts that are not ternary are not supported yet",
-                             t->weight->name);
-        else if (is_dense || (t->kind == TN_TENSOR_TABLE && !has_ternary))
+        if (is_dense || (t->kind == TN_TENSOR_TABLE && !has_ternary))
             status = find_narrow(stream, t, err);
     }
     return status;

@@ -54,7 +54,14 @@ static void hf_name(char *dst, const char *prefix, const struct tn_place *place,
         snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s%s", prefix, place->layer, n, spelling, ending);
 }
 
-static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_family *family,
+/* What was found holds the matrices of all experts. */
+static void stack(struct tn_place *place, const struct tn_config_import *import)
+{
+    place->n_stacked = tn_slot_n_stacked(place->slot, &import->config);
+}
+
+static struct tn_source_tensor *find_hf(struct tn_place *place,
+                                        const struct tn_config_import *import,
                                         const struct tn_source *source, const char *spelling)
 {
     while (*spelling) {
@@ -62,14 +69,17 @@ static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_
         const char *prefix;
         char numbered[NAME_BYTES / 2];
         number_expert(numbered, sizeof numbered, spelling, n, place->expert);
-        for (size_t i = 0; (prefix = tn_family_prefix(family, i)) != NULL; i++) {
+        for (size_t i = 0; (prefix = tn_family_prefix(import->family, i)) != NULL; i++) {
             char name[NAME_BYTES];
             hf_name(name, prefix, place, numbered);
             if (place->name[0] == '\0')
                 snprintf(place->name, NAME_BYTES, "%s", name);
             struct tn_source_tensor *t = tn_source_find(source, name);
-            if (t)
-                return t;
+            if (!t)
+                continue;
+            if (!memchr(spelling, '*', (size_t)n))
+                stack(place, import);
+            return t;
         }
         spelling += n + (spelling[n] == '|');
     }
@@ -77,7 +87,7 @@ static struct tn_source_tensor *find_hf(struct tn_place *place, const struct tn_
 }
 
 /* Sets place->weight, and place->name to the first spelling. */
-static void find_spellings(struct tn_place *place, const struct tn_family *family,
+static void find_spellings(struct tn_place *place, const struct tn_config_import *import,
                            const struct tn_source *source, const char *hf, const char *gguf)
 {
     const char *spelling = source->gguf ? gguf : hf;
@@ -86,11 +96,12 @@ static void find_spellings(struct tn_place *place, const struct tn_family *famil
     if (!spelling || !spelling[0])
         return;
     if (!source->gguf) {
-        place->weight = find_hf(place, family, source, spelling);
+        place->weight = find_hf(place, import, source, spelling);
         return;
     }
     gguf_name(place->name, place, spelling);
     place->weight = tn_source_find(source, place->name);
+    stack(place, import);
 }
 
 /* ---- parts of fused tensors ---- */
@@ -103,9 +114,27 @@ static uint32_t rows_of(uint32_t role, const struct tn_model_spec *spec, uint32_
     return tn_slot_is_vector(slot) ? cols : rows;
 }
 
+/* The part of `rows` rows, `first` rows precede it in all n heads, whose rows take turns with those
+ * of the other parts. */
+static void order_by_head(struct tn_place *place, uint32_t n, uint32_t first, uint32_t rows)
+{
+    place->order.sections[0] =
+        (struct tn_row_section){rows, first / n, rows / n, place->source_rows / n};
+}
+
+/* Likewise the queries, keys and values of each key head. */
+static void order_qkv(struct tn_place *place, const struct tn_layer_dims *dims, uint32_t first)
+{
+    const uint32_t n = dims->n_kv_head, step = place->source_rows / n;
+    const uint32_t widths[] = {dims->head_dim, dims->head_dim, dims->n_head / n * dims->value_dim};
+    uint32_t at = first / n;
+    for (uint32_t i = 0; i < TN_COUNT_OF(widths); at += widths[i++])
+        place->order.sections[i] = (struct tn_row_section){n * widths[i], at, widths[i], step};
+}
+
 /* The slot's part of `fused`. */
 static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
-                      const struct tn_family *family, const struct tn_source *source,
+                      const struct tn_config_import *import, const struct tn_source *source,
                       const struct tn_fused *fused)
 {
     uint32_t first = 0, sum = 0;
@@ -119,16 +148,20 @@ static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
     }
     if (!is_part)
         return false;
-    find_spellings(place, family, source, fused->hf, fused->gguf);
+    find_spellings(place, import, source, fused->hf, fused->gguf);
     if (!place->weight)
         return false;
+    const struct tn_layer_dims dims = tn_layer_dims(spec->config, &spec->layers[place->layer]);
+    const uint32_t rows = place->source_rows;
     place->source_rows = sum;
-    place->order.first = first;
-    if (fused->is_by_head) {
-        const uint32_t n = tn_layer_dims(spec->config, &spec->layers[place->layer]).n_head;
-        place->order = (struct tn_row_order){
-            .first = first / n, .run = place->order.run / n, .step = sum / n};
-    }
+    if (fused->order == TN_FUSED_PARTS)
+        place->order.sections[0].first = first;
+    else if (fused->order == TN_FUSED_BY_HEAD)
+        order_by_head(place, dims.n_head, first, rows);
+    else if (place->slot->role == TERN_ROLE_DELTA_QKV)
+        order_qkv(place, &dims, first);
+    else
+        order_by_head(place, dims.n_kv_head, first, rows);
     return true;
 }
 
@@ -149,17 +182,16 @@ void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
     tn_slot_shape(&out->rows, &out->cols, slot, &spec, layer == TERN_NO_LAYER ? 0 : layer);
     const uint32_t rows = tn_slot_is_vector(slot) ? out->cols : out->rows;
     out->source_rows = rows;
-    out->order = (struct tn_row_order){
-        .run = rows, .step = rows, .permuted_dim = permuted_dim(import, slot->role)};
+    out->order = tn_row_order_straight(0, rows);
+    out->order.permuted_dim = permuted_dim(import, slot->role);
     /* Fused tensors are those of a layer. */
     const struct tn_fused *fused = layer == TERN_NO_LAYER ? NULL : family->fused;
     for (; fused && fused->parts[0]; fused++)
-        if (find_part(out, &spec, family, source, fused))
-            return;
-    find_spellings(out, family, source, tn_family_hf_name(family, slot),
-                   tn_family_gguf_name(family, slot));
-    if (source->gguf && slot->kind == TN_SLOT_EXPERT) {
-        out->n_stacked = tn_slot_count(slot, &import->config);
-        out->order.first = expert * rows;
-    }
+        if (find_part(out, &spec, import, source, fused))
+            break;
+    if (!out->weight)
+        find_spellings(out, import, source, tn_family_hf_name(family, slot),
+                       tn_family_gguf_name(family, slot));
+    if (out->n_stacked)
+        out->order.first += expert * out->source_rows;
 }

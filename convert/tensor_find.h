@@ -19,7 +19,7 @@ struct tn_place {
     uint32_t rows, cols; /* of the slot */
     struct tn_source_tensor *weight; /* NULL: the source has none */
     uint32_t source_rows;            /* that weight must have (a vector: values) */
-    uint32_t n_stacked;              /* matrices of so many rows each, one after the other; or 0 */
+    uint32_t n_stacked;              /* weight is a stack of matrices of source_rows; or 0 */
     struct tn_row_order order;
     /* What it is usually called; "" when this kind of source has no name for the slot. */
     char name[TN_TENSOR_NAME_BYTES];

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/gguf/gguf.h"
@@ -42,7 +43,8 @@ bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor)
 
 bool tn_tensor_is_dense(const struct tn_tensor_plan_row *tensor)
 {
-    return tensor->kind == TN_TENSOR_FLOATS && tensor->file.role != TERN_ROLE_ROUTER;
+    return tensor->kind == TN_TENSOR_FLOATS &&
+           tn_slot_of(tensor->file.role)->kind != TN_SLOT_ROUTER;
 }
 
 /* ---- checking one tensor of the source ---- */
@@ -54,6 +56,11 @@ static tern_status require(struct planner *p, const char *name, struct tn_source
         return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", name);
     (*out)->used = true;
     return TERN_OK;
+}
+
+static const char *who_makes_it(const struct planner *p)
+{
+    return p->source->gguf ? "the file's keys make it" : "config.json makes it";
 }
 
 /* Shape must be [rows, cols], or [cols] when rows is 0. */
@@ -70,8 +77,7 @@ static tern_status check_shape(struct planner *p, const struct tn_source_tensor 
     else
         snprintf(expected, sizeof expected, "[%u]", cols);
     return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but %s %s", t->name,
-                   tn_shape_text(shape, sizeof shape, t),
-                   p->source->gguf ? "the file's keys make it" : "config.json makes it", expected);
+                   tn_shape_text(shape, sizeof shape, t), who_makes_it(p), expected);
 }
 
 /* The shape of a matrix, or of the stack that it is one of. */
@@ -81,13 +87,12 @@ static tern_status check_matrix_shape(struct planner *p, const struct tn_place *
     char shape[200];
     if (place->n_stacked == 0)
         return check_shape(p, t, place->source_rows, place->cols);
-    if (t->rank == 3 && t->shape[0] == place->n_stacked && t->shape[1] == place->rows &&
+    if (t->rank == 3 && t->shape[0] == place->n_stacked && t->shape[1] == place->source_rows &&
         t->shape[2] == place->cols)
         return TERN_OK;
-    return tn_fail(p->err, TERN_INPUT,
-                   "tensor \"%s\": shape %s, but the file's keys make it [%u, %u, %u]", t->name,
-                   tn_shape_text(shape, sizeof shape, t), place->n_stacked, place->rows,
-                   place->cols);
+    return tn_fail(p->err, TERN_INPUT, "tensor \"%s\": shape %s, but %s [%u, %u, %u]", t->name,
+                   tn_shape_text(shape, sizeof shape, t), who_makes_it(p), place->n_stacked,
+                   place->source_rows, place->cols);
 }
 
 /* A type that tern does not read at all, or not here. */
@@ -122,10 +127,11 @@ static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind 
     const bool is_vector = tn_slot_is_vector(place->slot);
     struct tn_tensor_plan_row *t = &p->plan->tensors[p->plan->n_tensors++];
     *t = (struct tn_tensor_plan_row){
-        .kind = kind, .weight = place->weight, .order = place->order};
+        .kind = kind, .weight = place->weight, .order = place->order, .i_matrix = place->expert};
+    t->i_tensor = p->plan->n_tensors == 1 ? 0 : t[-1].i_tensor + (place->expert == 0);
+    t->file.n_stacked = tn_slot_n_stacked(place->slot, p->spec.config);
     t->file.role = place->slot->role;
     t->file.layer = place->layer;
-    t->file.expert = place->expert;
     t->file.rows = is_vector ? 1 : place->rows;
     t->file.cols = place->cols;
     p->plan->n_params += (uint64_t)t->file.rows * t->file.cols;
@@ -207,12 +213,21 @@ static tern_status plan_packed(struct planner *p, const struct tn_place *place)
     return TERN_OK;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text);
+    const size_t n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
 /* ".weight" of the name replaced; false when there is no such tensor. */
 static bool find_beside(const struct planner *p, const struct tn_source_tensor *weight,
                         const char *ending, struct tn_source_tensor **out)
 {
     char name[NAME_BYTES + 8];
     const size_t n = strlen(weight->name) - strlen("weight");
+    if (!ends_with(weight->name, ".weight"))
+        return false;
     snprintf(name, sizeof name, "%.*s%s", (int)n, weight->name, ending);
     *out = tn_source_find(p->source, name);
     if (*out)
@@ -254,8 +269,6 @@ static tern_status plan_found(struct planner *p, const struct tn_place *place)
         status = check_matrix_shape(p, place);
     if (status != TERN_OK)
         return status;
-    if (is_blocks && place->n_stacked)
-        return fail_type(p, weight, "experts in blocks are not supported yet");
     if (is_blocks) {
         append(p, TN_TENSOR_BLOCKS, place);
         return TERN_OK;
@@ -311,7 +324,8 @@ static tern_status plan_router(struct planner *p, const struct tn_place *place)
     const struct tn_source_tensor *t = place->weight;
     if (!tn_source_is_float(t))
         return t->encoding ? fail_type(p, t, "the router must be in floats") : check_float(p, t);
-    tern_status status = check_shape(p, t, place->rows, place->cols);
+    const bool is_flat = place->rows == 1 && t->rank == 1; /* as GGUF files store a single row */
+    tern_status status = check_shape(p, t, is_flat ? 0 : place->rows, place->cols);
     if (status == TERN_OK)
         append(p, TN_TENSOR_FLOATS, place);
     return status;
@@ -400,18 +414,11 @@ static tern_status plan_tensor(struct planner *p, const struct tn_slot *slot, ui
 
 static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint32_t layer)
 {
-    const uint32_t n = tn_slot_count(slot, p->spec.config);
+    const uint32_t n = TN_MAX(tn_slot_n_stacked(slot, p->spec.config), 1u);
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < n && status == TERN_OK; i++)
         status = plan_tensor(p, slot, layer, i);
     return status;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text);
-    const size_t n_end = strlen(end);
-    return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan)
@@ -532,6 +539,45 @@ tern_status tn_tensor_plan_make(struct tn_tensor_plan *out, const struct tn_conf
 
 /* ---- layouts ---- */
 
+/* Columns that share a scale in both of two tilings; `cols`: whole rows do. */
+static uint32_t common_group(uint32_t a, uint32_t b, uint32_t cols)
+{
+    if (a == cols || b == cols)
+        return a == cols ? b : a;
+    while (b != 0) {
+        const uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The n matrices of a stack, in floats of any type, have one layout. */
+static void share_layout(struct tn_tensor_plan_row *t, uint32_t n)
+{
+    uint32_t layout = t[0].file.layout;
+    for (uint32_t i = 1; i < n; i++)
+        if (t[i].file.layout != layout)
+            layout = TERN_LAYOUT_F32;
+    for (uint32_t i = 0; i < n; i++)
+        t[i].file.layout = layout;
+}
+
+/* The n matrices of a stack have one kind of scales. */
+static void share_scales(struct tn_tensor_plan_row *t, uint32_t n)
+{
+    struct tn_scale_facts facts = t[0].scales;
+    for (uint32_t i = 1; i < n; i++) {
+        facts.group = common_group(facts.group, t[i].scales.group, t->file.cols);
+        facts.are_f16 = facts.are_f16 && t[i].scales.are_f16;
+        facts.is_one = facts.is_one && t[i].scales.is_one && t[i].scales.value == facts.value;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        facts.value = t[i].scales.value;
+        t[i].scales = facts;
+    }
+}
+
 static void settle_matrix(struct tn_tensor_plan_row *t, const struct tn_config_import *import)
 {
     const struct tn_slot *slot = tn_slot_of(t->file.role);
@@ -632,12 +678,24 @@ static uint32_t choose_layout(const struct tn_tensor_plan_row *t, enum tern_head
     }
 }
 
+/* For each stack: one kind of scales, or one layout. */
+static void share_in_stacks(struct tn_tensor_plan *plan,
+                            void (*share)(struct tn_tensor_plan_row *t, uint32_t n))
+{
+    for (uint32_t i = 0, n; i < plan->n_tensors; i += TN_MAX(n, 1u)) {
+        n = plan->tensors[i].file.n_stacked;
+        if (n > 0)
+            share(&plan->tensors[i], n);
+    }
+}
+
 tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_import *import,
                                   const struct tern_convert_params *params,
                                   struct tern_error *err)
 {
     const bool keeps_tables =
         (import->config.flags & TERN_MODEL_NO_HEAD) || !tn_tensor_plan_has_ternary(plan);
+    share_in_stacks(plan, share_scales);
     import->config.inputs = choose_inputs(plan, import, params->activations);
     for (uint32_t i = 0; i < plan->n_tensors; i++) {
         struct tn_tensor_plan_row *t = &plan->tensors[i];
@@ -654,6 +712,7 @@ tern_status tn_tensor_plan_settle(struct tn_tensor_plan *plan, struct tn_config_
         t->file.scale_kind =
             tn_layout_scales(t->file.layout) ? TERN_SCALE_ROW : TERN_SCALE_NONE;
     }
+    share_in_stacks(plan, share_layout);
     return TERN_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the conversion will do: the tensors of the .tern file in their order,
- * and for each the tensors of the source that it is made of.  Everything that
- * can be known from headers is checked here, before anything is written.
+ * What the conversion will do: the matrices and vectors of the .tern file in their order, and for
+ * each the tensors of the source that it is made of.  A stack has a row for each of its matrices.
+ * Everything that can be known from headers is checked here, before anything is written.
  *
  *   tn_tensor_plan_make    slots -> rows, from names, types and shapes
  *   tn_survey              (survey.h) reads what only the data can tell: scales
@@ -43,7 +43,9 @@ struct tn_scale_facts {
 
 struct tn_tensor_plan_row {
     enum tn_tensor_kind kind;
-    struct tern_file_tensor file; /* role, layer, layout, scale_kind, rows, cols */
+    struct tern_file_tensor file; /* role, layer, layout, scale_kind, rows, cols, n_stacked */
+    uint32_t i_tensor; /* in the file; the rows of a stack follow each other and share it */
+    uint32_t i_matrix; /* of the stack */
     struct tn_source_tensor *weight; /* NULL: FACTORS */
     struct tn_source_tensor *scale;  /* of PACKED, ROUNDED; a factor of EXACT, CODED, or NULL */
     bool scale_divides;

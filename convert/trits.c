@@ -419,9 +419,9 @@ static tern_status source_rows(struct tn_trit_reader *r, int8_t *trits, float *s
 /* Rows [row, row + n) that follow each other in the source from *first on: how many of them do. */
 static uint32_t next_run(const struct tn_trit_reader *r, uint32_t row, uint32_t n, uint32_t *first)
 {
-    const struct tn_row_order *order = &r->tensor->order;
-    *first = tn_row_order_plain(order, row);
-    return TN_MIN(n, order->run - row % order->run);
+    uint32_t n_run;
+    *first = tn_row_order_run(&r->tensor->order, row, &n_run);
+    return TN_MIN(n, n_run);
 }
 
 tern_status tn_trit_reader_scales(struct tn_trit_reader *r, float *scales, uint32_t row, uint32_t n,
@@ -486,11 +486,6 @@ tern_status tn_trit_reader_rows(struct tn_trit_reader *reader, int8_t *trits, fl
                                               : plain_rows(reader, trits, scales, row, n, err);
 }
 
-static uint64_t n_source_rows(const struct tn_source_tensor *w)
-{
-    return w->rank == 3 ? w->shape[0] * w->shape[1] : w->shape[0];
-}
-
 uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *t)
 {
     const struct tn_source_tensor *w = t->weight;
@@ -501,7 +496,7 @@ uint64_t tn_trit_reader_cost(const struct tn_tensor_plan_row *t)
     case TN_TENSOR_PACKED: /* once for each row block */
         return 4 * w->bytes + scale_bytes;
     default: /* the rows of this part of it; the rest is a scale that follows them */
-        return w->bytes / n_source_rows(w) * t->file.rows + w->bytes % n_source_rows(w) +
+        return w->bytes / tn_source_rows(w) * t->file.rows + w->bytes % tn_source_rows(w) +
                scale_bytes;
     }
 }

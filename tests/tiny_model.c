@@ -16,6 +16,10 @@
 #define VOCAB 40u
 #define KV 32u
 #define N_LAYER 2u
+#define EXPERT_LAYER 1u
+#define N_EXPERTS 3u
+#define EXPERT_FFN 32u
+#define SHARED_FFN 48u
 
 static const struct tn_mwriter_source tiny_sources[] = {
     {"config.json", 123, 0x0123456789ABCDEFu},
@@ -29,6 +33,8 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
     static struct tern_file_layer layers[N_LAYER];
     for (uint32_t i = 0; i < N_LAYER; i++)
         layers[i] = tn_layer_default(16, TERN_ACT_RELU2, 10000);
+    if (variant->has_experts)
+        layers[EXPERT_LAYER].ffn = TERN_FFN_EXPERTS;
     struct tn_mwriter_meta meta = {
         .config = {
             .flags = variant->has_head ? 0 : TERN_MODEL_TIED_HEAD,
@@ -61,6 +67,13 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
         .n_sources = TN_COUNT_OF(tiny_sources),
         .sources = tiny_sources,
     };
+    if (variant->has_experts) {
+        meta.config.n_experts = N_EXPERTS;
+        meta.config.n_experts_used = 2;
+        meta.config.expert_ffn = EXPERT_FFN;
+        meta.config.shared_ffn = SHARED_FFN;
+        meta.config.expert_flags = TERN_EXPERTS_RENORMALISED;
+    }
     return meta;
 }
 
@@ -74,32 +87,56 @@ struct shape {
     uint32_t layout;
     uint32_t rows;
     uint32_t cols;
+    uint32_t n_stacked;
 };
+
+static size_t list_experts(struct shape *list, uint32_t i)
+{
+    const struct shape shapes[] = {
+        {TERN_ROLE_ROUTER, i, TERN_LAYOUT_F32, N_EXPERTS, HIDDEN, 0},
+        {TERN_ROLE_EXPERT_GATE, i, TERN_LAYOUT_T2, EXPERT_FFN, HIDDEN, N_EXPERTS},
+        {TERN_ROLE_EXPERT_UP, i, TERN_LAYOUT_T2, EXPERT_FFN, HIDDEN, N_EXPERTS},
+        {TERN_ROLE_EXPERT_DOWN, i, TERN_LAYOUT_T2, HIDDEN, EXPERT_FFN, N_EXPERTS},
+        {TERN_ROLE_SHARED_ROUTER, i, TERN_LAYOUT_F32, 1, HIDDEN, 0},
+        {TERN_ROLE_SHARED_GATE, i, TERN_LAYOUT_T2, SHARED_FFN, HIDDEN, 0},
+        {TERN_ROLE_SHARED_UP, i, TERN_LAYOUT_T2, SHARED_FFN, HIDDEN, 0},
+        {TERN_ROLE_SHARED_DOWN, i, TERN_LAYOUT_T2, HIDDEN, SHARED_FFN, 0},
+    };
+    memcpy(list, shapes, sizeof shapes);
+    return TN_COUNT_OF(shapes);
+}
 
 static size_t list_shapes(struct shape *list, const struct tiny_variant *v)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < N_LAYER; i++) {
-        list[n++] = (struct shape){TERN_ROLE_ATTN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN};
-        list[n++] = (struct shape){TERN_ROLE_FFN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN};
+        const bool has_experts = v->has_experts && i == EXPERT_LAYER;
+        list[n++] = (struct shape){TERN_ROLE_ATTN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN, 0};
+        list[n++] = (struct shape){TERN_ROLE_FFN_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN, 0};
         if (v->has_sub_norms) {
-            list[n++] = (struct shape){TERN_ROLE_ATTN_SUB_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN};
-            list[n++] = (struct shape){TERN_ROLE_FFN_SUB_NORM, i, TERN_LAYOUT_F32, 1, FFN};
+            list[n++] = (struct shape){TERN_ROLE_ATTN_SUB_NORM, i, TERN_LAYOUT_F32, 1, HIDDEN, 0};
+            if (!has_experts)
+                list[n++] = (struct shape){TERN_ROLE_FFN_SUB_NORM, i, TERN_LAYOUT_F32, 1, FFN, 0};
         }
-        list[n++] = (struct shape){TERN_ROLE_Q, i, TERN_LAYOUT_T2, HIDDEN, HIDDEN};
-        list[n++] = (struct shape){TERN_ROLE_K, i, TERN_LAYOUT_T2, KV, HIDDEN};
-        list[n++] = (struct shape){TERN_ROLE_V, i, TERN_LAYOUT_T2, KV, HIDDEN};
-        list[n++] = (struct shape){TERN_ROLE_O, i, TERN_LAYOUT_T2, HIDDEN, HIDDEN};
-        list[n++] = (struct shape){TERN_ROLE_GATE, i, TERN_LAYOUT_T2, FFN, HIDDEN};
+        list[n++] = (struct shape){TERN_ROLE_Q, i, TERN_LAYOUT_T2, HIDDEN, HIDDEN, 0};
+        list[n++] = (struct shape){TERN_ROLE_K, i, TERN_LAYOUT_T2, KV, HIDDEN, 0};
+        list[n++] = (struct shape){TERN_ROLE_V, i, TERN_LAYOUT_T2, KV, HIDDEN, 0};
+        list[n++] = (struct shape){TERN_ROLE_O, i, TERN_LAYOUT_T2, HIDDEN, HIDDEN, 0};
+        if (has_experts) {
+            n += list_experts(list + n, i);
+            continue;
+        }
+        list[n++] = (struct shape){TERN_ROLE_GATE, i, TERN_LAYOUT_T2, FFN, HIDDEN, 0};
         list[n++] = (struct shape){TERN_ROLE_UP, i, v->is_sparse ? TERN_LAYOUT_R2 : TERN_LAYOUT_T2,
-                                   FFN, HIDDEN};
+                                   FFN, HIDDEN, 0};
         list[n++] = (struct shape){TERN_ROLE_DOWN, i,
-                                   v->is_sparse ? TERN_LAYOUT_C2 : TERN_LAYOUT_T2, HIDDEN, FFN};
+                                   v->is_sparse ? TERN_LAYOUT_C2 : TERN_LAYOUT_T2, HIDDEN, FFN, 0};
     }
-    list[n++] = (struct shape){TERN_ROLE_EMBED, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN};
+    list[n++] = (struct shape){TERN_ROLE_EMBED, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN, 0};
     if (v->has_head)
-        list[n++] = (struct shape){TERN_ROLE_HEAD, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN};
-    list[n++] = (struct shape){TERN_ROLE_FINAL_NORM, TERN_NO_LAYER, TERN_LAYOUT_F32, 1, HIDDEN};
+        list[n++] =
+            (struct shape){TERN_ROLE_HEAD, TERN_NO_LAYER, v->embed_layout, VOCAB, HIDDEN, 0};
+    list[n++] = (struct shape){TERN_ROLE_FINAL_NORM, TERN_NO_LAYER, TERN_LAYOUT_F32, 1, HIDDEN, 0};
     return n;
 }
 
@@ -144,7 +181,9 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
         scales.bytes[scale_bytes - VOCAB + r] = (unsigned char)(r % 16);
     unsigned char part[100]; /* pieces that divide nothing evenly */
     uint64_t n_bytes;
-    if (!tn_layout_bytes(shape->layout, shape->rows, shape->cols, &n_bytes))
+    const struct tern_file_tensor t = {.layout = shape->layout, .rows = shape->rows,
+                                       .cols = shape->cols, .n_stacked = shape->n_stacked};
+    if (!tn_tensor_bytes(&t, &n_bytes))
         return TERN_INTERNAL;
     for (uint64_t done = 0; done < n_bytes;) {
         size_t n = (size_t)TN_MIN(n_bytes - done, (uint64_t)sizeof part);
@@ -155,7 +194,7 @@ static tern_status write_tensor(struct tn_mwriter *w, uint32_t i, const struct s
         done += n;
     }
     if (shape->layout >= TERN_LAYOUT_T2)
-        tn_mwriter_set_tensor_facts(w, i, 0.5f, 7);
+        tn_mwriter_add_tensor_facts(w, i, 0.5f, 7);
     return scale_kind(shape->layout) == TERN_SCALE_ROW
                ? tn_mwriter_append_scales(w, i, &scales, scale_bytes, err)
                : TERN_OK;
@@ -175,7 +214,7 @@ static tern_status write_all(struct tn_mwriter *w, const struct tiny_variant *va
         struct tern_file_tensor t = {
             .role = shapes[i].role, .layer = shapes[i].layer, .layout = shapes[i].layout,
             .scale_kind = scale_kind(shapes[i].layout), .rows = shapes[i].rows,
-            .cols = shapes[i].cols};
+            .cols = shapes[i].cols, .n_stacked = shapes[i].n_stacked};
         status = tn_mwriter_declare(w, &t, &index, err);
     }
     struct tn_mwriter_meta meta = tiny_model_meta(variant);

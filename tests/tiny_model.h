@@ -18,6 +18,7 @@ struct tiny_variant {
     bool is_sparse; /* up in R2, down in C2 */
     bool has_tokenizer;
     uint32_t context; /* 0 = 64 */
+    bool has_experts; /* in layer 1: 3 of 32 rows, 2 used, a shared one of 48 */
 };
 
 /* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40. */

@@ -128,6 +128,15 @@ static tern_status read_heads(struct importer *i)
     return TERN_OK;
 }
 
+/* Where all layers have experts, their width may be the only one. */
+static const char *ffn_key(struct importer *i)
+{
+    const struct tn_values *v = &i->values.values;
+    return v->has_key(v, "feed_forward_length") || !v->has_key(v, "expert_feed_forward_length")
+               ? "feed_forward_length"
+               : "expert_feed_forward_length";
+}
+
 static tern_status read_sizes(struct importer *i)
 {
     struct tern_file_config *c = &i->out->config;
@@ -137,7 +146,7 @@ static tern_status read_sizes(struct importer *i)
         uint32_t max;
     } rows[] = {
         {"embedding_length", &c->hidden, TERN_MAX_DIM},
-        {"feed_forward_length", &c->ffn, TERN_MAX_DIM},
+        {ffn_key(i), &c->ffn, TERN_MAX_DIM},
         {"block_count", &c->n_layer, TERN_MAX_LAYERS},
         {"context_length", &c->context, TERN_MAX_CONTEXT},
     };

@@ -101,6 +101,15 @@ static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
     return TERN_OK;
 }
 
+/* Where all layers have experts, their width may be the only one. */
+static const char *ffn_key(const json_t *root)
+{
+    return json_object_get(root, "intermediate_size") ||
+                   !json_object_get(root, "moe_intermediate_size")
+               ? "intermediate_size"
+               : "moe_intermediate_size";
+}
+
 static tern_status parse_sizes(struct tern_file_config *c, const json_t *root,
                                struct tern_error *err)
 {
@@ -110,7 +119,7 @@ static tern_status parse_sizes(struct tern_file_config *c, const json_t *root,
         uint32_t max;
     } rows[] = {
         {"hidden_size", &c->hidden, TERN_MAX_DIM},
-        {"intermediate_size", &c->ffn, TERN_MAX_DIM},
+        {ffn_key(root), &c->ffn, TERN_MAX_DIM},
         {"num_hidden_layers", &c->n_layer, TERN_MAX_LAYERS},
         {"vocab_size", &c->vocab, TERN_MAX_VOCAB},
         {"max_position_embeddings", &c->context, TERN_MAX_CONTEXT},

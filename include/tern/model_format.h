@@ -23,8 +23,8 @@
  *
  * - Sections lie in this order, each at the first 64-byte boundary behind the one before it (data:
  *   4096, from TERN_FILE_LARGE bytes on 4 MiB), padded with zeros. The file ends with the data.
- * - The tensor table is sorted by layer, role and expert, without duplicates; the tensors of no
- *   layer come last. The data lies in the same order, without further gaps: tensors at the next
+ * - The tensor table is sorted by layer and role, without duplicates; the tensors of no layer come
+ *   last. The data lies in the same order, without further gaps: tensors at the next
  *   64-byte boundary, those of 64 KiB and more at the next 4 KiB page; row scales follow their
  *   tensor at the next 64-byte boundary.
  * - header.head_hash = XXH3-64 (seed 0) of bytes [0, data.offset) with the field itself as zero.
@@ -57,7 +57,6 @@
 #define TERN_MAX_DIM (1u << 20)
 #define TERN_MAX_VOCAB (1u << 21)
 #define TERN_MAX_TENSORS (1u << 18)
-#define TERN_MAX_STACKED 4096u
 #define TERN_MAX_EXPERTS 1024u
 #define TERN_MAX_EXPERTS_USED 32u
 #define TERN_MAX_CONTEXT (1u << 24)
@@ -170,7 +169,8 @@ struct tern_file_config {
     uint32_t expert_ffn;     /* rows of an expert's gate and up */
     uint32_t expert_flags;   /* TERN_EXPERTS_* */
     float expert_limit;      /* activation(min(gate, limit)) * clamp(up, -limit, limit); 0: none */
-    uint8_t reserved[304];
+    uint32_t shared_ffn;     /* rows of the shared expert's gate and up; 0: there is none */
+    uint8_t reserved[300];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 
@@ -191,7 +191,7 @@ enum tern_ffn {
     TERN_FFN_GATED = 1, /* down(activation(gate(x)) * up(x)) */
     /* The sum of expert e(x) times p_e over the n_experts_used experts with the largest p, of equal
      * ones those with the lowest numbers; p = softmax(router(x)) over all.  An expert is a gated
-     * feed-forward. */
+     * feed-forward.  A shared expert, if there is one, is added for every token. */
     TERN_FFN_EXPERTS = 2,
     TERN_FFN_END        /* one more than the last */
 };
@@ -219,7 +219,8 @@ enum tern_rope {
  *   h += residual_scale * ffn_post_norm(Wdown down_in_norm(g))
  *
  * With TERN_FFN_EXPERTS the last two are h += residual_scale * ffn_post_norm(sum over the chosen e,
- * ascending, of p_e * (Wdown_e g_e)); p in f32.
+ * ascending, of p_e * (Wdown_e g_e), then sigmoid(wshared_router.x) * (Wshared_down g_shared)); p
+ * in f32, expert_limit for the chosen ones only.
  *
  * All norms are RMSNorms with plain weights.
  *
@@ -300,9 +301,9 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(HEAD_IN_NORM, 30, "head_in_norm")                                                            \
     X(ROPE_FACTORS, 31, "rope_factors") /* [rope_dims / 2], see TERN_MIN_ROPE_FACTOR */            \
     X(ROUTER, 32, "router")        /* [n_experts][hidden], floats */                               \
-    X(EXPERT_GATE, 33, "expert_gate") /* [expert_ffn][hidden], of each expert; also the next */    \
+    X(EXPERT_GATE, 33, "expert_gate") /* n_experts x [expert_ffn][hidden]; also the next */        \
     X(EXPERT_UP, 34, "expert_up")                                                                  \
-    X(EXPERT_DOWN, 35, "expert_down") /* [hidden][expert_ffn] */                                   \
+    X(EXPERT_DOWN, 35, "expert_down") /* n_experts x [hidden][expert_ffn] */                       \
     X(Q_GATE, 36, "q_gate")        /* [rows of q][hidden], of what attention gives; optional */    \
     X(DELTA_QKV, 37, "delta_qkv")  /* [(2 n_kv_head) head_dim + n_head value_dim][hidden] */       \
     X(DELTA_Z, 38, "delta_z")      /* [n_head * value_dim][hidden] */                              \
@@ -312,7 +313,11 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(DELTA_CONV, 42, "delta_conv") /* [rows of delta_qkv][conv_taps], oldest tap first */         \
     X(DELTA_DECAY, 43, "delta_decay") /* [n_head], below 0 */                                      \
     X(DELTA_DT, 44, "delta_dt")    /* [n_head] */                                                  \
-    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], of each head of o */
+    X(DELTA_NORM, 45, "delta_norm") /* [value_dim], of each head of o */                           \
+    X(SHARED_ROUTER, 46, "shared_router") /* [1][hidden], floats; where shared_ffn is not 0 */     \
+    X(SHARED_GATE, 47, "shared_gate") /* [shared_ffn][hidden] */                                   \
+    X(SHARED_UP, 48, "shared_up")  /* [shared_ffn][hidden] */                                      \
+    X(SHARED_DOWN, 49, "shared_down") /* [hidden][shared_ffn] */
 
 enum tern_role {
 #define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,
@@ -460,10 +465,11 @@ struct tern_file_tensor {
     uint64_t scale_offset; /* from the start of the file; 0 without */
     uint64_t scale_bytes;
     uint64_t n_zero;       /* zero weights of a ternary tensor, for `info` */
-    /* Matrices of a stack (of experts), all of this shape; 0: it is one matrix. They follow each
-     * other, each at a multiple of TERN_FILE_ALIGN bytes from the first; likewise their scales. */
+    /* Matrices of a stack, one for each of the n_experts, all of this shape; 0: it is one matrix.
+     * They follow each other at the next multiple of 64 bytes, those of 64 KiB and more at the next
+     * 4 KiB page; their scales, which follow the last matrix, at the next multiple of 64 bytes. */
     uint32_t n_stacked;
-    uint32_t expert;       /* whose it is: below n_experts; 0 for roles without experts */
+    uint32_t reserved0;
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");

@@ -161,6 +161,10 @@ struct tern_model_info {
     uint64_t n_ternary;
     uint64_t n_zero;
     uint64_t kv_bytes_per_token[3]; /* enum tern_kv */
+    /* A mixture of experts; 0: it is none. */
+    uint32_t n_experts;      /* in each layer that has any */
+    uint32_t n_experts_used; /* there, for each token */
+    uint64_t expert_bytes;   /* of file_bytes; a token reads n_experts_used / n_experts of them */
 };
 void tern_model_get_info(const struct tern_model *model, struct tern_model_info *out);
 
@@ -171,6 +175,7 @@ struct tern_tensor_info {
     uint32_t rows, cols;
     uint64_t n_bytes; /* with scales */
     uint64_t n_zero;  /* zero weights of a ternary tensor */
+    uint32_t n_stacked; /* matrices of this shape, one for each expert; 0: a single one */
 };
 uint32_t tern_model_n_tensors(const struct tern_model *model);
 /* i below tern_model_n_tensors, in the order of the file. */
@@ -267,6 +272,7 @@ struct tern_counters {
     double head_density;          /* share of head rows computed exactly, 1 without a search */
     double decode_s[TERN_N_REGIONS];
     double prefill_s[TERN_N_REGIONS];
+    uint64_t n_experts_read; /* while decoding, of all layers; 0: the model has none */
 };
 const char *tern_counter_region(uint32_t i); /* "qkv", "attention", ...; NULL beyond the last */
 void tern_session_get_counters(const struct tern_session *session, struct tern_counters *out);

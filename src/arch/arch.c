@@ -43,24 +43,27 @@ bool tn_slot_is_vector(const struct tn_slot *slot)
 bool tn_slot_is_projection(const struct tn_slot *slot)
 {
     return slot->kind == TN_SLOT_MATRIX || slot->kind == TN_SLOT_ROW_LIST ||
-           slot->kind == TN_SLOT_COL_LIST || slot->kind == TN_SLOT_EXPERT;
+           slot->kind == TN_SLOT_COL_LIST || slot->kind == TN_SLOT_STACK;
 }
 
-uint32_t tn_slot_count(const struct tn_slot *slot, const struct tern_file_config *config)
+uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_config *config)
 {
-    return slot->kind == TN_SLOT_EXPERT ? config->n_experts : 1;
+    return slot->kind == TN_SLOT_STACK ? config->n_experts : 0;
 }
 
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config)
 {
     const bool has_own_head = !(config->flags & (TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD));
+    if (slot->need == TN_NEED_SHARED)
+        return config->shared_ffn > 0;
     return has_own_head || (slot->need != TN_NEED_HEAD && slot->need != TN_NEED_WITH_HEAD);
 }
 
 bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config)
 {
     return slot->need == TN_NEED_REQUIRED ||
-           (slot->need == TN_NEED_HEAD && tn_slot_is_allowed(slot, config));
+           ((slot->need == TN_NEED_HEAD || slot->need == TN_NEED_SHARED) &&
+            tn_slot_is_allowed(slot, config));
 }
 
 /* What a layer must be to have the slots of a scope; 0: anything. */
@@ -139,6 +142,8 @@ static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32
         return spec->config->n_experts;
     case TN_DIM_EXPERT_FFN:
         return spec->config->expert_ffn;
+    case TN_DIM_SHARED_FFN:
+        return spec->config->shared_ffn;
     default:
         return dim_of_layer(dim, spec, layer);
     }

@@ -38,7 +38,6 @@ enum tn_slot_kind {
     TN_SLOT_ROW_LIST, /* a matrix whose rows may be skipped */
     TN_SLOT_COL_LIST, /* a matrix whose columns may be skipped */
     TN_SLOT_STACK,    /* a matrix for each expert, in one tensor */
-    TN_SLOT_EXPERT,   /* a matrix of each expert */
     TN_SLOT_ROUTER,   /* a matrix in floats */
     TN_SLOT_NORM,
     TN_SLOT_BIAS,
@@ -49,6 +48,7 @@ enum tn_slot_need {
     TN_NEED_REQUIRED,
     TN_NEED_HEAD,      /* unless the head is tied or the model has none */
     TN_NEED_WITH_HEAD, /* optional beside a head of its own */
+    TN_NEED_SHARED,    /* where the model has a shared expert */
     TN_NEED_OPTIONAL,  /* all layers of its scope or none */
     TN_NEED_ANY,       /* each layer for itself */
 };
@@ -64,6 +64,7 @@ enum tn_dim {
     TN_DIM_ROPE,     /* rope_dims / 2 of the layer */
     TN_DIM_EXPERTS,
     TN_DIM_EXPERT_FFN,
+    TN_DIM_SHARED_FFN,
     TN_DIM_N_HEAD,
     TN_DIM_VALUE_DIM,
     TN_DIM_VALUES,   /* n_head * value_dim */
@@ -102,8 +103,8 @@ extern const uint32_t tn_n_slots;
 const struct tn_slot *tn_slot_of(uint32_t role);
 bool tn_slot_is_vector(const struct tn_slot *slot);
 bool tn_slot_is_projection(const struct tn_slot *slot); /* a matrix of a layer */
-/* Tensors of the slot in a layer that has it, or in the model. */
-uint32_t tn_slot_count(const struct tn_slot *slot, const struct tern_file_config *config);
+/* Matrices that a tensor of the slot stacks; 0: it is a single matrix or vector. */
+uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_config *config);
 /* Whether a model of this configuration may hold, and must hold, the tensor. */
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config);
 bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config);

@@ -45,12 +45,20 @@ struct tn_family_name {
     const char *hf, *gguf; /* as in slots.h */
 };
 
-/* Slots of a layer that one tensor holds: their rows (biases: values), one part after the other.
+/* Whose rows come first in a fused tensor. */
+enum tn_fused_order {
+    TN_FUSED_PARTS,   /* those of one part after the other */
+    TN_FUSED_BY_HEAD, /* those of one attention head after the other, of each part after part */
+    /* Likewise of the key heads of a gated delta rule; DELTA_QKV is three parts. */
+    TN_FUSED_BY_KEY_HEAD,
+};
+
+/* Slots of a layer that one tensor holds: their rows (biases: values).  Of stacks, in each matrix.
  * Looked for before the slots' own names.  parts[0] 0 ends a list. */
 struct tn_fused {
     const char *hf, *gguf; /* as in slots.h; NULL: not in that kind of source */
     uint8_t parts[4];      /* enum tern_role; 0 ends them */
-    bool is_by_head;       /* the rows of each attention head, part after part */
+    enum tn_fused_order order;
 };
 
 /* general.architecture of GGUF files, and the activation it implies.  Name NULL ends a list. */
@@ -111,6 +119,14 @@ tern_status tn_spec_windows(struct tn_family_spec *out, const struct tn_values *
  * see TERN_EXPERTS_RENORMALISED.  TERN_INPUT names a number that is missing or out of its range. */
 tern_status tn_spec_experts(struct tn_family_spec *out, const struct tn_values *values,
                             bool renormalises);
+/* For `spec`: refuses sources in which some layers have no experts. */
+tern_status tn_spec_all_have_experts(const struct tn_values *values);
+/* For `spec`, after tn_spec_experts: they have a shared expert too. */
+tern_status tn_spec_shared_expert(struct tn_family_spec *out, const struct tn_values *values);
+/* For `spec`: the layers that the source lists as linear attention, or all but every n-th, mix by a
+ * gated delta rule.  flags: TERN_DELTA_*.  TERN_INPUT, TERN_UNSUPPORTED name the value. */
+tern_status tn_spec_gated_delta(struct tn_family_spec *out, const struct tn_values *values,
+                                uint8_t flags);
 
 #define FAMILY(name) extern const struct tn_family tn_family_##name;
 #define SCHEME(name) extern const struct tn_scheme tn_scheme_##name;

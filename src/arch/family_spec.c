@@ -2,6 +2,8 @@
  *
  * What several families have in common.
  */
+#include <math.h>
+
 #include "arch/family.h"
 #include "base/compiler.h"
 
@@ -14,6 +16,26 @@ tern_status tn_spec_windows(struct tn_family_spec *s, const struct tn_values *v)
     for (uint32_t i = 0; i < s->config->n_layer; i++)
         s->layers[i].window = window;
     return status;
+}
+
+tern_status tn_spec_all_have_experts(const struct tn_values *v)
+{
+    static const struct tn_value step_value = {"decoder_sparse_step", NULL, 1, 1};
+    uint32_t step = 1;
+    double first = NAN;
+    tern_status status = tn_values_integer(v, &step, &step_value, false);
+    if (status == TERN_OK && !v->is_gguf)
+        status = v->element(v, &first, "mlp_only_layers", 0);
+    if (status == TERN_OK && !isnan(first))
+        status = tn_values_refuse(v, "\"mlp_only_layers\" that is not empty");
+    return status;
+}
+
+tern_status tn_spec_shared_expert(struct tn_family_spec *s, const struct tn_values *v)
+{
+    static const struct tn_value ffn = {"shared_expert_intermediate_size",
+                                        "expert_shared_feed_forward_length", 1, TERN_MAX_DIM};
+    return tn_values_integer(v, &s->config->shared_ffn, &ffn, true);
 }
 
 tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v, bool renormalises)

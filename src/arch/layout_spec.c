@@ -120,11 +120,16 @@ static uint64_t scale_bytes(const struct tern_file_tensor *t)
 
 /* ---- stacks ---- */
 
+uint32_t tn_tensor_align(uint64_t n_bytes)
+{
+    return n_bytes >= TERN_FILE_PAGE_TENSOR ? TERN_FILE_PAGE : TERN_FILE_ALIGN;
+}
+
 bool tn_tensor_bytes(const struct tern_file_tensor *t, uint64_t *out)
 {
     if (!tn_layout_bytes(t->layout, t->rows, t->cols, out))
         return false;
-    return t->n_stacked == 0 || (tn_align_up_u64(*out, TERN_FILE_ALIGN, out) &&
+    return t->n_stacked == 0 || (tn_align_up_u64(*out, tn_tensor_align(*out), out) &&
                                  tn_mul_u64(*out, t->n_stacked, out));
 }
 

@@ -50,6 +50,8 @@ uint32_t tn_layout_planes(uint32_t layout);
 
 /* ---- of tensors, from layout, scale kind, group, rows, cols and stack ---- */
 
+/* Alignment of a matrix of so many bytes, by itself or in a stack. */
+uint32_t tn_tensor_align(uint64_t n_bytes);
 /* Bytes at offset; false as tn_layout_bytes. */
 bool tn_tensor_bytes(const struct tern_file_tensor *tensor, uint64_t *out);
 /* Bytes at scale_offset; 0: no scales there. */

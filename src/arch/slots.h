@@ -12,17 +12,18 @@
  *          feed-forward;  EXPERTS: with experts
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
- *          columns can be skipped;  EXPERT: a MATRIX for each expert
+ *          columns can be skipped
+ *          STACK: projections of the same shape, one for each expert, in one tensor
  *          ROUTER: a matrix in floats
- *          STACK: projections of the same shape, one for each expert (n_stacked of the tensor)
  *          NORM, BIAS, FACTORS: vectors in f32
  *   rows, cols   enum tn_dim; vectors have one row
  *   need   REQUIRED;  HEAD: unless the head is tied or the model has none;  WITH_HEAD: optional
- *          beside such a head;  OPTIONAL: in all layers of the scope or in none;  ANY: in any
+ *          beside such a head;  SHARED: where the model has a shared expert;  OPTIONAL: in all
+ *          layers of the scope or in none;  ANY: in any
  *   hf     the name in Hugging Face files: "A|B" lists spellings, the usual one first; behind
  *          "model." or "model.layers.N." and before ".weight" (a bias: ".bias").  "/name" stands
- *          alone, nothing follows "name.", and "*" is the number of the expert.  Families say where
- *          they differ.
+ *          alone, nothing follows "name.", and "*" is the number of the expert; a STACK without "*"
+ *          is one tensor [experts][rows][cols], as in GGUF files.  Families say where they differ.
  *   gguf   the name in GGUF files, behind "blk.N." for layers; "" where there is none
  *
  * No include guard: it is expanded several times.
@@ -76,12 +77,12 @@ SLOT(HEAD_IN_NORM,   MODEL, NORM,     ONE,     HIDDEN,   WITH_HEAD,
      "/lm_head.norm|/lm_head.rms_norm", "output_norm_in")
 SLOT(ROPE_FACTORS,   ATTN,  FACTORS,  ONE,     ROPE,     ANY,       "", "")
 SLOT(ROUTER,         EXPERTS, ROUTER, EXPERTS, HIDDEN,   REQUIRED,  "mlp.gate", "ffn_gate_inp")
-SLOT(EXPERT_GATE,    EXPERTS, EXPERT, EXPERT_FFN, HIDDEN, REQUIRED,
+SLOT(EXPERT_GATE,    EXPERTS, STACK,  EXPERT_FFN, HIDDEN, REQUIRED,
      "mlp.experts.*.gate_proj", "ffn_gate_exps")
-SLOT(EXPERT_UP,      EXPERTS, EXPERT, EXPERT_FFN, HIDDEN, REQUIRED,
+SLOT(EXPERT_UP,      EXPERTS, STACK,  EXPERT_FFN, HIDDEN, REQUIRED,
      "mlp.experts.*.up_proj", "ffn_up_exps")
-SLOT(EXPERT_DOWN,    EXPERTS, EXPERT, HIDDEN,  EXPERT_FFN, REQUIRED,
-     "mlp.experts.*.down_proj", "ffn_down_exps")
+SLOT(EXPERT_DOWN,    EXPERTS, STACK,  HIDDEN,  EXPERT_FFN, REQUIRED,
+     "mlp.experts.*.down_proj|mlp.experts.down_proj.", "ffn_down_exps")
 SLOT(Q_GATE,         ATTN,  MATRIX,   HEADS,   HIDDEN,   OPTIONAL,  "", "")
 SLOT(DELTA_QKV,      DELTA, MATRIX,   CHANNELS, HIDDEN,  REQUIRED,
      "linear_attn.in_proj_qkv", "attn_qkv")
@@ -101,4 +102,12 @@ SLOT(DELTA_DT,       DELTA, BIAS,     ONE,     N_HEAD,   REQUIRED,
      "linear_attn.dt_bias.", "ssm_dt")
 SLOT(DELTA_NORM,     DELTA, NORM,     ONE,     VALUE_DIM, REQUIRED,
      "linear_attn.norm", "ssm_norm")
+SLOT(SHARED_ROUTER,  EXPERTS, ROUTER, ONE,     HIDDEN,   SHARED,
+     "mlp.shared_expert_gate", "ffn_gate_inp_shexp")
+SLOT(SHARED_GATE,    EXPERTS, MATRIX, SHARED_FFN, HIDDEN, SHARED,
+     "mlp.shared_expert.gate_proj", "ffn_gate_shexp")
+SLOT(SHARED_UP,      EXPERTS, MATRIX, SHARED_FFN, HIDDEN, SHARED,
+     "mlp.shared_expert.up_proj", "ffn_up_shexp")
+SLOT(SHARED_DOWN,    EXPERTS, MATRIX, HIDDEN,  SHARED_FFN, SHARED,
+     "mlp.shared_expert.down_proj", "ffn_down_shexp")
 /* clang-format on */

@@ -302,8 +302,7 @@ static uint32_t main_layout(const struct tn_model_file *file)
 static uint64_t share_read(const struct tern_file_config *c, const struct tern_file_tensor *t,
                            uint64_t n_bytes)
 {
-    const bool is_expert = tn_slot_of(t->role)->kind == TN_SLOT_EXPERT;
-    return is_expert ? n_bytes * c->n_experts_used / c->n_experts : n_bytes;
+    return t->n_stacked ? n_bytes / c->n_experts * c->n_experts_used : n_bytes;
 }
 
 void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out)
@@ -319,11 +318,15 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
         .has_template = c->template_source.bytes > 0,
         .file_bytes = m->file.map.n_bytes,
         .head_bytes = table_bytes(&m->file, tied ? TERN_ROLE_EMBED : TERN_ROLE_HEAD),
+        .n_experts = c->n_experts,
+        .n_experts_used = c->n_experts_used,
     };
     for (uint32_t i = 0; i < m->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &m->file.tensors[i];
         if (t->role != TERN_ROLE_EMBED || tied) /* of others one row */
             out->bytes_per_token += share_read(c, t, t->bytes + t->scale_bytes);
+        if (t->n_stacked)
+            out->expert_bytes += t->bytes + t->scale_bytes;
         if (!tn_layout_is_ternary(t->layout))
             continue;
         out->ternary_bytes += t->bytes;
@@ -348,6 +351,7 @@ void tern_model_get_tensor(const struct tern_model *m, uint32_t i, struct tern_t
         .cols = t->cols,
         .n_bytes = t->bytes + t->scale_bytes,
         .n_zero = t->n_zero,
+        .n_stacked = t->n_stacked,
     };
     tn_tensor_name(out->name, sizeof out->name, t);
 }

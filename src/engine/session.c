@@ -328,6 +328,7 @@ void tern_session_get_counters(const struct tern_session *s, struct tern_counter
         .up_density = share(c->up_active, c->up_rows),
         .down_density = share(c->down_active, c->down_cols),
         .head_density = share(c->head_exact, c->head_rows),
+        .n_experts_read = c->n_experts_read,
     };
     for (uint32_t i = 0; i < TERN_N_REGIONS; i++) {
         out->decode_s[i] = (double)c->decode_ns[i] * 1e-9;

@@ -62,7 +62,7 @@ tern_status tn_model_file_check(struct tn_model_file *out, const void *bytes, si
                                 const char *name, struct tern_error *err);
 void tn_model_file_close(struct tn_model_file *file);
 
-/* The tensor with this role and layer, of experts the first one's, or NULL. O(log n). */
+/* The tensor with this role and layer, or NULL. O(log n). */
 const struct tern_file_tensor *tn_model_file_tensor(const struct tn_model_file *file,
                                                     enum tern_role role, uint32_t layer);
 const void *tn_model_file_data(const struct tn_model_file *file,
@@ -80,7 +80,7 @@ uint32_t tn_model_file_data_align(uint64_t data_bytes);
 /* Where tensor data of n_bytes bytes may start, at `end` or behind it; shared by reader and writer.
  * False when that overflows. */
 int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset);
-/* <0, 0, >0: order of the table, by layer, role, expert. */
+/* <0, 0, >0: order of the table, by layer and role. */
 int tn_tensor_compare(const struct tern_file_tensor *a, const struct tern_file_tensor *b);
 
 /* Compares the hash of data chunk i; TERN_INPUT names the chunk and the tensor at its start. */

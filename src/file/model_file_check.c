@@ -506,6 +506,8 @@ static tern_status check_experts(struct tn_mcheck *c, const struct tern_file_con
                                  TN_MIN(m->n_experts, TERN_MAX_EXPERTS_USED));
     if (!status)
         status = tn_mcheck_range(c, "expert_ffn", m->expert_ffn, least, TN_MIN(most, TERN_MAX_DIM));
+    if (!status)
+        status = tn_mcheck_range(c, "shared_ffn", m->shared_ffn, 0, TN_MIN(most, TERN_MAX_DIM));
     if (!status && m->expert_flags & ~(least ? TERN_EXPERTS_RENORMALISED : 0u))
         status = tn_mcheck_unknown(c, "expert_flags", m->expert_flags);
     if (!status && !(m->expert_limit >= 0 && m->expert_limit < INFINITY)) /* NaN too */

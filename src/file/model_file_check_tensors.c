@@ -50,15 +50,6 @@ static tern_status check_layer_number(struct tensor_check *k, const struct tn_sl
                    per_layer ? n_layer : TERN_NO_LAYER);
 }
 
-static tern_status check_stack(struct tensor_check *k, const struct tn_slot *slot)
-{
-    if (slot->kind != TN_SLOT_STACK)
-        return expect(k, "n_stacked", k->t->n_stacked, 0);
-    return k->t->n_stacked >= 1 && k->t->n_stacked <= TERN_MAX_STACKED
-               ? TERN_OK
-               : fail_field(k, TERN_INPUT, "n_stacked", k->t->n_stacked, "out of range");
-}
-
 /* Role, layer, layout, shape. */
 static tern_status check_kind(struct tensor_check *k)
 {
@@ -69,7 +60,9 @@ static tern_status check_kind(struct tensor_check *k)
         return fail_field(k, TERN_UNSUPPORTED, "role", t->role, "not supported");
     if (!tn_slot_is_allowed(slot, spec->config))
         return fail_field(k, TERN_UNSUPPORTED, "role", t->role,
-                          spec->config->flags & TERN_MODEL_NO_HEAD
+                          slot->need == TN_NEED_SHARED
+                              ? "the model says that it has no shared expert"
+                          : spec->config->flags & TERN_MODEL_NO_HEAD
                               ? "the model says that it has no head"
                               : "the model says that its head is tied");
     tern_status status = check_layer_number(k, slot);
@@ -84,9 +77,9 @@ static tern_status check_kind(struct tensor_check *k)
     if (!status)
         status = expect(k, "cols", t->cols, cols);
     if (!status)
-        status = check_stack(k, slot);
-    if (!status && t->expert >= tn_slot_count(slot, spec->config))
-        status = fail_field(k, TERN_INPUT, "expert", t->expert, "the model has no such expert");
+        status = expect(k, "n_stacked", t->n_stacked, tn_slot_n_stacked(slot, spec->config));
+    if (!status)
+        status = expect(k, "reserved0", t->reserved0, 0);
     return status ? status
                   : tn_mcheck_reserved(k->c, "tensor.reserved", t->reserved, sizeof t->reserved);
 }
@@ -232,8 +225,8 @@ static tern_status check_order(struct tensor_check *k, uint32_t i)
     if (order < 0)
         return TERN_OK;
     return fail_field(k, TERN_INPUT, "place in the table", i,
-                      order == 0 ? "the same role, layer and expert as the one before it"
-                                 : "not sorted by layer, role and expert");
+                      order == 0 ? "the same role and layer as the one before it"
+                                 : "not sorted by layer and role");
 }
 
 /* ---- the table ---- */
@@ -246,7 +239,7 @@ static uint32_t count_places(const struct tn_model_spec *spec, const struct tn_s
     uint32_t n = 0;
     for (uint32_t layer = 0; layer < spec->config->n_layer; layer++)
         n += tn_slot_is_in(slot, &spec->layers[layer]);
-    return n * tn_slot_count(slot, spec->config);
+    return n;
 }
 
 static tern_status check_presence(struct tn_mcheck *c)

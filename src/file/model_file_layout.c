@@ -15,8 +15,6 @@ const char *tn_tensor_name(char *dst, size_t n_dst, const struct tern_file_tenso
         role = "?";
     if (tensor->layer == TERN_NO_LAYER)
         snprintf(dst, n_dst, "%s", role);
-    else if (tn_slot_of(tensor->role) && tn_slot_of(tensor->role)->kind == TN_SLOT_EXPERT)
-        snprintf(dst, n_dst, "layers.%u.%s.%u", tensor->layer, role, tensor->expert);
     else
         snprintf(dst, n_dst, "layers.%u.%s", tensor->layer, role);
     return dst;
@@ -29,15 +27,12 @@ uint32_t tn_model_file_data_align(uint64_t data_bytes)
 
 int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset)
 {
-    uint32_t align = n_bytes >= TERN_FILE_PAGE_TENSOR ? TERN_FILE_PAGE : TERN_FILE_ALIGN;
-    return tn_align_up_u64(end, align, offset);
+    return tn_align_up_u64(end, tn_tensor_align(n_bytes), offset);
 }
 
 int tn_tensor_compare(const struct tern_file_tensor *a, const struct tern_file_tensor *b)
 {
     if (a->layer != b->layer)
         return a->layer < b->layer ? -1 : 1;
-    if (a->role != b->role)
-        return a->role < b->role ? -1 : 1;
-    return a->expert < b->expert ? -1 : a->expert > b->expert;
+    return a->role < b->role ? -1 : a->role > b->role;
 }

@@ -169,7 +169,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
         .scale_group = tensor->scale_group,
         .scale = tensor->scale,
         .n_zero = tensor->n_zero,
-        .expert = tensor->expert,
+        .n_stacked = tensor->n_stacked,
     };
     uint64_t end = w->data_bytes;
     if (!place(&t, &end))
@@ -409,6 +409,17 @@ tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, cons
     return emit(w, bytes, n_bytes, err);
 }
 
+tern_status tn_mwriter_pad_matrix(struct tn_mwriter *writer, uint32_t i_tensor, uint32_t i_matrix,
+                                  struct tern_error *err)
+{
+    const struct tern_file_tensor *t = &writer->tensors[i_tensor];
+    const uint64_t at = writer->header.data.offset + writer->position;
+    const uint64_t end = t->offset + t->bytes / TN_MAX(t->n_stacked, 1u) * (i_matrix + 1ull);
+    if (i_tensor != writer->i_current || i_matrix >= TN_MAX(t->n_stacked, 1u) || at > end)
+        return fail_order(t, "gets more bytes than its shape has", err);
+    return emit(writer, NULL, end - at, err);
+}
+
 tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
                                      const void *scales, size_t n_bytes, struct tern_error *err)
 {
@@ -425,11 +436,11 @@ tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tenso
 
 /* ---- seal ---- */
 
-void tn_mwriter_set_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
+void tn_mwriter_add_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
                                  uint64_t n_zero)
 {
     writer->tensors[i_tensor].scale = scale;
-    writer->tensors[i_tensor].n_zero = n_zero;
+    writer->tensors[i_tensor].n_zero += n_zero;
 }
 
 void tn_mwriter_set_source(struct tn_mwriter *writer, uint32_t i_source, uint64_t bytes,

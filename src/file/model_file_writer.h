@@ -49,9 +49,9 @@ struct tn_mwriter_meta {
 
 /* Links are followed. TERN_OUTPUT where no file can be put, as where standard output writes. */
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err);
-/* Role, layer, layout, scale kind and group, rows, cols; offset and bytes are computed. Returns the
- * index through *i_tensor. In the order of the table: by layer, then role, tensors of no layer
- * (TERN_NO_LAYER) last; anything else is TERN_INTERNAL. */
+/* Role, layer, layout, scale kind and group, rows, cols, n_stacked; offset and bytes are computed.
+ * Returns the index through *i_tensor. In the order of the table: by layer, then role, tensors of
+ * no layer (TERN_NO_LAYER) last; anything else is TERN_INTERNAL. */
 tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
                                uint32_t *i_tensor, struct tern_error *err);
 tern_status tn_mwriter_begin(struct tn_mwriter *writer, const struct tn_mwriter_meta *meta,
@@ -65,8 +65,12 @@ tern_status tn_mwriter_append(struct tn_mwriter *writer, uint32_t i_tensor, cons
                               size_t n_bytes, struct tern_error *err);
 tern_status tn_mwriter_append_scales(struct tn_mwriter *writer, uint32_t i_tensor,
                                      const void *scales, size_t n_bytes, struct tern_error *err);
-/* Facts that are known only after the tensor was read; before seal. */
-void tn_mwriter_set_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
+/* Appends the padding that follows matrix i_matrix of a stack. */
+tern_status tn_mwriter_pad_matrix(struct tn_mwriter *writer, uint32_t i_tensor, uint32_t i_matrix,
+                                  struct tern_error *err);
+/* Facts that are known only after the tensor was read, for a stack after each matrix: n_zero is
+ * added to what there is.  Before seal. */
+void tn_mwriter_add_tensor_facts(struct tn_mwriter *writer, uint32_t i_tensor, float scale,
                                  uint64_t n_zero);
 /* Source hashes that are known only at the end; before seal. Same count and names as in begin. */
 void tn_mwriter_set_source(struct tn_mwriter *writer, uint32_t i_source, uint64_t bytes,

@@ -19,10 +19,12 @@ const uint8_t tn_matrix_places[TN_ROLE_END] = {
 #undef TN_PLACE_MATRIX
 #undef TN_PLACE_ROW_LIST
 #undef TN_PLACE_COL_LIST
+#undef TN_PLACE_STACK
 #undef TN_PLACE_ROUTER
 #define TN_PLACE_MATRIX(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define TN_PLACE_ROW_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define TN_PLACE_COL_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
+#define TN_PLACE_STACK(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define TN_PLACE_ROUTER(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define SLOT(role, scope, kind, ...) TN_PLACE_##kind(role)
 #include "arch/slots.h"
@@ -63,20 +65,11 @@ void tn_matrix_slice(struct tn_matrix *out, const struct tn_matrix *stack, uint3
         out->format->bind(out, t);
 }
 
-static struct tn_matrix *place_in_expert(struct tn_expert *expert, uint32_t role)
-{
-    return role == TERN_ROLE_EXPERT_GATE ? &expert->gate
-           : role == TERN_ROLE_EXPERT_UP ? &expert->up
-                                         : &expert->down;
-}
-
 static tern_status bind_in_layer(struct tn_layer *layer, const struct tn_model_file *file,
                                  const struct tern_file_tensor *t, struct tern_error *err)
 {
     layer->begin = TN_MIN(layer->begin, t->offset);
     layer->end = TN_MAX(layer->end, t->offset + t->bytes);
-    if (tn_slot_of(t->role)->kind == TN_SLOT_EXPERT)
-        return bind_matrix(place_in_expert(&layer->experts[t->expert], t->role), file, t, err);
     if (!tn_slot_is_vector(tn_slot_of(t->role)))
         return bind_matrix(&layer->matrices[tn_matrix_places[t->role]], file, t, err);
     layer->vectors[t->role] = tn_model_file_data(file, t);
@@ -182,26 +175,23 @@ static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
     }
 }
 
-static void widen_for_experts(struct tn_weights *w, const struct tn_layer *layer)
+/* Experts gather their inputs, and those of down have memory of their own. */
+static void widen_for_place(struct tn_weights *w, uint32_t place, const struct tn_matrix *m)
 {
-    for (uint32_t i = 0; layer->experts && i < w->config->n_experts; i++) {
-        const struct tn_expert *e = &layer->experts[i];
-        const struct tn_matrix *const inner[] = {&e->gate, &e->up};
-        for (uint32_t k = 0; k < TN_COUNT_OF(inner); k++) {
-            widen_for(w, w->widths, inner[k], true);
-            widen_for(w, w->expert_widths, inner[k], true);
-        }
-        widen_for(w, w->down_widths, &e->down, true);
+    if (place == TN_MATRIX_EXPERT_DOWN || place == TN_MATRIX_SHARED_DOWN) {
+        widen_for(w, place == TN_MATRIX_EXPERT_DOWN ? w->down_widths : w->shared_widths, m, true);
+        return;
     }
+    widen_for(w, w->widths, m, true);
+    if (place == TN_MATRIX_EXPERT_GATE || place == TN_MATRIX_EXPERT_UP)
+        widen_for(w, w->expert_widths, m, true);
 }
 
 static void measure_inputs(struct tn_weights *w)
 {
-    for (uint32_t i = 0; i < w->config->n_layer; i++) {
+    for (uint32_t i = 0; i < w->config->n_layer; i++)
         for (uint32_t k = 0; k < TN_N_MATRICES; k++)
-            widen_for(w, w->widths, &w->layers[i].matrices[k], true);
-        widen_for_experts(w, &w->layers[i]);
-    }
+            widen_for_place(w, k, &w->layers[i].matrices[k]);
     widen_for(w, w->widths, &w->head, w->head_in_norm || w->config->hidden % TN_X_PAD != 0);
     if (w->embed.format->row_bytes)
         w->row_bytes = TN_MAX(w->row_bytes, w->embed.format->row_bytes(w->embed.cols));
@@ -234,26 +224,6 @@ static void bind_spec(struct tn_weights *out, uint32_t i_layer, const struct ter
     out->rope_half = TN_MAX(out->rope_half, spec->rope_dims / 2);
 }
 
-static tern_status take_experts(struct tn_weights *w, struct tern_error *err)
-{
-    const uint32_t n = w->config->n_experts;
-    size_t n_all = 0;
-    for (uint32_t i = 0; i < w->config->n_layer; i++)
-        n_all += w->layers[i].spec->ffn == TERN_FFN_EXPERTS ? n : 0;
-    if (n_all == 0)
-        return TERN_OK;
-    w->experts = tn_alloc_zeroed(n_all, sizeof *w->experts);
-    if (!w->experts)
-        return tn_fail(err, TERN_MEMORY, "no memory for the views of %zu experts", n_all);
-    struct tn_expert *next = w->experts;
-    for (uint32_t i = 0; i < w->config->n_layer; i++)
-        if (w->layers[i].spec->ffn == TERN_FFN_EXPERTS) {
-            w->layers[i].experts = next;
-            next += n;
-        }
-    return TERN_OK;
-}
-
 tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *file,
                             struct tern_error *err)
 {
@@ -265,9 +235,7 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *
         return tn_fail(err, TERN_MEMORY, "no memory for the views of %u layers", c->n_layer);
     for (uint32_t i = 0; i < c->n_layer; i++)
         bind_spec(out, i, &file->spec.layers[i]);
-    tern_status status = take_experts(out, err);
-    if (status == TERN_OK)
-        status = bind_tensors(out, file, err);
+    tern_status status = bind_tensors(out, file, err);
     if (status != TERN_OK)
         return status;
     status = copy_rope_factors(out, err);
@@ -281,7 +249,6 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *
 void tn_weights_fini(struct tn_weights *weights)
 {
     tn_free(weights->layers);
-    tn_free(weights->experts);
     tn_free(weights->ropes);
     tn_free(weights->rope_factors);
     *weights = (struct tn_weights){0};

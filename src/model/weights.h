@@ -16,7 +16,6 @@
 #define TN_PLACE_COL_LIST(role) TN_MATRIX_##role,
 #define TN_PLACE_STACK(role) TN_MATRIX_##role,
 #define TN_PLACE_ROUTER(role) TN_MATRIX_##role,
-#define TN_PLACE_EXPERT(role)
 #define TN_PLACE_TABLE(role)
 #define TN_PLACE_NORM(role)
 #define TN_PLACE_BIAS(role)
@@ -33,18 +32,13 @@ extern const uint8_t tn_matrix_places[TN_ROLE_END]; /* by role; meaningless for 
 struct tn_ffn;
 struct tn_mixer;
 
-struct tn_expert {
-    struct tn_matrix gate, up, down;
-};
-
 struct tn_layer {
     const struct tern_file_layer *spec;
     struct tn_layer_dims dims;
     const struct tn_mixer *mixer; /* model/mixer.h */
     const struct tn_ffn *ffn;     /* model/ffn.h */
     const float *vectors[TN_ROLE_END]; /* by role, of the length that slots.h says; NULL: none */
-    struct tn_matrix matrices[TN_N_MATRICES]; /* by place; format NULL: none */
-    struct tn_expert *experts; /* [config->n_experts], or NULL */
+    struct tn_matrix matrices[TN_N_MATRICES]; /* by place, of stacks matrix 0; format NULL: none */
     uint32_t i_rope; /* layers that rotate by the same angles have the same number */
     /* The layer's stretch of the file, for read-ahead and for giving pages back. */
     uint64_t begin, end;
@@ -71,7 +65,6 @@ struct tn_weights {
     const float *final_norm;         /* [hidden] */
     const float *head_in_norm;       /* [hidden], or NULL */
     struct tn_layer *layers;         /* [n_layer], heap */
-    struct tn_expert *experts;       /* of all layers, heap; NULL: none */
     const struct tn_layer **ropes;   /* [n_ropes] the first layer of each number, heap */
     uint32_t n_ropes;
     float *rope_factors; /* of all layers that have them, heap */
@@ -81,6 +74,7 @@ struct tn_weights {
     struct tn_input_widths widths[TN_N_INPUTS_AS];
     struct tn_input_widths expert_widths[TN_N_INPUTS_AS]; /* of gate and up of experts alone */
     struct tn_input_widths down_widths[TN_N_INPUTS_AS];   /* of down of experts, not in widths */
+    struct tn_input_widths shared_widths[TN_N_INPUTS_AS]; /* likewise, of the shared expert */
     size_t lut_bytes, row_bytes; /* of each thread: format.h */
     size_t col_sum_rows;         /* padded rows of matrices whose columns can be left out */
     size_t n_listed;             /* rows or columns that can be left out */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model with layers of a gated delta rule and gated attention: states as the float64 reference
- * has them, and the same bits however a text is cut, rolled back, drafted, saved or shared out.
- * Its logits are those of golden/test_families.py.
+ * Models with layers of a gated delta rule and gated attention, with experts, or both: states as
+ * the float64 reference has them, and the same bits however a text is cut, rolled back, drafted,
+ * saved or shared out.  Their logits are those of golden/test_families.py and test_hybrids.py.
+ *
+ * usage: test_gated_delta [folder of reference/hybrids/models]
  */
 #include <math.h>
 #include <setjmp.h>
@@ -22,12 +24,14 @@
 #include "tern/convert.h"
 #include "tern/scheduler.h"
 
-#define SOURCE TERN_SHARED_DIR "/reference/hybrids/models/tiny-qwen35-ternary"
-#define MODEL_PATH TERN_BUILD_DIR "/test_gated_delta.tern"
-#define CACHE_PATH TERN_BUILD_DIR "/test_gated_delta.kv"
+#define MODELS TERN_SHARED_DIR "/reference/hybrids/models"
 #define VOCAB 264u
 #define N_IDS 134u
-#define MAX_STATE 8192u
+#define MAX_STATE 16384u
+#define HEADER 16u /* floats of a checkpoint that precede the inputs and S of a layer */
+#define PATH_BYTES 512u
+
+static char source[PATH_BYTES], model_path[PATH_BYTES], cache_path[PATH_BYTES];
 
 static struct tern_sysinfo machine;
 static struct tern_engine *engine;
@@ -53,9 +57,11 @@ static struct tern_engine *open_engine(uint32_t n_threads, const char *level)
 
 static int setup(void **state)
 {
-    const struct tern_convert_params p = {.source = SOURCE, .output = MODEL_PATH, .force = true};
+    const struct tern_convert_params p = {.source = source, .output = model_path, .force = true};
     struct tern_convert_result result;
-    json_t *golden = json_load_file(SOURCE "/golden/ids.json", 0, NULL);
+    char path[PATH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/golden/ids.json", source);
+    json_t *golden = json_load_file(path, 0, NULL);
     (void)state;
     tern_sysinfo_read(&machine);
     assert_non_null(golden);
@@ -63,7 +69,7 @@ static int setup(void **state)
     load_ids(ids, N_IDS, golden, 3);
     json_decref(golden);
     assert_ok(tern_convert(&p, &result, &e));
-    assert_ok(tern_model_open(&model, MODEL_PATH, &e));
+    assert_ok(tern_model_open(&model, model_path, &e));
     engine = open_engine(2, NULL);
     return 0;
 }
@@ -73,8 +79,8 @@ static int teardown(void **state)
     (void)state;
     tern_model_free(model);
     tern_engine_free(engine);
-    tn_file_remove(MODEL_PATH);
-    tn_file_remove(CACHE_PATH);
+    tn_file_remove(model_path);
+    tn_file_remove(cache_path);
     return 0;
 }
 
@@ -103,32 +109,52 @@ static void fresh_logits(float *out, uint32_t n)
 
 /* ---- states ---- */
 
-/* The golden has the last inputs of the convolution, then the matrices, as a checkpoint has behind
- * its header. */
-static void states_are_the_reference_s(void **state)
+/* The floats of golden/state_1.f32. */
+static size_t load_state(float want[MAX_STATE])
 {
-    (void)state;
-    static float want[MAX_STATE], kept[MAX_STATE];
-    struct tern_session *s = open_session(engine);
-    FILE *file = fopen(SOURCE "/golden/state_1.f32", "rb");
+    char path[PATH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/golden/state_1.f32", source);
+    FILE *file = fopen(path, "rb");
     assert_non_null(file);
     const size_t n = fread(want, sizeof *want, MAX_STATE, file);
     fclose(file);
-    assert_int_equal(n, 3 * 256 + 4 * 32 * 32);
-    assert_true(s->work.states.bytes.checkpoint <= sizeof kept);
+    return n;
+}
+
+/* The golden has, layer after layer, the last inputs of the convolution, then the matrices, as a
+ * checkpoint has them after the layer's header. */
+static void states_are_the_reference_s(void **state)
+{
+    (void)state;
+    static float want[MAX_STATE], kept[2 * MAX_STATE];
+    if (!tern_model_has_state(model))
+        skip();
+    struct tern_session *s = open_session(engine);
+    const struct tn_state_plan *plan = &s->work.states;
+    size_t n_seen = 0;
+    const size_t n = load_state(want);
+    assert_true(plan->bytes.checkpoint <= sizeof kept);
     assert_ok(tern_session_eval(s, short_ids, 9, NULL, &e));
     assert_ok(tern_session_eval(s, short_ids + 9, TN_COUNT_OF(short_ids) - 9, NULL, &e));
-    tn_state_checkpoint(&s->work.states, s->sequence.state, TN_COUNT_OF(short_ids),
-                        (unsigned char *)kept);
-    for (size_t i = 0; i < n; i++)
-        assert_true(fabsf(kept[16 + i] - want[i]) <= 1e-5f);
+    tn_state_checkpoint(plan, s->sequence.state, TN_COUNT_OF(short_ids), (unsigned char *)kept);
+    for (uint32_t k = 0; k < plan->n_layer; k++) {
+        const struct tn_layer_dims *d = &plan->layers[k].layer->dims;
+        const float *got = kept + plan->layers[k].at.checkpoint / sizeof *kept + HEADER;
+        const size_t n_layer = (d->conv_taps - 1) * (size_t)d->channels +
+                               (size_t)d->n_head * d->head_dim * d->value_dim;
+        for (size_t i = 0; i < n_layer && d->value_dim > 0; i++)
+            assert_true(fabsf(got[i] - want[n_seen++]) <= 1e-5f);
+    }
+    assert_int_equal(n_seen, n);
     tern_session_free(s);
 }
 
 static void a_checkpoint_does_not_depend_on_what_is_pending(void **state)
 {
     (void)state;
-    static unsigned char one[4 * MAX_STATE], other[4 * MAX_STATE];
+    static unsigned char one[8 * MAX_STATE], other[8 * MAX_STATE];
+    if (!tern_model_has_state(model))
+        skip();
     struct tern_session *s = open_session(engine), *t = open_session(engine);
     go_to(s, 40);
     for (uint32_t n = 1; n <= 35; n++)
@@ -314,8 +340,8 @@ static void a_saved_session_gives_the_same_bits(void **state)
     float want[VOCAB];
     struct tern_session *s = open_session(engine), *loaded = open_session(engine);
     go_to(s, 90);
-    assert_ok(tern_session_save_cache(s, CACHE_PATH, &e));
-    assert_ok(tern_session_load_cache(loaded, CACHE_PATH, &e));
+    assert_ok(tern_session_save_cache(s, cache_path, &e));
+    assert_ok(tern_session_load_cache(loaded, cache_path, &e));
     assert_int_equal(tern_session_n_past(loaded), 90);
     go_to(loaded, N_IDS);
     fresh_logits(want, N_IDS);
@@ -362,8 +388,12 @@ static void four_sequences_answer_as_one_after_the_other(void **state)
     assert_memory_equal(one, four, sizeof one);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *name = argc > 1 ? argv[1] : "tiny-qwen35-ternary";
+    snprintf(source, sizeof source, MODELS "/%s", name);
+    snprintf(model_path, sizeof model_path, TERN_BUILD_DIR "/test_gated_delta-%s.tern", name);
+    snprintf(cache_path, sizeof cache_path, TERN_BUILD_DIR "/test_gated_delta-%s.kv", name);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_are_the_reference_s),
         cmocka_unit_test(a_checkpoint_does_not_depend_on_what_is_pending),

@@ -28,6 +28,11 @@ static void check(const struct tn_config_import *import)
     assert(c->rms_eps > 0 && c->rms_eps <= FLT_MAX);
     for (uint32_t i = 0; i < c->n_layer; i++) {
         const struct tern_file_layer *layer = &import->layers[i];
+        assert(layer->ffn != TERN_FFN_EXPERTS || c->n_experts_used <= c->n_experts);
+        if (layer->mixer == TERN_MIXER_GATED_DELTA) {
+            assert(layer->n_head % layer->n_kv_head == 0 && layer->value_dim > 0);
+            continue;
+        }
         assert(layer->rope_theta >= 1 && layer->rope_theta <= TERN_MAX_ROPE_THETA);
         assert(layer->rope_dims >= 2 && layer->rope_dims % 2 == 0);
         assert(layer->rope_dims <= c->head_dim && layer->score_scale > 0);
@@ -67,6 +72,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     "\"hidden_size\":32,\"intermediate_size\":64,\"num_hidden_layers\":1,"                         \
     "\"num_attention_heads\":2,\"vocab_size\":40,\"max_position_embeddings\":128,"                 \
     "\"hidden_act\":\"relu2\",\"rms_norm_eps\":1e-05,"
+#define EXPERTS                                                                                    \
+    "\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":16,"                    \
+    "\"shared_expert_intermediate_size\":16,"
+#define DELTA                                                                                      \
+    "\"num_key_value_heads\":1,\"head_dim\":16,\"linear_num_value_heads\":4,"                      \
+    "\"linear_num_key_heads\":2,\"linear_key_head_dim\":8,\"linear_value_head_dim\":8,"            \
+    "\"linear_conv_kernel_dim\":4,\"full_attention_interval\":2,"
 #define QUANT                                                                                      \
     "\"quantization_config\":{\"quant_method\":\"bitnet\",\"linear_class\":\"autobitlinear\","     \
     "\"quantization_mode\":\"online\",\"modules_to_not_convert\":[\"lm_head\"]}"
@@ -84,6 +96,17 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
          "\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5},"
          "\"model_max_length\":1000000000000000019884624838656," QUANT "}",
          "{\"chat_template\":[{\"name\":\"default\",\"template\":\"{{ messages }}\"}]}"},
+        {"{\"model_type\":\"maple\"," SIZES EXPERTS "\"num_key_value_heads\":1,\"head_dim\":16,"
+         "\"sliding_window\":8,\"rope_theta\":10000,\"partial_rotary_factor\":0.5,"
+         "\"layer_types\":[\"sliding_attention\"],\"num_shared_experts\":0}",
+         "{}"},
+        {"{\"model_type\":\"qwen3_next\"," SIZES EXPERTS DELTA "\"decoder_sparse_step\":1,"
+         "\"mlp_only_layers\":[],\"norm_topk_prob\":true}",
+         "{}"},
+        {"{\"model_type\":\"qwen3_5_moe\",\"text_config\":{\"model_type\":"
+         "\"qwen3_5_moe_text\"," SIZES EXPERTS DELTA "\"rope_parameters\":{\"rope_theta\":1e4,"
+         "\"partial_rotary_factor\":0.25}}}",
+         "{}"},
         {"{\"weight_bits\":1,\"input_bits\":8}", "{\"chat_template\":\"{% for m in messages %}\"}"},
     };
     if (i >= sizeof seeds / sizeof *seeds)

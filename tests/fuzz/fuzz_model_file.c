@@ -41,8 +41,7 @@ static void use(const struct tn_model_file *file)
     char name[48];
     for (uint32_t i = 0; i < file->n_tensors; i++) {
         const struct tern_file_tensor *t = &file->tensors[i];
-        if ((t->expert == 0 &&
-             tn_model_file_tensor(file, (enum tern_role)t->role, t->layer) != t) ||
+        if (tn_model_file_tensor(file, (enum tern_role)t->role, t->layer) != t ||
             strlen(tn_tensor_name(name, sizeof name, t)) == 0)
             abort();
         read_bytes(tn_model_file_data(file, t), t->bytes);
@@ -96,10 +95,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
 {
     static const struct tiny_variant variants[] = {
-        {TERN_LAYOUT_Q8, true, true, true, true, 0},
-        {TERN_LAYOUT_F16, false, false, false, false, 0},
-        {TERN_LAYOUT_BF16, true, true, false, true, 0},
-        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0},
+        {TERN_LAYOUT_Q8, true, true, true, true, 0, false},
+        {TERN_LAYOUT_F16, false, false, false, false, 0, false},
+        {TERN_LAYOUT_BF16, true, true, false, true, 0, false},
+        {TERN_LAYOUT_Q8_PLANES, true, true, true, true, 0, false},
+        {.embed_layout = TERN_LAYOUT_Q8, .has_tokenizer = true, .has_experts = true},
     };
     const char path[] = "fuzz_model_file.seed.tern";
     struct tern_error err;

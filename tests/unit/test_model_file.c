@@ -24,8 +24,8 @@
 
 #define PATH "test_model_file.tern"
 
-static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0};
-static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false, 0};
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0, false};
+static const struct tiny_variant plain = {TERN_LAYOUT_BF16, false, false, false, false, 0, false};
 
 /* ---- a file in memory ---- */
 
@@ -120,7 +120,7 @@ static void round_trip(void **state)
     (void)state;
     for (unsigned i = 0; i < 3 * 16; i++)
         check_round_trip(&(struct tiny_variant){TERN_LAYOUT_F16 + i / 16, i & 1, i & 2, i & 4,
-                                                i & 8, 0});
+                                                i & 8, 0, false});
 }
 
 static void same_input_same_bytes(void **state)
@@ -500,6 +500,11 @@ static void stacks_have_slices(void **state)
     }
     const struct tern_file_tensor same = tn_tensor_slice(&one, 0);
     assert_memory_equal(&same, &one, sizeof one);
+    stack.rows = 300;
+    stack.cols = 301; /* 90300 bytes: from 64 KiB on at pages */
+    assert_true(tn_tensor_bytes(&stack, &stack.bytes));
+    assert_int_equal(stack.bytes, 3 * 94208);
+    assert_int_equal(tn_tensor_slice(&stack, 2).offset, 4096 + 2 * 94208);
     stack.rows = stack.cols = TERN_MAX_DIM;
     stack.n_stacked = UINT32_MAX;
     assert_false(tn_tensor_bytes(&stack, &stack.bytes));

@@ -21,7 +21,7 @@
 
 #define PATH "test_model_file_hostile.tern"
 
-static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0};
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0, false};
 
 static struct tiny_image make_image(const struct tiny_variant *variant)
 {
@@ -249,11 +249,12 @@ static void hostile_configurations_are_refused(void **state)
         /* No layer has experts. */
         {"n_experts", C(n_experts), 1}, {"n_experts", C(n_experts), UINT32_MAX},
         {"n_experts_used", C(n_experts_used), 1}, {"expert_ffn", C(expert_ffn), 64},
+        {"shared_ffn", C(shared_ffn), 64},
         {"expert_flags", C(expert_flags), 1}, {"expert_flags", C(expert_flags), 2},
         {"expert_limit", C(expert_limit), minus1_32}, {"expert_limit", C(expert_limit), nan32},
         {"expert_limit", C(expert_limit), inf32},
         {"config.reserved", offsetof(struct tern_file_config, reserved), 1, 1},
-        {"config.reserved", offsetof(struct tern_file_config, reserved) + 303, 1, 255},
+        {"config.reserved", offsetof(struct tern_file_config, reserved) + 299, 1, 255},
         {"sources", offsetof(struct tern_file_config, sources), 4, 513},
         {"sources", offsetof(struct tern_file_config, sources), 4, UINT32_MAX},
         {"sources", offsetof(struct tern_file_config, sources) + 4, 4, 47},
@@ -349,7 +350,7 @@ static void hostile_tensors_are_refused(void **state)
             {"scale_bytes", T(scale_bytes), t.scale_bytes + 4},
             {"scale_bytes", T(scale_bytes), UINT64_MAX},
             {"n_zero", T(n_zero), (uint64_t)t.rows * t.cols + 1}, {"n_zero", T(n_zero), UINT64_MAX},
-            {"expert", T(expert), 1}, {"expert", T(expert), UINT32_MAX},
+            {"reserved0", T(reserved0), 1}, {"reserved0", T(reserved0), UINT32_MAX},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 8, 8, UINT64_MAX},
             {"n_stacked", offsetof(struct tern_file_tensor, n_stacked), 4, 1},
@@ -370,6 +371,45 @@ static void hostile_tensors_are_refused(void **state)
     tn_free(image.bytes);
     print_message("%u hostile fields\n", n_mutations);
     assert_true(n_mutations >= 200);
+}
+
+/* Sizes of experts, and what is stacked. */
+static void hostile_experts_are_refused(void **state)
+{
+    (void)state;
+    static const struct tiny_variant experts = {.embed_layout = TERN_LAYOUT_Q8,
+                                                .has_experts = true};
+    struct tiny_image image = make_image(&experts);
+    struct tn_model_file file;
+    struct tern_error err;
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+#define C(member) FIELD(tern_file_config, member)
+    const struct mutation sizes[] = {
+        {"n_experts", C(n_experts), 0}, {"n_experts", C(n_experts), TERN_MAX_EXPERTS + 1},
+        {"n_experts", C(n_experts), UINT32_MAX}, {"must be 2", C(n_experts), 2},
+        {"must be 4", C(n_experts), 4}, {"n_experts_used", C(n_experts_used), 0},
+        {"n_experts_used", C(n_experts_used), 4}, {"expert_ffn", C(expert_ffn), 0},
+        {"must be 31", C(expert_ffn), 31}, {"expert_ffn", C(expert_ffn), TERN_MAX_DIM + 1},
+        {"no shared expert", C(shared_ffn), 0}, {"must be 49", C(shared_ffn), 49},
+        {"shared_ffn", C(shared_ffn), TERN_MAX_DIM + 1}, {"expert_flags", C(expert_flags), 2},
+    };
+#undef C
+    for (size_t k = 0; k < TN_COUNT_OF(sizes); k++)
+        mutate(&image, (size_t)file.header->metadata.offset, &sizes[k]);
+    const size_t i = (size_t)(tn_model_file_tensor(&file, TERN_ROLE_EXPERT_UP, 1) - file.tensors);
+#define T(member) FIELD(tern_file_tensor, member)
+    const struct mutation stacks[] = {
+        {"n_stacked", T(n_stacked), 0}, {"n_stacked", T(n_stacked), 2},
+        {"n_stacked", T(n_stacked), 4}, {"n_stacked", T(n_stacked), UINT32_MAX},
+        {"rows", T(rows), 64}, {"bytes", T(bytes), file.tensors[i].bytes / 3},
+        {"not for this kind of layer", T(layer), 0},
+        {"n_zero", T(n_zero), 3ull * 32 * 64 + 1},
+    };
+#undef T
+    for (size_t k = 0; k < TN_COUNT_OF(stacks); k++)
+        mutate(&image, (size_t)file.header->tensors.offset + i * sizeof *file.tensors, &stacks[k]);
+    tn_model_file_close(&file);
+    tn_free(image.bytes);
 }
 
 /* Row scales are data, but looked at all the same. */
@@ -396,7 +436,8 @@ static void hostile_row_scales_are_refused(void **state)
 static void hostile_shifts_are_refused(void **state)
 {
     (void)state;
-    static const struct tiny_variant planes = {TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0};
+    static const struct tiny_variant planes = {
+        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false};
     static const unsigned char forms[] = {16, 15 + 16, 128, 255};
     struct tiny_image image = make_image(&planes);
     struct tern_error err;
@@ -426,7 +467,7 @@ static void tables_out_of_order_are_refused(void **state)
     memcpy(copy.bytes + table + size, image.bytes + table, 8);
     fix_hash(&copy);
     assert_int_equal(check(&copy, &err), TERN_INPUT);
-    assert_non_null(strstr(err.detail, "same role, layer and expert"));
+    assert_non_null(strstr(err.detail, "same role and layer"));
     memcpy(copy.bytes + table, image.bytes + table + size, size);
     memcpy(copy.bytes + table + size, image.bytes + table, size);
     fix_hash(&copy);
@@ -443,6 +484,7 @@ int main(void)
         cmocka_unit_test(hostile_layers_are_refused),
         cmocka_unit_test(hostile_configurations_are_refused),
         cmocka_unit_test(hostile_tensors_are_refused),
+        cmocka_unit_test(hostile_experts_are_refused),
         cmocka_unit_test(hostile_row_scales_are_refused),
         cmocka_unit_test(hostile_shifts_are_refused),
         cmocka_unit_test(tables_out_of_order_are_refused),

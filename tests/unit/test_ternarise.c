@@ -167,20 +167,29 @@ static void test_q8(void **state)
 static void test_row_order(void **state)
 {
     (void)state;
-    const struct tn_row_order k_block = {.first = 12, .run = 12, .step = 12};
-    const struct tn_row_order k_heads = {.first = 4, .run = 4, .step = 12};
+    const struct tn_row_order k_block = tn_row_order_straight(12, 12);
+    const struct tn_row_order k_heads = {.sections = {{12, 4, 4, 12}}};
     static const uint32_t heads[12] = {4, 5, 6, 7, 16, 17, 18, 19, 28, 29, 30, 31};
     for (uint32_t r = 0; r < 12; r++) {
         assert_int_equal(tn_row_order_get(&k_block, r), 12 + r);
         assert_int_equal(tn_row_order_get(&k_heads, r), heads[r]);
     }
     /* The source has pairs (0, 1), (2, 3) of a head where the model has (0, 2), (1, 3). */
-    const struct tn_row_order permuted = {.first = 4, .run = 4, .step = 12, .permuted_dim = 4};
+    const struct tn_row_order permuted = {.sections = {{12, 4, 4, 12}}, .permuted_dim = 4};
     static const uint32_t pairs[8] = {4, 6, 5, 7, 16, 18, 17, 19};
     for (uint32_t r = 0; r < 8; r++) {
         assert_int_equal(tn_row_order_get(&permuted, r), pairs[r]);
-        assert_int_equal(tn_row_order_plain(&permuted, r), heads[r]);
+        uint32_t n_run;
+        assert_int_equal(tn_row_order_run(&permuted, r, &n_run), heads[r]);
+        assert_int_equal(n_run, 4 - r % 4);
     }
+    /* Two heads of 1 + 1 + 2 + 2 rows of q, k, v and something else, of which q, k, v are wanted,
+     * in the third matrix of a stack. */
+    const struct tn_row_order qkv = {.first = 24,
+                                     .sections = {{2, 0, 1, 6}, {2, 1, 1, 6}, {4, 2, 2, 6}}};
+    static const uint32_t parts[8] = {24, 30, 25, 31, 26, 27, 32, 33};
+    for (uint32_t r = 0; r < 8; r++)
+        assert_int_equal(tn_row_order_get(&qkv, r), parts[r]);
 }
 
 int main(void)

@@ -8,6 +8,12 @@
 
 #define LIMIT 7.0
 
+static const struct tn_fused fused[] = {
+    {"mlp.experts.gate_up_proj.", "ffn_gate_up_exps", {TERN_ROLE_EXPERT_GATE, TERN_ROLE_EXPERT_UP},
+     TN_FUSED_PARTS},
+    {NULL, NULL, {0}, TN_FUSED_PARTS},
+};
+
 static const struct tn_family_name names[] = {
     {TERN_ROLE_EMBED, "word_embeddings|embed_tokens", NULL},
     {0, NULL, NULL},
@@ -83,6 +89,7 @@ const struct tn_family tn_family_maple = {
     .model_types = {"maple"},
     .gguf = {{"maple", TERN_ACT_SILU}},
     .names = names,
+    .fused = fused,
     .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM},
     .inputs = TN_INPUTS_FLOAT,
     .is_ternary = true,

@@ -6,9 +6,9 @@
 #include "arch/family.h"
 
 static const struct tn_fused fused[] = {
-    {"self_attn.qkv_proj", "attn_qkv", {TERN_ROLE_Q, TERN_ROLE_K, TERN_ROLE_V}, false},
-    {"mlp.gate_up_proj", "ffn_up", {TERN_ROLE_GATE, TERN_ROLE_UP}, false},
-    {NULL, NULL, {0}, false},
+    {"self_attn.qkv_proj", "attn_qkv", {TERN_ROLE_Q, TERN_ROLE_K, TERN_ROLE_V}, TN_FUSED_PARTS},
+    {"mlp.gate_up_proj", "ffn_up", {TERN_ROLE_GATE, TERN_ROLE_UP}, TN_FUSED_PARTS},
+    {NULL, NULL, {0}, TN_FUSED_PARTS},
 };
 
 const struct tn_family tn_family_phi3 = {

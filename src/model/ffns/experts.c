@@ -7,7 +7,8 @@
  *      are read for all its rows together, and those of experts without rows not at all
  *   3. act(gate x) * up x of all groups, spread over (group, block of rows of the matrix)
  *   4. down of all groups likewise
- *   5. for each row the sum of its experts' results, in ascending order of experts
+ *   5. for each row the sum of its experts' results, in ascending order of experts, then that of
+ *      the shared expert, which takes all rows and is part of 1, 3 and 4
  *
  * Products give the same bits for one input as for many, and the order of sums is fixed: what a row
  * gives does not depend on the rows beside it.
@@ -44,13 +45,25 @@ struct scratch {
     float *gate;         /* [pairs][expert_ffn] */
     struct tn_acts down; /* [pairs] input of down */
     float *out;          /* [pairs][hidden] */
+    /* The shared expert's, like the three above, of all rows; and the logits of its weights. */
+    float *shared_gate; /* [n_batch][shared_ffn] */
+    struct tn_acts shared_down;
+    float *shared_out;    /* [n_batch][hidden] */
+    float *shared_router; /* [n_batch] */
     struct thread threads[];
+};
+
+/* Matrices of a feed-forward: stacks, or those of the shared expert. */
+struct matrices {
+    const struct tn_matrix *gate, *up, *down;
 };
 
 struct task {
     struct tn_forward *f;
     const struct tn_layer *layer;
     struct scratch *s;
+    struct matrices stacks, shared;
+    bool has_shared;
     uint32_t n_groups;
 };
 
@@ -65,6 +78,10 @@ static void router_item(void *arg, uint32_t i_item, uint32_t i_thread)
     const uint32_t row = i_item * ROUTER_ROWS, n = TN_MIN(ROUTER_ROWS, w->rows - row);
     tn_format_mul(w->format, f->n_tokens)(task->s->router + row, w->rows, 0, w, row, n, &f->s.in,
                                           &worker);
+    if (i_item > 0 || !task->has_shared)
+        return;
+    w = tn_matrix_of(task->layer, TERN_ROLE_SHARED_ROUTER);
+    tn_format_mul(w->format, f->n_tokens)(task->s->shared_router, 1, 0, w, 0, 1, &f->s.in, &worker);
 }
 
 /* The largest of p that is not negative, of equal ones the first; NaN only where nothing else is
@@ -176,19 +193,23 @@ static const struct tn_format *format_of(const struct tn_forward *f, const struc
     return tn_format_with(w->format, f->inputs);
 }
 
-/* dst [x->n][stride]: rows [row, row + n_rows) of W x. */
+/* dst [x->n][stride]: rows [row, row + n_rows) of W x; W is the expert's matrix of a stack, or the
+ * only one. */
 static void multiply(const struct tn_forward *f, float *dst, size_t stride,
-                     const struct tn_matrix *w, uint32_t row, uint32_t n_rows,
+                     const struct tn_matrix *stack, uint32_t expert, uint32_t row, uint32_t n_rows,
                      const struct tn_acts *x, const struct tn_worker *worker)
 {
-    tn_format_mul(format_of(f, w), x->n)(dst, stride, 0, w, row, n_rows, x, worker);
+    struct tn_matrix w;
+    tn_matrix_slice(&w, stack, expert);
+    tn_format_mul(format_of(f, &w), x->n)(dst, stride, 0, &w, row, n_rows, x, worker);
 }
 
-static void count_weights(struct tn_forward *f, const struct tn_matrix *w)
+/* Of n matrices of a stack. */
+static void count_weights(struct tn_forward *f, const struct tn_matrix *w, uint32_t n)
 {
     if (f->is_decode)
         f->counters.decode_weight_bytes +=
-            tn_layout_weight_bytes(w->layout, (uint64_t)w->rows * w->cols);
+            n * tn_layout_weight_bytes(w->layout, (uint64_t)w->rows * w->cols);
 }
 
 static void clamp(float *gate, float *up, uint32_t n, float limit)
@@ -199,72 +220,116 @@ static void clamp(float *gate, float *up, uint32_t n, float limit)
     }
 }
 
+/* Block i of the rows of gate and up: dst [x->n][rows of gate] = act(gate x) * up x. */
+static void gate_block(struct tn_forward *f, float *dst, const struct matrices *m, uint32_t expert,
+                       uint32_t i, const struct tn_acts *x, float limit, uint32_t i_thread)
+{
+    const struct tn_worker worker = tn_worker_of(f, i_thread);
+    const uint32_t rows = m->gate->rows, row = i * TN_GEMM_ROWS;
+    const uint32_t n = TN_MIN(TN_GEMM_ROWS, rows - row);
+    float *gate = dst + row, *up = (float *)worker.scratch->sum;
+    multiply(f, gate, rows, m->gate, expert, row, n, x, &worker);
+    multiply(f, up, TN_SUM_STRIDE, m->up, expert, row, n, x, &worker);
+    for (uint32_t t = 0; t < x->n; t++, gate += rows, up += TN_SUM_STRIDE) {
+        if (limit > 0)
+            clamp(gate, up, n, limit);
+        tn_activate(f->kernels, f->activation, gate, up, n);
+    }
+}
+
+/* Block i of the rows of down: dst [x->n][hidden]. */
+static void down_block(struct tn_forward *f, float *dst, const struct matrices *m, uint32_t expert,
+                       uint32_t i, const struct tn_acts *x, uint32_t i_thread)
+{
+    const struct tn_worker worker = tn_worker_of(f, i_thread);
+    const uint32_t rows = m->down->rows, row = i * TN_GEMM_ROWS;
+    multiply(f, dst + row, rows, m->down, expert, row, TN_MIN(TN_GEMM_ROWS, rows - row), x,
+             &worker);
+}
+
+static uint32_t blocks_of(const struct tn_matrix *w)
+{
+    return tn_div_ceil_u32(w->rows, TN_GEMM_ROWS);
+}
+
+/* Blocks of the shared expert, which are the first items of a region; 0 where there is none. */
+static uint32_t shared_blocks(const struct task *task, const struct tn_matrix *w)
+{
+    return task->has_shared ? blocks_of(w) : 0;
+}
+
 /* The input of a group: rows of that of all. */
 static struct tn_acts input_of(const struct task *task, const struct group *g, uint32_t i_thread)
 {
     const struct tn_forward *f = task->f;
-    const struct tn_expert *e = &task->layer->experts[g->expert];
     struct tn_acts *gathered = &task->s->threads[i_thread].gathered;
     if (g->n == 1)
         return tn_acts_rows(&f->s.in, task->s->rows[g->first], 1);
     tn_acts_gather(gathered, &f->s.in, task->s->rows + g->first, g->n,
-                   1u << format_of(f, &e->gate)->act | 1u << format_of(f, &e->up)->act);
+                   1u << format_of(f, task->stacks.gate)->act |
+                       1u << format_of(f, task->stacks.up)->act);
     return *gathered;
 }
 
-/* A block of rows of gate and up for a group. */
 static void gate_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct task *task = arg;
     struct tn_forward *f = task->f;
-    const struct tern_file_config *c = f->weights->config;
-    const uint32_t rows = c->expert_ffn, n_blocks = tn_div_ceil_u32(rows, TN_GEMM_ROWS);
-    const struct group *g = &task->s->groups[i_item / n_blocks];
-    const struct tn_expert *e = &task->layer->experts[g->expert];
-    const struct tn_worker worker = tn_worker_of(f, i_thread);
-    const uint32_t row = i_item % n_blocks * TN_GEMM_ROWS, n = TN_MIN(TN_GEMM_ROWS, rows - row);
-    float *gate = task->s->gate + (size_t)g->first * rows + row;
-    float *up = (float *)worker.scratch->sum;
+    const uint32_t n_shared = shared_blocks(task, task->shared.gate);
+    const uint32_t n_blocks = blocks_of(task->stacks.gate);
     if (tn_forward_should_stop(f, i_thread))
         return;
-    const struct tn_acts x = input_of(task, g, i_thread);
-    multiply(f, gate, rows, &e->gate, row, n, &x, &worker);
-    multiply(f, up, TN_SUM_STRIDE, &e->up, row, n, &x, &worker);
-    for (uint32_t t = 0; t < g->n; t++, gate += rows, up += TN_SUM_STRIDE) {
-        if (c->expert_limit > 0)
-            clamp(gate, up, n, c->expert_limit);
-        tn_activate(f->kernels, f->activation, gate, up, n);
+    if (i_item < n_shared) {
+        gate_block(f, task->s->shared_gate, &task->shared, 0, i_item, &f->s.in, 0, i_thread);
+        return;
     }
+    const struct group *g = &task->s->groups[(i_item - n_shared) / n_blocks];
+    const struct tn_acts x = input_of(task, g, i_thread);
+    gate_block(f, task->s->gate + (size_t)g->first * task->stacks.gate->rows, &task->stacks,
+               g->expert, (i_item - n_shared) % n_blocks, &x, f->weights->config->expert_limit,
+               i_thread);
 }
 
 static void down_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct task *task = arg;
     struct tn_forward *f = task->f;
-    const uint32_t rows = f->weights->config->hidden;
-    const uint32_t n_blocks = tn_div_ceil_u32(rows, TN_GEMM_ROWS);
-    const struct group *g = &task->s->groups[i_item / n_blocks];
-    const struct tn_worker worker = tn_worker_of(f, i_thread);
-    const uint32_t row = i_item % n_blocks * TN_GEMM_ROWS, n = TN_MIN(TN_GEMM_ROWS, rows - row);
+    const uint32_t n_shared = shared_blocks(task, task->shared.down);
+    const uint32_t n_blocks = blocks_of(task->stacks.down);
     if (tn_forward_should_stop(f, i_thread))
         return;
+    if (i_item < n_shared) {
+        down_block(f, task->s->shared_out, &task->shared, 0, i_item, &task->s->shared_down,
+                   i_thread);
+        return;
+    }
+    const struct group *g = &task->s->groups[(i_item - n_shared) / n_blocks];
     const struct tn_acts x = tn_acts_rows(&task->s->down, g->first, g->n);
-    multiply(f, task->s->out + (size_t)g->first * rows + row, rows,
-             &task->layer->experts[g->expert].down, row, n, &x, &worker);
+    down_block(f, task->s->out + (size_t)g->first * task->stacks.down->rows, &task->stacks,
+               g->expert, (i_item - n_shared) % n_blocks, &x, i_thread);
+}
+
+/* Makes the form of the input that a matrix takes, and counts n of its stack. */
+static void prepare(struct tn_forward *f, struct tn_acts *x, const struct tn_matrix *w, uint32_t n)
+{
+    tn_acts_derive(x, format_of(f, w)->act, f->kernels, f->team);
+    count_weights(f, w, n);
 }
 
 static void gate_and_up(struct task *task)
 {
     struct tn_forward *f = task->f;
-    for (uint32_t i = 0; i < task->n_groups; i++) {
-        const struct tn_expert *e = &task->layer->experts[task->s->groups[i].expert];
-        tn_acts_derive(&f->s.in, format_of(f, &e->gate)->act, f->kernels, f->team);
-        tn_acts_derive(&f->s.in, format_of(f, &e->up)->act, f->kernels, f->team);
-        count_weights(f, &e->gate);
-        count_weights(f, &e->up);
+    f->counters.n_experts_read += f->is_decode ? task->n_groups : 0;
+    prepare(f, &f->s.in, task->stacks.gate, task->n_groups);
+    prepare(f, &f->s.in, task->stacks.up, task->n_groups);
+    if (task->has_shared) {
+        prepare(f, &f->s.in, task->shared.gate, 1);
+        prepare(f, &f->s.in, task->shared.up, 1);
     }
-    const uint32_t n_blocks = tn_div_ceil_u32(f->weights->config->expert_ffn, TN_GEMM_ROWS);
-    tn_team_for(f->team, task->n_groups * n_blocks, gate_item, task);
+    tn_team_for(f->team,
+                shared_blocks(task, task->shared.gate) +
+                    task->n_groups * blocks_of(task->stacks.gate),
+                gate_item, task);
 }
 
 static void down(struct task *task)
@@ -274,14 +339,17 @@ static void down(struct task *task)
     const struct tern_file_config *c = f->weights->config;
     tn_acts_follow(&s->down, &f->s.in);
     tn_acts_set(&s->down, s->gate, NULL, 0, f->n_tokens * c->n_experts_used, c->expert_ffn);
-    for (uint32_t i = 0; i < task->n_groups; i++) {
-        const struct tn_matrix *w = &task->layer->experts[s->groups[i].expert].down;
-        tn_acts_derive(&s->down, format_of(f, w)->act, f->kernels, f->team);
-        count_weights(f, w);
+    prepare(f, &s->down, task->stacks.down, task->n_groups);
+    tn_acts_follow(&s->shared_down, &s->down);
+    if (task->has_shared) {
+        tn_acts_set(&s->shared_down, s->shared_gate, NULL, 0, f->n_tokens, c->shared_ffn);
+        prepare(f, &s->shared_down, task->shared.down, 1);
     }
-    tn_team_for(f->team, task->n_groups * tn_div_ceil_u32(c->hidden, TN_GEMM_ROWS), down_item,
-                task);
-    tn_acts_follow(&f->s.in, &s->down);
+    tn_team_for(f->team,
+                shared_blocks(task, task->shared.down) +
+                    task->n_groups * blocks_of(task->stacks.down),
+                down_item, task);
+    tn_acts_follow(&f->s.in, &s->shared_down);
 }
 
 /* ---- sums ---- */
@@ -301,6 +369,9 @@ static void sum_item(void *arg, uint32_t t, uint32_t i_thread)
         f->kernels->add_scaled_f32(
             sum, task->s->out + (size_t)task->s->pairs[first + i] * c->hidden, c->hidden,
             task->s->weights[first + i]);
+    if (task->has_shared)
+        f->kernels->add_scaled_f32(sum, task->s->shared_out + (size_t)t * c->hidden, c->hidden,
+                                   1.0f / (1.0f + tn_exp_f32(-task->s->shared_router[t])));
     if (norm)
         f->kernels->rms_norm_f32(sum, sum, norm, c->hidden, c->rms_eps);
     f->kernels->add_scaled_f32(f->s.h + (size_t)t * c->hidden, sum, c->hidden, c->residual_scale);
@@ -309,7 +380,16 @@ static void sum_item(void *arg, uint32_t t, uint32_t i_thread)
 static void run(struct tn_forward *f, const struct tn_layer *layer)
 {
     uint64_t start = f->now_ns();
-    struct task task = {.f = f, .layer = layer, .s = f->s.ffns[TERN_FFN_EXPERTS]};
+    struct task task = {.f = f,
+                        .layer = layer,
+                        .s = f->s.ffns[TERN_FFN_EXPERTS],
+                        .stacks = {tn_matrix_of(layer, TERN_ROLE_EXPERT_GATE),
+                                   tn_matrix_of(layer, TERN_ROLE_EXPERT_UP),
+                                   tn_matrix_of(layer, TERN_ROLE_EXPERT_DOWN)},
+                        .shared = {tn_matrix_of(layer, TERN_ROLE_SHARED_GATE),
+                                   tn_matrix_of(layer, TERN_ROLE_SHARED_UP),
+                                   tn_matrix_of(layer, TERN_ROLE_SHARED_DOWN)},
+                        .has_shared = f->weights->config->shared_ffn > 0};
     f->activation = layer->spec->activation;
     choose(&task);
     sort_pairs(&task);
@@ -341,6 +421,12 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         .out = tn_arena_take(arena, n_pairs * c->hidden * sizeof(float)),
     };
     tn_acts_layout(&s.down, arena, weights->down_widths, input->inputs, n_pairs);
+    if (c->shared_ffn > 0) {
+        s.shared_gate = tn_arena_take(arena, n * c->shared_ffn * sizeof(float));
+        s.shared_out = tn_arena_take(arena, n * c->hidden * sizeof(float));
+        s.shared_router = tn_arena_take(arena, n * sizeof(float));
+        tn_acts_layout(&s.shared_down, arena, weights->shared_widths, input->inputs, n);
+    }
     struct scratch *scratch = out;
     if (scratch)
         *scratch = s;

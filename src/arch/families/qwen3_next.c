@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Qwen3-Next-80B-A3B, Qwen3-Coder-Next: gated attention in every n-th layer, a gated delta rule in
+ * the others, experts and a shared one in all.  Sources store the projections of a gated delta rule
+ * by key head, and value heads in order.
+ */
+#include "arch/family.h"
+
+static const struct tn_family_name names[] = {
+    {TERN_ROLE_FFN_NORM, NULL, "post_attention_norm"},
+    {TERN_ROLE_ATTN_POST_NORM, NULL, ""}, /* the usual name of which that is */
+    {0, NULL, NULL},
+};
+
+/* GGUF files of today have parted q, k, v from z; older ones have ssm_in. */
+static const struct tn_fused fused[] = {
+    {"self_attn.q_proj", "attn_q", {TERN_ROLE_Q, TERN_ROLE_Q_GATE}, TN_FUSED_BY_HEAD},
+    {"linear_attn.in_proj_qkvz", "ssm_in", {TERN_ROLE_DELTA_QKV, TERN_ROLE_DELTA_Z},
+     TN_FUSED_BY_KEY_HEAD},
+    {"linear_attn.in_proj_ba", "ssm_ba", {TERN_ROLE_DELTA_B, TERN_ROLE_DELTA_A},
+     TN_FUSED_BY_KEY_HEAD},
+    {"mlp.experts.gate_up_proj.", "ffn_gate_up_exps", {TERN_ROLE_EXPERT_GATE, TERN_ROLE_EXPERT_UP},
+     TN_FUSED_PARTS},
+    {NULL, NULL, {0}, TN_FUSED_PARTS},
+};
+
+static tern_status qwen3_next_spec(struct tn_family_spec *s, const struct tn_values *v)
+{
+    bool renormalises = true;
+    tern_status status = tn_spec_all_have_experts(v);
+    if (status == TERN_OK)
+        status = tn_values_truth(v, &renormalises, "norm_topk_prob", "expert_weights_norm");
+    if (status == TERN_OK)
+        status = tn_spec_gated_delta(s, v, 0);
+    if (status == TERN_OK)
+        status = tn_spec_experts(s, v, renormalises);
+    return status == TERN_OK ? tn_spec_shared_expert(s, v) : status;
+}
+
+const struct tn_family tn_family_qwen3_next = {
+    .name = "qwen3-next",
+    .model_types = {"qwen3_next"},
+    .drafts = {"mtp."},
+    .gguf = {{"qwen3next", TERN_ACT_SILU}},
+    .names = names,
+    .fused = fused,
+    .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_Q_GATE},
+    .folder_fixups = TN_FIX_NORMS_PLUS_ONE | TN_FIX_LOG_DECAY,
+    .inputs = TN_INPUTS_FLOAT,
+    .rotates_partly = true,
+    .spec = qwen3_next_spec,
+};
