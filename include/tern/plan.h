@@ -47,6 +47,7 @@ struct tern_plan_model {
     uint64_t kv_block_bytes[3];        /* cache, per TERN_PLAN_KV_BLOCK positions, by tern_kv */
     enum tern_kv kv;                   /* the model's cache type */
     uint64_t checkpoint_bytes;         /* a copy of its state (tern_session_params); 0: has none */
+    uint64_t unread_bytes;             /* of file_bytes, experts that a token does not choose */
 };
 
 /* The sizes of an open model for prefill batches of n_batch tokens (0 = the default). */
@@ -132,6 +133,9 @@ struct tern_plan {
     uint64_t predicted_anonymous_bytes; /* of the process, with n_ctx filled: the sum of memory */
     uint64_t predicted_hot_bytes;       /* and the model file: what should stay in memory */
     bool will_page;          /* the model does not fit beside it: reads from disk while running */
+    /* Of predicted_hot_bytes, experts that a token does not choose: a mixture of experts runs with
+     * them on the disk, and reads those that are chosen and not in memory. */
+    uint64_t unread_bytes;
 
     uint32_t n_reasons;
     struct tern_plan_reason reasons[TERN_PLAN_MAX_REASONS];

@@ -49,6 +49,17 @@ static void append_tokens(struct tn_buf *out, const struct tern_model *model)
         append_token(out, model, "stops at", c->stop_ids[i]);
 }
 
+static void append_experts(struct tn_buf *out, const struct tern_model_info *info)
+{
+    if (info->n_experts == 0)
+        return;
+    const double share = (double)info->n_experts_used / (double)info->n_experts;
+    tn_buf_printf(out, "experts       %u in a layer, %u for each token: %s of the file, of which a "
+                       "token reads ", info->n_experts, info->n_experts_used,
+                  tn_size_decimal((double)info->expert_bytes).text);
+    tn_buf_printf(out, "%s\n", tn_size_decimal((double)info->expert_bytes * share).text);
+}
+
 static void append_text(struct tn_buf *out, const struct tern_model *model,
                         const struct tern_model_info *info)
 {
@@ -76,6 +87,7 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
         tn_buf_printf(out, "zeros         %.1f %% of %s ternary weights\n",
                       100.0 * (double)info->n_zero / (double)info->n_ternary,
                       tn_count_text((double)info->n_ternary).text);
+    append_experts(out, info);
     tn_buf_printf(out, "per token     %s of weights are read\n",
                   tn_size_decimal((double)info->bytes_per_token).text);
     tn_buf_printf(out, "cache         %s; per token of context: f32 %s, f16 %s, q8 %s\n",
@@ -93,11 +105,15 @@ static void append_tensors(struct tn_buf *out, const struct tern_model *model)
         struct tern_tensor_info t;
         char shape[32];
         tern_model_get_tensor(model, i, &t);
-        snprintf(shape, sizeof shape, "%u x %u", t.rows, t.cols);
+        if (t.n_stacked)
+            snprintf(shape, sizeof shape, "%u x %u x %u", t.n_stacked, t.rows, t.cols);
+        else
+            snprintf(shape, sizeof shape, "%u x %u", t.rows, t.cols);
         tn_buf_printf(out, "%-25s %-6s %15s %15" PRIu64, t.name, t.layout, shape, t.n_bytes);
         if (t.n_zero)
             tn_buf_printf(out, "  %4.1f %%",
-                          100.0 * (double)t.n_zero / ((double)t.rows * (double)t.cols));
+                          100.0 * (double)t.n_zero /
+                              ((double)t.rows * (double)t.cols * (t.n_stacked ? t.n_stacked : 1)));
         tn_buf_append_text(out, "\n");
     }
 }
@@ -150,6 +166,7 @@ static json_t *tensors(const struct tern_model *model)
         json_object_set_new(row, "layout", json_string(t.layout));
         json_object_set_new(row, "rows", integer(t.rows));
         json_object_set_new(row, "cols", integer(t.cols));
+        json_object_set_new(row, "stacked", integer(t.n_stacked));
         json_object_set_new(row, "bytes", integer(t.n_bytes));
         json_object_set_new(row, "zeros", integer(t.n_zero));
         json_array_append_new(list, row);
@@ -190,6 +207,9 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "file_bytes", integer(info->file_bytes));
     json_object_set_new(root, "ternary_bytes", integer(info->ternary_bytes));
     json_object_set_new(root, "head_bytes", integer(info->head_bytes));
+    json_object_set_new(root, "n_experts", integer(info->n_experts));
+    json_object_set_new(root, "n_experts_used", integer(info->n_experts_used));
+    json_object_set_new(root, "expert_bytes", integer(info->expert_bytes));
     json_object_set_new(root, "bytes_per_token", integer(info->bytes_per_token));
     json_object_set_new(root, "kv", json_string(tern_kv_text(c->kv)));
     json_object_set_new(root, "kv_bytes_per_token", kv);

@@ -281,10 +281,14 @@ static void append_counters_text(struct tn_buf *out, const struct tern_model *mo
     tern_model_get_info(model, &info);
     tn_buf_printf(out,
                   "\nread        %s of %s per token: %.0f %% of up, %.0f %% of down, %.2f %% of "
-                  "the head exactly\ntime        ",
+                  "the head exactly\n",
                   tn_size_decimal((double)c->decode_weight_bytes / (double)c->n_decoded).text,
                   tn_size_decimal((double)info.bytes_per_token).text, 100 * c->up_density,
                   100 * c->down_density, 100 * c->head_density);
+    if (info.n_experts > 0)
+        tn_buf_printf(out, "experts     %.1f read per token, of all layers\n",
+                      (double)c->n_experts_read / (double)c->n_decoded);
+    tn_buf_append_text(out, "time        ");
     for (uint32_t i = 0; i < TERN_N_REGIONS; i++)
         tn_buf_printf(out, "%s%s %.2f", i ? ", " : "", tern_counter_region(i),
                       1e3 * c->decode_s[i] / (double)c->n_decoded);
@@ -296,8 +300,9 @@ static void append_counters_json(struct tn_buf *out, const struct tern_counters 
     double n = c->n_decoded ? (double)c->n_decoded : 1.0;
     tn_buf_printf(out,
                   ",\"up_density\":%.6f,\"down_density\":%.6f,\"head_density\":%.6f,"
-                  "\"token_s\":{",
-                  c->up_density, c->down_density, c->head_density);
+                  "\"experts_per_token\":%.4f,\"token_s\":{",
+                  c->up_density, c->down_density, c->head_density,
+                  (double)c->n_experts_read / n);
     for (uint32_t i = 0; i < TERN_N_REGIONS; i++)
         tn_buf_printf(out, "%s\"%s\":%.9f", i ? "," : "", tern_counter_region(i),
                       c->decode_s[i] / n);

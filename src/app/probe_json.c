@@ -150,6 +150,7 @@ static json_t *plan_memory(const struct tn_probe *p)
     set(object, "model_bytes", integer(m->model_bytes));
     set(object, "process_bytes", integer(m->process_bytes));
     set(object, "total_bytes", integer(p->plan.predicted_hot_bytes));
+    set(object, "may_stay_on_disk_bytes", integer(p->plan.unread_bytes));
     return object;
 }
 

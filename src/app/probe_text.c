@@ -176,6 +176,8 @@ static void print_needed(const struct tn_probe *p)
         {"total", p->plan.predicted_hot_bytes, "should stay in memory"},
         {"anonymous", p->plan.predicted_anonymous_bytes,
          "of the total: without the file; must fit beside the reserve"},
+        {"unread experts", p->plan.unread_bytes,
+         "of the total: not chosen for a token; may stay on the disk"},
     };
     tn_out_text("  memory needed with the context filled\n");
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++)

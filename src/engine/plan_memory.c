@@ -249,7 +249,7 @@ static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *
 
 static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
 {
-    struct tn_plan_size hot, room;
+    struct tn_plan_size hot, room, experts;
     struct cost c = cost_of(model, team_size(plan), plan->kv);
     predict_parts(plan, model);
     uint64_t free_bytes = minus(plan->available_bytes, plan->reserve_bytes);
@@ -259,7 +259,15 @@ static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
                       minus(plan->n_checkpoints, TN_PLAN_MIN_CHECKPOINTS)));
     plan->predicted_hot_bytes = add_saturated(plan->predicted_anonymous_bytes, model->file_bytes);
     plan->will_page = plan->predicted_hot_bytes > free_bytes;
-    if (plan->will_page)
+    plan->unread_bytes = model->unread_bytes;
+    if (plan->will_page && minus(plan->predicted_hot_bytes, model->unread_bytes) <= free_bytes)
+        tn_plan_notice(plan, "%s must stay in memory, where %s are left; of the experts, %s, some "
+                             "stay on the disk, and tokens that choose them are slower",
+                       tn_plan_size_text(&hot, minus(plan->predicted_hot_bytes,
+                                                     model->unread_bytes)),
+                       tn_plan_size_text(&room, free_bytes),
+                       tn_plan_size_text(&experts, model->unread_bytes));
+    else if (plan->will_page)
         tn_plan_notice(plan, "model and cache want %s, %s are left: it may read from the disk "
                              "while running, which is slow",
                        tn_plan_size_text(&hot, plan->predicted_hot_bytes),

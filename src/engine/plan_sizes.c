@@ -35,6 +35,9 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
                                     .model_bytes = tern_model_bytes(model),
                                     .sampler_bytes = tern_sampler_bytes(config->vocab, 0),
                                     .kv = tern_model_config(model)->kv};
+    if (info.n_experts > 0)
+        out->unread_bytes =
+            info.expert_bytes / info.n_experts * (info.n_experts - info.n_experts_used);
     if (n_batch == 0)
         n_batch = TN_MIN(TN_DEFAULT_BATCH, config->context);
 

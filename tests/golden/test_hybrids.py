@@ -17,13 +17,33 @@ LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"
 MODELS = {
     "models/tiny-maple": "models/tiny-maple/golden",
     "gguf/tiny-maple/q2_0.gguf": "models/tiny-maple/golden",
+    "gguf/tiny-maple/tq2_0-head-q4_k.gguf": "gguf/tiny-maple/tq2_0-head-q4_k.golden",
+    "gguf/tiny-qwen3-moe/q4_k.gguf": "gguf/tiny-qwen3-moe/q4_k.golden",
+    "gguf/tiny-qwen35-moe/q8_0.gguf": "gguf/tiny-qwen35-moe/q8_0.golden",
+    "gguf/tiny-qwen3next/q8_0.gguf": "gguf/tiny-qwen3next/q8_0.golden",
+    "models/tiny-qwen3-moe": "models/tiny-qwen3-moe/golden",
+    "models/tiny-qwen35-moe": "models/tiny-qwen35-moe/golden",
+    "models/tiny-qwen3next": "models/tiny-qwen3next/golden",
 }
+# Experts in block types or floats, beside ternary ones or alone.
+DENSE = ("q4_k", "q8_0", "models/tiny-qwen")
 MAPLE = "models/tiny-maple"
 FLAGS = ("--no-tokenizer", "--head", "f32")
+N_THREADS = range(1, 5)
+BATCHES = (1, 2, 3, 9, 64, 65, 134)
 
 
 def hybrid(name):
     return shared("reference", "hybrids", *name.split("/"))
+
+
+def is_dense(name):
+    return any(part in name for part in DENSE)
+
+
+def convert(name):
+    """Tables that are not ternary stay what they are where nothing else is."""
+    return command.model(hybrid(name), *(FLAGS[:1] if is_dense(name) else FLAGS))
 
 
 def levels(model):
@@ -54,7 +74,7 @@ class Hybrids(command.TestCase):
 
     def test_goldens(self):
         for name, golden in MODELS.items():
-            model, golden = command.model(hybrid(name), *FLAGS), hybrid(golden)
+            model, golden = convert(name), hybrid(golden)
             ids = read_json(os.path.join(golden, "ids.json"))
             for level in levels(model):
                 for i in range(len(ids["prompt_ids"])):
@@ -64,13 +84,13 @@ class Hybrids(command.TestCase):
     def test_same_bits(self):
         """Batches of any size, threads and kernel levels: one row at a time is the yardstick."""
         for name, golden in MODELS.items():
-            model = command.model(hybrid(name), *FLAGS)
+            model = convert(name)
             ids = read_json(os.path.join(hybrid(golden), "ids.json"))["prompt_ids"][-1]
             for inputs in ("16", "8", "f32"):
                 want = self.logits(model, ids, "--inputs", inputs, "--batch", "1", "--cpu", "ref")
                 cases = [(level, "2", "128") for level in levels(model)]
-                cases += [(None, str(n), str(batch)) for n in range(1, 5)
-                          for batch in (1, 2, 3, 9, 64, 65, 134)]
+                cases += [(None, str(n), str(batch)) for n in N_THREADS for batch in BATCHES
+                          if not is_dense(name) or n == 1 + BATCHES.index(batch) % 4]
                 for level, threads, batch in cases:
                     with self.subTest(source=name, inputs=inputs, level=level, threads=threads,
                                       batch=batch):
@@ -85,16 +105,56 @@ class Hybrids(command.TestCase):
                    for name in (MAPLE, "gguf/tiny-maple/q2_0.gguf")]
         self.assertEqual(outputs[0] == outputs[1], True)
 
+    def test_fused_and_stacked_folders(self):
+        """Experts one by one, or as transformers 5 stores them: the same tensors in the file."""
+        folder, out = scratch("stacked"), scratch("stacked.tern")
+        os.makedirs(folder, exist_ok=True)
+        tensors = gguf.read_safetensors(os.path.join(hybrid(MAPLE), "model.safetensors"))
+        for layer in range(2):
+            stack_experts(tensors, f"model.layers.{layer}.mlp.experts.", 3)
+        write_folder(folder, read_json(os.path.join(hybrid(MAPLE), "config.json")), tensors)
+        self.ok("convert", folder, "-o", out, *FLAGS)
+        ids = [1, 17, 200, 42]
+        self.assertEqual(self.logits(out, ids)[0] == self.logits(convert(MAPLE), ids)[0], True)
+
     def test_drafts_change_nothing(self):
-        model = command.model(hybrid(MAPLE))
-        texts = {self.ok("run", model, "--raw", "-p", "abcabcabcabcabc", "-n", "60", "--greedy",
-                         "--draft", n).text for n in ("off", "3", "7")}
-        self.assertEqual(len(texts), 1)
+        for name in (MAPLE, "gguf/tiny-qwen3-moe/q4_k.gguf"):
+            model = command.model(hybrid(name))
+            texts = {self.ok("run", model, "--raw", "-p", "abcabcabcabcabc", "-n", "60", "--greedy",
+                             "--draft", n).text for n in ("off", "3", "7")}
+            self.assertEqual(len(texts), 1)
 
     def test_what_a_token_reads(self):
         """Two of three experts: the rest is in the file, but not read."""
-        info = json.loads(self.ok("info", command.model(hybrid(MAPLE), *FLAGS), "--json").text)
-        self.assertLess(info["bytes_per_token"], info["file_bytes"])
+        model = command.model(hybrid(MAPLE))
+        result = self.ok("info", model, "--json", "--tensors")
+        info = json.loads(result.text)
+        self.assertEqual((info["n_experts"], info["n_experts_used"]), (3, 2))
+        stacks = [t for t in info["tensors"] if t["stacked"]]
+        self.assertEqual(len(stacks), 2 * 3)
+        self.assertEqual(sum(t["bytes"] for t in stacks), info["expert_bytes"])
+        self.assertLess(info["bytes_per_token"], info["file_bytes"] - info["expert_bytes"] // 3)
+        self.assertRegex(self.ok("info", model).text,
+                         r"experts +3 in a layer, 2 for each token: .* of the file")
+        stats = self.ok("run", model, "--raw", "-p", "abc", "-n", "9", "--greedy", "--ignore-eos",
+                        "--draft", "off", "--stats=json").err
+        self.assertEqual(json.loads(stats.splitlines()[-1])["experts_per_token"], 2 * 2)
+
+
+def stack_experts(tensors, prefix, n):
+    """Puts [gate; up] of all experts into one tensor, down into another."""
+    parts = [[tensors.pop(f"{prefix}{i}.{part}_proj.weight") for part in ("gate", "up", "down")]
+             for i in range(n)]
+    dtype, (rows, cols), _ = parts[0][0]
+    tensors[prefix + "gate_up_proj"] = (dtype, [n, 2 * rows, cols],
+                                        b"".join(gate[2] + up[2] for gate, up, _ in parts))
+    tensors[prefix + "down_proj"] = (dtype, [n, cols, rows], b"".join(p[2][2] for p in parts))
+
+
+def write_folder(folder, config, tensors):
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    gguf.write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
 
 
 class Damage(command.TestCase):
@@ -109,9 +169,7 @@ class Damage(command.TestCase):
             config.update(change_config)
         if change_tensors:
             change_tensors(tensors)
-        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
-            json.dump(config, f)
-        gguf.write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
+        write_folder(folder, config, tensors)
         error = self.refused(code, "convert", folder, "-o", scratch("damaged.tern"),
                              "--no-tokenizer")
         self.assertIn(words, error)
@@ -145,10 +203,18 @@ class Damage(command.TestCase):
             dtype, shape, data = tensors[router]
             tensors[router] = dtype, shape, struct.pack("<H", 0x7FC0) + data[2:]
 
+        def cut_stack(tensors):
+            name = "model.layers.0.mlp.experts.gate_up_proj"
+            stack_experts(tensors, "model.layers.0.mlp.experts.", 3)
+            dtype, (_, rows, cols), data = tensors[name]
+            tensors[name] = dtype, [2, rows, cols], data[:2 * rows * cols * 2]
+
         for words, change in (
                 ('"model.layers.1.mlp.experts.2.up_proj.weight" is missing',
                  lambda t: t.pop("model.layers.1.mlp.experts.2.up_proj.weight")),
                 (f'"{router}" is missing', lambda t: t.pop(router)),
+                ('"model.layers.0.mlp.experts.gate_up_proj": shape [2, 128, 256], but config.json '
+                 'makes it [3, 128, 256]', cut_stack),
                 (f'"{router}": the value at row 0, column 0 is not a finite number', set_nan)):
             with self.subTest(words=words):
                 self.refused_with(5, words, change_tensors=change)

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Models that keep a state or choose among experts, in the server and in chat: conversations that
+take turns get the answers that a single one gets."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+import command
+import serving
+from serving import together
+
+CHAT = "/v1/chat/completions"
+MODELS = ("tiny-qwen35-ternary", "tiny-qwen35-moe", "tiny-qwen3next", "tiny-maple")
+TEXTS = ("Tell me a tale.", "Who lives in the old mill by the river?", "ab" * 40, "?")
+N_TOKENS = 24
+N_TURNS = 3
+
+
+def model(name):
+    return command.model(command.shared("reference", "hybrids", "models", name))
+
+
+def turns(text):
+    return [f"{text} {turn}" for turn in range(N_TURNS)]
+
+
+class Hybrids(command.TestCase):
+    def ask(self, server, messages):
+        """The answer to a conversation, a message."""
+        status, answer = server.post(CHAT, {
+            "messages": messages, "max_tokens": N_TOKENS, "temperature": 0, "ignore_eos": True})
+        self.assertEqual(status, 200, answer)
+        return answer["choices"][0]["message"]
+
+    def talk(self, server, text):
+        """The answers of a conversation of some turns."""
+        messages = []
+        for line in turns(text):
+            messages.append({"role": "user", "content": line})
+            messages.append(self.ask(server, messages))
+        return messages[1::2]
+
+    def test_conversations_that_take_turns(self):
+        for name in MODELS:
+            with self.subTest(model=name):
+                with serving.Server("--parallel", "1", models=[model(name)]) as alone:
+                    want = [self.talk(alone, text) for text in TEXTS]
+                with serving.Server("--parallel", "4", models=[model(name)]) as server:
+                    self.assertEqual(together(lambda text: self.talk(server, text), TEXTS), want)
+
+    def test_completions_are_those_of_run(self):
+        for name in MODELS:
+            with self.subTest(model=name):
+                want = self.ok("run", model(name), "--raw", "-p", TEXTS[1], "-n", str(N_TOKENS),
+                               "--greedy", "--ignore-eos").text
+                with serving.Server(models=[model(name)]) as server:
+                    status, answer = server.post("/v1/completions", {
+                        "prompt": TEXTS[1], "max_tokens": N_TOKENS, "temperature": 0,
+                        "ignore_eos": True})
+                self.assertEqual(status, 200, answer)
+                self.assertEqual(answer["choices"][0]["text"].rstrip("\n"), want.rstrip("\n"))
+
+    def test_chat_is_the_conversation_of_the_server(self):
+        for name in MODELS:
+            with self.subTest(model=name):
+                lines = "".join(json.dumps({"role": "user", "content": line}) + "\n"
+                                for line in turns(TEXTS[0]))
+                chat = command.tern("chat", model(name), "--jsonl", "--greedy", "--ignore-eos",
+                                    "-n", str(N_TOKENS), stdin=lines.encode())
+                self.assertEqual(chat.code, 0, chat.err)
+                replies = [json.loads(line) for line in chat.out.decode().splitlines()]
+                said = [reply["content"] for reply in replies if "content" in reply]
+                with serving.Server(models=[model(name)]) as server:
+                    want = [message["content"] for message in self.talk(server, TEXTS[0])]
+                self.assertEqual(said, want)
+
+
+if __name__ == "__main__":
+    command.main()
