@@ -30,7 +30,8 @@ void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers
         sum.sequence += own.sequence;
         sum.checkpoint += own.checkpoint;
     }
-    sum.block = tn_align_up(sum.block, PAGE_BYTES);
+    /* Positions are counted in blocks where no layer keeps anything in them, too. */
+    sum.block = tn_align_up(TN_MAX(sum.block, (size_t)1), PAGE_BYTES);
     sum.checkpoint = tn_align_up(sum.checkpoint, PAGE_BYTES);
     *out = (struct tn_state_plan){sum, layers, n_layer};
 }

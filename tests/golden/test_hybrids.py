@@ -117,6 +117,22 @@ class Hybrids(command.TestCase):
         ids = [1, 17, 200, 42]
         self.assertEqual(self.logits(out, ids)[0] == self.logits(convert(MAPLE), ids)[0], True)
 
+    def test_no_layer_attends(self):
+        """A model without a cache: only states, over several blocks of positions."""
+        folder, out = scratch("states"), scratch("states.tern")
+        source = hybrid("models/tiny-qwen35-moe")
+        os.makedirs(folder, exist_ok=True)
+        tensors = gguf.read_safetensors(os.path.join(source, "model.safetensors"))
+        config = read_json(os.path.join(source, "config.json"))
+        config.update(num_hidden_layers=2, layer_types=config["layer_types"][:2])
+        write_folder(folder, config, {name: t for name, t in tensors.items()
+                                      if ".layers.2." not in name})
+        self.ok("convert", folder, "-o", out, "--no-tokenizer")
+        ids = [i * i % 264 for i in range(600)]
+        whole, parts = (self.logits(out, ids, "--batch", n)[0] for n in ("512", "100"))
+        self.assertEqual(len(whole), 600 * 264 * 4)
+        self.assertEqual(whole == parts, True)
+
     def test_drafts_change_nothing(self):
         for name in (MAPLE, "gguf/tiny-qwen3-moe/q4_k.gguf"):
             model = command.model(hybrid(name))
