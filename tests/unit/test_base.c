@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "base/utf8.h"
 #include "failing_alloc.h"
 
@@ -350,7 +351,7 @@ static void texts_for_people(void **state)
 static void statuses_have_texts_and_exit_codes(void **state)
 {
     (void)state;
-    static const int codes[] = {0, 1, 2, 3, 3, 4, 5, 6, 74, 130, 3};
+    static const int codes[] = {0, 1, 2, 3, 3, 4, 5, 6, 74, 130, 3, 7};
     assert_int_equal(TN_COUNT_OF(codes), TERN_STATUS_COUNT);
     for (int i = 0; i < TERN_STATUS_COUNT; i++) {
         assert_int_equal(tern_status_exit_code((tern_status)i), codes[i]);
@@ -384,6 +385,34 @@ static void days_follow_each_other(void **state)
     assert_int_equal(tn_date_day_of_week(2026, 11, 22), 0);
 }
 
+static void assert_sha256(const void *bytes, size_t n, size_t n_times, const char *expected)
+{
+    char hex[TN_SHA256_HEX_BYTES];
+    struct tn_sha256 sha;
+    tn_sha256_init(&sha);
+    for (size_t i = 0; i < n_times; i++)
+        tn_sha256_update(&sha, bytes, n);
+    tn_sha256_finish(&sha, hex);
+    assert_string_equal(hex, expected);
+}
+
+/* The examples of FIPS 180-4 and the first of NIST's short and long messages. */
+static void sha256_gives_the_published_digests(void **state)
+{
+    (void)state;
+    static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    static const unsigned char d3[] = {0xd3}, b4190e[] = {0xb4, 0x19, 0x0e};
+    assert_sha256("", 0, 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_sha256("abc", 3, 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_sha256(two_blocks, sizeof two_blocks - 1, 1,
+                  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    assert_sha256("a", 1, 1000000,
+                  "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    assert_sha256(d3, 1, 1, "28969cdfa74a12c82f3bad960b0b000aca2ac329deea5c2328ebc6f2ba9802c1");
+    assert_sha256(b4190e, 3, 1,
+                  "dff2e73091f6c05e528896c4c831b9448653dc2ff043528f6769437bc7b975c2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +432,7 @@ int main(void)
         cmocka_unit_test(error_texts),
         cmocka_unit_test(long_error_texts_lose_their_middle),
         cmocka_unit_test(texts_for_people),
+        cmocka_unit_test(sha256_gives_the_published_digests),
         cmocka_unit_test(statuses_have_texts_and_exit_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
