@@ -29,7 +29,7 @@ TABLE = {
                  "engine", "measure"}, ALL),
     "repl": ({"base", "plat", "repl"}, {"status"}),
     "server": ({"base", "plat", "server"}, ALL),
-    "hub": ({"base", "plat", "hub"}, {"status"}),
+    "hub": ({"base", "plat", "hub"}, {"status", "version"}),
     "app": ({"base", "plat", "repl", "server", "hub", "app"}, ALL),
     "sysinfo": ({"base", "plat", "sysinfo"}, {"sysinfo", "status"}),
     "convert": ({"base", "plat", "arch", "file", "text", "convert"}, ALL),

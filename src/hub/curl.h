@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One HTTP request by the system's curl.
+ *
+ * curl is started by its absolute path and without a shell, as `curl -q -K -`: it reads no
+ * configuration file of the user, and takes all options from standard input, so that neither the
+ * address nor the token appears in the list of processes.  It may use https only (http for an
+ * address on this computer), follows no redirect, and takes proxies from the environment.  Its
+ * output is the head of the response and the body.
+ */
+#ifndef TN_CURL_H
+#define TN_CURL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hub/response_head.h"
+#include "hub/url.h"
+#include "tern/status.h"
+
+/* The path of the system's curl, in new memory (tn_free): of the system's folders, never of the
+ * current or the program's.  NULL: there is none. */
+char *tn_curl_find(void);
+
+struct tn_request {
+    const char *curl; /* tn_curl_find */
+    const struct tn_url *url;
+    const char *token;   /* sent as a bearer token; NULL: none */
+    uint64_t first_byte; /* above 0: a range request from there to the end */
+};
+
+/* The configuration of a request, as curl reads it, for tests.  TERN_USAGE: the token holds a
+ * quote, a backslash or a control byte. */
+struct tn_buf;
+tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
+                           struct tern_error *err);
+
+struct tn_transfer {
+    struct tn_response_head head;
+    struct tn_process *process;
+    char *buffer; /* the head, and what came of the body with it */
+    size_t n_buffered, n_taken;
+    bool is_transient; /* the failure may be gone in a moment */
+};
+
+/* Sends the request and reads the head of the response.  TERN_NETWORK with curl's words;
+ * TERN_INTERRUPTED; TERN_MEMORY.  After a failure only is_transient is valid. */
+tern_status tn_transfer_open(struct tn_transfer *out, const struct tn_request *request,
+                             struct tern_error *err);
+/* Up to n bytes of the body; 0: its end, a failure, or an interruption. */
+size_t tn_transfer_read(struct tn_transfer *transfer, void *dst, size_t n);
+/* After the last byte: TERN_OK only if the body is complete; errors as tn_transfer_open. */
+tern_status tn_transfer_close(struct tn_transfer *transfer, struct tern_error *err);
+/* Ends a transfer whose body is not wanted. */
+void tn_transfer_abort(struct tn_transfer *transfer);
+
+#endif

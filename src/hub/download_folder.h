@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The folder of a model's download, as hub/pull_model.h draws it: its state, its lock, its age.
+ */
+#ifndef TN_DOWNLOAD_FOLDER_H
+#define TN_DOWNLOAD_FOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hub/listing.h"
+#include "tern/status.h"
+
+#define TN_DOWNLOAD_STALE_DAYS 7
+
+struct tn_file;
+
+struct tn_download_state {
+    char repository[TN_MAX_REPOSITORY_BYTES + 1];
+    char file[TN_MAX_FILE_NAME_BYTES + 1]; /* as the user named it; "": not */
+    char revision[TN_REVISION_BYTES];
+    bool is_kept; /* the model was converted, and the user keeps its source */
+};
+
+/* *was_begun is false, and *out zero, where nothing or no sense is found.  TERN_MEMORY. */
+tern_status tn_download_state_read(struct tn_download_state *out, bool *was_begun,
+                                   const char *folder, struct tern_error *err);
+tern_status tn_download_state_write(const struct tn_download_state *state, const char *folder,
+                                    struct tern_error *err);
+
+/* Creates DOWNLOADS/NAME.lock, which tn_file_abort_part removes.  TERN_OUTPUT: another process
+ * holds it. */
+tern_status tn_download_lock(struct tn_file **out, const char *downloads, const char *name,
+                             struct tern_error *err);
+
+/* Removes the files in a folder; folders in it stay. */
+void tn_download_folder_clear(const char *folder);
+
+/* Removes the download of a model, finished or not; true: there was one.  TERN_OUTPUT in *err:
+ * another process downloads it now. */
+bool tn_download_folder_remove(const char *downloads, const char *name, struct tern_error *err);
+
+/* Removes the downloads, but that of `name`, that are neither finished nor kept, that nobody
+ * continues now, and whose newest file is older than TN_DOWNLOAD_STALE_DAYS at now_ns (as
+ * tn_file_modified_ns). */
+void tn_download_remove_stale(const char *downloads, const char *name, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The download of a model: its folder, its lock, what is remembered between attempts.
+ *
+ *   DOWNLOADS/NAME.lock        exists while a process downloads NAME
+ *   DOWNLOADS/NAME/pull.json   repository, revision and file, so that a second attempt continues
+ *                              with the same bytes; "kept" where the user keeps the download
+ *   DOWNLOADS/NAME/FILE        complete; FILE.part: the beginning
+ */
+#ifndef TN_PULL_MODEL_H
+#define TN_PULL_MODEL_H
+
+#include "hub/catalogue.h"
+#include "hub/download.h"
+
+struct tn_pull_params {
+    const struct tn_catalogue_model *known; /* NULL: a repository that the catalogue lacks */
+    const char *repository, *file;          /* "OWNER/REPO"; "": the only model there is */
+    const char *name;                       /* of the model: a harmless file name */
+    const char *downloads;                  /* folder, made where it is missing */
+    void (*on_progress)(void *arg, uint64_t n_done, uint64_t n_before, uint64_t n_total);
+    /* Before the first byte: the files are known. */
+    void (*on_listing)(void *arg, const struct tn_listing *listing, uint64_t n_present);
+    void *arg;
+};
+
+struct tn_pulled {
+    char *source; /* path for the converter: a .gguf file or a folder */
+    struct tn_listing listing;
+    bool is_verified; /* the catalogue's hash was compared */
+    char *folder;
+    struct tn_file *lock;
+};
+
+/* Downloads the model's files, as far as they are not there.  Ends with TERN_OK and everything in
+ * place, or leaves what the next attempt continues.  TERN_OUTPUT: another process downloads this
+ * model; there is no room for the download and `known->tern_bytes` (or as many bytes again);
+ * otherwise as tn_listing_read and tn_download.  Both of the next two calls release *out. */
+tern_status tn_pull_download(struct tn_pulled *out, const struct tn_hub *hub,
+                             const struct tn_pull_params *params, struct tern_error *err);
+
+/* The model was converted: the download is removed, or kept and marked so. */
+void tn_pull_finish(struct tn_pulled *pulled, bool keep);
+/* The model could not be converted: the download stays as it is. */
+void tn_pull_release(struct tn_pulled *pulled);
+
+#endif
