@@ -374,7 +374,7 @@ enum tn_command tn_command_find(const char *name)
     uint32_t i = 0;
     while (i < TN_N_COMMANDS && strcmp(tn_command_rows[i].name, name) != 0)
         i++;
-    return (enum tn_command)i;
+    return i < TN_N_COMMANDS ? (enum tn_command)i : tn_command_alias(name);
 }
 
 const char *tn_command_nearest(const char *name)

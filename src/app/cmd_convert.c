@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "app.h"
-#include "base/alloc.h"
 #include "base/error.h"
 #include "converting.h"
-#include "known_models.h"
 #include "output.h"
-#include "tern/chat.h"
 
 static tern_status choose_source(const char **source, const struct tn_options *o,
                                  struct tern_error *err)
@@ -22,28 +19,6 @@ static tern_status choose_source(const char **source, const struct tn_options *o
     if (!*source)
         return tn_fail(err, TERN_USAGE, "no source; usage: tern convert SRC [-o FILE]");
     return TERN_OK;
-}
-
-/* The command that fits the new model, as it would be typed here. */
-static void suggest(const struct tn_options *o, const char *output)
-{
-    struct tern_model *model;
-    const struct tern_chat_template *template = NULL;
-    char *name = tn_model_typed_name(output);
-    if (name && tern_model_open(&model, output, NULL) == TERN_OK) {
-        const bool has_template = !o->no_tokenizer &&
-                                  tern_model_chat_template(&template, model, NULL) == TERN_OK;
-        if (o->no_tokenizer)
-            tn_info_say("Try: tern bench %s", name);
-        else if (tern_model_config(model)->pooling != TERN_POOLING_NONE)
-            tn_info_say("Try: tern embed %s FILE", name);
-        else if (has_template && template)
-            tn_info_say("Try: tern chat %s", name);
-        else
-            tn_info_say("Try: tern run %s \"Once upon a time\"", name);
-        tern_model_free(model);
-    }
-    tn_free(name);
 }
 
 int tn_cmd_convert(const struct tn_options *o)
@@ -67,6 +42,6 @@ int tn_cmd_convert(const struct tn_options *o)
         status = tn_convert_and_say(&params, &result, &err);
     if (status != TERN_OK)
         return tn_error_print(&err);
-    suggest(o, result.output);
+    tn_suggest_command(result.output, !o->no_tokenizer);
     return 0;
 }

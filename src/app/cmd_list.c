@@ -13,6 +13,7 @@
 #include "json_io.h"
 #include "known_models.h"
 #include "output.h"
+#include "pull.h"
 
 /* What a list says of a file: opened once, for a moment. */
 struct row {
@@ -79,11 +80,22 @@ static void say_folders(const struct tn_known_models *models)
     struct tn_buf text = {0};
     for (uint32_t i = 0; i < models->n_folders; i++)
         tn_buf_printf(&text, "%s%s", i ? ", " : "", models->folders[i]);
-    tn_note_say("no models in %s; tern convert makes one", tn_buf_text(&text));
+    tn_note_say("no models in %s; tern pull fetches one", tn_buf_text(&text));
     tn_buf_fini(&text);
 }
 
 /* ---- for programs ---- */
+
+/* Null where the model was not pulled. */
+static void add_origin(json_t *row, const char *path)
+{
+    struct tn_origin origin;
+    tn_origin_read(&origin, path);
+    json_object_set_new(row, "source",
+                        origin.repository[0] ? json_string(origin.repository) : json_null());
+    json_object_set_new(row, "revision",
+                        origin.revision[0] ? json_string(origin.revision) : json_null());
+}
 
 static tern_status print_json(const struct row *rows, size_t n, struct tern_error *err)
 {
@@ -96,6 +108,7 @@ static tern_status print_json(const struct row *rows, size_t n, struct tern_erro
         json_object_set_new(row, "n_params", json_integer((json_int_t)rows[i].n_params));
         json_object_set_new(row, "file_bytes", json_integer((json_int_t)rows[i].file_bytes));
         json_object_set_new(row, "context", json_integer(rows[i].context));
+        add_origin(row, rows[i].known->path);
         json_array_append_new(list, row);
     }
     return tn_json_io_print(list, err);

@@ -13,7 +13,9 @@
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
+#include "tern/chat.h"
 #include "tern/inspect.h"
+#include "tern/tern.h"
 
 #define ASK_ABOVE_BYTES UINT64_C(1000000000)
 
@@ -56,6 +58,27 @@ tern_status tn_convert_and_say(struct tern_convert_params *params,
     if (status == TERN_OK)
         print_result(result);
     return status;
+}
+
+void tn_suggest_command(const char *output, bool has_tokenizer)
+{
+    struct tern_model *model;
+    const struct tern_chat_template *template = NULL;
+    char *name = tn_model_typed_name(output);
+    if (name && tern_model_open(&model, output, NULL) == TERN_OK) {
+        const bool has_template =
+            has_tokenizer && tern_model_chat_template(&template, model, NULL) == TERN_OK;
+        if (!has_tokenizer)
+            tn_info_say("Try: tern bench %s", name);
+        else if (tern_model_config(model)->pooling != TERN_POOLING_NONE)
+            tn_info_say("Try: tern embed %s FILE", name);
+        else if (has_template && template)
+            tn_info_say("Try: tern chat %s", name);
+        else
+            tn_info_say("Try: tern run %s \"Once upon a time\"", name);
+        tern_model_free(model);
+    }
+    tn_free(name);
 }
 
 /* ---- a model that is named by its source ---- */

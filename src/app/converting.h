@@ -14,6 +14,9 @@
 tern_status tn_convert_and_say(struct tern_convert_params *params,
                                struct tern_convert_result *result, struct tern_error *err);
 
+/* "Try: tern chat NAME": the command that fits a new model, as it would be typed here. */
+void tn_suggest_command(const char *output, bool has_tokenizer);
+
 /* The .tern file of a GGUF file or a folder, in tern/models of the user's data folder: its name is
  * NAME-HASH.tern, HASH being 8 hexadecimal digits of tern_source_hash. A missing one is converted;
  * on a terminal the user is asked first where the source has more than 1 GB. *path is new memory

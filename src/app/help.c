@@ -97,8 +97,8 @@ void tn_help_command(enum tn_command command)
 void tn_help_all(void)
 {
     struct tn_buf out = {0};
-    tn_buf_append_text(&out, "tern runs language models, ternary (BitNet b1.58 and others) and "
-                             "ordinary ones,\non CPUs.\n\n");
+    tn_buf_append_text(&out, "tern runs language models, ternary (BitNet b1.58) and ordinary, "
+                             "on CPUs.\n\n");
     for (uint32_t i = 0; i < TN_N_COMMANDS; i++)
         tn_buf_printf(&out, "  tern %-31s %s\n", tn_command_rows[i].example,
                       tn_command_rows[i].summary);

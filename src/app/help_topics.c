@@ -139,14 +139,20 @@ static const struct {
      "  TERN_MODELS   a folder of models that can be called by name (tern list)\n"
      "  TERN_CACHE    off: keep nothing between runs\n"
      "  TERN_API_KEY  the key of tern serve where no --api-key-file names one\n"
+     "  HF_ENDPOINT   where tern pull fetches models; else Hugging Face\n"
+     "  HF_TOKEN      the token for models whose licence must be accepted; goes to the\n"
+     "                host of HF_ENDPOINT alone, and over https alone\n"
+     "  http_proxy, https_proxy, all_proxy, no_proxy  as curl takes them\n"
      "  NO_COLOR      when not empty: nothing is dimmed on a terminal\n"
      FOLDER_VARIABLES
      "\n"
      "The first tokens of a run are also decoded with fewer threads, to see what is\n"
      "fastest here. When that was the planned number, a line in tern/threads in the\n"
      "user's cache folder says so, and the next run need not try. The folder tern is\n"
-     "made there when it is missing. Nothing else is kept but in files that flags or\n"
-     "commands name.\n"},
+     "made there when it is missing. Fetched and converted models are in tern/models\n"
+     "of the data folder, unfinished downloads, and those of tern pull --keep, in\n"
+     "tern/downloads; what is unfinished is removed after a week. Nothing else is\n"
+     "kept but in files that flags or commands name.\n"},
 };
 
 const char *tn_help_topic_text(const char *name)

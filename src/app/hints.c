@@ -14,15 +14,10 @@
 static const struct {
     const char *word, *text;
 } commands[] = {
-    {"pull", "tern downloads nothing: get a model's folder from Hugging Face, then tern convert "
-             "DIR"},
     {"push", "tern uploads nothing: a model is one file, copy it"},
-    {"ls", "did you mean tern list?"},
     {"models", "did you mean tern list?"},
     {"ps", "nothing of tern runs in the background; tern probe shows what the machine has free"},
-    {"rm", "a model is one file; delete it like any other"},
     {"cp", "a model is one file; copy it like any other"},
-    {"show", "tern info FILE shows what is in a model"},
     {"create", "tern convert DIR makes a model file"},
     {"import", "tern convert DIR makes a model file"},
     {"quantize", "tern convert DIR makes a 2-bit file; its --head sets the type of the embedding "
@@ -42,6 +37,18 @@ static const struct {
     {"decode", "did you mean tern detokenize?"},
     {"update", "tern does not update itself; tern version shows what this is"},
 };
+
+enum tn_command tn_command_alias(const char *word)
+{
+    static const struct {
+        const char *word;
+        enum tn_command command;
+    } aliases[] = {{"ls", TN_CMD_LIST}, {"rm", TN_CMD_REMOVE}, {"show", TN_CMD_INFO}};
+    for (size_t i = 0; i < TN_COUNT_OF(aliases); i++)
+        if (strcmp(aliases[i].word, word) == 0)
+            return aliases[i].command;
+    return TN_N_COMMANDS;
+}
 
 const char *tn_hint_for_command(const char *word)
 {

@@ -12,8 +12,11 @@
 /* A sentence about a word that is no command here; NULL when nothing is known of it. */
 const char *tn_hint_for_command(const char *word);
 
-/* The same for a flag, dashes included, that `command` does not have. What it recommends is a flag
- * of that command. '_' counts as '-'. */
+/* The command that is meant by a word of ollama's: "ls", "rm", "show"; TN_N_COMMANDS: none. */
+enum tn_command tn_command_alias(const char *word);
+
+/* As tn_hint_for_command for a flag, dashes included, that `command` does not have. What it
+ * recommends is a flag of that command. '_' counts as '-'. */
 const char *tn_hint_for_flag(enum tn_command command, const char *name, size_t n);
 
 #endif

@@ -77,13 +77,36 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "  tern embed embedding.tern lines.txt > vectors.jsonl\n"
         "  tern embed embedding.tern --search \"how to get a refund\" *.txt\n",
         UINT32_MAX},
+    [TN_CMD_PULL] = {
+        "pull", "[NAME|OWNER/REPO[:FILE]]", "models to fetch; fetch one", "pull bitnet-2b",
+        "Without an argument: the models that tern knows, with the memory that each\n"
+        "needs, the tokens per second to expect on this machine, and the best that fits\n"
+        "marked. Nothing is fetched for that.\n"
+        "With one: fetches a model from Hugging Face through the system's curl and\n"
+        "converts it into tern/models of the user's data folder, where tern list shows\n"
+        "it. What was interrupted is continued by the same command within a week.\n"
+        "NAME is one of the list; OWNER/REPO any repository of a model that tern info\n"
+        "can convert, FILE one of its .gguf files. HF_TOKEN holds the token for models\n"
+        "whose licence must be accepted, HF_ENDPOINT another address of the hub.\n"
+        "\n"
+        "  tern pull\n"
+        "  tern pull bitnet-2b\n"
+        "  tern pull prism-ml/Ternary-Bonsai-4B-gguf:Ternary-Bonsai-4B-Q2_0.gguf\n",
+        1},
     [TN_CMD_LIST] = {
         "list", "", "models that can be called by name", "list",
+        "Also: tern ls.\n"
         "Files that end in .tern beside the program, in the folders models and\n"
         "../share/tern there, in $TERN_MODELS and in tern/models of the user's data\n"
         "folder. Their names, without ending, are good for MODEL everywhere; to run and\n"
         "chat, names of .tern files in the current folder are known as well.\n",
         0},
+    [TN_CMD_REMOVE] = {
+        "remove", "NAME", "delete a fetched model", "remove bitnet-2b",
+        "Deletes NAME.tern in tern/models of the user's data folder, and what is left of\n"
+        "its download. Models elsewhere are files of yours: delete them like any other.\n"
+        "Also: tern rm.\n",
+        1},
     [TN_CMD_SERVE] = {
         "serve", "[MODEL]...", "a page to talk to, and APIs for programs", "serve demo --open",
         "Writes its address to standard output when it listens: at 127.0.0.1 and ::1\n"
@@ -335,13 +358,17 @@ const struct tn_option_row tn_option_rows[] = {
     {"no-page", 0, TN_OPT_FLAG, SLOT(no_page), BIT(SERVE),
      .help = "no page for people: only the interfaces for programs"},
 
+    /* pull */
+    {"keep", 0, TN_OPT_FLAG, SLOT(keep), BIT(PULL),
+     .help = "keep the downloaded files beside the converted one"},
+
     /* reports */
     {"probe-root", 0, TN_OPT_TEXT, SLOT(probe_root), BIT(PROBE), .value = "DIR",
      .help = "a recorded machine instead of this one"},
     {"record", 0, TN_OPT_TEXT, SLOT(record), BIT(PROBE), .value = "DIR",
      .help = "record this machine, without names and serial numbers"},
     {"json", 0, TN_OPT_FLAG, SLOT(json),
-     BIT(INFO) | BIT(LIST) | BIT(PROBE) | BIT(BENCH) | BIT(PERPLEXITY),
+     BIT(INFO) | BIT(LIST) | BIT(PULL) | BIT(PROBE) | BIT(BENCH) | BIT(PERPLEXITY),
      .help = "for programs"},
     {"tensors", 0, TN_OPT_FLAG, SLOT(tensors), BIT(INFO), .help = "list the tensors"},
     {"special", 0, TN_OPT_FLAG, SLOT(special), BIT(TOKENIZE),

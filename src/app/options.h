@@ -16,7 +16,9 @@ enum tn_command {
     TN_CMD_CONVERT,
     TN_CMD_INFO,
     TN_CMD_EMBED,
+    TN_CMD_PULL,
     TN_CMD_LIST,
+    TN_CMD_REMOVE,
     TN_CMD_SERVE,
     TN_CMD_PROBE,
     TN_CMD_VERIFY,
@@ -114,6 +116,7 @@ struct tn_options {
     const char *probe_root; /* a recorded machine instead of this one */
     const char *record;     /* directory for a recording of this machine */
 
+    bool keep; /* pull: the download, too */
     bool json;
     bool tensors;
     bool special;

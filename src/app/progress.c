@@ -18,6 +18,7 @@ static struct {
     const char *what; /* NULL: no task */
     enum tn_progress_unit unit;
     bool lines;
+    uint64_t n_before; /* done before the start */
     uint64_t start_ns;
     uint64_t drawn_ns;
     size_t n_shown; /* bytes of the line on the screen; the line is ASCII */
@@ -31,10 +32,16 @@ void tn_progress_start(const char *what, enum tn_progress_unit unit, bool lines)
     progress.what = what;
     progress.unit = unit;
     progress.lines = lines;
+    progress.n_before = 0;
     progress.start_ns = now;
     progress.drawn_ns = now;
     progress.n_shown = 0;
     progress.n_tenths = 0;
+}
+
+void tn_progress_set_before(uint64_t n_before)
+{
+    progress.n_before = n_before;
 }
 
 void tn_progress_hide(void)
@@ -50,12 +57,22 @@ void tn_progress_hide(void)
     progress.n_shown = 0;
 }
 
+static void format_time_left(char *text, size_t n_text, double seconds)
+{
+    if (seconds < 120)
+        snprintf(text, n_text, ", %.0f s left", seconds);
+    else if (seconds < 7200)
+        snprintf(text, n_text, ", %.0f min left", seconds / 60);
+    else
+        snprintf(text, n_text, ", %.1f h left", TN_MIN(seconds / 3600, 9999.0));
+}
+
 static void format_line(char *line, size_t n_line, uint64_t n_done, uint64_t n_total, double s)
 {
-    double rate = s > 0 ? (double)n_done / s : 0;
+    double rate = s > 0 ? (double)(n_done - TN_MIN(progress.n_before, n_done)) / s : 0;
     char left[32] = "";
     if (rate > 0)
-        snprintf(left, sizeof left, ", %.0f s left", (double)(n_total - n_done) / rate);
+        format_time_left(left, sizeof left, (double)(n_total - n_done) / rate);
     unsigned percent = n_total ? (unsigned)((double)n_done / (double)n_total * 100.0) : 0;
     if (progress.unit == TN_PROGRESS_BYTES)
         snprintf(line, n_line, "%s: %u %%, %s of %s, %s/s%s", progress.what, percent,

@@ -51,17 +51,35 @@ double tn_bench_stream_rate(struct tn_bench_stream *stream, struct tn_team *team
     return best;
 }
 
-tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_error *err)
+static tern_status check_memory(size_t need, struct tern_error *err)
 {
     uint64_t available;
-    const size_t own = model->file.header->data.bytes < STREAM_BYTES ? STREAM_BYTES : 0;
-    const size_t need = own + CACHE_BYTES;
     tern_status status = tn_memory_available(&available, err);
     if (status != TERN_OK || available >= need)
         return status;
     return tn_fail(err, TERN_MEMORY,
                    "measuring the stream rate needs %zu MiB of memory, %.1f MiB are available",
                    need >> 20, (double)available / 0x1p20);
+}
+
+tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_error *err)
+{
+    const size_t own = model->file.header->data.bytes < STREAM_BYTES ? STREAM_BYTES : 0;
+    return check_memory(own + CACHE_BYTES, err);
+}
+
+/* Memory of no model, in real pages instead of the zero page. */
+static tern_status take_memory(struct tn_bench_stream *out, struct tern_error *err)
+{
+    out->own = tn_pages_reserve(STREAM_BYTES);
+    if (!out->own || !tn_pages_commit(out->own, STREAM_BYTES)) {
+        tn_bench_stream_close(out);
+        return tn_fail(err, TERN_MEMORY, "no memory for 256 MiB to measure the stream rate");
+    }
+    memset(out->own, 1, STREAM_BYTES);
+    out->data = out->own;
+    out->n_bytes = STREAM_BYTES;
+    return TERN_OK;
 }
 
 tern_status tn_bench_stream_open(struct tn_bench_stream *out, const struct tern_model *model,
@@ -71,17 +89,7 @@ tern_status tn_bench_stream_open(struct tn_bench_stream *out, const struct tern_
         .data = model->file.map.data + model->file.header->data.offset,
         .n_bytes = model->file.header->data.bytes,
     };
-    if (out->n_bytes >= STREAM_BYTES)
-        return TERN_OK;
-    out->own = tn_pages_reserve(STREAM_BYTES);
-    if (!out->own || !tn_pages_commit(out->own, STREAM_BYTES)) {
-        tn_bench_stream_close(out);
-        return tn_fail(err, TERN_MEMORY, "no memory for 256 MiB to measure the stream rate");
-    }
-    memset(out->own, 1, STREAM_BYTES); /* real pages, not the zero page */
-    out->data = out->own;
-    out->n_bytes = STREAM_BYTES;
-    return TERN_OK;
+    return out->n_bytes >= STREAM_BYTES ? TERN_OK : take_memory(out, err);
 }
 
 void tn_bench_stream_close(struct tn_bench_stream *stream)
@@ -89,6 +97,23 @@ void tn_bench_stream_close(struct tn_bench_stream *stream)
     if (stream->own)
         tn_pages_release(stream->own, STREAM_BYTES);
     *stream = (struct tn_bench_stream){0};
+}
+
+tern_status tern_stream_rate(double *gb_s, uint32_t n_threads, struct tern_error *err)
+{
+    struct tn_bench_stream stream = {0};
+    struct tn_team *team = NULL;
+    *gb_s = 0;
+    tern_status status = check_memory(STREAM_BYTES, err);
+    if (status == TERN_OK)
+        status = take_memory(&stream, err);
+    if (status == TERN_OK)
+        status = tn_team_create(&team, n_threads, NULL, err);
+    if (status == TERN_OK)
+        *gb_s = tn_bench_stream_rate(&stream, team);
+    tn_team_free(team);
+    tn_bench_stream_close(&stream);
+    return status == TERN_OK ? tn_ok(err) : status;
 }
 
 /* ---- kernels ---- */

@@ -27,6 +27,9 @@ HOSTS = {"github.com", "git-lfs.github.com", "git-lfs", "huggingface.co", "spdx.
          "example.com", "example.org", "localhost", "arxiv.org", "www.unicode.org", "unicode.org", "schemas.microsoft.com", "aka.ms",
          "creativecommons.org", "www.w3.org", "opensource.org", "www.debian.org", "cmocka.org",
          "127.0.0.1", "app.example.com", "evil.example", "app.example.com.evil.example"}
+# Names and addresses that documents may use because nobody can own them (RFC 2606, RFC 5737), and
+# this computer's.
+RESERVED = re.compile(r"(?:^|\.)example$|^192\.0\.2\.\d+$|^127\.\d+\.\d+\.\d+$")
 REGISTRY = re.compile(r"\b(?:deb|ftp|security|snapshot|files|registry|repo1?|proxy|static)\."
                       r"(?:debian|pythonhosted|npmjs|maven|golang|crates)\.\w+|\bpypi\.\w+|"
                       r"\bcrates\.io|\bindex\.crates")
@@ -50,7 +53,8 @@ def check(root, warn=lambda text: None):
         for number, line in enumerate(text.splitlines(), 1):
             if is_code and len(line) > LIMIT_COLUMNS and not (is_test and '"' in line):
                 found.append(f"{path}:{number}: {len(line)} columns, the limit is {LIMIT_COLUMNS}")
-            hosts = [h for h in URL.findall(line) if h not in HOSTS]
+            hosts = [h for h in URL.findall(line)
+                     if h.lower() not in HOSTS and not RESERVED.search(h.lower())]
             if MACHINE_PATH.search(line):
                 found.append(f"{path}:{number}: path of one machine: {line.strip()[:80]}")
             if hosts or REGISTRY.search(line):

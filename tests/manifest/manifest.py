@@ -193,7 +193,7 @@ def make_ids():
 # ---- the command ----
 
 COMMANDS = ("run", "chat", "convert", "info", "embed", "list", "serve", "probe", "verify", "bench",
-            "tokenize", "detokenize", "perplexity", "logits", "version")
+            "tokenize", "detokenize", "perplexity", "logits", "pull", "remove", "version")
 
 
 def flags_of_help(name):
@@ -232,6 +232,7 @@ def json_outputs():
                                      "--json", "--tensors").out
     yield "list", ran("list", "--json", env=command.environment(
         TERN_MODELS=os.path.dirname(demo))).out
+    yield "pull", ran("pull", "--json").out
     yield "probe", ran("probe", demo, "--json").out
     yield "bench", ran("bench", demo, "--json", "-p", "8", "-n", "2", "-r", "1", "--depths", "0",
                        "--threads", "1", "--parallel", "2", "--draft", "2").out
@@ -259,6 +260,7 @@ EXITS = (
     ("perplexity", "{demo}", "{none}"), ("perplexity", "{demo}", "{empty}"),
     ("tokenize", "{demo}", "--chat"), ("detokenize", "{demo}"), ("bench", "{demo}", "-n", "0"),
     ("embed", "{demo}", "{none}"), ("serve", "{demo}", "--host", "0.0.0.0"),
+    ("pull", "no-such-model"), ("remove", "../x"), ("remove", "no-such-model"), ("ps",),
     ("chat", "{demo}", "--session", "{text}"), ("probe", "--probe-root", "{none}"),
 )
 

@@ -16,8 +16,8 @@ import command
 from command import NATIVE, environment, read_bytes, scratch, tern
 
 POSIX = NATIVE and os.name == "posix"
-COMMANDS = ["run", "chat", "convert", "info", "embed", "list", "probe", "verify", "bench",
-            "tokenize", "detokenize", "perplexity", "logits", "serve", "version", "help"]
+COMMANDS = ["run", "chat", "convert", "info", "embed", "pull", "list", "remove", "probe", "verify",
+            "bench", "tokenize", "detokenize", "perplexity", "logits", "serve", "version", "help"]
 
 
 class Help(command.TestCase):
@@ -138,8 +138,8 @@ class Arguments(command.TestCase):
                 (["chat", "-c", "512"], '"-c"', "--ctx"),
                 (["run", "-cnv"], '"-cnv"', "tern chat"),
                 (["run", "-ngl", "99"], '"-ngl"', "CPU only"),
-                (["pull", "llama3"], '"pull"', "tern convert DIR"),
-                (["ls"], '"ls"', "tern list"),
+                (["ps"], '"ps"', "tern probe"),
+                (["push", "x"], '"push"', "copy it"),
                 (["server"], '"server"', "tern serve"),
                 (["quantize", "x", "y"], '"quantize"', "tern convert DIR"),
                 (["help", "server"], '"server"', "tern serve")):
