@@ -2,10 +2,9 @@
  *
  * Chat: names, recognition of published templates, rendering, encoding.
  *
- * A template's source is recognised by a hash of its canonical form: white space
- * control applied, blanks inside tags and the style of string literals taken out.
- * A recognised template renders messages of a role and a content by its function
- * in chat_templates.c, everything else goes through the interpreter in jinja/.
+ * Every template is Jinja source for the interpreter in jinja/: a model's own is parsed once, a
+ * built-in one (chat_templates.c) for each rendering.  A model's template takes the name of a
+ * built-in one if both consist of the same tokens.
  */
 #include "text/chat.h"
 
@@ -14,7 +13,6 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
-#include "text/jinja_hash.h"
 #include "text/tokenizer.h"
 
 /* ---- names and sources ---- */
@@ -50,11 +48,10 @@ const char *tern_chat_template_missing(const struct tern_chat_template *t,
 
 const struct tern_chat_template *tern_chat_template_recognise(const char *source, size_t n_bytes)
 {
-    uint64_t hash = tn_jinja_hash(source, n_bytes);
     for (const struct tern_chat_template *t = tn_chat_templates; t->name; t++)
-        for (size_t i = 0; i < TN_COUNT_OF(t->sources); i++)
-            if (t->sources[i] == hash && hash != 0)
-                return t;
+        if (tn_jinja_is_same(source, n_bytes, t->source) ||
+            (t->variant && tn_jinja_is_same(source, n_bytes, t->variant)))
+            return t;
     return NULL;
 }
 
@@ -88,35 +85,6 @@ void tern_chat_template_free(struct tern_chat_template *t)
 
 /* ---- rendering ---- */
 
-static void put_bytes(struct tn_chat *chat, const char *bytes, size_t n, int is_user)
-{
-    if (!tn_buf_append(&chat->text, bytes, n) || !tn_buf_reserve(&chat->user, n))
-        return;
-    if (n)
-        memset(chat->user.data + chat->user.n_bytes, is_user, n);
-    chat->user.n_bytes += n;
-}
-
-void tn_chat_put(struct tn_chat *chat, const char *text)
-{
-    put_bytes(chat, text, strlen(text), 0);
-}
-
-void tn_chat_put_user(struct tn_chat *chat, const char *bytes, size_t n)
-{
-    put_bytes(chat, bytes, n, 1);
-}
-
-static tern_status render(struct tn_chat *chat, const struct tern_chat_template *t)
-{
-    tern_status status = t->render(chat);
-    tn_buf_text(&chat->text);
-    tn_buf_reserve(&chat->user, 1);
-    if (status == TERN_OK && (chat->text.failed || chat->user.failed))
-        status = tn_fail(chat->err, TERN_MEMORY, "not enough memory for the conversation");
-    return status;
-}
-
 static tern_status give_text(struct tn_buf *rendered, struct tn_buf *user, char **text,
                              size_t *n_text, unsigned char **user_map)
 {
@@ -128,28 +96,6 @@ static tern_status give_text(struct tn_buf *rendered, struct tn_buf *user, char 
         tn_buf_fini(user);
     return TERN_OK;
 }
-
-static tern_status render_built_in(const struct tern_chat_template *t,
-                                   const struct tern_message *messages, size_t n_messages,
-                                   const struct tern_chat_params *params, char **text,
-                                   size_t *n_text, unsigned char **user_map,
-                                   struct tern_error *err)
-{
-    struct tn_chat chat = {.messages = messages,
-                           .n_messages = n_messages,
-                           .add_generation_prompt = params->add_generation_prompt,
-                           .bos = params->bos ? params->bos : t->bos,
-                           .eos = params->eos ? params->eos : t->eos,
-                           .err = err};
-    tern_status status = render(&chat, t);
-    if (status == TERN_OK)
-        return give_text(&chat.text, &chat.user, text, n_text, user_map);
-    tn_buf_fini(&chat.text);
-    tn_buf_fini(&chat.user);
-    return status;
-}
-
-/* ---- through Jinja ---- */
 
 /* Names that programs give to roles: templates write <|user|> as '<|' + role + '|>'. */
 static bool is_known_role(const char *bytes, size_t n)
@@ -178,10 +124,11 @@ static bool set(struct tn_pool *pool, struct tn_jvalue dict, const char *key,
            tn_j_dict_set(pool, dict.dict, name, value, &unbounded);
 }
 
-static bool set_token(struct tn_pool *pool, struct tn_jvalue context, const char *key,
-                      const char *text)
+/* A template of a model sees no empty token, as in Hugging Face; built-in ones always see text. */
+static bool set_token(const struct tern_chat_template *t, struct tn_pool *pool,
+                      struct tn_jvalue context, const char *key, const char *text)
 {
-    return !text || !text[0] ||
+    return !text || (!text[0] && t->jinja) ||
            set(pool, context, key, tn_j_text(pool, text, strlen(text), false));
 }
 
@@ -194,12 +141,17 @@ tern_status tn_chat_render_context(const struct tern_chat_template *t, struct tn
     struct tn_jinja_time now = {d->year, d->month, d->day, d->hour, d->minute, d->second};
     const struct tn_jinja_stop stop = {params->should_stop, params->arg};
     struct tn_buf rendered = {0}, user = {0};
-    if (!set_token(pool, context, "bos_token", params->bos ? params->bos : t->bos) ||
-        !set_token(pool, context, "eos_token", params->eos ? params->eos : t->eos) ||
+    struct tn_jinja *built_in = NULL;
+    if (!set_token(t, pool, context, "bos_token", params->bos ? params->bos : t->bos) ||
+        !set_token(t, pool, context, "eos_token", params->eos ? params->eos : t->eos) ||
         !set(pool, context, "add_generation_prompt", tn_j_bool(params->add_generation_prompt)))
         return tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");
-    tern_status status = tn_jinja_render(t->jinja, pool, context.dict, d->year ? &now : NULL,
-                                         &stop, &rendered, &user, err);
+    tern_status status =
+        t->jinja ? TERN_OK : tn_jinja_parse(&built_in, t->source, strlen(t->source), err);
+    if (status == TERN_OK)
+        status = tn_jinja_render(t->jinja ? t->jinja : built_in, pool, context.dict,
+                                 d->year ? &now : NULL, &stop, &rendered, &user, err);
+    tn_jinja_free(built_in);
     tn_buf_text(&rendered);
     if (status == TERN_OK && (rendered.failed || !tn_buf_reserve(&user, 1)))
         status = tn_fail(err, TERN_MEMORY, "not enough memory for the conversation");
@@ -231,12 +183,16 @@ static struct tn_jvalue make_context(struct tn_pool *pool, const struct tern_mes
     return is_good && set(pool, context, "messages", list) ? context : (struct tn_jvalue){0};
 }
 
-static tern_status render_jinja(const struct tern_chat_template *t,
-                                const struct tern_message *messages, size_t n_messages,
-                                const struct tern_chat_params *params, char **text,
-                                size_t *n_text, unsigned char **user_map, struct tern_error *err)
+tern_status tern_chat_render(const struct tern_chat_template *t,
+                             const struct tern_message *messages, size_t n_messages,
+                             const struct tern_chat_params *params, char **text, size_t *n_text,
+                             unsigned char **user_map, struct tern_error *err)
 {
     struct tn_pool pool = {.max_bytes = TN_JINJA_MAX_MEMORY};
+    *text = NULL;
+    *n_text = 0;
+    if (user_map)
+        *user_map = NULL;
     struct tn_jvalue context = make_context(&pool, messages, n_messages);
     tern_status status =
         context.type == TN_J_DICT
@@ -245,19 +201,6 @@ static tern_status render_jinja(const struct tern_chat_template *t,
                       "no memory for %zu messages (limit %zu bytes)", n_messages, pool.max_bytes);
     tn_pool_fini(&pool);
     return status;
-}
-
-tern_status tern_chat_render(const struct tern_chat_template *t,
-                             const struct tern_message *messages, size_t n_messages,
-                             const struct tern_chat_params *params, char **text, size_t *n_text,
-                             unsigned char **user_map, struct tern_error *err)
-{
-    *text = NULL;
-    *n_text = 0;
-    if (user_map)
-        *user_map = NULL;
-    return (t->render ? render_built_in : render_jinja)(t, messages, n_messages, params, text,
-                                                        n_text, user_map, err);
 }
 
 void tern_text_free(void *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chat templates as built-in code: what chat.c and the renderers share.
+ * Chat templates, built in or parsed, and the conversation on its way to text.
  */
 #ifndef TN_CHAT_H
 #define TN_CHAT_H
@@ -9,27 +9,15 @@
 #include "tern/chat.h"
 #include "text/jinja/jinja.h"
 
-/* A conversation on its way to text. `user` is a map of the text: 1 for bytes of a message. */
-struct tn_chat {
-    const struct tern_message *messages;
-    size_t n_messages;
-    bool add_generation_prompt;
-    const char *bos;
-    const char *eos;
-    struct tn_buf text;
-    struct tn_buf user;
-    struct tern_error *err;
-};
-
 struct tern_chat_template {
     const char *name;
-    uint64_t sources[2]; /* tn_jinja_hash of the published sources; 0: none */
+    const char *source;  /* Jinja, of a built-in template */
+    const char *variant; /* another published source of the same name; NULL: none */
     const char *bos; /* the model family's tokens, when the tokenizer does not say */
     const char *eos;
     const char *answer_end; /* the special token that ends an answer */
-    tern_status (*render)(struct tn_chat *chat);
-    const char *specials[4]; /* special tokens that it writes beside BOS; NULL behind the last */
-    struct tn_jinja *jinja;  /* of a parsed template; NULL: there is only `render` */
+    const char *specials[4]; /* special tokens that it writes beside BOS, up to the first NULL */
+    struct tn_jinja *jinja;  /* of a parsed template; NULL: a built-in one */
 };
 
 /* The built-in templates, ended by one without a name (chat_templates.c): the only place that
@@ -54,10 +42,5 @@ tern_status tn_chat_encode_text(const struct tern_tokenizer *tokenizer, char *te
 struct tern_chat_params tn_chat_with_bos(const struct tern_chat_params *params,
                                          const struct tern_tokenizer *tokenizer,
                                          char room[TN_MAX_BOS_BYTES]);
-
-/* Appends text of the template, and bytes of a message. A shortage of memory shows in
- * chat->text.failed or chat->user.failed. */
-void tn_chat_put(struct tn_chat *chat, const char *text);
-void tn_chat_put_user(struct tn_chat *chat, const char *bytes, size_t n);
 
 #endif

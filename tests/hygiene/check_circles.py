@@ -15,8 +15,6 @@ from common import c_files, finish, planted
 KNOWN = [
     # The kinds of tensors read and check through the stream that hands them out.
     {"convert/stream.c", "convert/stream_table.c", "convert/trits.c"},
-    # The list of templates is with their renderers, which write through the conversation.
-    {"src/text/chat.c", "src/text/chat_templates.c"},
     # The grammar of a language goes in circles, and its parser and interpreter with it.
     {f"src/text/jinja/{name}.c" for name in ("call", "eval", "filters", "filters_list",
                                              "statements", "tests")},

@@ -13,7 +13,7 @@
 
 #include "tern/model_format.h"
 #include "text/chat.h"
-#include "text/jinja_hash.h"
+#include "text/jinja/jinja.h"
 #include "text_data.h"
 
 #define TEMPLATES TERN_SOURCE_DIR "/tests/data/templates/" /* without ids */
@@ -228,15 +228,20 @@ static void test_recognise_refuses(void **state)
             fail_msg("source %zu is taken for %s", i, recognised(sources[i]));
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    return tn_jinja_is_same(a, strlen(a), b);
+}
+
 /* Words of a tag stay apart, and text between tags counts. */
 static void test_canonical_form(void **state)
 {
     (void)state;
-    assert_int_equal(tn_jinja_hash("{{a b}}", 7), tn_jinja_hash("{{ a   b }}", 11));
-    assert_int_not_equal(tn_jinja_hash("{{a b}}", 7), tn_jinja_hash("{{ab}}", 6));
-    assert_int_not_equal(tn_jinja_hash("{{'a b'}}", 9), tn_jinja_hash("{{'ab'}}", 8));
-    assert_int_not_equal(tn_jinja_hash("{{a}}", 5), tn_jinja_hash("{%a%}", 5));
-    assert_int_not_equal(tn_jinja_hash("{{-1}}", 6), tn_jinja_hash("{{- -1}}", 8));
+    assert_true(is_same("{{a b}}", "{{ a   b }}"));
+    assert_false(is_same("{{a b}}", "{{ab}}"));
+    assert_false(is_same("{{'a b'}}", "{{'ab'}}"));
+    assert_false(is_same("{{a}}", "{%a%}"));
+    assert_false(is_same("{{-1}}", "{{- -1}}"));
 }
 
 static void test_names(void **state)
@@ -334,7 +339,7 @@ static void test_corners(void **state)
     tern_text_free(text);
     assert_null(render("qwen3", NULL, 0, NULL, NULL, &err));
     assert_int_equal(err.status, TERN_USAGE);
-    assert_string_equal(err.detail, "list object has no element 0");
+    assert_non_null(strstr(err.detail, "\"role\" is wanted of a value that is not defined"));
     /* Published tokens when none are given, and the given ones. */
     check_render("falcon3", "assistant", "a", NULL, NULL,
                  "<|assistant|>\na<|endoftext|>\n<|user|>\nu\n<|assistant|>\n");

@@ -4,6 +4,8 @@
  */
 #include "text/jinja/jinja.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/utf8.h"
@@ -60,6 +62,25 @@ void tn_jinja_free(struct tn_jinja *t)
         return;
     tn_pool_fini(&t->pool);
     tn_free(t);
+}
+
+static bool is_same_token(const struct tn_jtoken *a, const struct tn_jtoken *b)
+{
+    return a->type == b->type && a->integer == b->integer && a->real == b->real && a->n == b->n &&
+           (a->n == 0 || memcmp(a->text, b->text, a->n) == 0);
+}
+
+bool tn_jinja_is_same(const char *source, size_t n, const char *other)
+{
+    struct tn_pool pool = {.max_bytes = MAX_TREE_BYTES};
+    struct tn_jtokens a = {0}, b = {0};
+    bool is_same = n <= TN_JINJA_MAX_SOURCE &&
+                   tn_jinja_lex(&a, &pool, source, n, NULL) == TERN_OK &&
+                   tn_jinja_lex(&b, &pool, other, strlen(other), NULL) == TERN_OK && a.n == b.n;
+    for (size_t i = 0; i < a.n && is_same; i++)
+        is_same = is_same_token(&a.items[i], &b.items[i]);
+    tn_pool_fini(&pool);
+    return is_same;
 }
 
 tern_status tn_jinja_render(const struct tn_jinja *t, struct tn_pool *pool,

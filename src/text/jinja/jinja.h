@@ -58,6 +58,10 @@ tern_status tn_jinja_parse(struct tn_jinja **out, const char *source, size_t n,
                            struct tern_error *err);
 void tn_jinja_free(struct tn_jinja *template);
 
+/* Whether two sources consist of the same tokens: white space control, blanks inside tags, comments
+ * and the style of string literals do not count.  False also without memory to compare. */
+bool tn_jinja_is_same(const char *source, size_t n, const char *other);
+
 /* Appends the rendering to text and, for every byte of it, 1 to marks if it comes from a string
  * that is marked as from outside, else 0.  `context` holds the variables, made in `pool`, from
  * which the rendering takes its memory too; now may be NULL when no clock is to be seen.

@@ -45,6 +45,7 @@ static size_t change_case(char *dst, uint32_t c, bool is_big, enum tn_jcase targ
                        dst);
 }
 
+/* Bytes that are not UTF-8 stay. */
 struct tn_jvalue tn_jrun_case(struct tn_jrun *run, const struct tn_jstring *s, enum tn_jcase target)
 {
     struct tn_jsink sink = {0};
@@ -53,10 +54,13 @@ struct tn_jvalue tn_jrun_case(struct tn_jrun *run, const struct tn_jstring *s, e
         static const uint8_t outside[4] = {1, 1, 1, 1};
         uint32_t c;
         char utf8[4];
-        size_t length = tn_utf8_next(s->bytes + i, s->n - i, &c);
-        bool is_big = is_raised(before, i == 0, target);
+        const size_t length = tn_utf8_next(s->bytes + i, s->n - i, &c);
+        const bool is_big = is_raised(before, i == 0, target);
         const uint8_t *marks = s->marks && s->marks[i] ? outside : NULL;
-        tn_jsink_put(run, &sink, utf8, marks, change_case(utf8, c, is_big, target));
+        if (c == TN_NOT_UTF8)
+            tn_jsink_put(run, &sink, s->bytes + i, marks, length);
+        else
+            tn_jsink_put(run, &sink, utf8, marks, change_case(utf8, c, is_big, target));
         before = c;
         i += length;
     }
