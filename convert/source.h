@@ -43,7 +43,6 @@ enum tn_dtype {
         TN_DTYPE_COUNT,
     TN_DTYPE_CODED = TN_DTYPE_COUNT /* a type of GGUF that is not plain floats: see encoding */
 };
-const char *tn_dtype_text(enum tn_dtype dtype);
 
 struct tn_source_tensor {
     char *name; /* UTF-8, NUL-terminated */

@@ -32,11 +32,6 @@ static const struct {
 #undef DTYPE_ROW
 };
 
-const char *tn_dtype_text(enum tn_dtype dtype)
-{
-    return dtypes[dtype].text;
-}
-
 const char *tn_shape_text(char *dst, size_t n_dst, const struct tn_source_tensor *tensor)
 {
     size_t at = (size_t)snprintf(dst, n_dst, "[");

@@ -40,12 +40,6 @@ bool tn_slot_is_vector(const struct tn_slot *slot)
            slot->kind == TN_SLOT_FACTORS;
 }
 
-bool tn_slot_is_projection(const struct tn_slot *slot)
-{
-    return slot->kind == TN_SLOT_MATRIX || slot->kind == TN_SLOT_ROW_LIST ||
-           slot->kind == TN_SLOT_COL_LIST || slot->kind == TN_SLOT_STACK;
-}
-
 uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_config *config)
 {
     return slot->kind == TN_SLOT_STACK ? config->n_experts : 0;
@@ -154,30 +148,6 @@ void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
 {
     *rows = dim_of(slot->rows, spec, layer);
     *cols = dim_of(slot->cols, spec, layer);
-}
-
-const struct tn_slot *tn_slot_in_norm(uint32_t role)
-{
-    switch (role) {
-    case TERN_ROLE_Q:
-        return tn_slot_of(TERN_ROLE_Q_IN_NORM);
-    case TERN_ROLE_K:
-        return tn_slot_of(TERN_ROLE_K_IN_NORM);
-    case TERN_ROLE_V:
-        return tn_slot_of(TERN_ROLE_V_IN_NORM);
-    case TERN_ROLE_O:
-        return tn_slot_of(TERN_ROLE_O_IN_NORM);
-    case TERN_ROLE_GATE:
-        return tn_slot_of(TERN_ROLE_GATE_IN_NORM);
-    case TERN_ROLE_UP:
-        return tn_slot_of(TERN_ROLE_UP_IN_NORM);
-    case TERN_ROLE_DOWN:
-        return tn_slot_of(TERN_ROLE_DOWN_IN_NORM);
-    case TERN_ROLE_HEAD:
-        return tn_slot_of(TERN_ROLE_HEAD_IN_NORM);
-    default:
-        return NULL;
-    }
 }
 
 /* ---- names ---- */

@@ -102,7 +102,6 @@ extern const uint32_t tn_n_slots;
 /* NULL for a number that is no role. */
 const struct tn_slot *tn_slot_of(uint32_t role);
 bool tn_slot_is_vector(const struct tn_slot *slot);
-bool tn_slot_is_projection(const struct tn_slot *slot); /* a matrix of a layer */
 /* Matrices that a tensor of the slot stacks; 0: it is a single matrix or vector. */
 uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_config *config);
 /* Whether a model of this configuration may hold, and must hold, the tensor. */
@@ -113,8 +112,6 @@ bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *lay
 /* Rows and columns; layer: a layer number, ignored for TN_SCOPE_MODEL. */
 void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
                    const struct tn_model_spec *spec, uint32_t layer);
-/* The slot of the norm of this projection's own input; NULL where there is none. */
-const struct tn_slot *tn_slot_in_norm(uint32_t role);
 
 /* "q8p", ...; NULL if unknown. */
 const char *tn_role_name(uint32_t role);
