@@ -125,12 +125,7 @@ static bool take_code_point(struct reader *r, uint32_t *c)
 static bool append_code_point(struct tn_buf *out, uint32_t c)
 {
     char bytes[4];
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char marks[] = {0x00, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n; i-- > 1; c >>= 6)
-        bytes[i] = (char)(0x80 | (c & 0x3F));
-    bytes[0] = (char)(marks[n - 1] | c);
-    return tn_buf_append(out, bytes, n);
+    return tn_buf_append(out, bytes, tn_utf8_put(c, bytes));
 }
 
 /* Behind the backslash. */

@@ -7,28 +7,72 @@
 
 #include <string.h>
 
-size_t tn_utf8_character(const char *text, size_t n, uint32_t *c)
+/* Length that a first byte announces (0: no character starts with it), the bits of the code point
+ * that it holds and the range of the second byte. */
+static size_t sequence_length(unsigned char first, uint32_t *bits, unsigned char *low,
+                              unsigned char *high)
 {
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char lead = (unsigned char)text[0];
-    if (lead < 0x80) {
-        *c = lead;
+    *low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    *high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    *bits = first;
+    if (first < 0x80)
         return 1;
-    }
-    size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    if (lead < 0xC2 || lead > 0xF4 || n < length)
+    if (first < 0xC2 || first > 0xF4)
         return 0;
-    uint32_t code = lead & (0xFFu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if ((byte & 0xC0) != 0x80)
-            return 0;
-        code = code << 6 | (byte & 0x3F);
-    }
-    if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
-        return 0;
-    *c = code;
+    const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    *bits = first & (0x7Fu >> length);
     return length;
+}
+
+enum tn_utf8_kind tn_utf8_scan(const char *text, size_t n, size_t *n_bytes, uint32_t *c)
+{
+    unsigned char low, high;
+    uint32_t code;
+    const size_t length = sequence_length((unsigned char)text[0], &code, &low, &high);
+    *c = TN_NOT_UTF8;
+    *n_bytes = 1;
+    if (length == 0)
+        return TN_UTF8_INVALID;
+    for (; *n_bytes < length; ++*n_bytes) {
+        if (*n_bytes == n)
+            return TN_UTF8_PARTIAL;
+        const unsigned char byte = (unsigned char)text[*n_bytes];
+        if (byte < low || byte > high)
+            return TN_UTF8_INVALID;
+        code = code << 6 | (byte & 0x3F);
+        low = 0x80;
+        high = 0xBF;
+    }
+    *c = code;
+    return TN_UTF8_CHARACTER;
+}
+
+size_t tn_utf8_next_multibyte(const char *text, size_t n, uint32_t *c)
+{
+    size_t length;
+    return tn_utf8_scan(text, n, &length, c) == TN_UTF8_CHARACTER ? length : 1;
+}
+
+size_t tn_utf8_last(const char *text, size_t n)
+{
+    for (size_t back = 1; back <= 4 && back <= n; back++) {
+        uint32_t c;
+        if (((unsigned char)text[n - back] & 0xC0) != 0x80)
+            return tn_utf8_next(text + n - back, back, &c) == back ? n - back : n - 1;
+    }
+    return n - 1;
+}
+
+size_t tn_utf8_put(uint32_t c, char *out)
+{
+    static const unsigned char marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    if (c > 0x10FFFF)
+        return 0;
+    for (size_t i = n; i-- > 1; c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3F));
+    out[0] = (char)(marks[n] | c);
+    return n;
 }
 
 /* Which control characters keep a text from being shown. */
@@ -46,8 +90,8 @@ static size_t find(const char *text, size_t n, enum controls controls)
     size_t i = 0;
     uint32_t c;
     for (size_t length; i < n; i += length) {
-        length = tn_utf8_character(text + i, n - i, &c);
-        if (length == 0 || is_refused(c, controls))
+        length = tn_utf8_next(text + i, n - i, &c);
+        if (c == TN_NOT_UTF8 || is_refused(c, controls))
             break;
     }
     return i;
@@ -69,10 +113,9 @@ void tn_utf8_make_printable(char *text)
     char *end = text;
     for (size_t i = 0, length; i < n; i += length) {
         uint32_t c;
-        length = tn_utf8_character(text + i, n - i, &c);
-        if (length == 0 || tn_is_control(c)) {
+        length = tn_utf8_next(text + i, n - i, &c);
+        if (c == TN_NOT_UTF8 || tn_is_control(c)) {
             *end++ = '?';
-            length = length ? length : 1;
         } else {
             memmove(end, text + i, length);
             end += length;

@@ -76,11 +76,11 @@ static uint32_t piece_end(uint32_t low, uint32_t high)
     return end;
 }
 
-static uint8_t byte_of(uint32_t c, uint32_t n, uint32_t i)
+static uint8_t byte_of(uint32_t c, uint32_t i)
 {
-    static const uint8_t marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    const uint32_t bits = c >> 6 * (n - 1 - i);
-    return (uint8_t)(i == 0 ? marks[n] | bits : 0x80 | (bits & 0x3F));
+    char bytes[4];
+    tn_utf8_put(c, bytes);
+    return (uint8_t)bytes[i];
 }
 
 static void add_characters(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
@@ -92,8 +92,8 @@ static void add_characters(struct tern_grammar *g, uint32_t from, uint32_t low, 
         const uint32_t end = piece_end(low, high), n = n_bytes_of(low);
         uint32_t at = from;
         for (uint32_t i = 0; i + 1 < n; i++)
-            at = tn_grammar_step(g, at, byte_of(low, n, i), byte_of(end, n, i));
-        tn_grammar_bytes(g, at, byte_of(low, n, n - 1), byte_of(end, n, n - 1), to);
+            at = tn_grammar_step(g, at, byte_of(low, i), byte_of(end, i));
+        tn_grammar_bytes(g, at, byte_of(low, n - 1), byte_of(end, n - 1), to);
         low = end + 1;
     }
 }

@@ -33,7 +33,8 @@ static size_t decode(const char *bytes, size_t n, bool final, bool by_byte, char
     size_t i = 0;
     while (i < n) {
         size_t length;
-        enum tn_utf8_kind kind = tn_utf8_scan(bytes + i, n - i, &length);
+        uint32_t c;
+        enum tn_utf8_kind kind = tn_utf8_scan(bytes + i, n - i, &length, &c);
         if (!final && (kind == TN_UTF8_PARTIAL || is_half_surrogate(bytes + i, n - i)))
             break;
         if (kind == TN_UTF8_CHARACTER) {
@@ -119,20 +120,12 @@ size_t tern_decoder_push_id(struct tern_decoder *decoder, const struct tern_toke
     return drop_space(decoder, out, n_out);
 }
 
-static bool is_utf8(const char *text, size_t n)
-{
-    for (size_t i = 0, length; i < n; i += length)
-        if (tn_utf8_scan(text + i, n - i, &length) != TN_UTF8_CHARACTER)
-            return false;
-    return true;
-}
-
 /* Appends bytes as text, U+FFFD for what is none. */
 static void append_text(struct tn_buf *out, const char *bytes, size_t n, bool by_byte)
 {
     if (n == 0)
         return;
-    if (by_byte && !is_utf8(bytes, n)) {
+    if (by_byte && tn_utf8_find_invalid(bytes, n) < n) {
         while (n-- > 0)
             tn_buf_append(out, replacement, sizeof replacement);
     } else if (tn_buf_reserve(out, 3 * n)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * UTF-8, character classes and NFC.  unicode.c is the only user of utf8proc.
+ * Character classes, case and NFC.  unicode.c is the only user of utf8proc.
  *
  * What decides token ids comes from tables pinned to the reference's Unicode
  * versions (unicode_tables.c), never from the system's library.
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "text/unicode_tables.h"
 
 enum tn_char_class {
@@ -22,9 +23,7 @@ enum tn_char_class {
     TN_CHAR_SPACE = 3,  /* \s: White_Space */
 };
 
-/* Stands for a byte that is no part of a UTF-8 character; its class is TN_CHAR_OTHER. */
-#define TN_NOT_UTF8 0xFFFFFFFFu
-
+/* TN_CHAR_OTHER for TN_NOT_UTF8. */
 static inline enum tn_char_class tn_char_class(uint32_t c)
 {
     if (c >= 0x110000)
@@ -49,39 +48,13 @@ static inline bool tn_char_is(uint32_t c, enum tn_char_flag flag)
     return bits >> (c & 1) * 4 & flag;
 }
 
-size_t tn_utf8_next_multibyte(const char *text, size_t n, uint32_t *c);
-
-/* The character at text[0], n > 0: stores the code point and returns its bytes, or stores
- * TN_NOT_UTF8 and returns 1. */
-static inline size_t tn_utf8_next(const char *text, size_t n, uint32_t *c)
-{
-    unsigned char first = (unsigned char)text[0];
-    if (first < 0x80) {
-        *c = first;
-        return 1;
-    }
-    return tn_utf8_next_multibyte(text, n, c);
-}
-
-/* What the bytes at text[0], n > 0, are. */
-enum tn_utf8_kind {
-    TN_UTF8_CHARACTER, /* *n_bytes is its length */
-    TN_UTF8_PARTIAL,   /* all n bytes are the start of a character */
-    TN_UTF8_INVALID,   /* *n_bytes is the maximal subpart: what one U+FFFD replaces */
-};
-enum tn_utf8_kind tn_utf8_scan(const char *text, size_t n, size_t *n_bytes);
-
-/* Start of the character that ends at text[n - 1], n > 0. */
-size_t tn_utf8_last(const char *text, size_t n);
-
 /* True when NFC would not change the text.  Bytes that are not UTF-8 are starters of their own. */
 bool tn_nfc_is_normal(const char *text, size_t n);
 /* Appends the text in NFC; false when memory is short.  O(n log n); work memory for the longest run
  * of combining marks. */
 bool tn_nfc_append(struct tn_buf *out, const char *text, size_t n);
 
-/* Python's str.strip(), lstrip() and rstrip(): White_Space and U+001C..001F. */
-void tn_text_strip(const char **text, size_t *n);
+/* Python's str.lstrip() and rstrip(): White_Space and U+001C..001F. */
 void tn_text_skip_space(const char **text, size_t *n);
 void tn_text_strip_end(const char *text, size_t *n);
 /* Moves over characters up to the next of those. */
@@ -94,7 +67,5 @@ uint32_t tn_char_lower(uint32_t c);
 /* Python's str.isprintable() of one character: no control, format, surrogate, private or unassigned
  * character, and no separator but the blank. */
 bool tn_char_is_printable(uint32_t c);
-/* Writes up to 4 bytes and returns their number. */
-size_t tn_utf8_put(uint32_t c, char *out);
 
 #endif

@@ -18,14 +18,6 @@
 #include "tern/chat.h"
 #include "text/unicode.h"
 
-static bool is_utf8(const char *text, size_t n)
-{
-    for (size_t i = 0, length; i < n; i += length)
-        if (tn_utf8_scan(text + i, n - i, &length) != TN_UTF8_CHARACTER)
-            return false;
-    return true;
-}
-
 static void decode(const struct tern_tokenizer *t, const struct tern_ids *ids)
 {
     struct tern_decoder decoder;
@@ -42,7 +34,7 @@ static void decode(const struct tern_tokenizer *t, const struct tern_ids *ids)
                            : tern_decoder_flush(&decoder, out);
         if (n_out > 3 * (n + 4))
             abort();
-        if (!is_utf8(out, n_out))
+        if (tn_utf8_find_invalid(out, n_out) < n_out)
             abort();
         tn_free(out);
     }
@@ -58,7 +50,7 @@ static void use(const struct tern_tokenizer *t, const char *text, size_t n)
             decode(t, &ids);
             if (tern_tokenizer_decode(t, ids.ids, ids.n, flags & 1, &whole, &n_whole, NULL) !=
                     TERN_OK ||
-                !is_utf8(whole, n_whole))
+                tn_utf8_find_invalid(whole, n_whole) < n_whole)
                 abort();
             tern_text_free(whole);
         }

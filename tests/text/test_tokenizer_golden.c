@@ -248,14 +248,6 @@ static void sweep_whitespace(struct model *m, const json_t *sweep)
     }
 }
 
-static bool is_utf8(const char *text, size_t n)
-{
-    for (size_t i = 0, length; i < n; i += length)
-        if (tn_utf8_scan(text + i, n - i, &length) != TN_UTF8_CHARACTER)
-            return false;
-    return true;
-}
-
 static void sweep_vocab(struct model *m, const json_t *sweep)
 {
     const char *key;
@@ -267,7 +259,7 @@ static void sweep_vocab(struct model *m, const json_t *sweep)
         for (uint32_t id = first; id < first + 8000; id++) {
             size_t n;
             const char *text = tern_tokenizer_token_bytes(m->data.t, id, &n);
-            if (text && is_utf8(text, n)) {
+            if (text && tn_utf8_find_invalid(text, n) == n) {
                 digest_text(m, &sha, text, n);
                 n_texts++;
             }

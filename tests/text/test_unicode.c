@@ -53,10 +53,10 @@ static void test_every_character(void **state)
             continue;
         assert_int_equal(tn_utf8_next(text, n, &back), n);
         assert_int_equal(back, c);
-        assert_int_equal(tn_utf8_scan(text, n, &length), TN_UTF8_CHARACTER);
+        assert_int_equal(tn_utf8_scan(text, n, &length, &back), TN_UTF8_CHARACTER);
         assert_int_equal(length, n);
         for (size_t part = 1; part < n; part++) {
-            assert_int_equal(tn_utf8_scan(text, part, &length), TN_UTF8_PARTIAL);
+            assert_int_equal(tn_utf8_scan(text, part, &length, &back), TN_UTF8_PARTIAL);
             assert_int_equal(tn_utf8_next(text, part, &back), 1);
             assert_int_equal(back, TN_NOT_UTF8);
         }
@@ -79,7 +79,7 @@ static void test_invalid(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t length;
         uint32_t c;
-        assert_int_equal(tn_utf8_scan(rows[i].bytes, rows[i].n, &length), TN_UTF8_INVALID);
+        assert_int_equal(tn_utf8_scan(rows[i].bytes, rows[i].n, &length, &c), TN_UTF8_INVALID);
         assert_int_equal(length, rows[i].subpart);
         assert_int_equal(tn_utf8_next(rows[i].bytes, rows[i].n, &c), 1);
         assert_int_equal(c, TN_NOT_UTF8);
@@ -89,7 +89,8 @@ static void test_invalid(void **state)
 static void check_strip(const char *text, const char *expected)
 {
     size_t n = strlen(text);
-    tn_text_strip(&text, &n);
+    tn_text_skip_space(&text, &n);
+    tn_text_strip_end(text, &n);
     assert_int_equal(n, strlen(expected));
     assert_memory_equal(text, expected, n);
 }
