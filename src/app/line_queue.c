@@ -10,6 +10,7 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "plat/lock.h"
 #include "plat/plat.h"
 #include "prompt.h"
 
@@ -26,7 +27,7 @@ struct entry {
 struct tn_line_queue {
     struct tn_thread *thread;
     bool (*is_signal)(const char *line, size_t n);
-    _Atomic uint32_t lock;
+    struct tn_lock lock;
     _Atomic uint32_t n_changes; /* of the list: waiting threads look at it */
     struct entry *first, **end;
     size_t n_bytes; /* in the list */
@@ -38,22 +39,10 @@ struct tn_line_queue {
     uint64_t n_taken;             /* the taker's */
 };
 
-static void lock(struct tn_line_queue *q)
-{
-    while (atomic_exchange(&q->lock, 1))
-        tn_wait_on(&q->lock, 1, 0);
-}
-
-static void unlock(struct tn_line_queue *q)
-{
-    atomic_store(&q->lock, 0);
-    tn_wake_all(&q->lock);
-}
-
 static void changed(struct tn_line_queue *q)
 {
     atomic_fetch_add(&q->n_changes, 1);
-    unlock(q);
+    tn_lock_release(&q->lock);
     tn_wake_all(&q->n_changes);
 }
 
@@ -70,12 +59,12 @@ static void append_bytes(void *arg, const char *bytes, size_t n)
 
 static void put_line(struct tn_line_queue *q, struct entry *entry)
 {
-    lock(q);
+    tn_lock_take(&q->lock);
     while (q->n_bytes > MAX_WAITING_BYTES) {
         uint32_t seen = atomic_load(&q->n_changes);
-        unlock(q);
+        tn_lock_release(&q->lock);
         tn_wait_on(&q->n_changes, seen, 0);
-        lock(q);
+        tn_lock_take(&q->lock);
     }
     *q->end = entry;
     q->end = &entry->next;
@@ -85,7 +74,7 @@ static void put_line(struct tn_line_queue *q, struct entry *entry)
 
 static void put_end(struct tn_line_queue *q, enum tn_queued done, const struct tern_error *err)
 {
-    lock(q);
+    tn_lock_take(&q->lock);
     q->is_done = true;
     q->done = done;
     q->err = *err;
@@ -151,21 +140,21 @@ tern_status tn_line_queue_open(struct tn_line_queue **out,
 enum tn_queued tn_line_queue_take(struct tn_line_queue *q, struct tn_buf *line,
                                   struct tern_error *err)
 {
-    lock(q);
+    tn_lock_take(&q->lock);
     while (!q->first && !q->is_done && !tn_stop_requested()) {
         uint32_t seen = atomic_load(&q->n_changes);
-        unlock(q);
+        tn_lock_release(&q->lock);
         tn_wait_on(&q->n_changes, seen, LOOK_EVERY_NS);
-        lock(q);
+        tn_lock_take(&q->lock);
     }
     if (tn_stop_requested()) {
-        unlock(q);
+        tn_lock_release(&q->lock);
         return TN_QUEUED_INTERRUPT;
     }
     struct entry *entry = q->first;
     if (!entry) {
         *err = q->err;
-        unlock(q);
+        tn_lock_release(&q->lock);
         return q->done;
     }
     q->first = entry->next;
@@ -186,9 +175,9 @@ bool tn_line_queue_is_signalled(const struct tn_line_queue *q)
 
 void tn_line_queue_close(struct tn_line_queue *q)
 {
-    lock(q);
+    tn_lock_take(&q->lock);
     const bool is_done = q->is_done;
-    unlock(q);
+    tn_lock_release(&q->lock);
     if (!is_done)
         return;
     tn_thread_join(q->thread);

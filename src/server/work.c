@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "plat/lock.h"
 #include "plat/plat.h"
-#include "server/lock.h"
 
 struct station { /* a scheduler and its jobs */
     struct tern_scheduler *scheduler;

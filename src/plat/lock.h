@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A lock for sections of some instructions, of the words that plat can wait on.  The third state
- * says that somebody sleeps, so that an uncontended release wakes nobody.
+ * A lock for critical sections of a few instructions, built on tn_wait_on.  The third state says
+ * that a thread sleeps, so that an uncontended release wakes nobody.
  */
 #ifndef TN_LOCK_H
 #define TN_LOCK_H
@@ -12,7 +12,7 @@
 #include "plat/plat.h"
 
 struct tn_lock {
-    _Atomic uint32_t state; /* 0 free, 1 taken, 2 taken and somebody may sleep */
+    _Atomic uint32_t state; /* 0 free, 1 taken, 2 taken and a thread may sleep */
 };
 
 static inline void tn_lock_take(struct tn_lock *lock)
