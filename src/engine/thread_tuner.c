@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * The measurement of thread counts: a state machine without clock or threads.
+ * What a run adapts to between tokens.  Three parts, each of which uses the ones before it:
+ *
+ *   measurement   which thread count decodes fastest: a state machine without clock or threads
+ *   watch         what happens to the machine while a model runs
+ *   steering      applies both to the engine
+ *
+ * The watch acts on two events:
+ *
+ *   CPU quota     throttled in more than 10 % of the periods since the last look: one thread fewer
+ *   memory        pressure, or less than half of the reserve left: nothing grows any more
+ *
+ * The plan handles pressure that exists before the run (it lowers the tier).  The watch ignores it;
+ * otherwise nothing could run beside a busy neighbour.  The plan leaves the whole reserve free; the
+ * second half absorbs what the plan did not foresee.  Nothing is ever raised again during a run.
  */
 #include "engine/thread_tuner.h"
 
@@ -9,7 +22,18 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static void add_candidate(struct tn_calibrate *c, uint32_t n)
+#include "base/alloc.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "plat/plat.h"
+
+#define LOOK_EVERY_NS 2000000000ull
+#define PRESSURE_CENTI 1000u /* PSI some avg10 of 10 % */
+#define PRESSURE_LEVEL 2u    /* macOS: warning */
+
+/* ---- measurement ---- */
+
+static void add_candidate(struct tn_thread_tuner *c, uint32_t n)
 {
     for (uint32_t i = 0; i < c->n_candidates; i++)
         if (c->candidates[i] == n)
@@ -17,7 +41,7 @@ static void add_candidate(struct tn_calibrate *c, uint32_t n)
     c->candidates[c->n_candidates++] = n;
 }
 
-void tn_calibrate_start(struct tn_calibrate *c, uint32_t n, uint32_t n_ceil)
+void tn_thread_tuner_start(struct tn_thread_tuner *c, uint32_t n, uint32_t n_ceil)
 {
     memset(c, 0, sizeof *c);
     add_candidate(c, n);
@@ -32,15 +56,15 @@ void tn_calibrate_start(struct tn_calibrate *c, uint32_t n, uint32_t n_ceil)
         c->current = 1;
 }
 
-bool tn_calibrate_is_done(const struct tn_calibrate *c)
+bool tn_thread_tuner_is_done(const struct tn_thread_tuner *c)
 {
     return c->current == c->n_candidates && !c->is_confirming;
 }
 
-uint32_t tn_calibrate_threads(const struct tn_calibrate *c)
+uint32_t tn_thread_tuner_threads(const struct tn_thread_tuner *c)
 {
     return c->is_confirming           ? c->candidates[0]
-           : tn_calibrate_is_done(c) ? c->choice
+           : tn_thread_tuner_is_done(c) ? c->choice
                                      : c->candidates[c->current];
 }
 
@@ -56,12 +80,12 @@ static void sort(uint64_t *sorted, const uint64_t *values, uint32_t n)
 
 /* The median of the candidate that ran. Two slow tokens in eight are somebody else's doing: such a
  * measurement may not decide anything. */
-static uint64_t take_median(struct tn_calibrate *c)
+static uint64_t take_median(struct tn_thread_tuner *c)
 {
-    uint64_t sorted[TN_CALIBRATE_TOKENS] = {0};
+    uint64_t sorted[TN_THREAD_TUNER_TOKENS] = {0};
     sort(sorted, c->token_ns, c->n_fed);
     uint64_t median = sorted[c->n_fed / 2];
-    if (c->n_fed == TN_CALIBRATE_TOKENS && sorted[c->n_fed - 2] > median + median / 2)
+    if (c->n_fed == TN_THREAD_TUNER_TOKENS && sorted[c->n_fed - 2] > median + median / 2)
         c->is_noisy = true;
     c->n_fed = 0;
     return median;
@@ -75,7 +99,7 @@ static bool within_3_percent(uint64_t slower, uint64_t faster)
 
 /* The smallest count within 3 % of the best; the ceiling of a quota only if it is clearly better,
  * since too many threads stop each other. Noise leaves the plan's. */
-static void choose(struct tn_calibrate *c)
+static void choose(struct tn_thread_tuner *c)
 {
     uint32_t n_plain = c->n_candidates - c->has_ceiling, best = 0;
     for (uint32_t i = 1; i < n_plain; i++)
@@ -96,7 +120,7 @@ static void choose(struct tn_calibrate *c)
 }
 
 /* The first candidate ran once more: does the choice hold? */
-static void confirm(struct tn_calibrate *c)
+static void confirm(struct tn_thread_tuner *c)
 {
     uint64_t again = take_median(c);
     bool holds = c->choice > c->candidates[0] ? !within_3_percent(again, c->choice_ns)
@@ -109,19 +133,19 @@ static void confirm(struct tn_calibrate *c)
 }
 
 /* Two tokens that both take a quarter longer than the first candidate's: not worth six more. */
-static bool is_hopeless(const struct tn_calibrate *c)
+static bool is_hopeless(const struct tn_thread_tuner *c)
 {
     uint64_t limit = c->median_ns[0] + c->median_ns[0] / 4;
     return c->current > 0 && !c->is_confirming && c->n_fed == 2 && c->token_ns[0] > limit &&
            c->token_ns[1] > limit;
 }
 
-void tn_calibrate_feed(struct tn_calibrate *c, uint64_t token_ns)
+void tn_thread_tuner_feed(struct tn_thread_tuner *c, uint64_t token_ns)
 {
-    if (tn_calibrate_is_done(c))
+    if (tn_thread_tuner_is_done(c))
         return;
     c->token_ns[c->n_fed++] = token_ns;
-    if (c->n_fed < TN_CALIBRATE_TOKENS && !is_hopeless(c))
+    if (c->n_fed < TN_THREAD_TUNER_TOKENS && !is_hopeless(c))
         return;
     if (c->is_confirming) {
         confirm(c);
@@ -132,7 +156,7 @@ void tn_calibrate_feed(struct tn_calibrate *c, uint64_t token_ns)
         choose(c);
 }
 
-uint64_t tn_calibrate_key(const struct tern_sysinfo *m, const struct tern_plan *plan,
+uint64_t tn_thread_cache_key(const struct tern_sysinfo *m, const struct tern_plan *plan,
                           uint64_t model_hash)
 {
     struct {
@@ -153,4 +177,201 @@ uint64_t tn_calibrate_key(const struct tern_sysinfo *m, const struct tern_plan *
     memcpy(facts.counts, counts, sizeof counts);
     facts.cores_hash = XXH3_64bits(m->cores, m->n_cores * sizeof m->cores[0]);
     return XXH3_64bits(&facts, sizeof facts);
+}
+
+/* ---- watch ---- */
+
+struct tern_watch {
+    struct tern_monitor *monitor;
+    uint64_t keep_bytes; /* memory that growth must leave free */
+    uint64_t next_look_ns;
+    uint64_t n_periods, n_throttled; /* at the last look */
+    bool ignore_pressure;
+    bool is_short;
+};
+
+static bool is_under_pressure(const struct tern_monitor_sample *sample)
+{
+    return (sample->pressure_centi != TERN_UNKNOWN && sample->pressure_centi > PRESSURE_CENTI) ||
+           sample->pressure_level >= PRESSURE_LEVEL;
+}
+
+tern_status tern_watch_create(struct tern_watch **out, const struct tern_plan *plan,
+                              const char *root, struct tern_error *err)
+{
+    *out = NULL;
+    struct tern_watch *watch = tn_alloc_zeroed(1, sizeof *watch);
+    if (!watch)
+        return tn_fail(err, TERN_MEMORY, "no memory to watch the machine");
+    watch->keep_bytes = plan->reserve_bytes / 2;
+    tern_status status = tern_monitor_open(&watch->monitor, root, err);
+    if (status != TERN_OK) {
+        tn_free(watch);
+        return status;
+    }
+    struct tern_monitor_sample now;
+    tern_monitor_read(watch->monitor, &now);
+    watch->n_periods = now.n_periods;
+    watch->n_throttled = now.n_throttled;
+    watch->ignore_pressure = is_under_pressure(&now);
+    *out = watch;
+    return tn_ok(err);
+}
+
+void tern_watch_free(struct tern_watch *watch)
+{
+    if (!watch)
+        return;
+    tern_monitor_close(watch->monitor);
+    tn_free(watch);
+}
+
+/* Stopped in more than a tenth of the periods since the last sample? */
+static bool is_throttled(struct tern_watch *watch, const struct tern_monitor_sample *sample)
+{
+    bool known = watch->n_periods != TERN_UNKNOWN && sample->n_periods != TERN_UNKNOWN &&
+                 sample->n_periods > watch->n_periods && sample->n_throttled >= watch->n_throttled;
+    uint64_t periods = known ? sample->n_periods - watch->n_periods : 0;
+    uint64_t stopped = known ? sample->n_throttled - watch->n_throttled : 0;
+    watch->n_periods = sample->n_periods;
+    watch->n_throttled = sample->n_throttled;
+    return stopped > periods / 10;
+}
+
+/* Is there memory for `bytes` more, and does nobody press? */
+static bool has_room(const struct tern_watch *watch, const struct tern_monitor_sample *sample,
+                     uint64_t bytes)
+{
+    if (!watch->ignore_pressure && is_under_pressure(sample))
+        return false;
+    return sample->available_bytes == TERN_UNKNOWN ||
+           (sample->available_bytes >= watch->keep_bytes &&
+            sample->available_bytes - watch->keep_bytes >= bytes);
+}
+
+enum tern_watch_event tern_watch_inject(struct tern_watch *watch,
+                                        const struct tern_monitor_sample *sample)
+{
+    bool throttled = is_throttled(watch, sample);
+    if (!has_room(watch, sample, 0)) {
+        watch->is_short = true;
+        return TERN_WATCH_SHORT;
+    }
+    return throttled ? TERN_WATCH_SLOWER : TERN_WATCH_NONE;
+}
+
+enum tern_watch_event tern_watch_poll(struct tern_watch *watch, uint64_t now_ns)
+{
+    if (now_ns < watch->next_look_ns)
+        return TERN_WATCH_NONE;
+    watch->next_look_ns = now_ns + LOOK_EVERY_NS;
+    struct tern_monitor_sample sample;
+    tern_monitor_read(watch->monitor, &sample);
+    return tern_watch_inject(watch, &sample);
+}
+
+bool tern_watch_may_grow(void *arg, uint64_t bytes)
+{
+    struct tern_watch *watch = arg;
+    if (watch->is_short)
+        return false;
+    struct tern_monitor_sample sample;
+    tern_monitor_read(watch->monitor, &sample);
+    return has_room(watch, &sample, bytes);
+}
+
+/* ---- steering ---- */
+
+struct tern_steering {
+    struct tern_engine *engine;
+    struct tern_watch *watch;
+    struct tn_thread_tuner tuner;
+    bool is_measuring;
+    bool must_save;
+    uint32_t n_threads;  /* decode */
+    uint64_t token_start_ns;
+    uint64_t key;
+    char *cache_path; /* or NULL */
+};
+
+/* The plan's count, or the start of a measurement.  Only that the plan's is the fastest is
+ * remembered: what speaks for fewer may have been a neighbour that kept a core busy just then, and
+ * would slow every later run. */
+static void choose_threads(struct tern_steering *s, const struct tern_plan *plan)
+{
+    s->n_threads = plan->n_threads_decode;
+    if (plan->threads_fixed)
+        return;
+    uint32_t known = tn_thread_cache_load(s->cache_path, s->key, plan->n_threads_decode);
+    if (known == plan->n_threads_decode)
+        return;
+    tn_thread_tuner_start(&s->tuner, plan->n_threads_decode, plan->n_threads_ceil);
+    s->is_measuring = !tn_thread_tuner_is_done(&s->tuner);
+    s->n_threads = tn_thread_tuner_threads(&s->tuner);
+}
+
+tern_status tern_steering_create(struct tern_steering **out, struct tern_engine *engine,
+                                 const struct tern_model *model,
+                                 const struct tern_sysinfo *machine,
+                                 const struct tern_plan *plan, struct tern_error *err)
+{
+    *out = NULL;
+    struct tern_steering *s = tn_alloc_zeroed(1, sizeof *s);
+    if (!s)
+        return tn_fail(err, TERN_MEMORY, "no memory to steer a run");
+    tern_status status = tern_watch_create(&s->watch, plan, NULL, err);
+    if (status != TERN_OK) {
+        tn_free(s);
+        return status;
+    }
+    s->engine = engine;
+    s->cache_path = tn_thread_cache_path();
+    s->key = tn_thread_cache_key(machine, plan, model->file.header->head_hash);
+    choose_threads(s, plan);
+    *out = s;
+    return tn_ok(err);
+}
+
+void tern_steering_free(struct tern_steering *s)
+{
+    if (!s)
+        return;
+    if (s->must_save)
+        tn_thread_cache_save(s->cache_path, s->key, s->n_threads);
+    tern_watch_free(s->watch);
+    tn_free(s->cache_path);
+    tn_free(s);
+}
+
+bool tern_steering_may_grow(struct tern_steering *s, uint64_t n_bytes)
+{
+    return tern_watch_may_grow(s->watch, n_bytes);
+}
+
+/* The quota stops us: one thread fewer, and no more experiments. */
+static void slow_down(struct tern_steering *s)
+{
+    s->is_measuring = s->must_save = false;
+    if (s->n_threads > 1)
+        s->n_threads--;
+}
+
+void tern_steering_before_token(struct tern_steering *s)
+{
+    s->token_start_ns = tn_now_ns();
+    if (tern_watch_poll(s->watch, s->token_start_ns) == TERN_WATCH_SLOWER)
+        slow_down(s);
+    tern_engine_set_threads(s->engine, s->n_threads, s->engine->n_prefill);
+}
+
+void tern_steering_after_token(struct tern_steering *s)
+{
+    if (!s->is_measuring)
+        return;
+    tn_thread_tuner_feed(&s->tuner, tn_now_ns() - s->token_start_ns);
+    s->n_threads = tn_thread_tuner_threads(&s->tuner);
+    if (tn_thread_tuner_is_done(&s->tuner)) {
+        s->is_measuring = false;
+        s->must_save = !s->tuner.is_noisy && s->n_threads == s->tuner.candidates[0];
+    }
 }

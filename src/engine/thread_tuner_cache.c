@@ -17,7 +17,7 @@
 enum { MAX_LINES = 64, MAX_BYTES = 4096 };
 static const char head[] = "tern threads 1\n";
 
-char *tn_calibrate_cache_path(void)
+char *tn_thread_cache_path(void)
 {
     const char *setting = getenv("TERN_CACHE");
     if (setting && strcmp(setting, "off") == 0)
@@ -76,7 +76,7 @@ static char *read_lines(const char *path, const char **lines)
     return NULL;
 }
 
-uint32_t tn_calibrate_load(const char *path, uint64_t key, uint32_t max_threads)
+uint32_t tn_thread_cache_load(const char *path, uint64_t key, uint32_t max_threads)
 {
     const char *line;
     char *text = read_lines(path, &line);
@@ -100,7 +100,7 @@ static bool write_file(const char *path, const struct tn_buf *buf)
     return ok;
 }
 
-void tn_calibrate_save(const char *path, uint64_t key, uint32_t n_threads)
+void tn_thread_cache_save(const char *path, uint64_t key, uint32_t n_threads)
 {
     if (!path)
         return;

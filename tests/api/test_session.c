@@ -203,10 +203,10 @@ static void threads_of_a_run(uint32_t n_threads[20], uint32_t known)
     static struct tern_sysinfo machine;
     static struct tern_plan plan = {.cpu_level = "ref", .n_threads_decode = 2};
     struct tern_steering *steering;
-    char *path = tn_calibrate_cache_path();
-    uint64_t key = tn_calibrate_key(&machine, &plan, model->file.header->head_hash);
+    char *path = tn_thread_cache_path();
+    uint64_t key = tn_thread_cache_key(&machine, &plan, model->file.header->head_hash);
     assert_non_null(path);
-    tn_calibrate_save(path, key, known);
+    tn_thread_cache_save(path, key, known);
     assert_ok(tern_steering_create(&steering, engine, model, &machine, &plan, &e));
     for (int i = 0; i < 20; i++) {
         tern_steering_before_token(steering);
@@ -229,7 +229,7 @@ static void fewer_threads_are_measured_again(void **state)
         assert_int_equal(n_threads[i], 2);
     threads_of_a_run(n_threads, 1);
     assert_int_equal(n_threads[0], 2);
-    assert_int_equal(n_threads[TN_CALIBRATE_TOKENS], 1);
+    assert_int_equal(n_threads[TN_THREAD_TUNER_TOKENS], 1);
 }
 
 static void a_shortened_session_continues_as_if_new(void **state)

@@ -20,14 +20,14 @@
 static uint32_t run(uint32_t n, uint32_t n_ceil, uint64_t (*cost)(uint32_t n_threads),
                     uint32_t *n_tokens)
 {
-    struct tn_calibrate c;
-    tn_calibrate_start(&c, n, n_ceil);
+    struct tn_thread_tuner c;
+    tn_thread_tuner_start(&c, n, n_ceil);
     *n_tokens = 0;
-    while (!tn_calibrate_is_done(&c)) {
-        tn_calibrate_feed(&c, cost(tn_calibrate_threads(&c)));
-        assert_true(++*n_tokens <= (TN_CALIBRATE_MAX + 1) * TN_CALIBRATE_TOKENS);
+    while (!tn_thread_tuner_is_done(&c)) {
+        tn_thread_tuner_feed(&c, cost(tn_thread_tuner_threads(&c)));
+        assert_true(++*n_tokens <= (TN_THREAD_TUNER_MAX + 1) * TN_THREAD_TUNER_TOKENS);
     }
-    return tn_calibrate_threads(&c);
+    return tn_thread_tuner_threads(&c);
 }
 
 static uint64_t scales(uint32_t n)
@@ -84,10 +84,10 @@ static void noise_decides_nothing(void **state)
     uint32_t n_tokens;
     assert_int_equal(run(8, 0, disturbed, &n_tokens), 8);
     assert_int_equal(run(8, 0, one_spike, &n_tokens), 4);
-    struct tn_calibrate c;
-    tn_calibrate_start(&c, 2, 0);
-    for (int i = 0; !tn_calibrate_is_done(&c); i++)
-        tn_calibrate_feed(&c, i % 4 ? 1000 : 2000);
+    struct tn_thread_tuner c;
+    tn_thread_tuner_start(&c, 2, 0);
+    for (int i = 0; !tn_thread_tuner_is_done(&c); i++)
+        tn_thread_tuner_feed(&c, i % 4 ? 1000 : 2000);
     assert_true(c.is_noisy);
 }
 
@@ -95,18 +95,18 @@ static void noise_decides_nothing(void **state)
 static void a_rising_clock_decides_nothing(void **state)
 {
     (void)state;
-    struct tn_calibrate c;
-    tn_calibrate_start(&c, 2, 0);
-    for (uint32_t i = 0; !tn_calibrate_is_done(&c); i++) {
-        uint64_t work = i < TN_CALIBRATE_TOKENS ? 2200 : 1500;
-        tn_calibrate_feed(&c, tn_calibrate_threads(&c) == 1 ? 1500 : work / 2 + 400);
+    struct tn_thread_tuner c;
+    tn_thread_tuner_start(&c, 2, 0);
+    for (uint32_t i = 0; !tn_thread_tuner_is_done(&c); i++) {
+        uint64_t work = i < TN_THREAD_TUNER_TOKENS ? 2200 : 1500;
+        tn_thread_tuner_feed(&c, tn_thread_tuner_threads(&c) == 1 ? 1500 : work / 2 + 400);
     }
-    assert_int_equal(tn_calibrate_threads(&c), 2);
+    assert_int_equal(tn_thread_tuner_threads(&c), 2);
     assert_true(c.is_noisy);
-    tn_calibrate_start(&c, 1, 2); /* the same for the ceiling of a quota */
-    for (uint32_t i = 0; !tn_calibrate_is_done(&c); i++)
-        tn_calibrate_feed(&c, i < TN_CALIBRATE_TOKENS ? 1500 : 1000);
-    assert_int_equal(tn_calibrate_threads(&c), 1);
+    tn_thread_tuner_start(&c, 1, 2); /* the same for the ceiling of a quota */
+    for (uint32_t i = 0; !tn_thread_tuner_is_done(&c); i++)
+        tn_thread_tuner_feed(&c, i < TN_THREAD_TUNER_TOKENS ? 1500 : 1000);
+    assert_int_equal(tn_thread_tuner_threads(&c), 1);
     assert_true(c.is_noisy);
 }
 
@@ -115,9 +115,9 @@ static void costs_few_tokens(void **state)
     (void)state;
     uint32_t n_tokens;
     run(8, 0, saturates_at_4, &n_tokens); /* 8, 6, 4, and 8 again to confirm 4 */
-    assert_int_equal(n_tokens, 4 * TN_CALIBRATE_TOKENS);
+    assert_int_equal(n_tokens, 4 * TN_THREAD_TUNER_TOKENS);
     run(8, 0, scales, &n_tokens); /* 6 is 33 % and 4 is 100 % slower: two tokens each */
-    assert_int_equal(n_tokens, TN_CALIBRATE_TOKENS + 4);
+    assert_int_equal(n_tokens, TN_THREAD_TUNER_TOKENS + 4);
     assert_int_equal(run(1, 0, scales, &n_tokens), 1);
     assert_int_equal(n_tokens, 0);
 }
@@ -156,7 +156,7 @@ static void three_percent_is_exact(void **state)
 
 /* ---- the file ---- */
 
-static const char path[] = TERN_BUILD_DIR "/test_calibrate.cache";
+static const char path[] = TERN_BUILD_DIR "/test_thread_tuner.cache";
 
 static void write_text(const char *text)
 {
@@ -170,23 +170,23 @@ static void file_remembers(void **state)
 {
     (void)state;
     tn_file_remove(path);
-    assert_int_equal(tn_calibrate_load(path, 1, 256), 0);
-    tn_calibrate_save(path, 1, 6);
-    tn_calibrate_save(path, UINT64_MAX, 256);
-    tn_calibrate_save(path, 1, 4); /* replaces */
-    assert_int_equal(tn_calibrate_load(path, 1, 256), 4);
-    assert_int_equal(tn_calibrate_load(path, 1, 3), 0); /* more than may be used now */
-    assert_int_equal(tn_calibrate_load(path, UINT64_MAX, 256), 256);
-    assert_int_equal(tn_calibrate_load(path, 2, 256), 0);
+    assert_int_equal(tn_thread_cache_load(path, 1, 256), 0);
+    tn_thread_cache_save(path, 1, 6);
+    tn_thread_cache_save(path, UINT64_MAX, 256);
+    tn_thread_cache_save(path, 1, 4); /* replaces */
+    assert_int_equal(tn_thread_cache_load(path, 1, 256), 4);
+    assert_int_equal(tn_thread_cache_load(path, 1, 3), 0); /* more than may be used now */
+    assert_int_equal(tn_thread_cache_load(path, UINT64_MAX, 256), 256);
+    assert_int_equal(tn_thread_cache_load(path, 2, 256), 0);
     /* The oldest go. */
     for (uint64_t key = 100; key < 200; key++)
-        tn_calibrate_save(path, key, 2);
-    assert_int_equal(tn_calibrate_load(path, 1, 256), 0);
-    assert_int_equal(tn_calibrate_load(path, 136, 256), 2);
-    assert_int_equal(tn_calibrate_load(path, 135, 256), 0);
+        tn_thread_cache_save(path, key, 2);
+    assert_int_equal(tn_thread_cache_load(path, 1, 256), 0);
+    assert_int_equal(tn_thread_cache_load(path, 136, 256), 2);
+    assert_int_equal(tn_thread_cache_load(path, 135, 256), 0);
     tn_file_remove(path);
-    tn_calibrate_save(NULL, 1, 6);
-    assert_int_equal(tn_calibrate_load(NULL, 1, 256), 0);
+    tn_thread_cache_save(NULL, 1, 6);
+    assert_int_equal(tn_thread_cache_load(NULL, 1, 256), 0);
 }
 
 static void damaged_files_are_ignored(void **state)
@@ -205,9 +205,9 @@ static void damaged_files_are_ignored(void **state)
     };
     for (size_t i = 0; i < TN_COUNT_OF(texts); i++) {
         write_text(texts[i]);
-        assert_int_equal(tn_calibrate_load(path, 1, 256), 0);
-        tn_calibrate_save(path, 1, 5);
-        assert_int_equal(tn_calibrate_load(path, 1, 256), 5);
+        assert_int_equal(tn_thread_cache_load(path, 1, 256), 0);
+        tn_thread_cache_save(path, 1, 5);
+        assert_int_equal(tn_thread_cache_load(path, 1, 256), 5);
     }
     tn_file_remove(path);
 }
@@ -221,19 +221,19 @@ static void keys_tell_machines_apart(void **state)
     machine.n_cores = 2;
     plan.cpu_level = "avx2";
     plan.n_threads_decode = 2;
-    uint64_t key = tn_calibrate_key(&machine, &plan, 7);
-    assert_true(key == tn_calibrate_key(&machine, &plan, 7));
-    assert_true(key != tn_calibrate_key(&machine, &plan, 8));
+    uint64_t key = tn_thread_cache_key(&machine, &plan, 7);
+    assert_true(key == tn_thread_cache_key(&machine, &plan, 7));
+    assert_true(key != tn_thread_cache_key(&machine, &plan, 8));
     machine.quota_millicpus = 1500;
-    assert_true(key != tn_calibrate_key(&machine, &plan, 7));
+    assert_true(key != tn_thread_cache_key(&machine, &plan, 7));
     machine.quota_millicpus = 0;
     machine.cores[1].os_cpu = 3;
-    assert_true(key != tn_calibrate_key(&machine, &plan, 7));
+    assert_true(key != tn_thread_cache_key(&machine, &plan, 7));
     machine.cores[1].os_cpu = 0;
     plan.cpu_level = "ref";
-    assert_true(key != tn_calibrate_key(&machine, &plan, 7));
+    assert_true(key != tn_thread_cache_key(&machine, &plan, 7));
     plan.cpu_level = "avx2";
-    assert_true(key == tn_calibrate_key(&machine, &plan, 7));
+    assert_true(key == tn_thread_cache_key(&machine, &plan, 7));
 }
 
 static void cache_can_be_switched_off(void **state)
@@ -244,7 +244,7 @@ static void cache_can_be_switched_off(void **state)
 #else
     setenv("TERN_CACHE", "off", 1);
 #endif
-    assert_null(tn_calibrate_cache_path());
+    assert_null(tn_thread_cache_path());
 }
 
 int main(void)
