@@ -18,6 +18,7 @@
 #define ARENA_BYTES ((size_t)256 << 20) /* beyond the last cache */
 
 enum { HIDDEN = 2560, FFN = 6912, HEADS = 20, HEAD_DIM = 128, QUERIES = 4, BLOCK = TN_KV_BLOCK };
+enum { ROTATED = 5120, ROTATED_BLOCK = 1024 };
 
 struct work;
 typedef void call_fn(struct work *w);
@@ -97,6 +98,11 @@ static void call_add_scaled(struct work *w)
 static void call_norm(struct work *w)
 {
     ((tn_rms_norm_f32_fn *)w->row->fn)(w->y, w->x, w->x, FFN, 1e-5f);
+}
+
+static void call_hadamard(struct work *w)
+{
+    ((tn_hadamard_f32_fn *)w->row->fn)(w->y, ROTATED, ROTATED_BLOCK);
 }
 
 static void call_norm_quant(struct work *w)
@@ -193,6 +199,7 @@ static const struct {
     {"quant_x16", call_quant_x16, FFN},
     {"quant_x8", call_quant_x8, FFN},
     {"rms_norm_f32", call_norm, FFN},
+    {"hadamard_f32", call_hadamard, ROTATED},
     {"rms_norm_quant", call_norm_quant, FFN},
     {"scale_i32_f32", call_scale, FFN},
     {"add_i32_f32", call_scale, FFN},

@@ -271,6 +271,13 @@ typedef void tn_rms_norm_f32_fn(float *dst, const float *x, const float *w, uint
 typedef float tn_rms_norm_quant_fn(int8_t *q, const float *x, const float *w, uint32_t n,
                                    float eps);
 
+/* hadamard_f32: the normalised Walsh-Hadamard transform of each block of n / block blocks in place,
+ *   x_i = block^-1/2 * sum over j of (-1)^popcount(i & j) x_j
+ * as butterflies (a, b) -> (a + b, a - b) of values `half` apart, half = 1, 2, 4 ... block / 2;
+ * then the product with tn_hadamard_scale(block) of hadamard.h.  It is its own inverse.
+ *   block  a power of two from 2 on, divides n */
+typedef void tn_hadamard_f32_fn(float *x, uint32_t n, uint32_t block);
+
 /* scale_i32_f32: dst_k = (float)sum_k * scale.  The epilogue of a ternary product. dst may be
  * sum. */
 typedef void tn_scale_i32_f32_fn(float *dst, const int32_t *sum, uint32_t n, float scale);
@@ -499,6 +506,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemm_blocks_x16)                                                                             \
     X(gemv_blocks_f32)                                                                             \
     X(quant_i8)                                                                                    \
+    X(hadamard_f32)                                                                                \
     X(rms_norm_f32)                                                                                \
     X(rms_norm_quant)                                                                              \
     X(scale_i32_f32)                                                                               \

@@ -389,6 +389,18 @@ static uint64_t run_rms_norm_f32(struct tn_case_work *w, const struct tn_kernels
     return n * 3 * sizeof(float);
 }
 
+/* States in blocks of the largest power of two that divides their width. */
+static uint64_t run_hadamard_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = config_of(w)->hidden & ~1u, block = n & (~n + 1u);
+    if (n == 0)
+        return 0;
+    memcpy(w->floats, w->xf, n * sizeof(float));
+    k->hadamard_f32(w->floats, n, block);
+    note(w, w->floats, n * sizeof(float));
+    return n * 2 * sizeof(float);
+}
+
 static uint64_t run_rms_norm_quant(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const uint32_t n = config_of(w)->hidden;

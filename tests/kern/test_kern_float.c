@@ -178,6 +178,21 @@ static void check_rms_norm_f32(const struct tn_kernel_row *row, uint32_t n, enum
     check_f32(row, got, want, n, SHAPE("n %u fill %d, in place", n, (int)fill));
 }
 
+/* n values in blocks of the largest power of two that divides n, and of every smaller one. */
+static void check_hadamard_f32(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
+{
+    const float *x = take_filled(n, fill);
+    float *got = take_f32(n);
+    float *want = take_f32(n);
+    for (uint32_t block = 2; n % block == 0; block *= 2) {
+        memcpy(want, x, n * sizeof *x);
+        memcpy(got, x, n * sizeof *x);
+        tn_hadamard_f32_ref(want, n, block);
+        ((tn_hadamard_f32_fn *)row->fn)(got, n, block);
+        check_f32(row, got, want, n, SHAPE("n %u block %u fill %d", n, block, (int)fill));
+    }
+}
+
 static void check_rms_norm_quant(const struct tn_kernel_row *row, uint32_t n, enum fill fill)
 {
     const float *x = take_filled(n, fill);
@@ -605,6 +620,7 @@ static const struct op {
 } ops[] = {
     {"quant_i8", check_quant_i8},
     {"rms_norm_f32", check_rms_norm_f32},
+    {"hadamard_f32", check_hadamard_f32},
     {"rms_norm_quant", check_rms_norm_quant},
     {"scale_i32_f32", check_scale_i32_f32},
     {"add_i32_f32", check_add_i32_f32},

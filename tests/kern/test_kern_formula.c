@@ -127,6 +127,31 @@ static void test_small_formulas(void **state)
     assert_same(tn_max_f32_ref(zeros, 3), 0.0f);
 }
 
+/* Against the definition, on integers, whose sums are exact; a block of 8 is scaled by 8^-1/2. */
+static void test_hadamard_is_the_definition(void **state)
+{
+    (void)state;
+    enum { N = 24, BLOCK = 8 };
+    float x[N], want[N];
+    for (uint32_t i = 0; i < N; i++)
+        x[i] = (float)((i * 37 + 11) % 19) - 9;
+    for (uint32_t i = 0; i < N; i++) {
+        float sum = 0;
+        for (uint32_t j = 0; j < BLOCK; j++)
+            sum += (__builtin_popcount(i & j) & 1 ? -1.0f : 1.0f) * x[i / BLOCK * BLOCK + j];
+        want[i] = sum * 0.353553391f;
+    }
+    tn_hadamard_f32_ref(x, N, BLOCK);
+    for (uint32_t i = 0; i < N; i++)
+        assert_same(x[i], want[i]);
+    for (uint32_t i = 0; i < 4; i++)
+        x[i] = (float)(i == 2);
+    tn_hadamard_f32_ref(x, 4, 4); /* 4^-1/2 is exact, and the transform its own inverse */
+    tn_hadamard_f32_ref(x, 4, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_same(x[i], (float)(i == 2));
+}
+
 static void test_dot_products_are_lane_order(void **state)
 {
     (void)state;
@@ -327,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_quant_rounds_to_even),
         cmocka_unit_test(test_rms_norm_formula),
         cmocka_unit_test(test_small_formulas),
+        cmocka_unit_test(test_hadamard_is_the_definition),
         cmocka_unit_test(test_dot_products_are_lane_order),
         cmocka_unit_test(test_q8_scores),
         cmocka_unit_test(test_q8_weighted_sums),
