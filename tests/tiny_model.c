@@ -26,6 +26,12 @@ static const struct tn_mwriter_source tiny_sources[] = {
     {"model.safetensors", 45678, 0xFEDCBA9876543210u},
 };
 
+static const uint8_t tiny_signs[FFN / 8] = {0x5A, 0xFF, 0, 1, [11] = 0x80};
+static const struct tern_file_rotation tiny_rotations[] = {
+    {.cols = HIDDEN},
+    {.cols = FFN, .signs = {.offset = 0, .bytes = sizeof tiny_signs}},
+};
+
 struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
 {
     static const char template_source[] = "{% for m in messages %}\n{{ m.content }}";
@@ -73,6 +79,13 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
         meta.config.expert_ffn = EXPERT_FFN;
         meta.config.shared_ffn = SHARED_FFN;
         meta.config.expert_flags = TERN_EXPERTS_RENORMALISED;
+    }
+    if (variant->is_rotated) {
+        meta.config.rotation_block = 32;
+        meta.rotations = tiny_rotations;
+        meta.n_rotations = TN_COUNT_OF(tiny_rotations);
+        meta.signs = tiny_signs;
+        meta.n_sign_bytes = sizeof tiny_signs;
     }
     return meta;
 }
@@ -206,6 +219,7 @@ static tern_status write_all(struct tn_mwriter *w, const struct tiny_variant *va
     static const unsigned char tokenizer[300] = {1, 2, 3, [299] = 4}; /* checked by others */
     struct shape shapes[MAX_TENSORS];
     size_t n = list_shapes(shapes, variant);
+    const struct tn_mwriter_meta meta = tiny_model_meta(variant);
     struct tn_rng rng;
     tn_rng_seed(&rng, 42);
     tern_status status = TERN_OK;
@@ -215,9 +229,10 @@ static tern_status write_all(struct tn_mwriter *w, const struct tiny_variant *va
             .role = shapes[i].role, .layer = shapes[i].layer, .layout = shapes[i].layout,
             .scale_kind = scale_kind(shapes[i].layout), .rows = shapes[i].rows,
             .cols = shapes[i].cols, .n_stacked = shapes[i].n_stacked};
+        if (variant->is_rotated && tn_slot_may_be_rotated(tn_slot_of(t.role), &meta.config))
+            t.flags = TERN_TENSOR_ROTATED;
         status = tn_mwriter_declare(w, &t, &index, err);
     }
-    struct tn_mwriter_meta meta = tiny_model_meta(variant);
     if (!status)
         status = tn_mwriter_begin(w, &meta, tokenizer, variant->has_tokenizer ? 300 : 0, err);
     for (size_t i = 0; i < n && !status; i++)

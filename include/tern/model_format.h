@@ -170,12 +170,28 @@ struct tern_file_config {
     uint32_t expert_flags;   /* TERN_EXPERTS_* */
     float expert_limit;      /* activation(min(gate, limit)) * clamp(up, -limit, limit); 0: none */
     uint32_t shared_ffn;     /* rows of the shared expert's gate and up; 0: there is none */
-    uint8_t reserved[300];
+    uint32_t rotation_block; /* of every rotation, a power of two from 2 on; 0: there are none */
+    struct tern_file_ref rotations; /* n x struct tern_file_rotation, ascending by cols */
+    uint8_t reserved[288];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 
+/* R(x) = B^-1/2 * H (s * x), for each B = rotation_block of `cols` values; H is the Walsh-Hadamard
+ * matrix, H_ij = (-1)^popcount(i & j), and s the signs.  A matrix with TERN_TENSOR_ROTATED takes
+ * R(x) where others take x, after the norm of its input. */
+struct tern_file_rotation {
+    uint32_t cols; /* a multiple of rotation_block, at most TERN_MAX_DIM */
+    uint32_t reserved;
+    struct tern_file_ref signs; /* ceil(cols / 8) bytes: value c is negated when bit c & 7 of byte
+                                   c / 8 is set; or 0 bytes: no value is */
+};
+static_assert(sizeof(struct tern_file_rotation) == 16, "rotation record is 16 bytes");
+
 /* Flags of tern_file_layer.delta_flags */
 #define TERN_DELTA_TILED 1u /* value head i has key head i mod n_kv_head */
+#define TERN_DELTA_OUT_GROUPED 2u /* with TILED: the columns of delta_out are in the other order,
+                                     head i at i mod n_kv_head * (n_head / n_kv_head) +
+                                     i / n_kv_head */
 #define TERN_MAX_DELTA_DIM 1024u
 #define TERN_MAX_CONV_TAPS 16u
 
@@ -451,6 +467,10 @@ enum tern_scale_kind {
     TERN_SCALE_COL_GROUP_F16 = 5, /* f16 */
 };
 
+/* Flags of tern_file_tensor.flags */
+#define TERN_TENSOR_ROTATED 1u /* see struct tern_file_rotation; a row of the embeddings is
+                                  s * (B^-1/2 * H row) */
+
 struct tern_file_tensor {
     uint32_t role;  /* enum tern_role */
     uint32_t layer; /* or TERN_NO_LAYER */
@@ -469,7 +489,7 @@ struct tern_file_tensor {
      * They follow each other at the next multiple of 64 bytes, those of 64 KiB and more at the next
      * 4 KiB page; their scales, which follow the last matrix, at the next multiple of 64 bytes. */
     uint32_t n_stacked;
-    uint32_t reserved0;
+    uint32_t flags;     /* TERN_TENSOR_* */
     uint64_t reserved[2];
 };
 static_assert(sizeof(struct tern_file_tensor) == 96, "tensor record is 96 bytes");

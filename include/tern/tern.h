@@ -165,6 +165,8 @@ struct tern_model_info {
     uint32_t n_experts;      /* in each layer that has any */
     uint32_t n_experts_used; /* there, for each token */
     uint64_t expert_bytes;   /* of file_bytes; a token reads n_experts_used / n_experts of them */
+    uint32_t n_rotated;      /* matrices whose weights are rotated, and */
+    uint32_t rotation_block; /* the size of the Hadamard matrices that rotate their inputs; or 0 */
 };
 void tern_model_get_info(const struct tern_model *model, struct tern_model_info *out);
 

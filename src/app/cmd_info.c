@@ -79,6 +79,9 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
                   c->rounds_inputs ? "int8 for each token, as in training"
                   : c->is_float ? "f32; products of floats round nothing"
                                 : "16 bits; training did not round them (see --inputs)");
+    if (info->n_rotated)
+        tn_buf_printf(out, "rotated       %u matrices, by Hadamard matrices of %u\n",
+                      info->n_rotated, info->rotation_block);
     tn_buf_printf(out, "file          %s: ternary %s, head %s\n",
                   tn_size_decimal((double)info->file_bytes).text,
                   tn_size_decimal((double)info->ternary_bytes).text,
@@ -200,6 +203,8 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "inputs", json_string(c->rounds_inputs ? "int8"
                                                         : c->is_float    ? "f32"
                                                                          : "16"));
+    json_object_set_new(root, "rotated", integer(info->n_rotated));
+    json_object_set_new(root, "rotation_block", integer(info->rotation_block));
     json_object_set_new(root, "template", text_or_null(info->template_name));
     json_object_set_new(root, "bos",
                         c->bos_id == TERN_NO_ID ? json_null() : integer(c->bos_id));

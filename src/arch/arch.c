@@ -232,3 +232,20 @@ void tn_config_default(struct tern_file_config *out)
         .logit_scale = 1.0f,
     };
 }
+
+const struct tern_file_rotation *tn_rotation_find(const struct tn_model_spec *spec, uint32_t cols)
+{
+    for (uint32_t i = 0; i < spec->n_rotations; i++)
+        if (spec->rotations[i].cols == cols)
+            return &spec->rotations[i];
+    return NULL;
+}
+
+bool tn_slot_may_be_rotated(const struct tn_slot *slot, const struct tern_file_config *config)
+{
+    if (slot->role == TERN_ROLE_EMBED)
+        return !(config->flags & TERN_MODEL_TIED_HEAD);
+    const bool is_matrix = slot->kind == TN_SLOT_MATRIX || slot->kind == TN_SLOT_ROW_LIST ||
+                           slot->kind == TN_SLOT_COL_LIST;
+    return slot->role == TERN_ROLE_HEAD || (is_matrix && slot->scope != TN_SCOPE_EXPERTS);
+}

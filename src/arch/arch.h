@@ -20,7 +20,12 @@ struct tn_model_spec {
     const struct tern_file_layer *layers; /* [config->n_layer] */
     const uint32_t *stop_ids;             /* [n_stop_ids] */
     uint32_t n_stop_ids;
+    const struct tern_file_rotation *rotations; /* [n_rotations] */
+    uint32_t n_rotations;
 };
+
+/* The rotation of inputs of so many columns; NULL: there is none. */
+const struct tern_file_rotation *tn_rotation_find(const struct tn_model_spec *spec, uint32_t cols);
 
 /* Which layers have a slot; arch.c says which mixer or feed-forward that is. */
 enum tn_slot_scope {
@@ -129,5 +134,8 @@ uint32_t tn_slot_ternary_layout(const struct tn_slot *slot, uint32_t inputs, uin
 struct tern_file_layer tn_layer_default(uint32_t head_dim, uint32_t activation, double rope_theta);
 /* int8 inputs and all scales 1, pooling none, no BOS. */
 void tn_config_default(struct tern_file_config *out);
+
+/* Matrices of layers but experts, the head, and embeddings that are not the head too. */
+bool tn_slot_may_be_rotated(const struct tn_slot *slot, const struct tern_file_config *config);
 
 #endif

@@ -320,9 +320,11 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
         .head_bytes = table_bytes(&m->file, tied ? TERN_ROLE_EMBED : TERN_ROLE_HEAD),
         .n_experts = c->n_experts,
         .n_experts_used = c->n_experts_used,
+        .rotation_block = c->rotation_block,
     };
     for (uint32_t i = 0; i < m->file.n_tensors; i++) {
         const struct tern_file_tensor *t = &m->file.tensors[i];
+        out->n_rotated += (t->flags & TERN_TENSOR_ROTATED) != 0;
         if (t->role != TERN_ROLE_EMBED || tied) /* of others one row */
             out->bytes_per_token += share_read(c, t, t->bytes + t->scale_bytes);
         if (t->n_stacked)

@@ -227,9 +227,8 @@ static tern_status check_text(struct tn_mcheck *c, const char *field, struct ter
                    (unsigned char)text[bad]);
 }
 
-/* A ref to records of n_record bytes each, at a multiple of `align`. */
-static tern_status check_records(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
-                                 uint32_t align, size_t n_record)
+tern_status tn_mcheck_records(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
+                              uint32_t align, size_t n_record)
 {
     uint64_t limit = c->file->header->metadata.bytes;
     if (!tn_range_fits(ref.offset, ref.bytes, limit))
@@ -252,7 +251,7 @@ static tern_status check_sources(struct tn_mcheck *c)
 {
     struct tern_file_ref ref = c->file->spec.config->sources;
     const struct tern_file_source *sources = NULL;
-    tern_status status = check_records(c, "sources", ref, 8, sizeof *sources);
+    tern_status status = tn_mcheck_records(c, "sources", ref, 8, sizeof *sources);
     if (!status)
         sources = records(c, ref);
     for (size_t i = 0; i < ref.bytes / sizeof *sources && !status; i++)
@@ -291,7 +290,7 @@ static tern_status check_fingerprint(struct tn_mcheck *c, const struct tern_file
 static tern_status check_stop_ids(struct tn_mcheck *c, const struct tern_file_config *m)
 {
     struct tn_model_spec *spec = &c->file->spec;
-    tern_status status = check_records(c, "stop_ids", m->stop_ids, 4, sizeof *spec->stop_ids);
+    tern_status status = tn_mcheck_records(c, "stop_ids", m->stop_ids, 4, sizeof *spec->stop_ids);
     if (status)
         return status;
     spec->stop_ids = records(c, m->stop_ids);
@@ -427,6 +426,13 @@ static tern_status check_attention(struct tn_mcheck *c, const struct tern_file_l
     return status ? status : tn_mcheck_equal(c, "layers.delta_flags", l->delta_flags, 0);
 }
 
+static tern_status check_delta_flags(struct tn_mcheck *c, uint32_t flags)
+{
+    if (flags & ~(TERN_DELTA_TILED | TERN_DELTA_OUT_GROUPED) || flags == TERN_DELTA_OUT_GROUPED)
+        return tn_mcheck_unknown(c, "layers.delta_flags", flags);
+    return TERN_OK;
+}
+
 static tern_status check_gated_delta(struct tn_mcheck *c, const struct tern_file_layer *l,
                                      const struct tn_layer_dims *dims)
 {
@@ -443,7 +449,7 @@ static tern_status check_gated_delta(struct tn_mcheck *c, const struct tern_file
         status = tn_mcheck_range(c, "channels of the convolution", dims->channels, 1,
                                  TERN_MAX_DIM);
     if (!status)
-        status = tn_mcheck_range(c, "layers.delta_flags", l->delta_flags, 0, TERN_DELTA_TILED);
+        status = check_delta_flags(c, l->delta_flags);
     if (!status && (l->rope || l->rope_dims || l->window || l->score_scale != 0 ||
                     l->rope_theta != 0))
         status = tn_fail(c->err, TERN_INPUT,
@@ -475,7 +481,7 @@ static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer
 static tern_status check_layers(struct tn_mcheck *c, const struct tern_file_config *m)
 {
     const struct tern_file_layer *layers = NULL;
-    tern_status status = check_records(c, "layers", m->layers, 8, sizeof *layers);
+    tern_status status = tn_mcheck_records(c, "layers", m->layers, 8, sizeof *layers);
     if (!status)
         status = tn_mcheck_equal(c, "layers.bytes", m->layers.bytes,
                                  m->n_layer * (uint64_t)sizeof *layers);
@@ -531,6 +537,8 @@ tern_status tn_mcheck_config(struct tn_mcheck *c)
         status = check_layers(c, m);
     if (!status)
         status = check_experts(c, m);
+    if (!status)
+        status = tn_mcheck_rotations(c);
     if (!status)
         status = check_stop_ids(c, m);
     if (!status)

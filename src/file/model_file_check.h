@@ -23,12 +23,21 @@ tern_status tn_mcheck_head_hash(struct tn_mcheck *c);
 tern_status tn_mcheck_config(struct tn_mcheck *c);
 tern_status tn_mcheck_tensors(struct tn_mcheck *c);
 
+/* Parts of the last two: rotations, and the flags of a tensor. */
+tern_status tn_mcheck_rotations(struct tn_mcheck *c);
+tern_status tn_mcheck_rotated(struct tn_mcheck *c, const struct tern_file_tensor *t,
+                              const char *name);
+
 /* TERN_OK when min <= value <= max, else TERN_INPUT with all three. */
 tern_status tn_mcheck_range(struct tn_mcheck *c, const char *field, uint64_t value, uint64_t min,
                             uint64_t max);
 /* TERN_OK when value == expected. */
 tern_status tn_mcheck_equal(struct tn_mcheck *c, const char *field, uint64_t value,
                             uint64_t expected);
+/* TERN_OK when a ref to the metadata fits, begins at a multiple of `align` and has records of
+ * n_record bytes. */
+tern_status tn_mcheck_records(struct tn_mcheck *c, const char *field, struct tern_file_ref ref,
+                              uint32_t align, size_t n_record);
 /* TERN_UNSUPPORTED, "written by a newer tern", unless all bytes are zero. */
 tern_status tn_mcheck_reserved(struct tn_mcheck *c, const char *field, const void *bytes,
                                size_t n_bytes);

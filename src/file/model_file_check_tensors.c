@@ -79,7 +79,7 @@ static tern_status check_kind(struct tensor_check *k)
     if (!status)
         status = expect(k, "n_stacked", t->n_stacked, tn_slot_n_stacked(slot, spec->config));
     if (!status)
-        status = expect(k, "reserved0", t->reserved0, 0);
+        status = tn_mcheck_rotated(k->c, t, k->name);
     return status ? status
                   : tn_mcheck_reserved(k->c, "tensor.reserved", t->reserved, sizeof t->reserved);
 }

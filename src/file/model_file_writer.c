@@ -170,6 +170,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
         .scale = tensor->scale,
         .n_zero = tensor->n_zero,
         .n_stacked = tensor->n_stacked,
+        .flags = tensor->flags,
     };
     uint64_t end = w->data_bytes;
     if (!place(&t, &end))
@@ -221,7 +222,8 @@ static uint64_t metadata_bytes(const struct tn_mwriter_meta *meta)
                  meta->config.n_layer * (uint64_t)sizeof *meta->layers +
                  meta->n_stop_ids * (uint64_t)sizeof *meta->stop_ids + text_bytes(meta->family) +
                  text_bytes(meta->name) + text_bytes(meta->template_name) +
-                 meta->template_source_bytes + text_bytes(meta->converter);
+                 meta->template_source_bytes + text_bytes(meta->converter) +
+                 meta->n_rotations * (uint64_t)sizeof *meta->rotations + meta->n_sign_bytes;
     for (uint32_t i = 0; i < meta->n_sources; i++)
         n += sizeof(struct tern_file_source) + text_bytes(meta->sources[i].name);
     return n;
@@ -252,6 +254,19 @@ static struct tern_file_source *head_sources(const struct tn_mwriter *w)
     return (void *)(w->head + w->header.metadata.offset + head_config(w)->sources.offset);
 }
 
+/* Records, then the signs that they refer to. */
+static struct tern_file_ref put_rotations(unsigned char *metadata, uint32_t *end,
+                                          const struct tn_mwriter_meta *meta)
+{
+    const struct tern_file_ref ref =
+        put(metadata, end, meta->rotations, meta->n_rotations * sizeof *meta->rotations);
+    struct tern_file_rotation *rotations = (void *)(metadata + ref.offset);
+    for (uint32_t i = 0; i < meta->n_rotations; i++)
+        rotations[i].signs.offset += *end;
+    put(metadata, end, meta->signs, meta->n_sign_bytes);
+    return ref;
+}
+
 /* Configuration, records by their alignment, then the texts. */
 static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *meta)
 {
@@ -265,6 +280,8 @@ static void fill_metadata(struct tn_mwriter *w, const struct tn_mwriter_meta *me
     end += config->sources.bytes;
     config->stop_ids =
         put(metadata, &end, meta->stop_ids, meta->n_stop_ids * sizeof *meta->stop_ids);
+    if (meta->n_rotations > 0) /* else zeros, as in files that are older than rotations */
+        config->rotations = put_rotations(metadata, &end, meta);
     config->family = put_text(metadata, &end, meta->family);
     config->name = put_text(metadata, &end, meta->name);
     config->template_name = put_text(metadata, &end, meta->template_name);

@@ -45,13 +45,17 @@ struct tn_mwriter_meta {
     const char *converter;
     uint32_t n_sources;
     const struct tn_mwriter_source *sources;
+    const struct tern_file_rotation *rotations; /* [n_rotations] refs count from `signs` */
+    uint32_t n_rotations;
+    const uint8_t *signs; /* [n_sign_bytes] */
+    uint32_t n_sign_bytes;
 };
 
 /* Links are followed. TERN_OUTPUT where no file can be put, as where standard output writes. */
 tern_status tn_mwriter_create(struct tn_mwriter **out, const char *path, struct tern_error *err);
-/* Role, layer, layout, scale kind and group, rows, cols, n_stacked; offset and bytes are computed.
- * Returns the index through *i_tensor. In the order of the table: by layer, then role, tensors of
- * no layer (TERN_NO_LAYER) last; anything else is TERN_INTERNAL. */
+/* Role, layer, layout, scale kind and group, rows, cols, n_stacked, flags; offset and bytes are
+ * computed. Returns the index through *i_tensor. In the order of the table: by layer, then role,
+ * tensors of no layer (TERN_NO_LAYER) last; anything else is TERN_INTERNAL. */
 tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
                                uint32_t *i_tensor, struct tern_error *err);
 tern_status tn_mwriter_begin(struct tn_mwriter *writer, const struct tn_mwriter_meta *meta,

@@ -16,6 +16,7 @@ void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float 
     acts->x = x;
     acts->norm = norm;
     acts->eps = eps;
+    acts->rotation = NULL;
     acts->n = n;
     acts->cols = cols;
     acts->made = 0;
@@ -38,10 +39,11 @@ static void i8_item(void *arg, uint32_t t, uint32_t i_thread)
     const struct derive_task *task = arg;
     struct tn_acts *a = task->acts;
     const struct tn_kernels *k = task->kernels;
-    const float *x = a->x + (size_t)t * a->cols;
+    const float *x = a->rotation ? a->f32 + t * a->f32_stride : a->x + (size_t)t * a->cols;
     int8_t *q = a->i8 + t * a->i8_stride;
-    a->i8_scale[t] = a->norm ? k->rms_norm_quant(q, x, a->norm, a->cols, a->eps)
-                             : k->quant_i8(q, x, a->cols);
+    a->i8_scale[t] = a->norm && !a->rotation
+                         ? k->rms_norm_quant(q, x, a->norm, a->cols, a->eps)
+                         : k->quant_i8(q, x, a->cols);
     a->i8_sum[t] = k->sum_i8(q, tn_kern_pad(a->cols));
 }
 
@@ -56,6 +58,8 @@ static void f32_item(void *arg, uint32_t t, uint32_t i_thread)
         task->kernels->rms_norm_f32(dst, x, a->norm, a->cols, a->eps);
     else
         memcpy(dst, x, a->cols * sizeof *x);
+    if (a->rotation)
+        tn_rotate(dst, a->rotation, task->kernels);
     memset(dst + a->cols, 0, (a->f32_stride - a->cols) * sizeof *dst);
 }
 
@@ -82,7 +86,7 @@ static void derive_f32(struct derive_task *task, struct tn_team *team)
     struct tn_acts *a = task->acts;
     a->f32_stride = tn_kern_pad(a->cols);
     a->f32 = a->f32_own;
-    if (!a->norm && a->cols == a->f32_stride)
+    if (!a->norm && !a->rotation && a->cols == a->f32_stride)
         a->f32 = a->x;
     else
         tn_team_for(team, a->n, f32_item, task);
@@ -100,6 +104,8 @@ void tn_acts_derive(struct tn_acts *acts, enum tn_act form, const struct tn_kern
         derive_f32(&task, team);
         break;
     case TN_ACT_I8:
+        if (acts->rotation)
+            tn_acts_derive(acts, TN_ACT_F32, kernels, team);
         tn_team_for(team, acts->n, i8_item, &task);
         break;
     case TN_ACT_PREP:

@@ -14,6 +14,7 @@ struct tn_acts {
     const float *x;    /* [n][cols] */
     const float *norm; /* [cols] */
     float eps;
+    const struct tn_rotation *rotation; /* of these, before any form is made; NULL: none */
     uint32_t n; /* tokens */
     uint32_t cols;
     uint64_t number; /* of this input; look-up tables made of it carry the number */
@@ -31,8 +32,8 @@ struct tn_acts {
     void *x8;          /* [n] TN_X8_BYTES each, without gaps */
 };
 
-/* A new input; forms of the one before it are void.  Its number, and those of its rows
- * (tn_acts_rows), are new. */
+/* A new input, which is not rotated unless the caller says so afterwards; forms of the one before
+ * it are void.  Its number, and those of its rows (tn_acts_rows), are new. */
 void tn_acts_set(struct tn_acts *acts, const float *x, const float *norm, float eps, uint32_t n,
                  uint32_t cols);
 /* Makes a form unless it is there. */

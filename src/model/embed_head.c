@@ -24,6 +24,8 @@ void tn_embed(struct tn_forward *f, const uint32_t *ids)
     for (uint32_t t = 0; t < f->n_tokens; t++) {
         float *h = f->s.h + (size_t)t * c->hidden;
         w->format->unpack_row(h, w, ids[t], &worker);
+        if (w->rotation)
+            tn_rotate_back(h, w->rotation, f->kernels);
         for (uint32_t i = 0; i < c->hidden && c->embedding_scale != 1; i++)
             h[i] *= c->embedding_scale;
     }
@@ -232,8 +234,11 @@ void tn_output(struct tn_forward *f)
         finish_state(f, b->states + t * hidden, t);
     if (b->n_wanted == 0)
         return;
-    for (uint32_t i = 0; i < b->n_wanted; i++)
+    for (uint32_t i = 0; i < b->n_wanted; i++) {
         finish_state(f, f->s.x + i * hidden, b->wanted[i].row);
+        if (f->weights->head.rotation)
+            tn_rotate(f->s.x + i * hidden, f->weights->head.rotation, f->kernels);
+    }
     const uint32_t n = count_dense(f);
     if (n > 0) {
         tn_acts_set(&f->s.in, f->s.x, f->weights->head_in_norm, c->in_norm_eps, n, c->hidden);

@@ -14,6 +14,7 @@
 
 #include "kern/bit_planes.h"
 #include "kern/kern.h"
+#include "model/rotation.h"
 
 /* Batches of at most so many tokens leave out what can be left out, as decoding does, and read each
  * weight once for all of them; larger ones are multiplied as a whole. */
@@ -51,6 +52,7 @@ struct tn_matrix {
     uint32_t rows, cols;
     float scale; /* of ternary ones with one scale */
     const struct tern_file_tensor *tensor; /* its record; of a stack: this is matrix 0 */
+    const struct tn_rotation *rotation;    /* of its input; of a table: of its rows. NULL: none */
     /* Views that format->bind makes. */
     struct tn_scaled_ternary t; /* of ternary ones; scales: of those with a scale per group */
     struct tn_bit_planes planes; /* of q8, q6, q4 in planes */

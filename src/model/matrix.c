@@ -260,6 +260,7 @@ static void multiply_input(struct tn_forward *f, const float *x, const float *no
                            uint32_t cols, const struct tn_product *products, uint32_t n)
 {
     tn_acts_set(&f->s.in, x, norm, eps, f->n_tokens, cols);
+    f->s.in.rotation = products[0].w->rotation;
     if (n == 1 && f->n_tokens <= TN_FEW_TOKENS && products[0].w->format->mul_cols) {
         derive(f, TN_ACT_I8);
         if (f->n_tokens == 1)
@@ -271,6 +272,22 @@ static void multiply_input(struct tn_forward *f, const float *x, const float *no
     }
 }
 
+/* Products whose inputs have the same norm: those that rotate it share one input, the others
+ * another. */
+static void multiply_shared(struct tn_forward *f, const float *x, const float *norm, uint32_t cols,
+                            const struct tn_product *products, uint32_t n)
+{
+    struct tn_product part[TN_MAX_PRODUCTS];
+    for (int rotated = 0; rotated < 2; rotated++) {
+        uint32_t n_part = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if ((products[i].w->rotation != NULL) == rotated)
+                part[n_part++] = products[i];
+        if (n_part > 0)
+            multiply_input(f, x, norm, f->weights->config->rms_eps, cols, part, n_part);
+    }
+}
+
 void tn_multiply(struct tn_forward *f, float *x, const float *norm, uint32_t cols,
                  const struct tn_product *products, uint32_t n)
 {
@@ -279,7 +296,7 @@ void tn_multiply(struct tn_forward *f, float *x, const float *norm, uint32_t col
     for (uint32_t i = 0; i < n; i++)
         has_own_norms = has_own_norms || products[i].in_norm;
     if (!has_own_norms) {
-        multiply_input(f, x, norm, c->rms_eps, cols, products, n);
+        multiply_shared(f, x, norm, cols, products, n);
         return;
     }
     if (norm) { /* the norms of the products come behind it */

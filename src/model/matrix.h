@@ -21,7 +21,8 @@ struct tn_product {
 #define TN_MAX_PRODUCTS 4u
 
 /* Up to TN_MAX_PRODUCTS products of x, or of its RMSNorm with the weights `norm` when that is not
- * NULL; those without a norm of their own share one input and one parallel loop.  x may be
+ * NULL; those without a norm of their own share one input and one parallel loop, but for those that
+ * rotate it.  x may be
  * overwritten, unless it is f->s.h.  None of dst is x. */
 void tn_multiply(struct tn_forward *f, float *x, const float *norm, uint32_t cols,
                  const struct tn_product *products, uint32_t n);

@@ -160,6 +160,8 @@ static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
     for (uint32_t i = 0; i < TN_N_INPUTS_AS && m->format; i++) {
         const struct tn_format *format = tn_format_with(m->format, (enum tn_inputs_as)i);
         widen(&widths[i], format->act, m->cols, is_copied);
+        if (m->rotation) /* whatever the form, it is made of the rotated one */
+            widen(&widths[i], TN_ACT_F32, m->cols, true);
         if (format->mul_rows)
             widen(&widths[i], TN_ACT_PREP, m->cols, is_copied);
         if (format->lut_bytes)
@@ -195,6 +197,37 @@ static void measure_inputs(struct tn_weights *w)
     widen_for(w, w->widths, &w->head, w->head_in_norm || w->config->hidden % TN_X_PAD != 0);
     if (w->embed.format->row_bytes)
         w->row_bytes = TN_MAX(w->row_bytes, w->embed.format->row_bytes(w->embed.cols));
+}
+
+static const struct tn_rotation *find_rotation(const struct tn_weights *w, uint32_t cols)
+{
+    const struct tn_rotation *r = w->rotations;
+    while (r->cols != cols) /* the file was checked: there is one */
+        r++;
+    return r;
+}
+
+static void bind_rotation(struct tn_weights *w, struct tn_matrix *m)
+{
+    if (m->format && m->tensor->flags & TERN_TENSOR_ROTATED)
+        m->rotation = find_rotation(w, m->cols);
+}
+
+static tern_status bind_rotations(struct tn_weights *w, const struct tn_model_file *file,
+                                  struct tern_error *err)
+{
+    tern_status status = tn_rotations_make(&w->rotations, &w->rotation_signs, &file->spec, err);
+    if (status != TERN_OK || !w->rotations)
+        return status;
+    bind_rotation(w, &w->embed);
+    bind_rotation(w, &w->head);
+    if (w->head.rotation && w->head_in_norm)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       "a rotated head with a norm of its input is not supported");
+    for (uint32_t i = 0; i < w->config->n_layer; i++)
+        for (uint32_t k = 0; k < TN_N_MATRICES; k++)
+            bind_rotation(w, &w->layers[i].matrices[k]);
+    return TERN_OK;
 }
 
 static tern_status bind_tensors(struct tn_weights *out, const struct tn_model_file *file,
@@ -239,6 +272,8 @@ tern_status tn_weights_bind(struct tn_weights *out, const struct tn_model_file *
     if (status != TERN_OK)
         return status;
     status = copy_rope_factors(out, err);
+    if (status == TERN_OK)
+        status = bind_rotations(out, file, err);
     if (status != TERN_OK)
         return status;
     number_ropes(out);
@@ -251,5 +286,7 @@ void tn_weights_fini(struct tn_weights *weights)
     tn_free(weights->layers);
     tn_free(weights->ropes);
     tn_free(weights->rope_factors);
+    tn_free(weights->rotations);
+    tn_free(weights->rotation_signs);
     *weights = (struct tn_weights){0};
 }

@@ -68,6 +68,8 @@ struct tn_weights {
     const struct tn_layer **ropes;   /* [n_ropes] the first layer of each number, heap */
     uint32_t n_ropes;
     float *rope_factors; /* of all layers that have them, heap */
+    struct tn_rotation *rotations; /* heap, as their signs; NULL: none */
+    float *rotation_signs;
     uint32_t mixers, ffns; /* bit k: a layer has number k */
     uint32_t rope_half;    /* pairs that a layer rotates, at most */
     /* Which memory the formats of the matrices need. */

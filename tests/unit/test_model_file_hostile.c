@@ -21,7 +21,7 @@
 
 #define PATH "test_model_file_hostile.tern"
 
-static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0, false};
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0, false, false};
 
 static struct tiny_image make_image(const struct tiny_variant *variant)
 {
@@ -253,8 +253,12 @@ static void hostile_configurations_are_refused(void **state)
         {"expert_flags", C(expert_flags), 1}, {"expert_flags", C(expert_flags), 2},
         {"expert_limit", C(expert_limit), minus1_32}, {"expert_limit", C(expert_limit), nan32},
         {"expert_limit", C(expert_limit), inf32},
+        /* Nothing is rotated. */
+        {"rotation_block", C(rotation_block), 3},
+        {"rotations", offsetof(struct tern_file_config, rotations), 4, 512},
+        {"rotations", offsetof(struct tern_file_config, rotations) + 4, 4, 16},
         {"config.reserved", offsetof(struct tern_file_config, reserved), 1, 1},
-        {"config.reserved", offsetof(struct tern_file_config, reserved) + 299, 1, 255},
+        {"config.reserved", offsetof(struct tern_file_config, reserved) + 287, 1, 255},
         {"sources", offsetof(struct tern_file_config, sources), 4, 513},
         {"sources", offsetof(struct tern_file_config, sources), 4, UINT32_MAX},
         {"sources", offsetof(struct tern_file_config, sources) + 4, 4, 47},
@@ -350,9 +354,10 @@ static void hostile_tensors_are_refused(void **state)
             {"scale_bytes", T(scale_bytes), t.scale_bytes + 4},
             {"scale_bytes", T(scale_bytes), UINT64_MAX},
             {"n_zero", T(n_zero), (uint64_t)t.rows * t.cols + 1}, {"n_zero", T(n_zero), UINT64_MAX},
-            {"reserved0", T(reserved0), 1}, {"reserved0", T(reserved0), UINT32_MAX},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved), 8, 1},
             {"tensor.reserved", offsetof(struct tern_file_tensor, reserved) + 8, 8, UINT64_MAX},
+            {"rotated", T(flags), TERN_TENSOR_ROTATED}, /* there are no rotations */
+            {"tensor.flags", T(flags), 2}, {"tensor.flags", T(flags), UINT32_MAX},
             {"n_stacked", offsetof(struct tern_file_tensor, n_stacked), 4, 1},
         };
         size_t base = (size_t)file.header->tensors.offset + i * sizeof *file.tensors;
@@ -412,6 +417,50 @@ static void hostile_experts_are_refused(void **state)
     tn_free(image.bytes);
 }
 
+static void hostile_rotations_are_refused(void **state)
+{
+    (void)state;
+    static const struct tiny_variant rotated = {
+        .embed_layout = TERN_LAYOUT_Q8, .has_head = true, .is_rotated = true};
+    struct tiny_image image = make_image(&rotated);
+    struct tern_error err;
+    struct tn_model_file file;
+    assert_int_equal(tn_model_file_check(&file, image.bytes, image.n, "model", &err), TERN_OK);
+    assert_int_equal(file.spec.n_rotations, 2);
+    const size_t config = (size_t)file.header->metadata.offset;
+    const struct tern_file_ref ref = file.spec.config->rotations;
+    const struct mutation of_config[] = {
+#define C(member) FIELD(tern_file_config, member)
+        {"rotations", C(rotation_block), 0}, {"rotation_block", C(rotation_block), 1},
+        {"power of two", C(rotation_block), 48}, {"multiple of", C(rotation_block), 64},
+        {"rotation_block", C(rotation_block), 1u << 21},
+        {"rotation_block", C(rotation_block), UINT32_MAX},
+        {"rotations", offsetof(struct tern_file_config, rotations), 4, ref.offset + 2},
+        {"rotations", offsetof(struct tern_file_config, rotations), 4, UINT32_MAX},
+        {"rotations", offsetof(struct tern_file_config, rotations) + 4, 4, ref.bytes - 1},
+        {"rotations", offsetof(struct tern_file_config, rotations) + 4, 4, UINT32_MAX},
+        /* Half of them: the other half of the matrices has none. */
+        {"is rotated, but", offsetof(struct tern_file_config, rotations) + 4, 4, 16},
+#undef C
+    };
+    const struct mutation of_record[] = {
+#define R(member) FIELD(tern_file_rotation, member)
+        {"rotations.cols", R(cols), 64}, {"multiple of", R(cols), 80},
+        {"rotations.cols", R(cols), UINT32_MAX}, {"rotations.signs.bytes", R(cols), 128},
+        {"rotations.reserved", R(reserved), 1},
+        {"rotations.signs", offsetof(struct tern_file_rotation, signs), 4, UINT32_MAX},
+        {"rotations.signs.bytes", offsetof(struct tern_file_rotation, signs) + 4, 4, 11},
+        {"rotations.signs.bytes", offsetof(struct tern_file_rotation, signs) + 4, 4, UINT32_MAX},
+#undef R
+    };
+    for (size_t i = 0; i < TN_COUNT_OF(of_config); i++)
+        mutate(&image, config, &of_config[i]);
+    for (size_t i = 0; i < TN_COUNT_OF(of_record); i++)
+        mutate(&image, config + ref.offset + sizeof(struct tern_file_rotation), &of_record[i]);
+    tn_model_file_close(&file);
+    tn_free(image.bytes);
+}
+
 /* Row scales are data, but looked at all the same. */
 static void hostile_row_scales_are_refused(void **state)
 {
@@ -437,7 +486,7 @@ static void hostile_shifts_are_refused(void **state)
 {
     (void)state;
     static const struct tiny_variant planes = {
-        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false};
+        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false, false};
     static const unsigned char forms[] = {16, 15 + 16, 128, 255};
     struct tiny_image image = make_image(&planes);
     struct tern_error err;
@@ -485,6 +534,7 @@ int main(void)
         cmocka_unit_test(hostile_configurations_are_refused),
         cmocka_unit_test(hostile_tensors_are_refused),
         cmocka_unit_test(hostile_experts_are_refused),
+        cmocka_unit_test(hostile_rotations_are_refused),
         cmocka_unit_test(hostile_row_scales_are_refused),
         cmocka_unit_test(hostile_shifts_are_refused),
         cmocka_unit_test(tables_out_of_order_are_refused),

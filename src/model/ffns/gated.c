@@ -102,7 +102,14 @@ static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
     tn_activate(task->f->kernels, task->f->activation, s->gate + at, s->up + at, task->n);
 }
 
-/* Gate and up whose inputs have norms of their own. */
+/* Gate and up do not share an input: each has a norm of its own, or only one is rotated. */
+static bool has_two_inputs(const struct tn_layer *layer)
+{
+    return layer->vectors[TERN_ROLE_GATE_IN_NORM] || layer->vectors[TERN_ROLE_UP_IN_NORM] ||
+           tn_matrix_of(layer, TERN_ROLE_GATE)->rotation !=
+               tn_matrix_of(layer, TERN_ROLE_UP)->rotation;
+}
+
 static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
 {
     const struct scratch *s = scratch_of(f);
@@ -124,7 +131,7 @@ static void run(struct tn_forward *f, const struct tn_layer *layer)
     const uint32_t hidden = f->weights->config->hidden;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
     f->activation = layer->spec->activation;
-    if (layer->vectors[TERN_ROLE_GATE_IN_NORM] || layer->vectors[TERN_ROLE_UP_IN_NORM]) {
+    if (has_two_inputs(layer)) {
         gate_and_up(f, layer);
         tn_region_end(f, TN_REGION_GATE, &start);
     } else if (f->n_tokens == 1 && up->format->mul_rows) {
@@ -156,7 +163,7 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         const struct tn_layer *l = &weights->layers[i];
         const size_t n = l->spec->ffn == TERN_FFN_GATED ? l->dims.ffn : 0;
         n_gate = TN_MAX(n_gate, n);
-        if (l->vectors[TERN_ROLE_GATE_IN_NORM] || l->vectors[TERN_ROLE_UP_IN_NORM])
+        if (has_two_inputs(l))
             n_up = TN_MAX(n_up, n);
     }
     const struct scratch s = {

@@ -212,6 +212,15 @@ static uint32_t key_head_of(const struct tn_layer *layer, uint32_t i_head)
                                                        : i_head / (d->n_head / d->n_kv_head);
 }
 
+/* Where the output of a value head is among the columns of delta_out. */
+static uint32_t out_head_of(const struct tn_layer *layer, uint32_t i_head)
+{
+    const struct tn_layer_dims *d = &layer->dims;
+    return layer->spec->delta_flags & TERN_DELTA_OUT_GROUPED
+               ? i_head % d->n_kv_head * (d->n_head / d->n_kv_head) + i_head / d->n_kv_head
+               : i_head;
+}
+
 static void checkpoint(const struct tn_layer *layer, const void *state, uint32_t position,
                        void *kept)
 {
@@ -322,7 +331,7 @@ static void step(const struct task *task, size_t t, uint32_t i_head, float *matr
     const struct tn_layer_dims *d = &layer->dims;
     const struct tn_kernels *k = task->f->kernels;
     const size_t at = (t * d->n_head + i_head) * d->value_dim;
-    float *o = task->s->o + at;
+    float *o = task->s->o + (t * d->n_head + out_head_of(layer, i_head)) * d->value_dim;
     find_delta(delta, matrix, thread->key, row->value, d, row->decay, row->beta);
     add_row(matrix, thread->key, delta, d, row->decay);
     read_out(o, matrix, thread->query, d);
