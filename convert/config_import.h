@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "arch/family.h"
+#include "convert/gguf/rotation_import.h"
 #include "tern/status.h"
 #include "tern/chat.h"
 
@@ -49,6 +50,7 @@ struct tn_config_import {
     uint32_t n_draft_layers; /* GGUF: blocks behind the layers, which are left out */
     uint32_t rope_dims;     /* of each head that are rotated, in all layers */
     float *rope_factors;    /* [rope_dims / 2], for all layers but local ones; NULL: none */
+    struct tn_rotation_import rotation;
     uint32_t original_context; /* beyond which rope_factors would be others; 0: not said */
 };
 void tn_config_import_fini(struct tn_config_import *import);

@@ -112,6 +112,25 @@ static void say_kept(const struct tn_job *j)
                        : "");
 }
 
+/* Programs that quantise files of rotated weights again may lose the keys that say so.  The model
+ * whose weights are rotated keeps alpha and beta in floats; the one before it does not. */
+static void warn_of_lost_rotation(const struct tn_job *j)
+{
+    const struct tn_tensor_plan_row *alpha = NULL;
+    bool is_ternary = false;
+    for (uint32_t i = 0; i < j->plan.n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &j->plan.tensors[i];
+        if (t->file.role == TERN_ROLE_DELTA_A && tn_source_is_float(t->weight))
+            alpha = t;
+        is_ternary |= t->file.role == TERN_ROLE_DELTA_QKV && t->kind == TN_TENSOR_CODED;
+    }
+    if (j->model.is_gguf && alpha && is_ternary && j->model.import.rotation.block == 0)
+        tn_job_say(j, TERN_CONVERT_WARNING,
+                   "\"%s\" is in floats beside ternary projections, as in Ternary-Bonsai-2, whose "
+                   "weights are rotated, but the file has no keys \"prism.hadamard.*\": if it was "
+                   "made from that model, it writes nonsense", alpha->weight->name);
+}
+
 /* The size of an embedding model is that of its table as a rule. */
 static void say_table(const struct tn_job *j)
 {
@@ -139,6 +158,7 @@ static tern_status survey(struct tn_job *j)
                    "left out, because it holds the numbers of the embeddings: %s",
                    j->plan.twin->name);
     say_inputs(j);
+    warn_of_lost_rotation(j);
     status = tn_tensor_plan_settle(&j->plan, &j->model.import, j->params, j->err);
     if (status != TERN_OK)
         return status;
@@ -160,6 +180,7 @@ static tern_status declare(struct tn_job *j)
         if (status != TERN_OK)
             return status;
     }
+    const struct tn_rotation_import *rotation = &j->model.import.rotation;
     struct tn_mwriter_meta meta = {
         .config = j->model.import.config,
         .layers = j->model.import.layers,
@@ -173,8 +194,13 @@ static tern_status declare(struct tn_job *j)
         .converter = "tern " TERN_VERSION_STRING,
         .n_sources = j->n_inputs,
         .sources = j->inputs,
+        .rotations = rotation->rotations,
+        .n_rotations = rotation->n,
+        .signs = rotation->signs,
+        .n_sign_bytes = rotation->n_sign_bytes,
     };
     meta.config.n_params = j->plan.n_params;
+    meta.config.rotation_block = rotation->block;
     return tn_mwriter_begin(j->writer, &meta, j->tokenizer.data, j->tokenizer.n_bytes, j->err);
 }
 

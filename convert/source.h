@@ -56,6 +56,7 @@ struct tn_source_tensor {
     uint64_t bytes;
     uint32_t i_file;
     bool used; /* for the caller: tensors that nobody asked for */
+    bool is_rotated; /* gguf/rotation_import.h */
 };
 
 struct tn_source_file {

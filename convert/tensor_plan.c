@@ -134,6 +134,7 @@ static struct tn_tensor_plan_row *append(struct planner *p, enum tn_tensor_kind 
     t->file.layer = place->layer;
     t->file.rows = is_vector ? 1 : place->rows;
     t->file.cols = place->cols;
+    t->file.flags = place->weight && place->weight->is_rotated ? TERN_TENSOR_ROTATED : 0;
     p->plan->n_params += (uint64_t)t->file.rows * t->file.cols;
     return t;
 }
@@ -405,6 +406,10 @@ static tern_status plan_tensor(struct planner *p, const struct tn_slot *slot, ui
     if (!place.weight)
         return tn_fail(p->err, TERN_INPUT, "tensor \"%s\" is missing", place.name);
     place.weight->used = true;
+    if (place.weight->is_rotated && !tn_slot_may_be_rotated(slot, p->spec.config))
+        return tn_fail(p->err, TERN_UNSUPPORTED,
+                       "tensor \"%s\" is rotated by a Hadamard matrix, which is not supported for "
+                       "it", place.weight->name);
     if (tn_slot_is_vector(slot))
         return plan_vector(p, &place);
     if (slot->kind == TN_SLOT_ROUTER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writing GGUF files and reading safetensors in tests (standard library only)."""
+"""GGUF and safetensors files in tests (standard library only)."""
 import array
 import json
 import struct
@@ -70,6 +70,50 @@ def write(path, keys, tensors):
         for name, kind, shape, data in tensors:
             assert len(data) == tensor_bytes(kind, shape), name
             f.write(data + bytes(-len(data) % ALIGNMENT))
+
+
+class Reader:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, form):
+        value = struct.unpack_from(form, self.data, self.at)[0]
+        self.at += struct.calcsize(form)
+        return value
+
+    def text(self):
+        n = self.take("<Q")
+        self.at += n
+        return self.data[self.at - n:self.at].decode()
+
+    def value(self, kind):
+        """(kind, value) as key() takes them."""
+        if kind == STRING:
+            return kind, self.text()
+        if kind == ARRAY:
+            kind, n = self.take("<I"), self.take("<Q")
+            return (ARRAY, kind), [self.value(kind)[1] for _ in range(n)]
+        return kind, self.take(FORMATS[kind])
+
+
+def read(path):
+    """(keys, tensors) as write() takes them, of a file with the usual alignment."""
+    with open(path, "rb") as f:
+        r = Reader(f.read())
+    assert r.data[:4] == b"GGUF"
+    r.at = 8
+    n_tensors, n_keys = r.take("<Q"), r.take("<Q")
+    keys = [(r.text(), *r.value(r.take("<I"))) for _ in range(n_keys)]
+    numbers = {row[0]: name for name, row in reversed(TYPES.items())}
+    infos = []
+    for _ in range(n_tensors):
+        name, shape = r.text(), [0] * r.take("<I")
+        for i in reversed(range(len(shape))):
+            shape[i] = r.take("<Q")
+        infos.append((name, numbers[r.take("<I")], tuple(shape), r.take("<Q")))
+    start = r.at + -r.at % ALIGNMENT
+    return keys, [(name, kind, shape, r.data[start + at:start + at + tensor_bytes(kind, shape)])
+                  for name, kind, shape, at in infos]
 
 
 def write_hollow(path, keys, tensors):

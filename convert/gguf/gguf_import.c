@@ -53,18 +53,6 @@ static tern_status get_number(struct importer *i, double *out, const char *name,
 
 /* ---- which architecture ---- */
 
-static tern_status refuse_rotated(struct importer *i)
-{
-    const struct tn_gguf_part *part = &i->source->gguf->parts[0];
-    for (uint32_t k = 0; k < part->n_keys; k++)
-        if (strncmp(part->keys[k].name, "prism.hadamard.", 15) == 0)
-            return tn_fail(i->err, TERN_UNSUPPORTED,
-                           "key \"%s\": the weights are rotated by a Hadamard matrix, and tern "
-                           "does not rotate inputs; without that the model writes fluent nonsense",
-                           part->keys[k].name);
-    return TERN_OK;
-}
-
 static tern_status fail_architecture(struct importer *i, const char *name)
 {
     char known[200] = "";
@@ -552,15 +540,16 @@ static void recognise(struct importer *i)
 
 static tern_status import(struct importer *i)
 {
-    tern_status status = refuse_rotated(i);
-    if (status == TERN_OK)
-        status = find_architecture(i);
+    tern_status status = find_architecture(i);
     if (status == TERN_OK)
         status = read_sizes(i);
     if (status == TERN_OK)
         status = read_scales(i);
     if (status == TERN_OK)
         status = read_layers(i);
+    if (status == TERN_OK)
+        status = tn_rotation_import(&i->out->rotation, i->source, i->out->layers,
+                                    i->out->config.n_layer, i->err);
     if (status == TERN_OK)
         status = read_pooling(i);
     if (status == TERN_OK)

@@ -290,6 +290,7 @@ void tn_config_import_fini(struct tn_config_import *import)
     tn_free(import->rope_factors);
     import->layers = NULL;
     import->rope_factors = NULL;
+    tn_rotation_import_fini(&import->rotation);
 }
 
 /* ---- pooling ---- */

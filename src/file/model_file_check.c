@@ -538,8 +538,6 @@ tern_status tn_mcheck_config(struct tn_mcheck *c)
     if (!status)
         status = check_experts(c, m);
     if (!status)
-        status = tn_mcheck_rotations(c);
-    if (!status)
         status = check_stop_ids(c, m);
     if (!status)
         status = check_fingerprint(c, m);

@@ -21,10 +21,10 @@ struct tn_mcheck {
 tern_status tn_mcheck_header(struct tn_mcheck *c);
 tern_status tn_mcheck_head_hash(struct tn_mcheck *c);
 tern_status tn_mcheck_config(struct tn_mcheck *c);
+tern_status tn_mcheck_rotations(struct tn_mcheck *c);
 tern_status tn_mcheck_tensors(struct tn_mcheck *c);
 
-/* Parts of the last two: rotations, and the flags of a tensor. */
-tern_status tn_mcheck_rotations(struct tn_mcheck *c);
+/* A part of the last: the flags of a tensor. */
 tern_status tn_mcheck_rotated(struct tn_mcheck *c, const struct tern_file_tensor *t,
                               const char *name);
 

@@ -24,8 +24,6 @@ REFUSED = {
     "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ5_K",
     "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q6_0: no ternary type, nor a block type",
     "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
-    "gguf/tiny-qwen35-ternary/pq2_0-hadamard": "rotated by a Hadamard matrix",
-    "gguf/tiny-qwen35-ternary/ptq1_0-hadamard": "rotated by a Hadamard matrix",
 }
 # Inputs that are not rounded to int8: 16 bits leave 1e-3, f32 1e-4, 8 bits about 0.1 (int8
 # inputs are exact: 1e-4).

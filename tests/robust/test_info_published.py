@@ -124,8 +124,9 @@ def published():
     yield row("2B-4T-iq2_bn_r4", model, "bitnet", "IQ2_BN_R4", "Q6_K", reason="IQ2_BN_R4")
     for kind in ("TL1", "TL2"):
         yield row("2B-4T-" + kind, model, "bitnet", kind, "F16", reason=kind)
-    yield row("Ternary-Bonsai-2-27B", Model("qwen35", *BONSAI["8B"]), None, "PTQ1_0", "PTQ1_0",
-              reason="prism.hadamard.", keys=[("prism.hadamard.block_size", gguf.U32, 1024)])
+    yield row("Bonsai-rotated", Model("qwen3", *BONSAI["8B"]), None, "PTQ1_0", "PTQ1_0",
+              reason='key "prism.hadamard.version" is missing',
+              keys=[("prism.hadamard.block_size", gguf.U32, 1024)])
     yield row("Ternary-Bonsai-27B", Model("qwen35", *BONSAI["8B"]), None, "Q2_0", "Q2_0",
               reason='key "qwen35.ssm.time_step_rank" is missing')  # of attention here
 

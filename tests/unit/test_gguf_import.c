@@ -310,6 +310,10 @@ static const struct {
     {"llama", {"tokenizer.ggml.eos_token_id", U, 32, NULL}, BAD, "is 32, allowed are 0 to 31"},
     {"llama", {"tokenizer.ggml.bos_token_id", S, 0, "x"}, BAD, "expected an integer"},
     {"qwen3", {"prism.hadamard.block", U, 1024, NULL}, NO, "key \"prism.hadamard.block\""},
+    {"qwen3", {"prism.hadamard.version", U, 2, NULL}, NO, "version\" is 2, which is not supp"},
+    {"qwen3", {"prism.hadamard.version", S, 0, "1"}, BAD, "version\" is missing, or of the"},
+    {"qwen3", {"prism.hadamard.version", U, 1, NULL}, BAD, "block_size\" is missing"},
+    {"qwen3", {"prism.hadamard.block_size", U, 64, NULL}, BAD, "version\" is missing"},
     {"gpt2", {"x", U, 1, NULL}, NO, "the architecture \"gpt2\" is not supported"},
     {"", {"x", U, 1, NULL}, NO, "the architecture \"\" is not supported"},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The Walsh-Hadamard transform in AVX-512.  Inside a vector a butterfly is swapped + (v with the sign of
- * the second halves changed): a + b in the first half, a - b in the second.
+ * The Walsh-Hadamard transform in AVX-512.  Inside a vector a butterfly is the swapped vector plus
+ * the vector itself with the signs of the second halves changed: a + b first, then a - b.
  */
 #include <immintrin.h>
 
