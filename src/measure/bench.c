@@ -78,6 +78,7 @@ static tern_status fill_cache(struct tern_session *s, const struct tern_bench_pa
         if (status == TERN_OK && s->model->file.spec.layers[i].mixer == TERN_MIXER_ATTENTION)
             status = fill_layer(s, i, depth, &rng, err);
     }
+    tn_state_pretend(&s->work.states, s->sequence.state, depth);
     s->sequence.n_past = depth;
     return status;
 }

@@ -111,6 +111,15 @@ void tn_state_restore(const struct tn_state_plan *plan, unsigned char *state,
     }
 }
 
+void tn_state_pretend(const struct tn_state_plan *plan, unsigned char *state, uint32_t position)
+{
+    for (uint32_t i = 0; i < plan->n_layer; i++) {
+        const struct tn_state_layer *l = &plan->layers[i];
+        if (ops_of(l->layer)->pretend)
+            ops_of(l->layer)->pretend(l->layer, state + l->at.sequence, position);
+    }
+}
+
 bool tn_state_is_sound(const struct tn_state_plan *plan, const unsigned char *kept,
                        uint32_t position)
 {

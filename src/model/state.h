@@ -71,6 +71,8 @@ struct tn_state_ops {
     /* True when these bytes, from a file that anybody may have written, can be restored and then
      * stand at `position`. */
     bool (*is_sound)(const struct tn_layer *layer, const void *kept, uint32_t position);
+    /* The state becomes one of `position` after some text: for measurements at a depth. */
+    void (*pretend)(const struct tn_layer *layer, void *state, uint32_t position);
 };
 
 /* Where a layer's parts begin. */
@@ -129,6 +131,7 @@ void tn_state_checkpoint(const struct tn_state_plan *plan, const unsigned char *
                          uint32_t position, unsigned char *kept);
 void tn_state_restore(const struct tn_state_plan *plan, unsigned char *state,
                       const unsigned char *kept);
+void tn_state_pretend(const struct tn_state_plan *plan, unsigned char *state, uint32_t position);
 bool tn_state_is_sound(const struct tn_state_plan *plan, const unsigned char *kept,
                        uint32_t position);
 

@@ -20,6 +20,7 @@
 #include "base/rng.h"
 #include "demo.h"
 #include "engine/session.h"
+#include "model/mixers/delta_state.h"
 #include "plat/plat.h"
 #include "tern/convert.h"
 #include "tern/scheduler.h"
@@ -28,7 +29,6 @@
 #define VOCAB 264u
 #define N_IDS 134u
 #define MAX_STATE 16384u
-#define HEADER 16u /* floats of a checkpoint that precede the inputs and S of a layer */
 #define PATH_BYTES 512u
 
 static char source[PATH_BYTES], model_path[PATH_BYTES], cache_path[PATH_BYTES];
@@ -121,12 +121,32 @@ static size_t load_state(float want[MAX_STATE])
     return n;
 }
 
-/* The golden has, layer after layer, the last inputs of the convolution, then the matrices, as a
- * checkpoint has them after the layer's header. */
+/* Compares the S of a checkpoint's position, head after head. */
+static void check_matrices(const struct tn_layer *layer, const struct tn_delta_state *s,
+                           const float *want)
+{
+    static float matrix[MAX_STATE];
+    const struct tn_layer_dims *d = &layer->dims;
+    const size_t n_matrix = (size_t)d->head_dim * d->value_dim;
+    const uint32_t n_rows = s->header->position - tn_delta_base(s->header);
+    assert_true(n_rows > 0 && tn_delta_n_value(d) == d->value_dim && n_matrix <= MAX_STATE);
+    for (uint32_t k = 0; k < d->n_head; k++) {
+        const uint32_t i_head = tn_delta_value_head(layer, k % d->n_kv_head, k / d->n_kv_head);
+        const struct tn_delta_rows rows =
+            tn_delta_rows_of(s, d, k % d->n_kv_head, i_head, 0);
+        tn_delta_take_in(matrix, s->matrices + i_head * n_matrix, &rows, n_rows, d,
+                         tn_attn_pv_f32_ref);
+        for (size_t i = 0; i < n_matrix; i++)
+            assert_true(fabsf(matrix[i] - want[i_head * n_matrix + i]) <= 1e-5f);
+    }
+}
+
+/* The golden has, layer after layer, the last inputs of the convolution, then the matrices. */
 static void states_are_the_reference_s(void **state)
 {
     (void)state;
-    static float want[MAX_STATE], kept[2 * MAX_STATE];
+    static float want[MAX_STATE];
+    static unsigned char kept[8 * MAX_STATE];
     if (!tern_model_has_state(model))
         skip();
     struct tern_session *s = open_session(engine);
@@ -136,14 +156,18 @@ static void states_are_the_reference_s(void **state)
     assert_true(plan->bytes.checkpoint <= sizeof kept);
     assert_ok(tern_session_eval(s, short_ids, 9, NULL, &e));
     assert_ok(tern_session_eval(s, short_ids + 9, TN_COUNT_OF(short_ids) - 9, NULL, &e));
-    tn_state_checkpoint(plan, s->sequence.state, TN_COUNT_OF(short_ids), (unsigned char *)kept);
+    tn_state_checkpoint(plan, s->sequence.state, TN_COUNT_OF(short_ids), kept);
     for (uint32_t k = 0; k < plan->n_layer; k++) {
         const struct tn_layer_dims *d = &plan->layers[k].layer->dims;
-        const float *got = kept + plan->layers[k].at.checkpoint / sizeof *kept + HEADER;
-        const size_t n_layer = (d->conv_taps - 1) * (size_t)d->channels +
-                               (size_t)d->n_head * d->head_dim * d->value_dim;
-        for (size_t i = 0; i < n_layer && d->value_dim > 0; i++)
-            assert_true(fabsf(got[i] - want[n_seen++]) <= 1e-5f);
+        if (d->value_dim == 0)
+            continue;
+        const struct tn_delta_state layer =
+            tn_delta_kept_of(kept + plan->layers[k].at.checkpoint, d);
+        const size_t n_inputs = (size_t)(d->conv_taps - 1) * d->channels;
+        for (size_t i = 0; i < n_inputs; i++)
+            assert_true(fabsf(layer.inputs[i] - want[n_seen + i]) <= 1e-5f);
+        check_matrices(plan->layers[k].layer, &layer, want + n_seen + n_inputs);
+        n_seen += n_inputs + (size_t)d->n_head * d->head_dim * d->value_dim;
     }
     assert_int_equal(n_seen, n);
     tern_session_free(s);

@@ -140,6 +140,14 @@ class Hybrids(command.TestCase):
                              "--draft", n).text for n in ("off", "3", "7")}
             self.assertEqual(len(texts), 1)
 
+    def test_bench_measures_a_recurrent_model(self):
+        """At a depth that no text has filled, too."""
+        model = command.model(hybrid("models/tiny-qwen35-ternary"))
+        out = self.ok("bench", model, "--depths", "0,100", "-n", "4", "-r", "1", "--json").text
+        runs = json.loads(out)["runs"]
+        self.assertTrue(all(run["decode_tok_s"] > 0 for run in runs))
+        self.assertIn(100, [run["depth"] for run in runs])
+
     def test_what_a_token_reads(self):
         """Two of three experts: the rest is in the file, but not read."""
         model = command.model(hybrid(MAPLE))

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Gated DeltaNet: instead of keys and values, a layer keeps a matrix S for each value head, and the
- * last inputs of a short convolution (tern/model_format.h has the formulas).
+ * last inputs of a short convolution.  Row t of a chunk computes, from S at the start of the chunk
+ * and the rows j of the chunk before it (D_tj = exp(G_t - G_j), j ascending):
  *
- * Rows are taken one after the other, each in the same order of operations, so the bits do not
- * depend on how a text is cut into batches, drafts or threads.  Since S forgets, rows that may be
- * dropped must not be in it yet: S is that of `base`, and of the last rows of a span (PENDING, as
- * many as drafts need) the state holds what S becomes of them.  The next span adds those that it
- * follows.
+ *   delta_t = beta_t (v_t - exp(G_t) k_t.S - sum over j < t of D_tj (k_t.k_j) delta_j)
+ *   o_t     = exp(G_t) q_t.S + sum over j <= t of D_tj (q_t.k_j) delta_j
  *
- *   state       header, inputs [conv_taps - 1][channels] before base, S [n_head][head_dim]
- *               [value_dim]; of the pending rows: inputs [channels], keys, deltas, decays
- *   checkpoint  header, inputs and S of its position
+ * which is the recurrence of tern/model_format.h without writing S.  Chunks begin at fixed
+ * positions (delta_state.h), so each row does the same operations in any batch, draft or thread,
+ * and the products with S of a whole chunk are made together.
  */
 #include <assert.h>
 #include <math.h>
@@ -22,68 +20,26 @@
 #include "model/counters.h"
 #include "model/matrix.h"
 #include "model/mixer.h"
+#include "model/mixers/delta_state.h"
 
-/* A chosen token and its drafts: TN_DRAFT_MAX_ROWS of engine/draft.h. */
-#define PENDING 8u
 #define L2_EPS 1e-6f
-
-struct header {
-    uint32_t position;
-    uint32_t n_pending; /* rows before it that S does not have */
-    uint32_t unused[14];
-};
-static_assert(sizeof(struct header) == 64, "floats begin at a multiple of 64 bytes");
-
-/* Places in a state, in bytes, and its sizes. */
-struct places {
-    size_t inputs, matrices, new_inputs, keys, deltas, decays; /* the last four: [PENDING] */
-    size_t checkpoint_bytes, bytes;
-};
+#define CHUNK TN_DELTA_CHUNK
 
 struct scratch {
     float *u;    /* [n_batch][channels] inputs of the convolution */
-    float *c;    /* [n_batch][channels] what it gives */
+    float *c;    /* [n_batch][channels] its outputs */
     float *z;    /* [n_batch][n_head * value_dim] */
     float *b, *a; /* [n_batch][n_head] */
     float *o;    /* [n_batch][n_head * value_dim] */
+    float *ones; /* [channels] */
     struct thread {
-        float *query, *key; /* [head_dim] */
-        float *matrix;      /* [head_dim][value_dim] S of rows that may be dropped */
-        float *delta;       /* [value_dim] */
+        float *pairs;    /* [CHUNK][2][n_key] key and query of the rows of a chunk */
+        float *products; /* [CHUNK][2][n_value] theirs with S */
+        float *dots;     /* [CHUNK][2][CHUNK] theirs with the keys of the chunk */
+        float *sums;     /* [2][n_value] */
+        float *matrix;   /* [head_dim][n_value] S after a chunk with open rows */
     } threads[];
 };
-
-static size_t add_floats(size_t *used, size_t n)
-{
-    const size_t at = *used;
-    *used += tn_align_up(n * sizeof(float), 64);
-    return at;
-}
-
-static struct places places_of(const struct tn_layer_dims *d)
-{
-    struct places p;
-    size_t used = sizeof(struct header);
-    p.inputs = add_floats(&used, (size_t)(d->conv_taps - 1) * d->channels);
-    p.matrices = add_floats(&used, (size_t)d->n_head * d->head_dim * d->value_dim);
-    p.checkpoint_bytes = used;
-    p.new_inputs = add_floats(&used, (size_t)PENDING * d->channels);
-    p.keys = add_floats(&used, (size_t)PENDING * d->n_kv_head * d->head_dim);
-    p.deltas = add_floats(&used, (size_t)PENDING * d->n_head * d->value_dim);
-    p.decays = add_floats(&used, (size_t)PENDING * d->n_head);
-    p.bytes = used;
-    return p;
-}
-
-static float *floats_at(void *state, size_t place)
-{
-    return (float *)((unsigned char *)state + place);
-}
-
-static uint32_t base_of(const struct header *h)
-{
-    return h->position - h->n_pending;
-}
 
 /* ---- functions of one number, the same bits everywhere ---- */
 
@@ -103,153 +59,6 @@ static float softplus(float x)
     return (float)((x > 0 ? (double)x : 0) + 2 * z * sum);
 }
 
-/* dst [n] = x * factor / sqrt(x.x + eps) */
-static void l2_norm(float *dst, const float *x, uint32_t n, float factor)
-{
-    float sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += x[i] * x[i];
-    const float scale = 1.0f / sqrtf(sum + L2_EPS);
-    for (uint32_t i = 0; i < n; i++)
-        dst[i] = x[i] * scale * factor;
-}
-
-/* ---- the recurrence; m [head_dim][value_dim] ---- */
-
-/* delta = beta * (v - decay * key.m) */
-static void find_delta(float *restrict delta, const float *restrict m, const float *restrict key,
-                       const float *restrict v, const struct tn_layer_dims *d, float decay,
-                       float beta)
-{
-    const uint32_t n = d->value_dim;
-    memset(delta, 0, n * sizeof *delta);
-    for (uint32_t i = 0; i < d->head_dim; i++)
-        for (uint32_t j = 0; j < n; j++)
-            delta[j] += key[i] * m[(size_t)i * n + j];
-    for (uint32_t j = 0; j < n; j++)
-        delta[j] = beta * (v[j] - decay * delta[j]);
-}
-
-/* m = decay * m + key (x) delta */
-static void add_row(float *restrict m, const float *restrict key, const float *restrict delta,
-                    const struct tn_layer_dims *d, float decay)
-{
-    const uint32_t n = d->value_dim;
-    for (uint32_t i = 0; i < d->head_dim; i++)
-        for (uint32_t j = 0; j < n; j++)
-            m[(size_t)i * n + j] = decay * m[(size_t)i * n + j] + key[i] * delta[j];
-}
-
-/* o = query.m */
-static void read_out(float *restrict o, const float *restrict m, const float *restrict query,
-                     const struct tn_layer_dims *d)
-{
-    const uint32_t n = d->value_dim;
-    memset(o, 0, n * sizeof *o);
-    for (uint32_t i = 0; i < d->head_dim; i++)
-        for (uint32_t j = 0; j < n; j++)
-            o[j] += query[i] * m[(size_t)i * n + j];
-}
-
-/* ---- states ---- */
-
-static struct tn_state_bytes state_bytes(const struct tn_weights *weights,
-                                         const struct tn_layer *layer,
-                                         const struct tn_state_input *input)
-{
-    const struct places p = places_of(&layer->dims);
-    (void)weights, (void)input;
-    return (struct tn_state_bytes){.sequence = p.bytes, .checkpoint = p.checkpoint_bytes};
-}
-
-static uint32_t reach(const struct tn_layer *layer, const void *state, uint32_t position)
-{
-    const struct header *h = state;
-    (void)layer;
-    position = TN_MIN(position, h->position);
-    return position >= base_of(h) ? position : 0;
-}
-
-static void truncate_to(const struct tn_layer *layer, void *state, uint32_t position)
-{
-    struct header *h = state;
-    assert(position == reach(layer, state, position));
-    if (position < base_of(h))
-        memset(state, 0, places_of(&layer->dims).bytes);
-    else
-        *h = (struct header){.position = position, .n_pending = position - base_of(h)};
-}
-
-/* inputs [conv_taps - 1][channels] become the last ones of inputs and n rows more. */
-static void shift_inputs(float *inputs, const float *rows, uint32_t n,
-                         const struct tn_layer_dims *d)
-{
-    const uint32_t n_kept = d->conv_taps - 1u;
-    const size_t row = d->channels * sizeof(float);
-    const uint32_t n_new = TN_MIN(n, n_kept), n_old = n_kept - n_new;
-    memmove(inputs, inputs + (size_t)n_new * d->channels, n_old * row);
-    memcpy(inputs + (size_t)n_old * d->channels, rows + (size_t)(n - n_new) * d->channels,
-           n_new * row);
-}
-
-/* Adds the first n pending rows to one head's matrix. */
-static void add_pending(float *matrix, void *state, const struct tn_layer_dims *d,
-                        uint32_t i_key_head, uint32_t i_head, uint32_t n)
-{
-    const struct places p = places_of(d);
-    const float *keys = floats_at(state, p.keys) + (size_t)i_key_head * d->head_dim;
-    const float *deltas = floats_at(state, p.deltas) + (size_t)i_head * d->value_dim;
-    const float *decays = floats_at(state, p.decays) + i_head;
-    for (uint32_t i = 0; i < n; i++)
-        add_row(matrix, keys + (size_t)i * d->n_kv_head * d->head_dim,
-                deltas + (size_t)i * d->n_head * d->value_dim, d, decays[(size_t)i * d->n_head]);
-}
-
-static uint32_t key_head_of(const struct tn_layer *layer, uint32_t i_head)
-{
-    const struct tn_layer_dims *d = &layer->dims;
-    return layer->spec->delta_flags & TERN_DELTA_TILED ? i_head % d->n_kv_head
-                                                       : i_head / (d->n_head / d->n_kv_head);
-}
-
-/* Where the output of a value head is among the columns of delta_out. */
-static uint32_t out_head_of(const struct tn_layer *layer, uint32_t i_head)
-{
-    const struct tn_layer_dims *d = &layer->dims;
-    return layer->spec->delta_flags & TERN_DELTA_OUT_GROUPED
-               ? i_head % d->n_kv_head * (d->n_head / d->n_kv_head) + i_head / d->n_kv_head
-               : i_head;
-}
-
-static void checkpoint(const struct tn_layer *layer, const void *state, uint32_t position,
-                       void *kept)
-{
-    const struct tn_layer_dims *d = &layer->dims;
-    const struct places p = places_of(d);
-    const uint32_t n = position - base_of(state);
-    const size_t n_matrix = (size_t)d->head_dim * d->value_dim;
-    void *from = (void *)(uintptr_t)state; /* only read */
-    assert(position == reach(layer, state, position));
-    memcpy(kept, state, p.checkpoint_bytes);
-    *(struct header *)kept = (struct header){.position = position};
-    shift_inputs(floats_at(kept, p.inputs), floats_at(from, p.new_inputs), n, d);
-    for (uint32_t i = 0; i < d->n_head; i++)
-        add_pending(floats_at(kept, p.matrices) + i * n_matrix, from, d, key_head_of(layer, i), i,
-                    n);
-}
-
-static void restore(const struct tn_layer *layer, void *state, const void *kept)
-{
-    memcpy(state, kept, places_of(&layer->dims).checkpoint_bytes);
-}
-
-static bool is_sound(const struct tn_layer *layer, const void *kept, uint32_t position)
-{
-    const struct header expected = {.position = position};
-    (void)layer;
-    return memcmp(kept, &expected, sizeof expected) == 0;
-}
-
 /* ---- one batch ---- */
 
 struct task {
@@ -259,10 +68,15 @@ struct task {
     uint32_t i_layer;
 };
 
-/* Rows of a span whose S may be that of base: the others may be dropped. */
-static uint32_t n_final(const struct tn_span *span)
+static struct tn_delta_state state_of(const struct task *task, const struct tn_span *span)
 {
-    return span->n_rows - TN_MIN(span->n_rows, PENDING);
+    return tn_delta_state_of(tn_state_of(task->f, span, task->i_layer), &task->layer->dims);
+}
+
+/* Rows of a span that may still be dropped after it. */
+static uint32_t n_open(const struct tn_span *span)
+{
+    return TN_MIN(span->n_rows, TN_DELTA_OPEN);
 }
 
 static void project(struct tn_forward *f, const struct tn_layer *layer, const struct scratch *s)
@@ -277,7 +91,7 @@ static void project(struct tn_forward *f, const struct tn_layer *layer, const st
                 products, 4);
 }
 
-/* The convolution of the channels of row t; those before the span are in its state. */
+/* The convolution of row t in all channels; the rows before the span are in its state. */
 static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
 {
     const struct task *task = arg;
@@ -285,8 +99,7 @@ static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
     const struct tn_span *span = task->f->batch->spans;
     while (t - span->row >= span->n_rows)
         span++;
-    const float *before = floats_at(tn_state_of(task->f, span, task->i_layer),
-                                    places_of(d).inputs);
+    const float *before = state_of(task, span).inputs;
     const float *taps = task->layer->vectors[TERN_ROLE_DELTA_CONV];
     const uint32_t n_before = d->conv_taps - 1u, in_span = t - span->row;
     float *restrict c = task->s->c + (size_t)t * d->channels;
@@ -300,138 +113,248 @@ static void convolve_item(void *arg, uint32_t t, uint32_t i_thread)
         for (uint32_t i = 0; i < d->channels; i++)
             c[i] += taps[(size_t)i * d->conv_taps + j] * u[i];
     }
-    for (uint32_t i = 0; i < d->channels; i++)
-        c[i] = c[i] * sigmoid(c[i]);
+    task->f->kernels->silu_mul_f32(c, c, task->s->ones, d->channels);
 }
 
-/* What a row of a span brings to a value head. */
-struct row {
-    float decay, beta;
-    const float *value;
+/* ---- one key head and its value heads ---- */
+
+/* Rows of one span that are in one chunk. */
+struct rows {
+    uint32_t first;    /* in the batch */
+    uint32_t n;
+    uint32_t n_before; /* rows of the chunk before them */
 };
 
-static struct row row_of(const struct task *task, size_t t, uint32_t i_head)
+/* dst [n_key] = x * factor / sqrt(x.x + eps), padded with zeros */
+static void load_unit(float *dst, const float *x, const struct tn_layer_dims *d, float factor,
+                      const struct tn_kernels *k)
 {
-    const struct tn_layer *layer = task->layer;
-    const struct tn_layer_dims *d = &layer->dims;
-    const float a = task->s->a[t * d->n_head + i_head] + layer->vectors[TERN_ROLE_DELTA_DT][i_head];
-    const size_t keys = (size_t)2 * d->n_kv_head * d->head_dim;
-    return (struct row){
-        .decay = tn_exp_f32(layer->vectors[TERN_ROLE_DELTA_DECAY][i_head] * softplus(a)),
-        .beta = sigmoid(task->s->b[t * d->n_head + i_head]),
-        .value = task->s->c + t * d->channels + keys + (size_t)i_head * d->value_dim,
-    };
+    const uint32_t n_key = tn_delta_n_key(d);
+    float square;
+    memcpy(dst, x, d->head_dim * sizeof *dst);
+    memset(dst + d->head_dim, 0, (n_key - d->head_dim) * sizeof *dst);
+    k->attn_qk_f32(&square, 1, dst, 1, dst, 1, n_key, 1.0f);
+    const float scale = 1.0f / sqrtf(square + L2_EPS);
+    for (uint32_t i = 0; i < d->head_dim; i++)
+        dst[i] = dst[i] * scale * factor;
 }
 
-/* o of value head i_head in row t, which S then has; its delta goes to `delta`. */
-static void step(const struct task *task, size_t t, uint32_t i_head, float *matrix, float *delta,
-                 const struct row *row, const struct thread *thread)
+/* Keys and queries of rows, and their products with all keys of the chunk; keys [CHUNK][n_key]
+ * are those of the chunk, to which the rows' own are added. */
+static void load_rows(const struct task *task, const struct rows *rows, uint32_t i_key_head,
+                      float *keys, const struct thread *thread)
+{
+    const struct tn_layer_dims *d = &task->layer->dims;
+    const struct tn_kernels *k = task->f->kernels;
+    const uint32_t n_key = tn_delta_n_key(d);
+    const float root = 1.0f / sqrtf((float)d->head_dim);
+    for (uint32_t i = 0; i < rows->n; i++) {
+        const float *q = task->s->c + (size_t)(rows->first + i) * d->channels +
+                         (size_t)i_key_head * d->head_dim;
+        float *pair = thread->pairs + (size_t)2 * i * n_key;
+        load_unit(pair, q + (size_t)d->n_kv_head * d->head_dim, d, 1.0f, k);
+        load_unit(pair + n_key, q, d, root, k);
+        memcpy(keys + (size_t)(rows->n_before + i) * n_key, pair, n_key * sizeof *keys);
+    }
+    k->attn_qk_f32(thread->dots, CHUNK, thread->pairs, 2 * rows->n, keys,
+                   rows->n_before + rows->n, n_key, 1.0f);
+}
+
+/* thread->sums = sums over the rows j < t of the chunk of D_tj (k_t.k_j) delta_j, and with q_t. */
+static void sum_rows_before(const struct task *task, const struct tn_delta_rows *kept, uint32_t t,
+                            const float *dots, const struct thread *thread)
+{
+    float weights[2 * CHUNK];
+    for (uint32_t j = 0; j < t; j++) {
+        const float decay = tn_exp_f32(kept->decays[t] - kept->decays[j]);
+        weights[j] = decay * dots[j];
+        weights[CHUNK + j] = decay * dots[CHUNK + j];
+    }
+    const uint32_t n_value = tn_delta_n_value(&task->layer->dims);
+    task->f->kernels->attn_pv_f32(thread->sums, weights, CHUNK, 2, kept->deltas, t, n_value);
+}
+
+/* Which head of the columns of delta_out takes the output of a value head. */
+static uint32_t out_head_of(const struct tn_layer *layer, uint32_t i_head)
+{
+    const struct tn_layer_dims *d = &layer->dims;
+    return layer->spec->delta_flags & TERN_DELTA_OUT_GROUPED
+               ? i_head % d->n_kv_head * (d->n_head / d->n_kv_head) + i_head / d->n_kv_head
+               : i_head;
+}
+
+/* G, delta and o of row i of the rows, whose products are there. */
+static void run_row(const struct task *task, const struct rows *rows, uint32_t i, uint32_t i_head,
+                    const struct tn_delta_rows *kept, const struct thread *thread)
 {
     const struct tn_layer *layer = task->layer;
     const struct tn_layer_dims *d = &layer->dims;
     const struct tn_kernels *k = task->f->kernels;
-    const size_t at = (t * d->n_head + i_head) * d->value_dim;
-    float *o = task->s->o + (t * d->n_head + out_head_of(layer, i_head)) * d->value_dim;
-    find_delta(delta, matrix, thread->key, row->value, d, row->decay, row->beta);
-    add_row(matrix, thread->key, delta, d, row->decay);
-    read_out(o, matrix, thread->query, d);
+    const size_t row = rows->first + i, at = row * d->n_head + i_head;
+    const uint32_t t = rows->n_before + i, n_value = tn_delta_n_value(d);
+    const float *v = task->s->c + row * d->channels + (size_t)2 * d->n_kv_head * d->head_dim +
+                     (size_t)i_head * d->value_dim;
+    const float *products = thread->products + (size_t)2 * i * n_value, *sums = thread->sums;
+    const float *dots = thread->dots + (size_t)2 * i * CHUNK;
+    const float beta = sigmoid(task->s->b[at]);
+    float *delta = kept->deltas + (size_t)t * n_value;
+    float *o = task->s->o + (row * d->n_head + out_head_of(layer, i_head)) * d->value_dim;
+    kept->decays[t] = (t > 0 ? kept->decays[t - 1] : 0) +
+                      layer->vectors[TERN_ROLE_DELTA_DECAY][i_head] *
+                          softplus(task->s->a[at] + layer->vectors[TERN_ROLE_DELTA_DT][i_head]);
+    sum_rows_before(task, kept, t, dots, thread);
+    const float decay = tn_exp_f32(kept->decays[t]), own = dots[CHUNK + t];
+    for (uint32_t j = 0; j < d->value_dim; j++) {
+        delta[j] = beta * (v[j] - decay * products[j] - sums[j]);
+        o[j] = decay * products[n_value + j] + (sums[n_value + j] + own * delta[j]);
+    }
+    memset(delta + d->value_dim, 0, (n_value - d->value_dim) * sizeof *delta);
     k->rms_norm_f32(o, o, layer->vectors[TERN_ROLE_DELTA_NORM], d->value_dim,
                     task->f->weights->config->rms_eps);
-    k->silu_mul_f32(o, task->s->z + at, o, d->value_dim);
+    k->silu_mul_f32(o, task->s->z + at * d->value_dim, o, d->value_dim);
 }
 
-/* Query and key of a key head in row t, of length 1 (the query: over the root of its size). */
-static void load_key_head(const struct task *task, size_t t, uint32_t i_key_head,
-                          const struct thread *thread)
+/* Rows of one chunk; `matrix` is S at its start, `kept` its rows. */
+static void run_value_head(const struct task *task, const struct rows *rows, uint32_t i_head,
+                           const float *matrix, const struct tn_delta_rows *kept,
+                           const struct thread *thread)
 {
     const struct tn_layer_dims *d = &task->layer->dims;
-    const float *q = task->s->c + t * d->channels + (size_t)i_key_head * d->head_dim;
-    l2_norm(thread->query, q, d->head_dim, 1.0f / sqrtf((float)d->head_dim));
-    l2_norm(thread->key, q + (size_t)d->n_kv_head * d->head_dim, d->head_dim, 1.0f);
+    task->f->kernels->attn_pv_f32(thread->products, thread->pairs, tn_delta_n_key(d), 2 * rows->n,
+                                  matrix, d->head_dim, tn_delta_n_value(d));
+    for (uint32_t i = 0; i < rows->n; i++)
+        run_row(task, rows, i, i_head, kept, thread);
 }
 
-/* One value head over the rows of a span; its key head's pending rows are those of the span before
- * until the last value head has added them. */
-static void run_head(const struct task *task, const struct tn_span *span, uint32_t i_head,
-                     const struct thread *thread)
+/* A key head in one span. */
+struct key_head {
+    const struct task *task;
+    const struct thread *thread;
+    struct tn_delta_state state;
+    uint32_t i_key_head;
+    uint32_t base; /* of the matrices */
+};
+
+static float *matrix_of(const struct key_head *h, uint32_t i_head)
 {
-    const struct tn_layer_dims *d = &task->layer->dims;
-    const struct places p = places_of(d);
-    void *state = tn_state_of(task->f, span, task->i_layer);
-    const size_t n_matrix = (size_t)d->head_dim * d->value_dim;
-    const uint32_t i_key_head = key_head_of(task->layer, i_head);
-    float *matrix = floats_at(state, p.matrices) + i_head * n_matrix;
-    add_pending(matrix, state, d, i_key_head, i_head, ((struct header *)state)->n_pending);
-    for (uint32_t i = 0; i < span->n_rows; i++) {
-        const size_t t = (size_t)span->row + i;
-        const struct row row = row_of(task, t, i_head);
-        load_key_head(task, t, i_key_head, thread);
-        if (i < n_final(span)) {
-            step(task, t, i_head, matrix, thread->delta, &row, thread);
-            continue;
-        }
-        const size_t at = (size_t)(i - n_final(span)) * d->n_head + i_head;
-        if (i == n_final(span))
-            memcpy(thread->matrix, matrix, n_matrix * sizeof *matrix);
-        floats_at(state, p.decays)[at] = row.decay;
-        step(task, t, i_head, thread->matrix, floats_at(state, p.deltas) + at * d->value_dim, &row,
-             thread);
+    const struct tn_layer_dims *d = &h->task->layer->dims;
+    return h->state.matrices + (size_t)i_head * d->head_dim * tn_delta_n_value(d);
+}
+
+static uint32_t n_value_heads(const struct key_head *h)
+{
+    return h->task->layer->dims.n_head / h->task->layer->dims.n_kv_head;
+}
+
+/* The matrices take in the chunk at base. */
+static void take_in_chunk(struct key_head *h)
+{
+    const struct tn_layer_dims *d = &h->task->layer->dims;
+    for (uint32_t i = 0; i < n_value_heads(h); i++) {
+        const uint32_t i_head = tn_delta_value_head(h->task->layer, h->i_key_head, i);
+        const struct tn_delta_rows rows =
+            tn_delta_rows_of(&h->state, d, h->i_key_head, i_head, 0);
+        tn_delta_take_in(matrix_of(h, i_head), matrix_of(h, i_head), &rows, CHUNK, d,
+                         h->task->f->kernels->attn_pv_f32);
+    }
+    h->base += CHUNK;
+}
+
+/* The rows of a span before are final: what they filled of a chunk is taken in, and rows after it
+ * move to the front. */
+static void settle(struct key_head *h)
+{
+    const struct tn_layer_dims *d = &h->task->layer->dims;
+    const uint32_t position = h->state.header->position;
+    if (tn_delta_chunk_of(position) == h->base)
+        return;
+    take_in_chunk(h);
+    const uint32_t n = position - h->base, n_key = tn_delta_n_key(d), n_value = tn_delta_n_value(d);
+    for (uint32_t i = 0; i < n_value_heads(h); i++) {
+        const uint32_t i_head = tn_delta_value_head(h->task->layer, h->i_key_head, i);
+        const struct tn_delta_rows rows =
+            tn_delta_rows_of(&h->state, d, h->i_key_head, i_head, 0);
+        memcpy(rows.deltas, rows.deltas + CHUNK * n_value, (size_t)n * n_value * sizeof(float));
+        memcpy(rows.decays, rows.decays + CHUNK, n * sizeof(float));
+        if (i == 0) /* keys are the same for all */
+            memcpy(rows.keys, rows.keys + CHUNK * n_key, (size_t)n * n_key * sizeof(float));
     }
 }
 
-/* The value heads of a key head, in one span, then the keys of its pending rows. */
+/* Rows of the chunk at `start`, base or the chunk after it. */
+static void run_chunk(const struct key_head *h, const struct rows *rows, uint32_t start)
+{
+    const struct task *task = h->task;
+    const struct tn_layer_dims *d = &task->layer->dims;
+    for (uint32_t i = 0; i < n_value_heads(h); i++) {
+        const uint32_t i_head = tn_delta_value_head(task->layer, h->i_key_head, i);
+        const struct tn_delta_rows at_base =
+            tn_delta_rows_of(&h->state, d, h->i_key_head, i_head, 0);
+        const struct tn_delta_rows kept =
+            tn_delta_rows_of(&h->state, d, h->i_key_head, i_head, start - h->base);
+        const float *matrix = matrix_of(h, i_head);
+        if (start > h->base) {
+            tn_delta_take_in(h->thread->matrix, matrix, &at_base, CHUNK, d,
+                             task->f->kernels->attn_pv_f32);
+            matrix = h->thread->matrix;
+        }
+        if (i == 0)
+            load_rows(task, rows, h->i_key_head, kept.keys, h->thread);
+        run_value_head(task, rows, i_head, matrix, &kept, h->thread);
+    }
+}
+
 static void key_head_item(void *arg, uint32_t i_item, uint32_t i_thread)
 {
     const struct task *task = arg;
-    const struct tn_layer_dims *d = &task->layer->dims;
-    const struct tn_span *span = &task->f->batch->spans[i_item / d->n_kv_head];
-    const struct thread *thread = &task->s->threads[i_thread];
-    const uint32_t i_key_head = i_item % d->n_kv_head;
-    float *keys = floats_at(tn_state_of(task->f, span, task->i_layer), places_of(d).keys);
-    for (uint32_t i = 0; i < d->n_head; i++)
-        if (key_head_of(task->layer, i) == i_key_head)
-            run_head(task, span, i, thread);
-    for (uint32_t i = n_final(span); i < span->n_rows; i++) {
-        load_key_head(task, (size_t)span->row + i, i_key_head, thread);
-        memcpy(keys + ((size_t)(i - n_final(span)) * d->n_kv_head + i_key_head) * d->head_dim,
-               thread->key, d->head_dim * sizeof *keys);
+    const uint32_t n_key_head = task->layer->dims.n_kv_head;
+    const struct tn_span *span = &task->f->batch->spans[i_item / n_key_head];
+    const uint32_t end = span->position + span->n_rows;
+    struct key_head h = {task, &task->s->threads[i_thread], state_of(task, span),
+                         i_item % n_key_head, 0};
+    h.base = tn_delta_base(h.state.header);
+    settle(&h);
+    for (uint32_t position = span->position; position < end;) {
+        const uint32_t start = tn_delta_chunk_of(position);
+        const struct rows rows = {span->row + position - span->position,
+                                  TN_MIN(start + CHUNK, end) - position, position - start};
+        run_chunk(&h, &rows, start);
+        position += rows.n;
+        if (start + CHUNK <= end - n_open(span))
+            take_in_chunk(&h);
     }
 }
 
-/* The inputs before a span join those of base. */
-static void add_pending_inputs(void *state, const struct tn_layer_dims *d)
+static void begin_span(const struct task *task, const struct tn_span *span)
 {
-    const struct places p = places_of(d);
-    shift_inputs(floats_at(state, p.inputs), floats_at(state, p.new_inputs),
-                 ((struct header *)state)->n_pending, d);
+    const struct tn_delta_state s = state_of(task, span);
+    assert(s.header->position == span->position);
+    tn_delta_shift_inputs(s.inputs, s.open_inputs, s.header->n_open, &task->layer->dims);
 }
 
 static void finish_span(const struct task *task, const struct tn_span *span)
 {
     const struct tn_layer_dims *d = &task->layer->dims;
-    const struct places p = places_of(d);
-    void *state = tn_state_of(task->f, span, task->i_layer);
+    const struct tn_delta_state s = state_of(task, span);
     const float *u = task->s->u + (size_t)span->row * d->channels;
-    const uint32_t n = n_final(span), n_pending = span->n_rows - n;
-    shift_inputs(floats_at(state, p.inputs), u, n, d);
-    memcpy(floats_at(state, p.new_inputs), u + (size_t)n * d->channels,
-           (size_t)n_pending * d->channels * sizeof *u);
-    *(struct header *)state =
-        (struct header){.position = span->position + span->n_rows, .n_pending = n_pending};
+    const uint32_t n_final = span->n_rows - n_open(span);
+    tn_delta_shift_inputs(s.inputs, u, n_final, d);
+    memcpy(s.open_inputs, u + (size_t)n_final * d->channels,
+           (size_t)n_open(span) * d->channels * sizeof *u);
+    *s.header = (struct tn_delta_header){.position = span->position + span->n_rows,
+                                         .n_open = n_open(span)};
 }
 
 static void mix(struct task *task)
 {
     struct tn_forward *f = task->f;
     const struct tn_batch *batch = f->batch;
-    const struct tn_layer_dims *d = &task->layer->dims;
-    for (uint32_t i = 0; i < batch->n_spans; i++) {
-        void *state = tn_state_of(f, &batch->spans[i], task->i_layer);
-        assert(((struct header *)state)->position == batch->spans[i].position);
-        add_pending_inputs(state, d);
-    }
+    for (uint32_t i = 0; i < task->layer->dims.channels; i++)
+        task->s->ones[i] = 1;
+    for (uint32_t i = 0; i < batch->n_spans; i++)
+        begin_span(task, &batch->spans[i]);
     tn_team_for(f->team, f->n_tokens, convolve_item, task);
-    tn_team_for(f->team, batch->n_spans * d->n_kv_head, key_head_item, task);
+    tn_team_for(f->team, batch->n_spans * task->layer->dims.n_kv_head, key_head_item, task);
     for (uint32_t i = 0; i < batch->n_spans; i++)
         finish_span(task, &batch->spans[i]);
 }
@@ -454,9 +377,8 @@ static void run(struct tn_forward *f, uint32_t i_layer)
 
 /* ---- memory ---- */
 
-/* The most of each that a layer takes. */
-static struct tn_layer_dims most_of(const struct tn_weights *weights, size_t *n_values,
-                                    size_t *n_matrix)
+/* The maximum of each over the layers. */
+static struct tn_layer_dims largest_of(const struct tn_weights *weights, size_t *n_values)
 {
     struct tn_layer_dims most = {0};
     for (uint32_t i = 0; i < weights->config->n_layer; i++) {
@@ -468,7 +390,6 @@ static struct tn_layer_dims most_of(const struct tn_weights *weights, size_t *n_
         most.value_dim = TN_MAX(most.value_dim, d->value_dim);
         most.channels = TN_MAX(most.channels, d->channels);
         *n_values = TN_MAX(*n_values, (size_t)d->n_head * d->value_dim);
-        *n_matrix = TN_MAX(*n_matrix, (size_t)d->head_dim * d->value_dim);
     }
     return most;
 }
@@ -481,9 +402,10 @@ static float *take_f32(struct tn_arena *arena, size_t n)
 static void layout(void *out, struct tn_arena *arena, const struct tn_weights *weights,
                    const struct tn_workspace_input *input)
 {
-    size_t n_values = 0, n_matrix = 0;
-    const struct tn_layer_dims most = most_of(weights, &n_values, &n_matrix);
-    const size_t n = input->n_batch;
+    size_t n_values = 0;
+    const struct tn_layer_dims most = largest_of(weights, &n_values);
+    const size_t n = input->n_batch, n_key = tn_delta_n_key(&most);
+    const size_t n_value = tn_delta_n_value(&most);
     struct scratch *scratch = out;
     const struct scratch s = {
         .u = take_f32(arena, n * most.channels),
@@ -492,10 +414,16 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         .b = take_f32(arena, n * most.n_head),
         .a = take_f32(arena, n * most.n_head),
         .o = take_f32(arena, n * n_values),
+        .ones = take_f32(arena, most.channels),
     };
     for (uint32_t i = 0; i < input->n_threads; i++) {
-        const struct thread t = {take_f32(arena, most.head_dim), take_f32(arena, most.head_dim),
-                                 take_f32(arena, n_matrix), take_f32(arena, most.value_dim)};
+        const struct thread t = {
+            .pairs = take_f32(arena, 2 * CHUNK * n_key),
+            .products = take_f32(arena, 2 * CHUNK * n_value),
+            .dots = take_f32(arena, 2 * CHUNK * CHUNK),
+            .sums = take_f32(arena, 2 * n_value),
+            .matrix = take_f32(arena, most.head_dim * n_value),
+        };
         if (scratch)
             scratch->threads[i] = t;
     }
@@ -503,20 +431,10 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         *scratch = s;
 }
 
-static const struct tn_state_ops state = {
-    .bytes = state_bytes,
-    .reach = reach,
-    .truncate = truncate_to,
-    .checkpoint = checkpoint,
-    .kept_reach = reach,
-    .restore = restore,
-    .is_sound = is_sound,
-};
-
 const struct tn_mixer tn_mixer_gated_delta = {
     .name = "gated delta",
     .run = run,
-    .state = &state,
+    .state = &tn_delta_state_ops,
     .scratch_bytes = sizeof(struct scratch),
     .thread_bytes = sizeof(struct thread),
     .layout = layout,
