@@ -408,47 +408,6 @@ static tern_status measure_engine(struct bench *b, const char *level, uint32_t n
     return status;
 }
 
-/* ---- loading ---- */
-
-/* Seconds from opening the file to the first token's logits. */
-static tern_status measure_load(double *seconds, const char *path,
-                                const struct tern_bench_params *p, struct tern_error *err)
-{
-    struct tern_engine *engine = NULL;
-    struct tern_model *model = NULL;
-    struct tern_session *session = NULL;
-    struct tern_session_params sp = {
-        .n_ctx = 1, .kv = p->kv, .should_stop = p->should_stop, .arg = p->arg};
-    const struct tern_engine_params ep = {.inputs = p->inputs};
-    uint32_t id = 0;
-    uint64_t start = tn_now_ns();
-    tern_status status = tern_engine_create(&engine, p->machine, &ep, err);
-    if (status == TERN_OK)
-        status = tern_model_open(&model, path, err);
-    if (status == TERN_OK)
-        status = tern_session_create(&session, engine, model, &sp, err);
-    if (status == TERN_OK)
-        status = tern_session_eval(session, &id, 1, NULL, err);
-    *seconds = tn_seconds_since(start);
-    tern_session_free(session);
-    tern_model_free(model);
-    tern_engine_free(engine);
-    return status;
-}
-
-static tern_status measure_loads(const char *path, const struct tern_bench_params *p,
-                                 struct tern_bench_result *result, struct tern_error *err)
-{
-    struct tn_file *file;
-    tern_status status = tn_file_open_read(&file, path, err);
-    if (status != TERN_OK)
-        return status;
-    tn_file_drop_cache(file, 0, tn_file_size(file));
-    tn_file_close(file);
-    status = measure_load(&result->load_cold_s, path, p, err);
-    return status == TERN_OK ? measure_load(&result->load_warm_s, path, p, err) : status;
-}
-
 /* ---- all ---- */
 
 void tern_bench_params_default(struct tern_bench_params *out, const struct tern_sysinfo *machine,
@@ -570,7 +529,7 @@ static tern_status measure(struct bench *b, const char *model_path, struct tern_
     const struct tern_bench_params *p = b->params;
     tern_status status = announce(p, "loading", err);
     if (status == TERN_OK)
-        status = measure_loads(model_path, p, b->result, err);
+        status = tn_bench_loads(b->result, model_path, p, err);
     struct tn_usage before;
     tn_usage_now(&before);
     if (status == TERN_OK)

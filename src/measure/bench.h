@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The parts of tern_bench: memory and kernels, which lie below the session, drafts, and sequences
- * that decode together.
+ * The parts of tern_bench: loading, memory, kernels, drafts, and sequences that decode together.
  */
 #ifndef TN_BENCH_H
 #define TN_BENCH_H
@@ -28,6 +27,11 @@ static inline void tn_bench_prompt(uint32_t *ids, uint32_t n, uint32_t sequence,
 
 /* TERN_INTERRUPTED when should_stop says so. */
 tern_status tn_bench_go_on(const struct tern_bench_params *params, struct tern_error *err);
+
+/* Fills load_cold_s and load_warm_s: from opening the file to the logits of the first token.
+ * Errors as tern_model_open and tern_session_create. */
+tern_status tn_bench_loads(struct tern_bench_result *result, const char *model_path,
+                           const struct tern_bench_params *params, struct tern_error *err);
 
 /* Whether the memory that tn_bench_stream_open takes is there. */
 tern_status tn_bench_check_memory(const struct tern_model *model, struct tern_error *err);

@@ -3,27 +3,8 @@
  * The cases of matrices in blocks: the tables and the first layer's matrices that the model has in
  * such layouts, then a stand-in, one buffer that is read in every layout.
  */
-#define XXH_INLINE_ALL
-#include "measure/kernel_cases_blocks.h"
-
-#include <xxhash.h>
-
 #include "base/bits.h"
-#include "base/rng.h"
-
-#define MOST_HALVES_BYTES 512u /* of the stand-in's tile in any layout */
-
-void tn_case_fill_blocks(struct tn_case_work *w)
-{
-    struct tn_rng rng;
-    uint8_t *bytes = w->blocks;
-    tn_rng_seed(&rng, 4);
-    for (size_t i = 0; i < TN_CASE_BLOCKS_BYTES; i++)
-        bytes[i] = (uint8_t)tn_rng_next(&rng);
-    /* Halves of 2^-7 to 2^-3. */
-    for (size_t i = 1; i < MOST_HALVES_BYTES; i += 2)
-        bytes[i] = (uint8_t)(0x20 | (bytes[i] & 0x8F));
-}
+#include "measure/kernel_case_work.h"
 
 /* Matrix i of the model in blocks, then the stand-in in layout after layout. */
 static bool take_matrix(struct tn_blocks *out, const struct tn_case_work *w, uint32_t i)
@@ -68,8 +49,7 @@ static void multiply(struct tn_case_work *w, const struct product *p, const stru
     else
         p->gemv_f32(dst, m, row, end, w->xf);
     for (uint32_t t = 0; t < n_tokens; t++)
-        if (w->hashes)
-            w->hash = XXH3_64bits_withSeed(dst + t * TN_GEMM_ROWS, n * sizeof *dst, w->hash);
+        tn_case_note(w, dst + t * TN_GEMM_ROWS, n * sizeof *dst);
 }
 
 static uint64_t run(struct tn_case_work *w, const struct product *p)
@@ -83,7 +63,7 @@ static uint64_t run(struct tn_case_work *w, const struct product *p)
             p->quant((char *)w->prepared + t * p->x_bytes(m.cols), t % 2 ? w->yf : w->xf, m.cols);
         const uint32_t n = TN_MIN(m.rows, p->gemm ? TN_GEMM_ROWS : w->size.n_rows);
         for (uint32_t row = 0; row < n; row += TN_GEMM_ROWS) {
-            if (w->should_stop && w->should_stop(w->arg))
+            if (tn_case_is_stopped(w))
                 return bytes;
             multiply(w, p, &m, row);
         }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the cases of kernels share: sizes of the model, and what becomes of a result.  Only for the
+ * kernel_cases*.c files.
+ */
+#ifndef TN_KERNEL_CASE_WORK_H
+#define TN_KERNEL_CASE_WORK_H
+
+#include "measure/kernel_cases.h"
+#include "model/kvcache.h"
+
+/* tn_case_gemv_t2_i8 and so on: one for each operation, in the file for what it works on. */
+typedef uint64_t tn_case_fn(struct tn_case_work *work, const struct tn_kernels *kernels);
+#define TN_CASE_DECLARE(op) tn_case_fn tn_case_##op;
+TN_KERN_OPS(TN_CASE_DECLARE)
+#undef TN_CASE_DECLARE
+
+#define TN_CASE_STAND_IN_ROWS 8u
+#define TN_CASE_TABLE_ROWS 1024u /* between two looks at should_stop */
+/* work->blocks [TN_CASE_BLOCKS_BYTES]: the stand-in for every layout in blocks that the model does
+ * not have. */
+#define TN_CASE_BLOCKS_ROWS TN_TILE_ROWS
+#define TN_CASE_BLOCKS_COLS TN_SPAN_COLS
+#define TN_CASE_BLOCKS_BYTES 4352u
+
+/* Puts a result into the work's hash, if it hashes. */
+void tn_case_note(struct tn_case_work *work, const void *result, size_t n_bytes);
+bool tn_case_is_stopped(const struct tn_case_work *work);
+
+static inline const struct tern_file_config *tn_case_config(const struct tn_case_work *w)
+{
+    return w->model->file.spec.config;
+}
+
+static inline uint32_t tn_case_cache_dim(const struct tn_case_work *w)
+{
+    return tn_kv_dim(tn_case_config(w)->head_dim);
+}
+
+/* Bytes of a block of keys or values. */
+static inline size_t tn_case_block_bytes(const struct tn_case_work *w, size_t value_bytes)
+{
+    return TN_KV_BLOCK * value_bytes * tn_case_cache_dim(w);
+}
+
+/* Query heads that share a key head. */
+static inline uint32_t tn_case_n_queries(const struct tn_case_work *w)
+{
+    return tn_case_config(w)->n_head / tn_case_config(w)->n_kv_head;
+}
+
+static inline uint32_t tn_case_q_dim(const struct tn_case_work *w)
+{
+    return tn_case_config(w)->n_head * tn_case_config(w)->head_dim;
+}
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cases of ternary products.
+ */
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/pack.h"
+#include "measure/kernel_case_work.h"
+
+/* Matrix i of a layer, i < N_MATRICES. */
+#define N_MATRICES TN_N_MATRICES
+
+static const struct tn_ternary *matrix_of(const struct tn_case_work *w, uint32_t i_layer,
+                                          uint32_t i)
+{
+    return &w->model->weights.layers[i_layer].matrices[i].t.w;
+}
+
+/* The input of a matrix: zeros behind its columns. */
+static void set_input(struct tn_case_work *w, uint32_t cols)
+{
+    if (w->x_cols == cols)
+        return;
+    memset(w->x, 0, (size_t)w->size.n_tokens * w->widest);
+    for (uint32_t t = 0; t < w->size.n_tokens; t++)
+        memcpy(w->x + (size_t)t * w->widest, w->random + (size_t)t * w->widest, cols);
+    w->x_cols = cols;
+}
+
+typedef uint64_t matrix_fn(struct tn_case_work *w, const struct tn_kernels *k,
+                           const struct tn_ternary *m);
+
+/* Every matrix of that layout in the first layers. */
+static uint64_t each_matrix(struct tn_case_work *w, const struct tn_kernels *k, uint32_t layout,
+                            uint32_t n_layers, matrix_fn *fn)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < TN_MIN(n_layers, tn_case_config(w)->n_layer); i++)
+        for (uint32_t j = 0; j < N_MATRICES; j++) {
+            const struct tn_ternary *m = matrix_of(w, i, j);
+            if (tn_case_is_stopped(w))
+                return bytes;
+            if (m->layout != layout)
+                continue;
+            set_input(w, m->cols);
+            bytes += fn(w, k, m);
+        }
+    return bytes;
+}
+
+static uint64_t weight_bytes(const struct tn_ternary *m, uint32_t n_rows)
+{
+    return (uint64_t)n_rows * m->cols / 4;
+}
+
+uint64_t tn_case_lut_t2(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    set_input(w, tn_case_config(w)->hidden);
+    k->lut_t2(w->prepared, w->x, tn_case_config(w)->hidden); /* private to the level */
+    return tn_case_config(w)->hidden + TN_LUT_BYTES(tn_case_config(w)->hidden);
+}
+
+static uint64_t gemv_t2(struct tn_case_work *w, const struct tn_kernels *k,
+                        const struct tn_ternary *m)
+{
+    const uint32_t n = TN_MIN(m->rows, w->size.n_rows);
+    k->lut_t2(w->prepared, w->x, m->cols);
+    k->gemv_t2_i8(w->ints, m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS), w->prepared);
+    tn_case_note(w, w->ints, n * sizeof(int32_t));
+    return weight_bytes(m, n);
+}
+
+uint64_t tn_case_gemv_t2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_T2, w->size.n_layers, gemv_t2);
+}
+
+uint64_t tn_case_prep_r2(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    set_input(w, tn_case_config(w)->hidden);
+    k->prep_r2(w->prepared, w->x, tn_case_config(w)->hidden);
+    return tn_case_config(w)->hidden + TN_PREP_R2_BYTES(tn_case_config(w)->hidden);
+}
+
+static uint64_t gemv_r2(struct tn_case_work *w, const struct tn_kernels *k,
+                        const struct tn_ternary *m)
+{
+    const uint32_t n = TN_MIN(m->rows, w->size.n_rows);
+    k->prep_r2(w->prepared, w->x, m->cols);
+    k->gemv_r2_i8(w->ints, m, w->index, n, w->prepared);
+    tn_case_note(w, w->ints, n * sizeof(int32_t));
+    return weight_bytes(m, n);
+}
+
+uint64_t tn_case_gemv_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, gemv_r2);
+}
+
+/* Two inputs; rows take the first, the second or both in turn. */
+static uint64_t few_r2(struct tn_case_work *w, const struct tn_kernels *k,
+                       const struct tn_ternary *m)
+{
+    const uint32_t n = TN_MIN(m->rows, w->size.n_rows);
+    uint8_t takers[TN_GEMM_ROWS];
+    for (uint32_t i = 0; i < TN_GEMM_ROWS; i++)
+        takers[i] = (uint8_t)(1 + i % 3);
+    for (uint32_t t = 0; t < 2; t++)
+        w->x_sum[t] = k->sum_i8(w->x + (size_t)t * w->widest, tn_kern_pad(m->cols));
+    for (uint32_t row = 0; row < n && !tn_case_is_stopped(w); row += TN_GEMM_ROWS) {
+        memset(w->ints, 0, 2 * TN_GEMM_ROWS * sizeof(int32_t));
+        k->few_r2_i8(w->ints, TN_GEMM_ROWS, m, w->index + row, takers,
+                     TN_MIN(TN_GEMM_ROWS, n - row), w->x, w->widest, w->x_sum);
+        tn_case_note(w, w->ints, 2 * TN_GEMM_ROWS * sizeof(int32_t));
+    }
+    return weight_bytes(m, n);
+}
+
+uint64_t tn_case_few_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_layers, few_r2);
+}
+
+static uint64_t gemv_c2(struct tn_case_work *w, const struct tn_kernels *k,
+                        const struct tn_ternary *m)
+{
+    const uint32_t n = TN_MIN(m->rows, w->size.n_rows);
+    const uint32_t end = (uint32_t)tn_align_up(n, TERN_C2_ROW_ALIGN);
+    for (uint32_t row = 0; row < end; row += TN_C2_MAX_ROWS) {
+        k->gemv_c2_i8(w->ints, m, row, TN_MIN(row + TN_C2_MAX_ROWS, end), w->index, w->x, m->cols);
+        tn_case_note(w, w->ints, TN_MIN(TN_C2_MAX_ROWS, n - row) * sizeof(int32_t));
+    }
+    return weight_bytes(m, n);
+}
+
+uint64_t tn_case_gemv_c2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_C2, w->size.n_layers, gemv_c2);
+}
+
+uint64_t tn_case_sum_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const int32_t sum = k->sum_i8(w->random, w->widest);
+    tn_case_note(w, &sum, sizeof sum);
+    return w->widest;
+}
+
+static uint64_t gemm(struct tn_case_work *w, const struct tn_kernels *k, const struct tn_ternary *m)
+{
+    tn_gemm_i8_fn *fn = m->layout == TERN_LAYOUT_T2   ? k->gemm_t2_i8
+                        : m->layout == TERN_LAYOUT_R2 ? k->gemm_r2_i8
+                                                      : k->gemm_c2_i8;
+    const uint32_t n = TN_MIN(m->rows, w->size.n_rows);
+    for (uint32_t t = 0; t < w->size.n_tokens; t++)
+        w->x_sum[t] = k->sum_i8(w->x + (size_t)t * w->widest, tn_kern_pad(m->cols));
+    for (uint32_t row = 0; row < n && !tn_case_is_stopped(w); row += TN_GEMM_ROWS) {
+        fn(w->ints, TN_GEMM_ROWS, m, row, row + TN_GEMM_ROWS, w->x, w->widest, w->x_sum,
+           w->size.n_tokens, w->scratch);
+        for (uint32_t t = 0; t < w->size.n_tokens; t++)
+            tn_case_note(w, w->ints + t * TN_GEMM_ROWS,
+                         TN_MIN(TN_GEMM_ROWS, n - row) * sizeof(int32_t));
+    }
+    return weight_bytes(m, n);
+}
+
+uint64_t tn_case_gemm_t2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_T2, w->size.n_gemm, gemm);
+}
+
+uint64_t tn_case_gemm_r2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_R2, w->size.n_gemm, gemm);
+}
+
+uint64_t tn_case_gemm_c2_i8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return each_matrix(w, k, TERN_LAYOUT_C2, w->size.n_gemm, gemm);
+}
+
+/* ---- scales per row and group ---- */
+
+/* The model's first matrix with scales per group; else the first one in layout T2 with a scale for
+ * each row that a stand-in makes up, or false where stand-ins are not asked for. */
+static bool scaled_matrix(struct tn_case_work *w, struct tn_scaled_ternary *out)
+{
+    *out = w->model->weights.layers[0].matrices[0].t;
+    if (out->scales)
+        return true;
+    for (uint32_t j = 0; j < N_MATRICES && w->size.with_stand_ins; j++) {
+        const struct tn_ternary *m = matrix_of(w, 0, j);
+        if (m->layout != TERN_LAYOUT_T2 || tn_n_scales(m->rows, m->cols, m->cols) > w->widest)
+            continue;
+        *out = (struct tn_scaled_ternary){.w = *m, .scales = w->yf, .group = m->cols};
+        return true;
+    }
+    return false;
+}
+
+uint64_t tn_case_quant_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = tn_case_config(w)->hidden;
+    memset(w->prepared, 0, TN_X16_BYTES(n)); /* between its parts nothing is written */
+    k->quant_x16(w->prepared, w->xf, n);
+    tn_case_note(w, w->prepared, TN_X16_BYTES(n));
+    return n * sizeof(float) + TN_X16_BYTES(n);
+}
+
+/* What the forms of rounded inputs share; the functions of x8 have the types of those of x16. */
+struct rounded {
+    size_t (*bytes)(uint32_t cols); /* of one input */
+    tn_quant_x16_fn *quant;
+};
+
+static void round_inputs(struct tn_case_work *w, const struct rounded *form, uint32_t cols,
+                         uint32_t n_tokens)
+{
+    for (uint32_t t = 0; t < n_tokens; t++)
+        form->quant((char *)w->prepared + t * form->bytes(cols), t % 2 ? w->yf : w->xf, cols);
+}
+
+/* All rows are timed, as for one token; of a part several tokens are compared. */
+static uint64_t run_scaled_gemv(struct tn_case_work *w, const struct rounded *form,
+                                tn_gemv_t2_x16_fn *multiply)
+{
+    struct tn_scaled_ternary m;
+    if (!scaled_matrix(w, &m))
+        return 0;
+    const uint32_t n = TN_MIN(m.w.rows, w->size.n_rows);
+    const uint32_t n_tokens = n > TN_GEMM_ROWS ? 1 : TN_MIN(w->size.n_tokens, 3u);
+    round_inputs(w, form, m.w.cols, n_tokens);
+    multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS),
+             w->prepared, n_tokens);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        tn_case_note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
+    return weight_bytes(&m.w, n);
+}
+
+static uint64_t run_scaled_gemm(struct tn_case_work *w, const struct rounded *form,
+                                tn_gemm_t2_x16_fn *multiply)
+{
+    struct tn_scaled_ternary m;
+    if (!scaled_matrix(w, &m))
+        return 0;
+    const uint32_t n_tokens = TN_MIN(w->size.n_tokens, 3u), n = TN_MIN(m.w.rows, TN_GEMM_ROWS);
+    round_inputs(w, form, m.w.cols, n_tokens);
+    multiply((float *)w->ints, TN_GEMM_ROWS, &m, 0, TN_GEMM_ROWS, w->prepared, n_tokens,
+             w->scratch);
+    for (uint32_t t = 0; t < n_tokens; t++)
+        tn_case_note(w, w->ints + t * TN_GEMM_ROWS, n * sizeof(float));
+    return weight_bytes(&m.w, n);
+}
+
+static size_t x16_bytes(uint32_t cols)
+{
+    return TN_X16_BYTES(cols);
+}
+
+uint64_t tn_case_gemv_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_scaled_gemv(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemv_t2_x16);
+}
+
+uint64_t tn_case_gemm_t2_x16(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_scaled_gemm(w, &(struct rounded){x16_bytes, k->quant_x16}, k->gemm_t2_x16);
+}
+
+uint64_t tn_case_quant_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = tn_case_config(w)->hidden;
+    k->quant_x8(w->prepared, w->xf, n);
+    tn_case_note(w, w->prepared, TN_X8_BYTES(n));
+    return n * sizeof(float) + TN_X8_BYTES(n);
+}
+
+static size_t x8_bytes(uint32_t cols)
+{
+    return TN_X8_BYTES(cols);
+}
+
+uint64_t tn_case_gemv_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_scaled_gemv(w, &(struct rounded){x8_bytes, k->quant_x8}, k->gemv_t2_x8);
+}
+
+uint64_t tn_case_gemm_t2_x8(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    return run_scaled_gemm(w, &(struct rounded){x8_bytes, k->quant_x8}, k->gemm_t2_x8);
+}
+
+uint64_t tn_case_gemv_t2_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    struct tn_scaled_ternary m;
+    if (!scaled_matrix(w, &m))
+        return 0;
+    const uint32_t n = TN_MIN(m.w.rows, w->size.n_rows);
+    memset(w->floats, 0, tn_kern_pad(m.w.cols) * sizeof(float));
+    memcpy(w->floats, w->xf, m.w.cols * sizeof(float));
+    k->gemv_t2_f32((float *)w->ints, &m, 0, (uint32_t)tn_align_up(n, TERN_T2_TILE_ROWS),
+                   w->floats);
+    tn_case_note(w, w->ints, n * sizeof(float));
+    return weight_bytes(&m.w, n);
+}
+
+uint64_t tn_case_add_scaled_f32(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    const uint32_t n = tn_case_config(w)->hidden;
+    memcpy(w->floats, w->xf, n * sizeof(float));
+    k->add_scaled_f32(w->floats, w->yf, n, 0.37f);
+    tn_case_note(w, w->floats, n * sizeof(float));
+    return n * 3 * sizeof(float);
+}
+
+/* kernel_cases_blocks.c */
