@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Codes and scales of matrices in blocks, read into vectors of LANES rows.  Only for
+ * blocks_loop.h, which says what a level supplies.
+ */
+#ifndef TN_BLOCKS_CODES_H
+#define TN_BLOCKS_CODES_H
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "kern/blocks.h"
+
+typedef uint32_t words __attribute__((vector_size(4 * LANES), may_alias));
+typedef int32_t ints __attribute__((vector_size(4 * LANES), may_alias));
+typedef float floats __attribute__((vector_size(4 * LANES), may_alias));
+
+#define TILE_STEPS (TN_TILE_ROWS / LANES) /* vectors of a tile */
+#define ARRAY_BYTES (4 * TN_TILE_ROWS)
+#define SPAN_PARTS (TN_SPAN_COLS / 16)
+
+static TN_ALWAYS_INLINE words load_words(const uint8_t *p)
+{
+    return *(const words *)(const void *)p;
+}
+
+static TN_ALWAYS_INLINE floats as_floats(ints v)
+{
+    return __builtin_convertvector(v, floats);
+}
+
+static TN_ALWAYS_INLINE words splat_bytes(uint32_t byte)
+{
+    return (words){0} + byte * 0x01010101u;
+}
+
+/* ---- codes ---- */
+
+/* Shifts left, by a constant of any sign. */
+static TN_ALWAYS_INLINE words shifted(words v, const int by)
+{
+    return by >= 0 ? v << by : v >> -by;
+}
+
+/* Codes of group g (4 columns) of a cell, a byte each. */
+static TN_ALWAYS_INLINE words take_codes(const uint8_t *cell, const uint32_t g,
+                                         const uint32_t layout)
+{
+    const struct tn_block_shape s = tn_block_shape(layout);
+    const uint32_t n = 8 / s.low; /* groups of an array */
+    words v = load_words(cell + g / n * ARRAY_BYTES);
+    if (s.low < 8)
+        v = v >> s.low * (g % n) & splat_bytes((1u << s.low) - 1);
+    if (s.high) {
+        const uint32_t n_high = 8 / s.high;
+        const words h = load_words(cell + (s.low + g / n_high) * ARRAY_BYTES);
+        v |= shifted(h, (int)s.low - (int)(s.high * (g % n_high))) &
+             splat_bytes(((1u << s.high) - 1) << s.low);
+    }
+    if (s.code == TN_CODE_TABLE)
+        v = (words)table_of((vec)v);
+    if (s.code == TN_CODE_SIGNED && !HAS_SIGNED_CODES)
+        v ^= splat_bytes(128);
+    return v;
+}
+
+/* What take_codes adds to q. */
+static TN_ALWAYS_INLINE uint32_t codes_offset(const struct tn_block_shape s)
+{
+    return s.code == TN_CODE_UNSIGNED ? s.offset : HAS_SIGNED_CODES ? 0 : 128;
+}
+
+/* Bits of what take_codes gives; 8: signed where the level has signed codes. */
+static TN_ALWAYS_INLINE uint32_t codes_bits(const struct tn_block_shape s)
+{
+    return s.code == TN_CODE_UNSIGNED ? s.low + s.high : 8;
+}
+
+/* ---- scales ---- */
+
+/* D and M of a span: scale[j][row] of part j. */
+struct span_scales {
+    float *scale, *minimum;
+    size_t stride; /* rows */
+};
+
+static TN_ALWAYS_INLINE void put(float *dst, floats v)
+{
+    *(floats *)(void *)dst = v;
+}
+
+static TN_ALWAYS_INLINE floats byte_times(words v, const uint32_t byte, floats d)
+{
+    return as_floats((ints)(v >> 8 * byte & 255)) * d;
+}
+
+/* Q4_K, Q5_K. */
+static TN_ALWAYS_INLINE void scales_q4_k(const struct span_scales *s, const uint8_t *w, floats d,
+                                         floats dmin)
+{
+    const words a = load_words(w), b = load_words(w + 64), c = load_words(w + 128);
+    const words six = splat_bytes(63), four = splat_bytes(15), two = splat_bytes(48);
+    const words scale[2] = {a & six, (c & four) | (a >> 2 & two)};
+    const words minimum[2] = {b & six, (c >> 4 & four) | (b >> 2 & two)};
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < 8; j++) {
+        put(s->scale + j * s->stride, byte_times(scale[j / 4], j % 4, d));
+        put(s->minimum + j * s->stride, byte_times(minimum[j / 4], j % 4, dmin));
+    }
+}
+
+static TN_ALWAYS_INLINE void scales_q6_k(const struct span_scales *s, const uint8_t *w, floats d)
+{
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < 16; j++) {
+        const words v = load_words(w + j / 4 * 64) << (24 - j % 4 * 8);
+        put(s->scale + j * s->stride, as_floats((ints)v >> 24) * d);
+    }
+}
+
+static TN_ALWAYS_INLINE void scales_q2_k(const struct span_scales *s, const uint8_t *w, floats d,
+                                         floats dmin)
+{
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < 16; j++) {
+        const words v = load_words(w + j / 4 * 64);
+        put(s->scale + j * s->stride, byte_times(v & splat_bytes(15), j % 4, d));
+        put(s->minimum + j * s->stride, byte_times(v >> 4 & splat_bytes(15), j % 4, dmin));
+    }
+}
+
+static TN_ALWAYS_INLINE void scales_q3_k(const struct span_scales *s, const uint8_t *w, floats d)
+{
+    const words low[2] = {load_words(w), load_words(w + 64)}, high = load_words(w + 128);
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < 16; j++) {
+        const words six = (low[j / 4 % 2] >> j / 8 * 4 & splat_bytes(15)) |
+                          (shifted(high, 4 - (int)(j / 4) * 2) & splat_bytes(48));
+        const ints scale = (ints)(six >> j % 4 * 8 & 255) - 32;
+        put(s->scale + j * s->stride, as_floats(scale) * d);
+    }
+}
+
+static TN_ALWAYS_INLINE words words_of_halves(const uint8_t *p)
+{
+    typedef uint16_t halves __attribute__((vector_size(2 * LANES), may_alias, aligned(2)));
+    return __builtin_convertvector(*(const halves *)(const void *)p, words);
+}
+
+static TN_ALWAYS_INLINE void scales_iq4_xs(const struct span_scales *s, const uint8_t *w, floats d,
+                                           words high)
+{
+    const words low = load_words(w);
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < 8; j++) {
+        const words six = (low >> 4 * j & 15) | (high >> 2 * j & 3) << 4;
+        put(s->scale + j * s->stride, as_floats((ints)six - 32) * d);
+    }
+}
+
+/* Of LANES rows; halves and w begin with theirs. */
+static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint8_t *halves,
+                                         const uint8_t *w, uint32_t n_cells, const uint32_t layout)
+{
+    const struct tn_block_shape shape = tn_block_shape(layout);
+    const floats d = floats_of_halves(halves);
+    if (shape.block == TN_CELL_COLS) {
+        for (uint32_t j = 0; j < n_cells; j++, halves += 2 * TN_TILE_ROWS * shape.n_halves) {
+            put(s->scale + j * s->stride, floats_of_halves(halves));
+            if (shape.has_min)
+                put(s->minimum + j * s->stride, -floats_of_halves(halves + 2 * TN_TILE_ROWS));
+        }
+        return;
+    }
+    const uint8_t *second = halves + 2 * TN_TILE_ROWS;
+    if (layout == TERN_LAYOUT_Q4_K || layout == TERN_LAYOUT_Q5_K)
+        scales_q4_k(s, w, d, floats_of_halves(second));
+    else if (layout == TERN_LAYOUT_Q6_K)
+        scales_q6_k(s, w, d);
+    else if (layout == TERN_LAYOUT_Q2_K)
+        scales_q2_k(s, w, d, floats_of_halves(second));
+    else if (layout == TERN_LAYOUT_Q3_K)
+        scales_q3_k(s, w, d);
+    else
+        scales_iq4_xs(s, w, d, words_of_halves(second));
+}
+
+#endif
