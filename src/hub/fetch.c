@@ -24,11 +24,15 @@ static const char *variable(const char *name, const char *otherwise)
     return value && value[0] ? value : otherwise;
 }
 
+const char *tn_hub_address(void)
+{
+    return variable("HF_ENDPOINT", DEFAULT_ENDPOINT);
+}
+
 tern_status tn_hub_open(struct tn_hub *out, struct tern_error *err)
 {
     *out = (struct tn_hub){0};
-    tern_status status = tn_url_parse(&out->endpoint, variable("HF_ENDPOINT", DEFAULT_ENDPOINT),
-                                      err);
+    tern_status status = tn_url_parse(&out->endpoint, tn_hub_address(), err);
     if (status != TERN_OK) {
         tn_fail_prefix(err, "HF_ENDPOINT");
         return status;
