@@ -178,8 +178,8 @@ static tern_status fetch(struct job *job, const struct tn_hub *hub, struct tn_pu
     const tern_status status = tn_pull_download(pulled, hub, &params, err);
     tn_progress_end();
     if (status == TERN_OK && !pulled->is_verified)
-        tn_note_say("%s is unverified: its files are what the hub promises, but tern's own list has "
-                    "no hash of them",
+        tn_note_say("%s is unverified: its files match the hub's sizes and hashes, but tern itself "
+                    "knows none of them",
                     job->name);
     return status;
 }

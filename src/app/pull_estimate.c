@@ -18,8 +18,8 @@
 #define READING_TOK_S 5.0
 #define STREAM_SHARE 0.72 /* what decoding takes of the stream rate: 67 to 86 % */
 
-/* GB/s of weights that one thread multiplies, where that may be less than what it reads: one thread
- * of a Zen 5.  Levels that are not here were measured too little for a limit. */
+/* GB/s of weights that one thread of a Zen 5 multiplies, for levels where this may be less than
+ * what it reads.  Other levels were measured too little for a limit. */
 static const struct {
     const char *level;
     double int8, bits16;

@@ -117,7 +117,7 @@ static tern_status receive(struct attempt *a, struct tn_transfer *transfer, stru
     return status;
 }
 
-/* A range that the file does not have (any more): it is fetched from its beginning. */
+/* Status 416: the file no longer has this range, and is fetched again from its first byte. */
 static tern_status restart(struct attempt *a, struct tern_error *err)
 {
     const struct tn_response_head from_start = {.status = 200, .range_first = TN_LENGTH_UNKNOWN,

@@ -24,7 +24,7 @@ struct tn_hub {
     char *curl;
 };
 
-/* $HF_ENDPOINT or the default, as it is written, for people. */
+/* $HF_ENDPOINT or the default, unchecked, for people. */
 const char *tn_hub_address(void);
 
 /* Reads the environment and finds curl.  TERN_USAGE: HF_ENDPOINT is no address; TERN_NETWORK: there

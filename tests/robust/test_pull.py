@@ -200,7 +200,7 @@ class Pull(command.TestCase):
         self.hub.listing = [dict(entry("ggml-model-i2_s.gguf", b""), size=1187801280,
                                  lfs={"oid": "1" * 64, "size": 1187801280})]
         self.assertIn("another hash", self.failed(7, "bitnet-2b"))
-        # The known revision is asked for, not the newest.
+        # The request names the known revision, not the newest.
         self.assertFalse([path for path, _ in self.hub.requests if "/revision/" in path])
         self.assertEqual(self.hub.files_requested(), [])
 
