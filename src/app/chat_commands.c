@@ -150,7 +150,10 @@ static void help_with(const struct tn_chat_command *command)
 {
     char left[48];
     snprintf(left, sizeof left, "%s %s", command->names, command->argument);
-    tn_chat_say("%-26s %s", left, command->help);
+    if (tn_is_terminal(TN_STDERR) && tn_terminal_columns() < 60)
+        tn_chat_say("%s\n    %s", left, command->help);
+    else
+        tn_chat_say("%-26s %s", left, command->help);
 }
 
 void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)

@@ -146,7 +146,7 @@ static bool on_text(void *arg, const char *text, size_t n)
 {
     (void)arg;
     tn_progress_end();
-    return tn_out_generated(text, n);
+    return tn_out_answer(text, n);
 }
 
 static void on_prefill(void *arg, size_t n_done, size_t n_total)

@@ -61,6 +61,7 @@ static int dispatch(int argc, char **argv)
     if (tn_args_parse(&o, argc, argv, &err) != TERN_OK)
         return tn_error_print(&err);
     tn_message_set_level((int)o.level);
+    tn_out_set_plain(o.plain);
     if (o.help && o.command != TN_CMD_HELP) {
         tn_help_command(o.command);
         return 0;
