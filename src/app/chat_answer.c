@@ -139,6 +139,7 @@ static bool pass_part(void *arg, enum tern_part part, const char *text, size_t n
 
 static void on_ids(void *arg, const uint32_t *ids, size_t n)
 {
+    tn_progress_update(0, n);
     tn_generator_show_ids(((const struct heard *)arg)->g, ids, n);
 }
 

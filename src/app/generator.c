@@ -20,6 +20,7 @@ bool tn_generator_should_stop(const struct tn_generator *g)
 
 static bool should_stop(void *arg)
 {
+    tn_progress_tick();
     return tn_generator_should_stop(arg);
 }
 
@@ -226,6 +227,7 @@ tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *i
     struct tern_generate_params params;
     tn_generator_params(g, &params);
     tn_generator_begin(g);
+    tn_progress_update(0, ids->n);
     tn_generator_show_ids(g, ids->ids, ids->n);
     tern_status status = tern_generate(g->session, ids->ids, ids->n, &params, result, err);
     tn_generator_end(g, status, result);

@@ -210,7 +210,7 @@ class Commands(Chat):
 
     def test_config(self):
         text = self.quiet(0, ["/config"], "--ctx", "512")
-        for words in ("model demo", "template bitnet-2b-4t", "context 512 (user", "cap_new_tokens",
+        for words in ("model demo", "template bitnet-2b-4t", "context in tokens: 512 (--ctx 512)", "cap_new_tokens",
                       "repeat-penalty"):
             self.assertIn(words, text)
 

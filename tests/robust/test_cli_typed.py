@@ -3,6 +3,7 @@
 """What people type first: a model's name and a text, a GGUF file, a folder, nothing at all."""
 import json
 import os
+import re
 import shutil
 import sys
 import unittest
@@ -175,6 +176,131 @@ class OnATerminal(command.TestCase):
                 text, code = t.finish()
             self.assertEqual(code, 2)
             self.assertIn(b"-p", text)
+
+
+@unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
+class Silence(command.TestCase):
+    """What takes longer than half a second, or waits for the user, says so."""
+    SLOW = ("--cpu", "ref", "--threads", "1")
+
+    def text(self, n):
+        path = scratch(f"long{n}.txt")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("king " * n)
+        return path
+
+    def ids(self, n):
+        return " ".join(["7"] * n)
+
+    def check(self, shown, what):
+        """A line with a percentage came, and was erased by blanks before anything else."""
+        self.assertRegex(shown, what + rb": \d+ %, ")
+        line = re.search(rb"\r?([^\r\n]*" + what + rb": \d+ %[^\r]*)\r( +)\r", shown)
+        self.assertIsNotNone(line, shown)
+        self.assertGreaterEqual(len(line.group(2)), len(line.group(1).strip()))
+
+    def test_run(self):
+        with Terminal("run", command.model(), "-f", self.text(900), "-n", "1", *self.SLOW) as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"prompt")
+
+    def test_chat(self):
+        with Terminal("chat", command.model(), "-n", "1", *self.SLOW) as t:
+            t.expect(b"> ")
+            t.send(b"/file " + self.text(900).encode() + b"\n")
+            t.expect(b"next question.*> ")
+            t.send(b"Hello\n")
+            self.check(t.expect(rb"\n> $"), b"prompt")
+
+    def test_logits(self):
+        with Terminal("logits", command.model(), "--ids", self.ids(900), "--greedy", "2",
+                      *self.SLOW) as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"logits")
+
+    def test_embed(self):
+        with Terminal("embed", command.model(), "--ids", self.ids(900), *self.SLOW) as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"embedding")
+
+    def test_bench(self):
+        with Terminal("bench", command.model(), "-r", "1", "--depths", "0", "-p", "512", "--cpu",
+                      "ref", "--threads", "1") as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"measuring")
+
+    def test_quiet_and_redirected(self):
+        arguments = ("run", command.model(), "-f", self.text(900), "-n", "1", *self.SLOW)
+        self.assertEqual(self.ok(*arguments).err, "")
+        with Terminal(*arguments, "-q") as t:
+            self.assertNotIn(b"prompt: ", t.finish()[0])
+
+    def test_waiting_for_input(self):
+        for arguments, what in ((("tokenize", command.model()), b"a text"),
+                                (("tokenize", command.model(), "--chat"), b"JSON array"),
+                                (("detokenize", command.model()), b"token ids"),
+                                (("embed", command.model()), b"a text per line"),
+                                (("embed", command.model(), "--json"), b"JSON array"),
+                                (("embed", command.model(), "--search", "x"), b"search in")):
+            with Terminal(*arguments) as t:
+                t.expect(b"waiting for [^;]*" + what + b".*Ctrl-D.*ends it")
+                t.send(b"[]\n\x04")
+                t.finish()
+        self.assertEqual(self.ok("tokenize", command.model(), stdin=b"x").err, "")
+
+    def test_a_saved_conversation_shows_its_last_turn(self):
+        path = scratch("saved.json")
+        with Terminal("chat", command.model(), "--greedy", "-n", "5", "--session", path) as t:
+            for question in (b"Hello", b"And then?"):
+                t.expect(b"> ")
+                t.send(question + b"\n")
+                t.expect(rb"context \d+ of")
+            t.expect(b"> ")
+            t.send(b"/exit\n")
+            t.finish()
+        turns = command.read_json(path)["messages"]
+        shown = rb"> And then\?\r\n" + re.escape(turns[-1]["content"][:8].encode())
+        with Terminal("chat", command.model(), "--session", path) as t:
+            before = t.expect(shown)
+            self.assertNotIn(b"> Hello", before)
+            t.expect(b"leaves.*> ")
+            t.send(b"/load " + path.encode() + b"\n")
+            t.expect(b"4 messages are loaded.*" + shown)
+
+
+class Messages(command.TestCase):
+    def test_weights_that_are_not_read(self):
+        folder = scratch("pickled")
+        shutil.copytree(command.DEMO, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+        self.assertIn("holds no model.safetensors", self.refused(5, "convert", folder))
+        with open(os.path.join(folder, "pytorch_model.bin"), "wb") as f:
+            f.write(b"PK")
+        self.assertIn(".bin files", self.refused(5, "convert", folder))
+
+    def test_an_output_in_a_missing_folder(self):
+        for arguments in (("convert", command.DEMO), ("logits", command.model(), "--ids", "1")):
+            missing = scratch("no such folder")
+            error = self.refused(4, *arguments, "-o", os.path.join(missing, "x.f32"))
+            self.assertIn(f'there is no folder "{missing}"', error)
+            self.assertNotIn(".part", error)
+
+    def test_a_busy_port(self):
+        import socket
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            result = command.tern("serve", command.model(), "--port", str(s.getsockname()[1]))
+        self.assertEqual(result.code, 4)
+        self.assertIn("--port 0 takes a free one", result.err)
+
+    def test_config_in_words(self):
+        lines = self.ok("chat", command.model(), stdin=b"/config\n").err
+        self.assertIn("memory that may be used: ", lines)
+        self.assertNotIn("_", re.sub(r"(?m)^model .*\n", "", lines))
 
 
 if __name__ == "__main__":
