@@ -272,6 +272,54 @@ class Silence(command.TestCase):
             t.expect(b"4 messages are loaded.*" + shown)
 
 
+@unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
+class ExternalEditor(command.TestCase):
+    def setUp(self):
+        self.script = scratch("editor.py")
+        with open(self.script, "w", encoding="utf-8") as f:
+            f.write("import sys, os\n"
+                    "flag, path = sys.argv[1:]\n"
+                    "assert flag == '--wait' and os.stat(path).st_mode & 0o77 == 0\n"
+                    "text = open(path).read()\n"
+                    "if text == 'fail': sys.exit(3)\n"
+                    "open(path, 'w').write(text + ' world\\nsecond line\\n')\n")
+        self.folder = scratch(f"tmp-{self._testMethodName}")
+        os.makedirs(self.folder)
+
+    def chat(self, editor=None, **changes):
+        editor = editor or f"{sys.executable} {self.script} --wait"
+        return Terminal("chat", command.model(), "-n", "2", "-q", "--session", scratch("edited.json"),
+                        env={"VISUAL": "", "EDITOR": editor, "TMPDIR": self.folder, **changes})
+
+    def test_by_key_and_by_command(self):
+        for typed in (b"Hello\x18\x05", b"/editor Hello\n"):
+            with self.chat() as t:
+                t.expect(b"> ")
+                t.send(typed)
+                t.expect(b"Hello world.*second line")
+                t.send(b"!\n")
+                t.expect(rb"!\r\n.*\n> ")
+                t.send(b"/exit\n")
+                self.assertEqual(t.finish()[1], 0)
+                self.assertEqual(t.modes(), t.before)
+            self.assertEqual(command.read_json(scratch("edited.json"))["messages"][-2]["content"],
+                             "Hello world\nsecond line!")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_fails_keeps_the_text(self):
+        for editor, typed, said in ((None, b"fail", b"ended with an error"),
+                                    ("/no/such/editor", b"text", b"set \\$EDITOR")):
+            with self.chat(editor) as t:
+                t.expect(b"> ")
+                t.send(typed + b"\x18\x05")
+                t.expect(said + b".*> " + typed)
+                t.send(b"\x03")
+                t.expect(b"\\^C.*> ")
+                t.send(b"/exit\n")
+                self.assertEqual(t.finish()[1], 0)
+        self.assertEqual(os.listdir(self.folder), [])
+
+
 class Messages(command.TestCase):
     def test_weights_that_are_not_read(self):
         folder = scratch("pickled")
