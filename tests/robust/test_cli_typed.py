@@ -179,6 +179,63 @@ class OnATerminal(command.TestCase):
 
 
 @unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
+class Menu(command.TestCase):
+    """`tern` alone, where no model is meant."""
+
+    def setUp(self):
+        self.folder = scratch(f"menu-{self._testMethodName}")
+        os.makedirs(os.path.join(self.folder, "models"))
+        shutil.copy(command.TERN, self.folder)
+
+    def add(self, name):
+        shutil.copy(command.model(), os.path.join(self.folder, name))
+
+    def tern(self, **changes):
+        env = {"HOME": self.folder, "XDG_DATA_HOME": self.folder, "TERN_MODELS": "", "TERM": "dumb",
+               "PATH": self.folder, "DISPLAY": "", "WAYLAND_DISPLAY": "", **changes}
+        return Terminal(program=[os.path.join(self.folder, "tern")], env=env)
+
+    def test_models_are_numbered(self):
+        self.add("demo.tern")
+        self.add("models/other.tern")
+        for answer, name in ((b"\n", b"demo.tern"), (b"1\n", b"demo.tern"), (b"2\n", b"other.tern"),
+                             (b"other\n", b"other.tern")):
+            with self.tern() as t:
+                shown = t.expect(rb"1  talk to demo, .*2  talk to other.*p  open the page.*\? ")
+                self.assertRegex(shown, rb"f  fetch \S+, the best that fits here")
+                t.send(b"7\n")
+                t.expect(rb"none of them.*\? ")
+                t.send(answer)
+                t.expect(b"leaves.*> ")
+                t.send(b"/config\n")
+                t.expect(name + b".*> ")
+                t.send(b"/exit\n")
+                self.assertEqual(t.finish()[1], 0)
+
+    def test_the_page(self):
+        self.add("demo.tern")
+        with self.tern() as t:
+            t.expect(rb"\? ")
+            t.send(b"p\n")
+            t.expect(rb"http://127\.0\.0\.1:\d+|port 8080: Address already in use")
+
+    def test_leaving(self):
+        for answer in (b"q\n", b"\x04"):
+            with self.tern() as t:
+                t.expect(rb"Which one\? ")
+                t.send(answer)
+                self.assertEqual(t.finish()[1], 0)
+
+    def test_a_model_that_is_meant_is_taken(self):
+        self.add("model.tern")
+        with self.tern() as t:
+            self.assertNotIn(b"no model was named", t.expect(b"leaves.*> "))
+        os.remove(os.path.join(self.folder, "model.tern"))
+        with self.tern(TERN_MODEL=command.model()) as t:
+            self.assertNotIn(b"no model was named", t.expect(b"leaves.*> "))
+
+
+@unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
 class Silence(command.TestCase):
     """What takes longer than half a second, or waits for the user, says so."""
     SLOW = ("--cpu", "ref", "--threads", "1")
