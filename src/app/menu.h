@@ -24,8 +24,8 @@ struct tn_menu_choice {
     char *model; /* new memory (tn_free) that words may point to, or NULL */
 };
 
-/* Lists the choices on standard error and reads one: a conversation with the demo or with a model of
- * tern list, the best model to fetch, or the page in a browser.
+/* Lists the choices on standard error and reads one: a conversation with the demo or with a model
+ * of tern list, the best model to fetch, or the page in a browser.
  * TERN_INPUT: the input ended; TERN_INTERRUPTED: Ctrl-C; TERN_MEMORY. */
 tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err);
 

@@ -77,8 +77,9 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     const char *named = positional ? positional : o->model;
     *out = NULL;
     if (positional && o->model)
-        return tn_fail(err, TERN_USAGE, "two models are given: \"%s\" and --model \"%s\"",
-                       positional, o->model);
+        return tn_fail(err, TERN_USAGE, "two models are given: \"%s\" and --model \"%s\"%s",
+                       positional, o->model,
+                       o->command == TN_CMD_RUN ? "; with --model, the prompt follows -p" : "");
     if (!named)
         named = model_of_environment(o, positional);
     if (named) {

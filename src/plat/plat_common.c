@@ -151,32 +151,6 @@ tern_status tn_stdin_read_all(char **data, size_t *n_bytes, size_t max_bytes,
 
 /* ---- whole files ---- */
 
-tern_status tn_os_fail_part(struct tern_error *err, const char *part, unsigned long code)
-{
-    static const char suffix[] = ".part";
-    char *name = tn_os_copy_text(part);
-    const size_t n = name ? strlen(name) : 0, n_suffix = sizeof suffix - 1;
-    if (n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0)
-        name[n - n_suffix] = '\0';
-    const char *shown = name ? name : part;
-    const char *slash = strrchr(shown, '/');
-#if defined(_WIN32)
-    const char *backslash = strrchr(shown, '\\');
-    slash = backslash && (!slash || backslash > slash) ? backslash : slash;
-#endif
-    char *folder = slash && slash > shown ? tn_os_copy_text(shown) : NULL;
-    if (folder)
-        folder[slash - shown] = '\0';
-    const bool is_missing = folder && tn_path_kind(folder) == TN_PATH_ABSENT;
-    tern_status status =
-        is_missing ? tn_fail(err, TERN_OUTPUT, "%s: cannot be created: there is no folder \"%s\"",
-                             shown, folder)
-                   : tn_os_fail(err, TERN_OUTPUT, shown, "cannot be created", code);
-    tn_free(folder);
-    tn_free(name);
-    return status;
-}
-
 static tern_status create_part_of(struct tn_file **out, const char *to, struct tern_error *err)
 {
     struct tn_buf part = {0};

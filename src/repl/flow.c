@@ -222,13 +222,28 @@ static void put_word(struct tn_flow *f, size_t n, bool has_more)
     f->word_has_begun = has_more;
 }
 
+/* Punctuation that does not begin a row: ideographic comma and full stop, closing brackets, marks
+ * that lengthen or repeat, and the wide forms of , . ! ? : ; ). */
+static bool is_closing(const char *text, size_t n)
+{
+    static const uint16_t closing[] = {0x3001, 0x3002, 0x3005, 0x3009, 0x300B, 0x300D,
+                                       0x300F, 0x3011, 0x30FC, 0xFF01, 0xFF09, 0xFF0C,
+                                       0xFF0E, 0xFF1A, 0xFF1B, 0xFF1F};
+    uint32_t c;
+    const size_t length = tn_utf8_character(text, n, &c);
+    for (size_t i = 0; length > 0 && i < TN_COUNT_OF(closing); i++)
+        if (closing[i] == c)
+            return true;
+    return false;
+}
+
 /* Text without blanks may be broken at wide characters: all but the last one, which marks may still
  * follow, is a word. */
 static void put_wide(struct tn_flow *f)
 {
     const char *word = f->word.data;
     const size_t n = f->word.n_bytes, last = tn_grapheme_previous(word, n, n);
-    if (last == 0)
+    if (last == 0 || is_closing(word + last, n - last))
         return;
     const size_t before = tn_grapheme_previous(word, last, last);
     if (tn_cluster_first(word + last, n - last).width > 1 ||

@@ -223,8 +223,8 @@ static size_t next_escape(const char *bytes, size_t n, bool is_final, enum tn_ke
     return 1;
 }
 
-/* What begins with Ctrl-X, which waits for its second key as long as that takes.  Returns its bytes,
- * 0 when more must come. */
+/* What begins with Ctrl-X, which waits for its second key as long as that takes.  Returns its
+ * bytes, 0 when more must come. */
 static size_t next_prefixed(const char *bytes, size_t n, enum tn_key_kind *kind)
 {
     *kind = n > 1 && bytes[1] == ('E' & 31) ? TN_KEY_EDITOR : TN_KEY_UNKNOWN;

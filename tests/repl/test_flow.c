@@ -77,6 +77,7 @@ static void words(void **state)
     assert_flow("e" ACUTE "e" ACUTE "e" ACUTE " e" ACUTE "e" ACUTE "e" ACUTE, 8,
                 "e" ACUTE "e" ACUTE "e" ACUTE " e" ACUTE "e" ACUTE "e" ACUTE);
     assert_flow(HAN HAN HAN HAN HAN, 8, HAN HAN HAN "\n" HAN HAN);
+    assert_flow(HAN HAN HAN "\xe3\x80\x82" HAN, 8, HAN HAN "\n" HAN "\xe3\x80\x82" HAN);
     assert_flow("abc" HAN HAN HAN "xyz", 8, "abc" HAN HAN "\n" HAN "xyz");
     assert_flow("a\tb", 80, "a       b");
 }
