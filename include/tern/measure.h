@@ -75,7 +75,7 @@ tern_status tern_verify(const struct tern_model *model, const struct tern_sysinf
 
 /* How fast n_threads (1 to TERN_PLAN_MAX_THREADS of tern/plan.h) read memory: GB/s of plain
  * reading, the best of a few passes over 256 MiB that are taken for it.  Takes some tenths of a
- * second.  TERN_MEMORY: they are not available. */
+ * second.  TERN_MEMORY: twice as much is not available. */
 tern_status tern_stream_rate(double *gb_s, uint32_t n_threads, struct tern_error *err);
 
 /* ---- bench ---- */

@@ -106,7 +106,7 @@ tern_status tern_stream_rate(double *gb_s, uint32_t n_threads, struct tern_error
     struct tn_bench_stream stream = {0};
     struct tn_team *team = NULL;
     *gb_s = 0;
-    tern_status status = check_memory(STREAM_BYTES, err);
+    tern_status status = check_memory(2 * STREAM_BYTES, err); /* half stays for others */
     if (status == TERN_OK)
         status = take_memory(&stream, err);
     if (status == TERN_OK)
