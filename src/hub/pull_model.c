@@ -74,6 +74,10 @@ static tern_status list(struct tn_pulled *p, const struct tn_hub *hub,
                       strcmp(state.file, params->file) == 0 &&
                       (!known || !known->revision[0] ||
                        strcmp(known->revision, state.revision) == 0);
+    if (!same && state.is_kept)
+        return tn_fail(err, TERN_USAGE,
+                       "\"%s\" keeps another download, of %s; move it, or: tern remove %s",
+                       p->folder, state.repository, params->name);
     if (!same)
         tn_download_folder_clear(p->folder);
     const char *revision = same ? state.revision : known ? known->revision : "";

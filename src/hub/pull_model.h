@@ -35,6 +35,7 @@ struct tn_pulled {
 /* Downloads the model's missing files.  After TERN_OK all of them are complete; after a failure the
  * parts stay, and the next attempt continues them.  TERN_OUTPUT: another process downloads this
  * model; there is no room for the download and `known->tern_bytes` (or as many bytes again);
+ * TERN_USAGE: the folder keeps the files of another model, which stay;
  * otherwise as tn_listing_read and tn_download.  Both of the next two calls release *out. */
 tern_status tn_pull_download(struct tn_pulled *out, const struct tn_hub *hub,
                              const struct tn_pull_params *params, struct tern_error *err);

@@ -152,6 +152,14 @@ class Pull(command.TestCase):
         self.ok("remove", "fairy-tales", env=self.environment())
         self.assertEqual(os.listdir(self.downloads), [])
 
+    def test_another_file_leaves_what_is_kept(self):
+        data = read_bytes(command.shared("reference", "gguf", "demo", "i2_s.gguf"))
+        self.hub.repositories["a/two"] = {"a.gguf": data, "b.gguf": data}
+        self.pull("a/two:a.gguf", "--keep")
+        os.remove(os.path.join(self.models, "two.tern"))
+        self.assertIn("keeps another download", self.failed(2, "a/two:b.gguf"))
+        self.assertEqual(read_bytes(os.path.join(self.downloads, "two", "a.gguf")), data)
+
     def test_remove(self):
         self.pull()
         result = self.ok("rm", "fairy-tales", env=self.environment())
