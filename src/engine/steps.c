@@ -20,6 +20,16 @@ static tern_status evaluate(struct tn_steps *s, double *seconds, struct tern_err
     return status;
 }
 
+static void finish_rows(struct tn_steps *s, struct tn_lane *lane)
+{
+    if (lane->is_again)
+        tn_finish_again(lane);
+    else if (lane->is_decoding)
+        tn_finish_answer(s, lane);
+    else
+        tn_finish_prompt(s, lane);
+}
+
 /* What the evaluation gives everybody; the number of ids that were chosen. */
 static uint32_t finish(struct tn_steps *s)
 {
@@ -27,7 +37,7 @@ static uint32_t finish(struct tn_steps *s)
     for (uint32_t i = 0; i < s->n_lanes; i++) {
         struct tn_lane *lane = &s->lanes[i];
         if (lane->n_rows > 0)
-            tn_finish_rows(s, lane);
+            finish_rows(s, lane);
         n += lane->n_ids;
     }
     return n;

@@ -10,7 +10,8 @@
  *
  *   steps.c   a step as a whole
  *   rows.c    the batch of a step
- *   tokens.c  what becomes of its logits
+ *   tokens.c  the choice of an id from its logits
+ *   draft_check.c, prompt_rows.c   what becomes of rows of answers and of prompts
  *   lanes.c   which request runs in which lane, and what of the cache it takes over
  *   events.c  events, and how requests end
  *
@@ -110,7 +111,21 @@ void tn_make_batch(struct tn_steps *s);
 
 /* ---- tokens.c ---- */
 
-/* What the logits of a lane's rows give: events, and the next id. */
-void tn_finish_rows(struct tn_steps *s, struct tn_lane *lane);
+/* Row i of a lane is the next position of its text. */
+void tn_keep_row(struct tn_steps *s, struct tn_lane *lane, uint32_t i);
+/* Chooses the id after row i, the last of the text, and says its event.  True: the next row of the
+ * lane is a draft of this id. */
+bool tn_choose_token(struct tn_steps *s, struct tn_lane *lane, uint32_t i);
+
+/* ---- draft_check.c ---- */
+
+/* The rows of an answer: its events, and the drafts that were right. */
+void tn_finish_answer(struct tn_steps *s, struct tn_lane *lane);
+
+/* ---- prompt_rows.c ---- */
+
+void tn_finish_prompt(struct tn_steps *s, struct tn_lane *lane);
+/* Rows that were computed before and had their events then. */
+void tn_finish_again(struct tn_lane *lane);
 
 #endif

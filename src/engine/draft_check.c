@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Which drafts of an answer become its ids.
+ *
+ * The rows of an answer are the id that was chosen last and drafts of the ids after it.  Each id is
+ * still chosen in its turn, from the logits after the ids before it, which are the same bits
+ * whatever is evaluated beside them.  The first choice that differs from its draft ends the check;
+ * the rows after it are rolled back.
+ */
+#include "engine/steps.h"
+
+void tn_finish_answer(struct tn_steps *s, struct tn_lane *lane)
+{
+    struct tn_request *r = lane->request;
+    r->result.n_steps++;
+    r->result.n_drafted += lane->n_rows - 1;
+    bool is_right = true;
+    for (uint32_t i = 0; is_right && lane->request; i++) {
+        tn_keep_row(s, lane, i);
+        is_right = tn_choose_token(s, lane, i);
+    }
+    lane->n_text = lane->sequence->n_past;
+    (void)tn_sequence_truncate(lane->sequence, lane->n_text); /* what is missing is made up for */
+    tn_sequence_checkpoint_spaced(lane->sequence);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What follows rows of a prompt: checkpoints, progress, log-probabilities, and the first id of the
+ * answer after the last row.
+ */
+#include "engine/logprobs.h"
+#include "engine/steps.h"
+
+/* Events of the ids behind the n rows that were computed from position `first` on, and of the first
+ * id, which has no log-probability. */
+static void say_prompt(struct tn_steps *s, struct tn_lane *lane, uint32_t first)
+{
+    struct tn_request *r = lane->request;
+    const uint32_t n_each = tn_request_n_logprobs(r);
+    struct tern_event event = {.kind = TERN_EVENT_PROMPT, .id = r->asked.ids[0]};
+    if (first == 0)
+        (void)tn_say_event(s, r, &event);
+    for (uint32_t i = 0; i < lane->n_rows && first + i + 1 < r->asked.n_ids; i++) {
+        struct tern_token_logprob *out = r->logprobs + (1 + (size_t)i) * n_each;
+        event.id = r->asked.ids[first + i + 1];
+        event.logprobs = out;
+        event.n_logprobs = tn_logprobs(out, n_each, lane->logits + (size_t)i * tn_steps_vocab(s),
+                                       tn_steps_vocab(s), event.id);
+        (void)tn_say_event(s, r, &event);
+    }
+}
+
+static void end_prompt(struct tn_steps *s, struct tn_lane *lane)
+{
+    struct tn_request *r = lane->request;
+    r->first_ns = tn_now_ns();
+    r->result.prompt_s = (double)(r->first_ns - r->start_ns) * 1e-9;
+    if (r->asked.max_tokens == 0)
+        tn_end_lane(s, lane, TERN_STOP_LENGTH, NULL);
+    else
+        (void)tn_choose_token(s, lane, lane->n_rows - 1);
+}
+
+/* Checkpoints at what other prompts may go on from.  Of the whole prompt the last id is computed
+ * again, for its logits. */
+static void keep_checkpoints(struct tn_lane *lane)
+{
+    const struct tern_request *asked = &lane->request->asked;
+    struct tn_sequence *q = lane->sequence;
+    if (!q->state)
+        return;
+    if (q->n_past == asked->n_system)
+        (void)tn_sequence_checkpoint(q, q->n_past, TN_MARK_SYSTEM);
+    if (q->n_past == asked->n_turn)
+        (void)tn_sequence_checkpoint(q, q->n_past, TN_MARK_TURN);
+    if (q->n_past == asked->n_ids)
+        (void)tn_sequence_checkpoint(q, q->n_past - 1, TN_MARK_PROMPT);
+    tn_sequence_checkpoint_spaced(q);
+}
+
+void tn_finish_prompt(struct tn_steps *s, struct tn_lane *lane)
+{
+    struct tn_request *r = lane->request;
+    for (uint32_t i = 0; i < lane->n_rows; i++)
+        tn_keep_row(s, lane, i);
+    const uint32_t n_past = lane->n_text = lane->sequence->n_past;
+    keep_checkpoints(lane);
+    struct tern_event event = {.kind = TERN_EVENT_PREFILL};
+    r->result.n_prompt_evaluated += lane->n_rows;
+    event.n_done = r->result.n_prompt_evaluated;
+    event.n_total = event.n_done + r->result.n_prompt - n_past;
+    (void)tn_say_event(s, r, &event);
+    if (r->asked.prompt_logprobs)
+        say_prompt(s, lane, n_past - lane->n_rows);
+    if (n_past == r->asked.n_ids)
+        end_prompt(s, lane);
+}
+
+void tn_finish_again(struct tn_lane *lane)
+{
+    lane->sequence->n_past += lane->n_rows;
+    tn_sequence_checkpoint_spaced(lane->sequence);
+}
