@@ -51,6 +51,21 @@ tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *
     return status;
 }
 
+tern_status tn_llama3_factors(struct tn_config_import *out, const struct tn_llama3 *llama3,
+                              double theta, struct tern_error *err)
+{
+    const double dim = out->rope_dims;
+    tern_status status = tn_rope_factors_alloc(out, err);
+    for (uint32_t j = 0; j < out->rope_dims / 2 && status == TERN_OK; j++) {
+        const double wave = 2 * PI * pow(theta, 2 * j / dim);
+        const double smooth =
+            (llama3->original / wave - llama3->low) / (llama3->high - llama3->low);
+        const double kept = fmin(fmax(smooth, 0), 1);
+        out->rope_factors[j] = (float)(1 / ((1 - kept) / llama3->factor + kept));
+    }
+    return status;
+}
+
 double tn_yarn_magnitude(double factor)
 {
     return 0.1 * log(factor) + 1;

@@ -26,6 +26,17 @@ tern_status tn_linear_factors(struct tn_config_import *out, double factor, struc
 tern_status tn_yarn_factors(struct tn_config_import *out, const struct tn_yarn *yarn, double theta,
                             struct tern_error *err);
 
+/* LLaMA 3.1: pairs with long waves are slowed by `factor`, those with short waves keep their speed,
+ * and between them it changes smoothly (transformers, modeling_rope_utils.py). */
+struct tn_llama3 {
+    double factor;    /* at least 1 */
+    double low, high; /* waves in `original`: fewer are slowed, more are kept; low < high */
+    double original;  /* positions of training */
+};
+/* Fills out->rope_factors. */
+tern_status tn_llama3_factors(struct tn_config_import *out, const struct tn_llama3 *llama3,
+                              double theta, struct tern_error *err);
+
 /* What YaRN multiplies rotated queries and keys by. */
 double tn_yarn_magnitude(double factor);
 

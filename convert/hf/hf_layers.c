@@ -35,38 +35,27 @@ static tern_status number_or(double *out, const char *key, const json_t *object,
     return tn_config_number(out, key, value, min, max, err);
 }
 
-/* LLaMA 3.1: slow rotations are divided by `factor`, fast ones stay, in between it changes
- * smoothly with the wave length (transformers, modeling_rope_utils.py). */
 static tern_status llama3_factors(struct tn_config_import *out, const json_t *rope, double theta,
                                   struct tern_error *err)
 {
-    double factor, low, high, original;
+    struct tn_llama3 l;
     tern_status status =
-        tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
+        tn_config_number(&l.factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
     if (status == TERN_OK)
-        status = tn_config_number(&low, "low_freq_factor",
+        status = tn_config_number(&l.low, "low_freq_factor",
                                   json_object_get(rope, "low_freq_factor"), 1e-3, 1e6, err);
     if (status == TERN_OK)
-        status = tn_config_number(&high, "high_freq_factor",
+        status = tn_config_number(&l.high, "high_freq_factor",
                                   json_object_get(rope, "high_freq_factor"), 1e-3, 1e6, err);
     if (status == TERN_OK)
-        status = tn_config_number(&original, "original_max_position_embeddings",
+        status = tn_config_number(&l.original, "original_max_position_embeddings",
                                   json_object_get(rope, "original_max_position_embeddings"), 1,
                                   TERN_MAX_CONTEXT, err);
-    if (status == TERN_OK && high <= low)
+    if (status == TERN_OK && l.high <= l.low)
         status = tn_fail(err, TERN_INPUT,
                          CONFIG ": \"high_freq_factor\" %g is not above \"low_freq_factor\" %g",
-                         high, low);
-    if (status == TERN_OK)
-        status = tn_rope_factors_alloc(out, err);
-    const double dim = out->rope_dims;
-    for (uint32_t j = 0; j < out->rope_dims / 2 && status == TERN_OK; j++) {
-        const double wave = 2 * 3.14159265358979323846 * pow(theta, 2 * j / dim);
-        const double smooth = (original / wave - low) / (high - low);
-        const double kept = fmin(fmax(smooth, 0), 1);
-        out->rope_factors[j] = (float)(1 / ((1 - kept) / factor + kept));
-    }
-    return status;
+                         l.high, l.low);
+    return status == TERN_OK ? tn_llama3_factors(out, &l, theta, err) : status;
 }
 
 /* Longrope: one list up to the original context, another beyond it. */
