@@ -78,3 +78,10 @@ uint64_t tn_job_memory_left(const struct tn_job_memory *job)
     const uint64_t all = tn_fact_minus(job->job_limit, used);
     return process < all ? process : all;
 }
+
+bool tn_fact_is_word(const char *text, const char *word)
+{
+    text += strspn(text, " \t\r\n");
+    size_t n = strlen(word);
+    return strncmp(text, word, n) == 0 && strchr(" \t\r\n", text[n]) != NULL;
+}

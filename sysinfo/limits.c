@@ -231,18 +231,11 @@ static uint64_t quota_of(uint64_t quota_us, uint64_t period_us, uint32_t *unread
     return scaled / period_us;
 }
 
-static bool is_word(const char *text, const char *word)
-{
-    text += strspn(text, " \t\r\n");
-    size_t n = strlen(word);
-    return strncmp(text, word, n) == 0 && strchr(" \t\r\n", text[n]) != NULL;
-}
-
 static uint64_t quota_v2(const char *root, const char *path, uint32_t *unreadable)
 {
     char text[128];
     uint64_t quota_us, period_us;
-    if (tn_fact_read(root, path, text, sizeof text) < 0 || is_word(text, "max"))
+    if (tn_fact_read(root, path, text, sizeof text) < 0 || tn_fact_is_word(text, "max"))
         return TERN_UNKNOWN;
     const char *p = text;
     if (tn_fact_parse_u64(&p, &quota_us) && tn_fact_whole_u64(p, &period_us))
@@ -256,7 +249,7 @@ static uint64_t quota_v1(const char *root, const char *dir, uint32_t *unreadable
     char text[128], path[1100];
     uint64_t quota_us, period_us;
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir);
-    if (tn_fact_read(root, path, text, sizeof text) < 0 || is_word(text, "-1"))
+    if (tn_fact_read(root, path, text, sizeof text) < 0 || tn_fact_is_word(text, "-1"))
         return TERN_UNKNOWN;
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
     if (tn_fact_whole_u64(text, &quota_us) &&
@@ -275,91 +268,6 @@ uint64_t tn_cgroup_quota(const char *root, const char *dir, bool v2, uint32_t *u
     return quota_v2(root, path, unreadable);
 }
 
-/* ---- memory ---- */
-
-#define NO_LIMIT ((uint64_t)1 << 62)
-
-/* A limit file: TERN_UNKNOWN for none. The kernels' "no limit" is "max" (v2) or a number near 2^63
- * (v1); more than the machine has is no limit either. Zero cannot be: the process runs. */
-static uint64_t parse_limit(const char *text, uint64_t total, uint32_t *unreadable)
-{
-    uint64_t limit;
-    if (!text || is_word(text, "max") || is_word(text, "-1"))
-        return TERN_UNKNOWN;
-    if (!tn_fact_whole_u64(text, &limit) || limit == 0) {
-        *unreadable |= TERN_FACT_CGROUP_MEMORY;
-        return TERN_UNKNOWN;
-    }
-    return limit >= NO_LIMIT || limit > total ? TERN_UNKNOWN : limit;
-}
-
-/* Bytes that the kernel gives back before it kills: file pages, and in v2 slab. */
-static uint64_t reclaimable(const char *stat, bool v2)
-{
-    static const char *const v1_keys[] = {"total_inactive_file ", "total_active_file "};
-    static const char *const v2_keys[] = {"inactive_file ", "active_file ", "slab_reclaimable "};
-    const char *const *keys = v2 ? v2_keys : v1_keys;
-    size_t n_keys = v2 ? TN_COUNT_OF(v2_keys) : TN_COUNT_OF(v1_keys);
-    uint64_t sum = 0;
-    for (size_t i = 0; stat && i < n_keys; i++) {
-        uint64_t value;
-        if (tn_fact_line_u64(stat, keys[i], &value, NULL) &&
-            __builtin_add_overflow(sum, value, &sum))
-            return 0;
-    }
-    return sum;
-}
-
-uint64_t tn_cgroup_memory_left(const struct tn_cgroup_memory *group, uint64_t total,
-                               uint64_t *limit, uint32_t *unreadable)
-{
-    *limit = parse_limit(group->limit, total, unreadable);
-    if (group->v2) {
-        uint64_t high = parse_limit(group->high, total, unreadable);
-        *limit = TN_MIN(*limit, high);
-    } else if (group->stat) {
-        /* Also tells of limits in ancestors that a namespace hides. */
-        uint64_t hidden;
-        if (tn_fact_line_u64(group->stat, "hierarchical_memory_limit ", &hidden, NULL) &&
-            hidden > 0 && hidden < NO_LIMIT && hidden <= total && hidden < *limit)
-            *limit = hidden;
-    }
-    if (*limit == TERN_UNKNOWN)
-        return TERN_UNKNOWN;
-    uint64_t used;
-    if (!group->current || !tn_fact_whole_u64(group->current, &used)) {
-        /* The limit still holds; how much of it is used is not known. */
-        *unreadable |= TERN_FACT_CGROUP_MEMORY;
-        used = 0;
-    }
-    return tn_fact_minus(*limit, tn_fact_minus(used, reclaimable(group->stat, group->v2)));
-}
-
-static const char *read_in(const char *root, const char *dir, const char *name, char *text,
-                           size_t capacity)
-{
-    char path[1100];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return tn_fact_read(root, path, text, capacity) < 0 ? NULL : text;
-}
-
-static void add_group_memory(struct tern_sysinfo *out, const char *root, const char *dir, bool v2)
-{
-    char max[64], high[64], current[64], stat[8192];
-    struct tn_cgroup_memory group = {.v2 = v2};
-    group.limit = read_in(root, dir, v2 ? "memory.max" : "memory.limit_in_bytes", max, sizeof max);
-    group.high = v2 ? read_in(root, dir, "memory.high", high, sizeof high) : NULL;
-    if (!group.limit && !group.high)
-        return;
-    group.current = read_in(root, dir, v2 ? "memory.current" : "memory.usage_in_bytes", current,
-                            sizeof current);
-    group.stat = read_in(root, dir, "memory.stat", stat, sizeof stat);
-    uint64_t limit;
-    uint64_t left = tn_cgroup_memory_left(&group, out->total_bytes, &limit, &out->unreadable);
-    out->limit_bytes = TN_MIN(out->limit_bytes, limit);
-    out->cgroup_available_bytes = TN_MIN(out->cgroup_available_bytes, left);
-}
-
 void tn_limits_read(struct tern_sysinfo *out, const char *root)
 {
     struct tn_cgroups *groups = tn_alloc(sizeof *groups);
@@ -375,7 +283,7 @@ void tn_limits_read(struct tern_sysinfo *out, const char *root)
                 out->quota_millicpus = TN_MIN(out->quota_millicpus, quota);
             }
             if (h != TN_CGROUP_V1_CPU)
-                add_group_memory(out, root, dir, v2);
+                tn_cgroup_memory_add(out, root, dir, v2);
         }
     }
     tn_free(groups);

@@ -54,6 +54,8 @@ long tn_fact_read(const char *root, const char *path, char *text, size_t capacit
 bool tn_fact_parse_u64(const char **text, uint64_t *out);
 /* The whole text is one number, with white space around it at most. */
 bool tn_fact_whole_u64(const char *text, uint64_t *out);
+/* Whether the text is this word, with white space around it at most. */
+bool tn_fact_is_word(const char *text, const char *word);
 /* The number behind `key` at the start of a line: "MemTotal:   123 kB" with key "MemTotal:".
  * *present tells whether the key was there at all (may be NULL). */
 bool tn_fact_line_u64(const char *text, const char *key, uint64_t *out, bool *present);
@@ -110,6 +112,13 @@ void tn_cgroups_find(struct tn_cgroups *out, const char *root);
  * Start with dir = "". */
 bool tn_cgroups_next(const struct tn_cgroups *groups, enum tn_hierarchy hierarchy, char dir[1024]);
 
+/* CPU quota in 1/1000 CPU of one group, TERN_UNKNOWN without one. */
+uint64_t tn_cgroup_quota(const char *root, const char *dir, bool v2, uint32_t *unreadable);
+/* Quota and memory over all groups. Needs total_bytes. */
+void tn_limits_read(struct tern_sysinfo *out, const char *root);
+
+/* ---- mem_cgroup.c ---- */
+
 /* One group with a memory limit, as texts of its files; NULL = absent. */
 struct tn_cgroup_memory {
     bool v2;
@@ -122,10 +131,8 @@ struct tn_cgroup_memory {
  * of the machine (a larger limit is none), or TERN_UNKNOWN. */
 uint64_t tn_cgroup_memory_left(const struct tn_cgroup_memory *group, uint64_t total,
                                uint64_t *limit, uint32_t *unreadable);
-/* CPU quota in 1/1000 CPU of one group, TERN_UNKNOWN without one. */
-uint64_t tn_cgroup_quota(const char *root, const char *dir, bool v2, uint32_t *unreadable);
-/* Quota and memory over all groups. Needs total_bytes. */
-void tn_limits_read(struct tern_sysinfo *out, const char *root);
+/* Adds the limit and the rest of the group in `dir`. Needs total_bytes. */
+void tn_cgroup_memory_add(struct tern_sysinfo *out, const char *root, const char *dir, bool v2);
 
 /* ---- mem_linux.c ---- */
 
