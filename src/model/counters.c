@@ -7,10 +7,8 @@
 /* The weights that were counted since the last region ended belong to this one. */
 static void attribute_weights(struct tn_counters *c, enum tn_region region)
 {
-    uint64_t attributed = 0;
-    for (uint32_t i = 0; i < TN_N_REGIONS; i++)
-        attributed += c->decode_bytes[i];
-    c->decode_bytes[region] += c->decode_weight_bytes - attributed;
+    c->decode_bytes[region] += c->decode_weight_bytes - c->attributed_bytes;
+    c->attributed_bytes = c->decode_weight_bytes;
 }
 
 void tn_region_end(struct tn_forward *f, enum tn_region region, uint64_t *start)

@@ -44,6 +44,7 @@ struct tn_counters {
     uint64_t head_rows, head_exact;  /* rows of the head, rows computed exactly */
     uint64_t n_experts_read;         /* while decoding, without shared ones */
     uint64_t decode_bytes[TN_N_REGIONS]; /* of decode_weight_bytes, so far */
+    uint64_t attributed_bytes; /* their sum */
     uint64_t decode_ns[TN_N_REGIONS];
     uint64_t prefill_ns[TN_N_REGIONS];
 };
