@@ -4,7 +4,6 @@
  */
 #include "convert/stream.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,121 +15,6 @@
 #include "convert/trits.h"
 #include "file/model_file.h"
 #include "kern/pack.h"
-
-/* ---- buffers and progress ---- */
-
-void *tn_stream_take(struct tn_stream_buffer *buffer, size_t n_bytes, struct tern_error *err)
-{
-    if (n_bytes <= buffer->capacity)
-        return buffer->data;
-    tn_free(buffer->data);
-    buffer->capacity = 0;
-    buffer->data = tn_alloc(n_bytes);
-    if (buffer->data)
-        buffer->capacity = n_bytes;
-    else
-        tn_fail(err, TERN_MEMORY, "no memory for %zu bytes of a tensor", n_bytes);
-    return buffer->data;
-}
-
-static void drop(struct tn_stream_buffer *buffer)
-{
-    tn_free(buffer->data);
-    *buffer = (struct tn_stream_buffer){NULL, 0};
-}
-
-void tn_stream_drop_buffers(struct tn_streamer *s)
-{
-    drop(&s->raw);
-    drop(&s->trits);
-    drop(&s->packed);
-    drop(&s->floats);
-    drop(&s->scales);
-    drop(&s->all_scales);
-    drop(&s->spare);
-    drop(&s->heads);
-    drop(&s->head_scales);
-}
-
-bool tn_stream_report(const struct tn_streamer *s)
-{
-    const struct tern_convert_params *p = s->params;
-    const double share = s->n_done < s->n_total ? (double)s->n_done / (double)s->n_total : 1.0;
-    return !p->on_progress ||
-           p->on_progress(p->arg, (uint64_t)(share * (double)s->n_source), s->n_source);
-}
-
-tern_status tn_stream_progress(struct tn_streamer *s, uint64_t n, struct tern_error *err)
-{
-    s->n_done += n;
-    if (!tn_stream_report(s))
-        return tn_fail(err, TERN_INTERRUPTED, "conversion stopped; nothing was written");
-    return TERN_OK;
-}
-
-tern_status tn_stream_read(struct tn_streamer *s, const struct tn_source_tensor *t, uint64_t begin,
-                           void *dst, size_t n, struct tern_error *err)
-{
-    tern_status status = tn_source_read(s->source, t, begin, dst, n, err);
-    return status == TERN_OK ? tn_stream_progress(s, n, err) : status;
-}
-
-tern_status tn_stream_check_finite(const struct tn_source_tensor *t, const void *raw, size_t n,
-                                   uint64_t first, uint64_t cols, struct tern_error *err)
-{
-    const size_t i = tn_floats_find_nonfinite(t->dtype, raw, n);
-    if (i == n)
-        return TERN_OK;
-    return tn_fail(err, TERN_INPUT,
-                   "tensor \"%s\": the value at row %llu, column %llu is not a finite number",
-                   t->name, (unsigned long long)((first + i) / cols),
-                   (unsigned long long)((first + i) % cols));
-}
-
-tern_status tn_stream_read_rows(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
-                                uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
-                                struct tern_error *err)
-{
-    tern_status status = TERN_OK;
-    for (uint32_t end = row + n, n_run; row < end && status == TERN_OK; row += n_run) {
-        (void)tn_row_order_run(&t->order, row, &n_run);
-        n_run = t->order.permuted_dim ? 1 : TN_MIN(end - row, n_run);
-        status = tn_stream_read(s, t->weight,
-                                tn_row_order_get(&t->order, row) * (uint64_t)row_bytes, dst,
-                                n_run * row_bytes, err);
-        dst += n_run * row_bytes;
-    }
-    return status;
-}
-
-/* ---- floats ---- */
-
-uint64_t tn_stream_row_bytes(const struct tn_source_tensor *t, uint32_t cols)
-{
-    if (t->encoding)
-        return (uint64_t)cols / t->encoding->unit * t->encoding->unit_bytes;
-    return cols * tn_source_float_bytes(t);
-}
-
-void tn_stream_load_row(float *dst, const struct tn_source_tensor *t, const void *raw,
-                        uint32_t cols)
-{
-    if (t->encoding)
-        t->encoding->floats(dst, raw, cols / t->encoding->unit);
-    else
-        tn_floats_load(dst, t->dtype, raw, cols);
-}
-
-tern_status tn_stream_check_row(const struct tn_source_tensor *t, const float *values,
-                                uint32_t row, uint32_t cols, struct tern_error *err)
-{
-    const size_t i = tn_floats_find_nonfinite(TN_DTYPE_F32, values, cols);
-    if (i == cols)
-        return TERN_OK;
-    return tn_fail(err, TERN_INPUT,
-                   "tensor \"%s\": the value at row %u, column %zu is not a finite number",
-                   t->name, row, i);
-}
 
 /* ---- vectors ---- */
 

@@ -165,18 +165,6 @@ const struct tern_file_tensor *tn_model_file_tensor(const struct tn_model_file *
     return NULL;
 }
 
-const void *tn_model_file_data(const struct tn_model_file *file,
-                               const struct tern_file_tensor *tensor)
-{
-    return file->map.data + tensor->offset;
-}
-
-const float *tn_model_file_scales(const struct tn_model_file *file,
-                                  const struct tern_file_tensor *tensor)
-{
-    return tensor->scale_bytes ? (const void *)(file->map.data + tensor->scale_offset) : NULL;
-}
-
 const char *tn_model_file_text(const struct tn_model_file *file, struct tern_file_ref ref,
                                size_t *n_bytes)
 {

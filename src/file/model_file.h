@@ -65,10 +65,17 @@ void tn_model_file_close(struct tn_model_file *file);
 /* The tensor with this role and layer, or NULL. O(log n). */
 const struct tern_file_tensor *tn_model_file_tensor(const struct tn_model_file *file,
                                                     enum tern_role role, uint32_t layer);
-const void *tn_model_file_data(const struct tn_model_file *file,
-                               const struct tern_file_tensor *tensor);
-const float *tn_model_file_scales(const struct tn_model_file *file,
-                                  const struct tern_file_tensor *tensor);
+static inline const void *tn_model_file_data(const struct tn_model_file *file,
+                                             const struct tern_file_tensor *tensor)
+{
+    return file->map.data + tensor->offset;
+}
+/* NULL: the tensor has no scales. */
+static inline const float *tn_model_file_scales(const struct tn_model_file *file,
+                                                const struct tern_file_tensor *tensor)
+{
+    return tensor->scale_bytes ? (const void *)(file->map.data + tensor->scale_offset) : NULL;
+}
 /* Bytes of a metadata string; *n_bytes may be 0. Never NULL; valid as long as the file is open. */
 const char *tn_model_file_text(const struct tn_model_file *file, struct tern_file_ref ref,
                                size_t *n_bytes);

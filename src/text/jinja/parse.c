@@ -1,180 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statements of the template language, and what both halves of the parser share.
+ * Statements of the template language.
  */
 #include "text/jinja/parse.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/error.h"
 
-/* ---- shared ---- */
-
-static void fail_at_token(struct tn_jparser *p, tern_status status, const char *format,
-                          va_list args)
-{
-    char where[48];
-    p->status = tn_vfail(p->err, status, format, args);
-    snprintf(where, sizeof where, "chat template, line %u", p->token->line);
-    tn_fail_prefix(p->err, where);
-}
-
-struct tn_jnode *tn_jinja_fail(struct tn_jparser *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (p->status == TERN_OK)
-        fail_at_token(p, TERN_UNSUPPORTED, format, args);
-    va_end(args);
-    return NULL;
-}
-
-static void fail_memory(struct tn_jparser *p, const char *format, ...) TN_PRINTF(2, 3);
-static void fail_memory(struct tn_jparser *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (p->status == TERN_OK)
-        fail_at_token(p, p->pool->is_full ? TERN_LIMIT : TERN_MEMORY, format, args);
-    va_end(args);
-}
-
-void *tn_jinja_take(struct tn_jparser *p, size_t n_bytes)
-{
-    void *bytes = p->status == TERN_OK ? tn_pool_take(p->pool, n_bytes) : NULL;
-    if (!bytes)
-        fail_memory(p, "no room for the template within %zu bytes", p->pool->max_bytes);
-    return bytes;
-}
-
-static uint32_t depth_of(const struct tn_jnode *node)
-{
-    return node ? node->depth : 0;
-}
-
-struct tn_jnode *tn_jinja_node(struct tn_jparser *p, enum tn_jnode_type type, struct tn_jnode *a,
-                               struct tn_jnode *b)
-{
-    struct tn_jnode *node = tn_jinja_take(p, sizeof *node);
-    if (!node)
-        return NULL;
-    *node = (struct tn_jnode){.type = type, .line = p->token->line, .a = a, .b = b};
-    node->depth = TN_MAX(depth_of(a), depth_of(b)) + 1;
-    if (node->depth > TN_JINJA_MAX_DEPTH)
-        return tn_jinja_fail(p, "expressions nest deeper than %u", TN_JINJA_MAX_DEPTH);
-    return node;
-}
-
-bool tn_jinja_push(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
-                   struct tn_jnode *child)
-{
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 4;
-        struct tn_jnode **items = tn_jinja_take(p, capacity * sizeof *items);
-        if (!items)
-            return false;
-        if (list->n)
-            memcpy(items, list->items, list->n * sizeof *items);
-        list->items = items;
-        list->capacity = capacity;
-    }
-    list->items[list->n++] = child;
-    parent->depth = TN_MAX(parent->depth, depth_of(child) + 1);
-    if (parent->depth > TN_JINJA_MAX_DEPTH)
-        tn_jinja_fail(p, "the template nests deeper than %u", TN_JINJA_MAX_DEPTH);
-    return p->status == TERN_OK;
-}
-
-bool tn_jinja_set_text(struct tn_jparser *p, struct tn_jnode *node, const char *text, size_t n)
-{
-    struct tn_jstring *string = tn_jinja_take(p, sizeof *string);
-    if (!string)
-        return false;
-    *string = (struct tn_jstring){.bytes = text, .n = n};
-    node->value = (struct tn_jvalue){.type = TN_J_STRING, .string = string};
-    return true;
-}
-
-static bool is_token(const struct tn_jtoken *t, enum tn_jtoken_type type, const char *text)
-{
-    return t->type == type && t->n == strlen(text) && memcmp(t->text, text, t->n) == 0;
-}
-
-bool tn_jinja_is_operator(const struct tn_jparser *p, const char *text)
-{
-    return is_token(p->token, TN_T_OPERATOR, text);
-}
-
-bool tn_jinja_is_name(const struct tn_jparser *p, const char *text)
-{
-    return is_token(p->token, TN_T_NAME, text);
-}
-
-bool tn_jinja_skip_operator(struct tn_jparser *p, const char *text)
-{
-    if (!tn_jinja_is_operator(p, text))
-        return false;
-    p->token++;
-    return true;
-}
-
-bool tn_jinja_skip_name(struct tn_jparser *p, const char *text)
-{
-    if (!tn_jinja_is_name(p, text))
-        return false;
-    p->token++;
-    return true;
-}
-
-static bool expected(struct tn_jparser *p, const char *what)
-{
-    static const char *const ends[] = {[TN_T_END] = "the end of the template",
-                                       [TN_T_DATA] = "text",
-                                       [TN_T_BLOCK_BEGIN] = "{%",
-                                       [TN_T_BLOCK_END] = "%}",
-                                       [TN_T_PRINT_BEGIN] = "{{",
-                                       [TN_T_PRINT_END] = "}}"};
-    const struct tn_jtoken *t = p->token;
-    if (t->type <= TN_T_PRINT_END)
-        tn_jinja_fail(p, "%s is expected, not %s", what, ends[t->type]);
-    else
-        tn_jinja_fail(p, "%s is expected, not \"%.*s\"", what, (int)TN_MIN(t->n, 40u), t->text);
-    return false;
-}
-
-bool tn_jinja_expect_operator(struct tn_jparser *p, const char *text)
-{
-    return tn_jinja_skip_operator(p, text) || expected(p, text);
-}
-
-bool tn_jinja_expect_name(struct tn_jparser *p, const char *text)
-{
-    return tn_jinja_skip_name(p, text) || expected(p, text);
-}
-
-bool tn_jinja_take_name(struct tn_jparser *p, struct tn_jname *name)
-{
-    if (p->token->type != TN_T_NAME)
-        return expected(p, "a name");
-    *name = (struct tn_jname){p->token->text, p->token->n};
-    p->token++;
-    return true;
-}
-
-static bool expect(struct tn_jparser *p, enum tn_jtoken_type type, const char *what)
-{
-    if (p->token->type != type)
-        return expected(p, what);
-    p->token++;
-    return true;
-}
-
 static bool expect_block_end(struct tn_jparser *p)
 {
-    return expect(p, TN_T_BLOCK_END, "%}");
+    return tn_jinja_expect(p, TN_T_BLOCK_END, "%}");
 }
 
 /* ---- bodies ---- */
@@ -209,7 +46,7 @@ static struct tn_jnode *parse_print(struct tn_jparser *p)
 {
     p->token++;
     struct tn_jnode *a = tn_jinja_parse_tuple(p, true);
-    if (!a || !expect(p, TN_T_PRINT_END, "}}"))
+    if (!a || !tn_jinja_expect(p, TN_T_PRINT_END, "}}"))
         return NULL;
     return tn_jinja_node(p, TN_N_PRINT, a, NULL);
 }
@@ -223,7 +60,7 @@ static bool parse_body(struct tn_jparser *p, struct tn_jnode *parent, struct tn_
     while (p->status == TERN_OK && !at_block(p, words)) {
         struct tn_jnode *node;
         if (p->token->type == TN_T_END && words[0])
-            return expected(p, words);
+            return tn_jinja_expected(p, words);
         if (p->token->type == TN_T_END)
             break;
         node = p->token->type == TN_T_DATA          ? parse_data(p)
@@ -323,7 +160,7 @@ static struct tn_jnode *parse_for(struct tn_jparser *p)
 static struct tn_jnode *parse_set_target(struct tn_jparser *p)
 {
     const struct tn_jtoken *t = p->token;
-    if (t->type != TN_T_NAME || !is_token(&t[1], TN_T_OPERATOR, "."))
+    if (t->type != TN_T_NAME || !tn_jinja_is_token(&t[1], TN_T_OPERATOR, "."))
         return parse_target(p);
     struct tn_jnode *space = tn_jinja_node(p, TN_N_NAME, NULL, NULL);
     if (!space || !tn_jinja_take_name(p, &space->name))
@@ -360,7 +197,7 @@ static bool parse_signature(struct tn_jparser *p, struct tn_jnode *node)
             return false;
         if (tn_jinja_skip_operator(p, "=") && !(argument->a = tn_jinja_parse_expression(p, true)))
             return false;
-        argument->depth += depth_of(argument->a);
+        argument->depth += argument->a ? argument->a->depth : 0;
         if (!tn_jinja_push(p, node, &node->other, argument))
             return false;
         if (!tn_jinja_skip_operator(p, ","))

@@ -34,7 +34,7 @@ struct tn_jnode *tn_jinja_parse_filters(struct tn_jparser *p, struct tn_jnode *n
 /* What stands behind a primary: .name [index] (call). */
 struct tn_jnode *tn_jinja_parse_unary(struct tn_jparser *p, bool with_filters);
 
-/* ---- shared ---- */
+/* ---- parse_tokens.c ---- */
 
 struct tn_jnode *tn_jinja_fail(struct tn_jparser *p, const char *format, ...) TN_PRINTF(2, 3);
 /* Memory of the template's pool, NULL and status set without. */
@@ -47,6 +47,7 @@ struct tn_jnode *tn_jinja_node(struct tn_jparser *p, enum tn_jnode_type type, st
                                struct tn_jnode *b);
 bool tn_jinja_push(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
                    struct tn_jnode *child);
+bool tn_jinja_is_token(const struct tn_jtoken *token, enum tn_jtoken_type type, const char *text);
 bool tn_jinja_is_operator(const struct tn_jparser *p, const char *text);
 bool tn_jinja_is_name(const struct tn_jparser *p, const char *text);
 /* Consumes the token if it is the one. */
@@ -54,6 +55,10 @@ bool tn_jinja_skip_operator(struct tn_jparser *p, const char *text);
 bool tn_jinja_skip_name(struct tn_jparser *p, const char *text);
 bool tn_jinja_expect_operator(struct tn_jparser *p, const char *text);
 bool tn_jinja_expect_name(struct tn_jparser *p, const char *text);
+/* Fails: `what` is expected, not the next token.  false. */
+bool tn_jinja_expected(struct tn_jparser *p, const char *what);
+/* A token of that type, which messages call `what`. */
+bool tn_jinja_expect(struct tn_jparser *p, enum tn_jtoken_type type, const char *what);
 /* Any name. */
 bool tn_jinja_take_name(struct tn_jparser *p, struct tn_jname *name);
 

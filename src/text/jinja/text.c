@@ -216,3 +216,38 @@ struct tn_jvalue tn_jrun_str(struct tn_jrun *run, struct tn_jvalue v)
     tn_jsink_put_str(run, &sink, v);
     return tn_jsink_take(run, &sink);
 }
+
+/* ---- walking ---- */
+
+static void add_characters(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s)
+{
+    for (size_t i = 0; i < s->n && run->status == TERN_OK;) {
+        uint32_t c;
+        size_t length = tn_utf8_next(s->bytes + i, s->n - i, &c);
+        tn_jrun_add(run, list, tn_jrun_part(run, s, i, i + length));
+        i += length;
+    }
+}
+
+struct tn_jvalue tn_jrun_items(struct tn_jrun *run, struct tn_jvalue v)
+{
+    if (v.type == TN_J_LIST || v.type == TN_J_TUPLE)
+        return v;
+    struct tn_jvalue list = tn_jrun_made(run, tn_j_list(run->pool, TN_J_LIST, 0));
+    if (run->status != TERN_OK || v.type == TN_J_UNDEFINED)
+        return list;
+    if (v.type == TN_J_ITERATOR) {
+        struct tn_jlist rest = *list.list;
+        *list.list = *v.list;
+        *v.list = rest;
+        return list;
+    }
+    if (v.type == TN_J_STRING)
+        add_characters(run, list, v.string);
+    else if (v.type == TN_J_DICT)
+        for (size_t i = 0; i < v.dict->n; i++)
+            tn_jrun_add(run, list, v.dict->pairs[i].key);
+    else
+        tn_jrun_fail(run, TERN_USAGE, "a %s cannot be walked over", tn_j_type_name(v));
+    return list;
+}
