@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* X(name, exit code of the command, text).  The order is the enum's order. */
+/* X(name, exit code of the command, text).  The order is the enum's order.  The command ends with
+ * MAPPED_IO in src/app/open.c, when a page of the mapped model can no longer be read. */
 #define TERN_STATUS_LIST(X)                                                                        \
     X(OK, 0, "ok")                                                                                 \
     X(INTERNAL, 1, "internal error")                                                               \
