@@ -123,7 +123,9 @@ tern_status tn_model_source_tokenizer(struct tn_buf *section, const char **split
     if (status != TERN_OK)
         return status;
     if (!json)
-        return tn_fail(err, TERN_INPUT, "%s: %s is missing; --no-tokenizer converts without it",
+        return tn_fail(err, TERN_INPUT,
+                       "%s: %s is missing; get it where the weights are from (--no-tokenizer "
+                       "converts without it, for logits, bench and verify)",
                        path, TN_TOKENIZER_FILE);
     status = tn_tok_import(json, n_json, vocab, section, err);
     tn_free(json);

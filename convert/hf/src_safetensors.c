@@ -232,6 +232,32 @@ tern_status tn_source_open_file(struct tn_source *out, const char *path, struct 
     return status;
 }
 
+static bool visit_for_pickle(void *arg, const char *name)
+{
+    static const char *const suffixes[] = {".bin", ".pt", ".pth"};
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < TN_COUNT_OF(suffixes); i++) {
+        const size_t n_suffix = strlen(suffixes[i]);
+        *(bool *)arg |= n > n_suffix && strcmp(name + n - n_suffix, suffixes[i]) == 0;
+    }
+    return !*(bool *)arg;
+}
+
+/* Neither safetensors nor their index is in the folder. */
+static tern_status fail_missing(const char *dir, struct tern_error *err)
+{
+    bool has_pickle = false;
+    if (!tn_dir_walk(dir, visit_for_pickle, &has_pickle) || !has_pickle)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: holds no " TN_ST_SINGLE_FILE ", no index of shards; a model's folder "
+                       "has config.json, weights and tokenizer.json",
+                       dir);
+    return tn_fail(err, TERN_INPUT,
+                   "%s: its weights are PyTorch's .bin files, which may run code and are not read; "
+                   "get the same model as " TN_ST_SINGLE_FILE " or .gguf",
+                   dir);
+}
+
 tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_error *err)
 {
     memset(out, 0, sizeof *out);
@@ -242,6 +268,8 @@ tern_status tn_source_open(struct tn_source *out, const char *dir, struct tern_e
         status = tn_fail(err, TERN_MEMORY, "%s: no memory to open it", dir);
     else if (tn_path_kind(single) == TN_PATH_ABSENT && tn_path_kind(index) != TN_PATH_ABSENT)
         status = open_index(out, dir, index, err);
+    else if (tn_path_kind(single) == TN_PATH_ABSENT)
+        status = fail_missing(dir, err);
     else
         status = add_file(out, dir, TN_ST_SINGLE_FILE, err);
     if (status == TERN_OK && !out->has_index)

@@ -57,6 +57,9 @@ void tn_close(struct tn_opened *opened);
 
 /* True when Ctrl-C was pressed or the system asks the program to end. */
 bool tn_stop_requested(void);
+/* The same for should_stop callbacks, which are asked every few milliseconds: also shows progress
+ * that is due (progress.h). */
+bool tn_should_stop(void *arg);
 /* Without the argument: for on_progress callbacks, which return false to stop. */
 bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total);
 

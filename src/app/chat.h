@@ -108,6 +108,7 @@ void tn_chat_cmd_undo(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_regen(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_continue(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument);
+void tn_chat_cmd_editor(struct tn_chat_state *chat, const char *argument);
 void tn_chat_cmd_think(struct tn_chat_state *chat, const char *argument);
 
 /* ---- chat_report.c ---- */

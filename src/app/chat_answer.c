@@ -12,6 +12,7 @@
 #include "output.h"
 #include "plat/plat.h"
 #include "progress.h"
+#include "repl/flow.h"
 #include "repl/message.h"
 
 void tn_chat_say(const char *format, ...)
@@ -25,7 +26,7 @@ void tn_chat_say(const char *format, ...)
     if (line.failed)
         tn_error_say(TERN_MEMORY, "no memory to say something");
     else
-        tn_message_text(line.data, line.n_bytes);
+        tn_message_wrapped(line.data, line.n_bytes);
     tn_buf_fini(&line);
 }
 
@@ -53,25 +54,40 @@ void tn_chat_refuse(struct tn_chat_state *chat, tern_status status, const char *
 struct shown {
     struct tn_chat_state *chat;
     bool is_thinking; /* reasoning was the last that was shown */
+    struct tn_flow flow; /* of reasoning, on a terminal */
 };
 
-static void end_thinking(struct shown *s)
+static void write_reasoning(void *arg, const char *text, size_t n)
 {
-    if (s->is_thinking) {
-        tn_message_text("\n\n", 2);
-        s->is_thinking = false;
-    }
+    const char *dim = tn_message_dim(), *plain = tn_message_plain();
+    (void)arg;
+    (void)tn_write_stream(TN_STDERR, dim, strlen(dim));
+    tn_message_text(text, n);
+    (void)tn_write_stream(TN_STDERR, plain, strlen(plain));
+}
+
+static void end_thinking(struct shown *s, const char *ending)
+{
+    if (!s->is_thinking)
+        return;
+    tn_flow_end(&s->flow);
+    tn_flow_fini(&s->flow);
+    tn_message_text(ending, strlen(ending));
+    s->is_thinking = false;
 }
 
 static void show_reasoning(struct shown *s, const char *text, size_t n)
 {
-    const char *dim = tn_message_dim(), *plain = tn_message_plain();
+    static const struct tn_flow_output output = {.text = write_reasoning};
     if (s->chat->think == TN_THINK_HIDE || tn_message_level() < 0)
         return;
-    (void)tn_write_stream(TN_STDERR, dim, strlen(dim));
-    tn_message_text(text, n);
-    (void)tn_write_stream(TN_STDERR, plain, strlen(plain));
+    if (!s->is_thinking)
+        tn_flow_init(&s->flow, &output, tn_terminal_columns(), false);
     s->is_thinking = true;
+    if (tn_is_terminal(TN_STDERR) && !s->chat->o.plain)
+        tn_flow_write(&s->flow, text, n);
+    else
+        write_reasoning(NULL, text, n);
 }
 
 static bool show_part(void *arg, enum tern_part part, const char *text, size_t n)
@@ -81,8 +97,8 @@ static bool show_part(void *arg, enum tern_part part, const char *text, size_t n
         show_reasoning(s, text, n);
         return true;
     }
-    end_thinking(s);
-    return tn_out_generated(text, n);
+    end_thinking(s, "\n\n");
+    return tn_out_answer(text, n);
 }
 
 /* "[58 tokens, 31.2 tok/s, context 210 of 4096]", for who watches. */
@@ -97,10 +113,13 @@ static void show_line(const struct tn_chat_state *chat, const struct tern_answer
     if (g->n_new > 1 && g->decode_s > 0)
         snprintf(speed, sizeof speed, "%.1f tok/s, ", (double)g->n_new / g->decode_s);
     char line[160];
-    int n = snprintf(line, sizeof line, "%s[%u token%s, %scontext %u of %u]%s\n", tn_message_dim(),
-                     g->n_new, g->n_new == 1 ? "" : "s", speed, TN_MIN(r->n_ids, n_ctx), n_ctx,
-                     tn_message_plain());
-    (void)tn_write_stream(TN_STDERR, line, (size_t)n);
+    const char *dim = tn_message_dim(), *plain = tn_message_plain();
+    int n = snprintf(line, sizeof line, "[%u token%s, %scontext %u of %u]", g->n_new,
+                     g->n_new == 1 ? "" : "s", speed, TN_MIN(r->n_ids, n_ctx), n_ctx);
+    (void)tn_write_stream(TN_STDERR, dim, strlen(dim));
+    tn_message_wrapped(line, (size_t)n);
+    (void)tn_write_stream(TN_STDERR, plain, strlen(plain));
+    (void)tn_write_stream(TN_STDERR, "\n", 1);
 }
 
 /* ---- answers ---- */
@@ -120,6 +139,7 @@ static bool pass_part(void *arg, enum tern_part part, const char *text, size_t n
 
 static void on_ids(void *arg, const uint32_t *ids, size_t n)
 {
+    tn_progress_update(0, n);
     tn_generator_show_ids(((const struct heard *)arg)->g, ids, n);
 }
 
@@ -166,8 +186,7 @@ static tern_status show_answer(struct tn_chat_state *chat, tn_chat_answer_fn *ki
 {
     struct shown shown = {.chat = chat};
     tern_status status = tn_chat_run_answer(chat, kind, show_part, &shown, result, err);
-    if (shown.is_thinking)
-        tn_message_text("\n", 1);
+    end_thinking(&shown, "\n");
     tn_generator_end(&chat->g, status, &result->generate);
     if (result->n_forgotten > 0)
         tn_note_say("the context of %u tokens is full: the oldest %zu messages are forgotten",

@@ -29,6 +29,8 @@ const struct tn_chat_command tn_chat_commands[] = {
     {"/undo", "", "forget the last question and its answer", .run = tn_chat_cmd_undo},
     {"/edit", "[TEXT]", "ask the last question again, changed; TEXT: ask that instead",
      .run = tn_chat_cmd_edit},
+    {"/editor", "[TEXT]", "write the next message in $EDITOR; also Ctrl-X Ctrl-E",
+     .run = tn_chat_cmd_editor},
     {"/file", "FILE", "put the text of a file behind the next question", .run = tn_chat_cmd_file,
      .takes_file = true},
     {"/save", "FILE", "save the conversation", .run = tn_chat_cmd_save, .takes_file = true},
@@ -150,7 +152,10 @@ static void help_with(const struct tn_chat_command *command)
 {
     char left[48];
     snprintf(left, sizeof left, "%s %s", command->names, command->argument);
-    tn_chat_say("%-26s %s", left, command->help);
+    if (tn_is_terminal(TN_STDERR) && tn_terminal_columns() < 60)
+        tn_chat_say("%s\n    %s", left, command->help);
+    else
+        tn_chat_say("%-26s %s", left, command->help);
 }
 
 void tn_chat_cmd_help(struct tn_chat_state *chat, const char *argument)

@@ -115,6 +115,29 @@ static tern_status load(struct tn_chat_state *chat, const char *path, const stru
     return status;
 }
 
+/* Where a conversation was left: its last question, and what follows it. */
+static void show_last_turn(const struct tn_chat_state *chat)
+{
+    struct tern_turn turn;
+    const size_t n = tern_conversation_n_turns(chat->c);
+    size_t i = n;
+    while (i > 0) {
+        tern_conversation_get(chat->c, --i, &turn);
+        if (turn.role.n == 4 && memcmp(turn.role.bytes, "user", 4) == 0)
+            break;
+    }
+    if (!chat->on_terminal || !tn_is_terminal(TN_STDOUT))
+        return;
+    for (; i < n; i++) {
+        tern_conversation_get(chat->c, i, &turn);
+        if (turn.role.n == 4 && memcmp(turn.role.bytes, "user", 4) == 0)
+            tn_chat_say("> %.*s", (int)turn.content.n, turn.content.bytes);
+        else if (turn.content.n > 0)
+            tn_out_answer(turn.content.bytes, turn.content.n);
+        tn_out_end_line();
+    }
+}
+
 void tn_chat_cmd_save(struct tn_chat_state *chat, const char *argument)
 {
     struct tern_error err;
@@ -135,6 +158,7 @@ void tn_chat_cmd_load(struct tn_chat_state *chat, const char *argument)
     }
     chat->is_changed = true;
     tn_chat_say("%zu messages are loaded from %s.", tern_conversation_n_turns(chat->c), argument);
+    show_last_turn(chat);
 }
 
 /* ---- --session ---- */
@@ -231,8 +255,10 @@ tern_status tn_chat_open_session(struct tn_chat_state *chat, struct tern_error *
     if (!path || tn_path_kind(path) == TN_PATH_ABSENT)
         return TERN_OK;
     tern_status status = load(chat, path, &given, err);
-    if (status == TERN_OK && tn_is_terminal(TN_STDERR))
+    if (status == TERN_OK && tn_is_terminal(TN_STDERR)) {
         tn_info_say("%s: %zu messages", path, tern_conversation_n_turns(chat->c));
+        show_last_turn(chat);
+    }
     return status == TERN_OK && given.session_cache ? load_cache(chat, err) : status;
 }
 

@@ -110,6 +110,35 @@ void tn_chat_cmd_context(struct tn_chat_state *chat, const char *argument)
     tern_ids_free(&ids);
 }
 
+/* "threads that decode: 2 (one per physical core)". */
+static void say_reason(const struct tern_plan_reason *reason)
+{
+    static const struct {
+        const char *what, *words;
+        bool is_bytes;
+    } names[] = {
+        {"threads_decode", "threads that write answers", false},
+        {"threads_prefill", "threads that read prompts", false},
+        {"kernel", "kernels", false},
+        {"available", "memory that may be used", true},
+        {"reserve", "memory that is left free", true},
+        {"context", "context in tokens", false},
+        {"kv", "type of the cache", false},
+        {"default_new_tokens", "new tokens of an answer, unless /tokens says otherwise", false},
+        {"cap_new_tokens", "new tokens that are allowed", false},
+        {"max_new_tokens", "new tokens that an answer may have now", false},
+    };
+    const char *words = reason->what;
+    struct tn_size_text size = {""};
+    for (size_t i = 0; i < TN_COUNT_OF(names); i++)
+        if (strcmp(names[i].what, reason->what) == 0) {
+            words = names[i].words;
+            if (names[i].is_bytes)
+                size = tn_size_binary(strtod(reason->value, NULL));
+        }
+    tn_chat_say("%s: %s (%s)", words, size.text[0] ? size.text : reason->value, reason->detail);
+}
+
 void tn_chat_cmd_config(struct tn_chat_state *chat, const char *argument)
 {
     (void)argument;
@@ -123,8 +152,7 @@ void tn_chat_cmd_config(struct tn_chat_state *chat, const char *argument)
     tn_chat_say("%.*s", (int)settings.n_bytes - 1, settings.data ? settings.data : "");
     tn_buf_fini(&settings);
     for (uint32_t i = 0; i < plan->n_reasons; i++)
-        tn_chat_say("%s %s (%s: %s)", plan->reasons[i].what, plan->reasons[i].value,
-                    plan->reasons[i].bound_by, plan->reasons[i].detail);
+        say_reason(&plan->reasons[i]);
 }
 
 void tn_chat_cmd_tokens(struct tn_chat_state *chat, const char *argument)

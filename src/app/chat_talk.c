@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "chat.h"
+#include "edit_text.h"
+#include "plat/terminal.h"
 
 void tn_chat_cmd_exit(struct tn_chat_state *chat, const char *argument)
 {
@@ -109,6 +111,25 @@ void tn_chat_cmd_edit(struct tn_chat_state *chat, const char *argument)
                        "lines cannot be edited here; /edit TEXT asks TEXT instead");
     }
     tn_buf_fini(&question);
+}
+
+/* What was written is sent by Enter. */
+void tn_chat_cmd_editor(struct tn_chat_state *chat, const char *argument)
+{
+    struct tn_buf text = {0};
+    if (!chat->reader.preset) {
+        tn_chat_refuse(chat, TERN_USAGE, "/editor needs a terminal on which lines can be edited");
+        return;
+    }
+    tn_buf_append(&text, argument, strlen(argument));
+    (void)tn_terminal_set_mode(TN_TERMINAL_PLAIN);
+    const bool is_edited = tn_edit_text(&text);
+    (void)tn_terminal_set_mode(TN_TERMINAL_BUSY);
+    if (is_edited && text.n_bytes == 0)
+        tn_chat_say("The text is empty.");
+    else if (is_edited)
+        (void)tn_chat_preset(chat, tn_buf_text(&text), text.n_bytes);
+    tn_buf_fini(&text);
 }
 
 void tn_chat_cmd_think(struct tn_chat_state *chat, const char *argument)

@@ -14,6 +14,7 @@
 #include "idlist.h"
 #include "json_io.h"
 #include "output.h"
+#include "progress.h"
 #include "tern/measure.h"
 #include "tern/plan.h"
 
@@ -49,18 +50,24 @@ static tern_status parse_levels(struct tern_bench_params *p, char *copy, struct 
     return TERN_OK;
 }
 
-static bool show_step(void *arg, const char *what)
+/* Steps that tern_bench announces: loading, kernels, and for each level and thread count its
+ * repeats and the sequences that decode together. */
+static uint64_t count_steps(const struct tern_bench_params *p)
 {
-    (void)arg;
-    if (tn_message_level() > 0)
-        tn_info_say("measuring: %s", what);
-    return !tn_stop_requested();
+    const uint64_t n_engines = (uint64_t)TN_MAX(p->n_levels, 1u) * p->n_threads;
+    return 2 + n_engines * (p->n_repeats + (p->n_together > 0));
 }
 
-static bool should_stop(void *arg)
+static uint64_t n_steps_done;
+
+static bool show_step(void *arg, const char *what)
 {
-    (void)arg;
-    return tn_stop_requested();
+    const struct tern_bench_params *p = arg;
+    if (tn_message_level() > 0)
+        tn_info_say("measuring: %s", what);
+    tn_progress_name_step(what);
+    tn_progress_update(n_steps_done++, count_steps(p));
+    return !tn_stop_requested();
 }
 
 /* One thread, and one per core. */
@@ -101,7 +108,8 @@ static tern_status make_params(struct tern_bench_params *p, const struct tn_opti
     p->n_draft = (uint32_t)o->draft;
     p->draft_wrong = (uint32_t)o->draft_wrong;
     p->on_progress = show_step;
-    p->should_stop = should_stop;
+    p->should_stop = tn_should_stop;
+    p->arg = p;
     status = parse_list(p->prompts, &p->n_prompts, TN_COUNT_OF(p->prompts), 1, o->prompt_list,
                         "--prompt", err);
     if (status == TERN_OK && o->thread_list)
@@ -324,8 +332,11 @@ static tern_status bench(const struct tn_options *o, const struct tn_opened *ope
         memcpy(levels, o->cpu, strlen(o->cpu) + 1);
     }
     tern_status status = make_params(&p, o, opened, levels, err);
-    if (status == TERN_OK)
+    if (status == TERN_OK) {
+        tn_progress_start("measuring", TN_PROGRESS_STEPS, false);
         status = tern_bench(tern_model_path(opened->model), &p, r, err);
+        tn_progress_end();
+    }
     if (status == TERN_OK) {
         tern_model_get_info(opened->model, &info);
         if (o->json)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "chat.h"
+#include "edit_text.h"
 #include "output.h"
 #include "plat/plat.h"
 #include "prompt.h"
@@ -97,6 +98,8 @@ static tern_status open_reader(struct tn_chat_state *chat, struct tern_error *er
     tern_status status = TERN_UNSUPPORTED;
     if (chat->on_terminal)
         status = tn_line_editor_open(&chat->reader, &completer, chat->o.history, err);
+    if (status == TERN_OK)
+        tn_line_editor_use(&chat->reader, tn_edit_text);
     if (status != TERN_UNSUPPORTED)
         return status;
     tn_plain_lines_open(&chat->reader, chat->on_terminal);

@@ -13,6 +13,7 @@
 #include "json_io.h"
 #include "output.h"
 #include "plat/plat.h"
+#include "progress.h"
 #include "prompt.h"
 
 /* ---- vectors ---- */
@@ -31,6 +32,7 @@ static tern_status write_vector(struct writer *w, const float *vector, size_t n_
     const uint32_t n_dim = w->e->n_dim;
     const uint64_t index = w->n_written++;
     if (w->e->o->raw_floats) {
+        tn_progress_hide();
         tn_out_write(vector, n_dim * sizeof *vector);
         return TERN_OK;
     }
@@ -43,6 +45,7 @@ static tern_status write_vector(struct writer *w, const float *vector, size_t n_
         tn_buf_fini(&line);
         return tn_fail(w->err, TERN_MEMORY, "no memory for a line of %u numbers", n_dim);
     }
+    tn_progress_hide();
     tn_out_buf(&line);
     return TERN_OK;
 }
@@ -98,8 +101,11 @@ static tern_status embed_ids(struct writer *w, const char *text)
     tern_status status = tn_idlist_parse(&ids, text, strlen(text), "--ids", w->err);
     if (status == TERN_OK && ids.n == 0)
         status = tn_fail(w->err, TERN_USAGE, "--ids \"\": at least one id is needed");
+    tn_progress_start("embedding", TN_PROGRESS_TOKENS, false);
+    tn_progress_update(0, ids.n);
     if (status == TERN_OK)
         status = tern_embed(w->e->embedder, ids.ids, ids.n, w->queue.vectors, w->err);
+    tn_progress_end();
     if (status == TERN_OK)
         status = write_vector(w, w->queue.vectors, ids.n);
     tern_ids_free(&ids);
@@ -115,14 +121,19 @@ static tern_status embed_file(struct writer *w, const char *path)
         return status;
     snprintf(place, sizeof place, "%.300s, line", path);
     w->place = place;
+    tn_progress_start("embedding", TN_PROGRESS_BYTES, false);
     while (start < n && status == TERN_OK && tn_out_is_open()) {
+        tn_progress_update(start, n);
         const char *line = data + start, *end = memchr(line, '\n', n - start);
         const size_t n_line = end ? (size_t)(end - line) : n - start;
         status = embed_one(w, line, n_line - (n_line && line[n_line - 1] == '\r'), ++number);
         start += n_line + 1;
     }
     tn_free(data);
-    return status == TERN_OK ? flush(w) : status;
+    if (status == TERN_OK)
+        status = flush(w);
+    tn_progress_end();
+    return status;
 }
 
 struct read_line {
@@ -159,6 +170,7 @@ static tern_status embed_stdin_lines(struct writer *w)
     tern_status status = TERN_OK;
     bool interrupted = false;
     w->place = "line";
+    tn_prompt_say_waiting("a text per line");
     tn_ok(err);
     for (size_t number = 1; status == TERN_OK && tn_out_is_open(); number++) {
         tn_buf_clear(text);
@@ -192,11 +204,16 @@ static tern_status embed_json_array(struct writer *w, const json_t *texts)
                            "text",
                            i);
     w->place = "element";
+    tn_progress_start("embedding", TN_PROGRESS_TEXTS, false);
     for (size_t i = 0; i < json_array_size(texts) && status == TERN_OK && tn_out_is_open(); i++) {
         const json_t *text = json_array_get(texts, i);
+        tn_progress_update(i, json_array_size(texts));
         status = embed_one(w, json_string_value(text), json_string_length(text), i);
     }
-    return status == TERN_OK ? flush(w) : status;
+    if (status == TERN_OK)
+        status = flush(w);
+    tn_progress_end();
+    return status;
 }
 
 static tern_status embed_stdin_json(struct writer *w)
@@ -204,6 +221,7 @@ static tern_status embed_stdin_json(struct writer *w)
     char *data;
     size_t start, n;
     json_t *texts = NULL;
+    tn_prompt_say_waiting("a JSON array of texts");
     tern_status status = tn_embed_read(&data, &start, &n, NULL, w->err);
     if (status == TERN_OK) {
         status = tn_json_io_read(&texts, "standard input", data + start, n - start,
@@ -254,12 +272,6 @@ static tern_status check(const struct tn_embed *e, struct tern_error *err)
     return TERN_OK;
 }
 
-static bool should_stop(void *arg)
-{
-    (void)arg;
-    return tn_stop_requested();
-}
-
 static void say_what_is_made(const struct tn_embed *e)
 {
     const struct tern_model_config *c = tern_model_config(e->opened.model);
@@ -287,7 +299,7 @@ static tern_status open_all(struct tn_embed *e, struct tern_error *err)
     const struct tern_embed_params params = {
         .pooling = (enum tern_pooling)o->pooling,
         .n_dim = (uint32_t)o->n_dim,
-        .should_stop = should_stop,
+        .should_stop = tn_should_stop,
     };
     e->files = o->positional + first_is_model;
     e->n_files = o->n_positional - first_is_model;

@@ -15,6 +15,7 @@
 #include "idlist.h"
 #include "output.h"
 #include "plat/plat.h"
+#include "progress.h"
 
 #define MAX_ROWS_BYTES ((size_t)64 << 20)
 
@@ -24,12 +25,6 @@ struct logits {
     struct tern_ids ids;
     uint32_t vocab;
 };
-
-static bool should_stop(void *arg)
-{
-    (void)arg;
-    return tn_stop_requested();
-}
 
 /* Rows of logits may replace rows of logits; other files are somebody's. */
 static tern_status check_replaceable(const char *path, struct tern_error *err)
@@ -98,12 +93,15 @@ static tern_status write_rows(const struct logits *l, struct tn_file *file, stru
     if (!rows)
         return tn_fail(err, TERN_MEMORY, "no memory for %zu rows of %u logits", n_step, l->vocab);
     tern_status status = TERN_OK;
+    tn_progress_start("logits", TN_PROGRESS_TOKENS, false);
     for (size_t i = 0; i < l->ids.n && status == TERN_OK; i += n_step) {
         size_t n = TN_MIN(n_step, l->ids.n - i);
+        tn_progress_update(i, l->ids.n);
         status = tern_session_eval(l->session, l->ids.ids + i, n, rows, err);
         if (status == TERN_OK)
             status = tn_file_write_at(file, (uint64_t)i * row_bytes, rows, n * row_bytes, err);
     }
+    tn_progress_end();
     tn_free(rows);
     return status;
 }
@@ -158,9 +156,16 @@ struct id_printer {
     bool any;
 };
 
+static void show_prefill(void *arg, size_t n_done, size_t n_total)
+{
+    (void)arg;
+    tn_progress_update(n_done, n_total);
+}
+
 static void print_id(void *arg, uint32_t id)
 {
     struct id_printer *p = arg;
+    tn_progress_end();
     tn_out_printf("%s%u", p->any ? " " : "", id);
     p->any = true;
 }
@@ -173,12 +178,16 @@ static tern_status print_greedy(const struct logits *l, struct tern_error *err)
         .max_tokens = (uint32_t)l->o->n_greedy,
         .ignore_eos = true,
         .on_token = print_id,
+        .on_prefill = show_prefill,
         .arg = &printer,
     };
     struct tern_generate_result result;
     tern_status status = tern_sampler_create(&generate.sampler, &params, l->vocab, err);
+    tn_progress_start("logits", TN_PROGRESS_TOKENS, false);
+    tn_progress_update(0, l->ids.n);
     if (status == TERN_OK)
         status = tern_generate(l->session, l->ids.ids, l->ids.n, &generate, &result, err);
+    tn_progress_end();
     tn_out_end_line();
     if (status == TERN_OK && result.stop == TERN_STOP_INTERRUPT)
         status = tn_fail(err, TERN_INTERRUPTED, "interrupted");
@@ -200,7 +209,7 @@ static tern_status run(struct logits *l, struct tn_opened *opened, struct tern_e
     params.kv = (enum tern_kv)l->o->kv;
     params.n_ctx = (uint32_t)n_positions(l);
     params.n_batch = (uint32_t)TN_MIN(l->o->batch, params.n_ctx);
-    params.should_stop = should_stop;
+    params.should_stop = tn_should_stop;
     status = tern_session_create(&l->session, opened->engine, opened->model, &params, err);
     if (status == TERN_OK && l->o->output)
         status = write_file(l, err);

@@ -155,7 +155,8 @@ static void on_listing(void *arg, const struct tn_listing *listing, uint64_t n_p
     tn_info_say("%s: %s from %s, revision %.8s%s", job->name,
                 tn_size_decimal((double)n_bytes).text, job->repository, listing->revision, present);
     if (job->known && job->known->licence[0])
-        tn_info_say("licence: %s (%s)", job->known->licence, job->known->licence_page);
+        tn_info_say("licence: %s, see %s/%s", job->known->licence, tn_hub_address(),
+                    job->known->licence_page);
 }
 
 /* ---- the steps ---- */
@@ -177,7 +178,8 @@ static tern_status fetch(struct job *job, const struct tn_hub *hub, struct tn_pu
     const tern_status status = tn_pull_download(pulled, hub, &params, err);
     tn_progress_end();
     if (status == TERN_OK && !pulled->is_verified)
-        tn_note_say("%s is unverified: tern knows no hash of its own to compare the file with",
+        tn_note_say("%s is unverified: its files match the hub's sizes and hashes, but tern itself "
+                    "knows none of them",
                     job->name);
     return status;
 }

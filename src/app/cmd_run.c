@@ -110,7 +110,7 @@ static tern_status answer(const struct tn_options *o, const struct tn_opened *op
     if (o->prefix_cache)
         tn_generator_load_cache(&g, o->prefix_cache);
     if (echo)
-        tn_out_generated(echo->data, echo->n_bytes);
+        tn_out_answer(echo->data, echo->n_bytes);
     status = tn_generator_answer(&g, ids, &result, err);
     if (status == TERN_OK || status == TERN_INTERRUPTED)
         tn_generator_print_stats(&g, &result);

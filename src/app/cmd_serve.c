@@ -232,6 +232,9 @@ static tern_status serve(struct serve *s, struct tern_error *err)
     if (status != TERN_OK)
         return status;
     say_models(&s->hosting);
+    if (o->n_positional == 0 && !o->model && !getenv("TERN_MODEL"))
+        tn_info_say("no model was named; tern pull shows those to fetch, tern list those that are "
+                    "here");
     status = say_url(o->host, tn_server_port(server), err);
     if (status == TERN_OK) {
         if (o->opens_page)

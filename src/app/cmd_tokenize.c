@@ -81,6 +81,7 @@ static tern_status encode_text(struct tern_ids *ids, const struct tn_options *o,
 {
     char *text;
     size_t n;
+    tn_prompt_say_waiting("a text");
     tern_status status = tn_stdin_read_all(&text, &n, MAX_INPUT_BYTES, err);
     if (status != TERN_OK)
         return status;
@@ -98,6 +99,7 @@ static tern_status encode_chat(struct tern_ids *ids, const struct tn_options *o,
 {
     char *json, *text;
     size_t n_json, n_text;
+    tn_prompt_say_waiting("a JSON array of messages");
     tern_status status = tn_stdin_read_all(&json, &n_json, MAX_INPUT_BYTES, err);
     if (status != TERN_OK)
         return status;
@@ -203,6 +205,8 @@ int tn_cmd_detokenize(const struct tn_options *o)
     size_t n = 0;
     tern_status status =
         tn_open(&opened, o, o->n_positional ? o->positional[0] : NULL, TN_OPEN_TOKENIZER, &err);
+    if (status == TERN_OK)
+        tn_prompt_say_waiting("token ids");
     if (status == TERN_OK)
         status = tn_stdin_read_all(&text, &n, MAX_INPUT_BYTES, &err);
     const size_t start = tn_prompt_mark(text, n);

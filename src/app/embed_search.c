@@ -12,6 +12,7 @@
 #include "output.h"
 #include "passages.h"
 #include "progress.h"
+#include "prompt.h"
 
 /* A passage of more tokens says too many things for one vector, and is divided. */
 #define MAX_PASSAGE_TOKENS 256u
@@ -113,6 +114,8 @@ static tern_status search_file(struct search *s, const char *path)
     size_t start, n;
     struct tn_passages walk;
     struct tn_passage p;
+    if (!path)
+        tn_prompt_say_waiting("a text to search in");
     tern_status status = tn_embed_read(&data, &start, &n, path, s->err);
     if (status != TERN_OK)
         return status;

@@ -20,6 +20,7 @@ bool tn_generator_should_stop(const struct tn_generator *g)
 
 static bool should_stop(void *arg)
 {
+    tn_progress_tick();
     return tn_generator_should_stop(arg);
 }
 
@@ -146,7 +147,7 @@ static bool on_text(void *arg, const char *text, size_t n)
 {
     (void)arg;
     tn_progress_end();
-    return tn_out_generated(text, n);
+    return tn_out_answer(text, n);
 }
 
 static void on_prefill(void *arg, size_t n_done, size_t n_total)
@@ -226,6 +227,7 @@ tern_status tn_generator_answer(struct tn_generator *g, const struct tern_ids *i
     struct tern_generate_params params;
     tn_generator_params(g, &params);
     tn_generator_begin(g);
+    tn_progress_update(0, ids->n);
     tn_generator_show_ids(g, ids->ids, ids->n);
     tern_status status = tern_generate(g->session, ids->ids, ids->n, &params, result, err);
     tn_generator_end(g, status, result);

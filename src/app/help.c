@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Help: at most 80 columns; ranges and defaults are those of the parser.
+ * Help: at most 80 columns, fewer on a narrower terminal; ranges and defaults are those of the
+ * parser.
  */
 #include "help.h"
 
@@ -10,21 +11,34 @@
 
 #include "base/buf.h"
 #include "output.h"
+#include "plat/plat.h"
+#include "repl/flow.h"
 
-#define N_COLUMNS 80u
+#define MAX_COLUMNS 80u
 #define HELP_COLUMN 30u
+#define NARROW_HELP_COLUMN 8u /* below the flag */
 
-/* Appends words, broken so that lines end within N_COLUMNS and go on at HELP_COLUMN, where the
- * first line begins. */
-static void append_wrapped(struct tn_buf *out, const char *text)
+static uint32_t n_columns(void)
 {
-    size_t column = HELP_COLUMN;
+    return tn_is_terminal(TN_STDOUT) ? TN_MIN(tn_terminal_columns(), MAX_COLUMNS) : MAX_COLUMNS;
+}
+
+static bool is_narrow(void)
+{
+    return n_columns() < MAX_COLUMNS;
+}
+
+/* Appends words, broken so that lines end within the columns and continue at `start`, where the
+ * first line begins. */
+static void append_wrapped(struct tn_buf *out, const char *text, size_t start)
+{
+    size_t column = start;
     for (size_t n; *text; text += n + strspn(text + n, " ")) {
         n = strcspn(text, " ");
-        if (column > HELP_COLUMN && column + 1 + n > N_COLUMNS) {
-            tn_buf_printf(out, "\n%*s", (int)HELP_COLUMN, "");
-            column = HELP_COLUMN;
-        } else if (column > HELP_COLUMN) {
+        if (column > start && column + 1 + n > n_columns()) {
+            tn_buf_printf(out, "\n%*s", (int)start, "");
+            column = start;
+        } else if (column > start) {
             tn_buf_append(out, " ", 1);
             column++;
         }
@@ -48,7 +62,10 @@ static void append_name(struct tn_buf *out, const struct tn_option_row *row)
     else if (row->value)
         tn_buf_printf(out, " %s", row->value);
     size_t n = out->n_bytes - start;
-    tn_buf_printf(out, "%*s", n + 2 <= HELP_COLUMN ? (int)(HELP_COLUMN - n) : 2, "");
+    if (is_narrow())
+        tn_buf_printf(out, "\n%*s", (int)NARROW_HELP_COLUMN, "");
+    else
+        tn_buf_printf(out, "%*s", n + 2 <= HELP_COLUMN ? (int)(HELP_COLUMN - n) : 2, "");
 }
 
 static void append_option(struct tn_buf *out, const struct tn_option_row *row)
@@ -65,7 +82,7 @@ static void append_option(struct tn_buf *out, const struct tn_option_row *row)
         tn_buf_printf(&text, " (%s%s%s%s)", range, range[0] && initial ? "; " : "",
                       initial ? "default " : "", initial ? initial : "");
     append_name(out, row);
-    append_wrapped(out, tn_buf_text(&text));
+    append_wrapped(out, tn_buf_text(&text), is_narrow() ? NARROW_HELP_COLUMN : HELP_COLUMN);
     out->failed |= text.failed;
     tn_buf_fini(&text);
 }
@@ -77,26 +94,36 @@ static void append_options(struct tn_buf *out, enum tn_command command)
             append_option(out, &tn_option_rows[i]);
 }
 
+/* Texts are written for 80 columns. */
+static void append_paragraphs(struct tn_buf *out, const char *text)
+{
+    if (is_narrow())
+        tn_flow_append(out, text, strlen(text), n_columns(), 0);
+    else
+        tn_buf_append_text(out, text);
+}
+
 void tn_help_command(enum tn_command command)
 {
     const struct tn_command_row *row = &tn_command_rows[command];
     struct tn_buf out = {0};
-    tn_buf_printf(&out, "Usage: tern %s%s%s\n\n%c%s.\n%s%s", row->name,
+    tn_buf_printf(&out, "Usage: tern %s%s%s\n\n%c%s.\n%s", row->name,
                   row->arguments[0] ? " " : "", row->arguments,
                   toupper((unsigned char)row->summary[0]), row->summary + 1,
-                  row->text[0] ? "\n" : "", row->text);
+                  row->text[0] ? "\n" : "");
+    append_paragraphs(&out, row->text);
     tn_buf_append_text(&out, "\nFlags:\n");
     append_options(&out, command);
     if (strstr(row->arguments, "[MODEL]"))
-        tn_buf_append_text(&out, "\nWithout MODEL: $TERN_MODEL, model.tern beside the program, "
-                                 "then the demo.\n");
+        append_paragraphs(&out, "\nWithout MODEL: $TERN_MODEL, model.tern beside the program, "
+                                "then the demo.\n");
     tn_out_buf(&out);
 }
 
 /* One screen of 24 lines. */
 void tn_help_all(void)
 {
-    struct tn_buf out = {0};
+    struct tn_buf out = {0}, shown = {0};
     tn_buf_append_text(&out, "tern runs language models, ternary (BitNet b1.58) and ordinary, "
                              "on CPUs.\n\n");
     for (uint32_t i = 0; i < TN_N_COMMANDS; i++)
@@ -105,5 +132,7 @@ void tn_help_all(void)
     tn_buf_append_text(&out, "\nA model is a file or a name that tern list shows; without one: "
                              "the demo.\nMore by tern help TOPIC: ");
     tn_help_append_topics(&out);
-    tn_out_buf(&out);
+    append_paragraphs(&shown, tn_buf_text(&out));
+    tn_buf_fini(&out);
+    tn_out_buf(&shown);
 }

@@ -127,6 +127,7 @@ static const struct {
      "  Ctrl-Y  Alt-Y      put back what these deleted; then: what was deleted before\n"
      "  Ctrl-_  Alt-_      undo, redo\n"
      "  Ctrl-T  Ctrl-L     exchange two characters; clear the screen\n"
+     "  Ctrl-X Ctrl-E      edit the text in $VISUAL or $EDITOR\n"
      "  Ctrl-C             stops an answer or /edit, empties the line, leaves (twice)\n"
      "  Ctrl-D  Ctrl-Z     leaves on an empty line; " WHAT_CTRL_Z_DOES "\n"
      "\n"
@@ -144,6 +145,7 @@ static const struct {
      "                host of HF_ENDPOINT alone, and over https alone\n"
      "  http_proxy, https_proxy, all_proxy, no_proxy  as curl takes them\n"
      "  NO_COLOR      when not empty: nothing is dimmed on a terminal\n"
+     "  VISUAL, EDITOR  the editor of /editor in tern chat, with its arguments\n"
      FOLDER_VARIABLES
      "\n"
      "The first tokens of a run are also decoded with fewer threads, to see what is\n"

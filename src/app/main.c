@@ -4,12 +4,15 @@
  * program that was stopped by a signal ends by that signal, so that shells see it.
  */
 #include <signal.h>
+#include <string.h>
 
 #include "app.h"
 #include "args.h"
+#include "base/alloc.h"
 #include "base/error.h"
 #include "help.h"
 #include "json_io.h"
+#include "menu.h"
 #include "output.h"
 #include "plat/plat.h"
 
@@ -54,6 +57,34 @@ static tern_status check_stack(struct tern_error *err)
 /* A server that was told to end has done what it was told. */
 static bool ends_by_request;
 
+static int dispatch(int argc, char **argv);
+
+/* As if the words had been typed after the program's name. */
+static int run_words(char *program, const char *const *words, int n)
+{
+    char *argv[TN_MENU_MAX_WORDS + 2] = {program};
+    for (int i = 0; i < n; i++)
+        argv[i + 1] = (char *)words[i];
+    return dispatch(n + 1, argv);
+}
+
+/* A model that was fetched is talked to at once. */
+static int run_menu(char *program)
+{
+    struct tern_error err;
+    struct tn_menu_choice choice;
+    const tern_status status = tn_menu_ask(&choice, &err);
+    if (status == TERN_INPUT) /* nobody answers */
+        return 0;
+    if (status != TERN_OK)
+        return tn_error_print(&err);
+    int exit_code = choice.n > 0 ? run_words(program, choice.words, choice.n) : 0;
+    if (exit_code == 0 && choice.n > 0 && strcmp(choice.words[0], "pull") == 0)
+        exit_code = run_words(program, (const char *[]){"chat", choice.words[1]}, 2);
+    tn_free(choice.model);
+    return exit_code;
+}
+
 static int dispatch(int argc, char **argv)
 {
     struct tn_options o;
@@ -61,6 +92,7 @@ static int dispatch(int argc, char **argv)
     if (tn_args_parse(&o, argc, argv, &err) != TERN_OK)
         return tn_error_print(&err);
     tn_message_set_level((int)o.level);
+    tn_out_set_plain(o.plain);
     if (o.help && o.command != TN_CMD_HELP) {
         tn_help_command(o.command);
         return 0;
@@ -69,6 +101,8 @@ static int dispatch(int argc, char **argv)
         return tn_cmd_version(&o);
     if (check_stack(&err) != TERN_OK)
         return tn_error_print(&err);
+    if (argc == 1 && tn_menu_is_wanted(&o))
+        return run_menu(argv[0]);
     ends_by_request = o.command == TN_CMD_SERVE;
     return commands[o.command](&o);
 }

@@ -57,8 +57,8 @@ static tern_status find_unnamed(char **out, bool may_ask, struct tern_error *err
         status = may_ask ? tn_model_choose(out, err) : TERN_INPUT;
     if (status == TERN_INPUT)
         status = tn_fail(err, TERN_INPUT,
-                         "no model: none was named, and none was found in $TERN_MODEL%s; make one "
-                         "with tern convert",
+                         "no model: none was named, and none was found in $TERN_MODEL%s; tern pull "
+                         "fetches one, tern convert makes one",
                          tn_buf_text(&tried));
     tn_buf_fini(&tried);
     return status;
@@ -77,8 +77,9 @@ static tern_status find_model(char **out, const struct tn_options *o, const char
     const char *named = positional ? positional : o->model;
     *out = NULL;
     if (positional && o->model)
-        return tn_fail(err, TERN_USAGE, "two models are given: \"%s\" and --model \"%s\"",
-                       positional, o->model);
+        return tn_fail(err, TERN_USAGE, "two models are given: \"%s\" and --model \"%s\"%s",
+                       positional, o->model,
+                       o->command == TN_CMD_RUN ? "; with --model, the prompt follows -p" : "");
     if (!named)
         named = model_of_environment(o, positional);
     if (named) {

@@ -212,6 +212,9 @@ const struct tn_option_row tn_option_rows[] = {
     {"jsonl", 0, TN_OPT_FLAG, SLOT(jsonl), BIT(CHAT),
      .help = "for programs: one JSON object per line in and out; see tern help jsonl"},
 
+    {"plain", 0, TN_OPT_FLAG, SLOT(plain), GENERATE,
+     .help = "on a terminal: no word wrap, and Markdown is not dimmed"},
+
     /* length and sampling */
     {"max-tokens", 'n', TN_OPT_COUNT, SLOT(max_tokens), GENERATE | BIT(PROBE), .value = "N",
      .low = 1, .high = TERN_MAX_CONTEXT, .otherwise = "by available memory",

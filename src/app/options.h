@@ -74,6 +74,7 @@ struct tn_options {
     const char *schema;        /* a file: what the answer must be */
     const char *history;       /* a file for what is typed */
     bool jsonl;                /* a conversation as JSON, a line each */
+    bool plain;                /* on a terminal: text as it comes */
     struct tn_text_list stop;
     int64_t mode;  /* enum tn_mode */
     int64_t level; /* -1 quiet, 0, 1 verbose */

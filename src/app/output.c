@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "plat/plat.h"
+#include "repl/flow.h"
 
 /* ---- terminals ---- */
 
@@ -76,13 +77,76 @@ static bool out_write(const char *text, size_t n, bool hide_controls)
     return out.result == 0;
 }
 
+/* ---- answers ---- */
+
+static struct {
+    struct tn_flow flow;
+    bool is_open, is_plain;
+} answer;
+
+static void write_answer(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    (void)out_write(text, n, true);
+}
+
+static void write_style(void *arg, enum tn_style style)
+{
+    static const char *const sequences[] = {"\x1B[0m", "\x1B[0;2m", "\x1B[0;1m"};
+    (void)arg;
+    if (out.result == 0)
+        out.result = tn_write_stream(TN_STDOUT, sequences[style], strlen(sequences[style]));
+}
+
+static void end_answer(void)
+{
+    if (!answer.is_open)
+        return;
+    answer.is_open = false;
+    tn_flow_end(&answer.flow);
+    tn_flow_fini(&answer.flow);
+}
+
+void tn_out_set_plain(bool is_plain)
+{
+    answer.is_plain = is_plain;
+}
+
+/* Styles on this stream? Only on a terminal that is not dumb, without NO_COLOR. */
+static bool is_styled(enum tn_stream stream)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return tn_is_terminal(stream) && !(no_color && *no_color) && term && *term &&
+           strcmp(term, "dumb") != 0;
+}
+
+bool tn_out_answer(const char *text, size_t n)
+{
+    if (answer.is_plain || !tn_is_terminal(TN_STDOUT))
+        return tn_out_generated(text, n);
+    if (!answer.is_open) {
+        const bool has_styles = is_styled(TN_STDOUT);
+        const struct tn_flow_output output = {.text = write_answer,
+                                              .style = has_styles ? write_style : NULL};
+        tn_flow_init(&answer.flow, &output, tn_terminal_columns(), true);
+        answer.is_open = true;
+    }
+    answer.flow.columns = tn_terminal_columns();
+    tn_flow_write(&answer.flow, text, n);
+    return out.result == 0;
+}
+
+/* ---- other results ---- */
+
 bool tn_out_write(const void *bytes, size_t n)
 {
+    end_answer();
     return out_write(bytes, n, false);
 }
 
 bool tn_out_generated(const char *text, size_t n)
 {
+    end_answer();
     return out_write(text, n, true);
 }
 
@@ -112,6 +176,7 @@ bool tn_out_buf(struct tn_buf *buf)
 
 bool tn_out_end_line(void)
 {
+    end_answer();
     return !out.any || out.last == '\n' || tn_out_write("\n", 1);
 }
 
@@ -127,6 +192,7 @@ bool tn_out_has_failed(void)
 
 int tn_out_finish(int exit_code)
 {
+    end_answer();
     if (out.result == 0 || (exit_code != 0 && exit_code != 130))
         return exit_code;
     if (out.result == OUT_READER_LEFT)
@@ -156,14 +222,28 @@ int tn_message_level(void)
     return message_level;
 }
 
-/* Without allocation: there may be no memory left, which is what has to be said then. */
+#define HANG 2u /* of wrapped rows */
+
+/* On a terminal wrapped at words, if there is memory for it. */
+static void write_wrapped(const char *text, size_t n, bool hide_controls)
+{
+    struct tn_buf rows = {0};
+    if (tn_is_terminal(TN_STDERR))
+        tn_flow_append(&rows, text, n, tn_terminal_columns(), HANG);
+    const bool is_wrapped = rows.n_bytes > 0 && !rows.failed;
+    (void)write_text(TN_STDERR, is_wrapped ? rows.data : text, is_wrapped ? rows.n_bytes : n,
+                     hide_controls);
+    tn_buf_fini(&rows);
+}
+
+/* Needs no memory: there may be none left, which is what has to be said then. */
 static void say(const char *prefix, const char *text)
 {
     char line[sizeof((struct tern_error *)0)->detail + 32];
     if (before_message)
         before_message();
     int n = snprintf(line, sizeof line, "%s%s\n", prefix, text);
-    (void)write_text(TN_STDERR, line, (size_t)n, false);
+    write_wrapped(line, (size_t)n, false);
 }
 
 int tn_error_print(const struct tern_error *err)
@@ -219,11 +299,14 @@ void tn_message_text(const char *text, size_t n)
     (void)write_text(TN_STDERR, text, n, true);
 }
 
+void tn_message_wrapped(const char *text, size_t n)
+{
+    write_wrapped(text, n, true);
+}
+
 bool tn_message_is_styled(void)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    return tn_is_terminal(TN_STDERR) && !(no_color && *no_color) && term && *term &&
-           strcmp(term, "dumb") != 0;
+    return is_styled(TN_STDERR);
 }
 
 const char *tn_message_dim(void)

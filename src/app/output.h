@@ -26,6 +26,12 @@ bool tn_out_buf(struct tn_buf *buf);
 /* Generated text: like tn_out_write, but on a terminal control characters other than newline and
  * tab are shown as \x1B. `text` is whole UTF-8 characters. */
 bool tn_out_generated(const char *text, size_t n);
+/* Text of an answer, as it comes: like tn_out_generated, but on a terminal wrapped at words, with
+ * light Markdown (repl/flow.h) where styles are allowed.  A word waits until it is complete: the
+ * next call of tn_out_end_line or of another function here writes it. */
+bool tn_out_answer(const char *text, size_t n);
+/* Answers are not wrapped and have no styles. */
+void tn_out_set_plain(bool is_plain);
 /* Ends a text that does not end in a newline; nothing when nothing was written. */
 bool tn_out_end_line(void);
 /* False after a write error. */
@@ -55,6 +61,8 @@ void tn_info_say(const char *format, ...) TN_PRINTF(1, 2);
 /* Text as it is to standard error, control characters shown as tn_out_generated does. Makes no way
  * for itself: for what is written in parts. */
 void tn_message_text(const char *text, size_t n);
+/* The same for a whole text, wrapped at words on a terminal; wrapped rows are indented by two. */
+void tn_message_wrapped(const char *text, size_t n);
 /* May messages be dimmed? Only on a terminal that is not dumb, without NO_COLOR. */
 bool tn_message_is_styled(void);
 /* What begins and ends dim text there; "" where it is not styled. */

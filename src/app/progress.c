@@ -19,8 +19,11 @@ static struct {
     enum tn_progress_unit unit;
     bool lines;
     uint64_t n_before; /* done before the start */
+    char step[96];
     uint64_t start_ns;
     uint64_t drawn_ns;
+    uint64_t n_done, n_total;
+    bool is_drawn; /* since it was updated */
     size_t n_shown; /* bytes of the line on the screen; the line is ASCII */
     uint64_t n_tenths;
 } progress;
@@ -37,6 +40,14 @@ void tn_progress_start(const char *what, enum tn_progress_unit unit, bool lines)
     progress.drawn_ns = now;
     progress.n_shown = 0;
     progress.n_tenths = 0;
+    progress.n_done = progress.n_total = 0;
+    progress.step[0] = '\0';
+    progress.is_drawn = false;
+}
+
+void tn_progress_name_step(const char *text)
+{
+    snprintf(progress.step, sizeof progress.step, "%s", text);
 }
 
 void tn_progress_set_before(uint64_t n_before)
@@ -78,10 +89,12 @@ static void format_line(char *line, size_t n_line, uint64_t n_done, uint64_t n_t
         snprintf(line, n_line, "%s: %u %%, %s of %s, %s/s%s", progress.what, percent,
                  tn_size_decimal((double)n_done).text, tn_size_decimal((double)n_total).text,
                  tn_size_decimal(rate).text, left);
+    else if (progress.unit == TN_PROGRESS_STEPS)
+        snprintf(line, n_line, "%s: %u %%, %s", progress.what, percent, progress.step);
     else
-        snprintf(line, n_line, "%s: %u %%, %llu of %llu tokens, %.1f/s%s",
-                 progress.what, percent, (unsigned long long)n_done, (unsigned long long)n_total,
-                 rate, left);
+        snprintf(line, n_line, "%s: %u %%, %llu of %llu %s, %.1f/s%s", progress.what, percent,
+                 (unsigned long long)n_done, (unsigned long long)n_total,
+                 progress.unit == TN_PROGRESS_TEXTS ? "texts" : "tokens", rate, left);
 }
 
 static void print_tenth(uint64_t n_done, uint64_t n_total)
@@ -93,28 +106,46 @@ static void print_tenth(uint64_t n_done, uint64_t n_total)
     tn_info_say("%s: %u %%", progress.what, (unsigned)n_tenths * 10);
 }
 
-void tn_progress_update(uint64_t n_done, uint64_t n_total)
+static void draw(uint64_t now)
 {
-    if (!progress.what || tn_message_level() < 0)
-        return;
-    uint64_t now = tn_now_ns();
-    if (now - progress.start_ns < SHOW_AFTER_NS)
-        return;
-    if (!tn_is_terminal(TN_STDERR)) {
-        if (progress.lines)
-            print_tenth(n_done, n_total);
-        return;
-    }
-    if (now - progress.drawn_ns < REDRAW_NS)
-        return;
     char line[256];
-    format_line(line, sizeof line, n_done, n_total, (double)(now - progress.start_ns) * 1e-9);
+    format_line(line, sizeof line, progress.n_done, progress.n_total,
+                (double)(now - progress.start_ns) * 1e-9);
     size_t n_columns = tn_terminal_columns();
     size_t n = TN_MIN(strlen(line), n_columns > 1 ? n_columns - 1 : 1);
     tn_progress_hide();
     (void)tn_write_stream(TN_STDERR, line, n);
     progress.n_shown = n;
     progress.drawn_ns = now;
+    progress.is_drawn = true;
+}
+
+/* Is there a line that is due?  Without a terminal a tenth may be. */
+static bool is_due(uint64_t now)
+{
+    if (!progress.what || tn_message_level() < 0 || now - progress.start_ns < SHOW_AFTER_NS)
+        return false;
+    if (tn_is_terminal(TN_STDERR))
+        return now - progress.drawn_ns >= REDRAW_NS;
+    if (progress.lines)
+        print_tenth(progress.n_done, progress.n_total);
+    return false;
+}
+
+void tn_progress_update(uint64_t n_done, uint64_t n_total)
+{
+    const uint64_t now = tn_now_ns();
+    progress.n_done = n_done;
+    progress.n_total = n_total;
+    progress.is_drawn = false;
+    if (is_due(now))
+        draw(now);
+}
+
+void tn_progress_tick(void)
+{
+    if (progress.what && !progress.is_drawn && progress.n_total > 0 && is_due(tn_now_ns()))
+        draw(tn_now_ns());
 }
 
 void tn_progress_end(void)

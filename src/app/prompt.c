@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "output.h"
 #include "plat/plat.h"
 
 tern_status tn_prompt_check(const struct tn_options *o, struct tern_error *err)
@@ -17,6 +18,12 @@ tern_status tn_prompt_check(const struct tn_options *o, struct tern_error *err)
         return TERN_OK;
     return tn_fail(err, TERN_USAGE,
                    "no prompt: give one with -p \"TEXT\" or -f FILE, or talk with tern chat");
+}
+
+void tn_prompt_say_waiting(const char *what)
+{
+    if (tn_is_terminal(TN_STDIN))
+        tn_info_say("waiting for %s; " TN_KEY_OF_END " on an empty line ends it", what);
 }
 
 static bool begins_with(const char *data, size_t n, const char *bytes, size_t n_bytes)

@@ -24,6 +24,9 @@ static inline bool tn_prompt_has_room(const struct tn_buf *text, size_t n)
     return text->n_bytes <= TN_MAX_PROMPT_BYTES && n <= TN_MAX_PROMPT_BYTES - text->n_bytes;
 }
 
+/* On a terminal: says that a command waits for `what` ("a text"), and how its input ends. */
+void tn_prompt_say_waiting(const char *what);
+
 /* TERN_INPUT when what was read from `name` is not UTF-8. */
 tern_status tn_prompt_check_text(const char *text, size_t n, const char *name,
                                  struct tern_error *err);

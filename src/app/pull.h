@@ -20,6 +20,7 @@
 struct tn_pull_machine {
     struct tern_sysinfo info;
     uint32_t n_threads;    /* that would decode */
+    const char *cpu_level; /* "avx2"; "": unknown */
     double stream_gb_s;    /* they read; 0: not measured */
 };
 

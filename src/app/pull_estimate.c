@@ -3,27 +3,37 @@
  * Memory and speed of a model that is not here yet.
  *
  * Memory is planned as for an open model, from the sizes in the catalogue.  A decoded token reads
- * token_bytes once, at a share of the rate at which this machine reads memory; the shares were
- * measured (bench/README.md).
+ * token_bytes once: at a share of the rate at which this machine reads memory, or as fast as its
+ * threads multiply, whichever is less.  Share and limits are those of bench/README.md.
  */
+#include <string.h>
+
 #include "base/compiler.h"
 #include "pull.h"
 #include "tern/measure.h"
 #include "tern/plan.h"
-#include "tern/version.h"
 
 #define CONTEXT 4096u
 #define SESSION_BYTES ((uint64_t)48 << 20) /* scratch memory of a session, and what a model holds */
 #define READING_TOK_S 5.0
-#define STREAM_SHARE 0.80
+#define STREAM_SHARE 0.72 /* what decoding takes of the stream rate: 67 to 86 % */
+
+/* GB/s of weights that one thread of a Zen 5 multiplies, for levels where this may be less than
+ * what it reads.  Other levels were measured too little for a limit. */
+static const struct {
+    const char *level;
+    double int8, bits16;
+} products[] = {{"avx2", 22, 16}, {"avxvnni", 22, 16}, {"avx512", 34, 31}};
 
 void tn_pull_machine_read(struct tn_pull_machine *out)
 {
     struct tern_plan plan;
-    *out = (struct tn_pull_machine){.n_threads = 1};
+    *out = (struct tn_pull_machine){.n_threads = 1, .cpu_level = ""};
     tern_sysinfo_read(&out->info);
-    if (tern_plan_make(&plan, &out->info, NULL, NULL, NULL) == TERN_OK)
+    if (tern_plan_make(&plan, &out->info, NULL, NULL, NULL) == TERN_OK) {
         out->n_threads = plan.n_threads_decode;
+        out->cpu_level = plan.cpu_level;
+    }
     if (tern_stream_rate(&out->stream_gb_s, out->n_threads, NULL) != TERN_OK)
         out->stream_gb_s = 0;
 }
@@ -41,6 +51,19 @@ static void make_sizes(struct tern_plan_model *out, const struct tn_catalogue_mo
     };
 }
 
+/* GB/s at which a token's weights are read and multiplied. */
+static double decode_rate(const struct tn_pull_machine *machine,
+                          const struct tn_catalogue_model *model)
+{
+    double rate = STREAM_SHARE * machine->stream_gb_s;
+    const bool is_int8 = strcmp(model->inputs, "int8") == 0;
+    for (size_t i = 0; i < TN_COUNT_OF(products); i++)
+        if (strcmp(products[i].level, machine->cpu_level) == 0)
+            rate = TN_MIN(rate, machine->n_threads *
+                                    (is_int8 ? products[i].int8 : products[i].bits16));
+    return rate;
+}
+
 void tn_pull_estimate(struct tn_pull_estimate *out, const struct tn_pull_machine *machine,
                       const struct tn_catalogue_model *model)
 {
@@ -53,8 +76,7 @@ void tn_pull_estimate(struct tn_pull_estimate *out, const struct tn_pull_machine
     };
     out->fits = tern_plan_make(&plan, &machine->info, &sizes, NULL, NULL) == TERN_OK &&
                 !plan.will_page;
-    if (machine->stream_gb_s > 0)
-        out->tok_s = STREAM_SHARE * machine->stream_gb_s * 1e9 / (double)model->token_bytes;
+    out->tok_s = decode_rate(machine, model) * 1e9 / (double)model->token_bytes;
 }
 
 uint32_t tn_pull_best(const struct tn_pull_estimate *estimates)

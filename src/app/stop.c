@@ -11,6 +11,13 @@ bool tn_stop_requested(void)
     return tn_interrupt_count() > 0 || tn_terminate_requested();
 }
 
+bool tn_should_stop(void *arg)
+{
+    (void)arg;
+    tn_progress_tick();
+    return tn_stop_requested();
+}
+
 bool tn_progress_callback(void *arg, uint64_t n_done, uint64_t n_total)
 {
     (void)arg;

@@ -39,7 +39,7 @@ static bool can_be_quoted(const char *value)
     return true;
 }
 
-/* A redirect is followed by the caller, who decides where the token goes. */
+/* The caller follows redirects, and decides which of them get the token. */
 tern_status tn_curl_config(struct tn_buf *out, const struct tn_request *request,
                            struct tern_error *err)
 {

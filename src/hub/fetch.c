@@ -24,11 +24,15 @@ static const char *variable(const char *name, const char *otherwise)
     return value && value[0] ? value : otherwise;
 }
 
+const char *tn_hub_address(void)
+{
+    return variable("HF_ENDPOINT", DEFAULT_ENDPOINT);
+}
+
 tern_status tn_hub_open(struct tn_hub *out, struct tern_error *err)
 {
     *out = (struct tn_hub){0};
-    tern_status status = tn_url_parse(&out->endpoint, variable("HF_ENDPOINT", DEFAULT_ENDPOINT),
-                                      err);
+    tern_status status = tn_url_parse(&out->endpoint, tn_hub_address(), err);
     if (status != TERN_OK) {
         tn_fail_prefix(err, "HF_ENDPOINT");
         return status;
@@ -113,7 +117,7 @@ static tern_status receive(struct attempt *a, struct tn_transfer *transfer, stru
     return status;
 }
 
-/* A range that the file does not have (any more): it is fetched from its beginning. */
+/* Status 416: the file no longer has this range, and is fetched again from its first byte. */
 static tern_status restart(struct attempt *a, struct tern_error *err)
 {
     const struct tn_response_head from_start = {.status = 200, .range_first = TN_LENGTH_UNKNOWN,

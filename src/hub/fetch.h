@@ -24,6 +24,9 @@ struct tn_hub {
     char *curl;
 };
 
+/* $HF_ENDPOINT or the default, unchecked, for people. */
+const char *tn_hub_address(void);
+
 /* Reads the environment and finds curl.  TERN_USAGE: HF_ENDPOINT is no address; TERN_NETWORK: there
  * is no curl; out->endpoint is valid then. */
 tern_status tn_hub_open(struct tn_hub *out, struct tern_error *err);

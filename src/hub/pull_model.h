@@ -5,7 +5,7 @@
  *   DOWNLOADS/NAME.lock        exists while a process downloads NAME
  *   DOWNLOADS/NAME/pull.json   repository, revision and file, so that a second attempt continues
  *                              with the same bytes; "kept" where the user keeps the download
- *   DOWNLOADS/NAME/FILE        complete; FILE.part: the beginning
+ *   DOWNLOADS/NAME/FILE        complete; FILE.part: its first bytes
  */
 #ifndef TN_PULL_MODEL_H
 #define TN_PULL_MODEL_H
@@ -32,8 +32,8 @@ struct tn_pulled {
     struct tn_file *lock;
 };
 
-/* Downloads the model's files, as far as they are not there.  Ends with TERN_OK and everything in
- * place, or leaves what the next attempt continues.  TERN_OUTPUT: another process downloads this
+/* Downloads the model's missing files.  After TERN_OK all of them are complete; after a failure the
+ * parts stay, and the next attempt continues them.  TERN_OUTPUT: another process downloads this
  * model; there is no room for the download and `known->tern_bytes` (or as many bytes again);
  * TERN_USAGE: the folder keeps the files of another model, which stay;
  * otherwise as tn_listing_read and tn_download.  Both of the next two calls release *out. */
@@ -42,7 +42,7 @@ tern_status tn_pull_download(struct tn_pulled *out, const struct tn_hub *hub,
 
 /* The model was converted: the download is removed, or kept and marked so. */
 void tn_pull_finish(struct tn_pulled *pulled, bool keep);
-/* The model could not be converted: the download stays as it is. */
+/* The model could not be converted: the download stays, unmarked. */
 void tn_pull_release(struct tn_pulled *pulled);
 
 #endif

@@ -95,7 +95,7 @@ static int status_of(const struct line *line)
     return status >= 100 && status <= 599 ? (int)status : 0;
 }
 
-/* One head, interim or not.  True: it is complete, and *next is behind it. */
+/* One head, interim or not.  True: it is complete, and *next follows it. */
 static bool read_head(struct tn_response_head *out, const char **next, const char *end)
 {
     struct line line;

@@ -14,6 +14,7 @@
 #define STREAM_BYTES ((size_t)256 << 20)
 #define SLICE_BYTES ((size_t)1 << 20)
 #define N_BEST 3
+#define N_ROUNDS 8 /* processors that were idle take some tenths of a second to reach their speed */
 #define CACHE_BYTES ((size_t)64 << 20) /* keys and values: beyond the caches of most processors */
 
 tern_status tn_bench_go_on(const struct tern_bench_params *p, struct tern_error *err)
@@ -76,6 +77,7 @@ static tern_status take_memory(struct tn_bench_stream *out, struct tern_error *e
         tn_bench_stream_close(out);
         return tn_fail(err, TERN_MEMORY, "no memory for 256 MiB to measure the stream rate");
     }
+    tn_pages_advise_huge(out->own, STREAM_BYTES); /* as mapped models have */
     memset(out->own, 1, STREAM_BYTES);
     out->data = out->own;
     out->n_bytes = STREAM_BYTES;
@@ -109,8 +111,8 @@ tern_status tern_stream_rate(double *gb_s, uint32_t n_threads, struct tern_error
         status = take_memory(&stream, err);
     if (status == TERN_OK)
         status = tn_team_create(&team, n_threads, NULL, err);
-    if (status == TERN_OK)
-        *gb_s = tn_bench_stream_rate(&stream, team);
+    for (int i = 0; i < N_ROUNDS && status == TERN_OK; i++)
+        *gb_s = TN_MAX(*gb_s, tn_bench_stream_rate(&stream, team));
     tn_team_free(team);
     tn_bench_stream_close(&stream);
     return status == TERN_OK ? tn_ok(err) : status;

@@ -52,6 +52,11 @@ bool tn_os_is_interrupted(void);
 tern_status tn_os_fail(struct tern_error *err, tern_status status, const char *path,
                        const char *what, unsigned long code);
 
+/* A part file could not be created: the message names the file itself, and its folder where that is
+ * missing. */
+tern_status tn_os_fail_part(struct tern_error *err, const char *part, unsigned long code,
+                            bool is_folder_missing);
+
 /* Copy in new memory, or NULL. */
 char *tn_os_copy_text(const char *text);
 

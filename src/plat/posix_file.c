@@ -139,7 +139,7 @@ static tern_status create_part(struct tn_file **out, const char *path, unsigned 
                            "%s: another process is writing it; wait for it or give another name",
                            path);
     }
-    return tn_os_fail(err, TERN_OUTPUT, path, "cannot be created", (unsigned long)code);
+    return tn_os_fail_part(err, path, (unsigned long)code, code == ENOENT);
 }
 
 tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)

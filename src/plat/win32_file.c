@@ -245,8 +245,15 @@ tern_status tn_file_open_append(struct tn_file **out, const char *path, struct t
 /* A file that is open for writing can be neither removed nor created anew by others here. */
 tern_status tn_file_create_part(struct tn_file **out, const char *path, struct tern_error *err)
 {
+    *out = NULL;
     tn_file_remove(path);
-    tern_status status = tn_file_create(out, path, err);
+    HANDLE handle = open_handle(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ, CREATE_ALWAYS,
+                                FILE_ATTRIBUTE_NORMAL);
+    if (handle == INVALID_HANDLE_VALUE) {
+        const DWORD code = GetLastError();
+        return tn_os_fail_part(err, path, code, code == ERROR_PATH_NOT_FOUND);
+    }
+    tern_status status = make_file(out, handle, path, err);
     if (status == TERN_MEMORY)
         tn_file_remove(path); /* created, but no memory to remember it */
     return status;

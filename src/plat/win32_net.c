@@ -64,7 +64,9 @@ tern_status tn_net_listen(tn_socket *out, const char *host, uint16_t port, uint1
     if (no_family)
         *no_family = why == WSAEAFNOSUPPORT || why == WSAEADDRNOTAVAIL;
     return tn_fail(err, TERN_OUTPUT, "cannot listen at %s port %u: %s (error %d)", host, port,
-                   why == WSAEADDRINUSE ? "the port is in use" : "Windows refuses", why);
+                   why == WSAEADDRINUSE ? "the port is in use; --port 0 takes a free one"
+                                        : "Windows refuses",
+                   why);
 }
 
 tn_socket tn_net_accept(tn_socket listener)

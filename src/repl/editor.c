@@ -411,6 +411,8 @@ enum tn_editor_step tn_editor_key(struct tn_editor *ed, const struct tn_key *key
         break;
     case TN_KEY_QUIT:
         return TN_EDITOR_QUIT;
+    case TN_KEY_EDITOR:
+        return TN_EDITOR_EXTERNAL;
     default:
         edit_key(ed, key);
     }

@@ -61,7 +61,8 @@ enum tn_editor_step {
     TN_EDITOR_END,       /* Ctrl-D on an empty line; on Windows Ctrl-Z, too */
     TN_EDITOR_INTERRUPT, /* Ctrl-C on an empty line or a preset one; else it empties the line */
     TN_EDITOR_SUSPEND,
-    TN_EDITOR_QUIT
+    TN_EDITOR_QUIT,
+    TN_EDITOR_EXTERNAL /* Ctrl-X Ctrl-E: the text is to be edited elsewhere */
 };
 enum tn_editor_step tn_editor_key(struct tn_editor *ed, const struct tn_key *key);
 /* Ctrl-C that came as a signal. */

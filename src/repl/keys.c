@@ -12,6 +12,7 @@
 #include "repl/grapheme.h"
 
 #define ESC '\x1b'
+#define CTRL_X ('X' & 31)
 #define PASTE_END "\x1b[201~"
 #define N_PASTE_END (sizeof PASTE_END - 1)
 #define MAX_SEQUENCE 64 /* longer ones are none */
@@ -97,7 +98,8 @@ bool tn_keys_feed(struct tn_keys *keys, const char *bytes, size_t n)
 
 bool tn_keys_is_partial(const struct tn_keys *keys)
 {
-    return keys->in_paste || keys->next < keys->bytes.n_bytes;
+    const size_t n = keys->bytes.n_bytes - keys->next;
+    return keys->in_paste || n > 1 || (n == 1 && keys->bytes.data[keys->next] != CTRL_X);
 }
 
 const char *tn_keys_pending(const struct tn_keys *keys, size_t *n_bytes)
@@ -221,6 +223,14 @@ static size_t next_escape(const char *bytes, size_t n, bool is_final, enum tn_ke
     return 1;
 }
 
+/* What begins with Ctrl-X, which waits for its second key as long as that takes.  Returns its
+ * bytes, 0 when more must come. */
+static size_t next_prefixed(const char *bytes, size_t n, enum tn_key_kind *kind)
+{
+    *kind = n > 1 && bytes[1] == ('E' & 31) ? TN_KEY_EDITOR : TN_KEY_UNKNOWN;
+    return n == 1 ? 0 : *kind == TN_KEY_EDITOR ? 2 : 1;
+}
+
 /* Characters up to the next key of another kind.  One that is not complete yet stays, unless it
  * never will be. */
 static size_t text_length(const char *bytes, size_t n, bool is_final)
@@ -269,6 +279,11 @@ bool tn_keys_next(struct tn_keys *keys, bool is_final, struct tn_key *key)
         keys->in_paste = true;
         keys->n_searched = 0;
         return next_paste(keys, is_final, key);
+    }
+    if (first == CTRL_X) {
+        const size_t length = next_prefixed(bytes, n, &key->kind);
+        keys->next += length;
+        return length > 0;
     }
     if (first >= 0x20 && first != 0x7F)
         return next_text(keys, is_final, key);

@@ -54,6 +54,7 @@ enum tn_key_kind {
     TN_KEY_EOF,       /* Ctrl-D: the end on an empty line, else delete */
     TN_KEY_SUSPEND,
     TN_KEY_QUIT,
+    TN_KEY_EDITOR, /* Ctrl-X Ctrl-E */
     TN_KEY_UNKNOWN, /* a sequence that means nothing here */
 };
 
@@ -78,7 +79,8 @@ bool tn_keys_feed(struct tn_keys *keys, const char *bytes, size_t n);
 /* The next key; false when there is none, or only the beginning of one.  is_final: nothing more
  * comes, so that a lone ESC is the key, and a paste or a character without an end ends. */
 bool tn_keys_next(struct tn_keys *keys, bool is_final, struct tn_key *key);
-/* Is something begun that further bytes may complete? */
+/* Is something begun that further bytes may complete soon? Not a lone Ctrl-X, after which people
+ * take their time. */
 bool tn_keys_is_partial(const struct tn_keys *keys);
 /* Bytes that came and are not decoded, n_bytes of them. */
 const char *tn_keys_pending(const struct tn_keys *keys, size_t *n_bytes);

@@ -23,6 +23,7 @@ struct line_editor {
     struct tn_keys keys;
     struct tn_editor editor;
     uint64_t sent_ns; /* when the last message was sent */
+    tn_edit_text_fn *edit_text; /* NULL: there is no other editor */
 };
 
 static void flush(struct line_editor *le)
@@ -42,6 +43,23 @@ static void leave(struct line_editor *le)
 
 /* ---- events ---- */
 
+/* The text goes to the user's editor and comes back.  Keys that come meanwhile are the editor's. */
+static void edit_externally(struct line_editor *le)
+{
+    struct tn_edit *e = &le->editor.edit;
+    struct tn_buf text = {0};
+    if (!le->edit_text || !tn_buf_append(&text, e->text.data, e->text.n_bytes))
+        return;
+    leave(le);
+    (void)tn_terminal_set_mode(TN_TERMINAL_PLAIN);
+    const bool is_edited = le->edit_text(&text);
+    (void)tn_terminal_set_mode(TN_TERMINAL_KEYS);
+    if (is_edited)
+        (void)tn_edit_replace(e, 0, e->text.n_bytes, text.data, text.n_bytes);
+    tn_buf_fini(&text);
+    tn_editor_begin_anew(&le->editor, tn_terminal_size());
+}
+
 /* The keys that have come, up to one that ends the message. */
 static enum tn_editor_step handle_keys(struct line_editor *le, bool is_final)
 {
@@ -55,6 +73,9 @@ static enum tn_editor_step handle_keys(struct line_editor *le, bool is_final)
             step = TN_EDITOR_ON;
         } else if (step == TN_EDITOR_QUIT) {
             tn_terminal_quit();
+            step = TN_EDITOR_ON;
+        } else if (step == TN_EDITOR_EXTERNAL) {
+            edit_externally(le);
             step = TN_EDITOR_ON;
         }
     }
@@ -241,4 +262,10 @@ tern_status tn_line_editor_open(struct tn_line_reader *out, const struct tn_comp
     }
     *out = (struct tn_line_reader){le, read_message, preset_text, NULL, close_editor};
     return tn_ok(err);
+}
+
+void tn_line_editor_use(struct tn_line_reader *reader, tn_edit_text_fn *edit_text)
+{
+    struct line_editor *le = reader->state;
+    le->edit_text = edit_text;
 }

@@ -17,4 +17,10 @@
 tern_status tn_line_editor_open(struct tn_line_reader *out, const struct tn_completer *completer,
                                 const char *history_path, struct tern_error *err);
 
+/* Edits *text, which is well-formed UTF-8 and stays so, somewhere else; the terminal is PLAIN
+ * meanwhile.  False: the text is as it was. */
+typedef bool tn_edit_text_fn(struct tn_buf *text);
+/* What Ctrl-X Ctrl-E of a reader that tn_line_editor_open made runs. */
+void tn_line_editor_use(struct tn_line_reader *reader, tn_edit_text_fn *edit_text);
+
 #endif

@@ -9,7 +9,8 @@ import sys
 
 from common import finish, planted, read
 
-FILES = ("README.md", "bench/README.md", "dist/README.md", "dist/packaging/EXAMPLES.txt",
+FILES = ("README.md", "bench/README.md", "convert/README.md", "dist/README.md",
+         "src/server/README.md", "dist/packaging/EXAMPLES.txt",
          "dist/run-demo.sh")
 # A call of the program: "tern", "./tern", ".\tern.exe", "build/release/tern", then words.
 CALL = re.compile(r"(?:^|[\s`$/\\])tern(?:\.exe)? ([^`\n]*)")

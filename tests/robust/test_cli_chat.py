@@ -18,7 +18,7 @@ from terminal import IS_SANITIZED
 from test_cli_terminal import Terminal
 
 NAMES = ("/help /? /exit /quit /bye /q /clear /reset /new /system /model /regen /retry /continue "
-         "/undo /edit /file /save /load /history /context /tokens /set /temp /think /config /stats "
+         "/undo /edit /editor /file /save /load /history /context /tokens /set /temp /think /config /stats "
          "/copy").split()
 
 
@@ -210,8 +210,8 @@ class Commands(Chat):
 
     def test_config(self):
         text = self.quiet(0, ["/config"], "--ctx", "512")
-        for words in ("model demo", "template bitnet-2b-4t", "context 512 (user", "cap_new_tokens",
-                      "repeat-penalty"):
+        for words in ("model demo", "template bitnet-2b-4t", "context in tokens: 512 (--ctx 512)",
+                      "new tokens that are allowed", "repeat-penalty"):
             self.assertIn(words, text)
 
     def test_blocks(self):

@@ -3,6 +3,7 @@
 """The command on a terminal: a pseudo-terminal of this process (Linux and macOS)."""
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -50,6 +51,46 @@ class OnATerminal(command.TestCase):
         with Terminal("run", self.model, "-p", "Tell me", "-n", "2", "-q") as t:
             text, _ = t.finish()
         self.assertNotIn(b"Tell me", text)
+
+    def test_answers_are_wrapped_at_words(self):
+        """Shown by the prompt, which raw mode repeats as part of the text."""
+        text = "## Once upon\n\nThere was **a little** " + "house in the wood " * 8
+        flags = ("run", self.model, "--raw", "-p", text, "-n", "1", "-q")
+        env = {"TERM": "xterm", "NO_COLOR": ""}
+        for columns in (40, 80, 120):
+            with Terminal(*flags, size=(24, columns), env=env) as t:
+                shown, _ = t.finish()
+            self.assertIn(b"\x1b[0;2m## \x1b[0;1mOnce upon\x1b[0m\r\n", shown)
+            self.assertIn(b"\x1b[0;2m**\x1b[0;1ma little\x1b[0;2m**", shown)
+            rows = re.sub(rb"\x1b\[[0-9;]*m", b"", shown).decode().split("\r\n")
+            self.assertLess(max(map(len, rows)), columns)
+            self.assertTrue(" ".join(rows).startswith(text.replace("\n", " ").strip()), rows)
+        for changes in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            with Terminal(*flags, size=(24, 40), env={**env, **changes}) as t:
+                shown, _ = t.finish()
+            self.assertNotIn(b"\x1b", shown)
+            self.assertLess(max(map(len, shown.split(b"\r\n"))), 40)
+        with Terminal(*flags, "--plain", size=(24, 40), env=env) as t:
+            shown, _ = t.finish()
+        self.assertTrue(shown.startswith(text.replace("\n", "\r\n").encode()), shown)
+        with open(scratch("answer"), "w+b") as f:
+            with Terminal("run", self.model, "-p", "Hi", "--greedy", size=(24, 20), stdout=f) as t:
+                t.finish()
+            f.seek(0)
+            self.assertEqual(f.read(), self.ok("run", self.model, "-p", "Hi", "--greedy").out)
+
+    def test_messages_and_help_are_wrapped_at_words(self):
+        with Terminal("run", self.model, "-p", "Hi", "-n", "2", size=(24, 40)) as t:
+            shown, _ = t.finish()
+        rows = shown.decode().split("\r\n")
+        self.assertLess(max(map(len, rows)), 40)
+        self.assertTrue(any(row.startswith("  ") for row in rows), rows)
+        for arguments in (("help",), ("help", "run"), ("help", "embed")):
+            with Terminal(*arguments, size=(24, 40)) as t:
+                shown, _ = t.finish()
+            words = shown.decode().split()
+            self.assertEqual(words, self.ok(*arguments).text.split())
+            self.assertLessEqual(max(map(len, shown.decode().split("\r\n"))), 40)
 
     def test_control_characters_of_the_prompt_are_shown(self):
         prompt = "a\x1b[31mb\x07\u009b!"

@@ -3,6 +3,7 @@
 """What people type first: a model's name and a text, a GGUF file, a folder, nothing at all."""
 import json
 import os
+import re
 import shutil
 import sys
 import unittest
@@ -175,6 +176,236 @@ class OnATerminal(command.TestCase):
                 text, code = t.finish()
             self.assertEqual(code, 2)
             self.assertIn(b"-p", text)
+
+
+@unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
+class Menu(command.TestCase):
+    """`tern` alone, where no model is meant."""
+
+    def setUp(self):
+        self.folder = scratch(f"menu-{self._testMethodName}")
+        os.makedirs(os.path.join(self.folder, "models"))
+        shutil.copy(command.TERN, self.folder)
+
+    def add(self, name):
+        shutil.copy(command.model(), os.path.join(self.folder, name))
+
+    def tern(self, **changes):
+        env = {"HOME": self.folder, "XDG_DATA_HOME": self.folder, "TERN_MODELS": "", "TERM": "dumb",
+               "PATH": self.folder, "DISPLAY": "", "WAYLAND_DISPLAY": "", **changes}
+        return Terminal(program=[os.path.join(self.folder, "tern")], env=env)
+
+    def test_models_are_numbered(self):
+        self.add("demo.tern")
+        self.add("models/other.tern")
+        for answer, name in ((b"\n", b"demo.tern"), (b"1\n", b"demo.tern"), (b"2\n", b"other.tern"),
+                             (b"other\n", b"other.tern")):
+            with self.tern() as t:
+                shown = t.expect(rb"1  talk to demo, .*2  talk to other.*p  open the page.*\? ")
+                self.assertRegex(shown, rb"f  fetch \S+, the best that fits here")
+                t.send(b"7\n")
+                t.expect(rb"none of them.*\? ")
+                t.send(answer)
+                t.expect(b"leaves.*> ")
+                t.send(b"/config\n")
+                t.expect(name + b".*> ")
+                t.send(b"/exit\n")
+                self.assertEqual(t.finish()[1], 0)
+
+    def test_the_page(self):
+        self.add("demo.tern")
+        with self.tern() as t:
+            t.expect(rb"\? ")
+            t.send(b"p\n")
+            t.expect(rb"http://127.0.0.1:|port 8080: Address already in use")
+
+    def test_leaving(self):
+        for answer in (b"q\n", b"\x04"):
+            with self.tern() as t:
+                t.expect(rb"Which one\? ")
+                t.send(answer)
+                self.assertEqual(t.finish()[1], 0)
+
+    def test_a_model_that_is_meant_is_taken(self):
+        self.add("model.tern")
+        with self.tern() as t:
+            self.assertNotIn(b"no model was named", t.expect(b"leaves.*> "))
+        os.remove(os.path.join(self.folder, "model.tern"))
+        with self.tern(TERN_MODEL=command.model()) as t:
+            self.assertNotIn(b"no model was named", t.expect(b"leaves.*> "))
+
+
+@unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
+class Silence(command.TestCase):
+    """What takes longer than half a second, or waits for the user, says so."""
+    SLOW = ("--cpu", "ref", "--threads", "1")
+
+    def text(self, n):
+        path = scratch(f"long{n}.txt")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("king " * n)
+        return path
+
+    def ids(self, n):
+        return " ".join(["7"] * n)
+
+    def check(self, shown, what):
+        """A line with a percentage came, and was erased by blanks before anything else."""
+        self.assertRegex(shown, what + rb": \d+ %, ")
+        line = re.search(rb"\r?([^\r\n]*" + what + rb": \d+ %[^\r]*)\r( +)\r", shown)
+        self.assertIsNotNone(line, shown)
+        self.assertGreaterEqual(len(line.group(2)), len(line.group(1).strip()))
+
+    def test_run(self):
+        with Terminal("run", command.model(), "-f", self.text(900), "-n", "1", *self.SLOW) as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"prompt")
+
+    def test_chat(self):
+        with Terminal("chat", command.model(), "-n", "1", *self.SLOW) as t:
+            t.expect(b"> ")
+            t.send(b"/file " + self.text(900).encode() + b"\n")
+            t.expect(b"next question.*> ")
+            t.send(b"Hello\n")
+            self.check(t.expect(rb"\n> $"), b"prompt")
+
+    def test_logits(self):
+        with Terminal("logits", command.model(), "--ids", self.ids(900), "--greedy", "2",
+                      *self.SLOW) as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"logits")
+
+    def test_embed(self):
+        with Terminal("embed", command.model(), "--ids", self.ids(900), *self.SLOW) as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"embedding")
+
+    def test_bench(self):
+        with Terminal("bench", command.model(), "-r", "1", "--depths", "0", "-p", "512", "--cpu",
+                      "ref", "--threads", "1") as t:
+            shown, code = t.finish()
+        self.assertEqual(code, 0)
+        self.check(shown, b"measuring")
+
+    def test_quiet_and_redirected(self):
+        arguments = ("run", command.model(), "-f", self.text(900), "-n", "1", *self.SLOW)
+        self.assertEqual(self.ok(*arguments).err, "")
+        with Terminal(*arguments, "-q") as t:
+            self.assertNotIn(b"prompt: ", t.finish()[0])
+
+    def test_waiting_for_input(self):
+        for arguments, what in ((("tokenize", command.model()), b"a text"),
+                                (("tokenize", command.model(), "--chat"), b"JSON array"),
+                                (("detokenize", command.model()), b"token ids"),
+                                (("embed", command.model()), b"a text per line"),
+                                (("embed", command.model(), "--json"), b"JSON array"),
+                                (("embed", command.model(), "--search", "x"), b"search in")):
+            with Terminal(*arguments) as t:
+                t.expect(b"waiting for [^;]*" + what + b".*Ctrl-D.*ends it")
+                t.send(b"[]\n\x04")
+                t.finish()
+        self.assertEqual(self.ok("tokenize", command.model(), stdin=b"x").err, "")
+
+    def test_a_saved_conversation_shows_its_last_turn(self):
+        path = scratch("saved.json")
+        with Terminal("chat", command.model(), "--greedy", "-n", "5", "--session", path) as t:
+            for question in (b"Hello", b"And then?"):
+                t.expect(b"> ")
+                t.send(question + b"\n")
+                t.expect(rb"context \d+ of")
+            t.expect(b"> ")
+            t.send(b"/exit\n")
+            t.finish()
+        turns = command.read_json(path)["messages"]
+        shown = rb"> And then\?\r\n" + re.escape(turns[-1]["content"][:8].encode())
+        with Terminal("chat", command.model(), "--session", path) as t:
+            before = t.expect(shown)
+            self.assertNotIn(b"> Hello", before)
+            t.expect(b"leaves.*> ")
+            t.send(b"/load " + path.encode() + b"\n")
+            t.expect(b"4 messages are loaded.*" + shown)
+
+
+@unittest.skipUnless(ON_A_TERMINAL, "needs a POSIX terminal")
+class ExternalEditor(command.TestCase):
+    def setUp(self):
+        self.script = scratch("editor.py")
+        with open(self.script, "w", encoding="utf-8") as f:
+            f.write("import sys, os\n"
+                    "flag, path = sys.argv[1:]\n"
+                    "assert flag == '--wait' and os.stat(path).st_mode & 0o77 == 0\n"
+                    "text = open(path).read()\n"
+                    "if text == 'fail': sys.exit(3)\n"
+                    "open(path, 'w').write(text + ' world\\nsecond line\\n')\n")
+        self.folder = scratch(f"tmp-{self._testMethodName}")
+        os.makedirs(self.folder)
+
+    def chat(self, editor=None, **changes):
+        editor = editor or f"{sys.executable} {self.script} --wait"
+        return Terminal("chat", command.model(), "-n", "2", "-q", "--session", scratch("edited.json"),
+                        env={"VISUAL": "", "EDITOR": editor, "TMPDIR": self.folder, **changes})
+
+    def test_by_key_and_by_command(self):
+        for typed in (b"Hello\x18\x05", b"/editor Hello\n"):
+            with self.chat() as t:
+                t.expect(b"> ")
+                t.send(typed)
+                t.expect(b"Hello world.*second line")
+                t.send(b"!\n")
+                t.expect(rb"!\r\n.*\n> ")
+                t.send(b"/exit\n")
+                self.assertEqual(t.finish()[1], 0)
+                self.assertEqual(t.modes(), t.before)
+            self.assertEqual(command.read_json(scratch("edited.json"))["messages"][-2]["content"],
+                             "Hello world\nsecond line!")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_fails_keeps_the_text(self):
+        for editor, typed, said in ((None, b"fail", b"ended with an error"),
+                                    ("/no/such/editor", b"text", b"set \\$EDITOR")):
+            with self.chat(editor) as t:
+                t.expect(b"> ")
+                t.send(typed + b"\x18\x05")
+                t.expect(said + b".*> " + typed)
+                t.send(b"\x03")
+                t.expect(b"\\^C.*> ")
+                t.send(b"/exit\n")
+                self.assertEqual(t.finish()[1], 0)
+        self.assertEqual(os.listdir(self.folder), [])
+
+
+class Messages(command.TestCase):
+    def test_weights_that_are_not_read(self):
+        folder = scratch("pickled")
+        shutil.copytree(command.DEMO, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+        self.assertIn("holds no model.safetensors", self.refused(5, "convert", folder))
+        with open(os.path.join(folder, "pytorch_model.bin"), "wb") as f:
+            f.write(b"PK")
+        self.assertIn(".bin files", self.refused(5, "convert", folder))
+
+    def test_an_output_in_a_missing_folder(self):
+        for arguments in (("convert", command.DEMO), ("logits", command.model(), "--ids", "1")):
+            missing = scratch("no such folder")
+            error = self.refused(4, *arguments, "-o", os.path.join(missing, "x.f32"))
+            self.assertIn(f'there is no folder "{missing}"', error)
+            self.assertNotIn(".part", error)
+
+    def test_a_busy_port(self):
+        import socket
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            result = command.tern("serve", command.model(), "--port", str(s.getsockname()[1]))
+        self.assertEqual(result.code, 4)
+        self.assertIn("--port 0 takes a free one", result.err)
+
+    def test_config_in_words(self):
+        lines = self.ok("chat", command.model(), stdin=b"/config\n").err
+        self.assertIn("memory that may be used: ", lines)
+        self.assertNotIn("_", re.sub(r"(?m)^model .*\n", "", lines))
 
 
 if __name__ == "__main__":

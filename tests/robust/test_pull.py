@@ -6,13 +6,17 @@ import hashlib
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 import unittest
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
@@ -204,7 +208,7 @@ class Pull(command.TestCase):
         self.hub.listing = [dict(entry("ggml-model-i2_s.gguf", b""), size=1187801280,
                                  lfs={"oid": "1" * 64, "size": 1187801280})]
         self.assertIn("another hash", self.failed(7, "bitnet-2b"))
-        # The known revision is asked for, not the newest.
+        # The request names the known revision, not the newest.
         self.assertFalse([path for path, _ in self.hub.requests if "/revision/" in path])
         self.assertEqual(self.hub.files_requested(), [])
 
@@ -582,6 +586,56 @@ class Pull(command.TestCase):
     def test_no_token_over_http(self):
         self.pull(HF_TOKEN="hf_secret")
         self.assertFalse([h for _, h in self.hub.requests if "Authorization" in h])
+
+
+STANDIN = os.environ.get("TERN_CURL_STANDIN")
+
+
+@unittest.skipUnless(command.IS_WINE and STANDIN, "for Windows under an emulator")
+class Windows(command.TestCase):
+    """With a stand-in for curl in System32."""
+
+    def setUp(self):
+        self.files = demo_files()
+        self.hub = Hub({FOLDER: self.files})
+        self.addCleanup(self.hub.close)
+        prefix = os.environ.get("WINEPREFIX", os.path.expanduser("~/.wine"))
+        self.curl = os.path.join(prefix, "drive_c", "windows", "system32", "curl.exe")
+        shutil.copy(STANDIN, self.curl)
+        self.addCleanup(os.remove, self.curl)
+
+    def environment(self):
+        env = command.environment(HF_ENDPOINT=self.hub.address)
+        env.pop("HF_TOKEN", None)
+        return env
+
+    def test_pull(self):
+        env = self.environment()
+        command.tern("remove", "fairy-tales", env=env)
+        left = [2]
+
+        def cut_twice(handler):
+            left[0] -= 1
+            return left[0] >= 0 and handler.cut(self.files[WEIGHTS], 4000000)
+        self.hub.actions.append((f"resolve/.*{WEIGHTS}", cut_twice))
+        lines = self.ok("pull", FOLDER, "--json", env=env).text.splitlines()
+        path = command.own_path(json.loads(lines[-1])["path"])
+        info = json.loads(self.ok("info", "fairy-tales", "--json", env=env).text)
+        self.assertEqual(info["name"], "fairy-tales")
+        self.assertIn("bytes=", self.hub.files_requested()[-1][1]["Range"])
+        # The bytes are those of a conversion of the folder.
+        expected = command.model(DEMO, "--name", "fairy-tales")
+        if os.path.exists(path):
+            self.assertEqual(read_bytes(path), read_bytes(expected))
+        self.ok("remove", "fairy-tales", env=env)
+        self.assertIn("status 404", self.refused(7, "pull", "a/nothing", env=env))
+
+    def test_without_curl(self):
+        os.rename(self.curl, self.curl + ".away")
+        self.addCleanup(os.rename, self.curl + ".away", self.curl)
+        result = command.tern("pull", FOLDER, env=self.environment())
+        self.assertEqual(result.code, 7, result.err)
+        self.assertIn("curl was not found", result.err)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The client libraries that programs use, unmodified, in the versions that fetch_clients.py has
-installed; curl's odd forms; and what the README offers to copy."""
+installed; curl's odd forms; and what the server's README offers to copy."""
 import json
 import os
 import re
@@ -110,7 +110,7 @@ class Libraries(Case):
 
 
 class Readme(serving.TestCase):
-    """What the README offers to copy, with the port of this server."""
+    """What the server's README offers to copy, with the port of this server."""
 
     @classmethod
     def setUpClass(cls):
@@ -119,7 +119,8 @@ class Readme(serving.TestCase):
         model = command.scratch("bitnet.tern")
         shutil.copy(command.model(), model)
         cls.start(models=[model])
-        with open(os.path.join(command.ROOT, "README.md"), encoding="utf-8") as f:
+        with open(os.path.join(command.ROOT, "src", "server", "README.md"),
+                  encoding="utf-8") as f:
             text = f.read().replace("localhost:8080", f"127.0.0.1:{cls.server.port}")
         cls.blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 

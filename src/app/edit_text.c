@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "edit_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "output.h"
+#include "plat/external_editor.h"
+#include "plat/plat.h"
+#include "prompt.h"
+#include "repl/grapheme.h"
+
+/* A name that nobody can guess; new memory. */
+static char *make_path(void)
+{
+#if defined(_WIN32)
+    const char *folder = getenv("TEMP");
+#else
+    const char *folder = getenv("TMPDIR");
+#endif
+    struct tn_buf name = {0};
+    tn_buf_printf(&name, "tern-%016" PRIx64 ".txt", tn_random_seed());
+    char *path = name.failed ? NULL
+                             : tn_path_join(folder && folder[0] ? folder : "/tmp",
+                                            tn_buf_text(&name));
+    tn_buf_fini(&name);
+    return path;
+}
+
+static tern_status read_back(struct tn_buf *text, const char *path, struct tern_error *err)
+{
+    char *data;
+    size_t n;
+    struct tn_buf cleaned = {0};
+    tern_status status = tn_file_read_all(&data, &n, path, TN_MAX_PROMPT_BYTES, err);
+    if (status != TERN_OK)
+        return status;
+    const size_t start = tn_prompt_mark(data, n);
+    if (!tn_clean_append(&cleaned, data + start, n - start))
+        status = tn_fail(err, TERN_MEMORY, "no memory for a text of %zu bytes", n);
+    tn_free(data);
+    tn_prompt_trim_newlines(&cleaned);
+    if (status == TERN_OK) {
+        tn_buf_fini(text);
+        *text = cleaned;
+    } else {
+        tn_buf_fini(&cleaned);
+    }
+    return status;
+}
+
+bool tn_edit_text(struct tn_buf *text)
+{
+    struct tern_error err;
+    char *path = make_path();
+    tern_status status =
+        path ? tn_file_write_private(path, tn_buf_text(text), text->n_bytes, &err)
+             : tn_fail(&err, TERN_MEMORY, "no memory for a path");
+    if (status == TERN_OK)
+        status = tn_external_editor_run(path, &err);
+    if (!tn_terminate_requested())
+        tn_interrupt_clear(); /* Ctrl-C was the editor's */
+    if (status == TERN_OK)
+        status = read_back(text, path, &err);
+    if (path)
+        tn_file_remove(path);
+    tn_free(path);
+    if (status != TERN_OK)
+        tn_error_print(&err);
+    return status == TERN_OK;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "menu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "known_models.h"
+#include "output.h"
+#include "plat/plat.h"
+#include "pull.h"
+#include "tern/version.h"
+
+static const char demo[] = "demo";
+
+/* ---- when ---- */
+
+static bool is_beside_program(const char *name)
+{
+    char *folder = tn_path_of_executable_dir();
+    char *path = folder ? tn_path_join(folder, name) : NULL;
+    const bool is_there = path && tn_path_kind(path) == TN_PATH_FILE;
+    tn_free(path);
+    tn_free(folder);
+    return is_there;
+}
+
+bool tn_menu_is_wanted(const struct tn_options *o)
+{
+    const char *variable = getenv("TERN_MODEL");
+    return o->command == TN_CMD_CHAT && !o->is_command_given && !(variable && variable[0]) &&
+           tn_can_ask() && tn_is_terminal(TN_STDOUT) && !is_beside_program("model.tern");
+}
+
+/* ---- what ---- */
+
+struct menu {
+    struct tn_known_models known;
+    size_t i_demo;       /* of the known models; known.n: there is none */
+    const char *fetched; /* name of the model to fetch; NULL: none fits */
+};
+
+/* The best model that fits, where it is not here yet. */
+static tern_status choose_fetched(struct menu *m, struct tern_error *err)
+{
+    struct tn_pull_machine *machine = tn_alloc(sizeof *machine);
+    struct tn_pull_estimate *estimates =
+        tn_alloc_zeroed(tn_n_catalogue_models, sizeof *estimates);
+    tern_status status = machine && estimates
+                             ? TERN_OK
+                             : tn_fail(err, TERN_MEMORY, "no memory for a list of models");
+    if (status == TERN_OK) {
+        tn_pull_machine_read(machine);
+        for (uint32_t i = 0; i < tn_n_catalogue_models; i++)
+            tn_pull_estimate(&estimates[i], machine, &tn_catalogue_models[i]);
+        const uint32_t best = tn_pull_best(estimates);
+        m->fetched = best == UINT32_MAX ? NULL : tn_catalogue_models[best].name;
+    }
+    for (size_t i = 0; i < m->known.n; i++)
+        if (m->fetched && strcmp(m->known.rows[i].name, m->fetched) == 0)
+            m->fetched = NULL;
+    tn_free(machine);
+    tn_free(estimates);
+    return status;
+}
+
+static tern_status open_menu(struct menu *m, struct tern_error *err)
+{
+    *m = (struct menu){0};
+    tern_status status = tn_known_models_read(&m->known, TN_KNOWN_FOLDERS_AND_CURRENT, err);
+    while (m->i_demo < m->known.n && strcmp(m->known.rows[m->i_demo].name, demo) != 0)
+        m->i_demo++;
+    return status == TERN_OK ? choose_fetched(m, err) : status;
+}
+
+/* ---- on the screen ---- */
+
+static void show(const struct menu *m)
+{
+    struct tn_buf text = {0};
+    tn_buf_append_text(&text, "tern " TERN_VERSION_STRING ": no model was named.\n\n");
+    for (size_t i = 0; i < m->known.n; i++)
+        tn_buf_printf(&text, "%4zu  talk to %s%s\n", i + 1, m->known.rows[i].name,
+                      i == m->i_demo ? ", a small model that knows fairy tales only" : "");
+    if (m->fetched) {
+        const struct tn_catalogue_model *model = tn_catalogue_find(m->fetched);
+        tn_buf_printf(&text, "   f  fetch %s, the best that fits here (%s), and talk to it\n",
+                      m->fetched,
+                      tn_size_decimal((double)tn_catalogue_download_bytes(model)).text);
+    }
+    tn_buf_append_text(&text, "   p  open the page in a browser\n   q  leave\n\n");
+    tn_message_wrapped(text.data ? text.data : "", text.n_bytes);
+    tn_buf_fini(&text);
+}
+
+static void take_model(struct tn_menu_choice *out, struct menu *m, size_t i)
+{
+    struct tn_known_model *row = &m->known.rows[i];
+    *out = (struct tn_menu_choice){.words = {"chat", row->path}, .n = 2, .model = row->path};
+    row->path = NULL;
+}
+
+/* A number or a name; Enter is the demo, or else the first. */
+static size_t find_model(const struct menu *m, const char *answer)
+{
+    char *end;
+    const unsigned long number = strtoul(answer, &end, 10);
+    if (!answer[0])
+        return m->i_demo < m->known.n ? m->i_demo : 0;
+    for (size_t i = 0; i < m->known.n; i++)
+        if (strcmp(m->known.rows[i].name, answer) == 0)
+            return i;
+    const bool is_number = !*end && answer[0] >= '0' && answer[0] <= '9';
+    return is_number && number >= 1 && number <= m->known.n ? (size_t)number - 1 : m->known.n;
+}
+
+/* False: the answer means nothing. */
+static bool take(struct tn_menu_choice *out, struct menu *m, const char *answer)
+{
+    if (strcmp(answer, "q") == 0)
+        *out = (struct tn_menu_choice){.n = 0};
+    else if (strcmp(answer, "p") == 0)
+        *out = (struct tn_menu_choice){.words = {"serve", "--open"}, .n = 2};
+    else if (strcmp(answer, "f") == 0 && m->fetched)
+        *out = (struct tn_menu_choice){.words = {"pull", m->fetched}, .n = 2};
+    else if (find_model(m, answer) < m->known.n)
+        take_model(out, m, find_model(m, answer));
+    else
+        return false;
+    return true;
+}
+
+tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err)
+{
+    static const char unknown[] = "That is none of them.\n";
+    struct menu m;
+    struct tn_buf answer = {0};
+    bool is_taken = false;
+    *out = (struct tn_menu_choice){0};
+    tern_status status = open_menu(&m, err);
+    if (status == TERN_OK)
+        show(&m);
+    while (status == TERN_OK && !is_taken) {
+        status = tn_ask_line(&answer, m.known.n ? "Which one (Enter: the demo)? " : "Which one? ",
+                             err);
+        is_taken = status == TERN_OK && take(out, &m, tn_buf_text(&answer));
+        if (status == TERN_OK && !is_taken)
+            tn_message_text(unknown, sizeof unknown - 1);
+    }
+    tn_buf_fini(&answer);
+    tn_known_models_fini(&m.known);
+    return status;
+}

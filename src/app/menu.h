@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What `tern` alone offers where nobody named a model: on a terminal, or in the window of a double
+ * click.
+ */
+#ifndef TN_MENU_H
+#define TN_MENU_H
+
+#include <stdbool.h>
+
+#include "options.h"
+#include "tern/status.h"
+
+/* Nothing was typed after `tern`: is there somebody to ask, and no model that is meant, by
+ * $TERN_MODEL or as model.tern beside the program? */
+bool tn_menu_is_wanted(const struct tn_options *o);
+
+#define TN_MENU_MAX_WORDS 2
+
+/* A command and its arguments; n 0: leave. */
+struct tn_menu_choice {
+    const char *words[TN_MENU_MAX_WORDS]; /* [n] */
+    int n;
+    char *model; /* new memory (tn_free) that words may point to, or NULL */
+};
+
+/* Lists the choices on standard error and reads one: a conversation with the demo or with a model
+ * of tern list, the best model to fetch, or the page in a browser.
+ * TERN_INPUT: the input ended; TERN_INTERRUPTED: Ctrl-C; TERN_MEMORY. */
+tern_status tn_menu_ask(struct tn_menu_choice *out, struct tern_error *err);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Errors of part files, in the words of the user, who named the file and not its part.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "plat/plat_os.h"
+
+/* Bytes of the folder's path before the last separator; 0: there is none. */
+static size_t folder_length(const char *path)
+{
+    size_t n = 0;
+    for (size_t i = 0; path[i]; i++)
+#if defined(_WIN32)
+        if (path[i] == '/' || path[i] == '\\')
+#else
+        if (path[i] == '/')
+#endif
+            n = i;
+    return n;
+}
+
+tern_status tn_os_fail_part(struct tern_error *err, const char *part, unsigned long code,
+                            bool is_folder_missing)
+{
+    static const char suffix[] = ".part";
+    const size_t n_suffix = sizeof suffix - 1, n = strlen(part);
+    char *name = tn_alloc(n + 1);
+    if (!name)
+        return tn_fail(err, TERN_MEMORY, "no memory for a path");
+    memcpy(name, part, n + 1);
+    if (n > n_suffix && strcmp(name + n - n_suffix, suffix) == 0)
+        name[n - n_suffix] = '\0';
+    const size_t n_folder = folder_length(name);
+    tern_status status =
+        is_folder_missing && n_folder > 0
+            ? tn_fail(err, TERN_OUTPUT, "%s: cannot be created: there is no folder \"%.*s\"", name,
+                      (int)n_folder, name)
+            : tn_os_fail(err, TERN_OUTPUT, name, "cannot be created", code);
+    tn_free(name);
+    return status;
+}

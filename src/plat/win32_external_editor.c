@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Windows: the user's editor, as a process that this one waits for.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "plat/external_editor.h"
+#include "plat/plat_os.h"
+#include "plat/win32.h"
+
+static const char *command_line(void)
+{
+    static const char *const variables[] = {"VISUAL", "EDITOR"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && value[strspn(value, " ")])
+            return value;
+    }
+    return "notepad";
+}
+
+/* EDITOR "PATH": names of files hold no quotes here. */
+static wchar_t *make_command(const char *path)
+{
+    struct tn_buf text = {0};
+    tn_buf_printf(&text, "%s \"%s\"", command_line(), path);
+    wchar_t *wide = text.failed ? NULL : tn_win32_wide(tn_buf_text(&text));
+    tn_buf_fini(&text);
+    return wide;
+}
+
+tern_status tn_external_editor_run(const char *path, struct tern_error *err)
+{
+    STARTUPINFOW startup = {.cb = sizeof startup};
+    PROCESS_INFORMATION process;
+    DWORD code = 0;
+    wchar_t *line = make_command(path);
+    if (!line)
+        return tn_fail(err, TERN_MEMORY, "no memory to start an editor");
+    const BOOL is_started =
+        CreateProcessW(NULL, line, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &process);
+    tn_free(line);
+    if (!is_started)
+        return tn_fail(err, TERN_UNSUPPORTED, "%s: cannot be started; set EDITOR", command_line());
+    (void)WaitForSingleObject(process.hProcess, INFINITE);
+    (void)GetExitCodeProcess(process.hProcess, &code);
+    (void)CloseHandle(process.hProcess);
+    (void)CloseHandle(process.hThread);
+    return code == 0 ? tn_ok(err)
+                     : tn_fail(err, TERN_INTERNAL, "%s: ended with an error; the text is not taken",
+                               command_line());
+}
