@@ -120,7 +120,7 @@ static tern_status is_there(bool *there, const struct job *job, struct tern_erro
 static void say_commands(const struct job *job, const struct tn_hub *hub)
 {
     const char *revision = job->known && job->known->revision[0] ? job->known->revision : "main";
-    tn_info_say("To fetch it another way:");
+    tn_info_say("What to fetch, and then to type:");
     if (job->file[0])
         tn_info_say("  %s/%s/resolve/%s/%s", hub->endpoint.text, job->repository, revision,
                     job->file);
@@ -157,6 +157,11 @@ static void on_listing(void *arg, const struct tn_listing *listing, uint64_t n_p
     if (job->known && job->known->licence[0])
         tn_info_say("licence: %s, see %s/%s", job->known->licence, tn_hub_address(),
                     job->known->licence_page);
+}
+
+static void on_retry(const struct tern_error *why, uint32_t seconds)
+{
+    tn_note_say("%s; next attempt in %u s", why->detail, seconds);
 }
 
 /* ---- the steps ---- */
@@ -210,10 +215,11 @@ static tern_status fetch_and_convert(struct job *job, struct tern_error *err)
     struct tn_hub hub;
     struct tn_pulled pulled;
     tern_status status = tn_hub_open(&hub, err);
-    if (status == TERN_NETWORK && !hub.curl) {
+    if (status == TERN_NETWORK) { /* no curl */
         say_commands(job, &hub);
         return status;
     }
+    hub.on_retry = on_retry;
     if (status == TERN_OK)
         status = fetch(job, &hub, &pulled, err);
     tn_hub_close(&hub);

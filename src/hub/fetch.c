@@ -35,14 +35,19 @@ tern_status tn_hub_open(struct tn_hub *out, struct tern_error *err)
     tern_status status = tn_url_parse(&out->endpoint, tn_hub_address(), err);
     if (status != TERN_OK) {
         tn_fail_prefix(err, "HF_ENDPOINT");
-        return status;
+        if (err)
+            err->status = TERN_USAGE;
+        return TERN_USAGE;
     }
     size_t n = strlen(out->endpoint.text);
     while (n > out->endpoint.n_origin && out->endpoint.text[n - 1] == '/')
         out->endpoint.text[--n] = '\0';
     out->token = out->endpoint.is_https ? variable("HF_TOKEN", NULL) : NULL;
     out->curl = tn_curl_find();
-    return out->curl ? tn_ok(err) : tn_fail(err, TERN_NETWORK, "curl was not found");
+    return out->curl ? tn_ok(err) : tn_fail(err, TERN_NETWORK,
+                                             "curl was not found in the system's folders; install "
+                                             "it (Debian: apt install curl), or fetch the model "
+                                             "another way");
 }
 
 void tn_hub_close(struct tn_hub *hub)
@@ -188,9 +193,12 @@ static bool is_interrupted(void)
 }
 
 /* False: interrupted. */
-static bool wait_seconds(uint32_t seconds)
+static bool wait_to_retry(const struct tn_hub *hub, uint32_t seconds,
+                          const struct tern_error *why)
 {
     _Atomic uint32_t never = 0;
+    if (hub->on_retry && why)
+        hub->on_retry(why, seconds);
     const uint64_t end = tn_now_ns() + (uint64_t)seconds * 1000000000u;
     while (tn_now_ns() < end && !is_interrupted())
         tn_wait_on(&never, 0, 100000000u);
@@ -204,7 +212,7 @@ tern_status tn_fetch(const struct tn_hub *hub, const char *url, const char *repo
     uint64_t furthest = sink->offset(sink->arg);
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < TN_FETCH_ATTEMPTS; i++) {
-        if (i > 0 && !wait_seconds(TN_MAX(a.retry_after_s, 1u << (i - 1))))
+        if (i > 0 && !wait_to_retry(hub, TN_MAX(a.retry_after_s, 1u << (i - 1)), err))
             return tn_fail(err, TERN_INTERRUPTED,
                            "interrupted; the same command continues the download");
         status = attempt(&a, url, err);

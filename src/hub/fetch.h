@@ -22,6 +22,8 @@ struct tn_hub {
     struct tn_url endpoint; /* $HF_ENDPOINT, or https://huggingface.co; no slash at its end */
     const char *token;      /* $HF_TOKEN; NULL: none, or the endpoint is http */
     char *curl;
+    /* Called before a second attempt, for people: why, and how long it waits.  May be NULL. */
+    void (*on_retry)(const struct tern_error *why, uint32_t seconds);
 };
 
 /* $HF_ENDPOINT or the default, unchecked, for people. */
