@@ -18,6 +18,7 @@
 #include "base/utf8.h"
 #include "convert/gguf/gguf.h"
 #include "convert/model_source.h"
+#include "convert/outline.h"
 #include "convert/survey.h"
 
 #define MAX_CONFIG_BYTES (1u << 20)
@@ -32,6 +33,7 @@ struct tern_source {
     struct tn_model_source model;
     const char *format;
     bool is_recognised, has_tokenizer;
+    struct tern_source_sizes sizes; /* of a convertible source */
     struct tern_error reason;
     struct key *keys;
     uint32_t n_keys;
@@ -140,8 +142,7 @@ static tern_status survey_layer(struct tern_source *s, struct tn_tensor_plan *pl
         first.n_tensors++;
     tern_status status = tn_survey(&stream, &first, err);
     tn_stream_drop_buffers(&stream);
-    return status == TERN_OK ? tn_tensor_plan_settle(&first, &s->model.import, params, err)
-                             : status;
+    return status;
 }
 
 static tern_status try_tokenizer(struct tern_source *s, const char *path, struct tern_error *err)
@@ -177,6 +178,8 @@ static tern_status try_conversion(struct tern_source *s, const char *path, struc
         return status;
     const struct tern_convert_params params = {.head = TERN_HEAD_AUTO};
     status = survey_layer(s, &plan, &params, err);
+    if (status == TERN_OK)
+        status = tn_outline_sizes(&s->sizes, &plan, &s->model.import, err);
     tn_tensor_plan_fini(&plan);
     s->has_tokenizer = tn_model_source_has_tokenizer(&s->model, path);
     if (status != TERN_OK || !s->has_tokenizer) /* converts with --no-tokenizer, if at all */
@@ -269,6 +272,15 @@ void tern_source_free(struct tern_source *source)
 }
 
 /* ---- what was found ---- */
+
+tern_status tern_source_get_sizes(const struct tern_source *source, struct tern_source_sizes *out,
+                                  struct tern_error *err)
+{
+    *out = source->sizes;
+    return source->reason.status == TERN_OK
+               ? tn_ok(err)
+               : tn_fail(err, TERN_UNSUPPORTED, "%s", source->reason.detail);
+}
 
 void tern_source_get_summary(const struct tern_source *source, struct tern_source_summary *out)
 {

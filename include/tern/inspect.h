@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tern/plan.h"
 #include "tern/status.h"
 
 #ifdef __cplusplus
@@ -58,6 +59,18 @@ tern_status tern_source_hash(uint64_t *out, const char *path, struct tern_error 
  * version that tern does not read; TERN_MEMORY.  *out is NULL on failure. */
 tern_status tern_source_inspect(struct tern_source **out, const char *path, struct tern_error *err);
 void tern_source_free(struct tern_source *source);
+
+/* What a convertible source takes once it is converted, from its headers and the first layer.  What
+ * only the conversion finds out is guessed: later layers are as the first one, the cache is q8, and
+ * the tokenizer takes nothing. */
+struct tern_source_sizes {
+    struct tern_plan_model plan; /* file_bytes: of the .tern file */
+    uint64_t table_bytes;        /* of these, the table that is head, or both */
+    uint64_t bytes_per_token;    /* as in struct tern_model_info */
+};
+/* TERN_MEMORY; TERN_UNSUPPORTED: the reason of the summary. */
+tern_status tern_source_get_sizes(const struct tern_source *source, struct tern_source_sizes *out,
+                                  struct tern_error *err);
 
 /* Texts are valid as long as the source. */
 void tern_source_get_summary(const struct tern_source *source, struct tern_source_summary *out);

@@ -54,6 +54,22 @@ struct tern_plan_model {
 void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
                            uint32_t n_batch);
 
+struct tern_file_config; /* tern/model_format.h */
+struct tern_file_layer;
+struct tern_file_tensor;
+
+/* The same of a model whose file is not written yet, and what tern_model_get_info would say of it
+ * but name, architecture and template; for batches of the default size.
+ *   layers   [config->n_layer]
+ *   tensors  [n_tensors] in the order of the table, with offsets from the start of the data, which
+ *            ends at data_bytes; without rope factors
+ * TERN_MEMORY; TERN_UNSUPPORTED: no format takes one of the matrices. */
+tern_status tern_plan_outline_sizes(struct tern_plan_model *out, struct tern_model_info *info,
+                                    const struct tern_file_config *config,
+                                    const struct tern_file_layer *layers,
+                                    const struct tern_file_tensor *tensors, uint32_t n_tensors,
+                                    uint64_t data_bytes, struct tern_error *err);
+
 /* What replaces the cap on new tokens. */
 enum tern_caps {
     TERN_CAPS_TIERS = 0, /* the table of the tiers */

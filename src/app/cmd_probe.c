@@ -10,6 +10,8 @@
 #include "output.h"
 #include "planned.h"
 #include "probe.h"
+#include "tern/inspect.h"
+#include "tern/measure.h"
 
 static tern_status check_flags(const struct tn_options *o, struct tern_error *err)
 {
@@ -30,6 +32,26 @@ static tern_status read_machine(struct tn_probe *p, const struct tn_options *o,
     return TERN_OK;
 }
 
+/* What a source, which is not converted, will be. */
+static tern_status look_at_source(struct tn_probe *p, const char *path, struct tern_error *err)
+{
+    struct tern_source *source;
+    struct tern_source_sizes sizes;
+    tern_status status = tern_source_inspect(&source, path, err);
+    if (status != TERN_OK)
+        return status;
+    status = tern_source_get_sizes(source, &sizes, err);
+    tern_source_free(source);
+    if (status != TERN_OK)
+        return status;
+    p->model_name = path;
+    p->is_source = true;
+    p->sizes = sizes.plan;
+    p->table_bytes = sizes.table_bytes;
+    p->bytes_per_token = sizes.bytes_per_token;
+    return TERN_OK;
+}
+
 /* A model that was named must be there; one that only might lie beside the program need not. */
 static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
                               const struct tn_options *o, struct tern_error *err)
@@ -37,6 +59,9 @@ static tern_status open_model(struct tn_probe *p, struct tn_opened *opened,
     const char *positional = o->n_positional ? o->positional[0] : NULL;
     const char *variable = getenv("TERN_MODEL");
     bool named = positional || o->model || (variable && variable[0]);
+    const char *path = positional ? positional : o->model;
+    if (path && tern_source_is_one(path))
+        return look_at_source(p, path, err);
     tern_status status = tn_open(opened, o, positional, 0, err);
     if (status == TERN_OK) {
         struct tern_model_info info;
@@ -79,6 +104,9 @@ static tern_status probe(struct tn_probe *p, struct tn_opened *opened, const str
         status = make_plan(p, err);
     if (status != TERN_OK)
         return status;
+    /* Where the memory for it is not free, speeds are left out. */
+    if (p->is_source && !o->probe_root)
+        (void)tern_stream_rate(&p->stream_gb_s, p->plan.n_threads_decode, NULL);
     if (o->record)
         tn_note_say("this machine is recorded in \"%s\"", o->record);
     if (o->json)

@@ -123,9 +123,11 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "probe", "[MODEL]", "what this machine gives, and the plan", "probe demo",
         "Every limit on cores and memory that applies here, which one binds, and what\n"
         "follows: threads, context, cache type, length of answers. With the flags of\n"
-        "tern run: what they would change.\n"
+        "tern run: what they would change. A GGUF file or a folder is not converted: its\n"
+        "headers tell what it would take, and how many tokens per second to expect.\n"
         "\n"
         "  tern probe bitnet.tern --ram 900M\n"
+        "  tern probe Qwen3-30B-A3B-Q4_K_M.gguf\n"
         "  tern probe --record machine; tern probe --probe-root machine\n",
         1},
     [TN_CMD_VERIFY] = {

@@ -15,6 +15,9 @@ struct tn_probe {
     struct tern_plan_model sizes;   /* with model_name */
     uint64_t table_bytes;           /* of the file: the table that is head, or both */
     const char *model_name;         /* NULL: no model */
+    bool is_source;                 /* it is not converted yet: the sizes are what it will have */
+    uint64_t bytes_per_token;       /* with model_name: that decoding reads */
+    double stream_gb_s;             /* that the plan's threads read here; 0: not measured */
     struct tern_error refusal;      /* why the model cannot run; TERN_OK if it can */
 };
 

@@ -150,7 +150,6 @@ static json_t *plan_memory(const struct tn_probe *p)
     set(object, "model_bytes", integer(m->model_bytes));
     set(object, "process_bytes", integer(m->process_bytes));
     set(object, "total_bytes", integer(p->plan.predicted_hot_bytes));
-    set(object, "may_stay_on_disk_bytes", integer(p->plan.unread_bytes));
     return object;
 }
 
@@ -169,6 +168,12 @@ static json_t *plan(const struct tn_probe *p)
     set(object, "predicted_anonymous_bytes",
         q->has_model ? integer(q->predicted_anonymous_bytes) : json_null());
     set(object, "memory", q->has_model ? plan_memory(p) : json_null());
+    set(object, "may_stay_on_disk_bytes", q->has_model ? integer(q->unread_bytes) : json_null());
+    set(object, "is_converted", q->has_model ? json_boolean(!p->is_source) : json_null());
+    if (p->is_source) {
+        set(object, "bytes_per_token", integer(p->bytes_per_token));
+        set(object, "stream_gb_s", p->stream_gb_s > 0 ? json_real(p->stream_gb_s) : json_null());
+    }
     set(object, "reads_from_disk", q->has_model ? json_boolean(q->will_page) : json_null());
     set(object, "refusal",
         p->refusal.status == TERN_OK ? json_null() : json_string(p->refusal.detail));

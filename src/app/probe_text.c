@@ -186,6 +186,20 @@ static void print_needed(const struct tn_probe *p)
                           rows[i].what);
 }
 
+/* Decoding reads what a token needs once, and comes near the rate of memory at best. */
+static void print_speed(const struct tn_probe *p)
+{
+    const double per_token = (double)p->bytes_per_token;
+    tn_out_printf("  not converted yet: tern convert writes %s; a token reads %s\n",
+                  tn_size_decimal((double)p->sizes.file_bytes).text,
+                  tn_size_decimal(per_token).text);
+    if (p->stream_gb_s > 0 && per_token > 0)
+        tn_out_printf("  at most %.1f tokens per second: %u thread%s read %.1f GB/s here%s\n",
+                      p->stream_gb_s * 1e9 / per_token, p->plan.n_threads_decode,
+                      p->plan.n_threads_decode == 1 ? "" : "s", p->stream_gb_s,
+                      p->plan.will_page ? "; fewer where the disk is read" : "");
+}
+
 static void print_plan(const struct tn_probe *p)
 {
     const struct tern_plan *plan = &p->plan;
@@ -202,6 +216,8 @@ static void print_plan(const struct tn_probe *p)
     }
     if (plan->has_model)
         print_needed(p);
+    if (p->is_source)
+        print_speed(p);
     for (uint32_t i = 0; i < plan->n_notices; i++)
         tn_out_printf("note: %s\n", plan->notices[i]);
 }

@@ -38,6 +38,13 @@ struct tern_model {
     char *family;
     char *path;
     uint64_t heap_bytes; /* that opening took; it frees none of them before the model is freed */
+    void *addresses;     /* [file.map.n_bytes] of an outline, unreadable; NULL: a real model */
 };
+
+/* A model whose file is not written yet: what tern_model_get_info says of it, and its weights
+ * without data.  As tern_plan_outline_sizes; spec and tensors outlive it; tern_model_free. */
+tern_status tn_model_outline(struct tern_model **out, const struct tn_model_spec *spec,
+                             const struct tern_file_tensor *tensors, uint32_t n_tensors,
+                             uint64_t data_bytes, struct tern_error *err);
 
 #endif

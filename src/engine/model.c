@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "model/mixer.h"
 #include "model/state.h"
+#include "plat/plat.h"
 #include "text/tokenizer.h"
 
 static char *copy_text(const char *text, size_t n)
@@ -150,10 +151,45 @@ tern_status tern_model_open(struct tern_model **out, const char *path, struct te
     return status;
 }
 
+/* Views need addresses of their own, which nobody reads. */
+static tern_status bind_outline(struct tern_model *m, uint64_t data_bytes, struct tern_error *err)
+{
+    m->addresses = data_bytes <= SIZE_MAX ? tn_pages_reserve((size_t)data_bytes) : NULL;
+    if (!m->addresses)
+        return tn_fail(err, TERN_MEMORY, "no address space for a model of %.1f MiB",
+                       (double)data_bytes / 0x1p20);
+    m->file.map = (struct tn_map){.data = m->addresses, .n_bytes = (size_t)data_bytes};
+    tern_status status = tn_weights_bind(&m->weights, &m->file, err);
+    if (status == TERN_OK)
+        publish_config(m);
+    return status;
+}
+
+tern_status tn_model_outline(struct tern_model **out, const struct tn_model_spec *spec,
+                             const struct tern_file_tensor *tensors, uint32_t n_tensors,
+                             uint64_t data_bytes, struct tern_error *err)
+{
+    *out = NULL;
+    const uint64_t taken = tn_alloc_taken();
+    struct tern_model *m = tn_alloc_zeroed(1, sizeof *m);
+    if (!m)
+        return tn_fail(err, TERN_MEMORY, "no memory for the outline of a model");
+    m->file = (struct tn_model_file){.spec = *spec, .tensors = tensors, .n_tensors = n_tensors};
+    tern_status status = bind_outline(m, data_bytes, err);
+    m->heap_bytes = tn_alloc_taken() - taken;
+    if (status != TERN_OK)
+        tern_model_free(m);
+    else
+        *out = m;
+    return status;
+}
+
 void tern_model_free(struct tern_model *m)
 {
     if (!m)
         return;
+    if (m->addresses)
+        tn_pages_release(m->addresses, m->file.map.n_bytes);
     tn_tokenizer_close(m->tokenizer);
     tn_weights_fini(&m->weights);
     tn_model_file_close(&m->file);

@@ -5,6 +5,7 @@
  */
 #include <assert.h>
 
+#include "base/error.h"
 #include "engine/plan.h"
 #include "engine/session.h"
 
@@ -59,4 +60,23 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
         out->kv_block_bytes[kv] = size.kv_block_bytes;
         out->checkpoint_bytes = size.checkpoint_bytes;
     }
+}
+
+tern_status tern_plan_outline_sizes(struct tern_plan_model *out, struct tern_model_info *info,
+                                    const struct tern_file_config *config,
+                                    const struct tern_file_layer *layers,
+                                    const struct tern_file_tensor *tensors, uint32_t n_tensors,
+                                    uint64_t data_bytes, struct tern_error *err)
+{
+    const struct tn_model_spec spec = {.config = config, .layers = layers};
+    struct tern_model *model;
+    *out = (struct tern_plan_model){0};
+    *info = (struct tern_model_info){0};
+    tern_status status = tn_model_outline(&model, &spec, tensors, n_tensors, data_bytes, err);
+    if (status != TERN_OK)
+        return status;
+    tern_plan_model_sizes(out, model, 0);
+    tern_model_get_info(model, info);
+    tern_model_free(model);
+    return tn_ok(err);
 }

@@ -87,6 +87,10 @@ uint32_t tn_model_file_data_align(uint64_t data_bytes);
 /* Where tensor data of n_bytes bytes may start, at `end` or behind it; shared by reader and writer.
  * False when that overflows. */
 int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset);
+/* Sets offsets and bytes of the tensor that follows *end bytes of data, and moves *end to its end.
+ * Offsets count from the start of the data, which is page-aligned, so that alignments hold.  False:
+ * its layout cannot hold its shape, or a size overflows. */
+bool tn_tensor_put(struct tern_file_tensor *tensor, uint64_t *end);
 /* <0, 0, >0: order of the table, by layer and role. */
 int tn_tensor_compare(const struct tern_file_tensor *a, const struct tern_file_tensor *b);
 

@@ -30,6 +30,18 @@ int tn_tensor_place(uint64_t end, uint64_t n_bytes, uint64_t *offset)
     return tn_align_up_u64(end, tn_tensor_align(n_bytes), offset);
 }
 
+bool tn_tensor_put(struct tern_file_tensor *t, uint64_t *end)
+{
+    if (!tn_tensor_bytes(t, &t->bytes) ||
+        !tn_tensor_place(*end, t->bytes, &t->offset) || !tn_add_u64(t->offset, t->bytes, end))
+        return false;
+    t->scale_bytes = tn_tensor_scale_bytes(t);
+    if (t->scale_bytes == 0)
+        return true;
+    return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&
+           tn_add_u64(t->scale_offset, t->scale_bytes, end);
+}
+
 int tn_tensor_compare(const struct tern_file_tensor *a, const struct tern_file_tensor *b)
 {
     if (a->layer != b->layer)

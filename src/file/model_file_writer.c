@@ -134,19 +134,6 @@ static tern_status grow_table(struct tn_mwriter *w, struct tern_error *err)
     return TERN_OK;
 }
 
-/* Offsets from the start of the data: it is page-aligned, so that alignments hold. */
-static bool place(struct tern_file_tensor *t, uint64_t *end)
-{
-    if (!tn_tensor_bytes(t, &t->bytes) ||
-        !tn_tensor_place(*end, t->bytes, &t->offset) || !tn_add_u64(t->offset, t->bytes, end))
-        return false;
-    t->scale_bytes = tn_tensor_scale_bytes(t);
-    if (t->scale_bytes == 0)
-        return true;
-    return tn_align_up_u64(*end, TERN_FILE_ALIGN, &t->scale_offset) &&
-           tn_add_u64(t->scale_offset, t->scale_bytes, end);
-}
-
 tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file_tensor *tensor,
                                uint32_t *i_tensor, struct tern_error *err)
 {
@@ -173,7 +160,7 @@ tern_status tn_mwriter_declare(struct tn_mwriter *writer, const struct tern_file
         .flags = tensor->flags,
     };
     uint64_t end = w->data_bytes;
-    if (!place(&t, &end))
+    if (!tn_tensor_put(&t, &end))
         return tn_fail(err, TERN_INTERNAL, "tensor \"%s\": layout %u cannot hold %u x %u", name,
                        t.layout, t.rows, t.cols);
     w->data_bytes = end;

@@ -403,6 +403,11 @@ static void call_convert(void)
     tn_file_remove(OUT);
     struct tern_source *looked_at;
     CALL(TERN_OK, tern_source_inspect, &looked_at, DIR);
+    struct tern_source_sizes sizes;
+    if (looked_at)
+        CALL(TERN_OK, tern_source_get_sizes, looked_at, &sizes);
+    uint64_t hash;
+    CALL(TERN_OK, tern_source_hash, &hash, DIR);
     tern_source_free(looked_at);
 }
 
@@ -477,6 +482,12 @@ static void call_plan(void)
     struct tern_plan_model sizes;
     tern_plan_model_sizes(&sizes, model, 0);
     CALL(TERN_MEMORY, tern_plan_make, &plan, &machine, &sizes, &little);
+    const struct tern_file_config config = {.n_layer = 1};
+    const struct tern_file_layer layer = {.mixer = TERN_MIXER_ATTENTION, .ffn = TERN_FFN_GATED};
+    const struct tern_file_tensor tensor = {.role = TERN_ROLE_Q, .layout = TERN_LAYOUT_T3};
+    struct tern_model_info info;
+    CALL(TERN_UNSUPPORTED, tern_plan_outline_sizes, &sizes, &info, &config, &layer, &tensor, 1,
+         4096);
     CALL(TERN_OK, tern_plan_make, &plan, &machine, NULL, NULL);
     CALL(TERN_OK, tern_watch_create, &watch, &plan, NULL);
     tern_watch_free(watch);
@@ -620,6 +631,8 @@ static void test_convert(void **state)
 static void test_plan(void **state)
 {
     (void)state;
+    double gb_s;
+    CALL(TERN_OK, tern_stream_rate, &gb_s, 1);
     with_short_memory(call_plan, 1);
 }
 

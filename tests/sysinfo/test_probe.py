@@ -48,6 +48,33 @@ class Probe(command.TestCase):
             for name in ("what", "value", "bound_by"):
                 self.assertIn(name, reason)
 
+    def test_a_source_is_planned_without_converting_it(self):
+        """From headers alone: what the converted model takes."""
+        for name in ("gguf/tiny-qwen3-moe/q4_k.gguf", "gguf/tiny-qwen35-moe/q8_0.gguf",
+                     "gguf/tiny-qwen35-ternary/q2_0.gguf", "models/tiny-maple",
+                     "models/tiny-qwen3next"):
+            with self.subTest(source=name):
+                source = command.shared("reference", "hybrids", *name.split("/"))
+                model = command.model(source, "--no-tokenizer")
+                found = [json.loads(self.ok("probe", path, "--json", "--kv", "q8").text)["plan"]
+                         for path in (source, model)]
+                before, after = (plan["memory"] for plan in found)
+                self.assertEqual([plan["is_converted"] for plan in found], [False, True])
+                self.assertEqual(*(plan["may_stay_on_disk_bytes"] for plan in found))
+                for part in ("cache_bytes", "scratch_bytes", "table_bytes"):
+                    self.assertEqual(before[part], after[part], part)
+                # The file also has a head, of some tables.
+                self.assertAlmostEqual(before["weights_bytes"], after["weights_bytes"],
+                                       delta=16384)
+                self.assertEqual(found[0]["bytes_per_token"], json.loads(
+                    self.ok("info", model, "--json").text)["bytes_per_token"])
+                self.assertRegex(self.ok("probe", source).text, "not converted yet: tern convert "
+                                 "writes [0-9.]+ kB; a token reads")
+
+    def test_a_source_that_does_not_convert(self):
+        source = command.shared("reference", "gguf", "ik-quantized", "hf1bit-iq2_bn_r4.gguf")
+        self.assertIn("IQ2_BN_R4", self.refused(6, "probe", source))
+
     def test_memory_is_broken_down(self):
         plan = self.probe("--probe-root", root("raspberry-pi"))["plan"]
         parts = dict(plan["memory"])

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What a source takes once it is converted, from a plan of which the first layer was surveyed.
+ */
+#ifndef TN_OUTLINE_H
+#define TN_OUTLINE_H
+
+#include "convert/config_import.h"
+#include "convert/tensor_plan.h"
+#include "tern/inspect.h"
+
+/* Settles the plan, taking later layers to be as the first one.  TERN_MEMORY, TERN_UNSUPPORTED as
+ * tn_tensor_plan_settle and tern_plan_outline_sizes. */
+tern_status tn_outline_sizes(struct tern_source_sizes *out, struct tn_tensor_plan *plan,
+                             struct tn_config_import *import, struct tern_error *err);
+
+#endif
