@@ -110,6 +110,8 @@ tern_status tn_generator_init(struct tn_generator *g, const struct tn_options *o
         return tn_fail(err, TERN_USAGE, "--ctx %" PRIu64 ": this model has a context of %u", o->ctx,
                        limit);
     tern_status status = tn_planned_make(&g->planned, o, opened, n_prompt, grammar, err);
+    if (status == TERN_OK && g->planned->plan.will_page)
+        tern_model_page_experts(opened->model);
     if (status == TERN_OK)
         status = create_session(g, err);
     if (status == TERN_OK && !g->planned->plan.will_page)

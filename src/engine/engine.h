@@ -37,6 +37,7 @@ struct tern_model {
     char *name;
     char *family;
     char *path;
+    bool pages_experts;  /* those that are chosen are read ahead, nothing else is */
     uint64_t heap_bytes; /* that opening took; it frees none of them before the model is freed */
     void *addresses;     /* [file.map.n_bytes] of an outline, unreadable; NULL: a real model */
 };

@@ -304,6 +304,25 @@ tern_status tern_model_prefetch(const struct tern_model *m,
     return tn_ok(err);
 }
 
+/* ---- experts on the disk ---- */
+
+void tern_model_page_experts(struct tern_model *m)
+{
+    struct tn_map *map = &m->file.map;
+    if (m->file.spec.config->n_experts == 0)
+        return;
+    m->pages_experts = true;
+    tn_map_read_sparsely(map);
+    for (uint32_t i = 0; i < m->file.n_tensors; i++) {
+        const struct tern_file_tensor *t = &m->file.tensors[i];
+        if (t->n_stacked == 0)
+            tn_map_advise(map, (size_t)t->offset, (size_t)t->bytes, TN_ADVICE_WILLNEED);
+        if (t->scale_bytes > 0)
+            tn_map_advise(map, (size_t)t->scale_offset, (size_t)t->scale_bytes,
+                          TN_ADVICE_WILLNEED);
+    }
+}
+
 /* ---- description ---- */
 
 static uint64_t table_bytes(const struct tn_model_file *file, enum tern_role role)

@@ -66,6 +66,14 @@ static void drop_head_rows(void *arg, const void *rows, size_t n_bytes)
                   TN_ADVICE_DONTNEED);
 }
 
+static void read_expert_ahead(void *arg, const void *matrix, size_t n_bytes)
+{
+    struct tn_workspace *w = arg;
+    const struct tn_map *map = &w->model->file.map;
+    tn_map_advise(map, (size_t)((const unsigned char *)matrix - map->data), n_bytes,
+                  TN_ADVICE_WILLNEED);
+}
+
 static void wire(struct tn_workspace *w, const struct tn_workspace_input *input)
 {
     struct tn_arena arena = {.base = w->scratch_base, .capacity = w->scratch_bytes};
@@ -85,6 +93,8 @@ static void wire(struct tn_workspace *w, const struct tn_workspace_input *input)
         f->should_stop = should_stop;
     if (w->params.drop_pages)
         f->after_head_rows = drop_head_rows;
+    if (w->model->pages_experts)
+        f->before_expert = read_expert_ahead;
     f->inputs = (enum tn_inputs_as)w->engine->inputs;
     tn_forward_prepare(f);
     w->pool.refs = f->s.block_refs;

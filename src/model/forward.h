@@ -89,6 +89,9 @@ struct tn_forward {
     /* Called with the same argument after each run of head rows, on the thread that used them.
      * NULL: nothing to do. */
     void (*after_head_rows)(void *arg, const void *rows, size_t n_bytes);
+    /* Called with the same argument for the matrices of the experts that were chosen, before the
+     * first of them is used. NULL: nothing to do. */
+    void (*before_expert)(void *arg, const void *matrix, size_t n_bytes);
     uint32_t n_head_together; /* next tokens for which n_head_first planes are read at once */
     uint32_t n_head_first;
     enum tn_inputs_as inputs; /* of products whose inputs are not rounded to int8 */

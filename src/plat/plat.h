@@ -46,6 +46,9 @@ enum tn_advice {
     TN_ADVICE_WILLNEED, /* read ahead */
     TN_ADVICE_DONTNEED, /* drop the pages from this process */
 };
+/* From now on the system reads no more of the mapping than is touched or advised: huge pages and
+ * read-ahead are off. */
+void tn_map_read_sparsely(struct tn_map *map);
 /* A hint about [data + offset, + n_bytes); never fails visibly. */
 void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum tn_advice advice);
 

@@ -119,6 +119,16 @@ void tn_map_advise(const struct tn_map *map, size_t offset, size_t n_bytes, enum
     (void)madvise((void *)begin, end - begin, how);
 }
 
+void tn_map_read_sparsely(struct tn_map *map)
+{
+    void *data = (void *)(uintptr_t)map->data;
+#if defined(__linux__) && defined(MADV_NOHUGEPAGE)
+    (void)madvise(data, map->n_bytes, MADV_NOHUGEPAGE);
+#endif
+    (void)madvise(data, map->n_bytes, MADV_RANDOM);
+    map->has_huge_pages = false;
+}
+
 /* ---- read errors inside a mapping ---- */
 
 static void (*_Atomic fault_handler)(void);

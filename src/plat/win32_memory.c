@@ -84,6 +84,12 @@ bool tn_map_is_unchanged(const struct tn_map *map)
            (n_bytes == map->n_bytes && (map->has_writer || modified_ns == map->modified_ns));
 }
 
+/* Windows reads few pages around one that is touched, and makes no huge ones of files. */
+void tn_map_read_sparsely(struct tn_map *map)
+{
+    (void)map;
+}
+
 /* Windows 8 and later. */
 struct memory_range {
     void *address;

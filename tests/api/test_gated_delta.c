@@ -240,6 +240,25 @@ static void any_engine_gives_the_same_bits(void **state)
         }
 }
 
+/* Also in chunks, whose rows choose most experts. */
+static void experts_on_the_disk_give_the_same_bits(void **state)
+{
+    (void)state;
+    float want[VOCAB];
+    struct tern_model *in_memory = model;
+    fresh_logits(want, N_IDS);
+    assert_ok(tern_model_open(&model, model_path, &e));
+    tern_model_page_experts(model);
+    struct tern_session *s = open_session(engine);
+    go_to(s, 100);
+    for (uint32_t n = 101; n <= N_IDS; n++)
+        go_to(s, n);
+    assert_memory_equal(tern_session_logits(s), want, sizeof want);
+    tern_session_free(s);
+    tern_model_free(model);
+    model = in_memory;
+}
+
 static void a_truncated_session_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -423,6 +442,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_checkpoint_does_not_depend_on_what_is_pending),
         cmocka_unit_test(any_cut_gives_the_same_bits),
         cmocka_unit_test(any_engine_gives_the_same_bits),
+        cmocka_unit_test(experts_on_the_disk_give_the_same_bits),
         cmocka_unit_test(a_truncated_session_gives_the_same_bits),
         cmocka_unit_test(dropping_drafts_computes_nothing_again),
         cmocka_unit_test(an_interrupted_evaluation_leaves_no_trace),

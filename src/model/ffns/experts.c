@@ -14,6 +14,7 @@
  * gives does not depend on the rows beside it.
  */
 #include "base/bits.h"
+#include "base/compiler.h"
 #include "kern/exp.h"
 #include "model/activation.h"
 #include "model/acts.h"
@@ -183,6 +184,21 @@ static void make_groups(struct task *task)
             const uint32_t n = TN_MIN(GROUP_ROWS, s->ends[e] - at);
             s->groups[task->n_groups++] = (struct group){e, at, n};
             at += n;
+        }
+}
+
+/* Announces the matrices of all chosen experts, so that a disk can read them side by side. */
+static void announce(const struct task *task)
+{
+    const struct tn_forward *f = task->f;
+    const struct tn_matrix *const stacks[] = {task->stacks.gate, task->stacks.up,
+                                              task->stacks.down};
+    for (uint32_t i = 0; f->before_expert && i < task->n_groups; i++)
+        for (uint32_t k = 0; k < TN_COUNT_OF(stacks); k++) {
+            struct tn_matrix w;
+            tn_matrix_slice(&w, stacks[k], task->s->groups[i].expert);
+            f->before_expert(f->after_layer_arg, w.data,
+                             (size_t)tn_layout_size(w.layout, w.rows, w.cols));
         }
 }
 
@@ -394,6 +410,7 @@ static void run(struct tn_forward *f, const struct tn_layer *layer)
     choose(&task);
     sort_pairs(&task);
     make_groups(&task);
+    announce(&task);
     gate_and_up(&task);
     tn_region_end(f, TN_REGION_GATE, &start);
     down(&task);
