@@ -46,7 +46,8 @@ need_packages() {
 # What a build of tern needs, and what its tests need besides.
 build_packages="gcc libc6-dev cmake ninja-build pkg-config
     libhwloc-dev libutf8proc-dev libjansson-dev libxxhash-dev"
-test_packages="$build_packages g++ libcmocka-dev python3 python3-jinja2 clang strace curl openssl"
+test_packages="$build_packages g++ libcmocka-dev python3 python3-jinja2 python3-numpy clang strace
+    curl openssl"
 
 # need_clang_runtime: what clang links for -fsanitize=fuzzer.  A package of its own in Debian, whose
 # name holds clang's version.

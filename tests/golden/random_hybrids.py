@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Random small hybrids and mixtures of experts, as GGUF files, against the float64 reference: all
+shapes that a layer can have, floats, block types and ternary types, any batch and thread count
+(needs numpy).
+
+usage: random_hybrids.py [--first SEED] [--count N]"""
+import argparse
+import importlib
+import os
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+from command import floats, read_bytes, scratch, shared
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: there is no numpy to compute the reference with (Debian: python3-numpy)")
+    sys.exit(os.environ.get("CI") == "true")
+sys.path.insert(0, shared("reference", "tools", "gguf"))
+gguf_io = importlib.import_module("ggufio")
+reference = importlib.import_module("hybrid_reference")
+
+TOLERANCE = 1e-4
+DEVIATION = 1.6  # of the fixtures' logits, which the tolerance is for
+NEAR_TIE = 1e-4  # router logits: float noise may choose another expert
+DELTA = ("qwen35", "qwen35moe", "qwen3next")
+
+
+class Shape:
+    """Sizes drawn at random."""
+
+    def __init__(self, draw):
+        self.arch = draw.choice(["qwen35", "qwen35moe", "qwen3next", "qwen3moe", "maple"])
+        self.is_delta, self.is_ternary = self.arch in DELTA, self.arch == "maple"
+        self.hidden = draw.choice([256, 512] if self.is_ternary else [64, 96, 160, 256])
+        self.dim, self.kv_heads = draw.choice([16, 32, 64]), draw.choice([1, 2, 3])
+        self.heads = self.kv_heads * draw.choice([1, 2, 3])
+        self.key_heads, self.key_dim = draw.choice([1, 2, 3]), draw.choice([16, 32, 64])
+        self.value_heads = self.key_heads * draw.choice([1, 2, 3])
+        self.value_dim, self.taps = draw.choice([16, 32, 64]), draw.choice([2, 3, 4, 5])
+        self.layers, self.interval = draw.choice([1, 2, 3, 4]), draw.choice([1, 2, 3, 4, 5])
+        self.experts = draw.choice([1, 2, 3, 7, 16] + ([] if self.is_ternary else [33, 64]))
+        self.used = min(self.experts, draw.choice([1, 2, 3, 5, 8]))
+        self.ffn = 256 if self.is_ternary else draw.choice([32, 64, 96])
+        self.shared, self.vocab = draw.choice([32, 64, 96]), draw.choice([40, 264, 300])
+        self.is_tied = draw.random() < 0.3
+        self.rotated = self.dim // (draw.choice([2, 4]) if self.is_delta or self.is_ternary else 1)
+        self.theta, self.window = draw.choice([1e4, 1e6, 1e7]), draw.choice([3, 8, 20])
+        self.slides = [draw.random() < 0.6 for _ in range(self.layers)]
+        self.limit = draw.choice([2.0, 7.0])
+        self.type = draw.choice(["F32", "F16", "BF16", "Q8_0", "mixed"])
+
+    def __str__(self):
+        return " ".join(f"{name}={value}" for name, value in vars(self).items())
+
+
+def keys(s):
+    u32, f32 = gguf_io.U32, gguf_io.F32
+    found = {
+        "block_count": (u32, s.layers), "context_length": (u32, 4096),
+        "embedding_length": (u32, s.hidden), "feed_forward_length": (u32, s.ffn),
+        "attention.head_count": (u32, s.heads), "attention.head_count_kv": (u32, s.kv_heads),
+        "attention.key_length": (u32, s.dim), "attention.value_length": (u32, s.dim),
+        "attention.layer_norm_rms_epsilon": (f32, 1e-6), "rope.freq_base": (f32, s.theta),
+        "rope.dimension_count": (u32, s.rotated)}
+    if s.is_delta:
+        found.update({
+            "ssm.conv_kernel": (u32, s.taps), "ssm.state_size": (u32, s.key_dim),
+            "ssm.group_count": (u32, s.key_heads), "ssm.time_step_rank": (u32, s.value_heads),
+            "ssm.inner_size": (u32, s.value_heads * s.value_dim),
+            "full_attention_interval": (u32, s.interval)})
+    if s.arch != "qwen35":
+        found.update({"expert_count": (u32, s.experts), "expert_used_count": (u32, s.used),
+                      "expert_feed_forward_length": (u32, s.ffn)})
+        if s.is_delta:
+            found["expert_shared_feed_forward_length"] = (u32, s.shared)
+    if s.is_ternary:
+        found.update({
+            "attention.sliding_window": (u32, s.window),
+            "attention.sliding_window_pattern": ((gguf_io.ARR, gguf_io.BOOL), s.slides),
+            "swiglu_clamp_exp": ((gguf_io.ARR, f32), [s.limit] * s.layers)})
+    return [("general.architecture", gguf_io.STR, s.arch)] + [
+        (f"{s.arch}.{name}", kind, value) for name, (kind, value) in found.items()]
+
+
+class Tensors:
+    def __init__(self, shape, seed):
+        self.s, self.draw = shape, random.Random(seed)
+        self.numbers, self.list = np.random.default_rng(seed), []
+
+    def type_of(self, columns):
+        """Of a projection."""
+        if self.s.is_ternary:
+            return "TQ2_0" if columns % 256 == 0 else "Q8_0" if columns % 32 == 0 else "TQ2_0"
+        kind = self.s.type
+        if kind == "mixed":
+            kind = self.draw.choice(["F16", "BF16", "Q8_0", "F32"])
+        return "BF16" if kind == "Q8_0" and columns % 32 else kind
+
+    def matrix(self, name, *shape, gain=1.0, kind=None):
+        kind, sigma = kind or self.type_of(shape[-1]), gain / shape[-1] ** 0.5
+        if kind == "TQ2_0":
+            scale = float(np.float16(1.2 * sigma))
+            values = self.numbers.integers(-1, 2, shape) * np.float32(scale)
+        else:
+            values = self.numbers.normal(0, sigma, shape).astype(np.float32)
+        self.list.append((name + ".weight", kind, values.astype(np.float32)))
+
+    def vector(self, name, shape, low=0.8, high=1.2):
+        self.list.append((name, "F32", self.numbers.uniform(low, high, shape).astype(np.float32)))
+
+    def attention(self, p):
+        s = self.s
+        self.matrix(p + "attn_q", (1 + s.is_delta) * s.heads * s.dim, s.hidden)
+        self.matrix(p + "attn_k", s.kv_heads * s.dim, s.hidden)
+        self.matrix(p + "attn_v", s.kv_heads * s.dim, s.hidden)
+        self.matrix(p + "attn_output", s.hidden, s.heads * s.dim, gain=0.6)
+        self.vector(p + "attn_q_norm.weight", s.dim)
+        self.vector(p + "attn_k_norm.weight", s.dim)
+
+    def delta(self, p):
+        s, values = self.s, self.s.value_heads * self.s.value_dim
+        channels = 2 * s.key_heads * s.key_dim + values
+        self.matrix(p + "attn_qkv", channels, s.hidden, gain=2.0)
+        self.matrix(p + "attn_gate", values, s.hidden)
+        if s.arch == "qwen3next":
+            self.matrix(p + "ssm_ba", 2 * s.value_heads, s.hidden)
+        else:
+            self.matrix(p + "ssm_beta", s.value_heads, s.hidden)
+            self.matrix(p + "ssm_alpha", s.value_heads, s.hidden, gain=0.6)
+        self.vector(p + "ssm_conv1d.weight", (channels, s.taps), -0.9, 0.9)
+        self.vector(p + "ssm_dt.bias", s.value_heads, -3, 0.5)
+        self.vector(p + "ssm_a", s.value_heads, -4, -0.1)
+        self.vector(p + "ssm_norm.weight", s.value_dim)
+        self.matrix(p + "ssm_out", s.hidden, values, gain=0.5)
+
+    def feed_forward(self, p, tail, rows, *stack):
+        self.matrix(f"{p}ffn_gate{tail}", *stack, rows, self.s.hidden)
+        self.matrix(f"{p}ffn_up{tail}", *stack, rows, self.s.hidden)
+        self.matrix(f"{p}ffn_down{tail}", *stack, self.s.hidden, rows, gain=0.6)
+
+    def layer(self, i):
+        s, p = self.s, f"blk.{i}."
+        self.vector(p + "attn_norm.weight", s.hidden)
+        self.vector(p + ("post_attention_norm" if s.is_delta else "ffn_norm") + ".weight", s.hidden)
+        if s.is_delta and (i + 1) % s.interval:
+            self.delta(p)
+        else:
+            self.attention(p)
+        if s.arch == "qwen35":
+            self.feed_forward(p, "", s.ffn)
+            return
+        self.matrix(p + "ffn_gate_inp", s.experts, s.hidden, gain=1.5, kind="F32")
+        self.feed_forward(p, "_exps", s.ffn, s.experts)
+        if s.is_delta:
+            self.vector(p + "ffn_gate_inp_shexp.weight", s.hidden, -0.2, 0.2)
+            self.feed_forward(p, "_shexp", s.shared)
+
+    def model(self):
+        s, table = self.s, "F32" if self.s.is_ternary else None
+        self.matrix("token_embd", s.vocab, s.hidden, gain=0.5 * s.hidden ** 0.5, kind=table)
+        if not s.is_tied:
+            self.matrix("output", s.vocab, s.hidden, gain=1.6, kind=table)
+        self.vector("output_norm.weight", s.hidden)
+        for i in range(s.layers):
+            self.layer(i)
+        return self.list
+
+
+def expected(path, used, ids):
+    """(logits, the smallest lead of a chosen expert over one that is not)"""
+    model, leads = reference.Model(path), [np.inf]
+    linear = model.lin
+
+    def watched(name, x, expert=None):
+        y = linear(name, x, expert)
+        if name.endswith("ffn_gate_inp") and y.shape[-1] > used:
+            ordered = np.sort(y, -1)[:, ::-1]
+            leads.append((ordered[:, used - 1] - ordered[:, used]).min())
+        return y
+
+    model.lin = watched
+    return model.logits(ids), min(leads)
+
+
+def check(seed):
+    """An error in words, or None."""
+    draw = random.Random(seed)
+    shape = Shape(draw)
+    while shape.is_ternary and shape.heads * shape.dim % 256 and shape.heads * shape.dim % 32:
+        shape = Shape(draw)
+    source, model, out = scratch("random.gguf"), scratch("random.tern"), scratch("random.f32")
+    gguf_io.write(pathlib.Path(source), keys(shape), Tensors(shape, seed).model())
+    result = command.tern("convert", source, "-o", model, "--no-tokenizer", "--force", "-q",
+                          "--head", "f32")
+    if result.code:
+        return f"{shape}: {result.err}"
+    ids = [draw.randrange(shape.vocab) for _ in range(draw.choice([1, 5, 33, 40, 70]))]
+    result = command.tern("logits", model, "--ids", " ".join(map(str, ids)), "-o", out, "--kv",
+                          "f32", "--inputs", "f32", "--threads", draw.choice("123"), "--batch",
+                          draw.choice(["1", "3", "8", "64", "128"]))
+    if result.code:
+        return f"{shape}: {result.err}"
+    want, lead = expected(source, shape.used, ids)
+    got = np.array(floats(read_bytes(out))).reshape(want.shape)
+    error = np.abs(got - want).max() / max(1.0, want.std() / DEVIATION)
+    return f"{shape}: {error:.2e} off" if error > TOLERANCE and lead > NEAR_TIE else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=20)
+    options = parser.parse_args()
+    errors = [(seed, check(seed)) for seed in range(options.first, options.first + options.count)]
+    errors = [(seed, error) for seed, error in errors if error]
+    for seed, error in errors:
+        print(f"seed {seed}: {error}")
+    print(f"{options.count - len(errors)} of {options.count} models are right")
+    sys.exit(1 if errors else 0)
+
+
+if __name__ == "__main__":
+    main()
