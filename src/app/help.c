@@ -133,6 +133,7 @@ void tn_help_all(void)
                              "the demo.\nMore by tern help TOPIC: ");
     tn_help_append_topics(&out);
     append_paragraphs(&shown, tn_buf_text(&out));
+    shown.failed |= out.failed;
     tn_buf_fini(&out);
     tn_out_buf(&shown);
 }

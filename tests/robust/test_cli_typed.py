@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 import unittest
 
@@ -159,6 +160,32 @@ class OnATerminal(command.TestCase):
                 t.expect(b"/help.*> ")
                 t.send(b"/exit\n")
                 self.assertEqual(t.finish()[1], 0)
+
+    def test_a_large_source_is_asked_about(self):
+        """One whose file of weights is sparse: nearly all of it is a tensor that is left out."""
+        folder, data = scratch("large"), scratch("large-data")
+        shutil.copytree(command.DEMO, folder)
+        path = os.path.join(folder, "model.safetensors")
+        content = command.read_bytes(path)
+        start = 8 + struct.unpack_from("<Q", content)[0]
+        n, n_more = len(content) - start, 1_100_000_000
+        tensors = json.loads(content[8:start])
+        tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {
+            "dtype": "F32", "shape": [n_more // 4], "data_offsets": [n, n + n_more]}
+        header = json.dumps(tensors).encode()
+        with open(path, "wb") as f:
+            f.write(struct.pack("<Q", len(header)) + header + content[start:])
+            f.truncate(8 + len(header) + n + n_more)
+        env = {"XDG_DATA_HOME": data, "HOME": data, "TERM": "dumb"}
+        with Terminal("run", folder, "Hi", "-n", "2", env=env) as t:
+            t.expect(rb"1\.1 GB, is converted once.*\(y or n\)\? ")
+            t.send(b"what\n")
+            t.expect(rb"\(y or n\)\? ")
+            t.send(b"n\n")
+            text, code = t.finish()
+        self.assertEqual(code, 2)
+        self.assertIn(b"was not converted", text)
+        self.assertFalse(os.path.exists(os.path.join(data, "tern", "models")))
 
     def test_run_with_a_text_answers(self):
         with Terminal("run", command.model(), "Hi", "-n", "4") as t:

@@ -75,7 +75,7 @@ class List(command.TestCase):
         here = scratch("here")
         os.makedirs(os.path.join(here, "alpha"))
         error = self.refused(5, "run", "alpha", "-p", "x", env=self.environment(), cwd=here)
-        self.assertIn("alpha/model.safetensors", error.replace("\\", "/"))
+        self.assertIn("alpha: holds no model.safetensors", error)
         self.refused(5, "info", "./alpha.tern", env=self.environment(), cwd=here)
 
     def test_unknown_name(self):
