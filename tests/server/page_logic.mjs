@@ -13,6 +13,7 @@ const [folder, task, ...paths] = process.argv.slice(2);
 const load = name => import(pathToFileURL(join(folder, name)));
 const markdown = await load("markdown.js"), tree = await load("tree.js");
 const saved = await load("saved.js"), {EventReader} = await load("stream.js");
+const words = await load("words.js"), {followsAfterScroll} = await load("view.js");
 
 const SYSTEM = "Answer \"briefly\".\nالعربية";
 const TALK = [["user", "Tell me a story.\n\tüñí 😀 \u0000 \u2028 \ud800"],
@@ -87,6 +88,8 @@ const CASES = [
     ["**open *text", "p(**open *text)"],
     ["`a*b*` ``c`d`` `e", "p(`a*b*` `c`d` `e)"],
     ["\\*a\\* &lt;b&gt; c\\\nd", "p(*a* &lt;b> c|d)"],
+    ["\\(a_{1} \\, *b* \\{c\\}\\) \\[x\\] \\(open \\*",
+     "p(\\(a_{1} \\, *b* \\{c\\}\\) \\[x\\] (open *)"],
     ["```js\nlet a;\n\n  b\n```\nx", "code[js](let a;\n\n  b) p(x)"],
     ["~~~~\n```\n~~~\n~~~~", "code[](```\n~~~)"],
     ["```\nnever closed", "code[](never closed)"],
@@ -146,7 +149,7 @@ await test("hostile text stays text", () => {
 await test("long and deep text", () => {
     const pieces = ["*a ", "**a _b ", "[", "[a](", "![", "`", "<", "> ", "- ", "*", "_a*", "~~a",
                     "(", "[a](http://", "|a", "  ", "a\n", "&", "\\", "***a** ", "1. a\n", "- a\n\n",
-                    "https://example.com/)", "` `` ", "# "];
+                    "https://example.com/)", "` `` ", "# ", "\\(", "\\[a\\)"];
     const depth = (node, n = 0) => Math.max(n, ...["inline", "blocks", "items", "head", "rows"]
         .flatMap(key => node[key] || []).flat(2).filter(x => typeof x === "object")
         .map(x => depth(x, n + 1)));
@@ -219,6 +222,28 @@ await test("a full context", () => {
     assert.ok(more >= n + 2 && more <= 20, String(more));
     chat.forgotten = 20;
     assert.equal(tree.forgetMore(chat, question, 600, 500), null);
+});
+
+// ---- numbers and scrolling ----
+
+await test("numbers in words", () => {
+    assert.equal(words.figures(1, 0), "1 token");
+    assert.equal(words.figures(20, undefined), "20 tokens");
+    assert.equal(words.figures(20, 1), "20 tokens");   // a burst: not 19000.0 per second
+    assert.equal(words.figures(21, 4000), "21 tokens, 5.0 per second");
+    assert.deepEqual(words.contextUse(1025, 1024),
+                     {used: 1024, share: 1, text: "1024 of 1024 tokens"});
+    assert.equal(words.contextUse(256, 1024).share, 0.25);
+});
+
+await test("the view follows the end", () => {
+    const at = (scrollTop, scrollHeight) => ({scrollTop, scrollHeight, clientHeight: 500});
+    assert.ok(followsAfterScroll(true, at(500, 1600), 500), "the answer grows");
+    assert.ok(followsAfterScroll(true, at(500, 9000), 500), "an estimate was much too small");
+    assert.ok(!followsAfterScroll(true, at(470, 1000), 500), "the reader scrolls up a little");
+    assert.ok(!followsAfterScroll(false, at(600, 1600), 500), "down, far from the end");
+    assert.ok(followsAfterScroll(false, at(1050, 1600), 1000), "down to the end");
+    assert.ok(followsAfterScroll(true, at(300, 800), 500), "the content has become shorter");
 });
 
 // ---- streams and files ----

@@ -4,6 +4,7 @@
 // shown at the moment.
 import {Refusal, ask} from "./stream.js";
 import {add, forgetMore, messagesFor, path, touch} from "./tree.js";
+import {figures, speed} from "./words.js";
 
 const SAVE_EVERY = 1500;   // ms, while an answer grows
 
@@ -143,8 +144,7 @@ export class Answers {
             return;
         this.#read(run);
         const ms = run.last - run.first;
-        this.app.shows(run.chat, run.node, ms > 300
-            ? `${run.n} tokens, ${((run.n - 1) * 1000 / ms).toFixed(1)} per second` : "");
+        this.app.shows(run.chat, run.node, speed(run.n, ms) && figures(run.n, ms));
     }
 
     #fail(run, error) {

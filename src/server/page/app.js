@@ -7,6 +7,7 @@
 //   store.js     conversations, kept          saved.js     conversations as files
 //   answers.js   answers being written        view.js      messages as elements
 //   settings.js  the dialog                   sidebar.js   the list of conversations
+//   words.js     numbers as text
 import {Answers, usedTokens} from "./answers.js";
 import {icon, make} from "./render.js";
 import {fileName, lastLine, read, split, write} from "./saved.js";
@@ -16,6 +17,7 @@ import {openStore, recall, remember} from "./store.js";
 import {request} from "./stream.js";
 import {add, children, newChat, path, show, titleOf} from "./tree.js";
 import {Messages, welcome} from "./view.js";
+import {contextUse} from "./words.js";
 
 const POLL_EVERY = 2000;   // ms, while the server is away
 
@@ -166,13 +168,12 @@ function showModels() {
 }
 
 function updateMeter() {
-    const model = modelOf(page.chat), used = usedTokens(page.chat), meter = get("meter");
-    meter.hidden = !model || used === 0;
+    const model = modelOf(page.chat), nTokens = usedTokens(page.chat), meter = get("meter");
+    meter.hidden = !model || nTokens === 0;
     if (meter.hidden)
         return;
-    const share = Math.min(used / model.n_ctx, 1);
-    const text = `${used} of ${model.n_ctx} tokens`;
-    meter.setAttribute("aria-valuenow", String(Math.min(used, model.n_ctx)));
+    const {used, share, text} = contextUse(nTokens, model.n_ctx);
+    meter.setAttribute("aria-valuenow", String(used));
     meter.setAttribute("aria-valuemax", String(model.n_ctx));
     meter.setAttribute("aria-valuetext", text);
     meter.title = `Context: ${text}`;
@@ -184,7 +185,6 @@ function updateMeter() {
 // Everything but the text of the composer.
 function update() {
     const {chat} = page, running = answers.running(chat), model = modelOf(chat);
-    const isAtEnd = view.isAtEnd();
     view.sync(chat, running);
     const isEmpty = !chat.leaf;
     document.body.classList.toggle("empty", isEmpty);
@@ -202,8 +202,7 @@ function update() {
     get("send").classList.toggle("stop", !!running);
     updateMeter();
     sidebar.update();
-    if (isAtEnd)
-        view.toEnd();
+    view.follow();
 }
 
 function open(chat) {
@@ -230,13 +229,11 @@ const answers = new Answers({
     shows(chat, node, live) {
         if (chat !== page.chat)
             return;
-        const isAtEnd = view.isAtEnd();
         if (view.shown.has(node.id) && view.running === node.id)
             view.update(node, live);
         else
             update();
-        if (isAtEnd)
-            view.toEnd();
+        view.follow();
     },
     ends(chat, node) {
         if (chat === page.chat)
@@ -257,7 +254,7 @@ function send(text) {
     view.toEnd();
 }
 
-const view = new Messages(get("log"), get("messages"), {
+const view = new Messages(get("log"), get("messages"), get("to-end"), {
     async edit(node, text) {
         const {chat} = page;
         await answers.stop(chat);
@@ -412,7 +409,8 @@ function wire() {
                     import: ["open", "Open a saved conversation"]};
     for (const [id, [name, text]] of Object.entries(labels))
         get(id).append(icon(name), text);
-    const icons = {menu: "menu", export: "save", adjust: "adjust", "settings-close": "close"};
+    const icons = {menu: "menu", export: "save", adjust: "adjust", "settings-close": "close",
+                   "to-end": "down"};
     for (const [id, name] of Object.entries(icons))
         get(id).append(icon(name));
     get("new").addEventListener("click", begin);
@@ -423,6 +421,7 @@ function wire() {
     });
     get("export").addEventListener("click", exportChat);
     get("adjust").addEventListener("click", openSettings);
+    get("to-end").addEventListener("click", () => view.toEnd());
     get("banner-retry").addEventListener("click", connect);
     get("set-theme").addEventListener("change", event => setTheme(event.target.value));
     get("set-key").addEventListener("change", event => {

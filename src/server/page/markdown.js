@@ -467,6 +467,19 @@ function entity(text, at) {
     return c ? [c, at + end + 1] : null;
 }
 
+// TeX in \(...\) or \[...\], shown as it is written; null when nothing closes it.
+function math(text, at, unclosed) {
+    const close = {"(": "\\)", "[": "\\]"}[text[at + 1]];
+    if (!close || unclosed.has(close))
+        return null;
+    const end = text.indexOf(close, at + 2);
+    if (end < 0) {
+        unclosed.add(close);
+        return null;
+    }
+    return [text.slice(at, end + 2), end + 2];
+}
+
 function escaped(text, at) {
     if (text[at + 1] === "\n")
         return [{type: "br"}, at + 2];
@@ -487,7 +500,7 @@ export function inlineOf(text) {
         const c = text[i];
         let taken = null;
         if (c === "\\")
-            taken = escaped(text, i);
+            taken = math(text, i, unclosed) || escaped(text, i);
         else if (c === "`")
             taken = codeSpan(text, i, runEnd(text, i), unclosed);
         else if (c === "<")

@@ -4,8 +4,9 @@
 // one: {edit(node, text), regenerate(node), show(node)}.
 import {copyButton, iconButton, make, renderInto} from "./render.js";
 import {families, path} from "./tree.js";
+import {figures} from "./words.js";
 
-const NEAR_END = 80;   // px: who is so near the end is taken along
+const NEAR_END = 80;   // px: a view scrolled down this close to the end follows a growing answer
 
 const STOPS = {
     length: "The answer is cut off here: it has reached its greatest length.",
@@ -18,30 +19,52 @@ function seconds(ms) {
     return ms < 10000 ? (ms / 1000).toFixed(1) + " s" : Math.round(ms / 1000) + " s";
 }
 
-function figures(node) {
-    if (!node.usage)
-        return "";
-    const n = node.usage.completion_tokens;
-    const speed = node.ms > 0 && n > 1
-        ? `, ${((n - 1) * 1000 / node.ms).toFixed(1)} per second` : "";
-    return `${n} ${n === 1 ? "token" : "tokens"}${speed}`;
+const belowView = log => log.scrollHeight - log.scrollTop - log.clientHeight;   // px
+
+// Whether a view that has been scrolled from `lastTop` follows the end.  Content that grows moves
+// the end away although nobody scrolls: only scrolling up stops following.
+export function followsAfterScroll(follows, log, lastTop) {
+    if (log.scrollTop < lastTop)
+        return belowView(log) < 1;   // the content has become shorter
+    return follows || belowView(log) < NEAR_END;
 }
 
 export class Messages {
-    constructor(log, container, actions) {
+    constructor(log, container, endButton, actions) {
         this.log = log;
         this.container = container;
+        this.endButton = endButton;
+        this.follows = true;      // the view stays at the end
+        this.lastTop = 0;
+        log.addEventListener("scroll", () => this.onScroll());
+        // The height of a message is an estimate until it comes near the window.
+        const sizes = new ResizeObserver(() => this.follow());
+        sizes.observe(log);
+        sizes.observe(container);
         this.actions = actions;
         this.shown = new Map();   // id of a message -> its element and parts
         this.edited = null;       // id of the message that is being edited
     }
 
-    isAtEnd() {
-        return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR_END;
+    onScroll() {
+        this.follows = followsAfterScroll(this.follows, this.log, this.lastTop);
+        this.lastTop = this.log.scrollTop;
+        this.showEndButton();
+    }
+
+    showEndButton() {
+        this.endButton.hidden = this.follows || belowView(this.log) < NEAR_END;
+    }
+
+    follow() {
+        if (this.follows)
+            this.log.scrollTop = this.log.scrollHeight;
+        this.showEndButton();
     }
 
     toEnd() {
-        this.log.scrollTop = this.log.scrollHeight;
+        this.follows = true;
+        this.follow();
     }
 
     // Shows this conversation; `running`: id of the message that is being written.
@@ -113,7 +136,8 @@ export class Messages {
         }
         part.body.classList.toggle("waiting", isRunning && !node.content && !node.reasoning);
         part.body.classList.toggle("writing", isRunning && !!node.content);
-        part.figures.textContent = live || figures(node);
+        part.figures.textContent = live ||
+            (node.usage ? figures(node.usage.completion_tokens, node.ms) : "");
         this.showNote(part, node, isRunning);
     }
 
