@@ -538,6 +538,31 @@ static void context_shrinks_by_blocks(void **state)
     }
 }
 
+/* Of a mixture of experts: what a token reads must stay in memory, the rest may be on the disk. */
+static void experts_may_stay_on_the_disk(void **state)
+{
+    (void)state;
+    struct tern_plan_model experts = model_2b;
+    experts.unread_bytes = 800 * MIB;
+    const uint64_t least = anonymous(2, TERN_KV_Q8, 16) + 60 * MIB;
+    const struct {
+        uint64_t budget;
+        const char *notice; /* NULL: none */
+    } cases[] = {{least + 801 * MIB, NULL},
+                 {least + 100 * MIB, "some stay on the disk"},
+                 {least, "some stay on the disk"},
+                 {least - MIB, "it may read from the disk"}};
+    for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
+        set_budget(2, cases[i].budget);
+        assert_int_equal(make(&experts, NULL), TERN_OK);
+        assert_int_equal(plan.unread_bytes, 800 * MIB);
+        assert_int_equal(plan.n_notices, cases[i].notice ? 1 : 0);
+        assert_int_equal(plan.will_page, cases[i].notice != NULL);
+        if (cases[i].notice)
+            assert_true(noticed(cases[i].notice));
+    }
+}
+
 static void refusal_says_what_would_work(void **state)
 {
     (void)state;
@@ -724,6 +749,7 @@ int main(void)
         cmocka_unit_test(copies_of_a_state_get_what_is_left),
         cmocka_unit_test(memory_never_chooses_the_type),
         cmocka_unit_test(context_shrinks_by_blocks),
+        cmocka_unit_test(experts_may_stay_on_the_disk),
         cmocka_unit_test(refusal_says_what_would_work),
         cmocka_unit_test(what_would_work_does),
         cmocka_unit_test(prompt_and_context),
