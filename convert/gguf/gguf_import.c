@@ -481,25 +481,31 @@ static enum tn_inputs_said inputs_of_name(const struct tn_gguf *gguf, const char
     return TN_INPUTS_UNSAID;
 }
 
-static bool is_text(const struct tn_gguf_texts *texts, uint32_t i, const char *text)
+/* Token i of a vocabulary as a string; "" where it does not fit, as no token of a scheme is. */
+static void copy_token(char out[32], const struct tn_gguf_texts *texts, uint32_t i)
 {
     const uint32_t begin = texts->offsets[i], n = texts->offsets[i + 1] - begin;
-    return n == strlen(text) && memcmp(texts->bytes + begin, text, n) == 0;
+    const bool fits = n < 32 && !memchr(texts->bytes + begin, '\0', n);
+    memcpy(out, texts->bytes + begin, fits ? n : 0);
+    out[fits ? n : 0] = '\0';
 }
 
-/* GPT-NeoX's vocabulary: of the ternary models only TriLM has it. */
-static tern_status has_neox_vocabulary(bool *out, const struct importer *i)
+/* *out: the scheme that the vocabulary is evidence of; NULL: none. */
+static tern_status find_by_vocabulary(const struct tn_scheme **out, const struct importer *i)
 {
     const struct tn_gguf_key *key = tn_gguf_find_key(i->source->gguf, "tokenizer.ggml.tokens");
     struct tn_gguf_texts texts;
-    *out = false;
+    char first[32], second[32];
+    *out = NULL;
     if (!key || key->type != TN_GGUF_ARRAY || key->element_type != TN_GGUF_STRING ||
         key->count < 2)
         return TERN_OK;
     tern_status status = tn_gguf_load_texts(&texts, i->source->gguf, key, i->err);
     if (status != TERN_OK)
         return status;
-    *out = is_text(&texts, 0, "<|endoftext|>") && is_text(&texts, 1, "<|padding|>");
+    copy_token(first, &texts, 0);
+    copy_token(second, &texts, 1);
+    *out = tn_scheme_of_vocabulary(first, second);
     tn_gguf_texts_fini(&texts);
     return TERN_OK;
 }
@@ -509,7 +515,6 @@ static tern_status look_for_inputs(struct importer *i)
     static const char *const keys[] = {"general.name", "general.basename",
                                        "general.base_model.0.name"};
     enum tn_inputs_said *said = &i->out->inputs_said, named = TN_INPUTS_UNSAID;
-    bool is_neox = false;
     for (size_t k = 0; k < TN_COUNT_OF(keys) && named == TN_INPUTS_UNSAID; k++)
         named = inputs_of_name(i->source->gguf, keys[k]);
     i->out->says_ternary = i->out->says_ternary || named != TN_INPUTS_UNSAID;
@@ -517,9 +522,10 @@ static tern_status look_for_inputs(struct importer *i)
         *said = named;
     if (*said != TN_INPUTS_UNSAID)
         return TERN_OK;
-    tern_status status = has_neox_vocabulary(&is_neox, i);
-    if (is_neox)
-        *said = TN_INPUTS_FLOAT;
+    const struct tn_scheme *scheme;
+    tern_status status = find_by_vocabulary(&scheme, i);
+    if (scheme)
+        *said = scheme->inputs;
     return status;
 }
 

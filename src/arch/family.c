@@ -51,6 +51,15 @@ const struct tn_scheme *tn_scheme_find(const struct tn_values *values)
     return NULL;
 }
 
+const struct tn_scheme *tn_scheme_of_vocabulary(const char *first, const char *second)
+{
+    for (const struct tn_scheme *const *s = schemes; *s; s++)
+        if ((*s)->vocabulary[0] && strcmp((*s)->vocabulary[0], first) == 0 &&
+            strcmp((*s)->vocabulary[1], second) == 0)
+            return *s;
+    return NULL;
+}
+
 const char *tn_family_prefix(const struct tn_family *family, size_t i)
 {
     static const char *const usual[] = {"model.", ""};

@@ -111,6 +111,9 @@ struct tn_scheme {
     enum tn_inputs_said inputs;
     uint8_t needs[TN_FAMILY_MAX_NEEDS];
     bool in_norms_share_eps; /* in_norm_eps is rms_eps */
+    /* The first tokens in GGUF files, which keep no key of config.json.  NULL: other ternary models
+     * have such a vocabulary too. */
+    const char *vocabulary[2];
 };
 
 /* For `spec`: all layers see "sliding_window" positions, or all where there is none. */
@@ -142,6 +145,8 @@ const struct tn_family *tn_family_of_model_type(const char *model_type);
 const struct tn_family *tn_family_of_gguf(const char *arch, const struct tn_gguf_arch **row);
 /* The first scheme that the values are evidence of. */
 const struct tn_scheme *tn_scheme_find(const struct tn_values *values);
+/* The scheme that a vocabulary with these first tokens is evidence of; NULL: none. */
+const struct tn_scheme *tn_scheme_of_vocabulary(const char *first, const char *second);
 
 /* What names of tensors in a folder may begin with; NULL: there are no more than i. */
 const char *tn_family_prefix(const struct tn_family *family, size_t i);

@@ -22,6 +22,7 @@
 #include "engine/session.h"
 #include "model/mixers/delta_state.h"
 #include "plat/plat.h"
+#include "talk.h"
 #include "tern/convert.h"
 #include "tern/scheduler.h"
 
@@ -92,17 +93,10 @@ static struct tern_session *open_session(struct tern_engine *with)
     return s;
 }
 
-/* Evaluates up to n positions, from wherever the session is. */
-static void go_to(struct tern_session *s, uint32_t n)
-{
-    const uint32_t n_past = tern_session_n_past(s);
-    assert_ok(tern_session_eval(s, ids + n_past, n - n_past, NULL, &e));
-}
-
 static void fresh_logits(float *out, uint32_t n)
 {
     struct tern_session *s = open_session(engine);
-    go_to(s, n);
+    session_go_to(s, ids, n);
     memcpy(out, tern_session_logits(s), VOCAB * sizeof *out);
     tern_session_free(s);
 }
@@ -180,10 +174,10 @@ static void a_checkpoint_does_not_depend_on_what_is_pending(void **state)
     if (!tern_model_has_state(model))
         skip();
     struct tern_session *s = open_session(engine), *t = open_session(engine);
-    go_to(s, 40);
+    session_go_to(s, ids, 40);
     for (uint32_t n = 1; n <= 35; n++)
-        go_to(t, n);
-    go_to(t, 42);
+        session_go_to(t, ids, n);
+    session_go_to(t, ids, 42);
     for (uint32_t n = 36; n <= 40; n++) {
         memset(one, 1, sizeof one);
         memset(other, 1, sizeof other);
@@ -205,14 +199,14 @@ static void any_cut_gives_the_same_bits(void **state)
     fresh_logits(want, N_IDS);
     for (uint32_t cut = 1; cut < N_IDS; cut++) {
         struct tern_session *s = open_session(engine);
-        go_to(s, cut);
-        go_to(s, N_IDS);
+        session_go_to(s, ids, cut);
+        session_go_to(s, ids, N_IDS);
         assert_memory_equal(tern_session_logits(s), want, sizeof want);
         tern_session_free(s);
     }
     struct tern_session *s = open_session(engine);
     for (uint32_t n = 1; n <= N_IDS; n++)
-        go_to(s, n);
+        session_go_to(s, ids, n);
     assert_memory_equal(tern_session_logits(s), want, sizeof want);
     tern_session_free(s);
 }
@@ -231,9 +225,9 @@ static void any_engine_gives_the_same_bits(void **state)
             if (tern_engine_create(&other, &machine, &p, NULL) != TERN_OK)
                 continue; /* not a level of this machine */
             struct tern_session *s = open_session(other);
-            go_to(s, 100);
+            session_go_to(s, ids, 100);
             for (uint32_t n = 101; n <= N_IDS; n++)
-                go_to(s, n);
+                session_go_to(s, ids, n);
             assert_memory_equal(tern_session_logits(s), want, sizeof want);
             tern_session_free(s);
             tern_engine_free(other);
@@ -250,9 +244,9 @@ static void experts_on_the_disk_give_the_same_bits(void **state)
     assert_ok(tern_model_open(&model, model_path, &e));
     tern_model_page_experts(model);
     struct tern_session *s = open_session(engine);
-    go_to(s, 100);
+    session_go_to(s, ids, 100);
     for (uint32_t n = 101; n <= N_IDS; n++)
-        go_to(s, n);
+        session_go_to(s, ids, n);
     assert_memory_equal(tern_session_logits(s), want, sizeof want);
     tern_session_free(s);
     tern_model_free(model);
@@ -272,7 +266,7 @@ static void a_truncated_session_gives_the_same_bits(void **state)
         n = tern_session_n_past(s) + 1 + (uint32_t)(tn_rng_next(&rng) % 12);
         n = n > N_IDS ? N_IDS : n;
         if (n > tern_session_n_past(s))
-            go_to(s, n);
+            session_go_to(s, ids, n);
         fresh_logits(want, n);
         if (tern_session_logits(s))
             assert_memory_equal(tern_session_logits(s), want, sizeof want);
@@ -284,17 +278,12 @@ static void dropping_drafts_computes_nothing_again(void **state)
 {
     (void)state;
     struct tern_session *s = open_session(engine);
-    go_to(s, 60);
+    session_go_to(s, ids, 60);
     for (uint32_t n = 61; n < 120; n++) {
-        go_to(s, n + TERN_MAX_DRAFT);
+        session_go_to(s, ids, n + TERN_MAX_DRAFT);
         assert_int_equal(tern_session_truncate(s, n), n);
     }
     tern_session_free(s);
-}
-
-static bool stops_once(void *arg)
-{
-    return (*(uint32_t *)arg)-- == 0;
 }
 
 static void an_interrupted_evaluation_leaves_no_trace(void **state)
@@ -308,12 +297,12 @@ static void an_interrupted_evaluation_leaves_no_trace(void **state)
         struct tern_session *s;
         assert_ok(tern_session_create(&s, engine, model, &p, &e));
         n_left = UINT32_MAX;
-        go_to(s, 40);
+        session_go_to(s, ids, 40);
         n_left = k;
         n_interrupted +=
             tern_session_eval(s, ids + 40, 60, NULL, NULL) == TERN_INTERRUPTED;
         n_left = UINT32_MAX;
-        go_to(s, N_IDS);
+        session_go_to(s, ids, N_IDS);
         assert_memory_equal(tern_session_logits(s), want, sizeof want);
         tern_session_free(s);
     }
@@ -321,28 +310,6 @@ static void an_interrupted_evaluation_leaves_no_trace(void **state)
 }
 
 /* ---- answers ---- */
-
-struct talk {
-    uint32_t ids[64];
-    uint32_t n;
-    struct tern_generate_result result;
-    const struct talk *recorded; /* what is drafted, every fifth id wrong; NULL: nothing */
-};
-
-static void on_token(void *arg, uint32_t id)
-{
-    struct talk *t = arg;
-    t->ids[t->n++] = id;
-}
-
-static uint32_t on_draft(void *arg, uint32_t *draft, uint32_t n_max)
-{
-    const struct talk *t = arg;
-    uint32_t n = 0;
-    for (; n < n_max && t->n + n < t->recorded->n; n++)
-        draft[n] = (t->recorded->ids[t->n + n] + ((t->n + n) % 5 == 0)) % VOCAB;
-    return n;
-}
 
 static void answer(struct talk *out, struct tern_session *s, uint32_t n,
                    const struct talk *recorded)
@@ -352,13 +319,14 @@ static void answer(struct talk *out, struct tern_session *s, uint32_t n,
     tern_sampler_params_default(&sp);
     sp.repeat_penalty = 1;
     sp.temperature = 0;
-    *out = (struct talk){.recorded = recorded};
+    *out = (struct talk){.recorded = recorded, .vocab = VOCAB};
     assert_ok(tern_sampler_create(&sampler, &sp, VOCAB, &e));
     const struct tern_generate_params p = {.sampler = sampler, .max_tokens = 50,
                                            .ignore_eos = true,
                                            .n_draft = recorded ? TERN_MAX_DRAFT : 0,
-                                           .verify_all = true, .on_token = on_token, .arg = out,
-                                           .on_draft = recorded ? on_draft : NULL};
+                                           .verify_all = true, .on_token = talk_on_token,
+                                           .arg = out,
+                                           .on_draft = recorded ? talk_on_draft : NULL};
     assert_ok(tern_generate(s, ids, n, &p, &out->result, &e));
     tern_sampler_free(sampler);
 }
@@ -382,11 +350,11 @@ static void a_saved_session_gives_the_same_bits(void **state)
     (void)state;
     float want[VOCAB];
     struct tern_session *s = open_session(engine), *loaded = open_session(engine);
-    go_to(s, 90);
+    session_go_to(s, ids, 90);
     assert_ok(tern_session_save_cache(s, cache_path, &e));
     assert_ok(tern_session_load_cache(loaded, cache_path, &e));
     assert_int_equal(tern_session_n_past(loaded), 90);
-    go_to(loaded, N_IDS);
+    session_go_to(loaded, ids, N_IDS);
     fresh_logits(want, N_IDS);
     assert_memory_equal(tern_session_logits(loaded), want, sizeof want);
     tern_session_free(s);

@@ -22,6 +22,7 @@
 #include "demo.h"
 #include "engine/session.h"
 #include "plat/plat.h"
+#include "talk.h"
 #include "tern/chat.h"
 #include "tern/scheduler.h"
 #include "tern/tokenizer.h"
@@ -84,20 +85,13 @@ static void fresh_logits(float *out, uint32_t n)
     tern_session_free(s);
 }
 
-/* Evaluates up to n positions, from wherever the session is. */
-static void go_to(struct tern_session *s, uint32_t n)
-{
-    const uint32_t n_past = tern_session_n_past(s);
-    assert_ok(tern_session_eval(s, ids + n_past, n - n_past, NULL, &e));
-}
-
 /* ---- sessions ---- */
 
 static void truncating_says_what_it_reached(void **state)
 {
     (void)state;
     struct tern_session *s = open_session(1);
-    go_to(s, 150);
+    session_go_to(s, ids, 150);
     assert_int_equal(tern_session_truncate(s, 200), 150);
     assert_int_equal(tern_session_truncate(s, 150), 150);
     assert_int_equal(tern_session_truncate(s, 149), 128);
@@ -119,17 +113,11 @@ static void a_session_goes_on_from_what_it_reached(void **state)
         const uint32_t keep = (uint32_t)(tn_rng_next(&rng) % (n + 1));
         assert_true(tern_session_truncate(s, keep) <= keep);
         n = tern_session_n_past(s) + 1 + (uint32_t)(tn_rng_next(&rng) % 90);
-        go_to(s, n);
+        session_go_to(s, ids, n);
         fresh_logits(want, n);
         assert_memory_equal(tern_session_logits(s), want, sizeof want);
     }
     tern_session_free(s);
-}
-
-/* Says yes once, when it has been asked so many times. */
-static bool stops_once(void *arg)
-{
-    return (*(uint32_t *)arg)-- == 0;
 }
 
 /* Layers before the interruption have gone on, the others have not. */
@@ -145,13 +133,13 @@ static void an_interrupted_evaluation_is_rolled_back(void **state)
         struct tern_session *s;
         assert_ok(tern_session_create(&s, demo.engine, tiny, &p, &e));
         n_left = UINT32_MAX;
-        go_to(s, 40);
+        session_go_to(s, ids, 40);
         n_left = k;
         const bool is_stopped = tern_session_eval(s, ids + 40, 60, NULL, NULL) == TERN_INTERRUPTED;
         n_interrupted += is_stopped;
         assert_true(!is_stopped || tern_session_n_past(s) <= 40);
         n_left = UINT32_MAX;
-        go_to(s, 120);
+        session_go_to(s, ids, 120);
         assert_memory_equal(tern_session_logits(s), want, sizeof want);
         tern_session_free(s);
     }
@@ -159,28 +147,6 @@ static void an_interrupted_evaluation_is_rolled_back(void **state)
 }
 
 /* ---- answers ---- */
-
-struct talk {
-    uint32_t ids[128];
-    uint32_t n;
-    struct tern_generate_result result;
-    const struct talk *recorded; /* what is drafted, every fifth id wrong; NULL: nothing */
-};
-
-static void on_token(void *arg, uint32_t id)
-{
-    struct talk *t = arg;
-    t->ids[t->n++] = id;
-}
-
-static uint32_t on_draft(void *arg, uint32_t *draft, uint32_t n_max)
-{
-    const struct talk *t = arg;
-    uint32_t n = 0;
-    for (; n < n_max && t->n + n < t->recorded->n; n++)
-        draft[n] = (t->recorded->ids[t->n + n] + ((t->n + n) % 5 == 0)) % VOCAB;
-    return n;
-}
 
 /* What `model` answers to a prompt in a session. */
 static void answer(struct talk *out, struct tern_session *s, const struct tern_model *model,
@@ -192,13 +158,13 @@ static void answer(struct talk *out, struct tern_session *s, const struct tern_m
     tern_sampler_params_default(&sp);
     sp.repeat_penalty = 1;
     sp.temperature = 0.4f;
-    *out = (struct talk){.recorded = recorded};
+    *out = (struct talk){.recorded = recorded, .vocab = VOCAB};
     assert_ok(tern_sampler_create(&sampler, &sp, tern_model_config(model)->vocab, &e));
     const struct tern_generate_params p = {.sampler = sampler, .max_tokens = 70,
                                            .ignore_eos = true, .n_draft = n_draft,
                                            .verify_all = true, .n_system = 40, .n_turn = n_turn,
-                                           .on_token = on_token, .arg = out,
-                                           .on_draft = recorded ? on_draft : NULL};
+                                           .on_token = talk_on_token, .arg = out,
+                                           .on_draft = recorded ? talk_on_draft : NULL};
     assert_ok(tern_generate(s, prompt, n, &p, &out->result, &e));
     tern_sampler_free(sampler);
 }
@@ -372,7 +338,7 @@ static void a_file_holds_the_states(void **state)
     assert_memory_equal(tern_session_ids(loaded), tern_session_ids(s), n * sizeof *ids);
     assert_int_equal(tern_session_truncate(loaded, 290), 288);
     assert_int_equal(tern_session_truncate(loaded, 280), 270); /* where the turn ends */
-    go_to(loaded, 310);
+    session_go_to(loaded, ids, 310);
     fresh_logits(want, 310);
     assert_memory_equal(tern_session_logits(loaded), want, sizeof want);
     answer(&again, loaded, tiny, ids, 300, 270, NULL, 0);
@@ -407,7 +373,7 @@ static void a_bad_state_is_refused(void **state)
     size_t n;
     struct tern_error err;
     struct tern_session *s = open_session(0);
-    go_to(s, 100);
+    session_go_to(s, ids, 100);
     assert_ok(tern_session_save_cache(s, CACHE_PATH, &e));
     assert_ok(tn_file_read_all(&bytes, &n, CACHE_PATH, SIZE_MAX, &e));
     const size_t record = n - STATE_BYTES - 64;
@@ -435,7 +401,7 @@ static void a_bad_state_is_refused(void **state)
     bytes[n - STATE_BYTES + 5] ^= 1; /* and without it */
     write_file(bytes, n);
     assert_int_equal(tern_session_load_cache(s, CACHE_PATH, &err), TERN_INPUT);
-    go_to(s, 100); /* usable */
+    session_go_to(s, ids, 100); /* usable */
     bytes[n - STATE_BYTES + 5] ^= 1;
     write_with_hash(bytes, n);
     assert_ok(tern_session_load_cache(s, CACHE_PATH, &e));

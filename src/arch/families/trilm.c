@@ -13,4 +13,5 @@ const struct tn_scheme tn_scheme_trilm = {
     .name = "trilm",
     .is_evident = is_trilm,
     .inputs = TN_INPUTS_FLOAT,
+    .vocabulary = {"<|endoftext|>", "<|padding|>"}, /* GPT-NeoX's */
 };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What tests of models with a state share: sessions that go on, interruptions, and answers with
+ * drafts of which every fifth id is wrong.
+ */
+#ifndef TEST_TALK_H
+#define TEST_TALK_H
+
+#include "demo.h"
+#include "tern/tern.h"
+
+/* Says yes once, after *(uint32_t *)arg calls. */
+static inline bool stops_once(void *arg)
+{
+    return (*(uint32_t *)arg)-- == 0;
+}
+
+/* Evaluates ids up to position n, from wherever the session is. */
+static inline void session_go_to(struct tern_session *s, const uint32_t *ids, uint32_t n)
+{
+    const uint32_t n_past = tern_session_n_past(s);
+    assert_ok(tern_session_eval(s, ids + n_past, n - n_past, NULL, &e));
+}
+
+struct talk {
+    uint32_t ids[128];
+    uint32_t n;
+    struct tern_generate_result result;
+    const struct talk *recorded; /* what is drafted; NULL: nothing */
+    uint32_t vocab;
+};
+
+static inline void talk_on_token(void *arg, uint32_t id)
+{
+    struct talk *t = arg;
+    t->ids[t->n++] = id;
+}
+
+static inline uint32_t talk_on_draft(void *arg, uint32_t *draft, uint32_t n_max)
+{
+    const struct talk *t = arg;
+    uint32_t n = 0;
+    for (; n < n_max && t->n + n < t->recorded->n; n++)
+        draft[n] = (t->recorded->ids[t->n + n] + ((t->n + n) % 5 == 0)) % t->vocab;
+    return n;
+}
+
+#endif
