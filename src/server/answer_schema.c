@@ -101,29 +101,29 @@ static bool compile_object(struct tern_grammar **grammar, struct tn_refusal *r)
 }
 
 /* The schema is read again from its text: that and the copy are held meanwhile. */
-static bool compile_schema(struct tn_task *answer, struct tn_refusal *r)
+static bool compile_schema(struct tn_task *task, struct tn_refusal *r)
 {
-    const struct tn_form *form = &answer->gen.form;
+    const struct tn_form *form = &task->gen.form;
     struct tern_error err;
     char *text = json_dumps(form->schema, JSON_COMPACT);
     if (!text)
         return tn_refuse(r, 503, NULL, "no memory for the request");
     const size_t n = strlen(text);
-    bool is_good = tn_body_hold_working(answer->server, &answer->request,
+    bool is_good = tn_body_hold_working(task->server, &task->request,
                                         tn_json_body_bound(text, n) + n, r);
     if (is_good)
-        is_good = tern_grammar_from_schema(&answer->gen.grammar, text, n, form->flags, &err) ==
+        is_good = tern_grammar_from_schema(&task->gen.grammar, text, n, form->flags, &err) ==
                       TERN_OK ||
                   refuse_schema(&err, form->param, r);
     tn_free(text);
     return is_good;
 }
 
-bool tn_answer_schema_compile(struct tn_task *answer, struct tn_refusal *r)
+bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *r)
 {
-    struct tern_grammar **grammar = &answer->gen.grammar;
-    const bool is_good = answer->gen.form.kind == TN_FORM_OBJECT ? compile_object(grammar, r)
-                                                                 : compile_schema(answer, r);
-    return is_good && tn_body_hold(answer->server, &answer->request,
+    struct tern_grammar **grammar = &task->gen.grammar;
+    const bool is_good = task->gen.form.kind == TN_FORM_OBJECT ? compile_object(grammar, r)
+                                                                 : compile_schema(task, r);
+    return is_good && tn_body_hold(task->server, &task->request,
                                    tern_grammar_bytes(*grammar), r);
 }

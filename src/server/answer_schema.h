@@ -21,6 +21,6 @@ bool tn_gen_read_json_schema(struct tn_gen *gen, const json_t *body, struct tn_r
 
 /* The grammar of an answer's form, which is not any text; what it takes is held.  Any thread that
  * owns the answer.  false: refused, with the place in the schema. */
-bool tn_answer_schema_compile(struct tn_task *answer, struct tn_refusal *refusal);
+bool tn_answer_schema_compile(struct tn_task *task, struct tn_refusal *refusal);
 
 #endif

@@ -22,14 +22,14 @@ void tn_choice_fini(struct tn_choice *choice)
 /* ---- parts of the text ---- */
 
 /* Text behind the reasoning. */
-static bool take_answer(const struct tn_task *answer, struct tn_choice *choice, const char *text,
+static bool take_answer(const struct tn_task *task, struct tn_choice *choice, const char *text,
                         size_t n)
 {
-    if (!answer->tools)
+    if (!task->tools)
         return tn_buf_append(&choice->text, text, n);
     if ((!choice->calls &&
-         tern_calls_create(&choice->calls, answer->call_form,
-                           answer->gen.streams && answer->format->streams_arguments,
+         tern_calls_create(&choice->calls, task->call_form,
+                           task->gen.streams && task->format->streams_arguments,
                            NULL) != TERN_OK) ||
         tern_calls_push(choice->calls, text, n, NULL) != TERN_OK)
         return false;
@@ -40,28 +40,28 @@ static bool take_answer(const struct tn_task *answer, struct tn_choice *choice, 
 static bool take_part(void *arg, enum tern_part part, const char *text, size_t n)
 {
     struct tn_choice *choice = arg;
-    const struct tn_task *answer = choice->job.owner;
+    const struct tn_task *task = choice->job.owner;
     if (part == TERN_PART_ANSWER)
-        return take_answer(answer, choice, text, n);
-    return answer->hides_reasoning || tn_buf_append(&choice->reasoning, text, n);
+        return take_answer(task, choice, text, n);
+    return task->hides_reasoning || tn_buf_append(&choice->reasoning, text, n);
 }
 
 /* All text of an answer in which reasoning is told apart. */
-static bool take_raw(const struct tn_task *answer, struct tn_choice *choice, const char *text,
+static bool take_raw(const struct tn_task *task, struct tn_choice *choice, const char *text,
                      size_t n)
 {
     if (!choice->thinking) {
         if (tern_thinking_create(&choice->thinking, take_part, choice, NULL) != TERN_OK)
             return false;
-        tern_thinking_begin_inside(choice->thinking, answer->reasoning_close);
+        tern_thinking_begin_inside(choice->thinking, task->reasoning_close);
     }
-    return (!answer->keeps_raw || tn_buf_append(&choice->raw, text, n)) &&
+    return (!task->keeps_raw || tn_buf_append(&choice->raw, text, n)) &&
            tern_thinking_push(choice->thinking, text, n, NULL) == TERN_OK;
 }
 
-bool tn_task_hides(const struct tn_task *answer, uint32_t id)
+bool tn_task_hides(const struct tn_task *task, uint32_t id)
 {
-    return !answer->gen.ignores_eos && tern_model_is_stop_id(answer->model->model, id);
+    return !task->gen.ignores_eos && tern_model_is_stop_id(task->model->model, id);
 }
 
 /* Reasoning and the tags around it, up to the token with which the answer begins. */
@@ -74,41 +74,41 @@ static void count_reasoning(struct tn_choice *choice)
 }
 
 /* Log-probabilities are those of the answer: tokens in front of it are not shown. */
-static void skip_reasoning(const struct tn_task *answer, struct tn_choice *choice)
+static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
 {
     const size_t at = tn_choice_answer_at(choice);
     if (at == SIZE_MAX)
         return;
     for (; choice->n_shown < choice->n_tokens && choice->n_shown_bytes < at; choice->n_shown++) {
         size_t n;
-        (void)tn_task_token_text(answer, tn_choice_logprobs(choice, choice->n_shown)->id, &n);
+        (void)tn_task_token_text(task, tn_choice_logprobs(choice, choice->n_shown)->id, &n);
         if (choice->n_shown_bytes + n > at)
             return;
         choice->n_shown_bytes += n;
     }
 }
 
-void tn_choice_take(const struct tn_task *answer, struct tn_choice *choice,
+void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
                     const struct tn_message *m)
 {
-    const bool is_hidden = tn_task_hides(answer, m->id);
+    const bool is_hidden = tn_task_hides(task, m->id);
     choice->n_taken += m->id != TERN_NO_ID;
-    if (!(answer->tells_reasoning ? take_raw : take_answer)(answer, choice, m->text, m->n_text))
+    if (!(task->tells_reasoning ? take_raw : take_answer)(task, choice, m->text, m->n_text))
         choice->has_lost = true;
     if (choice->thinking)
         count_reasoning(choice);
     if (is_hidden)
         choice->end_id = m->id;
     /* Clients that score a prompt cut off the token behind it, whichever it is. */
-    if (m->n_logprobs > 0 && (!is_hidden || answer->echoes)) {
+    if (m->n_logprobs > 0 && (!is_hidden || task->echoes)) {
         tn_buf_append(&choice->logprobs, m->logprobs, m->n_logprobs * sizeof *m->logprobs);
         choice->n_tokens++;
     }
     if (choice->thinking && !tn_choice_has_lost(choice))
-        skip_reasoning(answer, choice);
+        skip_reasoning(task, choice);
 }
 
-void tn_choice_end(const struct tn_task *answer, struct tn_choice *choice)
+void tn_choice_end(const struct tn_task *task, struct tn_choice *choice)
 {
     size_t n;
     if (choice->thinking && tern_thinking_end(choice->thinking, NULL) != TERN_OK)
@@ -117,11 +117,11 @@ void tn_choice_end(const struct tn_task *answer, struct tn_choice *choice)
         if (tern_calls_end(choice->calls, NULL) != TERN_OK)
             choice->has_lost = true;
         const char *text = tern_calls_take_text(choice->calls, &n);
-        if (!answer->must_call) /* the beginning of a call that was cut is not content */
+        if (!task->must_call) /* the beginning of a call that was cut is not content */
             tn_buf_append(&choice->text, text, n);
     }
     if (choice->thinking && !tn_choice_has_lost(choice))
-        skip_reasoning(answer, choice);
+        skip_reasoning(task, choice);
 }
 
 bool tn_choice_has_lost(const struct tn_choice *choice)
@@ -130,12 +130,12 @@ bool tn_choice_has_lost(const struct tn_choice *choice)
            choice->raw.failed || choice->logprobs.failed || choice->prompt_logprobs.failed;
 }
 
-bool tn_choice_has_more(const struct tn_task *answer, const struct tn_choice *choice)
+bool tn_choice_has_more(const struct tn_task *task, const struct tn_choice *choice)
 {
     return choice->text.n_bytes > choice->n_sent ||
            choice->reasoning.n_bytes > choice->n_reasoning_sent ||
            tn_choice_n_calls(choice) > choice->n_calls_sent ||
-           (answer->format->streams_arguments && tn_choice_more_arguments(choice)[0]);
+           (task->format->streams_arguments && tn_choice_more_arguments(choice)[0]);
 }
 
 /* ---- for formats ---- */
@@ -165,15 +165,15 @@ size_t tn_choice_answer_at(const struct tn_choice *choice)
     return choice->thinking ? tern_thinking_answer_at(choice->thinking) : 0;
 }
 
-const char *tn_task_token_text(const struct tn_task *answer, uint32_t id, size_t *n)
+const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n)
 {
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
     *n = 0;
     return tern_tokenizer_is_special(tokenizer, id) ? NULL
                                                     : tern_tokenizer_token_bytes(tokenizer, id, n);
 }
 
-uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
+uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes)
 {
     const size_t at = tn_choice_answer_at(choice);
@@ -185,7 +185,7 @@ uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choic
     n_bytes += at;
     for (; i < choice->n_tokens; i++) {
         size_t n;
-        (void)tn_task_token_text(answer, tn_choice_logprobs(choice, i)->id, &n);
+        (void)tn_task_token_text(task, tn_choice_logprobs(choice, i)->id, &n);
         const bool is_whole = *n_token_bytes + n <= n_bytes;
         const bool is_begun = *n_token_bytes < n_bytes && choice->has_ended;
         if (!is_whole && !is_begun && !has_all)

@@ -13,14 +13,14 @@ void tn_choice_fini(struct tn_choice *choice);
 /* ---- what the engine says ---- */
 
 /* A token and the text that it decides.  Lost memory shows in tn_choice_has_lost. */
-void tn_choice_take(const struct tn_task *answer, struct tn_choice *choice,
+void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
                     const struct tn_message *m);
 /* The answer has ended: what was held back is decided. */
-void tn_choice_end(const struct tn_task *answer, struct tn_choice *choice);
+void tn_choice_end(const struct tn_task *task, struct tn_choice *choice);
 
 /* A part of the answer is missing: no memory was there for it. */
 bool tn_choice_has_lost(const struct tn_choice *choice);
 /* Is there something that a stream did not send? */
-bool tn_choice_has_more(const struct tn_task *answer, const struct tn_choice *choice);
+bool tn_choice_has_more(const struct tn_task *task, const struct tn_choice *choice);
 
 #endif

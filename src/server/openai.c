@@ -101,10 +101,10 @@ void tn_route_model(struct tn_server *server, struct tn_conn *conn)
 
 /* ---- answers ---- */
 
-static void append_usage(struct tn_buf *out, const struct tn_task *answer)
+static void append_usage(struct tn_buf *out, const struct tn_task *task)
 {
     struct tn_usage_counts u;
-    tn_task_usage(answer, &u);
+    tn_task_usage(task, &u);
     tn_buf_printf(out,
                   ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
                   ",\"total_tokens\":%" PRIu64
@@ -113,27 +113,27 @@ static void append_usage(struct tn_buf *out, const struct tn_task *answer)
                   u.n_prompt, u.n_new, u.n_prompt + u.n_new, u.n_cached, u.n_reasoning);
 }
 
-void tn_openai_append_head(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
+void tn_openai_append_head(struct tn_buf *out, const struct tn_task *task, const char *prefix,
                            const char *object)
 {
     tn_buf_printf(out, "\"id\":\"%s-%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
-                  prefix, answer->id, object, answer->created);
-    tn_json_text(out, answer->model->id);
+                  prefix, task->id, object, task->created);
+    tn_json_text(out, task->model->id);
     tn_buf_printf(out, ",\"system_fingerprint\":\"tern-%s\"", TERN_VERSION_STRING);
 }
 
-void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *answer, const char *prefix,
+void tn_openai_begin_answer(struct tn_buf *out, const struct tn_task *task, const char *prefix,
                             const char *object)
 {
     tn_buf_append_text(out, "{");
-    tn_openai_append_head(out, answer, prefix, object);
+    tn_openai_append_head(out, task, prefix, object);
     tn_buf_append_text(out, ",\"choices\":[");
 }
 
-void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *answer)
+void tn_openai_end_answer(struct tn_buf *out, const struct tn_task *task)
 {
     tn_buf_append_text(out, "]");
-    append_usage(out, answer);
+    append_usage(out, task);
     tn_buf_append_text(out, "}");
 }
 
@@ -145,12 +145,12 @@ void tn_openai_append_progress(struct tn_buf *out, const struct tn_prompt_progre
                   progress->n_total, progress->n_cached, progress->n_processed, progress->ms);
 }
 
-void tn_openai_send_event(struct tn_task *answer, struct tn_buf *json)
+void tn_openai_send_event(struct tn_task *task, struct tn_buf *json)
 {
-    tn_openai_send_named(answer, NULL, json);
+    tn_openai_send_named(task, NULL, json);
 }
 
-void tn_openai_send_named(struct tn_task *answer, const char *name, struct tn_buf *json)
+void tn_openai_send_named(struct tn_task *task, const char *name, struct tn_buf *json)
 {
     struct tn_buf event = {0};
     if (name)
@@ -159,27 +159,27 @@ void tn_openai_send_named(struct tn_task *answer, const char *name, struct tn_bu
     tn_buf_append(&event, json->data, json->n_bytes);
     tn_buf_append_text(&event, "\n\n");
     if (event.failed || json->failed)
-        tn_task_break(answer);
+        tn_task_break(task);
     else
-        tn_task_write(answer, event.data, event.n_bytes);
+        tn_task_write(task, event.data, event.n_bytes);
     tn_buf_fini(&event);
     tn_buf_fini(json);
 }
 
-void tn_openai_end_stream(struct tn_task *answer, const char *prefix, const char *object)
+void tn_openai_end_stream(struct tn_task *task, const char *prefix, const char *object)
 {
-    if (answer->gen.includes_usage) {
+    if (task->gen.includes_usage) {
         struct tn_buf json = {0};
-        tn_openai_begin_answer(&json, answer, prefix, object);
-        tn_openai_end_answer(&json, answer);
-        tn_openai_send_event(answer, &json);
+        tn_openai_begin_answer(&json, task, prefix, object);
+        tn_openai_end_answer(&json, task);
+        tn_openai_send_event(task, &json);
     }
-    tn_task_write(answer, "data: [DONE]\n\n", 14);
+    tn_task_write(task, "data: [DONE]\n\n", 14);
 }
 
-void tn_openai_stream_fail(struct tn_task *answer, const struct tn_refusal *refusal)
+void tn_openai_stream_fail(struct tn_task *task, const struct tn_refusal *refusal)
 {
     struct tn_buf json = {0};
     tn_openai_error(&json, refusal);
-    tn_openai_send_event(answer, &json);
+    tn_openai_send_event(task, &json);
 }

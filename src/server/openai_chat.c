@@ -145,107 +145,107 @@ static json_t *read_messages(struct tn_task *task, const json_t *messages, struc
 }
 
 /* What the template, or the reading of its text, made of a conversation. */
-static bool refuse_conversation(const struct tn_task *answer, const struct tern_error *err,
+static bool refuse_conversation(const struct tn_task *task, const struct tern_error *err,
                                 struct tn_refusal *r)
 {
     if (err->status == TERN_MEMORY)
         return tn_refuse(r, 503, NULL, "%s", err->detail);
     if (err->status != TERN_INTERRUPTED)
-        return tn_refuse(r, 400, answer->gen.api->conversation, "%s", err->detail);
+        return tn_refuse(r, 400, task->gen.api->conversation, "%s", err->detail);
     tn_refuse_end(r);
     return false;
 }
 
 /* In which form the model will call tools; a template without them is refused.  One that knows them
  * may refuse the conversation. */
-static bool find_call_form(struct tn_task *answer, const char *text, struct tn_refusal *r)
+static bool find_call_form(struct tn_task *task, const char *text, struct tn_refusal *r)
 {
-    const struct tn_server *server = answer->server;
-    const struct tn_server_model *model = answer->model;
+    const struct tn_server *server = task->server;
+    const struct tn_server_model *model = task->model;
     struct tern_error err;
-    tern_status status = tern_chat_call_form(&answer->call_form, model->chat, text, strlen(text),
-                                             &answer->chat_params, &err);
+    tern_status status = tern_chat_call_form(&task->call_form, model->chat, text, strlen(text),
+                                             &task->chat_params, &err);
     if (status == TERN_OK)
         return true;
     if (status == TERN_MEMORY || status == TERN_INTERRUPTED)
-        return refuse_conversation(answer, &err, r);
+        return refuse_conversation(task, &err, r);
     if (status == TERN_UNSUPPORTED || !server->has_tools[model - server->config.models])
         return tn_refuse(r, 400, "tools", "\"%s\" does not support tools: %s", model->id,
                          err.detail);
-    return refuse_conversation(answer, &err, r);
+    return refuse_conversation(task, &err, r);
 }
 
-static bool encode_json(struct tn_task *answer, const char *json, struct tn_refusal *r)
+static bool encode_json(struct tn_task *task, const char *json, struct tn_refusal *r)
 {
-    const struct tn_server_model *model = answer->model;
-    const size_t max_ids = answer->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* it is counted */
+    const struct tn_server_model *model = task->model;
+    const size_t max_ids = task->gen.n_choices > 0 ? model->n_ctx : SIZE_MAX; /* it is counted */
     struct tern_error err;
     size_t n_least;
     tern_status status = tern_chat_encode_json_within(
-        tern_model_tokenizer(model->model), model->chat, json, strlen(json), &answer->chat_params,
-        max_ids, &n_least, &answer->ids, &err);
+        tern_model_tokenizer(model->model), model->chat, json, strlen(json), &task->chat_params,
+        max_ids, &n_least, &task->ids, &err);
     if (status == TERN_OK && tern_model_has_state(model->model))
-        tern_chat_marks_json(&answer->marks, tern_model_tokenizer(model->model), model->chat, json,
-                             strlen(json), &answer->chat_params, &answer->ids);
+        tern_chat_marks_json(&task->marks, tern_model_tokenizer(model->model), model->chat, json,
+                             strlen(json), &task->chat_params, &task->ids);
     if (status == TERN_OK)
         return true;
     if (n_least > 0)
-        return tn_task_refuse_length(answer, true, n_least, r);
-    return refuse_conversation(answer, &err, r);
+        return tn_task_refuse_length(task, true, n_least, r);
+    return refuse_conversation(task, &err, r);
 }
 
-static bool encode(struct tn_task *answer, const json_t *conversation, struct tn_refusal *r)
+static bool encode(struct tn_task *task, const json_t *conversation, struct tn_refusal *r)
 {
     char *text = json_dumps(conversation, JSON_COMPACT);
     if (!text)
         return tn_refuse(r, 503, NULL, "no memory for the request");
     const bool is_good =
-        (!answer->tools || (find_call_form(answer, text, r) && tn_tools_bind(answer, r))) &&
-        encode_json(answer, text, r);
+        (!task->tools || (find_call_form(task, text, r) && tn_tools_bind(task, r))) &&
+        encode_json(task, text, r);
     tn_free(text);
     return is_good;
 }
 
-bool tn_chat_ids(struct tn_task *answer, const json_t *messages, struct tn_refusal *r)
+bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal *r)
 {
-    if (!answer->model->chat)
-        return tn_refuse(r, 400, answer->gen.api->conversation,
+    if (!task->model->chat)
+        return tn_refuse(r, 400, task->gen.api->conversation,
                          "model \"%s\" has no chat template; /v1/completions continues texts",
-                         answer->model->id);
-    if (!tn_body_hold_copies(answer->server, &answer->request, answer->request.n_tree, r))
+                         task->model->id);
+    if (!tn_body_hold_copies(task->server, &task->request, task->request.n_tree, r))
         return false;
-    json_t *copy = read_messages(answer, messages, r);
+    json_t *copy = read_messages(task, messages, r);
     if (!copy)
         return false;
     json_t *conversation = json_object(), *variables;
     bool is_encoded = tn_json_put(conversation, "messages", copy, r) &&
-                      tn_reasoning_variables(&variables, answer, r) &&
+                      tn_reasoning_variables(&variables, task, r) &&
                       (!variables || tn_json_put(conversation, "kwargs", variables, r)) &&
-                      (!answer->tools ||
-                       tn_json_put(conversation, "tools", json_incref((json_t *)answer->tools),
+                      (!task->tools ||
+                       tn_json_put(conversation, "tools", json_incref((json_t *)task->tools),
                                    r)) &&
-                      encode(answer, conversation, r) && tn_reasoning_begin(answer, r);
+                      encode(task, conversation, r) && tn_reasoning_begin(task, r);
     json_decref(conversation);
     return is_encoded;
 }
 
 /* {"content":[...],"refusal":null} of the tokens [from, to). */
-static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
+static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice, uint32_t from, uint32_t to)
 {
     tn_buf_append_text(out, "{\"content\":");
-    tn_logprobs_append(out, answer, choice, from, to, false);
+    tn_logprobs_append(out, task, choice, from, to, false);
     tn_buf_append_text(out, ",\"refusal\":null}");
 }
 
 /* ---- streams ---- */
 
-static void send_chunk(struct tn_task *answer, uint32_t i_choice, const char *finish,
+static void send_chunk(struct tn_task *task, uint32_t i_choice, const char *finish,
                        const struct tn_buf *delta, const struct tn_buf *logprobs)
 {
     struct tn_buf json = {0};
     tn_buf_append_text(&json, "{");
-    tn_openai_append_head(&json, answer, "chatcmpl", "chat.completion.chunk");
+    tn_openai_append_head(&json, task, "chatcmpl", "chat.completion.chunk");
     tn_buf_printf(&json, ",\"choices\":[{\"index\":%u,\"delta\":", i_choice);
     tn_buf_append(&json, delta->data, delta->n_bytes);
     tn_buf_append_text(&json, ",\"logprobs\":");
@@ -258,26 +258,26 @@ static void send_chunk(struct tn_task *answer, uint32_t i_choice, const char *fi
         tn_json_text(&json, finish);
     else
         tn_buf_append_text(&json, "null");
-    tn_buf_append_text(&json, answer->gen.includes_usage ? "}],\"usage\":null}" : "}]}");
+    tn_buf_append_text(&json, task->gen.includes_usage ? "}],\"usage\":null}" : "}]}");
     json.failed = json.failed || delta->failed || (logprobs && logprobs->failed);
-    tn_openai_send_event(answer, &json);
+    tn_openai_send_event(task, &json);
 }
 
-static void begin(struct tn_task *answer)
+static void begin(struct tn_task *task)
 {
     static const char first[] = "{\"role\":\"assistant\",\"content\":\"\"}";
     struct tn_buf delta = {.data = (char *)first, .n_bytes = sizeof first - 1};
-    for (uint32_t i = 0; i < answer->n_choices; i++)
-        send_chunk(answer, i, NULL, &delta, NULL);
+    for (uint32_t i = 0; i < task->n_choices; i++)
+        send_chunk(task, i, NULL, &delta, NULL);
 }
 
 /* Text, and the tokens up to number `to`, which end n_bytes behind the first. */
-static void send_text(struct tn_task *answer, struct tn_choice *choice, uint32_t to,
+static void send_text(struct tn_task *task, struct tn_choice *choice, uint32_t to,
                       size_t n_bytes)
 {
     struct tn_buf delta = {0}, logprobs = {0};
-    if (answer->gen.has_logprobs)
-        append_logprobs(&logprobs, answer, choice, choice->n_shown, to);
+    if (task->gen.has_logprobs)
+        append_logprobs(&logprobs, task, choice, choice->n_shown, to);
     choice->n_shown = to;
     choice->n_shown_bytes = n_bytes;
     tn_buf_append_text(&delta, "{\"content\":");
@@ -285,12 +285,12 @@ static void send_text(struct tn_task *answer, struct tn_choice *choice, uint32_t
                    choice->text.n_bytes - choice->n_sent);
     tn_buf_append_text(&delta, "}");
     choice->n_sent = choice->text.n_bytes;
-    send_chunk(answer, choice->job.i_choice, NULL, &delta, &logprobs);
+    send_chunk(task, choice->job.i_choice, NULL, &delta, &logprobs);
     tn_buf_fini(&delta);
     tn_buf_fini(&logprobs);
 }
 
-static void send_reasoning(struct tn_task *answer, struct tn_choice *choice)
+static void send_reasoning(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {0};
     tn_buf_append_text(&delta, "{\"reasoning_content\":");
@@ -298,39 +298,39 @@ static void send_reasoning(struct tn_task *answer, struct tn_choice *choice)
                    choice->reasoning.n_bytes - choice->n_reasoning_sent);
     tn_buf_append_text(&delta, "}");
     choice->n_reasoning_sent = choice->reasoning.n_bytes;
-    send_chunk(answer, choice->job.i_choice, NULL, &delta, NULL);
+    send_chunk(task, choice->job.i_choice, NULL, &delta, NULL);
     tn_buf_fini(&delta);
 }
 
-static void more(struct tn_task *answer, struct tn_choice *choice)
+static void more(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {0};
     size_t n_bytes;
     if (choice->reasoning.n_bytes > choice->n_reasoning_sent)
-        send_reasoning(answer, choice);
-    uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
+        send_reasoning(task, choice);
+    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
     if (choice->text.n_bytes > choice->n_sent || to > choice->n_shown)
-        send_text(answer, choice, to, n_bytes);
-    while (tn_tools_append_delta(&delta, answer, choice)) {
-        send_chunk(answer, choice->job.i_choice, NULL, &delta, NULL);
+        send_text(task, choice, to, n_bytes);
+    while (tn_tools_append_delta(&delta, task, choice)) {
+        send_chunk(task, choice->job.i_choice, NULL, &delta, NULL);
         tn_buf_clear(&delta);
     }
     tn_buf_fini(&delta);
 }
 
-static void progress(struct tn_task *answer, const struct tn_choice *choice,
+static void progress(struct tn_task *task, const struct tn_choice *choice,
                      const struct tn_prompt_progress *progress)
 {
     struct tn_buf json = {0};
     tn_buf_append_text(&json, "{");
-    tn_openai_append_head(&json, answer, "chatcmpl", "chat.completion.chunk");
+    tn_openai_append_head(&json, task, "chatcmpl", "chat.completion.chunk");
     tn_buf_printf(&json,
                   ",\"choices\":[{\"index\":%u,\"delta\":{},\"logprobs\":null,"
                   "\"finish_reason\":null}]",
                   choice->job.i_choice);
     tn_openai_append_progress(&json, progress);
     tn_buf_append_text(&json, "}");
-    tn_openai_send_event(answer, &json);
+    tn_openai_send_event(task, &json);
 }
 
 /* "stop", "length" or "tool_calls". */
@@ -340,23 +340,23 @@ static const char *finish_of(const struct tn_choice *choice)
     return tn_choice_n_calls(choice) > 0 && strcmp(finish, "stop") == 0 ? "tool_calls" : finish;
 }
 
-static void end_choice(struct tn_task *answer, struct tn_choice *choice)
+static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_buf delta = {.data = "{}", .n_bytes = 2};
-    if (answer->gen.has_logprobs)
-        more(answer, choice); /* tokens that only the end decided */
-    send_chunk(answer, choice->job.i_choice, finish_of(choice), &delta, NULL);
+    if (task->gen.has_logprobs)
+        more(task, choice); /* tokens that only the end decided */
+    send_chunk(task, choice->job.i_choice, finish_of(choice), &delta, NULL);
 }
 
 /* ---- whole answers ---- */
 
-static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i)
+static void append_choice(struct tn_buf *out, struct tn_task *task, uint32_t i)
 {
-    struct tn_choice *choice = &answer->choices[i];
+    struct tn_choice *choice = &task->choices[i];
     size_t n_bytes;
     tn_buf_printf(out, "{\"index\":%u,\"message\":{\"role\":\"assistant\",\"content\":", i);
     const bool has_calls = tn_choice_n_calls(choice) > 0;
-    if ((has_calls || answer->must_call) && choice->text.n_bytes == 0)
+    if ((has_calls || task->must_call) && choice->text.n_bytes == 0)
         tn_buf_append_text(out, "null");
     else
         tn_json_string(out, choice->text.data ? choice->text.data : "", choice->text.n_bytes);
@@ -365,29 +365,29 @@ static void append_choice(struct tn_buf *out, struct tn_task *answer, uint32_t i
         tn_json_string(out, choice->reasoning.data, choice->reasoning.n_bytes);
     }
     if (has_calls)
-        tn_tools_append_openai(out, answer, choice);
+        tn_tools_append_openai(out, task, choice);
     tn_buf_printf(out, ",\"refusal\":null},\"finish_reason\":\"%s\",\"logprobs\":",
                   finish_of(choice));
-    if (answer->gen.has_logprobs)
-        append_logprobs(out, answer, choice, choice->n_shown,
-                        tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes));
+    if (task->gen.has_logprobs)
+        append_logprobs(out, task, choice, choice->n_shown,
+                        tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes));
     else
         tn_buf_append_text(out, "null");
     tn_buf_append_text(out, "}");
 }
 
-static void end(struct tn_task *answer, struct tn_buf *out)
+static void end(struct tn_task *task, struct tn_buf *out)
 {
-    if (answer->gen.streams) {
-        tn_openai_end_stream(answer, "chatcmpl", "chat.completion.chunk");
+    if (task->gen.streams) {
+        tn_openai_end_stream(task, "chatcmpl", "chat.completion.chunk");
         return;
     }
-    tn_openai_begin_answer(out, answer, "chatcmpl", "chat.completion");
-    for (uint32_t i = 0; i < answer->n_choices; i++) {
+    tn_openai_begin_answer(out, task, "chatcmpl", "chat.completion");
+    for (uint32_t i = 0; i < task->n_choices; i++) {
         tn_buf_append_text(out, i ? "," : "");
-        append_choice(out, answer, i);
+        append_choice(out, task, i);
     }
-    tn_openai_end_answer(out, answer);
+    tn_openai_end_answer(out, task);
 }
 
 static const struct tn_task_format chat_format = {
@@ -405,21 +405,21 @@ static const struct tn_task_format chat_format = {
 
 /* ---- the request ---- */
 
-static bool prepare(struct tn_task *answer, struct tn_refusal *r)
+static bool prepare(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_chat_ids(answer, tn_json_member(answer->body, "messages"), r);
+    return tn_chat_ids(task, tn_json_member(task->body, "messages"), r);
 }
 
-bool tn_chat_read(struct tn_task *answer, struct tn_refusal *r)
+bool tn_chat_read(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_gen_read_response_format(&answer->gen, answer->body, r) &&
-           tn_tools_read(answer, r) && tn_reasoning_read(answer, r) &&
-           tn_gen_read_openai(&answer->gen, answer->body, answer->model, r);
+    return tn_gen_read_response_format(&task->gen, task->body, r) &&
+           tn_tools_read(task, r) && tn_reasoning_read(task, r) &&
+           tn_gen_read_openai(&task->gen, task->body, task->model, r);
 }
 
-static bool read_request(struct tn_task *answer, struct tn_refusal *r)
+static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_chat_read(answer, r) && tn_logprobs_read(answer, r);
+    return tn_chat_read(task, r) && tn_logprobs_read(task, r);
 }
 
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)

@@ -13,13 +13,13 @@
 /* ---- prompts ---- */
 
 /* Special tokens are read in raw prompts: programs render templates themselves. */
-static bool add_text(struct tn_task *answer, struct tern_ids *ids, const json_t *text,
+static bool add_text(struct tn_task *task, struct tern_ids *ids, const json_t *text,
                      struct tn_refusal *r)
 {
     struct tern_error err;
-    if (!tn_task_may_fit(answer, json_string_length(text), r))
+    if (!tn_task_may_fit(task, json_string_length(text), r))
         return false;
-    return tern_tokenizer_encode(tern_model_tokenizer(answer->model->model),
+    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model),
                                  json_string_value(text), json_string_length(text),
                                  TERN_ENCODE_PARSE_SPECIAL, ids, &err) == TERN_OK ||
            tn_refuse(r, 503, NULL, "%s", err.detail);
@@ -47,13 +47,13 @@ static bool push_id(struct tern_ids *ids, uint32_t id)
     return true;
 }
 
-static bool add_part(struct tn_task *answer, struct tern_ids *ids, const json_t *part,
+static bool add_part(struct tn_task *task, struct tern_ids *ids, const json_t *part,
                      struct tn_refusal *r)
 {
-    const uint32_t n_vocab = tern_model_config(answer->model->model)->vocab;
+    const uint32_t n_vocab = tern_model_config(task->model->model)->vocab;
     double id = -1;
     if (json_is_string(part))
-        return add_text(answer, ids, part, r);
+        return add_text(task, ids, part, r);
     if (!tn_json_is_whole(part, &id) || id < 0 || id >= n_vocab)
         return tn_refuse(r, 400, "prompt", "\"prompt\": an entry is no text and no id below %u",
                          n_vocab);
@@ -61,59 +61,59 @@ static bool add_part(struct tn_task *answer, struct tern_ids *ids, const json_t 
 }
 
 /* [12, 34, "text", 56]: ids, and texts that become ids where they stand. */
-static bool add_mixed(struct tn_task *answer, struct tern_ids *ids, const json_t *prompt,
+static bool add_mixed(struct tn_task *task, struct tern_ids *ids, const json_t *prompt,
                       struct tn_refusal *r)
 {
     for (size_t i = 0; i < json_array_size(prompt); i++)
-        if (!add_part(answer, ids, json_array_get(prompt, i), r))
+        if (!add_part(task, ids, json_array_get(prompt, i), r))
             return false;
     return true;
 }
 
 /* What the tokenizer puts around a text; ids stay as the client sent them. */
-static bool add_special(struct tn_task *answer, uint32_t i_prompt, struct tern_ids *ids,
+static bool add_special(struct tn_task *task, uint32_t i_prompt, struct tern_ids *ids,
                         struct tn_refusal *r)
 {
     struct tern_error err;
-    if (tern_tokenizer_add_special(tern_model_tokenizer(answer->model->model), ids, 0,
-                                   &answer->n_added[i_prompt], &err) != TERN_OK)
+    if (tern_tokenizer_add_special(tern_model_tokenizer(task->model->model), ids, 0,
+                                   &task->n_added[i_prompt], &err) != TERN_OK)
         return tn_refuse(r, 503, NULL, "%s", err.detail);
     if (ids->n == 0) /* nothing, for a tokenizer that adds nothing */
         return tn_refuse(r, 400, "prompt", "the prompt is empty");
     return true;
 }
 
-static bool add_prompt(struct tn_task *answer, uint32_t i_prompt, const json_t *prompt,
+static bool add_prompt(struct tn_task *task, uint32_t i_prompt, const json_t *prompt,
                        struct tn_refusal *r)
 {
-    struct tern_ids *ids = i_prompt ? &answer->more_ids[i_prompt] : &answer->ids;
+    struct tern_ids *ids = i_prompt ? &task->more_ids[i_prompt] : &task->ids;
     if (json_is_string(prompt))
-        return add_text(answer, ids, prompt, r) && add_special(answer, i_prompt, ids, r);
+        return add_text(task, ids, prompt, r) && add_special(task, i_prompt, ids, r);
     if (json_array_size(prompt) > 0)
-        return add_mixed(answer, ids, prompt, r) &&
+        return add_mixed(task, ids, prompt, r) &&
                (!json_is_string(json_array_get(prompt, 0)) ||
-                add_special(answer, i_prompt, ids, r));
+                add_special(task, i_prompt, ids, r));
     return tn_refuse(r, 400, "prompt",
                      "\"prompt\" must be a string, an array of strings, ids, or arrays of ids");
 }
 
 /* Several prompts: an array without numbers. */
-bool tn_text_ids(struct tn_task *answer, struct tn_refusal *r)
+bool tn_text_ids(struct tn_task *task, struct tn_refusal *r)
 {
-    const json_t *prompt = tn_json_member(answer->body, "prompt");
+    const json_t *prompt = tn_json_member(task->body, "prompt");
     bool is_list =
         json_is_array(prompt) && json_array_size(prompt) > 0 && !holds_number(prompt);
     if (!prompt)
         return tn_refuse(r, 400, "prompt", "\"prompt\" is missing");
     if (!is_list)
-        return add_prompt(answer, 0, prompt, r);
+        return add_prompt(task, 0, prompt, r);
     size_t n = json_array_size(prompt);
-    if (n * answer->gen.n_choices > TN_GEN_MAX_CHOICES)
+    if (n * task->gen.n_choices > TN_GEN_MAX_CHOICES)
         return tn_refuse(r, 400, "prompt", "%zu prompts with n = %u: at most %u answers", n,
-                         answer->gen.n_choices, TN_GEN_MAX_CHOICES);
-    answer->n_prompts = (uint32_t)n;
+                         task->gen.n_choices, TN_GEN_MAX_CHOICES);
+    task->n_prompts = (uint32_t)n;
     for (size_t i = 0; i < n; i++)
-        if (!add_prompt(answer, (uint32_t)i, json_array_get(prompt, i), r))
+        if (!add_prompt(task, (uint32_t)i, json_array_get(prompt, i), r))
             return false;
     return true;
 }
@@ -127,22 +127,22 @@ struct lists {
     uint32_t n;
 };
 
-static void append_token(struct tn_buf *out, const struct tn_task *answer, uint32_t id)
+static void append_token(struct tn_buf *out, const struct tn_task *task, uint32_t id)
 {
     size_t n;
     const char *bytes =
-        tern_tokenizer_token_bytes(tern_model_tokenizer(answer->model->model), id, &n);
+        tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), id, &n);
     tn_json_string(out, bytes ? bytes : "", n);
 }
 
 /* Control tokens are text in a prompt, and none in an answer. */
-static uint64_t count_characters(const struct tn_task *answer, uint32_t id, bool is_prompt)
+static uint64_t count_characters(const struct tn_task *task, uint32_t id, bool is_prompt)
 {
     size_t n;
     uint64_t n_characters = 0;
     const char *bytes =
-        is_prompt ? tern_tokenizer_token_bytes(tern_model_tokenizer(answer->model->model), id, &n)
-                  : tn_task_token_text(answer, id, &n);
+        is_prompt ? tern_tokenizer_token_bytes(tern_model_tokenizer(task->model->model), id, &n)
+                  : tn_task_token_text(task, id, &n);
     for (size_t i = 0; i < n; i++)
         n_characters += ((unsigned char)bytes[i] & 0xC0) != 0x80;
     return n_characters;
@@ -151,14 +151,14 @@ static uint64_t count_characters(const struct tn_task *answer, uint32_t id, bool
 /* entries[0] is the token itself; nothing precedes the first of a prompt: it has no value. */
 enum place { FIRST_OF_PROMPT, OF_PROMPT, OF_ANSWER };
 
-static void add_entry(struct lists *l, const struct tn_task *answer,
+static void add_entry(struct lists *l, const struct tn_task *task,
                       const struct tern_token_logprob *entries, enum place place)
 {
     const char *comma = l->n++ ? "," : "";
     tn_buf_append_text(&l->tokens, comma);
-    append_token(&l->tokens, answer, entries[0].id);
+    append_token(&l->tokens, task, entries[0].id);
     tn_buf_printf(&l->offsets, "%s%llu", comma, (unsigned long long)l->offset);
-    l->offset += count_characters(answer, entries[0].id, place != OF_ANSWER);
+    l->offset += count_characters(task, entries[0].id, place != OF_ANSWER);
     tn_buf_append_text(&l->logprobs, comma);
     tn_buf_append_text(&l->tops, comma);
     if (place == FIRST_OF_PROMPT) {
@@ -168,9 +168,9 @@ static void add_entry(struct lists *l, const struct tn_task *answer,
     }
     tn_json_real(&l->logprobs, entries[0].logprob, TN_LOGPROB_FLOOR);
     tn_buf_append_text(&l->tops, "{");
-    for (uint32_t j = 1; j <= answer->gen.n_top; j++) {
+    for (uint32_t j = 1; j <= task->gen.n_top; j++) {
         tn_buf_append_text(&l->tops, j > 1 ? "," : "");
-        append_token(&l->tops, answer, entries[j].id);
+        append_token(&l->tops, task, entries[j].id);
         tn_buf_append_text(&l->tops, ":");
         tn_json_real(&l->tops, entries[j].logprob, TN_LOGPROB_FLOOR);
     }
@@ -205,44 +205,44 @@ static uint64_t characters_of(const struct tn_choice *choice, size_t n)
 }
 
 /* Ids in front of the prompt that its client did not send: no part of what is echoed. */
-static size_t n_added(const struct tn_task *answer, const struct tn_choice *choice)
+static size_t n_added(const struct tn_task *task, const struct tn_choice *choice)
 {
-    return answer->n_added[choice->job.i_choice / answer->gen.n_choices];
+    return task->n_added[choice->job.i_choice / task->gen.n_choices];
 }
 
 /* Of the prompt if it is echoed and nothing was shown yet, and the tokens [n_shown, to). */
-static void append_logprobs(struct tn_buf *out, const struct tn_task *answer,
+static void append_logprobs(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice, uint32_t to)
 {
     struct lists l = {0};
     const struct tern_token_logprob *prompt =
         (const struct tern_token_logprob *)(void *)choice->prompt_logprobs.data;
-    for (size_t i = n_added(answer, choice); i < choice->n_prompt_tokens; i++) {
-        const struct tern_token_logprob *entries = prompt + i * (1 + answer->gen.n_top);
+    for (size_t i = n_added(task, choice); i < choice->n_prompt_tokens; i++) {
+        const struct tern_token_logprob *entries = prompt + i * (1 + task->gen.n_top);
         if (choice->n_shown == 0)
-            add_entry(&l, answer, entries, i > 0 ? OF_PROMPT : FIRST_OF_PROMPT);
+            add_entry(&l, task, entries, i > 0 ? OF_PROMPT : FIRST_OF_PROMPT);
         else
-            l.offset += count_characters(answer, entries[0].id, true);
+            l.offset += count_characters(task, entries[0].id, true);
     }
     if (choice->n_shown > 0)
         l.offset += characters_of(choice, choice->n_shown_bytes);
     for (uint32_t i = choice->n_shown; i < to; i++)
-        add_entry(&l, answer, tn_choice_logprobs(choice, i), OF_ANSWER);
+        add_entry(&l, task, tn_choice_logprobs(choice, i), OF_ANSWER);
     append_lists(out, &l);
 }
 
 /* ---- texts ---- */
 
 /* The text of the prompt that a choice continues, in front of it. */
-static void prepend_prompt(struct tn_task *answer, struct tn_choice *choice)
+static void prepend_prompt(struct tn_task *task, struct tn_choice *choice)
 {
     struct tern_error err;
     struct tn_buf whole = {0};
     char *text;
     size_t n;
     const struct tern_request *request = &choice->job.request;
-    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(answer->model->model);
-    const size_t skip = n_added(answer, choice);
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
+    const size_t skip = n_added(task, choice);
     if (tern_tokenizer_decode(tokenizer, request->ids + skip, request->n_ids - skip, false, &text,
                               &n, &err) != TERN_OK) {
         choice->text.failed = true;
@@ -256,18 +256,18 @@ static void prepend_prompt(struct tn_task *answer, struct tn_choice *choice)
     choice->text = whole;
 }
 
-static void append_choice(struct tn_buf *out, const struct tn_task *answer,
+static void append_choice(struct tn_buf *out, const struct tn_task *task,
                           const struct tn_choice *choice, const char *text, size_t n, uint32_t to,
                           const char *finish)
 {
     /* Those of a prompt come with the first token, or with the end if there is none. */
-    const bool has_tokens = to > choice->n_shown || !answer->gen.streams ||
+    const bool has_tokens = to > choice->n_shown || !task->gen.streams ||
                             (finish && choice->n_shown == 0 && choice->n_prompt_tokens > 0);
     tn_buf_printf(out, "{\"index\":%u,\"text\":", choice->job.i_choice);
     tn_json_string(out, text ? text : "", n);
     tn_buf_append_text(out, ",\"logprobs\":");
-    if (answer->gen.has_logprobs && has_tokens)
-        append_logprobs(out, answer, choice, to);
+    if (task->gen.has_logprobs && has_tokens)
+        append_logprobs(out, task, choice, to);
     else
         tn_buf_append_text(out, "null");
     tn_buf_printf(out, finish ? ",\"finish_reason\":\"%s\"}" : ",\"finish_reason\":null}", finish);
@@ -275,74 +275,74 @@ static void append_choice(struct tn_buf *out, const struct tn_task *answer,
 
 /* ---- streams ---- */
 
-static void send_chunk(struct tn_task *answer, struct tn_choice *choice, uint32_t to,
+static void send_chunk(struct tn_task *task, struct tn_choice *choice, uint32_t to,
                        const char *finish)
 {
     struct tn_buf json = {0};
     tn_buf_append_text(&json, "{");
-    tn_openai_append_head(&json, answer, "cmpl", "text_completion");
+    tn_openai_append_head(&json, task, "cmpl", "text_completion");
     tn_buf_append_text(&json, ",\"choices\":[");
-    append_choice(&json, answer, choice, choice->text.data + choice->n_sent,
+    append_choice(&json, task, choice, choice->text.data + choice->n_sent,
                   choice->text.n_bytes - choice->n_sent, to, finish);
-    tn_buf_append_text(&json, answer->gen.includes_usage ? "],\"usage\":null}" : "]}");
+    tn_buf_append_text(&json, task->gen.includes_usage ? "],\"usage\":null}" : "]}");
     json.failed = json.failed || choice->text.failed;
     choice->n_sent = choice->text.n_bytes;
-    tn_openai_send_event(answer, &json);
+    tn_openai_send_event(task, &json);
 }
 
-static void begin(struct tn_task *answer)
+static void begin(struct tn_task *task)
 {
-    for (uint32_t i = 0; answer->echoes && i < answer->n_choices; i++) {
-        struct tn_choice *choice = &answer->choices[i];
-        struct tern_ids *ids = i / answer->gen.n_choices
-                                   ? &answer->more_ids[i / answer->gen.n_choices]
-                                   : &answer->ids;
+    for (uint32_t i = 0; task->echoes && i < task->n_choices; i++) {
+        struct tn_choice *choice = &task->choices[i];
+        struct tern_ids *ids = i / task->gen.n_choices
+                                   ? &task->more_ids[i / task->gen.n_choices]
+                                   : &task->ids;
         choice->job.i_choice = i;
         choice->job.request = (struct tern_request){.ids = ids->ids, .n_ids = ids->n};
-        prepend_prompt(answer, choice);
-        send_chunk(answer, choice, 0, NULL);
+        prepend_prompt(task, choice);
+        send_chunk(task, choice, 0, NULL);
         tn_buf_fini(&choice->text);
         choice->n_sent = 0;
     }
 }
 
-static void more(struct tn_task *answer, struct tn_choice *choice)
+static void more(struct tn_task *task, struct tn_choice *choice)
 {
     size_t n_bytes;
-    uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
+    uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
     if (choice->text.n_bytes == choice->n_sent && to == choice->n_shown)
         return;
-    send_chunk(answer, choice, to, NULL);
+    send_chunk(task, choice, to, NULL);
     choice->n_shown = to;
     choice->n_shown_bytes = n_bytes;
 }
 
-static void end_choice(struct tn_task *answer, struct tn_choice *choice)
+static void end_choice(struct tn_task *task, struct tn_choice *choice)
 {
-    if (answer->gen.has_logprobs)
-        more(answer, choice);
-    send_chunk(answer, choice, choice->n_shown, tn_choice_finish(choice));
+    if (task->gen.has_logprobs)
+        more(task, choice);
+    send_chunk(task, choice, choice->n_shown, tn_choice_finish(choice));
 }
 
-static void end(struct tn_task *answer, struct tn_buf *out)
+static void end(struct tn_task *task, struct tn_buf *out)
 {
-    if (answer->gen.streams) {
-        tn_openai_end_stream(answer, "cmpl", "text_completion");
+    if (task->gen.streams) {
+        tn_openai_end_stream(task, "cmpl", "text_completion");
         return;
     }
-    tn_openai_begin_answer(out, answer, "cmpl", "text_completion");
-    for (uint32_t i = 0; i < answer->n_choices; i++) {
-        struct tn_choice *choice = &answer->choices[i];
+    tn_openai_begin_answer(out, task, "cmpl", "text_completion");
+    for (uint32_t i = 0; i < task->n_choices; i++) {
+        struct tn_choice *choice = &task->choices[i];
         size_t n_bytes;
-        uint32_t to = tn_choice_tokens_of(answer, choice, choice->text.n_bytes, &n_bytes);
-        if (answer->echoes)
-            prepend_prompt(answer, choice);
+        uint32_t to = tn_choice_tokens_of(task, choice, choice->text.n_bytes, &n_bytes);
+        if (task->echoes)
+            prepend_prompt(task, choice);
         tn_buf_append_text(out, i ? "," : "");
-        append_choice(out, answer, choice, choice->text.data, choice->text.n_bytes, to,
+        append_choice(out, task, choice, choice->text.data, choice->text.n_bytes, to,
                       tn_choice_finish(choice));
         out->failed = out->failed || choice->text.failed;
     }
-    tn_openai_end_answer(out, answer);
+    tn_openai_end_answer(out, task);
 }
 
 static const struct tn_task_format text_format = {
@@ -358,34 +358,34 @@ static const struct tn_task_format text_format = {
 
 /* ---- the request ---- */
 
-static bool read_logprobs(struct tn_task *answer, struct tn_refusal *r)
+static bool read_logprobs(struct tn_task *task, struct tn_refusal *r)
 {
-    const json_t *value = tn_json_member(answer->body, "logprobs");
+    const json_t *value = tn_json_member(task->body, "logprobs");
     double n_top = 0;
     if (!value || json_is_false(value))
         return true;
-    if (!json_is_true(value) && !tn_json_get_count(answer->body, "logprobs", 0, 5, &n_top, r))
+    if (!json_is_true(value) && !tn_json_get_count(task->body, "logprobs", 0, 5, &n_top, r))
         return false;
-    answer->gen.has_logprobs = true;
-    answer->gen.n_top = (uint32_t)n_top;
+    task->gen.has_logprobs = true;
+    task->gen.n_top = (uint32_t)n_top;
     return true;
 }
 
-static bool read_others(struct tn_task *answer, struct tn_refusal *r)
+static bool read_others(struct tn_task *task, struct tn_refusal *r)
 {
-    const json_t *suffix = tn_json_member(answer->body, "suffix");
+    const json_t *suffix = tn_json_member(task->body, "suffix");
     double best_of = 1; /* more than "n" would be answers that nobody sees */
     if (suffix && json_string_length(suffix) > 0)
         return tn_refuse(r, 400, "suffix", "\"suffix\" is not supported");
-    if (!tn_json_get_count(answer->body, "best_of", 1, answer->gen.n_choices, &best_of, r))
+    if (!tn_json_get_count(task->body, "best_of", 1, task->gen.n_choices, &best_of, r))
         return false;
-    return tn_json_get_bool(answer->body, "echo", &answer->echoes, r);
+    return tn_json_get_bool(task->body, "echo", &task->echoes, r);
 }
 
-static bool read_request(struct tn_task *answer, struct tn_refusal *r)
+static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_gen_read_openai(&answer->gen, answer->body, answer->model, r) &&
-           read_logprobs(answer, r) && read_others(answer, r);
+    return tn_gen_read_openai(&task->gen, task->body, task->model, r) &&
+           read_logprobs(task, r) && read_others(task, r);
 }
 
 void tn_route_completions(struct tn_server *server, struct tn_conn *conn)

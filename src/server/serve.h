@@ -46,7 +46,7 @@ struct tn_server {
     _Atomic bool is_stopping; /* answers in progress are the last ones */
     uint64_t began_ns;
     int64_t began_s;          /* since 1970 */
-    struct tn_task *answers; /* in work */
+    struct tn_task *tasks; /* in progress */
     struct tn_call *calls;   /* in work */
     uint64_t n_ids;           /* answers so far, for their ids */
     uint64_t random;          /* part of their ids */

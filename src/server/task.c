@@ -32,10 +32,10 @@ static void set_date(struct tern_date *date)
  * stops. */
 static bool should_stop_rendering(void *arg)
 {
-    const struct tn_task *answer = arg;
-    const struct tern_chat_params *params = &answer->model->chat_params;
-    return tn_work_errand_is_cancelled(&answer->errand) ||
-           atomic_load(&answer->server->is_stopping) ||
+    const struct tn_task *task = arg;
+    const struct tern_chat_params *params = &task->model->chat_params;
+    return tn_work_errand_is_cancelled(&task->errand) ||
+           atomic_load(&task->server->is_stopping) ||
            (params->should_stop && params->should_stop(params->arg));
 }
 
@@ -47,104 +47,104 @@ struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
     struct tn_body body;
     const bool is_read =
         tn_request_read(server, conn, TN_USE_TEXT, &body, &model, &refusal);
-    struct tn_task *answer = is_read ? tn_alloc_zeroed(1, sizeof *answer) : NULL;
-    if (is_read && !answer)
+    struct tn_task *task = is_read ? tn_alloc_zeroed(1, sizeof *task) : NULL;
+    if (is_read && !task)
         tn_refuse(&refusal, 503, NULL, "no memory for the request");
-    if (!answer) {
+    if (!task) {
         tn_body_free(server, &body);
         tn_reply_error(conn, format->error, &refusal);
         return NULL;
     }
-    answer->server = server;
-    answer->conn = conn;
-    answer->format = format;
-    answer->model = model;
-    answer->request = body;
-    answer->body = body.root;
-    answer->n_prompts = 1;
-    answer->created = (int64_t)time(NULL);
-    answer->waiting.began_ns = answer->waiting.written_ns = tn_now_ns();
-    snprintf(answer->id, sizeof answer->id, "%016" PRIx64 "%" PRIx64,
+    task->server = server;
+    task->conn = conn;
+    task->format = format;
+    task->model = model;
+    task->request = body;
+    task->body = body.root;
+    task->n_prompts = 1;
+    task->created = (int64_t)time(NULL);
+    task->waiting.began_ns = task->waiting.written_ns = tn_now_ns();
+    snprintf(task->id, sizeof task->id, "%016" PRIx64 "%" PRIx64,
              server->random * 0x9E3779B97F4A7C15u + server->n_ids, server->n_ids);
     server->n_ids++;
-    answer->chat_params = model->chat_params;
-    answer->chat_params.should_stop = should_stop_rendering;
-    answer->chat_params.arg = answer;
+    task->chat_params = model->chat_params;
+    task->chat_params.should_stop = should_stop_rendering;
+    task->chat_params.arg = task;
     if (!model->has_fixed_date)
-        set_date(&answer->chat_params.date);
-    tn_gen_init(&answer->gen, model);
-    answer->gen.seed = body.seed;
-    return answer;
+        set_date(&task->chat_params.date);
+    tn_gen_init(&task->gen, model);
+    task->gen.seed = body.seed;
+    return task;
 }
 
-void tn_task_free(struct tn_task *answer)
+void tn_task_free(struct tn_task *task)
 {
     for (uint32_t i = 0; i < TN_GEN_MAX_CHOICES; i++) {
-        tn_choice_fini(&answer->choices[i]);
-        tern_ids_free(&answer->more_ids[i]);
+        tn_choice_fini(&task->choices[i]);
+        tern_ids_free(&task->more_ids[i]);
     }
-    tn_gen_fini(&answer->gen);
-    tern_ids_free(&answer->ids);
-    if (answer->body != answer->request.root)
-        json_decref(answer->body);
-    tn_body_free(answer->server, &answer->request);
-    tn_free(answer);
+    tn_gen_fini(&task->gen);
+    tern_ids_free(&task->ids);
+    if (task->body != task->request.root)
+        json_decref(task->body);
+    tn_body_free(task->server, &task->request);
+    tn_free(task);
 }
 
-void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal)
+void tn_task_refuse(struct tn_task *task, const struct tn_refusal *refusal)
 {
-    tn_reply_error(answer->conn, answer->format->error, refusal);
-    tn_task_free(answer);
+    tn_reply_error(task->conn, task->format->error, refusal);
+    tn_task_free(task);
 }
 
-static const struct tern_ids *ids_of(const struct tn_task *answer, uint32_t i_prompt)
+static const struct tern_ids *ids_of(const struct tn_task *task, uint32_t i_prompt)
 {
-    return i_prompt == 0 ? &answer->ids : &answer->more_ids[i_prompt];
+    return i_prompt == 0 ? &task->ids : &task->more_ids[i_prompt];
 }
 
-bool tn_task_refuse_length(const struct tn_task *answer, bool is_bound, size_t n_ids,
+bool tn_task_refuse_length(const struct tn_task *task, bool is_bound, size_t n_ids,
                            struct tn_refusal *refusal)
 {
-    tn_refuse(refusal, 400, answer->gen.api->conversation,
+    tn_refuse(refusal, 400, task->gen.api->conversation,
               "This model's maximum context length is %u tokens. However, your messages resulted "
               "in %s%zu tokens. Please reduce the length of the messages.",
-              answer->model->n_ctx, is_bound ? "at least " : "", n_ids);
+              task->model->n_ctx, is_bound ? "at least " : "", n_ids);
     refusal->code = "context_length_exceeded";
     return false;
 }
 
-bool tn_task_may_fit(const struct tn_task *answer, size_t n_bytes, struct tn_refusal *refusal)
+bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refusal *refusal)
 {
     const size_t n =
-        tern_tokenizer_min_ids(tern_model_tokenizer(answer->model->model), n_bytes);
-    const bool is_counted = answer->gen.n_choices == 0; /* of any length */
-    return is_counted || n <= answer->model->n_ctx ||
-           tn_task_refuse_length(answer, true, n, refusal);
+        tern_tokenizer_min_ids(tern_model_tokenizer(task->model->model), n_bytes);
+    const bool is_counted = task->gen.n_choices == 0; /* of any length */
+    return is_counted || n <= task->model->n_ctx ||
+           tn_task_refuse_length(task, true, n, refusal);
 }
 
-static bool check_prompts(const struct tn_task *answer, uint32_t n_choices,
+static bool check_prompts(const struct tn_task *task, uint32_t n_choices,
                           struct tn_refusal *refusal)
 {
-    for (uint32_t i = 0; i < answer->n_prompts; i++) {
-        size_t n = ids_of(answer, i)->n;
+    for (uint32_t i = 0; i < task->n_prompts; i++) {
+        size_t n = ids_of(task, i)->n;
         if (n == 0)
             return tn_refuse(refusal, 400, "prompt", "the prompt is empty");
-        if (n >= answer->model->n_ctx && !(n == answer->model->n_ctx && !answer->gen.max_tokens))
-            return tn_task_refuse_length(answer, false, n, refusal);
+        if (n >= task->model->n_ctx && !(n == task->model->n_ctx && !task->gen.max_tokens))
+            return tn_task_refuse_length(task, false, n, refusal);
     }
-    uint32_t room = answer->model->n_sequences + answer->model->n_queue;
-    uint32_t n_jobs = answer->server->n_jobs[answer->model - answer->server->config.models];
+    uint32_t room = task->model->n_sequences + task->model->n_queue;
+    uint32_t n_jobs = task->server->n_jobs[task->model - task->server->config.models];
     if (n_jobs + n_choices > room)
         return tn_refuse(refusal, 503, NULL, "the server is busy: %u requests wait", n_jobs);
     return true;
 }
 
-static void prepare_job(struct tn_task *answer, uint32_t i)
+static void prepare_job(struct tn_task *task, uint32_t i)
 {
-    struct tn_job *job = &answer->choices[i].job;
-    const struct tn_gen *gen = &answer->gen;
-    const struct tern_ids *ids = ids_of(answer, i / gen->n_choices);
-    job->i_model = (uint32_t)(answer->model - answer->server->config.models);
+    struct tn_job *job = &task->choices[i].job;
+    const struct tn_gen *gen = &task->gen;
+    const struct tern_ids *ids = ids_of(task, i / gen->n_choices);
+    job->i_model = (uint32_t)(task->model - task->server->config.models);
     job->request = (struct tern_request){
         .ids = ids->ids, .n_ids = ids->n,
         .sampler = gen->sampler,
@@ -153,102 +153,102 @@ static void prepare_job(struct tn_task *answer, uint32_t i)
         .stop_strings = gen->stops, .n_stop_strings = gen->n_stops,
         .grammar = gen->grammar,
         .n_logprobs = gen->has_logprobs ? 1 + gen->n_top : 0,
-        .prompt_logprobs = answer->echoes && gen->has_logprobs,
-        .n_draft = answer->model->n_draft,
-        .n_system = answer->marks.n_system, .n_turn = answer->marks.n_turn,
+        .prompt_logprobs = task->echoes && gen->has_logprobs,
+        .n_draft = task->model->n_draft,
+        .n_system = task->marks.n_system, .n_turn = task->marks.n_turn,
     };
     job->request.sampler.seed += i % gen->n_choices;
     job->biases = gen->biases;
     job->n_biases = gen->n_biases;
-    job->owner = answer;
+    job->owner = task;
     job->i_choice = i;
-    answer->choices[i].end_id = TERN_NO_ID;
+    task->choices[i].end_id = TERN_NO_ID;
 }
 
 static void on_gone(void *arg)
 {
-    struct tn_task *answer = arg;
-    answer->conn = NULL;
-    tn_work_cancel_errand(&answer->errand);
-    for (uint32_t i = 0; i < answer->n_choices; i++)
-        if (!answer->choices[i].has_ended)
-            tn_work_cancel(answer->server->work, &answer->choices[i].job);
+    struct tn_task *task = arg;
+    task->conn = NULL;
+    tn_work_cancel_errand(&task->errand);
+    for (uint32_t i = 0; i < task->n_choices; i++)
+        if (!task->choices[i].has_ended)
+            tn_work_cancel(task->server->work, &task->choices[i].job);
 }
 
-void tn_task_write(struct tn_task *answer, const char *bytes, size_t n)
+void tn_task_write(struct tn_task *task, const char *bytes, size_t n)
 {
-    if (!answer->conn)
+    if (!task->conn)
         return;
-    tn_stream_write(answer->conn, bytes, n);
-    answer->waiting.written_ns = tn_now_ns();
+    tn_stream_write(task->conn, bytes, n);
+    task->waiting.written_ns = tn_now_ns();
 }
 
-void tn_task_break(struct tn_task *answer)
+void tn_task_break(struct tn_task *task)
 {
-    if (answer->conn)
-        tn_conn_drop(answer->conn);
+    if (task->conn)
+        tn_conn_drop(task->conn);
 }
 
-static void begin_stream(struct tn_task *answer)
+static void begin_stream(struct tn_task *task)
 {
-    tn_stream_begin(answer->conn, 200, answer->format->stream_type);
-    answer->format->begin(answer);
+    tn_stream_begin(task->conn, 200, task->format->stream_type);
+    task->format->begin(task);
 }
 
-static bool has_stream(const struct tn_task *answer)
+static bool has_stream(const struct tn_task *task)
 {
-    return answer->gen.streams && answer->n_choices > 0;
+    return task->gen.streams && task->n_choices > 0;
 }
 
-static void beat(struct tn_task *answer)
+static void beat(struct tn_task *task)
 {
-    const struct tn_task_format *format = answer->format;
+    const struct tn_task_format *format = task->format;
     if (format->beat)
-        format->beat(answer);
+        format->beat(task);
     else if (format->heartbeat)
-        tn_task_write(answer, format->heartbeat, strlen(format->heartbeat));
+        tn_task_write(task, format->heartbeat, strlen(format->heartbeat));
 }
 
-void tn_task_tick(struct tn_task *answer, uint64_t now_ns)
+void tn_task_tick(struct tn_task *task, uint64_t now_ns)
 {
-    if (!answer->gen.streams)
-        tn_waiting_tick(&answer->waiting, answer->conn, now_ns);
-    else if (has_stream(answer) && now_ns - answer->waiting.written_ns > TN_HEARTBEAT_NS)
-        beat(answer);
+    if (!task->gen.streams)
+        tn_waiting_tick(&task->waiting, task->conn, now_ns);
+    else if (has_stream(task) && now_ns - task->waiting.written_ns > TN_HEARTBEAT_NS)
+        beat(task);
 }
 
 /* To a client that is gone this write fails; before a stream has begun, its head does the same. */
 static void on_end(void *arg)
 {
-    struct tn_task *answer = arg;
-    if (has_stream(answer))
-        beat(answer);
+    struct tn_task *task = arg;
+    if (has_stream(task))
+        beat(task);
 }
 
 /* The client is told what went wrong, in a stream as its last event. */
-static void refuse(struct tn_task *answer, const struct tn_refusal *refusal)
+static void refuse(struct tn_task *task, const struct tn_refusal *refusal)
 {
-    struct tn_conn *conn = answer->conn;
+    struct tn_conn *conn = task->conn;
     bool is_counted = false; /* by the status of the answer */
-    answer->is_ended = true;
+    task->is_ended = true;
     conn->user = (struct tn_conn_user){0};
-    if (has_stream(answer)) {
-        answer->format->fail(answer, refusal);
+    if (has_stream(task)) {
+        task->format->fail(task, refusal);
         tn_stream_end(conn);
     } else {
-        is_counted = tn_waiting_refuse(&answer->waiting, conn, refusal, answer->format->error);
+        is_counted = tn_waiting_refuse(&task->waiting, conn, refusal, task->format->error);
     }
     if (!is_counted)
-        tn_metrics_count_refusal(answer->server, refusal->status, refusal->code);
+        tn_metrics_count_refusal(task->server, refusal->status, refusal->code);
 }
 
 /* The same, once, and what is still computed for it ends. */
-static void fail(struct tn_task *answer, const struct tn_refusal *refusal)
+static void fail(struct tn_task *task, const struct tn_refusal *refusal)
 {
-    if (!answer->conn)
+    if (!task->conn)
         return;
-    refuse(answer, refusal);
-    on_gone(answer);
+    refuse(task, refusal);
+    on_gone(task);
 }
 
 static void on_stop(void *arg)
@@ -263,35 +263,35 @@ static void on_tick(void *arg, uint64_t now_ns)
     tn_task_tick(arg, now_ns);
 }
 
-static void forget(struct tn_server *server, struct tn_task *answer)
+static void forget(struct tn_server *server, struct tn_task *task)
 {
-    for (struct tn_task **p = &server->answers; *p; p = &(*p)->next)
-        if (*p == answer) {
-            *p = answer->next;
+    for (struct tn_task **p = &server->tasks; *p; p = &(*p)->next)
+        if (*p == task) {
+            *p = task->next;
             break;
         }
-    tn_task_free(answer);
+    tn_task_free(task);
 }
 
-static void submit(struct tn_task *answer)
+static void submit(struct tn_task *task)
 {
-    struct tn_server *server = answer->server;
-    if (answer->gen.streams)
-        begin_stream(answer);
-    for (uint32_t i = 0; i < answer->n_choices; i++) {
-        prepare_job(answer, i);
-        server->n_jobs[answer->choices[i].job.i_model]++;
-        tn_work_submit(server->work, &answer->choices[i].job);
+    struct tn_server *server = task->server;
+    if (task->gen.streams)
+        begin_stream(task);
+    for (uint32_t i = 0; i < task->n_choices; i++) {
+        prepare_job(task, i);
+        server->n_jobs[task->choices[i].job.i_model]++;
+        tn_work_submit(server->work, &task->choices[i].job);
     }
 }
 
 static enum tn_part run_prepare(void *arg)
 {
-    struct tn_task *answer = arg;
-    struct tn_refusal *refusal = &answer->refusal;
-    const bool has_schema = answer->gen.form.kind != TN_FORM_TEXT;
-    if ((!has_schema || tn_answer_schema_compile(answer, refusal)) &&
-        answer->prepare(answer, refusal))
+    struct tn_task *task = arg;
+    struct tn_refusal *refusal = &task->refusal;
+    const bool has_schema = task->gen.form.kind != TN_FORM_TEXT;
+    if ((!has_schema || tn_answer_schema_compile(task, refusal)) &&
+        task->prepare(task, refusal))
         refusal->status = 0;
     return TN_PART_LAST;
 }
@@ -304,83 +304,83 @@ static enum tn_part run_prepare(void *arg)
 #define LOGPROB_BYTES 64u
 
 /* Of all choices, each with its prompt and the most that it may become. */
-static size_t answer_bytes(const struct tn_task *answer)
+static size_t answer_bytes(const struct tn_task *task)
 {
     const size_t per_id =
-        ID_BYTES + (answer->keeps_raw ? RAW_BYTES : 0) +
-        (answer->gen.has_logprobs ? (1 + answer->gen.n_top) * LOGPROB_BYTES : 0);
+        ID_BYTES + (task->keeps_raw ? RAW_BYTES : 0) +
+        (task->gen.has_logprobs ? (1 + task->gen.n_top) * LOGPROB_BYTES : 0);
     size_t n = 0;
-    for (uint32_t i = 0; i < answer->n_prompts; i++)
-        n += ids_of(answer, i)->n + answer->gen.max_tokens;
-    return n * answer->gen.n_choices * per_id;
+    for (uint32_t i = 0; i < task->n_prompts; i++)
+        n += ids_of(task, i)->n + task->gen.max_tokens;
+    return n * task->gen.n_choices * per_id;
 }
 
 /* Of a whole answer. */
-static void refuse_memory(struct tn_task *answer)
+static void refuse_memory(struct tn_task *task)
 {
     struct tn_refusal refusal;
     tn_refuse(&refusal, 503, NULL, "no memory for the answer");
-    refuse(answer, &refusal);
+    refuse(task, &refusal);
 }
 
-static void end_answer(struct tn_task *answer)
+static void end_answer(struct tn_task *task)
 {
-    struct tn_conn *conn = answer->conn;
+    struct tn_conn *conn = task->conn;
     struct tn_buf body = {0};
     if (!conn)
         return;
     conn->user = (struct tn_conn_user){0};
-    answer->is_ended = true;
-    answer->format->end(answer, &body);
-    if (answer->gen.streams)
+    task->is_ended = true;
+    task->format->end(task, &body);
+    if (task->gen.streams)
         tn_stream_end(conn);
     else if (body.failed)
-        refuse_memory(answer);
+        refuse_memory(task);
     else
-        tn_waiting_end(&answer->waiting, conn, body.data, body.n_bytes);
+        tn_waiting_end(&task->waiting, conn, body.data, body.n_bytes);
     tn_buf_fini(&body);
-    answer->conn = NULL;
+    task->conn = NULL;
 }
 
-static void refuse_started(struct tn_task *answer)
+static void refuse_started(struct tn_task *task)
 {
-    refuse(answer, &answer->refusal);
-    forget(answer->server, answer);
+    refuse(task, &task->refusal);
+    forget(task->server, task);
 }
 
 static void on_prepared(void *arg)
 {
-    struct tn_task *answer = arg;
-    uint32_t n_choices = answer->n_prompts * answer->gen.n_choices;
-    if (answer->conn && answer->refusal.status == 0 && n_choices == 0)
-        end_answer(answer); /* it only counted */
-    if (!answer->conn) {
-        forget(answer->server, answer);
+    struct tn_task *task = arg;
+    uint32_t n_choices = task->n_prompts * task->gen.n_choices;
+    if (task->conn && task->refusal.status == 0 && n_choices == 0)
+        end_answer(task); /* it only counted */
+    if (!task->conn) {
+        forget(task->server, task);
         return;
     }
-    if (answer->refusal.status == 0 && check_prompts(answer, n_choices, &answer->refusal) &&
-        tn_body_hold_answer(answer->server, &answer->request, answer_bytes(answer),
-                            &answer->refusal)) {
-        answer->n_choices = n_choices;
-        submit(answer);
+    if (task->refusal.status == 0 && check_prompts(task, n_choices, &task->refusal) &&
+        tn_body_hold_answer(task->server, &task->request, answer_bytes(task),
+                            &task->refusal)) {
+        task->n_choices = n_choices;
+        submit(task);
         return;
     }
-    refuse_started(answer);
+    refuse_started(task);
 }
 
-void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare)
+void tn_task_start(struct tn_task *task, tn_task_prepare_fn *prepare)
 {
-    struct tn_server *server = answer->server;
-    answer->prepare = prepare;
-    answer->next = server->answers;
-    server->answers = answer;
-    tn_conn_hold(answer->conn,
+    struct tn_server *server = task->server;
+    task->prepare = prepare;
+    task->next = server->tasks;
+    server->tasks = task;
+    tn_conn_hold(task->conn,
                  &(struct tn_conn_user){
                      .on_gone = on_gone, .on_end = on_end, .on_tick = on_tick,
-                     .on_stop = on_stop, .arg = answer});
-    answer->errand =
-        (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = answer};
-    tn_work_run_errand(tn_body_thread(server, answer->gen.has_form), &answer->errand);
+                     .on_stop = on_stop, .arg = task});
+    task->errand =
+        (struct tn_errand){.run = run_prepare, .done = on_prepared, .owner = task};
+    tn_work_run_errand(tn_body_thread(server, task->gen.has_form), &task->errand);
 }
 
 void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
@@ -388,30 +388,30 @@ void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
                     tn_task_prepare_fn *prepare)
 {
     struct tn_refusal refusal;
-    struct tn_task *answer = tn_task_new(server, conn, format);
-    if (answer && read(answer, &refusal))
-        tn_task_start(answer, prepare);
-    else if (answer)
-        tn_task_refuse(answer, &refusal);
+    struct tn_task *task = tn_task_new(server, conn, format);
+    if (task && read(task, &refusal))
+        tn_task_start(task, prepare);
+    else if (task)
+        tn_task_refuse(task, &refusal);
 }
 
 /* ---- going on ---- */
 
-static void take_token(struct tn_task *answer, struct tn_choice *choice,
+static void take_token(struct tn_task *task, struct tn_choice *choice,
                        const struct tn_message *m)
 {
-    tn_choice_take(answer, choice, m);
-    if (answer->gen.streams && answer->conn && !tn_choice_has_lost(choice) &&
-        (tn_choice_has_more(answer, choice) || answer->gen.has_logprobs))
-        answer->format->more(answer, choice);
+    tn_choice_take(task, choice, m);
+    if (task->gen.streams && task->conn && !tn_choice_has_lost(choice) &&
+        (tn_choice_has_more(task, choice) || task->gen.has_logprobs))
+        task->format->more(task, choice);
 }
 
 /* The first id of a prompt has no log-probabilities: its entries are empty. */
-static void take_prompt_id(struct tn_task *answer, struct tn_choice *choice,
+static void take_prompt_id(struct tn_task *task, struct tn_choice *choice,
                            const struct tn_message *m)
 {
     struct tern_token_logprob none = {.id = TERN_NO_ID};
-    uint32_t n = 1 + answer->gen.n_top;
+    uint32_t n = 1 + task->gen.n_top;
     for (uint32_t i = 0; i < n; i++) {
         const struct tern_token_logprob *entry = i < m->n_logprobs ? &m->logprobs[i] : &none;
         struct tern_token_logprob copy = *entry;
@@ -422,7 +422,7 @@ static void take_prompt_id(struct tn_task *answer, struct tn_choice *choice,
     choice->n_prompt_tokens++;
 }
 
-static void take_progress(struct tn_task *answer, const struct tn_choice *choice,
+static void take_progress(struct tn_task *task, const struct tn_choice *choice,
                           const struct tn_message *m)
 {
     const uint32_t n = (uint32_t)choice->job.request.n_ids;
@@ -430,11 +430,11 @@ static void take_progress(struct tn_task *answer, const struct tn_choice *choice
         .n_total = n,
         .n_cached = n - m->n_total,
         .n_processed = n - m->n_total + m->n_done,
-        .ms = (tn_now_ns() - answer->waiting.began_ns) / 1000000,
+        .ms = (tn_now_ns() - task->waiting.began_ns) / 1000000,
     };
-    if (answer->gen.streams && answer->gen.returns_progress && answer->conn &&
-        answer->format->progress)
-        answer->format->progress(answer, choice, &progress);
+    if (task->gen.streams && task->gen.returns_progress && task->conn &&
+        task->format->progress)
+        task->format->progress(task, choice, &progress);
 }
 
 static void count(struct tn_server *server, const struct tern_generate_result *r)
@@ -446,68 +446,68 @@ static void count(struct tn_server *server, const struct tern_generate_result *r
     server->totals.decode_s += r->decode_s;
 }
 
-static void take_end(struct tn_task *answer, struct tn_choice *choice)
+static void take_end(struct tn_task *task, struct tn_choice *choice)
 {
     struct tn_refusal refusal;
     struct tn_job *job = &choice->job;
     choice->has_ended = true;
-    answer->n_ended++;
-    answer->server->n_jobs[job->i_model]--;
-    count(answer->server, &job->result);
-    tn_choice_end(answer, choice);
-    if (answer->conn && job->status != TERN_OK) {
+    task->n_ended++;
+    task->server->n_jobs[job->i_model]--;
+    count(task->server, &job->result);
+    tn_choice_end(task, choice);
+    if (task->conn && job->status != TERN_OK) {
         tn_refuse_error(&refusal, &job->error);
-        fail(answer, &refusal);
-    } else if (answer->conn && tn_choice_has_lost(choice)) {
+        fail(task, &refusal);
+    } else if (task->conn && tn_choice_has_lost(choice)) {
         tn_refuse(&refusal, 503, NULL, "no memory for the answer");
-        fail(answer, &refusal);
-    } else if (answer->conn && answer->gen.streams) {
-        if ((choice->calls || choice->thinking) && tn_choice_has_more(answer, choice))
-            answer->format->more(answer, choice);
-        answer->format->end_choice(answer, choice);
+        fail(task, &refusal);
+    } else if (task->conn && task->gen.streams) {
+        if ((choice->calls || choice->thinking) && tn_choice_has_more(task, choice))
+            task->format->more(task, choice);
+        task->format->end_choice(task, choice);
     }
-    if (answer->n_ended == answer->n_choices)
-        end_answer(answer);
+    if (task->n_ended == task->n_choices)
+        end_answer(task);
 }
 
 void tn_task_take(struct tn_server *server, struct tn_message *m)
 {
-    struct tn_task *answer = m->job->owner;
-    struct tn_choice *choice = &answer->choices[m->job->i_choice];
+    struct tn_task *task = m->job->owner;
+    struct tn_choice *choice = &task->choices[m->job->i_choice];
     if (m->kind == TERN_EVENT_END) {
-        take_end(answer, choice); /* the message is part of the choice */
-        if (answer->n_ended == answer->n_choices)
-            forget(server, answer);
+        take_end(task, choice); /* the message is part of the choice */
+        if (task->n_ended == task->n_choices)
+            forget(server, task);
         return;
     }
     if (m->kind == TERN_EVENT_TOKEN)
-        take_token(answer, choice, m);
+        take_token(task, choice, m);
     else if (m->kind == TERN_EVENT_PREFILL)
-        take_progress(answer, choice, m);
-    else if (m->kind == TERN_EVENT_PROMPT && answer->echoes)
-        take_prompt_id(answer, choice, m);
+        take_progress(task, choice, m);
+    else if (m->kind == TERN_EVENT_PROMPT && task->echoes)
+        take_prompt_id(task, choice, m);
     tn_free(m);
 }
 
 void tn_task_free_all(struct tn_server *server)
 {
-    while (server->answers)
-        forget(server, server->answers);
+    while (server->tasks)
+        forget(server, server->tasks);
 }
 
 /* ---- for formats ---- */
 
-void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out)
+void tn_task_usage(const struct tn_task *task, struct tn_usage_counts *out)
 {
     *out = (struct tn_usage_counts){0};
-    for (uint32_t i = 0; i < answer->n_choices; i++) {
-        const struct tern_generate_result *r = &answer->choices[i].job.result;
-        if (i % answer->gen.n_choices == 0) { /* once for each prompt */
+    for (uint32_t i = 0; i < task->n_choices; i++) {
+        const struct tern_generate_result *r = &task->choices[i].job.result;
+        if (i % task->gen.n_choices == 0) { /* once for each prompt */
             out->n_prompt += r->n_prompt;
             out->n_cached += r->n_prompt - r->n_prompt_evaluated;
         }
         out->n_new += r->n_new;
-        out->n_reasoning += answer->choices[i].n_reasoning_tokens;
+        out->n_reasoning += task->choices[i].n_reasoning_tokens;
         out->prompt_s += r->prompt_s;
         out->decode_s += r->decode_s;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A request that the engine answers: from the ids of its prompt to the last byte.  What all APIs
- * share is here (task.c, choice.c); how an answer looks is its format's (openai_chat.c,
- * openai_text.c, messages.c, responses.c, ollama.c, llama_completion.c).
+ * What the engine does for a request, from the ids of its prompt to the last byte.  What all APIs
+ * share is here (task.c, choice.c); how results look is the format's (openai_chat.c, openai_text.c,
+ * messages.c, responses.c, ollama.c, llama_completion.c).
  *
- * An answer lives on the loop's thread, but for its prompt and its grammar, which one of the
- * threads that read requests makes (tn_body_thread).  It outlives its connection: when the client
- * is gone its errand or its jobs are cancelled, and it is freed when the last of them has ended.
+ * Owned by the loop thread.  Two parts are computed elsewhere, by one of the threads that read
+ * requests (tn_body_thread): the prompt and the grammar.  A task outlives its connection: when the
+ * client is gone its errand or its jobs are cancelled, and it is freed when the last has ended.
  */
 #ifndef TN_TASK_H
 #define TN_TASK_H
@@ -52,10 +52,10 @@ struct tn_choice {
 enum tn_reasoning { TN_REASONING_AUTO, TN_REASONING_ON, TN_REASONING_OFF };
 
 /* Reads what a request says about its answer.  false: refused. */
-typedef bool tn_task_read_fn(struct tn_task *answer, struct tn_refusal *refusal);
+typedef bool tn_task_read_fn(struct tn_task *task, struct tn_refusal *refusal);
 /* Makes the ids of the prompt, on a thread that reads requests: long texts take time.  false:
  * refused. */
-typedef bool tn_task_prepare_fn(struct tn_task *answer, struct tn_refusal *refusal);
+typedef bool tn_task_prepare_fn(struct tn_task *task, struct tn_refusal *refusal);
 
 /* Ids of a prompt: all, those found in the cache, those that are there now. */
 struct tn_prompt_progress {
@@ -66,20 +66,20 @@ struct tn_prompt_progress {
 struct tn_task_format {
     const char *stream_type; /* "text/event-stream" */
     const char *heartbeat;   /* sent in a stream when nothing else was for a while; may be NULL */
-    void (*beat)(struct tn_task *answer); /* writes one, where it is not always the same */
+    void (*beat)(struct tn_task *task); /* writes one, where it is not always the same */
     bool streams_arguments;  /* of calls, piece by piece */
     tn_error_fn *error;
     /* In streams: behind the head; a choice has more to show; it has ended; an error. */
-    void (*begin)(struct tn_task *answer);
-    void (*more)(struct tn_task *answer, struct tn_choice *choice);
+    void (*begin)(struct tn_task *task);
+    void (*more)(struct tn_task *task, struct tn_choice *choice);
     /* A part of a choice's prompt is computed; NULL: nobody is told. */
-    void (*progress)(struct tn_task *answer, const struct tn_choice *choice,
+    void (*progress)(struct tn_task *task, const struct tn_choice *choice,
                      const struct tn_prompt_progress *progress);
-    void (*end_choice)(struct tn_task *answer, struct tn_choice *choice);
-    void (*fail)(struct tn_task *answer, const struct tn_refusal *refusal);
+    void (*end_choice)(struct tn_task *task, struct tn_choice *choice);
+    void (*fail)(struct tn_task *task, const struct tn_refusal *refusal);
     /* All choices have ended, or none were wanted: the end of a stream (written with
      * tn_stream_write), or the whole answer, appended to *out. */
-    void (*end)(struct tn_task *answer, struct tn_buf *out);
+    void (*end)(struct tn_task *task, struct tn_buf *out);
 };
 
 struct tn_task {
@@ -123,33 +123,33 @@ struct tn_task {
     bool is_chat;       /* Ollama: a conversation, not a text */
 };
 
-/* A new answer for the request of this connection, which names its model.  NULL: refused. */
+/* A new task for the request of this connection, which names its model.  NULL: refused. */
 struct tn_task *tn_task_new(struct tn_server *server, struct tn_conn *conn,
                                 const struct tn_task_format *format);
 /* Only before tn_task_start. */
-void tn_task_free(struct tn_task *answer);
-/* Refuses and frees an answer that has not started. */
-void tn_task_refuse(struct tn_task *answer, const struct tn_refusal *refusal);
+void tn_task_free(struct tn_task *task);
+/* Refuses and frees a task that has not started. */
+void tn_task_refuse(struct tn_task *task, const struct tn_refusal *refusal);
 /* Makes the grammar, prepares the prompt and hands the jobs to the engine.  Refuses when there is
  * none of the form, when `prepare` does, when the prompt does not fit, or all queues are full. */
-void tn_task_start(struct tn_task *answer, tn_task_prepare_fn *prepare);
+void tn_task_start(struct tn_task *task, tn_task_prepare_fn *prepare);
 /* All of these in one: answers the request of this connection, or refuses it. */
 void tn_task_answer(struct tn_server *server, struct tn_conn *conn,
                     const struct tn_task_format *format, tn_task_read_fn *read,
                     tn_task_prepare_fn *prepare);
 
 /* About once a second while it is in work: a client that waits is told that it goes on. */
-void tn_task_tick(struct tn_task *answer, uint64_t now_ns);
+void tn_task_tick(struct tn_task *task, uint64_t now_ns);
 /* What the engine says. */
 void tn_task_take(struct tn_server *server, struct tn_message *message);
 /* The server ends. */
 void tn_task_free_all(struct tn_server *server);
 
 /* Refuses a prompt of n_ids, or, is_bound, of at least so many; false. */
-bool tn_task_refuse_length(const struct tn_task *answer, bool is_bound, size_t n_ids,
+bool tn_task_refuse_length(const struct tn_task *task, bool is_bound, size_t n_ids,
                            struct tn_refusal *refusal);
 /* For `prepare`: before a prompt of n_bytes becomes ids.  false: refused, it cannot fit. */
-bool tn_task_may_fit(const struct tn_task *answer, size_t n_bytes, struct tn_refusal *refusal);
+bool tn_task_may_fit(const struct tn_task *task, size_t n_bytes, struct tn_refusal *refusal);
 
 /* ---- for formats ---- */
 
@@ -168,20 +168,20 @@ size_t tn_choice_answer_at(const struct tn_choice *choice);
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
 /* One past the last token whose bytes are all shown with n_bytes of text; at the end all of them,
  * but for those behind a stop string.  *n_token_bytes are the bytes up to there. */
-uint32_t tn_choice_tokens_of(const struct tn_task *answer, const struct tn_choice *choice,
+uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes);
 struct tn_usage_counts {
     uint64_t n_prompt, n_cached, n_new;
     uint64_t n_reasoning; /* of the new ones */
     double prompt_s, decode_s;
 };
-void tn_task_usage(const struct tn_task *answer, struct tn_usage_counts *out);
+void tn_task_usage(const struct tn_task *task, struct tn_usage_counts *out);
 /* Is it one of the tokens that end an answer and are no part of it? */
-bool tn_task_hides(const struct tn_task *answer, uint32_t id);
+bool tn_task_hides(const struct tn_task *task, uint32_t id);
 /* The bytes that a token puts into the text; NULL and 0 for control tokens, which put none. */
-const char *tn_task_token_text(const struct tn_task *answer, uint32_t id, size_t *n);
-void tn_task_write(struct tn_task *answer, const char *bytes, size_t n);
+const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n);
+void tn_task_write(struct tn_task *task, const char *bytes, size_t n);
 /* Bytes are missing: the stream ends so that its client sees that it is cut. */
-void tn_task_break(struct tn_task *answer);
+void tn_task_break(struct tn_task *task);
 
 #endif

@@ -33,11 +33,11 @@ static json_t *find_tool(const json_t *tools, const char *name)
 }
 
 /* "auto", "none" or "required".  *is_off: "none". */
-static bool read_mode(struct tn_task *answer, const char *mode, bool *is_off)
+static bool read_mode(struct tn_task *task, const char *mode, bool *is_off)
 {
     *is_off = mode && strcmp(mode, "none") == 0;
-    answer->must_call = mode && strcmp(mode, "required") == 0;
-    return *is_off || answer->must_call || (mode && strcmp(mode, "auto") == 0);
+    task->must_call = mode && strcmp(mode, "required") == 0;
+    return *is_off || task->must_call || (mode && strcmp(mode, "auto") == 0);
 }
 
 static const char *name_of(const json_t *o)
@@ -47,7 +47,7 @@ static const char *name_of(const json_t *o)
 
 /* {"mode":..., "tools":[...]}: the request's tools become those of the list, which are written as
  * in chat completions or as in responses. */
-static bool allow_tools(struct tn_task *answer, const json_t **tools, const json_t *allowed,
+static bool allow_tools(struct tn_task *task, const json_t **tools, const json_t *allowed,
                         struct tn_refusal *r)
 {
     const json_t *names = tn_json_member(allowed, "tools");
@@ -67,38 +67,38 @@ static bool allow_tools(struct tn_task *answer, const json_t **tools, const json
                                 "function of \"tools\"", i);
     }
     *tools = list;
-    return tn_json_put(answer->body, "tools", list, r);
+    return tn_json_put(task->body, "tools", list, r);
 }
 
-static bool read_choice_object(struct tn_task *answer, const json_t **tools, const json_t *choice,
+static bool read_choice_object(struct tn_task *task, const json_t **tools, const json_t *choice,
                                bool *is_off, struct tn_refusal *r)
 {
     const json_t *allowed = tn_json_member(choice, "allowed_tools");
     *is_off = false;
     if (tn_json_has_type(choice, "allowed_tools")) {
         allowed = allowed ? allowed : choice;
-        if (!read_mode(answer, json_string_value(tn_json_member(allowed, "mode")), is_off) ||
+        if (!read_mode(task, json_string_value(tn_json_member(allowed, "mode")), is_off) ||
             *is_off)
             return tn_refuse(r, 400, "tool_choice",
                              "\"tool_choice\": the \"mode\" of allowed tools must be auto or "
                              "required");
-        return allow_tools(answer, tools, allowed, r);
+        return allow_tools(task, tools, allowed, r);
     }
-    answer->must_call = true;
-    answer->must_name = name_of(tn_json_member(choice, "function"));
-    return find_tool(*tools, answer->must_name) ||
+    task->must_call = true;
+    task->must_name = name_of(tn_json_member(choice, "function"));
+    return find_tool(*tools, task->must_name) ||
            tn_refuse(r, 400, "tool_choice", "\"tool_choice\" names no function of \"tools\"");
 }
 
 /* "auto", "none" (*is_off), "required", a function, or allowed tools, which *tools become. */
-static bool read_choice(struct tn_task *answer, const json_t **tools, bool *is_off,
+static bool read_choice(struct tn_task *task, const json_t **tools, bool *is_off,
                         struct tn_refusal *r)
 {
-    const json_t *choice = tn_json_member(answer->body, "tool_choice");
+    const json_t *choice = tn_json_member(task->body, "tool_choice");
     *is_off = false;
     if (json_is_object(choice))
-        return read_choice_object(answer, tools, choice, is_off, r);
-    return !choice || read_mode(answer, json_string_value(choice), is_off) ||
+        return read_choice_object(task, tools, choice, is_off, r);
+    return !choice || read_mode(task, json_string_value(choice), is_off) ||
            tn_refuse(r, 400, "tool_choice", "\"tool_choice\" must be none, auto, required, a "
                                             "function, or allowed_tools");
 }
@@ -112,11 +112,11 @@ bool tn_tools_list(const json_t **out, const json_t *request, struct tn_refusal 
                      MAX_TOOLS);
 }
 
-bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
+bool tn_tools_read(struct tn_task *task, struct tn_refusal *r)
 {
     const json_t *tools;
     bool is_off;
-    if (!tn_tools_list(&tools, answer->body, r))
+    if (!tn_tools_list(&tools, task->body, r))
         return false;
     if (json_array_size(tools) == 0)
         return true;
@@ -125,17 +125,17 @@ bool tn_tools_read(struct tn_task *answer, struct tn_refusal *r)
             return tn_refuse(r, 400, "tools",
                              "\"tools\": entry %zu is no {\"type\":\"function\",\"function\":"
                              "{\"name\":...}}", i);
-    if (!read_choice(answer, &tools, &is_off, r))
+    if (!read_choice(task, &tools, &is_off, r))
         return false;
-    if (answer->gen.has_form && !is_off && !answer->must_call)
+    if (task->gen.has_form && !is_off && !task->must_call)
         return tn_refuse(r, 400, "tools", "\"tools\" cannot be called in an answer of a form; "
                                           "with \"tool_choice\" required or none they go together");
-    if (json_is_true(tn_json_member(answer->body, "logprobs")) && !is_off)
+    if (json_is_true(tn_json_member(task->body, "logprobs")) && !is_off)
         return tn_refuse(r, 400, "logprobs", "\"logprobs\" are not given with \"tools\"");
-    answer->tools = is_off ? NULL : tools;
-    if (answer->must_call) { /* the form is for answers, and this is a call */
-        answer->gen.form = (struct tn_form){.kind = TN_FORM_TEXT};
-        answer->gen.has_form = true;
+    task->tools = is_off ? NULL : tools;
+    if (task->must_call) { /* the form is for answers, and this is a call */
+        task->gen.form = (struct tn_form){.kind = TN_FORM_TEXT};
+        task->gen.has_form = true;
     }
     return true;
 }
@@ -155,54 +155,54 @@ bool tn_tools_are_known(const struct tn_server_model *model)
 
 /* ---- calls that must be ---- */
 
-bool tn_tools_bind(struct tn_task *answer, struct tn_refusal *r)
+bool tn_tools_bind(struct tn_task *task, struct tn_refusal *r)
 {
-    const bool is_tagged = answer->call_form == TERN_CALLS_TAGGED;
+    const bool is_tagged = task->call_form == TERN_CALLS_TAGGED;
     struct tern_error err;
-    if (!answer->must_call)
+    if (!task->must_call)
         return true;
-    json_t *schema = tn_calls_schema(answer->tools, answer->must_name,
+    json_t *schema = tn_calls_schema(task->tools, task->must_name,
                                      is_tagged ? "arguments" : "parameters");
     char *text = schema ? json_dumps(schema, JSON_COMPACT) : NULL;
     json_decref(schema);
     if (!text)
         return tn_refuse(r, 503, NULL, "no memory for the request");
     tern_status status = tern_grammar_from_schema_between(
-        &answer->gen.grammar, is_tagged ? "<tool_call>\n" : "", text, strlen(text),
+        &task->gen.grammar, is_tagged ? "<tool_call>\n" : "", text, strlen(text),
         is_tagged ? "\n</tool_call>" : "", 0, &err);
     tn_free(text);
     if (status != TERN_OK)
         return tn_refuse(r, status == TERN_MEMORY ? 503 : 400, "tools",
                          "\"tools\": a call cannot be enforced: %s", err.detail);
-    return tn_body_hold(answer->server, &answer->request, tern_grammar_bytes(answer->gen.grammar),
+    return tn_body_hold(task->server, &task->request, tern_grammar_bytes(task->gen.grammar),
                         r);
 }
 
 /* ---- answers ---- */
 
-static void append_head(struct tn_buf *out, const struct tn_task *answer,
+static void append_head(struct tn_buf *out, const struct tn_task *task,
                         const struct tn_choice *choice, size_t i)
 {
     tn_buf_printf(out, "\"id\":\"call_%s_%u_%zu\",\"type\":\"function\",\"function\":{\"name\":",
-                  answer->id, choice->job.i_choice, i);
+                  task->id, choice->job.i_choice, i);
     tn_json_text(out, tern_calls_get(choice->calls, i).name);
     tn_buf_append_text(out, ",\"arguments\":");
 }
 
-void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *answer,
+void tn_tools_append_openai(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice)
 {
     tn_buf_append_text(out, ",\"tool_calls\":[");
     for (size_t i = 0; i < tn_choice_n_calls(choice); i++) {
         tn_buf_append_text(out, i > 0 ? ",{" : "{");
-        append_head(out, answer, choice, i);
+        append_head(out, task, choice, i);
         tn_json_text(out, tern_calls_get(choice->calls, i).arguments);
         tn_buf_append_text(out, "}}");
     }
     tn_buf_append_text(out, "]");
 }
 
-bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *answer,
+bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *task,
                            struct tn_choice *choice)
 {
     const char *arguments = tn_choice_more_arguments(choice);
@@ -213,7 +213,7 @@ bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *answer,
         choice->n_arguments_sent += strlen(arguments);
     } else if (tn_choice_n_calls(choice) > choice->n_calls_sent) {
         tn_buf_printf(out, "{\"tool_calls\":[{\"index\":%zu,", choice->n_calls_sent);
-        append_head(out, answer, choice, choice->n_calls_sent);
+        append_head(out, task, choice, choice->n_calls_sent);
         tn_buf_append_text(out, "\"\"");
         choice->n_calls_sent++;
         choice->n_arguments_sent = 0;
@@ -224,7 +224,7 @@ bool tn_tools_append_delta(struct tn_buf *out, const struct tn_task *answer,
     return true;
 }
 
-void tn_tools_append_ollama(struct tn_buf *out, const struct tn_task *answer,
+void tn_tools_append_ollama(struct tn_buf *out, const struct tn_task *task,
                             const struct tn_choice *choice, size_t first)
 {
     tn_buf_append_text(out, ",\"tool_calls\":[");
@@ -232,7 +232,7 @@ void tn_tools_append_ollama(struct tn_buf *out, const struct tn_task *answer,
         const struct tern_call call = tern_calls_get(choice->calls, i);
         tn_buf_append_text(out, i > first ? "," : "");
         tn_buf_printf(out, "{\"id\":\"call_%s_%zu\",\"function\":{\"index\":%zu,\"name\":",
-                      answer->id, i, i);
+                      task->id, i, i);
         tn_json_text(out, call.name);
         tn_buf_printf(out, ",\"arguments\":%s}}", call.arguments);
     }
