@@ -18,6 +18,7 @@
 #include <unistd.h>
 #endif
 
+#include "arch/layout_spec.h"
 #include "base/bits.h"
 #include "base/rng.h"
 #include "bench/bench_blocks.h"
@@ -230,7 +231,7 @@ static void set_matrix(struct bench *b, uint32_t layout, uint32_t rows, uint32_t
 }
 
 /* `bits` of a weight are read. */
-static void print_decode(struct bench *b, void (*call)(struct bench *), double bytes, uint32_t bits)
+static void print_decode(struct bench *b, void (*call)(struct bench *), double bytes, double bits)
 {
     const struct tn_timing t = measure(call, b);
     const double gbs = bytes / t.median * 1e-9, best = bytes / t.best * 1e-9;
@@ -487,6 +488,23 @@ static void bench_unpack_planes(struct bench *b)
     }
 }
 
+/* 128 columns of 256 rows at a time. */
+static void call_unpack_t5(struct bench *b)
+{
+    for (size_t at = 0; at + 4 * TERN_T5_RUN_BYTES <= b->matrix_bytes; at += 4 * TERN_T5_RUN_BYTES)
+        ((tn_unpack_t5_fn *)b->row->fn)(b->scratch, TERN_T2_RUN_BYTES, b->w.data + at, 4);
+}
+
+static void bench_unpack_t5(struct bench *b)
+{
+    for (int memory = tn_bench_first_place(); memory < 2; memory++) {
+        b->from_memory = memory;
+        set_matrix(b, TERN_LAYOUT_T5, memory ? FFN : 512, HIDDEN);
+        b->matrix_bytes = (size_t)tn_layout_size(TERN_LAYOUT_T5, b->w.rows, HIDDEN);
+        print_decode(b, call_unpack_t5, (double)b->matrix_bytes, 13.0 / 8);
+    }
+}
+
 static const struct {
     const char *op;
     void (*run)(struct bench *);
@@ -500,7 +518,7 @@ static const struct {
     {"unpack_planes", bench_unpack_planes},
     {"gemv_t2_x16", bench_gemv_x16}, {"gemm_t2_x16", bench_gemm_x16},
     {"gemv_t2_x8", bench_gemv_x8}, {"gemm_t2_x8", bench_gemm_x8},
-    {"gemv_t2_f32", bench_gemv_f32},
+    {"gemv_t2_f32", bench_gemv_f32}, {"unpack_t5", bench_unpack_t5},
 };
 
 enum {

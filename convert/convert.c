@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "convert/cache_cost.h"
 #include "convert/job.h"
+#include "convert/pack_choice.h"
 #include "convert/survey.h"
 #include "file/model_file.h"
 #include "tern/measure.h"
@@ -148,6 +149,23 @@ static void say_table(const struct tn_job *j)
     }
 }
 
+/* Ternary matrices in fewer bits, if the caller or `auto` wants them. */
+static tern_status choose_pack(struct tn_job *j)
+{
+    bool small = j->params->pack == TERN_PACK_SMALL;
+    char why[TN_PACK_REASON_BYTES];
+    if (j->params->pack == TERN_PACK_AUTO && tn_tensor_plan_has_ternary(&j->plan)) {
+        const bool int8_inputs = j->model.import.config.inputs == TERN_INPUTS_I8_TOKEN;
+        tern_status status = tn_pack_choose(&small, why, &j->plan, int8_inputs, j->err);
+        if (status != TERN_OK)
+            return status;
+        tn_job_say(j, TERN_CONVERT_NOTE, "--pack auto takes %s: %s", small ? "small" : "fast", why);
+    }
+    if (small)
+        tn_tensor_plan_make_small(&j->plan);
+    return TERN_OK;
+}
+
 static tern_status survey(struct tn_job *j)
 {
     tern_status status = tn_survey(&j->stream, &j->plan, j->err);
@@ -160,6 +178,8 @@ static tern_status survey(struct tn_job *j)
     say_inputs(j);
     warn_of_lost_rotation(j);
     status = tn_tensor_plan_settle(&j->plan, &j->model.import, j->params, j->err);
+    if (status == TERN_OK)
+        status = choose_pack(j);
     if (status != TERN_OK)
         return status;
     say_kept(j);

@@ -68,6 +68,8 @@ static tern_status check_params(struct tn_job *j)
     if ((unsigned)p->activations > TERN_ACTIVATIONS_FLOAT || (unsigned)p->i2s_layout > TERN_I2S_1X4)
         return tn_fail(j->err, TERN_USAGE, "activations %d or I2_S layout %d is unknown",
                        (int)p->activations, (int)p->i2s_layout);
+    if ((unsigned)p->pack > TERN_PACK_AUTO)
+        return tn_fail(j->err, TERN_USAGE, "layout %d is unknown", (int)p->pack);
     switch (tn_path_kind(p->source)) {
     case TN_PATH_DIR:
         return TERN_OK;

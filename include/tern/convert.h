@@ -37,6 +37,16 @@ enum tern_activations { TERN_ACTIVATIONS_AUTO, TERN_ACTIVATIONS_INT8, TERN_ACTIV
 /* Three layouts of GGUF's type I2_S, which files do not tell apart; all published ones are X86. */
 enum tern_i2s_layout { TERN_I2S_X86, TERN_I2S_ARM, TERN_I2S_1X4 };
 
+/* The layout of ternary matrices: 2 bits for a weight (T2), or 1.625 (T5), which takes less memory
+ * and is unpacked before a product.  Matrices whose rows or columns are skipped (R2, C2) stay. */
+enum tern_pack {
+    TERN_PACK_FAST,
+    TERN_PACK_SMALL,
+    TERN_PACK_AUTO, /* small where the source is of a type below 2 bits, where fast would not fit
+                       this machine's memory, or where measuring says that small decodes faster; a
+                       note names the choice */
+};
+
 struct tern_convert_params {
     const char *source;  /* directory, or GGUF file (of a split one the first part) */
     const char *output;  /* file; NULL = ./NAME.tern, NAME being the source without its path */
@@ -44,6 +54,7 @@ struct tern_convert_params {
     enum tern_head_type head;
     enum tern_activations activations;
     enum tern_i2s_layout i2s_layout;
+    enum tern_pack pack;
     const char *pre; /* the splitter of a GGUF file that does not name it; NULL: as it says */
     bool no_tokenizer;
     /* Replace an existing output whatever it holds; false: only a .tern file or an empty one. */

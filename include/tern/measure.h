@@ -189,6 +189,20 @@ struct tern_bench_result {
 tern_status tern_bench(const char *model_path, const struct tern_bench_params *params,
                        struct tern_bench_result *result, struct tern_error *err);
 
+/* What decides between the layouts of ternary weights (enum tern_pack): rates of all threads of an
+ * engine together. */
+struct tern_pack_rates {
+    double stream_gb_s; /* plain reading of memory */
+    double fast_gw_s;   /* products of one input, 10^9 weights per second from the caches: in 2
+                           bits, */
+    double small_gw_s;  /* and in 1.625, which are unpacked */
+};
+
+/* Measures for 0.1 to 0.3 seconds, with 128 MiB of memory; int8_inputs: as the model takes them.
+ * TERN_MEMORY. */
+tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *engine,
+                               bool int8_inputs, struct tern_error *err);
+
 /* Evaluates n ids and hashes (XXH3-64) what the last of them gives: its logits, or its state behind
  * the final norm where the model has no head.  Equal on every machine for a new session with an f32
  * cache.  TERN_INPUT: a value is not finite; errors as for tern_session_eval. */

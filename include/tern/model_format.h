@@ -363,6 +363,28 @@ enum tern_role {
  *   byte j of block b holds rows 256b + j, +64, +128, +192 in bits 0-1, 2-3, 4-5, 6-7.
  *   (R2 of the transposed matrix.)
  *
+ * T5 (1.625 bits, tiles; unpacked to T2 before a product): R padded to 64, C to 128.  64 rows after
+ *   64 rows; of these a run for every 128 columns.  A run is 26 planes of 64 bytes, and stands for
+ *   the 32 groups of a run of T2.  Groups 2i and 2i+1 become two planes L and H: for even b, bit b
+ *   of byte k is the low bit (L) or the high bit (H) of the code at bits b and b+1 of byte k of
+ *   group 2i, bit b+1 that of the code at the same place of group 2i+1.  So the bits at one place
+ *   of L and H are a code; of five such pairs of groups, i = 5j ... 5j+4, the five codes A to E at
+ *   a place are the 8 bits x y a b c p q r there in planes 8j ... 8j+7, j = 0, 1, 2, where
+ *
+ *     x y a   b  c     A B C           p q r     D E
+ *     0 0 i   j  k     i j k           0 l m     l m
+ *     0 1 0   j  k     2 j k           1 0 m     2 m
+ *     0 1 1   i  k     i 2 k           1 1 l     l 2
+ *     1 0 0   j  i     i j 2
+ *     1 0 1   0  k     2 2 k           i, j, k, l, m: 0 or 1
+ *     1 0 1   1  j     2 j 2
+ *     1 1 0   0  i     i 2 2
+ *     1 1 0   1  0     2 2 2
+ *     1 1 1   b  c     with D = E = 2: p q r hold what x y a are for these A, B, C
+ *
+ *   Planes 24 and 25 are groups 30 and 31 of T2.  Planes 0 to 23 may hold codes that are not in the
+ *   table; kern/t5.h says which weights they give.
+ *
  * Q8: int8 [R][C], C as it is; w = q * scale[row], scale = max|w| of the row / 127,
  *   q = rne(w / scale), 0 for a row of zeros. Scales f32 [R], kind ROW.
  *
@@ -422,6 +444,7 @@ enum tern_role {
     X(R2, 17, "r2")                                                                                \
     X(C2, 18, "c2")                                                                                \
     X(T3, 19, "t3")                                                                                \
+    X(T5, 20, "t5")                                                                                \
     X(Q8_0, 32, "q8_0")                                                                            \
     X(Q4_0, 33, "q4_0")                                                                            \
     X(Q4_1, 34, "q4_1")                                                                            \
@@ -445,6 +468,8 @@ enum tern_layout {
 #define TERN_T2_TILE_ROWS 64u
 #define TERN_T2_BAND_ROWS 256u
 #define TERN_T2_COL_ALIGN 128u
+#define TERN_T2_RUN_BYTES 2048u /* 64 rows x 128 columns; of T5: */
+#define TERN_T5_RUN_BYTES 1664u
 #define TERN_R2_COL_ALIGN 256u
 #define TERN_C2_ROW_ALIGN 256u
 #define TERN_PLANE_COL_ALIGN 128u
@@ -457,9 +482,9 @@ enum tern_layout {
 /* Granularity of scales: w = t * scale. */
 enum tern_scale_kind {
     TERN_SCALE_NONE = 0,
-    TERN_SCALE_TENSOR = 1, /* tern_file_tensor.scale; T2, R2, C2 with int8 inputs */
+    TERN_SCALE_TENSOR = 1, /* tern_file_tensor.scale; T2, T5, R2, C2 with int8 inputs */
     TERN_SCALE_ROW = 2,    /* f32 [R] at scale_offset; q8, q6, q4 */
-    /* T2 with inputs that are not rounded to int8: a scale for each row and each scale_group
+    /* T2, T5 with inputs that are not rounded to int8: a scale for each row and each scale_group
      * columns, which is a multiple of 64, or at least C: one for each row.  Scales lie in the order
      * in which a product reads T2: of every 256 rows group after group, of a group the rows, padded
      * to 64 with zeros.  A scale is finite; one below 0 is possible. */

@@ -31,6 +31,7 @@ int tn_cmd_convert(const struct tn_options *o)
         .head = (enum tern_head_type)o->head,
         .activations = (enum tern_activations)o->activations,
         .pre = o->pre,
+        .pack = (enum tern_pack)o->pack,
         .i2s_layout = (enum tern_i2s_layout)o->i2s_layout,
         .no_tokenizer = o->no_tokenizer,
         .force = o->force,

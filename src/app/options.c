@@ -332,6 +332,10 @@ const struct tn_option_row tn_option_rows[] = {
     {"i2s-layout", 0, TN_OPT_CHOICE, SLOT(i2s_layout), BIT(CONVERT), .value = "LAYOUT",
      .initial = "x86", .choices = "x86|arm|1x4",
      .help = "of I2_S in a .gguf file; all published ones are x86"},
+    {"pack", 0, TN_OPT_CHOICE, SLOT(pack), BIT(CONVERT), .value = "LAYOUT", .initial = "fast",
+     .choices = "fast|small|auto",
+     .help = "ternary weights in 2 bits, or in 1.625, the same answers in less memory; auto: small "
+             "where fast would not fit or be slower here"},
     {"pre", 0, TN_OPT_TEXT, SLOT(pre), BIT(CONVERT), .value = "NAME",
      .otherwise = "what the file says",
      .help = "splitter of a GGUF file: llama-bpe, gpt-2, qwen2, falcon3, ..."},

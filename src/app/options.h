@@ -109,6 +109,7 @@ struct tn_options {
     int64_t head;        /* enum tern_head_type */
     int64_t activations; /* enum tern_activations */
     int64_t i2s_layout;  /* enum tern_i2s_layout */
+    int64_t pack;        /* enum tern_pack */
     const char *pre;
     bool no_tokenizer;
     bool no_convert; /* run, chat, serve: refuse sources that are not converted yet */

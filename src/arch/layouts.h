@@ -28,6 +28,7 @@ LAYOUT(Q8_PLANES, "q8",    1, 128,  128, PADDED, ROW,            5, 4, OTHER,   
 LAYOUT(Q6,        "q6",    1, 128,   96, PADDED, ROW,            4, 3, OTHER,   ANY,      ROWS)
 LAYOUT(Q4,        "q4",    1, 128,   64, PADDED, ROW,            2, 1, OTHER,   ANY,      ROWS)
 LAYOUT(T2,        "t2",   64, 128, 2048, PADDED, TENSOR | GROUP, 0, 0, TERNARY, ANY,      ROWS)
+LAYOUT(T5,        "t5",   64, 128, 1664, PADDED, TENSOR | GROUP, 0, 0, TERNARY, ANY,      ROWS)
 LAYOUT(R2,        "r2",    1, 256,   64, PADDED, TENSOR,         0, 0, TERNARY, ROW_LIST, ROWS)
 LAYOUT(C2,        "c2",  256,   1,   64, PADDED, TENSOR,         0, 0, TERNARY, COL_LIST, COLUMNS)
 LAYOUT(Q8_0,      "q8_0",   16,  32,  544, WHOLE,  NONE,           0, 0, OTHER,   ANY,      ROWS)

@@ -221,6 +221,11 @@ typedef void tn_gemm_t2_x8_fn(float *dst, size_t dst_stride, const struct tn_sca
 typedef void tn_gemv_t2_f32_fn(float *dst, const struct tn_scaled_ternary *m, uint32_t row_begin,
                                uint32_t row_end, const float *x);
 
+/* unpack_t5: n_runs runs of T5, one after the other, as runs of T2 (64 rows x 128 columns):
+ *   dst  [64] run i at i * dst_stride, a multiple of 64, of TERN_T2_RUN_BYTES
+ *   src  [64] n_runs * TERN_T5_RUN_BYTES */
+typedef void tn_unpack_t5_fn(uint8_t *dst, size_t dst_stride, const uint8_t *src, uint32_t n_runs);
+
 /* add_scaled_f32: dst_k += src_k * scale. */
 typedef void tn_add_scaled_f32_fn(float *restrict dst, const float *restrict src, uint32_t n,
                                   float scale);
@@ -499,6 +504,7 @@ typedef tn_kv_store_fn tn_kv_store_q8_fn;
     X(gemv_t2_x8)                                                                                  \
     X(gemm_t2_x8)                                                                                  \
     X(gemv_t2_f32)                                                                                 \
+    X(unpack_t5)                                                                                   \
     X(add_scaled_f32)                                                                              \
     X(gemv_blocks_x8)                                                                              \
     X(gemm_blocks_x8)                                                                              \

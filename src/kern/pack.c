@@ -15,6 +15,9 @@
 #include "kern/kern.h"
 #include "tern/model_format.h"
 
+typedef uint64_t word_t __attribute__((may_alias));
+#include "kern/t5.h"
+
 #define STRIP 64u          /* bytes per layout unit: rows of a T2 tile, bytes of an R2/C2 block */
 #define PADDING_BYTE 0x55u /* four times code 1 */
 
@@ -125,6 +128,26 @@ static void pack_t2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_beg
                         TN_MIN(TERN_T2_COL_ALIGN, cols - c));
 }
 
+static size_t t5_run_offset(uint32_t cols, uint32_t row, uint32_t col)
+{
+    const size_t n_runs = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN);
+    return (row / TERN_T2_TILE_ROWS * n_runs + col / TERN_T2_COL_ALIGN) * TERN_T5_RUN_BYTES;
+}
+
+static void pack_t5(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_begin,
+                    uint32_t n_rows, const int8_t *trits)
+{
+    _Alignas(64) uint8_t run[TERN_T2_RUN_BYTES], packed[TERN_T5_RUN_BYTES];
+    (void)rows;
+    for (uint32_t r = 0; r < n_rows; r += TERN_T2_TILE_ROWS)
+        for (uint32_t c = 0; c < cols; c += TERN_T2_COL_ALIGN) {
+            pack_t2_run(run, cols, trits + (size_t)r * cols + c,
+                        TN_MIN(TERN_T2_TILE_ROWS, n_rows - r), TN_MIN(TERN_T2_COL_ALIGN, cols - c));
+            t5_pack_run(packed, run);
+            memcpy(dst + t5_run_offset(cols, row_begin + r, c), packed, sizeof packed);
+        }
+}
+
 static void pack_r2(uint8_t *dst, uint32_t rows, uint32_t cols, uint32_t row_begin,
                     uint32_t n_rows, const int8_t *trits)
 {
@@ -188,6 +211,16 @@ static int8_t trit_t2(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t
     return run_trit(src + t2_run_offset(rows, cols, row, col), row, col);
 }
 
+/* The whole run for one trit: only for those who need a few. */
+static int8_t trit_t5(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
+{
+    _Alignas(64) uint8_t run[TERN_T2_RUN_BYTES], packed[TERN_T5_RUN_BYTES];
+    (void)rows;
+    memcpy(packed, src + t5_run_offset(cols, row, col), sizeof packed);
+    t5_unpack_run(run, packed);
+    return run_trit(run, row, col);
+}
+
 static int8_t trit_r2(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
 {
     (void)rows;
@@ -209,6 +242,7 @@ static const struct packing {
     int8_t (*trit)(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col);
 } packings[] = {
     {TERN_LAYOUT_T2, pack_t2, trit_t2},
+    {TERN_LAYOUT_T5, pack_t5, trit_t5},
     {TERN_LAYOUT_R2, pack_r2, trit_r2},
     {TERN_LAYOUT_C2, pack_c2, trit_c2},
 };

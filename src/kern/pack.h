@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary matrices in the file's layouts T2, R2 and C2 (tern/model_format.h),
+ * Ternary matrices in the file's layouts T2, T5, R2 and C2 (tern/model_format.h),
  * from and to trits: int8 values -1, 0, +1, row after row, [rows][cols].
  *
  * Portable and without state.  The converter packs with these, tests and
@@ -18,11 +18,11 @@
 
 /* Packs rows [row_begin, row_begin + n_rows) of a matrix, padding included.
  *   dst        the whole packed matrix, of the size that tn_layout_bytes gives
- *   layout     TERN_LAYOUT_T2, _R2 or _C2
+ *   layout     TERN_LAYOUT_T2, _T5, _R2 or _C2
  *   row_begin  multiple of TN_PACK_ROWS
  *   n_rows     multiple of TN_PACK_ROWS, unless these are the last rows
  *   trits      [n_rows][cols]
- * T2 and R2 lie row block after row block, so a stream may pack each block of TN_PACK_ROWS rows
+ * T2, T5 and R2 lie row block after row block, so a stream may pack each block of TN_PACK_ROWS rows
  * as a matrix of its own. */
 void tn_pack_rows(uint8_t *dst, uint32_t layout, uint32_t rows, uint32_t cols, uint32_t row_begin,
                   uint32_t n_rows, const int8_t *trits);

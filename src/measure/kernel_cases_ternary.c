@@ -186,7 +186,7 @@ uint64_t tn_case_gemm_c2_i8(struct tn_case_work *w, const struct tn_kernels *k)
 static bool scaled_matrix(struct tn_case_work *w, struct tn_scaled_ternary *out)
 {
     *out = w->model->weights.layers[0].matrices[0].t;
-    if (out->scales)
+    if (out->scales && out->w.layout == TERN_LAYOUT_T2)
         return true;
     for (uint32_t j = 0; j < N_MATRICES && w->size.with_stand_ins; j++) {
         const struct tn_ternary *m = matrix_of(w, 0, j);
@@ -302,6 +302,36 @@ uint64_t tn_case_gemv_t2_f32(struct tn_case_work *w, const struct tn_kernels *k)
                    w->floats);
     tn_case_note(w, w->ints, n * sizeof(float));
     return weight_bytes(&m.w, n);
+}
+
+/* Runs that fit into w->scratch. */
+#define SCRATCH_RUNS (TN_KERNEL_SCRATCH_BYTES / TERN_T2_RUN_BYTES)
+
+static void unpack_runs(struct tn_case_work *w, const struct tn_kernels *k, const uint8_t *src,
+                        size_t n_runs)
+{
+    for (size_t i = 0; i < n_runs && !tn_case_is_stopped(w); i += SCRATCH_RUNS) {
+        const uint32_t n = (uint32_t)TN_MIN(SCRATCH_RUNS, n_runs - i);
+        k->unpack_t5(w->scratch, TERN_T2_RUN_BYTES, src + i * TERN_T5_RUN_BYTES, n);
+        tn_case_note(w, w->scratch, n * (size_t)TERN_T2_RUN_BYTES);
+    }
+}
+
+static uint64_t unpack_t5(struct tn_case_work *w, const struct tn_kernels *k,
+                          const struct tn_ternary *m)
+{
+    const uint32_t n = (uint32_t)tn_align_up(TN_MIN(m->rows, w->size.n_rows), TERN_T2_TILE_ROWS);
+    const uint64_t n_bytes = tn_layout_size(TERN_LAYOUT_T5, n, m->cols);
+    unpack_runs(w, k, m->data, (size_t)n_bytes / TERN_T5_RUN_BYTES);
+    return n_bytes;
+}
+
+/* Any bytes where stand-ins are wanted, then the model's matrices. */
+uint64_t tn_case_unpack_t5(struct tn_case_work *w, const struct tn_kernels *k)
+{
+    if (w->size.with_stand_ins)
+        unpack_runs(w, k, w->blocks, TN_CASE_BLOCKS_BYTES / TERN_T5_RUN_BYTES);
+    return each_matrix(w, k, TERN_LAYOUT_T5, w->size.n_layers, unpack_t5);
 }
 
 uint64_t tn_case_add_scaled_f32(struct tn_case_work *w, const struct tn_kernels *k)

@@ -681,7 +681,8 @@ static void test_no_row_is_forgotten(void **state)
 {
     (void)state;
     static const char *const ternary[] = {"lut_t2",     "gemv_t2_i8", "prep_r2",    "gemv_r2_i8",
-                                          "few_r2_i8",  "gemv_c2_i8", "sum_i8",     "gemm_t2_i8",
+                                          "few_r2_i8",  "gemv_c2_i8", "sum_i8",     "unpack_t5",
+                                          "gemm_t2_i8",
                                           "gemm_r2_i8", "gemm_c2_i8"};
     static const char *const x16[] = {"quant_x16", "gemv_t2_x16", "gemm_t2_x16", "gemv_t2_f32",
                                       "quant_x8",  "gemv_t2_x8",  "gemm_t2_x8",

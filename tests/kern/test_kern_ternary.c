@@ -424,6 +424,42 @@ static void test_gemm_many_tokens(void **state)
     }
 }
 
+/* ---- unpacking ---- */
+
+/* Runs of any bytes, like the reference. */
+static void check_unpack(const struct tn_kernel_row *row, uint32_t n_runs, size_t stride,
+                         struct tn_rng *rng)
+{
+    struct tn_guard src, dst;
+    const size_t n = (n_runs - 1) * stride + TERN_T2_RUN_BYTES;
+    uint8_t *want = calloc(1, n);
+    tn_guard_new(&src, (size_t)n_runs * TERN_T5_RUN_BYTES, 64, TN_GUARD_AT_END);
+    tn_guard_new(&dst, n, 64, TN_GUARD_AT_END);
+    for (size_t i = 0; i < (size_t)n_runs * TERN_T5_RUN_BYTES; i++)
+        ((uint8_t *)src.data)[i] = (uint8_t)tn_rng_next(rng);
+    memset(dst.data, 0, n);
+    tn_unpack_t5_ref(want, stride, src.data, n_runs);
+    ((tn_unpack_t5_fn *)row->fn)(dst.data, stride, src.data, n_runs);
+    if (memcmp(dst.data, want, n) != 0)
+        fail_msg("unpack_t5 %s: %u runs, %zu bytes apart", row->isa, n_runs, stride);
+    tn_guard_free(&src);
+    tn_guard_free(&dst);
+    free(want);
+}
+
+static void test_unpack_t5(void **state)
+{
+    (void)state;
+    struct tn_rng rng;
+    tn_rng_seed(&rng, 5);
+    for (uint32_t i = 0; i < tn_n_kernel_rows; i++)
+        if (!strcmp(tn_kernel_rows[i].op, "unpack_t5") && !(tn_kernel_rows[i].needs & ~features))
+            for (uint32_t n = 1; n < 8; n++)
+                for (size_t stride = TERN_T2_RUN_BYTES; stride < 6 * TERN_T2_RUN_BYTES;
+                     stride += TERN_T2_RUN_BYTES)
+                    check_unpack(&tn_kernel_rows[i], n, stride, &rng);
+}
+
 /* ---- all of them ---- */
 
 typedef void test_fn(const struct tn_kernel_row *row, struct problem *p);
@@ -550,6 +586,7 @@ int main(void)
         OP_TESTS("gemm_r2_i8", 4),
         OP_TESTS("gemm_c2_i8", 5),
         OP_TESTS("few_r2_i8", 6),
+        cmocka_unit_test(test_unpack_t5),
         cmocka_unit_test(test_sum),
         cmocka_unit_test(test_gemm_many_tokens),
         cmocka_unit_test(test_longest_row),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packing into T2, R2 and C2 against the definitions of tern/model_format.h,
+ * Packing into T2, T5, R2 and C2 against the definitions of tern/model_format.h,
  * written down here a second time, element by element.
  */
 #include <setjmp.h>
@@ -124,6 +124,110 @@ static void test_blocks_are_independent(void **state)
     }
 }
 
+/* ---- T5 ---- */
+
+/* The trits, 0 to 2, of bits x y a b c p q r, by the table of the format's header. */
+static void decode(int trits[5], const int *v)
+{
+    static const struct {
+        const char *bits, *trits; /* lower case letters are the bits of that name; ? is any */
+    } table[] = {
+        {"00ijk", "ijk"}, {"010jk", "2jk"}, {"011ik", "i2k"}, {"100ji", "ij2"},
+        {"1010k", "22k"}, {"1011j", "2j2"}, {"1100i", "i22"}, {"11010", "222"},
+    };
+    const int is_both = v[0] && v[1] && v[2];
+    const int abc[] = {is_both ? v[5] : v[0], is_both ? v[6] : v[1], is_both ? v[7] : v[2], v[3],
+                       v[4]};
+    int n_rows = 0;
+    for (size_t row = 0; row < sizeof table / sizeof *table; row++) {
+        int letters[128] = {0}, is_row = 1;
+        for (int k = 0; k < 5; k++) {
+            const char c = table[row].bits[k];
+            is_row &= c >= 'i' || abc[k] == c - '0';
+            letters[(unsigned char)c] = abc[k];
+        }
+        for (int k = 0; k < 3 && is_row; k++) {
+            const char c = table[row].trits[k];
+            trits[k] = c == '2' ? 2 : letters[(unsigned char)c];
+        }
+        n_rows += is_row;
+    }
+    assert_int_equal(n_rows, 1);
+    trits[3] = is_both || (v[5] && !v[6]) ? 2 : v[5] ? v[7] : v[6];
+    trits[4] = is_both || (v[5] && v[6]) ? 2 : v[7];
+}
+
+static int bit_of(const uint8_t *planes, uint32_t plane, uint32_t k, uint32_t b)
+{
+    return planes[plane * 64 + k] >> b & 1;
+}
+
+/* Code at bits of byte k of group g: that of row k and column 4g + the field. */
+static int code_of(const int8_t *trits, uint32_t g, uint32_t k, uint32_t field)
+{
+    return trits[k * 128 + 4 * g + field] + 1;
+}
+
+/* One run, all of whose codes are looked up in the table; every one of the 243 occurs. */
+static void test_codes_of_t5(void **state)
+{
+    (void)state;
+    static int8_t trits[64 * 128];
+    static uint8_t packed[1664];
+    int seen[243] = {0}, n_seen = 0;
+    fill_random(trits, sizeof trits, 9);
+    assert_int_equal(tn_layout_size(TERN_LAYOUT_T5, 64, 128), sizeof packed);
+    tn_pack_rows(packed, TERN_LAYOUT_T5, 64, 128, 0, 64, trits);
+    for (uint32_t place = 0; place < 3 * 64 * 8; place++) {
+        const uint32_t five = place / 512, k = place / 8 % 64, b = place % 8;
+        int v[8], found[5], number = 0;
+        for (uint32_t i = 0; i < 8; i++)
+            v[i] = bit_of(packed, 8 * five + i, k, b);
+        decode(found, v);
+        for (uint32_t i = 0; i < 5; i++) {
+            assert_int_equal(found[i], code_of(trits, 2 * (5 * five + i) + b % 2, k, b / 2));
+            number = number * 3 + found[i];
+        }
+        n_seen += !seen[number];
+        seen[number] = 1;
+    }
+    for (uint32_t g = 30; g < 32; g++)
+        for (uint32_t k = 0; k < 64; k++)
+            for (uint32_t field = 0; field < 4; field++)
+                assert_int_equal(packed[(g - 6) * 64 + k] >> 2 * field & 3,
+                                 code_of(trits, g, k, field));
+    assert_true(n_seen > 230); /* of 243, in 1536 places */
+}
+
+/* Rows and columns padded with zeros; each 64 rows have their runs side by side. */
+static void test_shapes_of_t5(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1, 63, 64, 65, 127, 129, 257, 600};
+    for (size_t r = 0; r < sizeof sizes / sizeof *sizes; r++)
+        for (size_t c = 0; c < sizeof sizes / sizeof *sizes; c++) {
+            const uint32_t rows = sizes[r], cols = sizes[c], n_runs = padded(cols, 128) / 128;
+            int8_t *trits = malloc((size_t)rows * cols), *back = malloc((size_t)rows * cols);
+            uint8_t *packed = malloc((size_t)tn_layout_size(TERN_LAYOUT_T5, rows, cols));
+            uint8_t *wide = malloc((size_t)tn_layout_size(TERN_LAYOUT_T2, rows, cols));
+            fill_random(trits, (size_t)rows * cols, rows * 1000 + cols);
+            tn_pack_rows(packed, TERN_LAYOUT_T5, rows, cols, 0, rows, trits);
+            tn_pack_rows(wide, TERN_LAYOUT_T2, rows, cols, 0, rows, trits);
+            for (uint32_t i = 0; i < padded(rows, 64) / 64 * n_runs; i++) {
+                _Alignas(64) uint8_t run[2048], in[1664];
+                uint32_t shift;
+                memcpy(in, packed + (size_t)i * sizeof in, sizeof in);
+                tn_unpack_t5_ref(run, sizeof run, in, 1);
+                assert_memory_equal(run, wide + position(TERN_LAYOUT_T2, rows, cols,
+                                                         i / n_runs * 64, i % n_runs * 128, &shift),
+                                    sizeof run);
+            }
+            tn_unpack_rows(back, packed, TERN_LAYOUT_T5, rows, cols, rows - 1, 1);
+            assert_memory_equal(back, trits + (size_t)(rows - 1) * cols, cols);
+            free(trits), free(back), free(packed), free(wide);
+        }
+}
+
 /* ---- scales of T2 ---- */
 
 /* As the format's header words it: bands of 256 rows, groups, tiles of 64 rows, rows. */
@@ -192,6 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_codes_of_t5),
+        cmocka_unit_test(test_shapes_of_t5),
         cmocka_unit_test(test_blocks_are_independent),
         cmocka_unit_test(test_scales),
     };

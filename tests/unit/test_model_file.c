@@ -457,7 +457,8 @@ static void layout_sizes(void **state)
     } list[] = {
         {TERN_LAYOUT_F32, 1, 5, 20}, {TERN_LAYOUT_F16, 3, 5, 30}, {TERN_LAYOUT_BF16, 3, 5, 30},
         {TERN_LAYOUT_Q8, 3, 5, 15}, {TERN_LAYOUT_T2, 64, 128, 2048}, {TERN_LAYOUT_T2, 65, 1, 4096},
-        {TERN_LAYOUT_T2, 1, 129, 4096}, {TERN_LAYOUT_R2, 3, 257, 3 * 128},
+        {TERN_LAYOUT_T2, 1, 129, 4096}, {TERN_LAYOUT_T5, 65, 129, 4 * 1664},
+        {TERN_LAYOUT_R2, 3, 257, 3 * 128},
         {TERN_LAYOUT_C2, 257, 3, 3 * 128}, {TERN_LAYOUT_C2, 256, 1, 64},
         {TERN_LAYOUT_Q8_0, 17, 32, 2 * 576}, {TERN_LAYOUT_Q8_0, 16, 64, 1088},
         {TERN_LAYOUT_Q8, 1u << 31, 1u << 29, (uint64_t)1 << 60},

@@ -13,6 +13,8 @@
     X(r2_i8)                                                                                       \
     X(c2_i8)                                                                                       \
     X(t2_x16)                                                                                      \
+    X(t5_i8)                                                                                       \
+    X(t5_x16)                                                                                      \
     X(f32)                                                                                         \
     X(f16)                                                                                         \
     X(bf16)                                                                                        \
@@ -49,6 +51,9 @@ struct tn_product_rows tn_product_begin(float *dst, size_t dst_stride, float add
 /* From y, in scratch->sum or in dst, to dst: dst becomes y, or += add * y. */
 void tn_product_end(const struct tn_product_rows *rows, float *dst, size_t dst_stride, float add,
                     uint32_t n_rows, uint32_t n, const struct tn_worker *worker);
+
+/* Memory for the look-up tables of an input of T2. */
+size_t tn_t2_lut_bytes(uint32_t cols);
 
 /* find_bad of values in these types: NaN and infinities.  The tensor does not matter. */
 tn_find_bad_fn tn_find_bad_f32, tn_find_bad_f16, tn_find_bad_bf16;

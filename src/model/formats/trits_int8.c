@@ -117,7 +117,7 @@ static void bind(struct tn_matrix *w, const struct tern_file_tensor *t)
     w->t.w = (struct tn_ternary){w->data, w->rows, w->cols, w->layout};
 }
 
-static size_t lut_bytes(uint32_t cols)
+size_t tn_t2_lut_bytes(uint32_t cols)
 {
     return TN_LUT_BYTES(cols);
 }
@@ -135,7 +135,7 @@ const struct tn_format tn_format_t2_i8 = {
     .mul_one = mul_t2_one,
     .mul_panel = mul_t2,
     .unpack_row = unpack_row,
-    .lut_bytes = lut_bytes,
+    .lut_bytes = tn_t2_lut_bytes,
     .row_bytes = row_bytes,
     .find_bad = tn_find_code3,
 };

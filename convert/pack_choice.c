@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Small where the source is small, where fast would not fit into memory, or where decoding reads
+ * memory for longer than small takes to unpack.
+ */
+#include "convert/pack_choice.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/compiler.h"
+#include "base/error.h"
+#include "convert/gguf/gguf.h"
+#include "tern/measure.h"
+#include "tern/sysinfo.h"
+
+/* Bytes of a weight. */
+#define FAST_BYTES 0.25
+#define SMALL_BYTES 0.203125
+/* Small must be faster by this share, since rates are never the same twice. */
+#define MIN_GAIN 0.05
+
+static bool is_small_type(const struct tn_source_tensor *t)
+{
+    return t->dtype == TN_DTYPE_CODED &&
+           (t->type_number == TN_GGML_PTQ1_0 || t->type_number == TN_GGML_TQ1_0 ||
+            t->type_number == TN_GGML_IQ1_BN);
+}
+
+static const struct tn_source_tensor *find_small(const struct tn_tensor_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_tensors; i++) {
+        const struct tn_tensor_plan_row *t = &plan->tensors[i];
+        if (t->file.layout == TERN_LAYOUT_T2 && t->weight && is_small_type(t->weight))
+            return t->weight;
+    }
+    return NULL;
+}
+
+static uint64_t plan_bytes(const struct tn_tensor_plan *plan)
+{
+    uint64_t all = 0, n = 0;
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (tn_tensor_bytes(&plan->tensors[i].file, &n)) /* else writing the file fails */
+            all += n + tn_tensor_scale_bytes(&plan->tensors[i].file);
+    return all;
+}
+
+static tern_status read_available(uint64_t *n_bytes, struct tern_error *err)
+{
+    struct tern_monitor *monitor;
+    struct tern_monitor_sample now;
+    tern_status status = tern_monitor_open(&monitor, NULL, err);
+    if (status != TERN_OK)
+        return status;
+    tern_monitor_read(monitor, &now);
+    tern_monitor_close(monitor);
+    *n_bytes = now.available_bytes;
+    return TERN_OK;
+}
+
+static tern_status measure_rates(struct tern_pack_rates *out, bool int8_inputs,
+                                 struct tern_error *err)
+{
+    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
+    struct tern_engine *engine = NULL;
+    if (!machine)
+        return tn_fail(err, TERN_MEMORY, "no memory to describe the machine");
+    tern_sysinfo_read(machine);
+    const struct tern_engine_params params = {.n_threads = TN_MIN(machine->n_allowed, 16u)};
+    tern_status status = tern_engine_create(&engine, machine, &params, err);
+    tn_free(machine);
+    if (status == TERN_OK)
+        status = tern_measure_packs(out, engine, int8_inputs, err);
+    tern_engine_free(engine);
+    return status;
+}
+
+/* Nanoseconds of a weight that is read once.  Reading and multiplying in 2 bits go on at the same
+ * time; small ones are multiplied after reading and unpacking. */
+static bool is_small_faster(const struct tern_pack_rates *r)
+{
+    const double fast = TN_MAX(FAST_BYTES / r->stream_gb_s, 1 / r->fast_gw_s);
+    const double small =
+        TN_MAX(SMALL_BYTES / r->stream_gb_s + 1 / r->fast_gw_s, 1 / r->small_gw_s);
+    return small < (1 - MIN_GAIN) * fast;
+}
+
+tern_status tn_pack_choose(bool *small, char why[TN_PACK_REASON_BYTES],
+                           const struct tn_tensor_plan *plan, bool int8_inputs,
+                           struct tern_error *err)
+{
+    const struct tn_source_tensor *source = find_small(plan);
+    const uint64_t n_bytes = plan_bytes(plan);
+    struct tern_pack_rates rates;
+    uint64_t available = 0;
+    *small = source != NULL;
+    if (source) {
+        snprintf(why, TN_PACK_REASON_BYTES, "the source is of type %s", source->type);
+        return TERN_OK;
+    }
+    tern_status status = read_available(&available, err);
+    if (status != TERN_OK)
+        return status;
+    *small = n_bytes > available;
+    if (*small) {
+        snprintf(why, TN_PACK_REASON_BYTES,
+                 "in 2 bits the weights are %.1f MB, and %.1f MB of memory are available",
+                 (double)n_bytes * 1e-6, (double)available * 1e-6);
+        return TERN_OK;
+    }
+    status = measure_rates(&rates, int8_inputs, err);
+    if (status != TERN_OK)
+        return status;
+    *small = is_small_faster(&rates);
+    snprintf(why, TN_PACK_REASON_BYTES,
+             "memory gives %.1f GB/s, and products from the caches take %.0f 10^9 weights per "
+             "second in 2 bits, %.0f in 1.625",
+             rates.stream_gb_s, rates.fast_gw_s, rates.small_gw_s);
+    return TERN_OK;
+}
+
+void tn_tensor_plan_make_small(struct tn_tensor_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_tensors; i++)
+        if (plan->tensors[i].file.layout == TERN_LAYOUT_T2)
+            plan->tensors[i].file.layout = TERN_LAYOUT_T5;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Unpacking of T5 for NEON: words of 16 bytes.
+ */
+#include <stdint.h>
+
+typedef uint64_t word_t __attribute__((vector_size(16), may_alias));
+
+#include "kern/kern.h"
+#include "kern/prefetch.h"
+#include "kern/t5.h"
+
+T5_UNPACK_DEFINE(neon)

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How fast ternary weights in T2 and in T5 are multiplied, and memory is read: `tern convert --pack
+ * auto` chooses by these.  Every thread multiplies the same band of rows, from its own caches.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "measure/bench.h"
+#include "plat/plat.h"
+
+#define STREAM_BYTES ((size_t)128 << 20)
+#define ROWS TERN_T2_BAND_ROWS
+#define COLS 4096u
+#define N_RUNS (ROWS / TERN_T2_TILE_ROWS * (COLS / TERN_T2_COL_ALIGN))
+#define N_PASSES 64u
+#define N_BEST 5
+
+/* A band of weights, all of them 0: kernels take as long for any. */
+struct band {
+    const struct tn_kernels *kernels;
+    bool int8_inputs, is_small;
+    uint8_t *t2, *t5;  /* [N_RUNS] runs */
+    uint16_t *scales;
+    uint8_t *input;    /* as its kernel wants it */
+    uint8_t *unpacked; /* [threads][N_RUNS] runs of T2 */
+    float *dst;        /* [threads][ROWS] */
+};
+
+static void multiply(const struct band *b, const uint8_t *data, float *dst)
+{
+    const struct tn_scaled_ternary m = {
+        .w = {data, ROWS, COLS, TERN_LAYOUT_T2}, .scales = b->scales, .group = 128, .is_f16 = true};
+    if (b->int8_inputs)
+        b->kernels->gemv_t2_i8((int32_t *)dst, &m.w, 0, ROWS, b->input);
+    else
+        b->kernels->gemv_t2_x16(dst, ROWS, &m, 0, ROWS, b->input, 1);
+}
+
+static void multiply_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    const struct band *b = arg;
+    uint8_t *unpacked = b->unpacked + (size_t)i_thread * N_RUNS * TERN_T2_RUN_BYTES;
+    (void)i_item;
+    for (uint32_t i = 0; i < N_PASSES; i++) {
+        if (b->is_small)
+            b->kernels->unpack_t5(unpacked, TERN_T2_RUN_BYTES, b->t5, N_RUNS);
+        multiply(b, b->is_small ? unpacked : b->t2, b->dst + (size_t)i_thread * ROWS);
+    }
+}
+
+/* 10^9 weights per second, the best of a few times. */
+static double rate_of(struct band *b, struct tn_team *team, bool is_small)
+{
+    const uint32_t n = tn_team_n_threads(team);
+    double best = 0;
+    b->is_small = is_small;
+    for (int i = 0; i < N_BEST; i++) {
+        const uint64_t start = tn_now_ns();
+        tn_team_for(team, n, multiply_item, b);
+        const double ns = (double)TN_MAX(tn_now_ns() - start, (uint64_t)1);
+        best = TN_MAX(best, (double)n * N_PASSES * ROWS * COLS / ns);
+    }
+    return best;
+}
+
+static void prepare_input(struct band *b)
+{
+    static const _Alignas(64) float ones[COLS] = {1, 1, 1, 1};
+    static const _Alignas(64) int8_t x[COLS];
+    if (b->int8_inputs)
+        b->kernels->lut_t2(b->input, x, COLS);
+    else
+        b->kernels->quant_x16(b->input, ones, COLS);
+}
+
+static void *take(unsigned char **next, size_t n_bytes)
+{
+    void *part = *next;
+    *next += tn_align_up(n_bytes, 64);
+    return part;
+}
+
+static size_t layout(struct band *b, unsigned char *memory, uint32_t n_threads)
+{
+    unsigned char *next = memory;
+    b->t2 = take(&next, (size_t)N_RUNS * TERN_T2_RUN_BYTES);
+    b->t5 = take(&next, (size_t)N_RUNS * TERN_T5_RUN_BYTES);
+    b->scales = take(&next, (size_t)ROWS * (COLS / 128) * sizeof *b->scales);
+    b->input = take(&next, TN_MAX(TN_LUT_BYTES(COLS), TN_X16_BYTES(COLS)));
+    b->unpacked = take(&next, (size_t)n_threads * N_RUNS * TERN_T2_RUN_BYTES);
+    b->dst = take(&next, (size_t)n_threads * ROWS * sizeof *b->dst);
+    return (size_t)(next - memory);
+}
+
+tern_status tern_measure_packs(struct tern_pack_rates *out, struct tern_engine *engine,
+                               bool int8_inputs, struct tern_error *err)
+{
+    const uint32_t n_threads = tn_team_n_threads(engine->team);
+    struct band b = {.kernels = &engine->kernels, .int8_inputs = int8_inputs};
+    const size_t n_bytes = STREAM_BYTES + layout(&b, NULL, n_threads);
+    unsigned char *memory = tn_pages_reserve(n_bytes);
+    *out = (struct tern_pack_rates){0};
+    tn_ok(err);
+    if (!memory || !tn_pages_commit(memory, n_bytes)) {
+        if (memory)
+            tn_pages_release(memory, n_bytes);
+        return tn_fail(err, TERN_MEMORY, "no memory for %zu MiB to measure the stream rate",
+                       n_bytes >> 20);
+    }
+    memset(memory, 0x55, n_bytes); /* real pages, not the zero page; code 1 in T2 */
+    layout(&b, memory + STREAM_BYTES, n_threads);
+    prepare_input(&b);
+    struct tn_bench_stream stream = {.data = memory, .n_bytes = STREAM_BYTES};
+    out->stream_gb_s = tn_bench_stream_rate(&stream, engine->team);
+    out->fast_gw_s = rate_of(&b, engine->team, false);
+    out->small_gw_s = rate_of(&b, engine->team, true);
+    tn_pages_release(memory, n_bytes);
+    return TERN_OK;
+}
