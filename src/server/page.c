@@ -85,14 +85,16 @@ static void append_model(struct tn_buf *out, const struct tn_server_model *model
 {
     struct tern_model_info info;
     tern_model_get_info(model->model, &info);
+    const bool is_embedding = tern_model_config(model->model)->pooling != TERN_POOLING_NONE;
     tn_buf_append_text(out, "{\"id\":");
     tn_json_text(out, model->id);
     tn_buf_append_text(out, ",\"name\":");
     tn_json_text(out, info.name);
     tn_buf_printf(out,
-                  ",\"hash\":\"%016" PRIx64 "\",\"has_chat\":%s,\"n_ctx\":%u"
+                  ",\"hash\":\"%016" PRIx64 "\",\"has_chat\":%s,\"is_embedding\":%s,\"n_ctx\":%u"
                   ",\"default_new_tokens\":%u,\"cap_new_tokens\":%u}",
-                  tern_model_hash(model->model), model->chat ? "true" : "false", model->n_ctx,
+                  tern_model_hash(model->model), model->chat ? "true" : "false",
+                  is_embedding ? "true" : "false", model->n_ctx,
                   model->default_new_tokens, model->cap_new_tokens);
 }
 

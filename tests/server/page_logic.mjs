@@ -13,7 +13,8 @@ const [folder, task, ...paths] = process.argv.slice(2);
 const load = name => import(pathToFileURL(join(folder, name)));
 const markdown = await load("markdown.js"), tree = await load("tree.js");
 const saved = await load("saved.js"), {EventReader} = await load("stream.js");
-const words = await load("words.js"), {followsAfterScroll} = await load("view.js");
+const words = await load("words.js"), settings = await load("settings.js");
+const {followsAfterScroll} = await load("view.js");
 
 const SYSTEM = "Answer \"briefly\".\nالعربية";
 const TALK = [["user", "Tell me a story.\n\tüñí 😀 \u0000 \u2028 \ud800"],
@@ -222,6 +223,56 @@ await test("a full context", () => {
     assert.ok(more >= n + 2 && more <= 20, String(more));
     chat.forgotten = 20;
     assert.equal(tree.forgetMore(chat, question, 600, 500), null);
+});
+
+await test("interrupted answers", () => {
+    const chat = talk();
+    const [, first, , last] = tree.path(chat);
+    first.stop = "stop";
+    tree.markInterrupted(chat);
+    assert.deepEqual([first.stop, last.stop, last.rev], ["stop", "left", 1]);
+    assert.ok(!Object.values(chat.nodes).some(node => node.role === "user" && node.stop));
+    const writing = structuredClone(chat);   // another tab goes on with the answer
+    delete writing.nodes[last.id].stop;
+    tree.touch(writing, writing.nodes[last.id]);
+    assert.equal(tree.merge(chat, writing).nodes[last.id].stop, undefined);
+});
+
+await test("greetings", () => {
+    const say = (model, isConnected = true) => words.greeting(model, isConnected);
+    assert.match(say(undefined, false).text, /Waiting/);
+    const demo = say({id: "demo", has_chat: true});
+    assert.deepEqual([say().command, demo.command], ["tern pull", "tern pull"]);
+    assert.equal(say({id: "b", has_chat: true}).command, undefined);
+    assert.match(demo.text, /fairy tales/);
+    assert.match(say({id: "b", has_chat: false}).text, /continues/);
+});
+
+await test("errors and what helps", () => {
+    const long = {status: 400, code: "context_length_exceeded",
+                  message: "This model's maximum context length is 1024 tokens. However, your " +
+                           "messages resulted in at least 1300 tokens. Please reduce the length"};
+    assert.deepEqual(words.overlong(long), [1024, 1300]);
+    assert.equal(words.overlong({status: 400, message: long.message}), null);
+    const why = words.explain(long, false, false);
+    assert.equal(why.action, "edit");
+    assert.match(why.text, /^Your message is too long: 1300 tokens, .* at most 1024\. Shorten it/);
+    assert.match(words.explain(long, true, false).text, /system text/);
+    for (const [status, action] of [[0, "again"], [400, "settings"], [401, "key"], [404, "again"],
+                                    [413, "edit"], [500, "again"], [503, "again"]])
+        assert.equal(words.explain({status, message: "m"}, false, false).action, action);
+    assert.match(words.explain({status: 0, message: "Gone."}, false, true).text, /so far is kept/);
+});
+
+await test("numbers of settings", () => {
+    const {readNumber} = settings, temperature = {min: 0, max: 2, step: 0.05};
+    const count = {min: 1, max: 1000000, step: 1};
+    assert.deepEqual(readNumber(temperature, " "), {});
+    assert.deepEqual(readNumber(temperature, "0.7"), {value: 0.7});
+    assert.deepEqual(readNumber(temperature, "9"), {problem: "must be from 0 to 2"});
+    assert.match(readNumber(temperature, "warm").problem, /number/);
+    assert.match(readNumber(count, "1.5").problem, /whole/);
+    assert.deepEqual(readNumber(count, "0"), {problem: "must be from 1 to 1000000"});
 });
 
 // ---- numbers and scrolling ----

@@ -131,7 +131,8 @@ class Page(serving.TestCase):
         status, known = self.server.get("/page.json")
         self.assertEqual(status, 200)
         [model] = known["models"]
-        self.assertEqual((model["id"], model["has_chat"]), ("model0", True))
+        self.assertEqual((model["id"], model["has_chat"], model["is_embedding"]),
+                         ("model0", True, False))
         self.assertRegex(model["hash"], "^[0-9a-f]{16}$")
         self.assertGreater(model["n_ctx"], model["default_new_tokens"] // 8)
         self.assertEqual(known["defaults"], {

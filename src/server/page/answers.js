@@ -4,7 +4,7 @@
 // shown at the moment.
 import {Refusal, ask} from "./stream.js";
 import {add, forgetMore, messagesFor, path, touch} from "./tree.js";
-import {figures, speed} from "./words.js";
+import {explain, figures, overlong, speed} from "./words.js";
 
 const SAVE_EVERY = 1500;   // ms, while an answer grows
 
@@ -45,6 +45,7 @@ export class Answers {
         chat.model = model?.id || chat.model;
         Object.assign(node, {content: "", reasoning: "", model: chat.model});
         delete node.error;
+        delete node.action;
         delete node.stop;
         chat.leaf = node.id;
         touch(chat, node);
@@ -88,11 +89,10 @@ export class Answers {
                     onEvent: event => this.#take(run, event)});
                 return;
             } catch (error) {
-                const sizes = /(\d+) tokens\D+(\d+) tokens/.exec(error.message);
+                const sizes = overlong(error);
                 if (error.status === 401 && await this.app.askKey())
                     continue;
-                const n = error.code === "context_length_exceeded" && sizes &&
-                          forgetMore(chat, question, Number(sizes[2]), Number(sizes[1]));
+                const n = sizes && forgetMore(chat, question, sizes[1], sizes[0]);
                 if (!n)
                     throw error;
                 chat.forgotten = n;
@@ -153,13 +153,10 @@ export class Answers {
             return;
         }
         run.node.stop = "error";
-        run.node.error = error.message;
-        if (error.status === 0) {
-            run.node.error += run.text || run.thought
-                ? " What had come is kept." : " Your message is kept.";
-            run.node.error += " When tern serve runs again, try again.";
+        const {text, action} = explain(error, !!run.chat.system, !!(run.text || run.thought));
+        Object.assign(run.node, {error: text, action});
+        if (error.status === 0)
             this.app.isGone();
-        }
     }
 
     #finish(run) {

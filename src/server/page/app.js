@@ -7,7 +7,7 @@
 //   store.js     conversations, kept          saved.js     conversations as files
 //   answers.js   answers being written        view.js      messages as elements
 //   settings.js  the dialog                   sidebar.js   the list of conversations
-//   words.js     numbers as text
+//   words.js     numbers and errors as text
 import {Answers, usedTokens} from "./answers.js";
 import {icon, make} from "./render.js";
 import {fileName, lastLine, read, split, write} from "./saved.js";
@@ -15,7 +15,7 @@ import {Settings, applyTheme, setTheme} from "./settings.js";
 import {Sidebar} from "./sidebar.js";
 import {openStore, recall, remember} from "./store.js";
 import {request} from "./stream.js";
-import {add, children, newChat, path, show, titleOf} from "./tree.js";
+import {add, children, markInterrupted, newChat, path, show, titleOf} from "./tree.js";
 import {Messages, welcome} from "./view.js";
 import {contextUse} from "./words.js";
 
@@ -33,8 +33,9 @@ const page = {
 
 // ---- the server ----
 
+// Those that can chat.
 function models() {
-    return page.info ? page.info.models : [];
+    return page.info ? page.info.models.filter(model => !model.is_embedding) : [];
 }
 
 function modelOf(chat) {
@@ -190,7 +191,7 @@ function update() {
     document.body.classList.toggle("empty", isEmpty);
     get("log").querySelector(".welcome")?.remove();
     if (isEmpty)
-        get("log").append(welcome(model));
+        get("log").append(welcome(model, !!page.info));
     if (model)
         get("model").value = model.id;
     document.title = isEmpty ? "tern" : `${titleOf(chat)} · tern`;
@@ -270,7 +271,12 @@ const view = new Messages(get("log"), get("messages"), get("to-end"), {
     regenerate(node) {
         const {chat} = page, question = chat.nodes[node.parent];
         if (question && !answers.running(chat))
-            answers.start(chat, question, node.error && !node.content ? node : undefined);
+            answers.start(chat, question, node.content ? undefined : node);
+    },
+    openSettings,
+    async askKey(node) {
+        if (await askKey())
+            view.actions.regenerate(node);
     },
     show(node) {
         show(page.chat, node);
@@ -456,8 +462,10 @@ async function main() {
     page.store = store;
     if (!isLasting)
         get("place").textContent = "This browser keeps nothing: save conversations as files.";
-    for (const chat of await store.all())
+    for (const chat of await store.all()) {
+        markInterrupted(chat);
         page.chats.set(chat.id, chat);
+    }
     const asked = page.chats.get(location.hash.slice(1));
     if (asked)
         open(asked);

@@ -31,12 +31,17 @@ const FIELDS = [
 
 const get = id => document.getElementById(id);
 
-function numberOf(field, text) {
+// {value} of the text of a field, undefined for an empty one, or {problem}: why it is refused.
+export function readNumber(field, text) {
     const value = Number(text);
-    if (text.trim() === "" || !Number.isFinite(value))
-        return undefined;
-    const within = Math.min(Math.max(value, field.min), field.max);
-    return field.step === 1 ? Math.round(within) : within;
+    if (text.trim() === "")
+        return {};
+    if (!Number.isFinite(value) || (field.step === 1 && !Number.isInteger(value)))
+        return {problem: field.step === 1 ? "must be a whole number" : "must be a number"};
+    if (value < field.min || value > field.max)
+        return {problem: field.max === Number.MAX_SAFE_INTEGER ? `must be at least ${field.min}`
+            : `must be from ${field.min} to ${field.max}`};
+    return {value};
 }
 
 export class Settings {
@@ -46,9 +51,10 @@ export class Settings {
         this.inputs = FIELDS.map(field => {
             const input = make("input", {type: "number", min: field.min, max: field.max,
                                          step: field.step === 1 ? 1 : "any", inputmode: "decimal"});
-            input.addEventListener("change", () => this.set(field, input));
+            input.hint = make("small", {}, field.hint);
+            input.addEventListener("change", () => this.read(field, input));
             get("fields").append(make("label", {}, make("span", {}, field.label), input,
-                                      make("small", {}, field.hint)));
+                                      input.hint));
             return input;
         });
         get("set-title").addEventListener("change", event => this.change(
@@ -57,10 +63,10 @@ export class Settings {
             {system: event.target.value.trim()}));
         get("set-stop").addEventListener("change", event => {
             const stop = event.target.value.split("\n").filter(line => line !== "").slice(0, 4);
-            this.set({key: "stop"}, null, stop.length > 0 ? stop : undefined);
+            this.set("stop", stop.length > 0 ? stop : undefined);
         });
         get("set-think").addEventListener("change", event => {
-            this.set({key: "reasoning_effort"}, null, event.target.value || undefined);
+            this.set("reasoning_effort", event.target.value || undefined);
         });
         get("reset").addEventListener("click", () => {
             this.change({settings: {}});
@@ -68,13 +74,27 @@ export class Settings {
         });
     }
 
-    set(field, input, value = input && numberOf(field, input.value)) {
+    // A number that is out of range stays in its field, says why, and changes nothing.
+    read(field, input) {
+        const text = input.validity.badInput ? "?" : input.value;
+        const {value, problem} = readNumber(field, text);
+        this.showProblem(field, input, problem);
+        if (!problem)
+            this.set(field.key, value);
+    }
+
+    showProblem(field, input, problem) {
+        input.hint.textContent = problem || field.hint;
+        input.hint.classList.toggle("refused", !!problem);
+        input.setAttribute("aria-invalid", String(!!problem));
+    }
+
+    // undefined: the default.
+    set(key, value) {
         const settings = {...this.chat.settings};
-        delete settings[field.key];
+        delete settings[key];
         if (value !== undefined)
-            settings[field.key] = value;
-        if (input)
-            input.value = value ?? "";
+            settings[key] = value;
         this.change({settings});
     }
 
@@ -93,6 +113,7 @@ export class Settings {
         get("set-think").value = chat.settings.reasoning_effort || "";
         FIELDS.forEach((field, i) => {
             this.inputs[i].value = chat.settings[field.key] ?? "";
+            this.showProblem(field, this.inputs[i]);
             this.inputs[i].placeholder = defaults[field.key] ?? "by chance";
         });
     }

@@ -37,6 +37,14 @@ export function touch(chat, node) {
     chat.changed = Date.now();
 }
 
+// Marks answers without an end, for a tab that has just loaded them: a reload interrupted them.
+// `rev` does not grow: if another tab is writing such an answer, its next save takes precedence.
+export function markInterrupted(chat) {
+    for (const node of Object.values(chat.nodes))
+        if (node.role === "assistant" && !node.stop)
+            node.stop = "left";
+}
+
 // The messages of the branch that is shown, first to last.
 export function path(chat) {
     const nodes = [], seen = new Set();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The messages of the branch that is shown, as elements.  `actions` is what people can do with
-// one: {edit(node, text), regenerate(node), show(node)}.
+// one: {edit(node, text), regenerate(node), show(node), openSettings(), askKey(node)}.
 import {copyButton, iconButton, make, renderInto} from "./render.js";
 import {families, path} from "./tree.js";
-import {figures} from "./words.js";
+import {figures, greeting} from "./words.js";
 
 const NEAR_END = 80;   // px: a view scrolled down this close to the end follows a growing answer
 
@@ -12,7 +12,7 @@ const STOPS = {
     length: "The answer is cut off here: it has reached its greatest length.",
     context: "The answer is cut off here: the context is full.",
     stopped: "You stopped this answer.",
-    left: "This answer ended when the page was closed.",
+    left: "This answer was interrupted: the page was closed or loaded again.",
 };
 
 function seconds(ms) {
@@ -147,8 +147,18 @@ export class Messages {
         part.note.hidden = !text;
         part.note.classList.toggle("error", !!node.error && !isRunning);
         if (node.error && !isRunning)
-            part.note.append(" ", make("button", {
-                type: "button", onclick: () => this.actions.regenerate(node)}, "Try again"));
+            part.note.append(" ", this.remedy(node));
+    }
+
+    // The button that can help after an error.
+    remedy(node) {
+        const {actions} = this;
+        const [label, onclick] = {
+            edit: ["Edit the message", () => this.edit(this.chat.nodes[node.parent])],
+            settings: ["Open the settings", () => actions.openSettings()],
+            key: ["Enter the key", () => actions.askKey(node)],
+        }[node.action] || ["Try again", () => actions.regenerate(node)];
+        return make("button", {type: "button", onclick}, label);
     }
 
     tools(node, siblings, figuresElement) {
@@ -219,12 +229,11 @@ export class Messages {
 }
 
 // What an empty conversation says.
-export function welcome(model) {
-    const text = !model ? "Waiting for the server."
-        : model.has_chat ? `${model.id} answers, on this computer.`
-        : `${model.id} has no chat template: it continues what you write.`;
+export function welcome(model, isConnected) {
+    const {title, text, command} = greeting(model, isConnected);
     const mark = document.querySelector(".brand svg").cloneNode(true);
-    return make("div", {class: "welcome"}, mark, make("p", {class: "big"}, "What is on your mind?"),
-                make("p", {}, text));
+    return make("div", {class: "welcome"}, mark, make("p", {class: "big"}, title),
+                make("p", {}, text),
+                command ? make("p", {}, make("code", {dir: "ltr"}, command)) : null);
 }
 

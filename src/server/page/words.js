@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Numbers as the page shows them.  Nothing here knows of elements.
+// Numbers, greetings and errors as the page words them.  Nothing here knows of elements.
 
 const MIN_TIMED_MS = 300;   // a burst of tokens that arrives faster does not measure the speed
 
@@ -20,4 +20,60 @@ export function figures(n, ms) {
 export function contextUse(nTokens, size) {
     const used = Math.min(nTokens, size);
     return {used, share: used / size, text: `${used} of ${size} tokens`};
+}
+
+// What an empty conversation says: {title, text, command?}.  `model`: undefined where none of the
+// server's models can chat; `isConnected`: the server has said which models it has.
+export function greeting(model, isConnected) {
+    const title = "What is on your mind?";
+    if (!isConnected)
+        return {title, text: "Waiting for the server."};
+    if (!model)
+        return {title: "No model here can chat", command: "tern pull",
+                text: "This server computes embeddings only. To fetch a model that answers, type " +
+                      "in a terminal:"};
+    if (model.id === "demo")
+        return {title: "Ask for a fairy tale", command: "tern pull",
+                text: "The demo tells fairy tales and knows nothing else. To fetch a model that " +
+                      "answers questions, type in a terminal:"};
+    return {title, text: model.has_chat ? `${model.id} answers, on this computer.`
+        : `${model.id} has no chat template: it continues what you write.`};
+}
+
+const OVERLONG = /(\d+) tokens\D+(\d+) tokens/;
+
+// [limit, size] of a refusal of a prompt that is too long; null for other refusals.
+export function overlong(error) {
+    const sizes = error.code === "context_length_exceeded" && OVERLONG.exec(error.message);
+    return sizes ? [Number(sizes[1]), Number(sizes[2])] : null;
+}
+
+// A failure in the page's words, and the action that can help: {text, action: "again" | "edit" |
+// "settings" | "key"}.  `hasSystem`: the conversation has a system text; `hasText`: a part of the
+// answer had arrived.
+export function explain(error, hasSystem, hasText) {
+    const sizes = overlong(error);
+    if (sizes)
+        return {action: "edit",
+                text: `Your message${hasSystem ? " and the system text are" : " is"} too long: ` +
+                      `${sizes[1]} tokens, and the model reads at most ${sizes[0]}. Shorten ` +
+                      `${hasSystem ? "one of them" : "it"}.`};
+    if (error.status === 0)
+        return {action: "again", text: `${error.message} ${hasText ? "The text so far"
+            : "Your message"} is kept. Start tern serve again, then try again.`};
+    if (error.status === 401)
+        return {action: "key", text: "The API key is missing or wrong."};
+    if (error.status === 404)
+        return {action: "again", text: "The server no longer has this model. Choose another one " +
+                "at the top, then try again."};
+    if (error.status === 413)
+        return {action: "edit",
+                text: "The conversation is too large for the memory of the server. Shorten your " +
+                      "message or begin a new conversation."};
+    if (error.status === 503)
+        return {action: "again", text: `The server has too much to do (${error.message}). Try ` +
+                "again in a moment."};
+    if (error.status === 400)
+        return {action: "settings", text: `The server refuses this request: ${error.message}`};
+    return {action: "again", text: error.message};
 }
