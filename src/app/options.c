@@ -52,7 +52,7 @@ const struct tn_command_row tn_command_rows[TN_N_COMMANDS] = {
         "SRC is a directory with config.json, model.safetensors (or shards with\n"
         "their index) and tokenizer.json, or a GGUF file (of a split one the first\n"
         "part). tern info SRC says whether tern has its architecture. Ternary weights\n"
-        "are packed in 2 bits, all others keep their values. An existing .tern file\n"
+        "are packed (--pack), all others keep their values. An existing .tern file\n"
         "is replaced when the new one is complete.\n"
         "Also: tern --convert SRC --save FILE.\n"
         "\n"
