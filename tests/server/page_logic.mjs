@@ -287,6 +287,15 @@ await test("numbers in words", () => {
     assert.equal(words.contextUse(256, 1024).share, 0.25);
 });
 
+await test("progress of a prompt", () => {
+    const say = (total, cache, processed) => words.readingProgress({total, cache, processed});
+    assert.equal(say(3000, 0, 768), "Reading your message: 25 %");
+    // What is cached takes no time.
+    assert.equal(say(3000, 1000, 1000), "Reading your message: 0 %");
+    assert.equal(say(3000, 1000, 2999), "Reading your message: 99 %");
+    assert.deepEqual([say(40, 0, 20), say(3000, 2990, 2995)], ["", ""]);
+});
+
 await test("the view follows the end", () => {
     const at = (scrollTop, scrollHeight) => ({scrollTop, scrollHeight, clientHeight: 500});
     assert.ok(followsAfterScroll(true, at(500, 1600), 500), "the answer grows");

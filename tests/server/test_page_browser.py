@@ -346,6 +346,7 @@ class Browser(serving.TestCase):
         self.stub("Yes: <think> ", "is a tag.", reasoning=["Should ", "I?"])
         self.ask("Really?")
         asked = self.js("return asked")
+        self.assertIn("Be brief.", self.find("#system").text)
         self.assertEqual(asked["messages"], [{"role": "system", "content": "Be brief."},
                                              {"role": "user", "content": "Really?"}])
         self.assertEqual((asked["temperature"], asked["reasoning_effort"], asked["stream"]),
@@ -364,6 +365,7 @@ class Browser(serving.TestCase):
         self.stub("No.")
         self.ask("Again?")
         self.assertEqual(self.js("return asked.temperature"), 0)
+        self.assertEqual(self.js("return asked.messages"), [{"role": "user", "content": "Again?"}])
         self.click(".message.user [aria-label^='Copy']")
         self.until(lambda: self.all(".message.user [title='Copied'], [title^='Copying']"), "a copy")
 

@@ -4,7 +4,7 @@
 // shown at the moment.
 import {Refusal, ask} from "./stream.js";
 import {add, forgetMore, messagesFor, path, touch} from "./tree.js";
-import {explain, figures, overlong, speed} from "./words.js";
+import {explain, figures, overlong, readingProgress, speed} from "./words.js";
 
 const SAVE_EVERY = 1500;   // ms, while an answer grows
 
@@ -70,10 +70,8 @@ export class Answers {
         const body = {...chat.settings, model: model.id, stream: true,
                       stream_options: {include_usage: true}};
         if (model.has_chat)
-            body.messages = messages;
-        else
-            body.prompt = messages.map(message => message.content).join("");
-        return body;
+            return {...body, messages, return_progress: true};
+        return {...body, prompt: messages.map(message => message.content).join("")};
     }
 
     // When the context is full, the oldest messages are left out until the rest fits.
@@ -104,6 +102,8 @@ export class Answers {
         const now = performance.now(), choice = event.choices?.[0], {node} = run;
         if (event.usage)
             node.usage = event.usage;
+        if (event.prompt_progress && !run.text && !run.thought)
+            this.app.shows(run.chat, run.node, readingProgress(event.prompt_progress));
         if (!choice)
             return;
         const thought = choice.delta?.reasoning_content || "";

@@ -194,6 +194,8 @@ function update() {
         get("log").append(welcome(model, !!page.info));
     if (model)
         get("model").value = model.id;
+    get("system").hidden = !chat.system;
+    get("system-text").textContent = chat.system;
     document.title = isEmpty ? "tern" : `${titleOf(chat)} · tern`;
     get("export").disabled = isEmpty;
     const label = running ? "Stop" : "Send";
@@ -218,7 +220,7 @@ function open(chat) {
 // A new conversation; kept from its first message on.
 function begin() {
     const last = JSON.parse(recall("local", "last") || "{}");
-    open(newChat(last.model || models()[0]?.id || "", last.settings, last.system));
+    open(newChat(last.model || models()[0]?.id || "", last.settings));
     get("question").focus();
 }
 
@@ -343,8 +345,8 @@ const sidebar = new Sidebar({
 });
 
 const settings = new Settings(() => {
-    const {model, settings: values, system} = page.chat;
-    remember("local", "last", JSON.stringify({model, settings: values, system}));
+    const {model, settings: values} = page.chat;
+    remember("local", "last", JSON.stringify({model, settings: values}));
     if (page.chat.leaf)
         save(page.chat);
     update();
@@ -427,6 +429,7 @@ function wire() {
     });
     get("export").addEventListener("click", exportChat);
     get("adjust").addEventListener("click", openSettings);
+    get("system").addEventListener("click", openSettings);
     get("to-end").addEventListener("click", () => view.toEnd());
     get("banner-retry").addEventListener("click", connect);
     get("set-theme").addEventListener("change", event => setTheme(event.target.value));

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // The dialog of settings.  An empty field means the default, which it shows; what is set belongs
-// to the conversation, and new conversations begin with it.
+// to the conversation.  New conversations begin with the last settings, without a system text.
 import {make} from "./render.js";
 import {recall, remember} from "./store.js";
 import {titleOf} from "./tree.js";
 
+const N_SIMPLE = 2;   // the first ones; the others are folded
 const FIELDS = [
     {key: "temperature", label: "Temperature", min: 0, max: 2, step: 0.05,
      hint: "0: always the likeliest token"},
+    {key: "max_tokens", label: "Longest answer", min: 1, max: 1000000, step: 1,
+     hint: "tokens"},
     {key: "top_p", label: "Top p", min: 0, max: 1, step: 0.01,
      hint: "share of likely tokens kept"},
     {key: "top_k", label: "Top k", min: 0, max: 1000, step: 1,
@@ -22,8 +25,6 @@ const FIELDS = [
     {key: "frequency_penalty", label: "Frequency penalty", min: -2, max: 2, step: 0.1,
      hint: "0: none"},
     {key: "repeat_last_n", label: "Penalties look back", min: 0, max: 65536, step: 1,
-     hint: "tokens"},
-    {key: "max_tokens", label: "Longest answer", min: 1, max: 1000000, step: 1,
      hint: "tokens"},
     {key: "seed", label: "Seed", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1,
      hint: "the same one gives the same answer"},
@@ -48,13 +49,13 @@ export class Settings {
     // onChange(): something of the conversation was changed.
     constructor(onChange) {
         this.onChange = onChange;
-        this.inputs = FIELDS.map(field => {
+        this.inputs = FIELDS.map((field, i) => {
             const input = make("input", {type: "number", min: field.min, max: field.max,
                                          step: field.step === 1 ? 1 : "any", inputmode: "decimal"});
             input.hint = make("small", {}, field.hint);
             input.addEventListener("change", () => this.read(field, input));
-            get("fields").append(make("label", {}, make("span", {}, field.label), input,
-                                      input.hint));
+            get(i < N_SIMPLE ? "fields" : "more-fields").append(
+                make("label", {}, make("span", {}, field.label), input, input.hint));
             return input;
         });
         get("set-title").addEventListener("change", event => this.change(
@@ -111,6 +112,8 @@ export class Settings {
         get("set-system").value = chat.system;
         get("set-stop").value = (chat.settings.stop || []).join("\n");
         get("set-think").value = chat.settings.reasoning_effort || "";
+        get("more").open = FIELDS.slice(N_SIMPLE).some(({key}) => key in chat.settings) ||
+            "stop" in chat.settings;
         FIELDS.forEach((field, i) => {
             this.inputs[i].value = chat.settings[field.key] ?? "";
             this.showProblem(field, this.inputs[i]);

@@ -2,6 +2,7 @@
 //
 // Numbers, greetings and errors as the page words them.  Nothing here knows of elements.
 
+const MIN_SHOWN_PROMPT = 64;   // tokens: fewer are read at once
 const MIN_TIMED_MS = 300;   // a burst of tokens that arrives faster does not measure the speed
 
 // ", 12.3 per second" for `n` tokens, `ms` milliseconds after the first of which the last arrived;
@@ -13,6 +14,14 @@ export function speed(n, ms) {
 // "12 tokens, 3.4 per second".
 export function figures(n, ms) {
     return `${n} ${n === 1 ? "token" : "tokens"}${speed(n, ms)}`;
+}
+
+// How much of a prompt the server has read: its prompt_progress as text, "" for a short prompt.
+export function readingProgress({total, cache, processed}) {
+    const nNew = total - cache;
+    if (nNew < MIN_SHOWN_PROMPT || processed < cache)
+        return "";
+    return `Reading your message: ${Math.floor(100 * (processed - cache) / nNew)} %`;
 }
 
 // {used, share, text}: tokens of a context of `size`.  The last token of an answer is counted but
