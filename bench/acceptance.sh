@@ -5,13 +5,13 @@
 # asked, what was measured, and whether it is met.  It judges nothing else: it always exits 0.
 #
 #   build  correct  convert  open  memory  kernels  speed  sequences  server  families
-#                                                                            (default: all)
+#   stream  hybrids  dense                                                  (default: all)
 #
 # Needs a release build with benchmarks (cmake --preset release && cmake --build build/release; else
 # $TERN names the command) and the reference data in ../shared.  The sections convert, open, memory,
 # speed, sequences and server use models of the dimensions of BitNet 2B-4T that are made here first:
-# about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The section families makes others, of
-# 16 GB.
+# about 9 GB in $TERN_ACCEPT_DIR (default: build/acceptance).  The sections families, hybrids and
+# dense make others, of up to 16 GB each.
 # Run it on an idle machine; speeds stand beside the memory stream rate of the same run.
 set -u
 cd "$(dirname "$0")/.."
@@ -568,12 +568,14 @@ family_memory() {
         "$(calc "round($peak - ($(wc -c <"$work/$1.tern") + 1024 * $per_token) / 1e6, 1)")"
 }
 
+. bench/acceptance_models.sh
+
 for program in "$tern" "$bench_kern"; do
     [ -x "$program" ] || { echo "no $program; build the release preset first" >&2; exit 0; }
 done
 row "what" asked measured verdict
 for section in ${*:-build correct convert open memory kernels speed sequences server \
-    families}; do
+    families stream hybrids dense}; do
     "section_$section"
 done
 exit 0
