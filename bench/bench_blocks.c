@@ -114,6 +114,8 @@ static void bench_gemv(struct work *w, const struct blocks_type *type, double st
         set_matrix(w, type, memory ? MEMORY_ROWS : CACHE_ROWS);
         const struct tn_timing t = tn_time_call(call, w);
         const double gbs = (double)w->matrix_bytes / t.median * 1e-9;
+        if (memory && !tn_bench_add_rate(gbs))
+            continue;
         printf("%-15s %-8s %-6s %-6s %8.1f us +-%3.0f %%  %6.2f GB/s %6.1f Gw/s  %3.0f %% of the "
                "stream\n",
                w->row->op, w->row->isa, type->name, memory ? "memory" : "cache", t.median * 1e6,
@@ -140,6 +142,12 @@ static void bench_gemm(struct work *w, const struct blocks_type *type)
     }
 }
 
+/* The types that most files consist of: a sweep of all twelve would take an hour. */
+static bool is_swept(const char *name)
+{
+    return !strcmp(name, "Q8_0") || !strcmp(name, "Q4_K") || !strcmp(name, "Q6_K");
+}
+
 void tn_bench_blocks(const struct tn_kernel_row *row, double stream_gbs)
 {
     static struct work work;
@@ -149,6 +157,8 @@ void tn_bench_blocks(const struct tn_kernel_row *row, double stream_gbs)
         allocate(&work);
     work.row = row;
     for (size_t i = 0; i < N_BLOCKS_TYPES; i++) {
+        if (tn_bench_report.is_sweep && !is_swept(blocks_types[i].name))
+            continue;
         if (strncmp(row->op, "gemm", 4))
             bench_gemv(&work, &blocks_types[i], stream_gbs);
         else if (!tn_bench_report.only_memory)

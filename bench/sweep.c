@@ -46,7 +46,8 @@ static const struct {
     {"gemv_c2_i8", TN_PREFETCH_C2},      {"dot_u5_i16", TN_PREFETCH_PLANES_FEW},
     {"dot_u4_i16", TN_PREFETCH_PLANES},  {"dot_u2_i16", TN_PREFETCH_PLANES},
     {"dot_u1_i16", TN_PREFETCH_PLANES},  {"attn_qk_q8", TN_PREFETCH_KEYS},
-    {"attn_pv_q8", TN_PREFETCH_VALUES},
+    {"attn_pv_q8", TN_PREFETCH_VALUES},  {"gemv_blocks_x8", TN_PREFETCH_BLOCKS},
+    {"gemv_blocks_x16", TN_PREFETCH_BLOCKS},
 };
 
 /* Distances to combine. */

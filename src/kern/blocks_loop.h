@@ -27,6 +27,7 @@
 #include "base/bits.h"
 #include "kern/blocks_codes.h"
 #include "kern/blocks_x.h"
+#include "kern/prefetch.h"
 #include "kern/switch.h"
 
 /* ---- where things lie ---- */
@@ -89,8 +90,6 @@ struct cells {
 #define PANEL_ROWS 64u
 #define PANEL_GROUP_BYTES (4 * PANEL_ROWS)
 #define PANEL_CELL_BYTES (TN_CELL_COLS * PANEL_ROWS)
-
-#define AHEAD_BYTES 4096
 
 static TN_ALWAYS_INLINE words codes_at(const uint8_t *cell, const uint32_t g, const uint32_t i,
                                        const struct kind kind)
@@ -161,7 +160,8 @@ static TN_ALWAYS_INLINE void add_span(float *dst, size_t dst_stride, const struc
         if (kind.layout)
 #pragma GCC unroll 8
             for (uint32_t i = 0; i < tn_cell_bytes(tn_block_shape(kind.layout)); i += 64)
-                TN_PREFETCH(cell + AHEAD_BYTES + i);
+                tn_request(cell + i, n_inputs == 1 ? TN_PREFETCH_OF(BLOCKS)
+                                                   : TN_PREFETCH_OF(BLOCKS_FEW));
 #pragma GCC unroll 2
         for (uint32_t h = 0; h < TN_CELL_COLS / kind.sub; h++) {
             const uint32_t j = k * (TN_CELL_COLS / kind.sub) + h;

@@ -30,6 +30,7 @@ struct tn_prefetch {
  *   T2_I8, T2_X16, T2_X8  weights of the layout T2, one row of inputs
  *   T2_FEW                the same, 2 to 8 rows
  *   T5                    weights of the layout T5
+ *   BLOCKS, BLOCKS_FEW    cells of matrices in blocks, one row of inputs, 2 to 8 rows
  *   R2, R2_FEW            rows of a list, whole rows ahead
  *   C2                    columns of a list, in batches: 2 is the batch after the next
  *   PLANES, PLANES_FEW    rows of bit planes; one distance, l2 or l1
@@ -43,6 +44,8 @@ struct tn_prefetch {
     X(T2_X8,       12288, 8192, 1024, 0, 8192, 1024,     0, 8192, 1024)       \
     X(T2_FEW,      0, 12288, 4096,    0, 8192, 1024,     0, 8192, 1024)       \
     X(T5,          0, 8192, 0,        0, 8192, 0,        0, 8192, 0)          \
+    X(BLOCKS,      12288, 8192, 4096, 12288, 8192, 4096, 12288, 8192, 4096)   \
+    X(BLOCKS_FEW,  0, 0, 4096,        0, 0, 4096,        0, 0, 4096)          \
     X(R2,          0, 10240, 5120,    0, 8192, 4096,     0, 8192, 4096)       \
     X(R2_FEW,      0, 8192, 4096,     0, 8192, 4096,     0, 8192, 4096)       \
     X(C2,          0, 2, 1,           0, 2, 1,           0, 2, 1)             \
