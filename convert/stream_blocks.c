@@ -10,14 +10,26 @@
 
 #define STEP_ROWS 256u
 
+/* Names the first bad block of a row that has one. */
+static tern_status fail_scale(const struct tn_tensor_plan_row *t, const uint8_t *raw, uint32_t row,
+                              struct tern_error *err)
+{
+    const uint32_t layout = t->file.layout, cols = tn_block_shape(layout).block;
+    uint32_t block = 0;
+    while (tn_blocks_are_finite(raw + block * tn_blocks_source_bytes(layout, cols), layout, 1,
+                                cols))
+        block++;
+    return tn_fail(err, TERN_INPUT,
+                   "tensor \"%s\": a scale of block %u of row %u is not a finite number",
+                   t->weight->name, block, tn_row_order_get(&t->order, row));
+}
+
 static tern_status check_scales(const struct tn_tensor_plan_row *t, const uint8_t *raw,
                                 size_t row_bytes, uint32_t row, uint32_t n, struct tern_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!tn_blocks_are_finite(raw + i * row_bytes, t->file.layout, 1, t->file.cols))
-            return tn_fail(err, TERN_INPUT,
-                           "tensor \"%s\": row %u has a scale that is NaN or infinite",
-                           t->weight->name, tn_row_order_get(&t->order, row + i));
+            return fail_scale(t, raw + i * row_bytes, row + i, err);
     return TERN_OK;
 }
 

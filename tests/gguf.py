@@ -126,6 +126,38 @@ def write_hollow(path, keys, tensors):
         f.truncate(len(head) + size)
 
 
+def read_tensors(data):
+    """Of a whole file: (name, shape, type, where the type is written, where the data begin)."""
+    def number(form):
+        nonlocal at
+        at += struct.calcsize(form)
+        return struct.unpack_from(form, data, at - struct.calcsize(form))[0]
+
+    def read(kind):
+        nonlocal at
+        if kind == STRING:
+            n = number("<Q")
+            at += n
+            return data[at - n:at]
+        if kind == ARRAY:
+            kind, n = number("<I"), number("<Q")
+            return [read(kind) for _ in range(n)]
+        return number(FORMATS[kind])
+
+    at, found, alignment = 8, [], ALIGNMENT
+    n_tensors, n_keys = number("<Q"), number("<Q")
+    for _ in range(n_keys):
+        name, value = read(STRING), read(number("<I"))
+        alignment = value if name == b"general.alignment" else alignment
+    for _ in range(n_tensors):
+        name = read(STRING).decode()
+        shape = [number("<Q") for _ in range(number("<I"))][::-1]
+        place, kind = at, number("<I")
+        found.append((name, shape, kind, place, number("<Q")))
+    begin = at + -at % alignment
+    return [(*t[:4], begin + t[4]) for t in found]
+
+
 # ---- floats ----
 
 def f32(values):

@@ -183,5 +183,76 @@ class Dense(command.TestCase):
         self.refuse(tensors, 6, "this model was not trained ternary")
 
 
+class Blocks(command.TestCase):
+    """GGUF files in block types that are damaged."""
+
+    # Type: weights and bytes of a block, its scales in f16.
+    TYPES = {8: (32, 34, (0,)), 2: (32, 18, (0,)), 6: (32, 22, (0,)), 20: (32, 18, (0,)),
+             23: (256, 136, (0,)), 10: (256, 84, (80, 82)), 11: (256, 110, (108,)),
+             12: (256, 144, (0, 2)), 13: (256, 176, (0, 2)), 14: (256, 210, (208,))}
+
+    def setUp(self):
+        self.path, self.out = scratch("damaged.gguf"), scratch("damaged.tern")
+
+    def files(self):
+        folder = shared("reference", "dense", "gguf", "tiny-qwen2")
+        names = sorted(n for n in os.listdir(folder) if n.endswith(".gguf"))
+        self.assertGreaterEqual(len(names), 12)
+        return [(name, read_bytes(os.path.join(folder, name))) for name in names]
+
+    def convert(self, data):
+        with open(self.path, "wb") as f:
+            f.write(data)
+        return command.tern("convert", self.path, "-o", self.out, "--no-tokenizer", "--force")
+
+    def test_scales_that_are_no_numbers(self):
+        """Each scale of each type, in the last block of a row."""
+        seen = set()
+        for name, data in self.files():
+            for tensor, shape, kind, _, begin in gguf.read_tensors(data):
+                if kind not in self.TYPES or kind in seen:
+                    continue
+                seen.add(kind)
+                block, n_bytes, scales = self.TYPES[kind]
+                i_block = shape[1] // block - 1
+                row = 2 * (i_block + 1)
+                for scale in scales:
+                    for bits in (b"\x00\x7c", b"\x01\xfe"):
+                        at = begin + (row + i_block) * n_bytes + scale
+                        result = self.convert(data[:at] + bits + data[at + 2:])
+                        self.assertEqual(result.code, 5, (name, tensor, result.err))
+                        self.assertRegex(
+                            result.err.splitlines()[-1],
+                            f'tensor "{tensor}": a scale of block {i_block} of row 2 is not a finite')
+        self.assertEqual(seen, set(self.TYPES))
+
+    def test_twins(self):
+        """Types, sizes and codes of others: refused in one line, or a model that is sound."""
+        noise, n_refused = random.Random(7), 0
+        for name, data in self.files():
+            tensors = gguf.read_tensors(data)
+            for case in range(6):
+                _, _, _, place, begin = noise.choice(tensors)
+                twin = bytearray(data)
+                if case < 2:  # another type
+                    struct.pack_into("<I", twin, place, noise.choice((0, 1, 30, 39, *self.TYPES)))
+                elif case < 4:  # another size or offset
+                    twin[place - 8 + 12 * (case - 2)] ^= 1 << noise.randrange(8)
+                elif case == 4:
+                    del twin[begin + 100:]
+                else:
+                    at = noise.randrange(begin, len(data) - 64)
+                    twin[at:at + 64] = noise.randbytes(64)
+                with self.subTest(name=name, case=case):
+                    result = self.convert(bytes(twin))
+                    self.assertIn(result.code, (0, 5, 6), result.err)
+                    n_refused += result.code != 0
+                    if result.code:
+                        self.assertTrue(result.err.splitlines()[-1].startswith("tern: error: "))
+                    else:
+                        self.ok("verify", self.out)
+        self.assertGreater(n_refused, 20)
+
+
 if __name__ == "__main__":
     command.main()
