@@ -40,7 +40,8 @@ struct tern_model;
 /* The form in which ternary products take inputs that training did not round
  * (tern_model_config.rounds_inputs is false).  Those of matrices of floats always take f32. */
 enum tern_inputs_as {
-    TERN_INPUTS_AS_MODEL = 0, /* 16 bits; int8 for each token where training rounded them so */
+    TERN_INPUTS_AS_MODEL = 0, /* int8 for each token where training rounded them so; else 16 bits,
+                                 or 8 for block types of GGUF files (of a head always 16) */
     TERN_INPUTS_AS_F32 = 1,   /* as they are: the yardstick for the others, several times slower */
     TERN_INPUTS_AS_16 = 2,    /* 16 bits, a factor for each 128 columns */
     TERN_INPUTS_AS_8 = 3,     /* 8 bits, a factor for each 32 columns: faster, but logits move by
@@ -109,7 +110,9 @@ struct tern_model_config {
     bool has_head; /* false: an embedding model, which gives states and no logits */
     bool is_tied;  /* the embedding is also the head */
     bool rounds_inputs; /* inputs of ternary products are int8, as in training */
-    bool is_float; /* all matrices are of floats: products take inputs as they are, in f32 */
+    /* The form in which products take inputs by default, of most weights: "int8" for each token, as
+     * in training; "16", "8" (tern_inputs_as); "f32" of matrices of floats, which take no other. */
+    const char *inputs;
     enum tern_pooling pooling; /* of an embedding model */
     /* The cache type of answers: TERN_KV_Q8, or TERN_KV_F16 where the file says so because q8 was
      * measured at conversion and costs too much. Memory never decides it. */

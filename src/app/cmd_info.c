@@ -60,6 +60,14 @@ static void append_experts(struct tn_buf *out, const struct tern_model_info *inf
     tn_buf_printf(out, "%s\n", tn_size_decimal((double)info->expert_bytes * share).text);
 }
 
+static const char *inputs_text(const char *inputs)
+{
+    return strcmp(inputs, "int8") == 0  ? "int8 for each token, as in training"
+           : strcmp(inputs, "f32") == 0 ? "f32; products of floats round nothing"
+           : strcmp(inputs, "8") == 0   ? "8 bits for each 32 columns (see --inputs)"
+                                        : "16 bits; training did not round them (see --inputs)";
+}
+
 static void append_text(struct tn_buf *out, const struct tern_model *model,
                         const struct tern_model_info *info)
 {
@@ -75,10 +83,7 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
     append_template(out, info);
     tn_buf_printf(out, "layout        %s, head %s%s\n", info->layout, info->head,
                   c->is_tied ? " (also the embedding)" : "");
-    tn_buf_printf(out, "inputs        %s\n",
-                  c->rounds_inputs ? "int8 for each token, as in training"
-                  : c->is_float ? "f32; products of floats round nothing"
-                                : "16 bits; training did not round them (see --inputs)");
+    tn_buf_printf(out, "inputs        %s\n", inputs_text(c->inputs));
     if (info->n_rotated)
         tn_buf_printf(out, "rotated       %u matrices, by Hadamard matrices of %u\n",
                       info->n_rotated, info->rotation_block);
@@ -200,9 +205,7 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "layout", text_or_null(info->layout));
     json_object_set_new(root, "head", text_or_null(info->head));
     json_object_set_new(root, "tied", json_boolean(c->is_tied));
-    json_object_set_new(root, "inputs", json_string(c->rounds_inputs ? "int8"
-                                                        : c->is_float    ? "f32"
-                                                                         : "16"));
+    json_object_set_new(root, "inputs", json_string(c->inputs));
     json_object_set_new(root, "rotated", integer(info->n_rotated));
     json_object_set_new(root, "rotation_block", integer(info->rotation_block));
     json_object_set_new(root, "template", text_or_null(info->template_name));

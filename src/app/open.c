@@ -148,7 +148,7 @@ static void watch_file(const char *path)
 static void say_error_of_inputs(const struct tn_options *o, const struct tern_model *model)
 {
     const struct tern_model_config *c = tern_model_config(model);
-    if (o->inputs == TERN_INPUTS_AS_8 && !c->rounds_inputs && !c->is_float)
+    if (o->inputs == TERN_INPUTS_AS_8 && strcmp(c->inputs, "16") == 0)
         tn_note_say("inputs in 8 bits: logits move by about 0.1, in 16 bits by less than 0.001");
 }
 

@@ -411,7 +411,7 @@ const struct tn_option_row tn_option_rows[] = {
     {"inputs", 0, TN_OPT_CHOICE, SLOT(inputs), COMPUTE | BIT(SERVE) | BIT(BENCH),
      .value = "FORM", .initial = "auto", .choices = "auto|f32|16|8",
      .help = "precision of activations for models not trained with int8 activations; auto: 16 "
-             "bits; 8: faster, and logits move by about 0.1"},
+             "bits, 8 for block types of GGUF files; 8: faster, and logits move by about 0.1"},
     {"threads", 0, TN_OPT_COUNT, SLOT(threads), COMPUTE | PLANNED, .value = "N", .low = 1,
      .high = 256, .otherwise = "one per core that helps", .help = "threads"},
     {"ram", 0, TN_OPT_SIZE, SLOT(ram), PLANNED, .value = "SIZE",

@@ -2,17 +2,20 @@
  *
  * The form in which products take their inputs: which are for a model, and their names.
  */
+#include <string.h>
+
 #include "base/error.h"
 #include "engine/engine.h"
 
 static const char *const texts[] = {
-    [TERN_INPUTS_AS_MODEL] = "16", [TERN_INPUTS_AS_F32] = "f32", [TERN_INPUTS_AS_16] = "16",
-    [TERN_INPUTS_AS_8] = "8"};
+    [TERN_INPUTS_AS_F32] = "f32", [TERN_INPUTS_AS_16] = "16", [TERN_INPUTS_AS_8] = "8"};
 
 const char *tern_engine_inputs(const struct tern_engine *engine, const struct tern_model *model)
 {
     const struct tern_model_config *c = &model->public_config;
-    return c->rounds_inputs ? "int8" : c->is_float ? "f32" : texts[engine->inputs];
+    const bool has_choice = !c->rounds_inputs && strcmp(c->inputs, "f32") != 0;
+    return has_choice && engine->inputs != TERN_INPUTS_AS_MODEL ? texts[engine->inputs]
+                                                                : c->inputs;
 }
 
 tern_status tn_engine_check_inputs(const struct tern_engine *engine, const struct tern_model *model,

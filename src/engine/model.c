@@ -79,11 +79,24 @@ static tern_status open_template_tokens(struct tern_model *m, struct tern_error 
                                       : tn_fail(err, TERN_MEMORY, "no memory to open a model");
 }
 
-/* No product takes rounded inputs. */
-static bool is_float(const struct tn_weights *weights)
+/* Of most weights of the layers. */
+static const char *default_inputs(const struct tn_model_file *file)
 {
-    const uint32_t *widths = weights->widths[TN_INPUTS_AS_MODEL].of;
-    return !widths[TN_ACT_I8] && !widths[TN_ACT_X16] && !widths[TN_ACT_X8];
+    static const char *const texts[TN_N_ACTS] = {
+        [TN_ACT_F32] = "f32", [TN_ACT_X16] = "16", [TN_ACT_X8] = "8", [TN_ACT_I8] = "int8"};
+    uint64_t n_weights[TN_N_ACTS] = {0};
+    enum tn_act main = TN_ACT_F32;
+    if (file->spec.config->inputs != TERN_INPUTS_FLOAT)
+        return texts[TN_ACT_I8];
+    for (uint32_t i = 0; i < file->n_tensors; i++) {
+        const struct tern_file_tensor *t = &file->tensors[i];
+        if (t->layer == TERN_NO_LAYER || tn_slot_is_vector(tn_slot_of(t->role)))
+            continue;
+        const enum tn_act act = tn_format_find(t->layout, t->scale_kind)->act;
+        n_weights[act] += tn_tensor_weights(t);
+        main = n_weights[act] > n_weights[main] ? act : main;
+    }
+    return texts[main];
 }
 
 static void publish_config(struct tern_model *m)
@@ -105,7 +118,7 @@ static void publish_config(struct tern_model *m)
         .has_head = !(c->flags & TERN_MODEL_NO_HEAD),
         .is_tied = c->flags & TERN_MODEL_TIED_HEAD,
         .rounds_inputs = c->inputs != TERN_INPUTS_FLOAT,
-        .is_float = is_float(&m->weights),
+        .inputs = default_inputs(&m->file),
         .pooling = (enum tern_pooling)c->pooling,
         .kv = c->cache == TERN_FILE_CACHE_F16 ? TERN_KV_F16 : TERN_KV_Q8,
     };

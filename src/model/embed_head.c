@@ -63,7 +63,7 @@ static void head_run(void *arg, uint32_t begin, uint32_t end, uint32_t i_thread)
 static void multiply_head(struct tn_forward *f, float *logits)
 {
     const struct tn_matrix *head = &f->weights->head;
-    const struct tn_format *format = tn_format_with(head->format, f->inputs);
+    const struct tn_format *format = tn_format_of_head(head->format, f->inputs);
     struct head_task task = {f, tn_format_mul(format, f->s.in.n), logits};
     tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
     tn_team_for_runs(f->team, tn_div_ceil_u32(head->rows, HEAD_ROWS_PER_ITEM), 1, head_run,

@@ -132,6 +132,14 @@ static inline const struct tn_format *tn_format_with(const struct tn_format *for
     return other ? other : format;
 }
 
+/* The same of a head.  Its products give logits at once, and it is no large part of the work: its
+ * inputs stay fine where nobody chooses. */
+static inline const struct tn_format *tn_format_of_head(const struct tn_format *format,
+                                                        enum tn_inputs_as inputs)
+{
+    return tn_format_with(format, inputs == TN_INPUTS_AS_MODEL ? TN_INPUTS_AS_16 : inputs);
+}
+
 /* The product for n inputs. */
 static inline tn_mul_fn *tn_format_mul(const struct tn_format *format, uint32_t n)
 {

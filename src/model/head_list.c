@@ -97,7 +97,7 @@ static void list_blocks(struct tn_forward *f, const struct tn_head_need *need, f
     const struct tern_file_config *c = f->weights->config;
     const struct tn_matrix *head = &f->weights->head;
     struct list_task task = {.f = f, .need = need, .logits = logits,
-                             .format = tn_format_with(head->format, f->inputs)};
+                             .format = tn_format_of_head(head->format, f->inputs)};
     tn_acts_set(&f->s.in, x, f->weights->head_in_norm, c->in_norm_eps, 1, c->hidden);
     tn_acts_derive(&f->s.in, task.format->act, f->kernels, f->team);
     tn_team_for(f->team, need->n_only, block_item, &task);

@@ -158,7 +158,9 @@ static void widen_for(struct tn_weights *w, struct tn_input_widths *widths,
                       const struct tn_matrix *m, bool is_copied)
 {
     for (uint32_t i = 0; i < TN_N_INPUTS_AS && m->format; i++) {
-        const struct tn_format *format = tn_format_with(m->format, (enum tn_inputs_as)i);
+        const enum tn_inputs_as inputs = (enum tn_inputs_as)i;
+        const struct tn_format *format = m == &w->head ? tn_format_of_head(m->format, inputs)
+                                                       : tn_format_with(m->format, inputs);
         widen(&widths[i], format->act, m->cols, is_copied);
         if (m->rotation) /* whatever the form, it is made of the rotated one */
             widen(&widths[i], TN_ACT_F32, m->cols, true);

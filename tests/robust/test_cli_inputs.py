@@ -74,6 +74,22 @@ class Inputs(command.TestCase):
             self.assertEqual(json.loads(self.ok("info", model, "--json").text)["inputs"], form)
             self.assertRegex(self.ok("info", model).text, rf"\ninputs +{words}")
 
+    def test_block_types_take_8_bits_and_their_head_16(self):
+        folder = shared("reference", "dense", "gguf", "tiny-qwen2")
+        for name in ("q8_0", "q4_k_m", "q4_k_m-fallback"):
+            model = command.model(os.path.join(folder, name + ".gguf"), "--no-tokenizer")
+            self.assertEqual(json.loads(self.ok("info", model, "--json").text)["inputs"], "8")
+            self.assertRegex(self.ok("info", model).text, r"\ninputs +8 bits for each 32 columns")
+            seen = {form: self.logits("--inputs", form, model=model) for form in ("auto", *FORMS)}
+            self.assertEqual(len(set(seen.values())), 4)
+            for form, most in (("auto", 0.2), ("16", 1e-3), ("8", 0.2)):
+                largest = max(abs(a - b) for a, b in zip(floats(seen["f32"]), floats(seen[form])))
+                self.assertLess(largest, most)
+            for flags in (["--batch", "1"], ["--batch", "7"], ["--threads", "1"], ["--cpu", "ref"]):
+                self.assertEqual(self.logits(*flags, model=model), seen["auto"])
+        self.assertNotIn("logits move", self.ok("logits", model, "--ids", "1", "-o",
+                                                scratch("inputs.f32"), "--inputs", "8").err)
+
     def test_run(self):
         model = command.model(shared("reference", "models", "tiny-trilm"))
         write = ["run", model, "--raw", "-p", "Hello", "--greedy", "-n", "4", "--ignore-eos"]
