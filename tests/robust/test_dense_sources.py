@@ -183,6 +183,37 @@ class Dense(command.TestCase):
         self.refuse(tensors, 6, "this model was not trained ternary")
 
 
+class Gguf(command.TestCase):
+    def test_f32_becomes_the_narrowest_type(self):
+        """The tensors of an F16 file as F32: the same logits. Its values fit BF16, too."""
+        source = shared("reference", "gguf", "tiny-dense-llama", "f16.gguf")
+        data = read_bytes(source)
+        tensors = gguf.read_tensors(data)
+        name, shape, _, place, _ = tensors[0]
+        head = bytearray(data[:place - 8 * len(shape) - 4 - len(name) - 8])
+        body = b""
+        for name, shape, kind, _, begin in tensors:
+            n = shape[0] * (shape[1] if len(shape) == 2 else 1)
+            head += gguf.text(name) + struct.pack("<I", len(shape))
+            head += b"".join(struct.pack("<Q", d) for d in reversed(shape))
+            head += struct.pack("<IQ", 0, len(body))
+            self.assertIn(kind, (0, 1))
+            body += data[begin:begin + 4 * n] if kind == 0 else gguf.f32(
+                halves(data[begin:begin + 2 * n]))
+            body += bytes(-len(body) % 32)
+        with open(scratch("f32.gguf"), "wb") as f:
+            f.write(head + bytes(-len(head) % 32) + body)
+        outputs = []
+        for path in (source, scratch("f32.gguf")):
+            model, out = command.model(path, "--no-tokenizer"), scratch("same.f32")
+            self.ok("logits", model, "--ids", "1 17 300 42", "-o", out)
+            layouts = {t["layout"] for t in json.loads(
+                self.ok("info", model, "--json", "--tensors").text)["tensors"]}
+            outputs.append((read_bytes(out), layouts))
+        self.assertEqual(outputs[0][0], outputs[1][0])
+        self.assertEqual([layouts for _, layouts in outputs], [{"f32", "f16"}, {"f32", "bf16"}])
+
+
 class Blocks(command.TestCase):
     """GGUF files in block types that are damaged."""
 
@@ -223,7 +254,7 @@ class Blocks(command.TestCase):
                         self.assertEqual(result.code, 5, (name, tensor, result.err))
                         self.assertRegex(
                             result.err.splitlines()[-1],
-                            f'tensor "{tensor}": a scale of block {i_block} of row 2 is not a finite')
+                            f'tensor "{tensor}": a scale of block {i_block} of row 2 is not')
         self.assertEqual(seen, set(self.TYPES))
 
     def test_twins(self):
