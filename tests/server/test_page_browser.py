@@ -433,6 +433,59 @@ class Browser(serving.TestCase):
         self.wait_ready()
         self.assertEqual(self.texts(), texts)
 
+    def below_view(self):
+        """Pixels of the messages below what is visible."""
+        return self.js("const log = document.getElementById('log');"
+                       "return log.scrollHeight - log.scrollTop - log.clientHeight")
+
+    def test_the_end_stays_in_view(self):
+        self.stub("The answer.")
+        self.ask("Tall." + "\n" * 120 + "End.")
+        self.until(lambda: self.below_view() < 2, "the end")
+        self.assertTrue(self.js("return document.getElementById('to-end').hidden"))
+        # Nothing but the log scrolls.
+        page, window = self.js("return [document.documentElement.scrollHeight, innerHeight]")
+        self.assertLessEqual(page, window)
+        self.js("document.getElementById('log').scrollTop = 0")
+        self.until(lambda: self.find("#to-end").is_displayed(), "the button")
+        self.stub("Another answer.")
+        self.js("document.querySelector('[aria-label=\"Another answer\"]').click()")
+        self.until(lambda: self.texts()[-1] == "Another answer.", "another answer")
+        self.assertGreater(self.below_view(), 500, "the reader stays there")
+        self.click("#to-end")
+        self.until(lambda: self.below_view() < 2, "the end")
+
+    def test_refused_settings_and_prompts(self):
+        self.click("#adjust")
+        temperature = self.all("#fields input")[0]
+        temperature.send_keys("9", Keys.TAB)
+        self.assertIn("must be from 0 to 2", self.find("#fields").text)
+        self.assertEqual(temperature.get_attribute("value"), "9")
+        self.click("#settings-close")
+        self.stub("Yes.")
+        self.ask("Really?")
+        self.assertNotIn("temperature", self.js("return asked"))
+        self.ask("A long question. " * 3000)
+        self.assertIn("is too long", self.find(".note.error").text)
+        self.assertIn("Edit the message", self.find(".note.error button").text)
+        self.click(".note.error button")
+        self.find(".editor textarea")
+
+    def test_a_reload_interrupts_an_answer(self):
+        self.js("""
+            const real = window.fetch;
+            window.fetch = async (where, options) => !where.includes("completions")
+                ? real(where, options) : new Response(new ReadableStream({start(stream) {
+                    const event = {choices: [{index: 0, delta: {content: "Half"}}]};
+                    stream.enqueue(new TextEncoder().encode(
+                        `data: ${JSON.stringify(event)}\\n\\n`));
+                }}));""")
+        self.write("Tell me a story.")
+        self.until(lambda: self.texts()[-1:] == ["Half"], "half an answer")
+        self.driver.refresh()
+        self.wait_ready()
+        self.assertIn("was interrupted", self.find(".assistant .note").text)
+
     # ---- tabs and restarts ----
 
     def other_tab(self, path=""):
