@@ -16,7 +16,7 @@ static const struct tn_tensor_plan_row *find_example(const struct tn_tensor_plan
         if (t->file.role == row->file.role)
             return t;
         const struct tn_slot *slot = tn_slot_of(t->file.role);
-        if (!example && !tn_slot_is_vector(slot) && slot->kind != TN_SLOT_ROUTER)
+        if (!example && !tn_slot_is_vector(slot) && slot->kind != TN_SLOT_FLOATS)
             example = t;
     }
     return example;

@@ -44,7 +44,7 @@ bool tn_tensor_is_ternary(const struct tn_tensor_plan_row *tensor)
 bool tn_tensor_is_dense(const struct tn_tensor_plan_row *tensor)
 {
     return tensor->kind == TN_TENSOR_FLOATS &&
-           tn_slot_of(tensor->file.role)->kind != TN_SLOT_ROUTER;
+           tn_slot_of(tensor->file.role)->kind != TN_SLOT_FLOATS;
 }
 
 /* ---- checking one tensor of the source ---- */
@@ -320,13 +320,13 @@ static tern_status plan_matrix(struct planner *p, const struct tn_place *place)
 }
 
 /* Floats in the type of the source. */
-static tern_status plan_router(struct planner *p, const struct tn_place *place)
+static tern_status plan_floats(struct planner *p, const struct tn_place *place)
 {
     const struct tn_source_tensor *t = place->weight;
     if (!tn_source_is_float(t))
-        return t->encoding ? fail_type(p, t, "the router must be in floats") : check_float(p, t);
+        return t->encoding ? fail_type(p, t, "this matrix must be in floats") : check_float(p, t);
     const bool is_flat = place->rows == 1 && t->rank == 1; /* as GGUF files store a single row */
-    tern_status status = check_shape(p, t, is_flat ? 0 : place->rows, place->cols);
+    tern_status status = check_shape(p, t, is_flat ? 0 : place->source_rows, place->cols);
     if (status == TERN_OK)
         append(p, TN_TENSOR_FLOATS, place);
     return status;
@@ -412,8 +412,8 @@ static tern_status plan_tensor(struct planner *p, const struct tn_slot *slot, ui
                        "it", place.weight->name);
     if (tn_slot_is_vector(slot))
         return plan_vector(p, &place);
-    if (slot->kind == TN_SLOT_ROUTER)
-        return plan_router(p, &place);
+    if (slot->kind == TN_SLOT_FLOATS)
+        return plan_floats(p, &place);
     return slot->kind == TN_SLOT_TABLE ? plan_table(p, &place) : plan_matrix(p, &place);
 }
 

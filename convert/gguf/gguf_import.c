@@ -381,18 +381,27 @@ static tern_status read_layers(struct importer *i)
 
 /* ---- scales of states, pooling ---- */
 
+static tern_status refuse_caps(struct importer *i)
+{
+    static const char *const names[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    tern_status status = TERN_OK;
+    for (size_t k = 0; k < TN_COUNT_OF(names) && status == TERN_OK; k++) {
+        double cap = 0;
+        status = get_number(i, &cap, names[k], 0, 1e9, false);
+        if (status == TERN_OK && cap != 0)
+            status = tn_fail(i->err, TERN_UNSUPPORTED,
+                             "%s %g: caps are supported in other architectures only", names[k],
+                             cap);
+    }
+    return status;
+}
+
 static tern_status read_scales(struct importer *i)
 {
     struct tern_file_config *c = &i->out->config;
-    double embedding = 1, residual = 1, logits = 1, eps = 0, cap = 0;
+    double embedding = 1, residual = 1, logits = 1, eps = 0;
     tern_status status =
         get_number(i, &eps, "attention.layer_norm_rms_epsilon", (double)FLT_MIN, 1, true);
-    if (status == TERN_OK)
-        status = get_number(i, &cap, "final_logit_softcapping", 0, 1e9, false);
-    if (status == TERN_OK && cap == 0)
-        status = get_number(i, &cap, "attn_logit_softcapping", 0, 1e9, false);
-    if (status == TERN_OK && cap != 0)
-        status = tn_fail(i->err, TERN_UNSUPPORTED, "caps of logits are not supported");
     if (status == TERN_OK)
         status = get_number(i, &embedding, "embedding_scale", 1e-6, 1e6, false);
     if (status == TERN_OK)
@@ -551,6 +560,8 @@ static tern_status import(struct importer *i)
         status = read_sizes(i);
     if (status == TERN_OK)
         status = read_scales(i);
+    if (status == TERN_OK && !i->out->family->has_caps)
+        status = refuse_caps(i);
     if (status == TERN_OK)
         status = read_layers(i);
     if (status == TERN_OK)

@@ -201,12 +201,13 @@ static tern_status parse_ids(struct tn_config_import *out, const json_t *root,
 /* ---- whole files ---- */
 
 /* Caps of logits and what else changes the graph without a tensor. */
-static tern_status refuse_extras(const json_t *root, struct tern_error *err)
+static tern_status refuse_extras(const struct tn_family *family, const json_t *root,
+                                 struct tern_error *err)
 {
     static const char *const numbers[] = {"attn_logit_softcapping", "final_logit_softcapping"};
     static const char *const flags[] = {"use_parallel_residual", "use_bidirectional_attention",
                                         "use_sliding_window", "mlp_bias"};
-    for (size_t i = 0; i < TN_COUNT_OF(numbers); i++)
+    for (size_t i = 0; i < TN_COUNT_OF(numbers) && !family->has_caps; i++)
         if (json_is_number(json_object_get(root, numbers[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", numbers[i]);
     for (size_t i = 0; i < TN_COUNT_OF(flags); i++)
@@ -245,7 +246,7 @@ static tern_status parse_root(struct tn_config_import *out, const json_t *root,
     if (status == TERN_OK)
         status = tn_config_layers(out, root, err);
     if (status == TERN_OK)
-        status = refuse_extras(root, err);
+        status = refuse_extras(out->family, root, err);
     if (status == TERN_OK)
         status = parse_eps(&c->rms_eps, root, err);
     if (status == TERN_OK)

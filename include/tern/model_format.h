@@ -62,6 +62,10 @@
 #define TERN_MAX_CONTEXT (1u << 24)
 #define TERN_MAX_ROPE_THETA 1e300
 #define TERN_MIN_ROPE_FACTOR 0.5f /* frequencies are divided by factors of so much and more */
+#define TERN_MIN_CAP 1e-3f
+#define TERN_MAX_CAP 1e6f
+#define TERN_MIN_ROPE_SCALE 1e-3f
+#define TERN_MAX_ROPE_SCALE 1e3f
 #define TERN_MAX_TOKEN_BYTES 65536u
 #define TERN_MAX_FINGERPRINT_IDS 8u
 #define TERN_MAX_METADATA_BYTES (16u << 20)
@@ -172,7 +176,13 @@ struct tern_file_config {
     uint32_t shared_ffn;     /* rows of the shared expert's gate and up; 0: there is none */
     uint32_t rotation_block; /* of every rotation, a power of two from 2 on; 0: there are none */
     struct tern_file_ref rotations; /* n x struct tern_file_rotation, ascending by cols */
-    uint8_t reserved[288];
+    /* Soft caps: x becomes cap * tanh(x / cap); 0: none. */
+    float score_cap; /* of the scores of attention, before the softmax */
+    float logit_cap; /* of the logits */
+    uint32_t norm;   /* enum tern_norm */
+    uint32_t order;  /* enum tern_order */
+    uint32_t embed_width; /* columns of embedding and head, 1 ... hidden; 0: hidden */
+    uint8_t reserved[268];
 };
 static_assert(sizeof(struct tern_file_config) == 512, "model configuration is 512 bytes");
 
@@ -187,6 +197,24 @@ struct tern_file_rotation {
 };
 static_assert(sizeof(struct tern_file_rotation) == 16, "rotation record is 16 bytes");
 
+/* What attn_norm, ffn_norm and the final norm compute; others are RMSNorms. */
+enum tern_norm {
+    TERN_NORM_RMS = 0,   /* w * x / sqrt(mean(x^2) + rms_eps) */
+    TERN_NORM_LAYER = 1, /* the same of x - mean(x); plus a bias where the file holds one */
+    TERN_NORM_END        /* one more than the last */
+};
+
+/* Where a layer has its norms.  attn and ffn are its halves, with their residual_scale. */
+enum tern_order {
+    TERN_ORDER_BEFORE = 0,   /* h += attn(attn_norm(h));  h += ffn(ffn_norm(h)) */
+    TERN_ORDER_BARE = 1,     /* h += attn(h);  h += ffn(h) */
+    TERN_ORDER_AFTER = 2,    /* h = attn_norm(h + attn(h));  h = ffn_norm(h + ffn(h)); there is no
+                                final norm */
+    TERN_ORDER_PARALLEL = 3, /* h += attn(attn_norm(h)) + ffn(ffn_norm(h)) */
+    TERN_ORDER_SHARED = 4,   /* h += attn(x) + ffn(x), x = attn_norm(h) */
+    TERN_ORDER_END           /* one more than the last */
+};
+
 /* Flags of tern_file_layer.delta_flags */
 #define TERN_DELTA_TILED 1u /* value head i has key head i mod n_kv_head */
 #define TERN_DELTA_OUT_GROUPED 2u /* with TILED: the columns of delta_out are in the other order,
@@ -197,7 +225,7 @@ static_assert(sizeof(struct tern_file_rotation) == 16, "rotation record is 16 by
 
 /* What mixes positions. */
 enum tern_mixer {
-    TERN_MIXER_ATTENTION = 1, /* causal, softmax(score_scale * q.k) v, key heads shared */
+    TERN_MIXER_ATTENTION = 1, /* causal, softmax(cap(score_scale * q.k)) v, key heads shared */
     TERN_MIXER_GATED_DELTA = 2, /* a matrix for each head, with decay and delta rule; see below */
     TERN_MIXER_END            /* one more than the last */
 };
@@ -209,6 +237,7 @@ enum tern_ffn {
      * ones those with the lowest numbers; p = softmax(router(x)) over all.  An expert is a gated
      * feed-forward.  A shared expert, if there is one, is added for every token. */
     TERN_FFN_EXPERTS = 2,
+    TERN_FFN_PLAIN = 3, /* down(activation(up(x))) */
     TERN_FFN_END        /* one more than the last */
 };
 
@@ -216,6 +245,8 @@ enum tern_activation {
     TERN_ACT_RELU2 = 1,     /* max(z, 0)^2 */
     TERN_ACT_SILU = 2,      /* z / (1 + exp(-z)) */
     TERN_ACT_GELU_TANH = 3, /* z / (1 + exp(-2 sqrt(2 / pi) (z + 0.044715 z^3))) */
+    TERN_ACT_RELU = 4,      /* max(z, 0) */
+    TERN_ACT_GELU_ERF = 5,  /* z / 2 * (1 + erf(z / sqrt(2))) */
 };
 
 enum tern_rope {
@@ -224,21 +255,25 @@ enum tern_rope {
     TERN_ROPE_NONE = 2, /* no rotation; rope_dims and rope_theta mean nothing */
 };
 
-/* One layer.  Its order of work (norms and biases that the file does not hold are left out):
+/* One layer.  Its order of work (norms and biases that the file does not hold are left out;
+ * enum tern_order has other orders of the norms):
  *
  *   x = attn_norm(h)
- *   q, k, v = Wq q_in_norm(x) + bq, ...;  q, k = rope(q_norm(q)), rope(k_norm(k)) per head
+ *   q, k, v = Wq q_in_norm(x) + bq, ...;  q, k = q_all_norm(q), k_all_norm(k)
+ *   q, k = rope(q_norm(q)), rope(k_norm(k)) per head
  *   a = attn_sub_norm(attention(q, k, v) * sigmoid(Wq_gate x))
  *   h += residual_scale * attn_post_norm(Wo o_in_norm(a) + bo)
  *   x = ffn_norm(h)
- *   g = ffn_sub_norm(activation(Wgate gate_in_norm(x)) * (Wup up_in_norm(x)))
- *   h += residual_scale * ffn_post_norm(Wdown down_in_norm(g))
+ *   g = ffn_sub_norm(activation(Wgate gate_in_norm(x) + bgate) * (Wup up_in_norm(x) + bup))
+ *   h += residual_scale * ffn_post_norm(Wdown down_in_norm(g) + bdown)
  *
- * With TERN_FFN_EXPERTS the last two are h += residual_scale * ffn_post_norm(sum over the chosen e,
- * ascending, of p_e * (Wdown_e g_e), then sigmoid(wshared_router.x) * (Wshared_down g_shared)); p
- * in f32, expert_limit for the chosen ones only.
+ * With TERN_FFN_PLAIN g = activation(Wup x + bup).  With TERN_FFN_EXPERTS the last two are
+ * h += residual_scale * ffn_post_norm(sum over the chosen e, ascending, of p_e * (Wdown_e g_e), then
+ * sigmoid(wshared_router.x) * (Wshared_down g_shared)); p in f32, expert_limit for the chosen ones
+ * only.
  *
- * All norms are RMSNorms with plain weights.
+ * The model: h = embedding_scale * embed[id], or embed_in of that; h += positions[position]; the
+ * layers; logits = cap(head . x + head_bias), x = logit_scale * final_norm(h), or embed_out of that.
  *
  * TERN_MIXER_GATED_DELTA instead, for n_head value heads of value_dim values; value head i has key
  * head i / (n_head / n_kv_head), or i mod n_kv_head with TERN_DELTA_TILED, of head_dim values; t is
@@ -258,15 +293,15 @@ struct tern_file_layer {
     uint32_t rope_dims;  /* even, 2 ... head_dim: the first ones of each head are rotated */
     uint32_t window;     /* positions that a token sees, its own included; 0: all before it */
     float score_scale;   /* > 0; 1 / sqrt(head_dim) in most models */
-    uint32_t reserved0;
+    float rope_scale;    /* of cosines and sines, TERN_MIN_ROPE_SCALE ...; 0: 1 */
     double rope_theta;   /* 1 ... TERN_MAX_ROPE_THETA */
     /* Sizes that are not those of tern_file_config; 0: they are. */
     uint32_t n_head;
     uint32_t n_kv_head; /* divides the number of heads */
     uint32_t head_dim;  /* even */
     uint32_t ffn_dim;
-    /* Of TERN_MIXER_GATED_DELTA, else 0.  Its rope, rope_dims, rope_theta, window and score_scale
-     * are 0. */
+    /* Of TERN_MIXER_GATED_DELTA, else 0.  Its rope, rope_dims, rope_theta, rope_scale, window and
+     * score_scale are 0. */
     uint16_t value_dim;  /* 1 ... TERN_MAX_DELTA_DIM, like head_dim */
     uint8_t conv_taps;   /* 1 ... TERN_MAX_CONV_TAPS */
     uint8_t delta_flags; /* TERN_DELTA_* */
@@ -285,8 +320,8 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
 /* What a tensor is for. Numbers are part of the format; new ones are added at the end.  Shapes and
  * which are optional: src/arch/slots.h. */
 #define TERN_ROLE_LIST(X)                                                                          \
-    X(EMBED, 1, "embed")           /* [vocab][hidden] */                                           \
-    X(HEAD, 2, "head")             /* [vocab][hidden]; absent when tied or without */              \
+    X(EMBED, 1, "embed")           /* [vocab][embed_width] */                                      \
+    X(HEAD, 2, "head")             /* [vocab][embed_width]; absent when tied or without */         \
     X(FINAL_NORM, 3, "norm")       /* [hidden] */                                                  \
     X(ATTN_NORM, 4, "attn_norm")   /* [hidden], before q, k, v */                                  \
     X(FFN_NORM, 5, "ffn_norm")     /* [hidden], before gate and up */                              \
@@ -333,7 +368,19 @@ static_assert(sizeof(struct tern_file_source) == 24, "source record is 24 bytes"
     X(SHARED_ROUTER, 46, "shared_router") /* [1][hidden], floats; where shared_ffn is not 0 */     \
     X(SHARED_GATE, 47, "shared_gate") /* [shared_ffn][hidden] */                                   \
     X(SHARED_UP, 48, "shared_up")  /* [shared_ffn][hidden] */                                      \
-    X(SHARED_DOWN, 49, "shared_down") /* [hidden][shared_ffn] */
+    X(SHARED_DOWN, 49, "shared_down") /* [hidden][shared_ffn] */                                   \
+    X(ATTN_NORM_BIAS, 50, "attn_norm_bias") /* of TERN_NORM_LAYER; also the next two */            \
+    X(FFN_NORM_BIAS, 51, "ffn_norm_bias")                                                          \
+    X(FINAL_NORM_BIAS, 52, "norm_bias")                                                            \
+    X(GATE_BIAS, 53, "gate_bias")  /* [ffn]; also the next */                                      \
+    X(UP_BIAS, 54, "up_bias")                                                                      \
+    X(DOWN_BIAS, 55, "down_bias")  /* [hidden] */                                                  \
+    X(Q_ALL_NORM, 56, "q_all_norm") /* [rows of q], of all query heads at once */                  \
+    X(K_ALL_NORM, 57, "k_all_norm") /* [rows of k] */                                              \
+    X(POSITIONS, 58, "positions")  /* [context][hidden], floats */                                 \
+    X(HEAD_BIAS, 59, "head_bias")  /* [vocab] */                                                   \
+    X(EMBED_IN, 60, "embed_in")    /* [hidden][embed_width]; with embed_width, also the next */    \
+    X(EMBED_OUT, 61, "embed_out")  /* [embed_width][hidden] */
 
 enum tern_role {
 #define TERN_ROLE_ENUM(name, number, text) TERN_ROLE_##name = number,

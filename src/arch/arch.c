@@ -45,37 +45,72 @@ uint32_t tn_slot_n_stacked(const struct tn_slot *slot, const struct tern_file_co
     return slot->kind == TN_SLOT_STACK ? config->n_experts : 0;
 }
 
+/* Has a model of this order the norm that the role, or its bias, is of? */
+static bool has_norm(uint32_t role, uint32_t order)
+{
+    switch (role) {
+    case TERN_ROLE_FINAL_NORM:
+    case TERN_ROLE_FINAL_NORM_BIAS:
+        return order != TERN_ORDER_AFTER;
+    case TERN_ROLE_FFN_NORM:
+    case TERN_ROLE_FFN_NORM_BIAS:
+        return order != TERN_ORDER_BARE && order != TERN_ORDER_SHARED;
+    default:
+        return order != TERN_ORDER_BARE;
+    }
+}
+
 bool tn_slot_is_allowed(const struct tn_slot *slot, const struct tern_file_config *config)
 {
-    const bool has_own_head = !(config->flags & (TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD));
-    if (slot->need == TN_NEED_SHARED)
+    switch (slot->need) {
+    case TN_NEED_HEAD:
+    case TN_NEED_WITH_HEAD:
+        return !(config->flags & (TERN_MODEL_TIED_HEAD | TERN_MODEL_NO_HEAD));
+    case TN_NEED_NORM:
+        return has_norm(slot->role, config->order);
+    case TN_NEED_NORM_BIAS:
+        return has_norm(slot->role, config->order) && config->norm == TERN_NORM_LAYER;
+    case TN_NEED_WIDTH:
+        return config->embed_width != 0;
+    case TN_NEED_SHARED:
         return config->shared_ffn > 0;
-    return has_own_head || (slot->need != TN_NEED_HEAD && slot->need != TN_NEED_WITH_HEAD);
+    default:
+        return true;
+    }
 }
 
 bool tn_slot_is_required(const struct tn_slot *slot, const struct tern_file_config *config)
 {
-    return slot->need == TN_NEED_REQUIRED ||
-           ((slot->need == TN_NEED_HEAD || slot->need == TN_NEED_SHARED) &&
-            tn_slot_is_allowed(slot, config));
+    switch (slot->need) {
+    case TN_NEED_REQUIRED:
+        return true;
+    case TN_NEED_HEAD:
+    case TN_NEED_NORM:
+    case TN_NEED_WIDTH:
+    case TN_NEED_SHARED:
+        return tn_slot_is_allowed(slot, config);
+    default:
+        return false;
+    }
 }
 
-/* What a layer must be to have the slots of a scope; 0: anything. */
+/* What a layer must be to have the slots of a scope: bit k for number k; 0: anything. */
 static const struct {
-    uint32_t mixer, ffn;
+    uint32_t mixers, ffns;
 } scopes[] = {
     [TN_SCOPE_LAYER] = {0, 0},
-    [TN_SCOPE_ATTN] = {.mixer = TERN_MIXER_ATTENTION},
-    [TN_SCOPE_DELTA] = {.mixer = TERN_MIXER_GATED_DELTA},
-    [TN_SCOPE_GATED] = {.ffn = TERN_FFN_GATED},
-    [TN_SCOPE_EXPERTS] = {.ffn = TERN_FFN_EXPERTS},
+    [TN_SCOPE_ATTN] = {.mixers = 1u << TERN_MIXER_ATTENTION},
+    [TN_SCOPE_DELTA] = {.mixers = 1u << TERN_MIXER_GATED_DELTA},
+    [TN_SCOPE_GATED] = {.ffns = 1u << TERN_FFN_GATED},
+    [TN_SCOPE_DENSE] = {.ffns = 1u << TERN_FFN_GATED | 1u << TERN_FFN_PLAIN},
+    [TN_SCOPE_EXPERTS] = {.ffns = 1u << TERN_FFN_EXPERTS},
 };
 
 bool tn_slot_is_in(const struct tn_slot *slot, const struct tern_file_layer *layer)
 {
-    const uint32_t mixer = scopes[slot->scope].mixer, ffn = scopes[slot->scope].ffn;
-    return slot->scope != TN_SCOPE_MODEL && (!mixer || mixer == layer->mixer) &&
-           (!ffn || ffn == layer->ffn);
+    const uint32_t mixers = scopes[slot->scope].mixers, ffns = scopes[slot->scope].ffns;
+    return slot->scope != TN_SCOPE_MODEL && (!mixers || mixers >> layer->mixer & 1) &&
+           (!ffns || ffns >> layer->ffn & 1);
 }
 
 /* ---- sizes ---- */
@@ -123,6 +158,11 @@ static uint32_t dim_of_layer(enum tn_dim dim, const struct tn_model_spec *spec, 
     }
 }
 
+uint32_t tn_embed_width(const struct tern_file_config *config)
+{
+    return config->embed_width ? config->embed_width : config->hidden;
+}
+
 static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32_t layer)
 {
     switch (dim) {
@@ -132,6 +172,10 @@ static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32
         return spec->config->vocab;
     case TN_DIM_HIDDEN:
         return spec->config->hidden;
+    case TN_DIM_EMBED:
+        return tn_embed_width(spec->config);
+    case TN_DIM_CONTEXT:
+        return spec->config->context;
     case TN_DIM_EXPERTS:
         return spec->config->n_experts;
     case TN_DIM_EXPERT_FFN:
@@ -168,8 +212,25 @@ const char *tn_role_name(uint32_t role)
 const char *tn_activation_name(uint32_t activation)
 {
     static const char *const names[] = {
-        [TERN_ACT_RELU2] = "relu2", [TERN_ACT_SILU] = "silu", [TERN_ACT_GELU_TANH] = "gelu"};
+        [TERN_ACT_RELU2] = "relu2", [TERN_ACT_SILU] = "silu", [TERN_ACT_GELU_TANH] = "gelu",
+        [TERN_ACT_RELU] = "relu",   [TERN_ACT_GELU_ERF] = "gelu-erf"};
     return activation < TN_COUNT_OF(names) ? names[activation] : NULL;
+}
+
+const char *tn_norm_name(uint32_t norm)
+{
+    static const char *const names[TERN_NORM_END] = {[TERN_NORM_RMS] = "rms",
+                                                     [TERN_NORM_LAYER] = "layer"};
+    return norm < TN_COUNT_OF(names) ? names[norm] : NULL;
+}
+
+const char *tn_order_name(uint32_t order)
+{
+    static const char *const names[TERN_ORDER_END] = {
+        [TERN_ORDER_BEFORE] = "before", [TERN_ORDER_BARE] = "bare",
+        [TERN_ORDER_AFTER] = "after",   [TERN_ORDER_PARALLEL] = "parallel",
+        [TERN_ORDER_SHARED] = "shared"};
+    return order < TN_COUNT_OF(names) ? names[order] : NULL;
 }
 
 const char *tn_pooling_name(uint32_t pooling)
@@ -188,7 +249,7 @@ bool tn_slot_takes_layout(const struct tn_slot *slot, uint32_t layout)
     const struct tn_layout_spec *spec = tn_layout_find(layout);
     if (!spec || tn_slot_is_vector(slot))
         return layout == TERN_LAYOUT_F32;
-    if (slot->kind == TN_SLOT_ROUTER)
+    if (slot->kind == TN_SLOT_FLOATS)
         return layout == TERN_LAYOUT_F32 || layout == TERN_LAYOUT_F16 ||
                layout == TERN_LAYOUT_BF16;
     return spec->use == TN_USE_ANY ||

@@ -34,6 +34,7 @@ enum tn_slot_scope {
     TN_SCOPE_ATTN,
     TN_SCOPE_DELTA,
     TN_SCOPE_GATED,
+    TN_SCOPE_DENSE,
     TN_SCOPE_EXPERTS,
 };
 
@@ -43,7 +44,7 @@ enum tn_slot_kind {
     TN_SLOT_ROW_LIST, /* a matrix whose rows may be skipped */
     TN_SLOT_COL_LIST, /* a matrix whose columns may be skipped */
     TN_SLOT_STACK,    /* a matrix for each expert, in one tensor */
-    TN_SLOT_ROUTER,   /* a matrix in floats */
+    TN_SLOT_FLOATS,   /* a matrix in floats */
     TN_SLOT_NORM,
     TN_SLOT_BIAS,
     TN_SLOT_FACTORS,
@@ -54,6 +55,9 @@ enum tn_slot_need {
     TN_NEED_HEAD,      /* unless the head is tied or the model has none */
     TN_NEED_WITH_HEAD, /* optional beside a head of its own */
     TN_NEED_SHARED,    /* where the model has a shared expert */
+    TN_NEED_NORM,      /* where the order of the layers has it */
+    TN_NEED_NORM_BIAS, /* optional, where that is a LayerNorm */
+    TN_NEED_WIDTH,     /* where the embedding has a width of its own */
     TN_NEED_OPTIONAL,  /* all layers of its scope or none */
     TN_NEED_ANY,       /* each layer for itself */
 };
@@ -62,6 +66,8 @@ enum tn_dim {
     TN_DIM_ONE,
     TN_DIM_VOCAB,
     TN_DIM_HIDDEN,
+    TN_DIM_EMBED,    /* columns of the embedding */
+    TN_DIM_CONTEXT,
     TN_DIM_FFN,
     TN_DIM_HEADS,    /* n_head * head_dim */
     TN_DIM_KV,       /* n_kv_head * head_dim */
@@ -104,6 +110,9 @@ enum { TN_ROLE_END = 1 TERN_ROLE_LIST(TN_ROLE_PLUS_ONE) };
 extern const struct tn_slot tn_slots[];
 extern const uint32_t tn_n_slots;
 
+/* Columns of embedding and head. */
+uint32_t tn_embed_width(const struct tern_file_config *config);
+
 /* NULL for a number that is no role. */
 const struct tn_slot *tn_slot_of(uint32_t role);
 bool tn_slot_is_vector(const struct tn_slot *slot);
@@ -121,6 +130,8 @@ void tn_slot_shape(uint32_t *rows, uint32_t *cols, const struct tn_slot *slot,
 /* "q8p", ...; NULL if unknown. */
 const char *tn_role_name(uint32_t role);
 const char *tn_activation_name(uint32_t activation);
+const char *tn_norm_name(uint32_t norm);
+const char *tn_order_name(uint32_t order);
 const char *tn_pooling_name(uint32_t pooling);
 
 /* A layout that a slot's tensor may have, as far as the file is concerned. */

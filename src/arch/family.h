@@ -94,6 +94,7 @@ struct tn_family {
     enum tn_inputs_said inputs;
     bool is_ternary;       /* every published model is: weights that are not are damaged */
     bool has_windows;      /* which spec reads */
+    bool has_caps;         /* of scores and logits, which spec reads */
     bool has_local_layers; /* windows come with a rotation of their own, which is never scaled; that
                               of the other layers may be slowed down evenly ("linear") */
     bool rotates_partly;   /* rope_dims may be less than head_dim */
@@ -118,6 +119,15 @@ struct tn_scheme {
 
 /* For `spec`: all layers see "sliding_window" positions, or all where there is none. */
 tern_status tn_spec_windows(struct tn_family_spec *out, const struct tn_values *values);
+/* For `spec` of Gemma 2 and 3: the scales of embeddings and scores, and the caps.  GGUF files do
+ * not state the scale of scores: it follows from the head size, but in the model with n_layer_27b
+ * layers from the width. */
+tern_status tn_spec_gemma(struct tn_family_spec *out, const struct tn_values *values,
+                          uint32_t n_layer_27b);
+/* For `spec`: does the layer have a window?  The source lists its layers, or every pattern-th sees
+ * all; `pattern` counts where the source has none. */
+tern_status tn_spec_is_sliding(bool *out, const struct tn_values *values, uint32_t layer,
+                               uint32_t pattern);
 /* For `spec`: every layer has experts, and the configuration their numbers and sizes; renormalises:
  * see TERN_EXPERTS_RENORMALISED.  TERN_INPUT names a number that is missing or out of its range. */
 tern_status tn_spec_experts(struct tn_family_spec *out, const struct tn_values *values,

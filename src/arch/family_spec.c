@@ -38,6 +38,49 @@ tern_status tn_spec_shared_expert(struct tn_family_spec *s, const struct tn_valu
     return tn_values_integer(v, &s->config->shared_ffn, &ffn, true);
 }
 
+tern_status tn_spec_is_sliding(bool *out, const struct tn_values *v, uint32_t layer,
+                               uint32_t pattern)
+{
+    static const struct tn_value pattern_value = {
+        "sliding_window_pattern", "attention.sliding_window_pattern", 1, 1024};
+    enum tn_layer_kind kind = TN_LAYER_UNSAID;
+    tern_status status = v->layer_kind(v, &kind, layer);
+    if (kind == TN_LAYER_UNSAID && status == TERN_OK)
+        status = tn_values_integer(v, &pattern, &pattern_value, false);
+    *out = kind == TN_LAYER_UNSAID ? (layer + 1) % pattern != 0 : kind == TN_LAYER_SLIDING;
+    return status;
+}
+
+/* 0 and null mean none. */
+static tern_status read_cap(float *out, const struct tn_values *v, const char *name)
+{
+    const struct tn_value any = {name, name, 0, (double)TERN_MAX_CAP};
+    const struct tn_value cap_value = {name, name, (double)TERN_MIN_CAP, (double)TERN_MAX_CAP};
+    double cap = 0;
+    tern_status status = tn_values_number(v, &cap, &any, false);
+    if (status == TERN_OK && cap != 0)
+        status = tn_values_number(v, &cap, &cap_value, false);
+    *out = (float)cap;
+    return status;
+}
+
+tern_status tn_spec_gemma(struct tn_family_spec *s, const struct tn_values *v,
+                          uint32_t n_layer_27b)
+{
+    static const struct tn_value scalar_value = {
+        "query_pre_attn_scalar", "attention.query_pre_attn_scalar", 1e-3, 1e9};
+    struct tern_file_config *c = s->config;
+    double scalar = v->is_gguf && c->n_layer == n_layer_27b ? (double)c->hidden / c->n_head
+                                                            : c->head_dim;
+    c->embedding_scale = sqrtf((float)c->hidden);
+    tern_status status = tn_values_number(v, &scalar, &scalar_value, !v->is_gguf);
+    for (uint32_t i = 0; i < c->n_layer; i++)
+        s->layers[i].score_scale = (float)(1 / sqrt(scalar));
+    if (status == TERN_OK)
+        status = read_cap(&c->score_cap, v, "attn_logit_softcapping");
+    return status == TERN_OK ? read_cap(&c->logit_cap, v, "final_logit_softcapping") : status;
+}
+
 tern_status tn_spec_experts(struct tn_family_spec *s, const struct tn_values *v, bool renormalises)
 {
     static const struct tn_value count = {"num_experts", "expert_count", 1, TERN_MAX_EXPERTS};

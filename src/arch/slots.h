@@ -9,17 +9,19 @@
  *   role   TERN_ROLE_..., in the order of its numbers, which is that of the tensor table
  *   scope  MODEL: one in the file;  LAYER: one in each layer;  ATTN: in each layer that mixes by
  *          attention;  DELTA: by a gated delta rule;  GATED: in each layer with a gated
- *          feed-forward;  EXPERTS: with experts
+ *          feed-forward;  DENSE: with that or a plain one;  EXPERTS: with experts
  *   kind   TABLE: a row for each token, any table layout or ternary
  *          MATRIX: a projection, ternary;  ROW_LIST, COL_LIST: also in the layout whose rows or
  *          columns can be skipped
  *          STACK: projections of the same shape, one for each expert, in one tensor
- *          ROUTER: a matrix in floats
+ *          FLOATS: a matrix in floats
  *          NORM, BIAS, FACTORS: vectors in f32
  *   rows, cols   enum tn_dim; vectors have one row
  *   need   REQUIRED;  HEAD: unless the head is tied or the model has none;  WITH_HEAD: optional
- *          beside such a head;  SHARED: where the model has a shared expert;  OPTIONAL: in all
- *          layers of the scope or in none;  ANY: in any
+ *          beside such a head;  SHARED: where the model has a shared expert;  NORM: where the order
+ *          of the layers has it;  NORM_BIAS: optional beside a LayerNorm;  WIDTH: where the
+ *          embedding has a width of its own;  OPTIONAL: in all layers of the scope or in none;
+ *          ANY: in any
  *   hf     the name in Hugging Face files: "A|B" lists spellings, the usual one first; behind
  *          "model." or "model.layers.N." and before ".weight" (a bias: ".bias").  "/name" stands
  *          alone, nothing follows "name.", and "*" is the number of the expert; a STACK without "*"
@@ -29,11 +31,11 @@
  * No include guard: it is expanded several times.
  */
 /* clang-format off */
-SLOT(EMBED,          MODEL, TABLE,    VOCAB,   HIDDEN,   REQUIRED,  "embed_tokens", "token_embd")
-SLOT(HEAD,           MODEL, TABLE,    VOCAB,   HIDDEN,   HEAD,      "/lm_head", "output")
-SLOT(FINAL_NORM,     MODEL, NORM,     ONE,     HIDDEN,   REQUIRED,  "norm", "output_norm")
-SLOT(ATTN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   REQUIRED,  "input_layernorm", "attn_norm")
-SLOT(FFN_NORM,       LAYER, NORM,     ONE,     HIDDEN,   REQUIRED,
+SLOT(EMBED,          MODEL, TABLE,    VOCAB,   EMBED,    REQUIRED,  "embed_tokens", "token_embd")
+SLOT(HEAD,           MODEL, TABLE,    VOCAB,   EMBED,    HEAD,      "/lm_head", "output")
+SLOT(FINAL_NORM,     MODEL, NORM,     ONE,     HIDDEN,   NORM,      "norm", "output_norm")
+SLOT(ATTN_NORM,      LAYER, NORM,     ONE,     HIDDEN,   NORM,      "input_layernorm", "attn_norm")
+SLOT(FFN_NORM,       LAYER, NORM,     ONE,     HIDDEN,   NORM,    
      "post_attention_layernorm", "ffn_norm")
 SLOT(ATTN_SUB_NORM,  ATTN,  NORM,     ONE,     HEADS,    OPTIONAL,
      "self_attn.attn_sub_norm|self_attn.inner_attn_ln", "attn_sub_norm")
@@ -45,8 +47,8 @@ SLOT(V,              ATTN,  MATRIX,   KV,      HIDDEN,   REQUIRED,  "self_attn.v
 SLOT(O,              ATTN,  MATRIX,   HIDDEN,  HEADS,    REQUIRED,
      "self_attn.o_proj", "attn_output")
 SLOT(GATE,           GATED, MATRIX,   FFN,     HIDDEN,   REQUIRED,  "mlp.gate_proj", "ffn_gate")
-SLOT(UP,             GATED, ROW_LIST, FFN,     HIDDEN,   REQUIRED,  "mlp.up_proj", "ffn_up")
-SLOT(DOWN,           GATED, COL_LIST, HIDDEN,  FFN,      REQUIRED,  "mlp.down_proj", "ffn_down")
+SLOT(UP,             DENSE, ROW_LIST, FFN,     HIDDEN,   REQUIRED,  "mlp.up_proj", "ffn_up")
+SLOT(DOWN,           DENSE, COL_LIST, HIDDEN,  FFN,      REQUIRED,  "mlp.down_proj", "ffn_down")
 SLOT(Q_NORM,         ATTN,  NORM,     ONE,     HEAD_DIM, OPTIONAL,
      "self_attn.q_norm", "attn_q_norm")
 SLOT(K_NORM,         ATTN,  NORM,     ONE,     HEAD_DIM, OPTIONAL,
@@ -73,10 +75,10 @@ SLOT(UP_IN_NORM,     GATED, NORM,     ONE,     HIDDEN,   OPTIONAL,
      "mlp.up_proj.norm|mlp.up_proj.rms_norm", "ffn_up_norm_in")
 SLOT(DOWN_IN_NORM,   GATED, NORM,     ONE,     FFN,      OPTIONAL,
      "mlp.down_proj.norm|mlp.down_proj.rms_norm", "ffn_down_norm_in")
-SLOT(HEAD_IN_NORM,   MODEL, NORM,     ONE,     HIDDEN,   WITH_HEAD,
+SLOT(HEAD_IN_NORM,   MODEL, NORM,     ONE,     EMBED,    WITH_HEAD,
      "/lm_head.norm|/lm_head.rms_norm", "output_norm_in")
 SLOT(ROPE_FACTORS,   ATTN,  FACTORS,  ONE,     ROPE,     ANY,       "", "")
-SLOT(ROUTER,         EXPERTS, ROUTER, EXPERTS, HIDDEN,   REQUIRED,  "mlp.gate", "ffn_gate_inp")
+SLOT(ROUTER,         EXPERTS, FLOATS, EXPERTS, HIDDEN,   REQUIRED,  "mlp.gate", "ffn_gate_inp")
 SLOT(EXPERT_GATE,    EXPERTS, STACK,  EXPERT_FFN, HIDDEN, REQUIRED,
      "mlp.experts.*.gate_proj", "ffn_gate_exps")
 SLOT(EXPERT_UP,      EXPERTS, STACK,  EXPERT_FFN, HIDDEN, REQUIRED,
@@ -102,7 +104,7 @@ SLOT(DELTA_DT,       DELTA, BIAS,     ONE,     N_HEAD,   REQUIRED,
      "linear_attn.dt_bias.", "ssm_dt")
 SLOT(DELTA_NORM,     DELTA, NORM,     ONE,     VALUE_DIM, REQUIRED,
      "linear_attn.norm", "ssm_norm")
-SLOT(SHARED_ROUTER,  EXPERTS, ROUTER, ONE,     HIDDEN,   SHARED,
+SLOT(SHARED_ROUTER,  EXPERTS, FLOATS, ONE,     HIDDEN,   SHARED,
      "mlp.shared_expert_gate", "ffn_gate_inp_shexp")
 SLOT(SHARED_GATE,    EXPERTS, MATRIX, SHARED_FFN, HIDDEN, SHARED,
      "mlp.shared_expert.gate_proj", "ffn_gate_shexp")
@@ -110,4 +112,17 @@ SLOT(SHARED_UP,      EXPERTS, MATRIX, SHARED_FFN, HIDDEN, SHARED,
      "mlp.shared_expert.up_proj", "ffn_up_shexp")
 SLOT(SHARED_DOWN,    EXPERTS, MATRIX, HIDDEN,  SHARED_FFN, SHARED,
      "mlp.shared_expert.down_proj", "ffn_down_shexp")
+SLOT(ATTN_NORM_BIAS, LAYER, BIAS,     ONE,     HIDDEN,   NORM_BIAS, "input_layernorm", "attn_norm")
+SLOT(FFN_NORM_BIAS,  LAYER, BIAS,     ONE,     HIDDEN,   NORM_BIAS,
+     "post_attention_layernorm", "ffn_norm")
+SLOT(FINAL_NORM_BIAS, MODEL, BIAS,    ONE,     HIDDEN,   NORM_BIAS, "norm", "output_norm")
+SLOT(GATE_BIAS,      GATED, BIAS,     ONE,     FFN,      OPTIONAL,  "mlp.gate_proj", "ffn_gate")
+SLOT(UP_BIAS,        DENSE, BIAS,     ONE,     FFN,      OPTIONAL,  "mlp.up_proj", "ffn_up")
+SLOT(DOWN_BIAS,      DENSE, BIAS,     ONE,     HIDDEN,   OPTIONAL,  "mlp.down_proj", "ffn_down")
+SLOT(Q_ALL_NORM,     ATTN,  NORM,     ONE,     HEADS,    OPTIONAL,  "", "")
+SLOT(K_ALL_NORM,     ATTN,  NORM,     ONE,     KV,       OPTIONAL,  "", "")
+SLOT(POSITIONS,      MODEL, FLOATS,   CONTEXT, HIDDEN,   OPTIONAL,  "", "position_embd")
+SLOT(HEAD_BIAS,      MODEL, BIAS,     ONE,     VOCAB,    OPTIONAL,  "/lm_head", "output")
+SLOT(EMBED_IN,       MODEL, MATRIX,   HIDDEN,  EMBED,    WIDTH,     "", "")
+SLOT(EMBED_OUT,      MODEL, MATRIX,   EMBED,   HIDDEN,   WIDTH,     "", "")
 /* clang-format on */

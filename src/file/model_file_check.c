@@ -312,6 +312,10 @@ static tern_status check_kinds(struct tn_mcheck *c, const struct tern_file_confi
         return tn_mcheck_unknown(c, "inputs", m->inputs);
     if (!tn_pooling_name(m->pooling))
         return tn_mcheck_unknown(c, "pooling", m->pooling);
+    if (!tn_norm_name(m->norm))
+        return tn_mcheck_unknown(c, "norm", m->norm);
+    if (!tn_order_name(m->order))
+        return tn_mcheck_unknown(c, "order", m->order);
     if (m->cache != TERN_FILE_CACHE_Q8 && m->cache != TERN_FILE_CACHE_F16)
         return tn_mcheck_unknown(c, "cache", m->cache);
     return tn_mcheck_reserved(c, "config.reserved", m->reserved, sizeof m->reserved);
@@ -362,7 +366,9 @@ static tern_status check_dims(struct tn_mcheck *c, const struct tern_file_config
     };
     const struct tn_layer_dims dims = {
         .n_head = m->n_head, .n_kv_head = m->n_kv_head, .head_dim = m->head_dim, .ffn = m->ffn};
-    const tern_status status = check_list(c, list, TN_COUNT_OF(list));
+    tern_status status = check_list(c, list, TN_COUNT_OF(list));
+    if (!status)
+        status = tn_mcheck_range(c, "embed_width", m->embed_width, 0, m->hidden);
     return status ? status : check_layer_dims(c, &dims);
 }
 
@@ -373,6 +379,15 @@ static tern_status check_positive(struct tn_mcheck *c, const char *field, float 
         return TERN_OK;
     return tn_fail(c->err, TERN_INPUT, "%s: %s is %g, must be finite and above 0", c->name, field,
                    (double)value);
+}
+
+/* 0, or so that what is divided by it stays finite; NaN is neither. */
+static tern_status check_cap(struct tn_mcheck *c, const char *field, float value)
+{
+    if (value == 0 || (value >= TERN_MIN_CAP && value <= TERN_MAX_CAP))
+        return TERN_OK;
+    return tn_fail(c->err, TERN_INPUT, "%s: %s is %g, allowed are 0 and %g to %g", c->name, field,
+                   (double)value, (double)TERN_MIN_CAP, (double)TERN_MAX_CAP);
 }
 
 static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_config *m)
@@ -390,7 +405,9 @@ static tern_status check_numbers(struct tn_mcheck *c, const struct tern_file_con
     tern_status status = TERN_OK;
     for (size_t i = 0; i < TN_COUNT_OF(list) && !status; i++)
         status = check_positive(c, list[i].field, list[i].value);
-    return status;
+    if (!status)
+        status = check_cap(c, "score_cap", m->score_cap);
+    return status ? status : check_cap(c, "logit_cap", m->logit_cap);
 }
 
 /* ---- layers ---- */
@@ -407,6 +424,11 @@ static tern_status check_rotation(struct tn_mcheck *c, const struct tern_file_la
     if (!status && !(l->rope_theta >= 1 && l->rope_theta <= TERN_MAX_ROPE_THETA))
         status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_theta is %g, allowed are 1 to %g",
                          c->name, l->rope_theta, TERN_MAX_ROPE_THETA);
+    if (!status && l->rope_scale != 0 &&
+        !(l->rope_scale >= TERN_MIN_ROPE_SCALE && l->rope_scale <= TERN_MAX_ROPE_SCALE)) /* NaN */
+        status = tn_fail(c->err, TERN_INPUT, "%s: layers.rope_scale is %g, allowed are 0 and %g to "
+                         "%g", c->name, (double)l->rope_scale, (double)TERN_MIN_ROPE_SCALE,
+                         (double)TERN_MAX_ROPE_SCALE);
     return status;
 }
 
@@ -451,10 +473,10 @@ static tern_status check_gated_delta(struct tn_mcheck *c, const struct tern_file
     if (!status)
         status = check_delta_flags(c, l->delta_flags);
     if (!status && (l->rope || l->rope_dims || l->window || l->score_scale != 0 ||
-                    l->rope_theta != 0))
+                    l->rope_theta != 0 || l->rope_scale != 0))
         status = tn_fail(c->err, TERN_INPUT,
-                         "%s: layers.rope, rope_dims, rope_theta, window and score_scale of a "
-                         "gated delta rule must be 0",
+                         "%s: layers.rope, rope_dims, rope_theta, rope_scale, window and "
+                         "score_scale of a gated delta rule must be 0",
                          c->name);
     return status;
 }
@@ -472,8 +494,6 @@ static tern_status check_layer(struct tn_mcheck *c, const struct tern_file_layer
     if (!status)
         status = l->mixer == TERN_MIXER_ATTENTION ? check_attention(c, l, &dims)
                                                   : check_gated_delta(c, l, &dims);
-    if (!status)
-        status = tn_mcheck_reserved(c, "layers.reserved0", &l->reserved0, sizeof l->reserved0);
     return status ? status
                   : tn_mcheck_reserved(c, "layers.reserved", l->reserved, sizeof l->reserved);
 }

@@ -50,6 +50,24 @@ static tern_status check_layer_number(struct tensor_check *k, const struct tn_sl
                    per_layer ? n_layer : TERN_NO_LAYER);
 }
 
+/* Why a model of this configuration cannot have the tensor. */
+static const char *why_not(const struct tn_slot *slot, const struct tern_file_config *config)
+{
+    switch (slot->need) {
+    case TN_NEED_NORM:
+        return "the order of the model's layers has no such norm";
+    case TN_NEED_NORM_BIAS:
+        return "the model has no such LayerNorm";
+    case TN_NEED_WIDTH:
+        return "the model's embeddings are as wide as its states";
+    case TN_NEED_SHARED:
+        return "the model says that it has no shared expert";
+    default:
+        return config->flags & TERN_MODEL_NO_HEAD ? "the model says that it has no head"
+                                                  : "the model says that its head is tied";
+    }
+}
+
 /* Role, layer, layout, shape. */
 static tern_status check_kind(struct tensor_check *k)
 {
@@ -59,12 +77,7 @@ static tern_status check_kind(struct tensor_check *k)
     if (!slot)
         return fail_field(k, TERN_UNSUPPORTED, "role", t->role, "not supported");
     if (!tn_slot_is_allowed(slot, spec->config))
-        return fail_field(k, TERN_UNSUPPORTED, "role", t->role,
-                          slot->need == TN_NEED_SHARED
-                              ? "the model says that it has no shared expert"
-                          : spec->config->flags & TERN_MODEL_NO_HEAD
-                              ? "the model says that it has no head"
-                              : "the model says that its head is tied");
+        return fail_field(k, TERN_UNSUPPORTED, "role", t->role, why_not(slot, spec->config));
     tern_status status = check_layer_number(k, slot);
     if (!status && !tn_slot_takes_layout(slot, t->layout))
         status = fail_field(k, TERN_UNSUPPORTED, "layout", t->layout,

@@ -18,10 +18,17 @@ uint64_t tn_case_quant_i8(struct tn_case_work *w, const struct tn_kernels *k)
     return n * (sizeof(float) + 1);
 }
 
+/* [hidden] of the model, or any numbers where it has no final norm. */
+static const float *norm_weights(const struct tn_case_work *w)
+{
+    const float *weights = w->model->weights.final_norm.weights;
+    return weights ? weights : w->yf;
+}
+
 uint64_t tn_case_rms_norm_f32(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const uint32_t n = tn_case_config(w)->hidden;
-    k->rms_norm_f32(w->floats, w->xf, w->model->weights.final_norm, n, tn_case_config(w)->rms_eps);
+    k->rms_norm_f32(w->floats, w->xf, norm_weights(w), n, tn_case_config(w)->rms_eps);
     tn_case_note(w, w->floats, n * sizeof(float));
     return n * 3 * sizeof(float);
 }
@@ -41,8 +48,8 @@ uint64_t tn_case_hadamard_f32(struct tn_case_work *w, const struct tn_kernels *k
 uint64_t tn_case_rms_norm_quant(struct tn_case_work *w, const struct tn_kernels *k)
 {
     const uint32_t n = tn_case_config(w)->hidden;
-    const float factor = k->rms_norm_quant(w->bytes, w->xf, w->model->weights.final_norm, n,
-                                           tn_case_config(w)->rms_eps);
+    const float factor =
+        k->rms_norm_quant(w->bytes, w->xf, norm_weights(w), n, tn_case_config(w)->rms_eps);
     tn_case_note(w, w->bytes, n);
     tn_case_note(w, &factor, sizeof factor);
     return n * (2 * sizeof(float) + 1);

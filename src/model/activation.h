@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations of the gated feed-forward.
+ * Activations of feed-forwards.
  */
 #ifndef TN_ACTIVATION_H
 #define TN_ACTIVATION_H
@@ -12,5 +12,8 @@
 /* gate [n] = activation(gate) * up; activation: enum tern_activation. */
 void tn_activate(const struct tn_kernels *kernels, uint32_t activation, float *gate,
                  const float *up, uint32_t n);
+/* x [n] = activation(x): what tn_activate gives where up is 1. */
+void tn_activate_plain(const struct tn_kernels *kernels, uint32_t activation, float *x,
+                       uint32_t n);
 
 #endif

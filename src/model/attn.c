@@ -21,6 +21,7 @@
 
 #include "base/bits.h"
 #include "kern/exp.h"
+#include "kern/tanh.h"
 #include "model/attn.h"
 #include "model/counters.h"
 
@@ -209,6 +210,14 @@ static void score_block(const struct attn_task *task, const struct tn_kv_rows *r
             score, TN_KV_BLOCK, q->rows, group->n, rows->k, n_pos, dim, factor);
 }
 
+static void cap_scores(const struct tn_forward *f, const struct query_group *group, float *score)
+{
+    const float cap = f->weights->config->score_cap;
+    for (uint32_t i = 0; i < group->n && cap > 0; i++)
+        tn_cap_f32(score + (size_t)i * TN_KV_BLOCK + group->n_before[i],
+                   group->n_valid[i] - group->n_before[i], cap);
+}
+
 /* out [n][dim]: values of the first n_pos positions, weighted. */
 static void weigh_block(const struct attn_task *task, const struct tn_kv_rows *rows,
                         const struct query_group *group, const float *weight, uint32_t n_pos,
@@ -235,6 +244,7 @@ static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
         n_pos = TN_MAX(n_pos, group->n_valid[i]);
 
     score_block(task, &rows, group, n_pos, score);
+    cap_scores(f, group, score);
     /* All maxima first: what waits for one hides behind the others. */
     for (uint32_t i = 0; i < group->n; i++)
         if (group->n_valid[i])

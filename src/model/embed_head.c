@@ -5,30 +5,56 @@
  */
 #include "model/embed_head.h"
 
-#include <string.h>
+#include <assert.h>
+#include <math.h>
 
 #include "base/bits.h"
 #include "file/model_file.h"
+#include "kern/tanh.h"
 #include "model/acts.h"
 #include "model/counters.h"
 #include "model/head.h"
 #include "model/head_list.h"
+#include "model/matrix.h"
+#include "model/norm.h"
 
 /* ---- embedding ---- */
 
+/* h += positions[position] */
+static void add_positions(struct tn_forward *f)
+{
+    const struct tn_matrix *w = &f->weights->positions;
+    const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    for (uint32_t k = 0; k < f->batch->n_spans && w->format; k++) {
+        const struct tn_span *span = &f->batch->spans[k];
+        for (uint32_t t = 0; t < span->n_rows; t++) {
+            float *h = f->s.h + ((size_t)span->row + t) * w->cols;
+            assert(span->position + t < w->rows && "sequences are as long as the context");
+            w->format->unpack_row(f->s.x, w, span->position + t, &worker);
+            for (uint32_t i = 0; i < w->cols; i++)
+                h[i] += f->s.x[i];
+        }
+    }
+}
+
 void tn_embed(struct tn_forward *f, const uint32_t *ids)
 {
-    const struct tern_file_config *c = f->weights->config;
-    const struct tn_matrix *w = &f->weights->embed;
+    const float scale = f->weights->config->embedding_scale;
+    const struct tn_matrix *w = &f->weights->embed, *in = &f->weights->embed_in;
     const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    float *rows = in->format ? f->s.x : f->s.h;
     for (uint32_t t = 0; t < f->n_tokens; t++) {
-        float *h = f->s.h + (size_t)t * c->hidden;
-        w->format->unpack_row(h, w, ids[t], &worker);
+        float *row = rows + (size_t)t * w->cols;
+        w->format->unpack_row(row, w, ids[t], &worker);
         if (w->rotation)
-            tn_rotate_back(h, w->rotation, f->kernels);
-        for (uint32_t i = 0; i < c->hidden && c->embedding_scale != 1; i++)
-            h[i] *= c->embedding_scale;
+            tn_rotate_back(row, w->rotation, f->kernels);
+        for (uint32_t i = 0; i < w->cols && scale != 1; i++)
+            row[i] *= scale;
     }
+    const struct tn_product product = {.w = in, .dst = f->s.h};
+    if (in->format)
+        tn_multiply(f, rows, NULL, w->cols, &product, 1);
+    add_positions(f);
 }
 
 /* ---- head: all rows ---- */
@@ -202,17 +228,23 @@ static void search_head(struct tn_forward *f, const struct tn_logits_row *wanted
 static void finish_state(const struct tn_forward *f, float *dst, uint32_t t)
 {
     const struct tern_file_config *c = f->weights->config;
-    f->kernels->rms_norm_f32(dst, f->s.h + (size_t)t * c->hidden, f->weights->final_norm,
-                             c->hidden, c->rms_eps);
+    tn_norm_state(f, dst, f->s.h + (size_t)t * c->hidden, &f->weights->final_norm);
     for (uint32_t i = 0; i < c->hidden && c->logit_scale != 1; i++)
         dst[i] *= c->logit_scale;
+}
+
+/* A search compares what the products give, without a bias; and two logits may become equal under
+ * a cap, where the lower number wins. */
+static bool is_searchable(const struct tn_forward *f)
+{
+    const struct tn_weights *w = f->weights;
+    return w->head.format->is_searchable && w->config->logit_cap == 0 && !w->head_bias;
 }
 
 static enum tn_head_way way_of(const struct tn_forward *f, uint32_t i)
 {
     const enum tn_head_way way = tn_head_way(&f->batch->wanted[i].need);
-    const bool is_searchable = f->weights->head.format->is_searchable;
-    return way == TN_HEAD_SEARCH && !is_searchable ? TN_HEAD_ALL : way;
+    return way == TN_HEAD_SEARCH && !is_searchable(f) ? TN_HEAD_ALL : way;
 }
 
 /* Rows that need all logits, or cannot be searched. */
@@ -225,31 +257,98 @@ static uint32_t count_dense(const struct tn_forward *f)
     return n;
 }
 
+struct finish_task {
+    const struct tn_forward *f;
+    float *logits; /* [rows][vocab] */
+    uint32_t n_parts; /* of a row, each of HEAD_ROWS_PER_ITEM logits */
+};
+
+/* Logits that are not listed stay minus infinity. */
+static void finish_item(void *arg, uint32_t i_item, uint32_t i_thread)
+{
+    const struct finish_task *task = arg;
+    const struct tern_file_config *c = task->f->weights->config;
+    const float *bias = task->f->weights->head_bias;
+    float *logits = task->logits + (size_t)(i_item / task->n_parts) * c->vocab;
+    const uint32_t begin = i_item % task->n_parts * HEAD_ROWS_PER_ITEM;
+    const uint32_t end = TN_MIN(begin + HEAD_ROWS_PER_ITEM, c->vocab);
+    (void)i_thread;
+    for (uint32_t i = begin; i < end; i++) {
+        if (logits[i] == -INFINITY)
+            continue;
+        if (bias)
+            logits[i] += bias[i];
+        tn_cap_f32(&logits[i], 1, c->logit_cap);
+    }
+}
+
+/* Bias and cap of n rows of logits that no search made. */
+static void finish_logits(struct tn_forward *f, float *logits, uint32_t n)
+{
+    const struct tern_file_config *c = f->weights->config;
+    struct finish_task task = {f, logits, tn_div_ceil_u32(c->vocab, HEAD_ROWS_PER_ITEM)};
+    if (c->logit_cap != 0 || f->weights->head_bias)
+        tn_team_for(f->team, n * task.n_parts, finish_item, &task);
+}
+
+static void rotate_rows(const struct tn_forward *f, float *x, uint32_t n, const struct tn_matrix *w)
+{
+    for (uint32_t i = 0; i < n && w->rotation; i++)
+        tn_rotate(x + (size_t)i * w->cols, w->rotation, f->kernels);
+}
+
+/* dst [n][rows of embed_out] = embed_out x; x is overwritten. */
+static void narrow(struct tn_forward *f, float *dst, float *x, uint32_t n)
+{
+    const struct tn_matrix *w = &f->weights->embed_out;
+    const struct tn_worker worker = {f->kernels, &f->s.threads[0]};
+    rotate_rows(f, x, n, w);
+    const struct tn_format *format = tn_format_with(w->format, f->inputs);
+    tn_acts_set(&f->s.in, x, NULL, 0, n, w->cols);
+    tn_acts_derive(&f->s.in, format->act, f->kernels, f->team);
+    for (uint32_t row = 0; row < w->rows; row += TN_GEMM_ROWS)
+        tn_format_mul(format, n)(dst + row, w->rows, 0, w, row,
+                                 TN_MIN(TN_GEMM_ROWS, w->rows - row), &f->s.in, &worker);
+}
+
+/* The inputs of the head for the rows that are wanted, [n_wanted][columns of head].  The states of
+ * the batch are not needed any more: narrower inputs take their place. */
+static float *head_inputs(struct tn_forward *f)
+{
+    const uint32_t hidden = f->weights->config->hidden, n = f->batch->n_wanted;
+    const bool is_narrow = f->weights->embed_out.format != NULL;
+    float *x = is_narrow ? f->s.h : f->s.x;
+    for (uint32_t i = 0; i < n; i++)
+        finish_state(f, f->s.x + (size_t)i * hidden, f->batch->wanted[i].row);
+    if (is_narrow)
+        narrow(f, x, f->s.x, n);
+    rotate_rows(f, x, n, &f->weights->head);
+    return x;
+}
+
 void tn_output(struct tn_forward *f)
 {
     const struct tern_file_config *c = f->weights->config;
     const struct tn_batch *b = f->batch;
-    const size_t hidden = c->hidden;
     for (uint32_t t = 0; t < f->n_tokens && b->states; t++)
-        finish_state(f, b->states + t * hidden, t);
+        finish_state(f, b->states + (size_t)t * c->hidden, t);
     if (b->n_wanted == 0)
         return;
-    for (uint32_t i = 0; i < b->n_wanted; i++) {
-        finish_state(f, f->s.x + i * hidden, b->wanted[i].row);
-        if (f->weights->head.rotation)
-            tn_rotate(f->s.x + i * hidden, f->weights->head.rotation, f->kernels);
-    }
-    const uint32_t n = count_dense(f);
+    const uint32_t n = count_dense(f), width = f->weights->head.cols;
+    float *x = head_inputs(f);
     if (n > 0) {
-        tn_acts_set(&f->s.in, f->s.x, f->weights->head_in_norm, c->in_norm_eps, n, c->hidden);
+        tn_acts_set(&f->s.in, x, f->weights->head_in_norm, c->in_norm_eps, n, width);
         multiply_head(f, b->logits);
+        finish_logits(f, b->logits, n);
     }
     uint32_t end = n;
     while (end < b->n_wanted && way_of(f, end) == TN_HEAD_SEARCH)
         end++;
     if (end > n)
-        search_head(f, b->wanted + n, end - n, f->s.x + n * hidden,
+        search_head(f, b->wanted + n, end - n, x + (size_t)n * width,
                     b->logits + (size_t)n * c->vocab);
     for (uint32_t i = end; i < b->n_wanted; i++)
-        tn_list_head(f, &b->wanted[i].need, f->s.x + i * hidden, b->logits + (size_t)i * c->vocab);
+        tn_list_head(f, &b->wanted[i].need, x + (size_t)i * width,
+                     b->logits + (size_t)i * c->vocab);
+    finish_logits(f, b->logits + (size_t)end * c->vocab, b->n_wanted - end);
 }

@@ -11,6 +11,9 @@
  *     h += Wdown RMSNorm(act(Wgate x) * Wup x)
  *   logits = Whead RMSNorm(h)
  *
+ * Other orders of the norms (enum tern_order) and LayerNorms (norm.h) are run_layer's concern: a
+ * mixer and a feed-forward take f->input and add to h.
+ *
  * Every W x is a product of a format (format.h), which says in which form it takes
  * x.  Everything else is f32 in one fixed order.
  */
@@ -23,6 +26,7 @@
 #include "model/embed_head.h"
 #include "model/ffn.h"
 #include "model/mixer.h"
+#include "model/norm.h"
 
 static void count_batch(struct tn_forward *f)
 {
@@ -32,13 +36,20 @@ static void count_batch(struct tn_forward *f)
         f->counters.n_prefilled += f->n_tokens;
 }
 
-/* Cosines and sines of a span's positions for one kind of rotation, of so many dimensions. */
-static void fill_rope(struct tn_forward *f, uint32_t i_rope, uint32_t n, const struct tn_span *span)
+/* Cosines and sines of a span's positions for one kind of rotation. */
+static void fill_rope(struct tn_forward *f, uint32_t i_rope, const struct tn_span *span)
 {
+    const struct tern_file_layer *spec = f->weights->ropes[i_rope]->spec;
+    const uint32_t n = spec->rope_dims / 2;
+    const float scale = spec->rope_scale;
     const double *inv_freq = f->s.inv_freq + (size_t)i_rope * f->weights->rope_half;
     for (uint32_t t = 0; t < span->n_rows; t++) {
         const size_t at = tn_rope_at(f, i_rope, span->row + t);
         tn_rope_fill(f->s.cos + at, f->s.sin + at, inv_freq, n, span->position + t);
+        for (uint32_t j = 0; j < n && scale != 0; j++) {
+            f->s.cos[at + j] *= scale;
+            f->s.sin[at + j] *= scale;
+        }
     }
 }
 
@@ -51,7 +62,58 @@ static void begin(struct tn_forward *f, const struct tn_batch *batch)
     count_batch(f);
     for (uint32_t i = 0; i < f->weights->n_ropes; i++)
         for (uint32_t k = 0; k < batch->n_spans; k++)
-            fill_rope(f, i, f->weights->ropes[i]->spec->rope_dims / 2, &batch->spans[k]);
+            fill_rope(f, i, &batch->spans[k]);
+}
+
+/* The half of a layer that follows takes the norm of h. */
+static void take_norm(struct tn_forward *f, const struct tn_norm *norm)
+{
+    const bool is_fused = !norm->weights || f->weights->config->norm == TERN_NORM_RMS;
+    f->input = is_fused ? f->s.h : f->s.x;
+    f->input_norm = is_fused ? norm->weights : NULL;
+    if (!is_fused)
+        tn_norm_states(f, f->s.x, norm);
+}
+
+static void take_rows(struct tn_forward *f, float *rows)
+{
+    f->input = rows;
+    f->input_norm = NULL;
+}
+
+/* h = norm(h + mixer(h));  h = norm(h + ffn(h)) */
+static void run_layer_after(struct tn_forward *f, uint32_t i_layer, const struct tn_norm *attn,
+                            const struct tn_norm *ffn)
+{
+    const struct tn_layer *layer = &f->weights->layers[i_layer];
+    take_rows(f, f->s.h);
+    layer->mixer->run(f, i_layer);
+    tn_norm_states(f, f->s.h, attn);
+    take_rows(f, f->s.h);
+    layer->ffn->run(f, layer);
+    tn_norm_states(f, f->s.h, ffn);
+}
+
+static void run_layer(struct tn_forward *f, uint32_t i_layer)
+{
+    const struct tn_layer *layer = &f->weights->layers[i_layer];
+    const float *const *v = layer->vectors;
+    const struct tn_norm attn = {v[TERN_ROLE_ATTN_NORM], v[TERN_ROLE_ATTN_NORM_BIAS]};
+    const struct tn_norm ffn = {v[TERN_ROLE_FFN_NORM], v[TERN_ROLE_FFN_NORM_BIAS]};
+    const uint32_t order = f->weights->config->order;
+    if (order == TERN_ORDER_AFTER) {
+        run_layer_after(f, i_layer, &attn, &ffn);
+        return;
+    }
+    if (f->s.beside) /* the feed-forward takes h as it is before attention adds to it */
+        tn_norm_states(f, f->s.beside, order == TERN_ORDER_SHARED ? &attn : &ffn);
+    take_norm(f, &attn);
+    layer->mixer->run(f, i_layer);
+    if (f->s.beside)
+        take_rows(f, f->s.beside);
+    else
+        take_norm(f, &ffn);
+    layer->ffn->run(f, layer);
 }
 
 bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
@@ -61,8 +123,7 @@ bool tn_forward_eval(struct tn_forward *f, const struct tn_batch *batch)
     tn_embed(f, batch->ids);
     for (uint32_t i = 0; i < f->weights->config->n_layer; i++) {
         const struct tn_layer *layer = &f->weights->layers[i];
-        layer->mixer->run(f, i);
-        layer->ffn->run(f, layer);
+        run_layer(f, i);
         if (f->is_stopping || (f->after_layer && !f->after_layer(f->after_layer_arg, layer)))
             return false;
     }

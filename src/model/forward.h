@@ -101,6 +101,10 @@ struct tn_forward {
     uint32_t n_tokens; /* its rows */
     bool is_decode;    /* no span has more than one row */
     uint32_t activation; /* of the layer in work */
+    /* What the half of a layer in progress takes: rows of `input` [n_tokens][hidden], which may be
+     * s.h, or their RMSNorms with the weights input_norm when that is not NULL. */
+    float *input;
+    const float *input_norm;
 };
 
 /* Where the angles of token t of the batch for rotation i_rope lie in s.cos and s.sin. */

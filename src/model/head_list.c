@@ -98,7 +98,7 @@ static void list_blocks(struct tn_forward *f, const struct tn_head_need *need, f
     const struct tn_matrix *head = &f->weights->head;
     struct list_task task = {.f = f, .need = need, .logits = logits,
                              .format = tn_format_of_head(head->format, f->inputs)};
-    tn_acts_set(&f->s.in, x, f->weights->head_in_norm, c->in_norm_eps, 1, c->hidden);
+    tn_acts_set(&f->s.in, x, f->weights->head_in_norm, c->in_norm_eps, 1, head->cols);
     tn_acts_derive(&f->s.in, task.format->act, f->kernels, f->team);
     tn_team_for(f->team, need->n_only, block_item, &task);
     uint32_t n_blocks = 0;

@@ -9,7 +9,7 @@
 
 /* logits [vocab]: those of need->only are exact, the bits that all of the head would give; others
  * are minus infinity, or exact too.
- *   x  [hidden] as the head sees it */
+ *   x  [columns of head] as the head sees it */
 void tn_list_head(struct tn_forward *f, const struct tn_head_need *need, float *x, float *logits);
 
 /* Rows [row, row + n) are not needed any more; both at the bounds of blocks of the layout. */

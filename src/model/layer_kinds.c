@@ -13,4 +13,5 @@ const struct tn_mixer *const tn_mixers[TERN_MIXER_END] = {
 const struct tn_ffn *const tn_ffns[TERN_FFN_END] = {
     [TERN_FFN_GATED] = &tn_ffn_gated,
     [TERN_FFN_EXPERTS] = &tn_ffn_experts,
+    [TERN_FFN_PLAIN] = &tn_ffn_plain,
 };

@@ -251,7 +251,7 @@ void tn_norm_rows(struct tn_forward *f, float *dst, const float *x, const float 
 
 void tn_add_bias(float *dst, const float *bias, uint32_t n, uint32_t cols)
 {
-    for (uint32_t t = 0; t < n; t++, dst += cols)
+    for (uint32_t t = 0; t < n && bias; t++, dst += cols)
         for (uint32_t i = 0; i < cols; i++)
             dst[i] += bias[i];
 }
@@ -299,7 +299,7 @@ void tn_multiply(struct tn_forward *f, float *x, const float *norm, uint32_t col
         multiply_shared(f, x, norm, cols, products, n);
         return;
     }
-    if (norm) { /* the norms of the products come behind it */
+    if (norm) { /* the norms of the products follow it */
         float *normed = x == f->s.h ? f->s.x : x;
         tn_norm_rows(f, normed, x, norm, c->rms_eps, cols);
         x = normed;
@@ -320,8 +320,7 @@ void tn_add_branch(struct tn_forward *f, float *x, uint32_t cols, const struct t
     product.dst = f->s.x;
     product.add = 0;
     tn_multiply(f, x, branch->norm, cols, &product, 1);
-    if (branch->bias)
-        tn_add_bias(f->s.x, branch->bias, f->n_tokens, c->hidden);
+    tn_add_bias(f->s.x, branch->bias, f->n_tokens, c->hidden);
     if (branch->post_norm)
         tn_norm_rows(f, f->s.x, f->s.x, branch->post_norm, c->rms_eps, c->hidden);
     for (uint32_t t = 0; t < f->n_tokens; t++)

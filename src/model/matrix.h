@@ -34,7 +34,7 @@ struct tn_branch {
 };
 void tn_add_branch(struct tn_forward *f, float *x, uint32_t cols, const struct tn_branch *branch);
 
-/* dst [n][cols] += bias [cols]. */
+/* dst [n][cols] += bias [cols]; NULL: nothing. */
 void tn_add_bias(float *dst, const float *bias, uint32_t n, uint32_t cols);
 /* dst [n][cols] = RMSNorm of x, token by token in parallel; dst may be x. */
 void tn_norm_rows(struct tn_forward *f, float *dst, const float *x, const float *norm, float eps,

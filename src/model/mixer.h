@@ -10,7 +10,7 @@
 
 struct tn_mixer {
     const char *name;
-    /* h += mixer(norm(h)) for the rows of the batch (forward.h): reads and appends the blocks and
+    /* h += mixer(f->input) for the rows of the batch (forward.h): reads and appends the blocks and
      * states of its spans. */
     void (*run)(struct tn_forward *f, uint32_t i_layer);
     const struct tn_state_ops *state;

@@ -20,12 +20,12 @@ const uint8_t tn_matrix_places[TN_ROLE_END] = {
 #undef TN_PLACE_ROW_LIST
 #undef TN_PLACE_COL_LIST
 #undef TN_PLACE_STACK
-#undef TN_PLACE_ROUTER
+#undef TN_PLACE_FLOATS
 #define TN_PLACE_MATRIX(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define TN_PLACE_ROW_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define TN_PLACE_COL_LIST(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define TN_PLACE_STACK(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
-#define TN_PLACE_ROUTER(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
+#define TN_PLACE_FLOATS(role) [TERN_ROLE_##role] = TN_MATRIX_##role,
 #define SLOT(role, scope, kind, ...) TN_PLACE_##kind(role)
 #include "arch/slots.h"
 #undef SLOT
@@ -84,12 +84,24 @@ static tern_status bind_in_model(struct tn_weights *out, const struct tn_model_f
         return bind_matrix(&out->embed, file, t, err);
     case TERN_ROLE_HEAD:
         return bind_matrix(&out->head, file, t, err);
+    case TERN_ROLE_EMBED_IN:
+        return bind_matrix(&out->embed_in, file, t, err);
+    case TERN_ROLE_EMBED_OUT:
+        return bind_matrix(&out->embed_out, file, t, err);
+    case TERN_ROLE_POSITIONS:
+        return bind_matrix(&out->positions, file, t, err);
     case TERN_ROLE_HEAD_IN_NORM:
         out->head_in_norm = tn_model_file_data(file, t);
         return TERN_OK;
+    case TERN_ROLE_HEAD_BIAS:
+        out->head_bias = tn_model_file_data(file, t);
+        return TERN_OK;
+    case TERN_ROLE_FINAL_NORM_BIAS:
+        out->final_norm.bias = tn_model_file_data(file, t);
+        return TERN_OK;
     default:
         assert(t->role == TERN_ROLE_FINAL_NORM && "tn_model_file_open knows all slots of models");
-        out->final_norm = tn_model_file_data(file, t);
+        out->final_norm.weights = tn_model_file_data(file, t);
         return TERN_OK;
     }
 }
@@ -121,7 +133,8 @@ static bool same_rope(const struct tn_layer *a, const struct tn_layer *b)
 {
     const float *f = a->vectors[TERN_ROLE_ROPE_FACTORS], *g = b->vectors[TERN_ROLE_ROPE_FACTORS];
     return a->spec->rope_theta == b->spec->rope_theta &&
-           a->spec->rope_dims == b->spec->rope_dims && !f == !g &&
+           a->spec->rope_dims == b->spec->rope_dims &&
+           a->spec->rope_scale == b->spec->rope_scale && !f == !g &&
            (!f || memcmp(f, g, a->spec->rope_dims / 2 * sizeof *f) == 0);
 }
 
@@ -130,7 +143,7 @@ static void number_ropes(struct tn_weights *w)
     for (uint32_t i = 0; i < w->config->n_layer; i++) {
         struct tn_layer *layer = &w->layers[i];
         uint32_t k = 0;
-        if (layer->spec->rope_dims == 0)
+        if (layer->spec->rope_dims == 0 || layer->spec->rope == TERN_ROPE_NONE)
             continue;
         while (k < w->n_ropes && !same_rope(layer, w->ropes[k]))
             k++;
@@ -196,7 +209,9 @@ static void measure_inputs(struct tn_weights *w)
     for (uint32_t i = 0; i < w->config->n_layer; i++)
         for (uint32_t k = 0; k < TN_N_MATRICES; k++)
             widen_for_place(w, k, &w->layers[i].matrices[k]);
-    widen_for(w, w->widths, &w->head, w->head_in_norm || w->config->hidden % TN_X_PAD != 0);
+    widen_for(w, w->widths, &w->embed_in, true);
+    widen_for(w, w->widths, &w->embed_out, true);
+    widen_for(w, w->widths, &w->head, w->head_in_norm || w->head.cols % TN_X_PAD != 0);
     if (w->embed.format->row_bytes)
         w->row_bytes = TN_MAX(w->row_bytes, w->embed.format->row_bytes(w->embed.cols));
 }
@@ -223,6 +238,8 @@ static tern_status bind_rotations(struct tn_weights *w, const struct tn_model_fi
         return status;
     bind_rotation(w, &w->embed);
     bind_rotation(w, &w->head);
+    bind_rotation(w, &w->embed_in);
+    bind_rotation(w, &w->embed_out);
     if (w->head.rotation && w->head_in_norm)
         return tn_fail(err, TERN_UNSUPPORTED,
                        "a rotated head with a norm of its input is not supported");

@@ -15,7 +15,7 @@
 #define TN_PLACE_ROW_LIST(role) TN_MATRIX_##role,
 #define TN_PLACE_COL_LIST(role) TN_MATRIX_##role,
 #define TN_PLACE_STACK(role) TN_MATRIX_##role,
-#define TN_PLACE_ROUTER(role) TN_MATRIX_##role,
+#define TN_PLACE_FLOATS(role) TN_MATRIX_##role,
 #define TN_PLACE_TABLE(role)
 #define TN_PLACE_NORM(role)
 #define TN_PLACE_BIAS(role)
@@ -31,6 +31,11 @@ extern const uint8_t tn_matrix_places[TN_ROLE_END]; /* by role; meaningless for 
 
 struct tn_ffn;
 struct tn_mixer;
+
+/* Of the kind that the configuration names. */
+struct tn_norm {
+    const float *weights, *bias; /* NULL: there is no norm, no bias */
+};
 
 struct tn_layer {
     const struct tern_file_layer *spec;
@@ -62,8 +67,12 @@ struct tn_weights {
     const struct tern_file_config *config;
     struct tn_matrix embed;          /* [vocab][hidden] */
     struct tn_matrix head;           /* the same as embed when tied; format NULL: none */
-    const float *final_norm;         /* [hidden] */
-    const float *head_in_norm;       /* [hidden], or NULL */
+    struct tn_norm final_norm;       /* [hidden] */
+    const float *head_in_norm;       /* [columns of head], or NULL */
+    const float *head_bias;          /* [vocab], or NULL */
+    struct tn_matrix embed_in;       /* format NULL: none; also the next two */
+    struct tn_matrix embed_out;
+    struct tn_matrix positions;      /* [context][hidden] */
     struct tn_layer *layers;         /* [n_layer], heap */
     const struct tn_layer **ropes;   /* [n_ropes] the first layer of each number, heap */
     uint32_t n_ropes;

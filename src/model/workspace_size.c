@@ -164,6 +164,11 @@ static void layout_parts(struct tn_scratch *s, struct tn_arena *arena,
             layout_part(s->ffns[i], &shared, &arena->used, tn_ffns[i]->layout, weights, input);
 }
 
+static bool is_parallel(const struct tern_file_config *c)
+{
+    return c->order == TERN_ORDER_PARALLEL || c->order == TERN_ORDER_SHARED;
+}
+
 void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
                        const struct tn_weights *weights,
                        const struct tn_workspace_input *input)
@@ -174,6 +179,7 @@ void tn_scratch_layout(struct tn_scratch *out, struct tn_arena *arena,
 
     s->h = take_f32(arena, n * c->hidden);
     s->x = take_f32(arena, n * c->hidden);
+    s->beside = is_parallel(c) ? take_f32(arena, n * c->hidden) : NULL;
     tn_acts_layout(&s->in, arena, weights->widths, input->inputs, n);
     layout_parts(s, arena, weights, input);
     s->cos = take_f32(arena, weights->n_ropes * n * weights->rope_half);

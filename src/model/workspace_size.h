@@ -56,6 +56,7 @@ struct tn_thread_scratch {
 struct tn_scratch {
     float *h;          /* [hidden] residual stream */
     float *x;          /* [hidden] normed states, what a branch gives, input of the head */
+    float *beside;     /* [hidden] what feed-forwards take beside a mixer; NULL: h follows it */
     struct tn_acts in; /* the input of the products in work, and its forms */
     void *mixers[TERN_MIXER_END], *ffns[TERN_FFN_END]; /* mixer.h, ffn.h; NULL: no layer */
     float *cos, *sin;  /* [n_ropes][n][rope_half] */

@@ -17,7 +17,6 @@ LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"
 
 # Path under reference/ -> words of the error, exit code 6.
 REFUSED = {
-    "dense/tiny-gemma2/q8_0": 'the architecture "gemma2" is not supported',
     "dense/tiny-gpt2/f16": 'the architecture "gpt2" is not supported',
     "dense/tiny-gpt-neox/q8_0": 'the architecture "gptneox" is not supported',
     "dense/tiny-starcoder2/q8_0": 'the architecture "starcoder2" is not supported',

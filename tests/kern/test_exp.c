@@ -14,6 +14,8 @@
 #include "base/compiler.h"
 #include "base/rng.h"
 #include "kern/exp.h"
+#include "kern/gauss.h"
+#include "kern/tanh.h"
 #include "kern/trig.h"
 
 /* |got - want| in units of the last place of (float)want. */
@@ -69,6 +71,36 @@ static void test_exp_is_monotonic(void **state)
         assert_true(y >= last);
         last = y;
     }
+}
+
+/* About 4 million values, up to where it is 1. */
+static void test_tanh_is_accurate(void **state)
+{
+    (void)state;
+    const uint32_t last = tn_f32_to_bits(12.0f);
+    for (uint32_t bits = tn_f32_to_bits(1e-30f); bits <= last; bits += 251) {
+        const float x = tn_f32_from_bits(bits), y = tn_tanh_f32(x);
+        const double error = ulp_error(y, tanh((double)x));
+        if (!(error <= 3.0))
+            fail_msg("tanh(%a) = %a is %f ulp off", (double)x, (double)y, error);
+        assert_true(tn_tanh_f32(-x) == -y);
+    }
+    assert_true(tn_tanh_f32(0.0f) == 0.0f && tn_tanh_f32(INFINITY) == 1.0f);
+    assert_true(isnan(tn_tanh_f32(NAN)));
+}
+
+static void test_gelu_erf_is_accurate(void **state)
+{
+    (void)state;
+    for (uint32_t bits = tn_f32_to_bits(1e-30f); bits <= tn_f32_to_bits(64.0f); bits += 251)
+        for (float sign = -1; sign <= 1; sign += 2) {
+            const float z = sign * tn_f32_from_bits(bits), y = tn_gelu_erf_f32(z);
+            const double want = (double)z / 2 * erfc(-(double)z / sqrt(2));
+            if (!(fabs((double)y - want) <= 3e-7 * fmax(1, fabs((double)z))))
+                fail_msg("gelu(%a) = %a, expected %a", (double)z, (double)y, want);
+        }
+    assert_true(tn_gelu_erf_f32(0.0f) == 0.0f);
+    assert_true(isnan(tn_gelu_erf_f32(NAN)));
 }
 
 static const double thetas[] = {1.0, 2.0, 10000.0, 12345.678, 500000.0, 1e6, 1e9};
@@ -146,7 +178,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exp_is_accurate),  cmocka_unit_test(test_exp_borders),
-        cmocka_unit_test(test_exp_is_monotonic), cmocka_unit_test(test_rope_frequencies),
+        cmocka_unit_test(test_exp_is_monotonic), cmocka_unit_test(test_tanh_is_accurate),
+        cmocka_unit_test(test_gelu_erf_is_accurate),
+        cmocka_unit_test(test_rope_frequencies),
         cmocka_unit_test(test_rope_table),       cmocka_unit_test(test_rope_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,6 @@
  * Gemma 3: embeddings times the root of their width, norms before and after each branch, five
  * layers with a window and a slower rotation for each one that sees all positions.
  */
-#include <math.h>
-
 #include "arch/family.h"
 
 static const struct tn_family_name names[] = {
@@ -12,20 +10,6 @@ static const struct tn_family_name names[] = {
     {TERN_ROLE_ATTN_POST_NORM, "post_attention_layernorm", NULL},
     {0, NULL, NULL},
 };
-
-/* The source lists its layers, or every pattern-th sees all. */
-static tern_status is_sliding(bool *out, const struct tn_values *v, uint32_t layer)
-{
-    static const struct tn_value pattern_value = {
-        "sliding_window_pattern", "attention.sliding_window_pattern", 1, 1024};
-    enum tn_layer_kind kind = TN_LAYER_UNSAID;
-    uint32_t pattern = 6;
-    tern_status status = v->layer_kind(v, &kind, layer);
-    if (kind == TN_LAYER_UNSAID && status == TERN_OK)
-        status = tn_values_integer(v, &pattern, &pattern_value, false);
-    *out = kind == TN_LAYER_UNSAID ? (layer + 1) % pattern != 0 : kind == TN_LAYER_SLIDING;
-    return status;
-}
 
 /* Windows, and the rotation of the layers that have one.  GGUF files without a window have none. */
 static tern_status local_layers(struct tn_family_spec *s, const struct tn_values *v)
@@ -40,7 +24,7 @@ static tern_status local_layers(struct tn_family_spec *s, const struct tn_values
     tern_status status = TERN_OK;
     for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++) {
         bool is_local;
-        status = is_sliding(&is_local, v, i);
+        status = tn_spec_is_sliding(&is_local, v, i, 6);
         if (!is_local || status != TERN_OK)
             continue;
         if (window == 0) {
@@ -58,13 +42,7 @@ static tern_status local_layers(struct tn_family_spec *s, const struct tn_values
 
 static tern_status gemma3_spec(struct tn_family_spec *s, const struct tn_values *v)
 {
-    static const struct tn_value scalar_value = {
-        "query_pre_attn_scalar", "attention.query_pre_attn_scalar", 1e-3, 1e9};
-    double scalar = s->config->head_dim;
-    s->config->embedding_scale = sqrtf((float)s->config->hidden);
-    tern_status status = tn_values_number(v, &scalar, &scalar_value, !v->is_gguf);
-    for (uint32_t i = 0; i < s->config->n_layer; i++)
-        s->layers[i].score_scale = (float)(1 / sqrt(scalar));
+    const tern_status status = tn_spec_gemma(s, v, 62);
     return status == TERN_OK ? local_layers(s, v) : status;
 }
 
@@ -85,10 +63,12 @@ const struct tn_family tn_family_gemma3 = {
     .defaults = defaults,
     .gguf = {{"gemma3", TERN_ACT_GELU_TANH}},
     .names = names,
-    .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM},
+    .needs = {TERN_ROLE_Q_NORM, TERN_ROLE_K_NORM, TERN_ROLE_ATTN_POST_NORM,
+              TERN_ROLE_FFN_POST_NORM},
     .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
     .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first files */
     .has_windows = true,
+    .has_caps = true,
     .has_local_layers = true,
     .spec = gemma3_spec,
 };

@@ -143,8 +143,7 @@ static void choose(struct task *task)
 {
     struct tn_forward *f = task->f;
     const struct tern_file_config *c = f->weights->config;
-    tn_acts_set(&f->s.in, f->s.h, task->layer->vectors[TERN_ROLE_FFN_NORM], c->rms_eps,
-                f->n_tokens, c->hidden);
+    tn_acts_set(&f->s.in, f->input, f->input_norm, c->rms_eps, f->n_tokens, c->hidden);
     tn_acts_derive(&f->s.in, TN_ACT_F32, f->kernels, f->team);
     tn_team_for(f->team, tn_div_ceil_u32(c->n_experts, ROUTER_ROWS), router_item, task);
     tn_team_for(f->team, f->n_tokens, choose_item, task);

@@ -21,12 +21,23 @@
 
 struct scratch {
     float *gate; /* [n_batch][ffn]; then the product act(gate) * up */
-    float *up;   /* [n_batch][ffn], where gate and up take different inputs */
+    float *up;   /* [n_batch][ffn], where keeps_up */
 };
 
 static const struct scratch *scratch_of(const struct tn_forward *f)
 {
     return f->s.ffns[TERN_FFN_GATED];
+}
+
+/* Gate and up are computed apart: they have biases, or they do not share an input, since each has
+ * a norm of its own or only one is rotated. */
+static bool keeps_up(const struct tn_layer *layer)
+{
+    const float *const *v = layer->vectors;
+    return v[TERN_ROLE_GATE_IN_NORM] || v[TERN_ROLE_UP_IN_NORM] || v[TERN_ROLE_GATE_BIAS] ||
+           v[TERN_ROLE_UP_BIAS] ||
+           tn_matrix_of(layer, TERN_ROLE_GATE)->rotation !=
+               tn_matrix_of(layer, TERN_ROLE_UP)->rotation;
 }
 
 /* Numbers of the rows of up that matter: gate > 0, or all when the activation has no zeros.  What
@@ -46,7 +57,7 @@ static void gate_then_up(struct tn_forward *f, const struct tn_layer *layer, uin
     const uint32_t hidden = f->weights->config->hidden;
     const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
                                     .dst = scratch_of(f)->gate};
-    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gate, 1);
+    tn_multiply(f, f->input, f->input_norm, hidden, &gate, 1);
     tn_region_end(f, TN_REGION_GATE, start);
     uint32_t n = list_active_rows(f, layer->dims.ffn, f->s.active);
     tn_multiply_rows(f, tn_matrix_of(layer, TERN_ROLE_UP), gate.dst, f->s.active, n);
@@ -76,10 +87,9 @@ static void gate_then_up_few(struct tn_forward *f, const struct tn_layer *layer,
 {
     const struct tern_file_config *c = f->weights->config;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
-    const float *norm = layer->vectors[TERN_ROLE_FFN_NORM];
     const struct tn_product gate = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
                                     .dst = scratch_of(f)->gate};
-    tn_multiply(f, f->s.h, norm, c->hidden, &gate, 1);
+    tn_multiply(f, f->input, f->input_norm, c->hidden, &gate, 1);
     tn_region_end(f, TN_REGION_GATE, start);
     if (is_sparse(f, gate.dst, layer->dims.ffn))
         tn_multiply_rows_few(f, up, gate.dst);
@@ -102,14 +112,6 @@ static void activate_item(void *arg, uint32_t t, uint32_t i_thread)
     tn_activate(task->f->kernels, task->f->activation, s->gate + at, s->up + at, task->n);
 }
 
-/* Gate and up do not share an input: each has a norm of its own, or only one is rotated. */
-static bool has_two_inputs(const struct tn_layer *layer)
-{
-    return layer->vectors[TERN_ROLE_GATE_IN_NORM] || layer->vectors[TERN_ROLE_UP_IN_NORM] ||
-           tn_matrix_of(layer, TERN_ROLE_GATE)->rotation !=
-               tn_matrix_of(layer, TERN_ROLE_UP)->rotation;
-}
-
 static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
 {
     const struct scratch *s = scratch_of(f);
@@ -120,8 +122,9 @@ static void gate_and_up(struct tn_forward *f, const struct tn_layer *layer)
          .in_norm = layer->vectors[TERN_ROLE_UP_IN_NORM], .dst = s->up},
     };
     struct activate_task task = {f, layer->dims.ffn};
-    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], f->weights->config->hidden,
-                products, 2);
+    tn_multiply(f, f->input, f->input_norm, f->weights->config->hidden, products, 2);
+    tn_add_bias(s->gate, layer->vectors[TERN_ROLE_GATE_BIAS], f->n_tokens, layer->dims.ffn);
+    tn_add_bias(s->up, layer->vectors[TERN_ROLE_UP_BIAS], f->n_tokens, layer->dims.ffn);
     tn_team_for(f->team, f->n_tokens, activate_item, &task);
 }
 
@@ -131,7 +134,7 @@ static void run(struct tn_forward *f, const struct tn_layer *layer)
     const uint32_t hidden = f->weights->config->hidden;
     const struct tn_matrix *up = tn_matrix_of(layer, TERN_ROLE_UP);
     f->activation = layer->spec->activation;
-    if (has_two_inputs(layer)) {
+    if (keeps_up(layer)) {
         gate_and_up(f, layer);
         tn_region_end(f, TN_REGION_GATE, &start);
     } else if (f->n_tokens == 1 && up->format->mul_rows) {
@@ -142,13 +145,14 @@ static void run(struct tn_forward *f, const struct tn_layer *layer)
     } else {
         const struct tn_product gated = {.w = tn_matrix_of(layer, TERN_ROLE_GATE),
                                          .dst = scratch_of(f)->gate, .up = up};
-        tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_FFN_NORM], hidden, &gated, 1);
+        tn_multiply(f, f->input, f->input_norm, hidden, &gated, 1);
         tn_region_end(f, TN_REGION_GATE, &start);
     }
     const struct tn_branch down = {
         .w = tn_matrix_of(layer, TERN_ROLE_DOWN),
         .norm = layer->vectors[TERN_ROLE_FFN_SUB_NORM],
         .in_norm = layer->vectors[TERN_ROLE_DOWN_IN_NORM],
+        .bias = layer->vectors[TERN_ROLE_DOWN_BIAS],
         .post_norm = layer->vectors[TERN_ROLE_FFN_POST_NORM],
     };
     tn_add_branch(f, scratch_of(f)->gate, layer->dims.ffn, &down);
@@ -163,7 +167,7 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         const struct tn_layer *l = &weights->layers[i];
         const size_t n = l->spec->ffn == TERN_FFN_GATED ? l->dims.ffn : 0;
         n_gate = TN_MAX(n_gate, n);
-        if (has_two_inputs(l))
+        if (keeps_up(l))
             n_up = TN_MAX(n_up, n);
     }
     const struct scratch s = {

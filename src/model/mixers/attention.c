@@ -31,6 +31,12 @@ static void gate_item(void *arg, uint32_t t, uint32_t i_thread)
         att[i] = att[i] / (1.0f + tn_exp_f32(-gate[i]));
 }
 
+static void norm_all_heads(struct tn_forward *f, float *x, const float *norm, uint32_t n)
+{
+    if (norm)
+        tn_norm_rows(f, x, x, norm, f->weights->config->rms_eps, n);
+}
+
 static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
 {
     const struct tn_attn_scratch *s = f->s.mixers[TERN_MIXER_ATTENTION];
@@ -42,11 +48,12 @@ static void project_qkv(struct tn_forward *f, const struct tn_layer *layer)
         {.w = tn_matrix_of(layer, TERN_ROLE_Q_GATE), .dst = s->gate},
     };
     const float *const biases[] = {v[TERN_ROLE_Q_BIAS], v[TERN_ROLE_K_BIAS], v[TERN_ROLE_V_BIAS]};
-    tn_multiply(f, f->s.h, v[TERN_ROLE_ATTN_NORM], f->weights->config->hidden, products,
+    tn_multiply(f, f->input, f->input_norm, f->weights->config->hidden, products,
                 has_gate(layer) ? 4 : 3);
     for (uint32_t i = 0; i < 3; i++)
-        if (biases[i])
-            tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->rows);
+        tn_add_bias(products[i].dst, biases[i], f->n_tokens, products[i].w->rows);
+    norm_all_heads(f, s->q, v[TERN_ROLE_Q_ALL_NORM], products[0].w->rows);
+    norm_all_heads(f, s->k, v[TERN_ROLE_K_ALL_NORM], products[1].w->rows);
 }
 
 static void run(struct tn_forward *f, uint32_t i_layer)

@@ -87,8 +87,7 @@ static void project(struct tn_forward *f, const struct tn_layer *layer, const st
         {.w = tn_matrix_of(layer, TERN_ROLE_DELTA_B), .dst = s->b},
         {.w = tn_matrix_of(layer, TERN_ROLE_DELTA_A), .dst = s->a},
     };
-    tn_multiply(f, f->s.h, layer->vectors[TERN_ROLE_ATTN_NORM], f->weights->config->hidden,
-                products, 4);
+    tn_multiply(f, f->input, f->input_norm, f->weights->config->hidden, products, 4);
 }
 
 /* The convolution of row t in all channels; the rows before the span are in its state. */

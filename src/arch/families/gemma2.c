@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Gemma 2: norms before and after each branch, soft caps of scores and logits, and a window in
+ * every other layer, the first included.
+ */
+#include "arch/family.h"
+
+static const struct tn_family_name names[] = {
+    {TERN_ROLE_FFN_NORM, "pre_feedforward_layernorm", NULL},
+    {TERN_ROLE_ATTN_POST_NORM, "post_attention_layernorm", NULL},
+    {0, NULL, NULL},
+};
+
+static tern_status gemma2_spec(struct tn_family_spec *s, const struct tn_values *v)
+{
+    static const struct tn_value window_value = {"sliding_window", "attention.sliding_window", 1,
+                                                 TERN_MAX_CONTEXT};
+    uint32_t window = 0;
+    tern_status status = tn_spec_gemma(s, v, 46);
+    if (status == TERN_OK)
+        status = tn_values_integer(v, &window, &window_value, true);
+    for (uint32_t i = 0; i < s->config->n_layer && status == TERN_OK; i++) {
+        bool is_sliding = false;
+        status = tn_spec_is_sliding(&is_sliding, v, i, 2);
+        s->layers[i].window = is_sliding ? window : 0;
+    }
+    return status;
+}
+
+const struct tn_family tn_family_gemma2 = {
+    .name = "gemma2",
+    .model_types = {"gemma2"},
+    .defaults = "{\"tie_word_embeddings\": true}",
+    .gguf = {{"gemma2", TERN_ACT_GELU_TANH}},
+    .names = names,
+    .needs = {TERN_ROLE_ATTN_POST_NORM, TERN_ROLE_FFN_POST_NORM},
+    .folder_fixups = TN_FIX_NORMS_PLUS_ONE,
+    .gelu = TERN_ACT_GELU_TANH, /* as transformers reads the first files */
+    .has_windows = true,
+    .has_caps = true,
+    .spec = gemma2_spec,
+};
