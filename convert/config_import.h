@@ -59,6 +59,10 @@ void tn_config_import_fini(struct tn_config_import *import);
  * scheme's rule is left to the caller. */
 void tn_config_apply_family(struct tn_config_import *out);
 void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme *scheme);
+/* Memory for the layers; then each becomes what the family has, with the source's activation and
+ * rotation. */
+tern_status tn_config_make_layers(struct tn_config_import *out, struct tern_error *err);
+void tn_config_fill_layers(struct tn_config_import *out, uint32_t activation, double theta);
 /* Roles [n], up to the first 0, are needed. */
 void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n);
 

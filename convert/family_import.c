@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/compiler.h"
+#include "base/error.h"
 #include "convert/config_import.h"
 
 void tn_config_need(struct tn_config_import *out, const uint8_t *roles, size_t n)
@@ -21,6 +23,8 @@ void tn_config_apply_family(struct tn_config_import *out)
     if (f->inputs != TN_INPUTS_UNSAID)
         out->inputs_said = f->inputs;
     out->says_ternary = f->is_ternary;
+    out->config.norm = f->norm;
+    out->config.order = f->order;
     tn_config_need(out, f->needs, TN_COUNT_OF(f->needs));
 }
 
@@ -32,6 +36,24 @@ void tn_config_apply_scheme(struct tn_config_import *out, const struct tn_scheme
     if (scheme->in_norms_share_eps)
         out->config.in_norm_eps = out->config.rms_eps;
     tn_config_need(out, scheme->needs, TN_COUNT_OF(scheme->needs));
+}
+
+tern_status tn_config_make_layers(struct tn_config_import *out, struct tern_error *err)
+{
+    const uint32_t n = out->config.n_layer;
+    out->layers = tn_alloc_zeroed(n, sizeof *out->layers);
+    return out->layers ? TERN_OK : tn_fail(err, TERN_MEMORY, "no memory for %u layers", n);
+}
+
+void tn_config_fill_layers(struct tn_config_import *out, uint32_t activation, double theta)
+{
+    for (uint32_t i = 0; i < out->config.n_layer; i++) {
+        struct tern_file_layer *layer = &out->layers[i];
+        *layer = tn_layer_default(out->config.head_dim, activation, theta);
+        layer->rope_dims = out->rope_dims;
+        layer->ffn = out->family->ffn ? out->family->ffn : layer->ffn;
+        layer->rope = out->family->has_positions ? TERN_ROPE_NONE : layer->rope;
+    }
 }
 
 void tn_list_add(char *dst, size_t n_dst, size_t k, size_t n, const char *name)

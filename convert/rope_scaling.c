@@ -71,17 +71,19 @@ double tn_yarn_magnitude(double factor)
     return 0.1 * log(factor) + 1;
 }
 
-tern_status tn_magnify_scores(struct tn_config_import *out, double magnitude,
-                              struct tern_error *err)
+tern_status tn_magnify_rotations(struct tn_config_import *out, double magnitude,
+                                 struct tern_error *err)
 {
-    if (magnitude != 1 && out->rope_dims != out->config.head_dim)
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       "rope scaling multiplies rotated values by %.4g, which is not supported "
-                       "where %u of the %u values of a head are rotated",
-                       magnitude, out->rope_dims, out->config.head_dim);
-    for (uint32_t i = 0; i < out->config.n_layer; i++) {
-        struct tern_file_layer *layer = &out->layers[i];
-        layer->score_scale = (float)((double)layer->score_scale * magnitude * magnitude);
+    for (uint32_t i = 0; i < out->config.n_layer && magnitude != 1; i++) {
+        float *scale = &out->layers[i].rope_scale;
+        if (out->layers[i].mixer != TERN_MIXER_ATTENTION)
+            continue;
+        *scale = (float)((*scale != 0 ? (double)*scale : 1) * magnitude);
+        if (!(*scale >= TERN_MIN_ROPE_SCALE && *scale <= TERN_MAX_ROPE_SCALE))
+            return tn_fail(err, TERN_INPUT,
+                           "rope scaling multiplies rotated values by %g, allowed are %g to %g",
+                           (double)*scale, (double)TERN_MIN_ROPE_SCALE,
+                           (double)TERN_MAX_ROPE_SCALE);
     }
     return TERN_OK;
 }

@@ -40,9 +40,8 @@ tern_status tn_llama3_factors(struct tn_config_import *out, const struct tn_llam
 /* What YaRN multiplies rotated queries and keys by. */
 double tn_yarn_magnitude(double factor);
 
-/* Products of queries and keys that were both multiplied so, in all layers.  TERN_UNSUPPORTED: only
- * a part of them is. */
-tern_status tn_magnify_scores(struct tn_config_import *out, double magnitude,
-                              struct tern_error *err);
+/* Multiplies the cosines and sines of all layers.  TERN_INPUT: the result is out of its range. */
+tern_status tn_magnify_rotations(struct tn_config_import *out, double magnitude,
+                                 struct tern_error *err);
 
 #endif

@@ -19,9 +19,10 @@ struct tn_row_section {
 struct tn_row_order {
     uint32_t first; /* of the source, added to all: a matrix of a stack begins there */
     struct tn_row_section sections[TN_MAX_ROW_SECTIONS]; /* rows 0: no more */
-    /* Not 0: in heads of so many rows, of which the only run holds whole ones, pairs (2j, 2j + 1)
-     * of the source belong to (j, j + permuted_dim / 2). */
-    uint32_t permuted_dim;
+    /* permuted_dim not 0: of heads of head_dim rows, of which the only run holds whole ones, in
+     * the first permuted_dim rows pairs (2j, 2j + 1) of the source belong to
+     * (j, j + permuted_dim / 2). */
+    uint32_t head_dim, permuted_dim;
 };
 
 /* Rows [first, first + rows) of the source. */
@@ -43,17 +44,18 @@ static inline uint32_t tn_row_order_run(const struct tn_row_order *order, uint32
 }
 
 /* The row of the same section that holds row r. */
-static inline uint32_t tn_permuted_row(uint32_t r, uint32_t dim)
+static inline uint32_t tn_permuted_row(const struct tn_row_order *order, uint32_t r)
 {
-    const uint32_t in_head = r % dim, half = dim / 2;
+    const uint32_t in_head = r % order->head_dim, half = order->permuted_dim / 2;
+    if (in_head >= order->permuted_dim)
+        return r;
     return r - in_head + 2 * (in_head % half) + in_head / half;
 }
 
 static inline uint32_t tn_row_order_get(const struct tn_row_order *order, uint32_t r)
 {
-    const uint32_t dim = order->permuted_dim;
     uint32_t n_run;
-    return tn_row_order_run(order, dim ? tn_permuted_row(r, dim) : r, &n_run);
+    return tn_row_order_run(order, order->permuted_dim ? tn_permuted_row(order, r) : r, &n_run);
 }
 
 #endif

@@ -35,6 +35,7 @@ struct tn_streamer {
     struct tn_stream_buffer floats; /* f32 [cols]; scales of some rows, in groups */
     struct tn_stream_buffer scales; /* of a table, as in the file; of some rows, in units */
     struct tn_stream_buffer all_scales;         /* of a matrix, as in the file */
+    struct tn_stream_buffer columns;            /* parts of rows of a transposed matrix */
     struct tn_stream_buffer spare;              /* trits of whole blocks around some rows */
     struct tn_stream_buffer heads, head_scales; /* of whole heads around some rows */
 };

@@ -3,6 +3,8 @@
  * What all kinds of tensors stream with: buffers, progress, rows of the source in their order, and
  * errors that name a value which no model may have.
  */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "base/error.h"
@@ -38,6 +40,7 @@ void tn_stream_drop_buffers(struct tn_streamer *s)
     drop(&s->scales);
     drop(&s->all_scales);
     drop(&s->spare);
+    drop(&s->columns);
     drop(&s->heads);
     drop(&s->head_scales);
 }
@@ -65,11 +68,34 @@ tern_status tn_stream_read(struct tn_streamer *s, const struct tn_source_tensor 
     return status == TERN_OK ? tn_stream_progress(s, n, err) : status;
 }
 
+/* The same where rows are columns of the source: of each of its rows a part is read. */
+static tern_status read_columns(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
+                                uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
+                                struct tern_error *err)
+{
+    const size_t n_value = tn_source_float_bytes(t->weight);
+    const uint64_t source_row = t->weight->shape[1] * n_value;
+    uint8_t *part = tn_stream_take(&s->columns, n * n_value, err);
+    tern_status status = part ? TERN_OK : TERN_MEMORY;
+    for (uint32_t col = 0; col < t->file.cols && status == TERN_OK; col++)
+        for (uint32_t i = 0, n_run; i < n && status == TERN_OK; i += n_run) {
+            const uint64_t first = tn_row_order_run(&t->order, row + i, &n_run);
+            n_run = TN_MIN(n - i, n_run);
+            status = tn_stream_read(s, t->weight, col * source_row + first * n_value, part,
+                                    n_run * n_value, err);
+            for (uint32_t k = 0; k < n_run && status == TERN_OK; k++)
+                memcpy(dst + (i + k) * row_bytes + col * n_value, part + k * n_value, n_value);
+        }
+    return status;
+}
+
 tern_status tn_stream_read_rows(struct tn_streamer *s, const struct tn_tensor_plan_row *t,
                                 uint8_t *dst, size_t row_bytes, uint32_t row, uint32_t n,
                                 struct tern_error *err)
 {
     tern_status status = TERN_OK;
+    if (t->is_transposed)
+        return read_columns(s, t, dst, row_bytes, row, n, err);
     for (uint32_t end = row + n, n_run; row < end && status == TERN_OK; row += n_run) {
         (void)tn_row_order_run(&t->order, row, &n_run);
         n_run = t->order.permuted_dim ? 1 : TN_MIN(end - row, n_run);

@@ -41,17 +41,19 @@ static void number_expert(char *dst, size_t n_dst, const char *spelling, int n,
 }
 
 /* One spelling. */
-static void hf_name(char *dst, const char *prefix, const struct tn_place *place,
-                    const char *spelling)
+static void hf_name(char *dst, const struct tn_family *family, const char *prefix,
+                    const struct tn_place *place, const char *spelling)
 {
     int n = (int)strlen(spelling);
     const char *ending = ending_of(place, spelling, &n);
+    const char *layers = family->layers ? family->layers : "layers";
     if (spelling[0] == '/')
         snprintf(dst, NAME_BYTES, "%.*s%s", n - 1, spelling + 1, ending);
     else if (place->slot->scope == TN_SCOPE_MODEL)
         snprintf(dst, NAME_BYTES, "%s%.*s%s", prefix, n, spelling, ending);
     else
-        snprintf(dst, NAME_BYTES, "%slayers.%u.%.*s%s", prefix, place->layer, n, spelling, ending);
+        snprintf(dst, NAME_BYTES, "%s%s.%u.%.*s%s", prefix, layers, place->layer, n, spelling,
+                 ending);
 }
 
 /* What was found holds the matrices of all experts. */
@@ -71,7 +73,7 @@ static struct tn_source_tensor *find_hf(struct tn_place *place,
         number_expert(numbered, sizeof numbered, spelling, n, place->expert);
         for (size_t i = 0; (prefix = tn_family_prefix(import->family, i)) != NULL; i++) {
             char name[NAME_BYTES];
-            hf_name(name, prefix, place, numbered);
+            hf_name(name, import->family, prefix, place, numbered);
             if (place->name[0] == '\0')
                 snprintf(place->name, NAME_BYTES, "%s", name);
             struct tn_source_tensor *t = tn_source_find(source, name);
@@ -158,6 +160,8 @@ static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
         place->order.sections[0].first = first;
     else if (fused->order == TN_FUSED_BY_HEAD)
         order_by_head(place, dims.n_head, first, rows);
+    else if (fused->order == TN_FUSED_BY_QUARTER)
+        order_by_head(place, 4, first, rows);
     else if (place->slot->role == TERN_ROLE_DELTA_QKV)
         order_qkv(place, &dims, first);
     else
@@ -165,11 +169,16 @@ static bool find_part(struct tn_place *place, const struct tn_model_spec *spec,
     return true;
 }
 
-static uint32_t permuted_dim(const struct tn_config_import *import, uint32_t role)
+/* Puts the heads of q and k, weights and biases, into the order of halves. */
+static void set_permutation(struct tn_place *place, const struct tn_config_import *import)
 {
+    const uint32_t role = place->slot->role;
     const bool is_q_or_k = role == TERN_ROLE_Q || role == TERN_ROLE_K ||
                            role == TERN_ROLE_Q_BIAS || role == TERN_ROLE_K_BIAS;
-    return is_q_or_k && (import->fixups & TN_FIX_QK_ROWS) ? import->config.head_dim : 0;
+    if (!is_q_or_k || !(import->fixups & TN_FIX_QK_ROWS))
+        return;
+    place->order.head_dim = import->config.head_dim;
+    place->order.permuted_dim = import->layers[place->layer].rope_dims;
 }
 
 void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
@@ -183,15 +192,19 @@ void tn_tensor_find(struct tn_place *out, const struct tn_config_import *import,
     const uint32_t rows = tn_slot_is_vector(slot) ? out->cols : out->rows;
     out->source_rows = rows;
     out->order = tn_row_order_straight(0, rows);
-    out->order.permuted_dim = permuted_dim(import, slot->role);
     /* Fused tensors are those of a layer. */
     const struct tn_fused *fused = layer == TERN_NO_LAYER ? NULL : family->fused;
     for (; fused && fused->parts[0]; fused++)
         if (find_part(out, &spec, import, source, fused))
             break;
+    set_permutation(out, import);
     if (!out->weight)
         find_spellings(out, import, source, tn_family_hf_name(family, slot),
                        tn_family_gguf_name(family, slot));
     if (out->n_stacked)
         out->order.first += expert * out->source_rows;
+    if (!source->gguf && slot->role == TERN_ROLE_POSITIONS) {
+        out->order.first = family->first_position;
+        out->source_rows += family->first_position;
+    }
 }

@@ -251,6 +251,18 @@ static tern_status check_i2s(struct planner *p, const struct tn_source_tensor *w
                    w->name, (unsigned long long)n, unit, e->name);
 }
 
+/* A matrix of floats as [columns, rows]. */
+static tern_status plan_transposed(struct planner *p, const struct tn_place *place)
+{
+    struct tn_source_tensor *weight = place->weight;
+    tern_status status = tn_source_is_float(weight) ? TERN_OK : check_float(p, weight);
+    if (status == TERN_OK)
+        status = check_shape(p, weight, place->cols, place->source_rows);
+    if (status == TERN_OK)
+        append(p, TN_TENSOR_FLOATS, place)->is_transposed = true;
+    return status;
+}
+
 /* A matrix of a GGUF file, or of floats that are ternary. */
 static tern_status plan_found(struct planner *p, const struct tn_place *place)
 {
@@ -315,6 +327,8 @@ static tern_status plan_matrix(struct planner *p, const struct tn_place *place)
     case TN_WEIGHTS_ROUNDED:
         return plan_rounded(p, place);
     default:
+        if (p->import->fixups & TN_FIX_TRANSPOSED)
+            return plan_transposed(p, place);
         return plan_found(p, place);
     }
 }
@@ -367,7 +381,8 @@ static void look_for_optional(struct planner *p)
         const struct tn_slot *slot = &tn_slots[i];
         struct tn_place place;
         uint32_t layer;
-        if ((slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD) ||
+        if ((slot->need != TN_NEED_OPTIONAL && slot->need != TN_NEED_WITH_HEAD &&
+             slot->need != TN_NEED_NORM_BIAS) ||
             !find_first_layer(&layer, p, slot))
             continue;
         tn_tensor_find(&place, p->import, p->source, slot, layer, 0);
@@ -379,7 +394,7 @@ static bool is_wanted(const struct planner *p, const struct tn_slot *slot)
 {
     if (slot->need == TN_NEED_OPTIONAL)
         return p->has_slot[slot->role];
-    if (slot->need == TN_NEED_WITH_HEAD)
+    if (slot->need == TN_NEED_WITH_HEAD || slot->need == TN_NEED_NORM_BIAS)
         return p->has_slot[slot->role] && tn_slot_is_allowed(slot, p->spec.config);
     return tn_slot_is_required(slot, p->spec.config);
 }
@@ -424,6 +439,15 @@ static tern_status plan_slot(struct planner *p, const struct tn_slot *slot, uint
     for (uint32_t i = 0; i < n && status == TERN_OK; i++)
         status = plan_tensor(p, slot, layer, i);
     return status;
+}
+
+/* Tables that programs store beside the weights. */
+static bool is_buffer(const struct tn_family *family, const char *name)
+{
+    bool is = ends_with(name, ".rotary_emb.inv_freq");
+    for (const char *const *b = family->buffers; *b && !is; b++)
+        is = ends_with(name, *b);
+    return is;
 }
 
 const struct tn_tensor_plan_row *tn_tensor_plan_embed(const struct tn_tensor_plan *plan)
@@ -476,7 +500,7 @@ static tern_status check_unused(struct planner *p)
             continue;
         const char *skipped =
             is_gguf ? NULL : tn_name_begins(p->import->family->skipped, t->name);
-        if (ends_with(t->name, ".rotary_emb.inv_freq"))
+        if (is_buffer(p->import->family, t->name))
             p->plan->n_ignored++;
         else if (skipped)
             note_skipped(p->plan, skipped);

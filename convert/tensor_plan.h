@@ -52,6 +52,7 @@ struct tn_tensor_plan_row {
     bool adds_one;           /* VECTOR: 1 + w is stored */
     bool is_log;             /* VECTOR: -exp(w) is stored */
     bool may_be_ternary;     /* TABLE: to be found out */
+    bool is_transposed;      /* FLOATS: rows are columns of the source */
     bool is_zero;            /* EXACT: no weight is anything else; after the survey */
     uint32_t narrow_layout;  /* TABLE, FLOATS in F32: a narrower one that keeps every value; or 0 */
     struct tn_row_order order; /* rows of the tensor among those of weight */

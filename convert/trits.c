@@ -461,7 +461,8 @@ static tern_status plain_rows(struct tn_trit_reader *r, int8_t *trits, float *sc
 static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float *scales,
                                  uint32_t row, uint32_t n, struct tern_error *err)
 {
-    const uint32_t dim = r->tensor->order.permuted_dim, cols = r->tensor->file.cols;
+    const struct tn_row_order *order = &r->tensor->order;
+    const uint32_t dim = order->head_dim, cols = r->tensor->file.cols;
     const uint32_t first = row / dim * dim;
     const uint32_t n_read = tn_div_ceil_u32(row + n, dim) * dim - first;
     int8_t *all = tn_stream_take(&r->stream->heads, (size_t)n_read * cols, err);
@@ -471,7 +472,7 @@ static tern_status permuted_rows(struct tn_trit_reader *r, int8_t *trits, float 
         return TERN_MEMORY;
     tern_status status = plain_rows(r, all, all_scales, first, n_read, err);
     for (uint32_t i = 0; i < n && status == TERN_OK; i++) {
-        const size_t from = tn_permuted_row(row + i, dim) - first;
+        const size_t from = tn_permuted_row(order, row + i) - first;
         memcpy(trits + (size_t)i * cols, all + from * cols, cols);
         memcpy(scales + (size_t)i * r->n_units, all_scales + from * r->n_units,
                r->n_units * sizeof *scales);

@@ -26,6 +26,12 @@ static struct tern_file_tensor tensor_of(const struct slot_model *m, const struc
     return t;
 }
 
+static bool is_written(const struct tn_slot *slot, const struct slot_model *m)
+{
+    return tn_slot_is_required(slot, &m->config) ||
+           (m->optional >> slot->role & 1 && tn_slot_is_allowed(slot, &m->config));
+}
+
 /* Calls do_tensor for each required tensor in the order of the file, with its number. */
 static tern_status each_tensor(struct tn_mwriter *w, const struct slot_model *m,
                                tern_status (*do_tensor)(struct tn_mwriter *w,
@@ -40,7 +46,7 @@ static tern_status each_tensor(struct tn_mwriter *w, const struct slot_model *m,
         for (uint32_t i = 0; i < tn_n_slots && status == TERN_OK; i++) {
             const struct tn_slot *slot = &tn_slots[i];
             const bool is_last = layer == m->config.n_layer;
-            if (!tn_slot_is_required(slot, &m->config) ||
+            if (!is_written(slot, m) ||
                 (is_last ? slot->scope != TN_SCOPE_MODEL
                          : !tn_slot_is_in(slot, &m->layers[layer])))
                 continue;

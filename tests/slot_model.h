@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A model from its description: every tensor that the slots of its layers require, written by the
- * real writer, with bytes that the test chooses.
+ * A model from its description: every tensor that the slots of its layers require, and those that
+ * the test adds, written by the real writer, with bytes that the test chooses.
  */
 #ifndef SLOT_MODEL_H
 #define SLOT_MODEL_H
@@ -12,6 +12,7 @@
 struct slot_model {
     struct tern_file_config config; /* of tn_config_default, with sizes */
     const struct tern_file_layer *layers;
+    uint64_t optional; /* bit k: role k too, where a layer may have it */
     uint32_t layout; /* of projections and tables; those with scales per group get groups of 64 */
     /* data [t->bytes] and scales [t->scale_bytes] are zeros before. */
     void (*fill)(void *arg, uint8_t *data, uint8_t *scales, const struct tern_file_tensor *t);

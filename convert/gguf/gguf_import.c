@@ -55,7 +55,7 @@ static tern_status get_number(struct importer *i, double *out, const char *name,
 
 static tern_status fail_architecture(struct importer *i, const char *name)
 {
-    char known[200] = "";
+    char known[400] = "";
     size_t n = 0, k = 0;
     for (const struct tn_family *const *f = tn_families; *f; f++)
         for (const struct tn_gguf_arch *arch = (*f)->gguf; arch->name; arch++)
@@ -77,7 +77,11 @@ static tern_status find_architecture(struct importer *i)
                        "what this file is");
     i->out->family = tn_family_of_gguf(name, &i->arch);
     i->values.arch = name;
-    return i->out->family ? TERN_OK : fail_architecture(i, name);
+    if (!i->out->family)
+        return fail_architecture(i, name);
+    i->out->fixups = i->out->family->gguf_fixups;
+    tn_config_apply_family(i->out);
+    return TERN_OK;
 }
 
 /* ---- sizes ---- */
@@ -217,7 +221,7 @@ static tern_status read_yarn(struct importer *i, double theta)
         status = check_usual(i, "rope.scaling.yarn_log_multiplier", 0);
     if (status != TERN_OK)
         return status;
-    status = tn_magnify_scores(i->out, magnitude, i->err);
+    status = tn_magnify_rotations(i->out, magnitude, i->err);
     return status == TERN_OK ? tn_yarn_factors(i->out, &yarn, theta, i->err) : status;
 }
 
@@ -266,17 +270,19 @@ static tern_status read_scaling(struct importer *i, double theta)
     if (key && key->type != TN_GGUF_STRING)
         return tn_gguf_fail_type(&i->values, key, "a text");
     const char *type = key ? key->text : "none";
-    tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor", 1e-6, 1e6, false);
+    tern_status status = get_number(i, &magnitude, "rope.scaling.attn_factor",
+                                    (double)TERN_MIN_ROPE_SCALE, (double)TERN_MAX_ROPE_SCALE,
+                                    false);
     if (status != TERN_OK)
         return status;
-    status = tn_magnify_scores(i->out, magnitude, i->err);
+    status = tn_magnify_rotations(i->out, magnitude, i->err);
     if (status != TERN_OK)
         return status;
     if (strcmp(type, "longrope") == 0 || tn_source_find(i->source, "rope_factors_short.weight"))
         return read_longrope(i);
     if (strcmp(type, "yarn") == 0 && !i->out->family->has_local_layers)
         return read_yarn(i, theta);
-    if (strcmp(type, "linear") == 0 && i->out->family->has_local_layers)
+    if (strcmp(type, "linear") == 0)
         return read_linear(i);
     if (strcmp(type, "none") != 0)
         return tn_fail(i->err, TERN_UNSUPPORTED, "key \"%s\" is \"%.40s\", which is not supported",
@@ -368,13 +374,10 @@ static tern_status read_layers(struct importer *i)
         return tn_fail(i->err, TERN_INPUT,
                        "rope.dimension_count %u: of the %u values of a head pairs are rotated",
                        out->rope_dims, c->head_dim);
-    out->layers = tn_alloc_zeroed(c->n_layer, sizeof *out->layers);
-    if (!out->layers)
-        return tn_fail(i->err, TERN_MEMORY, "no memory for %u layers", c->n_layer);
-    for (uint32_t k = 0; k < c->n_layer; k++) {
-        out->layers[k] = tn_layer_default(c->head_dim, activation, theta);
-        out->layers[k].rope_dims = out->rope_dims;
-    }
+    status = tn_config_make_layers(out, i->err);
+    if (status != TERN_OK)
+        return status;
+    tn_config_fill_layers(out, activation, theta);
     status = apply_family(i);
     return status == TERN_OK ? read_scaling(i, theta) : status;
 }
@@ -401,7 +404,10 @@ static tern_status read_scales(struct importer *i)
     struct tern_file_config *c = &i->out->config;
     double embedding = 1, residual = 1, logits = 1, eps = 0;
     tern_status status =
-        get_number(i, &eps, "attention.layer_norm_rms_epsilon", (double)FLT_MIN, 1, true);
+        get_number(i, &eps,
+                   i->out->family->norm == TERN_NORM_LAYER ? "attention.layer_norm_epsilon"
+                                                           : "attention.layer_norm_rms_epsilon",
+                   (double)FLT_MIN, 1, true);
     if (status == TERN_OK)
         status = get_number(i, &embedding, "embedding_scale", 1e-6, 1e6, false);
     if (status == TERN_OK)
@@ -544,8 +550,6 @@ static void recognise(struct importer *i)
 {
     struct tn_config_import *out = i->out;
     out->rule = TN_WEIGHTS_FOUND;
-    out->fixups = out->family->gguf_fixups;
-    tn_config_apply_family(out);
     const struct tn_scheme *scheme = tn_scheme_find(&i->values.values);
     if (scheme)
         tn_config_apply_scheme(out, scheme);

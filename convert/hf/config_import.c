@@ -61,15 +61,15 @@ static tern_status parse_tie(enum tn_tie *out, const json_t *root, struct tern_e
 }
 
 /* head_dim is hidden / n_head unless the file says otherwise. */
-static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
-                               struct tern_error *err)
+static tern_status parse_heads(struct tern_file_config *c, const struct tn_family *family,
+                               const json_t *root, struct tern_error *err)
 {
     const char *kv_key = "num_key_value_heads";
+    const char *key = tn_family_key(family, "num_attention_heads");
     const json_t *n_kv = json_object_get(root, kv_key);
     const json_t *head_dim = json_object_get(root, "head_dim");
-    tern_status status = tn_config_integer(&c->n_head, "num_attention_heads",
-                                     json_object_get(root, "num_attention_heads"), 1, TERN_MAX_DIM,
-                                     err);
+    tern_status status =
+        tn_config_integer(&c->n_head, key, json_object_get(root, key), 1, TERN_MAX_DIM, err);
     if (status != TERN_OK)
         return status;
     c->n_kv_head = c->n_head;
@@ -79,16 +79,16 @@ static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
         return status;
     if (c->n_head % c->n_kv_head)
         return tn_fail(err, TERN_INPUT,
-                       CONFIG ": \"%s\" %u does not divide \"num_attention_heads\" %u", kv_key,
-                       c->n_kv_head, c->n_head);
+                       CONFIG ": \"%s\" %u does not divide \"%s\" %u", kv_key, c->n_kv_head,
+                       key, c->n_head);
     if (head_dim && !json_is_null(head_dim)) {
         status = tn_config_integer(&c->head_dim, "head_dim", head_dim, 2, TERN_MAX_DIM, err);
         if (status != TERN_OK)
             return status;
     } else if (c->hidden % c->n_head) {
         return tn_fail(err, TERN_INPUT,
-                       CONFIG ": \"num_attention_heads\" %u does not divide \"hidden_size\" %u",
-                       c->n_head, c->hidden);
+                       CONFIG ": \"%s\" %u does not divide \"%s\" %u", key, c->n_head,
+                       tn_family_key(family, "hidden_size"), c->hidden);
     } else {
         c->head_dim = c->hidden / c->n_head;
     }
@@ -101,32 +101,43 @@ static tern_status parse_heads(struct tern_file_config *c, const json_t *root,
     return TERN_OK;
 }
 
-/* Where all layers have experts, their width may be the only one. */
-static const char *ffn_key(const json_t *root)
+/* Absent or null. */
+static bool is_unsaid(const json_t *value)
 {
-    return json_object_get(root, "intermediate_size") ||
-                   !json_object_get(root, "moe_intermediate_size")
-               ? "intermediate_size"
+    return !value || json_is_null(value);
+}
+
+/* Where all layers have experts, their width may be the only one. */
+static const char *ffn_key(const struct tn_family *family, const json_t *root)
+{
+    const char *usual = tn_family_key(family, "intermediate_size");
+    return json_object_get(root, usual) || !json_object_get(root, "moe_intermediate_size")
+               ? usual
                : "moe_intermediate_size";
 }
 
-static tern_status parse_sizes(struct tern_file_config *c, const json_t *root,
-                               struct tern_error *err)
+static tern_status parse_sizes(struct tern_file_config *c, const struct tn_family *family,
+                               const json_t *root, struct tern_error *err)
 {
     const struct {
-        const char *key;
+        const char *usual;
         uint32_t *out;
         uint32_t max;
     } rows[] = {
         {"hidden_size", &c->hidden, TERN_MAX_DIM},
-        {ffn_key(root), &c->ffn, TERN_MAX_DIM},
+        {ffn_key(family, root), &c->ffn, TERN_MAX_DIM},
         {"num_hidden_layers", &c->n_layer, TERN_MAX_LAYERS},
         {"vocab_size", &c->vocab, TERN_MAX_VOCAB},
         {"max_position_embeddings", &c->context, TERN_MAX_CONTEXT},
     };
     for (size_t i = 0; i < TN_COUNT_OF(rows); i++) {
-        tern_status status = tn_config_integer(rows[i].out, rows[i].key,
-                                         json_object_get(root, rows[i].key), 1, rows[i].max, err);
+        const char *key = tn_family_key(family, rows[i].usual);
+        const json_t *value = json_object_get(root, key);
+        if (rows[i].out == &c->ffn && is_unsaid(value) && family->ffn_factor) {
+            c->ffn = TN_MIN(c->hidden * family->ffn_factor, TERN_MAX_DIM);
+            continue;
+        }
+        tern_status status = tn_config_integer(rows[i].out, key, value, 1, rows[i].max, err);
         if (status != TERN_OK)
             return status;
     }
@@ -205,8 +216,7 @@ static tern_status refuse_extras(const struct tn_family *family, const json_t *r
                                  struct tern_error *err)
 {
     static const char *const numbers[] = {"attn_logit_softcapping", "final_logit_softcapping"};
-    static const char *const flags[] = {"use_parallel_residual", "use_bidirectional_attention",
-                                        "use_sliding_window", "mlp_bias"};
+    static const char *const flags[] = {"use_bidirectional_attention", "use_sliding_window"};
     for (size_t i = 0; i < TN_COUNT_OF(numbers) && !family->has_caps; i++)
         if (json_is_number(json_object_get(root, numbers[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is not supported", numbers[i]);
@@ -214,17 +224,22 @@ static tern_status refuse_extras(const struct tn_family *family, const json_t *r
         if (json_is_true(json_object_get(root, flags[i])))
             return tn_fail(err, TERN_UNSUPPORTED, CONFIG ": \"%s\" is true, which is not supported",
                            flags[i]);
+    if (json_is_true(json_object_get(root, "use_parallel_residual")) && !family->has_parallel)
+        return tn_fail(err, TERN_UNSUPPORTED,
+                       CONFIG ": \"use_parallel_residual\" is true, which is not supported");
     if (json_is_false(json_object_get(root, "attn_output_gate")))
         return tn_fail(err, TERN_UNSUPPORTED,
                        CONFIG ": \"attn_output_gate\" is false, which is not supported");
     return TERN_OK;
 }
 
-static tern_status parse_eps(float *out, const json_t *root, struct tern_error *err)
+static tern_status parse_eps(float *out, const struct tn_family *family, const json_t *root,
+                             struct tern_error *err)
 {
+    const char *key = tn_family_key(family, "rms_norm_eps");
     double eps = 0;
-    tern_status status = tn_config_number(&eps, "rms_norm_eps",
-                                          json_object_get(root, "rms_norm_eps"), FLT_MIN, 1, err);
+    tern_status status =
+        tn_config_number(&eps, key, json_object_get(root, key), FLT_MIN, 1, err);
     *out = (float)eps;
     return status;
 }
@@ -238,17 +253,17 @@ static tern_status parse_root(struct tn_config_import *out, const json_t *root,
         return tn_fail(err, TERN_INPUT, CONFIG ": not a JSON object");
     if (generation && !json_is_object(generation))
         return tn_fail(err, TERN_INPUT, GENERATION ": not a JSON object");
-    tern_status status = parse_sizes(c, root, err);
+    tern_status status = tn_config_family(out, root, err);
     if (status == TERN_OK)
-        status = parse_heads(c, root, err);
+        status = parse_sizes(c, out->family, root, err);
     if (status == TERN_OK)
-        status = tn_config_family(out, root, err);
+        status = parse_heads(c, out->family, root, err);
     if (status == TERN_OK)
         status = tn_config_layers(out, root, err);
     if (status == TERN_OK)
         status = refuse_extras(out->family, root, err);
     if (status == TERN_OK)
-        status = parse_eps(&c->rms_eps, root, err);
+        status = parse_eps(&c->rms_eps, out->family, root, err);
     if (status == TERN_OK)
         status = parse_ids(out, root, generation, err);
     return status == TERN_OK ? parse_tie(&out->tie, root, err) : status;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_load.h"
 #include "convert/hf/config_values.h"
+#include "convert/tensor_find.h"
 #include "convert/source.h"
 
 #define CONFIG TN_CONFIG_FILE
@@ -73,7 +74,7 @@ static tern_status parse_quantization(struct tn_config_import *out, const json_t
 
 static tern_status fail_model_type(const json_t *root, const char *type, struct tern_error *err)
 {
-    char known[200] = "";
+    char known[400] = "";
     size_t n = 0, k = 0;
     for (const struct tn_family *const *f = tn_families; *f; f++)
         for (const char *const *name = (*f)->model_types; *name; name++)
@@ -133,13 +134,15 @@ static void find_scheme(struct tn_config_import *out, const json_t *root,
 static bool is_embedding_class(const json_t *root)
 {
     const char *name = tn_config_architecture(root);
-    return strstr(name, "Model") && !strstr(name, "For");
+    return strstr(name, "Model") && !strstr(name, "For") && !strstr(name, "LMHead");
 }
 
 tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err)
 {
     static const uint8_t biases[] = {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS};
+    static const uint8_t ffn_biases[] = {TERN_ROLE_GATE_BIAS, TERN_ROLE_UP_BIAS,
+                                         TERN_ROLE_DOWN_BIAS};
     const json_t *quant = json_object_get(root, "quantization_config");
     const char *type = tn_config_text(root, "model_type", "");
     tern_status status = TERN_OK;
@@ -155,6 +158,8 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
     find_scheme(out, root, NULL);
     if (json_is_true(json_object_get(root, "attention_bias")))
         tn_config_need(out, biases, TN_COUNT_OF(biases));
+    if (json_is_true(json_object_get(root, "mlp_bias")))
+        tn_config_need(out, ffn_biases, TN_COUNT_OF(ffn_biases));
     if (is_embedding_class(root))
         out->config.flags |= TERN_MODEL_NO_HEAD;
     return TERN_OK;
@@ -164,7 +169,9 @@ tern_status tn_config_family(struct tn_config_import *out, const json_t *root,
 
 void tn_config_recognise(struct tn_config_import *import, const struct tn_source *source)
 {
-    const bool has_head = tn_source_find(source, "lm_head.weight") != NULL;
+    struct tn_place head;
+    tn_tensor_find(&head, import, source, tn_slot_of(TERN_ROLE_HEAD), TERN_NO_LAYER, 0);
+    const bool has_head = head.weight != NULL;
     find_scheme(import, NULL, source);
     if (has_head && import->tie != TN_TIE_YES)
         import->config.flags &= ~TERN_MODEL_NO_HEAD;

@@ -151,6 +151,15 @@ static const char *rope_type(const json_t *rope)
     return json_is_object(rope) && json_object_size(rope) == n_common ? "default" : NULL;
 }
 
+static tern_status parse_linear(struct tn_config_import *out, const json_t *rope,
+                                struct tern_error *err)
+{
+    double factor = 1;
+    tern_status status =
+        tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
+    return status == TERN_OK ? tn_linear_factors(out, factor, err) : status;
+}
+
 /* The object that scales the rotation; rotation->theta is NaN where none is known. */
 static tern_status parse_scaling(struct tn_config_import *out, struct rotation *rotation,
                                  const json_t *root, const json_t *rope, const char *key,
@@ -158,6 +167,8 @@ static tern_status parse_scaling(struct tn_config_import *out, struct rotation *
 {
     const char *type = rope_type(rope);
     const bool has_theta = !isnan(rotation->theta);
+    if (type && strcmp(type, "linear") == 0)
+        return parse_linear(out, rope, err);
     if (type && strcmp(type, "default") == 0)
         return TERN_OK;
     if (type && strcmp(type, "llama3") == 0 && has_theta)
@@ -189,12 +200,8 @@ static tern_status parse_full_scaling(struct tn_config_import *out, const json_t
                                       struct tern_error *err)
 {
     const char *type = rope_type(rope);
-    double factor = 1;
-    if (!type || strcmp(type, "linear") != 0)
-        return refuse_scaling(out, rope, err);
-    tern_status status =
-        tn_config_number(&factor, "factor", json_object_get(rope, "factor"), 1, 1e6, err);
-    return status == TERN_OK ? tn_linear_factors(out, factor, err) : status;
+    return type && strcmp(type, "linear") == 0 ? parse_linear(out, rope, err)
+                                               : refuse_scaling(out, rope, err);
 }
 
 /* An object of rotations by kind of layer: that of layers that see all; else the object. */
@@ -252,22 +259,26 @@ static tern_status parse_activation(uint32_t *activation, const json_t *root,
         uint32_t activation; /* 0: not supported */
     } known[] = {{"relu2", TERN_ACT_RELU2},
                  {"silu", TERN_ACT_SILU},
+                 {"relu", TERN_ACT_RELU},
                  {"gelu_pytorch_tanh", TERN_ACT_GELU_TANH},
+                 {"gelu_new", TERN_ACT_GELU_TANH},
+                 {"gelu_fast", TERN_ACT_GELU_TANH},
                  {"gelu", family->gelu}};
     const char *act = tn_config_text(root, "hidden_activation", NULL);
+    const char *key = tn_family_key(family, "hidden_act");
     if (!act)
-        act = tn_config_text(root, "hidden_act", NULL);
+        act = tn_config_text(root, key, NULL);
     if (!act)
-        return tn_fail(err, TERN_INPUT, CONFIG ": \"hidden_act\" is missing or not a text");
+        return tn_fail(err, TERN_INPUT, CONFIG ": \"%s\" is missing or not a text", key);
     for (size_t i = 0; i < TN_COUNT_OF(known); i++)
         if (strcmp(act, known[i].name) == 0 && known[i].activation) {
             *activation = known[i].activation;
             return TERN_OK;
         }
     return tn_fail(err, TERN_UNSUPPORTED,
-                   CONFIG ": hidden_act \"%s\" is not supported (relu2, silu and "
+                   CONFIG ": %s \"%s\" is not supported (relu, relu2, silu and "
                           "gelu_pytorch_tanh are)",
-                   act);
+                   key, act);
 }
 
 /* ---- interface ---- */
@@ -276,23 +287,21 @@ tern_status tn_config_layers(struct tn_config_import *out, const json_t *root,
                              struct tern_error *err)
 {
     uint32_t activation = 0;
-    struct rotation rotation = {0, 1};
+    struct rotation rotation = {1, 1};
     struct tn_hf_values values;
     tern_status status = parse_activation(&activation, root, out->family, err);
     if (status != TERN_OK)
         return status;
-    out->layers = tn_alloc_zeroed(out->config.n_layer, sizeof *out->layers);
-    if (!out->layers)
-        return tn_fail(err, TERN_MEMORY, "no memory for %u layers", out->config.n_layer);
+    status = tn_config_make_layers(out, err);
+    if (status != TERN_OK)
+        return status;
     out->rope_dims = out->config.head_dim;
-    status = parse_rope(out, &rotation, root, err);
-    for (uint32_t i = 0; i < out->config.n_layer; i++) {
-        out->layers[i] = tn_layer_default(out->config.head_dim, activation, rotation.theta);
-        out->layers[i].rope_dims = out->rope_dims;
-    }
+    if (!out->family->has_positions)
+        status = parse_rope(out, &rotation, root, err);
+    tn_config_fill_layers(out, activation, rotation.theta);
     struct tn_family_spec spec = {.config = &out->config, .layers = out->layers};
     tn_hf_values_init(&values, out->family, root, NULL, err);
     if (out->family->spec && status == TERN_OK)
         status = out->family->spec(&spec, &values.values);
-    return status == TERN_OK ? tn_magnify_scores(out, rotation.magnitude, err) : status;
+    return status == TERN_OK ? tn_magnify_rotations(out, rotation.magnitude, err) : status;
 }

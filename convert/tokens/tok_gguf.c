@@ -40,6 +40,7 @@ static const struct {
     {"llama3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"llama-v3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"falcon3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
+    {"dbrx", TERN_SPLIT_LLAMA3, 0, false}, /* OLMo 2 */
     {"falcon_e", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"falcon-h1", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"qwen2", TERN_SPLIT_QWEN2, TERN_TOK_NFC, false},
@@ -52,6 +53,7 @@ static const struct {
     {"falcon", TERN_SPLIT_FALCON, 0, false},
     {"starcoder", TERN_SPLIT_STARCODER, 0, false},
     {"smollm", TERN_SPLIT_STARCODER, 0, false},
+    {"refact", TERN_SPLIT_STARCODER, 0, false}, /* Granite 3 */
     {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER, 0, false},
     {"deepseek-llm", TERN_SPLIT_DEEPSEEK_LLM, 0, false},
 };

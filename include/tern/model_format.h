@@ -268,12 +268,12 @@ enum tern_rope {
  *   h += residual_scale * ffn_post_norm(Wdown down_in_norm(g) + bdown)
  *
  * With TERN_FFN_PLAIN g = activation(Wup x + bup).  With TERN_FFN_EXPERTS the last two are
- * h += residual_scale * ffn_post_norm(sum over the chosen e, ascending, of p_e * (Wdown_e g_e), then
- * sigmoid(wshared_router.x) * (Wshared_down g_shared)); p in f32, expert_limit for the chosen ones
- * only.
+ * h += residual_scale * ffn_post_norm(sum over the chosen e, ascending, of p_e * (Wdown_e g_e),
+ * then sigmoid(wshared_router.x) * (Wshared_down g_shared)); p in f32, expert_limit for the chosen
+ * ones only.
  *
  * The model: h = embedding_scale * embed[id], or embed_in of that; h += positions[position]; the
- * layers; logits = cap(head . x + head_bias), x = logit_scale * final_norm(h), or embed_out of that.
+ * layers; x = logit_scale * final_norm(h), or embed_out of it; logits = cap(head . x + head_bias).
  *
  * TERN_MIXER_GATED_DELTA instead, for n_head value heads of value_dim values; value head i has key
  * head i / (n_head / n_kv_head), or i mod n_kv_head with TERN_DELTA_TILED, of head_dim values; t is

@@ -82,6 +82,14 @@ static const struct tn_family_name *find_name(const struct tn_family *family, ui
     return name && name->role ? name : NULL;
 }
 
+const char *tn_family_key(const struct tn_family *family, const char *usual)
+{
+    const struct tn_family_key *key = family->keys;
+    while (key && key->usual && strcmp(key->usual, usual) != 0)
+        key++;
+    return key && key->usual ? key->own : usual;
+}
+
 const char *tn_family_hf_name(const struct tn_family *family, const struct tn_slot *slot)
 {
     const struct tn_family_name *name = find_name(family, slot->role);

@@ -15,7 +15,7 @@
 #include "arch/arch.h"
 #include "arch/values.h"
 
-#define TN_FAMILY_MAX_NEEDS 8u
+#define TN_FAMILY_MAX_NEEDS 12u
 
 /* What the numbers in the matrices mean. */
 enum tn_weight_rule {
@@ -37,6 +37,8 @@ enum tn_fixup {
     TN_FIX_QK_ROWS = 2,
     /* The decay of a gated delta rule is stored as the logarithm of its opposite. */
     TN_FIX_LOG_DECAY = 4,
+    /* Projections are stored as [columns, rows]. */
+    TN_FIX_TRANSPOSED = 8,
 };
 
 /* A slot that is called otherwise than slots.h says; NULL: as there.  Role 0 ends a list. */
@@ -49,6 +51,7 @@ struct tn_family_name {
 enum tn_fused_order {
     TN_FUSED_PARTS,   /* those of one part after the other */
     TN_FUSED_BY_HEAD, /* those of one attention head after the other, of each part after part */
+    TN_FUSED_BY_QUARTER, /* likewise of a quarter of the heads after the other */
     /* Likewise of the key heads of a gated delta rule; DELTA_QKV is three parts. */
     TN_FUSED_BY_KEY_HEAD,
 };
@@ -59,6 +62,11 @@ struct tn_fused {
     const char *hf, *gguf; /* as in slots.h; NULL: not in that kind of source */
     uint8_t parts[4];      /* enum tern_role; 0 ends them */
     enum tn_fused_order order;
+};
+
+/* A key of config.json that most families call `usual`. */
+struct tn_family_key {
+    const char *usual, *own;
 };
 
 /* general.architecture of GGUF files, and the activation it implies.  Name NULL ends a list. */
@@ -77,9 +85,9 @@ struct tn_family_spec {
 struct tn_family {
     const char *name;                   /* shown to people */
     const char *model_types[3];         /* of config.json; NULL ends the list */
-    /* Folders of a model that also sees pictures: what names of the text model begin with there,
-     * beside "model." and nothing, and names of tensors that are left out.  The configuration is
-     * "text_config" then.  NULL ends a list. */
+    /* What names of a folder's tensors begin with, beside "model." and nothing, and names of those
+     * that are left out.  The configuration of a model that also sees pictures is "text_config".
+     * NULL ends a list. */
     const char *prefixes[3];
     const char *skipped[5];
     const char *drafts[3]; /* the same of a draft head, which no layer uses */
@@ -87,9 +95,15 @@ struct tn_family {
     struct tn_gguf_arch gguf[4];
     const struct tn_family_name *names; /* NULL: none differ */
     const struct tn_fused *fused;       /* NULL: none are */
+    const struct tn_family_key *keys;   /* NULL: all are usual; usual NULL ends them */
+    const char *layers;     /* names of a folder's layers begin with this; NULL: "layers" */
+    const char *buffers[4]; /* endings of names of tensors without weights; NULL ends them */
     uint8_t needs[TN_FAMILY_MAX_NEEDS]; /* optional roles that every model of the family has; 0 ends
                                            the list */
     uint32_t folder_fixups, gguf_fixups; /* enum tn_fixup */
+    uint32_t norm, order;          /* enum tern_norm, tern_order */
+    uint32_t ffn;                  /* enum tern_ffn; 0: TERN_FFN_GATED */
+    uint32_t ffn_factor; /* feed-forward size, in widths, where config.json may leave it out */
     uint32_t gelu;                 /* what config.json means by "gelu"; 0: that is not supported */
     enum tn_inputs_said inputs;
     bool is_ternary;       /* every published model is: weights that are not are damaged */
@@ -98,6 +112,9 @@ struct tn_family {
     bool has_local_layers; /* windows come with a rotation of their own, which is never scaled; that
                               of the other layers may be slowed down evenly ("linear") */
     bool rotates_partly;   /* rope_dims may be less than head_dim */
+    bool has_positions;    /* learned ones, in place of rotations */
+    uint32_t first_position; /* the row of position 0 in a folder's table of positions */
+    bool has_parallel;     /* "use_parallel_residual", which spec reads */
     /* Values of the source -> config and layers; NULL: nothing beyond what all models have.
      * TERN_INPUT, TERN_UNSUPPORTED name the value. */
     tern_status (*spec)(struct tn_family_spec *out, const struct tn_values *values);
@@ -162,6 +179,8 @@ const struct tn_scheme *tn_scheme_of_vocabulary(const char *first, const char *s
 const char *tn_family_prefix(const struct tn_family *family, size_t i);
 /* The entry of a list such as `skipped` that the name begins with; NULL: none. */
 const char *tn_name_begins(const char *const *beginnings, const char *name);
+/* The name of a usual key of config.json. */
+const char *tn_family_key(const struct tn_family *family, const char *usual);
 /* A slot's names in this family. */
 const char *tn_family_hf_name(const struct tn_family *family, const struct tn_slot *slot);
 const char *tn_family_gguf_name(const struct tn_family *family, const struct tn_slot *slot);

@@ -26,6 +26,9 @@ static void check(const struct tn_config_import *import)
     assert(c->head_dim >= 2 && c->head_dim % 2 == 0);
     assert((uint64_t)c->n_head * c->head_dim <= TERN_MAX_DIM);
     assert(c->rms_eps > 0 && c->rms_eps <= FLT_MAX);
+    assert(c->norm < TERN_NORM_END && c->order < TERN_ORDER_END && c->embed_width < c->hidden);
+    assert(c->score_cap == 0 || (c->score_cap >= TERN_MIN_CAP && c->score_cap <= TERN_MAX_CAP));
+    assert(c->logit_cap == 0 || (c->logit_cap >= TERN_MIN_CAP && c->logit_cap <= TERN_MAX_CAP));
     for (uint32_t i = 0; i < c->n_layer; i++) {
         const struct tern_file_layer *layer = &import->layers[i];
         assert(layer->ffn != TERN_FFN_EXPERTS || c->n_experts_used <= c->n_experts);
@@ -36,6 +39,8 @@ static void check(const struct tn_config_import *import)
         assert(layer->rope_theta >= 1 && layer->rope_theta <= TERN_MAX_ROPE_THETA);
         assert(layer->rope_dims >= 2 && layer->rope_dims % 2 == 0);
         assert(layer->rope_dims <= c->head_dim && layer->score_scale > 0);
+        assert(layer->rope_scale == 0 || (layer->rope_scale >= TERN_MIN_ROPE_SCALE &&
+                                          layer->rope_scale <= TERN_MAX_ROPE_SCALE));
     }
     for (uint32_t j = 0; import->rope_factors && j < import->rope_dims / 2; j++)
         assert(import->rope_factors[j] >= TERN_MIN_ROPE_FACTOR);
@@ -79,6 +84,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     "\"num_key_value_heads\":1,\"head_dim\":16,\"linear_num_value_heads\":4,"                      \
     "\"linear_num_key_heads\":2,\"linear_key_head_dim\":8,\"linear_value_head_dim\":8,"            \
     "\"linear_conv_kernel_dim\":4,\"full_attention_interval\":2,"
+#define GPT2                                                                                       \
+    "\"n_embd\":32,\"n_layer\":1,\"n_head\":4,\"n_positions\":64,\"vocab_size\":40,"                   \
+    "\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\""
 #define QUANT                                                                                      \
     "\"quantization_config\":{\"quant_method\":\"bitnet\",\"linear_class\":\"autobitlinear\","     \
     "\"quantization_mode\":\"online\",\"modules_to_not_convert\":[\"lm_head\"]}"
@@ -107,6 +115,18 @@ size_t fuzz_seed(uint32_t i, uint8_t *dst, size_t capacity)
          "\"qwen3_5_moe_text\"," SIZES EXPERTS DELTA "\"rope_parameters\":{\"rope_theta\":1e4,"
          "\"partial_rotary_factor\":0.25}}}",
          "{}"},
+        {"{\"model_type\":\"gpt2\"," GPT2 ",\"n_inner\":null,\"scale_attn_weights\":true}", ""},
+        {"{\"model_type\":\"gpt_bigcode\"," GPT2 ",\"multi_query\":true}", ""},
+        {"{\"model_type\":\"codegen\"," GPT2 ",\"rotary_dim\":4}", ""},
+        {"{\"model_type\":\"opt\",\"ffn_dim\":64,\"activation_function\":\"relu\","
+         "\"do_layer_norm_before\":false,\"word_embed_proj_dim\":16," SIZES "\"x\":0}", ""},
+        {"{\"model_type\":\"gpt_neox\",\"layer_norm_eps\":1e-5,\"rotary_pct\":0.25,"
+         "\"use_parallel_residual\":true,\"rotary_emb_base\":10000," SIZES "\"x\":0}", ""},
+        {"{\"model_type\":\"gemma2\",\"rope_theta\":10000,\"attn_logit_softcapping\":50.0,"
+         "\"final_logit_softcapping\":30.0,\"query_pre_attn_scalar\":16,\"sliding_window\":8,"
+         "\"hidden_activation\":\"gelu_pytorch_tanh\"," SIZES "\"x\":0}", ""},
+        {"{\"model_type\":\"smollm3\",\"rope_theta\":5e6,\"no_rope_layers\":[0]," SIZES "\"x\":0}",
+         ""},
         {"{\"weight_bits\":1,\"input_bits\":8}", "{\"chat_template\":\"{% for m in messages %}\"}"},
     };
     if (i >= sizeof seeds / sizeof *seeds)

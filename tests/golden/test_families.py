@@ -17,9 +17,6 @@ LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"
 
 # Path under reference/ -> words of the error, exit code 6.
 REFUSED = {
-    "dense/tiny-gpt2/f16": 'the architecture "gpt2" is not supported',
-    "dense/tiny-gpt-neox/q8_0": 'the architecture "gptneox" is not supported',
-    "dense/tiny-starcoder2/q8_0": 'the architecture "starcoder2" is not supported',
     "gguf/ik-quantized/hf1bit-iq4_nl": "of type IQ5_K",
     "gguf/ik-quantized/hf1bit-q5_k_m": "of type Q6_0: no ternary type, nor a block type",
     "gguf/ik-quantized/hf1bit-iq2_bn_r4": "of type IQ2_BN_R4: IQ2_BN with its rows interleaved",
@@ -31,11 +28,9 @@ FLOAT = ("tiny-trilm", "tiny-bonsai", "tiny-bitcpm", "tiny-deepgrove", "-ternary
 DENSE = ("dense/", "tiny-dense-llama", "ik-quantized/hf1bit-q", "tiny-qwen35/q8_0",
          "tiny-qwen35-ternary/q4_k-q5_k")
 # Matrices of floats, whose products round nothing.
-FLOATS = ("dense/tiny-qwen2/f16-bf16", "gguf/tiny-dense-llama/f16", "gguf/tiny-dense-llama/bf16",
-          "models/tiny-dense-llama", "models/tiny-qwen35", "gguf/tiny-qwen35/f16-mtp")
-# Folders of dense models whose graphs exist.
-FLOAT_FOLDERS = ("tiny-qwen2", "tiny-qwen3-dense", "tiny-llama3", "tiny-gemma3-text", "tiny-phi3",
-                 "tiny-granite")
+FLOATS = ("dense/tiny-qwen2/f16-bf16", "dense/tiny-gpt2/f16", "gguf/tiny-dense-llama/f16",
+          "gguf/tiny-dense-llama/bf16", "models/tiny-dense-llama", "models/tiny-qwen35",
+          "gguf/tiny-qwen35/f16-mtp")
 # States instead of logits.
 EMBEDDING = ("tiny-embed-",)
 
@@ -90,9 +85,10 @@ def sources():
 
 def float_sources():
     """Folders of dense models."""
-    for folder in FLOAT_FOLDERS:
-        path = shared("reference", "dense", "models", folder)
-        yield f"folder/{folder}", path, os.path.join(path, "golden")
+    models = shared("reference", "dense", "models")
+    for path in sorted(glob.glob(os.path.join(models, "*", "config.json"))):
+        folder = os.path.dirname(path)
+        yield f"folder/{os.path.basename(folder)}", folder, os.path.join(folder, "golden")
 
 
 def is_floats(name):
@@ -172,7 +168,7 @@ class Families(command.TestCase):
                 else:
                     self.check_source(name, path, golden)
                 n_checked += 1
-        self.assertGreaterEqual(n_checked, 114)
+        self.assertGreaterEqual(n_checked, 125)
 
     def test_bad_gated_delta_rules(self):
         source = shared("reference", "hybrids", "models", "tiny-qwen35-ternary")

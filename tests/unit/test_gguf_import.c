@@ -60,6 +60,7 @@ static const struct key usual[] = {
     {"attention.head_count", TN_GGUF_U32, 4, NULL},
     {"attention.head_count_kv", TN_GGUF_U32, 2, NULL},
     {"attention.layer_norm_rms_epsilon", TN_GGUF_F32, 0.5, NULL},
+    {"attention.layer_norm_epsilon", TN_GGUF_F32, 0.25, NULL},
     {"rope.freq_base", TN_GGUF_F32, 1e6, NULL},
     {"embedding_scale", TN_GGUF_F32, 12, NULL},
     {"residual_scale", TN_GGUF_F32, 0.25, NULL},
@@ -286,7 +287,12 @@ static const struct {
     {"phi3", {"rope.dimension_count", U, 7, NULL}, BAD, "dimension_count 7: of the 16 values"},
     {"llama", {"rope.scaling.type", S, 0, "yarn"}, BAD, "rope.scaling.factor\" is missing"},
     {"gemma3", {"rope.scaling.type", S, 0, "yarn"}, NO, "rope.scaling.type\" is \"yarn\""},
-    {"llama", {"rope.scaling.type", S, 0, "linear"}, NO, "rope.scaling.type\" is \"linear\""},
+    {"llama", {"rope.scaling.type", S, 0, "linear"}, BAD, "rope.scaling.factor\" is missing"},
+    {"llama", {"rope.scaling.type", S, 0, "dynamic"}, NO, "rope.scaling.type\" is \"dynamic\""},
+    {"gptneox", {"attention.layer_norm_epsilon", 0, 0, NULL}, BAD, "norm_epsilon\" is missing"},
+    {"gptneox", {"attention.layer_norm_epsilon", F, 2, NULL}, BAD, "epsilon\" is 2, allowed"},
+    {"gptneox", {"use_parallel_residual", U, 1, NULL}, BAD, "is of type U32, expected a truth"},
+    {"gptneox", {"attention.head_count_kv", U, 1, NULL}, NO, "a key head for several query"},
     {"llama", {"rope.scaling.type", U, 1, NULL}, BAD, "is of type U32, expected a text"},
     {"llama", {"rope.scaling.factor", F, 4, NULL}, NO, "scaling.factor\" is 4 without a type"},
     {"llama", {"rope.scale_linear", F, 4, NULL}, NO, "scale_linear\" is 4 without a type"},
@@ -316,7 +322,7 @@ static const struct {
     {"qwen3", {"prism.hadamard.version", S, 0, "1"}, BAD, "version\" is missing, or of the"},
     {"qwen3", {"prism.hadamard.version", U, 1, NULL}, BAD, "block_size\" is missing"},
     {"qwen3", {"prism.hadamard.block_size", U, 64, NULL}, BAD, "version\" is missing"},
-    {"gpt2", {"x", U, 1, NULL}, NO, "the architecture \"gpt2\" is not supported"},
+    {"bert", {"x", U, 1, NULL}, NO, "the architecture \"bert\" is not supported"},
     {"", {"x", U, 1, NULL}, NO, "the architecture \"\" is not supported"},
 };
 
@@ -373,7 +379,8 @@ static void yarn_is_read(void **state)
             continue;
         assert_true(c.rope_factors[0] == 1 && c.rope_factors[HEAD_DIM / 2 - 1] == 4);
         const float magnitude = 1.13862944f; /* 0.1 ln 4 + 1 */
-        assert_float_equal(c.layers[0].score_scale, magnitude * magnitude / 4, 1e-6);
+        assert_float_equal(c.layers[0].rope_scale, magnitude, 1e-6);
+        assert_true(c.layers[0].score_scale == 0.25f);
         tn_config_import_fini(&c);
     }
 }

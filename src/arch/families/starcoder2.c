@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * StarCoder2: LayerNorms and biases everywhere, a feed-forward without a gate, a window.
+ */
+#include "arch/family.h"
+
+static const struct tn_family_name names[] = {
+    {TERN_ROLE_UP, "mlp.c_fc", NULL},
+    {TERN_ROLE_UP_BIAS, "mlp.c_fc", NULL},
+    {TERN_ROLE_DOWN, "mlp.c_proj", NULL},
+    {TERN_ROLE_DOWN_BIAS, "mlp.c_proj", NULL},
+    {0, NULL, NULL},
+};
+
+static const struct tn_family_key keys[] = {{"rms_norm_eps", "norm_epsilon"}, {NULL, NULL}};
+
+const struct tn_family tn_family_starcoder2 = {
+    .name = "starcoder2",
+    .model_types = {"starcoder2"},
+    .defaults = "{\"tie_word_embeddings\": true}",
+    .gguf = {{"starcoder2", TERN_ACT_GELU_TANH}},
+    .names = names,
+    .keys = keys,
+    .needs = {TERN_ROLE_Q_BIAS, TERN_ROLE_K_BIAS, TERN_ROLE_V_BIAS, TERN_ROLE_O_BIAS,
+              TERN_ROLE_UP_BIAS, TERN_ROLE_DOWN_BIAS, TERN_ROLE_ATTN_NORM_BIAS,
+              TERN_ROLE_FFN_NORM_BIAS, TERN_ROLE_FINAL_NORM_BIAS},
+    .norm = TERN_NORM_LAYER,
+    .ffn = TERN_FFN_PLAIN,
+    .has_windows = true,
+    .spec = tn_spec_windows,
+};

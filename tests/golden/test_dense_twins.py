@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Folders of dense models, written as GGUF files with the names, orders of rows and keys of their
+architecture, give the same bytes: where no reference file of an architecture exists, its folder's
+goldens (test_families) count for the file too."""
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import command
+import gguf
+from command import read_bytes, scratch, shared
+from test_twins import Folder, LINEAR, NORMS, common_keys, f32_tensor, permuted
+
+IDS = "1 17 300 42 5 99 260 8 11 380 3 64 200 7 12 19 30 31 32 33 34 35 36 37"
+OLMO_NORMS = {"post_attention_layernorm": "post_attention_norm",
+              "post_feedforward_layernorm": "post_ffw_norm", "self_attn.q_norm": "attn_q_norm",
+              "self_attn.k_norm": "attn_k_norm"}
+BIGCODE = {"attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
+           "mlp.c_proj": "ffn_down", "ln_1": "attn_norm", "ln_2": "ffn_norm"}
+
+
+class Dense(Folder):
+    def __init__(self, name):
+        super().__init__(name, shared("reference", "dense", "models"))
+
+    def floats(self, name):
+        dtype, shape, data = self.tensors.get("model." + name) or self.tensors[name]
+        if dtype == "F32":
+            return list(struct.unpack(f"<{len(data) // 4}f", data)), shape
+        return super().floats(name)
+
+
+def llama_tensors(folder, norms, permutes):
+    c = folder.config
+    heads = {"attn_q": c["num_attention_heads"], "attn_k": c["num_key_value_heads"]}
+    for name, ours in (("embed_tokens", "token_embd"), ("norm", "output_norm")):
+        yield f32_tensor(ours + ".weight", *folder.floats(name + ".weight"))
+    if "lm_head.weight" in folder.tensors:
+        yield f32_tensor("output.weight", *folder.floats("lm_head.weight"))
+    for i in range(c["num_hidden_layers"]):
+        for theirs, ours in {**norms, **LINEAR}.items():
+            values, shape = folder.floats(f"layers.{i}.{theirs}.weight")
+            if permutes and ours in heads:
+                values = permuted(values, shape, heads[ours])
+            yield f32_tensor(f"blk.{i}.{ours}.weight", values, shape)
+
+
+def bigcode_tensors(folder):
+    for theirs, ours in (("wte.weight", "token_embd.weight"),
+                         ("wpe.weight", "position_embd.weight"),
+                         ("ln_f.weight", "output_norm.weight"),
+                         ("ln_f.bias", "output_norm.bias")):
+        yield f32_tensor(ours, *folder.floats("transformer." + theirs))
+    for i in range(folder.config["n_layer"]):
+        for theirs, ours in BIGCODE.items():
+            for end in ("weight", "bias"):
+                yield f32_tensor(f"blk.{i}.{ours}.{end}",
+                                 *folder.floats(f"transformer.h.{i}.{theirs}.{end}"))
+
+
+class DenseTwins(command.TestCase):
+    def logits(self, source):
+        model, out = scratch("twin.tern"), scratch("twin.f32")
+        self.ok("convert", source, "-o", model, "--no-tokenizer", "--head", "f32")
+        self.ok("logits", model, "--ids", IDS, "-o", out, "--kv", "f32")
+        return read_bytes(out)
+
+    def check(self, folder, keys, tensors):
+        path = scratch("twin.gguf")
+        gguf.write(path, keys, list(tensors))
+        self.assertEqual(self.logits(path), self.logits(folder.path))
+
+    def test_smollm3(self):
+        folder = Dense("tiny-smollm3")
+        self.check(folder, common_keys("smollm3", dict(folder.config, head_dim=12)),
+                   llama_tensors(folder, NORMS, True))
+
+    def test_granite(self):
+        folder = Dense("tiny-granite")
+        c = folder.config
+        keys = common_keys("granite", c)
+        for key, value in (("attention.scale", "attention_multiplier"),
+                           ("embedding_scale", "embedding_multiplier"),
+                           ("residual_scale", "residual_multiplier"),
+                           ("logit_scale", "logits_scaling")):
+            keys.append((f"granite.{key}", gguf.F32, float(c[value])))
+        self.check(folder, keys, llama_tensors(folder, NORMS, True))
+
+    def test_olmo2(self):
+        folder = Dense("tiny-olmo2")
+        self.check(folder, common_keys("olmo2", folder.config),
+                   llama_tensors(folder, OLMO_NORMS, False))
+
+    def test_gpt_bigcode(self):
+        folder = Dense("tiny-gpt-bigcode")
+        c = folder.config
+        keys = [("general.architecture", gguf.STRING, "starcoder")]
+        for key, value in (("block_count", c["n_layer"]), ("context_length", c["n_positions"]),
+                           ("embedding_length", c["n_embd"]), ("feed_forward_length", c["n_inner"]),
+                           ("attention.head_count", c["n_head"]), ("attention.head_count_kv", 1)):
+            keys.append((f"starcoder.{key}", gguf.U32, value))
+        keys.append(("starcoder.attention.layer_norm_epsilon", gguf.F32, c["layer_norm_epsilon"]))
+        self.check(folder, keys, bigcode_tensors(folder))
+
+
+if __name__ == "__main__":
+    command.main()
