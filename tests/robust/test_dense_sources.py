@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 import gguf
-from command import read_bytes, scratch, shared
+from command import read_bytes, read_json, scratch, shared
 
 IDS = "1 17 300 42 5 99 260 8"
 GATE = "model.layers.0.mlp.gate_proj.weight"
@@ -283,6 +283,54 @@ class Blocks(command.TestCase):
                     else:
                         self.ok("verify", self.out)
         self.assertGreater(n_refused, 20)
+class Graphs(command.TestCase):
+    """Keys of config.json that change the graph of a dense model."""
+
+    def test_bad_keys(self):
+        for name, key, value, code, words in (
+                ("gemma2", "attn_logit_softcapping", -1, 5, "is -1, allowed are 0 to 1000000"),
+                ("gemma2", "final_logit_softcapping", 1e-9, 5, "is 1e-09, allowed are 0.001"),
+                ("gemma2", "final_logit_softcapping", "30", 5, "not a number"),
+                ("gemma2", "query_pre_attn_scalar", 0, 5, "is 0, allowed are 0.001"),
+                ("gemma2", "sliding_window", 0, 5, "is 0, allowed are 1"),
+                ("opt-350m", "word_embed_proj_dim", 65, 5, "is 65, allowed are 1 to 64"),
+                ("opt-350m", "word_embed_proj_dim", 16, 5, "makes it [384, 16]"),
+                ("opt", "_remove_final_layer_norm", True, 6, "_remove_final_layer_norm"),
+                ("opt", "do_layer_norm_before", "yes", 5, "is not true or false"),
+                ("opt", "do_layer_norm_before", False, 5, 'final_layer_norm.bias" is not part'),
+                ("opt", "max_position_embeddings", 65, 5, "makes it [67, 64]"),
+                ("codegen", "rotary_dim", 5, 6, "an odd"),
+                ("codegen", "rotary_dim", 8, 5, "is 8, allowed are 2 to 6"),
+                ("codegen", "n_head", 6, 6, "no multiple of 4"),
+                ("codegen", "num_key_value_heads", 4, 6, "a key head for several"),
+                ("gpt-neox", "num_key_value_heads", 2, 6, "a key head for several"),
+                ("gpt-neox", "hidden_act", "tanh", 6, 'hidden_act "tanh"'),
+                ("gpt-neox", "use_parallel_residual", 1, 5, "is not true or false"),
+                ("gpt2", "scale_attn_weights", False, 6, "scale_attn_weights"),
+                ("gpt2", "scale_attn_by_inverse_layer_idx", True, 6, "inverse_layer_idx"),
+                ("gpt2", "n_embd", 0, 5, '"n_embd" is 0, allowed are 1'),
+                ("gpt2", "n_positions", 32, 5, "makes it [32, 32]"),
+                ("gpt2", "n_inner", 64, 5, "makes it [32, 64]"),
+                ("gpt2", "layer_norm_epsilon", -1, 5, '"layer_norm_epsilon" is -1'),
+                ("gpt-bigcode", "multi_query", False, 6, "multi_query"),
+                ("smollm3", "no_rope_layer_interval", 0, 5, "is 0, allowed are 1"),
+                ("smollm3", "no_rope_layers", ["x"], 5, "is not a number"),
+                ("starcoder2", "norm_epsilon", None, 5, '"norm_epsilon" is missing'),
+                ("granite", "residual_multiplier", 0, 5, "is 0, allowed are 1e-06"),
+                ("llama3", "mlp_bias", True, 5, 'gate_proj.bias" is missing')):
+            source = shared("reference", "dense", "models", f"tiny-{name}")
+            config = read_json(os.path.join(source, "config.json"))
+            config[key] = value
+            folder = scratch("graph")
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+                json.dump(config, f)
+            with open(os.path.join(folder, "model.safetensors"), "wb") as f:
+                f.write(read_bytes(os.path.join(source, "model.safetensors")))
+            with self.subTest(name=name, key=key, value=value):
+                error = self.refused(code, "convert", folder, "-o", scratch("graph.tern"),
+                                     "--no-tokenizer")
+                self.assertIn(words, error)
 
 
 if __name__ == "__main__":
