@@ -175,7 +175,8 @@ static void test_row_order(void **state)
         assert_int_equal(tn_row_order_get(&k_heads, r), heads[r]);
     }
     /* The source has pairs (0, 1), (2, 3) of a head where the model has (0, 2), (1, 3). */
-    const struct tn_row_order permuted = {.sections = {{12, 4, 4, 12}}, .permuted_dim = 4};
+    const struct tn_row_order permuted = {
+        .sections = {{12, 4, 4, 12}}, .head_dim = 4, .permuted_dim = 4};
     static const uint32_t pairs[8] = {4, 6, 5, 7, 16, 18, 17, 19};
     for (uint32_t r = 0; r < 8; r++) {
         assert_int_equal(tn_row_order_get(&permuted, r), pairs[r]);
@@ -183,6 +184,12 @@ static void test_row_order(void **state)
         assert_int_equal(tn_row_order_run(&permuted, r, &n_run), heads[r]);
         assert_int_equal(n_run, 4 - r % 4);
     }
+    /* Of heads of 6 rows only the first 4 are pairs. */
+    const struct tn_row_order partial = {
+        .sections = {{12, 0, 12, 12}}, .head_dim = 6, .permuted_dim = 4};
+    static const uint32_t rows[12] = {0, 2, 1, 3, 4, 5, 6, 8, 7, 9, 10, 11};
+    for (uint32_t r = 0; r < 12; r++)
+        assert_int_equal(tn_row_order_get(&partial, r), rows[r]);
     /* Two heads of 1 + 1 + 2 + 2 rows of q, k, v and something else, of which q, k, v are wanted,
      * in the third matrix of a stack. */
     const struct tn_row_order qkv = {.first = 24,
