@@ -291,7 +291,7 @@ class Directories(command.TestCase):
 
     def test_config_of_other_models(self):
         for changes in ({"architectures": ["MambaForCausalLM"], "model_type": "mamba"},
-                        {"hidden_act": "gelu_new"},
+                        {"hidden_act": "mish"},
                         {"rope_scaling": {"rope_type": "dynamic", "factor": 8.0}}):
             with self.subTest(changes=changes):
                 self.config(**changes)
