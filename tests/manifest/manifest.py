@@ -300,7 +300,7 @@ HI = [{"role": "user", "content": "Hi"}]
 ANSWERS = (
     ("/v1/chat/completions", {"messages": HI, "max_tokens": 2, "logprobs": True}),
     ("/v1/completions", {"prompt": "The", "max_tokens": 2, "logprobs": 1}),
-    ("/v1/responses", {"input": "Hi", "max_output_tokens": 16}),
+    ("/v1/responses", {"input": "Hi", "max_output_tokens": 16, "temperature": 0}),
     ("/v1/messages", {"messages": HI, "max_tokens": 2}),
     ("/v1/messages/count_tokens", {"messages": HI}),
     ("/api/chat", {"model": "DEMO", "messages": HI, "stream": False,
