@@ -6,10 +6,12 @@
   TERN_SHARED   reference data; tests that need it are skipped without it, and fail if CI=true
 """
 import array
+import importlib.util
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,10 @@ SHARED = os.environ.get("TERN_SHARED", os.path.join(ROOT, "..", "shared"))
 NATIVE = not RUNNER
 IS_WINE = os.name == "posix" and bool(RUNNER) and "wine" in os.path.basename(RUNNER[0])
 CHATTER = re.compile(r"[0-9]{4}|.*:(fixme|err):|qemu-[a-z0-9_-]+: warning: TCG doesn't")
+# Kernel levels to try; a processor lacks some. Sanitizers are slow: tests/kern runs every kernel
+# under them, here two levels are enough to see the code around the kernels.
+LEVELS = (["ref", "avx2", "neon"] if os.environ.get("TERN_SANITIZE") else
+          ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"])
 TIMEOUT = float(os.environ.get("TERN_TEST_TIMEOUT", "300"))
 
 _folder = tempfile.TemporaryDirectory(prefix="tern-test-")
@@ -37,6 +43,23 @@ def scratch(name):
 def own_path(path):
     """A path that the command printed, as this process writes it: Z:\\tmp is /tmp for wine."""
     return path[2:].replace("\\", "/") if IS_WINE and path.startswith("Z:") else path
+
+
+def need_package(name):
+    """Starts the script again under the first Python that has a package, of the search path, then
+    the system's. Without one the test is skipped (exit code 77), with CI=true it fails."""
+    if importlib.util.find_spec(name):
+        return
+    folders = [] if os.environ.get("TERN_ANOTHER_PYTHON") else (
+        os.environ.get("PATH", "").split(os.pathsep) + ["/usr/bin"])
+    for other in dict.fromkeys(os.path.join(folder, "python3") for folder in folders):
+        if shutil.which(other) and subprocess.run([other, "-c", f"import {name}"], check=False,
+                                                  stderr=subprocess.DEVNULL).returncode == 0:
+            sys.stdout.flush()
+            os.environ["TERN_ANOTHER_PYTHON"] = other
+            os.execv(other, [other, "-B", *sys.argv])
+    print(f"skipped: there is no {name} (Debian: python3-{name})")
+    sys.exit(1 if os.environ.get("CI") == "true" else 77)
 
 
 def environment(**changes):

@@ -16,11 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import floats, read_bytes, scratch, shared
 
-try:
-    import numpy as np
-except ImportError:
-    print("skipped: there is no numpy to compute the reference with (Debian: python3-numpy)")
-    sys.exit(os.environ.get("CI") == "true")
+command.need_package("numpy")
+import numpy as np
+
 sys.path.insert(0, shared("reference", "tools", "gguf"))
 gguf_io = importlib.import_module("ggufio")
 reference = importlib.import_module("hybrid_reference")

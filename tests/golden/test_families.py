@@ -11,9 +11,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
-from command import floats, read_bytes, read_json, scratch, shared
+from command import LEVELS, floats, read_bytes, read_json, scratch, shared
 
-LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"]
 
 # Path under reference/ -> words of the error, exit code 6.
 REFUSED = {

@@ -9,11 +9,10 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
-from command import NATIVE, floats, read_bytes, read_json, scratch, shared
+from command import LEVELS, NATIVE, floats, read_bytes, read_json, scratch, shared
 
 DIGESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "digests.json")
 TOLERANCE = 1e-4
-LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"]
 # More than one prefill batch, not a multiple of any tile; emulators are slow.
 N_IDS = 150 if NATIVE else 37
 THREADS = ("1", "2", "3", "7") if NATIVE else ("1", "2")

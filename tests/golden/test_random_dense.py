@@ -14,11 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 from command import floats, read_bytes, scratch, shared
 
-try:
-    import numpy as np
-except ImportError:
-    print("skipped: there is no numpy for the reference (Debian: python3-numpy)")
-    sys.exit(1 if os.environ.get("CI") == "true" else 77)
+command.need_package("numpy")
+import numpy as np
 
 N_MODELS = 300 if os.environ.get("TERN_CI_FULL") == "1" else 20
 TOLERANCE = 1e-4

@@ -10,9 +10,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
 import gguf
-from command import read_bytes, read_json, scratch, shared
+from command import LEVELS, read_bytes, read_json, scratch, shared
 
-LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"]
 FLAGS = ("--no-tokenizer", "--head", "f32")
 PREFIX = "prism.hadamard."
 I32S, TEXTS = (gguf.ARRAY, gguf.I32), (gguf.ARRAY, gguf.STRING)

@@ -8,9 +8,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import command
-from command import read_bytes, scratch, shared
+from command import LEVELS, read_bytes, scratch, shared
 
-LEVELS = ["ref", "ssse3", "avx2", "avxvnni", "avx512", "neon", "dotprod", "i8mm"]
 # Path under reference/ -> forms of inputs; None: the model has no choice.
 MODELS = {
     "models/tiny-bitnet-bf16": [None],  # up and down skip rows and columns

@@ -7,7 +7,6 @@ import datetime
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import warnings
@@ -16,28 +15,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command
 
 
-def run_with_another_python():
-    """Starts the script again under the first Python with jinja2: of the search path, then the
-    system's.  Returns when there is none, or this is it."""
-    if os.environ.get("TERN_ANOTHER_PYTHON"):
-        return
-    folders = os.environ.get("PATH", "").split(os.pathsep) + ["/usr/bin"]
-    for other in dict.fromkeys(os.path.join(folder, "python3") for folder in folders):
-        if shutil.which(other) and subprocess.run([other, "-c", "import jinja2"], check=False,
-                                                  stderr=subprocess.DEVNULL).returncode == 0:
-            sys.stdout.flush()
-            os.environ["TERN_ANOTHER_PYTHON"] = other
-            os.execv(other, [other, "-B", *sys.argv])
-
-
-try:
-    import jinja2
-    import jinja2.ext
-    import jinja2.sandbox
-except ImportError:
-    run_with_another_python()
-    print("skipped: there is no jinja2 to compare with (Debian: python3-jinja2)")
-    sys.exit(1 if os.environ.get("CI") == "true" else 77)
+command.need_package("jinja2")
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
 
 RENDER = os.environ.get("TERN_RENDER_CASES", "")
 # Exit codes of tern: the template refuses, it is too much work, it holds what tern does not have.
