@@ -240,7 +240,7 @@ static tern_status find_rotation(const struct importer *i, const struct tn_sourc
     return TERN_OK;
 }
 
-/* Tensors of drafts behind the layers are left out, whatever they are. */
+/* Tensors of draft heads, which follow the layers, are left out. */
 static void mark_grouped(const struct importer *i, const char *name)
 {
     unsigned layer = 0;

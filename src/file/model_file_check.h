@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The checks behind tn_model_file_check, between model_file.c, model_file_check.c and
+ * The checks of tn_model_file_check, between model_file.c, model_file_check.c and
  * model_file_check_tensors.c.
  */
 #ifndef TN_MODEL_FILE_CHECK_H

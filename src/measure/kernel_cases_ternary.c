@@ -17,7 +17,7 @@ static const struct tn_ternary *matrix_of(const struct tn_case_work *w, uint32_t
     return &w->model->weights.layers[i_layer].matrices[i].t.w;
 }
 
-/* The input of a matrix: zeros behind its columns. */
+/* The input of a matrix: zeros after its columns. */
 static void set_input(struct tn_case_work *w, uint32_t cols)
 {
     if (w->x_cols == cols)

@@ -55,7 +55,7 @@ static void begin_row(struct tn_flow *f)
     put_blanks(f, f->indent);
 }
 
-/* In the style that is set; a word that is wider than a row goes on in the next one. */
+/* In the style that is set; a word that is wider than a row continues in the next one. */
 static void put_clusters(struct tn_flow *f, const char *text, size_t n)
 {
     size_t start = 0;
@@ -120,7 +120,7 @@ static size_t take_mark(struct tn_flow *f, const char *word, size_t n, size_t i,
     return is_mark ? n_run : 0;
 }
 
-/* has_more: the word goes on after these bytes. */
+/* has_more: the word continues after these bytes. */
 static void put_marked(struct tn_flow *f, const char *word, size_t n, bool has_more)
 {
     size_t start = 0;
@@ -292,7 +292,7 @@ static void take_code(struct tn_flow *f, char c)
         put(f, &c, 1);
 }
 
-/* All of the word; the line goes on with `c`. */
+/* The whole word; the line continues with `c`. */
 static void end_word(struct tn_flow *f, char c)
 {
     const bool is_whole = c == ' ' || c == '\t' || c == '\n';
