@@ -110,6 +110,8 @@ static tern_status is_there(bool *there, const struct job *job, struct tern_erro
                        "\"%s\" exists and was made of %s; tern remove %s first, or move the file",
                        job->path, origin.repository[0] ? origin.repository : "something else",
                        job->name);
+    if (!job->o->keep)
+        tn_download_folder_remove_rest(job->downloads, job->name);
     tn_info_say("%s is here already (revision %.8s); tern remove %s before a new one is fetched",
                 job->name, origin.revision, job->name);
     return TERN_OK;

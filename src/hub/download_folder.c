@@ -146,6 +146,24 @@ bool tn_download_folder_remove(const char *downloads, const char *name, struct t
     return removed;
 }
 
+void tn_download_folder_remove_rest(const char *downloads, const char *name)
+{
+    struct tn_file *lock;
+    struct tn_download_state state;
+    bool was_begun;
+    if (tn_path_kind(downloads) != TN_PATH_DIR ||
+        tn_download_lock(&lock, downloads, name, NULL) != TERN_OK)
+        return;
+    char *folder = tn_path_join(downloads, name);
+    if (folder && tn_download_state_read(&state, &was_begun, folder, NULL) == TERN_OK &&
+        !state.is_kept) {
+        tn_download_folder_clear(folder);
+        (void)tn_dir_remove(folder);
+    }
+    tn_free(folder);
+    tn_file_abort_part(lock); /* removes its file */
+}
+
 /* ---- age ---- */
 
 struct age {

@@ -40,6 +40,10 @@ void tn_download_folder_clear(const char *folder);
  * another process downloads it now. */
 bool tn_download_folder_remove(const char *downloads, const char *name, struct tern_error *err);
 
+/* The model is converted: removes what a process that was killed left of its download and its lock.
+ * A download that the user keeps, or that another process works on, stays. */
+void tn_download_folder_remove_rest(const char *downloads, const char *name);
+
 /* Removes the downloads, but that of `name`, that are neither finished nor kept, that nobody
  * continues now, and whose newest file is older than TN_DOWNLOAD_STALE_DAYS at now_ns (as
  * tn_file_modified_ns). */

@@ -5,6 +5,7 @@ named, what is interrupted continues, and nothing of the hub's answers becomes a
 import hashlib
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -149,6 +150,8 @@ class Pull(command.TestCase):
         self.pull(FOLDER, "--keep")
         self.assertEqual(self.hub.files_requested(), [])
         self.check_model()
+        self.pull()
+        self.assertEqual(sorted(os.listdir(kept)), sorted([*self.files, "pull.json"]))
         self.ok("remove", "fairy-tales", env=self.environment())
         self.assertEqual(os.listdir(self.downloads), [])
 
@@ -452,12 +455,25 @@ class Pull(command.TestCase):
             time.sleep(rng.random() * 0.5)
             process.kill()
             process.communicate(timeout=command.TIMEOUT)
-        was_whole = os.path.exists(os.path.join(self.models, "fairy-tales.tern"))
         self.pull()
         self.check_model()
-        # A kill after the model was placed leaves its download to the removal of stale parts.
-        if not was_whole:
-            self.assertEqual(os.listdir(self.downloads), [])
+        self.assertEqual(os.listdir(self.downloads), [])
+
+    def test_killed_after_the_model_was_placed(self):
+        # What is there then: the download, or a part of it, and the lock, which nobody holds.
+        self.pull(FOLDER, "--keep")
+        folder = os.path.join(self.downloads, "fairy-tales")
+        lock = pathlib.Path(folder + ".lock")
+        state = pathlib.Path(folder, "pull.json")
+        state.write_text(json.dumps({**json.loads(state.read_text()), "kept": False}))
+        lock.touch()
+        self.assertIn("is here already", self.pull(FOLDER, "--keep").err)
+        self.assertTrue(state.exists())
+        self.assertIn("is here already", self.pull().err)
+        self.assertEqual(os.listdir(self.downloads), [])
+        lock.touch()
+        self.pull()
+        self.assertEqual(os.listdir(self.downloads), [])
 
     def test_one_at_a_time(self):
         self.act(f"resolve/.*{WEIGHTS}", lambda h: self.slowly(h, 0.05))
