@@ -18,7 +18,7 @@ TABLE = {
     "par": ({"base", "plat", "par"}, {"status"}),
     "arch": ({"base", "arch"}, {"model_format", "status"}),
     "file": ({"base", "plat", "arch", "file"}, {"model_format", "status"}),
-    # The tokenizer's tables lie ready in the file, so text knows their format.
+    # The tokenizer's tables are stored ready to use in the file, so text knows their format.
     "text": ({"base", "text"}, {"chat", "tokenizer", "model_format", "status"}),
     "grammar": ({"base", "grammar"}, {"grammar", "tokenizer", "status"}),
     "chat": ({"base", "plat", "text", "chat"}, ALL),
