@@ -42,7 +42,8 @@ tern_status tern_thinking_opened_by_ids(const char **close, const struct tern_to
 /* Begins inside reasoning that `close` ends, a tag that tern_thinking_opened_by gave; NULL: at the
  * start.  Before the first push. */
 void tern_thinking_begin_inside(struct tern_thinking *t, const char *close);
-/* Begins behind an answer that goes on, which ended inside its reasoning or did not. */
+/* Continues an answer, which ended inside its reasoning or did not.  After
+ * tern_thinking_begin_inside with a tag that tag ends the reasoning, else "</think>". */
 void tern_thinking_resume(struct tern_thinking *t, bool was_inside);
 
 /* Takes whole characters.  TERN_INTERRUPTED: on_part wants to stop; TERN_MEMORY. */

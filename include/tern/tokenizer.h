@@ -31,6 +31,7 @@ void tern_ids_free(struct tern_ids *ids);
 /* Flags of tern_tokenizer_encode. */
 #define TERN_ENCODE_ADD_SPECIAL 1u   /* what the post-processor adds: BOS, sometimes EOS */
 #define TERN_ENCODE_PARSE_SPECIAL 2u /* "<|eot_id|>" in the text becomes the special id */
+#define TERN_ENCODE_CONTINUE 4u      /* no space is put before the text: it continues other ids */
 
 /* Appends the ids of any bytes to *out.  Bytes that are not UTF-8 are encoded byte by byte (a
  * character that is neither letter, number nor space), so decode(encode(x)) = x, but for what the

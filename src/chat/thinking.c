@@ -116,7 +116,7 @@ void tern_thinking_begin_inside(struct tern_thinking *t, const char *close)
 void tern_thinking_resume(struct tern_thinking *t, bool was_inside)
 {
     t->state = was_inside ? INSIDE : ANSWER;
-    t->close = tags[0].close;
+    t->close = t->close ? t->close : tags[0].close;
     t->has_reasoning = was_inside;
 }
 

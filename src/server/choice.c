@@ -54,6 +54,8 @@ static bool take_raw(const struct tn_task *task, struct tn_choice *choice, const
         if (tern_thinking_create(&choice->thinking, take_part, choice, NULL) != TERN_OK)
             return false;
         tern_thinking_begin_inside(choice->thinking, task->reasoning_close);
+        if (task->continues_answer)
+            tern_thinking_resume(choice->thinking, task->reasoning_close != NULL);
     }
     return (!task->keeps_raw || tn_buf_append(&choice->raw, text, n)) &&
            tern_thinking_push(choice->thinking, text, n, NULL) == TERN_OK;

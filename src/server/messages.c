@@ -252,21 +252,14 @@ static bool read_request(struct tn_task *task, struct tn_refusal *r)
         .form = form, .json_schema = form, .schema = "output_config.format.schema",
         .conversation = "messages"};
     task->gen.api = &api;
+    task->begun_answers = TN_BEGUN_CONTINUED;
     return tn_translation_read(task, tn_messages_parameters(task->request.root, r), r);
 }
 
 static bool read_for_answer(struct tn_task *task, struct tn_refusal *r)
 {
-    const json_t *messages = tn_json_member(task->body, "messages");
-    const size_t n = json_array_size(messages);
-    const json_t *last = n > 0 ? json_array_get(messages, n - 1) : NULL;
-    const char *role = json_string_value(tn_json_member(last, "role"));
     if (!tn_json_member(task->body, "max_tokens"))
         return tn_refuse(r, 400, "max_tokens", "\"max_tokens\" is missing");
-    if (role && strcmp(role, "assistant") == 0) /* elsewhere the answer would continue it */
-        return tn_refuse(r, 400, "messages",
-                         "the last message must be the user's: an answer that is begun is not "
-                         "continued here");
     return read_request(task, r);
 }
 

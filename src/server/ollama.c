@@ -239,6 +239,7 @@ void tn_route_ollama_chat(struct tn_server *server, struct tn_conn *conn)
         return;
     const json_t *messages = tn_json_member(task->body, "messages");
     task->is_chat = true;
+    task->begun_answers = TN_BEGUN_CONTINUED;
     if (!read_common(task, &refusal) || !tn_tools_read(task, &refusal))
         tn_task_refuse(task, &refusal);
     else if (!messages || (json_is_array(messages) && json_array_size(messages) == 0))

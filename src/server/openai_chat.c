@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "server/answer_schema.h"
+#include "server/begun_answer.h"
 #include "server/json_out.h"
 #include "server/logprobs.h"
 #include "server/openai.h"
@@ -100,7 +101,7 @@ static bool normalise(struct tn_task *task, json_t *message, size_t i, struct tn
         return tn_refuse(r, 400, param, "message %zu: \"role\" must be a string", i);
     if (json_array_size(json_object_get(message, "images")) > 0)
         return tn_refuse(r, 400, param, "message %zu: this model takes no images", i);
-    if (!tn_reasoning_normalise(task, message, &has_reasoning, r) ||
+    if (!tn_reasoning_normalise(message, &has_reasoning, r) ||
         !rename_role(message, role, i, param, r))
         return false;
     if (json_is_array(content)) {
@@ -217,6 +218,12 @@ bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal
     json_t *copy = read_messages(task, messages, r);
     if (!copy)
         return false;
+    json_t *begun;
+    if (!tn_begun_answer_take(&begun, task, copy, r)) {
+        json_decref(copy);
+        return false;
+    }
+    tn_reasoning_strip(task, copy);
     json_t *conversation = json_object(), *variables;
     bool is_encoded = tn_json_put(conversation, "messages", copy, r) &&
                       tn_reasoning_variables(&variables, task, r) &&
@@ -224,7 +231,10 @@ bool tn_chat_ids(struct tn_task *task, const json_t *messages, struct tn_refusal
                       (!task->tools ||
                        tn_json_put(conversation, "tools", json_incref((json_t *)task->tools),
                                    r)) &&
-                      encode(task, conversation, r) && tn_reasoning_begin(task, r);
+                      encode(task, conversation, r) &&
+                      (begun ? tn_begun_answer_append(task, begun, r)
+                             : tn_reasoning_begin(task, r));
+    json_decref(begun);
     json_decref(conversation);
     return is_encoded;
 }
@@ -419,7 +429,7 @@ bool tn_chat_read(struct tn_task *task, struct tn_refusal *r)
 
 static bool read_request(struct tn_task *task, struct tn_refusal *r)
 {
-    return tn_chat_read(task, r) && tn_logprobs_read(task, r);
+    return tn_chat_read(task, r) && tn_begun_answer_read(task, r) && tn_logprobs_read(task, r);
 }
 
 void tn_route_chat(struct tn_server *server, struct tn_conn *conn)

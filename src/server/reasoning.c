@@ -162,25 +162,37 @@ bool tn_reasoning_variables(json_t **out, const struct tn_task *task, struct tn_
     return false;
 }
 
-bool tn_reasoning_normalise(const struct tn_task *task, json_t *message, bool *has_some,
-                            struct tn_refusal *r)
+bool tn_reasoning_normalise(json_t *message, bool *has_some, struct tn_refusal *r)
 {
     static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
     json_t *reasoning = NULL;
     for (size_t i = 0; i < TN_COUNT_OF(names) && json_string_length(reasoning) == 0; i++)
         reasoning = json_object_get(message, names[i]);
     *has_some = json_string_length(reasoning) > 0;
-    if (*has_some && takes_variables(task->model))
+    if (*has_some)
         return tn_json_put(message, names[0], json_incref(reasoning), r);
     json_object_del(message, names[0]);
     return true;
 }
 
-/* Puts the ids of a closing tag behind the prompt. */
-static bool close_reasoning(struct tn_task *task, const char *close, struct tn_refusal *r)
+void tn_reasoning_strip(const struct tn_task *task, json_t *messages)
+{
+    for (size_t i = 0; i < json_array_size(messages) && !takes_variables(task->model); i++)
+        json_object_del(json_array_get(messages, i), "reasoning_content");
+}
+
+bool tn_reasoning_is_off(const struct tn_task *task)
+{
+    return reasoning_of(task) == TN_REASONING_OFF;
+}
+
+bool tn_reasoning_end(struct tn_task *task, struct tn_refusal *r)
 {
     char text[64];
-    const int n = snprintf(text, sizeof text, "\n%s\n\n", close);
+    if (!task->reasoning_close)
+        return true;
+    const int n = snprintf(text, sizeof text, "\n%s\n\n", task->reasoning_close);
+    task->reasoning_close = NULL;
     return tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text, (size_t)n,
                                  TERN_ENCODE_PARSE_SPECIAL, &task->ids, NULL) == TERN_OK ||
            tn_refuse(r, 503, NULL, "no memory for the request");
@@ -188,16 +200,10 @@ static bool close_reasoning(struct tn_task *task, const char *close, struct tn_r
 
 bool tn_reasoning_begin(struct tn_task *task, struct tn_refusal *r)
 {
-    const char *close;
-    if (tern_thinking_opened_by_ids(&close, tern_model_tokenizer(task->model->model), &task->ids,
+    if (tern_thinking_opened_by_ids(&task->reasoning_close,
+                                    tern_model_tokenizer(task->model->model), &task->ids,
                                     NULL) != TERN_OK)
         return tn_refuse(r, 503, NULL, "no memory for the request");
-    if (close && reasoning_of(task) == TN_REASONING_OFF) {
-        if (!close_reasoning(task, close, r))
-            return false;
-        close = NULL;
-    }
-    task->reasoning_close = close;
     task->tells_reasoning = !task->gen.has_form;
-    return true;
+    return !tn_reasoning_is_off(task) || tn_reasoning_end(task, r);
 }

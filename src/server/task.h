@@ -51,6 +51,13 @@ struct tn_choice {
 /* May the model think before it answers? */
 enum tn_reasoning { TN_REASONING_AUTO, TN_REASONING_ON, TN_REASONING_OFF };
 
+/* What becomes of a conversation whose last message is the assistant's (begun_answer.h). */
+enum tn_begun {
+    TN_BEGUN_ANSWERED,  /* the model answers it with another message */
+    TN_BEGUN_CONTINUED, /* the model continues it */
+    TN_BEGUN_REQUIRED   /* the same; a conversation that ends otherwise is refused */
+};
+
 /* Reads what a request says about its answer.  false: refused. */
 typedef bool tn_task_read_fn(struct tn_task *task, struct tn_refusal *refusal);
 /* Makes the ids of the prompt, on a thread that reads requests: long texts take time.  false:
@@ -101,6 +108,8 @@ struct tn_task {
     bool tells_reasoning;   /* from the text of the answers */
     bool keeps_raw;         /* text with reasoning in it, as it came */
     const char *reasoning_close; /* the prompt has begun it, and this tag ends it; NULL: not */
+    enum tn_begun begun_answers;
+    bool continues_answer; /* which the prompt ends with, inside its reasoning or not */
     /* With today's date; should_stop tells that the client is gone or the server ends. */
     struct tern_chat_params chat_params;
     struct tn_errand errand;             /* the grammar, then `prepare` */

@@ -23,6 +23,7 @@
 struct encoder {
     const struct tern_tokenizer *t;
     struct tern_ids *out;
+    uint32_t flags; /* TERN_TOK_* */
     bool parse_special;
     struct tn_bpe_work *work;
     struct tn_normalize_room room;
@@ -141,7 +142,7 @@ static bool encode_piece(struct encoder *e, const char *text, size_t n)
     if (!ids_reserve(e->out, n))
         return false;
     uint32_t *ids = e->out->ids + e->out->n;
-    if (e->t->head->flags & TERN_TOK_IGNORE_MERGES) {
+    if (e->flags & TERN_TOK_IGNORE_MERGES) {
         uint32_t id = tn_vocab_find(e->t, text, n);
         if (id != TERN_NO_ID) {
             *ids = id;
@@ -184,7 +185,7 @@ static bool begins_with_space(const char *text, size_t n)
 /* Text without added tokens, n > 0; `first`: it is the start of the whole text. */
 static bool encode_plain(struct encoder *e, const char *text, size_t n, bool first)
 {
-    uint32_t flags = e->t->head->flags;
+    const uint32_t flags = e->flags;
     if (flags & TERN_TOK_META) {
         bool add = flags & TERN_TOK_META_ALWAYS || (first && flags & TERN_TOK_META_FIRST);
         if (!tn_put_spaces(&e->room.marked, &text, &n, add && !begins_with_space(text, n)))
@@ -274,7 +275,7 @@ static bool encode_stretch(struct encoder *e, const char *text, size_t n, uint32
 static bool encode_added(struct encoder *e, const char *text, size_t n, uint32_t normalized,
                          bool first)
 {
-    const uint32_t marks = TERN_TOK_SPACE_MARKS, flags = e->t->head->flags;
+    const uint32_t marks = TERN_TOK_SPACE_MARKS, flags = e->flags;
     struct match m = {.has_marks = normalized && (flags & (marks | TERN_TOK_META)) == marks};
     size_t i = 0;
     while (i < n) {
@@ -308,7 +309,7 @@ static bool encode_stretch(struct encoder *e, const char *text, size_t n, uint32
 {
     if (normalized)
         return encode_plain(e, text, n, first);
-    return tn_normalize(&e->room, e->t->head->flags, &text, &n) &&
+    return tn_normalize(&e->room, e->flags, &text, &n) &&
            encode_added(e, text, n, TERN_ADDED_NORMALIZED, first);
 }
 
@@ -332,7 +333,10 @@ tern_status tern_tokenizer_encode(const struct tern_tokenizer *tokenizer, const 
     const struct tern_file_tokenizer *head = tokenizer->head;
     struct encoder e = {.t = tokenizer,
                         .out = out,
+                        .flags = head->flags,
                         .parse_special = (flags & TERN_ENCODE_PARSE_SPECIAL) != 0};
+    if (flags & TERN_ENCODE_CONTINUE)
+        e.flags &= ~(TERN_TOK_PREPEND | TERN_TOK_META_FIRST | TERN_TOK_META_ALWAYS);
     bool add = (flags & TERN_ENCODE_ADD_SPECIAL) != 0;
     size_t n_before = out->n;
     bool ok = tn_ids_append(out, head->prefix_ids, add ? head->n_prefix : 0) &&
@@ -362,7 +366,7 @@ tern_status tn_tokenizer_encode_mapped(const struct tern_tokenizer *tokenizer, c
                                        const unsigned char *user_map, size_t n_bytes,
                                        struct tern_ids *out, struct tern_error *err)
 {
-    struct encoder e = {.t = tokenizer, .out = out};
+    struct encoder e = {.t = tokenizer, .out = out, .flags = tokenizer->head->flags};
     size_t n_before = out->n;
     struct match m = {0};
     bool ok = true;

@@ -73,15 +73,6 @@ class Messages(serving.TestCase):
         for wrong in (many + ["one more"], word, [5], ["a\0b"]):
             self.assertIn("stop_sequences", self.ask(400, stop_sequences=wrong)["error"]["message"])
 
-    def test_a_begun_answer_is_not_continued(self):
-        for said in ("Once", [{"type": "text", "text": "Once"}]):
-            begun = STORY + [{"role": "assistant", "content": said}]
-            for stream in (False, True):
-                error = self.ask(400, messages=begun, stream=stream)["error"]
-                self.assertIn("must be the user's", error["message"])
-            self.ask(path=PATH + "/count_tokens", messages=begun)
-            self.ask(messages=begun + STORY, max_tokens=1)
-
     def test_blocks_and_counts(self):
         def count(messages, **more):
             return self.ask(path=PATH + "/count_tokens", messages=messages, **more)["input_tokens"]

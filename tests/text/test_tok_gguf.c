@@ -205,6 +205,8 @@ static void test_characters(void **state)
     data_check_encode(&data, "ab a", 0, 3, (uint32_t[]){258, 262, 264});
     data_check_encode(&data, "\xC3\xA9\n\n", 0, 4, (uint32_t[]){258, 2 + 0xC3, 2 + 0xA9, 265});
     data_check_encode(&data, "a", TERN_ENCODE_ADD_SPECIAL, 2, (uint32_t[]){1, 264});
+    data_check_encode(&data, "abc", TERN_ENCODE_CONTINUE, 2, (uint32_t[]){259, 263});
+    data_check_encode(&data, " a", TERN_ENCODE_CONTINUE, 1, (uint32_t[]){264});
     data_tokenizer_close(&data);
     begin_characters(&l);
     l.keys.add_space_prefix = l.keys.add_bos = 0;

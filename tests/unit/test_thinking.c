@@ -192,6 +192,22 @@ static void an_answer_that_goes_on_goes_on_where_it_was(void **state)
     }
 }
 
+static void an_answer_continues_inside_another_tag(void **state)
+{
+    (void)state;
+    struct parts parts = {0};
+    struct tern_thinking *t;
+    assert_int_equal(tern_thinking_create(&t, take_part, &parts, NULL), TERN_OK);
+    tern_thinking_begin_inside(t, "[/THINK]");
+    tern_thinking_resume(t, true);
+    assert_int_equal(tern_thinking_push(t, " a</think>[/THINK] b", 20, NULL), TERN_OK);
+    assert_string_equal(tn_buf_text(&parts.text[TERN_PART_REASONING]), " a</think>");
+    assert_string_equal(tn_buf_text(&parts.text[TERN_PART_ANSWER]), "b");
+    tern_thinking_free(t);
+    tn_buf_fini(&parts.text[0]);
+    tn_buf_fini(&parts.text[1]);
+}
+
 static bool refuse(void *arg, enum tern_part part, const char *text, size_t n)
 {
     (void)part, (void)text, (void)n;
@@ -253,6 +269,7 @@ int main(void)
         cmocka_unit_test(any_text_in_any_pieces),
         cmocka_unit_test(the_end_gives_what_was_held_back),
         cmocka_unit_test(an_answer_that_goes_on_goes_on_where_it_was),
+        cmocka_unit_test(an_answer_continues_inside_another_tag),
         cmocka_unit_test(who_refuses_is_not_asked_again),
         cmocka_unit_test(templates_say_what_they_know),
     };

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Begun answers: requests and prompts.
+ */
+#include "server/begun_answer.h"
+
+#include <string.h>
+
+#include "server/reasoning.h"
+
+/* ---- requests ---- */
+
+bool tn_begun_answer_read(struct tn_task *task, struct tn_refusal *r)
+{
+    static const char continues[] = "continue_final_message", prompts[] = "add_generation_prompt";
+    bool is_continued = true, is_prompted = false;
+    if (!tn_json_get_bool(task->body, continues, &is_continued, r) ||
+        !tn_json_get_bool(task->body, prompts, &is_prompted, r))
+        return false;
+    const bool is_named = tn_json_member(task->body, continues) != NULL;
+    if (is_named && is_continued && is_prompted)
+        return tn_refuse(r, 400, continues, "\"%s\" and \"%s\" exclude each other", continues,
+                         prompts);
+    if (!is_continued || is_prompted)
+        task->begun_answers = TN_BEGUN_ANSWERED;
+    else
+        task->begun_answers = is_named ? TN_BEGUN_REQUIRED : TN_BEGUN_CONTINUED;
+    return true;
+}
+
+/* ---- conversations ---- */
+
+static bool is_assistant(const json_t *message)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return role && strcmp(role, "assistant") == 0;
+}
+
+bool tn_begun_answer_take(json_t **out, const struct tn_task *task, json_t *messages,
+                          struct tn_refusal *r)
+{
+    const size_t n = json_array_size(messages);
+    const char *param = task->gen.api->conversation;
+    json_t *last = n > 0 ? json_array_get(messages, n - 1) : NULL;
+    const bool has_calls = json_object_get(last, "tool_calls") != NULL;
+    const bool is_begun = is_assistant(last) && !has_calls;
+    *out = NULL;
+    if (task->begun_answers == TN_BEGUN_REQUIRED && !is_begun)
+        return tn_refuse(r, 400, param,
+                         has_calls ? "the last message calls tools: their results come next"
+                                   : "the last message must be the assistant's to be continued");
+    if (task->begun_answers == TN_BEGUN_ANSWERED || !is_begun)
+        return true;
+    if (task->gen.has_form)
+        return tn_refuse(r, 400, param,
+                         "the last message is the assistant's: structured output and forced tool "
+                         "calls cannot continue an answer, end with a message of the user");
+    *out = json_incref(last);
+    json_array_remove(messages, n - 1);
+    return true;
+}
+
+/* ---- prompts ---- */
+
+static bool append(struct tn_task *task, const char *text, size_t n, uint32_t flags,
+                   struct tn_refusal *r)
+{
+    return tern_tokenizer_encode(tern_model_tokenizer(task->model->model), text, n, flags,
+                                 &task->ids, NULL) == TERN_OK ||
+           tn_refuse(r, 503, NULL, "no memory for the request");
+}
+
+/* The text that the model wrote after these ids.  After a control token a space that the tokenizer
+ * puts there is no part of the text (engine/generation.c). */
+static bool append_said(struct tn_task *task, const json_t *text, struct tn_refusal *r)
+{
+    const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
+    const struct tern_ids *ids = &task->ids;
+    const bool is_start = ids->n > 0 && tern_tokenizer_is_special(tokenizer, ids->ids[ids->n - 1]);
+    const size_t n = json_string_length(text);
+    return n == 0 || (tn_task_may_fit(task, n, r) &&
+                      append(task, json_string_value(text), n,
+                             is_start ? 0 : TERN_ENCODE_CONTINUE, r));
+}
+
+bool tn_begun_answer_append(struct tn_task *task, const json_t *answer, struct tn_refusal *r)
+{
+    static const char open[] = TERN_THINKING_OPEN;
+    const json_t *content = json_object_get(answer, "content");
+    const json_t *reasoning = json_object_get(answer, "reasoning_content");
+    const bool has_content = json_string_length(content) > 0;
+    const bool has_reasoning =
+        json_string_length(reasoning) > 0 && !tn_reasoning_is_off(task);
+    if (!tn_reasoning_begin(task, r))
+        return false;
+    task->continues_answer = has_content || has_reasoning;
+    if (has_reasoning && !task->reasoning_close) {
+        if (!append(task, open, sizeof open - 1, TERN_ENCODE_PARSE_SPECIAL, r))
+            return false;
+        task->reasoning_close = tern_thinking_opened_by(open, sizeof open - 1);
+    }
+    if (has_reasoning && !append_said(task, reasoning, r))
+        return false;
+    return !has_content ||
+           (tn_reasoning_end(task, r) && append_said(task, content, r));
+}
