@@ -14,7 +14,7 @@ const load = name => import(pathToFileURL(join(folder, name)));
 const markdown = await load("markdown.js"), tree = await load("tree.js");
 const saved = await load("saved.js"), {EventReader} = await load("stream.js");
 const words = await load("words.js"), settings = await load("settings.js");
-const {followsAfterScroll} = await load("view.js");
+const {canContinue, followsAfterScroll} = await load("view.js");
 
 const SYSTEM = "Answer \"briefly\".\nالعربية";
 const TALK = [["user", "Tell me a story.\n\tüñí 😀 \u0000 \u2028 \ud800"],
@@ -209,6 +209,24 @@ await test("what the model is sent", () => {
     assert.deepEqual(tree.messagesFor(chat, nodes[2]).map(m => m.content), [SYSTEM, "Go on."]);
     chat.forgotten = 9;   // of another branch
     assert.deepEqual(tree.messagesFor(chat, nodes[2]).map(m => m.content), [SYSTEM, "Go on."]);
+    // An answer that is continued keeps its question, and its reasoning where it has no text yet.
+    assert.deepEqual(tree.messagesFor(chat, nodes[3]).map(m => m.content),
+                     [SYSTEM, "Go on.", nodes[3].content]);
+    const begun = tree.add(chat, nodes[2].id, {role: "assistant", reasoning: "hm"});
+    assert.deepEqual(tree.messagesFor(chat, begun).at(-1),
+                     {role: "assistant", content: "", reasoning_content: "hm"});
+});
+
+await test("answers that can be continued", () => {
+    const can = fields => canContinue({role: "assistant", content: "Once", ...fields});
+    for (const stop of ["length", "context", "stopped", "left"])
+        assert.ok(can({stop}), stop);
+    assert.ok(can({stop: "error", error: "gone", action: "again"}));
+    assert.ok(can({stop: "length", content: "", reasoning: "hm"}));
+    for (const fields of [{stop: "stop"}, {}, {stop: "edited"}, {stop: "length", content: ""},
+                          {stop: "error", error: "too long", action: "edit"},
+                          {stop: "length", role: "user"}])
+        assert.ok(!can(fields), JSON.stringify(fields));
 });
 
 await test("a full context", () => {

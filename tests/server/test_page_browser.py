@@ -485,6 +485,38 @@ class Browser(serving.TestCase):
         self.driver.refresh()
         self.wait_ready()
         self.assertIn("was interrupted", self.find(".assistant .note").text)
+        self.stub(" a story.")
+        self.click(".assistant .note button")
+        self.until(lambda: self.texts()[-1:] == ["Half a story."] and not self.is_writing(),
+                   "the other half")
+        asked = self.js("return asked")
+        self.assertEqual(asked["messages"][1:], [{"role": "assistant", "content": "Half"}])
+        self.assertTrue(asked["continue_final_message"])
+        self.assertEqual(self.all(".note button"), [])
+
+    def test_an_answer_that_is_cut_is_continued(self):
+        def ask_within(n):
+            self.click("#new")
+            self.click("#adjust")
+            for field, value in zip(self.all("#fields input"), (0, n)):
+                field.clear()
+                field.send_keys(str(value), Keys.TAB)
+            self.click("#settings-close")
+            self.ask("Tell me a story.")
+
+        def answer():
+            return self.texts()[1]
+        ask_within(24)
+        whole = answer()
+        self.assertIn("cut off here", self.find(".assistant .note").text)
+        ask_within(8)
+        self.picture("continue")
+        for n in (16, 24):
+            before = answer()
+            self.click(".note button")
+            self.until(lambda: len(answer()) > len(before) and not self.is_writing(), "more")
+            self.assertRegex(self.find(".message:last-child .figures").text, f"^{n} tokens")
+        self.assertEqual(answer(), whole)
 
     # ---- tabs and restarts ----
 

@@ -44,45 +44,61 @@ export class Answers {
         node = node || add(chat, question.id, {role: "assistant"});
         chat.model = model?.id || chat.model;
         Object.assign(node, {content: "", reasoning: "", model: chat.model});
+        delete node.usage;
+        delete node.ms;
+        this.#begin(chat, question, node);
+    }
+
+    // Continues `node`, the last message: an answer that was cut off.
+    resume(chat, node) {
+        if (!this.runs.has(chat.id))
+            this.#begin(chat, node, node);
+    }
+
+    // `last`: the last message that the model is sent.
+    #begin(chat, last, node) {
         delete node.error;
         delete node.action;
         delete node.stop;
         chat.leaf = node.id;
         touch(chat, node);
-        const run = {chat, node, controller: new AbortController(), text: "", thought: "", n: 0};
+        const run = {chat, node, controller: new AbortController(), text: node.content,
+                     thought: node.reasoning || "", n: 0, before: {
+                         n: node.usage?.completion_tokens || 0, ms: node.ms || 0}};
         this.runs.set(chat.id, run);
         this.app.save(chat);
         this.app.shows(chat, node, "");
-        run.ended = this.#run(run, question);
+        run.ended = this.#run(run, last);
     }
 
-    async #run(run, question) {
+    async #run(run, last) {
         try {
-            await this.#askUntilItFits(run, question);
+            await this.#askUntilItFits(run, last);
         } catch (error) {
             this.#fail(run, error);
         }
         this.#finish(run);
     }
 
-    #body(chat, question, model) {
-        const messages = messagesFor(chat, question);
+    #body(chat, last, model) {
+        const messages = messagesFor(chat, last);
         const body = {...chat.settings, model: model.id, stream: true,
                       stream_options: {include_usage: true}};
         if (model.has_chat)
-            return {...body, messages, return_progress: true};
+            return {...body, messages, return_progress: true,
+                    ...(last.role === "assistant" && {continue_final_message: true})};
         return {...body, prompt: messages.map(message => message.content).join("")};
     }
 
     // When the context is full, the oldest messages are left out until the rest fits.
-    async #askUntilItFits(run, question) {
+    async #askUntilItFits(run, last) {
         for (;;) {
             const {chat, controller} = run, model = this.app.modelOf(chat);
             if (!model)
                 throw new Refusal(0, "The server does not answer.");
             try {
                 const where = model.has_chat ? "/v1/chat/completions" : "/v1/completions";
-                await ask(where, this.#body(chat, question, model), {
+                await ask(where, this.#body(chat, last, model), {
                     key: this.app.key(), signal: controller.signal,
                     onEvent: event => this.#take(run, event)});
                 return;
@@ -90,7 +106,7 @@ export class Answers {
                 const sizes = overlong(error);
                 if (error.status === 401 && await this.app.askKey())
                     continue;
-                const n = sizes && forgetMore(chat, question, sizes[1], sizes[0]);
+                const n = sizes && forgetMore(chat, last, sizes[1], sizes[0]);
                 if (!n)
                     throw error;
                 chat.forgotten = n;
@@ -101,8 +117,9 @@ export class Answers {
     #take(run, event) {
         const now = performance.now(), choice = event.choices?.[0], {node} = run;
         if (event.usage)
-            node.usage = event.usage;
-        if (event.prompt_progress && !run.text && !run.thought)
+            node.usage = {...event.usage,
+                          completion_tokens: run.before.n + event.usage.completion_tokens};
+        if (event.prompt_progress && !run.n)
             this.app.shows(run.chat, run.node, readingProgress(event.prompt_progress));
         if (!choice)
             return;
@@ -133,7 +150,7 @@ export class Answers {
         const {node} = run;
         node.reasoning = run.thought;
         node.content = run.text;
-        if (node.reasoning && node.content && !node.thinkingMs)
+        if (node.reasoning && node.content && !node.thinkingMs && run.first)
             node.thinkingMs = Math.round(run.last - run.first);
         touch(run.chat, node);
     }
@@ -163,7 +180,7 @@ export class Answers {
         const {chat, node} = run, model = this.app.modelOf(chat);
         this.#read(run);
         if (run.first)
-            node.ms = Math.round(run.last - run.first);
+            node.ms = run.before.ms + Math.round(run.last - run.first);
         if (node.stop === "length" && model && node.usage?.total_tokens >= model.n_ctx)
             node.stop = "context";
         this.runs.delete(chat.id);

@@ -275,6 +275,9 @@ const view = new Messages(get("log"), get("messages"), get("to-end"), {
         if (question && !answers.running(chat))
             answers.start(chat, question, node.content ? undefined : node);
     },
+    resume(node) {
+        answers.resume(page.chat, node);
+    },
     openSettings,
     async askKey(node) {
         if (await askKey())

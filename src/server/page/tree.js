@@ -109,13 +109,14 @@ export function titleOf(chat) {
 export function messagesFor(chat, last) {
     const all = path(chat);
     const end = all.findIndex(node => node.id === last.id) + 1;
-    const kept = all.slice(Math.min(chat.forgotten, Math.max(end - 1, 0)), end);
+    const nLeast = last.role === "assistant" ? 2 : 1;   // an answer goes with its question
+    const kept = all.slice(Math.min(chat.forgotten, Math.max(end - nLeast, 0)), end);
     const messages = chat.system ? [{role: "system", content: chat.system}] : [];
     for (const node of kept) {
         const message = {role: node.role, content: node.content};
         if (node.reasoning)
             message.reasoning_content = node.reasoning;
-        if (node.role !== "assistant" || node.content)
+        if (node.role !== "assistant" || node.content || node.id === last.id)
             messages.push(message);
     }
     return messages;

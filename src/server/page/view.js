@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The messages of the branch that is shown, as elements.  `actions` is what people can do with
-// one: {edit(node, text), regenerate(node), show(node), openSettings(), askKey(node)}.
+// one: {edit(node, text), regenerate(node), resume(node), show(node), openSettings(),
+// askKey(node)}.
 import {copyButton, iconButton, make, renderInto} from "./render.js";
 import {families, path} from "./tree.js";
 import {figures, greeting} from "./words.js";
@@ -14,6 +15,12 @@ const STOPS = {
     stopped: "You stopped this answer.",
     left: "This answer was interrupted: the page was closed or loaded again.",
 };
+
+// Whether there is text that the model can continue.
+export function canContinue(node) {
+    const isCut = node.error ? node.action === "again" : node.stop in STOPS;
+    return node.role === "assistant" && isCut && !!(node.content || node.reasoning);
+}
 
 function seconds(ms) {
     return ms < 10000 ? (ms / 1000).toFixed(1) + " s" : Math.round(ms / 1000) + " s";
@@ -86,7 +93,7 @@ export class Messages {
 
     part(node, siblings, isForgotten) {
         const state = [node.rev, node.id === this.running, siblings.length, siblings.indexOf(node),
-                       isForgotten, this.edited === node.id].join();
+                       isForgotten, this.edited === node.id, node.id === this.chat.leaf].join();
         let part = this.shown.get(node.id);
         if (!part) {
             part = {element: make("article", {class: `message ${node.role}`})};
@@ -146,14 +153,18 @@ export class Messages {
         part.note.textContent = text;
         part.note.hidden = !text;
         part.note.classList.toggle("error", !!node.error && !isRunning);
-        if (node.error && !isRunning)
-            part.note.append(" ", this.remedy(node));
+        const remedy = text && this.remedy(node);
+        if (remedy)
+            part.note.append(" ", remedy);
     }
 
-    // The button that can help after an error.
+    // The button that can help after an error or an answer that was cut off; null: none can.
     remedy(node) {
         const {actions} = this;
-        const [label, onclick] = {
+        const isContinued = canContinue(node) && node.id === this.chat.leaf;
+        if (!node.error && !isContinued)
+            return null;
+        const [label, onclick] = (isContinued && ["Continue", () => actions.resume(node)]) || {
             edit: ["Edit the message", () => this.edit(this.chat.nodes[node.parent])],
             settings: ["Open the settings", () => actions.openSettings()],
             key: ["Enter the key", () => actions.askKey(node)],

@@ -69,7 +69,8 @@ export function explain(error, hasSystem, hasText) {
                       `${hasSystem ? "one of them" : "it"}.`};
     if (error.status === 0)
         return {action: "again", text: `${error.message} ${hasText ? "The text so far"
-            : "Your message"} is kept. Start tern serve again, then try again.`};
+            : "Your message"} is kept. Start tern serve again, then ${hasText ? "continue it"
+            : "try again"}.`};
     if (error.status === 401)
         return {action: "key", text: "The API key is missing or wrong."};
     if (error.status === 404)
