@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache of the levels whose dot-product instruction adds the four products of
- * every 32-bit lane.  Private to attention_q8_{avxvnni,avx512,dotprod}.c, each of which compiles
- * its own copy: before, it says
+ * Attention over a q8 cache for the levels whose dot-product instruction adds four products to
+ * every 32-bit lane.  Private to attention_q8_{avxvnni,avx512,dotprod}.c; each compiles its own
+ * copy and defines LANES (32-bit lanes of a vector), VECS (vectors handled together: LANES * VECS
+ * is 16 or 32), PV_HEADS (heads whose sums p . v stay in registers: 2 or 4) and VEC_REGISTER (the
+ * letter of a vector register in inline assembly) before the include, and the functions declared
+ * here after it.
  *
- *   LANES         32-bit lanes of a vector
- *   VECS          vectors that are handled together: LANES * VECS is 16 or 32
- *   PV_HEADS      heads whose sums p . v holds in registers: 2 or 4
- *   VEC_REGISTER  the letter of a vector register in inline assembly
- *
- * and behind it defines what is only declared here.
- *
- * Keys and values lie in tiles (kern.h): four bytes for each of 32 lanes, and both products are the
- * same thing, lanes of bytes times a broadcast factor:
- *
- *   q . k   lanes are positions, what is summed over are the columns of a block of 64
- *   p . v   lanes are columns, what is summed over are positions
- *
- * A vector of the cache takes one instruction for each byte of the factor: one of a query, two of a
- * weight.  Accumulators start at minus the excess.  Sums are exact in int32, q . k at most
- * 64 * 128 * 128 = 2^20, p . v at most 256 * 128 * 32639 < 2^30; before the last group they may
- * wrap around.
+ * Keys and values are stored in tiles (kern.h), four bytes for each of 32 lanes.  Both products
+ * multiply lanes of bytes by a broadcast factor: in q . k lanes are positions and the sum runs over
+ * the columns of a block of 64; in p . v lanes are columns and the sum runs over positions.
+ * Accumulators start at minus the excess.  Sums are exact in int32, q . k at most 64 * 128 * 128 =
+ * 2^20, p . v at most 256 * 128 * 32639 < 2^30; before the last group they may wrap around.
  */
 #ifndef TN_ATTENTION_Q8_DOT_H
 #define TN_ATTENTION_Q8_DOT_H
@@ -31,17 +22,17 @@
 #include "base/half.h"
 #include "kern/attention_q8_heads.h"
 
-#define PART (LANES * VECS) /* lanes that are handled together */
+#define PART (LANES * VECS) /* lanes handled together */
 
-/* ---- of each level ---- */
+/* ---- supplied by each level ---- */
 
-/* 4 * LANES bytes of the cache, as `dot` wants them. */
+/* 4 * LANES bytes of the cache, in the representation that `dot` takes. */
 static TN_ALWAYS_INLINE ivec load_bytes(const uint8_t *p);
-/* sum + the four products of bytes of each lane. */
+/* Adds the four byte products of each lane to sum. */
 static TN_ALWAYS_INLINE ivec dot(ivec sum, ivec bytes, ivec factors);
-/* What is too much in a sum of products with n <= 64 factors, a multiple of 16: 128 times their sum
- * where `dot` takes the bytes of the cache, which are 128 too large, as they are; 0 where
- * load_bytes turns them into signed ones. */
+/* The excess of a sum of products with n <= 64 factors (n a multiple of 16): 128 times the sum of
+ * the factors where `dot` takes the cached bytes unchanged, which are 128 too large; 0 where
+ * load_bytes makes them signed. */
 static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n);
 
 /* Weights of up to 4 heads in groups of four positions: their high bytes, then their low ones. */
@@ -52,15 +43,15 @@ struct weights {
 };
 
 /* i16 of the weights of n_q heads times the scales of n_pos positions, zeros up to a multiple of 4.
- * Lines from `ahead` on may be asked for while this computes. */
+ * May prefetch the lines from `ahead` on meanwhile. */
 static TN_ALWAYS_INLINE void round_weights(struct weights *dst, const float *p, size_t p_stride,
                                            uint32_t n_q, const uint16_t *scales, uint32_t n_pos,
                                            const uint8_t *ahead);
 
-/* ---- of all ---- */
+/* ---- shared by all levels ---- */
 
-/* In place: gcc moves sums from register to register otherwise, which takes as long as the
- * products. */
+/* Keeps a sum in its register: gcc otherwise moves sums between registers, which takes as long as
+ * the products. */
 #define STAY(sum) __asm__("" : "+" VEC_REGISTER(sum))
 
 static TN_ALWAYS_INLINE ivec all_lanes(int32_t v)
@@ -73,7 +64,7 @@ static TN_ALWAYS_INLINE ivec four_bytes(const int8_t *p)
     return all_lanes((int32_t)tn_load_u32(p));
 }
 
-/* Bytes that are read together. */
+/* Bytes read together. */
 #define TOGETHER (4 * PART)
 
 /* ---- q . k ---- */
@@ -97,11 +88,11 @@ static TN_ALWAYS_INLINE void take_queries(struct queries *dst, const int8_t *q,
     }
 }
 
-/* Sums over the n_groups groups of block b; n_q is a constant where this is inlined. */
+/* Sums of block b over n_groups groups; n_q is a constant after inlining. */
 static TN_ALWAYS_INLINE void dot_keys(ivec dots[4][VECS], const uint8_t *groups, uint32_t n_groups,
                                       const struct queries *q, uint32_t n_q, uint32_t b)
 {
-    /* Unrolled so early that all sums become registers. */
+    /* Unrolled this early so that all sums become registers. */
 #pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++)
         for (uint32_t i = 0; i < VECS; i++)
@@ -124,8 +115,7 @@ static TN_ALWAYS_INLINE void dot_keys(ivec dots[4][VECS], const uint8_t *groups,
     }
 }
 
-/* Scores of PART positions from t on, of which n_pos exist; n_q is a constant where this is
- * inlined. */
+/* Scores of PART positions from t on, of which n_pos exist; n_q is a constant after inlining. */
 static TN_ALWAYS_INLINE void qk_part(float *s, size_t s_stride, const struct queries *q,
                                      uint32_t n_q, const struct keys *k, uint32_t t,
                                      uint32_t n_pos, float factor)
@@ -162,7 +152,7 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q
 
 /* ---- p . v ---- */
 
-/* The sums under one head. */
+/* The sums for one head. */
 struct lanes {
     ivec high[VECS], low[VECS];
 };
@@ -180,15 +170,15 @@ static TN_ALWAYS_INLINE void add_group(struct lanes *sum, const ivec bytes[VECS]
 }
 
 /* dots[h][i] = vector i of n_groups groups times the weights of head first + h.  Where a group ends
- * before PART, its last vector is taken again.  Memory is asked for what lies from `ahead` on.
- * n_q is a constant where this is inlined. */
+ * before PART lanes, its last vector is used again.  Prefetches from `ahead` on.  n_q is a constant
+ * after inlining. */
 static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t *groups,
                                         uint32_t group_bytes, uint32_t n_groups,
                                         const struct weights *w, uint32_t first,
                                         const uint8_t *ahead, uint32_t n_q)
 {
     struct lanes sum[PV_HEADS];
-    /* Unrolled so early that all sums become registers. */
+    /* Unrolled this early so that all sums become registers. */
 #pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++)
         for (uint32_t i = 0; i < VECS; i++) {
@@ -211,7 +201,7 @@ static TN_ALWAYS_INLINE void dot_values(ivec dots[PV_HEADS][VECS], const uint8_t
             dots[h][i] = (ivec)(((uvec)sum[h].high[i] << 8) + (uvec)sum[h].low[i]);
 }
 
-/* Not inlined: where they are used there are not enough registers. */
+/* Not inlined: the caller has too few free registers. */
 typedef void dot_values_fn(ivec dots[PV_HEADS][VECS], const uint8_t *groups, uint32_t group_bytes,
                            uint32_t n_groups, const struct weights *w, uint32_t first,
                            const uint8_t *ahead);
@@ -231,7 +221,8 @@ DOT_VALUES(4)
 #define dot_values_4 NULL
 #endif
 
-/* v + at, and behind its n_bytes `next`.  Without one, something near. */
+/* The address `at` bytes into v; past n_bytes it continues in `next`, or near v where that is
+ * NULL. */
 static const uint8_t *read_later(const uint8_t *v, size_t at, size_t n_bytes, const uint8_t *next)
 {
     return at < n_bytes || !next ? v + at % n_bytes : next + (at - n_bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * attn_qk_q8 and attn_pv_q8 of every level but the portable one: query heads are taken in fours,
- * twos and ones.  Private to attention_q8_*.c, each of which compiles its own copy: before, it says
- * LANES, the 32-bit lanes of a vector, and behind it defines what is only declared here; qk_heads
- * and pv_heads are in attention_q8_dot.h and attention_q8_words.h.
+ * attn_qk_q8 and attn_pv_q8 of every level except the portable one: splits the query heads into
+ * groups of four, two and one.  Private to attention_q8_*.c; each compiles its own copy, defines
+ * LANES (32-bit lanes of a vector) before the include and the functions declared here after it.
+ * qk_heads and pv_heads are in attention_q8_dot.h and attention_q8_words.h.
  */
 #ifndef TN_ATTENTION_Q8_HEADS_H
 #define TN_ATTENTION_Q8_HEADS_H
@@ -12,7 +12,7 @@
 #include "kern/prefetch.h"
 
 #define BLOCK TN_KV_SCALE_VALUES
-#define MAX_BLOCKS 8u /* of a row in attn_qk; longer ones, which no model has, are left to ref */
+#define MAX_BLOCKS 8u /* per row in attn_qk; longer rows, which no model has, are left to ref */
 
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
@@ -23,9 +23,9 @@ static TN_ALWAYS_INLINE fvec to_f32(ivec v)
     return __builtin_convertvector(v, fvec);
 }
 
-/* LANES of them. */
+/* Loads LANES f16 values. */
 static TN_ALWAYS_INLINE fvec f32_of_f16(const uint16_t *p);
-/* The first n lanes, all where n >= LANES. */
+/* Stores the first n lanes; all of them if n >= LANES. */
 static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n);
 
 /* The cached keys of one key head. */
@@ -35,7 +35,7 @@ struct keys {
     uint32_t dim; /* at most MAX_BLOCKS * BLOCK */
 };
 
-/* n_q is 1, 2 or 4, a constant where these are inlined; everything else as in kern.h. */
+/* n_q is 1, 2 or 4, a constant after inlining; the other parameters are described in kern.h. */
 static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q,
                                       const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
                                       uint32_t n_pos, float factor);

@@ -1,39 +1,37 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache of the levels that widen its bytes to words.  Private to
- * attention_q8_{avx2,neon}.c, each of which compiles its own copy: before, it says LANES, the
- * 32-bit lanes of a vector, and
+ * Attention over a q8 cache for the levels that widen its bytes to 16-bit words.  Private to
+ * attention_q8_{avx2,neon}.c; each compiles its own copy and, before the include, defines LANES
+ * (32-bit lanes of a vector) and
  *
  *   struct factors  up to TN_KV_BLOCK words of up to 4 heads, columns of a query or weights, with
  *                   `float scale[4]`
  *
- * and behind it defines what is only declared here.
- *
- * Keys and values lie in tiles (kern.h): groups of four bytes for each of 32 lanes, which are
- * positions in q . k and columns in p . v.  The four bytes of a lane meet four factors.
+ * and, after it, the functions declared here.  Keys and values are stored in tiles (kern.h): groups
+ * of four bytes for each of 32 lanes, which are positions in q . k and columns in p . v.  The four
+ * bytes of a lane are multiplied by four factors.
  */
 #ifndef TN_ATTENTION_Q8_WORDS_H
 #define TN_ATTENTION_Q8_WORDS_H
 
 #include "kern/attention_q8_heads.h"
 
-/* ---- of each level ---- */
+/* ---- supplied by each level ---- */
 
-/* dots[h] = n_groups groups of LANES lanes times the factors of head h.  n_q is a constant of at
- * most 4 where this is inlined. */
+/* dots[h] = n_groups groups of LANES lanes times the factors of head h.  n_q is at most 4, a
+ * constant after inlining. */
 static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint32_t group_bytes,
                                        uint32_t n_groups, const struct factors *f, uint32_t n_q);
-/* n <= 64 columns of the query of head h, a multiple of 16. */
+/* Loads n <= 64 columns (a multiple of 16) of the query of head h. */
 static void take_query(struct factors *f, uint32_t h, const int8_t *q, uint16_t scale, uint32_t n);
-/* i16 of the weights of n_q heads times the scales of n_pos positions, zeros behind them as far as
+/* i16 of the weights of n_q heads times the scales of n_pos positions, followed by zeros as far as
  * dot_lanes reads. */
 static void round_weights(struct factors *dst, const float *p, size_t p_stride, uint32_t n_q,
                           const uint16_t *scales, uint32_t n_pos);
 
 /* ---- q . k ---- */
 
-/* Scores of LANES positions from t on, of which n_pos exist; n_q is a constant where this is
- * inlined. */
+/* Scores of LANES positions from t on, of which n_pos exist; n_q is a constant after inlining. */
 static TN_ALWAYS_INLINE void qk_lanes(float *s, size_t s_stride, const struct factors *q,
                                       uint32_t n_q, const struct keys *k, uint32_t t,
                                       uint32_t n_pos, float factor)
@@ -58,7 +56,7 @@ static TN_ALWAYS_INLINE void qk_heads(float *s, size_t s_stride, const int8_t *q
                                       const uint16_t *q_scales, uint32_t n_q, const struct keys *k,
                                       uint32_t n_pos, float factor)
 {
-    struct factors queries[MAX_BLOCKS]; /* of each block of 64 columns */
+    struct factors queries[MAX_BLOCKS]; /* one per block of 64 columns */
     for (uint32_t h = 0; h < n_q; h++)
         for (uint32_t d = 0; d < k->dim; d += BLOCK)
             take_query(&queries[d / BLOCK], h, q + (size_t)h * k->dim + d, *q_scales++,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packing rows in planes.
+ * Packs rows of integers into planes of bits (bit_planes.h) for the converter: chooses the shift
+ * and offset of each row and computes the norms from which model/head.c bounds logits.
  */
 #include "kern/bit_planes.h"
 
@@ -8,7 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* In scales: the scale, the norm of v, and an open norm for each plane but the last; per row. */
+/* Layout of scales: arrays of one float per row: the scale, the norm of v, and an open norm for
+ * each plane except the last. */
 static float *scale_array(void *scales, uint32_t rows, uint32_t i)
 {
     return (float *)scales + (size_t)i * rows;
@@ -59,19 +61,20 @@ const uint8_t *tn_bit_planes_row(const struct tn_bit_planes *w, uint32_t row, ui
 
 /* ---- packing ---- */
 
-/* A group of 128 codes of `bits` bits: code j lies in byte j % n_bytes, field j / n_bytes. */
+/* Packs a group of 128 codes of `bits` bits: code j is stored in byte j % n_bytes, field j /
+ * n_bytes. */
 static TN_ALWAYS_INLINE void put_group_of(uint8_t *dst, const uint8_t code[TN_PLANE_COLS],
                                           uint32_t bits)
 {
     const uint32_t n_bytes = TN_PLANE_COLS / 8 * bits;
-    uint8_t group[TN_PLANE_COLS / 2] = {0}; /* not dst, which might be where the codes lie */
+    uint8_t group[TN_PLANE_COLS / 2] = {0}; /* not dst, which may be where the codes are stored */
     for (uint32_t field = 0; field < 8 / bits; field++)
         for (uint32_t j = 0; j < n_bytes; j++)
             group[j] |= (uint8_t)(code[field * n_bytes + j] << field * bits);
     memcpy(dst, group, n_bytes);
 }
 
-/* With a number of bits that the compiler knows. */
+/* The same, with the number of bits a compile-time constant. */
 static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t bits)
 {
     if (bits == 1)
@@ -82,15 +85,15 @@ static void put_group(uint8_t *dst, const uint8_t code[TN_PLANE_COLS], uint32_t 
         put_group_of(dst, code, 4);
 }
 
-/* A row on its way into planes: u = (q - offset) * 2^shift + bias, which fits 8 bits. */
+/* How a row becomes planes: u = (q - offset) * 2^shift + bias, which fits 8 bits. */
 struct row_form {
     const int8_t *q, *offsets;
-    int8_t keep; /* -1: offsets count, 0: they do not */
+    int8_t keep; /* a mask for offsets, -1: subtract them, 0: do not */
     uint32_t shift;
     uint8_t bias;
 };
 
-/* The largest shift below `bits` that leaves all of [least, most] in `bits` bits; -1: none. */
+/* The largest shift below `bits` that keeps [least, most] within `bits` bits; -1: none. */
 static int32_t largest_shift(int32_t least, int32_t most, uint32_t bits)
 {
     const int32_t limit = 1 << (bits - 1);
@@ -101,11 +104,12 @@ static int32_t largest_shift(int32_t least, int32_t most, uint32_t bits)
     return shift;
 }
 
-/* Centred or not: what allows more shift. */
+/* Subtracts the offsets if that allows a larger shift. */
 static struct row_form choose_form(const int8_t *q, const int8_t *offsets, uint32_t cols,
                                    uint32_t bits)
 {
-    int16_t least = 0, most = 0, least_centred = 0, most_centred = 0; /* narrow: many in a vector */
+    int16_t least = 0, most = 0, least_centred = 0, most_centred = 0; /* narrow types: more fit in a
+                                                                       * vector */
     for (uint32_t c = 0; c < cols; c++) {
         const int16_t v = q[c], centred = (int16_t)(q[c] - offsets[c]);
         least = TN_MIN(least, v);
@@ -121,13 +125,13 @@ static struct row_form choose_form(const int8_t *q, const int8_t *offsets, uint3
                              (uint8_t)(1 << (bits - 1))};
 }
 
-/* Root of sum / 4^shift, a little more than it is, so that no rounding makes it less. */
+/* The square root of sum / 4^shift, rounded up, so that the norm is never too small. */
 static float norm_above(double sum, uint32_t shift)
 {
     return (float)(sqrt(sum) / (1 << shift) * 1.000001);
 }
 
-/* u of n columns from c on; modulo 256 on the way. */
+/* u of n columns from c on; intermediate values are modulo 256. */
 static void row_codes(uint8_t *u, const struct row_form *f, uint32_t c, uint32_t n)
 {
     const int8_t *q = f->q + c, *offsets = f->offsets + c;
@@ -146,8 +150,8 @@ static uint32_t sum_of_values(const uint8_t *u, uint32_t n, int16_t bias)
     return (uint32_t)sum;
 }
 
-/* Sum of squares of what the `open` lowest bits say, twice its distance from their middle: halves
- * become integers. */
+/* Sum of squares of what the `open` lowest bits add: twice the distance from their middle, which
+ * turns halves into integers. */
 static uint32_t sum_of_open(const uint8_t *u, uint32_t n, uint32_t open, uint32_t shift)
 {
     const uint8_t top = (uint8_t)((1 << open) - 1);
@@ -160,7 +164,7 @@ static uint32_t sum_of_open(const uint8_t *u, uint32_t n, uint32_t open, uint32_
     return (uint32_t)sum;
 }
 
-/* The `bits` bits of u above the `open` lowest, of a group that may not be full. */
+/* The `bits` bits of u above the `open` lowest; the group may be incomplete. */
 static void put_bits(uint8_t *dst, const uint8_t *u, uint32_t n, uint32_t bits, uint32_t open)
 {
     const uint8_t mask = (uint8_t)((1 << bits) - 1);
@@ -170,13 +174,13 @@ static void put_bits(uint8_t *dst, const uint8_t *u, uint32_t n, uint32_t bits, 
     put_group(dst, code, bits);
 }
 
-/* What a row gives beside its bits. */
+/* The norms of a row, stored beside its bits. */
 struct row_norms {
     float values;
-    float open[TN_MAX_PLANES]; /* what the planes so far leave open around its middle */
+    float open[TN_MAX_PLANES]; /* of the bits below each plane, relative to their middle */
 };
 
-/* One row; plane i goes to dst[i]. */
+/* Packs one row; plane i goes to dst[i]. */
 static struct row_norms pack_row(uint8_t *const dst[TN_MAX_PLANES], const struct row_form *f,
                                  uint32_t cols, uint32_t n_planes)
 {

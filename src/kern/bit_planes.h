@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Rows of small integers as planes of bits: the layouts Q8_PLANES, Q6 and Q4 of
- * tern/model_format.h.  The first plane holds the 4 high bits, the next two 1
- * bit more each, the last one 2: 4, 3 or 1 planes for 8, 6 or 4 bits.
+ * tern/model_format.h.  The first plane holds the 4 high bits, the next two one further bit each,
+ * the last one two bits: 4, 3 or 1 planes for 8, 6 or 4 bits.
  */
 #ifndef TN_BIT_PLANES_H
 #define TN_BIT_PLANES_H
@@ -13,12 +13,13 @@
 
 #define TN_MAX_PLANES 4u
 
-/* The matrix as it lies in the file. */
+/* A matrix in the file's layout. */
 struct tn_bit_planes {
     const uint8_t *data;
     const float *scales;   /* [rows]: w = q * scale */
     const float *norms;    /* [rows] of v */
-    const float *open;     /* [n_planes - 1][rows] norms of what the planes so far leave open */
+    const float *open;     /* [n_planes - 1][rows] norms of the bits that plane i and those above it
+                            * leave open */
     const int8_t *offsets; /* [cols] */
     const uint8_t *forms;  /* [rows]: shift and TERN_PLANE_CENTRED */
     uint32_t rows;
@@ -26,7 +27,7 @@ struct tn_bit_planes {
     uint32_t n_planes;
 };
 
-/* Finds the parts in data and scales, which lie as in the file. */
+/* Finds the arrays inside data and scales, which have the file's layout. */
 struct tn_bit_planes tn_bit_planes_view(const void *data, const void *scales, uint32_t rows,
                                         uint32_t cols, uint32_t n_planes);
 
@@ -36,7 +37,7 @@ static inline uint32_t tn_plane_bits(uint32_t i_plane)
     return i_plane == 0 ? 4 : i_plane == 3 ? 2 : 1;
 }
 
-/* Bits of the first n planes together; of all of them 8, 6 or 4, and then |q| <= 127, 31 or 7. */
+/* Bits of the first n planes together.  All planes: 8, 6 or 4 bits, with |q| <= 127, 31 or 7. */
 static inline uint32_t tn_bit_planes_bits(uint32_t n_planes)
 {
     uint32_t bits = 0;
@@ -64,12 +65,12 @@ const uint8_t *tn_bit_planes_row(const struct tn_bit_planes *w, uint32_t row, ui
 
 /* offsets [cols]: the medians of the columns of q [n][cols], n > 0. */
 void tn_bit_planes_offsets(int8_t *offsets, const int8_t *q, uint32_t n, uint32_t cols);
-/* Where they lie in scales. */
+/* The address of the offsets inside scales. */
 int8_t *tn_bit_planes_place_offsets(void *scales, uint32_t rows, uint32_t n_planes);
 
 /* Packs the block of rows [row, row + n), q [n][cols] in [-max, max], to dst
- * (tn_bit_planes_block_bytes).  Their norms and forms go to their places in scales, where the
- * offsets are already. */
+ * (tn_bit_planes_block_bytes), and writes their norms and forms into scales, which already contains
+ * the offsets. */
 void tn_bit_planes_pack(uint8_t *dst, void *scales, const int8_t *q, uint32_t row, uint32_t n,
                         uint32_t rows, uint32_t cols, uint32_t n_planes);
 size_t tn_bit_planes_block_bytes(uint32_t n, uint32_t cols, uint32_t n_planes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The layouts of matrices in blocks, value by value: the specification that kernels are tested
- * against, and what packs them from the blocks of GGUF files.  A block becomes codes of a byte each
- * first, whatever order its bits have; planes are made of these.
+ * against, and the packing from the blocks of GGUF files.  A block first becomes codes of one byte
+ * each, whatever the order of its bits, and planes are made from these.
  */
 #include "kern/blocks.h"
 
@@ -23,7 +23,7 @@ uint64_t tn_blocks_bytes(uint32_t layout, uint32_t rows, uint32_t cols)
 
 /* ---- a tile ---- */
 
-/* Where things lie in a tile of 16 rows. */
+/* Offsets inside a tile of 16 rows. */
 static size_t half_at(struct tn_block_shape s, uint32_t col, uint32_t i)
 {
     return ((size_t)col / s.block * s.n_halves + i) * (TN_TILE_ROWS * 2);
@@ -42,7 +42,7 @@ static size_t cell_at(struct tn_block_shape s, uint32_t cols, uint32_t col)
 
 /* ---- sources ---- */
 
-/* A block of a GGUF file: its size, where its halves and words are. */
+/* A block of a GGUF file: its size and the offsets of its halves and words. */
 struct source {
     uint32_t n_bytes, half[2], words;
 };
@@ -95,7 +95,7 @@ bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_row
     return n_special == 0;
 }
 
-/* n bytes: low halves to code, high halves to code + n. */
+/* Splits n bytes: low nibbles to code, high nibbles to code + n. */
 static void split_nibbles(uint8_t *restrict code, const uint8_t *restrict b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -104,7 +104,7 @@ static void split_nibbles(uint8_t *restrict code, const uint8_t *restrict b, uin
     }
 }
 
-/* Fifth bits of 32 codes. */
+/* Adds the fifth bit of 32 codes. */
 static void add_fifth(uint8_t *code, uint32_t bits)
 {
     for (uint32_t i = 0; i < 32; i++)
@@ -136,7 +136,7 @@ static void codes_q6_k(uint8_t *code, const uint8_t *b)
     }
 }
 
-/* Two bits each, from the 64 bytes at `b`. */
+/* Codes of two bits from the 64 bytes at `b`. */
 static void codes_2_bits(uint8_t *code, const uint8_t *b)
 {
     memset(code, 0, TN_SPAN_COLS);
@@ -151,7 +151,7 @@ static void codes_q3_k(uint8_t *code, const uint8_t *b)
         add_bits(code + 32 * j, b, j, 1, 2);
 }
 
-/* The codes of a block, a byte each. */
+/* The codes of a block, one byte each. */
 static void take_codes(uint8_t *code, uint32_t layout, const uint8_t *b)
 {
     switch (layout) {
@@ -226,12 +226,12 @@ static void put_bits(uint8_t *plane, const uint8_t *code, uint32_t bits, uint32_
     case 1:
         put_plane(plane, code, 1, shift);
         break;
-    default: /* no such plane */
+    default: /* no second plane */
         break;
     }
 }
 
-/* One source block of row `row` of a tile. */
+/* Packs one source block of row `row` of a tile. */
 static void pack_block(uint8_t *tile, uint32_t layout, uint32_t cols, uint32_t row, uint32_t col,
                        const uint8_t *b)
 {
@@ -269,10 +269,10 @@ static const uint8_t *tile_of(const struct tn_blocks *w, struct tn_block_shape s
     return w->data + row / TN_TILE_ROWS * tn_tile_bytes(s, w->cols);
 }
 
-/* `bits` of column c of a cell, of row r of the tile. */
+/* `bits` bits of column c of a cell, for row r of the tile. */
 static uint32_t plane_bits(const uint8_t *plane, uint32_t bits, uint32_t r, uint32_t c)
 {
-    const uint32_t n = 8 / bits, group = c / 4; /* groups of a byte */
+    const uint32_t n = 8 / bits, group = c / 4; /* groups per byte */
     const uint8_t byte = plane[group / n * (4 * TN_TILE_ROWS) + 4 * r + c % 4];
     return byte >> group % n * bits & ((1u << bits) - 1);
 }
@@ -290,14 +290,14 @@ int32_t tn_blocks_code(const struct tn_blocks *w, uint32_t row, uint32_t col)
                                      : (int32_t)code - (int32_t)s.offset;
 }
 
-/* Byte i of a row's words, the first of which is at `w`. */
+/* Byte i of a row's words, which begin at `w`. */
 static uint32_t word_byte(const uint8_t *w, uint32_t i)
 {
     return w[i / 4 * (4 * TN_TILE_ROWS) + i % 4];
 }
 
-/* The integers s and m of part `j` of a block of 256, from a row's words, and from `high`, which
- * only IQ4_XS has. */
+/* The integers s and m of the j-th scale of a block of 256, from a row's words and from `high`,
+ * which only IQ4_XS has. */
 static void integers(int32_t *scale, int32_t *minimum, uint32_t layout, const uint8_t *w,
                      uint32_t high, uint32_t j)
 {
@@ -339,7 +339,7 @@ void tn_blocks_scale(float *scale, float *minimum, const struct tn_blocks *w, ui
         half[i] = tn_load_u16(tile + half_at(s, col, i) + 2 * r);
     *scale = tn_f16_to_f32((uint16_t)half[0]);
     *minimum = s.has_min ? tn_f16_to_f32((uint16_t)half[1]) : 0.0f;
-    if (s.block == TN_CELL_COLS) { /* the source adds m */
+    if (s.block == TN_CELL_COLS) { /* the source adds m where we subtract M */
         *minimum = s.has_min ? -*minimum : 0.0f;
         return;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Matrices quantised in blocks of 32 or 256 columns, as GGUF files hold them (Q8_0, Q4_K, ...), in
- * the file's layouts of the same names (tern/model_format.h): 16 rows beside each other, scales
- * apart from codes.  Every weight keeps its exact value:
+ * the layouts of the same names (tern/model_format.h): 16 rows interleaved, scales separate from
+ * codes.  Every weight keeps its exact value:
  *
- *   w = D * q - M      D = d * s, M = dmin * m: exact in f32, as is D * q but for Q6_K
+ *   w = D * q - M      D = d * s, M = dmin * m: exact in f32, as is D * q except for Q6_K
  *
- * Portable and without state.  The converter packs with these; kernels, tests and `verify` read.
+ * Portable and stateless.  The converter packs; kernels, tests and `verify` read.
  */
 #ifndef TN_BLOCKS_H
 #define TN_BLOCKS_H
@@ -26,7 +26,7 @@ struct tn_blocks {
 };
 
 #define TN_TILE_ROWS TERN_BLOCK_TILE_ROWS
-#define TN_CELL_COLS 32u  /* columns that lie together, and share the input's factor */
+#define TN_CELL_COLS 32u  /* columns stored together; they share the input's factor */
 #define TN_SPAN_COLS 256u /* columns that share words of scales */
 #define TN_SPAN_CELLS (TN_SPAN_COLS / TN_CELL_COLS)
 
@@ -36,13 +36,13 @@ enum tn_code {
     TN_CODE_TABLE,    /* q = tn_code_table[code] */
 };
 
-/* What the layouts differ in.  Functions that are inlined with a constant layout fold it away. */
+/* The parameters of a layout.  Functions inlined with a constant layout fold them away. */
 struct tn_block_shape {
     uint32_t block;    /* columns of a source block: 32 or 256; they share the halves */
     uint32_t n_halves; /* 16-bit values of a row's block: d, then dmin, m or high bits of scales */
-    uint32_t n_words;  /* 32-bit words of a row's block of 256: its scales */
+    uint32_t n_words;  /* 32-bit words with the scales of a row's block of 256 */
     uint32_t low;      /* bits of the first plane of codes: 8, 4 or 2 */
-    uint32_t high;     /* of the second: 0, 1 or 2 */
+    uint32_t high;     /* bits of the second plane: 0, 1 or 2 */
     uint32_t sub;      /* columns that share a scale: 16 or 32 */
     uint32_t offset;
     enum tn_code code;
@@ -79,17 +79,17 @@ static inline bool tn_is_blocks(uint32_t layout)
     return tn_block_shape(layout).block != 0;
 }
 
-/* Of IQ4_NL and IQ4_XS. */
+/* Values of the codes of IQ4_NL and IQ4_XS. */
 extern const int8_t tn_code_table[16];
 
-/* ---- places ---- */
+/* ---- sizes and offsets ---- */
 
-/* Bytes of the halves of a tile of 16 rows, with which it begins. */
+/* Bytes of the halves of a tile of 16 rows, which come first in the tile. */
 static TN_ALWAYS_INLINE size_t tn_tile_halves_bytes(struct tn_block_shape s, uint32_t cols)
 {
     return ((size_t)cols / s.block * s.n_halves * TN_TILE_ROWS * 2 + 63) / 64 * 64;
 }
-/* Bytes of a cell of 16 rows x 32 columns, of a span of up to 256 columns: words, then cells. */
+/* Bytes of a cell of 16 rows x 32 columns.  A span of up to 256 columns is words, then cells. */
 static TN_ALWAYS_INLINE size_t tn_cell_bytes(struct tn_block_shape s)
 {
     return (size_t)TN_TILE_ROWS * TN_CELL_COLS / 8 * (s.low + s.high);
@@ -115,17 +115,18 @@ uint64_t tn_blocks_bytes(uint32_t layout, uint32_t rows, uint32_t cols);
 
 /* Bytes of a row of `cols` columns in a GGUF file. */
 size_t tn_blocks_source_bytes(uint32_t layout, uint32_t cols);
-/* Whether all scales of n_rows such rows are finite. */
+/* Whether all scales of n_rows rows in that format are finite. */
 bool tn_blocks_are_finite(const uint8_t *source, uint32_t layout, uint32_t n_rows, uint32_t cols);
-/* Packs n_rows rows, a multiple of 16 unless they are the last: dst
+/* Packs n_rows rows, a multiple of 16 except at the end of the matrix, to dst
  * [tn_blocks_bytes(layout, n_rows, cols)], padding rows are zeros. */
 void tn_blocks_pack(uint8_t *dst, uint32_t layout, const uint8_t *source, uint32_t n_rows,
                     uint32_t cols);
 
-/* dst [cols] = a row: every value exactly that of the source, rounded once to f32. */
+/* dst [cols] = one row, each value equal to the source's, rounded once to f32. */
 void tn_blocks_unpack_row(float *dst, const struct tn_blocks *w, uint32_t row);
 
-/* The offset in w->data of the first scale that is NaN or infinite, or of the end. */
+/* The offset in w->data of the first scale that is NaN or infinite, or the size of the data if all
+ * are finite. */
 uint64_t tn_blocks_find_bad(const struct tn_blocks *w);
 
 /* The scale D and minimum M (0 where the layout has none) of a row's `sub` columns from col on, and

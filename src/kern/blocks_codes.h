@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Codes and scales of matrices in blocks, read into vectors of LANES rows.  Only for
- * blocks_loop.h, which says what a level supplies.
+ * Loads the codes and scales of matrices in blocks into vectors of LANES rows.  Only for
+ * blocks_loop.h, whose head lists what a level supplies.
  */
 #ifndef TN_BLOCKS_CODES_H
 #define TN_BLOCKS_CODES_H
@@ -15,7 +15,7 @@ typedef uint32_t words __attribute__((vector_size(4 * LANES), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), may_alias));
 typedef float floats __attribute__((vector_size(4 * LANES), may_alias));
 
-#define TILE_STEPS (TN_TILE_ROWS / LANES) /* vectors of a tile */
+#define TILE_STEPS (TN_TILE_ROWS / LANES) /* vectors per tile */
 #define ARRAY_BYTES (4 * TN_TILE_ROWS)
 #define SPAN_PARTS (TN_SPAN_COLS / 16)
 
@@ -36,18 +36,18 @@ static TN_ALWAYS_INLINE words splat_bytes(uint32_t byte)
 
 /* ---- codes ---- */
 
-/* Shifts left, by a constant of any sign. */
+/* Shifts left by a constant, right if it is negative. */
 static TN_ALWAYS_INLINE words shifted(words v, const int by)
 {
     return by >= 0 ? v << by : v >> -by;
 }
 
-/* Codes of group g (4 columns) of a cell, a byte each. */
+/* Codes of group g (4 columns) of a cell, one byte each. */
 static TN_ALWAYS_INLINE words take_codes(const uint8_t *cell, const uint32_t g,
                                          const uint32_t layout)
 {
     const struct tn_block_shape s = tn_block_shape(layout);
-    const uint32_t n = 8 / s.low; /* groups of an array */
+    const uint32_t n = 8 / s.low; /* groups per array */
     words v = load_words(cell + g / n * ARRAY_BYTES);
     if (s.low < 8)
         v = v >> s.low * (g % n) & splat_bytes((1u << s.low) - 1);
@@ -64,13 +64,13 @@ static TN_ALWAYS_INLINE words take_codes(const uint8_t *cell, const uint32_t g,
     return v;
 }
 
-/* What take_codes adds to q. */
+/* The excess of the codes from take_codes over q. */
 static TN_ALWAYS_INLINE uint32_t codes_offset(const struct tn_block_shape s)
 {
     return s.code == TN_CODE_UNSIGNED ? s.offset : HAS_SIGNED_CODES ? 0 : 128;
 }
 
-/* Bits of what take_codes gives; 8: signed where the level has signed codes. */
+/* Bits of the codes from take_codes.  8-bit codes are signed where the level has signed codes. */
 static TN_ALWAYS_INLINE uint32_t codes_bits(const struct tn_block_shape s)
 {
     return s.code == TN_CODE_UNSIGNED ? s.low + s.high : 8;
@@ -78,10 +78,10 @@ static TN_ALWAYS_INLINE uint32_t codes_bits(const struct tn_block_shape s)
 
 /* ---- scales ---- */
 
-/* D and M of a span: scale[j][row] of part j. */
+/* D and M of a span: scale[j][row] of scale j. */
 struct span_scales {
     float *scale, *minimum;
-    size_t stride; /* rows */
+    size_t stride; /* rows between two scales */
 };
 
 static TN_ALWAYS_INLINE void put(float *dst, floats v)
@@ -158,7 +158,7 @@ static TN_ALWAYS_INLINE void scales_iq4_xs(const struct span_scales *s, const ui
     }
 }
 
-/* Of LANES rows; halves and w begin with theirs. */
+/* Scales of LANES rows; halves and w point at those of the first row. */
 static TN_ALWAYS_INLINE void take_scales(const struct span_scales *s, const uint8_t *halves,
                                          const uint8_t *w, uint32_t n_cells, const uint32_t layout)
 {

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of matrices in blocks: what all levels share.  Private to blocks_<isa>.c, each of which
- * compiles its own copy with its own flags.  Vectors of the compiler hold LANES rows, 32 bits of
- * each; a level supplies what these cannot say:
+ * Products of matrices in blocks: the loops that all levels share.  Private to blocks_<isa>.c; each
+ * compiles its own copy with its own flags.
+ *
+ * One input reads codes directly from the tiles.  For several, 64 rows x 256 columns are unpacked
+ * to bytes once, [64 groups of 4 columns][64 rows][4], and multiplied by all of them.
+ */
+
+/* Most of the arithmetic uses the compiler's vector types, LANES rows of 32 bits each.  A level
+ * defines the rest before the include:
  *
  *   LANES                        rows of a vector: 4, 8 or 16
  *   HAS_SIGNED_CODES             sum_add takes codes of 8 bits as int8, else as uint8 (plus 128)
@@ -11,14 +17,10 @@
  *   vec                          its type of LANES x 32 bits
  *   struct sum, sum_zero, sum_add, sum_end
  *                                exact sums of code * x over up to 32 columns; sum_add takes 4 of
- *                                each row, number g of the part, codes of `bits` (a constant), and
- *                                says whether x is a digit, which may be -128
+ *                                each row, group g of those of one scale, codes of `bits` (a
+ *                                constant), and whether x is a digit, which may be -128
  *   vec table_of(vec)            tn_code_table of each byte, plus 128 unless HAS_SIGNED_CODES
- *   floats_of_halves(p)          LANES f16, finite
- *
- * One input reads codes where they lie.  Several: 64 rows x 256 columns are unpacked to bytes, once
- * for all of them, and lie [64 groups of 4 columns][64 rows][4].
- */
+ *   floats_of_halves(p)          LANES f16, finite */
 #ifndef TN_BLOCKS_LOOP_H
 #define TN_BLOCKS_LOOP_H
 
@@ -30,9 +32,9 @@
 #include "kern/prefetch.h"
 #include "kern/switch.h"
 
-/* ---- where things lie ---- */
+/* ---- addresses ---- */
 
-/* A span of a tile. */
+/* One span of a tile. */
 struct tile_span {
     const uint8_t *halves, *words, *cells;
     uint32_t n_cells;
@@ -65,9 +67,9 @@ static TN_ALWAYS_INLINE void tile_scales(const struct span_scales *s, const stru
 
 /* ---- multiplying ---- */
 
-/* What a product needs to know of a layout, all constants. */
+/* The parameters of a product, all constants. */
 struct kind {
-    uint32_t layout; /* of codes in their cells; 0: a panel of bytes */
+    uint32_t layout; /* of the codes in their cells; 0: codes unpacked to a panel of bytes */
     uint32_t bits, sub, offset;
     bool has_min;
 };
@@ -78,7 +80,7 @@ static TN_ALWAYS_INLINE struct kind kind_of(const uint32_t layout)
     return (struct kind){layout, codes_bits(s), s.sub, codes_offset(s), s.has_min};
 }
 
-/* Codes of some vectors of rows, and scales. */
+/* Codes of some vectors of rows, and their scales. */
 struct cells {
     const uint8_t *codes;
     size_t bytes; /* of a cell */
@@ -98,7 +100,7 @@ static TN_ALWAYS_INLINE words codes_at(const uint8_t *cell, const uint32_t g, co
                        : load_words(cell + g * PANEL_GROUP_BYTES + 4 * LANES * i);
 }
 
-/* y [n_vectors] of an input += a part: its sums, scaled. */
+/* y [n_vectors] of one input += the scaled sums of one scale's columns. */
 static TN_ALWAYS_INLINE void add_part(floats *y, const struct sum (*sum)[2], const float *scale,
                                       const float *minimum, int32_t minus_x, float factor,
                                       const struct kind kind, const enum blocks_form form,
@@ -119,7 +121,7 @@ static TN_ALWAYS_INLINE void add_part(floats *y, const struct sum (*sum)[2], con
     }
 }
 
-/* Sums of part number j of a span for n_inputs (constants). */
+/* Sums of scale j of a span for n_inputs inputs (all constants). */
 static TN_ALWAYS_INLINE void sum_part(struct sum (*sum)[TILE_VECTORS][2], const uint8_t *cell,
                                       const struct blocks_x *x, const uint32_t col,
                                       const struct kind kind, const enum blocks_form form,
@@ -143,7 +145,7 @@ static TN_ALWAYS_INLINE void sum_part(struct sum (*sum)[TILE_VECTORS][2], const 
     }
 }
 
-/* y of n_inputs (a constant) += a span. */
+/* y of n_inputs inputs (a constant) += one span. */
 static TN_ALWAYS_INLINE void add_span(float *dst, size_t dst_stride, const struct cells *c,
                                       const struct blocks_x *x, const struct kind kind,
                                       const enum blocks_form form, const uint32_t n_vectors,
@@ -204,7 +206,7 @@ static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, ui
             const struct cells c = {at.cells,   cell_bytes,   scale[0],
                                     minimum[0], TN_TILE_ROWS, at.n_cells};
             tile_scales(&scales, &at, layout);
-            /* All vectors of a tile together where sums of so many stay in registers. */
+            /* All vectors of a tile at once where their sums fit in registers. */
             for (uint32_t i = 0; i < TILE_STEPS; i += GEMV_VECTORS) {
                 const struct cells part = {c.codes + 4 * LANES * i, cell_bytes,
                                            c.scale + LANES * i,     c.minimum + LANES * i,
@@ -216,7 +218,7 @@ static TN_ALWAYS_INLINE void gemv_rows(float *dst, const struct tn_blocks *w, ui
 
 /* ---- several inputs ---- */
 
-/* 64 rows x 256 columns, unpacked, and their scales. */
+/* 64 rows x 256 columns, unpacked, with their scales. */
 struct panel {
     uint8_t codes[TN_SPAN_COLS * PANEL_ROWS];
     float scale[SPAN_PARTS][PANEL_ROWS], minimum[SPAN_PARTS][PANEL_ROWS];
@@ -240,7 +242,7 @@ static TN_ALWAYS_INLINE void unpack_tile(struct panel *p, uint32_t i_tile,
                     take_codes(at->cells + k * cell_bytes + 4 * LANES * i, g, layout);
 }
 
-/* Rows of no tile become zeros. */
+/* Rows past the end of the matrix become zeros. */
 static TN_ALWAYS_INLINE void unpack_panel(struct panel *p, const struct tn_blocks *w, uint32_t row,
                                           uint32_t col, const uint32_t layout)
 {
@@ -254,7 +256,7 @@ static TN_ALWAYS_INLINE void unpack_panel(struct panel *p, const struct tn_block
     }
 }
 
-/* y of n_inputs (a constant) += a panel. */
+/* y of n_inputs inputs (a constant) += a panel. */
 static TN_ALWAYS_INLINE void multiply_panel(float *dst, size_t dst_stride, const struct panel *p,
                                             const struct blocks_x *x, const struct kind kind,
                                             const enum blocks_form form, const uint32_t n_inputs)
@@ -269,7 +271,7 @@ static TN_ALWAYS_INLINE void multiply_panel(float *dst, size_t dst_stride, const
 typedef void multiply_fn(float *dst, size_t dst_stride, const struct panel *p,
                          const struct blocks_x *x, uint32_t n_inputs);
 
-/* The products that panels differ in: multiply_<name>_<form>. */
+/* The products that differ by panel: multiply_<name>_<form>. */
 #define PANEL_KIND(name, form, bits, sub, offset, has_min)                                         \
     static void multiply_##name##_##form(float *dst, size_t dst_stride, const struct panel *p,     \
                                          const struct blocks_x *x, uint32_t n_inputs)              \
@@ -326,7 +328,7 @@ static void gemm_rows(float *dst, size_t dst_stride, const struct tn_blocks *w, 
         }
 }
 
-/* ---- inputs as they are ---- */
+/* ---- inputs in f32 ---- */
 
 /* sum += 4 columns of LANES rows times x. */
 static TN_ALWAYS_INLINE floats add_group_f32(floats sum, words codes, floats scale, floats minimum,
@@ -346,7 +348,7 @@ static TN_ALWAYS_INLINE floats add_group_f32(floats sum, words codes, floats sca
     return sum;
 }
 
-/* The sum of cell k of a panel, of LANES rows from row r on. */
+/* The sum of cell k of a panel for LANES rows from row r on. */
 static floats cell_f32(const struct panel *p, uint32_t r, uint32_t k, const float *x,
                        struct tn_block_shape s)
 {
@@ -361,7 +363,8 @@ static floats cell_f32(const struct panel *p, uint32_t r, uint32_t k, const floa
     return sum;
 }
 
-/* The yardstick of the others: through panels, which is slow enough for one input and small. */
+/* The reference for rounding errors.  It goes through panels: slow for one input, but little
+ * code. */
 static void gemv_rows_f32(float *dst, const struct tn_blocks *w, uint32_t row_begin,
                           uint32_t row_end, const float *x, unpack_fn *unpack)
 {

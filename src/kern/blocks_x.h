@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * An input of matrices in blocks: what quant_x8 and quant_x16 write (kern.h), seen alike.  Private
- * to blocks_<isa>.c.
+ * One view of the two input formats of matrices in blocks, which quant_x8 and quant_x16 write
+ * (kern.h).  Private to blocks_<isa>.c.
  */
 #ifndef TN_BLOCKS_X_H
 #define TN_BLOCKS_X_H
 
 #include "kern/kern.h"
 
-/* Bits of the integers of an input. */
+/* Bits per integer of an input. */
 enum blocks_form { FORM_8 = 8, FORM_16 = 16 };
 
-/* An input from a column on that is a multiple of 256. */
+/* An input from a column on, which is a multiple of 256. */
 struct blocks_x {
-    const int8_t *digit[2]; /* the value itself; 16 bits: high, low */
-    const float *factors;   /* of TN_X8_BLOCK or TN_X16_BLOCK columns */
-    const int32_t *minus_32, *minus_16; /* minus the sums of so many columns */
+    const int8_t *digit[2]; /* 8 bits: the value; 16 bits: high byte, low byte */
+    const float *factors;   /* one per TN_X8_BLOCK or TN_X16_BLOCK columns */
+    const int32_t *minus_32, *minus_16; /* minus the sums of 32 and 16 columns */
 };
 
 static TN_ALWAYS_INLINE size_t blocks_x_bytes(const enum blocks_form form, uint32_t cols)

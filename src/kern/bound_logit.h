@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bound of one logit (model/head.h), and the loops over rows.  Plain C that compilers make
- * vectors of: each file that includes this compiles the loops for its level, and since every
- * operation is one IEEE operation the bits are the same everywhere.
+ * The bound of one logit (model/head.h), and the loops over rows.  Plain C that compilers
+ * vectorise: each file that includes this compiles the loops for its level.  Every operation is one
+ * IEEE operation, so all levels return the same bits.
  */
 #ifndef TN_BOUND_LOGIT_H
 #define TN_BOUND_LOGIT_H

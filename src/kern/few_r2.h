@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of few_r2_i8.  Private to the few_r2_<isa>.c files, which say how a row is multiplied:
- * its codes, the weights plus one, are cut out once for up to FEW_R2_MOST inputs.
+ * The loop of few_r2_i8.  Private to the few_r2_<isa>.c files, which supply the product of one row.
+ * Its codes (the weights plus one) are extracted once for up to FEW_R2_MOST inputs.
  */
 #ifndef TN_FEW_R2_H
 #define TN_FEW_R2_H
@@ -11,7 +11,7 @@
 
 #define FEW_R2_MOST 4u
 
-/* A row of R2, and rows whose lines are asked for meanwhile. */
+/* A row of R2, and the rows to prefetch meanwhile. */
 struct few_r2_row {
     const uint8_t *row, *near, *far;
     uint32_t n_blocks;
@@ -21,7 +21,7 @@ struct few_r2_row {
 typedef void few_r2_sum_fn(int32_t sums[FEW_R2_MOST], const struct few_r2_row *row,
                            const int8_t *const *x, uint32_t n);
 
-/* One row times the inputs of the bits in `takers`; dst is that of input 0. */
+/* One row times the inputs whose bits are set in `takers`; dst is that of input 0. */
 static TN_ALWAYS_INLINE void few_r2_take(int32_t *dst, size_t dst_stride,
                                          const struct few_r2_row *row, uint32_t takers,
                                          const int8_t *x, size_t x_stride, const int32_t *x_sum,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Smooth gates, z / (1 + exp(e(z))): the specification.  Vector versions do the same operations in
- * the same order.
+ * Smooth gates, z / (1 + exp(e(z))): the specification of e for SiLU and GELU.  Vector versions do
+ * the same operations in the same order, so that every level returns the same bits.
  */
 #ifndef TN_GATES_H
 #define TN_GATES_H

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of gemm_t2_i8 for a few inputs: tiles in the order of the file, so that the weights pass
- * once.  Private to the gemm_few_<isa>.h files, which say how inputs are prepared and multiplied.
+ * The loop of gemm_t2_i8 for up to 8 inputs: visits tiles in file order, so that the weights are
+ * read once.  Private to the gemm_few_<isa>.h files, which prepare and multiply the inputs.
  */
 #ifndef TN_GEMM_FEW_H
 #define TN_GEMM_FEW_H
 
 #include "kern/ternary_layout.h"
 
-#define FEW_TOKENS 8u /* most inputs */
+#define FEW_TOKENS 8u /* the maximum number of inputs */
 
-/* dst: the inputs of n_runs runs of 128 columns as few_tile_fn wants them. */
+/* Prepares n_runs runs of 128 columns of the inputs for few_tile_fn. */
 typedef void few_prepare_fn(int32_t *dst, const int8_t *x, size_t x_stride, uint32_t n_runs,
                             uint32_t n_tokens);
-/* dst[t * dst_stride + i] += codes of one run of a tile times what was prepared of it; the order i
- * of the 64 rows is the level's. */
+/* dst[t * dst_stride + i] += codes of one run of a tile times the prepared inputs.  The level
+ * decides the order i of the 64 rows. */
 typedef void few_tile_fn(int32_t *dst, size_t dst_stride, const uint8_t *run, const int32_t *x,
                          uint32_t n_tokens);
 
 struct few_level {
     uint32_t n_runs; /* prepared together */
-    uint32_t x_step; /* dwords that a run of one input becomes */
+    uint32_t x_step; /* dwords per run of one input, prepared */
     few_prepare_fn *prepare;
     few_tile_fn *tile;
 };
 
-/* Runs of the rows [row_begin, row_end) from number i_run on, n of which are prepared. */
+/* Multiplies the rows [row_begin, row_end) by the n prepared runs from number i_run on. */
 static TN_ALWAYS_INLINE void few_runs(const struct few_level *level, int32_t *dst,
                                       size_t dst_stride, const struct tn_ternary *w,
                                       uint32_t row_begin, uint32_t row_end, uint32_t i_run,
@@ -40,7 +40,7 @@ static TN_ALWAYS_INLINE void few_runs(const struct few_level *level, int32_t *ds
     }
 }
 
-/* gemm_t2_i8 for n_tokens <= FEW_TOKENS, but for the order of rows in a tile. */
+/* gemm_t2_i8 for n_tokens <= FEW_TOKENS, except for the order of rows inside a tile. */
 static TN_ALWAYS_INLINE void few_gemm(const struct few_level *level, int32_t *dst,
                                       size_t dst_stride, const struct tn_ternary *w,
                                       uint32_t row_begin, uint32_t row_end, const int8_t *x,

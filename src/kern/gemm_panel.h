@@ -7,8 +7,8 @@
  *
  *     panel [n_groups][64 rows][4 columns]
  *
- * and stays in the first-level cache while all tokens pass.  Codes are the weights plus one, so
- * the sums of a token start at minus the sum of its inputs.
+ * and stays in the first-level cache while it is multiplied by all tokens.  Codes are the weights
+ * plus one, so the sums of a token start at minus the sum of its inputs.
  */
 #ifndef TN_GEMM_PANEL_H
 #define TN_GEMM_PANEL_H
@@ -31,16 +31,16 @@ typedef void gemm_unpack_fn(uint8_t *panel, const struct tn_ternary *w, uint32_t
 
 struct gemm_level {
     uint32_t panel_cols;  /* multiple of 256 */
-    uint32_t tile_tokens; /* most tokens of a multiply call */
+    uint32_t tile_tokens; /* maximum tokens of a multiply call */
     /* dst[t * dst_stride + r] = the panel times x[t] - x_sum[t]; x_sum NULL: += the panel times
      * x[t] instead. */
     void (*multiply)(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens);
 };
 
-/* Packed bytes of a panel that will be unpacked after many tokens have passed. They are asked for
- * in parts of 16 lines, one or few with each tile of tokens, because a processor forgets prefetches
- * while all its line buffers are in use. */
+/* Packed bytes of a panel to prefetch; it is unpacked after many tokens have been multiplied.  They
+ * are requested in portions of 16 lines, a few portions with each tile of tokens, because a
+ * processor drops prefetches while all its line buffers are in use. */
 #define GEMM_FETCH_LINES 16u
 
 struct gemm_fetch {
@@ -49,9 +49,9 @@ struct gemm_fetch {
     uint32_t line, end; /* numbers of lines of the panel */
 };
 
-/* The panel after (row, col).  C2: the panel beside it, because those of the next rows share their
- * lines with this one; each panel of the call fetches some of them.  After the last columns, rows
- * of the next call. */
+/* The panel after (row, col).  C2: the panel of the next columns, because those of the next rows
+ * share their lines with this one; each panel of the call fetches some of them.  After the last
+ * columns: the rows of the next call. */
 static inline struct gemm_fetch gemm_fetch_next(uint32_t panel_cols, const struct tn_ternary *w,
                                                 uint32_t padded_cols, uint32_t row_begin,
                                                 uint32_t row_end, uint32_t row, uint32_t col)
@@ -91,20 +91,20 @@ static inline void gemm_fetch_part(struct gemm_fetch *f)
             t2_run(w, f->row, group / T2_RUN_GROUPS) + group % T2_RUN_GROUPS * 64;
         for (uint32_t i = 0; i < end - begin; i++)
             __builtin_prefetch(lines + 64 * i, 0, 2);
-    } else if (w->layout == TERN_LAYOUT_R2) { /* a line is 64 groups of a row */
+    } else if (w->layout == TERN_LAYOUT_R2) { /* a line is 64 groups of one row */
         const size_t row_bytes = (size_t)r2_blocks(w) * 64;
         const uint8_t *lines = w->data + f->col / 4 + begin / GEMM_PANEL_ROWS * 64;
         const uint32_t row = f->row + begin % GEMM_PANEL_ROWS;
         for (uint32_t i = row; i < TN_MIN(row + end - begin, w->rows); i++)
             __builtin_prefetch(lines + i * row_bytes, 0, 2);
-    } else { /* a line is a column of four panels */
+    } else { /* a line is one column of four panels */
         const uint8_t *lines = w->data + f->row / 256 * 64 + f->col * c2_col_bytes(w);
         for (uint32_t i = begin; i < end; i++)
             __builtin_prefetch(lines + i * c2_col_bytes(w), 0, 2);
     }
 }
 
-/* Parts to fetch with each of n_tiles tiles. */
+/* Portions to fetch with each of n_tiles tiles. */
 static inline uint32_t gemm_fetch_parts(const struct gemm_fetch *f, uint32_t n_tiles)
 {
     return tn_div_ceil_u32(tn_div_ceil_u32(f->end - f->line, GEMM_FETCH_LINES), n_tiles);
@@ -121,7 +121,7 @@ static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, 
                                   size_t x_stride, const int32_t *x_sum, uint32_t n_tokens,
                                   struct gemm_fetch *fetch)
 {
-    /* As many tiles as needed, as equal as possible: 8 tokens are 4 + 4, not 6 + 2. */
+    /* As many tiles as needed, with tokens spread evenly: 8 tokens are 4 + 4, not 6 + 2. */
     uint32_t n_tiles = tn_div_ceil_u32(n_tokens, level->tile_tokens);
     const uint32_t n_parts = gemm_fetch_parts(fetch, n_tiles);
     for (uint32_t t = 0, n; t < n_tokens; t += n, n_tiles--) {
@@ -132,7 +132,7 @@ static inline void gemm_one_panel(const struct gemm_level *level, int32_t *dst, 
     }
 }
 
-/* Panels that have no row of w are left out: their sums are not written. */
+/* Panels outside w are skipped: their sums are not written. */
 static inline void gemm_panels(const struct gemm_level *level, gemm_unpack_fn *unpack,
                                uint32_t col_align, int32_t *dst, size_t dst_stride,
                                const struct tn_ternary *w, uint32_t row_begin, uint32_t row_end,
@@ -154,7 +154,8 @@ static inline void gemm_panels(const struct gemm_level *level, gemm_unpack_fn *u
     }
 }
 
-/* Defines tn_gemm_t2_i8_<isa> and so on from `level`, unpack_t2, unpack_r2 and unpack_c2. */
+/* Defines tn_gemm_t2_i8_<isa>, tn_gemm_r2_i8_<isa> and tn_gemm_c2_i8_<isa> from `level`, unpack_t2,
+ * unpack_r2 and unpack_c2. */
 #define GEMM_DEFINE(name, col_align, unpack)                                                       \
     void name(int32_t *dst, size_t dst_stride, const struct tn_ternary *w, uint32_t row_begin,     \
               uint32_t row_end, const int8_t *x, size_t x_stride, const int32_t *x_sum,            \
@@ -169,8 +170,8 @@ static inline void gemm_panels(const struct gemm_level *level, gemm_unpack_fn *u
 #define GEMM_DEFINE_R2_C2(isa)                                                                     \
     GEMM_DEFINE(tn_gemm_r2_i8_##isa, TERN_R2_COL_ALIGN, unpack_r2)                                 \
     GEMM_DEFINE(tn_gemm_c2_i8_##isa, 4, unpack_c2)
-/* The same with few_t2, which has the contract of a gemm, for up to n_few inputs: it reads the
- * weights in the order of the file and stores no panels. */
+/* The same, but up to n_few inputs go to few_t2, which has the contract of a gemm: it reads the
+ * weights in file order and stores no panels. */
 #define GEMM_DEFINE_ALL_FEW(isa, n_few)                                                            \
     static GEMM_DEFINE(panels_t2, TERN_T2_COL_ALIGN, unpack_t2)                                    \
     void tn_gemm_t2_i8_##isa(int32_t *dst, size_t dst_stride, const struct tn_ternary *w,          \

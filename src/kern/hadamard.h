@@ -23,7 +23,7 @@ static inline float tn_hadamard_scale(uint32_t block)
     return block == 2 ? scale * 0.70710678f : scale;
 }
 
-/* One block, butterflies of halves half, 2 * half ... block / 2, then the scale. */
+/* One block: butterflies of distance half, 2 * half ... block / 2, then the scale. */
 static inline void tn_hadamard_block(float *x, uint32_t block, uint32_t half, float scale)
 {
     for (; half < block; half *= 2)
@@ -38,7 +38,7 @@ static inline void tn_hadamard_block(float *x, uint32_t block, uint32_t half, fl
 }
 
 #define HADAMARD_DEFINE(isa)                                                                       \
-    /* Halves `half` and 2 * half in one pass. */                                                  \
+    /* Distances `half` and 2 * half in one pass. */                                               \
     static void butterflies_4(float *x, uint32_t block, uint32_t half)                             \
     {                                                                                              \
         for (uint32_t i = 0; i < block; i += 4 * half)                                             \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernel selection: one pass over kern_list.h, best row wins.
+ * Kernel selection: one pass over kern_list.h, in which the last row whose needs the CPU meets
+ * wins. Called once per engine; also lists every implementation for tests and benchmarks.
  */
 #include "kern/kern.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every kernel implementation: TN_KERN(operation, isa, needs), for each
- * operation from worst to best; the last row whose needs the CPU meets wins.
- * A row brings the declaration (kern.h), the selection (kern.c), the kernel
- * test (tests/kern) and the benchmark row (bench/bench_kern).
+ * Every kernel implementation: TN_KERN(operation, isa, needs), for each operation from slowest to
+ * fastest; the last row whose needs the CPU meets wins.  A row brings the declaration (kern.h), the
+ * selection (kern.c), the kernel test (tests/kern) and the benchmark row (bench/bench_kern).
  *
- * No include guard: it is expanded several times.
+ * No include guard: this file is expanded several times.
  */
 /* clang-format off */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packing in two steps that compilers vectorise: four trits become a byte with
- * neighbours in a row of memory, then strips of 64 x 64 bytes are transposed
- * where the layout wants columns together (T2, C2).
+ * Packing in two steps that compilers vectorise.  First, four trits become a byte together with
+ * their neighbours in a row; then strips of 64 x 64 bytes are transposed for the layouts that store
+ * columns together (T2, C2).
  */
 #include "kern/pack.h"
 
@@ -27,7 +27,7 @@ static size_t block_bytes(uint32_t n)
     return (size_t)tn_div_ceil_u32(n, TERN_R2_COL_ALIGN) * STRIP;
 }
 
-/* dst[i] = codes of a[i], b[i], c[i], d[i] in bits 0-1, 2-3, 4-5, 6-7. */
+/* dst[i] = the codes of a[i], b[i], c[i], d[i] in bits 0-1, 2-3, 4-5, 6-7. */
 static void combine(uint8_t *dst, const int8_t *a, const int8_t *b, const int8_t *c,
                     const int8_t *d, uint32_t n)
 {
@@ -35,11 +35,11 @@ static void combine(uint8_t *dst, const int8_t *a, const int8_t *b, const int8_t
         dst[i] = (uint8_t)((a[i] + 1) | (b[i] + 1) << 2 | (c[i] + 1) << 4 | (d[i] + 1) << 6);
 }
 
-/* dst[i] = codes of trits 4i, 4i+1, 4i+2, 4i+3. */
+/* dst[i] = the codes of trits 4i, 4i+1, 4i+2, 4i+3. */
 static void combine_neighbours(uint8_t *dst, const int8_t *trits, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        /* Adds 1 to each byte without a carry into the next. */
+        /* Adds 1 to each byte; no carry reaches the next. */
         uint32_t x = tn_load_u32(trits + 4 * (size_t)i);
         x = ((x & 0x7F7F7F7Fu) + 0x01010101u) ^ (x & 0x80808080u);
         x |= x >> 6;
@@ -47,7 +47,7 @@ static void combine_neighbours(uint8_t *dst, const int8_t *trits, uint32_t n)
     }
 }
 
-/* Swaps bytes of *a with those of *b that `low` names, `shift` bits below. */
+/* Swaps the bytes of *b selected by `low` with those of *a that are `shift` bits higher. */
 static TN_ALWAYS_INLINE void swap_bytes(uint64_t *a, uint64_t *b, uint32_t shift, uint64_t low)
 {
     const uint64_t changed = (*a >> shift ^ *b) & low;
@@ -55,8 +55,8 @@ static TN_ALWAYS_INLINE void swap_bytes(uint64_t *a, uint64_t *b, uint32_t shift
     *a ^= changed << shift;
 }
 
-/* dst[c * stride + r] = src[r][c] for 8 rows r and 8 columns c: halves, quarters, then single bytes
- * change places across the diagonal. */
+/* dst[c * stride + r] = src[r][c] for 8 rows r and 8 columns c: swaps halves, then quarters, then
+ * single bytes across the diagonal. */
 static TN_ALWAYS_INLINE void transpose_8(uint8_t *dst, size_t stride, uint8_t (*src)[STRIP],
                                          uint32_t c)
 {
@@ -86,7 +86,7 @@ static void transpose(uint8_t *dst, size_t stride, uint8_t src[STRIP][STRIP], ui
             dst[c * stride + r] = src[r][c];
 }
 
-/* Address of the run of T2 that holds 64 rows, from a multiple of 64 on, and 128 columns. */
+/* Offset of the run of T2 that holds 64 rows and 128 columns; row is a multiple of 64. */
 static size_t t2_run_offset(uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
 {
     const size_t run_bytes = (size_t)TERN_T2_TILE_ROWS * TERN_T2_COL_ALIGN / 4;
@@ -99,12 +99,12 @@ static size_t t2_run_offset(uint32_t rows, uint32_t cols, uint32_t row, uint32_t
             (row - band) / TERN_T2_TILE_ROWS) * run_bytes;
 }
 
-/* Up to 64 rows and 128 columns, first of [n_rows][cols]. */
+/* Packs up to 64 rows and 128 columns of [n_rows][cols], starting at first. */
 static void pack_t2_run(uint8_t *dst, uint32_t cols, const int8_t *first, uint32_t n_rows,
                         uint32_t n_cols)
 {
     uint8_t strip[STRIP][STRIP];
-    int8_t last[TERN_T2_COL_ALIGN]; /* the columns of a run that is not full */
+    int8_t last[TERN_T2_COL_ALIGN]; /* the columns of an incomplete run */
     memset(strip, PADDING_BYTE, sizeof strip);
     for (uint32_t r = 0; r < n_rows; r++) {
         const int8_t *row = first + (size_t)r * cols;
@@ -199,7 +199,7 @@ static int8_t block_trit(const uint8_t *blocks, uint32_t i)
     return (int8_t)((byte >> (i % 256 / STRIP * 2) & 3) - 1);
 }
 
-/* run: that of row and column */
+/* run: the run that contains the row and column */
 static int8_t run_trit(const uint8_t *run, uint32_t row, uint32_t col)
 {
     const uint8_t byte = run[col % TERN_T2_COL_ALIGN / 4 * STRIP + row % TERN_T2_TILE_ROWS];
@@ -211,7 +211,7 @@ static int8_t trit_t2(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t
     return run_trit(src + t2_run_offset(rows, cols, row, col), row, col);
 }
 
-/* The whole run for one trit: only for those who need a few. */
+/* Unpacks the whole run for one trit: for callers that need few. */
 static int8_t trit_t5(const uint8_t *src, uint32_t rows, uint32_t cols, uint32_t row, uint32_t col)
 {
     _Alignas(64) uint8_t run[TERN_T2_RUN_BYTES], packed[TERN_T5_RUN_BYTES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * gemv_t2_i8 and gemv_c2_i8 of the levels with tables of column pairs: their loops.  Private to
- * ternary_{ssse3,avx2,neon}.c, each of which compiles its own copy: it is included behind what it
- * calls,
+ * gemv_t2_i8 and gemv_c2_i8 for the levels with look-up tables of column pairs: their loops.
+ * Private to ternary_{ssse3,avx2,neon}.c, each of which compiles its own copy and defines before
+ * the include:
  *
  *   PART_ROWS                rows of a vector of bytes
  *   build_table              the table of a pair, PAIR_BYTES
@@ -20,14 +20,14 @@
 #include "kern/ternary_layout.h"
 
 #define BATCH_COLS (2 * BATCH_PAIRS)
-#define PARTS (64 / PART_ROWS) /* of a line of 64 bytes */
+#define PARTS (64 / PART_ROWS) /* per line of 64 bytes */
 
 /* ---- T2: 64 rows are PARTS parts; a run is RUN_BATCHES batches of 4 groups ---- */
 
 #define RUN_BATCHES (T2_RUN_GROUPS / 4)
 #define WIDE_RUNS (WIDE_BATCHES / RUN_BATCHES)
 
-/* Pairs of columns in their order. */
+/* The tables of all pairs of columns, in order. */
 static TN_ALWAYS_INLINE void lut_t2(uint8_t *lut, const int8_t *x, uint32_t cols)
 {
     const uint32_t padded = tn_div_ceil_u32(cols, TERN_T2_COL_ALIGN) * TERN_T2_COL_ALIGN;
@@ -35,7 +35,7 @@ static TN_ALWAYS_INLINE void lut_t2(uint8_t *lut, const int8_t *x, uint32_t cols
         build_table(lut, x[c], x[c + 1]);
 }
 
-/* 128 columns of one part of a tile.  Each part asks for its share of the lines ahead. */
+/* 128 columns of one part of a tile.  Each part requests its share of the lines ahead. */
 static TN_ALWAYS_INLINE void t2_add_part(struct wide *sum, const uint8_t *run, uint32_t part,
                                          const uint8_t *table)
 {
@@ -79,8 +79,8 @@ static TN_ALWAYS_INLINE void gemv_t2(int32_t *dst, const struct tn_ternary *w, u
 
 #define C2_MAX_PARTS (TN_C2_MAX_ROWS / 256 * PARTS)
 
-/* Adds the first batch; the lines of the others are asked for in step.
- * sums [n_blocks * PARTS][4]: field q of part k of a block holds its rows 64 q + PART_ROWS k ... */
+/* Adds the first batch and requests the lines of the others at the same pace. sums [n_blocks *
+ * PARTS][4]: field q of part k of a block holds its rows 64 q + PART_ROWS k ... */
 static void c2_add_batch(struct wide (*sums)[4], uint32_t n_blocks,
                          const struct c2_batch batches[3], const uint8_t *tables)
 {

@@ -11,7 +11,7 @@
 #include "kern/kern.h"
 #include "kern/prefetch.h"
 
-/* Bits of the codes in plane i. */
+/* Bits per code in plane i. */
 static TN_ALWAYS_INLINE uint32_t plane_bits(uint32_t bits, uint32_t i_plane)
 {
     return bits != 5 ? bits : i_plane == 0 ? 4 : 1;
@@ -24,8 +24,8 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row(const struct tn_plane_rows *p, 
            (p->rows ? p->rows[i] : i) * tn_plane_row_bytes(p->cols, plane_bits(bits, i_plane));
 }
 
-/* Where reading is when about n_ahead more bytes have been read, `used_bytes` of each row; row i
- * itself where that is not known, so that nothing is prefetched. */
+/* The address that will be read after about n_ahead more bytes, `used_bytes` of each row; row i
+ * itself where that is unknown, so that nothing is prefetched. */
 static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct tn_plane_rows *p, uint32_t bits,
                                                        uint32_t i_plane, uint32_t i,
                                                        uint32_t used_bytes, uint32_t n_ahead)
@@ -39,7 +39,7 @@ static TN_ALWAYS_INLINE const uint8_t *plane_row_ahead(const struct tn_plane_row
            (ahead - p->n_rows) * tn_plane_row_bytes(p->cols, plane_bits(bits, i_plane));
 }
 
-/* n columns further, a multiple of TN_PLANE_COLS. */
+/* Skips n columns, a multiple of TN_PLANE_COLS. */
 static TN_ALWAYS_INLINE void plane_skip(struct tn_plane_rows *p, uint32_t bits, uint32_t n)
 {
     p->plane[0] += n * plane_bits(bits, 0) / 8;
@@ -47,7 +47,7 @@ static TN_ALWAYS_INLINE void plane_skip(struct tn_plane_rows *p, uint32_t bits, 
         p->plane[1] += n / 8;
 }
 
-/* Inputs, and where their sums go. */
+/* Inputs, and the destination of their sums. */
 struct plane_inputs {
     int32_t *dst;
     size_t dst_stride;
@@ -58,7 +58,7 @@ struct plane_inputs {
 
 /* Defines tn_dot_u5_i16_<isa> and those of 4, 2 and 1 bits from
  * dot_planes(bits, tn_plane_rows, plane_inputs); or from dot(row, bits, cols, x), the sum of one
- * row for 4, 2 or 1 bits: all inputs pass it while it is in the first-level cache. */
+ * row for 4, 2 or 1 bits: all inputs are multiplied while the row is in the first-level cache. */
 #define PLANE_ROWS_DEFINE(isa, dot)                                                                \
     static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct tn_plane_rows p,                 \
                                             const struct plane_inputs *in)                         \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows in planes as bytes, with vectors that the compiler makes instructions of.  Only for the
- * bit_planes_*.c files; each compiles its own copy.
+ * Unpacks rows in planes to bytes, with vector types that the compiler maps to instructions.  Only
+ * for the bit_planes_*.c files; each compiles its own copy.
  *
- *   A vector of 16 columns lies inside one field of each plane.  Bytes are shifted as halves of
- *   uint16: what comes in from the other byte is masked away, and nothing goes over to the left,
- *   since all bits of a code are 8 at most.
+ * A vector of 16 columns is inside one field of each plane.  Bytes are shifted as halves of uint16:
+ * the bits shifted in from the other byte are masked away, and none is lost on the left, because a
+ * code has at most 8 bits.
  */
 #ifndef TN_PLANE_UNPACK_H
 #define TN_PLANE_UNPACK_H
@@ -29,7 +29,7 @@ static TN_ALWAYS_INLINE unpack_bytes shift_right(unpack_bytes v, uint32_t n)
     return (unpack_bytes)((unpack_halves)v >> (uint16_t)n);
 }
 
-/* Turns a code into q. */
+/* The parameters that turn a code into q. */
 struct unpack_form {
     uint8_t shift, mask, bias, keep;
 };
@@ -43,7 +43,7 @@ static TN_ALWAYS_INLINE unpack_bytes load_codes(const uint8_t *plane, uint32_t i
     return shift_right(v, c / n_bytes * bits) & (uint8_t)((1u << bits) - 1);
 }
 
-/* 128 columns of group g. */
+/* Unpacks the 128 columns of group g. */
 static TN_ALWAYS_INLINE void unpack_group(int8_t *q, const uint8_t *const plane[TN_MAX_PLANES],
                                           uint32_t n_planes, size_t g, const int8_t *offsets,
                                           struct unpack_form form)
@@ -59,7 +59,7 @@ static TN_ALWAYS_INLINE void unpack_group(int8_t *q, const uint8_t *const plane[
     }
 }
 
-/* A constant n_planes unrolls the loops over planes and fields. */
+/* A constant n_planes lets the compiler unroll the loops over planes and fields. */
 static TN_ALWAYS_INLINE void unpack_row(int8_t *q, const struct tn_bit_planes *w, uint32_t row,
                                         uint32_t n_planes)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * How far ahead the kernels that read memory once request its lines.  Every distance of every such
- * kernel is in this table, so that a new processor is a column of figures and not a search:
- * `bench_kern --sweep` tries other patterns.  Distances never change a result.
+ * kernel is in this table, so that a new processor needs one more column: `bench_kern --sweep`
+ * tries other patterns.  Distances never change a result.
  *
  * A line is requested more than once.  Requests into the second-level cache hide the latency of
  * memory: the first-level cache has a dozen line buffers, and a processor drops a prefetch while
- * all of them are in use.  A stream is requested there twice, for a request may be dropped there,
+ * all of them are in use.  A stream is requested there twice, because that request may be dropped,
  * too.  The request shortly before use moves the line into the first-level cache.
  *
- * Only for kernel files: each compiles the column of its own level.
+ * Only for kernel files: each compiles the column for its level.
  */
 #ifndef TN_PREFETCH_H
 #define TN_PREFETCH_H
@@ -31,7 +31,7 @@ struct tn_prefetch {
  *   T2_FEW                the same, 2 to 8 rows
  *   T5                    weights of the layout T5
  *   BLOCKS, BLOCKS_FEW    cells of matrices in blocks, one row of inputs, 2 to 8 rows
- *   R2, R2_FEW            rows of a list, whole rows ahead
+ *   R2, R2_FEW            rows of a list, at a distance of whole rows
  *   C2                    columns of a list, in batches: 2 is the batch after the next
  *   PLANES, PLANES_FEW    rows of bit planes; one distance, l2 or l1
  *   KEYS, VALUES          a q8 cache
@@ -71,8 +71,8 @@ enum tn_prefetch_name {
 #define TN_PREFETCH_PICK(af, a2, a1, bf, b2, b1, cf, c2, c1) {cf, c2, c1}
 #endif
 
-/* Constants, so that a request that is not made is no instruction; with TN_PREFETCH_TUNABLE
- * variables that bench_sweep sets. */
+/* Constants, so that a disabled request compiles to nothing; with TN_PREFETCH_TUNABLE, variables
+ * that bench_sweep sets. */
 #ifdef TN_PREFETCH_TUNABLE
 extern struct tn_prefetch tn_prefetch_tuned[TN_N_PREFETCHES];
 #define TN_PREFETCH_OF(name) (tn_prefetch_tuned[TN_PREFETCH_##name])
@@ -85,7 +85,7 @@ static const struct tn_prefetch tn_prefetch_table[TN_N_PREFETCHES] = {
 #define TN_PREFETCH_OF(name) (tn_prefetch_table[TN_PREFETCH_##name])
 #endif
 
-/* The line at p, of a stream: p is where it is in use. */
+/* Requests lines of a stream ahead of p, the line in use. */
 static TN_ALWAYS_INLINE void tn_request(const void *p, struct tn_prefetch ahead)
 {
     const char *at = (const char *)p;
@@ -97,7 +97,8 @@ static TN_ALWAYS_INLINE void tn_request(const void *p, struct tn_prefetch ahead)
         __builtin_prefetch(at + ahead.l1, 0, 3);
 }
 
-/* One of the requests, of a line that the caller has found: what lists skip is no distance. */
+/* Requests a line whose address the caller computed: in lists, skipped rows make distances
+ * useless. */
 static TN_ALWAYS_INLINE void tn_request_l2(const void *p, struct tn_prefetch ahead)
 {
     if (ahead.l2)
@@ -109,7 +110,7 @@ static TN_ALWAYS_INLINE void tn_request_l1(const void *p, struct tn_prefetch ahe
         __builtin_prefetch(p, 0, 3);
 }
 
-/* The line at p, `ahead` already counted in, where there is one distance only. */
+/* The distance of a table entry that has only one, for callers that add it to the address. */
 static TN_ALWAYS_INLINE uint32_t tn_request_distance(struct tn_prefetch ahead)
 {
     return ahead.l2 ? ahead.l2 : ahead.l1;

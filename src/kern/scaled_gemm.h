@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of gemm_t2_x16 and gemm_t2_x8.  Private to gemm_<isa>.c: panel by panel as gemm_panel.h
- * does, but run by run of 64 or 128 columns, which share a scale; what a run gives is scaled and
- * added.  Few inputs take all runs of a panel, so that their y stays in the first-level cache.
+ * The loop of gemm_t2_x16 and gemm_t2_x8.  Private to gemm_<isa>.c: panel by panel like
+ * gemm_panel.h, but inside a panel run by run of 64 or 128 columns that share a scale; the sums of
+ * a run are scaled and added.  Few inputs take all runs of a panel at once, so that their y stays
+ * in the first-level cache.
  */
 #ifndef TN_SCALED_GEMM_H
 #define TN_SCALED_GEMM_H
@@ -10,11 +11,11 @@
 #include "kern/gemm_panel.h"
 #include "kern/x16.h"
 
-/* Half of the first-level cache, or less, so that inputs and y do not push codes out of it. */
+/* At most half of the first-level cache, so that inputs and y do not evict codes. */
 #define SCALED_PANEL_COLS 256u
 _Static_assert(SCALED_PANEL_COLS <= GEMM_PANEL_COLS_MAX, "a panel fits the scratch memory");
 
-/* Inputs, and what is added to. */
+/* Inputs, and the y to add to. */
 struct scaled_batch {
     const uint8_t *inputs;
     size_t input_bytes; /* of one */
@@ -23,14 +24,14 @@ struct scaled_batch {
     size_t dst_stride;
 };
 
-/* Columns [col, end) of 64 rows in runs of run_cols, the last of which may end in padding. */
+/* Columns [col, end) of 64 rows in runs of run_cols; the last run may end in padding. */
 struct scaled_panel {
     const uint8_t *codes; /* as in gemm_panel.h */
     uint32_t col, end, run_cols;
-    _Alignas(64) float scales[SCALED_PANEL_COLS / 64][GEMM_PANEL_ROWS]; /* of runs */
+    _Alignas(64) float scales[SCALED_PANEL_COLS / 64][GEMM_PANEL_ROWS]; /* of the runs */
 };
 
-/* Adds to y of the first n inputs a run of n_cols columns from col on, unpacked. */
+/* Adds an unpacked run of n_cols columns from col on to y of the first n inputs. */
 typedef void scaled_tile_fn(const struct scaled_batch *b, const uint8_t *run, uint32_t col,
                             uint32_t n_cols, const float *scales, uint32_t n);
 
@@ -42,7 +43,7 @@ static TN_ALWAYS_INLINE void scaled_take_scales(struct scaled_panel *p,
         x16_scales(*scales++, m, x16_scale_index(m, row, col));
 }
 
-/* Asks for the scales of the panel that is fetched. */
+/* Prefetches the scales of the panel that is being fetched. */
 static TN_ALWAYS_INLINE void scaled_fetch_scales(const struct gemm_fetch *fetch,
                                                  const struct tn_scaled_ternary *m)
 {
@@ -51,13 +52,13 @@ static TN_ALWAYS_INLINE void scaled_fetch_scales(const struct gemm_fetch *fetch,
     const uint32_t end = TN_MIN(fetch->col + SCALED_PANEL_COLS, m->w.cols);
     for (uint32_t col = fetch->col; col < end; col += tn_x16_run(m)) {
         const size_t at = x16_scale_index(m, fetch->row, col);
-        const uint8_t *behind = x16_scale_place(m, at + GEMM_PANEL_ROWS);
-        for (const uint8_t *p = x16_scale_place(m, at); p < behind; p += 64)
+        const uint8_t *scales_end = x16_scale_at(m, at + GEMM_PANEL_ROWS);
+        for (const uint8_t *p = x16_scale_at(m, at); p < scales_end; p += 64)
             __builtin_prefetch(p, 0, 2);
     }
 }
 
-/* The first n inputs times all runs. */
+/* Multiplies the first n inputs by all runs. */
 static TN_ALWAYS_INLINE void scaled_runs(scaled_tile_fn *tile, const struct scaled_batch *b,
                                          const struct scaled_panel *p, uint32_t n)
 {
@@ -112,7 +113,7 @@ static TN_ALWAYS_INLINE void scaled_gemm(scaled_tile_fn *tile, uint32_t tile_tok
     }
 }
 
-/* Defines tn_gemm_t2_<form>_<isa>, form being x16 or x8, from unpack_t2. */
+/* Defines tn_gemm_t2_<form>_<isa> from unpack_t2; form is x16 or x8. */
 #define SCALED_GEMM_DEFINE(isa, form, input_bytes, tile, tile_tokens)                              \
     void tn_gemm_t2_##form##_##isa(float *dst, size_t dst_stride,                                  \
                                    const struct tn_scaled_ternary *m, uint32_t row_begin,          \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * call(n) for n = 1 to 2, 3, 4, 6 or 8, each with a constant: loops over tokens unroll.
+ * Turns a run-time count into a constant: call(n) for n = 1 to 2, 3, 4, 6 or 8, each expanded with
+ * a literal n, so that the compiler unrolls loops over tokens.
  */
 #ifndef TN_SWITCH_H
 #define TN_SWITCH_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * The layout T5: five trits in eight bits (tern/model_format.h), taken apart by logic on whole
- * words, so that every bit of a word is another five trits.  Written once for all instruction sets;
- * a file that includes this defines
+ * The layout T5: five trits in eight bits (tern/model_format.h), decoded with logic on whole words,
+ * so that every bit of a word belongs to another five trits.  Written once for all instruction
+ * sets; a file that includes this defines
  *
  *   word_t   an unsigned integer, or a vector of them, that may alias bytes
  *
  * "Large" is the trit 2, whose high bit is set; the table of codes is in tern/model_format.h.
- * Every code gives trits: those that packing does not use, whatever the logic below makes of them.
+ * Codes that packing never writes decode to some trits, too.
  */
 #ifndef TN_T5_H
 #define TN_T5_H
@@ -21,7 +21,7 @@
 #define T5_PLANES 8u /* of five trits */
 #define T5_FIVES 3u  /* in a run; its last two groups of T2 are stored unchanged */
 
-/* D and E of p, q, r; both are large where `both` is set. */
+/* D and E from p, q, r; both are large where `both` is set. */
 static TN_ALWAYS_INLINE void t5_decode_pair(word_t *low, word_t *high, word_t p, word_t q, word_t r,
                                             word_t both)
 {
@@ -31,7 +31,7 @@ static TN_ALWAYS_INLINE void t5_decode_pair(word_t *low, word_t *high, word_t p,
     low[1] = r & ~high[1];
 }
 
-/* low, high [5]: the trits A to E of planes [8]: x, y, a, b, c, p, q, r. */
+/* low, high [5]: the trits A to E from planes [8]: x, y, a, b, c, p, q, r. */
 static TN_ALWAYS_INLINE void t5_decode(word_t *low, word_t *high, const word_t *planes)
 {
     const word_t p = planes[5], q = planes[6], r = planes[7], b = planes[3], c = planes[4];
@@ -49,7 +49,7 @@ static TN_ALWAYS_INLINE void t5_decode(word_t *low, word_t *high, const word_t *
     t5_decode_pair(low + 3, high + 3, p, q, r, both);
 }
 
-/* The opposite; no trit has both bits. */
+/* The inverse of t5_decode; no trit may have both bits set. */
 static TN_ALWAYS_INLINE void t5_encode(word_t *planes, const word_t *low, const word_t *high)
 {
     const word_t large_a = high[0], large_b = high[1], large_c = high[2];
@@ -68,7 +68,7 @@ static TN_ALWAYS_INLINE void t5_encode(word_t *planes, const word_t *low, const 
     planes[7] = (both & a) | (~both & (low[4] | (high[4] & low[3])));
 }
 
-/* ---- between planes of a trit and the two groups of T2 that they are of ---- */
+/* ---- between the planes of a trit and its two groups of T2 ---- */
 
 #define T5_EVEN (((word_t){0}) + UINT64_C(0x5555555555555555))
 
@@ -86,7 +86,7 @@ static TN_ALWAYS_INLINE void t5_part(word_t *low, word_t *high, const word_t *gr
 
 /* ---- a run: 64 rows x 128 columns ---- */
 
-#define T5_WORDS (64 / sizeof(word_t)) /* of a group, or of a plane */
+#define T5_WORDS (64 / sizeof(word_t)) /* per group or plane */
 
 static TN_ALWAYS_INLINE void t5_unpack_run(uint8_t *dst, const uint8_t *src)
 {
@@ -106,7 +106,7 @@ static TN_ALWAYS_INLINE void t5_unpack_run(uint8_t *dst, const uint8_t *src)
     }
 }
 
-/* Includes kern.h and prefetch.h before. */
+/* Include kern.h and prefetch.h before use. */
 #define T5_UNPACK_DEFINE(isa)                                                                      \
     void tn_unpack_t5_##isa(uint8_t *dst, size_t dst_stride, const uint8_t *src, uint32_t n_runs)  \
     {                                                                                              \

@@ -5,7 +5,7 @@
  *   |x| < 0.625   x + x^3 P(x^2), P a minimax polynomial of degree 4
  *   else          sign(x) * (1 - 2 / (exp(2 |x|) + 1))
  *
- * Within 3 ulp of the exact value (tests/kern/test_exp.c); not a number stays one.
+ * Within 3 ulp of the exact value (tests/kern/test_exp.c); NaN stays NaN.
  */
 #ifndef TN_TANH_H
 #define TN_TANH_H
@@ -25,7 +25,7 @@ static inline float tn_tanh_f32(float x)
     return x + x * s * p;
 }
 
-/* x [n] becomes cap * tanh(x / cap); nothing happens where cap is 0. */
+/* x [n] becomes cap * tanh(x / cap); unchanged if cap is 0. */
 static inline void tn_cap_f32(float *x, uint32_t n, float cap)
 {
     for (uint32_t i = 0; i < n && cap > 0; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Addresses inside the layouts T2, R2 and C2, for the kernel files.  Addresses are 64-bit products;
- * they are the only multiplications of a decode kernel (tests/hygiene/check_disasm.py).
+ * Offsets inside the layouts T2, R2 and C2, for the kernel files.  They are 64-bit products, the
+ * only multiplications of a decode kernel (tests/hygiene/check_disasm.py).
  */
 #ifndef TN_TERNARY_LAYOUT_H
 #define TN_TERNARY_LAYOUT_H
@@ -14,20 +14,20 @@
 #define T2_RUN_GROUPS (TERN_T2_COL_ALIGN / 4)
 #define T2_RUN_BYTES (T2_RUN_GROUPS * 64)
 
-/* Runs side by side in a row of T2. */
+/* Runs per row of T2. */
 static inline uint32_t t2_runs(const struct tn_ternary *w)
 {
     return tn_div_ceil_u32(w->cols, TERN_T2_COL_ALIGN);
 }
 
-/* Tiles of 64 rows in the band that begins at a row: 4, in the last band 1 to 4. */
+/* Tiles of 64 rows in the band that begins at band_row: 4, in the last band 1 to 4. */
 static inline uint32_t t2_band_tiles(const struct tn_ternary *w, uint32_t band_row)
 {
     return tn_div_ceil_u32(TN_MIN(w->rows - band_row, TERN_T2_BAND_ROWS), TERN_T2_TILE_ROWS);
 }
 
-/* The run of a tile; row is a multiple of 64.  The next run of the same tile is
- * t2_band_tiles(w, row / 256 * 256) runs further. */
+/* The first run of a tile; row is a multiple of 64.  The next run of the same tile follows
+ * t2_band_tiles(w, row / 256 * 256) runs later. */
 static inline const uint8_t *t2_run(const struct tn_ternary *w, uint32_t row, uint32_t i_run)
 {
     const uint32_t band_row = row / TERN_T2_BAND_ROWS * TERN_T2_BAND_ROWS;
@@ -36,27 +36,27 @@ static inline const uint8_t *t2_run(const struct tn_ternary *w, uint32_t row, ui
     return w->data + (before + (row - band_row) / TERN_T2_TILE_ROWS) * T2_RUN_BYTES;
 }
 
-/* 64-byte blocks of 256 columns in a row of R2. */
+/* 64-byte blocks of 256 columns per row of R2. */
 static inline uint32_t r2_blocks(const struct tn_ternary *w)
 {
     return tn_div_ceil_u32(w->cols, TERN_R2_COL_ALIGN);
 }
 
-/* Row i of a list; behind its end the last row again. */
+/* Row i of a list; past its end, the last row. */
 static inline const uint8_t *r2_row(const struct tn_ternary *w, const uint32_t *rows,
                                     uint32_t n_rows, uint32_t i)
 {
     return w->data + (size_t)rows[TN_MIN(i, n_rows - 1)] * r2_blocks(w) * 64;
 }
 
-/* Rows that n_bytes are, at least 1. */
+/* How many rows make n_bytes, at least 1. */
 static inline uint32_t r2_rows_of_bytes(const struct tn_ternary *w, uint32_t n_bytes)
 {
     return TN_MAX(n_bytes / (r2_blocks(w) * 64), 1u);
 }
 
-/* gemv_r2_i8 of the levels that take one row after the other; near and far are the rows whose lines
- * are requested meanwhile (prefetch.h), counted in active rows. */
+/* gemv_r2_i8 for the levels that process one row at a time; near and far are the rows to prefetch
+ * meanwhile (prefetch.h), counted in listed rows. */
 typedef int32_t r2_sum_row_fn(const uint8_t *row, const uint8_t *near, const uint8_t *far,
                               uint32_t n_blocks, const int8_t *x);
 static TN_ALWAYS_INLINE void r2_sum_rows(int32_t *dst, const struct tn_ternary *w,
@@ -70,21 +70,21 @@ static TN_ALWAYS_INLINE void r2_sum_rows(int32_t *dst, const struct tn_ternary *
                          r2_row(w, rows, n_rows, i + n_far), r2_blocks(w), x);
 }
 
-/* Bytes of a column of C2. */
+/* Bytes per column of C2. */
 static inline size_t c2_col_bytes(const struct tn_ternary *w)
 {
     return (size_t)tn_div_ceil_u32(w->rows, TERN_C2_ROW_ALIGN) * 64;
 }
 
-/* Columns [i, i + n) of a list of n_cols > 0 and their inputs; those behind the end are column
- * cols[0] with input 0. `data` is where the wanted rows of column 0 begin. */
+/* Columns [i, i + n) of a list of n_cols > 0 and their inputs; past the end, column cols[0] with
+ * input 0.  `data` points at the first wanted row of column 0. */
 static inline void c2_take_columns(const uint8_t **col, int8_t *x, uint32_t n, const uint8_t *data,
                                    size_t col_bytes, const uint32_t *cols, const int8_t *inputs,
                                    uint32_t i, uint32_t n_cols)
 {
     for (uint32_t k = 0; k < n; k++, i++) {
         size_t offset = cols[i < n_cols ? i : 0] * col_bytes;
-        __asm__("" : "+r"(offset)); /* one by one: no vector multiplication here either */
+        __asm__("" : "+r"(offset)); /* scalar: no vector multiplication for addresses either */
         col[k] = data + offset;
         x[k] = i < n_cols ? inputs[i] : 0;
     }
@@ -92,7 +92,7 @@ static inline void c2_take_columns(const uint8_t **col, int8_t *x, uint32_t n, c
 
 #define C2_MAX_BATCH 16u
 
-/* A list of columns of C2 and their inputs; data is where the wanted rows of column 0 begin. */
+/* A list of columns of C2 and their inputs; data points at the first wanted row of column 0. */
 struct c2_list {
     const uint8_t *data;
     size_t col_bytes;
@@ -101,14 +101,14 @@ struct c2_list {
     uint32_t n_cols;
 };
 
-/* Columns that a kernel adds together.  The lines of the two batches after them are requested
+/* The columns that a kernel adds together.  The lines of the next two batches are prefetched
  * meanwhile (prefetch.h). */
 struct c2_batch {
     const uint8_t *col[C2_MAX_BATCH];
     int8_t x[C2_MAX_BATCH];
 };
 
-/* n columns from number i of the list on; behind its end they are the first with input 0. */
+/* Takes n columns of the list from index i on; past its end, the first column with input 0. */
 static inline void c2_fill_batch(struct c2_batch *batch, const struct c2_list *list, uint32_t n,
                                  uint32_t i)
 {
@@ -124,7 +124,7 @@ static inline void c2_first_batches(struct c2_batch batches[3], const struct c2_
         c2_fill_batch(&batches[k], list, n, k * n);
 }
 
-/* After the batch that began with number i. */
+/* Advances past the batch that began at index i. */
 static inline void c2_next_batches(struct c2_batch batches[3], const struct c2_list *list,
                                    uint32_t n, uint32_t i)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rope table: power, cosine and sine from first principles.
+ * The rope table: power, cosine and sine from + - * / and integer operations only, so that the bits
+ * do not depend on a C library.  trig.h has the contracts; each function states its error bound.
  */
 #include "kern/trig.h"
 
 #include <string.h>
 
-/* ln(m), 1/sqrt(2) <= m <= sqrt(2):  2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 0.172; the
- * first term left out is below 2^-60. */
+/* ln(m), 1/sqrt(2) <= m <= sqrt(2):  2 atanh(s) with s = (m - 1) / (m + 1), |s| <= 0.172; the first
+ * omitted term is below 2^-60. */
 static double log_mantissa(double m)
 {
     double s = (m - 1.0) / (m + 1.0);
@@ -36,9 +37,9 @@ static double pow2_negative(uint64_t n)
     return value;
 }
 
-/* theta = 2^k * m.  The exponent of 2 is reduced in integers, so that only a number below 1.2 goes
- * through exp:  theta^(-2j/d) = 2^-whole * exp(-(rest * ln 2 + 2j * ln m) / d),
- * 2jk = whole * d + rest. */
+/* theta = 2^k * m.  The exponent of 2 is reduced in integers, so that exp is called with a number
+ * below 1.2 only:  theta^(-2j/d) = 2^-whole * exp(-(rest * ln 2 + 2j * ln m) / d), 2jk = whole * d
+ * + rest. */
 void tn_rope_inv_freq(double *inv_freq, uint32_t head_dim, double theta)
 {
     const double ln2 = 0x1.62e42fefa39efp-1;
@@ -61,7 +62,7 @@ void tn_rope_inv_freq(double *inv_freq, uint32_t head_dim, double theta)
     }
 }
 
-/* Taylor on |r| <= pi/4; what is left out is below 2^-45 of the value. */
+/* Taylor on |r| <= pi/4; the omitted terms are below 2^-45 of the value. */
 static double sin_reduced(double r)
 {
     const double c3 = -1.0 / 6, c5 = 1.0 / 120, c7 = -1.0 / 5040, c9 = 1.0 / 362880;
@@ -84,7 +85,7 @@ void tn_rope_fill(float *cos, float *sin, const double *inv_freq, uint32_t half,
     /* pi / 2 in three parts; the first two have at most 28 bits, so that their products with a
      * quadrant number below 2^25 are exact. */
     const double pio2_a = 0x1.921fb54p+0, pio2_b = 0x1.10b461p-30, pio2_c = 0x1.a62633145c06ep-58;
-    /* Adding it rounds a double below 2^51 to an integer, to nearest. */
+    /* Adding this constant rounds a double below 2^51 to the nearest integer. */
     const double round_to_int = 0x1.8p52;
     for (uint32_t j = 0; j < half; j++) {
         double angle = (double)position * inv_freq[j];

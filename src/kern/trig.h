@@ -3,7 +3,7 @@
  * The rotary position table: cosines and sines of position * theta^(-2j / head_dim).
  *
  * Computed in double with + - * / and integer operations only, so that every C library, compiler
- * and machine gives the same bits.  Pure: no memory, no failure.
+ * and machine returns the same bits.  Pure: no memory, no failure.
  */
 #ifndef TN_TRIG_H
 #define TN_TRIG_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of 16-bit inputs: what all levels share.  Private to x16_<isa>.c and
- * gemm_<isa>.c, each of which compiles its own copy with its own flags: the loops over values and
- * rows are plain C that compilers turn into vectors, and no level can differ in a bit.
+ * Ternary products of 16-bit inputs: the code that all levels share.  Private to x16_<isa>.c and
+ * gemm_<isa>.c; each compiles its own copy with its own flags.  The loops over values and rows are
+ * plain C that compilers vectorise, and no level can differ in a bit.
  *
  * A level supplies
- *   gemv: struct digits, take_digits (the digits of a run of columns in the order it wants) and
+ *   gemv: struct digits, take_digits (loads the digits of a run of columns in the level's order),
  *         sum_tile (64 rows of a run) and sum_tiles (the same for several inputs)
  *   gemm: the unpacking and multiplying of gemm_panel.h, for which the two digits of an input are
  *         two inputs
@@ -27,8 +27,8 @@
 
 struct x16 {
     const int8_t *high, *low; /* [tn_kern_pad(cols)] */
-    const float *factors;     /* of blocks */
-    const int32_t *sums;      /* of 64 columns */
+    const float *factors;     /* of blocks of TN_X16_BLOCK columns */
+    const int32_t *sums;      /* of 64 columns each */
 };
 
 static TN_ALWAYS_INLINE struct x16 x16_of(const void *memory, uint32_t cols)
@@ -46,10 +46,10 @@ static TN_ALWAYS_INLINE int32_t x16_sum(const struct x16 *x, uint32_t col, uint3
     return x->sums[col / 64] + (n_cols == 128 ? x->sums[col / 64 + 1] : 0);
 }
 
-/* Adding 1.5 * 2^23 rounds to an integer, nearest even, and leaves it in the low bits. */
+/* Adding 1.5 * 2^23 rounds to the nearest even integer and leaves it in the low bits. */
 #define X16_ROUND 12582912.0f
 
-/* The largest |x| of n that is not NaN: magnitudes are ordered as their bits are. */
+/* The largest |x| of n values that is not NaN: magnitudes compare like their bits. */
 static TN_ALWAYS_INLINE float x16_largest(const float *x, uint32_t n)
 {
     int32_t largest = 0;
@@ -61,21 +61,21 @@ static TN_ALWAYS_INLINE float x16_largest(const float *x, uint32_t n)
     return tn_f32_from_bits((uint32_t)largest);
 }
 
-/* rne(v) of |v| < 32639.5 or NaN, which gives `most`. */
+/* rne(v) of |v| < 32639.5; NaN gives `most`. */
 static TN_ALWAYS_INLINE int32_t x16_round(float v, int32_t most)
 {
     const int32_t q = (int32_t)(tn_f32_to_bits(v + X16_ROUND) - tn_f32_to_bits(X16_ROUND));
-    /* All bits set for NaN: compilers make vectors of this, not of a branch. */
+    /* All bits set for NaN: compilers vectorise this, but not a branch. */
     const int32_t nan = (int32_t)(0x7F800000u - (tn_f32_to_bits(v) & 0x7FFFFFFFu)) >> 31;
     return (q & ~nan) | (most & nan);
 }
 
-/* Where the sums of an input go. */
+/* The destination of an input's sums. */
 struct x16_sums {
     int32_t *of_64, *minus_32, *minus_16;
 };
 
-/* Sums of a block from those of 16. */
+/* Sums of a block from the sums of 16 columns. */
 static TN_ALWAYS_INLINE void x16_add_sums(struct x16_sums *s)
 {
     for (uint32_t i = 0; i < 4; i++)
@@ -115,7 +115,7 @@ static TN_ALWAYS_INLINE void quant_x16(void *memory, const float *x, uint32_t n)
     float last[TN_X16_BLOCK];
     for (uint32_t k = 0; k < padded; k += TN_X16_BLOCK) {
         const float *block = x + k;
-        if (n < k + TN_X16_BLOCK) { /* zeros behind the end */
+        if (n < k + TN_X16_BLOCK) { /* zeros past the end */
             const uint32_t left = n > k ? n - k : 0;
             memcpy(last, x + (left ? k : 0), left * sizeof *x);
             memset(last + left, 0, (TN_X16_BLOCK - left) * sizeof *x);
@@ -128,22 +128,22 @@ static TN_ALWAYS_INLINE void quant_x16(void *memory, const float *x, uint32_t n)
 
 /* ---- scales and sums of 64 rows ---- */
 
-/* Finite f16; what does not fit half a float's exponent is put right by one multiplication. */
+/* Converts finite f16; one multiplication corrects the exponent. */
 static TN_ALWAYS_INLINE float x16_scale_f16(uint16_t h)
 {
     const float v = tn_f32_from_bits((h & 0x7FFFu) << 13) * 0x1p112f;
     return tn_f32_from_bits(tn_f32_to_bits(v) | (h & 0x8000u) << 16);
 }
 
-/* The number of the first scale of 64 rows, from `row` on, at a column. */
+/* The index of the first scale of 64 rows, from `row` on, at a column. */
 static TN_ALWAYS_INLINE size_t x16_scale_index(const struct tn_scaled_ternary *m, uint32_t row,
                                                uint32_t col)
 {
     return tn_scale_index(m->w.rows, m->w.cols, m->group, row, col / m->group);
 }
 
-/* Where scale number `at` lies. */
-static TN_ALWAYS_INLINE const uint8_t *x16_scale_place(const struct tn_scaled_ternary *m, size_t at)
+/* The address of scale number `at`. */
+static TN_ALWAYS_INLINE const uint8_t *x16_scale_at(const struct tn_scaled_ternary *m, size_t at)
 {
     return (const uint8_t *)m->scales + at * (m->is_f16 ? 2 : 4);
 }
@@ -165,7 +165,7 @@ static TN_ALWAYS_INLINE void x16_scales(float *restrict dst, const struct tn_sca
 #endif
 }
 
-/* y += sums of codes * q, less the sum of q, scaled: codes are the weights plus one. */
+/* y += (sums of codes * q - sum of q) * scale: codes are the weights plus one. */
 static TN_ALWAYS_INLINE void x16_add(float *restrict y, const int32_t *restrict sum, int32_t x_sum,
                                      const float *restrict scales, float factor)
 {
@@ -173,7 +173,7 @@ static TN_ALWAYS_INLINE void x16_add(float *restrict y, const int32_t *restrict 
         y[i] += ((float)(sum[i] - x_sum) * scales[i]) * factor;
 }
 
-/* sum_tiles of x16_gemv.h for levels where several inputs gain only that the weights are near. */
+/* sum_tiles of x16_gemv.h for levels where several inputs gain only from the cached weights. */
 #define X16_TILE_BY_TILE                                                                           \
     static TN_ALWAYS_INLINE void sum_tiles(int32_t (*sum)[64], const uint8_t *tile,                \
                                            uint32_t n_groups, const struct digits *d, uint32_t n)  \
@@ -182,7 +182,7 @@ static TN_ALWAYS_INLINE void x16_add(float *restrict y, const int32_t *restrict 
             sum_tile(sum[t], tile, n_groups, &d[t]);                                               \
     }
 
-/* ---- inputs as they are ---- */
+/* ---- inputs in f32 ---- */
 
 /* y of a tile += a run of n_cols columns from col on. */
 static TN_ALWAYS_INLINE void x16_tile_f32(float *restrict y, const struct tn_scaled_ternary *m,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tile of gemm_t2_x16.  Private to gemm_<isa>.c, behind its `level` and unpack_t2: the two
- * digits of an input are multiplied as two inputs.
+ * The tile of gemm_t2_x16: the two digits of an input are multiplied as two inputs.  Private to
+ * gemm_<isa>.c, which includes it after defining `level` and unpack_t2.
  */
 #ifndef TN_X16_GEMM_H
 #define TN_X16_GEMM_H
 
 #include "kern/scaled_gemm.h"
 
-#define X16_MOST_INPUTS 8u /* of a multiply call, digits counted */
+#define X16_MOST_INPUTS 8u /* inputs of a multiply call, counting digits */
 
 /* y of 64 rows += (256 * high + low - x_sum) * scales * factor. */
 static TN_ALWAYS_INLINE void x16_add_digits(float *restrict y, const int32_t *restrict high,
@@ -19,7 +19,7 @@ static TN_ALWAYS_INLINE void x16_add_digits(float *restrict y, const int32_t *re
         y[i] += ((float)(high[i] * 256 + low[i] - x_sum) * scales[i]) * factor;
 }
 
-/* A scaled_tile_fn by the level's own multiplying. */
+/* A scaled_tile_fn that uses the level's multiply. */
 static TN_ALWAYS_INLINE void x16_tile_by_level(const struct gemm_level *level,
                                                const struct scaled_batch *b, const uint8_t *run,
                                                uint32_t col, uint32_t n_cols, const float *scales,
@@ -40,7 +40,7 @@ static TN_ALWAYS_INLINE void x16_tile_by_level(const struct gemm_level *level,
 #define X16_GEMM_DEFINE_TILE(isa, tile, tile_tokens)                                               \
     SCALED_GEMM_DEFINE(isa, x16, TN_X16_BYTES, tile, tile_tokens)
 
-/* For levels without a tile of their own. */
+/* For levels that have no tile of x16. */
 #define X16_GEMM_DEFINE(isa)                                                                       \
     _Static_assert(TILE_TOKENS % 2 == 0 && TILE_TOKENS <= X16_MOST_INPUTS, "whole inputs");        \
     static TN_ALWAYS_INLINE void x16_tile(const struct scaled_batch *b, const uint8_t *run,        \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of gemv_t2_x16.  Private to x16_<isa>.c: it is included behind what it calls,
+ * The loop of gemv_t2_x16.  Private to x16_<isa>.c, which defines before the include:
  *
- *   struct digits   the digits of up to 128 columns of an input in the order that the level wants
+ *   struct digits   the digits of up to 128 columns of an input in the level's order
  *   take_digits     fills it from n_cols columns, 64 or 128
- *   sum_tile        sum[i] = sum of code * q, i < 64, over n_groups groups of 4 columns of a tile
- *                   and asks for bytes of the tile further on
+ *   sum_tile        sum[i] = sum of code * q, i < 64, over n_groups groups of 4 columns of a tile;
+ *                   prefetches the following bytes of the tile
  *   sum_tiles       sum_tile for n inputs, 2 to TN_X16_FEW
  */
 #ifndef TN_X16_GEMV_H
@@ -14,7 +14,7 @@
 #include "kern/x16.h"
 
 /* A band of 64 to 256 rows times n inputs.  The digits of a run stay in the first-level cache for
- * its tiles.  digits [n] and sum [n] are the caller's: only as much as n needs. */
+ * its tiles.  The caller provides digits [n] and sum [n]. */
 static TN_ALWAYS_INLINE void x16_band(float *y, size_t y_stride, const struct tn_scaled_ternary *m,
                                       uint32_t row, const struct x16 *x, uint32_t n,
                                       struct digits *digits, int32_t (*sum)[64])
@@ -36,7 +36,7 @@ static TN_ALWAYS_INLINE void x16_band(float *y, size_t y_stride, const struct tn
                 sum_tile(sum[0], tile, n_cols / 4, digits);
             else
                 sum_tiles(sum, tile, n_cols / 4, digits, n);
-            tn_request(x16_scale_place(m, at), TN_PREFETCH_OF(SCALES));
+            tn_request(x16_scale_at(m, at), TN_PREFETCH_OF(SCALES));
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++)
                 x16_add(y + t * y_stride + TERN_T2_TILE_ROWS * i, sum[t],

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of inputs in 8 bits with a factor for each 32 columns: what all levels share.
- * Private to x8_<isa>.c and gemm_<isa>.c; as x16.h, each level compiles its own copy.
+ * Ternary products of 8-bit inputs with a factor for every 32 columns: the code that all levels
+ * share. Private to x8_<isa>.c and gemm_<isa>.c; as with x16.h, each level compiles its own copy.
  *
  * A level supplies
- *   gemv: struct x8_digits, x8_take (the values of a run of columns in the order it wants) and
+ *   gemv: struct x8_digits, x8_take (loads the values of a run of columns in the level's order) and
  *         x8_sum_tile (64 rows of a run)
  *   gemm: a tile, or the one of x8_gemm.h
  */
@@ -14,14 +14,14 @@
 #include "kern/x16.h"
 
 #define X8_BLOCK_GROUPS (TN_X8_BLOCK / 4)
-#define X8_RUN_BLOCKS (128u / TN_X8_BLOCK) /* of a long run */
+#define X8_RUN_BLOCKS (128u / TN_X8_BLOCK) /* per long run */
 #define X8_MOST 127
 
-/* An input, or the part of it behind a block. */
+/* An input, from some block on. */
 struct x8 {
     const int8_t *q;
-    const float *factors;  /* of blocks */
-    const int32_t *starts; /* minus the sum of a block */
+    const float *factors;  /* of blocks of TN_X8_BLOCK columns */
+    const int32_t *starts; /* minus the sum of each block */
 };
 
 static TN_ALWAYS_INLINE struct x8 x8_of(const void *memory, uint32_t cols, uint32_t col)
@@ -64,7 +64,7 @@ static TN_ALWAYS_INLINE void quant_x8(void *memory, const float *x, uint32_t n)
     for (uint32_t k = 0; k < padded; k += TN_X8_BLOCK, halves += 2) {
         float last[TN_X8_BLOCK];
         const float *block = x + k;
-        if (n < k + TN_X8_BLOCK) { /* zeros behind the end */
+        if (n < k + TN_X8_BLOCK) { /* zeros past the end */
             const uint32_t left = n > k ? n - k : 0;
             memcpy(last, x + (left ? k : 0), left * sizeof *x);
             memset(last + left, 0, (TN_X8_BLOCK - left) * sizeof *x);

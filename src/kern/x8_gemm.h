@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tile of gemm_t2_x8.  Private to gemm_<isa>.c, behind its `level` and unpack_t2.
+ * The tile of gemm_t2_x8, one block of 32 columns at a time.  Private to gemm_<isa>.c, which
+ * includes it after defining `level` and unpack_t2.
  */
 #ifndef TN_X8_GEMM_H
 #define TN_X8_GEMM_H
@@ -15,7 +16,7 @@ static TN_ALWAYS_INLINE struct x8 x8_next(const struct x8 *x, size_t x_bytes, ui
     return (struct x8){x->q + i * x_bytes, x->factors + n, x->starts + n};
 }
 
-#define X8_MOST_INPUTS 8u /* of a multiply call */
+#define X8_MOST_INPUTS 8u /* inputs of a multiply call */
 
 /* t of 64 rows += sums * factor. */
 static TN_ALWAYS_INLINE void x8_add_block(float *restrict t, const int32_t *restrict sums,
@@ -25,7 +26,7 @@ static TN_ALWAYS_INLINE void x8_add_block(float *restrict t, const int32_t *rest
         t[i] += (float)sums[i] * factor;
 }
 
-/* A scaled_tile_fn by the level's own multiplying, block by block. */
+/* A scaled_tile_fn that uses the level's multiply, block by block. */
 static TN_ALWAYS_INLINE void x8_tile_by_level(const struct gemm_level *level,
                                               const struct scaled_batch *b, const uint8_t *run,
                                               uint32_t col, uint32_t n_cols, const float *scales,
@@ -50,7 +51,7 @@ static TN_ALWAYS_INLINE void x8_tile_by_level(const struct gemm_level *level,
 #define X8_GEMM_DEFINE_TILE(isa, tile, tile_tokens)                                                \
     SCALED_GEMM_DEFINE(isa, x8, TN_X8_BYTES, tile, tile_tokens)
 
-/* For levels without a tile of their own. */
+/* For levels that have no tile of x8. */
 #define X8_GEMM_DEFINE(isa)                                                                        \
     _Static_assert(TILE_TOKENS <= X8_MOST_INPUTS, "a tile fits");                                  \
     static void x8_tile(const struct scaled_batch *b, const uint8_t *run, uint32_t col,            \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of gemv_t2_x8.  Private to x8_<isa>.c: it is included behind what it calls,
+ * The loop of gemv_t2_x8.  Private to x8_<isa>.c, which defines before the include:
  *
- *   struct x8_digits  the values of up to 128 columns in the order that the level wants
+ *   struct x8_digits  the values of up to 128 columns in the level's order
  *   x8_take           fills it from n_cols columns, 64 or 128
  *   x8_sum_tile       sum[i], i < 64: the sum over n_blocks blocks of a tile, each scaled with its
- *                     factor; and asks for bytes of the tile further on
+ *                     factor; prefetches the following bytes of the tile
  */
 #ifndef TN_X8_GEMV_H
 #define TN_X8_GEMV_H
@@ -34,7 +34,7 @@ static TN_ALWAYS_INLINE void x8_band(float *y, size_t y_stride, const struct tn_
         }
         for (uint32_t i = 0; i < n_tiles; i++, tile += T2_RUN_BYTES, at += 64) {
             _Alignas(64) float scales[64];
-            tn_request(x16_scale_place(m, at), TN_PREFETCH_OF(SCALES));
+            tn_request(x16_scale_at(m, at), TN_PREFETCH_OF(SCALES));
             x16_scales(scales, m, at);
             for (uint32_t t = 0; t < n; t++) {
                 _Alignas(64) float sum[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations, NEON: 4 values an instruction; the last ones go through a small buffer.
+ * Activations, NEON: 4 values per instruction; the remaining ones go through a small buffer.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ static inline int16x4_t round_i8(float32x4_t v)
     return vmovn_s32(vcvtnq_s32_f32(clamp(v, 127.0f)));
 }
 
-/* Four bytes, which may reach behind n: q has room to the padding, which is zeroed last. */
+/* Stores four bytes, possibly past n: q has room up to the padding, which is zeroed last. */
 static inline void store_i8(int8_t *q, int16x4_t words)
 {
     int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
@@ -71,7 +71,7 @@ float tn_rms_norm_quant_neon(int8_t *q, const float *x, const float *w, uint32_t
 {
     float factor = rms_factor(x, n, eps);
     float32x4_t max = vdupq_n_f32(1e-5f);
-    /* 0 * infinity in the lanes behind the end is NaN, which max_abs passes over. */
+    /* 0 * infinity is NaN in the lanes past the end; max_abs ignores it. */
     for (uint32_t k = 0; k < n; k += 4)
         max = max_abs(max, normed(x + k, w + k, n - k, factor));
     float a = vmaxvq_f32(max);
@@ -117,7 +117,7 @@ void tn_relu2_mul_f32_neon(float *dst, const float *gate, const float *up, uint3
     }
 }
 
-/* e(z) of gates.h. */
+/* e(z) as defined in gates.h. */
 typedef float32x4_t exponent_fn(float32x4_t z);
 
 static TN_ALWAYS_INLINE float32x4_t silu_exponent(float32x4_t z)

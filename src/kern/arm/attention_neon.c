@@ -5,10 +5,9 @@
  *
  * q . k   a tile is 1 position x up to 4 query heads: 16 accumulators; a key is widened once.
  * p . v   a tile is 16 columns x up to 4 query heads in 16 registers, over a run of positions, so
- *         that memory is read in its order.
+ *         that memory is read in order.
  *
- * Per 4 values of the cache and query head: one multiplication and one addition; nothing may be
- * fused.
+ * Per 4 values of the cache and query head: one multiplication and one addition, never fused.
  */
 #include <string.h>
 
@@ -17,9 +16,9 @@
 #include "kern/kern.h"
 
 #define F16_MAX 65504.0f
-#define RUN_POSITIONS 32u /* of a run of p . v */
+#define RUN_POSITIONS 32u /* positions per run of p . v */
 
-/* 4 cached values at p as f32. */
+/* Loads 4 cached values as f32. */
 typedef float32x4_t load4_fn(const void *p);
 
 static TN_ALWAYS_INLINE float32x4_t load4_f32(const void *p)
@@ -34,7 +33,7 @@ static TN_ALWAYS_INLINE void set_zero(float32x4_t sum[4][4])
             sum[h][j] = vdupq_n_f32(0.0f);
 }
 
-/* Scores of one key; n_q is a constant of at most 4 where this is inlined. */
+/* Scores of one key; n_q is at most 4, a constant after inlining. */
 static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load4_fn *load4, const char *key,
                                      size_t value_bytes, const float *q, uint32_t n_q, uint32_t dim,
                                      float factor)
@@ -70,8 +69,8 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load4_fn *load4,
     }
 }
 
-/* Adds n_pos positions to the 16 columns with which o and v begin; n_q is a constant of at most 4
- * where this is inlined. */
+/* Adds n_pos positions to the first 16 columns of o and v; n_q is at most 4, a constant after
+ * inlining. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load4_fn *load4, const float *p, size_t p_stride,
                                      uint32_t n_q, const char *v, size_t value_bytes,
                                      uint32_t n_pos, uint32_t dim)

@@ -23,7 +23,7 @@ static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
     store_first(p, (float32x4_t)v, n);
 }
 
-/* w[t] = p[t] * scales[t], t < n_pos, with zeros up to a multiple of 8; returns the largest
+/* w[t] = p[t] * scales[t], t < n_pos, zero-padded to a multiple of 8; returns the largest
  * magnitude, at least 1e-30. */
 static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales, uint32_t n_pos)
 {
@@ -38,7 +38,7 @@ static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales,
     for (; t < n_padded; t += 4) {
         float32x4_t weight = vdupq_n_f32(0.0f);
         if (t < n_pos) {
-            /* Behind the end the scale may be anything. */
+            /* Past the end the scale may be any value. */
             float four[4];
             vst1q_f32(four, load4_f16(scales + t));
             weight = vmulq_f32(load_first(p + t, n_pos - t), load_first(four, n_pos - t));
@@ -49,7 +49,7 @@ static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales,
     return vmaxvq_f32(max);
 }
 
-/* i16 of eight weights under s = 32639 / a.  A zero stays one: 0 * s is never NaN. */
+/* Eight weights times s = 32639 / a, rounded to i16.  Zero stays zero: 0 * s is never NaN. */
 static inline int16x8_t round_8(const float *w, float s)
 {
     const float limit = (float)TN_I16_MAX;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache, NEON.
+ * Attention over a q8 cache, NEON, with the loops of attention_q8_words.h.
  *
- * The loops are those of attention_q8_words.h.  The four bytes of a lane are widened to words and
- * multiplied with four factors by smlal; the four sums of a lane meet when a tile ends.  Per 16
- * bytes 4 instructions to widen them, and for each query head 2 to load factors and 4 smlal.
+ * The four bytes of a lane are widened to words and multiplied by four factors with smlal; the four
+ * sums of a lane are added at the end of a tile.  Per 16 bytes 4 instructions widen, and each query
+ * head takes 2 loads of factors and 4 smlal.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30.
  */
@@ -16,7 +16,7 @@
 
 #define F16_MAX 65504.0f
 
-/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 8. */
+/* Up to TN_KV_BLOCK factors of up to 4 heads, zero-padded to a multiple of 8. */
 struct factors {
     int16_t x16[4][TN_KV_BLOCK];
     float scale[4];

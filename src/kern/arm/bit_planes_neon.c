@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, NEON: codes are widened to int16, smlal adds four products.  Per 16 columns 1
- * or 2 instructions to cut codes out, 2 to widen, 4 to multiply, and a load of 32 bytes.  The sums
- * fit int32: (2^bits - 1) * max |x| * cols < 2^31 (kern.h).
+ * Bit planes, NEON: codes are widened to int16, smlal adds four products.  Per 16 columns 1 or 2
+ * instructions extract codes, 2 widen, 4 multiply, and one load takes 32 bytes.  The sums fit
+ * int32: (2^bits - 1) * max |x| * cols < 2^31 (kern.h).
  */
 #include <arm_neon.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of matrices in blocks for the dot-product extension of Armv8.2: as blocks_neon.c, `sdot`
- * adds four columns of 4 rows.
+ * Products of matrices in blocks for the dot-product extension of Armv8.2: as blocks_neon.c, but
+ * `sdot` adds four columns of 4 rows at once.
  */
 #include <arm_neon.h>
 

@@ -2,9 +2,9 @@
  *
  * Products of matrices in blocks for NEON: a vector is 4 rows, a quarter of a tile.
  *
- * `smlal` adds products in int16, which holds those of 8 columns in each of its lanes: codes below
- * 16, 8 * 15 * 128 = 15360; below 32, 31744; below 64 in parts of 16 columns, 4 * 63 * 128 = 32256.
- * Products of codes of 8 bits are widened at once.
+ * `smlal` adds products in int16, and each lane holds the sum of 8 columns: for codes below 16 at
+ * most 8 * 15 * 128 = 15360, below 32 31744; for codes below 64, with scales of 16 columns, 4 * 63
+ * * 128 = 32256.  Products of codes of 8 bits are widened at once.
  */
 #include <arm_neon.h>
 
@@ -22,7 +22,7 @@
 
 typedef int8x16_t vec;
 
-/* Of two rows each: sums of one column in four, and what was widened. */
+/* For two rows each: sums of every fourth column, and the widened sums. */
 struct sum {
     int16x8_t low, high;
     int32x4_t total_low, total_high;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tn_exp_f32 of 4 values.  Only for *_neon.c.
+ * tn_exp_f32 (kern/exp.h) of 4 values: the same operations in the same order.  Only for *_neon.c.
  */
 #ifndef TN_EXP_NEON_H
 #define TN_EXP_NEON_H

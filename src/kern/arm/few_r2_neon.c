@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of R2 times some of a few inputs for NEON: `smlal` multiplies the codes of one field of 8
- * bytes with 8 inputs.  The four fields of the lines of a block add at most 16 * 254 to an int16,
- * so that 8 blocks fit before they are widened.
+ * Rows of R2 times selected inputs for NEON: `smlal` multiplies the codes of one field of 8 bytes
+ * with 8 inputs.  The four fields of the lines of a block add at most 16 * 254 to an int16, so that
+ * 8 blocks fit before they are widened.
  */
 #include <arm_neon.h>
 
@@ -11,7 +11,7 @@
 #define CHUNK_BLOCKS 8u
 _Static_assert(CHUNK_BLOCKS * 4 * 4 * 254 <= 32767, "the sums of a chunk fit int16");
 
-/* Adds one line of 16 bytes; at is the column of its first byte. */
+/* Adds one line of 16 bytes; `at` is the column of its first byte. */
 static TN_ALWAYS_INLINE void add_line(int16x8_t (*sum)[2], const uint8_t *line,
                                       const int8_t *const *x, size_t at, const uint32_t n)
 {

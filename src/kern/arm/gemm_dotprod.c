@@ -2,9 +2,9 @@
  *
  * Ternary matrix times many int8 vectors for the dot-product extension of Armv8.2.
  *
- * `sdot` adds 4 columns of 4 rows; 4 groups of a token's inputs lie in one register and are taken
- * by lane.  4 vectors of 4 rows x up to 4 tokens are 16 accumulators; 4 groups take 16 + 4 loads
- * and 64 dot products of 16 multiply-adds.
+ * `sdot` adds 4 columns of 4 rows; one register holds 4 groups of a token's inputs, which are
+ * selected by lane.  4 vectors of 4 rows x up to 4 tokens are 16 accumulators; 4 groups take 16 + 4
+ * loads and 64 dot products of 16 multiply-adds.
  */
 #include "kern/arm/gemm_unpack_neon.h"
 #include "kern/x16_gemm.h"
@@ -17,7 +17,7 @@ static TN_ALWAYS_INLINE int8x16_t weights(const uint8_t *panel)
     return vreinterpretq_s8_u8(vld1q_u8(panel));
 }
 
-/* One group: its inputs are lane `lane` (a constant) of v[t]. */
+/* Adds one group, whose inputs are lane `lane` (a constant) of v[t]. */
 #define ADD_GROUP(lane)                                                                            \
     do {                                                                                           \
         const uint8_t *group = panel + 256 * (lane);                                               \
@@ -32,8 +32,8 @@ static TN_ALWAYS_INLINE int8x16_t weights(const uint8_t *panel)
         }                                                                                          \
     } while (0)
 
-/* n (a constant) tokens x 16 rows. Inputs are padded to 256 columns; where the weights end inside
- * four groups, the rest goes group by group. */
+/* n (a constant) tokens x 16 rows.  Inputs are padded to 256 columns; where the weights end inside
+ * four groups, the remaining groups are added one by one. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
                                            const int32_t *x_sum, const uint32_t n)

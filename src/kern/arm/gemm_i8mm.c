@@ -31,7 +31,7 @@ static TN_ALWAYS_INLINE void split_tokens(int32x4_t out[2][2], const int32x4_t s
     }
 }
 
-/* n_pairs (a constant) pairs of tokens x 8 rows. An odd last token (n_tokens) stands for two. */
+/* n_pairs (a constant) pairs of tokens x 8 rows.  An odd last token is paired with itself. */
 static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
                                            const int32_t *x_sum, uint32_t n_tokens,
@@ -44,7 +44,7 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
     const size_t last = (n_tokens - 1) * x_stride;
     for (uint32_t g = 0; g < n_groups; g += 2, panel += 512, x += 8) {
         const uint8x16_t a0 = vld1q_u8(panel), a1 = vld1q_u8(panel + 16);
-        /* The last group may stand alone; its partner counts nothing. */
+        /* The last group may have no partner; zeros replace it. */
         const uint8x16_t b0 = g + 1 < n_groups ? vld1q_u8(panel + 256) : vdupq_n_u8(0);
         const uint8x16_t b1 = g + 1 < n_groups ? vld1q_u8(panel + 272) : vdupq_n_u8(0);
         const int8x16_t w[4] = {zip_low(a0, b0), zip_high(a0, b0), zip_low(a1, b1),

@@ -4,8 +4,8 @@
  *
  * `smlal` multiplies 8 codes (0, 1, 2) with 8 inputs, at most 2 * 127 = 254 in magnitude, and adds
  * them in int16: over the 64 groups of a panel 64 * 254 = 16256 < 32768.  Then the four columns of
- * a row are added in int32.  8 rows x up to 4 tokens: per group 2 loads of codes, and for each
- * token's 32 multiply-adds 1 load and 4 smlal.
+ * a row are added in int32.  8 rows x up to 4 tokens: 2 loads of codes per group, and 1 load and 4
+ * smlal for each token's 32 multiply-adds.
  */
 #include "kern/arm/gemm_unpack_neon.h"
 #include "kern/x16_gemm.h"

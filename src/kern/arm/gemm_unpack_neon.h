@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpacks the panels of gemm_panel.h with NEON, for the gemm_*.c files of this folder.
+ * Unpacks the panels of gemm_panel.h with NEON, for gemm_neon.c, gemm_dotprod.c and gemm_i8mm.c,
+ * which differ only in how they multiply.
  */
 #ifndef TN_GEMM_UNPACK_NEON_H
 #define TN_GEMM_UNPACK_NEON_H
@@ -30,8 +31,9 @@ static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
         unpack_t2_run(panel + 256 * g, t2_run(w, row, (col / 4 + g) / T2_RUN_GROUPS));
 }
 
-/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits
- * higher: groups d, 16 + d, 32 + d, 48 + d.  v[i]: dwords d .. d + 3 of row i of four. */
+/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 in the bit
+ * positions 2, 4 and 6: groups d, 16 + d, 32 + d, 48 + d.  v[i]: dwords d .. d + 3 of row i of
+ * four. */
 static TN_ALWAYS_INLINE void unpack_r2_part(uint8_t *panel, const uint32x4_t v[4])
 {
     const uint64x2_t lo01 = vreinterpretq_u64_u32(vzip1q_u32(v[0], v[1]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Head, NEON.  The 16 lanes of the lane order are four registers.  A tile is 1 row x up to 4
+ * Logits, NEON.  The 16 lanes of the lane order are four registers.  A tile is 1 row x up to 4
  * tokens; the weights are widened once for all.
  *
  * Per 4 weights and token: widen, convert, multiply, add.
@@ -10,7 +10,7 @@
 #include "kern/arm/lanes_neon.h"
 #include "kern/kern.h"
 
-/* 16 weights as f32. */
+/* Loads 16 weights as f32. */
 typedef void load16_fn(float32x4_t out[4], const void *w);
 
 static TN_ALWAYS_INLINE void load16_q8(float32x4_t out[4], const void *w)
@@ -52,7 +52,7 @@ static TN_ALWAYS_INLINE void tile_step(float32x4_t sum[4][4], load16_fn *load16,
                                   vmulq_f32(weights[j], vld1q_f32(x + t * x_stride + 4 * j)));
 }
 
-/* One row; n_tokens is a constant of at most 4 where this is inlined. */
+/* One row; n_tokens is at most 4, a constant after inlining. */
 static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load16, const char *row,
                                   size_t value_bytes, float scale, uint32_t cols, const float *x,
                                   size_t x_stride, uint32_t n_tokens)
@@ -66,7 +66,7 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
         TN_PREFETCH(row + c * value_bytes + 2048);
         tile_step(sum, load16, row + c * value_bytes, x + c, x_stride, n_tokens);
     }
-    if (c < cols) { /* zero weights and inputs leave a lane as it is */
+    if (c < cols) { /* zero weights and inputs leave a lane unchanged */
         char last_w[64] = {0};
         float last_x[4][16] = {{0}};
         memcpy(last_w, row + c * value_bytes, (cols - c) * value_bytes);

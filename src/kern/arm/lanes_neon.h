@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the NEON float kernels share: four registers hold the 16 lanes of the LANE ORDER (kern.h).
- * Only for *_neon.c.  Products and sums are written apart; contraction is off, so the compiler
- * does not fuse them.
+ * Lane-order sums and masks for the NEON float kernels: four registers hold the 16 lanes of the
+ * LANE ORDER (kern.h).  Only for *_neon.c.  Products and sums are separate operations; contraction
+ * is off, so the compiler does not fuse them.
  */
 #ifndef TN_LANES_NEON_H
 #define TN_LANES_NEON_H
@@ -12,13 +12,13 @@
 
 #include "base/compiler.h"
 
-/* Four halves as f32. */
+/* Loads four halves as f32. */
 static inline float32x4_t load4_f16(const void *p)
 {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 }
 
-/* The first n values at p, zero behind them; n >= 1, all four for 4 and more. */
+/* Loads the first n values at p, zeros after them; n >= 1, all four from 4 on. */
 static inline float32x4_t load_first(const float *p, uint32_t n)
 {
     if (n >= 4)
@@ -28,7 +28,7 @@ static inline float32x4_t load_first(const float *p, uint32_t n)
     return vld1q_f32(four);
 }
 
-/* The first n values of v go to p. */
+/* Stores the first n values of v. */
 static inline void store_first(float *p, float32x4_t v, uint32_t n)
 {
     if (n >= 4) {
@@ -53,13 +53,13 @@ static inline float tree_sum(const float32x4_t lanes[4])
     return vget_lane_f32(vpadd_f32(pair, pair), 0);
 }
 
-/* max(so_far, |v|), passing over NaN. */
+/* max(so_far, |v|); ignores NaN. */
 static inline float32x4_t max_abs(float32x4_t so_far, float32x4_t v)
 {
     return vmaxnmq_f32(vabsq_f32(v), so_far);
 }
 
-/* [-limit, limit]; NaN gives limit. */
+/* Clamps to [-limit, limit]; NaN gives limit. */
 static inline float32x4_t clamp(float32x4_t v, float limit)
 {
     v = vminnmq_f32(v, vdupq_n_f32(limit));

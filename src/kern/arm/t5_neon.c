@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpacking of T5 for NEON: words of 16 bytes.
+ * unpack_t5 for NEON: compiles the logic of kern/t5.h for words of 16 bytes, a vector type of the
+ * compiler.
  */
 #include <stdint.h>
 

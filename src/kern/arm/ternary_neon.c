@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary decode kernels for NEON (every aarch64): no multiplication.
- *
- * T2 and C2: `tbl` looks 16 rows up in a table of 16 bytes; an index of four bits is a pair: the
- * codes of two columns.  A sum of two inputs, biased by 256, lies in 2..510; its table has two
- * planes of bytes:
+ * Ternary decode kernels for NEON (every aarch64): no multiplication. tests/hygiene/check_disasm.py
+ * verifies that on the object file.
+ */
+
+/* T2 and C2: `tbl` looks 16 rows up in a table of 16 bytes; an index of four bits is a pair: the
+ * codes of two columns.  A sum of two inputs, biased by 256, is in 2..510; its table has two planes
+ * of bytes:
  *
  *     t + 256 = 16 * high + low,   high in 0..31,   low in 0..15
  *
  * Eight pairs (a batch) are added in bytes: 8 * 31 = 248 fits; then `uaddw` adds them to 16-bit
  * sums.
  *
- * T2: a batch is 4 groups: 16 columns x 16 rows take 8 instructions for indices, 16 look-ups,
- * 14 + 4 additions: 0.16 per weight, and loads.
- * C2: two columns x 64 rows take 8 instructions for indices, 8 look-ups, 8 additions: 0.2.
- * R2: 16 columns of a row are one vector; masks tested from the packed byte select the inputs of
- * weight +1 and of weight -1, `sadalp` adds them up separately: 0.4.
- */
+ * T2: a batch is 4 groups: 16 columns x 16 rows take 8 instructions for indices, 16 look-ups, 14 +
+ * 4 additions: 0.16 per weight, and loads. C2: two columns x 64 rows take 8 instructions for
+ * indices, 8 look-ups, 8 additions: 0.2. R2: 16 columns of a row are one vector; masks tested from
+ * the packed byte select the inputs of weight +1 and of weight -1, `sadalp` adds them up
+ * separately: 0.4. */
 #include <arm_neon.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ static inline void add_4(int32_t *dst, uint16x4_t low, uint16x4_t high, int32x4_
 /* Adds the 16 sums of n_batches batches to dst. */
 static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 {
-    const int32x4_t bias = vdupq_n_s32((int32_t)(n_batches << 11)); /* 8 * 256 a batch */
+    const int32x4_t bias = vdupq_n_s32((int32_t)(n_batches << 11)); /* 8 * 256 per batch */
     for (int i = 0; i < 2; i++, dst += 8) {
         add_4(dst, vget_low_u16(s->low[i]), vget_low_u16(s->high[i]), bias);
         add_4(dst + 4, vget_high_u16(s->low[i]), vget_high_u16(s->high[i]), bias);
@@ -122,14 +123,14 @@ PAIR_TABLES_DEFINE(neon)
 
 /* ---- R2 ---- */
 
-/* The preparation of this level is x itself. */
+/* The preparation of this level is a copy of x. */
 void tn_prep_r2_neon(void *prep, const int8_t *x, uint32_t cols)
 {
     memcpy(prep, x, tn_kern_pad(cols));
 }
 
-/* Sums of the inputs with weight +1 and with weight -1. A `sadalp` adds at most 2 * 127 to a lane;
- * a block makes 16 of them, 8 blocks 128: 128 * 254 = 32512 < 32768. */
+/* Sums of the inputs with weight +1 and with weight -1.  A `sadalp` adds at most 2 * 127 to a lane;
+ * a block takes 16 of them, 8 blocks 128: 128 * 254 = 32512 < 32768. */
 #define R2_FLUSH_BLOCKS 8u
 
 static TN_ALWAYS_INLINE void r2_add(int16x8_t *plus, int16x8_t *minus, uint8x16_t codes, int q,

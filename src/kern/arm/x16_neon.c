@@ -12,7 +12,7 @@
 
 #include "kern/x16.h"
 
-/* As they are. */
+/* The digits in column order, unchanged. */
 struct digits {
     const int8_t *high, *low;
 };

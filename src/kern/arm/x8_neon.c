@@ -11,7 +11,7 @@
 
 #include "kern/x8.h"
 
-/* As they are. */
+/* The values in column order, unchanged. */
 struct x8_digits {
     const int8_t *q;
 };
@@ -47,7 +47,7 @@ static TN_ALWAYS_INLINE void add_rows(float32x4_t t[2], int16x8_t sum, float32x4
     t[1] = vaddq_f32(t[1], vmulq_f32(high, f));
 }
 
-/* 32 rows of a block; the other half of a tile asks for the other lines. */
+/* 32 rows of a block; prefetches half of the lines ahead, the other half of the tile the rest. */
 static TN_ALWAYS_INLINE void add_block(float32x4_t t[8], const uint8_t *group, const int8_t *q,
                                        int32_t start, float factor, uint32_t half)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations, portable C: the specification of the operations between two ternary products.
+ * Activations in portable C: the specification of the operations between two ternary products
+ * (rounding to int8, norms, gates, rope, lists).  Every other level must return these bits.
  */
 #include <math.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "kern/gates.h"
 #include "kern/kern.h"
 
-/* Adding 1.5 * 2^23 rounds to an integer, nearest even, and leaves it in the low bits. */
+/* Adding 1.5 * 2^23 rounds to the nearest even integer and leaves it in the low bits. */
 #define ROUND_TO_INT 12582912.0f
 
-/* rne(v) clamped to [-127, 127]; not a number gives 127. */
+/* rne(v) clamped to [-127, 127]; NaN gives 127. */
 static int8_t round_i8(float v)
 {
     v = v < 127.0f ? v : 127.0f;
@@ -121,7 +122,7 @@ void tn_rope_f32_ref(float *x, const float *cos, const float *sin, uint32_t n_he
 uint32_t tn_list_positive_f32_ref(uint32_t *dst, float *x, uint32_t n)
 {
     uint32_t n_found = 0;
-    for (uint32_t i = 0; i < n; i++) { /* without branches: nobody can predict them */
+    for (uint32_t i = 0; i < n; i++) { /* no branches: they would be unpredictable */
         dst[n_found] = i;
         n_found += x[i] > 0.0f;
         x[i] = x[i] > 0.0f ? x[i] : 0.0f;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache, portable C: exact integer sums.
+ * Attention over a q8 cache in portable C: exact integer sums.  The specification of attn_qk_q8,
+ * attn_pv_q8 and kv_store_q8 (kern.h).
  */
 #include <math.h>
 #include <string.h>
@@ -11,10 +12,10 @@
 #define BLOCK TN_KV_SCALE_VALUES
 #define F16_MAX 65504.0f
 
-/* Integers are rounded by adding 1.5 * 2^23, which leaves them in the low bits. */
+/* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
 #define ROUND_TO_INT 12582912.0f
 
-/* rne(v) clamped to [-limit, limit]; not a number gives the limit. */
+/* rne(v) clamped to [-limit, limit]; NaN gives the limit. */
 static int32_t round_clamped(float v, float limit)
 {
     v = v < limit ? v : limit;
@@ -30,7 +31,7 @@ static float max_abs(const float *x, uint32_t n, float at_least)
     return a;
 }
 
-/* i16 of kern.h; returns a / 32639. */
+/* Rounds to i16 as defined in kern.h; returns a / 32639. */
 static float round_i16(int16_t *dst, const float *x, uint32_t n)
 {
     const float limit = (float)TN_I16_MAX;
@@ -68,7 +69,7 @@ void tn_attn_qk_q8_ref(float *s, size_t s_stride, const int8_t *q, const uint16_
     }
 }
 
-/* Columns [d, d + n), n <= 64, of one head. */
+/* Adds columns [d, d + n), n <= 64, of one head. */
 static void pv_block(float *o, const float *p, const uint8_t *v, const uint16_t *v_scales,
                      uint32_t n_pos, uint32_t dim, uint32_t d, uint32_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over f32 and f16 caches, and softmax, portable C.  A cached row is first made f32,
- * then used by every query head that shares it.
+ * Attention over f32 and f16 caches, and softmax, in portable C: the specification.  A cached row
+ * is converted to f32 once, then used by every query head that shares it.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define F16_MAX 65504.0f /* the largest finite f16 */
 
-/* 16 cached values at p as f32. */
+/* Loads 16 cached values as f32. */
 typedef void load16_fn(float out[16], const void *p);
 
 static TN_ALWAYS_INLINE void load16_f32(float out[16], const void *p)
@@ -25,7 +25,7 @@ static TN_ALWAYS_INLINE void load16_f16(float out[16], const void *p)
         out[j] = tn_f16_to_f32(((const uint16_t *)p)[j]);
 }
 
-#define MAX_QUERIES 64u /* query heads of one pass; more are taken in turns */
+#define MAX_QUERIES 64u /* query heads per pass; more need several passes */
 
 static TN_ALWAYS_INLINE void attn_qk(load16_fn *load16, size_t value_bytes, float *s,
                                      size_t s_stride, const float *q, uint32_t n_q,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, portable C: exact sums of small codes times int16, and rows as bytes.
+ * Bit planes in portable C: exact sums of small codes times int16, and unpacking of rows to bytes.
+ * The specification of dot_u*_i16 and unpack_planes (kern.h).
  */
 #include "kern/bit_planes.h"
 #include "kern/bound_logit.h"
 #include "kern/plane_rows.h"
 
-/* The codes of a group of 128 columns lie field after field: byte j of the group holds column j in
- * its lowest bits, then the columns j + n_bytes, j + 2 n_bytes ... */
+/* The codes of a group of 128 columns are stored field after field: byte j of the group holds
+ * column j in its lowest bits, then the columns j + n_bytes, j + 2 n_bytes ... */
 static TN_ALWAYS_INLINE int32_t dot(const uint8_t *row, uint32_t bits, uint32_t cols,
                                     const int16_t *x)
 {
@@ -43,7 +44,7 @@ void tn_unpack_planes_ref(int8_t *q, const struct tn_bit_planes *w, uint32_t row
         uint32_t u = 0;
         for (uint32_t i = 0; i < w->n_planes; i++)
             u = u << tn_plane_bits(i) | code(plane[i], tn_plane_bits(i), c);
-        /* Modulo 256, whatever a damaged file says. */
+        /* Modulo 256, so that a damaged file cannot overflow. */
         q[c] = (int8_t)(uint8_t)((u >> shift) - bias + ((uint8_t)w->offsets[c] & keep));
     }
 }

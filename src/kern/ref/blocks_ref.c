@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of matrices in blocks, in plain C: the specification.
+ * Products of matrices in blocks in portable C: the specification of gemv_blocks_* and
+ * gemm_blocks_* (kern.h), one weight at a time.
  */
 #include "kern/blocks_x.h"
 
 #include <string.h>
 
-/* (float)S * D + M * (float)-A of the part of row `row` that begins at column col; x is the input
- * from the first column of its span on. */
+/* (float)S * D + M * (float)-A for the columns of one scale, of row `row` from column col on; x is
+ * the input from the first column of its span on. */
 static float part_sum(const enum blocks_form form, const struct tn_blocks *w, uint32_t row,
                       uint32_t col, const struct blocks_x *x)
 {
@@ -79,7 +80,7 @@ void tn_gemm_blocks_x16_ref(float *dst, size_t dst_stride, const struct tn_block
     gemm(FORM_16, dst, dst_stride, w, row_begin, row_end, x, n_tokens);
 }
 
-/* ---- inputs as they are ---- */
+/* ---- inputs in f32 ---- */
 
 static float cell_sum_f32(const struct tn_blocks *w, uint32_t row, uint32_t col, const float *x)
 {

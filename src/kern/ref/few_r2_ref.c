@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of R2 times some of a few inputs in plain C: the specification of few_r2_i8.
+ * Listed rows of R2 times the selected ones of up to 8 inputs, in portable C: the specification of
+ * few_r2_i8 (kern.h).
  */
 #include "kern/few_r2.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary matrix times many int8 vectors in plain C: the specification of gemm_* for the layouts
- * T2, R2 and C2 of tern/model_format.h.  One row at a time, unpacked to int8, meets every token.
+ * Ternary matrix times many int8 vectors in portable C: the specification of gemm_* for the layouts
+ * T2, R2 and C2 of tern/model_format.h.  Each row is unpacked to int8 once and multiplied by every
+ * token.
  */
 #include "kern/ternary_layout.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The Walsh-Hadamard transform: the specification.
+ * The Walsh-Hadamard transform in portable C: the specification of hadamard_f32 (kern.h), with the
+ * butterflies of hadamard.h on single floats.
  */
 #include "kern/hadamard.h"
 #include "kern/kern.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Head, portable C: one lane-order dot product per row and token.
+ * Logits in portable C: one lane-order dot product per row and token.  The specification of
+ * gemv_q8, gemv_f16, gemv_bf16 and gemv_f32 (kern.h).
  */
 #include "base/half.h"
 #include "kern/kern.h"

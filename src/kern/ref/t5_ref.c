@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpacking of T5: the specification.
+ * Unpacking of T5 in portable C: the specification of unpack_t5 (kern.h), with the logic of t5.h on
+ * words of 64 bits.
  */
 #include <stdint.h>
 

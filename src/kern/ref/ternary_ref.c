@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary decode kernels in plain C: the specification of gemv_* for the layouts T2, R2 and C2 of
- * tern/model_format.h.  A weight is code - 1; every sum is exact in int32.  Weights add, subtract
- * or skip; nothing is multiplied.
+ * Ternary decode kernels in portable C: the specification of gemv_* for the layouts T2, R2 and C2
+ * of tern/model_format.h.  A weight is code - 1; every sum is exact in int32.  Weights add,
+ * subtract or skip; nothing is multiplied.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static inline int32_t signed_by_code(uint32_t code, int32_t x)
 
 /* ---- T2: bands of tiles of 64 rows; a byte holds 4 consecutive columns of one row ---- */
 
-/* The table of this level is x itself. */
+/* The table of this level is a copy of x. */
 void tn_lut_t2_ref(void *lut, const int8_t *x, uint32_t cols)
 {
     memcpy(lut, x, tn_kern_pad(cols));
@@ -45,7 +45,7 @@ void tn_gemv_t2_i8_ref(int32_t *dst, const struct tn_ternary *w, uint32_t row_be
 
 /* ---- R2: rows of 64-byte blocks; byte j holds columns j, j + 64, j + 128, j + 192 ---- */
 
-/* The preparation of this level is x itself. */
+/* The preparation of this level is a copy of x. */
 void tn_prep_r2_ref(void *prep, const int8_t *x, uint32_t cols)
 {
     memcpy(prep, x, tn_kern_pad(cols));

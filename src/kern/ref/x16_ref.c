@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary products of inputs that are not rounded to int8, in plain C: the specification.
+ * Ternary products of inputs in 16 bits, 8 bits and f32 with scales per group, in portable C: the
+ * specification of gemv_t2_x16, gemv_t2_x8, gemv_t2_f32 and their gemm (kern.h).
  */
 #include "kern/x8.h"
 
@@ -63,7 +64,7 @@ void tn_gemm_t2_x16_ref(float *dst, size_t dst_stride, const struct tn_scaled_te
     tn_gemv_t2_x16_ref(dst, dst_stride, m, row_begin, TN_MIN(row_end, m->w.rows), x16, n_tokens);
 }
 
-/* ---- in 8 bits ---- */
+/* ---- inputs in 8 bits ---- */
 
 /* Columns [col, end), which share a scale. */
 static float run_x8(const struct tn_scaled_ternary *m, uint32_t row, const void *x8, uint32_t col,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations, AVX2: 8 values an instruction; the last ones are loaded and stored under a mask.
+ * Activations, AVX2: 8 values per instruction; the remaining ones are loaded and stored under a
+ * mask.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "kern/x86/exp_avx2.h"
 #include "kern/x86/lanes_avx2.h"
 
-/* The first n values of v (n as in first_lanes) go to p. */
+/* Stores the first n values of v (n as in first_lanes). */
 static inline void store_first(float *p, __m256 v, int32_t n)
 {
     if (n >= 8)
@@ -19,7 +20,7 @@ static inline void store_first(float *p, __m256 v, int32_t n)
         _mm256_maskstore_ps(p, first_lanes(n), v);
 }
 
-/* max(so_far, |v|); the instruction returns its second operand where the first is NaN. */
+/* max(so_far, |v|); ignores NaN, because the instruction returns its second operand then. */
 static inline __m256 max_abs(__m256 so_far, __m256 v)
 {
     return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
@@ -42,7 +43,7 @@ static inline __m128i round_i8(__m256 v)
     return _mm_packs_epi16(words, words);
 }
 
-/* The eight bytes may reach behind n: q has room to the padding, which is zeroed last. */
+/* May write past n: q has room up to the padding, which is zeroed last. */
 static inline void store_i8(int8_t *q, __m128i bytes)
 {
     _mm_storel_epi64((__m128i *)q, bytes);
@@ -94,7 +95,7 @@ float tn_rms_norm_quant_avx2(int8_t *q, const float *x, const float *w, uint32_t
 {
     __m256 factor = _mm256_set1_ps(rms_factor(x, n, eps));
     __m256 max = _mm256_set1_ps(1e-5f);
-    /* 0 * infinity in the lanes behind the end is NaN, which max_abs passes over. */
+    /* 0 * infinity is NaN in the lanes past the end; max_abs ignores it. */
     for (uint32_t k = 0; k < n; k += 8)
         max = max_abs(max, normed(x + k, w + k, n - k, factor));
     float a = reduce_max(max);
@@ -105,7 +106,7 @@ float tn_rms_norm_quant_avx2(int8_t *q, const float *x, const float *w, uint32_t
     return a / 127.0f;
 }
 
-/* Eight sums as f32 times scale; zeros behind `left`. */
+/* Eight sums as f32 times scale; zeros from lane `left` on. */
 static inline __m256 scaled(const int32_t *sum, uint32_t left, __m256 scale)
 {
     __m256i v = left >= 8 ? _mm256_loadu_si256((const __m256i *)sum)
@@ -141,7 +142,7 @@ void tn_relu2_mul_f32_avx2(float *dst, const float *gate, const float *up, uint3
     }
 }
 
-/* e(z) of gates.h. */
+/* e(z) as defined in gates.h. */
 typedef __m256 exponent_fn(__m256 z);
 
 static TN_ALWAYS_INLINE __m256 silu_exponent(__m256 z)
@@ -198,8 +199,8 @@ void tn_rope_f32_avx2(float *x, const float *cos, const float *sin, uint32_t n_h
 
 /* ---- lists ---- */
 
-/* i + k for the bits k < 4 that are set in `chosen`, ascending, and something behind them: four
- * numbers are written.  Returns how many count. */
+/* Writes i + k for the bits k < 4 that are set in `chosen`, ascending, and returns their number.
+ * Always stores four numbers; the rest is garbage. */
 static TN_ALWAYS_INLINE uint32_t list_4(uint32_t *dst, uint32_t i, uint32_t chosen)
 {
     static const uint8_t bits_set[16][4] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Activations, AVX-512: 16 values an instruction, masks for the last ones.
+ * Activations, AVX-512: 16 values per instruction; the remaining ones are handled under a mask.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "kern/x86/exp_avx512.h"
 #include "kern/x86/lanes_avx512.h"
 
-/* max(so_far, |v|); the instruction returns its second operand where the first is NaN. */
+/* max(so_far, |v|); ignores NaN, because the instruction returns its second operand then. */
 static inline __m512 max_abs(__m512 so_far, __m512 v)
 {
     return _mm512_max_ps(_mm512_abs_ps(v), so_far);
@@ -99,7 +99,7 @@ float tn_rms_norm_quant_avx512(int8_t *q, const float *x, const float *w, uint32
     if (tail) {
         last = normed(_mm512_maskz_loadu_ps(tail, x + k), _mm512_maskz_loadu_ps(tail, w + k),
                       factor);
-        /* 0 * infinity in the lanes behind the end is NaN, which max_abs passes over. */
+        /* 0 * infinity is NaN in the lanes past the end; max_abs ignores it. */
         max = max_abs(max, last);
     }
     float a = _mm512_reduce_max_ps(max);
@@ -165,7 +165,7 @@ void tn_relu2_mul_f32_avx512(float *dst, const float *gate, const float *up, uin
                                         _mm512_maskz_loadu_ps(tail, up + k)));
 }
 
-/* e(z) of gates.h. */
+/* e(z) as defined in gates.h. */
 typedef __m512 exponent_fn(__m512 z);
 
 static TN_ALWAYS_INLINE __m512 silu_exponent(__m512 z)
@@ -180,7 +180,7 @@ static TN_ALWAYS_INLINE __m512 gelu_exponent(__m512 z)
     return _mm512_mul_ps(_mm512_set1_ps(TN_GELU_FACTOR), inner);
 }
 
-/* The lanes in `mask` of n <= 4 registers, a constant where this is inlined. */
+/* The lanes in `mask` of n <= 4 registers; n is a constant after inlining. */
 static TN_ALWAYS_INLINE void gate_16(float *dst, const float *gate, const float *up, uint32_t n,
                                      __mmask16 mask, exponent_fn *exponent)
 {
@@ -246,14 +246,15 @@ void tn_rope_f32_avx512(float *x, const float *cos, const float *sin, uint32_t n
     }
 }
 
-/* The numbers i ... i + 15 of which `chosen` has a bit, and zeros behind them; returns how many. */
+/* Stores those of the numbers i ... i + 15 whose bit is set in `chosen`, followed by zeros; returns
+ * their number. */
 static TN_ALWAYS_INLINE uint32_t list_16(uint32_t *dst, uint32_t i, __mmask16 chosen,
                                          __mmask16 present)
 {
     const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i numbers = _mm512_add_epi32(_mm512_set1_epi32((int)i), lanes);
-    /* Compressed in the register: compressing stores are slow on some processors.  No more was
-     * found than looked at, so there is room for as many as are present. */
+    /* Compressed in the register: compressing stores are slow on some processors.  At most as many
+     * numbers were found as examined, so dst has room for all present lanes. */
     _mm512_mask_storeu_epi32(dst, present, _mm512_maskz_compress_epi32(chosen, numbers));
     return (uint32_t)__builtin_popcount(chosen);
 }

@@ -3,13 +3,12 @@
  * Attention over f32 and f16 caches, and softmax, AVX2.  The 16 lanes of the lane order are two
  * registers.
  *
- * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once
- *         for its heads, and one tree ends four sums.
- * p . v   a tile is 16 columns x up to 4 query heads in eight registers, over a run of positions,
- *         so that memory is read in its order.
+ * q . k   a tile is 1 position x up to 4 query heads: eight accumulators; a key is widened once for
+ * its heads, and one tree finishes four sums. p . v   a tile is 16 columns x up to 4 query heads in
+ * eight registers, over a run of positions,
+ *         so that memory is read in order.
  *
- * Per 8 values of the cache and query head: one multiplication and one addition; nothing may be
- * fused.
+ * Per 8 values of the cache and query head: one multiplication and one addition, never fused.
  */
 #include <string.h>
 
@@ -18,10 +17,10 @@
 #include "kern/x86/lanes_avx2.h"
 
 #define F16_MAX 65504.0f
-/* Positions ahead of the tile whose lines are fetched. */
+/* Prefetch distance in positions from the current tile. */
 #define PREFETCH_POSITIONS 16u
-/* Positions of a run of p . v.  In each pass over its columns the same columns of the next run are
- * asked for. */
+/* Positions per run of p . v.  Each pass over the columns of a run prefetches the same columns of
+ * the next run. */
 #define RUN_POSITIONS 32u
 
 /* The cached rows of one key/value head. */
@@ -31,7 +30,7 @@ struct rows {
     size_t row_bytes;
 };
 
-/* 8 values at p as f32. */
+/* Loads 8 values as f32. */
 typedef __m256 load8_fn(const void *p);
 
 static TN_ALWAYS_INLINE __m256 load8_f32(const void *p)
@@ -50,7 +49,7 @@ static TN_ALWAYS_INLINE void prefetch(const char *p, size_t n_bytes)
         TN_PREFETCH(p + byte);
 }
 
-/* n_q is a constant of at most 4 where this is inlined. */
+/* n_q is at most 4, a constant after inlining. */
 static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load8_fn *load8,
                                      const struct rows *k, uint32_t t, const float *q,
                                      uint32_t n_q, uint32_t dim, float factor)
@@ -92,8 +91,7 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load8_fn *load8,
     }
 }
 
-/* Adds n_pos positions to columns d .. d + 15; n_q is a constant of at most 4 where this is
- * inlined. */
+/* Adds n_pos positions to columns d .. d + 15; n_q is at most 4, a constant after inlining. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load8_fn *load8, const float *p, size_t p_stride,
                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
                                      uint32_t dim, uint32_t d)
@@ -205,7 +203,8 @@ float tn_exp_sum_f32_avx2(float *x, uint32_t n, float max)
     return tree_sum(lanes);
 }
 
-/* [-limit, limit]; the instructions return their second operand where the first is NaN. */
+/* Clamps to [-limit, limit]; NaN gives limit, because the instructions return their second operand
+ * then. */
 static inline __m256 clamp(__m256 v, float limit)
 {
     v = _mm256_min_ps(v, _mm256_set1_ps(limit));

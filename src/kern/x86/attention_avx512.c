@@ -3,12 +3,12 @@
  * Attention over f32 and f16 caches, and softmax, AVX-512.
  *
  * q . k   a tile is 4 positions x up to 4 query heads; a key is widened once for its heads, and
- *         one transposing tree ends all 16 sums.
+ *         one transposing tree finishes all 16 sums.
  * p . v   a tile is 64 columns x up to 4 query heads in 16 registers, over a run of positions, so
- *         that memory is read in its order; a value is widened once for its heads.
+ *         that memory is read in order; a value is widened once for its heads.
  *
- * Per 16 values of the cache and query head: one multiplication and one addition; nothing may be
- * fused.  That, not the widening, is the limit for four heads and more.
+ * Per 16 values of the cache and query head: one multiplication and one addition, never fused.
+ * These, not the widening, limit the speed from four heads on.
  */
 #include <math.h>
 #include <string.h>
@@ -18,10 +18,10 @@
 #include "kern/x86/lanes_avx512.h"
 
 #define F16_MAX 65504.0f
-/* Positions ahead of the tile whose lines are fetched. */
+/* Prefetch distance in positions from the current tile. */
 #define PREFETCH_POSITIONS 24u
-/* Positions of a run of p . v.  In each pass over its columns the same columns of the next run are
- * asked for. */
+/* Positions per run of p . v.  Each pass over the columns of a run prefetches the same columns of
+ * the next run. */
 #define RUN_POSITIONS 32u
 
 /* The cached rows of one key/value head. */
@@ -31,7 +31,7 @@ struct rows {
     size_t row_bytes;
 };
 
-/* 16 values at p as f32. */
+/* Loads 16 values as f32. */
 typedef __m512 load16_fn(const void *p);
 
 static TN_ALWAYS_INLINE __m512 load16_f32(const void *p)
@@ -44,7 +44,7 @@ static TN_ALWAYS_INLINE __m512 load16_f16(const void *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256(p));
 }
 
-/* n_pos is 4 or 1 and n_q at most 4, constants where this is inlined. */
+/* n_pos is 4 or 1 and n_q at most 4, constants after inlining. */
 static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load16_fn *load16,
                                      const struct rows *k, uint32_t t, uint32_t n_pos,
                                      const float *q, uint32_t n_q, uint32_t dim, float factor)
@@ -64,12 +64,12 @@ static TN_ALWAYS_INLINE void qk_tile(float *s, size_t s_stride, load16_fn *load1
         }
     }
 
-    /* Element 4 h + i. */
+    /* Element 4 h + i is the sum of head h and position i. */
     __m512 sums = _mm512_mul_ps(tree_sum_16((const __m512(*)[4])sum), _mm512_set1_ps(factor));
     __m128 by_head[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1),
                          _mm512_extractf32x4_ps(sums, 2), _mm512_extractf32x4_ps(sums, 3)};
-    /* No masked stores: gcc folds them into vextractf32x4, which touches what the mask leaves
-     * out. */
+    /* No masked stores: gcc folds them into vextractf32x4, which accesses the masked-out lanes,
+     * too. */
     for (uint32_t h = 0; h < n_q; h++) {
         if (n_pos == 4)
             _mm_storeu_ps(s + h * s_stride + t, by_head[h]);
@@ -111,8 +111,8 @@ static TN_ALWAYS_INLINE void attn_qk(float *s, size_t s_stride, load16_fn *load1
         qk_heads(s, s_stride, load16, k, t, 1, q, n_q, dim, factor);
 }
 
-/* Adds n_pos positions to columns d .. d + 16 n_regs; n_regs and n_q are constants of at most 4
- * where this is inlined. */
+/* Adds n_pos positions to columns d .. d + 16 n_regs; n_regs and n_q are at most 4, constants after
+ * inlining. */
 static TN_ALWAYS_INLINE void pv_tile(float *o, load16_fn *load16, const float *p, size_t p_stride,
                                      uint32_t n_q, const struct rows *v, uint32_t n_pos,
                                      uint32_t dim, uint32_t d, uint32_t n_regs)
@@ -227,7 +227,8 @@ float tn_exp_sum_f32_avx512(float *x, uint32_t n, float max)
     return tree_sum(lanes);
 }
 
-/* [-limit, limit]; the instructions return their second operand where the first is NaN. */
+/* Clamps to [-limit, limit]; NaN gives limit, because the instructions return their second operand
+ * then. */
 static inline __m512 clamp(__m512 v, float limit)
 {
     v = _mm512_min_ps(v, _mm512_set1_ps(limit));

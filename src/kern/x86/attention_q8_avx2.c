@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attention over a q8 cache, AVX2.
+ * Attention over a q8 cache, AVX2, with the loops of attention_q8_words.h.
  *
- * The loops are those of attention_q8_words.h.  16 bytes, four lanes, are widened to words and
- * multiplied with four factors by `vpmaddwd`, which leaves two sums in a lane; they meet when a
- * tile ends.  8 lanes x up to 4 query heads are 8 accumulators: per 32 bytes 2 loads, 4 broadcasts
- * and 8 vpmaddwd and vpaddd.  The bytes are 128 too large: 128 times the sum of the factors is
- * subtracted.
+ * 16 bytes, four lanes, are widened to words and multiplied with four factors by `vpmaddwd`, which
+ * leaves two sums per lane; these are added at the end of a tile.  8 lanes x up to 4 query heads
+ * are 8 accumulators: per 32 bytes 2 loads, 4 broadcasts and 8 vpmaddwd and vpaddd.  The bytes are
+ * 128 too large: 128 times the sum of the factors is subtracted.
  *
  * Sums are exact in int32: of 256 products at most 256 * 128 * 32639 < 2^30; before that
  * subtraction at most 256 * 255 * 32639 < 2^31.
@@ -18,7 +17,7 @@
 
 #define F16_MAX 65504.0f
 
-/* Up to TN_KV_BLOCK factors of up to 4 heads, zeros up to a multiple of 16. */
+/* Up to TN_KV_BLOCK factors of up to 4 heads, zero-padded to a multiple of 16. */
 struct factors {
     int16_t x16[4][TN_KV_BLOCK];
     int32_t excess[4]; /* 128 times the sum */
@@ -27,7 +26,7 @@ struct factors {
 
 #include "kern/attention_q8_words.h"
 
-/* 128 times the sum of n words, a multiple of 16. */
+/* 128 times the sum of n words, n a multiple of 16. */
 static int32_t excess_of(const int16_t *x16, uint32_t n)
 {
     __m128i sum = _mm_setzero_si128();
@@ -42,7 +41,7 @@ static TN_ALWAYS_INLINE __m256i load_words(const uint8_t *p)
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* sum += v in place: gcc moves sums from register to register otherwise. */
+/* sum += v in place: gcc otherwise moves sums between registers. */
 static TN_ALWAYS_INLINE void add_to(__m256i *sum, __m256i v)
 {
     __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(v));
@@ -52,7 +51,7 @@ static TN_ALWAYS_INLINE void dot_lanes(ivec dots[4], const uint8_t *lanes, uint3
                                        uint32_t n_groups, const struct factors *f, uint32_t n_q)
 {
     __m256i sum[4][2];
-    /* Unrolled so early that all sums become registers. */
+    /* Unrolled this early so that all sums become registers. */
 #pragma GCC unroll 4
     for (uint32_t h = 0; h < n_q; h++)
         sum[h][0] = sum[h][1] = _mm256_setzero_si256();

@@ -47,8 +47,8 @@ static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
 
 #define F16_MAX 65504.0f
 
-/* max(so_far, |v|) and min(v, limit); the instructions return their second operand where the first
- * is NaN. */
+/* max(so_far, |v|) and min(v, limit); where the first operand is NaN the instructions return the
+ * second. */
 static inline __m512 max_abs(__m512 so_far, __m512 v)
 {
     return _mm512_max_ps(_mm512_abs_ps(v), so_far);
@@ -60,11 +60,11 @@ static inline __m512 at_most(__m512 v, float limit)
 }
 
 /* Adding this rounds |v| < 2^21 to an integer q and leaves q + 128 in the low 16 bits: one byte is
- * then the high one, and the other 128 more than the low one, which is a bit turned over. */
+ * then the high digit, the other the low digit plus 128, which flips its top bit. */
 #define ROUND_TO_BYTES (12582912.0f + 128.0f)
 #define ROUND_TO_BYTES_BITS 0x4B400080u
 
-/* Bytes of 2 x 16 sums: for each four sums their second bytes, then their first ones. */
+/* The bytes of 2 x 16 sums: for every four sums their second bytes, then their first bytes. */
 static inline __m512i split_bytes(__m512i a, __m512i b)
 {
     const __m512i order = _mm512_set_epi64(0x7C7874707D797571, 0x6C6864606D696561,
@@ -75,9 +75,9 @@ static inline __m512i split_bytes(__m512i a, __m512i b)
                             _mm512_set1_epi64((int64_t)0x8080808000000000));
 }
 
-/* i16 of n <= TN_KV_BLOCK values for each head, a multiple of 32; max holds their largest
- * magnitudes and 1e-30.  A zero stays one: 0 * (32639 / a) is never NaN.  No product is below
- * -32639, and one above is NaN.  While this computes, memory sends the lines from `ahead` on. */
+/* Rounds to i16 n <= TN_KV_BLOCK values (a multiple of 32) for each head; max holds their largest
+ * magnitudes, at least 1e-30.  Zero stays zero: 0 * (32639 / a) is never NaN.  No product is below
+ * -32639, and one above is NaN.  Meanwhile prefetches the lines from `ahead` on. */
 static TN_ALWAYS_INLINE void round_i16(struct weights *dst, float x[4][TN_KV_BLOCK], uint32_t n_q,
                                        uint32_t n, const __m512 max[4], const uint8_t *ahead)
 {

@@ -34,12 +34,12 @@ static TN_ALWAYS_INLINE int32_t excess_of(const int8_t *factors, uint32_t n)
     return reduce_add(sum);
 }
 
-/* Bytes of 16 integers 256 high + low, |low| <= 128: high of four, low of four, and so on.  128 is
- * added to each first: its bytes are then high and 128 more than low, which is a bit turned
- * over. */
+/* The bytes of 16 integers 256 high + low, |low| <= 128: high bytes of four, low bytes of four, and
+ * so on.  128 is added to each first: its bytes are then high and low + 128, which flips the top
+ * bit of low. */
 static inline __m256i split_bytes(__m256i a, __m256i b)
 {
-    /* Second and first bytes of four integers, to the front or to the back of their half. */
+    /* The second and first bytes of four integers, moved to the front or the back of their half. */
     const __m256i to_front = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(1, 5, 9, 13, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1));
     const __m256i to_back = _mm256_permute4x64_epi64(to_front, 0xB1);

@@ -26,8 +26,8 @@ static TN_ALWAYS_INLINE void store_first_lanes(float *p, fvec v, uint32_t n)
         _mm256_maskstore_ps(p, first_lanes((int32_t)n), (__m256)v);
 }
 
-/* max(so_far, |v|) and min(v, limit); the instructions return their second operand where the first
- * is NaN. */
+/* max(so_far, |v|) and min(v, limit); where the first operand is NaN the instructions return the
+ * second. */
 static inline __m256 max_abs(__m256 so_far, __m256 v)
 {
     return _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), so_far);
@@ -51,7 +51,7 @@ static inline int32_t reduce_add(__m128i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xB1)));
 }
 
-/* w[t] = p[t] * scales[t], t < n_pos, with zeros up to a multiple of 16; returns the largest
+/* w[t] = p[t] * scales[t], t < n_pos, zero-padded to a multiple of 16; returns the largest
  * magnitude, at least 1e-30. */
 static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales, uint32_t n_pos)
 {
@@ -68,7 +68,7 @@ static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales,
         const int32_t left = (int32_t)(n_pos - t);
         __m256 scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(scales + t)));
         __m256 weight = _mm256_mul_ps(load_first(p + t, left), scale);
-        /* Behind the end the scale may be anything. */
+        /* Past the end the scale may be any value. */
         weight = _mm256_and_ps(weight, _mm256_castsi256_ps(first_lanes(left)));
         _mm256_storeu_ps(w + t, weight);
         max = max_abs(max, weight);
@@ -76,8 +76,8 @@ static float weigh(float w[TN_KV_BLOCK], const float *p, const uint16_t *scales,
     return reduce_max(max);
 }
 
-/* i16 of eight weights under s = 32639 / a.  A zero stays one: 0 * s is never NaN.  No product is
- * below -32639, and one above is NaN. */
+/* Eight weights times s = 32639 / a, rounded to i16.  Zero stays zero: 0 * s is never NaN.  No
+ * product is below -32639, and one above is NaN. */
 static inline __m256i round_8(const float *w, __m256 s)
 {
     return _mm256_cvtps_epi32(at_most(_mm256_mul_ps(_mm256_loadu_ps(w), s), (float)TN_I16_MAX));

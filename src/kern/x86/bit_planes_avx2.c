@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, AVX2: codes stay bytes, and the activations are split into two signed digits,
- * x = 256 * high + low, so that vpmaddubsw multiplies 32 codes at once.  Groups of columns whose
- * high digits are all zero, which the caller sees to for most, are multiplied once.  Per 256
- * columns 33 instructions (single bits: 35): 8 (10) to load codes and shift them, 8 to mask, 8 to
- * multiply (loading activations), 9 to add and to widen.  Of a few inputs only the last 17 are
- * repeated, but for groups with high digits, of which each has its own.  Codes of 5 bits are put
- * together from two planes by 40, and widened twice as often.
+ * Bit planes, AVX2: codes stay bytes, and activations are split into two signed digits, x = 256 *
+ * high + low, so that vpmaddubsw multiplies 32 codes at once.  Groups of columns whose high digits
+ * are all zero (most groups, thanks to the caller) are multiplied once.  Per 256 columns 33
+ * instructions (single bits: 35): 8 (10) load and shift codes, 8 mask, 8 multiply, 9 add and widen.
+ * Several inputs repeat only the last 17, except in groups with high digits.  Codes of 5 bits are
+ * combined from two planes by 40 instructions, and widened twice as often.
  *
  *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
  *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, or four of 5-bit codes, at most
- *   4 * 2 * 31 * 128 = 31,744, before it is widened.  What is multiplied by 256 afterwards may
- *   wrap, as may the sums of chunks: the result fits.
+ *   4 * 2 * 31 * 128 = 31,744, before it is widened.  Sums that are multiplied by 256 may wrap,
+ *   as may the sums of chunks: the result fits.
  */
 #include <immintrin.h>
 
 #include "kern/bound_logit.h"
 #include "kern/x86/bit_planes_digits.h"
 
-/* 16 activations; returns whether one has a high digit. */
+/* Splits 16 activations; returns whether one has a high digit. */
 static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
 {
     __m256i v = _mm256_loadu_si256((const __m256i *)x);
@@ -30,7 +29,7 @@ static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
     return !_mm256_testz_si256(h, h);
 }
 
-/* Bits [shift, shift + 8) of bytes, as far as `mask` leaves them. */
+/* Bits [shift, shift + 8) of bytes, masked by `mask`. */
 static TN_ALWAYS_INLINE __m256i field(__m256i bytes, int shift, int mask)
 {
     return _mm256_and_si256(_mm256_srli_epi16(bytes, shift), _mm256_set1_epi8((char)mask));
@@ -47,7 +46,7 @@ static TN_ALWAYS_INLINE __m256i products(__m256i bytes, int shift, int mask, con
     return multiply(field(bytes, shift, mask), x);
 }
 
-/* group() of single bits: the lower lane takes a byte's even bits, the upper one its odd bits. */
+/* group() for single bits: the lower lane takes a byte's even bits, the upper one its odd bits. */
 static TN_ALWAYS_INLINE __m256i group_u1(const uint8_t *p, const int8_t *x)
 {
     __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
@@ -56,7 +55,7 @@ static TN_ALWAYS_INLINE __m256i group_u1(const uint8_t *p, const int8_t *x)
                             _mm256_add_epi16(products(a, 4, 1, x + 64), products(a, 6, 1, x + 96)));
 }
 
-/* 128 columns: lanes of four sums of pairs. */
+/* 128 columns: each lane is four sums of pairs. */
 static TN_ALWAYS_INLINE __m256i group(uint32_t bits, const uint8_t *p, const int8_t *x)
 {
     if (bits == 1)
@@ -77,7 +76,7 @@ static TN_ALWAYS_INLINE __m256i add_wide(__m256i sum, __m256i pairs)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-/* 8 sums whose sum is that of the row, for one input. */
+/* Eight partial sums of the row for one input. */
 static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
                                          const struct digits *x)
 {
@@ -97,9 +96,9 @@ static TN_ALWAYS_INLINE __m256i low_sums(uint32_t bits, const uint8_t *row, cons
     return low;
 }
 
-/* ---- a few inputs, or codes of two planes: codes are cut out once ---- */
+/* ---- several inputs, or codes of two planes: codes are extracted once ---- */
 
-/* Bytes of n groups in a plane. */
+/* Bytes of n groups in one plane. */
 static TN_ALWAYS_INLINE uint32_t group_bytes(uint32_t bits, uint32_t i_plane, uint32_t n)
 {
     return n * (TN_PLANE_COLS / 8) * plane_bits(bits, i_plane);
@@ -128,8 +127,8 @@ static TN_ALWAYS_INLINE __m256i codes_of(uint32_t bits, const struct row_at *at,
     return _mm256_or_si256(high, bits_of(at->row[1] + group_bytes(5, 1, g), i));
 }
 
-/* sums[k] += n_groups (1, of codes below 5 bits also 2) groups from g on of n inputs, whose
- * values begin at x and are `step` bytes apart; all but g constants. */
+/* sums[k] += n_groups (1; also 2 for codes below 5 bits) groups from g on of n inputs, whose values
+ * begin at x and are `step` bytes apart; all but g are constants. */
 static TN_ALWAYS_INLINE void add_groups(__m256i *sums, uint32_t bits, const struct row_at *at,
                                         uint32_t g, const int n_groups, const int8_t *x,
                                         size_t step, const uint32_t n)
@@ -142,7 +141,7 @@ static TN_ALWAYS_INLINE void add_groups(__m256i *sums, uint32_t bits, const stru
         for (uint32_t k = 0; k < n; k++) {
             const __m256i v = multiply(codes, x + k * step + 32 * i);
             pairs[k] = i == 0 ? v : _mm256_add_epi16(pairs[k], v);
-            __asm__("" : "+x"(pairs[k])); /* else gcc forms all products first, and spills */
+            __asm__("" : "+x"(pairs[k])); /* otherwise gcc computes all products first and spills */
         }
     }
 #pragma GCC unroll 4

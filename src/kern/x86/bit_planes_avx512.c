@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, AVX-512 with VNNI: codes stay bytes, and the activations are split into two
- * signed digits, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once.  Groups of
- * columns whose high digits are all zero, which the caller sees to for most, are multiplied once.
- * For one input codes are not shifted down: fields that lie 4 bits higher have sums that are 16
- * times larger.  For several, and for 5 bits from two planes, they are, once for all inputs.
- * Per 64 columns 2 instructions, a load (1 bit: 1/4), and 1/2 (4 bits, 1 bit) or 1/4 load of codes.
+ * Bit planes, AVX-512 with VNNI: codes stay bytes, and activations are split into two signed
+ * digits, x = 256 * high + low, so that vpdpbusd multiplies 64 codes at once.  Groups of columns
+ * whose high digits are all zero (most groups, thanks to the caller) are multiplied once.  For one
+ * input codes are not shifted down: fields that are 4 bits higher have sums that are 16 times
+ * larger.  For several inputs, and for 5 bits from two planes, they are shifted once for all
+ * inputs. Per 64 columns 2 instructions, a load (1 bit: 1/4), and 1/2 (4 bits, 1 bit) or 1/4 load
+ * of codes.
  *
  *   |x| <= 32639 makes |high| <= 127.  A lane adds at most 255 * 128 * 4 for 64 columns, below 2^23
- *   for CHUNK_COLS; what is multiplied by 256 afterwards may wrap, as may the sums of chunks: the
+ *   for CHUNK_COLS; sums that are then multiplied by 256 may wrap, as may the sums of chunks: the
  *   result fits.
  */
 #include <immintrin.h>
@@ -20,25 +21,25 @@
 #include "kern/plane_rows.h"
 #include "kern/switch.h"
 
-/* Columns whose digits are kept at a time; a multiple of 256. */
+/* Columns whose digits are stored at a time; a multiple of 256. */
 #define CHUNK_COLS 4096u
-/* Columns that are wide together: one load of 2-bit codes. */
+/* Columns that get high digits together: one load of 2-bit codes. */
 #define GROUP_COLS 256u
 /* Rows whose sums are stored together. */
 #define ROWS 4u
-/* Rows that share the loads of activations: for single bits these are half of the work; more bits
- * are better read as one stream. */
+/* Rows that share the loads of activations: for single bits these loads are half of the work;
+ * planes of more bits are faster as one stream. */
 #define TOGETHER(bits) ((bits) == 1 ? ROWS : 1u)
 
 struct digits {
     _Alignas(64) int8_t low[CHUNK_COLS];
-    _Alignas(64) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
+    _Alignas(64) int8_t high[CHUNK_COLS]; /* of the wide groups, consecutive */
     uint32_t wide[CHUNK_COLS / GROUP_COLS]; /* first columns of the groups with high digits */
     uint32_t n_wide;
     uint32_t cols;
 };
 
-/* 32 activations to place `at` of their group; returns whether one has a high digit. */
+/* Splits 32 activations to offset `at` of their group; returns whether one has a high digit. */
 static inline uint32_t split_32(int8_t *low, int8_t *high, uint32_t at, const int16_t *x)
 {
     __m512i v = _mm512_loadu_si512(x);
@@ -49,8 +50,9 @@ static inline uint32_t split_32(int8_t *low, int8_t *high, uint32_t at, const in
     return _mm512_test_epi16_mask(h, h);
 }
 
-/* n columns (a multiple of 128; zeros behind them) in the order of the kernel: for 4 bits and 1 bit
- * as they are, for 2-bit codes of two groups of 128 columns field after field, 32 columns each. */
+/* Splits n columns (a multiple of 128, followed by zeros) in the order of the kernel: unchanged for
+ * 4 bits and 1 bit; for 2-bit codes two groups of 128 columns field after field, 32 columns
+ * each. */
 static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
 {
     static const int16_t zeros[32];
@@ -68,7 +70,8 @@ static void split(struct digits *s, uint32_t bits, const int16_t *x, uint32_t n)
     }
 }
 
-/* Sums of a row for each field of a byte, or of two fields that lie alike; each as its bits lie. */
+/* Sums of a row for each field of a byte, or for two fields with the same shift, not shifted
+ * down. */
 struct fields {
     __m512i f[4];
 };
@@ -78,7 +81,7 @@ static TN_ALWAYS_INLINE __m512i mask_of(int byte)
     return _mm512_set1_epi8((char)byte);
 }
 
-/* What cuts the lower and the upper fields out of bytes of 4-bit codes; or of single bits, where
+/* The masks of the lower and the upper fields in bytes of 4-bit codes, or of single bits, where
  * each quarter of a vector takes two bits of the same 16 bytes. */
 struct masks {
     __m512i low, high;
@@ -98,7 +101,7 @@ static TN_ALWAYS_INLINE __m512i product(__m512i sum, __m512i bytes, __m512i mask
     return _mm512_dpbusd_epi32(sum, _mm512_and_si512(bytes, mask), x);
 }
 
-/* 128 columns of 4-bit codes at `row[k] + at`. */
+/* Adds 128 columns of 4-bit codes at `row[k] + at`. */
 static TN_ALWAYS_INLINE void add_u4(struct fields *sum, uint32_t n_rows,
                                     const uint8_t *const *row, uint32_t at, const int8_t *x)
 {
@@ -110,7 +113,7 @@ static TN_ALWAYS_INLINE void add_u4(struct fields *sum, uint32_t n_rows,
     }
 }
 
-/* 256 columns of 2-bit codes, or the 128 that are there. */
+/* Adds 256 columns of 2-bit codes, or the last 128. */
 static TN_ALWAYS_INLINE void add_u2(struct fields *sum, uint32_t n_rows,
                                     const uint8_t *const *row, uint32_t at, bool is_whole,
                                     const int8_t *x)
@@ -124,7 +127,7 @@ static TN_ALWAYS_INLINE void add_u2(struct fields *sum, uint32_t n_rows,
     }
 }
 
-/* 128 columns of single bits are 16 bytes, of which each lane of 16 takes two bits. */
+/* Adds 128 columns of single bits: 16 bytes, of which each lane of 16 takes two bits. */
 static TN_ALWAYS_INLINE void add_u1(struct fields *sum, uint32_t n_rows,
                                     const uint8_t *const *row, uint32_t at, const int8_t *x)
 {
@@ -138,7 +141,7 @@ static TN_ALWAYS_INLINE void add_u1(struct fields *sum, uint32_t n_rows,
     }
 }
 
-/* 256 columns, the last 128 only when they are there. */
+/* Adds 256 columns, or the last 128 if no more exist. */
 static TN_ALWAYS_INLINE void add_columns(struct fields *sum, uint32_t n_rows, uint32_t bits,
                                          const uint8_t *const *row, uint32_t at,
                                          bool is_whole, const int8_t *x)
@@ -152,7 +155,7 @@ static TN_ALWAYS_INLINE void add_columns(struct fields *sum, uint32_t n_rows, ui
         (bits == 4 ? add_u4 : add_u1)(sum, n_rows, row, at + 16 * bits, x + 128);
 }
 
-/* The fields of a row, shifted down. */
+/* The sum of a row's fields, shifted down. */
 static TN_ALWAYS_INLINE __m512i total(const struct fields *sum, uint32_t bits)
 {
     const __m512i lane = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
@@ -162,7 +165,7 @@ static TN_ALWAYS_INLINE __m512i total(const struct fields *sum, uint32_t bits)
     return bits == 1 ? _mm512_srav_epi32(all, lane) : all;
 }
 
-/* v[k]: 16 sums whose sum is that of row k. */
+/* v[k]: 16 partial sums of row k. */
 static TN_ALWAYS_INLINE void row_sums(__m512i *v, uint32_t n_rows, uint32_t bits,
                                       const uint8_t *const *row, const uint8_t *const *ahead,
                                       const struct digits *x)
@@ -205,7 +208,7 @@ static TN_ALWAYS_INLINE __m128i totals(const __m512i v[ROWS])
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-/* Adds v, of rows [i, i + ROWS) as far as there are, to dst, or stores it where these are the first
+/* Adds v, the totals of rows [i, i + ROWS) that exist, to dst, or stores it for the first
  * columns. */
 static TN_ALWAYS_INLINE void store_totals(int32_t *dst, const __m512i v[ROWS], uint32_t i,
                                           uint32_t n_rows, bool is_first)
@@ -216,7 +219,7 @@ static TN_ALWAYS_INLINE void store_totals(int32_t *dst, const __m512i v[ROWS], u
     _mm_mask_storeu_epi32(dst + i, present, _mm_add_epi32(before, totals(v)));
 }
 
-/* Rows [i, i + ROWS), behind the last one that again. */
+/* Rows [i, i + ROWS); past the end, the last row. */
 static TN_ALWAYS_INLINE void find_rows(const uint8_t *row[ROWS], const struct tn_plane_rows *p,
                                        uint32_t bits, uint32_t i_plane, uint32_t i)
 {
@@ -245,9 +248,9 @@ static TN_ALWAYS_INLINE void dot_plane(int32_t *dst, uint32_t bits, struct tn_pl
     }
 }
 
-/* ---- a few inputs, or codes of two planes ---- */
+/* ---- several inputs, or codes of two planes ---- */
 
-/* Columns that the inputs take in turn. */
+/* Columns of one input before those of the next. */
 #define STEP_COLS TN_PLANE_COLS
 #define MAX_STEPS (CHUNK_COLS / STEP_COLS)
 
@@ -256,14 +259,14 @@ struct few_digits {
     _Alignas(64) int8_t high[TN_PLANE_MAX_X * CHUNK_COLS]; /* [n_wide][STEP_COLS] */
     struct {
         uint8_t step, input;
-    } wide[TN_PLANE_MAX_X * MAX_STEPS]; /* [n_wide] ascending: where there are high digits */
+    } wide[TN_PLANE_MAX_X * MAX_STEPS]; /* [n_wide] ascending: the groups with high digits */
     uint32_t n, n_steps, n_wide;
 };
 _Static_assert(sizeof(struct few_digits) <= TN_PLANE_SCRATCH_BYTES &&
                    sizeof(struct digits) <= TN_PLANE_SCRATCH_BYTES,
                "the digits fit the scratch memory");
 
-/* Columns [c, c + n_cols) of all inputs. */
+/* Splits columns [c, c + n_cols) of all inputs. */
 static inline void split_few(struct few_digits *s, const struct plane_inputs *in, uint32_t c,
                              uint32_t n_cols)
 {
@@ -282,7 +285,7 @@ static inline void split_few(struct few_digits *s, const struct plane_inputs *in
         }
 }
 
-/* Codes of STEP_COLS columns; single bits (all, or the lowest of 5) lie in `ones`. */
+/* Codes of STEP_COLS columns; `ones` holds the single bits (all, or the lowest of 5). */
 static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const uint8_t *row,
                                         const uint8_t *ones)
 {
@@ -303,7 +306,7 @@ static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const u
     } else if (bits == 4) {
         codes[0] = bytes;
         codes[1] = _mm512_srli_epi16(bytes, 4);
-    } else { /* 0xCA: the first operand selects the second where 1, the third where 0. */
+    } else { /* 0xCA: where the first operand is 1 the second, else the third */
         codes[0] = _mm512_ternarylogic_epi64(one, bit[0], _mm512_add_epi8(bytes, bytes), 0xCA);
         codes[1] = _mm512_ternarylogic_epi64(one, bit[1], _mm512_srli_epi16(bytes, 3), 0xCA);
     }
@@ -311,8 +314,8 @@ static TN_ALWAYS_INLINE void load_codes(__m512i codes[2], uint32_t bits, const u
     codes[1] = _mm512_and_si512(codes[1], mask);
 }
 
-/* Rows in the planes of 4 bits and of 1 bit, and what is asked for meanwhile, line after line and
- * not in the order of use: the rows that follow lie so. */
+/* Rows in the planes of 4 bits and of 1 bit, and the lines to prefetch meanwhile, in memory order
+ * rather than in order of use, because the following rows are stored in memory order. */
 struct few_lines {
     const uint8_t *codes[ROWS], *ones[ROWS];
     const uint8_t *next_codes, *next_ones;
@@ -334,8 +337,8 @@ static TN_ALWAYS_INLINE void find_lines(struct few_lines *l, const struct tn_pla
                                        distance);
 }
 
-/* v[t][k]: 16 sums whose sum is that of row k and the low digits of input t, for n_rows rows from
- * k on and n inputs, constants. */
+/* v[t][k]: 16 partial sums of row k and the low digits of input t, for n_rows rows from k on and n
+ * inputs, both constants. */
 static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
                                           const struct few_lines *l, const struct few_digits *s,
                                           uint32_t first, const uint32_t n_rows, const uint32_t n)
@@ -377,7 +380,8 @@ static TN_ALWAYS_INLINE void row_sums_few(__m512i v[][ROWS], uint32_t bits,
             v[t][first + k] = sum[t][k];
 }
 
-/* n is a constant: the sums of more than four inputs fit the registers for half of the rows. */
+/* n is a constant.  The sums of more than four inputs fit the registers only for half of the
+ * rows. */
 static TN_ALWAYS_INLINE void row_sums_halves(__m512i v[][ROWS], uint32_t bits,
                                              const struct few_lines *l, const struct few_digits *s,
                                              const uint32_t n)
@@ -440,7 +444,7 @@ static TN_ALWAYS_INLINE void dot_few(uint32_t bits, struct tn_plane_rows p,
     }
 }
 
-/* 2 bits: one input after the other. */
+/* 2 bits: one input at a time. */
 static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct tn_plane_rows p,
                                         const struct plane_inputs *in)
 {

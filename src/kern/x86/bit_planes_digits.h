@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What bit_planes_ssse3.c and bit_planes_avx2.c share: activations as two signed digits, x = 256 *
- * high + low, and the loop over rows.  Up to PLANES_TOGETHER inputs share what was cut out of a
- * row. Groups of columns whose high digits are all zero, which the caller sees to for most, are
+ * Shared by bit_planes_ssse3.c and bit_planes_avx2.c: activations as two signed digits, x = 256 *
+ * high + low, and the loop over rows.  Up to PLANES_TOGETHER inputs share the codes extracted from
+ * a row.  Groups of columns whose high digits are all zero (most groups, thanks to the caller) are
  * multiplied once.  Each file compiles its own copy.
  */
 #ifndef TN_PLANES_DIGITS_H
@@ -15,12 +15,12 @@
 #include "kern/kern.h"
 #include "kern/plane_rows.h"
 
-/* Columns whose digits are kept at a time; a multiple of 256. */
+/* Columns whose digits are stored at a time; a multiple of 256. */
 #define CHUNK_COLS 4096u
 
 struct digits {
     _Alignas(32) int8_t low[CHUNK_COLS];
-    _Alignas(32) int8_t high[CHUNK_COLS]; /* of the wide groups, one after the other */
+    _Alignas(32) int8_t high[CHUNK_COLS]; /* of the wide groups, consecutive */
     uint32_t wide[CHUNK_COLS / TN_PLANE_COLS]; /* numbers of the groups with high digits */
     uint32_t n_wide;
     uint32_t n_groups;
@@ -28,20 +28,20 @@ struct digits {
 _Static_assert(TN_PLANE_MAX_X * sizeof(struct digits) <= TN_PLANE_SCRATCH_BYTES,
                "the digits of all inputs fit the scratch memory");
 
-/* 16 activations; returns whether one has a high digit. */
+/* Splits 16 activations; returns whether one has a high digit. */
 typedef bool split_16_fn(int8_t *low, int8_t *high, const int16_t *x);
-/* Where a row and what to ask for meanwhile begin in the planes of its codes: one, or two for codes
- * of 5 bits. */
+/* The start of a row, and of the lines to prefetch meanwhile, in the planes of its codes: one
+ * plane, or two for codes of 5 bits. */
 struct row_at {
     const uint8_t *row[2], *ahead[2];
 };
 
-/* sums[k], k < n: of one row over the groups of x[k]. */
+/* sums[k], k < n: one row times the groups of x[k]. */
 #define PLANES_TOGETHER 4u
 typedef void row_sums_fn(int32_t sums[PLANES_TOGETHER], uint32_t bits, const struct row_at *at,
                          const struct digits *x, uint32_t n);
 
-/* n columns, a multiple of TN_PLANE_COLS. */
+/* Splits n columns, a multiple of TN_PLANE_COLS. */
 static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, uint32_t n,
                                            split_16_fn *split_16)
 {
@@ -59,7 +59,7 @@ static TN_ALWAYS_INLINE void split_columns(struct digits *s, const int16_t *x, u
     }
 }
 
-/* n inputs, at most PLANES_TOGETHER. */
+/* Sums for n inputs, at most PLANES_TOGETHER. */
 static TN_ALWAYS_INLINE void sums_of_few(int32_t sums[PLANES_TOGETHER], uint32_t bits,
                                          const struct row_at *at, const struct digits *x,
                                          uint32_t n, row_sums_fn *row_sums)
@@ -79,7 +79,7 @@ static TN_ALWAYS_INLINE void sums_of_few(int32_t sums[PLANES_TOGETHER], uint32_t
     }
 }
 
-/* Row i, of which n_cols columns are used. */
+/* Row i, with n_cols columns used. */
 static TN_ALWAYS_INLINE struct row_at find_row(const struct tn_plane_rows *p, uint32_t bits,
                                                uint32_t i, uint32_t n_cols)
 {
@@ -92,7 +92,7 @@ static TN_ALWAYS_INLINE struct row_at find_row(const struct tn_plane_rows *p, ui
     return at;
 }
 
-/* The inputs pass a row some at a time, while it is in the first-level cache. */
+/* Multiplies PLANES_TOGETHER inputs at a time, while the row is in the first-level cache. */
 static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct tn_plane_rows p,
                                       const struct plane_inputs *in, split_16_fn *split_16,
                                       row_sums_fn *row_sums)
@@ -113,13 +113,13 @@ static TN_ALWAYS_INLINE void dot_rows(uint32_t bits, struct tn_plane_rows p,
                 sums_of_few(sums, bits, &at, &s[t], m, row_sums);
                 for (uint32_t k = 0; k < m; k++, dst += in->dst_stride)
                     *dst = c ? (int32_t)((uint32_t)*dst + (uint32_t)sums[k]) : sums[k];
-                memcpy(at.ahead, at.row, sizeof at.ahead); /* it has been asked for */
+                memcpy(at.ahead, at.row, sizeof at.ahead); /* already prefetched */
             }
         }
     }
 }
 
-/* The kernels of a level from its split_16_fn and row_sums_fn. */
+/* Defines the kernels of a level from its split_16_fn and row_sums_fn. */
 #define PLANE_DIGITS_DEFINE(isa, split_16, row_sums)                                               \
     static TN_ALWAYS_INLINE void dot_planes(uint32_t bits, struct tn_plane_rows p,                 \
                                             const struct plane_inputs *in)                         \

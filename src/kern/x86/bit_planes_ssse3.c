@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Planes of the head, SSSE3: as bit_planes_avx2.c, 16 codes at a time.  Per 128 columns 34
- * instructions, whatever the number of bits: 8 to load codes and shift them, 8 to mask, 8 to
- * multiply (loading activations), 10 to add and to widen.
+ * Bit planes, SSSE3: as bit_planes_avx2.c, 16 codes at a time.  Per 128 columns 34 instructions for
+ * any number of bits: 8 load and shift codes, 8 mask, 8 multiply, 10 add and widen.
  *
  *   |x| <= 32639 makes |high| <= 127; -128 <= low.  A lane of int16 adds eight sums of two products
- *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  What is multiplied by
- *   256 afterwards may wrap, as may the sums of chunks: the result fits.
+ *   of 4-bit codes, at most 8 * 2 * 15 * 128 = 30,720, before it is widened.  Sums that are then
+ *   multiplied by 256 may wrap, as may the sums of chunks: the result fits.
  */
 #include <tmmintrin.h>
 
 #include "kern/plane_unpack.h"
 #include "kern/x86/bit_planes_digits.h"
 
-/* 16 activations; returns whether one has a high digit. */
+/* Splits 16 activations; returns whether one has a high digit. */
 static inline bool split_16(int8_t *low, int8_t *high, const int16_t *x)
 {
     __m128i l[2], h[2];
@@ -55,7 +54,7 @@ static TN_ALWAYS_INLINE __m128i add_group(__m128i sum, uint32_t bits, const uint
     return add_wide(sum, pairs);
 }
 
-/* 4 sums whose sum is that of the row. */
+/* Four partial sums of the row. */
 static TN_ALWAYS_INLINE __m128i input_sums(uint32_t bits, const uint8_t *row, const uint8_t *ahead,
                                            const struct digits *x)
 {
@@ -76,7 +75,7 @@ static inline int32_t total(__m128i v)
     return _mm_cvtsi128_si32(_mm_add_epi32(v, _mm_shuffle_epi32(v, 0xB1)));
 }
 
-/* One input after the other, and one plane. */
+/* One input at a time, one plane. */
 static TN_ALWAYS_INLINE void row_sums(int32_t *sums, uint32_t bits, const struct row_at *at,
                                       const struct digits *x, uint32_t n)
 {

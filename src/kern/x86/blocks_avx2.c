@@ -2,11 +2,11 @@
  *
  * Products of matrices in blocks for AVX2: a vector is 8 rows, half a tile.
  *
- * `vpmaddubsw` multiplies unsigned codes and adds pairs, which 16 bits hold for some groups of 4
- * columns: of codes below 16 for 8 (8 * 2 * 15 * 128 = 30720), below 32 for 4 (31744), below 64 for
- * 2 (32256).  Codes of 8 bits are signed: their magnitude is multiplied with the input, its sign
- * changed where theirs is negative (128 * 127 * 2 = 32512).  A digit of -128 cannot change its
- * sign; digits meet such codes in 16 bits, by `vpmaddwd`.
+ * `vpmaddubsw` multiplies unsigned codes and adds pairs.  16 bits hold the sums of several groups
+ * of 4 columns: 8 groups for codes below 16 (8 * 2 * 15 * 128 = 30720), 4 below 32 (31744), 2 below
+ * 64 (32256).  Codes of 8 bits are signed: their magnitude is multiplied by the input with its sign
+ * changed where the code is negative (128 * 127 * 2 = 32512).  A digit of -128 cannot change its
+ * sign; digits are multiplied by such codes in 16 bits, with `vpmaddwd`.
  */
 #include <immintrin.h>
 
@@ -24,7 +24,7 @@
 
 typedef __m256i vec;
 
-/* Sums in 16 bits, two of a row, and what was widened. */
+/* Sums in 16 bits, two per row, and the widened sums. */
 struct sum {
     __m256i pairs, total;
 };

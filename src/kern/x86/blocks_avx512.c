@@ -9,7 +9,7 @@
 
 #define LANES 16
 #define HAS_SIGNED_CODES 0
-/* Sums, y, 4 codes and an input: of 64 rows and 3 inputs, or 2 of two digits. */
+/* Registers for sums, y, 4 codes and an input: 64 rows and 3 inputs, or 2 inputs of two digits. */
 #define TILE_VECTORS 4
 #define TILE_INPUTS_8 3
 #define TILE_INPUTS_16 2

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Products of matrices in blocks for SSSE3: as blocks_avx2.c, a vector is 4 rows.
+ * Products of matrices in blocks for SSSE3: the method of blocks_avx2.c with vectors of 4 rows, a
+ * quarter of a tile.
  */
 #include <tmmintrin.h>
 
@@ -18,7 +19,7 @@
 
 typedef __m128i vec;
 
-/* Sums in 16 bits, two of a row, and what was widened. */
+/* Sums in 16 bits, two per row, and the widened sums. */
 struct sum {
     __m128i pairs, total;
 };
@@ -76,7 +77,7 @@ static TN_ALWAYS_INLINE __m128i table_of(__m128i codes)
     return _mm_shuffle_epi8(table, codes);
 }
 
-/* What does not fit half a float's exponent is put right by one multiplication. */
+/* One multiplication corrects the exponent, whose range f16 does not share. */
 static TN_ALWAYS_INLINE __m128 floats_of_halves(const uint8_t *p)
 {
     const __m128i h = _mm_unpacklo_epi16(_mm_loadl_epi64((const void *)p), _mm_setzero_si128());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tn_exp_f32 of 8 values.  Only for *_avx2.c.
+ * tn_exp_f32 (kern/exp.h) of 8 values: the same operations in the same order.  Only for *_avx2.c.
  */
 #ifndef TN_EXP_AVX2_H
 #define TN_EXP_AVX2_H

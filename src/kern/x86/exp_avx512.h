@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * tn_exp_f32 in registers of 16 values.  Only for *_avx512.c.
+ * tn_exp_f32 (kern/exp.h) in registers of 16 values: the same operations in the same order.  Only
+ * for *_avx512.c.
  */
 #ifndef TN_EXP_AVX512_H
 #define TN_EXP_AVX512_H
@@ -12,9 +13,9 @@
 
 #define EACH for (uint32_t i = 0; i < n; i++)
 
-/* x = tn_exp_f32(x) in n <= 4 registers, a constant where this is inlined; no x is above 0.  Each
- * step for all of them: a single one is a chain of operations that each wait for the one before.
- * The fused operation has the bits of the two: its product is exact. */
+/* x = tn_exp_f32(x) in n <= 4 registers, n a constant after inlining; no x is above 0.  Each step
+ * runs for all registers, because the steps of one form a dependency chain.  The fused operation
+ * returns the same bits: its product is exact. */
 static TN_ALWAYS_INLINE void exp_16(__m512 x[], uint32_t n)
 {
     __m512 whole[4], r[4], p[4];

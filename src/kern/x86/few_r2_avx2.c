@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of R2 times some of a few inputs for AVX2: `vpmaddubsw` multiplies the codes of one field of
- * 32 bytes with 32 inputs and adds pairs.  The four fields of a line add at most 4 * 508 to an
- * int16, so that 16 lines fit before they are widened.  Per 128 columns 7 instructions unpack, each
- * input takes 8.
+ * Rows of R2 times selected inputs for AVX2: `vpmaddubsw` multiplies the codes of one field of 32
+ * bytes with 32 inputs and adds pairs.  The four fields of a line add at most 4 * 508 to an int16,
+ * so that 16 lines fit before they are widened.  Per 128 columns 7 instructions unpack, each input
+ * takes 8.
  */
 #include <immintrin.h>
 
@@ -12,7 +12,7 @@
 #define CHUNK_BLOCKS 8u
 _Static_assert(CHUNK_BLOCKS * 2 * 4 * 508 <= 32767, "the sums of a chunk fit int16");
 
-/* Adds one line of 32 bytes; at is the column of its first byte. */
+/* Adds one line of 32 bytes; `at` is the column of its first byte. */
 static TN_ALWAYS_INLINE void add_line(__m256i *pairs, const uint8_t *line, const int8_t *const *x,
                                       size_t at, const uint32_t n)
 {
@@ -25,7 +25,7 @@ static TN_ALWAYS_INLINE void add_line(__m256i *pairs, const uint8_t *line, const
         for (uint32_t k = 0; k < n; k++) {
             const __m256i v = _mm256_load_si256((const void *)(x[k] + at + 64 * i));
             pairs[k] = _mm256_add_epi16(pairs[k], _mm256_maddubs_epi16(codes, v));
-            if (n > 2) /* else gcc forms all products first, and spills */
+            if (n > 2) /* otherwise gcc computes all products first and spills */
                 __asm__("" : "+x"(pairs[k]));
         }
     }

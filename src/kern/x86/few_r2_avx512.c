@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of R2 times some of a few inputs for AVX-512 VNNI: `vpdpbusd` multiplies the codes of one
- * field of 64 bytes with 64 inputs.  Per 256 columns 7 instructions unpack, each input takes 4.
+ * Rows of R2 times selected inputs for AVX-512 VNNI: `vpdpbusd` multiplies the codes of one field
+ * of 64 bytes with 64 inputs.  Per 256 columns 7 instructions unpack, each input takes 4.
  */
 #include <immintrin.h>
 

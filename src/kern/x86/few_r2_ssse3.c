@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rows of R2 times some of a few inputs for SSSE3: `pmaddubsw` multiplies the codes of one field of
- * 16 bytes with 16 inputs and adds pairs.  The four fields of a line add at most 4 * 508 to an
- * int16, so that 16 lines fit before they are widened.
+ * Rows of R2 times selected inputs for SSSE3: `pmaddubsw` multiplies the codes of one field of 16
+ * bytes with 16 inputs and adds pairs.  The four fields of a line add at most 4 * 508 to an int16,
+ * so that 16 lines fit before they are widened.
  */
 #include <tmmintrin.h>
 
@@ -11,7 +11,7 @@
 #define CHUNK_BLOCKS 4u
 _Static_assert(CHUNK_BLOCKS * 4 * 4 * 508 <= 32767, "the sums of a chunk fit int16");
 
-/* Adds one line of 16 bytes; at is the column of its first byte. */
+/* Adds one line of 16 bytes; `at` is the column of its first byte. */
 static TN_ALWAYS_INLINE void add_line(__m128i *pairs, const uint8_t *line, const int8_t *const *x,
                                       size_t at, const uint32_t n)
 {

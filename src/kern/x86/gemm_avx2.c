@@ -5,7 +5,7 @@
  * `vpmaddubsw` multiplies 32 codes (0, 1, 2) with 32 inputs and adds pairs: at most
  * 2 * 2 * 127 = 508 in magnitude.  Those are added in int16 over the 64 groups of a panel,
  * 64 * 508 = 32512 < 32768, then `vpmaddwd` with ones widens them.  2 vectors of 8 rows x up to 4
- * tokens: two instructions for 32 multiply-adds, per group 2 + 4 loads (a fifth token would spill).
+ * tokens: two instructions per 32 multiply-adds, 2 + 4 loads per group (a fifth token would spill).
  */
 #include "kern/x86/dots_avx2.h"
 #include "kern/x86/gemm_few_avx2.h"
@@ -39,8 +39,8 @@ static TN_ALWAYS_INLINE __m256i sums_of(__m256i sum)
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
 
-/* In one of the two int16 of a row.  With it the 8 groups of a block are within
- * 8 * 508 + 4064 = 8128. */
+/* Adds start to one of the two int16 of a row, so that the 8 groups of a block stay within 8 * 508
+ * + 4064 = 8128. */
 static TN_ALWAYS_INLINE __m256i start_at(int32_t start)
 {
     return _mm256_and_si256(_mm256_set1_epi32(start), _mm256_set1_epi32(0xFFFF));

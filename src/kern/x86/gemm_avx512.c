@@ -2,8 +2,8 @@
  *
  * Ternary matrix times many int8 vectors for AVX-512 VNNI.
  *
- * The panels of gemm_panel.h are what `vpdpbusd` wants: 4 vectors of 16 rows a group.  4 vectors
- * x up to 6 tokens are 24 accumulators; per group 4 + 6 loads feed 24 dot products of 64
+ * The panels of gemm_panel.h have the order that `vpdpbusd` takes: 4 vectors of 16 rows per group.
+ * 4 vectors x up to 6 tokens are 24 accumulators; per group 4 + 6 loads feed 24 dot products of 64
  * multiply-adds.
  *
  * Unpacking costs per vector of 64 codes: T2 3 instructions, R2 3, C2 4.5.
@@ -18,10 +18,10 @@
 
 /* ---- unpacking ---- */
 
-/* A byte per row, 4 codes in it -> 4 bytes per row. */
+/* Turns one byte per row with 4 codes into 4 bytes per row. */
 static TN_ALWAYS_INLINE void unpack_group(uint8_t *panel, __m512i packed)
 {
-    /* Bit offsets in a quadword: of bytes 0 1, 2 3, 4 5, 6 7 in turn. */
+    /* Bit offsets inside a quadword: of bytes 0 1, 2 3, 4 5, 6 7 in turn. */
     const __m512i shifts = _mm512_set_epi64(0x3E3C3A3836343230, 0x2E2C2A2826242220,
                                             0x1E1C1A1816141210, 0x0E0C0A0806040200,
                                             0x3E3C3A3836343230, 0x2E2C2A2826242220,
@@ -75,8 +75,8 @@ static TN_ALWAYS_INLINE void transpose_16x16(__m512i v[16])
     }
 }
 
-/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits
- * higher: groups d, 16 + d, 32 + d, 48 + d. */
+/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 in the bit
+ * positions 2, 4 and 6: groups d, 16 + d, 32 + d, 48 + d. */
 static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, uint32_t col,
                       uint32_t n_groups)
 {
@@ -105,14 +105,14 @@ static void unpack_r2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
         }
 }
 
-/* Field q of four columns -> the four fields of a byte. */
+/* Gathers field q of four columns into the four fields of a byte. */
 static TN_ALWAYS_INLINE __m512i gather_field(const __m512i v[4], const int q)
 {
     __m512i moved[4];
     for (int i = 0; i < 4; i++)
         moved[i] = i >= q ? _mm512_slli_epi16(v[i], (unsigned)(2 * (i - q)))
                           : _mm512_srli_epi16(v[i], (unsigned)(2 * (q - i)));
-    /* 0xCA: the first operand selects the second where 1, the third where 0. */
+    /* 0xCA: where the first operand is 1 the second, else the third. */
     const __m512i low = _mm512_ternarylogic_epi64(_mm512_set1_epi8(0x03), moved[0], moved[1], 0xCA);
     const __m512i high =
         _mm512_ternarylogic_epi64(_mm512_set1_epi8(0x30), moved[2], moved[3], 0xCA);
@@ -165,8 +165,8 @@ int32_t tn_sum_i8_avx512(const int8_t *x, uint32_t n)
     return _mm512_reduce_add_epi32(sum);
 }
 
-/* Four columns of 64 rows.  They are to stay in registers: gcc loads them again for each input if
- * it may, and then the loads take longer than the products. */
+/* Loads four columns of 64 rows and keeps them in registers: gcc would load them again for each
+ * input, and the loads would take longer than the products. */
 static TN_ALWAYS_INLINE void load_group(__m512i w[4], const uint8_t *panel)
 {
 #pragma GCC unroll 4
@@ -185,7 +185,7 @@ static TN_ALWAYS_INLINE void multiply_group(__m512i sum[4], const __m512i w[4], 
         sum[i] = add_dots(sum[i], w[i], v);
 }
 
-/* n (a constant) tokens x 64 rows; x_sum NULL: go on from dst. */
+/* n (a constant) tokens x 64 rows; x_sum NULL: the sums continue from dst. */
 static TN_ALWAYS_INLINE void multiply_tile(int32_t *dst, size_t dst_stride, const uint8_t *panel,
                                            uint32_t n_groups, const int8_t *x, size_t x_stride,
                                            const int32_t *x_sum, const uint32_t n)
@@ -225,7 +225,7 @@ GEMM_DEFINE_ALL_FEW(avx512, FEW_TOKENS)
 
 /* ---- inputs in 16 bits ---- */
 
-/* Two digits of two inputs: 16 sums, and 5 operands, stay in registers. */
+/* 16 sums (two digits of two inputs) and 5 operands fit in registers. */
 #define X16_TILE_TOKENS 2u
 
 /* y of 16 rows += ((256 * high + low) * scales) * factor. */
@@ -283,7 +283,7 @@ X16_GEMM_DEFINE_TILE(avx512, x16_tile, X16_TILE_TOKENS)
 
 /* ---- inputs in 8 bits ---- */
 
-/* 12 sums in int32, 12 in f32 and 5 operands stay in registers. */
+/* 12 sums in int32, 12 in f32 and 5 operands fit in registers. */
 #define X8_TILE_TOKENS 3u
 
 /* n (a constant) inputs. */

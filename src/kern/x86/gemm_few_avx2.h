@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * T2 times a few int8 vectors with AVX2, for gemm_avx2.c and gemm_avxvnni.c: the weights pass once,
- * in the order of the file, and nothing is stored between unpacking and multiplying.
+ * T2 times 2 to 8 int8 vectors with AVX2, for gemm_avx2.c and gemm_avxvnni.c: the weights are read
+ * once, in file order, and nothing is stored between unpacking and multiplying.
  *
  * Two groups of a tile, 4 columns each, are interleaved: a 16-bit lane then holds the bytes of one
- * row.  Field q of both bytes, moved down and masked, is the codes of columns q and 4 + q, which
- * `vpmaddubsw` multiplies with a pair of inputs: a sum is at most 508, the 64 of a run fit int16.
- *
- * 32 rows are taken together, so that a broadcast pair is used twice: loading it takes as long as
+ * row.  Field q of both bytes, shifted down and masked, is the codes of columns q and 4 + q, which
+ * `vpmaddubsw` multiplies by a pair of inputs: a sum is at most 508, the 64 of a run fit int16. 32
+ * rows are processed together, so that a broadcast pair is used twice: loading it takes as long as
  * multiplying.  For 32 rows x 8 columns 16 instructions unpack, and each vector takes 8 + 8 more:
  * 0.0625 per weight each.
  */
@@ -19,9 +18,9 @@
 #include "kern/gemm_few.h"
 #include "kern/gemm_panel.h"
 
-#define FEW_TILE 4u      /* vectors that share what was unpacked */
+#define FEW_TILE 4u      /* vectors that share the unpacked codes */
 #define FEW_RUN_PAIRS (T2_RUN_GROUPS / 2)
-#define FEW_X_DWORDS 4u  /* of a pair of groups and a vector */
+#define FEW_X_DWORDS 4u  /* for a pair of groups and a vector */
 
 /* Runs whose inputs are prepared together. */
 #define FEW_RUNS 16u
@@ -29,7 +28,7 @@ _Static_assert(FEW_RUNS * FEW_RUN_PAIRS * FEW_TOKENS * FEW_X_DWORDS * 4 <= TN_GE
                "the prepared inputs fit the scratch memory");
 
 /* dst [n_runs][FEW_RUN_PAIRS][n][FEW_X_DWORDS]: for each of the four codes of a byte the inputs of
- * both groups, twice. */
+ * both groups, repeated twice. */
 static inline void few_prepare(int32_t *dst, const int8_t *x, size_t x_stride, uint32_t n_runs,
                                uint32_t n)
 {
@@ -56,7 +55,7 @@ static TN_ALWAYS_INLINE __m256i few_multiply(__m256i sum, __m256i codes, int32_t
     return _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, _mm256_set1_epi32(x)));
 }
 
-/* One run of 32 rows times n (a constant) vectors; the first pass requests the lines ahead. */
+/* One run of 32 rows times n (a constant) vectors; the first pass prefetches the lines ahead. */
 static TN_ALWAYS_INLINE void few_rows(int32_t *dst, size_t dst_stride, const uint8_t *run,
                                       bool is_first, const int32_t *x, uint32_t x_step,
                                       const uint32_t n)
@@ -83,7 +82,7 @@ static TN_ALWAYS_INLINE void few_rows(int32_t *dst, size_t dst_stride, const uin
                 const int32_t xt = x[FEW_X_DWORDS * t + (uint32_t)q];
                 sum[t][0] = few_multiply(sum[t][0], a, xt);
                 sum[t][1] = few_multiply(sum[t][1], b, xt);
-                /* One register for each sum: otherwise gcc copies all of them every time. */
+                /* Pins each sum to a register: otherwise gcc copies all of them every time. */
                 __asm__("" : "+x"(sum[t][0]), "+x"(sum[t][1]));
             }
         }

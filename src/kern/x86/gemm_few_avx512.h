@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * T2 times a few int8 vectors with AVX-512 VNNI, for gemm_avx512.c: the weights pass once, in the
- * order of the file, and nothing is stored between unpacking and multiplying.
+ * T2 times 2 to 8 int8 vectors with AVX-512 VNNI, for gemm_avx512.c: the weights are read once, in
+ * file order, and nothing is stored between unpacking and multiplying.
  *
- * Four groups are interleaved as quads_avx512.h says; each field of the bytes is moved to the
- * lowest place and multiplied with the inputs that few_prepare has put together.  For 64 rows x 16
- * columns 36 instructions unpack, and each vector takes 16: 0.035 and 0.016 per weight.
+ * Four groups are interleaved as in quads_avx512.h; each field of the bytes is shifted down and
+ * multiplied by the inputs that few_prepare has combined.  For 64 rows x 16 columns 36 instructions
+ * unpack, and each vector takes 16: 0.035 and 0.016 per weight.
  */
 #ifndef TN_GEMM_FEW_AVX512_H
 #define TN_GEMM_FEW_AVX512_H
@@ -18,7 +18,7 @@
 #include "kern/x86/quads_avx512.h"
 
 #define FEW_RUN_QUADS (T2_RUN_GROUPS / 4)
-#define FEW_X_DWORDS 4u /* of four groups and a vector */
+#define FEW_X_DWORDS 4u /* for four groups and a vector */
 
 /* Runs whose inputs are prepared together. */
 #define FEW_RUNS 32u
@@ -37,7 +37,7 @@ static inline void few_prepare(int32_t *dst, const int8_t *x, size_t x_stride, u
         }
 }
 
-/* 32 of the sums of one run, times n (a constant) vectors. */
+/* Half of the sums of one run (32), for n (a constant) vectors. */
 static TN_ALWAYS_INLINE void few_multiply(__m512i sum[][2], const __m512i v[2], const int32_t *x,
                                           const uint32_t n)
 {
@@ -90,7 +90,8 @@ static TN_ALWAYS_INLINE void few_run(int32_t *dst, size_t dst_stride, const uint
                                    sum[h][t][i]);
 }
 
-/* n is a constant: the sums of more than four vectors fit the registers for half of the rows. */
+/* n is a constant.  The sums of more than four vectors fit the registers only for half of the
+ * rows. */
 static TN_ALWAYS_INLINE void few_halves(int32_t *dst, size_t dst_stride, const uint8_t *run,
                                         const int32_t *x, const uint32_t n)
 {
@@ -108,7 +109,7 @@ static inline void few_tile(int32_t *dst, size_t dst_stride, const uint8_t *run,
 #undef TILE
 }
 
-/* 64 sums into natural order. */
+/* Puts 64 sums into natural order. */
 static inline void few_sort(int32_t *dst)
 {
     const __m512i v[4] = {_mm512_load_si512(dst), _mm512_load_si512(dst + 16),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The multiplying of gemm_avx2.c and gemm_avxvnni.c, 16 rows at a time: 2 vectors of 8 rows times
- * up to TILE_TOKENS inputs.  The including file defines before
+ * Multiplies a panel for gemm_avx2.c and gemm_avxvnni.c, 16 rows at a time: 2 vectors of 8 rows
+ * times up to TILE_TOKENS inputs.  The including file defines before the include
+ *
  *   TILE_TOKENS                   inputs whose sums stay in registers, and its TILE_SWITCH
  *   __m256i dot(sum, codes, x)    sum += codes times x, 4 bytes of each row
  *   __m256i sums_of(sum)          int32 sums of 8 rows
- *   __m256i start_at(start)       what sums_of makes start of, |start| <= 4064
+ *   __m256i start_at(start)       a value that sums_of turns into start, |start| <= 4064
  */
 #ifndef TN_GEMM_ROWS_AVX2_H
 #define TN_GEMM_ROWS_AVX2_H
@@ -49,7 +50,7 @@ static TN_ALWAYS_INLINE void multiply_rows(int32_t *dst, size_t dst_stride, cons
         }
 }
 
-/* For struct gemm_level. */
+/* The multiply function of struct gemm_level. */
 static void multiply(int32_t *dst, size_t dst_stride, const uint8_t *panel, uint32_t n_groups,
                      const int8_t *x, size_t x_stride, const int32_t *x_sum, uint32_t n_tokens)
 {

@@ -31,7 +31,7 @@ static TN_ALWAYS_INLINE __m128i field(__m128i v, int q)
     return _mm_and_si128(_mm_srli_epi16(v, 2 * q), _mm_set1_epi8(3));
 }
 
-/* codes[c]: column c of 16 rows. Stores 16 rows of 4 columns. */
+/* codes[c]: column c of 16 rows.  Stores 16 rows of 4 columns. */
 static TN_ALWAYS_INLINE void interleave_columns(uint8_t *panel, const __m128i codes[4])
 {
     const __m128i lo01 = _mm_unpacklo_epi8(codes[0], codes[1]);
@@ -60,8 +60,9 @@ static void unpack_t2(uint8_t *panel, const struct tn_ternary *w, uint32_t row, 
         unpack_t2_run(panel + 256 * g, t2_run(w, row, (col / 4 + g) / T2_RUN_GROUPS));
 }
 
-/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits
- * higher: groups d, 16 + d, 32 + d, 48 + d.  v[i]: dwords d .. d + 3 of row i of four. */
+/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 in the bit
+ * positions 2, 4 and 6: groups d, 16 + d, 32 + d, 48 + d.  v[i]: dwords d .. d + 3 of row i of
+ * four. */
 static TN_ALWAYS_INLINE void unpack_r2_part(uint8_t *panel, const __m128i v[4])
 {
     const __m128i lo01 = _mm_unpacklo_epi32(v[0], v[1]), hi01 = _mm_unpackhi_epi32(v[0], v[1]);
@@ -120,8 +121,8 @@ int32_t tn_sum_i8_ssse3(const int8_t *x, uint32_t n)
     return (int32_t)(_mm_cvtsi128_si64(sum) - (int64_t)n * 128);
 }
 
-/* Inputs of a tile, [n_groups][TILE_TOKENS]: the four of a group, four times.  All 64 rows use
- * them, and SSSE3 takes two instructions to make one. */
+/* Inputs of a tile, [n_groups][TILE_TOKENS]: the four inputs of a group, repeated four times.
+ * Stored, because all 64 rows use them and SSSE3 takes two instructions to make one. */
 struct spread {
     __m128i v[PANEL_COLS / 4][TILE_TOKENS];
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpacks the panels of gemm_panel.h with AVX2, for gemm_avx2.c and gemm_avxvnni.c.
- *
- * Per vector of 32 codes: T2 4 instructions, R2 2.5, C2 5.
+ * Unpacks the panels of gemm_panel.h with AVX2, for gemm_avx2.c and gemm_avxvnni.c. Instructions
+ * per vector of 32 codes: T2 4, R2 2.5, C2 5.
  */
 #ifndef TN_GEMM_UNPACK_AVX2_H
 #define TN_GEMM_UNPACK_AVX2_H
@@ -11,8 +10,8 @@
 
 #include "kern/gemm_panel.h"
 
-/* codes[c]: column c of 32 rows, whose dwords stand in the order 0 2 4 6 1 3 5 7.  Stores 32 rows
- * of 4 columns. */
+/* codes[c]: column c of 32 rows, with dwords in the order 0 2 4 6 1 3 5 7.  Stores 32 rows of 4
+ * columns. */
 static TN_ALWAYS_INLINE void interleave_columns(uint8_t *panel, const __m256i codes[4])
 {
     const __m256i lo01 = _mm256_unpacklo_epi8(codes[0], codes[1]);
@@ -25,7 +24,8 @@ static TN_ALWAYS_INLINE void interleave_columns(uint8_t *panel, const __m256i co
     _mm256_store_si256((void *)(panel + 96), _mm256_unpackhi_epi16(hi01, hi23));
 }
 
-/* So that the unpack instructions, which work in halves, leave rows 0..7, 8..15 and so on. */
+/* Permutes dwords so that the unpack instructions, which work on halves, leave rows 0..7, 8..15 and
+ * so on. */
 static TN_ALWAYS_INLINE __m256i order_rows(__m256i v)
 {
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
@@ -74,8 +74,8 @@ static TN_ALWAYS_INLINE void transpose_8x8(__m256i v[8])
         v[d] = t[d];
 }
 
-/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 two bits
- * higher: groups d, 16 + d, 32 + d, 48 + d. */
+/* Dword d of a block holds columns 4 d .. 4 d + 3, and the same + 64, + 128, + 192 in the bit
+ * positions 2, 4 and 6: groups d, 16 + d, 32 + d, 48 + d. */
 static TN_ALWAYS_INLINE void unpack_r2_half(uint8_t *panel, __m256i v[8])
 {
     transpose_8x8(v);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Half floats by F16C, which every level from AVX2 on has.  Private to kernels of those levels.
+ * Half floats converted with F16C, which every level from AVX2 on has.  Private to the kernels of
+ * those levels, which load scales with it.
  */
 #ifndef TN_HALVES_F16C_H
 #define TN_HALVES_F16C_H
@@ -8,7 +9,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* dst [64] from h [64]. */
+/* Converts 64 halves. */
 static inline void halves_64(float *dst, const uint16_t *h)
 {
     for (uint32_t i = 0; i < 64; i += 8)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Head, AVX2.  The 16 lanes of the lane order are two registers.  A tile is 4 rows x 1 token or
- * 1 row x 4 tokens: eight accumulators; in the second the weights are widened once for all.
- *
+ * Logits, AVX2.  The 16 lanes of the lane order are two registers.  A tile is 4 rows x 1 token or 1
+ * row x 4 tokens: eight accumulators; in the second the weights are widened once for all tokens.
  * Per 8 weights and token: load + widen, convert, multiply, add.
  */
 #include <string.h>
@@ -10,11 +9,12 @@
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx2.h"
 
-/* While a line of a row is in use, the same line of the row that comes so many rows later is asked
- * for: in the next tile of 4 rows.  A distance in bytes would reach into the rows of this tile. */
+/* Prefetch distance in rows: while a line of a row is in use, the same line of the corresponding
+ * row of the next tile is prefetched.  A distance in bytes would reach into rows of the current
+ * tile. */
 #define ROWS_AHEAD 4u
 
-/* Eight weights as f32. */
+/* Loads eight weights as f32. */
 typedef __m256 load8_fn(const void *w);
 
 static TN_ALWAYS_INLINE __m256 load8_q8(const void *w)
@@ -45,7 +45,7 @@ struct matrix {
     uint32_t cols;
 };
 
-/* Adds 16 columns of the tile: weights at w (rows row_bytes apart), inputs at x. */
+/* Adds 16 columns of the tile: weights at w (rows are row_bytes apart), inputs at x. */
 static TN_ALWAYS_INLINE void tile_step(__m256 sum[4][2], load8_fn *load8, const char *w,
                                        const struct matrix *m, uint32_t n_rows, const float *x,
                                        size_t x_stride, uint32_t n_tokens)
@@ -61,8 +61,8 @@ static TN_ALWAYS_INLINE void tile_step(__m256 sum[4][2], load8_fn *load8, const 
     }
 }
 
-/* The sums of n_rows x n_tokens dot products, (4, 1), (1, 4) or (1, 1), constants where this is
- * inlined. */
+/* The sums of n_rows x n_tokens dot products, (4, 1), (1, 4) or (1, 1), constants after
+ * inlining. */
 static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uint32_t first_row,
                                     uint32_t n_rows, const float *x, size_t x_stride,
                                     uint32_t n_tokens)
@@ -82,7 +82,7 @@ static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uin
     for (; c + 16 <= m->cols; c += 16)
         tile_step(sum, load8, row + c * m->value_bytes, m, n_rows, x + c, x_stride, n_tokens);
     size_t left = m->cols - c;
-    if (left > 0) { /* zero weights and inputs leave a lane as it is */
+    if (left > 0) { /* zero weights and inputs leave a lane unchanged */
         char last_w[4][64] = {{0}};
         float last_x[4][16] = {{0}};
         struct matrix last = {last_w[0], m->value_bytes, sizeof last_w[0], 16};
@@ -95,7 +95,7 @@ static TN_ALWAYS_INLINE __m128 tile(load8_fn *load8, const struct matrix *m, uin
     return tree_sum_4((const __m256(*)[2])sum);
 }
 
-/* What a call computes: logits of n_tokens hidden states. */
+/* The parameters of a call: logits of n_tokens hidden states. */
 struct logits {
     float *dst;
     size_t dst_stride;
@@ -105,7 +105,7 @@ struct logits {
     uint32_t n_tokens;
 };
 
-/* One row, the tokens from t on. */
+/* One row times the tokens from t on. */
 static TN_ALWAYS_INLINE void gemv_row(const struct logits *l, load8_fn *load8,
                                       const struct matrix *m, uint32_t r, uint32_t t, uint32_t end)
 {
@@ -123,7 +123,7 @@ static TN_ALWAYS_INLINE void gemv_row(const struct logits *l, load8_fn *load8,
     }
 }
 
-/* Once for each type, not wherever it is used: it is large. */
+/* One instance per type, because it is large. */
 typedef void row_fn(const struct logits *l, const struct matrix *m, uint32_t r, uint32_t t,
                     uint32_t end);
 #define GEMV_ROW(type)                                                                             \

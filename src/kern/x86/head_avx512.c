@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Head, AVX-512.  A tile is 4 rows x up to 4 tokens: one accumulator each, which is the 16 lanes
- * of the lane order.  The weights of a tile are loaded and widened once for all its tokens, and
- * the four rows keep four independent addition chains going.  For one token memory is the limit:
- * rows one by one are a single stream, which the processor reads ahead half as fast again as four
- * side by side (Zen 5).
- *
- * Per 16 weights and token: load + widen, convert, multiply, add.
+ * Logits, AVX-512.  A tile is 4 rows x up to 4 tokens, one accumulator each, which is the 16 lanes
+ * of the lane order.  The weights of a tile are loaded and widened once for all its tokens, and the
+ * four rows keep four independent addition chains busy.  For one token memory is the limit: single
+ * rows are one stream, which the processor reads 1.5 times as fast as four streams (Zen 5). Per 16
+ * weights and token: load + widen, convert, multiply, add.
  */
 #include "kern/kern.h"
 #include "kern/x86/lanes_avx512.h"
 
-/* While a line of a row is in use, the same line of the row that comes so many rows later is asked
- * for: in the next tile of 4 rows.  A distance in bytes would reach into the rows of this tile. */
+/* Prefetch distance in rows: while a line of a row is in use, the same line of the corresponding
+ * row of the next tile is prefetched.  A distance in bytes would reach into rows of the current
+ * tile. */
 #define ROWS_AHEAD 4u
 
-/* The weights c .. c + 15 of a row as f32, zero where `mask` has no bit. */
+/* Loads the weights c .. c + 15 of a row as f32, zero where `mask` has no bit. */
 typedef __m512 load16_fn(const void *row, size_t c, __mmask16 mask);
 
 static TN_ALWAYS_INLINE __m512 load16_q8(const void *row, size_t c, __mmask16 mask)
@@ -62,7 +61,7 @@ static TN_ALWAYS_INLINE void tile_step(__m512 sum[4][4], load16_fn *load16, cons
     }
 }
 
-/* No masked stores: gcc folds them into vextractf32x4, which touches what the mask leaves out. */
+/* No masked stores: gcc folds them into vextractf32x4, which accesses the masked-out lanes, too. */
 static TN_ALWAYS_INLINE void store_rows(float *dst, __m128 sums, const float *scales,
                                         uint32_t n_rows)
 {
@@ -72,8 +71,7 @@ static TN_ALWAYS_INLINE void store_rows(float *dst, __m128 sums, const float *sc
         *dst = scales ? _mm_cvtss_f32(sums) * *scales : _mm_cvtss_f32(sums);
 }
 
-/* dst[t * dst_stride + r] of 4 rows or 1 and n_tokens <= 4 tokens, constants where this is
- * inlined. */
+/* dst[t * dst_stride + r] for 4 rows or 1 and n_tokens <= 4 tokens, constants after inlining. */
 static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load16,
                                   const struct matrix *w, const float *scales, uint32_t first_row,
                                   uint32_t n_rows, const float *x, size_t x_stride,
@@ -98,7 +96,7 @@ static TN_ALWAYS_INLINE void tile(float *dst, size_t dst_stride, load16_fn *load
     if (tail)
         tile_step(sum, load16, w, row, n_rows, x, x_stride, n_tokens, c, tail);
 
-    /* Element 4 t + r; what does not exist is a sum of zeros. */
+    /* Element 4 t + r is the sum of token t and row r; missing ones are sums of zeros. */
     __m512 sums = tree_sum_16((const __m512(*)[4])sum);
     __m128 by_token[4] = {_mm512_castps512_ps128(sums), _mm512_extractf32x4_ps(sums, 1),
                           _mm512_extractf32x4_ps(sums, 2), _mm512_extractf32x4_ps(sums, 3)};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Head and matrices of floats, SSSE3.  The 16 lanes of the lane order are four registers.  A tile
- * is a row and one or two tokens, for which the weights are widened once.
+ * Logits and matrices of floats, SSSE3.  The 16 lanes of the lane order are four registers.  A tile
+ * is one row and one or two tokens, for which the weights are widened once.
  */
 #include <string.h>
 #include <tmmintrin.h>
 
 #include "kern/kern.h"
 
-/* 16 weights as f32. */
+/* Loads 16 weights as f32. */
 typedef void load16_fn(__m128 dst[4], const void *w);
 
 static TN_ALWAYS_INLINE void load16_f32(__m128 dst[4], const void *w)
@@ -27,7 +27,7 @@ static TN_ALWAYS_INLINE void load16_bf16(__m128 dst[4], const void *w)
     }
 }
 
-/* tn_f16_to_f32 of four halves in the low parts of 32 bits. */
+/* tn_f16_to_f32 of four halves, each in the low 16 bits of a dword. */
 static TN_ALWAYS_INLINE __m128 widen_f16(__m128i h)
 {
     const __m128i magnitude = _mm_set1_epi32(0x7FFF), bias = _mm_set1_epi32(112 << 23);
@@ -97,7 +97,7 @@ static TN_ALWAYS_INLINE void tile_tail(__m128 sum[2][4], load16_fn *load16, cons
     tile_step(sum, load16, last_w, last_x[0], 16, n_tokens);
 }
 
-/* out[t] = the dot product of a row and token t < n_tokens, 1 or 2, constant where inlined. */
+/* out[t] = the dot product of a row and token t < n_tokens, 1 or 2, a constant after inlining. */
 static TN_ALWAYS_INLINE void tile(float out[2], load16_fn *load16, const struct matrix *m,
                                   uint32_t row, const float *x, size_t x_stride,
                                   uint32_t n_tokens)

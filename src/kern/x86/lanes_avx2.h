@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the AVX2 float kernels share: two registers hold the 16 lanes of the LANE ORDER (kern.h).
- * Only for *_avx2.c.
+ * Lane-order sums and masks for the AVX2 float kernels: two registers hold the 16 lanes of the LANE
+ * ORDER (kern.h).  Only for *_avx2.c.
  */
 #ifndef TN_LANES_AVX2_H
 #define TN_LANES_AVX2_H
@@ -11,14 +11,14 @@
 
 #include "base/compiler.h"
 
-/* All bits of the first n lanes (n may be negative or above 8). */
+/* All bits set in the first n lanes (n may be negative or above 8). */
 static inline __m256i first_lanes(int32_t n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
 }
 
-/* The first n values at p (n as above), zero behind them. */
+/* Loads the first n values at p (n as above), zeros after them. */
 static inline __m256 load_first(const float *p, int32_t n)
 {
     return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, first_lanes(n));

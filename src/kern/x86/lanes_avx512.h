@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the AVX-512 float kernels share: one register holds the 16 lanes of the LANE ORDER
- * (kern.h), so a lane-order sum is one accumulator and a tree at its end.  Only for *_avx512.c.
+ * Lane-order sums and masks for the AVX-512 float kernels: one register holds the 16 lanes of the
+ * LANE ORDER (kern.h), so a lane-order sum is one accumulator and a tree at its end.  Only for
+ * *_avx512.c.
  */
 #ifndef TN_LANES_AVX512_H
 #define TN_LANES_AVX512_H
@@ -10,7 +11,7 @@
 
 #include "base/compiler.h"
 
-/* The lanes that hold the last n % 16 values; 0 when there are none. */
+/* The lanes of the last n % 16 values; 0 if there are none. */
 static inline __mmask16 tail_mask(uint32_t n)
 {
     return (__mmask16)((1u << n % 16) - 1);
@@ -25,7 +26,7 @@ static inline float tree_sum(__m512 v)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_shuffle_ps(c, c, 1)));
 }
 
-/* The steps + 8 and + 4 of four trees at once: quarter i of the result is what is left of v[i]. */
+/* The steps + 8 and + 4 of four trees at once: quarter i of the result is the remainder of v[i]. */
 static TN_ALWAYS_INLINE __m512 tree_quarters(const __m512 v[4])
 {
     __m512 v01 = _mm512_add_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44),

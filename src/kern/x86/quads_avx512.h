@@ -10,7 +10,8 @@
  *   field 0       c0 | c4 | c8 | c12     times x0 | x4 | x8 | x12
  *   field 1       c1 | c5 | c9 | c13     times x1 | x5 | x9 | x13     and so on
  *
- * Lane 4 i + k of vector j has row 16 i + 4 j + k; sums stay so until all columns have passed.
+ * Lane 4 i + k of vector j has row 16 i + 4 j + k; sums keep this order until all columns are
+ * added.
  */
 #ifndef TN_QUADS_AVX512_H
 #define TN_QUADS_AVX512_H
@@ -36,7 +37,7 @@ static TN_ALWAYS_INLINE void quads(__m512i v[4], const uint8_t *groups)
     quads_half(v + 2, groups, 1);
 }
 
-/* dst [64] of 32 bits, rows in their order, from four vectors: a transposition of lanes. */
+/* dst [64] of 32 bits, in row order, from four vectors: a transposition of lanes. */
 static TN_ALWAYS_INLINE void quads_store(void *dst, const __m512i v[4])
 {
     int32_t *rows = dst;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Unpacking of T5 for AVX-512: words of 64 bytes.
+ * unpack_t5 for AVX-512: compiles the logic of kern/t5.h for words of 64 bytes, a vector type of
+ * the compiler.
  */
 #include <stdint.h>
 

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ternary decode kernels for AVX2: no multiplication.
- *
- * T2 and C2: `vpshufb` looks 32 rows up in a table of 16 bytes; an index of four bits is a pair:
- * the codes of two columns.  A sum of two inputs, biased by 256, lies in 2..510; its table has two
+ * Ternary decode kernels for AVX2: no multiplication.  tests/hygiene/check_disasm.py verifies that
+ * on the object file.  The loops of T2 and C2 are in pair_tables.h.
+ */
+
+/* T2 and C2: `vpshufb` looks 32 rows up in a table of 16 bytes; an index of four bits is a pair:
+ * the codes of two columns.  A sum of two inputs, biased by 256, is in 2..510; its table has two
  * planes of bytes:
  *
  *     t + 256 = 16 * high + low,   high in 0..31,   low in 0..15
  *
  * Eight pairs (a batch) are added in bytes: 8 * 31 = 248 fits.  Then the bytes are widened.  A
  * 16-bit lane holds the bytes of rows 2i and 2i+1; instead of unpacking, `raw` adds whole lanes
- * (even + 256 * odd, modulo 2^16) and `odd` adds the upper bytes; the even sum is
- * raw - 256 * odd modulo 2^16.
+ * (even + 256 * odd, modulo 2^16) and `odd` adds the upper bytes; the even sum is raw - 256 * odd
+ * modulo 2^16.
  *
- * T2: a batch is 4 groups: 16 columns x 32 rows take 12 instructions for indices, 16 look-ups,
- * 14 + 6 additions: 0.094 per weight, and loads.
+ * T2: a batch is 4 groups: 16 columns x 32 rows take 12 instructions for indices, 16 look-ups, 14 +
+ * 6 additions: 0.094 per weight, and loads.
  *
  * C2: the bytes of two columns give four indices (4 x 32 rows): 14 instructions; with 8 look-ups
  * and 8 additions 0.12 per weight.
  *
  * R2: 32 columns of a row are one vector: the code, moved to the top of its byte, is the sign
- * operand of `vpsignb`, `vpsadbw` adds the biased bytes: 6 instructions, 0.19 per weight.
- */
+ * operand of `vpsignb`, `vpsadbw` adds the biased bytes: 6 instructions, 0.19 per weight. */
 #include <immintrin.h>
 
 #include "kern/ternary_layout.h"
@@ -66,7 +67,7 @@ static TN_ALWAYS_INLINE void add_pair(struct planes *p, __m256i index, const uin
 }
 
 /* 16-bit sums of 32 rows over up to WIDE_BATCHES batches: 264 * 248 = 65472 < 65536, so the even
- * and the odd sums are exact without sign. */
+ * and the odd sums are exact as unsigned numbers. */
 struct wide {
     __m256i low_raw, low_odd, high_raw, high_odd;
 };
@@ -93,7 +94,7 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 {
     const __m256i low_even = _mm256_sub_epi16(s->low_raw, _mm256_slli_epi16(s->low_odd, 8));
     const __m256i high_even = _mm256_sub_epi16(s->high_raw, _mm256_slli_epi16(s->high_odd, 8));
-    const __m256i bias = _mm256_set1_epi32((int)(n_batches << 11)); /* 8 * 256 a batch */
+    const __m256i bias = _mm256_set1_epi32((int)(n_batches << 11)); /* 8 * 256 per batch */
     const __m256i low0 = _mm256_unpacklo_epi16(low_even, s->low_odd);
     const __m256i low1 = _mm256_unpackhi_epi16(low_even, s->low_odd);
     const __m256i high0 = _mm256_unpacklo_epi16(high_even, s->high_odd);
@@ -135,7 +136,7 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], const uint8_t *col_
 #pragma GCC unroll 4
     for (int q = 0; q < 4; q++) {
         add_pair(&p[q], _mm256_and_si256(indices[q], nibble), table);
-        /* One register for each sum: otherwise gcc copies all of them every time, and spills. */
+        /* Pins each sum to a register: otherwise gcc copies all of them every time and spills. */
         __asm__("" : "+x"(p[q].low), "+x"(p[q].high));
     }
 }
@@ -154,7 +155,7 @@ void tn_prep_r2_avx2(void *prep, const int8_t *x, uint32_t cols)
         _mm256_store_si256((void *)(p + c), _mm256_sub_epi8(_mm256_setzero_si256(), load(x + c)));
 }
 
-/* Adds 32 columns whose codes, xored with 1, stand in the two upper bits of `signs`: 0 became 1
+/* Adds 32 columns whose codes, xored with 1, are in the two upper bits of `signs`: 0 became 1
  * (positive), 1 became 0, 2 became 3 (negative). */
 static TN_ALWAYS_INLINE __m256i r2_add(__m256i sum, __m256i signs, __m256i minus_x)
 {

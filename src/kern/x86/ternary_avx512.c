@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: MIT
  *
  * Ternary decode kernels for AVX-512 (F, BW, VL, DQ, VBMI): no multiplication.
- *
- * T2 and C2: `vpermb` looks 64 rows up in a table of 64 bytes, so an index of six bits is a
- * triple: the codes of three columns.  A sum of three inputs, biased by 384, lies in 3..765; its
- * table has two planes of bytes:
+ * tests/hygiene/check_disasm.py verifies that on the object file.
+ */
+
+/* T2 and C2: `vpermb` looks 64 rows up in a table of 64 bytes, so an index of six bits is a triple:
+ * the codes of three columns.  A sum of three inputs, biased by 384, is in 3..765; its table has
+ * two planes of bytes:
  *
  *     t + 384 = 32 * high + low,   high in 0..23,   low in 0..31
  *
  * Eight triples (a batch) are added in bytes: 8 * 31 = 248 and 8 * 23 = 184 fit.  Then the bytes
- * are widened.  A 16-bit lane holds the bytes of rows 2i and 2i+1; instead of unpacking, `raw`
- * adds whole lanes (even + 256 * odd, modulo 2^16) and `odd` adds the upper bytes; the even sum is
- * raw - 256 * odd modulo 2^16.
+ * are widened.  A 16-bit lane holds the bytes of rows 2i and 2i+1; instead of unpacking, `raw` adds
+ * whole lanes (even + 256 * odd, modulo 2^16) and `odd` adds the upper bytes; the even sum is raw -
+ * 256 * odd modulo 2^16.
  *
- * T2: in a byte (4 columns) the lower three codes are an index as they are (vpermb ignores the
- * upper two bits); the fourth codes of three groups make one more index.  So 6 groups are a batch:
- * 24 columns x 64 rows take 10 instructions for indices, 16 look-ups, 14 + 6 additions, 6 loads:
- * 0.034 instructions per weight (here and below without those that ask for lines or copy a
- * register).  The tables of a run (128 columns, 5.4 KB) stay in the first-level cache for the 4
- * tiles of a band: a table that had to come from the second level would queue behind the weights
- * that are on their way from memory.
+ * T2: in a byte (4 columns) the lower three codes are an index without any shift (vpermb ignores
+ * the upper two bits); the fourth codes of three groups make one more index.  So 6 groups are a
+ * batch: 24 columns x 64 rows take 10 instructions for indices, 16 look-ups, 14 + 6 additions, 6
+ * loads: 0.034 instructions per weight (not counting, here and below, prefetches and register
+ * copies).  The tables of a run (128 columns, 5.4 KB) stay in the first-level cache for the 4 tiles
+ * of a band: loading a table from the second level would queue after the weights on their way from
+ * memory.
  *
  * C2: the bytes of three columns give four indices (4 x 64 rows).  A batch is 12 columns; per 64
  * rows 17 instructions for indices, 8 look-ups, 6 additions, 10 to widen, 3 loads: 0.057.
  *
  * R2: `vpermb` looks single codes up: 16 columns of 4 rows are one vector, an index is a code and
  * the number of its column, its table has 128 + (code - 1) x, `vpsadbw` adds the bytes: per 256
- * weights 2 instructions to gather rows, 5 for indices, 4 look-ups, 8 to add, 2 to copy:
- * 0.08 per weight.
- */
+ * weights 2 instructions to gather rows, 5 for indices, 4 look-ups, 8 to add, 2 to copy: 0.08 per
+ * weight. */
 #include <immintrin.h>
 #include <string.h>
 
 #include "kern/ternary_layout.h"
 
-#define BIAS 384           /* of one triple; a multiple of 32 above 3 * 127 */
+#define BIAS 384           /* bias of one triple; a multiple of 32 above 3 * 127 */
 #define BATCH_BYTES 1024u  /* tables of one batch: 8 x (64 low + 64 high) */
 
 static inline __m512i load(const void *p)
@@ -82,7 +83,7 @@ static TN_ALWAYS_INLINE void add_triple(struct planes *p, __m512i index, const u
 }
 
 /* 16-bit sums of 64 rows over up to WIDE_BATCHES batches: 264 * 248 = 65472 < 65536, so the even
- * and the odd sums are exact without sign. */
+ * and the odd sums are exact as unsigned numbers. */
 struct wide {
     __m512i low_raw, low_odd, high_raw, high_odd;
 };
@@ -96,7 +97,7 @@ static TN_ALWAYS_INLINE void widen(struct wide *s, const struct planes *p)
     s->high_odd = _mm512_add_epi16(s->high_odd, _mm512_srli_epi16(p->high, 8));
 }
 
-/* Adds the 64 sums to dst, in natural order; bias_sum is that of all their triples. */
+/* Adds the 64 sums to dst, in natural order; bias_sum is the bias of all their triples. */
 static void flush(int32_t *dst, const struct wide *s, uint32_t bias_sum)
 {
     static const uint16_t order[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
@@ -124,8 +125,8 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t bias_sum)
 
 /* ---- T2 ---- */
 
-/* Tables in the order of use: of every 12 columns 0-2, 4-6, 8-10, then 3 7 11; at the end of a run
- * 8 columns are left: 0-2, 4-6, then 3 7. */
+/* Tables in the order of use: of every 12 columns 0-2, 4-6, 8-10, then 3 7 11; of the last 8
+ * columns of a run 0-2, 4-6, then 3 7. */
 #define RUN_TABLE_BYTES (43u * 128u)
 
 void tn_lut_t2_avx512(void *lut, const int8_t *x, uint32_t cols)
@@ -146,11 +147,11 @@ void tn_lut_t2_avx512(void *lut, const int8_t *x, uint32_t cols)
     }
 }
 
-/* The index of the fourth codes of three groups. */
+/* The index made of the fourth codes of three groups. */
 static TN_ALWAYS_INLINE __m512i fourth_codes(__m512i a, __m512i b, __m512i c)
 {
     const __m512i m03 = _mm512_set1_epi8(0x03), m0f = _mm512_set1_epi8(0x0F);
-    /* 0xCA: first operand selects the second where 1, the third where 0. */
+    /* 0xCA: where the first operand is 1 the second, else the third. */
     __m512i ab = _mm512_ternarylogic_epi64(m03, _mm512_srli_epi16(a, 6), _mm512_srli_epi16(b, 4),
                                            0xCA);
     return _mm512_ternarylogic_epi64(m0f, ab, _mm512_srli_epi16(c, 2), 0xCA);
@@ -192,15 +193,15 @@ static TN_ALWAYS_INLINE void t2_add_run(struct wide *sum, const uint8_t *group,
     *sum = s;
 }
 
-/* A run widens 6 times; 44 of them are WIDE_BATCHES. Its 43 triples are biased by 43 * 384 =
- * 2^14 + 2^7. */
+/* A run widens 6 times; 44 runs are at most WIDE_BATCHES.  The 43 triples of a run are biased by 43
+ * * 384 = 2^14 + 2^7. */
 #define WIDE_RUNS 44u
 _Static_assert(WIDE_RUNS * 6 <= WIDE_BATCHES && 43 * BIAS == (1 << 14) + (1 << 7), "see above");
 
 static inline uint32_t bias_of_runs(uint32_t n)
 {
     uint32_t bias = n << 7;
-    __asm__("" : "+r"(bias)); /* shifts stay shifts */
+    __asm__("" : "+r"(bias)); /* keeps gcc from turning shifts into a multiplication */
     return (bias << 7) + bias;
 }
 
@@ -229,7 +230,8 @@ void tn_gemv_t2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 
 /* ---- C2 ---- */
 
-/* Half of what would fit the byte sums, so that three batches and the sums fit the first cache. */
+/* Half of the columns that fit the byte sums, so that three batches and the sums fit the
+ * first-level cache. */
 #define C2_BATCH_COLS 12u
 #define C2_MAX_VECTORS (TN_C2_MAX_ROWS / 64)
 
@@ -252,14 +254,14 @@ static TN_ALWAYS_INLINE void add_columns(struct planes p[4], __m512i a, __m512i 
 #undef PICK
 }
 
-/* The i-th of n lines of a column, from the middle outwards: a processor that sees a stream fetches
- * lines behind its end, which nobody wants. */
+/* The i-th of n lines of a column, from the middle outwards: a processor that detects a stream
+ * fetches lines past its end, which would be wasted. */
 static inline uint32_t c2_from_middle(uint32_t i, uint32_t n)
 {
     return (n - 1) / 2 + (i % 2 ? (i + 1) / 2 : 0u - i / 2);
 }
 
-/* Adds the first batch; the lines of the others are asked for in step. */
+/* Adds the first batch and requests the lines of the others at the same pace. */
 static void c2_add_batch(struct wide *sums, uint32_t n_blocks, const struct c2_batch batches[3],
                          const uint8_t *tables)
 {
@@ -312,9 +314,9 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 /* ---- R2 ---- */
 
 /* A step: up to R2_STEP_BLOCKS blocks of 4 rows.  They are first copied into a buffer, row after
- * row, then added from there: reading several rows at once makes the processor fetch lines that
- * nobody wants.  While copying, the lines of the steps R2_FAR and R2_NEAR steps later are asked
- * for. */
+ * row, then added from there: reading several rows at once makes the processor fetch lines that are
+ * never used.  While copying, the lines of the steps R2_FAR and R2_NEAR steps later are
+ * requested. */
 #define R2_STEP_ROWS 4u
 #define R2_STEP_BLOCKS 16u
 #define R2_STAGE_ROW (R2_STEP_BLOCKS * 64u) /* bytes of the buffer */
@@ -322,9 +324,9 @@ void tn_gemv_c2_i8_avx512(int32_t *dst, const struct tn_ternary *w, uint32_t row
 #define R2_FAR 4u
 
 struct r2_step {
-    uint32_t row;      /* index in the list of the first of the rows */
-    uint32_t block;    /* the first of the blocks */
-    uint32_t n_blocks; /* in a step; the last step of a row may have fewer */
+    uint32_t row;      /* index in the list of the step's first row */
+    uint32_t block;    /* the step's first block */
+    uint32_t n_blocks; /* per step; the last step of a row may have fewer */
 };
 
 static inline struct r2_step r2_first_step(const struct tn_ternary *w)
@@ -350,7 +352,7 @@ static inline struct r2_step r2_later_step(struct r2_step step, const struct tn_
     return step;
 }
 
-/* Where row k of a step begins; behind the end of the list it is the last row again. */
+/* The start of row k of a step; past the end of the list, of the last row. */
 static inline const uint8_t *r2_step_row(const struct tn_ternary *w, const uint32_t *rows,
                                          uint32_t n_rows, const struct r2_step *step, uint32_t k)
 {
@@ -370,7 +372,8 @@ static TN_ALWAYS_INLINE __m512i r2_join(__m512i low, __m512i high)
     return _mm512_ternarylogic_epi64(_mm512_set1_epi8(3), low, high, 0xCA);
 }
 
-/* A table of 16 columns: entry i is 128 + (code - 1) x; `column` says of which column. */
+/* A table of 16 columns: entry i is 128 + (code - 1) x; `column` selects the column of each
+ * entry. */
 static TN_ALWAYS_INLINE void r2_build_table(uint8_t *table, const int8_t *x, __m512i column,
                                             __mmask64 minus, __mmask64 plus)
 {
@@ -381,9 +384,9 @@ static TN_ALWAYS_INLINE void r2_build_table(uint8_t *table, const int8_t *x, __m
     _mm512_store_si512(table, _mm512_mask_add_epi8(t, plus, bias, v));
 }
 
-/* Per block of 256 columns, per part of 16 bytes, per field of the bytes: the table of the 16
- * columns.  The code stands in the index where the field stands in a byte (field 3: where field 2
- * does), the number of the column takes the other four bits. */
+/* One table of 16 columns per block of 256 columns, part of 16 bytes and field of the bytes.  The
+ * code has the same bits in the index as the field in its byte (field 3: as field 2); the column
+ * number takes the other four bits. */
 void tn_prep_r2_avx512(void *prep, const int8_t *x, uint32_t cols)
 {
     const __m512i i = load(r2_count), m0f = _mm512_set1_epi8(15);
@@ -401,7 +404,7 @@ void tn_prep_r2_avx512(void *prep, const int8_t *x, uint32_t cols)
         }
 }
 
-/* Numbers of the 16 columns of each quarter of a vector, where the indices have them. */
+/* The numbers of the 16 columns of each quarter of a vector, in the index bits of field q. */
 struct r2_columns {
     __m512i field0, field1, field2;
 };
@@ -420,7 +423,7 @@ static TN_ALWAYS_INLINE __m512i r2_field(__m512i codes, char mask, __m512i colum
     return _mm512_sad_epu8(lookup(index, table), _mm512_setzero_si512());
 }
 
-/* Adds the same 16 bytes of four rows. */
+/* Adds the same 16 bytes of each of four rows. */
 static TN_ALWAYS_INLINE __m512i r2_add_part(__m512i sum, __m512i codes, const struct r2_columns *c,
                                             const uint8_t *table)
 {

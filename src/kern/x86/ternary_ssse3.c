@@ -2,14 +2,11 @@
  *
  * Ternary decode kernels for SSSE3: no multiplication.
  *
- * T2 and C2 as in ternary_avx2.c with vectors of 16 rows: `pshufb` looks pairs of columns up in
- * two planes of 16 bytes,
- *
- *     t + 256 = 16 * high + low,   high in 0..31,   low in 0..15
- *
- * eight pairs (a batch) are added in bytes (8 * 31 = 248), then widened: `raw` adds whole 16-bit
- * lanes (even + 256 * odd, modulo 2^16), `odd` the upper bytes; the even sum is raw - 256 * odd.
- * T2 takes 0.19 instructions per weight, C2 0.24.
+ * T2 and C2 as in ternary_avx2.c with vectors of 16 rows: `pshufb` looks pairs of columns up in two
+ * planes of 16 bytes, t + 256 = 16 * high + low, high in 0..31, low in 0..15; eight pairs (a batch)
+ * are added in bytes (8 * 31 = 248), then widened: `raw` adds whole 16-bit lanes (even + 256 * odd,
+ * modulo 2^16), `odd` the upper bytes; the even sum is raw - 256 * odd.  T2 takes 0.19 instructions
+ * per weight, C2 0.24.
  *
  * R2: 16 columns of a row are one vector: the code, moved to the top of its byte, is the sign
  * operand of `psignb`, `psadbw` adds the biased bytes: 0.4 per weight.
@@ -27,7 +24,7 @@ static inline __m128i load(const void *p)
     return _mm_load_si128(p);
 }
 
-/* Entries of one value of the second code, 0..7 and 8..15: see build_table. */
+/* Stores the entries 0..7 and 8..15 of a table: see build_table. */
 static inline void store_planes(uint8_t *table, __m128i t0, __m128i t1)
 {
     const __m128i low = _mm_set1_epi16(15);
@@ -62,7 +59,7 @@ static TN_ALWAYS_INLINE void add_pair(struct planes *p, __m128i index, const uin
 }
 
 /* 16-bit sums of 16 rows over up to WIDE_BATCHES batches: 264 * 248 = 65472 < 65536, so the even
- * and the odd sums are exact without sign. */
+ * and the odd sums are exact as unsigned numbers. */
 struct wide {
     __m128i low_raw, low_odd, high_raw, high_odd;
 };
@@ -93,7 +90,7 @@ static void flush(int32_t *dst, const struct wide *s, uint32_t n_batches)
 {
     const __m128i low_even = _mm_sub_epi16(s->low_raw, _mm_slli_epi16(s->low_odd, 8));
     const __m128i high_even = _mm_sub_epi16(s->high_raw, _mm_slli_epi16(s->high_odd, 8));
-    const __m128i bias = _mm_set1_epi32((int)(n_batches << 11)); /* 8 * 256 a batch */
+    const __m128i bias = _mm_set1_epi32((int)(n_batches << 11)); /* 8 * 256 per batch */
     add_8(dst, _mm_unpacklo_epi16(low_even, s->low_odd), _mm_unpacklo_epi16(high_even, s->high_odd),
           bias);
     add_8(dst + 8, _mm_unpackhi_epi16(low_even, s->low_odd),
@@ -146,7 +143,7 @@ void tn_prep_r2_ssse3(void *prep, const int8_t *x, uint32_t cols)
         _mm_store_si128((void *)(p + c), _mm_sub_epi8(_mm_setzero_si128(), load(x + c)));
 }
 
-/* Adds 16 columns whose codes, xored with 1, stand in the two upper bits of `signs`: 0 became 1
+/* Adds 16 columns whose codes, xored with 1, are in the two upper bits of `signs`: 0 became 1
  * (positive), 1 became 0, 2 became 3 (negative). */
 static TN_ALWAYS_INLINE __m128i r2_add(__m128i sum, __m128i signs, __m128i minus_x)
 {

@@ -3,9 +3,9 @@
  * Ternary products of few 16-bit inputs for AVX2.
  *
  * The bytes of two groups are interleaved before they are unpacked, so that a 16-bit lane belongs
- * to one row; each of its four fields then gives two codes (0, 1, 2) side by side, which
- * `vpmaddubsw` multiplies with two inputs of 8 bits, once for each digit.  Per 16 rows x 8 columns
- * 1 instruction to interleave, 7 to unpack, 16 to multiply and to add: 0.19 per weight, and loads.
+ * to one row; each of its four fields then gives two adjacent codes (0, 1, 2), which `vpmaddubsw`
+ * multiplies with two inputs of 8 bits, once for each digit.  Per 16 rows x 8 columns 1 instruction
+ * to interleave, 7 to unpack, 16 to multiply and to add: 0.19 per weight, and loads.
  *
  *   A product pair is -2 * 2 * 128 = -512 to 508; a run of 128 columns adds 64 of them: -32,768 to
  *   32,512 fits int16.
@@ -15,7 +15,7 @@
 #include "kern/x16.h"
 #include "kern/x86/dots_avx2.h"
 
-/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], twice. */
+/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], repeated twice. */
 struct digits {
     _Alignas(32) int8_t high[256], low[256];
 };
@@ -43,7 +43,7 @@ struct sums {
     __m256i high, low;
 };
 
-/* v: bytes of two groups side by side. */
+/* v: interleaved bytes of two groups. */
 static TN_ALWAYS_INLINE void add_groups(struct sums *s, __m256i v, const int8_t *high,
                                         const int8_t *low)
 {
@@ -93,7 +93,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
 
 /* ---- several inputs ---- */
 
-/* 32 rows of a tile, from number `at` on, for n inputs: n_v of the two vectors at a time, so that
+/* 32 rows of a tile, from index `at` on, for n inputs: n_v of the two vectors at a time, so that
  * the sums of n * n_v <= 4 times two digits stay in registers. */
 static TN_ALWAYS_INLINE void sum_few(int32_t (*sum)[64], uint32_t at, const uint8_t *tile,
                                      uint32_t n_groups, const struct digits *d, int n, int n_v)

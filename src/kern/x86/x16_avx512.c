@@ -4,12 +4,12 @@
  *
  * The bytes of four groups are interleaved before they are unpacked, so that a 32-bit lane belongs
  * to one row; each field of its bytes gives four codes (0, 1, 2), which `vpdpbusd` multiplies with
- * four inputs of 8 bits, once for each digit.  Fields 0 and 2 are added in one sum, fields 1 and 3,
- * four times larger, in another.  Per 64 rows x 16 columns 8 instructions to interleave, 20 to
+ * four inputs of 8 bits, once for each digit.  Fields 0 and 2 share a sum; fields 1 and 3, four
+ * times larger, share another.  Per 64 rows x 16 columns 8 instructions to interleave, 20 to
  * unpack, 32 to multiply and to add: 0.059 per weight, and 12 loads.
  *
- * Several inputs share interleaving and unpacking, with one sum for a digit: 36 instructions, and
- * 32 for each input.
+ * Several inputs share interleaving and unpacking, with one sum per digit: 36 instructions, and 32
+ * per input.
  *
  *   A lane adds at most 2 * 4 * 4 * 2 * 128 for 16 columns, 2^16 for a run of 128.
  */
@@ -104,7 +104,7 @@ static TN_ALWAYS_INLINE void sum_tile(int32_t *sum, const uint8_t *tile, uint32_
 /* ---- several inputs ---- */
 
 /* sum_tile for n inputs: n_v of the four vectors at a time, so that the sums of n * n_v <= 8 times
- * two digits stay in registers.  Each field is moved to the lowest place: one sum of a digit. */
+ * two digits stay in registers.  Each field is shifted down, so that a digit has one sum. */
 static TN_ALWAYS_INLINE void sum_few(int32_t (*dst)[64], const uint8_t *tile, uint32_t n_groups,
                                      const struct digits *d, int n, int n_v)
 {

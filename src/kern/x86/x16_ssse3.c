@@ -11,7 +11,7 @@
 #include "kern/x16.h"
 #include "kern/x86/dots_ssse3.h"
 
-/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], eight times. */
+/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], repeated eight times. */
 struct digits {
     __m128i high[16][4], low[16][4];
 };

@@ -3,18 +3,19 @@
  * Ternary products of few inputs in 8 bits for AVX2.
  *
  * As in x16_avx2.c the bytes of two groups are interleaved, so that a 16-bit lane belongs to one
- * row, and `vpmaddubsw` multiplies two codes of it.  Fields 0 and 2 are added in one sum, fields 1
- * and 3, four times larger, in another.  For 16 rows x 32 columns 4 instructions interleave, 20
- * unpack, 32 multiply and add, 11 scale: 0.13 per weight, and loads.
+ * row, and `vpmaddubsw` multiplies two codes of it.  Fields 0 and 2 share a sum; fields 1 and 3,
+ * four times larger, share another.  For 16 rows x 32 columns 4 instructions interleave, 20 unpack,
+ * 32 multiply and add, 11 scale: 0.13 per weight, and loads.
  *
- *   In a block ones are within 8 * 508 + 4064 = 8128, fours within 8 * 2032 = 16256: int16.
+ *   In a block the first sum is within 8 * 508 + 4064 = 8128, the second within 8 * 2032 = 16256:
+ *   both fit int16.
  */
 #include <immintrin.h>
 
 #include "kern/x8.h"
 #include "kern/x86/dots_avx2.h"
 
-/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], twice. */
+/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], repeated twice. */
 struct x8_digits {
     _Alignas(32) int8_t q[256];
 };
@@ -41,7 +42,7 @@ static TN_ALWAYS_INLINE __m256i add_field(__m256i sum, __m256i v, __m256i mask, 
     return add_pairs(sum, _mm256_and_si256(v, mask), x);
 }
 
-/* v: bytes of two groups side by side. */
+/* v: interleaved bytes of two groups. */
 static TN_ALWAYS_INLINE void add_groups(struct sums *s, __m256i v, const int8_t *q)
 {
     const __m256i m3 = _mm256_set1_epi8(3), m12 = _mm256_set1_epi8(12);
@@ -58,7 +59,7 @@ static TN_ALWAYS_INLINE __m256 add_scaled(__m256 t, __m128i sum, __m256 f)
     return _mm256_add_ps(t, _mm256_mul_ps(v, f));
 }
 
-/* t[0] and t[1] += a block of eight rows and of the eight that are 16 further. */
+/* t[0] and t[1] += a block of eight rows and of the eight rows 16 further on. */
 static TN_ALWAYS_INLINE void add_rows(__m256 t[2], const struct sums *s, __m256 f)
 {
     const __m256i sum = _mm256_add_epi16(s->ones, _mm256_srai_epi16(s->fours, 2));
@@ -66,7 +67,7 @@ static TN_ALWAYS_INLINE void add_rows(__m256 t[2], const struct sums *s, __m256 
     t[1] = add_scaled(t[1], _mm256_extracti128_si256(sum, 1), f);
 }
 
-/* 32 rows of a block; the other half of a tile asks for the other lines. */
+/* 32 rows of a block; prefetches half of the lines ahead, the other half of the tile the rest. */
 static TN_ALWAYS_INLINE void add_block(__m256 t[4], const uint8_t *group, const int8_t *q,
                                        int32_t start, float factor, const uint32_t half)
 {

@@ -3,11 +3,11 @@
  * Ternary products of few inputs in 8 bits for AVX-512 VNNI.
  *
  * As in x16_avx512.c the bytes of four groups are interleaved, so that a dword belongs to one row
- * and masks leave four codes of it side by side.  Fields 0 and 2 are added in one sum, fields 1 and
- * 3, four times larger, in another.  For 64 rows x 32 columns 16 instructions interleave, 40
- * unpack, 32 multiply and 20 scale: 0.053 per weight, and 17 loads.
+ * and masks leave four adjacent codes of it.  Fields 0 and 2 share a sum; fields 1 and 3, four
+ * times larger, share another.  For 64 rows x 32 columns 16 instructions interleave, 40 unpack, 32
+ * multiply and 20 scale: 0.053 per weight, and 17 loads.
  *
- *   A sum of fours is at most 4 * 2 * 127 * 16, far from the ends of int32.
+ *   The second sum is at most 4 * 2 * 127 * 16, far from the limits of int32.
  */
 #include <immintrin.h>
 

@@ -2,14 +2,15 @@
  *
  * Ternary products of few inputs in 8 bits for SSSE3: as x8_avx2.c with vectors of 8 rows.
  *
- *   In a block ones are within 8 * 508 + 4064 = 8128, fours within 8 * 2032 = 16256: int16.
+ *   In a block the sum of fields 0 and 2 is within 8 * 508 + 4064 = 8128, that of fields 1 and 3
+ *   within 8 * 2032 = 16256: both fit int16.
  */
 #include <tmmintrin.h>
 
 #include "kern/x8.h"
 #include "kern/x86/dots_ssse3.h"
 
-/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], eight times. */
+/* For 8 columns c of two groups and q < 4: x[c + q], x[c + 4 + q], repeated eight times. */
 struct x8_digits {
     __m128i q[16][4];
 };
@@ -34,7 +35,7 @@ static TN_ALWAYS_INLINE __m128i add_field(__m128i sum, __m128i v, __m128i mask, 
     return add_pairs(sum, _mm_and_si128(v, mask), q);
 }
 
-/* v: bytes of two groups side by side. */
+/* v: interleaved bytes of two groups. */
 static TN_ALWAYS_INLINE void add_groups(struct sums *s, __m128i v, const __m128i q[4])
 {
     const __m128i m3 = _mm_set1_epi8(3), m12 = _mm_set1_epi8(12);
@@ -55,7 +56,7 @@ static TN_ALWAYS_INLINE void add_rows(__m128 t[2], const struct sums *s, __m128 
     t[1] = _mm_add_ps(t[1], _mm_mul_ps(_mm_cvtepi32_ps(high), f));
 }
 
-/* 16 rows of a block, the `part`th of a tile. */
+/* 16 rows of a block; `part` is their index in the tile. */
 static TN_ALWAYS_INLINE void add_block(__m128 t[4], const uint8_t *group, const __m128i (*q)[4],
                                        int32_t start, float factor, uint32_t part)
 {
