@@ -59,7 +59,7 @@ static struct tn_state_bytes bytes(const struct tn_weights *weights, const struc
                                    .checkpoint = sizeof(struct coarse)};
 }
 
-static uint32_t reach(const struct tn_layer *layer, const void *state, uint32_t position)
+static uint32_t reach(const struct tn_state_layer *layer, const void *state, uint32_t position)
 {
     const struct coarse *s = state;
     (void)layer;
@@ -71,7 +71,7 @@ static uint32_t reach(const struct tn_layer *layer, const void *state, uint32_t 
     return 0;
 }
 
-static void truncate(const struct tn_layer *layer, void *state, uint32_t position)
+static void truncate(const struct tn_state_layer *layer, void *state, uint32_t position)
 {
     struct coarse *s = state;
     assert_int_equal(reach(layer, state, position), position);
@@ -87,20 +87,20 @@ static void truncate(const struct tn_layer *layer, void *state, uint32_t positio
     }
 }
 
-static void checkpoint(const struct tn_layer *layer, const void *state, uint32_t position,
+static void checkpoint(const struct tn_state_layer *layer, const void *state, uint32_t position,
                        void *kept)
 {
     memcpy(kept, state, sizeof(struct coarse));
     truncate(layer, kept, position);
 }
 
-static void restore(const struct tn_layer *layer, void *state, const void *kept)
+static void restore(const struct tn_state_layer *layer, void *state, const void *kept)
 {
     (void)layer;
     memcpy(state, kept, sizeof(struct coarse));
 }
 
-static bool is_sound(const struct tn_layer *layer, const void *kept, uint32_t position)
+static bool is_sound(const struct tn_state_layer *layer, const void *kept, uint32_t position)
 {
     const struct coarse *s = kept;
     (void)layer;

@@ -39,6 +39,7 @@ struct tn_mwriter_meta tiny_model_meta(const struct tiny_variant *variant)
     static struct tern_file_layer layers[N_LAYER];
     for (uint32_t i = 0; i < N_LAYER; i++)
         layers[i] = tn_layer_default(16, TERN_ACT_RELU2, 10000);
+    layers[0].window = variant->window;
     if (variant->has_experts)
         layers[EXPERT_LAYER].ffn = TERN_FFN_EXPERTS;
     struct tn_mwriter_meta meta = {

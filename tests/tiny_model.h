@@ -20,6 +20,7 @@ struct tiny_variant {
     uint32_t context; /* 0 = 64 */
     bool has_experts; /* in layer 1: 3 of 32 rows, 2 used, a shared one of 48 */
     bool is_rotated;  /* every matrix that can be, in blocks of 32, with signs for 96 columns */
+    uint32_t window;  /* of layer 0; 0: it has none */
 };
 
 /* hidden 64, ffn 96, 4 heads of 16, 2 key heads, vocab 40. */

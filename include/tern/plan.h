@@ -34,6 +34,15 @@ extern "C" {
 
 /* ---- input ---- */
 
+/* Contexts longer than `above` keep the last positions of layers with a window in rings.  By
+ * tern_kv. */
+struct tern_plan_rings {
+    uint32_t above;               /* 0: no context keeps any */
+    uint64_t kv_block_bytes[3];   /* instead of those of tern_plan_model */
+    uint64_t state_bytes[3];      /* more for each sequence, whatever the context */
+    uint64_t checkpoint_bytes[3]; /* instead of that of tern_plan_model */
+};
+
 /* Sizes of a model, as plain numbers. */
 struct tern_plan_model {
     uint32_t n_ctx;                    /* positions that the model was made for */
@@ -48,11 +57,17 @@ struct tern_plan_model {
     enum tern_kv kv;                   /* the model's cache type */
     uint64_t checkpoint_bytes;         /* a copy of its state (tern_session_params); 0: has none */
     uint64_t unread_bytes;             /* of file_bytes, experts that a token does not choose */
+    struct tern_plan_rings rings;
 };
 
 /* The sizes of an open model for prefill batches of n_batch tokens (0 = the default). */
 void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
                            uint32_t n_batch);
+
+/* Anonymous memory of the positions of one sequence: cache, rings, and what a session takes more
+ * for each. */
+uint64_t tern_plan_context_bytes(const struct tern_plan_model *model, enum tern_kv kv,
+                                 uint32_t n_ctx);
 
 struct tern_file_config; /* tern/model_format.h */
 struct tern_file_layer;
@@ -113,7 +128,7 @@ struct tern_plan_memory {
     uint64_t model_bytes;   /* beside the mapped file */
     uint64_t sampler_bytes;
     uint64_t scratch_bytes; /* a session without its cache */
-    uint64_t cache_bytes;
+    uint64_t cache_bytes;      /* keys and values: blocks, and rings of windows */
     uint64_t checkpoint_bytes; /* all copies of the state */
 };
 

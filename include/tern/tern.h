@@ -135,7 +135,8 @@ tern_status tern_model_chat_template(const struct tern_chat_template **out,
  * generation prompt is on, there is no date. Valid as long as the model. */
 void tern_model_chat_params(const struct tern_model *model, const struct tern_chat_template *t,
                             struct tern_chat_params *out);
-/* True when layers keep a state that cannot be taken back to every position (recurrent layers). */
+/* True when layers keep a state that cannot be taken back to every position: recurrent layers, and
+ * in long contexts rings of windows. */
 bool tern_model_has_state(const struct tern_model *model);
 bool tern_model_is_stop_id(const struct tern_model *model, uint32_t id);
 /* TERN_MAPPED_IO when somebody has written to the file since it was opened: what was checked then
@@ -167,7 +168,9 @@ struct tern_model_info {
     uint64_t bytes_per_token; /* every byte of the model that one decoded token reads, once */
     uint64_t n_ternary;
     uint64_t n_zero;
-    uint64_t kv_bytes_per_token[3]; /* enum tern_kv */
+    /* With the model's whole context, by enum tern_kv: more for each position, and for each
+     * sequence whatever its length (recurrent states, rings of windows). */
+    uint64_t kv_bytes_per_token[3], state_bytes[3];
     /* A mixture of experts; 0: it is none. */
     uint32_t n_experts;      /* in each layer that has any */
     uint32_t n_experts_used; /* there, for each token */
@@ -203,9 +206,9 @@ struct tern_session_params {
     uint32_t n_batch; /* prefill batch, 1..512; 0 = 128 */
     uint32_t n_draft; /* ids that tern_generate may draft ahead, 0..TERN_MAX_DRAFT: memory for their
                          logits */
-    /* Copies of the state of a model with recurrent layers, which cannot be taken back to every
-     * position: 1..64, made as they are needed, so that little is computed again. 0 = 8. Other
-     * models have none. */
+    /* Copies of states that cannot be taken back to every position (tern_session_has_state):
+     * 1..64, made as they are needed, so that little is computed again. 0 = 8. Other sessions have
+     * none. */
     uint32_t n_checkpoints;
     bool drop_pages;  /* give pages of the file back after use: slow, for little memory */
     /* Asked before the cache grows by n_bytes; false stops the evaluation with TERN_MEMORY. NULL:
@@ -246,7 +249,7 @@ tern_status tern_session_save_cache(struct tern_session *session, const char *pa
  * TERN_MEMORY: the cache may not grow. The session is empty then. */
 tern_status tern_session_load_cache(struct tern_session *session, const char *path,
                                     struct tern_error *err);
-/* tern_model_has_state of its model. */
+/* tern_model_has_state of its model, but for rings, which only long contexts have. */
 bool tern_session_has_state(const struct tern_session *session);
 /* Anonymous memory that this session holds now, and will hold with n_ctx filled. */
 uint64_t tern_session_bytes(const struct tern_session *session);

@@ -103,6 +103,9 @@ static void append_text(struct tn_buf *out, const struct tern_model *model,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F32]).text,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_F16]).text,
                   tn_size_decimal((double)info->kv_bytes_per_token[TERN_KV_Q8]).text);
+    if (info->state_bytes[c->kv])
+        tn_buf_printf(out, "state         %s in a conversation of any length\n",
+                      tn_size_decimal((double)info->state_bytes[c->kv]).text);
 }
 
 static void append_tensors(struct tn_buf *out, const struct tern_model *model)
@@ -182,14 +185,18 @@ static json_t *tensors(const struct tern_model *model)
     return list;
 }
 
+static json_t *by_cache_type(const uint64_t bytes[3])
+{
+    json_t *object = json_object();
+    for (int i = TERN_KV_F32; i <= TERN_KV_Q8; i++)
+        json_object_set_new(object, tern_kv_text((enum tern_kv)i), integer(bytes[i]));
+    return object;
+}
+
 static json_t *make_json(const struct tern_model *model, const struct tern_model_info *info,
                          bool with_tensors)
 {
     const struct tern_model_config *c = tern_model_config(model);
-    json_t *kv = json_object();
-    for (int i = TERN_KV_F32; i <= TERN_KV_Q8; i++)
-        json_object_set_new(kv, tern_kv_text((enum tern_kv)i),
-                            integer(info->kv_bytes_per_token[i]));
     json_t *root = json_object();
     json_object_set_new(root, "name", text_or_null(info->name));
     json_object_set_new(root, "architecture", text_or_null(info->architecture));
@@ -220,7 +227,8 @@ static json_t *make_json(const struct tern_model *model, const struct tern_model
     json_object_set_new(root, "expert_bytes", integer(info->expert_bytes));
     json_object_set_new(root, "bytes_per_token", integer(info->bytes_per_token));
     json_object_set_new(root, "kv", json_string(tern_kv_text(c->kv)));
-    json_object_set_new(root, "kv_bytes_per_token", kv);
+    json_object_set_new(root, "kv_bytes_per_token", by_cache_type(info->kv_bytes_per_token));
+    json_object_set_new(root, "state_bytes", by_cache_type(info->state_bytes));
     if (with_tensors)
         json_object_set_new(root, "tensors", tensors(model));
     return root;

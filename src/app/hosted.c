@@ -115,7 +115,6 @@ static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m
     struct tern_plan_model sizes;
     tn_planned_sizes(&sizes, h->o, m->opened.model);
     const uint32_t n_ctx = h->o->ctx ? (uint32_t)h->o->ctx : sizes.n_ctx;
-    const uint64_t n_blocks = tn_div_ceil_u32(n_ctx, TERN_PLAN_KV_BLOCK);
     const enum tern_kv kv = makes_vectors(m) ? TERN_KV_F32
                             : h->o->kv >= 0  ? (enum tern_kv)h->o->kv
                                              : sizes.kv;
@@ -125,8 +124,7 @@ static struct need need_of(const struct tn_hosting *h, const struct tn_hosted *m
                            h->machine.n_threads_prefill * sizes.thread_bytes;
     return (struct need){
         .fixed = fixed + fixed / 4 + MIN_MODEL_BYTES, /* the plan keeps a reserve of each part */
-        .context = n_blocks * (sizes.kv_block_bytes[kv] +
-                               sizes.position_bytes * TERN_PLAN_KV_BLOCK)};
+        .context = tern_plan_context_bytes(&sizes, kv, n_ctx)};
 }
 
 /* parts[i]: bytes that model i may plan with; 0: as if it were alone. */

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "engine/engine.h"
+#include "engine/session.h"
 #include "model/mixer.h"
 #include "model/state.h"
 #include "plat/plat.h"
@@ -260,12 +260,19 @@ uint64_t tern_model_bytes(const struct tern_model *m)
     return m->heap_bytes;
 }
 
+/* With the whole context, and a batch as sessions have it. */
+static struct tn_state_input state_input(const struct tern_model *m, enum tn_kv_type kv)
+{
+    const uint32_t n_ctx = m->weights.config->context;
+    return (struct tn_state_input){kv, n_ctx, TN_MIN(TN_DEFAULT_BATCH, n_ctx)};
+}
+
 bool tern_model_has_state(const struct tern_model *m)
 {
-    for (uint32_t i = 0; i < m->weights.config->n_layer; i++)
-        if (m->weights.layers[i].mixer->state->reach)
-            return true;
-    return false;
+    const struct tn_state_input input = state_input(m, TN_KV_Q8);
+    struct tn_state_plan plan;
+    tn_state_plan_make(&plan, NULL, &m->weights, &input);
+    return tn_has_state(&plan);
 }
 
 bool tern_model_is_stop_id(const struct tern_model *m, uint32_t id)
@@ -403,8 +410,13 @@ void tern_model_get_info(const struct tern_model *m, struct tern_model_info *out
         out->n_ternary += tn_tensor_weights(t);
         out->n_zero += t->n_zero;
     }
-    for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++)
-        out->kv_bytes_per_token[kv] = tn_kv_bytes_per_token(&m->weights, (enum tn_kv_type)kv);
+    for (uint32_t kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
+        const struct tn_state_input input = state_input(m, (enum tn_kv_type)kv);
+        struct tn_state_plan plan;
+        tn_state_plan_make(&plan, NULL, &m->weights, &input);
+        out->kv_bytes_per_token[kv] = tn_kv_bytes_per_token(&m->weights, &input);
+        out->state_bytes[kv] = plan.bytes.sequence;
+    }
 }
 
 uint32_t tern_model_n_tensors(const struct tern_model *m)

@@ -4,12 +4,13 @@
  * input: memory must not decide it, because answers depend on it.
  *
  *   anonymous(C) = process + threads * (stack + scratch) + model + sampler + session + C * position
- *                  + cache(C) + checkpoints
+ *                  + cache(C) + rings(C) + checkpoints(C)
  *   must:   anonymous(C) <= available - reserve       else a shorter context, then refusal
  *   want:   anonymous(C) + file <= available - reserve   else it runs, but pages from disk
  *   rlimit: anonymous(C) + file <= what RLIMIT_AS leaves, because mappings count there
  *
- * The cache grows by whole blocks, so C is planned in blocks too.
+ * The cache grows by whole blocks, so C is planned in blocks too.  Models with windows have two
+ * straight lines of costs: a long context keeps rings instead of some of the blocks.
  */
 #include "engine/plan.h"
 
@@ -53,6 +54,27 @@ struct cost {
     uint64_t block_bytes; /* per block of positions */
 };
 
+static bool has_rings(const struct tern_plan_model *model, uint32_t n_ctx)
+{
+    return model->rings.above > 0 && n_ctx > model->rings.above;
+}
+
+static uint64_t kv_block_bytes(const struct tern_plan_model *model, enum tern_kv kv, uint32_t n_ctx)
+{
+    return has_rings(model, n_ctx) ? model->rings.kv_block_bytes[kv] : model->kv_block_bytes[kv];
+}
+
+static uint64_t ring_bytes(const struct tern_plan_model *model, enum tern_kv kv, uint32_t n_ctx)
+{
+    return has_rings(model, n_ctx) ? model->rings.state_bytes[kv] : 0;
+}
+
+static uint64_t checkpoint_bytes(const struct tern_plan_model *model, enum tern_kv kv,
+                                 uint32_t n_ctx)
+{
+    return has_rings(model, n_ctx) ? model->rings.checkpoint_bytes[kv] : model->checkpoint_bytes;
+}
+
 static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
     uint64_t sum;
@@ -83,33 +105,59 @@ static struct tern_plan_model with_drafts(const struct tern_plan_model *model, u
     return all;
 }
 
-static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threads, enum tern_kv kv)
+/* For contexts on the same side of rings.above as n_ctx. */
+static struct cost cost_of(const struct tern_plan_model *model, uint32_t n_threads, enum tern_kv kv,
+                           uint32_t n_ctx)
 {
     uint64_t per_thread = add_saturated(model->thread_bytes, TN_PLAN_STACK_BYTES);
     struct cost c;
     uint64_t one_thread = add_saturated(TN_PLAN_PROCESS_BYTES, model->base_bytes);
     one_thread = add_saturated(one_thread, add_saturated(model->model_bytes, model->sampler_bytes));
-    one_thread = add_saturated(
-        one_thread, mul_saturated(model->checkpoint_bytes, TN_PLAN_MIN_CHECKPOINTS));
+    one_thread = add_saturated(one_thread, ring_bytes(model, kv, n_ctx));
+    one_thread = add_saturated(one_thread, mul_saturated(checkpoint_bytes(model, kv, n_ctx),
+                                                         TN_PLAN_MIN_CHECKPOINTS));
     c.fixed_bytes = add_saturated(one_thread, mul_saturated(per_thread, n_threads));
-    c.block_bytes = add_saturated(model->kv_block_bytes[kv],
+    c.block_bytes = add_saturated(kv_block_bytes(model, kv, n_ctx),
                                   mul_saturated(model->position_bytes, TERN_PLAN_KV_BLOCK));
     return c;
 }
 
-static uint64_t anonymous_bytes(struct cost c, uint32_t n_ctx)
+static uint64_t anonymous_bytes(const struct tern_plan_model *model, uint32_t n_threads,
+                                enum tern_kv kv, uint32_t n_ctx)
 {
+    const struct cost c = cost_of(model, n_threads, kv, n_ctx);
     uint32_t n_blocks = tn_div_ceil_u32(n_ctx, TERN_PLAN_KV_BLOCK);
     return add_saturated(c.fixed_bytes, mul_saturated(c.block_bytes, n_blocks));
 }
 
-/* The longest context up to `want` that costs at most `budget`; 0 if there is none. */
-static uint32_t longest_context(struct cost c, uint64_t budget, uint32_t want)
+uint64_t tern_plan_context_bytes(const struct tern_plan_model *model, enum tern_kv kv,
+                                 uint32_t n_ctx)
+{
+    const uint64_t n_blocks = tn_div_ceil_u32(n_ctx, TERN_PLAN_KV_BLOCK);
+    const uint64_t positions = mul_saturated(model->position_bytes, TERN_PLAN_KV_BLOCK);
+    const uint64_t block = add_saturated(kv_block_bytes(model, kv, n_ctx), positions);
+    return add_saturated(ring_bytes(model, kv, n_ctx), mul_saturated(block, n_blocks));
+}
+
+/* The longest context up to `want` with one cost that is at most `budget`; 0 if there is none. */
+static uint32_t longest_of(struct cost c, uint64_t budget, uint32_t want)
 {
     uint64_t room = minus(budget, c.fixed_bytes);
     uint64_t n_blocks = c.block_bytes ? room / c.block_bytes : UINT32_MAX;
     uint64_t n = mul_saturated(n_blocks, TERN_PLAN_KV_BLOCK);
     return n < want ? (uint32_t)n : c.fixed_bytes <= budget ? want : 0;
+}
+
+static uint32_t longest_context(const struct tern_plan_model *model, uint32_t n_threads,
+                                enum tern_kv kv, uint64_t budget, uint32_t want)
+{
+    uint32_t n = 0;
+    if (has_rings(model, want)) {
+        n = longest_of(cost_of(model, n_threads, kv, want), budget, want);
+        want = has_rings(model, n) ? n : model->rings.above;
+    }
+    return has_rings(model, n) ? n
+                               : longest_of(cost_of(model, n_threads, kv, want), budget, want);
 }
 
 /* Threads that may exist at once. */
@@ -139,7 +187,7 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_sysinf
                           uint32_t least_ctx, struct tern_error *err)
 {
     struct tn_plan_size need, have, enough;
-    uint64_t need_bytes = anonymous_bytes(cost_of(model, team_size(plan), plan->kv), least_ctx);
+    uint64_t need_bytes = anonymous_bytes(model, team_size(plan), plan->kv, least_ctx);
     const char *type = plan->kv == TERN_KV_Q8 && !limits->has_kv ? "" : "--kv q8 ";
     tn_plan_size_directed(&need, need_bytes, true);
     tn_plan_size_directed(&have, budget, false);
@@ -151,8 +199,7 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_sysinf
         {1, " --threads 1"},
     };
     for (uint32_t i = 0; i < TN_COUNT_OF(smaller); i++) {
-        struct cost c = cost_of(model, smaller[i].n_threads, TERN_KV_Q8);
-        uint32_t n_ctx = longest_context(c, budget, want);
+        uint32_t n_ctx = longest_context(model, smaller[i].n_threads, TERN_KV_Q8, budget, want);
         if (n_ctx >= least_ctx)
             return tn_fail(err, TERN_MEMORY,
                            "a context of %u needs %s of memory beside the model, %s are left "
@@ -160,7 +207,7 @@ static tern_status refuse(const struct tern_plan *plan, const struct tern_sysinf
                            least_ctx, need.text, have.text, tern_bound_text(plan->limited_by), type,
                            n_ctx, smaller[i].flag);
     }
-    uint64_t least = anonymous_bytes(cost_of(model, 1, TERN_KV_Q8), least_ctx);
+    uint64_t least = anonymous_bytes(model, 1, TERN_KV_Q8, least_ctx);
     tn_plan_size_directed(&enough, least_available(plan, machine, model, least), true);
     return tn_fail(err, TERN_MEMORY,
                    "a context of %u needs %s of memory beside the model, %s are left (limited by "
@@ -219,17 +266,18 @@ static void plan_checkpoints(struct tern_plan *plan, const struct tern_plan_mode
                              uint64_t budget)
 {
     struct tn_plan_size size;
-    const struct cost c = cost_of(model, team_size(plan), plan->kv);
-    const uint64_t used = add_saturated(anonymous_bytes(c, plan->n_ctx), model->file_bytes);
-    if (model->checkpoint_bytes == 0)
+    const uint64_t one = checkpoint_bytes(model, plan->kv, plan->n_ctx);
+    const uint64_t used = add_saturated(
+        anonymous_bytes(model, team_size(plan), plan->kv, plan->n_ctx), model->file_bytes);
+    if (one == 0)
         return;
-    const uint64_t more = TN_MIN(minus(budget, used) / model->checkpoint_bytes,
+    const uint64_t more = TN_MIN(minus(budget, used) / one,
                                  (uint64_t)TN_PLAN_CHECKPOINTS - TN_PLAN_MIN_CHECKPOINTS);
     plan->n_checkpoints = TN_PLAN_MIN_CHECKPOINTS + (uint32_t)more;
     tn_plan_reason(plan, "checkpoints", plan->n_checkpoints, NULL,
                    plan->n_checkpoints < TN_PLAN_CHECKPOINTS ? "memory" : "rule",
                    "copies of the model's state, %s each, to go back to",
-                   tn_plan_size_text(&size, model->checkpoint_bytes));
+                   tn_plan_size_text(&size, one));
 }
 
 static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *model)
@@ -242,20 +290,22 @@ static void predict_parts(struct tern_plan *plan, const struct tern_plan_model *
         .model_bytes = model->model_bytes,
         .sampler_bytes = model->sampler_bytes,
         .scratch_bytes = add_saturated(model->base_bytes, add_saturated(threads, positions)),
-        .cache_bytes = mul_saturated(model->kv_block_bytes[plan->kv], n_blocks),
-        .checkpoint_bytes = mul_saturated(model->checkpoint_bytes, plan->n_checkpoints),
+        .cache_bytes =
+            add_saturated(ring_bytes(model, plan->kv, plan->n_ctx),
+                          mul_saturated(kv_block_bytes(model, plan->kv, plan->n_ctx), n_blocks)),
+        .checkpoint_bytes = mul_saturated(checkpoint_bytes(model, plan->kv, plan->n_ctx),
+                                          plan->n_checkpoints),
     };
 }
 
 static void predict(struct tern_plan *plan, const struct tern_plan_model *model)
 {
     struct tn_plan_size hot, room, experts;
-    struct cost c = cost_of(model, team_size(plan), plan->kv);
     predict_parts(plan, model);
     uint64_t free_bytes = minus(plan->available_bytes, plan->reserve_bytes);
     plan->predicted_anonymous_bytes = add_saturated(
-        anonymous_bytes(c, plan->n_ctx),
-        mul_saturated(model->checkpoint_bytes,
+        anonymous_bytes(model, team_size(plan), plan->kv, plan->n_ctx),
+        mul_saturated(checkpoint_bytes(model, plan->kv, plan->n_ctx),
                       minus(plan->n_checkpoints, TN_PLAN_MIN_CHECKPOINTS)));
     plan->predicted_hot_bytes = add_saturated(plan->predicted_anonymous_bytes, model->file_bytes);
     plan->will_page = plan->predicted_hot_bytes > free_bytes;
@@ -295,7 +345,7 @@ tern_status tn_plan_memory(struct tern_plan *plan, const struct tern_sysinfo *ma
     budget = TN_MIN(budget, machine->commit_left_bytes);
 
     plan->kv = limits->has_kv ? limits->kv : model->kv;
-    plan->n_ctx = longest_context(cost_of(model, team_size(plan), plan->kv), budget, want);
+    plan->n_ctx = longest_context(model, team_size(plan), plan->kv, budget, want);
     uint32_t least_ctx = (uint32_t)TN_MIN((uint64_t)limits->n_prompt + TN_PLAN_MIN_NEW, want);
     if (plan->n_ctx < least_ctx)
         return refuse(plan, machine, model, limits, budget, want, least_ctx, err);

@@ -8,10 +8,16 @@
 #include "base/error.h"
 #include "engine/plan.h"
 #include "engine/session.h"
+#include "model/mixers/attention_state.h"
 
 static_assert(TERN_PLAN_KV_BLOCK == TN_KV_BLOCK, "the plan counts in blocks of the cache");
+static_assert(TN_RING_CHECKPOINTS == TN_PLAN_MIN_CHECKPOINTS, "what a plan has at least");
 
-/* With a q8 cache, which takes the most: the type is chosen later. */
+/* The list of all checkpoints, which only models with states have. */
+#define CHECKPOINT_LIST_BYTES \
+    (TN_MAX_CHECKPOINTS * (sizeof(struct tn_checkpoint) + 2 * sizeof(uint32_t)) + 3 * 64)
+
+/* Without states, and with a q8 cache, which takes the most: the type is chosen later. */
 static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
                               uint32_t n_batch, uint32_t n_threads, uint32_t n_logits)
 {
@@ -21,7 +27,40 @@ static uint64_t scratch_bytes(const struct tn_weights *weights, uint32_t n_ctx,
                                              .n_sequences = 1, .n_logits = n_logits,
                                              .n_checkpoints = TN_MAX_CHECKPOINTS};
     tn_workspace_size_make(&size, weights, &input);
-    return size.scratch_bytes;
+    return size.scratch_bytes - size.state_bytes;
+}
+
+/* With a cache of a type: blocks, states and checkpoints. */
+static struct tn_workspace_size cache_size(const struct tn_weights *weights, enum tern_kv kv,
+                                           uint32_t n_ctx, uint32_t n_batch)
+{
+    struct tn_workspace_size size;
+    const struct tn_workspace_input input = {.n_ctx = n_ctx, .n_batch = n_batch, .n_threads = 1,
+                                             .kv = (enum tn_kv_type)kv, .n_sequences = 1,
+                                             .n_logits = 1};
+    tn_workspace_size_make(&size, weights, &input);
+    return size;
+}
+
+static void size_cache(struct tern_plan_model *out, const struct tn_weights *weights,
+                       uint32_t n_batch)
+{
+    const uint32_t above = tn_rings_above(weights, n_batch);
+    struct tern_plan_rings *rings = &out->rings;
+    rings->above = above < out->n_ctx ? above : 0;
+    for (enum tern_kv kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
+        const struct tn_workspace_size blocks =
+            cache_size(weights, kv, TERN_PLAN_KV_BLOCK, n_batch);
+        out->kv_block_bytes[kv] = blocks.kv_block_bytes;
+        out->checkpoint_bytes = blocks.checkpoint_bytes;
+        if (rings->above == 0)
+            continue;
+        const struct tn_workspace_size with_rings = cache_size(weights, kv, above + 1, n_batch);
+        rings->kv_block_bytes[kv] = with_rings.kv_block_bytes;
+        rings->checkpoint_bytes[kv] = with_rings.checkpoint_bytes;
+        rings->state_bytes[kv] = with_rings.state_bytes - blocks.state_bytes +
+                                 (blocks.checkpoint_bytes ? 0 : CHECKPOINT_LIST_BYTES);
+    }
 }
 
 void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model *model,
@@ -50,16 +89,10 @@ void tern_plan_model_sizes(struct tern_plan_model *out, const struct tern_model 
     out->draft_bytes = (all_drafts - one + TERN_MAX_DRAFT - 1) / TERN_MAX_DRAFT;
     out->position_bytes = (many_blocks - one + (FAR - 1) * BLOCK - 1) / ((FAR - 1) * BLOCK);
     uint64_t counted = out->thread_bytes + out->position_bytes * BLOCK;
-    out->base_bytes = (one > counted ? one - counted : 0) + sizeof(struct tern_session);
-    for (int kv = TERN_KV_F32; kv <= TERN_KV_Q8; kv++) {
-        struct tn_workspace_size size;
-        const struct tn_workspace_input input = {.n_ctx = BLOCK, .n_batch = n_batch,
-                                                 .n_threads = 1, .kv = (enum tn_kv_type)kv,
-                                                 .n_sequences = 1, .n_logits = 1};
-        tn_workspace_size_make(&size, weights, &input);
-        out->kv_block_bytes[kv] = size.kv_block_bytes;
-        out->checkpoint_bytes = size.checkpoint_bytes;
-    }
+    const struct tn_workspace_size q8 = cache_size(weights, TERN_KV_Q8, BLOCK, n_batch);
+    out->base_bytes =
+        (one > counted ? one - counted : 0) + q8.state_bytes + sizeof(struct tern_session);
+    size_cache(out, weights, n_batch);
 }
 
 tern_status tern_plan_outline_sizes(struct tern_plan_model *out, struct tern_model_info *info,

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "engine/session.h"
+#include "model/mixers/attention_state.h"
 #include "plat/plat.h"
 
 #define MAGIC "TERNKV\r\n"
@@ -267,6 +268,12 @@ static tern_status check_header(const struct cache_header *h, const struct tern_
     if (h->n_ids == 0 || h->n_ids > s->n_ctx)
         return tn_fail(err, TERN_INPUT, "%s: %u positions, the context has %u", path, h->n_ids,
                        s->n_ctx);
+    if (h->block_bytes != own.block_bytes &&
+        tn_rings_above(&s->model->weights, s->n_batch) != UINT32_MAX)
+        return tn_fail(err, TERN_INPUT,
+                       "%s: saved with a context of another size (%u here), which keeps other "
+                       "positions of layers with a window",
+                       path, s->n_ctx);
     own.hash = h->hash;
     if (memcmp(h, &own, sizeof own) != 0 || (own.state_bytes > 0) != (h->n_states > 0) ||
         h->n_states > MAX_STATES || n_bytes != file_bytes(&own))

@@ -51,6 +51,7 @@ static tern_status fill_layer(struct tern_session *s, uint32_t i_layer, uint32_t
 {
     const struct tn_layer_dims *dims = &s->model->weights.layers[i_layer].dims;
     const uint32_t dim = tn_kv_dim(dims->head_dim);
+    const struct tn_span span = {.blocks = s->sequence.blocks, .state = s->sequence.state};
     float *row = tn_alloc_zeroed(dim, sizeof *row);
     if (!row)
         return tn_fail(err, TERN_MEMORY, "no memory for a row of %u values", dim);
@@ -58,7 +59,7 @@ static tern_status fill_layer(struct tern_session *s, uint32_t i_layer, uint32_t
         for (uint32_t position = 0; position < depth; position++) {
             for (uint32_t d = 0; d < dims->head_dim; d++)
                 row[d] = tn_rng_f32(rng) - 0.5f;
-            tn_kv_store_row(&s->work.forward, s->sequence.blocks, i_layer, g, position, row, row);
+            tn_kv_store_row(&s->work.forward, &span, i_layer, g, position, row, row);
         }
     tn_free(row);
     return TERN_OK;

@@ -13,8 +13,8 @@
  * key head) pairs over threads and merges afterwards, or key heads while there are
  * few blocks; several spread (key head, group of tokens), a group from one span, and
  * each item walks the blocks of its sequence.  Where a layer has a window, a query
- * sees only so many positions, its own included; blocks that lie before it are not
- * read.
+ * sees only so many positions, its own included; blocks before it are not read, and
+ * the layer may keep its last positions in a ring (mixers/attention_state.h).
  */
 #include <assert.h>
 #include <string.h>
@@ -24,13 +24,14 @@
 #include "kern/tanh.h"
 #include "model/attn.h"
 #include "model/counters.h"
+#include "model/mixers/attention_state.h"
 
 struct attn_task {
     struct tn_forward *f;
     const struct tn_layer *layer;
     struct tn_attn_scratch *s;
     struct tn_kvcache kv;  /* of the layer */
-    size_t part;           /* where the layer begins in a block */
+    const struct tn_state_layer *at; /* its part of blocks, or its ring */
     uint32_t per_kv;       /* query heads that share a key head */
     uint32_t tokens_per_group; /* several rows */
     uint32_t first_block, n_pairs, n_items; /* one row */
@@ -42,7 +43,7 @@ static struct attn_task task_of(struct tn_forward *f, uint32_t i_layer)
     struct attn_task task = {.f = f,
                              .layer = layer,
                              .s = f->s.mixers[TERN_MIXER_ATTENTION],
-                             .part = f->states->layers[i_layer].at.block,
+                             .at = &f->states->layers[i_layer],
                              .per_kv = layer->dims.n_head / layer->dims.n_kv_head};
     tn_kvcache_plan(&task.kv, &layer->dims, f->kv_type);
     return task;
@@ -69,18 +70,22 @@ static void pad_heads(float *dst, const float *src, uint32_t n_heads, uint32_t h
     }
 }
 
-/* The rows of a key head in one block of a sequence. */
-static struct tn_kv_rows rows_of(const struct attn_task *task, unsigned char *block,
-                                 uint32_t i_kv_head)
+/* The rows of a key head in block i of a sequence. */
+static struct tn_kv_rows rows_of(const struct attn_task *task, const struct tn_span *span,
+                                 uint32_t i, uint32_t i_kv_head)
 {
-    return tn_kvcache_rows(&task->kv, block + task->part, i_kv_head);
+    const struct tn_state_layer *at = task->at;
+    if (tn_has_ring(at))
+        return tn_kvcache_rows(&task->kv, tn_ring_block(at, span->state + at->at.sequence, i),
+                               i_kv_head);
+    assert(span->blocks[i] && "callers make blocks usable before they evaluate");
+    return tn_kvcache_rows(&task->kv, span->blocks[i] + at->at.block, i_kv_head);
 }
 
-static void store_row(const struct attn_task *task, unsigned char *const *blocks,
-                      uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
+static void store_row(const struct attn_task *task, const struct tn_span *span, uint32_t i_kv_head,
+                      uint32_t position, const float *key, const float *value)
 {
-    assert(blocks[position / TN_KV_BLOCK] && "callers make blocks usable before they evaluate");
-    const struct tn_kv_rows rows = rows_of(task, blocks[position / TN_KV_BLOCK], i_kv_head);
+    const struct tn_kv_rows rows = rows_of(task, span, position / TN_KV_BLOCK, i_kv_head);
     tn_kvcache_store(&task->kv, task->f->kernels, &rows, position % TN_KV_BLOCK, key, value);
 }
 
@@ -162,7 +167,7 @@ static void rotate_and_store(const struct attn_task *task, uint32_t t, uint32_t 
     rotate(task, key, t, 1);
     pad_heads(value, s->v + from, 1, c->head_dim, dim);
     const struct tn_span *span = span_of(f, t);
-    store_row(task, span->blocks, g, span->position + t - span->row, key, value);
+    store_row(task, span, g, span->position + t - span->row, key, value);
 }
 
 static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
@@ -175,7 +180,7 @@ static void rotate_token_item(void *arg, uint32_t t, uint32_t i_thread)
 /* ---- one block ---- */
 
 struct query_group {
-    unsigned char *block;    /* of their sequence */
+    struct tn_kv_rows rows;  /* of their sequence */
     struct tn_queries q;     /* [n] */
     const uint32_t *n_valid; /* [n] each query sees the positions of this block below it */
     const uint32_t *n_before; /* [n] but not those below it: they are before its window */
@@ -195,10 +200,11 @@ static void ask_for(const void *p, uint32_t n_bytes)
 }
 
 /* score [n][TN_KV_BLOCK] of the first n_pos positions. */
-static void score_block(const struct attn_task *task, const struct tn_kv_rows *rows,
-                        const struct query_group *group, uint32_t n_pos, float *score)
+static void score_block(const struct attn_task *task, const struct query_group *group,
+                        uint32_t n_pos, float *score)
 {
     const struct tn_kernels *k = task->f->kernels;
+    const struct tn_kv_rows *rows = &group->rows;
     const struct tn_queries *q = &group->q;
     const float factor = task->layer->spec->score_scale;
     uint32_t dim = task->kv.dim;
@@ -219,11 +225,11 @@ static void cap_scores(const struct tn_forward *f, const struct query_group *gro
 }
 
 /* out [n][dim]: values of the first n_pos positions, weighted. */
-static void weigh_block(const struct attn_task *task, const struct tn_kv_rows *rows,
-                        const struct query_group *group, const float *weight, uint32_t n_pos,
-                        float *out)
+static void weigh_block(const struct attn_task *task, const struct query_group *group,
+                        const float *weight, uint32_t n_pos, float *out)
 {
     const struct tn_kernels *k = task->f->kernels;
+    const struct tn_kv_rows *rows = &group->rows;
     uint32_t dim = task->kv.dim;
     if (task->kv.type == TN_KV_Q8)
         k->attn_pv_q8(out, weight, TN_KV_BLOCK, group->n, rows->v, rows->v_scales, n_pos, dim,
@@ -233,17 +239,16 @@ static void weigh_block(const struct attn_task *task, const struct tn_kv_rows *r
             out, weight, TN_KV_BLOCK, group->n, rows->v, n_pos, dim);
 }
 
-static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
-                         const struct query_group *group, float *score, struct tn_attn_state *out)
+static void attend_block(const struct attn_task *task, const struct query_group *group,
+                         float *score, struct tn_attn_state *out)
 {
     const struct tn_forward *f = task->f;
     const struct tn_kernels *k = f->kernels;
-    struct tn_kv_rows rows = rows_of(task, group->block, i_kv_head);
     uint32_t n_pos = 0;
     for (uint32_t i = 0; i < group->n; i++)
         n_pos = TN_MAX(n_pos, group->n_valid[i]);
 
-    score_block(task, &rows, group, n_pos, score);
+    score_block(task, group, n_pos, score);
     cap_scores(f, group, score);
     /* All maxima first: what waits for one hides behind the others. */
     for (uint32_t i = 0; i < group->n; i++)
@@ -254,14 +259,15 @@ static void attend_block(const struct attn_task *task, uint32_t i_kv_head,
         float *s = score + (size_t)i * TN_KV_BLOCK;
         uint32_t n = group->n_valid[i], before = group->n_before[i];
         if (f->n_tokens == 1 && n_pos == TN_KV_BLOCK)
-            ask_for((const char *)rows.v + ASKED_BY_QK + i * ASKED_PER_QUERY, ASKED_PER_QUERY);
+            ask_for((const char *)group->rows.v + ASKED_BY_QK + i * ASKED_PER_QUERY,
+                    ASKED_PER_QUERY);
         if (n)
             out->sum[i] = k->exp_sum_f32(s + before, n - before, out->max[i]);
         /* Positions that this query may not see weigh +0, which changes no bit of a sum. */
         memset(s, 0, before * sizeof(float));
         memset(s + n, 0, (n_pos - n) * sizeof(float));
     }
-    weigh_block(task, &rows, group, score, n_pos, out->out);
+    weigh_block(task, group, score, n_pos, out->out);
 }
 
 /* max - common.  One of the two that meet is the common maximum, and its weight exactly 1: 0 also
@@ -321,10 +327,9 @@ static void finish_head(const struct attn_task *task, uint32_t t, uint32_t i_hea
 /* Where reading a pair begins. */
 static const void *pair_begin(const struct attn_task *task, uint32_t i_pair)
 {
-    const struct tn_forward *f = task->f;
     const uint32_t n_kv_head = task->layer->dims.n_kv_head;
-    unsigned char *block = f->batch->spans[0].blocks[task->first_block + i_pair / n_kv_head];
-    return rows_of(task, block, i_pair % n_kv_head).k_scales;
+    return rows_of(task, &task->f->batch->spans[0], task->first_block + i_pair / n_kv_head,
+                   i_pair % n_kv_head).k_scales;
 }
 
 static void decode_pair(const struct attn_task *task, uint32_t i_pair, const void *next,
@@ -342,12 +347,12 @@ static void decode_pair(const struct attn_task *task, uint32_t i_pair, const voi
         scratch->n_valid[i] = n_pos;
         scratch->n_before[i] = first > begin ? first - begin : 0;
     }
-    struct query_group group = {f->batch->spans[0].blocks[i_block],
+    struct query_group group = {rows_of(task, &f->batch->spans[0], i_block, g),
                                 queries_from(task, &task->s->queries, (size_t)g * per_kv),
                                 scratch->n_valid, scratch->n_before, per_kv, next};
     size_t at = (size_t)i_block * c->n_head + (size_t)g * per_kv;
     struct tn_attn_state out = {blocks->max + at, blocks->sum + at, blocks->out + at * dim};
-    attend_block(task, g, &group, scratch->score, &out);
+    attend_block(task, &group, scratch->score, &out);
 }
 
 /* Every step-th pair of [begin, end). */
@@ -491,14 +496,14 @@ static void attend_group(const struct attn_task *task, const struct tn_span *spa
 {
     const uint32_t per_kv = task->per_kv, dim = task->kv.dim;
     const uint32_t position = span->position + t, last = position + n_tokens - 1;
-    struct query_group group = {NULL, scratch->queries, scratch->n_valid, scratch->n_before,
+    struct query_group group = {{0}, scratch->queries, scratch->n_valid, scratch->n_before,
                                 n_tokens * per_kv, NULL};
     gather_queries(task, g, span->row + t, n_tokens, &scratch->queries);
     for (uint32_t b = first_seen(task, position) / TN_KV_BLOCK; b * TN_KV_BLOCK <= last; b++) {
         /* Mostly everybody sees positions of the first block: its result becomes the total. */
         const bool is_first = see_block(task, b, position, group.n, scratch);
-        group.block = span->blocks[b];
-        attend_block(task, g, &group, scratch->score, is_first ? &scratch->total : &scratch->part);
+        group.rows = rows_of(task, span, b, g);
+        attend_block(task, &group, scratch->score, is_first ? &scratch->total : &scratch->part);
         for (uint32_t i = 0; i < group.n && !is_first; i++)
             if (scratch->n_valid[i] && scratch->is_first[i])
                 copy_state(&scratch->total, &scratch->part, i, dim);
@@ -538,15 +543,19 @@ static void attend_several(struct attn_task *task)
 void tn_attention(struct tn_forward *f, uint32_t i_layer)
 {
     struct attn_task task = task_of(f, i_layer);
+    for (uint32_t i = 0; i < f->batch->n_spans && tn_has_ring(task.at); i++) {
+        const struct tn_span *span = &f->batch->spans[i];
+        tn_ring_append(task.at, span->state + task.at->at.sequence, span->position, span->n_rows);
+    }
     if (f->n_tokens == 1)
         attend_one(&task);
     else
         attend_several(&task);
 }
 
-void tn_kv_store_row(struct tn_forward *f, unsigned char *const *blocks, uint32_t i_layer,
+void tn_kv_store_row(struct tn_forward *f, const struct tn_span *span, uint32_t i_layer,
                      uint32_t i_kv_head, uint32_t position, const float *key, const float *value)
 {
     const struct attn_task task = task_of(f, i_layer);
-    store_row(&task, blocks, i_kv_head, position, key, value);
+    store_row(&task, span, i_kv_head, position, key, value);
 }

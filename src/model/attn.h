@@ -56,9 +56,9 @@ uint32_t tn_attn_group(const struct tn_layer_dims *dims);
  * att. */
 void tn_attention(struct tn_forward *f, uint32_t i_layer);
 
-/* Puts a rotated key and a value, [dim] each, into the cache that `blocks` are, at a position for
- * which they have room; i_layer mixes by attention. */
-void tn_kv_store_row(struct tn_forward *f, unsigned char *const *blocks, uint32_t i_layer,
+/* Puts a rotated key and a value, [dim] each, into the blocks or the ring of a span's sequence, at
+ * a position for which there is room; i_layer mixes by attention. */
+void tn_kv_store_row(struct tn_forward *f, const struct tn_span *span, uint32_t i_layer,
                      uint32_t i_kv_head, uint32_t position, const float *key, const float *value);
 
 #endif

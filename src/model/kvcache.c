@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Layout of the key/value cache, and storing in it.
+ * Layout of the key/value cache, storing in it and copying its rows.
  */
 #include "model/kvcache.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/bits.h"
 
@@ -81,4 +82,38 @@ void tn_kvcache_store(const struct tn_kvcache *kv, const struct tn_kernels *kern
     tn_kv_store_fn *store = kv->type == TN_KV_F32 ? kernels->kv_store_f32 : kernels->kv_store_f16;
     store((unsigned char *)rows->k + row * kv->row_bytes, NULL, key, kv->dim);
     store((unsigned char *)rows->v + row * kv->row_bytes, NULL, value, kv->dim);
+}
+
+/* ---- copying ---- */
+
+static void copy_row_q8(uint32_t dim, const struct tn_kv_rows *to, uint32_t to_row,
+                        const struct tn_kv_rows *from, uint32_t from_row)
+{
+    uint8_t *to_k = to->k, *to_v = to->v;
+    const uint8_t *from_k = from->k, *from_v = from->v;
+    for (uint32_t d = 0; d < dim; d += 4) /* in keys side by side */
+        memcpy(to_k + tn_kv_q8_key_at(to_row, d, dim), from_k + tn_kv_q8_key_at(from_row, d, dim),
+               4);
+    for (uint32_t d = 0; d < dim; d++)
+        to_v[tn_kv_q8_value_at(to_row, d, dim)] = from_v[tn_kv_q8_value_at(from_row, d, dim)];
+    for (uint32_t i = 0; i < tn_kv_q8_scales(dim); i++) {
+        to->k_scales[i * TN_KV_BLOCK + to_row] = from->k_scales[i * TN_KV_BLOCK + from_row];
+        to->v_scales[i * TN_KV_BLOCK + to_row] = from->v_scales[i * TN_KV_BLOCK + from_row];
+    }
+}
+
+static void copy_bytes(void *to, uint32_t to_row, const void *from, uint32_t from_row, size_t n)
+{
+    memcpy((unsigned char *)to + to_row * n, (const unsigned char *)from + from_row * n, n);
+}
+
+void tn_kvcache_copy_row(const struct tn_kvcache *kv, const struct tn_kv_rows *to, uint32_t to_row,
+                         const struct tn_kv_rows *from, uint32_t from_row)
+{
+    if (kv->type == TN_KV_Q8) {
+        copy_row_q8(kv->dim, to, to_row, from, from_row);
+        return;
+    }
+    copy_bytes(to->k, to_row, from->k, from_row, kv->row_bytes);
+    copy_bytes(to->v, to_row, from->v, from_row, kv->row_bytes);
 }

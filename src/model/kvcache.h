@@ -52,6 +52,9 @@ struct tn_kv_rows tn_kvcache_rows(const struct tn_kvcache *kv, unsigned char *pa
 void tn_kvcache_store(const struct tn_kvcache *kv, const struct tn_kernels *kernels,
                       const struct tn_kv_rows *rows, uint32_t row, const float *key,
                       const float *value);
+/* Copies the key and the value of a row, unchanged, to a row of another block. */
+void tn_kvcache_copy_row(const struct tn_kvcache *kv, const struct tn_kv_rows *to, uint32_t to_row,
+                         const struct tn_kv_rows *from, uint32_t from_row);
 /* head_dim rounded up to what attention kernels need. */
 uint32_t tn_kv_dim(uint32_t head_dim);
 

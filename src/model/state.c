@@ -25,7 +25,7 @@ void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers
         const struct tn_layer *layer = &weights->layers[i];
         const struct tn_state_bytes own = ops_of(layer)->bytes(weights, layer, input);
         if (layers)
-            layers[i] = (struct tn_state_layer){layer, sum};
+            layers[i] = (struct tn_state_layer){layer, sum, own, *input};
         sum.block += own.block;
         sum.sequence += own.sequence;
         sum.checkpoint += own.checkpoint;
@@ -36,18 +36,23 @@ void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers
     *out = (struct tn_state_plan){sum, layers, n_layer};
 }
 
-uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights, enum tn_kv_type type)
+uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights,
+                               const struct tn_state_input *input)
 {
-    const struct tn_state_input input = {.kv = type, .n_ctx = TN_KV_BLOCK, .n_batch = 1};
     uint64_t sum = 0;
     for (uint32_t i = 0; i < weights->config->n_layer; i++) {
         const struct tn_layer *layer = &weights->layers[i];
-        sum += ops_of(layer)->bytes(weights, layer, &input).block;
+        sum += ops_of(layer)->bytes(weights, layer, input).block;
     }
     return (sum + TN_KV_BLOCK - 1) / TN_KV_BLOCK;
 }
 
 /* ---- positions that all layers reach ---- */
+
+static bool has_state(const struct tn_state_layer *l)
+{
+    return l->bytes.sequence > 0;
+}
 
 /* One layer's answer may be a position that another cannot reach: asked until all agree. */
 static uint32_t reach_all(const struct tn_state_plan *plan, const unsigned char *state,
@@ -59,9 +64,9 @@ static uint32_t reach_all(const struct tn_state_plan *plan, const unsigned char 
         for (uint32_t i = 0; i < plan->n_layer; i++) {
             const struct tn_state_layer *l = &plan->layers[i];
             const struct tn_state_ops *ops = ops_of(l->layer);
-            if (ops->reach)
-                position = kept ? ops->kept_reach(l->layer, kept + l->at.checkpoint, position)
-                                : ops->reach(l->layer, state + l->at.sequence, position);
+            if (has_state(l))
+                position = kept ? ops->kept_reach(l, kept + l->at.checkpoint, position)
+                                : ops->reach(l, state + l->at.sequence, position);
         }
     } while (position != asked);
     return position;
@@ -85,8 +90,8 @@ void tn_state_truncate(const struct tn_state_plan *plan, unsigned char *state, u
 {
     for (uint32_t i = 0; i < plan->n_layer; i++) {
         const struct tn_state_layer *l = &plan->layers[i];
-        if (ops_of(l->layer)->truncate)
-            ops_of(l->layer)->truncate(l->layer, state + l->at.sequence, position);
+        if (has_state(l))
+            ops_of(l->layer)->truncate(l, state + l->at.sequence, position);
     }
 }
 
@@ -95,8 +100,8 @@ void tn_state_checkpoint(const struct tn_state_plan *plan, const unsigned char *
 {
     for (uint32_t i = 0; i < plan->n_layer; i++) {
         const struct tn_state_layer *l = &plan->layers[i];
-        if (ops_of(l->layer)->checkpoint)
-            ops_of(l->layer)->checkpoint(l->layer, state + l->at.sequence, position,
+        if (has_state(l))
+            ops_of(l->layer)->checkpoint(l, state + l->at.sequence, position,
                                          kept + l->at.checkpoint);
     }
 }
@@ -106,8 +111,8 @@ void tn_state_restore(const struct tn_state_plan *plan, unsigned char *state,
 {
     for (uint32_t i = 0; i < plan->n_layer; i++) {
         const struct tn_state_layer *l = &plan->layers[i];
-        if (ops_of(l->layer)->restore)
-            ops_of(l->layer)->restore(l->layer, state + l->at.sequence, kept + l->at.checkpoint);
+        if (has_state(l))
+            ops_of(l->layer)->restore(l, state + l->at.sequence, kept + l->at.checkpoint);
     }
 }
 
@@ -115,8 +120,8 @@ void tn_state_pretend(const struct tn_state_plan *plan, unsigned char *state, ui
 {
     for (uint32_t i = 0; i < plan->n_layer; i++) {
         const struct tn_state_layer *l = &plan->layers[i];
-        if (ops_of(l->layer)->pretend)
-            ops_of(l->layer)->pretend(l->layer, state + l->at.sequence, position);
+        if (has_state(l))
+            ops_of(l->layer)->pretend(l, state + l->at.sequence, position);
     }
 }
 
@@ -126,9 +131,9 @@ bool tn_state_is_sound(const struct tn_state_plan *plan, const unsigned char *ke
     bool is_sound = true;
     for (uint32_t i = 0; i < plan->n_layer; i++) {
         const struct tn_state_layer *l = &plan->layers[i];
-        if (ops_of(l->layer)->is_sound)
-            is_sound = is_sound &&
-                       ops_of(l->layer)->is_sound(l->layer, kept + l->at.checkpoint, position);
+        if (has_state(l))
+            is_sound =
+                is_sound && ops_of(l->layer)->is_sound(l, kept + l->at.checkpoint, position);
     }
     return is_sound;
 }

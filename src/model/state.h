@@ -8,8 +8,8 @@
  *               Rows change it in place, so only some positions can be reached again.
  *   checkpoint  the state of a position, copied aside, from which the layer can go on there.
  *
- * A mixer has one struct tn_state_ops.  Full attention keeps blocks only: all calls but `bytes` are
- * NULL, and nothing below costs it anything.  Which checkpoints are kept, and when, is decided by
+ * A mixer has one struct tn_state_ops.  Full attention keeps blocks only: no call but `bytes` is
+ * made, and nothing below costs it anything.  Which checkpoints are kept, and when, is decided by
  * engine/checkpoints.h; a sequence (engine/cache_pool.h) asks all layers and takes the minimum.
  *
  * Nobody may assume that a sequence reaches the position that was asked: tn_sequence_truncate and
@@ -41,6 +41,14 @@ struct tn_state_bytes {
     size_t checkpoint; /* 0 where `sequence` is 0 */
 };
 
+/* A layer of the sequences of a workspace. */
+struct tn_state_layer {
+    const struct tn_layer *layer;
+    struct tn_state_bytes at;    /* offsets of its parts */
+    struct tn_state_bytes bytes; /* their sizes; without `sequence` the layer has no state */
+    struct tn_state_input input; /* what the sizes follow from */
+};
+
 /* A state is `bytes.sequence` bytes without pointers: a sequence that shares another's prefix gets
  * a copy of it.  All zeros are the state of position 0.  A state records its own position, since an
  * interrupted evaluation leaves later layers at an earlier one.
@@ -52,33 +60,28 @@ struct tn_state_ops {
     struct tn_state_bytes (*bytes)(const struct tn_weights *weights, const struct tn_layer *layer,
                                    const struct tn_state_input *input);
 
-    /* NULL for layers without a state, all of them: */
+    /* Called for layers with a state only: */
 
     /* The last position up to `position` to which this state can be taken; 0 always can. */
-    uint32_t (*reach)(const struct tn_layer *layer, const void *state, uint32_t position);
+    uint32_t (*reach)(const struct tn_state_layer *layer, const void *state, uint32_t position);
     /* Takes it there; `position` is one that `reach` gave for itself. */
-    void (*truncate)(const struct tn_layer *layer, void *state, uint32_t position);
+    void (*truncate)(const struct tn_state_layer *layer, void *state, uint32_t position);
 
     /* Writes a checkpoint of `position`, one that `reach` gave for itself, to `kept`
      * [bytes.checkpoint].  The same position of the same text always gives the same bytes, so what
      * is not used is zero: checkpoints are written to files. */
-    void (*checkpoint)(const struct tn_layer *layer, const void *state, uint32_t position,
+    void (*checkpoint)(const struct tn_state_layer *layer, const void *state, uint32_t position,
                        void *kept);
     /* `reach` of the state that `restore` would give. */
-    uint32_t (*kept_reach)(const struct tn_layer *layer, const void *kept, uint32_t position);
+    uint32_t (*kept_reach)(const struct tn_state_layer *layer, const void *kept,
+                           uint32_t position);
     /* The state becomes that of the checkpoint. */
-    void (*restore)(const struct tn_layer *layer, void *state, const void *kept);
-    /* True when these bytes, from a file that anybody may have written, can be restored and then
-     * stand at `position`. */
-    bool (*is_sound)(const struct tn_layer *layer, const void *kept, uint32_t position);
+    void (*restore)(const struct tn_state_layer *layer, void *state, const void *kept);
+    /* True when these bytes, from a file that anybody may have written, can be restored to a state
+     * of `position`. */
+    bool (*is_sound)(const struct tn_state_layer *layer, const void *kept, uint32_t position);
     /* The state becomes one of `position` after some text: for measurements at a depth. */
-    void (*pretend)(const struct tn_layer *layer, void *state, uint32_t position);
-};
-
-/* Where a layer's parts begin. */
-struct tn_state_layer {
-    const struct tn_layer *layer;
-    struct tn_state_bytes at;
+    void (*pretend)(const struct tn_state_layer *layer, void *state, uint32_t position);
 };
 
 /* What all sequences of a workspace have in common. */
@@ -92,7 +95,8 @@ struct tn_state_plan {
 void tn_state_plan_make(struct tn_state_plan *out, struct tn_state_layer *layers,
                         const struct tn_weights *weights, const struct tn_state_input *input);
 /* Bytes of blocks per position, rounded up. */
-uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights, enum tn_kv_type type);
+uint64_t tn_kv_bytes_per_token(const struct tn_weights *weights,
+                               const struct tn_state_input *input);
 
 /* True when a layer keeps a state: sequences may then reach fewer positions than they are asked. */
 static inline bool tn_has_state(const struct tn_state_plan *plan)

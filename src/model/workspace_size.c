@@ -203,10 +203,11 @@ void tn_workspace_size_make(struct tn_workspace_size *out, const struct tn_weigh
     tn_state_plan_make(&states, NULL, weights, &state_input);
     *out = (struct tn_workspace_size){
         .scratch_bytes = arena.used,
+        .state_bytes = (uint64_t)states.bytes.sequence * input->n_sequences,
         .kv_block_bytes = states.bytes.block,
         .kv_full_bytes = (uint64_t)states.bytes.block * tn_div_ceil_u32(input->n_ctx, TN_KV_BLOCK) *
                          input->n_sequences,
-        .kv_bytes_per_token = tn_kv_bytes_per_token(weights, input->kv),
+        .kv_bytes_per_token = tn_kv_bytes_per_token(weights, &state_input),
         .checkpoint_bytes = states.bytes.checkpoint,
         .checkpoints_full_bytes = (uint64_t)states.bytes.checkpoint * input->n_checkpoints,
     };

@@ -87,6 +87,7 @@ struct tn_sequence_scratch {
 
 struct tn_workspace_size {
     uint64_t scratch_bytes;
+    uint64_t state_bytes; /* of scratch_bytes, states of all sequences */
     uint64_t kv_block_bytes;
     uint64_t kv_full_bytes;  /* n_ctx filled, by all sequences */
     uint64_t kv_bytes_per_token;

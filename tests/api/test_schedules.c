@@ -21,10 +21,13 @@
 #include "plat/plat.h"
 
 #define TINY_PATH TERN_BUILD_DIR "/test_schedules_tiny.tern"
+#define WINDOWED_PATH TERN_BUILD_DIR "/test_schedules_windowed.tern"
 #define N_CTX 640u /* several blocks of the cache */
+#define N_CTX_RINGS 1024u
 
 static struct demo demo;
 static struct tern_model *tiny, *coarse; /* coarse: with states that cannot be cut anywhere */
+static struct tern_model *windowed;      /* and a window, which long contexts keep in a ring */
 
 static int setup(void **state)
 {
@@ -34,9 +37,13 @@ static int setup(void **state)
                                          .has_sub_norms = true,
                                          .is_sparse = true,
                                          .context = 2304};
+    struct tiny_variant with_window = variant;
+    with_window.window = 20;
     if (tiny_model_make(TINY_PATH, &variant, &e) != TERN_OK ||
         tern_model_open(&tiny, TINY_PATH, &e) != TERN_OK ||
-        tern_model_open(&coarse, TINY_PATH, &e) != TERN_OK) {
+        tern_model_open(&coarse, TINY_PATH, &e) != TERN_OK ||
+        tiny_model_make(WINDOWED_PATH, &with_window, &e) != TERN_OK ||
+        tern_model_open(&windowed, WINDOWED_PATH, &e) != TERN_OK) {
         fprintf(stderr, "%s\n", e.detail);
         return 1;
     }
@@ -50,6 +57,8 @@ static int teardown(void **state)
     demo_close(&demo);
     tern_model_free(tiny);
     tern_model_free(coarse);
+    tern_model_free(windowed);
+    tn_file_remove(WINDOWED_PATH);
     tn_file_remove(TINY_PATH);
     return 0;
 }
@@ -154,8 +163,9 @@ static void run_schedule(struct tern_scheduler *s, const struct job *jobs, struc
     }
 }
 
-/* Some schedulers, each for some schedules, so that what is left of one meets the next. */
-static void run_schedules(const struct tern_model *model, uint32_t n_schedules)
+/* Some schedulers, each for some schedules, so that what is left of one meets the next.  n_ctx: of
+ * the scheduler; answers come from sessions of N_CTX. */
+static void run_schedules(const struct tern_model *model, uint32_t n_ctx, uint32_t n_schedules)
 {
     static struct job jobs[N_JOBS];
     struct tn_rng rng;
@@ -163,7 +173,7 @@ static void run_schedules(const struct tern_model *model, uint32_t n_schedules)
     for (uint32_t done = 0; done < n_schedules;) {
         const enum tern_kv kv = (enum tern_kv)below(&rng, 3);
         const struct tern_scheduler_params p = {.n_sequences = 1 + below(&rng, 8), .n_queue = 24,
-                                                .n_ctx = N_CTX, .kv = kv,
+                                                .n_ctx = n_ctx, .kv = kv,
                                                 .n_checkpoints = 1 + below(&rng, 12),
                                                 .n_batch = 1 + below(&rng, 100)};
         struct tern_scheduler *s;
@@ -200,7 +210,7 @@ static uint32_t n_schedules(uint32_t few, uint32_t many)
 static void answers_do_not_depend_on_company(void **state)
 {
     (void)state;
-    run_schedules(tiny, n_schedules(60, 1000));
+    run_schedules(tiny, N_CTX, n_schedules(60, 1000));
     assert_true(n_drafted > 0); /* the first chance is always taken */
 }
 
@@ -208,14 +218,23 @@ static void answers_of_states_do_not_depend_on_company(void **state)
 {
     (void)state;
     n_drafted = 0;
-    run_schedules(coarse, n_schedules(60, 1000));
+    run_schedules(coarse, N_CTX, n_schedules(60, 1000));
+    assert_true(n_drafted > 0);
+}
+
+/* The scheduler keeps the window in rings, the sessions that give the answers in blocks. */
+static void answers_of_rings_do_not_depend_on_company(void **state)
+{
+    (void)state;
+    n_drafted = 0;
+    run_schedules(windowed, N_CTX_RINGS, n_schedules(60, 1000));
     assert_true(n_drafted > 0);
 }
 
 static void texts_do_not_depend_on_company(void **state)
 {
     (void)state;
-    run_schedules(demo.model, n_schedules(10, 100));
+    run_schedules(demo.model, N_CTX, n_schedules(10, 100));
 }
 
 /* ---- what sequences have in common ---- */
@@ -349,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_do_not_depend_on_company),
         cmocka_unit_test(answers_of_states_do_not_depend_on_company),
+        cmocka_unit_test(answers_of_rings_do_not_depend_on_company),
         cmocka_unit_test(texts_do_not_depend_on_company),
         cmocka_unit_test(a_common_beginning_is_computed_and_kept_once),
         cmocka_unit_test(drafts_change_no_event),

@@ -21,7 +21,8 @@
 
 #define PATH "test_model_file_hostile.tern"
 
-static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true, 0, false, false};
+static const struct tiny_variant full = {TERN_LAYOUT_Q8, true, true, true, true,
+                                         0, false, false, 0};
 
 static struct tiny_image make_image(const struct tiny_variant *variant)
 {
@@ -498,7 +499,7 @@ static void hostile_shifts_are_refused(void **state)
 {
     (void)state;
     static const struct tiny_variant planes = {
-        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false, false};
+        TERN_LAYOUT_Q8_PLANES, false, true, true, true, 0, false, false, 0};
     static const unsigned char forms[] = {16, 15 + 16, 128, 255};
     struct tiny_image image = make_image(&planes);
     struct tern_error err;

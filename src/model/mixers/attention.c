@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Self-attention: projections around model/attn.c, and what it keeps of each position: keys and
- * values, in blocks.
+ * Self-attention: projections around model/attn.c, and its scratch memory.  attention_state.h has
+ * what it keeps of each position.
  */
 #include "base/bits.h"
 #include "kern/exp.h"
@@ -9,6 +9,7 @@
 #include "model/counters.h"
 #include "model/matrix.h"
 #include "model/mixer.h"
+#include "model/mixers/attention_state.h"
 
 static bool has_gate(const struct tn_layer *layer)
 {
@@ -173,22 +174,10 @@ static void layout(void *out, struct tn_arena *arena, const struct tn_weights *w
         *scratch = s;
 }
 
-static struct tn_state_bytes state_bytes(const struct tn_weights *weights,
-                                         const struct tn_layer *layer,
-                                         const struct tn_state_input *input)
-{
-    struct tn_kvcache kv;
-    (void)weights;
-    tn_kvcache_plan(&kv, &layer->dims, input->kv);
-    return (struct tn_state_bytes){.block = kv.head_bytes * kv.n_kv_head};
-}
-
-static const struct tn_state_ops state = {.bytes = state_bytes};
-
 const struct tn_mixer tn_mixer_attention = {
     .name = "attention",
     .run = run,
-    .state = &state,
+    .state = &tn_attention_state_ops,
     .scratch_bytes = sizeof(struct tn_attn_scratch),
     .thread_bytes = sizeof(struct tn_attn_thread),
     .layout = layout,

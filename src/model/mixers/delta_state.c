@@ -125,7 +125,7 @@ void tn_delta_shift_inputs(float *inputs, const float *rows, uint32_t n,
 
 /* ---- the contract (model/state.h) ---- */
 
-static uint32_t reach(const struct tn_layer *layer, const void *state, uint32_t position)
+static uint32_t reach(const struct tn_state_layer *layer, const void *state, uint32_t position)
 {
     const struct tn_delta_header *h = state;
     (void)layer;
@@ -133,12 +133,12 @@ static uint32_t reach(const struct tn_layer *layer, const void *state, uint32_t 
     return position >= h->position - h->n_open ? position : 0;
 }
 
-static void truncate_to(const struct tn_layer *layer, void *state, uint32_t position)
+static void truncate_to(const struct tn_state_layer *layer, void *state, uint32_t position)
 {
     struct tn_delta_header *h = state;
     assert(position == reach(layer, state, position));
     if (position < h->position - h->n_open)
-        memset(state, 0, state_bytes(NULL, layer, NULL).sequence);
+        memset(state, 0, layer->bytes.sequence);
     else
         *h = (struct tn_delta_header){.position = position,
                                       .n_open = position - (h->position - h->n_open)};
@@ -180,41 +180,41 @@ static void copy_heads(const struct tn_delta_state *to, const struct tn_delta_st
             copy_head(to, from, d, k, tn_delta_value_head(layer, k, i));
 }
 
-static void checkpoint(const struct tn_layer *layer, const void *state, uint32_t position,
+static void checkpoint(const struct tn_state_layer *layer, const void *state, uint32_t position,
                        void *kept)
 {
-    const struct tn_layer_dims *d = &layer->dims;
+    const struct tn_layer_dims *d = &layer->layer->dims;
     const struct tn_delta_state from = tn_delta_state_of((void *)(uintptr_t)state, d);
     const struct tn_delta_state to = tn_delta_kept_of(kept, d);
     assert(position == reach(layer, state, position));
-    memset(kept, 0, state_bytes(NULL, layer, NULL).checkpoint);
+    memset(kept, 0, layer->bytes.checkpoint);
     to.header->position = position;
     memcpy(to.inputs, from.inputs, (size_t)(d->conv_taps - 1) * d->channels * sizeof *to.inputs);
     tn_delta_shift_inputs(to.inputs, from.open_inputs,
                           position - (from.header->position - from.header->n_open), d);
-    copy_heads(&to, &from, layer);
+    copy_heads(&to, &from, layer->layer);
 }
 
-static void restore(const struct tn_layer *layer, void *state, const void *kept)
+static void restore(const struct tn_state_layer *layer, void *state, const void *kept)
 {
-    const struct tn_layer_dims *d = &layer->dims;
+    const struct tn_layer_dims *d = &layer->layer->dims;
     const struct tn_delta_state from = tn_delta_kept_of((void *)(uintptr_t)kept, d);
     const struct tn_delta_state to = tn_delta_state_of(state, d);
     *to.header = *from.header;
     memcpy(to.inputs, from.inputs, (size_t)(d->conv_taps - 1) * d->channels * sizeof *to.inputs);
-    copy_heads(&to, &from, layer);
+    copy_heads(&to, &from, layer->layer);
 }
 
-static bool is_sound(const struct tn_layer *layer, const void *kept, uint32_t position)
+static bool is_sound(const struct tn_state_layer *layer, const void *kept, uint32_t position)
 {
     const struct tn_delta_header expected = {.position = position};
     (void)layer;
     return memcmp(kept, &expected, sizeof expected) == 0;
 }
 
-static void pretend(const struct tn_layer *layer, void *state, uint32_t position)
+static void pretend(const struct tn_state_layer *layer, void *state, uint32_t position)
 {
-    memset(state, 0, state_bytes(NULL, layer, NULL).sequence);
+    memset(state, 0, layer->bytes.sequence);
     ((struct tn_delta_header *)state)->position = position;
 }
 
