@@ -224,6 +224,8 @@ tern_status tern_steering_create(struct tern_steering **out, struct tern_engine 
                                  const struct tern_plan *plan, struct tern_error *err);
 /* Keeps what was measured for the next run. */
 void tern_steering_free(struct tern_steering *steering);
+/* May tern_steering_free write the measured thread count to a file? */
+bool tern_steering_may_save(const struct tern_steering *steering);
 /* May the session take n_bytes more? For tern_session_params.may_grow. */
 bool tern_steering_may_grow(struct tern_steering *steering, uint64_t n_bytes);
 /* Before each decoded token: sets the engine's threads. */

@@ -12,9 +12,12 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "chat.h"
+#include "close_off.h"
 #include "edit_text.h"
 #include "output.h"
+#include "plat/external_editor.h"
 #include "plat/plat.h"
+#include "plat/sandbox.h"
 #include "prompt.h"
 #include "repl/line_editor.h"
 
@@ -193,6 +196,16 @@ static tern_status check_session(const char *path, struct tern_error *err)
                                        why.detail);
 }
 
+/* Commands of a conversation name files; lines of JSON have none. */
+static void close_off(const struct tn_chat_state *chat)
+{
+    const struct tn_options *o = &chat->o;
+    const bool may_write =
+        !o->jsonl || o->session || tern_steering_may_save(chat->g.steering);
+    tn_close_off(o, (may_write ? TN_SANDBOX_FILES : 0) |
+                        (chat->on_terminal ? TN_SANDBOX_TERMINAL : 0), 1);
+}
+
 int tn_cmd_chat(const struct tn_options *o)
 {
     struct tern_error err = {0};
@@ -202,6 +215,8 @@ int tn_cmd_chat(const struct tn_options *o)
         status = tn_fail(&err, TERN_USAGE, "--session-cache needs --session FILE");
     if (status == TERN_OK && o->session)
         status = check_session(o->session, &err);
+    if (status == TERN_OK && chat.on_terminal && !o->no_sandbox && tn_sandbox_exists())
+        tn_external_editor_prepare();
     const bool may_ask = chat.on_terminal && tn_is_terminal(TN_STDERR);
     if (status == TERN_OK)
         status = tn_open(&chat.opened, o, o->n_positional ? o->positional[0] : NULL,
@@ -213,11 +228,13 @@ int tn_cmd_chat(const struct tn_options *o)
     if (status != TERN_OK) {
         tn_error_print(&err);
     } else {
+        close_off(&chat);
         (o->jsonl ? tn_chat_jsonl : talk)(&chat);
         tn_chat_keep_session(&chat);
         tn_chat_keep_cache(&chat);
         status = chat.failed != TERN_OK ? chat.failed : chat.unsaved.status;
     }
     finish(&chat);
+    tn_external_editor_end();
     return tern_status_exit_code(status);
 }

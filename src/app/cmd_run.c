@@ -7,9 +7,11 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "close_off.h"
 #include "generator.h"
 #include "output.h"
 #include "plat/plat.h"
+#include "plat/sandbox.h"
 #include "prompt.h"
 #include "template.h"
 #include "tern/grammar.h"
@@ -109,6 +111,8 @@ static tern_status answer(const struct tn_options *o, const struct tn_opened *op
         return status;
     if (o->prefix_cache)
         tn_generator_load_cache(&g, o->prefix_cache);
+    const bool may_write = o->prefix_cache || tern_steering_may_save(g.steering);
+    tn_close_off(o, may_write ? TN_SANDBOX_FILES : 0, 1);
     if (echo)
         tn_out_answer(echo->data, echo->n_bytes);
     status = tn_generator_answer(&g, ids, &result, err);

@@ -9,6 +9,7 @@
 #include "app.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "close_off.h"
 #include "hosted.h"
 #include "output.h"
 #include "plat/browser.h"
@@ -199,18 +200,6 @@ static void open_page(const char *host, uint16_t port)
         tn_warning_say("--open: %s; the page is at %s", err.detail, url);
 }
 
-/* All that is needed is open: from here on only what came in through the sockets is worked on. */
-static void close_off(const struct tn_options *o)
-{
-    const char *why;
-    if (o->no_sandbox)
-        tn_info_say("no sandbox: --no-sandbox");
-    else if (tn_sandbox_enter(TN_SANDBOX_SOCKETS, &why))
-        tn_info_say("sandbox: no more files, programs or connections to others");
-    else
-        tn_info_say("no sandbox: %s", why);
-}
-
 static tern_status serve(struct serve *s, struct tern_error *err)
 {
     const struct tn_options *o = s->o;
@@ -239,7 +228,8 @@ static tern_status serve(struct serve *s, struct tern_error *err)
     if (status == TERN_OK) {
         if (o->opens_page)
             open_page(o->host, tn_server_port(server));
-        close_off(o);
+        /* All that is needed is open: the rest works on what comes through the sockets. */
+        tn_close_off(o, TN_SANDBOX_SOCKETS, 0);
         status = tn_server_run(server, err);
     }
     tn_server_close(server);

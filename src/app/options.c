@@ -362,8 +362,9 @@ const struct tn_option_row tn_option_rows[] = {
      .help = "a line per request, never its text, at the end of FILE; -v: to standard error"},
     {"open", 0, TN_OPT_FLAG, SLOT(opens_page), BIT(SERVE),
      .help = "show the page for people in the browser"},
-    {"no-sandbox", 0, TN_OPT_FLAG, SLOT(no_sandbox), BIT(SERVE),
-     .help = "keep the right to open files and start programs once it listens"},
+    {"no-sandbox", 0, TN_OPT_FLAG, SLOT(no_sandbox), GENERATE | BIT(SERVE),
+     .help = "keep the rights that it drops after the start (Linux): to open sockets, to start "
+             "programs, to open files where no command needs them"},
     {"no-page", 0, TN_OPT_FLAG, SLOT(no_page), BIT(SERVE),
      .help = "no page for people: only the interfaces for programs"},
 

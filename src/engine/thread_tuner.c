@@ -343,6 +343,11 @@ void tern_steering_free(struct tern_steering *s)
     tn_free(s);
 }
 
+bool tern_steering_may_save(const struct tern_steering *s)
+{
+    return s->cache_path && (s->is_measuring || s->must_save);
+}
+
 bool tern_steering_may_grow(struct tern_steering *s, uint64_t n_bytes)
 {
     return tern_watch_may_grow(s->watch, n_bytes);

@@ -14,4 +14,11 @@
  * ended with an error. */
 tern_status tn_external_editor_run(const char *path, struct tern_error *err);
 
+/* Before a sandbox that lets this process start no programs (plat/sandbox.h): starts the process
+ * that runs the editor from then on.  Where that fails, tn_external_editor_run returns
+ * TERN_UNSUPPORTED inside the sandbox.  Call once, early: it is a copy of this process. */
+void tn_external_editor_prepare(void);
+/* Ends it, if there is one. */
+void tn_external_editor_end(void);
+
 #endif

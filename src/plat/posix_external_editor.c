@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * POSIX: the user's editor, as a child that this process waits for.
+ * POSIX: the user's editor, as a child that this process waits for, or that a helper waits for.
+ *
+ * The helper was forked before the sandbox.  It reads the length of a path and the path from a
+ * socket pair, runs the editor, and answers with an outcome.  It ends when this process is gone.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,9 +20,22 @@
 #include "base/error.h"
 #include "plat/external_editor.h"
 #include "plat/plat_os.h"
+#include "plat/sandbox.h"
 
 #define MAX_WORDS 16
 #define CANNOT_START 127
+
+static struct {
+    pid_t pid; /* 0: there is none */
+    int socket;
+} helper;
+
+struct outcome {
+    int error; /* errno of the attempt to start it, or 0 */
+    int state; /* as waitpid gives it */
+};
+
+/* ---- the editor ---- */
 
 static const char *command_line(void)
 {
@@ -52,25 +71,138 @@ static pid_t start(char **words)
     return pid;
 }
 
+static struct outcome run(char **words)
+{
+    struct outcome outcome = {0, 0};
+    const pid_t pid = start(words);
+    if (pid < 0)
+        outcome.error = errno;
+    while (pid > 0 && waitpid(pid, &outcome.state, 0) < 0 && errno == EINTR)
+        ;
+    return outcome;
+}
+
+/* ---- the helper ---- */
+
+static bool read_all(int fd, void *dst, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        const ssize_t n_read = read(fd, (char *)dst + done, n - done);
+        if (n_read == 0 || (n_read < 0 && errno != EINTR))
+            return false;
+        done += n_read > 0 ? (size_t)n_read : 0;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *bytes, size_t n)
+{
+    size_t done = 0;
+    while (done < n) {
+        const ssize_t n_written = write(fd, (const char *)bytes + done, n - done);
+        if (n_written < 0 && errno != EINTR)
+            return false;
+        done += n_written > 0 ? (size_t)n_written : 0;
+    }
+    return true;
+}
+
+/* Allocates nothing: other threads may have held locks when the process was forked. */
+static void serve(int fd, char **words, char *path, size_t capacity)
+{
+    size_t n;
+    (void)signal(SIGINT, SIG_IGN); /* the editor's or the prompt's */
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGHUP, SIG_DFL);
+    while (read_all(fd, &n, sizeof n) && n < capacity && read_all(fd, path, n)) {
+        path[n] = '\0';
+        const struct outcome outcome = run(words);
+        if (!write_all(fd, &outcome, sizeof outcome))
+            break;
+    }
+    _exit(0);
+}
+
+static void fork_helper(char *line)
+{
+    static char path[PATH_MAX];
+    char *words[MAX_WORDS + 2];
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return;
+    (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    split(words, line, path);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(ends[0]);
+        serve(ends[1], words, path, sizeof path);
+    }
+    (void)close(ends[1]);
+    helper.pid = pid > 0 ? pid : 0;
+    helper.socket = ends[0];
+    if (pid < 0)
+        (void)close(ends[0]);
+}
+
+void tn_external_editor_prepare(void)
+{
+    char *line = tn_os_copy_text(command_line());
+    if (line)
+        fork_helper(line);
+    tn_free(line);
+}
+
+void tn_external_editor_end(void)
+{
+    if (!helper.pid)
+        return;
+    (void)close(helper.socket);
+    while (waitpid(helper.pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    helper.pid = 0;
+}
+
+static bool ask_helper(struct outcome *outcome, const char *path)
+{
+    const size_t n = strlen(path);
+    return write_all(helper.socket, &n, sizeof n) && write_all(helper.socket, path, n) &&
+           read_all(helper.socket, outcome, sizeof *outcome);
+}
+
+/* ---- what the command calls ---- */
+
+static tern_status judge(const struct outcome *outcome, const char *name, struct tern_error *err)
+{
+    const int state = outcome->state;
+    if (outcome->error)
+        return tn_fail(err, TERN_UNSUPPORTED, "%s: %s", name, strerror(outcome->error));
+    if (WIFEXITED(state) && WEXITSTATUS(state) == CANNOT_START)
+        return tn_fail(err, TERN_UNSUPPORTED, "%s: cannot be started; set $EDITOR", name);
+    if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
+        return tn_fail(err, TERN_INTERNAL, "%s: ended with an error; the text is not taken", name);
+    return tn_ok(err);
+}
+
 tern_status tn_external_editor_run(const char *path, struct tern_error *err)
 {
     char *words[MAX_WORDS + 2], *line = tn_os_copy_text(command_line());
-    int state = 0;
+    struct outcome outcome = {0, 0};
+    tern_status status = TERN_OK;
     if (!line)
         return tn_fail(err, TERN_MEMORY, "no memory to start an editor");
     split(words, line, path);
-    const pid_t pid = start(words);
-    const int why = errno;
-    while (pid > 0 && waitpid(pid, &state, 0) < 0 && errno == EINTR)
-        ;
-    tern_status status = TERN_OK;
-    if (pid < 0)
-        status = tn_fail(err, TERN_UNSUPPORTED, "%s: %s", words[0], strerror(why));
-    else if (WIFEXITED(state) && WEXITSTATUS(state) == CANNOT_START)
-        status = tn_fail(err, TERN_UNSUPPORTED, "%s: cannot be started; set $EDITOR", words[0]);
-    else if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
-        status = tn_fail(err, TERN_INTERNAL, "%s: ended with an error; the text is not taken",
+    if (!helper.pid && tn_sandbox_is_active())
+        status = tn_fail(err, TERN_UNSUPPORTED,
+                         "%s: the sandbox starts no programs; start tern with --no-sandbox",
                          words[0]);
+    else if (!helper.pid)
+        outcome = run(words);
+    else if (!ask_helper(&outcome, path))
+        status = tn_fail(err, TERN_INTERNAL, "%s: the process that starts it is gone", words[0]);
+    if (status == TERN_OK)
+        status = judge(&outcome, words[0], err);
     tn_free(line);
-    return status == TERN_OK ? tn_ok(err) : status;
+    return status;
 }

@@ -51,6 +51,11 @@ bool tn_sandbox_is_active(void)
     HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) ||                             \
     HAS_FEATURE(memory_sanitizer)
 
+bool tn_sandbox_exists(void)
+{
+    return false;
+}
+
 bool tn_sandbox_enter(uint32_t purposes, const char **why)
 {
     (void)purposes;
@@ -59,6 +64,11 @@ bool tn_sandbox_enter(uint32_t purposes, const char **why)
 }
 
 #elif !defined(OWN_ARCH)
+
+bool tn_sandbox_exists(void)
+{
+    return false;
+}
 
 bool tn_sandbox_enter(uint32_t purposes, const char **why)
 {
@@ -94,6 +104,9 @@ struct rule {
 #define WHERE(name, i, mask, value, what, otherwise) \
     {__NR_##name, what, otherwise, mask, value, i, 0}
 #define SOCKET(name) {__NR_##name, ALLOWED, 0, 0, 0, NO_ARGUMENT, TN_SANDBOX_SOCKETS}
+#define FILES(name) {__NR_##name, ALLOWED, 0, 0, 0, NO_ARGUMENT, TN_SANDBOX_FILES}
+#define TERMINAL(name, i, value, otherwise) \
+    {__NR_##name, ALLOWED, otherwise, UINT32_MAX, value, i, TN_SANDBOX_TERMINAL}
 
 #define WRITES ((uint32_t)(O_WRONLY | O_RDWR | O_CREAT | O_TRUNC))
 #define OPEN(name, i) WHERE(name, i, WRITES, 0, FAILS(EPERM), KILLED)
@@ -105,10 +118,37 @@ static_assert((F_GETFD | F_SETFD | F_GETFL | F_SETFL) <= F_FLAGS && F_SETOWN > F
 static const struct rule rules[] = {
     ALLOW(futex), ALLOW(read), ALLOW(write), SOCKET(recvfrom), SOCKET(sendto),
 #if defined(__NR_poll)
-    SOCKET(poll),
+    ALLOW(poll), ALLOW(select),
 #endif
-    SOCKET(ppoll), SOCKET(accept), SOCKET(accept4), SOCKET(shutdown), SOCKET(setsockopt),
-    SOCKET(getsockopt), SOCKET(getsockname), SOCKET(getpeername),
+    ALLOW(ppoll), ALLOW(pselect6),
+
+    /* sockets that are open */
+    SOCKET(accept), SOCKET(accept4), SOCKET(shutdown), SOCKET(setsockopt), SOCKET(getsockopt),
+    SOCKET(getsockname), SOCKET(getpeername),
+
+    /* files by name */
+    FILES(openat), FILES(newfstatat), FILES(statx), FILES(faccessat), FILES(readlinkat),
+    FILES(getdents64), FILES(unlinkat), FILES(renameat2), FILES(mkdirat), FILES(ftruncate),
+    FILES(fallocate), FILES(fchmod), FILES(flock), FILES(fadvise64), FILES(statfs), FILES(fstatfs),
+    FILES(getcwd), FILES(umask),
+#if defined(__NR_faccessat2)
+    FILES(faccessat2),
+#endif
+#if defined(__NR_renameat)
+    FILES(renameat),
+#endif
+#if defined(__x86_64__)
+    FILES(open), FILES(stat), FILES(lstat), FILES(access), FILES(readlink), FILES(unlink),
+    FILES(rename), FILES(mkdir), FILES(rmdir),
+#endif
+
+    /* the terminal: its modes, and stopping the whole group as its keys do */
+    TERMINAL(ioctl, 1, TCSETS, NEXT_RULE), TERMINAL(ioctl, 1, TCSETSW, NEXT_RULE),
+    TERMINAL(ioctl, 1, TCSETSF, NEXT_RULE), TERMINAL(ioctl, 1, TIOCGPGRP, NEXT_RULE),
+    TERMINAL(kill, 0, 0, FAILS(EPERM)), TERMINAL(getpgid, 0, 0, FAILS(EPERM)),
+#if defined(__NR_getpgrp)
+    {__NR_getpgrp, ALLOWED, 0, 0, 0, NO_ARGUMENT, TN_SANDBOX_TERMINAL},
+#endif
 
     /* open descriptors */
     ALLOW(readv), ALLOW(writev), ALLOW(pread64), ALLOW(pwrite64), ALLOW(lseek), ALLOW(close),
@@ -237,6 +277,11 @@ static void make_filter(struct program *p, uint32_t purposes)
 }
 
 /* ---- the way in ---- */
+
+bool tn_sandbox_exists(void)
+{
+    return true;
+}
 
 /* The time zone, which tn_local_time does not read again, and /proc/self/status. */
 static void read_system_files(void)

@@ -4,6 +4,11 @@
  */
 #include "plat/sandbox.h"
 
+bool tn_sandbox_exists(void)
+{
+    return false;
+}
+
 bool tn_sandbox_enter(uint32_t purposes, const char **why)
 {
     (void)purposes;

@@ -34,6 +34,14 @@ static wchar_t *make_command(const char *path)
     return wide;
 }
 
+void tn_external_editor_prepare(void)
+{
+}
+
+void tn_external_editor_end(void)
+{
+}
+
 tern_status tn_external_editor_run(const char *path, struct tern_error *err)
 {
     STARTUPINFOW startup = {.cb = sizeof startup};

@@ -385,7 +385,8 @@ class Disk(command.TestCase):
         env = command.environment(ASAN_OPTIONS="detect_leaks=0", TERN_CACHE="off")
         log = scratch("session.log")
         trace = [STRACE, "-f", "-qq", "-o", log, *inject] if inject else []
-        done = subprocess.run(trace + command.argv("chat", self.model, "--greedy"),
+        # strace takes the number from a call that it fails, which ends a process in the sandbox.
+        done = subprocess.run(trace + command.argv("chat", self.model, "--greedy", "--no-sandbox"),
                               input=self.lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env=env, timeout=command.TIMEOUT, check=False)
         text = ""

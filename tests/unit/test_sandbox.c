@@ -41,6 +41,7 @@ int main(void)
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -204,6 +205,52 @@ static void the_rest_fails(void **state)
     assert_int_equal(inside(harmless, TN_SANDBOX_SOCKETS), 0);
 }
 
+/* ---- purposes ---- */
+
+static int use_files(void)
+{
+    struct stat st;
+    char path[4096];
+    const int made = open(FILE_NAME ".new", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (made < 0 || write(made, "text", 4) != 4 || close(made) != 0)
+        return 1;
+    if (rename(FILE_NAME ".new", FILE_NAME ".more") != 0 || stat(FILE_NAME ".more", &st) != 0 ||
+        st.st_size != 4 || access(FILE_NAME ".more", R_OK) != 0 || !getcwd(path, sizeof path))
+        return 2;
+    return 0;
+}
+
+static int leave_no_files(void)
+{
+    const int code = use_files();
+    if (mkdir(FILE_NAME ".dir", 0700) != 0 || rmdir(FILE_NAME ".dir") != 0 ||
+        unlink(FILE_NAME ".more") != 0)
+        return 3;
+    return code;
+}
+
+static int stop_the_group(void)
+{
+    return is_refused(kill(0, 0)) && is_refused(ioctl(opened, TCSETS, NULL)) ? 9 : 0;
+}
+
+static int type_for_the_user(void)
+{
+    return is_refused(ioctl(opened, TIOCSTI, "x")) ? 0 : 1;
+}
+
+static void each_purpose_allows_its_own(void **state)
+{
+    (void)state;
+    skip_without();
+    assert_int_equal(inside(leave_no_files, TN_SANDBOX_FILES), 0);
+    assert_int_equal(inside(leave_no_files, TN_SANDBOX_TERMINAL), -SIGSYS);
+    assert_int_equal(inside(stop_the_group, TN_SANDBOX_FILES), 9);
+    assert_int_equal(inside(stop_the_group, TN_SANDBOX_TERMINAL), 0);
+    assert_int_equal(inside(type_for_the_user, TN_SANDBOX_TERMINAL), 0);
+    assert_int_equal(inside(accept_one, TN_SANDBOX_FILES | TN_SANDBOX_TERMINAL), 9);
+}
+
 /* A thread that was there before is held to it too. */
 static _Atomic uint32_t may_try, tried;
 
@@ -289,6 +336,9 @@ static void attacks_end_the_process(void **state)
     skip_without();
     for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++)
         assert_int_equal(inside(attempts[i], TN_SANDBOX_SOCKETS), -SIGSYS);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(inside(attempts[i], TN_SANDBOX_FILES | TN_SANDBOX_TERMINAL), -SIGSYS);
+    assert_int_equal(inside(look_into_others, TN_SANDBOX_FILES | TN_SANDBOX_TERMINAL), -SIGSYS);
     assert_int_equal(access(FILE_NAME, F_OK), 0);
     assert_int_not_equal(access(FILE_NAME ".new", F_OK), 0);
 }
@@ -325,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_failed_assertion_ends_as_ever),
         cmocka_unit_test(accepting_needs_its_purpose),
         cmocka_unit_test(the_rest_fails),
+        cmocka_unit_test(each_purpose_allows_its_own),
         cmocka_unit_test(threads_of_before_are_held_too),
         cmocka_unit_test(attacks_end_the_process),
     };
