@@ -4,7 +4,8 @@
  *
  * Memory is given in two steps.  Where the models would take more than there is with their whole
  * contexts, each gets its part of it for one context, in proportion to what it would take.  Then
- * all of them get as many sequences as fit together, the same number each.
+ * all of them get as many sequences as fit together, the same number each; where not even one fits
+ * beside the requests, contexts that --ctx does not set become shorter.
  */
 #include "hosted.h"
 
@@ -269,27 +270,72 @@ static tern_status add_quick_embedders(struct tn_hosting *h, uint64_t *need, uin
     return status;
 }
 
+static uint64_t file_bytes(const struct tn_hosted *m)
+{
+    const struct tern_plan *plan = &m->planned->plan;
+    return plan->predicted_hot_bytes - plan->predicted_anonymous_bytes;
+}
+
+/* Files that do not stay in memory beside everything else are read while answers are written: of
+ * experts only those that tokens choose. */
+static void plan_paging(struct tn_hosting *h, uint64_t need, uint64_t have)
+{
+    uint64_t files = 0, experts = 0;
+    for (uint32_t i = 0; i < h->n_models; i++) {
+        files += file_bytes(&h->hosted[i]);
+        experts += h->hosted[i].planned->plan.unread_bytes;
+    }
+    if (need + files <= have)
+        return;
+    tn_note_say("model files of %s and %s for answers do not fit into %s: %s",
+                tn_size_binary((double)files).text, tn_size_binary((double)need).text,
+                tn_size_binary((double)have).text,
+                experts ? "experts are read from the disk as tokens choose them"
+                        : "the disk is read while answers are written, which is slow");
+    for (uint32_t i = 0; i < h->n_models; i++)
+        tern_model_page_experts(h->hosted[i].opened.model);
+}
+
+/* Shortens planned contexts, which leave no memory for requests, by an eighth.  False: --ctx sets
+ * them, or none is left to shorten. */
+static bool shorten_contexts(struct tn_hosting *h)
+{
+    bool is_shorter = false;
+    for (uint32_t i = 0; i < h->n_models && h->o->ctx == 0; i++) {
+        uint32_t *n_ctx = &h->hosted[i].planned->plan.n_ctx;
+        if (makes_vectors(&h->hosted[i]) || *n_ctx < 2 * TERN_PLAN_KV_BLOCK)
+            continue;
+        *n_ctx -= TN_MAX(*n_ctx / 8, 1u);
+        *n_ctx -= *n_ctx % TERN_PLAN_KV_BLOCK;
+        is_shorter = true;
+    }
+    return is_shorter;
+}
+
 /* As many sequences of each as are asked for; else four, or as many as fit. */
 static tern_status fit_sequences(struct tn_hosting *h, uint32_t *n, struct tern_error *err)
 {
     uint64_t need, have;
     *n = h->o->parallel ? (uint32_t)h->o->parallel : DEFAULT_SEQUENCES;
-    for (;; (*n)--) {
+    for (;;) {
         const bool is_last = h->o->parallel || *n == 1;
         tern_status status = create_schedulers(h, *n, err);
         if (status == TERN_OK && fit(h, &need, &have)) {
             status = add_quick_embedders(h, &need, have, err);
+            plan_paging(h, need, have);
             need -= MIN_REQUEST_BYTES;
             h->request_bytes = (size_t)TN_MIN(have - need, MAX_REQUEST_BYTES);
             h->planned_bytes = need + h->request_bytes;
             h->available_bytes = have;
             return status;
         }
-        if (status == TERN_OK && is_last)
+        const bool is_shorter = status == TERN_OK && *n == 1 && shorten_contexts(h);
+        if (status == TERN_OK && is_last && !is_shorter)
             status = refuse_sizes(h, *n, need, have, err);
         free_schedulers(h);
-        if (is_last || (status != TERN_OK && status != TERN_MEMORY))
+        if ((is_last && !is_shorter) || (status != TERN_OK && status != TERN_MEMORY))
             return status;
+        *n -= !is_last;
     }
 }
 

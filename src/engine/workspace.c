@@ -93,8 +93,6 @@ static void wire(struct tn_workspace *w, const struct tn_workspace_input *input)
         f->should_stop = should_stop;
     if (w->params.drop_pages)
         f->after_head_rows = drop_head_rows;
-    if (w->model->pages_experts)
-        f->before_expert = read_expert_ahead;
     f->inputs = (enum tn_inputs_as)w->engine->inputs;
     tn_forward_prepare(f);
     w->pool.refs = f->s.block_refs;
@@ -196,6 +194,7 @@ tern_status tn_workspace_eval(struct tn_workspace *w, const struct tn_batch *bat
     const struct tern_engine *engine = w->engine;
     const bool is_few = batch->n_rows <= TN_FEW_TOKENS; /* and so bound by memory, as one is */
     tn_team_set_active(engine->team, is_few ? engine->n_decode : engine->n_prefill);
+    w->forward.before_expert = w->model->pages_experts ? read_expert_ahead : NULL;
     if (!tn_forward_eval(&w->forward, batch))
         return tn_fail(err, TERN_INTERRUPTED, "interrupted after %u positions",
                        batch->spans[0].position);

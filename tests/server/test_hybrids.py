@@ -4,7 +4,9 @@
 take turns get the answers that a single one gets."""
 import json
 import os
+import re
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 import command
@@ -49,6 +51,26 @@ class Hybrids(command.TestCase):
                     want = [self.talk(alone, text) for text in TEXTS]
                 with serving.Server("--parallel", "4", models=[model(name)]) as server:
                     self.assertEqual(together(lambda text: self.talk(server, text), TEXTS), want)
+
+    def mapping_flags(self, server, path):
+        """Flags of the kernel for the mapping of a file, two letters each."""
+        with open(f"/proc/{server.process.pid}/smaps", encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        part = text[text.index(os.path.realpath(path)):]
+        return re.search(r"^VmFlags: (.*)$", part, re.MULTILINE).group(1).split()
+
+    @unittest.skipUnless(os.path.exists("/proc/self/smaps"), "flags of mappings")
+    def test_experts_are_paged_where_memory_is_short(self):
+        name = model("tiny-maple")
+        with serving.Server("--parallel", "1", models=[name]) as plenty:
+            want = self.talk(plenty, TEXTS[0])
+            self.assertNotIn("rr", self.mapping_flags(plenty, name))
+        self.assertNotIn("experts are read", plenty.err)
+        # The context becomes as long as fits, which leaves too little for the file.
+        with serving.Server("--parallel", "1", "--ram", "10M", models=[name]) as short:
+            self.assertEqual(self.talk(short, TEXTS[0]), want)
+            self.assertIn("rr", self.mapping_flags(short, name))
+        self.assertIn("experts are read from the disk as tokens choose them", short.err)
 
     def test_completions_are_those_of_run(self):
         for name in MODELS:
