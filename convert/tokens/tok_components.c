@@ -2,7 +2,7 @@
  *
  * Normaliser, pre-tokenizer, post-processor, decoder and model options of a
  * tokenizer.json.  Chains of pre-tokenizers are recognised as a whole: a
- * splitter (text/pretok.c) is one of them.
+ * splitter (text/pretok.h) is one of them.
  */
 #include "convert/tokens/tok_components.h"
 
@@ -111,6 +111,13 @@ static tern_status read_normalizer(const json_t *root, uint32_t *flags, struct t
     "\U000104D3\U000104D8-\U000104FB\U00010C80-\U00010CB2\U00010CC0-\U00010CF2\U000118A0-" \
     "\U000118DF\U0001E900-\U0001E943"
 
+/* The words of GPT-4o's and Tekken's expressions. */
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED_WORDS(tail) \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail \
+    "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" tail
+
 /* Chains as the steps describe themselves (describe_step). */
 static const struct {
     uint32_t splitter;
@@ -128,6 +135,23 @@ static const struct {
      {"Split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}"
       "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
       "ByteLevel"}},
+    {TERN_SPLIT_SEED_CODER,
+     {"Split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1}"
+      "| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+      "ByteLevel"}},
+    {TERN_SPLIT_MINICPM5,
+     {"Split \\p{N}{1,3}",
+      "Split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}+"
+      "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+      "ByteLevel"}},
+    {TERN_SPLIT_GPT4O,
+     {"Split " CASED_WORDS("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "|\\p{N}{1,3}"
+      "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+      "ByteLevel"}},
+    {TERN_SPLIT_TEKKEN,
+     {"Split " CASED_WORDS("") "|\\p{N}"
+      "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+      "ByteLevel"}},
     {TERN_SPLIT_GPT2, {"ByteLevel with its regex"}},
     {TERN_SPLIT_GPT2,
      {"Split 's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+"
@@ -143,24 +167,30 @@ static const struct {
      {"Split [\r\n]", "Split \\s?[" CASED_LETTERS "]+",
       "Split \\s?[!-/:-~\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+", "Split \\s+$",
       "Split [\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+", "Digits one by one", "ByteLevel"}},
+    {TERN_SPLIT_DEEPSEEK_V3,
+     {"Split \\p{N}{1,3}", "Split [\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+",
+      "Split [!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
+      "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+      "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+      "ByteLevel"}},
 };
+
+/* How a Split describes itself that keeps the matches and removes the rest. */
+#define REMOVES_REST "Split without the rest "
 
 static tern_status describe_split(const json_t *step, char *out, struct tern_error *err)
 {
     const char *regex = text_of(json_object_get(step, "pattern"), "Regex");
     const char *behavior = text_of(step, "behavior");
-    const json_t *invert = json_object_get(step, "invert");
+    const bool invert = is_true(step, "invert");
     if (!*regex)
         return tn_fail(err, TERN_UNSUPPORTED,
                        TN_TOK_FILE ": pre-tokenizer Split without a Regex is not supported");
-    if (strcmp(behavior, "Isolated") != 0)
+    if (strcmp(behavior, invert ? "Removed" : "Isolated") != 0)
         return tn_fail(err, TERN_UNSUPPORTED,
-                       TN_TOK_FILE ": pre-tokenizer Split with behavior %s is not supported",
-                       *behavior ? behavior : "(none)");
-    if (invert && !json_is_false(invert))
-        return tn_fail(err, TERN_UNSUPPORTED,
-                       TN_TOK_FILE ": pre-tokenizer Split with invert is not supported");
-    snprintf(out, STEP_BYTES, "Split %s", regex);
+                       TN_TOK_FILE ": pre-tokenizer Split with behavior %s%s is not supported",
+                       *behavior ? behavior : "(none)", invert ? " and invert" : "");
+    snprintf(out, STEP_BYTES, "%s%s", invert ? REMOVES_REST : "Split ", regex);
     return TERN_OK;
 }
 
@@ -186,10 +216,21 @@ static tern_status describe_step(const json_t *step, char *out, struct tern_erro
     return TERN_OK;
 }
 
+/* Where the matches are the whole text, to remove the rest is to isolate them.  They are in the
+ * expressions that name all white space: what is none is in a letter, a number or [^\s...]. */
+static bool is_step(const char *known, const char *step)
+{
+    const size_t n = strlen(REMOVES_REST);
+    if (strncmp(step, REMOVES_REST, n) != 0)
+        return strcmp(known, step) == 0;
+    return strncmp(known, "Split ", 6) == 0 && strcmp(known + 6, step + n) == 0 &&
+           strstr(known, "[^\\s") && strstr(known, "|\\s+(?!\\S)|\\s+");
+}
+
 static bool is_chain(const char *const *chain, char steps[][STEP_BYTES], size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!chain[i] || strcmp(chain[i], steps[i]) != 0)
+        if (!chain[i] || !is_step(chain[i], steps[i]))
             return false;
     return n == MAX_STEPS || !chain[n];
 }
@@ -198,7 +239,7 @@ static bool is_known_step(const char *step)
 {
     for (size_t i = 0; i < TN_COUNT_OF(chains); i++)
         for (size_t k = 0; k < MAX_STEPS && chains[i].steps[k]; k++)
-            if (strcmp(chains[i].steps[k], step) == 0)
+            if (is_step(chains[i].steps[k], step))
                 return true;
     return false;
 }

@@ -30,6 +30,8 @@ enum token_type {
 
 /* ---- splitters by name ---- */
 
+/* TERN_TOK_NFC only where the tokenizer.json of the family is known to normalise: the names tell
+ * nothing about that. */
 static const struct {
     const char *pre;
     uint32_t splitter;
@@ -40,13 +42,26 @@ static const struct {
     {"llama3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"llama-v3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"falcon3", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
-    {"dbrx", TERN_SPLIT_LLAMA3, 0, false}, /* OLMo 2 */
+    {"pixtral", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
+    {"midm-2.0", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
+    {"dbrx", TERN_SPLIT_LLAMA3, 0, false}, /* OLMo 2, Phi-4 */
+    {"smaug-bpe", TERN_SPLIT_LLAMA3, 0, false},
     {"falcon_e", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"falcon-h1", TERN_SPLIT_LLAMA3, TERN_TOK_IGNORE_MERGES, true},
     {"qwen2", TERN_SPLIT_QWEN2, TERN_TOK_NFC, false},
     {"deepseek-r1-qwen", TERN_SPLIT_QWEN2, TERN_TOK_NFC, false},
     {"qwen35", TERN_SPLIT_QWEN35, TERN_TOK_NFC, false},
+    {"megrez", TERN_SPLIT_QWEN2, 0, false},
+    {"kormo", TERN_SPLIT_QWEN2, 0, false},
+    {"seed-coder", TERN_SPLIT_SEED_CODER, 0, false},
+    {"minicpm5", TERN_SPLIT_MINICPM5, TERN_TOK_IGNORE_MERGES, false},
+    {"gpt-4o", TERN_SPLIT_GPT4O, 0, false}, /* Phi-4-mini */
+    {"tekken", TERN_SPLIT_TEKKEN, TERN_TOK_IGNORE_MERGES, true},
     {"gpt-2", TERN_SPLIT_GPT2, 0, false},
+    {"a.x-4.0", TERN_SPLIT_GPT2, 0, false},
+    {"granite-docling", TERN_SPLIT_GPT2, 0, false},
+    {"mellum", TERN_SPLIT_GPT2, 0, false},
+    {"trillion", TERN_SPLIT_GPT2, 0, false},
     {"gpt-neox", TERN_SPLIT_GPT2, TERN_TOK_NFC, false},
     {"mpt", TERN_SPLIT_GPT2, TERN_TOK_NFC, false},  /* NeoX's vocabulary */
     {"olmo", TERN_SPLIT_GPT2, TERN_TOK_NFC, false}, /* the same */
@@ -54,8 +69,11 @@ static const struct {
     {"starcoder", TERN_SPLIT_STARCODER, 0, false},
     {"smollm", TERN_SPLIT_STARCODER, 0, false},
     {"refact", TERN_SPLIT_STARCODER, 0, false}, /* Granite 3 */
+    {"exaone", TERN_SPLIT_STARCODER, 0, false},
+    {"minerva-7b", TERN_SPLIT_STARCODER, 0, false},
     {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER, 0, false},
     {"deepseek-llm", TERN_SPLIT_DEEPSEEK_LLM, 0, false},
+    {"deepseek-v3", TERN_SPLIT_DEEPSEEK_V3, 0, false},
 };
 
 /* The 128,000 ranks of LLaMA-3, by a hash over the hashes of their texts. */

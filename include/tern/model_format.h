@@ -573,7 +573,7 @@ enum tern_tokenizer_kind {
                                     one, else what `unk_id` says */
 };
 
-/* How a text is cut before merging; the expressions are quoted in text/pretok.c. */
+/* How a text is cut before merging; the expressions are quoted in text/pretok*.c. */
 enum tern_splitter {
     TERN_SPLIT_LLAMA3 = 1,
     TERN_SPLIT_GPT2 = 2,
@@ -587,6 +587,11 @@ enum tern_splitter {
     TERN_SPLIT_SPACE_RUN = 10, /* before every space behind something else: same ids as NONE in a
                                   vocabulary without a token across such a place */
     TERN_SPLIT_DEEPSEEK_LLM = 11,
+    TERN_SPLIT_GPT4O = 12,
+    TERN_SPLIT_TEKKEN = 13, /* Mistral Nemo and later */
+    TERN_SPLIT_DEEPSEEK_V3 = 14,
+    TERN_SPLIT_SEED_CODER = 15,
+    TERN_SPLIT_MINICPM5 = 16,
 };
 
 /* Flags of tern_file_tokenizer.flags.  In a tokenizer with TERN_TOK_SPACE_MARKS, U+2581 in tokens

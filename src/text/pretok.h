@@ -3,7 +3,7 @@
  * Pre-tokenizers: cut a text into the pieces inside which BPE merges.
  *
  * Hand-written state machines with the meaning of the published regular
- * expressions (pretok.c quotes them, convert/tokens/tok_components.c recognises them).
+ * expressions (pretok*.c quote them, convert/tokens/tok_components.c recognises them).
  * O(n) over a whole text, no recursion, no memory.  Any bytes: one that is not
  * UTF-8 is a character that is neither letter, number nor space.
  */

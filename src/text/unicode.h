@@ -38,14 +38,16 @@ enum tn_char_flag {
     TN_CHAR_OLD_PUNCTUATION = 2, /* the reference's Punctuation: ASCII, and P of Unicode 8 */
     TN_CHAR_WORD = 4,            /* \w */
     TN_CHAR_MARK = 8,            /* \p{M} */
+    TN_CHAR_CAPITAL = 16,        /* \p{Lu}, \p{Lt} */
+    TN_CHAR_SMALL = 32,          /* \p{Ll} */
+    TN_CHAR_SYMBOL = 64,         /* \p{S} */
 };
 
 static inline bool tn_char_is(uint32_t c, enum tn_char_flag flag)
 {
     if (c >= 0x110000)
         return false;
-    uint8_t bits = tn_unicode_flag_bits[tn_unicode_flag_block[c >> 8]][(c & 0xFF) >> 1];
-    return bits >> (c & 1) * 4 & flag;
+    return tn_unicode_flag_bits[tn_unicode_flag_block[c >> 8]][c & 0xFF] & flag;
 }
 
 /* True when NFC would not change the text.  Bytes that are not UTF-8 are starters of their own. */

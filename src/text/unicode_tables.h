@@ -12,9 +12,9 @@
 extern const uint8_t tn_unicode_block[0x110000 / 256];
 extern const uint8_t tn_unicode_class_bits[][64];
 
-/* Flags of four bits: code point c in bits 4 * (c % 2) of byte c % 256 / 2. */
+/* Flags: code point c in byte c % 256. */
 extern const uint8_t tn_unicode_flag_block[0x110000 / 256];
-extern const uint8_t tn_unicode_flag_bits[][128];
+extern const uint8_t tn_unicode_flag_bits[][256];
 
 /* Canonical combining class; 0: NFC leaves the character alone and joins nothing to its front;
  * TN_STARTER_TOUCHED: a starter of which that is not true. */

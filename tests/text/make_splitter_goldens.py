@@ -25,6 +25,24 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 QWEN35 = QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]+",
                                                              r"[^\s\p{L}\p{M}\p{N}]+")
+SEED_CODER = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^RN\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}RN]+"
+              r"|\s*[RN]+|\s+(?!\S)|\s+").replace("RN", "\r\n")
+MINICPM5 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}+")
+WORD_START = r"[^\r\n\p{L}\p{N}]?"
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+
+
+def cased_words(tail):
+    return f"{WORD_START}{UPPER}*{LOWER}+{tail}|{WORD_START}{UPPER}+{LOWER}*{tail}"
+
+
+NO_WORDS = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+GPT4O = cased_words("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") + r"|\p{N}{1,3}" + NO_WORDS
+TEKKEN = cased_words("") + r"|\p{N}" + NO_WORDS
+DEEPSEEK_V3 = (r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
+               r"|[^RN\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[RN]*|\s*[RN]+|\s+(?!\S)|\s+"
+               ).replace("RN", "\r\n")
+HAN_AND_KANA = "[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"
 CASED = (
     "A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF"
     "\u0370-\u0373\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1"
@@ -44,6 +62,10 @@ SIGNS = r"\s?[!-/:-~" "\uFF01-\uFF0F\uFF1A-\uFF5E\u2018-\u201F\u3000-\u3002]+"
 
 def split(regex):
     return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+
+
+def matches(regex):
+    return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Removed", "invert": True}
 
 
 def level(regex=False):
@@ -83,9 +105,17 @@ BYTES = {
     "deepseek-llm": ({"type": "Sequence", "normalizers": []},
                      chain(split("[\r\n]"), split(rf"\s?[{CASED}]+"), split(SIGNS), split(r"\s+$"),
                            split(EAST_ASIAN), digits(), level()), "deepseek-llm"),
+    "olmo2": (None, chain(matches(LLAMA3), level()), "dbrx"),
+    "gpt-4o": (None, chain(matches(GPT4O), level()), "gpt-4o"),
+    "tekken": (None, chain(split(TEKKEN), level()), "tekken"),
+    "deepseek-v3": ({"type": "Sequence", "normalizers": []},
+                    chain(split(r"\p{N}{1,3}"), split(HAN_AND_KANA), split(DEEPSEEK_V3), level()),
+                    "deepseek-v3"),
+    "seed-coder": (None, chain(split(SEED_CODER), level()), "seed-coder"),
+    "minicpm5": (None, chain(split(r"\p{N}{1,3}"), split(MINICPM5), level()), "minicpm5"),
 }
 CHARACTERS = {"gemma": (MARKS, NO_SPACE), "minicpm": (PREPEND, None)}
-IGNORES_MERGES = ("llama3", "falcon3")
+IGNORES_MERGES = ("llama3", "falcon3", "tekken", "minicpm5")
 
 WORDS = """the king and his three daughters don't won't I'll we've she'd they're I'M YOU'RE it's
 naïve café Zürich été Ünïcödé ﬁne ǅ ﬀ ŝ’s Привет мир Ελληνικά Ὅμηρος Ώρα Հայերեն ქართული עברית
@@ -103,7 +133,10 @@ FIXED = [
     "语  文", "语 a", " 语", "语。", "。语", "a。b", " 。", "\t\t{", "}\r\n\r\n", "e\u0301\u0301", "\u0301",
     " \u0301", "\u1e9b\u0323", "\u212b", "\ufb01", "가", "\u1100\u1161\u11a8", "…", "\u2581",
     "a\u2581b", "\u2581 ", " \u2581", "\u2581\u2581", "a  b", "a   b", "\n\n\n", "<s>", "a<s> b",
-    "<0x41>", "\u00e9\u4e2d", "\U0001F600 ",
+    "<0x41>", "\u00e9\u4e2d", "\U0001F600 ", "camelCase", "HTTPServer", "ABCdef", "ǅABC", "aǅ",
+    "ʰA", "AʰBc", "中A", "A中B", "AB\u0301CD", "\u0301AB", "\u0301\u0301Ab", "don'tKnow", "IT'S",
+    "a'\u017fb", "//\n/x", "!/\r\n//a", ".\n\n", "1 234567", "(word)", "#define", "-x", "--x",
+    "$5.00", "€a", "\x01a", "\x01\x02 ", "\u0378\u0378a", "ひらがなカナ漢字kana", "۱۲۳۴", "½¼¾x",
 ]
 
 
@@ -189,11 +222,12 @@ def code_point_texts(plane):
 
 
 ALPHABET = " \t\n\ra.1'\u00e9\u4e2d\u3000\u0301"
+CASED_ALPHABET = " \nAas'/.1\u01c5\u02b0\u4e2d\u0301$\x01"
 
 
-def short_texts():
+def short_texts(alphabet):
     for n in range(1, 5):
-        for text in itertools.product(ALPHABET, repeat=n):
+        for text in itertools.product(alphabet, repeat=n):
             yield "".join(text)
 
 
@@ -211,7 +245,8 @@ def normal(t, text):
 
 def sweeps(t, measure):
     return {"planes": [digest(measure(t, x) for x in code_point_texts(p)) for p in range(17)],
-            "short": digest(measure(t, x) for x in short_texts())}
+            "short": digest(measure(t, x) for x in short_texts(ALPHABET)),
+            "cased": digest(measure(t, x) for x in short_texts(CASED_ALPHABET))}
 
 
 def write(folder, name, value):
@@ -224,11 +259,12 @@ def main(folder):
     rng = random.Random(17)
     by_bytes, by_characters, tokenizers = make_tokenizers(corpus(rng, 3000))
     texts = FIXED + corpus(rng, 40) + random_texts(rng, 60)
-    goldens = {"alphabet": ALPHABET, "texts": texts, "tokenizers": {}}
+    goldens = {"alphabet": ALPHABET, "cased_alphabet": CASED_ALPHABET, "texts": texts,
+               "tokenizers": {}}
     for name, (root, gguf) in tokenizers.items():
         t = Tokenizer.from_str(json.dumps(root))
         golden = {"ids": [t.encode(x, add_special_tokens=False).ids for x in texts], "gguf": gguf}
-        if gguf and name != "falcon3":
+        if gguf and name not in ("falcon3", "olmo2"):
             golden["pieces"] = sweeps(t, pieces)
         if name == "qwen2":
             golden["normal"] = sweeps(t, normal)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "convert/tokens/tok_gguf.h"
@@ -67,6 +68,8 @@ static void check_texts(const char *name, const struct data_tokenizer *data, con
     tern_ids_free(&ids);
 }
 
+static const char *const ignore_merges[] = {"llama3", "falcon3", "tekken", "minicpm5"};
+
 static void the_ids_from_tokenizer_json_are_the_references(void **state)
 {
     (void)state;
@@ -78,8 +81,9 @@ static void the_ids_from_tokenizer_json_are_the_references(void **state)
         const bool characters = json_is_null(json_object_get(golden, "gguf"));
         json_t *root = json_deep_copy(json_object_get(golden, "json"));
         json_t *model = json_deep_copy(characters ? characters_model : bytes_model);
-        if (strcmp(name, "llama3") == 0 || strcmp(name, "falcon3") == 0)
-            json_object_set_new(model, "ignore_merges", json_true());
+        for (size_t i = 0; i < sizeof ignore_merges / sizeof *ignore_merges; i++)
+            if (strcmp(name, ignore_merges[i]) == 0)
+                json_object_set_new(model, "ignore_merges", json_true());
         json_object_set_new(root, "model", model);
         data_tokenizer_open_json(&data, root, VOCAB);
         check_texts(name, &data, golden);
@@ -87,7 +91,7 @@ static void the_ids_from_tokenizer_json_are_the_references(void **state)
         json_decref(root);
         n++;
     }
-    assert_int_equal(n, 12);
+    assert_int_equal(n, 18);
 }
 
 /* ---- the same from GGUF's keys ---- */
@@ -310,9 +314,10 @@ static void sweep_code_points(const char *name, const json_t *sweep, measure_fn 
 }
 
 /* All strings of 1 to 4 characters of the alphabet, the last place fastest. */
-static void sweep_short(const char *name, const json_t *sweep, measure_fn measure, const void *arg)
+static void sweep_alphabet(const char *name, const char *key, const json_t *expected,
+                           measure_fn measure, const void *arg)
 {
-    const char *alphabet = json_string_value(json_object_get(goldens, "alphabet"));
+    const char *alphabet = json_string_value(json_object_get(goldens, key));
     const char *at[32];
     size_t n_characters = 0;
     struct data_sha256 sha;
@@ -337,7 +342,13 @@ static void sweep_short(const char *name, const json_t *sweep, measure_fn measur
             measure(arg, text, n, &sha);
         }
     }
-    check_digest(name, "short texts", &sha, json_object_get(sweep, "short"));
+    check_digest(name, key, &sha, expected);
+}
+
+static void sweep_short(const char *name, const json_t *sweep, measure_fn measure, const void *arg)
+{
+    sweep_alphabet(name, "alphabet", json_object_get(sweep, "short"), measure, arg);
+    sweep_alphabet(name, "cased_alphabet", json_object_get(sweep, "cased"), measure, arg);
 }
 
 static const struct {
@@ -353,6 +364,11 @@ static const struct {
     {"falcon", TERN_SPLIT_FALCON},
     {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER},
     {"deepseek-llm", TERN_SPLIT_DEEPSEEK_LLM},
+    {"deepseek-v3", TERN_SPLIT_DEEPSEEK_V3},
+    {"gpt-4o", TERN_SPLIT_GPT4O},
+    {"tekken", TERN_SPLIT_TEKKEN},
+    {"seed-coder", TERN_SPLIT_SEED_CODER},
+    {"minicpm5", TERN_SPLIT_MINICPM5},
 };
 
 static void pieces_are_cut_where_the_reference_cuts(void **state)
@@ -365,6 +381,49 @@ static void pieces_are_cut_where_the_reference_cuts(void **state)
         const struct tn_splitter *splitter = tn_splitter_find(swept[i].splitter);
         sweep_code_points(swept[i].name, sweep, measure_pieces, splitter);
         sweep_short(swept[i].name, sweep, measure_pieces, splitter);
+    }
+}
+
+static size_t n_pieces(const tn_split_fn *stage, const char *text, size_t n)
+{
+    size_t n_all = 0;
+    if (!*stage)
+        return 1;
+    for (size_t i = 0, length; i < n; i += length) {
+        length = (*stage)(text + i, n - i);
+        n_all += n_pieces(stage + 1, text + i, length);
+    }
+    return n_all;
+}
+
+static double seconds_of(const struct tn_splitter *splitter, const char *unit, size_t n)
+{
+    static char text[256 << 10];
+    for (size_t i = 0; i < n; i++)
+        text[i] = unit[i % strlen(unit)];
+    const clock_t start = clock();
+    assert_true(n_pieces(splitter->stages, text, n) > 0);
+    return (double)(clock() - start) / CLOCKS_PER_SEC;
+}
+
+/* Units of which a run could be scanned again for each of its characters. */
+static void long_runs_take_linear_time(void **state)
+{
+    (void)state;
+    static const char *const units[] = {
+        "A", "a", "\xCA\xB0""A", "\xCC\x81""A", "\xE4\xB8\xAD""A", "aA'", "'s", "//\n", "!", "1",
+        " ", " \n ", "\xCC\x81", "\x01", "-a", "\xFF"};
+    for (size_t i = 0; i < sizeof swept / sizeof *swept; i++) {
+        const struct tn_splitter *splitter = tn_splitter_find(swept[i].splitter);
+        for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+            const double small = seconds_of(splitter, units[k], 16 << 10);
+            double large = seconds_of(splitter, units[k], 256 << 10);
+            for (int n = 0; n < 9 && large > 64 * small + 0.25; n++)
+                large = seconds_of(splitter, units[k], 256 << 10); /* something else was running */
+            if (large > 64 * small + 0.25)
+                fail_msg("%s, \"%s\": %.3f s for 16 KiB, %.3f s for 256 KiB", swept[i].name,
+                         units[k], small, large);
+        }
     }
 }
 
@@ -384,6 +443,7 @@ int main(void)
         cmocka_unit_test(the_ids_of_byte_vocabularies_from_gguf_are_the_same),
         cmocka_unit_test(the_ids_of_character_vocabularies_from_gguf_are_the_same),
         cmocka_unit_test(pieces_are_cut_where_the_reference_cuts),
+        cmocka_unit_test(long_runs_take_linear_time),
         cmocka_unit_test(texts_are_composed_as_by_the_reference),
     };
     return cmocka_run_group_tests(tests, read_data, free_data);

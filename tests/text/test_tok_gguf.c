@@ -160,6 +160,17 @@ static void test_splitters(void **state)
         {"starcoder", TERN_SPLIT_STARCODER, 0, 0},
         {"deepseek-coder", TERN_SPLIT_DEEPSEEK_CODER, 0, 0},
         {"deepseek-llm", TERN_SPLIT_DEEPSEEK_LLM, 0, 0},
+        {"deepseek-v3", TERN_SPLIT_DEEPSEEK_V3, 0, 0},
+        {"dbrx", TERN_SPLIT_LLAMA3, 0, 0},
+        {"exaone", TERN_SPLIT_STARCODER, 0, 0},
+        {"gpt-4o", TERN_SPLIT_GPT4O, 0, 0},
+        {"mellum", TERN_SPLIT_GPT2, 0, 0},
+        {"minicpm5", TERN_SPLIT_MINICPM5, TERN_TOK_IGNORE_MERGES, 0},
+        {"refact", TERN_SPLIT_STARCODER, 0, 0},
+        {"seed-coder", TERN_SPLIT_SEED_CODER, 0, 0},
+        {"smaug-bpe", TERN_SPLIT_LLAMA3, 0, 0},
+        {"smollm", TERN_SPLIT_STARCODER, 0, 0},
+        {"tekken", TERN_SPLIT_TEKKEN, TERN_TOK_IGNORE_MERGES, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct data_tokenizer data;
@@ -246,8 +257,8 @@ static void test_refused(void **state)
     check_keys(&l, "gpt-2", 96, TERN_INPUT, "the model has 96");
     begin_bytes(&l, "default");
     check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "--pre");
-    begin_bytes(&l, "tekken");
-    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "splitter \"tekken\"");
+    begin_bytes(&l, "superbpe");
+    check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "splitter \"superbpe\"");
     begin_bytes(&l, "gpt-2");
     l.keys.model = "t5";
     check_keys(&l, NULL, 500, TERN_UNSUPPORTED, "model \"t5\"");
