@@ -304,19 +304,20 @@ void tn_message_wrapped(const char *text, size_t n)
     write_wrapped(text, n, true);
 }
 
-bool tn_message_is_styled(void)
+/* Messages are dimmed only on a terminal that is not dumb, without NO_COLOR. */
+static bool may_dim_messages(void)
 {
     return is_styled(TN_STDERR);
 }
 
 const char *tn_message_dim(void)
 {
-    return tn_message_is_styled() ? "\x1B[2m" : "";
+    return may_dim_messages() ? "\x1B[2m" : "";
 }
 
 const char *tn_message_plain(void)
 {
-    return tn_message_is_styled() ? "\x1B[0m" : "";
+    return may_dim_messages() ? "\x1B[0m" : "";
 }
 
 /* ---- numbers for people ---- */

@@ -63,8 +63,6 @@ void tn_info_say(const char *format, ...) TN_PRINTF(1, 2);
 void tn_message_text(const char *text, size_t n);
 /* The same for a whole text, wrapped at words on a terminal; wrapped rows are indented by two. */
 void tn_message_wrapped(const char *text, size_t n);
-/* May messages be dimmed? Only on a terminal that is not dumb, without NO_COLOR. */
-bool tn_message_is_styled(void);
 /* What begins and ends dim text there; "" where it is not styled. */
 const char *tn_message_dim(void);
 const char *tn_message_plain(void);

@@ -158,7 +158,8 @@ static uint32_t dim_of_layer(enum tn_dim dim, const struct tn_model_spec *spec, 
     }
 }
 
-uint32_t tn_embed_width(const struct tern_file_config *config)
+/* Columns of the embedding and of the head. */
+static uint32_t embed_width(const struct tern_file_config *config)
 {
     return config->embed_width ? config->embed_width : config->hidden;
 }
@@ -173,7 +174,7 @@ static uint32_t dim_of(enum tn_dim dim, const struct tn_model_spec *spec, uint32
     case TN_DIM_HIDDEN:
         return spec->config->hidden;
     case TN_DIM_EMBED:
-        return tn_embed_width(spec->config);
+        return embed_width(spec->config);
     case TN_DIM_CONTEXT:
         return spec->config->context;
     case TN_DIM_EXPERTS:

@@ -110,8 +110,6 @@ enum { TN_ROLE_END = 1 TERN_ROLE_LIST(TN_ROLE_PLUS_ONE) };
 extern const struct tn_slot tn_slots[];
 extern const uint32_t tn_n_slots;
 
-/* Columns of embedding and head. */
-uint32_t tn_embed_width(const struct tern_file_config *config);
 
 /* NULL for a number that is no role. */
 const struct tn_slot *tn_slot_of(uint32_t role);

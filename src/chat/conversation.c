@@ -19,7 +19,8 @@
 
 /* ---- turns ---- */
 
-const char *tn_field_name(enum tn_field field)
+/* The member of a message that a field is, as templates and saved conversations call it. */
+static const char *field_name(enum tn_field field)
 {
     static const char *const names[TN_N_FIELDS] = {"role", "content",    "reasoning_content",
                                                    "name", "tool_calls", "tool_call_id"};
@@ -271,7 +272,7 @@ static tern_status set_field(struct tn_turn *own, enum tn_field field, struct te
         return TERN_OK;
     if (field == TN_FIELD_TOOL_CALLS)
         return append_json(buf, &calls_kind, text.bytes, text.n, err);
-    tern_status status = check_utf8(tn_field_name(field), text.bytes, text.n, err);
+    tern_status status = check_utf8(field_name(field), text.bytes, text.n, err);
     if (status == TERN_OK && !tn_buf_append(buf, text.bytes, text.n))
         status = tn_fail(err, TERN_MEMORY, "no memory for a message of %zu bytes", text.n);
     return status;
@@ -345,7 +346,7 @@ static void write_field(struct tn_buf *out, const struct tn_turn *turn, enum tn_
     struct tern_text text = tn_turn_text(turn, field);
     if (!text.bytes)
         return;
-    tn_buf_printf(out, "%s\"%s\":", field ? "," : "", tn_field_name(field));
+    tn_buf_printf(out, "%s\"%s\":", field ? "," : "", field_name(field));
     if (field == TN_FIELD_TOOL_CALLS)
         tn_buf_append(out, text.bytes, text.n);
     else

@@ -38,8 +38,6 @@ struct tern_conversation {
     uint64_t n_answers; /* so far, also those that are gone */
 };
 
-/* The member of a message that a field is, as templates and saved conversations call it. */
-const char *tn_field_name(enum tn_field field);
 struct tern_text tn_turn_text(const struct tn_turn *turn, enum tn_field field);
 bool tn_turn_is(const struct tn_turn *turn, const char *role);
 void tn_turn_fini(struct tn_turn *turn);

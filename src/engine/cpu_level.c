@@ -25,7 +25,8 @@ const struct tn_cpu_level tn_cpu_levels[] = {
 };
 const uint32_t tn_n_cpu_levels = TN_COUNT_OF(tn_cpu_levels);
 
-const struct tn_cpu_level *tn_cpu_level_best(uint32_t features)
+/* The highest level whose features the CPU has. */
+static const struct tn_cpu_level *best_level(uint32_t features)
 {
     const struct tn_cpu_level *best = &tn_cpu_levels[0];
     for (uint32_t i = 1; i < tn_n_cpu_levels; i++)
@@ -46,7 +47,7 @@ static const char *list_levels(struct tn_buf *buf, uint32_t features)
 tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *name,
                                 uint32_t features, struct tern_error *err)
 {
-    *out = tn_cpu_level_best(features);
+    *out = best_level(features);
     if (!name)
         return tn_ok(err);
     for (uint32_t i = 0; i < tn_n_cpu_levels; i++)

@@ -17,8 +17,6 @@ struct tn_cpu_level {
 /* Levels of this architecture, lowest first. */
 extern const struct tn_cpu_level tn_cpu_levels[];
 extern const uint32_t tn_n_cpu_levels;
-/* The highest level whose features the CPU has. */
-const struct tn_cpu_level *tn_cpu_level_best(uint32_t features);
 /* The level of that name, or the best for NULL. TERN_USAGE: no such name; TERN_UNSUPPORTED: the CPU
  * lacks it; both list what there is. */
 tern_status tn_cpu_level_choose(const struct tn_cpu_level **out, const char *name,

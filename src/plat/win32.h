@@ -27,9 +27,6 @@ char *tn_win32_utf8(const wchar_t *wide);
  * than 260 characters. Device names such as NUL and CON stay as they are. */
 wchar_t *tn_win32_path(const char *path);
 
-/* A file on a disk; *n_bytes is its size. */
-tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
-                                  struct tern_error *err);
 /* The same with nobody allowed to write, for as long as it is open, unless somebody does already:
  * *has_writer. */
 tern_status tn_win32_open_to_map(HANDLE *out, uint64_t *n_bytes, bool *has_writer,

@@ -178,8 +178,9 @@ static tern_status check_regular(HANDLE *out, uint64_t *n_bytes, const char *pat
     return status;
 }
 
-tern_status tn_win32_open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
-                                  struct tern_error *err)
+/* Opens a regular file; *n_bytes is its size. */
+static tern_status open_regular(HANDLE *out, uint64_t *n_bytes, const char *path,
+                                struct tern_error *err)
 {
     tern_status status = open_read(out, path, FILE_ATTRIBUTE_NORMAL, err);
     return status ? status : check_regular(out, n_bytes, path, err);
@@ -216,7 +217,7 @@ tern_status tn_file_open_read(struct tn_file **out, const char *path, struct ter
     *out = NULL;
     HANDLE handle;
     uint64_t n_bytes;
-    tern_status status = tn_win32_open_regular(&handle, &n_bytes, path, err);
+    tern_status status = open_regular(&handle, &n_bytes, path, err);
     return status ? status : make_file(out, handle, path, err);
 }
 

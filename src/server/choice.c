@@ -61,7 +61,15 @@ static bool take_raw(const struct tn_task *task, struct tn_choice *choice, const
            tern_thinking_push(choice->thinking, text, n, NULL) == TERN_OK;
 }
 
-bool tn_task_hides(const struct tn_task *task, uint32_t id)
+/* Offset of the answer in the bytes of the tokens, after the reasoning and its tags; SIZE_MAX
+ * before the answer begins. */
+static size_t answer_offset(const struct tn_choice *choice)
+{
+    return choice->thinking ? tern_thinking_answer_at(choice->thinking) : 0;
+}
+
+/* True for the tokens that end an answer without being part of it. */
+static bool hides_token(const struct tn_task *task, uint32_t id)
 {
     return !task->gen.ignores_eos && tern_model_is_stop_id(task->model->model, id);
 }
@@ -78,7 +86,7 @@ static void count_reasoning(struct tn_choice *choice)
 /* Log-probabilities are those of the answer: tokens in front of it are not shown. */
 static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
 {
-    const size_t at = tn_choice_answer_at(choice);
+    const size_t at = answer_offset(choice);
     if (at == SIZE_MAX)
         return;
     for (; choice->n_shown < choice->n_tokens && choice->n_shown_bytes < at; choice->n_shown++) {
@@ -93,7 +101,7 @@ static void skip_reasoning(const struct tn_task *task, struct tn_choice *choice)
 void tn_choice_take(const struct tn_task *task, struct tn_choice *choice,
                     const struct tn_message *m)
 {
-    const bool is_hidden = tn_task_hides(task, m->id);
+    const bool is_hidden = hides_token(task, m->id);
     choice->n_taken += m->id != TERN_NO_ID;
     if (!(task->tells_reasoning ? take_raw : take_answer)(task, choice, m->text, m->n_text))
         choice->has_lost = true;
@@ -162,11 +170,6 @@ const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choi
            (size_t)i * choice->job.request.n_logprobs;
 }
 
-size_t tn_choice_answer_at(const struct tn_choice *choice)
-{
-    return choice->thinking ? tern_thinking_answer_at(choice->thinking) : 0;
-}
-
 const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n)
 {
     const struct tern_tokenizer *tokenizer = tern_model_tokenizer(task->model->model);
@@ -178,7 +181,7 @@ const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *
 uint32_t tn_choice_tokens_of(const struct tn_task *task, const struct tn_choice *choice,
                              size_t n_bytes, size_t *n_token_bytes)
 {
-    const size_t at = tn_choice_answer_at(choice);
+    const size_t at = answer_offset(choice);
     const bool has_all = choice->has_ended && choice->job.result.stop != TERN_STOP_STRING;
     uint32_t i = choice->n_shown;
     *n_token_bytes = choice->n_shown_bytes;

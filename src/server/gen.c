@@ -15,14 +15,21 @@
 #define TWO_TO_64 18446744073709551616.0
 #define ANY_COUNT TN_JSON_NO_LIMIT /* clamped, not refused */
 
+/* max_tokens of a request, limited by the memory plan; a negative value means the default. */
+static uint32_t clamp_tokens(const struct tn_server_model *model, double requested)
+{
+    if (requested < 0)
+        requested = model->default_new_tokens;
+    return requested < model->cap_new_tokens ? (uint32_t)requested : model->cap_new_tokens;
+}
+
 void tn_gen_init(struct tn_gen *gen, const struct tn_server_model *model)
 {
     static const struct tn_gen_api openai = {
         .stops = "stop", .max_stops = 4, .form = "response_format",
         .json_schema = "response_format.json_schema",
         .schema = "response_format.json_schema.schema", .conversation = "messages"};
-    *gen = (struct tn_gen){
-        .api = &openai, .n_choices = 1, .max_tokens = tn_gen_clamp_tokens(model, -1)};
+    *gen = (struct tn_gen){.api = &openai, .n_choices = 1, .max_tokens = clamp_tokens(model, -1)};
     tern_sampler_params_default(&gen->sampler);
     gen->sampler.seed = tn_random_seed() >> 32;
 }
@@ -33,13 +40,6 @@ void tn_gen_fini(struct tn_gen *gen)
     gen->biases = NULL;
     tern_grammar_free(gen->grammar);
     gen->grammar = NULL;
-}
-
-uint32_t tn_gen_clamp_tokens(const struct tn_server_model *model, double wish)
-{
-    if (wish < 0)
-        wish = model->default_new_tokens;
-    return wish < model->cap_new_tokens ? (uint32_t)wish : model->cap_new_tokens;
 }
 
 /* ---- the sampler ---- */
@@ -276,7 +276,7 @@ static bool read_max_tokens(struct tn_gen *gen, const json_t *body,
     wish = wish_new >= -1 ? wish_new : wish;
     if (wish == -1) /* no limit but the plan's */
         wish = ANY_COUNT;
-    gen->max_tokens = tn_gen_clamp_tokens(model, wish);
+    gen->max_tokens = clamp_tokens(model, wish);
     return true;
 }
 
@@ -320,7 +320,7 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
         !tn_json_get_count(options, "num_predict", -2, ANY_COUNT, &wish, r) ||
         !tn_json_get_count(options, "n_predict", -2, ANY_COUNT, &wish, r))
         return false;
-    gen->max_tokens = tn_gen_clamp_tokens(model, wish == -1 ? ANY_COUNT : wish);
+    gen->max_tokens = clamp_tokens(model, wish == -1 ? ANY_COUNT : wish);
     return true;
 }
 

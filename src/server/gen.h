@@ -74,7 +74,5 @@ bool tn_gen_read_options(struct tn_gen *gen, const json_t *options,
 bool tn_gen_read_llama(struct tn_gen *gen, const json_t *body, const struct tn_server_model *model,
                        struct tn_refusal *refusal);
 
-/* max_tokens of a request (below 0: no wish) within what the plan allows. */
-uint32_t tn_gen_clamp_tokens(const struct tn_server_model *model, double wish);
 
 #endif

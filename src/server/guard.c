@@ -22,7 +22,8 @@ static bool drop_port(struct tn_http_text *host)
     return n_digits > 0 && n_digits <= 5;
 }
 
-bool tn_guard_knows_host(const struct tn_guard *guard, struct tn_http_text host)
+/* True if the Host value names this machine or is one of the configured names. */
+static bool knows_host(const struct tn_guard *guard, struct tn_http_text host)
 {
     static const char *const own[] = {"localhost", "127.0.0.1", "[::1]"};
     if (!host.data || !drop_port(&host))
@@ -157,8 +158,8 @@ void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *r
     /* Browsers, whose names for this server could be another's, always send Host. */
     const bool has_no_host = request->is_1_0 && !host.data;
     *out = (struct tn_guard_result){0};
-    if ((!has_no_host && !tn_guard_knows_host(guard, host)) ||
-        (request->authority.data && !tn_guard_knows_host(guard, request->authority))) {
+    if ((!has_no_host && !knows_host(guard, host)) ||
+        (request->authority.data && !knows_host(guard, request->authority))) {
         out->status = 403;
         out->why = "this host name is not this server's; see tern serve --allow-host";
         return;

@@ -36,7 +36,5 @@ struct tn_guard_result {
 void tn_guard_look(const struct tn_guard *guard, const struct tn_http_request *request,
                    struct tn_guard_result *out);
 
-/* Is this a value of Host that names this machine, or one of the configured names? */
-bool tn_guard_knows_host(const struct tn_guard *guard, struct tn_http_text host);
 
 #endif

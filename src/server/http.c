@@ -66,7 +66,8 @@ static struct tn_http_text cut(struct tn_http_text *rest, char c)
     return head;
 }
 
-bool tn_http_lists(struct tn_http_text list, const char *word)
+/* True if the comma-separated list contains the word. */
+static bool lists_word(struct tn_http_text list, const char *word)
 {
     while (list.n > 0)
         if (tn_http_is(trimmed(cut(&list, ',')), word))
@@ -275,8 +276,8 @@ static void read_meaning(struct tn_http_request *r)
     struct tn_http_text connection = tn_http_field(r, "connection", NULL);
     tn_http_field(r, "host", &n_hosts);
     struct tn_http_text expect = tn_http_field(r, "expect", &n_expects);
-    r->keeps_alive = r->is_1_0 ? tn_http_lists(connection, "keep-alive")
-                               : !tn_http_lists(connection, "close");
+    r->keeps_alive = r->is_1_0 ? lists_word(connection, "keep-alive")
+                               : !lists_word(connection, "close");
     r->expects_continue = n_expects == 1 && !r->is_1_0 && tn_http_is(expect, "100-continue");
     if (n_hosts > 1 || (n_hosts == 0 && !r->is_1_0)) /* HTTP/1.0 does not have the field */
         fail(r, 400, "there must be exactly one Host field");

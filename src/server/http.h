@@ -111,7 +111,5 @@ bool tn_http_is(struct tn_http_text text, const char *word);
 /* Appends the decoded value of a name in the query to *out; false: it is not there, or has a wrong
  * escape, or there is no memory. */
 bool tn_http_query(const struct tn_http_request *r, const char *name, struct tn_buf *out);
-/* Has a list with commas this word? */
-bool tn_http_lists(struct tn_http_text list, const char *word);
 
 #endif

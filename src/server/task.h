@@ -170,9 +170,6 @@ static inline size_t tn_choice_n_calls(const struct tn_choice *choice)
 const char *tn_choice_more_arguments(const struct tn_choice *choice);
 /* "stop", or "length" when something cut the text. */
 const char *tn_choice_finish(const struct tn_choice *choice);
-/* Bytes of the tokens that stand in front of the text, reasoning and its tags; SIZE_MAX: none of
- * the text has come. */
-size_t tn_choice_answer_at(const struct tn_choice *choice);
 /* Entries of the tokens [from, to) and their bytes. */
 const struct tern_token_logprob *tn_choice_logprobs(const struct tn_choice *choice, uint32_t i);
 /* One past the last token whose bytes are all shown with n_bytes of text; at the end all of them,
@@ -185,8 +182,6 @@ struct tn_usage_counts {
     double prompt_s, decode_s;
 };
 void tn_task_usage(const struct tn_task *task, struct tn_usage_counts *out);
-/* Is it one of the tokens that end an answer and are no part of it? */
-bool tn_task_hides(const struct tn_task *task, uint32_t id);
 /* The bytes that a token puts into the text; NULL and 0 for control tokens, which put none. */
 const char *tn_task_token_text(const struct tn_task *task, uint32_t id, size_t *n);
 void tn_task_write(struct tn_task *task, const char *bytes, size_t n);

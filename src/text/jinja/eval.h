@@ -165,7 +165,6 @@ struct tn_jvalue tn_jrun_filter(struct tn_jrun *run, struct tn_jname name, struc
 bool tn_jrun_test(struct tn_jrun *run, struct tn_jname name, struct tn_jvalue v,
                   const struct tn_jargs *args);
 bool tn_jrun_has_filter(struct tn_jname name);
-bool tn_jrun_has_test(struct tn_jname name);
 /* Is there such a method of the value's type? */
 bool tn_jrun_has_method(struct tn_jvalue v, struct tn_jname name);
 struct tn_jvalue tn_jrun_method(struct tn_jrun *run, const struct tn_jmethod *method,

@@ -31,8 +31,6 @@ struct tn_jnode *tn_jinja_parse_expression(struct tn_jparser *p, bool with_if_el
 struct tn_jnode *tn_jinja_parse_tuple(struct tn_jparser *p, bool with_if_else);
 /* "| name(arguments) | ..." behind `node`; with is_start the first name without its bar. */
 struct tn_jnode *tn_jinja_parse_filters(struct tn_jparser *p, struct tn_jnode *node, bool is_start);
-/* What stands behind a primary: .name [index] (call). */
-struct tn_jnode *tn_jinja_parse_unary(struct tn_jparser *p, bool with_filters);
 
 /* ---- parse_tokens.c ---- */
 

@@ -297,7 +297,7 @@ struct tn_jnode *tn_jinja_parse_filters(struct tn_jparser *p, struct tn_jnode *n
 
 /* ---- operators ---- */
 
-struct tn_jnode *tn_jinja_parse_unary(struct tn_jparser *p, bool with_filters)
+static struct tn_jnode *parse_unary(struct tn_jparser *p, bool with_filters)
 {
     struct tn_jnode *node;
     if (++p->depth > TN_JINJA_MAX_DEPTH) {
@@ -306,7 +306,7 @@ struct tn_jnode *tn_jinja_parse_unary(struct tn_jparser *p, bool with_filters)
     }
     bool is_minus = tn_jinja_skip_operator(p, "-");
     if (is_minus || tn_jinja_skip_operator(p, "+")) {
-        node = tn_jinja_parse_unary(p, false);
+        node = parse_unary(p, false);
         node = node ? tn_jinja_node(p, is_minus ? TN_N_NEGATE : TN_N_PLUS, node, NULL) : NULL;
     } else {
         node = parse_primary(p);
@@ -341,9 +341,9 @@ static struct tn_jnode *make_binary(struct tn_jparser *p, enum tn_joperator op, 
 
 static struct tn_jnode *parse_pow(struct tn_jparser *p)
 {
-    struct tn_jnode *node = tn_jinja_parse_unary(p, true);
+    struct tn_jnode *node = parse_unary(p, true);
     while (node && tn_jinja_skip_operator(p, "**"))
-        node = make_binary(p, TN_OP_POW, node, tn_jinja_parse_unary(p, true));
+        node = make_binary(p, TN_OP_POW, node, parse_unary(p, true));
     return node;
 }
 

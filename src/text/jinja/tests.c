@@ -113,11 +113,13 @@ static bool test_filter(struct tn_jrun *run, struct tn_jvalue v, const struct tn
     return tn_jrun_has_filter((struct tn_jname){name->bytes, name->n});
 }
 
+static bool has_test(struct tn_jname name);
+
 static bool test_test(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
 {
     const struct tn_jstring *name = tn_jrun_string(run, v, "the name of a test");
     (void)args;
-    return tn_jrun_has_test((struct tn_jname){name->bytes, name->n});
+    return has_test((struct tn_jname){name->bytes, name->n});
 }
 
 /* ---- the table ---- */
@@ -175,7 +177,7 @@ static const struct test *find_test(struct tn_jname name)
     return NULL;
 }
 
-bool tn_jrun_has_test(struct tn_jname name)
+static bool has_test(struct tn_jname name)
 {
     return find_test(name) != NULL;
 }
