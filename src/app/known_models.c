@@ -235,6 +235,29 @@ tern_status tn_model_resolve(char **path, const char *named, enum tn_model_place
     return *path ? tn_ok(err) : tn_fail(err, TERN_MEMORY, "no memory for a path");
 }
 
+static bool is_here(const char *name)
+{
+    struct tn_known_models m;
+    bool is_found = false;
+    if (tn_known_models_read(&m, TN_KNOWN_FOLDERS_AND_CURRENT, NULL) != TERN_OK)
+        return false;
+    for (size_t i = 0; i < m.n && !is_found; i++)
+        is_found = strcmp(m.rows[i].name, name) == 0;
+    tn_known_models_fini(&m);
+    return is_found;
+}
+
+void tn_model_hint(const char *word, struct tern_error *err)
+{
+    const struct tn_catalogue_model *known = tn_catalogue_find(word);
+    if (is_here(word))
+        tn_fail(err, err->status, "\"%s\" is a model, not a command; try: tern run %s", word, word);
+    else if (known)
+        tn_fail(err, err->status,
+                "\"%s\" is a model, not a command; try: tern pull %s, then tern run %s", word,
+                known->name, known->name);
+}
+
 /* "my model" for shells; the text where it needs no quotes. New memory. */
 static char *quote(const char *text, size_t n)
 {

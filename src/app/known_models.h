@@ -46,6 +46,10 @@ void tn_known_models_fini(struct tn_known_models *models);
 tern_status tn_model_resolve(char **path, const char *named, enum tn_model_places places,
                              struct tern_error *err);
 
+/* "tern NAME": replaces the error of an unknown command where a model that is here, or one that
+ * tern pull fetches, has this name. */
+void tn_model_hint(const char *word, struct tern_error *err);
+
 /* What to type for the model at `path`: its name where that leads to this file from the current
  * folder, else the path; in quotes where it has blanks. New memory (tn_free), or NULL. */
 char *tn_model_typed_name(const char *path);

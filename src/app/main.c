@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "help.h"
 #include "json_io.h"
+#include "known_models.h"
 #include "menu.h"
 #include "output.h"
 #include "plat/plat.h"
@@ -89,8 +90,11 @@ static int dispatch(int argc, char **argv)
 {
     struct tn_options o;
     struct tern_error err;
-    if (tn_args_parse(&o, argc, argv, &err) != TERN_OK)
+    if (tn_args_parse(&o, argc, argv, &err) != TERN_OK) {
+        if (o.command == TN_N_COMMANDS)
+            tn_model_hint(argv[1], &err);
         return tn_error_print(&err);
+    }
     tn_message_set_level((int)o.level);
     tn_out_set_plain(o.plain);
     if (o.help && o.command != TN_CMD_HELP) {

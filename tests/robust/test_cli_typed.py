@@ -53,6 +53,20 @@ class UnknownNames(command.TestCase):
                 self.assertIn(hint, self.refused(5, "run", name, "Hi", env=env))
 
 
+    def test_a_name_without_a_command(self):
+        here = scratch("named")
+        os.makedirs(here)
+        shutil.copy(command.model(), os.path.join(here, "mine.tern"))
+        nothing = dict(XDG_DATA_HOME=scratch("none"), LOCALAPPDATA=scratch("none"))
+        env = environment(TERN_MODELS=here, **nothing)
+        for name, hint in (("mine", '"mine" is a model, not a command; try: tern run mine'),
+                           ("bitnet-2b", "try: tern pull bitnet-2b, then tern run bitnet-2b"),
+                           ("microsoft/bitnet-b1.58-2B-4T-gguf", "tern pull bitnet-2b"),
+                           ("mine2", 'unknown command "mine2"')):
+            for arguments in ((name,), (name, "Hi")):
+                self.assertIn(hint, self.refused(2, *arguments, env=env))
+
+
 class CurrentFolder(command.TestCase):
     def test_run_and_chat_know_its_names(self):
         here = scratch("here")

@@ -139,6 +139,18 @@ class Page(serving.TestCase):
             "temperature": 0.7, "top_k": 40, "top_p": 0.95, "min_p": 0, "repeat_penalty": 1.1,
             "presence_penalty": 0.6, "frequency_penalty": 0, "repeat_last_n": 64})
 
+    def test_embedding_models_are_not_for_chat(self):
+        source = command.shared("reference", "gguf", "tiny-embed-qwen3", "i2_s-pool-mean.gguf")
+        embedder = command.scratch("embedder.tern")
+        self.ok("convert", source, "-o", embedder)
+        with Server(models=[embedder, command.model()]) as server:
+            known = server.get("/page.json")[1]["models"]
+            self.assertEqual([model["is_embedding"] for model in known], [True, False])
+            asked = {"model": known[0]["id"], "messages": [{"role": "user", "content": "Hi"}]}
+            status, answer = server.post("/v1/chat/completions", asked)
+            self.assertEqual(status, 400)
+            self.assertIn("embedding", answer["error"]["message"])
+
     def test_the_checksum_of_a_saved_conversation(self):
         path = command.scratch("saved.json")
         self.ok("chat", command.model(), "-n", "8", "--session", path, stdin=b"Tell me a story.\n")
