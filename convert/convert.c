@@ -155,8 +155,7 @@ static tern_status choose_pack(struct tn_job *j)
     bool small = j->params->pack == TERN_PACK_SMALL;
     char why[TN_PACK_REASON_BYTES];
     if (j->params->pack == TERN_PACK_AUTO && tn_tensor_plan_has_ternary(&j->plan)) {
-        const bool int8_inputs = j->model.import.config.inputs == TERN_INPUTS_I8_TOKEN;
-        tern_status status = tn_pack_choose(&small, why, &j->plan, int8_inputs, j->err);
+        tern_status status = tn_pack_choose(&small, why, &j->plan, &j->model.import, j->err);
         if (status != TERN_OK)
             return status;
         tn_job_say(j, TERN_CONVERT_NOTE, "--pack auto takes %s: %s", small ? "small" : "fast", why);

@@ -83,20 +83,24 @@ static tern_status measure(struct tern_source_sizes *out, const struct tern_file
     return TERN_OK;
 }
 
-tern_status tn_outline_sizes(struct tern_source_sizes *out, struct tn_tensor_plan *plan,
-                             struct tn_config_import *import, struct tern_error *err)
+tern_status tn_outline_settled(struct tern_source_sizes *out, const struct tn_tensor_plan *plan,
+                               const struct tn_config_import *import, struct tern_error *err)
 {
     uint32_t n;
     uint64_t end;
-    tern_status status = settle(plan, import, err);
-    if (status != TERN_OK)
-        return status;
     struct tern_file_tensor *tensors = tn_alloc_zeroed(plan->n_tensors, sizeof *tensors);
     if (!tensors)
         return tn_fail(err, TERN_MEMORY, "no memory to plan %u tensors", plan->n_tensors);
-    status = place_tensors(tensors, &n, &end, plan)
-                 ? measure(out, tensors, n, end, import, err)
-                 : tn_fail(err, TERN_LIMIT, "the model is too large for a file");
+    tern_status status = place_tensors(tensors, &n, &end, plan)
+                             ? measure(out, tensors, n, end, import, err)
+                             : tn_fail(err, TERN_LIMIT, "the model is too large for a file");
     tn_free(tensors);
     return status;
+}
+
+tern_status tn_outline_sizes(struct tern_source_sizes *out, struct tn_tensor_plan *plan,
+                             struct tn_config_import *import, struct tern_error *err)
+{
+    tern_status status = settle(plan, import, err);
+    return status == TERN_OK ? tn_outline_settled(out, plan, import, err) : status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a source takes once it is converted, from a plan of which the first layer was surveyed.
+ * What a source takes once it is converted, from a plan of which at least the first layer was
+ * surveyed.
  */
 #ifndef TN_OUTLINE_H
 #define TN_OUTLINE_H
@@ -9,6 +10,9 @@
 #include "convert/tensor_plan.h"
 #include "tern/inspect.h"
 
+/* Of a plan that is settled. */
+tern_status tn_outline_settled(struct tern_source_sizes *out, const struct tn_tensor_plan *plan,
+                               const struct tn_config_import *import, struct tern_error *err);
 /* Settles the plan, taking later layers to be as the first one.  TERN_MEMORY, TERN_UNSUPPORTED as
  * tn_tensor_plan_settle and tern_plan_outline_sizes. */
 tern_status tn_outline_sizes(struct tern_source_sizes *out, struct tn_tensor_plan *plan,

@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "convert/gguf/gguf.h"
+#include "convert/outline.h"
 #include "tern/measure.h"
 #include "tern/sysinfo.h"
 
@@ -37,39 +38,29 @@ static const struct tn_source_tensor *find_small(const struct tn_tensor_plan *pl
     return NULL;
 }
 
-static uint64_t plan_bytes(const struct tn_tensor_plan *plan)
+bool tn_pack_fits(char why[TN_PACK_REASON_BYTES], const struct tern_plan_model *sizes,
+                  const struct tern_sysinfo *machine)
 {
-    uint64_t all = 0, n = 0;
-    for (uint32_t i = 0; i < plan->n_tensors; i++)
-        if (tn_tensor_bytes(&plan->tensors[i].file, &n)) /* else writing the file fails */
-            all += n + tn_tensor_scale_bytes(&plan->tensors[i].file);
-    return all;
+    const struct tern_plan_limits limits = {.n_ctx = TN_MIN(TN_PACK_CONTEXT, sizes->n_ctx)};
+    struct tern_plan *plan = tn_alloc(sizeof *plan);
+    /* Where the plan has only a shorter context, the rest of the cache does not fit either. */
+    const bool fits = plan && tern_plan_make(plan, machine, sizes, &limits, NULL) == TERN_OK &&
+                      plan->n_ctx == limits.n_ctx && !plan->will_page;
+    tn_free(plan);
+    if (!fits)
+        snprintf(why, TN_PACK_REASON_BYTES,
+                 "in 2 bits the weights are %.1f MB, which do not stay in memory beside a "
+                 "conversation of %u tokens",
+                 (double)sizes->file_bytes * 1e-6, limits.n_ctx);
+    return fits;
 }
 
-static tern_status read_available(uint64_t *n_bytes, struct tern_error *err)
+static tern_status measure_rates(struct tern_pack_rates *out, const struct tern_sysinfo *machine,
+                                 bool int8_inputs, struct tern_error *err)
 {
-    struct tern_monitor *monitor;
-    struct tern_monitor_sample now;
-    tern_status status = tern_monitor_open(&monitor, NULL, err);
-    if (status != TERN_OK)
-        return status;
-    tern_monitor_read(monitor, &now);
-    tern_monitor_close(monitor);
-    *n_bytes = now.available_bytes;
-    return TERN_OK;
-}
-
-static tern_status measure_rates(struct tern_pack_rates *out, bool int8_inputs,
-                                 struct tern_error *err)
-{
-    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
     struct tern_engine *engine = NULL;
-    if (!machine)
-        return tn_fail(err, TERN_MEMORY, "no memory to describe the machine");
-    tern_sysinfo_read(machine);
     const struct tern_engine_params params = {.n_threads = TN_MIN(machine->n_allowed, 16u)};
     tern_status status = tern_engine_create(&engine, machine, &params, err);
-    tn_free(machine);
     if (status == TERN_OK)
         status = tern_measure_packs(out, engine, int8_inputs, err);
     tern_engine_free(engine);
@@ -86,30 +77,17 @@ static bool is_small_faster(const struct tern_pack_rates *r)
     return small < (1 - MIN_GAIN) * fast;
 }
 
-tern_status tn_pack_choose(bool *small, char why[TN_PACK_REASON_BYTES],
-                           const struct tn_tensor_plan *plan, bool int8_inputs,
-                           struct tern_error *err)
+/* By memory, then by speed. */
+static tern_status choose_here(bool *small, char why[TN_PACK_REASON_BYTES],
+                               const struct tern_plan_model *sizes,
+                               const struct tern_sysinfo *machine, bool int8_inputs,
+                               struct tern_error *err)
 {
-    const struct tn_source_tensor *source = find_small(plan);
-    const uint64_t n_bytes = plan_bytes(plan);
     struct tern_pack_rates rates;
-    uint64_t available = 0;
-    *small = source != NULL;
-    if (source) {
-        snprintf(why, TN_PACK_REASON_BYTES, "the source is of type %s", source->type);
+    *small = !tn_pack_fits(why, sizes, machine);
+    if (*small)
         return TERN_OK;
-    }
-    tern_status status = read_available(&available, err);
-    if (status != TERN_OK)
-        return status;
-    *small = n_bytes > available;
-    if (*small) {
-        snprintf(why, TN_PACK_REASON_BYTES,
-                 "in 2 bits the weights are %.1f MB, and %.1f MB of memory are available",
-                 (double)n_bytes * 1e-6, (double)available * 1e-6);
-        return TERN_OK;
-    }
-    status = measure_rates(&rates, int8_inputs, err);
+    tern_status status = measure_rates(&rates, machine, int8_inputs, err);
     if (status != TERN_OK)
         return status;
     *small = is_small_faster(&rates);
@@ -118,6 +96,30 @@ tern_status tn_pack_choose(bool *small, char why[TN_PACK_REASON_BYTES],
              "second in 2 bits, %.0f in 1.625",
              rates.stream_gb_s, rates.fast_gw_s, rates.small_gw_s);
     return TERN_OK;
+}
+
+tern_status tn_pack_choose(bool *small, char why[TN_PACK_REASON_BYTES],
+                           const struct tn_tensor_plan *plan, const struct tn_config_import *import,
+                           struct tern_error *err)
+{
+    const struct tn_source_tensor *source = find_small(plan);
+    const bool int8_inputs = import->config.inputs == TERN_INPUTS_I8_TOKEN;
+    struct tern_source_sizes sizes;
+    *small = source != NULL;
+    if (source) {
+        snprintf(why, TN_PACK_REASON_BYTES, "the source is of type %s", source->type);
+        return TERN_OK;
+    }
+    tern_status status = tn_outline_settled(&sizes, plan, import, err);
+    if (status != TERN_OK)
+        return status;
+    struct tern_sysinfo *machine = tn_alloc(sizeof *machine);
+    if (!machine)
+        return tn_fail(err, TERN_MEMORY, "no memory to describe the machine");
+    tern_sysinfo_read(machine);
+    status = choose_here(small, why, &sizes.plan, machine, int8_inputs, err);
+    tn_free(machine);
+    return status;
 }
 
 void tn_tensor_plan_make_small(struct tn_tensor_plan *plan)
