@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decimal digits of JSON numbers.
+ * Exact decimal digits of JSON numbers.
+ *
+ * Numbers of a schema are compared digit by digit: doubles would round bounds and multiples.
  */
 #include "grammar/decimal.h"
 

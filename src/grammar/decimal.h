@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Numbers of a schema as their decimal digits: exact, where binary fractions are not.
+ * Numbers of a schema as exact decimal digits; binary fractions would round them.
+ *
+ * Called by schema_number.c (bounds and multiples) and number_rule.c (digits of the automaton).
  */
 #ifndef TN_DECIMAL_H
 #define TN_DECIMAL_H
@@ -11,19 +13,19 @@
 
 #define TN_DECIMAL_DIGITS 20u
 
-/* 0.d1d2d3... * 10^exponent, d1 and the last digit not 0; without digits: 0. */
+/* Value: 0.d1d2d3... * 10^exponent, where d1 and the last digit are not 0.  Zero has no digits. */
 struct tn_decimal {
     uint8_t digits[TN_DECIMAL_DIGITS];
     uint32_t n;
     int32_t exponent;
-    bool is_negative; /* not of 0 */
+    bool is_negative; /* false for zero */
 };
 
-/* A real number is that with the fewest digits that is read as the same. */
+/* A real number becomes the shortest digits that parse to the same double. */
 struct tn_decimal tn_decimal_of(const json_t *number);
-/* Below 0, 0, or above it, as a is below b, equal, or above it. */
+/* Below 0, 0 or above 0 when a is less than, equal to or greater than b. */
 int tn_decimal_compare(const struct tn_decimal *a, const struct tn_decimal *b);
-/* The digit that stands for 10^place. */
+/* The digit with the value 10^place; 0 beyond the stored digits. */
 uint32_t tn_decimal_digit(const struct tn_decimal *d, int32_t place);
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Symbols, and the states that sets of states make.
+ * Builds the deterministic automaton by the subset construction.
+ *
+ * Characters are first partitioned into symbols, then sets of NFA states become DFA states, then
+ * transitions to states without a path to an end are cut.
  */
 #include "grammar/dfa.h"
 
@@ -12,36 +15,36 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-/* States in all sets. */
+/* Limit on the members of all sets together; bounds memory. */
 #define MAX_MEMBERS (1u << 20)
 #define N_SLOTS (2u * TN_DFA_MAX_STATES)
 
-/* A set of states: only those that a character or the end of the text can follow. */
+/* A set of NFA states, restricted to those that a character or the end of the text can follow. */
 struct set {
-    uint32_t first, n; /* of members */
+    uint32_t first, n; /* slice of `members` */
 };
 
-/* What a class does to a symbol. */
+/* How a class splits a symbol. */
 struct symbol {
-    uint32_t n, n_in; /* ranges, and those in the class */
-    uint32_t other;   /* the symbol of these, when there are others; or 0 */
+    uint32_t n, n_in; /* ranges of the symbol, and those inside the class */
+    uint32_t other;   /* symbol of the ranges inside the class if it was split; or 0 */
 };
 
 struct builder {
     const struct tn_nfa *nfa;
     struct tn_dfa *dfa;
     uint8_t *is_in;    /* [n_classes][n_symbols] */
-    struct set *sets;  /* of the states */
-    uint32_t *members; /* of all sets */
+    struct set *sets;  /* [dfa n_states] */
+    uint32_t *members; /* pool of all sets */
     uint32_t n_members, member_capacity, state_capacity;
-    uint32_t *slots;             /* [N_SLOTS] states by their sets */
-    bool *can_end;               /* [n nfa states] behind the beginning of the text */
-    uint32_t *todo, *kept;       /* [n nfa states] the set in the making */
-    uint32_t *seen, n_seen;      /* [n nfa states] marks, and the mark in use */
+    uint32_t *slots;             /* [N_SLOTS] hash table: DFA states by their sets */
+    bool *can_end; /* [n nfa states] an accepting state is reachable after the start of the text */
+    uint32_t *todo, *kept;       /* [n nfa states] the set under construction */
+    uint32_t *seen, n_seen;      /* [n nfa states] marks, and the current mark */
     uint32_t n_todo, n_kept;
     uint64_t *steps;
     tern_status failed;
-    const char *limit; /* that was met */
+    const char *limit; /* detail of TERN_LIMIT */
 };
 
 /* ---- symbols ---- */
@@ -52,7 +55,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Where something begins: ranges, what is behind them, and what is no character. */
+/* Sorted boundaries: starts of ranges, the positions after their ends, and the gaps of Unicode
+ * (surrogates, NUL). */
 static uint32_t *find_cuts(const struct tn_nfa *nfa, uint32_t *n)
 {
     static const uint32_t fixed[] = {1, 0xD800, 0xE000, TN_LAST_CHARACTER + 1};
@@ -89,7 +93,7 @@ static bool make_ranges(struct tn_dfa *dfa, const struct tn_nfa *nfa)
 static bool has_character(const struct tn_nfa *nfa, uint32_t class, uint32_t c)
 {
     uint32_t low = nfa->classes[class].first, n = nfa->classes[class].n;
-    while (n > 0) { /* the first range that ends at c or behind it */
+    while (n > 0) { /* index of the first range that ends at or after c */
         const uint32_t half = n / 2;
         if (nfa->ranges[low + half].high < c) {
             low += half + 1;
@@ -101,7 +105,7 @@ static bool has_character(const struct tn_nfa *nfa, uint32_t class, uint32_t c)
     return low < nfa->classes[class].first + nfa->classes[class].n && nfa->ranges[low].low <= c;
 }
 
-/* Splits symbols some of whose ranges are in a class. */
+/* Splits each symbol that has ranges inside and outside of a class. */
 static void split_symbols(struct tn_dfa *dfa, const struct tn_nfa *nfa, uint32_t class,
                           struct symbol *symbols)
 {
@@ -121,7 +125,7 @@ static void split_symbols(struct tn_dfa *dfa, const struct tn_nfa *nfa, uint32_t
     }
 }
 
-/* Ranges that belong to the same classes are one symbol. */
+/* Ranges that belong to the same classes share a symbol. */
 static bool make_symbols(struct builder *b)
 {
     struct tn_dfa *dfa = b->dfa;
@@ -150,11 +154,11 @@ static void meet_limit(struct builder *b, const char *limit)
     b->limit = limit;
 }
 
-/* Takes steps; false: none are left, or something failed before. */
+/* Charges n steps.  false: none are left, or an earlier failure. */
 static bool spend(struct builder *b, uint64_t n)
 {
     if (*b->steps < n)
-        meet_limit(b, "the schema takes more steps than it may");
+        meet_limit(b, "the schema is too complex: it takes too many steps");
     if (!b->failed)
         *b->steps -= n;
     return !b->failed;
@@ -174,7 +178,8 @@ static void visit(struct builder *b, uint32_t state)
     b->todo[b->n_todo++] = state;
 }
 
-/* Visits what is reached without a character; `begins`, `ends`: the text does, here. */
+/* Epsilon closure of `todo`.  `begins`, `ends`: assertions of the start and end of the text hold.
+ */
 static void close_set(struct builder *b, bool begins, bool ends)
 {
     for (uint32_t i = 0; i < b->n_todo; i++)
@@ -188,7 +193,7 @@ static void close_set(struct builder *b, bool begins, bool ends)
     (void)spend(b, b->n_todo);
 }
 
-/* Do all expressions accept what was visited? */
+/* Is every expression's accepting state in the closure? */
 static bool is_accepted(const struct builder *b)
 {
     for (uint32_t i = 0; i < b->nfa->n_expressions; i++)
@@ -197,8 +202,8 @@ static bool is_accepted(const struct builder *b)
     return true;
 }
 
-/* Does an expression accept what was visited, whatever follows?  Then its other states say nothing
- * more. */
+/* The closure accepts this state's expression whatever follows, so its other states are redundant.
+ */
 static bool is_settled(const struct builder *b, uint32_t state)
 {
     for (uint32_t i = 0; i < b->nfa->n_expressions; i++) {
@@ -209,7 +214,7 @@ static bool is_settled(const struct builder *b, uint32_t state)
     return false;
 }
 
-/* Has every expression a state in the set?  Its states lie one after the other. */
+/* Does the set contain a state of every expression?  States of an expression are contiguous. */
 static bool is_hopeful(const struct builder *b)
 {
     uint32_t k = 0;
@@ -223,9 +228,9 @@ static bool is_hopeful(const struct builder *b)
     return true;
 }
 
-/* Of what was visited, in order, that from which something leads on with a character or at the end
- * of the text.  Behind the beginning only what can still end: nothing, where that is no state of an
- * expression. */
+/* Stores in `kept`, sorted, the states of the closure that a character or the end of the text can
+ * follow.  After the start of the text only states that can reach an end are kept, and none if an
+ * expression has no state left. */
 static void keep_set(struct builder *b, bool begins)
 {
     b->n_kept = 0;
@@ -243,9 +248,8 @@ static void keep_set(struct builder *b, bool begins)
         b->n_kept = 0;
 }
 
-/* States from which an accepting one is reached without the beginning of the text, whose edges are
- * turned so that they lead nowhere.  `todo` is a queue of these states; the edges against their
- * direction are found by counting. */
+/* Finds the states that reach an accepting one without the start-of-text assertion; edges of that
+ * kind become self-loops.  `todo` is the queue; reverse edges are stored in counting-sort order. */
 static bool find_ends(struct builder *b)
 {
     const struct tn_nfa *nfa = b->nfa;
@@ -297,7 +301,7 @@ static bool grow_members(struct builder *b)
 {
     const uint32_t n = b->n_members + b->n_kept;
     if (n > MAX_MEMBERS)
-        meet_limit(b, "an automaton of more than 1048576 states in its sets");
+        meet_limit(b, "an automaton whose sets have more than 1048576 states");
     if (b->failed || n <= b->member_capacity)
         return !b->failed;
     const uint32_t larger = TN_MIN(TN_MAX(2 * n, 1024), MAX_MEMBERS);
@@ -309,7 +313,7 @@ static bool grow_members(struct builder *b)
     return true;
 }
 
-/* A new state for the set that was kept. */
+/* Adds a state for the set in `kept`. */
 static uint32_t add_state(struct builder *b)
 {
     struct tn_dfa *dfa = b->dfa;
@@ -336,7 +340,8 @@ static bool is_kept(const struct builder *b, uint32_t state)
            memcmp(b->members + s->first, b->kept, s->n * sizeof *b->kept) == 0;
 }
 
-/* The state of the set that was kept; which is not that of the beginning, where ^ is passed. */
+/* Finds or adds the state for the set in `kept`.  It never equals the start state, where ^ still
+ * holds. */
 static uint32_t find_state(struct builder *b)
 {
     uint32_t hash = 0;
@@ -351,7 +356,7 @@ static uint32_t find_state(struct builder *b)
     return b->slots[i] = add_state(b);
 }
 
-/* ---- steps ---- */
+/* ---- transitions ---- */
 
 static void step(struct builder *b, uint32_t state, uint32_t symbol)
 {
@@ -399,10 +404,10 @@ static void build(struct builder *b)
     }
 }
 
-/* ---- what cannot end ---- */
+/* ---- dead states ---- */
 
-/* Steps to states from which no end is reached lead to TN_DFA_DEAD instead.  `todo` is a queue of
- * states from which one is; the edges against their direction are found by counting. */
+/* Redirects transitions to states that cannot reach an end to TN_DFA_DEAD.  `todo` is the queue of
+ * states that can; reverse edges are stored in counting-sort order. */
 static bool cut_dead(struct tn_dfa *dfa)
 {
     const size_t n_edges = (size_t)dfa->n_states * dfa->n_symbols;
@@ -440,7 +445,7 @@ static bool cut_dead(struct tn_dfa *dfa)
     return has_memory;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static bool take_memory(struct builder *b)
 {
@@ -499,12 +504,12 @@ void tn_dfa_fini(struct tn_dfa *dfa)
     *dfa = (struct tn_dfa){0};
 }
 
-/* ---- use ---- */
+/* ---- matching ---- */
 
 static uint32_t symbol_of(const struct tn_dfa *dfa, uint32_t c)
 {
     uint32_t low = 0, n = dfa->n_ranges;
-    while (n > 1) { /* the last range that begins at c or in front of it */
+    while (n > 1) { /* index of the last range that begins at or before c */
         const uint32_t half = n / 2;
         if (dfa->ranges[low + half].characters.low <= c) {
             low += half;

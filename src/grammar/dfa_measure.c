@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * How long the texts of an automaton are.
+ * Shortest and longest texts that an automaton accepts.
  *
- * States are taken in the order of their distance from the start, which finds the shortest text;
- * then each when all states before it are done, which finds the longest, unless there is a circle.
+ * The shortest is found by breadth-first search from the start.  The longest is found in
+ * topological order: a state is processed when all its predecessors are.  States that remain are on
+ * a cycle or after one, so texts have no maximum length.
  */
 #include "base/alloc.h"
 #include "base/compiler.h"
 #include "grammar/dfa.h"
 
 struct measure {
-    uint32_t *n_before; /* [n_states] steps to it from states that are not done */
-    uint32_t *length;   /* [n_states] of the longest way to it */
+    uint32_t *n_before; /* [n_states] incoming transitions from states not yet processed */
+    uint32_t *length;   /* [n_states] of the longest path to the state */
     uint32_t *queue, n; /* [n_states] */
 };
 
@@ -20,7 +21,7 @@ static const uint32_t *steps_of(const struct tn_dfa *dfa, uint32_t state)
     return dfa->next + (size_t)state * dfa->n_symbols;
 }
 
-/* Counts the steps to each state that can be reached. */
+/* Breadth-first search; counts the incoming transitions of each reachable state. */
 static void walk(struct tn_dfa *dfa, struct measure *m)
 {
     dfa->shortest = UINT32_MAX;
@@ -44,7 +45,7 @@ static void walk_in_order(struct tn_dfa *dfa, struct measure *m)
 {
     const uint32_t n_reached = m->n;
     dfa->longest = 0;
-    m->n = m->n_before[TN_DFA_START] == 0; /* the start is still the first of the queue */
+    m->n = m->n_before[TN_DFA_START] == 0; /* queue[0] is still the start */
     for (uint32_t i = 0; i < m->n; i++) {
         const uint32_t *next = steps_of(dfa, m->queue[i]), length = m->length[m->queue[i]];
         if (dfa->is_end[m->queue[i]])

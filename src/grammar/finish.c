@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a grammar is once all its rules are there: heights, byte classes, and whether it can be
- * read at all.
+ * Checks a complete grammar and computes its heights and byte classes.
  *
- * The height of a state is the number of nested calls on its shallowest way to the end of its rule:
- *   0 at an end;  that of `to` behind a byte or nothing;
- *   max(1 + height of callee, height of `to`) behind a call;  the least of all edges.
- * States are settled from height 0 upwards, each edge is looked at when what it leads to is
- * settled.
+ * The height of a state is the number of nested calls on its shallowest path to the end of its
+ * rule:
+ *
+ *   0 at an end;  height of `to` after a byte or an empty edge;
+ *   max(1 + height of callee, height of `to`) after a call;  the minimum over all edges.
+ *
+ * States are settled from height 0 upwards; an edge is visited when its target is settled.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "base/error.h"
 #include "grammar/grammar.h"
 
-/* Edges by the state they lead to, those of calls also by the callee. */
+/* Incoming edges by state; call edges are also listed at their callee. */
 struct reverse {
     uint32_t *first; /* [n_states + 1] into edges */
     uint32_t *edges; /* [n_edges + calls] */
@@ -60,7 +61,7 @@ static void free_reverse(struct reverse *r)
 
 /* ---- heights ---- */
 
-/* By way of this edge; more than any limit when one of its ends is not settled. */
+/* Height through this edge; above every limit while one of its targets is not settled. */
 static uint32_t height_by(const struct tern_grammar *g, const struct tn_edge *e)
 {
     const uint32_t to = g->states[e->to].height;
@@ -69,8 +70,8 @@ static uint32_t height_by(const struct tern_grammar *g, const struct tn_edge *e)
     return TN_MAX(1u + g->states[e->callee].height, to);
 }
 
-/* States of height h are in the queue from *n_done on; adds those that follow at the same height,
- * and settles them. */
+/* States of height h are queued from *n_done on.  Settles and appends the predecessors that have
+ * the same height. */
 static void settle(struct tern_grammar *g, const struct reverse *r, uint32_t h, uint32_t *n_done,
                    uint32_t *n)
 {
@@ -87,7 +88,8 @@ static void settle(struct tern_grammar *g, const struct reverse *r, uint32_t h, 
     }
 }
 
-/* Calls whose callee is settled one level below h, and that lead to what is settled. */
+/* Queues states whose call edge gives height h: the callee is one level below, the target is
+ * settled. */
 static void start_level(struct tern_grammar *g, const struct reverse *r, uint32_t h, uint32_t *n)
 {
     for (uint32_t i = 0; i < g->n_edges; i++) {
@@ -115,15 +117,15 @@ static void find_heights(struct tern_grammar *g, const struct reverse *r)
     }
 }
 
-/* ---- rules that call themselves before a byte ---- */
+/* ---- left recursion ---- */
 
-/* May the rule that begins here be nothing?  Only white space is. */
+/* Can this rule match nothing?  Only white space can. */
 static bool is_nullable(const struct tern_grammar *g, uint32_t start)
 {
     return g->states[start].is_end;
 }
 
-/* States where a reading can be without a byte after it was at the start of edge i. */
+/* States reachable from the start of an edge without reading a byte. */
 static uint32_t next_without_byte(const struct tern_grammar *g, const struct tn_edge *e,
                                   uint32_t next[2])
 {
@@ -137,8 +139,8 @@ static uint32_t next_without_byte(const struct tern_grammar *g, const struct tn_
     return n;
 }
 
-/* Takes away, again and again, states to which no state leads without a byte; what stays is on a
- * circle, or behind one. *state is one of these, or n_states. */
+/* Removes states without predecessors (through edges that read no byte) until none is left to
+ * remove.  *state: a state that remains, which is on a cycle or after one, or n_states. */
 static bool find_circle(const struct tern_grammar *g, const struct reverse *r, uint32_t *state)
 {
     uint32_t *n_before = tn_alloc_zeroed(g->n_states, sizeof *n_before), n = 0, next[2];
@@ -162,7 +164,7 @@ static bool find_circle(const struct tern_grammar *g, const struct reverse *r, u
     return true;
 }
 
-/* ---- classes ---- */
+/* ---- byte classes ---- */
 
 static void find_classes(struct tern_grammar *g)
 {
@@ -193,7 +195,8 @@ tern_status tn_grammar_finish(struct tern_grammar *g, uint32_t *state, struct te
         find_classes(g);
         if (g->states[g->start].height > TERN_GRAMMAR_MAX_DEPTH)
             status = tn_fail(err, TERN_LIMIT,
-                             "no value fits that ends and nests at most %d levels deep",
+                             "no value fits: every value is endless or nests more than %d "
+                             "levels deep",
                              TERN_GRAMMAR_MAX_DEPTH);
     }
     free_reverse(&r);

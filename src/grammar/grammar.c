@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * States and edges, and the life of a grammar.
+ * Builder functions for states and edges of a grammar.
+ *
+ * The first failure is kept in `failed`; later calls add nothing, so callers check once at the end.
  */
 #include "grammar/grammar.h"
 
@@ -9,7 +11,7 @@
 
 #define FIRST_STATES 512u
 
-/* Room for one more of n items; false: a limit, or no memory. */
+/* Makes room for one more item after n.  false: the limit or memory is exhausted. */
 static bool grow(struct tern_grammar *g, void **items, size_t item_bytes, uint32_t n,
                  uint32_t *capacity, uint32_t limit)
 {
@@ -85,7 +87,7 @@ void tn_grammar_call(struct tern_grammar *g, uint32_t from, uint32_t callee, uin
                     .kind = TN_EDGE_CALL, .from = from, .to = to, .callee = callee});
 }
 
-/* Where exactly these bytes lead from a state, or TN_NO_EDGE. */
+/* Target of the edge for exactly these bytes, or TN_NO_EDGE. */
 static uint32_t find_bytes(const struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high)
 {
     uint32_t i = g->states[from].first_edge;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rules of JSON (RFC 8259), bounded where a text could go on without saying anything.
+ * The rules of JSON (RFC 8259).
+ *
+ * White space and digits are bounded: a model must not be able to extend a value forever without
+ * saying anything.
  */
 #include <string.h>
 
@@ -8,9 +11,9 @@
 #include "base/error.h"
 #include "grammar/grammar.h"
 
-/* Spaces and tabs behind a line end. */
+/* Spaces and tabs after a line break. */
 #define MAX_INDENT 20u
-/* Digits of a whole number behind the first, of a fraction, and of an exponent. */
+/* Maximum digits of an integer part after the first, of a fraction, and of an exponent. */
 #define MAX_WHOLE 15u
 #define MAX_FRACTION 16u
 #define MAX_EXPONENT 2u
@@ -41,7 +44,7 @@ static uint32_t add_space(struct tern_grammar *g)
 
 /* ---- strings ---- */
 
-/* One hexadecimal digit, from the digit `low` to `high` (0..15). */
+/* A hexadecimal digit in low..high (0..15). */
 static void hex(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high, uint32_t to)
 {
     if (low < 10)
@@ -53,7 +56,7 @@ static void hex(struct tern_grammar *g, uint32_t from, uint8_t low, uint8_t high
     }
 }
 
-/* n digits of any kind. */
+/* n arbitrary hexadecimal digits. */
 static void any_hex(struct tern_grammar *g, uint32_t from, uint32_t n, uint32_t to)
 {
     for (; n > 1; n--) {
@@ -64,11 +67,12 @@ static void any_hex(struct tern_grammar *g, uint32_t from, uint32_t n, uint32_t 
     hex(g, from, 0, 15, to);
 }
 
-/* Behind \u: any character but U+0000, those beyond U+FFFF as two surrogates. */
+/* The digits after \u: any character but U+0000; beyond U+FFFF two surrogates. */
 static void add_escaped_unit(struct tern_grammar *g, uint32_t from, uint32_t to)
 {
     uint32_t zeros = from;
-    for (uint32_t n_left = 3; n_left > 0; n_left--) { /* leading zeros, then another digit */
+    /* leading zeros, then a digit that is not 0 */
+    for (uint32_t n_left = 3; n_left > 0; n_left--) {
         const uint32_t rest = tn_grammar_state(g), next = tn_grammar_state(g);
         if (zeros == from) {
             hex(g, zeros, 1, 12, rest);
@@ -109,13 +113,14 @@ static void add_long_characters(struct tern_grammar *g, uint32_t from, uint32_t 
     static const struct {
         uint8_t low, high;               /* the first byte */
         uint8_t second_low, second_high; /* the second */
-        uint8_t n_more;                  /* bytes behind the second */
+        uint8_t n_more;                  /* remaining bytes after the second */
     } rows[] = {
         {0xC2, 0xDF, 0x80, 0xBF, 0}, {0xE0, 0xE0, 0xA0, 0xBF, 1}, {0xE1, 0xEC, 0x80, 0xBF, 1},
         {0xED, 0xED, 0x80, 0x9F, 1}, {0xEE, 0xEF, 0x80, 0xBF, 1}, {0xF0, 0xF0, 0x90, 0xBF, 2},
         {0xF1, 0xF3, 0x80, 0xBF, 2}, {0xF4, 0xF4, 0x80, 0x8F, 2},
     };
-    const uint32_t one = tn_grammar_state(g), two = tn_grammar_state(g); /* bytes to come */
+    /* number of continuation bytes still to read */
+    const uint32_t one = tn_grammar_state(g), two = tn_grammar_state(g);
     const uint32_t left[] = {to, one, two};
     tn_grammar_bytes(g, one, 0x80, 0xBF, to);
     tn_grammar_bytes(g, two, 0x80, 0xBF, one);
@@ -141,7 +146,7 @@ static uint32_t add_string(struct tern_grammar *g)
 
 /* ---- numbers ---- */
 
-/* At least one digit, at most n; each of them leads to an end of the rule. *last [n] */
+/* 1 to n digits, each of which may be the last of the rule.  *last [n]: the states after them. */
 static void add_digits(struct tern_grammar *g, uint32_t from, uint32_t n, uint32_t *last)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -150,7 +155,7 @@ static void add_digits(struct tern_grammar *g, uint32_t from, uint32_t n, uint32
     }
 }
 
-/* The states behind a whole number: zero, and 1 + MAX_WHOLE lengths of others. */
+/* States after an integer part: 0, and 1 + MAX_WHOLE lengths of other numbers. */
 #define N_WHOLE (2 + MAX_WHOLE)
 
 static uint32_t add_whole(struct tern_grammar *g, uint32_t last[N_WHOLE])
@@ -198,7 +203,8 @@ static uint32_t add_words(struct tern_grammar *g, const char *first, const char 
     return start;
 }
 
-/* Brackets around nothing or `item`s; both states of an item are of the same rule. */
+/* A bracketed, comma-separated list of zero or more items; `item` and `item_end` belong to one
+ * rule. */
 static void add_list(struct tern_grammar *g, uint32_t start, const char brackets[2],
                      uint32_t space, uint32_t item, uint32_t item_end)
 {

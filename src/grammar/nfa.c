@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * States, edges and classes of an automaton over characters.
+ * States, edges and classes of a nondeterministic automaton over characters.
+ *
+ * Grows arrays up to the limits in nfa.h and records the first failure; regex.c checks it at the
+ * end.
  */
 #include "grammar/nfa.h"
 
@@ -13,7 +16,7 @@
 #define FIRST_CAPACITY 256u
 #define MAX_EDGES (4u * TN_NFA_MAX_STATES)
 
-/* Room for n items; NULL: `items` stay as they are. */
+/* Resizes `items` to hold n.  NULL: failed, and `items` is unchanged. */
 static void *grow(struct tn_nfa *nfa, void *items, size_t item_bytes, uint32_t n,
                   uint32_t *capacity, uint32_t limit)
 {
@@ -83,7 +86,7 @@ static int compare(const void *a, const void *b)
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-/* How many ranges are left. */
+/* Merges overlapping and adjacent sorted ranges.  Returns the number that remains. */
 static uint32_t join(struct tn_characters *ranges, uint32_t n)
 {
     uint32_t n_joined = 0;
@@ -126,7 +129,7 @@ uint32_t tn_nfa_class(struct tn_nfa *nfa, struct tn_characters *ranges, uint32_t
     return nfa->n_classes++;
 }
 
-/* ---- copies ---- */
+/* ---- copying ---- */
 
 uint32_t tn_nfa_copy(struct tn_nfa *nfa, uint32_t state, uint32_t end_state, uint32_t edge,
                      uint32_t end_edge)

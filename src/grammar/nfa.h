@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * A nondeterministic automaton over characters, as regular expressions become one.
+ * A nondeterministic automaton over characters, compiled from regular expressions.
  *
- *   a(b|c)*   ( ) --a--> ( ) --nothing--> ( ) --b or c--> ( )
- *                                          '<---nothing----'
+ *   a(b|c)*   ( ) --a--> ( ) --empty--> ( ) --b or c--> ( )
+ *                                        '<---empty------'
  *
- * Several expressions may stand in one automaton; a text fits when it fits all of them.  States and
- * edges of a part of an expression lie one after the other, so that a part is copied as they are.
+ * One automaton may hold several expressions; a text matches when it matches all of them.  States
+ * and edges of a subexpression are contiguous, so repetition copies them as one block.
  *
  * Built by regex.c, made deterministic by dfa.c.
  */
@@ -23,29 +23,29 @@
 #define TN_NFA_MAX_EXPRESSIONS 4u
 #define TN_NFA_NONE UINT32_MAX
 
-/* Characters are code points, from U+0001 on and without surrogates. */
+/* Characters are code points from U+0001, without surrogates. */
 #define TN_LAST_CHARACTER 0x10FFFFu
 
 struct tn_characters {
-    uint32_t low, high; /* both included */
+    uint32_t low, high; /* inclusive */
 };
 
-/* A set of characters: ranges in the pool of the automaton, ascending, apart from each other. */
+/* A set of characters: ranges in the automaton's pool, ascending, with gaps between them. */
 struct tn_nfa_class {
     uint32_t first, n;
 };
 
 enum tn_nfa_kind {
     TN_NFA_CLASS, /* one character of a class */
-    TN_NFA_EMPTY, /* nothing */
-    TN_NFA_BEGIN, /* nothing, at the beginning of the text */
-    TN_NFA_END    /* nothing, at its end */
+    TN_NFA_EMPTY, /* reads nothing */
+    TN_NFA_BEGIN, /* reads nothing; only at the start of the text */
+    TN_NFA_END    /* reads nothing; only at the end of the text */
 };
 
 struct tn_nfa_edge {
     uint8_t kind;
     uint32_t to, class;
-    uint32_t next; /* of the same state, or TN_NFA_NONE */
+    uint32_t next; /* next edge of the same state, or TN_NFA_NONE */
 };
 
 struct tn_nfa {
@@ -56,21 +56,21 @@ struct tn_nfa {
     uint32_t n_states, n_edges, n_classes, n_ranges;
     uint32_t state_capacity, edge_capacity, class_capacity, range_capacity;
     struct {
-        uint32_t start, accept; /* its states are those from start to accept */
+        uint32_t start, accept; /* its states are start..accept */
     } expressions[TN_NFA_MAX_EXPRESSIONS];
     uint32_t n_expressions;
-    tern_status failed; /* TERN_LIMIT, TERN_MEMORY: nothing is added any more */
+    tern_status failed; /* TERN_LIMIT or TERN_MEMORY: nothing more is added */
 };
 
-/* Zero-initialise.  After a failure states and classes are 0. */
+/* Zero-initialise.  After a failure, new states and classes are 0. */
 void tn_nfa_fini(struct tn_nfa *nfa);
 uint32_t tn_nfa_state(struct tn_nfa *nfa);
 void tn_nfa_edge(struct tn_nfa *nfa, enum tn_nfa_kind kind, uint32_t from, uint32_t to,
                  uint32_t class);
-/* Sorts the ranges, which may overlap, and takes them together. */
+/* Sorts and merges the ranges, which may overlap.  Returns the index of the class. */
 uint32_t tn_nfa_class(struct tn_nfa *nfa, struct tn_characters *ranges, uint32_t n);
-/* Appends a copy of the states from `state` and the edges from `edge` on, up to the given ends;
- * the distance from a state to its copy. */
+/* Appends a copy of states [state, end_state) and edges [edge, end_edge).  Returns the distance
+ * from a state to its copy. */
 uint32_t tn_nfa_copy(struct tn_nfa *nfa, uint32_t state, uint32_t end_state, uint32_t edge,
                      uint32_t end_edge);
 

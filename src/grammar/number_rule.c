@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * An automaton over the digits of a number, from its last state to its first.
+ * Compiles bounds and multiples of a number into an automaton over its digits, last state first.
  *
- * Where a reading stands is: how many digits there were before and behind the point, how they
- * compare with as many of each bound, and what they leave when divided.  States from which the same
- * can follow are one: since digits are bounded, what follows is there before what it follows.
+ * A state is determined by the number of digits before and after the point, their order relative to
+ * the same number of digits of each bound, and their remainder modulo the multiple.  Equivalent
+ * states are merged.  Digits are bounded, so successors are built before their predecessors.
  */
 #include "grammar/number_rule.h"
 
@@ -23,14 +23,14 @@
 
 enum { LESS, SAME, MORE, N_ORDERS };
 
-/* Numbers without a sign, between bounds. */
+/* Bounds of numbers without a sign. */
 struct span {
     struct tn_bound lower, upper;
 };
 
-/* What can follow a state: it is the state. */
+/* Successors of a state; states with equal successors are the same state. */
 struct follow {
-    uint32_t digits[10]; /* states of the grammar; 0: none */
+    uint32_t digits[10]; /* grammar states; 0: none */
     uint32_t point;
     uint32_t is_end;
 };
@@ -39,13 +39,13 @@ struct writer {
     struct tern_grammar *g;
     const struct tn_number_limits *limits;
     struct span span;
-    uint32_t modulus;     /* 1: anything is a multiple */
-    struct follow *follows; /* [n_states] of the states that there are */
-    uint32_t *states;       /* [n_states] their numbers in the grammar */
+    uint32_t modulus;     /* 1: without "multipleOf" */
+    struct follow *follows; /* [n_states] */
+    uint32_t *states;       /* [n_states] their grammar states */
     uint32_t n_states, capacity;
-    uint32_t *slots;                /* [2 * MAX_STATES] 1 + place in follows */
-    uint32_t *whole, *next_whole;   /* [N_ORDERS][N_ORDERS][modulus] states behind n digits */
-    uint32_t *behind, *next_behind; /* the same behind the point */
+    uint32_t *slots;                /* [2 * MAX_STATES] hash table: 1 + index in follows */
+    uint32_t *whole, *next_whole;   /* [N_ORDERS][N_ORDERS][modulus] states after n digits */
+    uint32_t *fraction, *next_fraction; /* the same after the point */
     uint64_t *steps;
     tern_status failed;
 };
@@ -87,7 +87,7 @@ static bool grow(struct writer *w)
     return follows && states;
 }
 
-/* Edges for neighbouring digits that lead to the same state. */
+/* Adds one edge for each run of digits with the same target. */
 static void add_digits(struct tern_grammar *g, uint32_t from, const uint32_t digits[10])
 {
     for (uint32_t low = 0, high; low < 10; low = high + 1) {
@@ -112,7 +112,7 @@ static uint32_t add_state(struct writer *w, const struct follow *f)
     return state;
 }
 
-/* The state from which this follows; 0: nothing does. */
+/* The state with these successors, added if it is new; 0: there are no successors. */
 static uint32_t state_of(struct writer *w, const struct follow *f)
 {
     static const struct follow nothing;
@@ -132,27 +132,27 @@ static uint32_t state_of(struct writer *w, const struct follow *f)
 
 /* ---- comparing ---- */
 
-/* Digits of a bound before the point. */
+/* Number of digits of a bound before the point. */
 static uint32_t n_whole(const struct tn_bound *b)
 {
     return b->at.n > 0 && b->at.exponent > 1 ? (uint32_t)b->at.exponent : 1;
 }
 
-/* How a number compares with as many digits of a bound, with one digit more, that of `place`. */
+/* Order relative to a bound after one more digit, the one at `place`. */
 static uint32_t order_with(const struct tn_bound *b, uint32_t order, int32_t place, uint32_t digit)
 {
     const uint32_t other = tn_decimal_digit(&b->at, place);
     return order != SAME ? order : digit < other ? LESS : digit > other ? MORE : SAME;
 }
 
-/* The order of n digits and the first n of a bound is that of the digits before the point only
- * when these are as many. */
+/* Order of an integer part of n digits relative to a bound: with fewer or more digits than the
+ * bound's integer part, their number decides. */
 static uint32_t order_of_whole(const struct tn_bound *b, uint32_t order, uint32_t n)
 {
     return !b->exists ? order : n < n_whole(b) ? LESS : n > n_whole(b) ? MORE : order;
 }
 
-/* Does a number of this order with a bound, up to `n` digits behind the point, lie within it? */
+/* Is a number with this order, after up to n digits of its fraction, within the bound? */
 static bool is_within(const struct tn_bound *b, uint32_t order, uint32_t n, uint32_t good)
 {
     if (!b->exists || order != SAME)
@@ -161,20 +161,20 @@ static bool is_within(const struct tn_bound *b, uint32_t order, uint32_t n, uint
     return has_more ? good == LESS : !b->is_open;
 }
 
-static bool is_multiple(const struct writer *w, uint32_t remainder, uint32_t n_behind)
+static bool is_multiple(const struct writer *w, uint32_t remainder, uint32_t n_fraction)
 {
     uint64_t r = remainder;
-    for (uint32_t i = n_behind; i < w->limits->scale && r > 0; i++)
+    for (uint32_t i = n_fraction; i < w->limits->scale && r > 0; i++)
         r = r * 10 % w->modulus;
     return r == 0;
 }
 
 static bool can_end(const struct writer *w, uint32_t lower, uint32_t upper, uint32_t remainder,
-                    uint32_t n_behind)
+                    uint32_t n_fraction)
 {
-    return is_within(&w->span.lower, lower, n_behind, MORE) &&
-           is_within(&w->span.upper, upper, n_behind, LESS) &&
-           is_multiple(w, remainder, n_behind);
+    return is_within(&w->span.lower, lower, n_fraction, MORE) &&
+           is_within(&w->span.upper, upper, n_fraction, LESS) &&
+           is_multiple(w, remainder, n_fraction);
 }
 
 /* ---- tables ---- */
@@ -189,7 +189,7 @@ static size_t table_bytes(const struct writer *w)
     return (size_t)N_ORDERS * N_ORDERS * w->modulus * sizeof *w->whole;
 }
 
-/* Fills in f->digits: the states in `table` behind one digit more, that of `place`. */
+/* Fills f->digits with the states in `table` after one more digit, the one at `place`. */
 static void follow_digits(const struct writer *w, struct follow *f, const uint32_t *table,
                           uint32_t lower, uint32_t upper, uint32_t remainder, int32_t place[2])
 {
@@ -199,7 +199,7 @@ static void follow_digits(const struct writer *w, struct follow *f, const uint32
                                       (remainder * 10 + d) % w->modulus)];
 }
 
-/* Calls for all orders and remainders that can be. */
+/* Visits every (order, order, remainder) triple. */
 #define FOR_ALL(w, lower, upper, r)                                                                \
     for (uint32_t lower = (w)->span.lower.exists ? LESS : MORE; lower < N_ORDERS; lower++)         \
         for (uint32_t upper = LESS; upper < ((w)->span.upper.exists ? N_ORDERS : SAME); upper++)   \
@@ -212,53 +212,53 @@ static void swap(uint32_t **a, uint32_t **b)
     *b = c;
 }
 
-/* w->behind becomes the states behind the point, of numbers with n_max digits there. */
-static void write_behind(struct writer *w, uint32_t n_max)
+/* Replaces w->fraction with the states after the point, for fractions of up to n_max digits. */
+static void write_fraction(struct writer *w, uint32_t n_max)
 {
-    memset(w->next_behind, 0, table_bytes(w));
-    for (uint32_t n = n_max + 1; n-- > 0 && !has_failed(w); swap(&w->behind, &w->next_behind)) {
+    memset(w->next_fraction, 0, table_bytes(w));
+    for (uint32_t n = n_max + 1; n-- > 0 && !has_failed(w); swap(&w->fraction, &w->next_fraction)) {
         int32_t places[] = {-1 - (int32_t)n, -1 - (int32_t)n};
         FOR_ALL(w, lower, upper, r)
         {
             struct follow f = {.is_end = n > 0 && can_end(w, lower, upper, r, n)};
-            follow_digits(w, &f, w->next_behind, lower, upper, r, places);
-            w->behind[index_of(w, lower, upper, r)] = state_of(w, &f);
+            follow_digits(w, &f, w->next_fraction, lower, upper, r, places);
+            w->fraction[index_of(w, lower, upper, r)] = state_of(w, &f);
         }
     }
-    swap(&w->behind, &w->next_behind);
+    swap(&w->fraction, &w->next_fraction);
 }
 
-/* What can follow n digits before the point but more of them. */
+/* Successors after n integer digits, except further integer digits. */
 static struct follow follow_whole(const struct writer *w, uint32_t lower, uint32_t upper,
                                   uint32_t remainder, uint32_t n)
 {
     const uint32_t low = order_of_whole(&w->span.lower, lower, n);
     const uint32_t high = order_of_whole(&w->span.upper, upper, n);
     return (struct follow){.is_end = can_end(w, low, high, remainder, 0),
-                           .point = w->behind[index_of(w, low, high, remainder)]};
+                           .point = w->fraction[index_of(w, low, high, remainder)]};
 }
 
-/* Digits that may be behind the point, behind n before it. */
-static uint32_t max_behind(const struct writer *w, uint32_t n)
+/* Maximum digits of the fraction after n integer digits. */
+static uint32_t max_fraction(const struct writer *w, uint32_t n)
 {
     const uint32_t room = w->limits->is_integer ? 0 : REAL_DIGITS - n;
     return w->limits->multiple ? TN_MIN(room, w->limits->scale) : room;
 }
 
-/* The place of the digit of a bound that stands behind its first n. */
-static int32_t place_behind(const struct tn_bound *b, uint32_t n)
+/* The place value of the bound's digit that follows its first n. */
+static int32_t place_after(const struct tn_bound *b, uint32_t n)
 {
     return (int32_t)n_whole(b) - 1 - (int32_t)n;
 }
 
-/* w->whole becomes the states behind one digit, that is not 0, and w->behind those behind one digit
- * and the point. */
+/* Replaces w->whole with the states after one digit that is not 0, and w->fraction with those after
+ * one digit and the point. */
 static void write_whole(struct writer *w, uint32_t n_max)
 {
     memset(w->next_whole, 0, table_bytes(w));
     for (uint32_t n = n_max; n > 0 && !has_failed(w); n--, swap(&w->whole, &w->next_whole)) {
-        int32_t places[] = {place_behind(&w->span.lower, n), place_behind(&w->span.upper, n)};
-        write_behind(w, max_behind(w, n));
+        int32_t places[] = {place_after(&w->span.lower, n), place_after(&w->span.upper, n)};
+        write_fraction(w, max_fraction(w, n));
         FOR_ALL(w, lower, upper, r)
         {
             struct follow f = follow_whole(w, lower, upper, r, n);
@@ -281,7 +281,7 @@ static uint32_t max_whole(const struct tn_number_limits *limits)
 
 /* ---- the rule ---- */
 
-/* Numbers in w->span from a state on. */
+/* Adds edges for the numbers within w->span, starting at `from`. */
 static void add_span(struct writer *w, uint32_t from)
 {
     const struct tn_bound *lower = &w->span.lower, *upper = &w->span.upper;
@@ -289,16 +289,16 @@ static void add_span(struct writer *w, uint32_t from)
     write_whole(w, max_whole(w->limits));
     for (uint32_t d = 0; d < 10; d++) {
         const uint32_t low =
-            order_with(lower, lower->exists ? SAME : MORE, place_behind(lower, 0), d);
+            order_with(lower, lower->exists ? SAME : MORE, place_after(lower, 0), d);
         const uint32_t high =
-            order_with(upper, upper->exists ? SAME : LESS, place_behind(upper, 0), d);
+            order_with(upper, upper->exists ? SAME : LESS, place_after(upper, 0), d);
         const struct follow zero = follow_whole(w, low, high, 0, 1);
         first[d] = d == 0 ? state_of(w, &zero) : w->whole[index_of(w, low, high, d % w->modulus)];
     }
     add_digits(w->g, from, first);
 }
 
-/* The bounds of sizes of numbers of one sign; false: none is between the bounds. */
+/* Bounds of the absolute values of one sign.  false: none is within the limits. */
 static bool make_span(const struct tn_number_limits *limits, bool is_negative, struct span *out)
 {
     *out = (struct span){limits->lower, limits->upper};
@@ -310,7 +310,8 @@ static bool make_span(const struct tn_number_limits *limits, bool is_negative, s
     if (out->upper.exists && out->upper.at.is_negative)
         return false;
     if (is_negative && (!out->lower.exists || out->lower.at.is_negative || out->lower.at.n == 0))
-        out->lower = (struct tn_bound){.exists = true, .is_open = true}; /* zero has no sign */
+        /* zero is written without a sign */
+        out->lower = (struct tn_bound){.exists = true, .is_open = true};
     else if (out->lower.at.is_negative)
         out->lower.exists = false;
     return true;
@@ -318,7 +319,7 @@ static bool make_span(const struct tn_number_limits *limits, bool is_negative, s
 
 static bool take_memory(struct writer *w)
 {
-    uint32_t **tables[] = {&w->whole, &w->next_whole, &w->behind, &w->next_behind};
+    uint32_t **tables[] = {&w->whole, &w->next_whole, &w->fraction, &w->next_fraction};
     bool has_memory = true;
     for (size_t i = 0; i < TN_COUNT_OF(tables); i++) {
         *tables[i] = tn_alloc_zeroed(1, table_bytes(w));
@@ -335,8 +336,8 @@ static void free_writer(struct writer *w)
     tn_free(w->slots);
     tn_free(w->whole);
     tn_free(w->next_whole);
-    tn_free(w->behind);
-    tn_free(w->next_behind);
+    tn_free(w->fraction);
+    tn_free(w->next_fraction);
 }
 
 static void write_all(struct writer *w, uint32_t start)
@@ -367,7 +368,7 @@ tern_status tn_number_rule(struct tern_grammar *g, uint32_t start,
     else if (w.n_states == MAX_STATES)
         status = tn_fail(err, TERN_LIMIT, "an automaton of more than %u states", MAX_STATES);
     else if (w.failed)
-        status = tn_fail(err, TERN_LIMIT, "the schema takes more steps than it may");
+        status = tn_fail(err, TERN_LIMIT, "the schema is too complex: it takes too many steps");
     else if (!g->failed && g->states[start].first_edge == TN_NO_EDGE)
         status = tn_fail(err, TERN_USAGE, "no number fits");
     free_writer(&w);

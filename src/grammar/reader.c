@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Places and the steps between them.
+ * Computes and caches the sets of configurations, and the transitions between them.
+ *
+ * A transition is computed on first use: read the byte, then follow empty edges, calls and returns
+ * until nothing is added.  Identical sets share a number; the hash tables below find them.
  */
 #include "grammar/reader.h"
 
@@ -10,12 +13,13 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-#define MAX_READINGS 131072u
+#define MAX_CONFIGS 131072u
 #define MAX_FRAMES 65536u
-/* Readings that are looked at for one place, those included that only lead to others. */
+/* Configurations examined for one set, including those that are dropped after following their
+ * edges. */
 #define TODO_BITS 15
 #define MAX_TODO (1u << (TODO_BITS - 1))
-#define PLACE_SLOTS (4u * TN_MAX_PLACES)
+#define SET_SLOTS (4u * TN_MAX_SETS)
 #define FRAME_SLOTS (2u * MAX_FRAMES)
 #define TODO_SLOTS (2u * MAX_TODO)
 #define TODO_MASK ((1u << TODO_BITS) - 1)
@@ -37,7 +41,7 @@ static uint32_t *find_frame(const struct tn_reader *m, uint32_t to, uint32_t par
     return &m->frame_slots[i];
 }
 
-/* The stack with one more return; 0: there is no room. */
+/* The stack with one more return state; 0: the frame table is full. */
 static uint32_t push_frame(struct tn_reader *m, uint32_t to, uint32_t parent)
 {
     uint32_t *slot = find_frame(m, to, parent);
@@ -50,64 +54,65 @@ static uint32_t push_frame(struct tn_reader *m, uint32_t to, uint32_t parent)
     return m->n_frames++;
 }
 
-/* ---- the readings of a place ---- */
+/* ---- configurations of a set ---- */
 
 static bool fits(const struct tn_reader *m, uint32_t state, uint32_t frame)
 {
     return m->frames[frame].depth + m->grammar->states[state].height <= TERN_GRAMMAR_MAX_DEPTH;
 }
 
-/* Adds a reading, once, if it can come to an end; false: there is no room. */
-static bool add_reading(struct tn_reader *m, uint32_t state, uint32_t frame)
+/* Adds a configuration, once, unless it cannot be completed.  false: out of room. */
+static bool add_config(struct tn_reader *m, uint32_t state, uint32_t frame)
 {
     if (!fits(m, state, frame))
         return true;
     uint32_t i = mix(state, frame) % TODO_SLOTS;
     for (; m->todo_slots[i] >> TODO_BITS == m->todo_mark; i = (i + 1) % TODO_SLOTS) {
-        const struct tn_reading *r = &m->todo[m->todo_slots[i] & TODO_MASK];
+        const struct tn_config *r = &m->todo[m->todo_slots[i] & TODO_MASK];
         if (r->state == state && r->frame == frame)
             return true;
     }
     if (m->n_todo == MAX_TODO)
         return false;
     m->todo_slots[i] = m->todo_mark << TODO_BITS | m->n_todo;
-    m->todo[m->n_todo++] = (struct tn_reading){state, frame};
+    m->todo[m->n_todo++] = (struct tn_config){state, frame};
     return true;
 }
 
-/* Adds what a reading leads to without a byte.  *can_go_on: a byte can follow; *is_whole: it may be
- * the end. */
-static bool follow(struct tn_reader *m, struct tn_reading r, bool *can_go_on, bool *is_whole)
+/* Follows the edges that read no byte.  *can_go_on: a byte can follow; *is_whole: the text may end.
+ */
+static bool follow(struct tn_reader *m, struct tn_config r, bool *can_go_on, bool *is_whole)
 {
     const struct tern_grammar *g = m->grammar;
     *can_go_on = false;
     for (uint32_t i = g->states[r.state].first_edge; i != TN_NO_EDGE; i = g->edges[i].next) {
         const struct tn_edge *e = &g->edges[i];
         *can_go_on = *can_go_on || e->kind == TN_EDGE_BYTES;
-        if (e->kind == TN_EDGE_EMPTY && !add_reading(m, e->to, r.frame))
+        if (e->kind == TN_EDGE_EMPTY && !add_config(m, e->to, r.frame))
             return false;
         if (e->kind != TN_EDGE_CALL || !fits(m, e->to, r.frame) ||
             m->frames[r.frame].depth == TERN_GRAMMAR_MAX_DEPTH)
             continue;
         const uint32_t frame = push_frame(m, e->to, r.frame);
-        if (!frame || !add_reading(m, e->callee, frame))
+        if (!frame || !add_config(m, e->callee, frame))
             return false;
     }
     if (!g->states[r.state].is_end)
         return true;
     *is_whole = *is_whole || r.frame == 0;
     return r.frame == 0 ||
-           add_reading(m, m->frames[r.frame].to, m->frames[r.frame].parent);
+           add_config(m, m->frames[r.frame].to, m->frames[r.frame].parent);
 }
 
-/* Completes the readings in todo, and leaves those that a byte can follow. */
+/* Closes `todo` under edges that read no byte, and keeps the configurations that a byte can follow.
+ */
 static bool complete(struct tn_reader *m, bool *is_whole)
 {
     uint32_t n = 0;
     *is_whole = false;
     for (uint32_t i = 0; i < m->n_todo; i++) {
         bool can_go_on;
-        const struct tn_reading r = m->todo[i];
+        const struct tn_config r = m->todo[i];
         if (!follow(m, r, &can_go_on, is_whole))
             return false;
         if (can_go_on)
@@ -118,38 +123,38 @@ static bool complete(struct tn_reader *m, bool *is_whole)
     return true;
 }
 
-/* ---- places ---- */
+/* ---- sets ---- */
 
-static bool is_place(const struct tn_reader *m, const struct tn_place *p, uint32_t hash,
+static bool is_set(const struct tn_reader *m, const struct tn_config_set *p, uint32_t hash,
                      bool is_whole)
 {
     return p->hash == hash && p->n == m->n_todo && p->is_whole == is_whole &&
-           memcmp(m->readings + p->first, m->todo, p->n * sizeof *m->todo) == 0;
+           memcmp(m->configs + p->first, m->todo, p->n * sizeof *m->todo) == 0;
 }
 
-/* The number of the place that todo holds. */
-static uint32_t find_place(struct tn_reader *m, bool is_whole)
+/* The number of the set in `todo`, added if it is new; TN_SET_FULL: out of room. */
+static uint32_t find_set(struct tn_reader *m, bool is_whole)
 {
     uint32_t hash = is_whole;
     for (uint32_t i = 0; i < m->n_todo; i++)
         hash = mix(hash ^ m->todo[i].state, m->todo[i].frame);
-    uint32_t i = hash % PLACE_SLOTS;
-    for (; m->place_slots[i]; i = (i + 1) % PLACE_SLOTS)
-        if (is_place(m, &m->places[m->place_slots[i]], hash, is_whole))
-            return m->place_slots[i];
-    if (m->n_places == TN_MAX_PLACES || m->n_readings + m->n_todo > MAX_READINGS)
-        return TN_PLACE_FULL;
+    uint32_t i = hash % SET_SLOTS;
+    for (; m->set_slots[i]; i = (i + 1) % SET_SLOTS)
+        if (is_set(m, &m->sets[m->set_slots[i]], hash, is_whole))
+            return m->set_slots[i];
+    if (m->n_sets == TN_MAX_SETS || m->n_configs + m->n_todo > MAX_CONFIGS)
+        return TN_SET_FULL;
     if (m->n_todo > 0)
-        memcpy(m->readings + m->n_readings, m->todo, m->n_todo * sizeof *m->todo);
-    m->places[m->n_places] = (struct tn_place){m->n_readings, m->n_todo, hash, is_whole};
-    m->n_readings += m->n_todo;
-    m->place_slots[i] = (uint16_t)m->n_places;
-    memset(m->next + (size_t)m->n_places * m->grammar->n_classes, 0,
+        memcpy(m->configs + m->n_configs, m->todo, m->n_todo * sizeof *m->todo);
+    m->sets[m->n_sets] = (struct tn_config_set){m->n_configs, m->n_todo, hash, is_whole};
+    m->n_configs += m->n_todo;
+    m->set_slots[i] = (uint16_t)m->n_sets;
+    memset(m->next + (size_t)m->n_sets * m->grammar->n_classes, 0,
            m->grammar->n_classes * sizeof *m->next);
-    return m->n_places++;
+    return m->n_sets++;
 }
 
-static void begin_todo(struct tn_reader *m)
+static void clear_todo(struct tn_reader *m)
 {
     if (++m->todo_mark >> (32 - TODO_BITS)) {
         memset(m->todo_slots, 0, TODO_SLOTS * sizeof *m->todo_slots);
@@ -158,42 +163,42 @@ static void begin_todo(struct tn_reader *m)
     m->n_todo = 0;
 }
 
-uint32_t tn_reader_compute(struct tn_reader *m, uint32_t place, uint32_t class)
+uint32_t tn_reader_compute(struct tn_reader *m, uint32_t set, uint32_t class)
 {
     const struct tern_grammar *g = m->grammar;
     const uint8_t byte = g->byte_of[class];
-    const struct tn_place p = m->places[place];
-    uint32_t next = TN_PLACE_DEAD;
+    const struct tn_config_set p = m->sets[set];
+    uint32_t next = TN_SET_DEAD;
     bool is_whole;
-    begin_todo(m);
+    clear_todo(m);
     for (uint32_t i = p.first; i < p.first + p.n; i++) {
-        const struct tn_reading r = m->readings[i];
+        const struct tn_config r = m->configs[i];
         for (uint32_t k = g->states[r.state].first_edge; k != TN_NO_EDGE; k = g->edges[k].next) {
             const struct tn_edge *e = &g->edges[k];
             if (e->kind == TN_EDGE_BYTES && e->low <= byte && byte <= e->high &&
-                !add_reading(m, e->to, r.frame))
-                return TN_PLACE_FULL;
+                !add_config(m, e->to, r.frame))
+                return TN_SET_FULL;
         }
     }
     if (m->n_todo > 0)
-        next = complete(m, &is_whole) ? find_place(m, is_whole) : TN_PLACE_FULL;
-    if (next != TN_PLACE_FULL)
-        m->next[place * g->n_classes + class] = (uint16_t)next;
+        next = complete(m, &is_whole) ? find_set(m, is_whole) : TN_SET_FULL;
+    if (next != TN_SET_FULL)
+        m->next[set * g->n_classes + class] = (uint16_t)next;
     return next;
 }
 
-/* ---- forgetting ---- */
+/* ---- eviction ---- */
 
-/* Marks, in frame_slots, the frames of n readings and those below them. */
-static void mark_frames(const struct tn_reader *m, const struct tn_reading *readings, uint32_t n)
+/* Marks in frame_slots the frames that n configurations use. */
+static void mark_frames(const struct tn_reader *m, const struct tn_config *configs, uint32_t n)
 {
     memset(m->frame_slots, 0, FRAME_SLOTS * sizeof *m->frame_slots);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t f = readings[i].frame; f && !m->frame_slots[f]; f = m->frames[f].parent)
+        for (uint32_t f = configs[i].frame; f && !m->frame_slots[f]; f = m->frames[f].parent)
             m->frame_slots[f] = 1;
 }
 
-/* Moves marked frames together, a parent before its children; numbers[f]: the new one of f. */
+/* Compacts marked frames, parents before children; numbers[f]: the new number of frame f. */
 static void move_frames(struct tn_reader *m, uint32_t *numbers)
 {
     uint32_t n = 1;
@@ -207,36 +212,37 @@ static void move_frames(struct tn_reader *m, uint32_t *numbers)
     m->n_frames = n;
 }
 
-/* The state in whose place so many bytes cannot come to the end of the count. */
-static uint32_t twin_of(const struct tn_reader *m, uint32_t state, uint32_t n_bytes)
+/* The state of the same counter that n_bytes more bytes cannot exhaust, with the lowest count;
+ * `state` itself if it is not in such a counter. */
+static uint32_t equivalent_of(const struct tn_reader *m, uint32_t state, uint32_t n_bytes)
 {
     const uint32_t n = m->grammar->states[state].n_counted;
     return n > n_bytes ? state + n - n_bytes : state;
 }
 
-uint32_t tn_reader_twin(struct tn_reader *m, uint32_t place, uint32_t n_bytes)
+uint32_t tn_reader_equivalent(struct tn_reader *m, uint32_t set, uint32_t n_bytes)
 {
-    const struct tn_place *p = &m->places[place];
-    bool has_twin = false;
-    begin_todo(m);
+    const struct tn_config_set *p = &m->sets[set];
+    bool differs = false;
+    clear_todo(m);
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct tn_reading r = m->readings[p->first + i];
-        const uint32_t state = twin_of(m, r.state, n_bytes), to = m->frames[r.frame].to;
-        const uint32_t twin = r.frame ? twin_of(m, to, n_bytes) : to;
-        const uint32_t frame = twin == to ? r.frame
-                                          : push_frame(m, twin, m->frames[r.frame].parent);
-        has_twin = has_twin || state != r.state || twin != to;
-        if ((twin != to && !frame) || !add_reading(m, state, frame))
-            return place;
+        const struct tn_config r = m->configs[p->first + i];
+        const uint32_t state = equivalent_of(m, r.state, n_bytes), to = m->frames[r.frame].to;
+        const uint32_t equivalent = r.frame ? equivalent_of(m, to, n_bytes) : to;
+        const uint32_t frame = equivalent == to ? r.frame
+                                          : push_frame(m, equivalent, m->frames[r.frame].parent);
+        differs = differs || state != r.state || equivalent != to;
+        if ((equivalent != to && !frame) || !add_config(m, state, frame))
+            return set;
     }
-    const uint32_t twin = has_twin ? find_place(m, p->is_whole) : place;
-    return twin == TN_PLACE_FULL ? place : twin;
+    const uint32_t equivalent = differs ? find_set(m, p->is_whole) : set;
+    return equivalent == TN_SET_FULL ? set : equivalent;
 }
 
-uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place)
+uint32_t tn_reader_evict(struct tn_reader *m, uint32_t set)
 {
-    const struct tn_place kept = m->places[place];
-    memcpy(m->todo, m->readings + kept.first, kept.n * sizeof *m->todo);
+    const struct tn_config_set kept = m->sets[set];
+    memcpy(m->todo, m->configs + kept.first, kept.n * sizeof *m->todo);
     m->n_todo = kept.n;
     mark_frames(m, m->todo, m->n_todo);
     move_frames(m, m->frame_slots);
@@ -245,17 +251,17 @@ uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place)
     memset(m->frame_slots, 0, FRAME_SLOTS * sizeof *m->frame_slots);
     for (uint32_t f = 1; f < m->n_frames; f++)
         *find_frame(m, m->frames[f].to, m->frames[f].parent) = f;
-    memset(m->place_slots, 0, PLACE_SLOTS * sizeof *m->place_slots);
-    m->n_places = TN_FIRST_PLACE;
-    m->n_readings = 0;
-    m->n_resets++;
-    return find_place(m, kept.is_whole);
+    memset(m->set_slots, 0, SET_SLOTS * sizeof *m->set_slots);
+    m->n_sets = TN_FIRST_SET;
+    m->n_configs = 0;
+    m->n_evictions++;
+    return find_set(m, kept.is_whole);
 }
 
 tern_status tn_reader_too_many(struct tern_error *err)
 {
-    return tn_fail(err, TERN_LIMIT, "the text can be understood in too many ways at the same time; "
-                                    "alternatives that begin alike are the reason");
+    return tn_fail(err, TERN_LIMIT, "the text can be parsed in too many ways at the same time; "
+                                    "let alternatives differ in their first characters");
 }
 
 tern_status tn_reader_push(struct tn_reader *m, const char *bytes, size_t n, size_t *n_fit,
@@ -263,44 +269,44 @@ tern_status tn_reader_push(struct tn_reader *m, const char *bytes, size_t n, siz
 {
     for (*n_fit = 0; *n_fit < n; ++*n_fit) {
         const uint8_t byte = (uint8_t)bytes[*n_fit];
-        uint32_t next = tn_reader_next(m, m->place, byte);
-        if (next == TN_PLACE_FULL) {
-            m->place = tn_reader_forget(m, m->place);
-            next = tn_reader_next(m, m->place, byte);
+        uint32_t next = tn_reader_next(m, m->set, byte);
+        if (next == TN_SET_FULL) {
+            m->set = tn_reader_evict(m, m->set);
+            next = tn_reader_next(m, m->set, byte);
         }
-        if (next == TN_PLACE_FULL)
+        if (next == TN_SET_FULL)
             return tn_reader_too_many(err);
-        if (next == TN_PLACE_DEAD)
+        if (next == TN_SET_DEAD)
             return tn_ok(err);
-        m->place = next;
+        m->set = next;
     }
     return tn_ok(err);
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static bool take_memory(struct tn_reader *m)
 {
-    const size_t n_next = (size_t)TN_MAX_PLACES * m->grammar->n_classes;
-    m->places = tn_alloc(TN_MAX_PLACES * sizeof *m->places);
+    const size_t n_next = (size_t)TN_MAX_SETS * m->grammar->n_classes;
+    m->sets = tn_alloc(TN_MAX_SETS * sizeof *m->sets);
     m->next = tn_alloc(n_next * sizeof *m->next);
-    m->readings = tn_alloc(MAX_READINGS * sizeof *m->readings);
+    m->configs = tn_alloc(MAX_CONFIGS * sizeof *m->configs);
     m->frames = tn_alloc(MAX_FRAMES * sizeof *m->frames);
-    m->place_slots = tn_alloc_zeroed(PLACE_SLOTS, sizeof *m->place_slots);
+    m->set_slots = tn_alloc_zeroed(SET_SLOTS, sizeof *m->set_slots);
     m->frame_slots = tn_alloc_zeroed(FRAME_SLOTS, sizeof *m->frame_slots);
     m->todo = tn_alloc(MAX_TODO * sizeof *m->todo);
     m->kept = tn_alloc(MAX_TODO * sizeof *m->kept);
     m->todo_slots = tn_alloc_zeroed(TODO_SLOTS, sizeof *m->todo_slots);
-    return m->places && m->next && m->readings && m->frames && m->place_slots && m->frame_slots &&
+    return m->sets && m->next && m->configs && m->frames && m->set_slots && m->frame_slots &&
            m->todo && m->kept && m->todo_slots;
 }
 
 uint64_t tn_reader_bytes(const struct tern_grammar *grammar)
 {
-    const struct tn_reader *m = NULL; /* for the sizes of what it points to */
-    return sizeof *m + TN_MAX_PLACES * (sizeof *m->places + grammar->n_classes * sizeof *m->next) +
-           MAX_READINGS * sizeof *m->readings + MAX_FRAMES * sizeof *m->frames +
-           PLACE_SLOTS * sizeof *m->place_slots + FRAME_SLOTS * sizeof *m->frame_slots +
+    const struct tn_reader *m = NULL; /* only for sizeof */
+    return sizeof *m + TN_MAX_SETS * (sizeof *m->sets + grammar->n_classes * sizeof *m->next) +
+           MAX_CONFIGS * sizeof *m->configs + MAX_FRAMES * sizeof *m->frames +
+           SET_SLOTS * sizeof *m->set_slots + FRAME_SLOTS * sizeof *m->frame_slots +
            MAX_TODO * (sizeof *m->todo + sizeof *m->kept) + TODO_SLOTS * sizeof *m->todo_slots;
 }
 
@@ -318,11 +324,11 @@ tern_status tn_reader_create(struct tn_reader **out, const struct tern_grammar *
     }
     m->frames[0] = (struct tn_frame){0};
     m->n_frames = 1;
-    m->n_places = TN_FIRST_PLACE;
-    begin_todo(m);
-    (void)add_reading(m, grammar->start, 0);
-    m->place = complete(m, &is_whole) ? find_place(m, is_whole) : TN_PLACE_FULL;
-    if (m->place == TN_PLACE_FULL) {
+    m->n_sets = TN_FIRST_SET;
+    clear_todo(m);
+    (void)add_config(m, grammar->start, 0);
+    m->set = complete(m, &is_whole) ? find_set(m, is_whole) : TN_SET_FULL;
+    if (m->set == TN_SET_FULL) {
         tn_reader_free(m);
         return tn_reader_too_many(err);
     }
@@ -334,11 +340,11 @@ void tn_reader_free(struct tn_reader *m)
 {
     if (!m)
         return;
-    tn_free(m->places);
+    tn_free(m->sets);
     tn_free(m->next);
-    tn_free(m->readings);
+    tn_free(m->configs);
     tn_free(m->frames);
-    tn_free(m->place_slots);
+    tn_free(m->set_slots);
     tn_free(m->frame_slots);
     tn_free(m->todo);
     tn_free(m->kept);

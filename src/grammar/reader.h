@@ -1,98 +1,99 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading a text under a grammar, byte by byte.
+ * Reads a text under a grammar, byte by byte.
  *
- *   reading   a state and a stack of returns
- *   place     all readings that a text can have, a set; numbered, and kept: which place a byte
- *             leads to is computed once, then looked up
- *   stack     a chain of frames; equal chains are the same frames
+ *   configuration   a state and a stack of return states
+ *   set             the configurations that are possible after a text, numbered and cached: the
+ *                   transition for a byte is computed once, then looked up
+ *   stack           a linked list of frames; equal stacks share their frames
  *
- * Places are a cache of bounded size: when it is full all are forgotten but the one in use.  A
- * grammar of so many readings at the same time that they do not fit has to be given up.
+ * The cache has a fixed size: when it is full, every set but the current one is evicted.  A grammar
+ * so ambiguous that one set does not fit is refused with TERN_LIMIT.
  *
- * A reader is one request's.  Nothing but its creation allocates.
+ * Each answer has its own reader.  Only tn_reader_create allocates.
  */
 #ifndef TN_READER_H
 #define TN_READER_H
 
 #include "grammar/grammar.h"
 
-/* Numbers of places. */
-enum { TN_PLACE_UNKNOWN, TN_PLACE_DEAD, TN_PLACE_FULL, TN_FIRST_PLACE };
+/* Numbers of sets. */
+enum { TN_SET_UNKNOWN, TN_SET_DEAD, TN_SET_FULL, TN_FIRST_SET };
 
-#define TN_MAX_PLACES 2048u
+#define TN_MAX_SETS 2048u
 
 struct tn_frame {
     uint32_t to;     /* state to return to */
-    uint32_t parent; /* frame below; 0: none */
-    uint32_t depth;  /* frames with it */
+    uint32_t parent; /* next frame down; 0: none */
+    uint32_t depth;  /* length of the list from this frame */
 };
 
-struct tn_reading {
+struct tn_config {
     uint32_t state, frame; /* frame 0: the stack is empty */
 };
 
-struct tn_place {
-    uint32_t first, n; /* readings that a byte can follow */
+struct tn_config_set {
+    uint32_t first, n; /* slice of `configs`: those that a byte can follow */
     uint32_t hash;
     bool is_whole; /* the text may end here */
 };
 
 struct tn_reader {
     const struct tern_grammar *grammar;
-    struct tn_place *places;     /* [TN_MAX_PLACES], those below TN_FIRST_PLACE are not used */
-    uint16_t *next;              /* [TN_MAX_PLACES][n_classes] */
-    struct tn_reading *readings; /* of all places */
+    struct tn_config_set *sets;     /* [TN_MAX_SETS]; those below TN_FIRST_SET are unused */
+    uint16_t *next;              /* [TN_MAX_SETS][n_classes] */
+    struct tn_config *configs; /* pool of all sets */
     struct tn_frame *frames;     /* frame 0 is the empty stack */
-    uint32_t n_places, n_readings, n_frames;
-    uint16_t *place_slots; /* hash tables: 0 is empty */
+    uint32_t n_sets, n_configs, n_frames;
+    uint16_t *set_slots; /* hash tables: 0 is empty */
     uint32_t *frame_slots;
-    struct tn_reading *todo; /* [MAX_TODO] readings of the place in the making */
-    struct tn_reading *kept; /* [MAX_TODO] those of them that a byte can follow */
-    uint32_t *todo_slots;    /* hash table of todo: mark and index */
+    struct tn_config *todo; /* [MAX_TODO] the set under construction */
+    struct tn_config *kept; /* [MAX_TODO] those of them that a byte can follow */
+    uint32_t *todo_slots;    /* hash table of `todo`: mark and index */
     uint32_t n_todo;
-    uint32_t todo_mark; /* slots with another one are empty */
-    uint32_t place;     /* in use */
-    uint32_t n_resets;  /* how often all was forgotten */
+    uint32_t todo_mark; /* slots with another mark are empty */
+    uint32_t set;     /* the current one */
+    uint32_t n_evictions;  /* number of evictions */
 };
 
-/* TERN_MEMORY; TERN_LIMIT as tern_grammar_match. The grammar outlives the reader. */
+/* TERN_MEMORY; TERN_LIMIT as tern_grammar_match. The grammar must outlive the reader. */
 tern_status tn_reader_create(struct tn_reader **out, const struct tern_grammar *grammar,
                               struct tern_error *err);
 void tn_reader_free(struct tn_reader *m);
-/* Memory that it takes. */
+/* Memory of one reader, bytes. */
 uint64_t tn_reader_bytes(const struct tern_grammar *grammar);
 
-/* Where a byte leads to from a place: a place, TN_PLACE_DEAD, or TN_PLACE_FULL: forget first. */
-uint32_t tn_reader_compute(struct tn_reader *m, uint32_t place, uint32_t class);
+/* The transition of a set for a class of bytes: a set, TN_SET_DEAD, or TN_SET_FULL (evict first).
+ */
+uint32_t tn_reader_compute(struct tn_reader *m, uint32_t set, uint32_t class);
 
-static inline uint32_t tn_reader_next(struct tn_reader *m, uint32_t place, uint8_t byte)
+static inline uint32_t tn_reader_next(struct tn_reader *m, uint32_t set, uint8_t byte)
 {
     const uint32_t class = m->grammar->class_of[byte];
-    const uint32_t next = m->next[place * m->grammar->n_classes + class];
-    return next != TN_PLACE_UNKNOWN ? next : tn_reader_compute(m, place, class);
+    const uint32_t next = m->next[set * m->grammar->n_classes + class];
+    return next != TN_SET_UNKNOWN ? next : tn_reader_compute(m, set, class);
 }
 
-/* A place from which texts of at most n_bytes go on as from this one, which others share: strings
- * in which so many characters may still come.  It may be the place itself. */
-uint32_t tn_reader_twin(struct tn_reader *m, uint32_t place, uint32_t n_bytes);
+/* A set that accepts the same next n_bytes bytes as this one and that more sets share: counters of
+ * string lengths with that many characters left are treated as equal.  It may be the set itself. */
+uint32_t tn_reader_equivalent(struct tn_reader *m, uint32_t set, uint32_t n_bytes);
 
-/* Forgets all places but this one, which gets another number: the result. */
-uint32_t tn_reader_forget(struct tn_reader *m, uint32_t place);
+/* Evicts every set but this one.  Returns its new number. */
+uint32_t tn_reader_evict(struct tn_reader *m, uint32_t set);
 
-/* Goes on by n bytes; *n_fit of them were possible.  TERN_LIMIT as tern_grammar_match. */
+/* Reads n bytes; *n_fit of them were possible.  TERN_LIMIT as tern_grammar_match. */
 tern_status tn_reader_push(struct tn_reader *m, const char *bytes, size_t n, size_t *n_fit,
                             struct tern_error *err);
 
-/* May the text end here?  Can it go on? */
+/* May the text end here?  Can a byte follow? */
 static inline bool tn_reader_is_whole(const struct tn_reader *m)
 {
-    return m->places[m->place].is_whole;
+    return m->sets[m->set].is_whole;
 }
 
 static inline bool tn_reader_can_go_on(const struct tn_reader *m)
 {
-    return m->places[m->place].n > 0;
+    return m->sets[m->set].n > 0;
 }
 
 tern_status tn_reader_too_many(struct tern_error *err);

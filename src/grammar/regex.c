@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a regular expression to an automaton, in one pass: what was read last is always the end of
- * the automaton, so that a quantifier copies what it stands behind.
+ * Compiles a regular expression into an automaton in one pass.
+ *
+ * The fragment read last is always at the end of the automaton, so a quantifier copies it as one
+ * block (Thompson's construction with contiguous fragments).
  */
 #include "grammar/regex.h"
 
@@ -13,18 +15,18 @@
 #include "base/error.h"
 #include "grammar/regex_class.h"
 
-/* A part of the automaton: its first state is where it is entered. */
-struct part {
+/* A fragment of the automaton; `in` is its entry. */
+struct fragment {
     uint32_t in, out;
-    uint32_t edge; /* its first */
+    uint32_t edge; /* its first edge */
 };
 
 struct parser {
     struct tn_regex_text text;
     struct tn_nfa *nfa;
-    uint32_t at; /* the state behind what was read */
+    uint32_t at; /* the state after what was read */
     struct group {
-        struct part part;
+        struct fragment fragment;
         const char *begin;
     } groups[TN_REGEX_MAX_GROUPS];
     uint32_t n_groups;
@@ -36,15 +38,16 @@ static bool refuse(struct parser *p, tern_status status, const char *at, const c
     return tn_regex_refuse(&p->text, status, at, what);
 }
 
-/* ---- parts ---- */
+/* ---- fragments ---- */
 
-/* A part begins with an edge from outside that leads to a state of its own. */
-static struct part begin_part(struct parser *p)
+/* Connects a new entry state to the current state.  No edge of the fragment itself enters from
+ * outside, so it can be copied. */
+static struct fragment begin_fragment(struct parser *p)
 {
-    struct part part = {.in = tn_nfa_state(p->nfa)};
-    tn_nfa_edge(p->nfa, TN_NFA_EMPTY, p->at, part.in, 0);
-    part.edge = p->nfa->n_edges;
-    return part;
+    struct fragment fragment = {.in = tn_nfa_state(p->nfa)};
+    tn_nfa_edge(p->nfa, TN_NFA_EMPTY, p->at, fragment.in, 0);
+    fragment.edge = p->nfa->n_edges;
+    return fragment;
 }
 
 static void add_assertion(struct parser *p, enum tn_nfa_kind kind)
@@ -54,13 +57,13 @@ static void add_assertion(struct parser *p, enum tn_nfa_kind kind)
     p->at = to;
 }
 
-static struct part add_set(struct parser *p)
+static struct fragment add_set(struct parser *p)
 {
-    struct part part = begin_part(p);
-    part.out = tn_nfa_state(p->nfa);
-    tn_nfa_edge(p->nfa, TN_NFA_CLASS, part.in, part.out,
+    struct fragment fragment = begin_fragment(p);
+    fragment.out = tn_nfa_state(p->nfa);
+    tn_nfa_edge(p->nfa, TN_NFA_CLASS, fragment.in, fragment.out,
                 tn_nfa_class(p->nfa, p->set.ranges, p->set.n));
-    return part;
+    return fragment;
 }
 
 /* ---- alternatives and groups ---- */
@@ -75,22 +78,22 @@ static void begin_alternative(struct parser *p, uint32_t in)
 static bool begin_group(struct parser *p, const char *begin)
 {
     if (p->n_groups == TN_REGEX_MAX_GROUPS)
-        return refuse(p, TERN_LIMIT, begin, "more than 64 groups in each other");
-    struct part part = begin_part(p);
-    part.out = tn_nfa_state(p->nfa);
-    p->groups[p->n_groups++] = (struct group){part, begin};
-    begin_alternative(p, part.in);
+        return refuse(p, TERN_LIMIT, begin, "groups are nested more than 64 deep");
+    struct fragment fragment = begin_fragment(p);
+    fragment.out = tn_nfa_state(p->nfa);
+    p->groups[p->n_groups++] = (struct group){fragment, begin};
+    begin_alternative(p, fragment.in);
     return true;
 }
 
-static struct part end_group(struct parser *p)
+static struct fragment end_group(struct parser *p)
 {
-    const struct part part = p->groups[--p->n_groups].part;
-    tn_nfa_edge(p->nfa, TN_NFA_EMPTY, p->at, part.out, 0);
-    return part;
+    const struct fragment fragment = p->groups[--p->n_groups].fragment;
+    tn_nfa_edge(p->nfa, TN_NFA_EMPTY, p->at, fragment.out, 0);
+    return fragment;
 }
 
-/* Behind "(?": which kind of group it is. */
+/* Reads the kind of a group, after "(?". */
 static bool read_group_kind(struct parser *p, const char *begin)
 {
     struct tn_regex_text *t = &p->text;
@@ -125,10 +128,10 @@ static bool open_group(struct parser *p)
 /* ---- quantifiers ---- */
 
 struct repeat {
-    uint32_t min, max; /* TN_NFA_NONE: without end */
+    uint32_t min, max; /* TN_NFA_NONE: unbounded */
 };
 
-/* A decimal number; false: there is none, or one too large. */
+/* A decimal number.  false: no digits, or the number is too large. */
 static bool read_number(const char **at, const char *end, uint32_t *value)
 {
     const char *begin = *at;
@@ -138,7 +141,7 @@ static bool read_number(const char **at, const char *end, uint32_t *value)
     return *at > begin;
 }
 
-/* {m}, {m,} or {m,n}; *is_one: it is, and is read. */
+/* Reads {m}, {m,} or {m,n}.  *is_one: there is a quantifier. */
 static bool read_braces(struct parser *p, struct repeat *r, bool *is_one)
 {
     struct tn_regex_text *t = &p->text;
@@ -174,52 +177,54 @@ static bool read_quantifier(struct parser *p, struct repeat *r, bool *is_one)
     } else if (c == '{' && !read_braces(p, r, is_one)) {
         return false;
     }
-    if (*is_one && t->at < t->end && *t->at == '?') /* the same texts */
+    if (*is_one && t->at < t->end && *t->at == '?') /* a lazy quantifier matches the same texts */
         t->at++;
     return true;
 }
 
-/* Copies of a part one behind the other; those beyond the least count may be left out. */
-static bool repeat_part(struct parser *p, struct part part, struct repeat r, const char *at)
+/* Chains copies of a fragment; copies beyond r.min are optional. */
+static bool repeat_fragment(struct parser *p, struct fragment fragment, struct repeat r,
+                            const char *at)
 {
     struct tn_nfa *nfa = p->nfa;
     const uint32_t n = r.max != TN_NFA_NONE ? r.max : TN_MAX(r.min, 1);
-    const uint32_t end = nfa->n_states, end_edge = nfa->n_edges, size = end - part.in;
+    const uint32_t end = nfa->n_states, end_edge = nfa->n_edges, size = end - fragment.in;
     const uint64_t n_states = (uint64_t)size * n;
     if (n > 1 && n_states > TN_NFA_MAX_STATES) {
         char what[80];
-        snprintf(what, sizeof what, "%" PRIu64 " states (at most %u are made)", n_states,
+        snprintf(what, sizeof what, "%" PRIu64 " states (the limit is %u)", n_states,
                  TN_NFA_MAX_STATES);
         return refuse(p, TERN_LIMIT, at, what);
     }
     for (uint32_t i = 1; i < n; i++)
-        (void)tn_nfa_copy(nfa, part.in, end, part.edge, end_edge);
-    const uint32_t behind = tn_nfa_state(nfa);
+        (void)tn_nfa_copy(nfa, fragment.in, end, fragment.edge, end_edge);
+    const uint32_t after = tn_nfa_state(nfa);
     for (uint32_t i = 0; i < n && !nfa->failed; i++) {
-        const uint32_t in = part.in + i * size, out = part.out + i * size;
-        tn_nfa_edge(nfa, TN_NFA_EMPTY, out, i + 1 < n ? in + size : behind, 0);
+        const uint32_t in = fragment.in + i * size, out = fragment.out + i * size;
+        tn_nfa_edge(nfa, TN_NFA_EMPTY, out, i + 1 < n ? in + size : after, 0);
         if (i >= r.min)
-            tn_nfa_edge(nfa, TN_NFA_EMPTY, in, behind, 0);
+            tn_nfa_edge(nfa, TN_NFA_EMPTY, in, after, 0);
     }
     if (n == 0)
-        tn_nfa_edge(nfa, TN_NFA_EMPTY, part.in, behind, 0);
+        tn_nfa_edge(nfa, TN_NFA_EMPTY, fragment.in, after, 0);
     else if (r.max == TN_NFA_NONE && !nfa->failed)
-        tn_nfa_edge(nfa, TN_NFA_EMPTY, part.out + (n - 1) * size, part.in + (n - 1) * size, 0);
-    p->at = behind;
+        tn_nfa_edge(nfa, TN_NFA_EMPTY, fragment.out + (n - 1) * size,
+                    fragment.in + (n - 1) * size, 0);
+    p->at = after;
     return true;
 }
 
-/* What may stand behind an atom. */
-static bool end_atom(struct parser *p, struct part part)
+/* Reads the quantifier after an atom, if there is one. */
+static bool end_atom(struct parser *p, struct fragment fragment)
 {
     const char *at = p->text.at;
     struct repeat r;
     bool is_one;
-    p->at = part.out;
-    return read_quantifier(p, &r, &is_one) && (!is_one || repeat_part(p, part, r, at));
+    p->at = fragment.out;
+    return read_quantifier(p, &r, &is_one) && (!is_one || repeat_fragment(p, fragment, r, at));
 }
 
-/* ---- the whole ---- */
+/* ---- whole expression ---- */
 
 static bool read_character(struct parser *p)
 {
@@ -258,8 +263,8 @@ static bool read_one(struct parser *p)
         return end_atom(p, end_group(p));
     case '|':
         t->at++;
-        tn_nfa_edge(p->nfa, TN_NFA_EMPTY, p->at, p->groups[p->n_groups - 1].part.out, 0);
-        begin_alternative(p, p->groups[p->n_groups - 1].part.in);
+        tn_nfa_edge(p->nfa, TN_NFA_EMPTY, p->at, p->groups[p->n_groups - 1].fragment.out, 0);
+        begin_alternative(p, p->groups[p->n_groups - 1].fragment.in);
         return true;
     case '^':
     case '$':
@@ -270,7 +275,7 @@ static bool read_one(struct parser *p)
     }
 }
 
-/* Any text may stand before what an expression describes, and behind it. */
+/* Adds a loop over any text, for an expression that is not anchored at that end. */
 static uint32_t add_any_text(struct parser *p)
 {
     struct tn_characters all = {0, TN_LAST_CHARACTER};
@@ -303,7 +308,7 @@ tern_status tn_regex_add(struct tn_nfa *nfa, const char *text, struct tern_error
     const size_t n = strlen(text);
     struct parser p = {.text = {text, text, text + n, err, TERN_OK}, .nfa = nfa};
     if (n > TN_REGEX_MAX_BYTES)
-        return tn_fail(err, TERN_LIMIT, "%zu bytes; at most %u are read", n, TN_REGEX_MAX_BYTES);
+        return tn_fail(err, TERN_LIMIT, "%zu bytes; the limit is %u", n, TN_REGEX_MAX_BYTES);
     if (nfa->n_expressions == TN_NFA_MAX_EXPRESSIONS)
         return tn_fail(err, TERN_LIMIT, "more than %u expressions", TN_NFA_MAX_EXPRESSIONS);
     if (!read_all(&p))

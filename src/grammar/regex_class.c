@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Escapes and classes of regular expressions (ECMA-262, "Pattern Semantics").
+ * Parses escapes and bracket classes of regular expressions (ECMA-262, "Pattern Semantics").
+ *
+ * Results are unsorted ranges of code points; nfa.c sorts and merges them.
  */
 #include "grammar/regex_class.h"
 
@@ -10,7 +12,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-/* ---- the text ---- */
+/* ---- reading text ---- */
 
 bool tn_regex_refuse(struct tn_regex_text *t, tern_status status, const char *at,
                      const char *what)
@@ -48,7 +50,7 @@ static bool add(struct tn_regex_text *t, struct tn_character_set *set, uint32_t 
     return true;
 }
 
-/* The ranges ascend. */
+/* Adds the ranges, or their complement.  They must ascend. */
 static bool add_all(struct tn_regex_text *t, struct tn_character_set *set,
                     const struct tn_characters *ranges, size_t n, bool is_inverse)
 {
@@ -86,7 +88,7 @@ static uint32_t hex_value(char c)
                                   : 16;
 }
 
-/* n digits. */
+/* Reads n hexadecimal digits. */
 static bool read_hex(struct tn_regex_text *t, uint32_t n, uint32_t *c)
 {
     *c = 0;
@@ -98,7 +100,7 @@ static bool read_hex(struct tn_regex_text *t, uint32_t n, uint32_t *c)
     return true;
 }
 
-/* Behind \u{ */
+/* Reads the digits after \u{. */
 static bool read_long_unit(struct tn_regex_text *t, uint32_t *c)
 {
     const char *begin = t->at;
@@ -106,11 +108,11 @@ static bool read_long_unit(struct tn_regex_text *t, uint32_t *c)
     while (t->at < t->end && hex_value(*t->at) < 16 && *c <= TN_LAST_CHARACTER)
         *c = *c * 16 + hex_value(*t->at++);
     if (t->at == begin || *c > TN_LAST_CHARACTER || !take(t, '}'))
-        return tn_regex_refuse(t, TERN_USAGE, begin, "no code point");
+        return tn_regex_refuse(t, TERN_USAGE, begin, "not a code point");
     return true;
 }
 
-/* Behind \u: two surrogates are one character. */
+/* Reads the digits after \u; a surrogate pair is one character. */
 static bool read_unit(struct tn_regex_text *t, uint32_t *c)
 {
     uint32_t low;
@@ -135,13 +137,13 @@ static bool read_control(struct tn_regex_text *t, uint32_t *c)
 {
     const char letter = t->at < t->end ? *t->at : 0;
     if (!((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z')))
-        return tn_regex_refuse(t, TERN_USAGE, t->at, "no letter behind \\c");
+        return tn_regex_refuse(t, TERN_USAGE, t->at, "no letter after \\c");
     t->at++;
     *c = (uint32_t)letter % 32;
     return true;
 }
 
-/* The one character that an escape stands for. */
+/* Reads an escape of a single character. */
 static bool read_escaped(struct tn_regex_text *t, uint32_t *c)
 {
     static const char names[] = "tnvfr0", values[] = "\t\n\v\f\r";
@@ -172,7 +174,7 @@ static bool read_escaped(struct tn_regex_text *t, uint32_t *c)
     return true;
 }
 
-/* \d and the like; *is_set: it is one. */
+/* Reads \d and the like.  *is_set: there was one. */
 static bool read_set(struct tn_regex_text *t, struct tn_character_set *set, bool *is_set)
 {
     const char letter = *t->at, kind = letter | 32;
@@ -193,7 +195,7 @@ bool tn_regex_escape(struct tn_regex_text *t, struct tn_character_set *set)
     bool is_set;
     uint32_t c;
     if (t->at == t->end)
-        return tn_regex_refuse(t, TERN_USAGE, t->at, "nothing behind \\");
+        return tn_regex_refuse(t, TERN_USAGE, t->at, "nothing after \\");
     if (!read_set(t, set, &is_set) || is_set)
         return t->status == TERN_OK;
     return read_escaped(t, &c) && add(t, set, c, c);
@@ -201,7 +203,8 @@ bool tn_regex_escape(struct tn_regex_text *t, struct tn_character_set *set)
 
 /* ---- classes ---- */
 
-/* One character or set in brackets; *is_set: it is no end of a range. */
+/* Reads a character or a class escape in brackets.  *is_set: a class escape, which cannot bound a
+ * range. */
 static bool read_member(struct tn_regex_text *t, struct tn_character_set *set, bool *is_set,
                         uint32_t *c)
 {
@@ -211,8 +214,8 @@ static bool read_member(struct tn_regex_text *t, struct tn_character_set *set, b
         return true;
     }
     if (t->at == t->end)
-        return tn_regex_refuse(t, TERN_USAGE, t->at, "nothing behind \\");
-    if (*t->at == 'b') { /* a backspace, in brackets */
+        return tn_regex_refuse(t, TERN_USAGE, t->at, "nothing after \\");
+    if (*t->at == 'b') { /* backspace, only in brackets */
         t->at++;
         *c = '\b';
         return true;
@@ -222,7 +225,7 @@ static bool read_member(struct tn_regex_text *t, struct tn_character_set *set, b
     return read_escaped(t, c);
 }
 
-/* A range, or what is alone. */
+/* Reads a range or a single member. */
 static bool read_range(struct tn_regex_text *t, struct tn_character_set *set)
 {
     const char *at = t->at;
@@ -237,13 +240,13 @@ static bool read_range(struct tn_regex_text *t, struct tn_character_set *set)
     if (!read_member(t, set, &is_second_set, &high))
         return false;
     if (is_set || is_second_set)
-        return tn_regex_refuse(t, TERN_USAGE, at, "a range of no characters");
+        return tn_regex_refuse(t, TERN_USAGE, at, "a range must be between single characters");
     if (low > high)
         return tn_regex_refuse(t, TERN_USAGE, at, "a range out of order");
     return add(t, set, low, high);
 }
 
-/* By insertion: there are few, and mostly in order. */
+/* Insertion sort: ranges are few and mostly in order. */
 static void sort(struct tn_character_set *set)
 {
     for (uint32_t i = 1; i < set->n; i++) {
@@ -259,7 +262,8 @@ static bool invert(struct tn_regex_text *t, struct tn_character_set *set)
 {
     uint32_t next = 0, n = set->n;
     sort(set);
-    for (uint32_t i = 0; i < n; i++) { /* what is between takes no more room than what it follows */
+    /* Each range is replaced by the gap before it. */
+    for (uint32_t i = 0; i < n; i++) {
         const struct tn_characters one = set->ranges[i];
         set->ranges[i] = (struct tn_characters){next, one.low};
         next = TN_MAX(next, one.high + 1);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * From a JSON schema to a grammar.  tern/grammar.h lists the words.
+ * Compiles a JSON schema into a grammar.
+ *
+ * tern/grammar.h lists the supported keywords.  Anything else is refused: an answer that ignores a
+ * keyword would violate the schema silently.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +17,7 @@
 #include "grammar/schema_merge.h"
 #include "grammar/schema_object.h"
 
-/* An array's items are written out up to here. */
+/* Arrays are unrolled up to this many items. */
 #define MAX_ITEMS 4096u
 
 /* ---- subschemas ---- */
@@ -24,13 +27,13 @@ static bool compile_reference(struct tn_schema_compiler *c, const json_t *s, uin
     static const char *const words[] = {"$ref"};
     const char *text = json_string_value(json_object_get(s, "$ref"));
     const json_t *target = text ? tn_schema_find(c->root, text) : NULL;
-    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " beside \"$ref\""))
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " together with \"$ref\""))
         return false;
     if (!text)
         return tn_schema_refuse(c, TERN_USAGE, "\"$ref\" must be a string");
     if (!target)
         return tn_schema_refuse(c, TERN_USAGE,
-                                "\"$ref\": nothing stands at \"%.100s\" of the schema", text);
+                                "\"$ref\": the schema has nothing at \"%.100s\"", text);
     const struct tn_subschema found = {.json = target, .parent = TN_NO_PARENT, .keyword = text,
                                        .index = TN_NO_PARENT};
     const uint32_t i = tn_schema_list_add(&c->list, c->g, &found);
@@ -39,13 +42,13 @@ static bool compile_reference(struct tn_schema_compiler *c, const json_t *s, uin
     return true;
 }
 
-/* "anyOf", and "oneOf", whose alternatives are taken to exclude each other. */
+/* "anyOf", and "oneOf", whose alternatives are assumed to be mutually exclusive. */
 static bool compile_alternatives(struct tn_schema_compiler *c, const json_t *s, const char *word,
                                  uint32_t start)
 {
     const json_t *list = json_object_get(s, word);
     char beside[24];
-    snprintf(beside, sizeof beside, " beside \"%s\"", word);
+    snprintf(beside, sizeof beside, " together with \"%s\"", word);
     if (!tn_schema_check_words(c, s, &word, 1, beside))
         return false;
     if (!json_is_array(list) || json_array_size(list) == 0)
@@ -77,7 +80,7 @@ static bool add_type(struct tn_schema_compiler *c, const json_t *name, uint32_t 
                                            "string, number, integer, boolean, null");
 }
 
-/* The bits of "type"; 0: there is none. */
+/* The bits of "type"; 0: absent. */
 static bool read_types(struct tn_schema_compiler *c, const json_t *s, uint32_t *types)
 {
     const json_t *type = json_object_get(s, "type");
@@ -116,7 +119,7 @@ static uint32_t type_of(const json_t *value)
 
 /* ---- enum, const ---- */
 
-/* The text of a value leads from the start of a rule to an end. */
+/* Spells out a value from the start of a rule to an end. */
 static void add_value(struct tn_schema_compiler *c, const json_t *value, uint32_t start)
 {
     struct tn_buf text = {0};
@@ -134,12 +137,12 @@ static bool compile_enum(struct tn_schema_compiler *c, const json_t *s, uint32_t
         "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     const json_t *list = json_object_get(s, "enum"), *constant = json_object_get(s, "const");
     uint32_t types, n = 0;
-    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " beside \"enum\" or \"const\"") ||
+    if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), " together with \"enum\" or \"const\"") ||
         !read_types(c, s, &types))
         return false;
     if (list && (constant || !json_is_array(list) || json_array_size(list) == 0))
         return tn_schema_refuse(c, TERN_USAGE, "\"enum\" must be an array of values, not empty, "
-                                               "and stand without \"const\"");
+                                               "and cannot be combined with \"const\"");
     const size_t n_values = list ? json_array_size(list) : 1;
     for (size_t i = 0; i < n_values; i++) {
         const json_t *value = list ? json_array_get(list, i) : constant;
@@ -159,8 +162,8 @@ static bool compile_enum(struct tn_schema_compiler *c, const json_t *s, uint32_t
 
 /* ---- arrays ---- */
 
-/* [ item , item ... ]: as many as there must be, then those that there may be; a loop where they
- * have no limit. */
+/* [ item , item ... ]: the required items, then the optional ones; a loop where there is no
+ * maximum. */
 static void add_items(struct tn_schema_compiler *c, uint32_t start, uint32_t item,
                       struct tn_count_range range)
 {
@@ -173,14 +176,15 @@ static void add_items(struct tn_schema_compiler *c, uint32_t start, uint32_t ite
         tn_grammar_empty(g, first, close);
     uint32_t before = first;
     for (uint32_t i = 1; i <= max && !g->failed; i++) {
-        const uint32_t behind = tn_grammar_state(g);
-        tn_grammar_call(g, before, item, behind);
+        const uint32_t after = tn_grammar_state(g);
+        tn_grammar_call(g, before, item, after);
         if (i >= min)
-            tn_grammar_call(g, behind, c->rules.space, close);
+            tn_grammar_call(g, after, c->rules.space, close);
         if (i == max)
             return;
-        const uint32_t comma = tn_grammar_text(g, behind, ",", 1);
-        const bool is_loop = max == TN_NO_MAXIMUM && i >= TN_MAX(min, 2); /* `first` may close */
+        const uint32_t comma = tn_grammar_text(g, after, ",", 1);
+        /* the first loop state may also close */
+        const bool is_loop = max == TN_NO_MAXIMUM && i >= TN_MAX(min, 2);
         const uint32_t next = is_loop ? before : tn_grammar_state(g);
         tn_grammar_call(g, comma, c->rules.space, next);
         if (is_loop)
@@ -197,8 +201,8 @@ static bool compile_array(struct tn_schema_compiler *c, const json_t *s, uint32_
     if (status != TERN_OK)
         return tn_schema_refuse_as_said(c, status);
     if (json_object_get(s, "uniqueItems") && !json_is_false(json_object_get(s, "uniqueItems")))
-        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"uniqueItems\" is not supported: what an "
-                                                     "answer has written is not remembered");
+        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"uniqueItems\" is not supported: a "
+                                                     "grammar cannot remember earlier items");
     if (!items && c->is_strict)
         return tn_schema_refuse(c, TERN_USAGE, "an array needs \"items\"");
     const uint32_t item = items ? tn_schema_rule_of(c, items, "items", NULL, TN_NO_PARENT)
@@ -207,9 +211,9 @@ static bool compile_array(struct tn_schema_compiler *c, const json_t *s, uint32_
     return true;
 }
 
-/* ---- a subschema ---- */
+/* ---- one subschema ---- */
 
-/* Strings, numbers, booleans, null: by the rules of JSON, or by one with limits. */
+/* Strings, numbers, booleans, null: the shared JSON rules, or a rule with limits. */
 static bool compile_simple(struct tn_schema_compiler *c, const json_t *s, uint32_t types,
                            uint32_t start)
 {
@@ -239,7 +243,7 @@ static bool compile_types(struct tn_schema_compiler *c, const json_t *s, uint32_
     uint32_t types;
     if (!tn_schema_check_words(c, s, words, TN_COUNT_OF(words), "") || !read_types(c, s, &types))
         return false;
-    if (types & 1u << NUMBER) /* whole ones are among them */
+    if (types & 1u << NUMBER) /* integers are numbers */
         types &= ~(1u << INTEGER);
     if (!types && !c->is_strict &&
         (json_object_get(s, "properties") || json_object_get(s, "patternProperties")))
@@ -259,7 +263,7 @@ static bool compile_types(struct tn_schema_compiler *c, const json_t *s, uint32_
 
 static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t start);
 
-/* The merged schema has no "allOf" of its own. */
+/* Merging removes "allOf", so the recursion ends. */
 static bool compile_all_of(struct tn_schema_compiler *c, const json_t *s, uint32_t start)
 {
     json_t *merged;
@@ -290,10 +294,10 @@ static bool compile(struct tn_schema_compiler *c, const json_t *s, uint32_t star
     return compile_types(c, s, start);
 }
 
-/* ---- the whole ---- */
+/* ---- whole schema ---- */
 
-/* The subschema that has this state: states of a rule follow its start, but for the starts of what
- * it names. */
+/* The subschema that owns a state.  States of a rule follow its start state, except the start
+ * states of rules that it refers to. */
 static uint32_t subschema_at(const struct tn_schema_list *list, uint32_t state)
 {
     uint32_t found = 0;
@@ -326,7 +330,7 @@ static tern_status finish(struct tn_schema_compiler *c)
 static tern_status compile_all(struct tn_schema_compiler *c)
 {
     struct tern_grammar *g = c->g;
-    tn_grammar_state(g); /* 0 is no state of a rule */
+    tn_grammar_state(g); /* state 0 means "none" */
     tn_grammar_add_json(g, &c->rules);
     g->start = tn_grammar_state(g);
     const struct tn_subschema root = {.json = c->root, .parent = TN_NO_PARENT, .keyword = "#",
@@ -360,7 +364,7 @@ tern_status tern_grammar_from_schema_between(struct tern_grammar **out, const ch
                          .limits.steps = TERN_GRAMMAR_MAX_STEPS, .err = err};
     *out = NULL;
     if (n_bytes > TERN_GRAMMAR_MAX_SCHEMA)
-        return tn_fail(err, TERN_LIMIT, "#: a schema of %zu bytes; at most %u are read", n_bytes,
+        return tn_fail(err, TERN_LIMIT, "#: a schema of %zu bytes; the limit is %u", n_bytes,
                        TERN_GRAMMAR_MAX_SCHEMA);
     tern_status status = tn_json_load(&root, "#", schema, n_bytes, JSON_REJECT_DUPLICATES, err);
     if (status != TERN_OK)

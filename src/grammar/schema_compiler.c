@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the parts of the schema compiler share.
+ * Helpers of the schema compiler: refusals with a JSON path, keyword checks, the list of rules.
+ *
+ * schema.c and schema_object.c call them.
  */
 #include "grammar/schema_compiler.h"
 
@@ -31,7 +33,7 @@ bool tn_schema_refuse(struct tn_schema_compiler *c, tern_status status, const ch
     return tn_schema_refuse_as_said(c, status);
 }
 
-/* ---- words ---- */
+/* ---- keywords ---- */
 
 static bool is_one_of(const char *word, const char *const *list, size_t n)
 {
@@ -43,7 +45,7 @@ static bool is_one_of(const char *word, const char *const *list, size_t n)
 
 bool tn_schema_says_nothing(const json_t *s)
 {
-    json_t *object = (json_t *)s; /* jansson's iterators take no const */
+    json_t *object = (json_t *)s; /* jansson's iterators are not const-correct */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
         if (!tn_schema_is_annotation(json_object_iter_key(i)))
             return false;
@@ -53,7 +55,7 @@ bool tn_schema_says_nothing(const json_t *s)
 bool tn_schema_check_words(struct tn_schema_compiler *c, const json_t *s, const char *const *list,
                            size_t n, const char *beside)
 {
-    json_t *object = (json_t *)s; /* jansson's iterators take no const */
+    json_t *object = (json_t *)s; /* jansson's iterators are not const-correct */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
         const char *word = json_object_iter_key(i);
         if (!tn_schema_is_annotation(word) && !is_one_of(word, list, n))

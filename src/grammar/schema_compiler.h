@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The state of compiling a schema, and what its parts share: refusing with a place, checking words,
- * naming subschemas.  schema.c compiles, schema_object.c the members of objects.
+ * State and helpers of the schema compiler: refusals with a JSON path, keyword checks, naming of
+ * subschemas.
+ *
+ * schema.c compiles schemas, schema_object.c the members of objects.
  */
 #ifndef TN_SCHEMA_COMPILER_H
 #define TN_SCHEMA_COMPILER_H
@@ -16,32 +18,33 @@ struct tn_schema_compiler {
     struct tn_json_rules rules;
     struct tn_schema_limits limits;
     const json_t *root;
-    json_t *made; /* an array that owns schemas which are not part of the root */
+    json_t *made; /* an array that owns generated schemas, which are not part of root */
     const char *before, *after; /* texts around the JSON */
     bool is_strict;
-    uint32_t at; /* the subschema that is being compiled */
+    uint32_t at; /* index of the subschema being compiled */
     tern_status status;
     struct tern_error *err;
 };
 
-/* Fails with `#/place: ...`; false, so that checks can return it. */
+/* Fails with `#/path: ...`.  Returns false, for the caller to return. */
 bool tn_schema_refuse(struct tn_schema_compiler *c, tern_status status, const char *format, ...)
     TN_PRINTF(3, 4);
-/* The same where c->err has the detail. */
+/* The same with the detail already in c->err. */
 bool tn_schema_refuse_as_said(struct tn_schema_compiler *c, tern_status status);
 
-/* Are all words annotations? */
+/* Are all keywords annotations? */
 bool tn_schema_says_nothing(const json_t *s);
-/* Refuses a schema with words beside its annotations that are not among the n of the list. */
+/* Refuses a schema with a keyword that is neither an annotation nor in `list` [n]; `beside` ends
+ * the message. */
 bool tn_schema_check_words(struct tn_schema_compiler *c, const json_t *s, const char *const *list,
                            size_t n, const char *beside);
 
-/* The start of the rule of a subschema of the one that is being compiled.  `json`, `keyword` and
- * `name` live as long as the compiler. */
+/* Start state of the rule for a subschema of the current one.  `json`, `keyword` and `name` must
+ * outlive the compiler. */
 uint32_t tn_schema_rule_of(struct tn_schema_compiler *c, const json_t *json, const char *keyword,
                            const char *name, uint32_t index);
 
-/* Hands `made` over to the compiler, which frees it at its end.  false: NULL, or no memory. */
+/* Passes ownership of `made` to the compiler.  false: `made` is NULL, or out of memory. */
 bool tn_schema_keep(struct tn_schema_compiler *c, json_t *made);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading two words that belong together.
+ * Reads and checks a pair of minimum and maximum keywords.
+ *
+ * Schemas are hostile input: every value is checked for type, sign, order and the caller's limit.
  */
 #include "grammar/schema_count.h"
 

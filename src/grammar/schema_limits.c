@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rules by the limits that they stand for.
+ * Finds or builds the rule for a type with limits, keyed by the text of those limits.
+ *
+ * Schemas that libraries generate repeat the same limits many times; each set is compiled once.
  */
 #include "grammar/schema_limits.h"
 
@@ -38,7 +40,7 @@ static bool has_one_of(const json_t *s, struct words words)
     return false;
 }
 
-/* The type and what s says with the words, as a text; NULL: memory is short. */
+/* A key made of the type and the schema's limiting keywords; NULL: out of memory. */
 static char *text_of(const json_t *s, const char *type, struct words words)
 {
     json_t *array = json_pack("[s]", type);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The list of subschemas, their places, and references to them.
+ * The list of subschemas, their JSON paths, and the resolution of references.
+ *
+ * Looked up by address: a subschema that several references name is compiled once.
  */
 #include "grammar/schema_list.h"
 
@@ -63,9 +65,9 @@ void tn_schema_list_fini(struct tn_schema_list *list)
     tn_free(list->slots);
 }
 
-/* ---- places ---- */
+/* ---- paths ---- */
 
-/* A name in a JSON pointer (RFC 6901). */
+/* Appends an escaped segment of a JSON pointer (RFC 6901). */
 static void append_name(struct tn_buf *out, const char *name)
 {
     for (; *name; name++) {
@@ -97,7 +99,7 @@ void tn_schema_path(struct tn_buf *out, const struct tn_schema_list *list, uint3
 
 /* ---- references ---- */
 
-/* A number without leading zeros that ends the name. */
+/* Parses a segment that is a number without leading zeros. */
 static bool read_index(const char *name, size_t *index)
 {
     *index = 0;
@@ -109,7 +111,7 @@ static bool read_index(const char *name, size_t *index)
     return name[0] && (name[0] != '0' || !name[1]);
 }
 
-/* Cuts the next name off a pointer, unescapes it into `name`; false: it is too long. */
+/* Removes the next segment from a pointer and unescapes it into `name`.  false: it is too long. */
 static bool next_name(const char **pointer, char *name, size_t room)
 {
     size_t n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The subschemas of a schema: each is compiled once, however many refer to it.
+ * The subschemas of a schema; each is compiled once, however many references name it.
  *
- * A subschema stands in the list as soon as something names it, with the start of the rule that it
- * will become; the compiler goes through the list until all are done.  So neither the depth of a
- * schema nor references in circles need a stack.
+ * A subschema enters the list when it is first named, with the start state of its future rule.  The
+ * compiler works through the list until it is empty, so neither deep nor circular schemas need a
+ * recursion.
  */
 #ifndef TN_SCHEMA_LIST_H
 #define TN_SCHEMA_LIST_H
@@ -19,30 +19,31 @@
 
 struct tn_subschema {
     const json_t *json;
-    uint32_t start;      /* state */
-    uint32_t parent;     /* in the list, or TN_NO_PARENT */
-    const char *keyword; /* of the parent under which it stands; of a reference: all of its text */
-    const char *name;    /* below that: of a property, or NULL */
-    uint32_t index;      /* below that: of an alternative, or TN_NO_PARENT */
+    uint32_t start;      /* state of its rule */
+    uint32_t parent;     /* index in the list, or TN_NO_PARENT */
+    const char *keyword; /* of the parent that contains it; for a reference, its whole text */
+    const char *name;    /* of the property below the keyword, or NULL */
+    uint32_t index;      /* of the alternative below the keyword, or TN_NO_PARENT */
 };
 
 /* Zero-initialise; tn_schema_list_fini frees. */
 struct tn_schema_list {
     struct tn_subschema *items; /* [n] */
     uint32_t n, capacity;
-    uint32_t *slots; /* [2 * TN_MAX_SUBSCHEMAS] 1 + place in items, by the address of the JSON */
+    /* [2 * TN_MAX_SUBSCHEMAS] hash table by address of the JSON: 1 + index in items */
+    uint32_t *slots;
 };
 
-/* The place of `what` in the list, appended where it is new.  TERN_LIMIT, TERN_MEMORY: a failure of
- * the grammar. */
+/* Index of `what` in the list, appended if it is new.  TERN_LIMIT and TERN_MEMORY become failures
+ * of the grammar. */
 uint32_t tn_schema_list_add(struct tn_schema_list *list, struct tern_grammar *g,
                             const struct tn_subschema *what);
 void tn_schema_list_fini(struct tn_schema_list *list);
 
-/* Appends "#/properties/name" to out. */
+/* Appends the path of a subschema, such as "#/properties/name". */
 void tn_schema_path(struct tn_buf *out, const struct tn_schema_list *list, uint32_t i);
 
-/* What "#", "#/$defs/name" and the like stand for in a schema; NULL: nothing. */
+/* Resolves a reference such as "#" or "#/$defs/name"; NULL: it points to nothing. */
 const json_t *tn_schema_find(const json_t *root, const char *reference);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Merging the parts of "allOf", word by word.
+ * Merges the subschemas of "allOf", keyword by keyword.
+ *
+ * Each keyword has its own rule: bounds narrow, lists of names join, members nest in a new "allOf".
+ * Keywords without a rule must be equal.  Steps bound the size of the result, because references
+ * can multiply it.
  */
 #include "grammar/schema_merge.h"
 
@@ -10,12 +14,12 @@
 #include "base/error.h"
 #include "grammar/schema_list.h"
 
-#define STEPS_PER_WORD 64u /* a member of JSON that is made; steps bound the memory, too */
+#define STEPS_PER_WORD 64u /* per member of JSON created, which bounds memory too */
 
 struct merge {
     const json_t *root;
     json_t *out;
-    json_t *seen[TERN_GRAMMAR_MAX_DEPTH]; /* parts that are being merged, the outermost first */
+    json_t *seen[TERN_GRAMMAR_MAX_DEPTH]; /* subschemas being merged, outermost first */
     uint32_t depth;
     uint64_t *steps;
     tern_status status;
@@ -31,7 +35,7 @@ bool tn_schema_is_annotation(const char *word)
     for (size_t i = 0; i < TN_COUNT_OF(words); i++)
         if (strcmp(word, words[i]) == 0)
             return true;
-    return strncmp(word, "x-", 2) == 0; /* OpenAPI's and everybody's own */
+    return strncmp(word, "x-", 2) == 0; /* vendor extensions of OpenAPI */
 }
 
 /* ---- failures; each returns false ---- */
@@ -50,10 +54,10 @@ static bool fail_memory(struct merge *m)
 
 static bool differs(struct merge *m, const char *word)
 {
-    return fail(m, TERN_UNSUPPORTED, "its parts differ in", word);
+    return fail(m, TERN_UNSUPPORTED, "its schemas differ in", word);
 }
 
-/* Takes the reference to `value`. */
+/* Consumes the reference to `value`. */
 static bool put(struct merge *m, json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0 || fail_memory(m);
@@ -62,16 +66,16 @@ static bool put(struct merge *m, json_t *object, const char *key, json_t *value)
 static bool spend(struct merge *m)
 {
     if (*m->steps < STEPS_PER_WORD) {
-        m->status = tn_fail(m->err, TERN_LIMIT, "\"allOf\": its parts are too large");
+        m->status = tn_fail(m->err, TERN_LIMIT, "\"allOf\": the merged schema is too large");
         return false;
     }
     *m->steps -= STEPS_PER_WORD;
     return true;
 }
 
-/* ---- words ---- */
+/* ---- keywords ---- */
 
-/* Both schemas, for one place. */
+/* Requires both schemas for the same member. */
 static bool put_both(struct merge *m, json_t *object, const char *key, json_t *a, json_t *b)
 {
     return json_equal(a, b) || put(m, object, key, json_pack("{s:[O,O]}", "allOf", a, b));
@@ -90,7 +94,7 @@ static bool merge_properties(struct merge *m, json_t *value)
     return true;
 }
 
-/* Names may be there twice. */
+/* Duplicate names are harmless. */
 static bool merge_required(struct merge *m, const json_t *value)
 {
     json_t *names = json_object_get(m->out, "required");
@@ -116,7 +120,7 @@ static bool is_type(const json_t *name, const char *type)
     return json_is_string(name) && strcmp(json_string_value(name), type) == 0;
 }
 
-/* The types of a that b has too; an integer is a number. */
+/* Adds the types that a and b have in common; an integer is a number. */
 static bool add_common_types(json_t *out, const json_t *a, const json_t *b)
 {
     bool is_good = true;
@@ -152,7 +156,7 @@ static bool merge_type(struct merge *m, json_t *value)
     return fail_memory(m);
 }
 
-/* false closes the whole, true says nothing. */
+/* false excludes all other members; true has no effect. */
 static bool merge_additional(struct merge *m, json_t *value)
 {
     static const char word[] = "additionalProperties";
@@ -164,7 +168,7 @@ static bool merge_additional(struct merge *m, json_t *value)
                : put_both(m, m->out, word, other, value);
 }
 
-/* The narrower of two bounds. */
+/* Keeps the narrower of two bounds. */
 static bool merge_bound(struct merge *m, const char *word, json_t *value)
 {
     static const char *const lower[] = {"minimum", "exclusiveMinimum", "minLength", "minItems"};
@@ -179,7 +183,7 @@ static bool merge_bound(struct merge *m, const char *word, json_t *value)
     return differs(m, word);
 }
 
-/* Lists that grow are not those of the schema. */
+/* Copies arrays on first use: merging appends to them, and the caller's schema must not change. */
 static bool put_first(struct merge *m, const char *word, json_t *value)
 {
     if (strcmp(word, "properties") == 0 && json_is_object(value))
@@ -211,7 +215,7 @@ static bool merge_word(struct merge *m, const char *word, json_t *value)
     return merge_bound(m, word, value);
 }
 
-/* ---- parts ---- */
+/* ---- subschemas ---- */
 
 static bool merge_part(struct merge *m, json_t *part);
 
@@ -220,10 +224,10 @@ static bool merge_reference(struct merge *m, const json_t *reference)
     const char *text = json_string_value(reference);
     const json_t *target = text ? tn_schema_find(m->root, text) : NULL;
     return target ? merge_part(m, (json_t *)target)
-                  : fail(m, TERN_USAGE, "nothing stands at", text ? text : "$ref");
+                  : fail(m, TERN_USAGE, "the schema has nothing at", text ? text : "$ref");
 }
 
-/* What it refers to, its own parts, then its words. */
+/* The referenced schema first, then "allOf", then its own keywords. */
 static bool merge_words(struct merge *m, json_t *part)
 {
     json_t *reference = json_object_get(part, "$ref"), *list = json_object_get(part, "allOf");
@@ -243,13 +247,13 @@ static bool merge_words(struct merge *m, json_t *part)
     return true;
 }
 
-/* As deep as TERN_GRAMMAR_MAX_DEPTH.  A part inside of itself says nothing more. */
+/* Nests up to TERN_GRAMMAR_MAX_DEPTH.  A subschema inside itself adds nothing. */
 static bool merge_part(struct merge *m, json_t *part)
 {
     if (json_is_true(part))
         return true;
     if (!json_is_object(part))
-        return fail(m, TERN_USAGE, "a part is no", "schema");
+        return fail(m, TERN_USAGE, "each item must be a", "schema");
     for (uint32_t i = 0; i < m->depth; i++)
         if (m->seen[i] == part)
             return true;

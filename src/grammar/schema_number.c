@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the words about a number to its limits.
+ * Reads the numeric keywords of a schema and turns them into limits for number_rule.c.
+ *
+ * "minimum" with "exclusiveMinimum" and the like are combined; the narrower bound counts.
  */
 #include "grammar/schema_number.h"
 
@@ -8,7 +10,7 @@
 #include "base/error.h"
 #include "grammar/number_rule.h"
 
-/* Digits of "multipleOf" behind the point. */
+/* Digits of "multipleOf" after the point. */
 #define MAX_SCALE 15
 
 static const struct word {
@@ -21,7 +23,7 @@ static const struct word {
 
 static const char multiple_of[] = "multipleOf";
 
-/* Of two bounds on the same side the narrower one is left. */
+/* Replaces `bound` if the new one is narrower. */
 static void narrow(struct tn_bound *bound, const struct tn_decimal *at, const struct word *word)
 {
     const int order = bound->exists ? tn_decimal_compare(at, &bound->at) : 0;
@@ -55,13 +57,13 @@ static tern_status read_multiple(const json_t *s, struct tn_number_limits *limit
     if (!json_is_number(value) || !(json_number_value(value) > 0))
         return tn_fail(err, TERN_USAGE, "\"%s\" must be a number above 0", multiple_of);
     const struct tn_decimal d = tn_decimal_of(value);
-    const int32_t scale = (int32_t)d.n - d.exponent; /* digits behind the point */
+    const int32_t scale = (int32_t)d.n - d.exponent; /* digits after the point */
     uint32_t multiple = 0;
     for (int32_t place = d.exponent - 1; place >= -TN_MAX(scale, 0); place--)
         multiple = TN_MIN(multiple * 10 + tn_decimal_digit(&d, place), TN_MAX_MULTIPLE + 1);
     if (multiple > TN_MAX_MULTIPLE || scale > MAX_SCALE)
         return tn_fail(err, TERN_LIMIT, "\"%s\" must be at most %u without its point, and have at "
-                                        "most %d digits behind it", multiple_of, TN_MAX_MULTIPLE,
+                                        "most %d digits after it", multiple_of, TN_MAX_MULTIPLE,
                        MAX_SCALE);
     limits->multiple = multiple;
     limits->scale = scale > 0 ? (uint32_t)scale : 0;
@@ -83,7 +85,8 @@ static bool is_within(const struct tn_decimal *d, const struct tn_number_limits 
            (below > 0 || (below == 0 && !limits->upper.is_open));
 }
 
-/* Of multiple / 10^scale: no digits behind those, and the rest divides. */
+/* A multiple of multiple / 10^scale has at most `scale` digits after the point and, scaled, no
+ * remainder. */
 static bool is_multiple(const struct tn_decimal *d, const struct tn_number_limits *limits)
 {
     const int32_t last = -(int32_t)limits->scale;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Members of objects.
+ * Compiles the members of an object.
+ *
+ * Properties appear in the schema's order, so the automaton needs no memory of those already
+ * written; other members come last.
  */
 #include "grammar/schema_object.h"
 
@@ -10,18 +13,18 @@
 #include "base/error.h"
 #include "grammar/string_rule.h"
 
-/* What a schema says about objects. */
+/* The object keywords of a schema. */
 struct object {
-    json_t *properties;       /* named members; NULL: none are */
-    const json_t *declared;   /* of these, those of "properties" */
-    json_t *required;         /* names as members; json_decref */
-    const json_t *additional; /* schema of other members, or true; NULL: there are none */
+    json_t *properties;       /* named members; NULL: none */
+    const json_t *declared;   /* the part of them that "properties" declares */
+    json_t *required;         /* set of names; json_decref */
+    const json_t *additional; /* schema of other members, or true; NULL: none are allowed */
     const json_t *names;      /* schema of their keys, or NULL */
-    const char *pattern;      /* that their keys fit, or NULL */
-    const json_t *of_pattern; /* their schema */
+    const char *pattern;      /* expression that their keys match, or NULL */
+    const json_t *of_pattern; /* schema of those members */
 };
 
-/* ---- reading ---- */
+/* ---- reading keywords ---- */
 
 static bool read_additional(struct tn_schema_compiler *c, const json_t *s, struct object *o)
 {
@@ -35,19 +38,20 @@ static bool read_additional(struct tn_schema_compiler *c, const json_t *s, struc
     o->names = json_object_get(s, "propertyNames");
     if (o->names && !json_is_object(o->names))
         return tn_schema_refuse(c, TERN_USAGE, "\"propertyNames\" must be a schema");
-    if (o->names && !additional) /* only the keys are told */
+    if (o->names && !additional) /* "propertyNames" alone */
         o->additional = json_object_get(s, "properties") ? NULL : json_true();
     return true;
 }
 
-/* c->err has the detail of an expression. */
+/* Refuses with the detail in c->err. */
 static bool refuse_pattern(struct tn_schema_compiler *c, tern_status status)
 {
     tn_fail_prefix(c->err, "\"patternProperties\"");
     return tn_schema_refuse_as_said(c, status);
 }
 
-/* One pattern whose keys are no names of "properties", and no members but these. */
+/* Reads "patternProperties": one pattern, which matches no name in "properties", and no other
+ * members. */
 static bool read_pattern(struct tn_schema_compiler *c, const json_t *s, struct object *o)
 {
     json_t *patterns = json_object_get(s, "patternProperties");
@@ -57,7 +61,7 @@ static bool read_pattern(struct tn_schema_compiler *c, const json_t *s, struct o
         return true;
     if (json_object_size(patterns) > 1 || o->additional || o->names)
         return tn_schema_refuse(c, TERN_UNSUPPORTED,
-                                "\"patternProperties\" must have one pattern, and stand without "
+                                "\"patternProperties\" must have one pattern, without "
                                 "\"propertyNames\" and other \"additionalProperties\" than false");
     o->pattern = json_object_iter_key(json_object_iter(patterns));
     o->of_pattern = json_object_iter_value(json_object_iter(patterns));
@@ -77,12 +81,12 @@ static bool read_pattern(struct tn_schema_compiler *c, const json_t *s, struct o
     return true;
 }
 
-/* The names become those of members with the schema of others, in a copy of the properties. */
+/* Turns the enumerated names into properties with the schema of other members, in a copy. */
 static bool name_others(struct tn_schema_compiler *c, struct object *o, const json_t *names)
 {
     json_t *properties = o->properties ? json_copy(o->properties) : json_object();
     if (!tn_schema_keep(c, properties))
-        return true; /* the grammar has failed */
+        return true; /* the grammar records the failure */
     o->properties = properties;
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
@@ -93,7 +97,7 @@ static bool name_others(struct tn_schema_compiler *c, struct object *o, const js
     return true;
 }
 
-/* Keys of an enumeration are named members; there are no others. */
+/* Keys limited to an enumeration become properties, without other members. */
 static bool read_names(struct tn_schema_compiler *c, struct object *o)
 {
     static const char *const words[] = {"type",   "enum",      "pattern",
@@ -107,12 +111,13 @@ static bool read_names(struct tn_schema_compiler *c, struct object *o)
     if (type && (!json_is_string(type) || strcmp(json_string_value(type), "string") != 0))
         return tn_schema_refuse(c, TERN_USAGE, "\"propertyNames\": its \"type\" must be string");
     if (json_object_size(o->names) == (type != NULL)) {
-        o->names = NULL; /* any string */
+        o->names = NULL; /* unconstrained */
         return true;
     }
     if (json_object_size(o->properties) > 0 || (list && json_object_size(o->names) > 1u + !!type))
-        return tn_schema_refuse(c, TERN_UNSUPPORTED, "\"propertyNames\" must stand without "
-                                                     "\"properties\", and \"enum\" alone in it");
+        return tn_schema_refuse(c, TERN_UNSUPPORTED,
+                                "\"propertyNames\" cannot be combined with \"properties\", nor its "
+                                "\"enum\" with other keywords");
     if (list && !name_others(c, o, list))
         return false;
     if (list)
@@ -120,7 +125,7 @@ static bool read_names(struct tn_schema_compiler *c, struct object *o)
     return true;
 }
 
-/* The names of "required" become members of o->required. */
+/* Collects the names of "required" in o->required. */
 static bool read_required(struct tn_schema_compiler *c, const json_t *s, struct object *o)
 {
     const json_t *required = json_object_get(s, "required");
@@ -152,17 +157,17 @@ static bool read_object(struct tn_schema_compiler *c, const json_t *s, struct ob
 
 /* ---- members ---- */
 
-/* The value of a member from a state behind its key; the state behind the value. */
+/* Adds ": value" after the key.  Returns the state after the value. */
 static uint32_t add_value(struct tn_schema_compiler *c, uint32_t key_end, uint32_t value)
 {
     struct tern_grammar *g = c->g;
-    const uint32_t value_at = tn_grammar_state(g), behind = tn_grammar_state(g);
+    const uint32_t value_at = tn_grammar_state(g), after = tn_grammar_state(g);
     tn_grammar_call(g, tn_grammar_text(g, key_end, ":", 1), c->rules.space, value_at);
-    tn_grammar_call(g, value_at, value, behind);
-    return behind;
+    tn_grammar_call(g, value_at, value, after);
+    return after;
 }
 
-/* `"name": value` from a state; the state behind it. */
+/* Adds `"name": value`.  Returns the state after it. */
 static uint32_t add_member(struct tn_schema_compiler *c, uint32_t from, const char *name,
                            const json_t *value)
 {
@@ -180,7 +185,7 @@ static uint32_t add_member(struct tn_schema_compiler *c, uint32_t from, const ch
                      tn_schema_rule_of(c, value, "properties", name, TN_NO_PARENT));
 }
 
-/* The rule of the keys of other members; false: refused. */
+/* Finds the rule for the keys of other members.  false: refused. */
 static bool add_other_key(struct tn_schema_compiler *c, const struct object *o, uint32_t *rule)
 {
     const struct tn_count_range any = {0, TN_NO_MAXIMUM};
@@ -200,7 +205,7 @@ static bool add_other_key(struct tn_schema_compiler *c, const struct object *o, 
     return status == TERN_OK || tn_schema_refuse_as_said(c, status);
 }
 
-/* Any number of other members, with commas between them, from `item`. */
+/* Adds any number of other members, separated by commas, from `item`. */
 static bool add_others(struct tn_schema_compiler *c, const struct object *o, uint32_t item,
                        uint32_t close)
 {
@@ -214,19 +219,19 @@ static bool add_others(struct tn_schema_compiler *c, const struct object *o, uin
         value = tn_schema_rule_of(c, o->additional, "additionalProperties", NULL, TN_NO_PARENT);
     const uint32_t key_end = tn_grammar_state(g);
     tn_grammar_call(g, item, key, key_end);
-    const uint32_t behind = add_value(c, key_end, value);
-    tn_grammar_call(g, tn_grammar_text(g, behind, ",", 1), c->rules.space, item);
-    tn_grammar_call(g, behind, c->rules.space, close);
+    const uint32_t after = add_value(c, key_end, value);
+    tn_grammar_call(g, tn_grammar_text(g, after, ",", 1), c->rules.space, item);
+    tn_grammar_call(g, after, c->rules.space, close);
     return true;
 }
 
-/* Two states stand between members: `first`, while none was written, and `later`; where only one
- * can be, the other is 0, which is no state of a rule. */
+/* The state between members depends on the comma: `first` before any member, `later` after one. The
+ * impossible one is 0, which is no state of a rule. */
 struct between {
     uint32_t first, later;
 };
 
-/* Leads from both to a member. */
+/* Connects both states to a member. */
 static void begin_member(struct tn_schema_compiler *c, struct between at, uint32_t member)
 {
     struct tern_grammar *g = c->g;
@@ -236,7 +241,7 @@ static void begin_member(struct tn_schema_compiler *c, struct between at, uint32
         tn_grammar_call(g, tn_grammar_text(g, at.later, ",", 1), c->rules.space, member);
 }
 
-/* The members of "properties", in the order of the schema. */
+/* Adds the members of "properties" in their order. */
 static bool add_named(struct tn_schema_compiler *c, const struct object *o, struct between *at)
 {
     struct tern_grammar *g = c->g;
@@ -249,10 +254,10 @@ static bool add_named(struct tn_schema_compiler *c, const struct object *o, stru
             return tn_schema_refuse(c, TERN_USAGE, "\"required\" must name every property; "
                                                    "\"%.60s\" is missing", name);
         begin_member(c, *at, member);
-        const uint32_t behind = add_member(c, member, name, json_object_iter_value(i));
+        const uint32_t after = add_member(c, member, name, json_object_iter_value(i));
         if (at->later && !is_required)
-            tn_grammar_empty(g, at->later, behind);
-        at->later = behind;
+            tn_grammar_empty(g, at->later, after);
+        at->later = after;
         at->first = is_required ? 0 : at->first;
     }
     return true;
@@ -280,7 +285,7 @@ static bool add_members(struct tn_schema_compiler *c, const struct object *o, ui
     return true;
 }
 
-/* Nothing is said about the members: they are any. */
+/* Does s allow any members? */
 static bool is_free(const json_t *s)
 {
     static const char *const words[] = {"properties", "additionalProperties", "required",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Formats as expressions.  Each takes only what every validator takes: years from 1, no leap
- * seconds, names of at most 253 characters, addresses without zones.
+ * Compiles "pattern" and "format" by way of regular expressions.
+ *
+ * Each format's expression accepts only what every validator accepts: years from 1, no leap
+ * seconds, host names of at most 253 characters, addresses without zones.
  */
 #include "grammar/schema_string.h"
 
@@ -25,7 +27,7 @@
 #define DURATION_DATE                                                                              \
     "(?:" COUNT "D|" COUNT "M(?:" COUNT "D)?|" COUNT "Y(?:" COUNT "M(?:" COUNT "D)?)?)"
 
-/* Labels of a host name: the first of 63 characters and seven of 26 are 252 with their dots. */
+/* Labels of a host name: 63 characters for the first and 26 for seven others make 252 with dots. */
 #define LABEL(n_between) "[0-9A-Za-z](?:[0-9A-Za-z-]{0," n_between "}[0-9A-Za-z])?"
 #define ATOM "[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]+"
 
@@ -35,7 +37,7 @@
 
 static const struct format {
     const char *name;
-    const char *expressions[2]; /* both, where there are two */
+    const char *expressions[2]; /* a text must match both, if there are two */
 } formats[] = {
     {"date-time", {"^" DATE "T" TIME "$"}},
     {"date", {"^" DATE "$"}},
@@ -62,7 +64,7 @@ static const struct format *find_format(const char *name)
     return NULL;
 }
 
-/* The text of a word; *text stays NULL when the word is absent. */
+/* Reads a keyword; *text stays NULL when it is absent. */
 static tern_status read_text(const json_t *s, const char *word, const char **text,
                              struct tern_error *err)
 {
@@ -73,11 +75,11 @@ static tern_status read_text(const json_t *s, const char *word, const char **tex
     return tn_ok(err);
 }
 
-/* What a schema says about strings. */
+/* The string keywords of a schema. */
 struct words {
     const char *expressions[3];
-    uint32_t n;       /* of them */
-    const char *name; /* of the word that they are of, for details */
+    uint32_t n;       /* number of expressions */
+    const char *name; /* keyword that they come from, for error details */
     struct tn_count_range length;
 };
 

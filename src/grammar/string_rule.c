@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * From an automaton over characters to one over the bytes of JSON.
+ * Turns an automaton over characters into one over the bytes of a JSON string.
+ *
+ * A range of characters is split into pieces whose UTF-8 encodings are products of byte ranges.
  */
 #include "grammar/string_rule.h"
 
@@ -18,7 +20,7 @@
 
 /* ---- characters ---- */
 
-/* Below U+0020. */
+/* Escapes for characters below U+0020. */
 static void add_control(struct tern_grammar *g, uint32_t from, uint32_t c, uint32_t to)
 {
     static const char shorts[32] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
@@ -32,11 +34,12 @@ static void add_control(struct tern_grammar *g, uint32_t from, uint32_t c, uint3
     tn_grammar_bytes(g, at, last, last, to);
 }
 
-/* Below U+0080. */
+/* Characters below U+0080. */
 static void add_ascii(struct tern_grammar *g, uint32_t from, uint32_t low, uint32_t high,
                       uint32_t to)
 {
-    uint32_t first = TN_MAX(low, 0x20); /* of those not yet added that are written as they are */
+    /* start of the run that is not yet added and needs no escape */
+    uint32_t first = TN_MAX(low, 0x20);
     for (uint32_t c = low; c <= high; c++) {
         if (c < 0x20)
             add_control(g, from, c, to);
@@ -51,21 +54,21 @@ static void add_ascii(struct tern_grammar *g, uint32_t from, uint32_t low, uint3
         tn_grammar_bytes(g, from, (uint8_t)first, (uint8_t)high, to);
 }
 
-/* Bytes of a character from U+0080 on. */
+/* UTF-8 length of a character from U+0080. */
 static uint32_t n_bytes_of(uint32_t c)
 {
     return c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 }
 
-/* The last of the characters from `low` on whose bytes are, place by place, those between the bytes
- * of the first and the last. */
+/* The last character from `low` up to which the UTF-8 encodings are the product of the byte ranges
+ * between the two ends. */
 static uint32_t piece_end(uint32_t low, uint32_t high)
 {
     static const uint32_t last_of_length[] = {0, 0, 0x7FF, 0xFFFF, TN_LAST_CHARACTER};
     const uint32_t n = n_bytes_of(low);
     uint32_t end = TN_MIN(high, last_of_length[n]);
     for (uint32_t i = 1; i < n; i++) {
-        const uint32_t mask = (1u << 6 * i) - 1; /* of the last i bytes */
+        const uint32_t mask = (1u << 6 * i) - 1; /* covers the last i bytes */
         if ((low & ~mask) == (end & ~mask))
             return end;
         if (low & mask)
@@ -103,8 +106,8 @@ static void add_characters(struct tern_grammar *g, uint32_t from, uint32_t low, 
 struct writer {
     struct tern_grammar *g;
     const struct tn_dfa *dfa;
-    uint32_t *states; /* [n_states] of the grammar; 0: not yet there */
-    uint32_t *todo;   /* [n_states] those that are */
+    uint32_t *states; /* [n_states] grammar states; 0: not yet added */
+    uint32_t *todo;   /* [n_states] queue of added states */
     uint32_t n_todo;
 };
 
@@ -155,27 +158,28 @@ static bool write_all(struct tern_grammar *g, uint32_t start, const struct tn_df
 
 /* ---- expressions ---- */
 
-/* Texts of a length, as an expression. */
+/* Adds an expression for texts of a length. */
 static tern_status add_length(struct tn_nfa *nfa, struct tn_count_range length,
                               struct tern_error *err)
 {
     char text[48], max[16] = "";
     if ((length.max == TN_NO_MAXIMUM ? length.min : length.max) > TN_REGEX_MAX_REPEAT)
-        return tn_fail(err, TERN_LIMIT, "a length of more than %u beside it", TN_REGEX_MAX_REPEAT);
+        return tn_fail(err, TERN_LIMIT, "a length of more than %u combined with it",
+                       TN_REGEX_MAX_REPEAT);
     if (length.max != TN_NO_MAXIMUM)
         snprintf(max, sizeof max, "%u", length.max);
     snprintf(text, sizeof text, "^[^]{%u,%s}$", length.min, max);
     return tn_regex_add(nfa, text, err);
 }
 
-/* Do all texts of the automaton have such a length? */
+/* Do all texts of the automaton have a length in this range? */
 static bool has_length(const struct tn_dfa *dfa, struct tn_count_range length)
 {
     return dfa->shortest >= length.min && dfa->longest <= length.max;
 }
 
-/* Most expressions leave nothing for a length to say; where one does, both are made one
- * automaton. */
+/* Builds one automaton from the expressions.  Most imply the length; only where they do not is it
+ * added as another expression. */
 static tern_status make_automaton(struct tn_dfa *out, struct tn_nfa *nfa,
                                   struct tn_count_range length, uint64_t *steps,
                                   struct tern_error *err)
@@ -229,7 +233,7 @@ tern_status tn_string_fits(bool *fits, const char *const *expressions, uint32_t 
 
 /* ---- lengths ---- */
 
-/* The start of a rule for one character. */
+/* Start of the rule for any single character. */
 static uint32_t add_any_character(struct tern_grammar *g)
 {
     const uint32_t start = tn_grammar_state(g), end = tn_grammar_state(g);
@@ -258,9 +262,9 @@ void tn_string_rule_of_length(struct tern_grammar *g, uint32_t start,
     }
 }
 
-/* ---- other strings than some ---- */
+/* ---- strings other than given names ---- */
 
-/* Names [low, high) begin with the same n bytes, behind which the text is in this state. */
+/* Names [low, high) share their first n bytes, after which the automaton is in `state`. */
 struct branch {
     size_t low, high, n;
     uint32_t state;
@@ -268,12 +272,12 @@ struct branch {
 
 struct others {
     struct tern_grammar *g;
-    const char **names; /* ascending */
-    uint32_t free, end; /* states: behind what begins no name, and behind the string */
-    struct tn_buf todo; /* branches */
+    const char **names; /* sorted */
+    uint32_t free, end; /* states: after a text that is no prefix of a name, and after the string */
+    struct tn_buf todo; /* queue of branches */
 };
 
-/* Characters from low to high lead to where any may follow; surrogates are none. */
+/* Characters in low..high (except surrogates) lead to the state after which any text may follow. */
 static void add_free(struct others *o, uint32_t from, uint32_t low, uint32_t high)
 {
     if (low < 0xD800 && low <= high)
@@ -283,7 +287,7 @@ static void add_free(struct others *o, uint32_t from, uint32_t low, uint32_t hig
         add_characters(o->g, from, low, high, o->free);
 }
 
-/* Each character with which a name goes on is a branch; with all others there is no name. */
+/* Each character that continues a name becomes a branch; all others leave the names. */
 static void add_branches(struct others *o, struct branch b)
 {
     uint32_t next = 1;
@@ -317,7 +321,7 @@ tern_status tn_string_rule_of_others(struct tern_grammar *g, uint32_t start, con
 {
     struct others o = {.g = g, .free = tn_grammar_state(g), .end = tn_grammar_state(g)};
     struct branch b = {.high = json_object_size(object)};
-    json_t *members = (json_t *)object; /* jansson's iterators take no const */
+    json_t *members = (json_t *)object; /* jansson's iterators are not const-correct */
     size_t n = 0;
     o.names = tn_alloc((b.high + 1) * sizeof *o.names);
     if (!o.names)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tokens of a vocabulary, sorted by their bytes.
+ * Sorts the tokens of a vocabulary by their bytes.
+ *
+ * The bytes are copied: the model file is mapped, and another process may change it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include "base/error.h"
 #include "grammar/token_mask.h"
 
-/* A token on its way into the list; bytes are those of a copy, for the file may be written to. */
+/* A token before sorting; `bytes` points into the copy. */
 struct entry {
     const char *bytes;
     uint32_t n, id;
@@ -34,7 +36,7 @@ static bool is_text(const struct tern_tokenizer *tokenizer, const unsigned char 
     return *bytes && *n > 0 && *n <= TN_MAX_TOKEN_BYTES && !is_control[id];
 }
 
-/* Copies the tokens that are text; what does not fit into n_copy bytes any more is left out. */
+/* Copies the tokens that represent text.  Tokens that exceed n_copy bytes are dropped. */
 static uint32_t collect(struct entry *entries, char *copy, size_t n_copy,
                         const struct tern_tokenizer *tokenizer, uint32_t n_ids,
                         const unsigned char *is_control)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Masks of allowed tokens, and an answer that is bound to a grammar.
+ * Computes masks of allowed tokens, and follows the grammar token by token.
+ *
+ * A mask costs a walk over the whole vocabulary, so the masks of recent sets are cached.
  */
 #include "grammar/token_mask.h"
 
@@ -10,13 +12,13 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-/* Masks that are kept; that asked for longest ago makes room. */
+/* Cached masks; the least recently used one is evicted. */
 #define N_MASKS 16u
 
 struct mask {
-    uint32_t place; /* 0: none */
+    uint32_t set; /* 0: none */
     uint32_t n;
-    uint64_t used; /* a clock */
+    uint64_t last_use;
     uint64_t *bits;
 };
 
@@ -26,12 +28,12 @@ struct tn_constraint {
     struct mask masks[N_MASKS];
     uint64_t *bits; /* [N_MASKS][tn_mask_words] */
     uint64_t clock;
-    uint32_t n_resets; /* of the reader, when the masks were made */
+    uint32_t n_evictions; /* the reader's value when the masks were computed */
     uint32_t *ids;     /* [max_ids] */
     uint32_t max_ids;
 };
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 tern_status tn_constraint_create(struct tn_constraint **out, const struct tern_grammar *grammar,
                                  const struct tn_token_list *list, uint32_t max_ids,
@@ -83,12 +85,12 @@ static void allow(struct mask *mask, uint32_t id)
     *word |= (uint64_t)1 << id % 64;
 }
 
-/* The tokens that begin with a byte.  path[d] is the place behind d bytes of the token in work.
- * False: there is no room for a place. */
+/* Allows the tokens that begin with `byte`.  path[d] is the set after d bytes of the current token.
+ * false: the reader is out of room. */
 static bool walk_byte(const struct tn_token_list *list, struct tn_reader *m, uint8_t byte,
                       uint32_t path[TN_MAX_TOKEN_BYTES + 1], struct mask *mask)
 {
-    uint32_t dead = TN_MAX_TOKEN_BYTES + 1; /* no way on behind so many bytes */
+    uint32_t dead = TN_MAX_TOKEN_BYTES + 1; /* length of the prefix that nothing continues */
     for (uint32_t i = list->first_of[byte]; i < list->first_of[byte + 1]; i++) {
         const struct tn_sorted_token *t = &list->tokens[i];
         const uint8_t *bytes = (const uint8_t *)list->bytes + t->at;
@@ -97,9 +99,9 @@ static bool walk_byte(const struct tn_token_list *list, struct tn_reader *m, uin
         dead = TN_MAX_TOKEN_BYTES + 1;
         for (uint32_t d = t->n_shared; d < t->n_bytes && dead > TN_MAX_TOKEN_BYTES; d++) {
             path[d + 1] = tn_reader_next(m, path[d], bytes[d - t->n_shared]);
-            if (path[d + 1] == TN_PLACE_FULL)
+            if (path[d + 1] == TN_SET_FULL)
                 return false;
-            if (path[d + 1] == TN_PLACE_DEAD)
+            if (path[d + 1] == TN_SET_DEAD)
                 dead = d + 1;
         }
         if (dead > TN_MAX_TOKEN_BYTES)
@@ -108,47 +110,47 @@ static bool walk_byte(const struct tn_token_list *list, struct tn_reader *m, uin
     return true;
 }
 
-/* The mask of a place from which tokens go on as from the reader's. */
-static bool fill(const struct tn_constraint *c, uint32_t place, struct mask *mask)
+/* Computes the mask of a set that accepts the same tokens as the reader's current one. */
+static bool fill(const struct tn_constraint *c, uint32_t set, struct mask *mask)
 {
     const struct tn_token_list *list = c->list;
     struct tn_reader *m = c->reader;
-    uint32_t path[TN_MAX_TOKEN_BYTES + 1] = {place};
+    uint32_t path[TN_MAX_TOKEN_BYTES + 1] = {set};
     memset(mask->bits, 0, tn_mask_words(list->n_ids) * sizeof *mask->bits);
     mask->n = 0;
     for (uint32_t byte = 0; byte < 256 && tn_reader_can_go_on(m); byte++) {
-        const uint32_t next = tn_reader_next(m, place, (uint8_t)byte);
-        if (next == TN_PLACE_FULL ||
-            (next != TN_PLACE_DEAD && !walk_byte(list, m, (uint8_t)byte, path, mask)))
+        const uint32_t next = tn_reader_next(m, set, (uint8_t)byte);
+        if (next == TN_SET_FULL ||
+            (next != TN_SET_DEAD && !walk_byte(list, m, (uint8_t)byte, path, mask)))
             return false;
     }
     for (uint32_t i = 0; i < list->n_ends && tn_reader_is_whole(m); i++)
         if (list->ends[i] < list->n_ids)
             allow(mask, list->ends[i]);
-    mask->place = place;
+    mask->set = set;
     return true;
 }
 
-/* Places have other numbers when the reader has forgotten some. */
+/* Sets are renumbered when the reader evicts, so cached masks are invalid then. */
 static void drop_old_masks(struct tn_constraint *c)
 {
-    for (uint32_t i = 0; i < N_MASKS && c->n_resets != c->reader->n_resets; i++)
-        c->masks[i].place = 0;
-    c->n_resets = c->reader->n_resets;
+    for (uint32_t i = 0; i < N_MASKS && c->n_evictions != c->reader->n_evictions; i++)
+        c->masks[i].set = 0;
+    c->n_evictions = c->reader->n_evictions;
 }
 
-/* The mask of a place, or the one that makes room for it. */
-static struct mask *find_mask(struct tn_constraint *c, uint32_t place)
+/* The mask of a set, or the least recently used one to be overwritten. */
+static struct mask *find_mask(struct tn_constraint *c, uint32_t set)
 {
     struct mask *oldest = &c->masks[0];
     drop_old_masks(c);
     for (uint32_t i = 0; i < N_MASKS; i++) {
-        if (c->masks[i].place == place)
+        if (c->masks[i].set == set)
             return &c->masks[i];
-        if (!c->masks[i].place || (oldest->place && c->masks[i].used < oldest->used))
+        if (!c->masks[i].set || (oldest->set && c->masks[i].last_use < oldest->last_use))
             oldest = &c->masks[i];
     }
-    oldest->place = 0;
+    oldest->set = 0;
     return oldest;
 }
 
@@ -164,17 +166,17 @@ tern_status tn_constraint_allowed(struct tn_constraint *c, struct tn_allowed *ou
                                   struct tern_error *err)
 {
     struct tn_reader *m = c->reader;
-    uint32_t place = tn_reader_twin(m, m->place, c->list->longest);
-    struct mask *mask = find_mask(c, place);
+    uint32_t set = tn_reader_equivalent(m, m->set, c->list->longest);
+    struct mask *mask = find_mask(c, set);
     *out = (struct tn_allowed){0};
-    if (!mask->place && !fill(c, place, mask)) {
-        m->place = tn_reader_forget(m, m->place);
-        place = tn_reader_twin(m, m->place, c->list->longest);
-        mask = find_mask(c, place);
-        if (!fill(c, place, mask))
+    if (!mask->set && !fill(c, set, mask)) {
+        m->set = tn_reader_evict(m, m->set);
+        set = tn_reader_equivalent(m, m->set, c->list->longest);
+        mask = find_mask(c, set);
+        if (!fill(c, set, mask))
             return tn_reader_too_many(err);
     }
-    mask->used = ++c->clock;
+    mask->last_use = ++c->clock;
     if (mask->n == 0)
         return tn_fail(err, TERN_UNSUPPORTED,
                        "no token of the model continues a text that the grammar allows");
@@ -186,7 +188,7 @@ tern_status tn_constraint_allowed(struct tn_constraint *c, struct tn_allowed *ou
     return tn_ok(err);
 }
 
-/* ---- going on ---- */
+/* ---- reading tokens ---- */
 
 static bool is_end_id(const struct tn_token_list *list, uint32_t id)
 {
@@ -206,8 +208,8 @@ tern_status tn_constraint_push(struct tn_constraint *c, uint32_t id, bool *is_en
     const char *bytes = tern_tokenizer_token_bytes(c->list->tokenizer, id, &n);
     tern_status status = tn_reader_push(c->reader, bytes, n, &n_fit, err);
     if (status == TERN_OK && n_fit < n)
-        status = tn_fail(err, TERN_INTERNAL, "token %u is not what it was: %zu of its %zu bytes "
-                                             "fit; was the model file changed?", id, n_fit, n);
+        status = tn_fail(err, TERN_INTERNAL, "token %u has changed: %zu of its %zu bytes "
+                                             "fit; was the model file modified?", id, n_fit, n);
     *is_end = status == TERN_OK && tn_reader_is_whole(c->reader) &&
               !tn_reader_can_go_on(c->reader);
     return status;

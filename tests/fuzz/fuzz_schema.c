@@ -20,8 +20,8 @@
 static bool can_go_on(struct tn_reader *m)
 {
     for (uint32_t byte = 0; byte < 256; byte++) {
-        const uint32_t next = tn_reader_next(m, m->place, (uint8_t)byte);
-        if (next == TN_PLACE_FULL || next >= TN_FIRST_PLACE)
+        const uint32_t next = tn_reader_next(m, m->set, (uint8_t)byte);
+        if (next == TN_SET_FULL || next >= TN_FIRST_SET)
             return true;
     }
     return false;

@@ -39,11 +39,11 @@ static json_t *match(const struct tern_grammar *g, const json_t *text)
 
 static uint32_t next_of(struct tn_reader *m, uint8_t byte)
 {
-    uint32_t next = tn_reader_next(m, m->place, byte);
-    if (next != TN_PLACE_FULL)
+    uint32_t next = tn_reader_next(m, m->set, byte);
+    if (next != TN_SET_FULL)
         return next;
-    m->place = tn_reader_forget(m, m->place);
-    return tn_reader_next(m, m->place, byte);
+    m->set = tn_reader_evict(m, m->set);
+    return tn_reader_next(m, m->set, byte);
 }
 
 static uint8_t choose(struct tn_reader *m, struct tn_rng *rng, size_t n)
@@ -52,17 +52,17 @@ static uint8_t choose(struct tn_reader *m, struct tn_rng *rng, size_t n)
     uint8_t bytes[512];
     uint32_t n_bytes = 0;
     for (size_t i = 0; n > LONG_WALK && closers[i]; i++)
-        if (next_of(m, (uint8_t)closers[i]) >= TN_FIRST_PLACE)
+        if (next_of(m, (uint8_t)closers[i]) >= TN_FIRST_SET)
             return (uint8_t)closers[i];
     for (uint32_t byte = 0; byte < 256; byte++) {
-        if (next_of(m, (uint8_t)byte) < TN_FIRST_PLACE)
+        if (next_of(m, (uint8_t)byte) < TN_FIRST_SET)
             continue;
         /* Most of what is allowed inside a string is seldom what makes a difference. */
         const bool is_marked = strchr("\"\\{}[],:u", (int)byte) && byte;
         for (uint32_t k = is_marked ? 12 : 1; k > 0 && n_bytes < sizeof bytes; k--)
             bytes[n_bytes++] = (uint8_t)byte;
     }
-    check(n_bytes > 0); /* no reading without an end */
+    check(n_bytes > 0); /* every configuration can be completed */
     return bytes[tn_rng_next(rng) % n_bytes];
 }
 

@@ -55,21 +55,21 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {"{\"oneOf\":[{\"type\":\"null\"},{\"if\":{}}]}", 0, TERN_UNSUPPORTED,
          "#/oneOf/1: \"if\""},
         {"{\"oneOf\":[{\"type\":\"null\"}],\"anyOf\":[]}", 0, TERN_UNSUPPORTED,
-         "#: \"oneOf\" is not supported beside \"anyOf\""},
+         "#: \"oneOf\" is not supported together with \"anyOf\""},
         {"{\"anyOf\":[]}", 0, TERN_USAGE, "#: \"anyOf\""},
         {"{\"anyOf\":[{\"type\":\"null\"},{\"allOf\":[]}]}", 0, TERN_USAGE,
          "#/anyOf/1: \"allOf\": it must be an array"},
-        {"{\"allOf\":[5]}", 0, TERN_USAGE, "#: \"allOf\": a part is no \"schema\""},
-        {"{\"allOf\":[{\"$ref\":\"#/x\"}]}", 0, TERN_USAGE, "nothing stands at \"#/x\""},
+        {"{\"allOf\":[5]}", 0, TERN_USAGE, "#: \"allOf\": each item must be a \"schema\""},
+        {"{\"allOf\":[{\"$ref\":\"#/x\"}]}", 0, TERN_USAGE, "the schema has nothing at \"#/x\""},
         {"{\"allOf\":[{\"type\":\"null\"},{\"type\":[\"string\",\"array\"]}]}", 0, TERN_USAGE,
          "#: \"allOf\": no value has every \"type\""},
         {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}],\"type\":\"string\"}", 0,
-         TERN_UNSUPPORTED, "#: \"allOf\": its parts differ in \"pattern\""},
+         TERN_UNSUPPORTED, "#: \"allOf\": its schemas differ in \"pattern\""},
         {"{\"allOf\":[{\"anyOf\":[{\"type\":\"null\"}]},{\"type\":\"null\"}]}", 0,
-         TERN_UNSUPPORTED, "#: \"type\" is not supported beside \"anyOf\""},
+         TERN_UNSUPPORTED, "#: \"type\" is not supported together with \"anyOf\""},
         {"{\"type\":\"array\",\"uniqueItems\":true}", 0, TERN_UNSUPPORTED, "#: \"uniqueItems\""},
         {"{\"anyOf\":[{\"type\":\"null\"}],\"type\":\"null\"}", 0, TERN_UNSUPPORTED,
-         "#: \"type\" is not supported beside \"anyOf\""},
+         "#: \"type\" is not supported together with \"anyOf\""},
         {OBJECT("\"properties\":{\"a/b\":{\"type\":\"array\",\"items\":{\"not\":{}}}}"), 0,
          TERN_UNSUPPORTED, "#/properties/a~1b/items: \"not\" is not supported"},
         {OBJECT("\"properties\":{\"a\":{\"type\":\"null\"}}"), TERN_GRAMMAR_STRICT, TERN_USAGE,
@@ -98,7 +98,7 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {"{\"type\":\"object\",\"propertyNames\":{\"const\":\"a\"}}", 0, TERN_UNSUPPORTED,
          "\"const\" is not supported in \"propertyNames\""},
         {"{\"type\":\"object\",\"propertyNames\":{\"minLength\":2},\"properties\":{\"a\":{}},"
-         "\"additionalProperties\":{}}", 0, TERN_UNSUPPORTED, "without \"properties\""},
+         "\"additionalProperties\":{}}", 0, TERN_UNSUPPORTED, "combined with \"properties\""},
         {"{\"type\":\"array\"}", TERN_GRAMMAR_STRICT, TERN_USAGE, "#: an array needs \"items\""},
         {"{\"type\":\"array\",\"minItems\":3,\"maxItems\":2}", 0, TERN_USAGE, "only 2"},
         {"{\"type\":\"array\",\"minItems\":-1}", 0, TERN_USAGE, "#: \"minItems\""},
@@ -109,10 +109,10 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {"{\"const\":\"ab\",\"pattern\":\"(\"}", 0, TERN_USAGE, "\"pattern\": unclosed group"},
         {"{\"enum\":[1,2],\"minimum\":\"1\"}", 0, TERN_USAGE, "#: \"minimum\" must be a number"},
         {"{\"enum\":[[]],\"minItems\":1}", 0, TERN_UNSUPPORTED,
-         "#: \"minItems\" is not supported beside \"enum\""},
+         "#: \"minItems\" is not supported together with \"enum\""},
         {"{\"$ref\":7}", 0, TERN_USAGE, "#: \"$ref\""},
-        {"{\"$ref\":\"#/$defs/none\"}", 0, TERN_USAGE, "nothing stands at \"#/$defs/none\""},
-        {"{\"$ref\":\"https://example.com/x\"}", 0, TERN_USAGE, "nothing stands at"},
+        {"{\"$ref\":\"#/$defs/none\"}", 0, TERN_USAGE, "the schema has nothing at \"#/$defs/none\""},
+        {"{\"$ref\":\"https://example.com/x\"}", 0, TERN_USAGE, "the schema has nothing at"},
         {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"if\":{}}}}", 0, TERN_UNSUPPORTED,
          "#/$defs/a: \"if\""},
         {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":true}}", TERN_GRAMMAR_STRICT, TERN_USAGE,
@@ -121,9 +121,9 @@ static void what_is_not_understood_is_refused_with_its_place(void **state)
         {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"anyOf\":[{\"type\":\"null\"},"
          "{\"$ref\":\"#/$defs/a\"}]}}}", 0, TERN_LIMIT, "refers to itself"},
         {OBJECT("\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]"), 0, TERN_LIMIT,
-         "#: no value fits that ends"},
+         "#: no value fits: every value is endless"},
         {"{\"type\":\"array\",\"minItems\":1,\"items\":{\"$ref\":\"#\"}}", 0, TERN_LIMIT,
-         "#: no value fits that ends"},
+         "#: no value fits: every value is endless"},
     };
     for (size_t i = 0; i < TN_COUNT_OF(cases); i++) {
         struct tern_grammar *g;
@@ -172,25 +172,25 @@ static void expressions_are_refused_with_the_place_in_them(void **state)
         {"\\B", TERN_UNSUPPORTED, "word boundary at character 0"},
         {"\\p{L}", TERN_UNSUPPORTED, "Unicode property at character 0"},
         {"\\y", TERN_USAGE, "unknown escape at character 0"},
-        {"\\", TERN_USAGE, "nothing behind \\ at character 1"},
-        {"[\\", TERN_USAGE, "nothing behind \\ at character 2"},
+        {"\\", TERN_USAGE, "nothing after \\ at character 1"},
+        {"[\\", TERN_USAGE, "nothing after \\ at character 2"},
         {"\\u12", TERN_USAGE, "a hexadecimal digit is missing at character 4"},
-        {"\\u{110000}", TERN_USAGE, "no code point at character 3"},
-        {"\\u{}", TERN_USAGE, "no code point at character 3"},
-        {"\\c1", TERN_USAGE, "no letter behind \\c at character 2"},
+        {"\\u{110000}", TERN_USAGE, "not a code point at character 3"},
+        {"\\u{}", TERN_USAGE, "not a code point at character 3"},
+        {"\\c1", TERN_USAGE, "no letter after \\c at character 2"},
         {"\\01", TERN_USAGE, "octal escape at character 1"},
         {"a)", TERN_USAGE, "unopened group at character 1"},
         {"(a", TERN_USAGE, "unclosed group at character 0"},
         {"x[a", TERN_USAGE, "unclosed class at character 1"},
         {"[b-a]", TERN_USAGE, "a range out of order at character 1"},
-        {"[\\d-a]", TERN_USAGE, "a range of no characters at character 1"},
+        {"[\\d-a]", TERN_USAGE, "a range must be between single characters at character 1"},
         {"*a", TERN_USAGE, "nothing to repeat at character 0"},
         {"a**", TERN_USAGE, "nothing to repeat at character 2"},
         {"^{2}", TERN_USAGE, "nothing to repeat at character 1"},
         {"a{3,2}", TERN_USAGE, "a count out of order at character 1"},
         {"a{10001}", TERN_LIMIT, "a count of more than 10000 at character 1"},
         {"a{99999999999999999999}", TERN_LIMIT, "a count of more than 10000 at character 1"},
-        {"(a{1000}){1000}", TERN_LIMIT, "2004000 states (at most 32768 are made) at character 9"},
+        {"(a{1000}){1000}", TERN_LIMIT, "2004000 states (the limit is 32768) at character 9"},
         {"((((a{9}){9}){9}){9}){9}", TERN_LIMIT, "147618 states"},
         {"a.{13}", TERN_LIMIT, "an automaton of more than 8192 states"},
         {"a^", TERN_USAGE, "no text fits"},
@@ -226,7 +226,7 @@ static void limits_are_refused_with_their_place(void **state)
          "\"minLength\" is 3, \"maxLength\" only 2"},
         {"\"type\":\"string\",\"maxLength\":65537", TERN_LIMIT, "\"maxLength\" is more than 65536"},
         {"\"type\":\"string\",\"minLength\":10001,\"pattern\":\"a*\"", TERN_LIMIT,
-         "\"pattern\": a length of more than 10000 beside it"},
+         "\"pattern\": a length of more than 10000 combined with it"},
         {"\"type\":\"string\",\"maxLength\":2,\"pattern\":\"^a{3,9}$\"", TERN_USAGE,
          "\"pattern\": no text fits"},
         {"\"type\":\"string\",\"minLength\":37,\"format\":\"uuid\"", TERN_USAGE,
@@ -365,7 +365,7 @@ static void doubling_references_cost_what_they_take(void **state)
     tn_buf_fini(&schema);
 }
 
-/* Two alternatives at each level that begin alike: readings double with the depth. */
+/* Two alternatives at each level share a prefix: configurations double with the depth. */
 static void readings_that_grow_without_bound_are_given_up(void **state)
 {
     (void)state;
@@ -486,7 +486,7 @@ static void close_fixture(struct fixture *f)
     tn_free_aligned(f->section);
 }
 
-/* The bytes of a token behind a text, tried one by one. */
+/* Tries the bytes of a token after a text, one by one. */
 static bool is_possible(const struct fixture *f, const struct tern_grammar *g,
                         const struct tn_buf *text, uint32_t id)
 {
@@ -517,7 +517,7 @@ static void check_mask(const struct fixture *f, const struct tern_grammar *g,
     for (uint32_t id = 0; id < f->list->n_ids; id++) {
         const bool is_allowed = allowed->bits[id / 64] >> id % 64 & 1;
         if (is_allowed != is_possible(f, g, text, id))
-            fail_msg("id %u behind %zu bytes", id, text->n_bytes);
+            fail_msg("id %u after %zu bytes", id, text->n_bytes);
         if (is_allowed && allowed->ids)
             assert_int_equal(allowed->ids[n], id);
         n += is_allowed;

@@ -193,7 +193,7 @@ class Tools(serving.TestCase):
         self.assertIn(value, (1, 2))
         missing = tool("missing", a={"$ref": "#/$defs/none"})
         error = self.ask(server, 400, tools=[missing], tool_choice="required")["error"]
-        self.assertIn("nothing stands at", error["message"])
+        self.assertIn("the schema has nothing at", error["message"])
 
     def test_tagged(self):
         with serve_template(TAGGED) as server:
