@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-/* Cached masks; the least recently used one is evicted. */
+/* Cached masks; full caches evict the one unused for longest. */
 #define N_MASKS 16u
 
 struct mask {
@@ -139,7 +139,7 @@ static void drop_old_masks(struct tn_constraint *c)
     c->n_evictions = c->reader->n_evictions;
 }
 
-/* The mask of a set, or the least recently used one to be overwritten. */
+/* The mask of a set, or the one unused for longest, to be overwritten. */
 static struct mask *find_mask(struct tn_constraint *c, uint32_t set)
 {
     struct mask *oldest = &c->masks[0];
