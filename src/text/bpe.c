@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * Byte-pair merging.
+ * Byte-pair merging.  Two algorithms with the same result:
  *
- * Short pieces, which is nearly all of real text: scan for the lowest rank, O(n^2).
+ * Short pieces (nearly all of real text): scan for the lowest rank, O(n^2).
  *
- * Long pieces: a queue of pairs ordered by (rank, position).  A pair is known by its
- * left symbol; a symbol is in at most one list.
+ * Long pieces: a priority queue of pairs ordered by (rank, position).  A pair is identified by its
+ * left symbol; each symbol is in at most one list.
  *
- *   set of ranks    bucket per rank       symbols, places in the text
+ *   set of ranks    bucket per rank       symbols by position in the text
  *   (64-ary bits)   rank 7:  first -----> 3 <-> 9 <-> 14 ... <----- last
  *                   rank 90: first -----> 5 <-> 12
  *
- * Pairs come to a bucket mostly from left to right, so appending keeps it sorted; if
- * not, the list is sorted once, when its rank becomes the lowest.  A pair that comes
- * to a bucket later than that, and too far left to be appended, goes to a heap beside
- * (it needs merges whose ranks are not in the order of their making, and is rare).
- * So all is O(n log n), and a long run of one character is a walk through memory.
+ * Pairs mostly reach a bucket from left to right, so appending keeps it sorted; otherwise the
+ * bucket is sorted once, when its rank becomes the lowest.  A pair that arrives after that and
+ * cannot be appended goes to a heap (rare: merges must be out of rank order).  The total is O(n log
+ * n), and a long run of one character is a sequential pass through memory.
  */
 #include "text/bpe.h"
 
@@ -39,10 +38,10 @@ struct symbol {
 };
 
 enum bucket_state {
-    BUCKET_EMPTY, /* first and last mean nothing */
+    BUCKET_EMPTY, /* first and last are undefined */
     BUCKET_SORTED,
     BUCKET_UNSORTED,
-    BUCKET_OPEN, /* sorted, and being taken from */
+    BUCKET_OPEN, /* sorted; pairs are being removed from the front */
 };
 
 struct bucket {
@@ -52,14 +51,15 @@ struct bucket {
 
 struct tn_bpe_work {
     struct symbol *symbols;
-    size_t n_symbols; /* room */
+    size_t n_symbols; /* capacity */
     struct bucket *buckets;       /* [n_merges], all empty between pieces */
-    uint64_t *levels[MAX_LEVELS]; /* levels[0]: a bit per bucket that is not empty; then a bit per
-                                     word of the level below that is not zero */
+    /* levels[0]: a bit per bucket that is not empty; each further level: a bit per nonzero word
+     * below */
+    uint64_t *levels[MAX_LEVELS];
     unsigned n_levels;
-    uint64_t *heap; /* rank << 32 | position, smallest first; some entries are out of date */
+    uint64_t *heap; /* min-heap of rank << 32 | position; may hold stale entries */
     size_t n_heap, heap_room;
-    bool failed; /* memory was short */
+    bool failed; /* out of memory */
 };
 
 /* Rank of the pair, or TN_NO_RANK. */
@@ -68,7 +68,7 @@ static uint32_t pair_rank(const struct tn_bpe_tables *t, uint32_t left, uint32_t
     uint32_t slot = tn_bpe_slot(left, right, t->n_slots);
     for (uint32_t probes = 0; probes < TERN_MAX_PROBES; probes++) {
         uint32_t rank = tn_load_once_u32(&t->slots[slot]) - 1;
-        if (rank >= t->n_merges) /* empty, or damaged */
+        if (rank >= t->n_merges) /* empty slot, or a damaged file */
             return TN_NO_RANK;
         const struct tern_file_merge *merge = &t->merges[rank];
         if (merge->left == left && merge->right == right)
@@ -78,8 +78,8 @@ static uint32_t pair_rank(const struct tn_bpe_tables *t, uint32_t left, uint32_t
     return TN_NO_RANK;
 }
 
-/* What a pair of this rank becomes.  Looked at again: pair_rank saw an id in range there, but
- * somebody may have written to the file since; then any id will do. */
+/* The id that a pair of this rank becomes.  Checked again although pair_rank saw an id in range:
+ * another process may have written to the mapped file since; then any valid id will do. */
 static uint32_t merged_id(const struct tn_bpe_tables *t, uint32_t rank)
 {
     const uint32_t id = tn_load_once_u32(&t->merges[rank].merged);
@@ -88,7 +88,7 @@ static uint32_t merged_id(const struct tn_bpe_tables *t, uint32_t rank)
 
 /* ---- short pieces ---- */
 
-/* ids: the symbols, replaced in place; ranks[i]: rank of the pair (i, i + 1). */
+/* Merges ids in place; ranks[i] is the rank of the pair (i, i + 1). */
 static size_t merge_short(const struct tn_bpe_tables *t, uint32_t *ids, uint32_t *ranks, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
@@ -169,7 +169,7 @@ static void heap_pop(struct tn_bpe_work *w)
     w->heap[i] = key;
 }
 
-/* The smallest key that is up to date, or UINT64_MAX. */
+/* The smallest key that is not stale, or UINT64_MAX. */
 static uint64_t heap_lowest(struct tn_bpe_work *w)
 {
     while (w->n_heap > 0) {
@@ -226,7 +226,7 @@ static void bucket_remove(struct tn_bpe_work *w, uint32_t at)
     }
 }
 
-/* Merges two lists, linked by `after` and ascending. */
+/* Merges two lists linked by `after`, both ascending. */
 static uint32_t merge_lists(struct symbol *symbols, uint32_t a, uint32_t b)
 {
     uint32_t first = NIL, *link = &first;
@@ -240,7 +240,7 @@ static uint32_t merge_lists(struct symbol *symbols, uint32_t a, uint32_t b)
     return first;
 }
 
-/* Merge sort of the ascending runs: runs[k] waits for a partner made of as many runs, 2^k. */
+/* Merge sort of ascending runs, like a binary counter: runs[k] holds 2^k of them. */
 static void bucket_sort(struct symbol *symbols, struct bucket *b)
 {
     uint32_t runs[33], rest = b->first;
@@ -271,7 +271,7 @@ static void bucket_sort(struct symbol *symbols, struct bucket *b)
 
 /* ---- long pieces ---- */
 
-/* Takes the pair of a symbol out of the queue. */
+/* Removes a symbol's pair from the queue. */
 static void unqueue(struct tn_bpe_work *w, uint32_t at)
 {
     struct symbol *s = &w->symbols[at];
@@ -280,7 +280,7 @@ static void unqueue(struct tn_bpe_work *w, uint32_t at)
     s->rank = TN_NO_RANK;
 }
 
-/* Looks the pair of a symbol up again and queues it. */
+/* Looks up a symbol's pair again and queues it. */
 static void requeue(struct tn_bpe_work *w, const struct tn_bpe_tables *t, uint32_t at)
 {
     unqueue(w, at);

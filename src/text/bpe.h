@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Byte-pair merging inside one piece of text.
+ * Byte-pair merging within one piece of text.
  *
- * A piece starts as one symbol per byte or character (encode.c); the adjacent
- * pair with the lowest rank is merged, the leftmost of equal ones, until no pair
- * has a rank.
+ * A piece starts as one symbol per byte or character (encode.c).  The adjacent pair with the lowest
+ * rank is merged, the leftmost of equal ones, until no pair has a rank.
  */
 #ifndef TN_BPE_H
 #define TN_BPE_H
@@ -16,8 +15,8 @@
 
 #define TN_NO_RANK 0xFFFFFFFFu
 
-/* Views into the tokenizer section.  Contents come from a file: what is read out of slots and
- * merges is loaded once and range-checked at use; n_slots is a power of two. */
+/* Views into the tokenizer section of a mapped file, which may change: values read from slots and
+ * merges are loaded once and range-checked at use.  n_slots is a power of two. */
 struct tn_bpe_tables {
     const struct tern_file_merge *merges;
     const uint32_t *slots;
@@ -33,14 +32,14 @@ static inline uint32_t tn_bpe_slot(uint32_t left, uint32_t right, uint32_t n_slo
     return (uint32_t)((hash >> 32) * n_slots >> 32);
 }
 
-/* Work memory for long pieces, kept between the pieces of one text.  Zero-initialise. */
+/* Work memory for long pieces, reused between the pieces of one text.  Zero-initialise. */
 struct tn_bpe_work;
 void tn_bpe_work_free(struct tn_bpe_work *work);
 
-/* Merges the n > 0 symbols in place, each < n_tokens.  Returns the number of ids that are left, or
- * 0 when memory is short.  O(n log n); more than 96 symbols need *work (made when needed): 24 bytes
- * per symbol of the longest piece and up to 12 bytes per merge of the vocabulary, of which the
- * system provides only what is touched. */
+/* Merges n > 0 symbols in place, each < n_tokens.  Returns the number of ids that remain, or 0 when
+ * out of memory.  O(n log n).  More than 96 symbols need *work (allocated on demand): 24 bytes per
+ * symbol of the longest piece and up to 12 bytes of address space per merge of the vocabulary, of
+ * which only touched pages become resident. */
 size_t tn_bpe_merge(const struct tn_bpe_tables *tables, uint32_t *ids, size_t n,
                     struct tn_bpe_work **work);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chat: names, recognition of published templates, rendering, encoding.
+ * Chat templates: names, recognition of published templates, rendering, encoding.
  *
- * Every template is Jinja source for the interpreter in jinja/: a model's own is parsed once, a
- * built-in one (chat_templates.c) for each rendering.  A model's template takes the name of a
- * built-in one if both consist of the same tokens.
+ * Every template is Jinja source for the interpreter in jinja/.  A model's own template is parsed
+ * once, a built-in one (chat_templates.c) for each rendering.  A model's template takes the name of
+ * a built-in one if both have the same tokens.
  */
 #include "text/chat.h"
 
@@ -97,7 +97,8 @@ static tern_status give_text(struct tn_buf *rendered, struct tn_buf *user, char 
     return TERN_OK;
 }
 
-/* Names that programs give to roles: templates write <|user|> as '<|' + role + '|>'. */
+/* Roles that count as text of the template rather than of the user: templates write <|user|> as
+ * '<|' + role + '|>', which must become a special token. */
 static bool is_known_role(const char *bytes, size_t n)
 {
     static const char *const roles[] = {"system",    "developer", "user",  "assistant", "tool",
@@ -114,7 +115,7 @@ struct tn_jvalue tn_chat_value(struct tn_pool *pool, const char *bytes, size_t n
     return tn_j_text(pool, bytes, n, !(is_role && is_known_role(bytes, n)));
 }
 
-/* dict[key] = value, unless making the value failed. */
+/* dict[key] = value; false if `value` or the entry could not be allocated. */
 static bool set(struct tn_pool *pool, struct tn_jvalue dict, const char *key,
                 struct tn_jvalue value)
 {
@@ -124,7 +125,8 @@ static bool set(struct tn_pool *pool, struct tn_jvalue dict, const char *key,
            tn_j_dict_set(pool, dict.dict, name, value, &unbounded);
 }
 
-/* A template of a model sees no empty token, as in Hugging Face; built-in ones always see text. */
+/* Model templates see an empty token as undefined, as in Hugging Face; built-in templates always
+ * see text. */
 static bool set_token(const struct tern_chat_template *t, struct tn_pool *pool,
                       struct tn_jvalue context, const char *key, const char *text)
 {
@@ -162,8 +164,8 @@ tern_status tn_chat_render_context(const struct tern_chat_template *t, struct tn
     return status;
 }
 
-/* {"messages": [{"role": ..., "content": ...}, ...], "tools": None, "documents": None}: as Hugging
- * Face passes them. */
+/* Builds the context as Hugging Face does: {"messages": [{"role": ..., "content": ...}, ...],
+ * "tools": None, "documents": None}. */
 static struct tn_jvalue make_context(struct tn_pool *pool, const struct tern_message *messages,
                                      size_t n_messages)
 {
@@ -210,7 +212,7 @@ void tern_text_free(void *text)
 
 /* ---- encoding ---- */
 
-/* The text of the first id that the post-processor adds; NULL when there is none. */
+/* Text of the first id that the post-processor adds; NULL: none. */
 static const char *bos_text(const struct tern_tokenizer *tokenizer, char *room, size_t n_room)
 {
     uint32_t n_prefix;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The built-in chat templates: Jinja sources as they were published, which the interpreter renders
- * as it renders a model's own. A model's template is recognised by comparing tokens with these.
+ * The built-in chat templates: Jinja sources as published.
+ *
+ * The interpreter renders them like a model's own template; chat.c recognises a model's template by
+ * comparing its tokens with these.
  */
 #include <stddef.h>
 
@@ -83,7 +85,7 @@ static const char qwen3[] =
 const struct tern_chat_template tn_chat_templates[] = {
     {.name = "bitnet-2b-4t",
      .source = BITNET_HEAD BITNET_TAIL,
-     /* Writes bos_token itself: the ids are the same. */
+     /* This variant writes bos_token itself; the ids are the same. */
      .variant = BITNET_HEAD "{% if loop.index0 == 0 %}{% set content = bos_token + content %}"
                             "{% endif %}" BITNET_TAIL,
      .bos = "<|begin_of_text|>",
@@ -109,7 +111,7 @@ const struct tern_chat_template tn_chat_templates[] = {
      .bos = "",
      .eos = "<|endoftext|>",
      .answer_end = "<|endoftext|>",
-     .specials = {"<|endoftext|>"}}, /* <|user|> is text */
+     .specials = {"<|endoftext|>"}}, /* <|user|> is plain text here */
     {.name = "qwen3",
      .source = qwen3,
      .bos = "",

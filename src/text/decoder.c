@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ids to text: a streaming decoder (token bytes in, whole characters out) and
- * whole texts.
+ * Converts ids to text: a streaming decoder (token bytes in, whole characters out) and whole texts.
  *
- * In a vocabulary of characters, what has no token is spelled by byte tokens.
- * Of a run of them that is not UTF-8 the reference makes one U+FFFD per byte,
- * elsewhere one per maximal subpart.
+ * In a vocabulary of characters, a character without a token is spelled by byte tokens.  The
+ * reference replaces an invalid run of those by one U+FFFD per byte, other invalid bytes by one per
+ * maximal subpart.
  */
 #include "text/tokenizer_view.h"
 
@@ -17,16 +16,16 @@
 
 static const char replacement[3] = {(char)0xEF, (char)0xBF, (char)0xBD};
 
-/* ED A0 .. ED BF begin the encoding of a surrogate, which is no character.  The reference decides
- * about these two bytes when a third one is there. */
+/* ED A0 .. ED BF begin the encoding of a surrogate, which is invalid.  The reference rejects these
+ * two bytes only when a third one follows. */
 static bool is_half_surrogate(const char *bytes, size_t n)
 {
     return n == 2 && (unsigned char)bytes[0] == 0xED && (unsigned char)bytes[1] >= 0xA0 &&
            (unsigned char)bytes[1] <= 0xBF;
 }
 
-/* Writes what bytes[0..n) are to out and returns the number of bytes used: all of them when
- * `final`, else those that are decided. */
+/* Writes the text of bytes[0..n) to out.  Returns the number of bytes consumed: all when `final`,
+ * else those whose decoding no longer depends on later bytes. */
 static size_t decode(const char *bytes, size_t n, bool final, bool by_byte, char *out,
                      size_t *n_out)
 {
@@ -53,7 +52,7 @@ static size_t decode(const char *bytes, size_t n, bool final, bool by_byte, char
 size_t tern_decoder_push(struct tern_decoder *decoder, const char *bytes, size_t n_bytes, char *out)
 {
     size_t n_out = 0, i = 0;
-    /* Held bytes are the start of one character: feed it until it is decided. */
+    /* Held bytes are the start of one character: append bytes until its decoding is certain. */
     while (decoder->n_held > 0 && i < n_bytes) {
         char joined[4];
         memcpy(joined, decoder->held, decoder->n_held);
@@ -82,7 +81,7 @@ size_t tern_decoder_flush(struct tern_decoder *decoder, char *out)
 
 /* ---- ids ---- */
 
-/* The single byte for which an id stands in a vocabulary of characters. */
+/* The byte that an id represents in a vocabulary of characters, if it is a byte token. */
 static bool is_byte_token(const struct tern_tokenizer *t, uint32_t id)
 {
     size_t n;
@@ -120,7 +119,7 @@ size_t tern_decoder_push_id(struct tern_decoder *decoder, const struct tern_toke
     return drop_space(decoder, out, n_out);
 }
 
-/* Appends bytes as text, U+FFFD for what is none. */
+/* Appends bytes as text, with U+FFFD for invalid bytes. */
 static void append_text(struct tn_buf *out, const char *bytes, size_t n, bool by_byte)
 {
     if (n == 0)
@@ -139,7 +138,8 @@ tern_status tern_tokenizer_decode(const struct tern_tokenizer *tokenizer, const 
                                   size_t n_ids, bool skip_special, char **text, size_t *n_text,
                                   struct tern_error *err)
 {
-    struct tn_buf run = {0}, out = {0}; /* `run`: bytes of one kind */
+    /* `run`: consecutive bytes of one kind (byte tokens or not) */
+    struct tn_buf run = {0}, out = {0};
     bool by_byte = false;
     *text = NULL;
     *n_text = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Text to ids.
+ * Converts text to ids.
  *
  *   text    -- added tokens without the flag "normalized" --> stretches
  *   stretch -- normaliser (NFC, space marks), added tokens with that flag --> plain text
  *   plain   -- splitter --> pieces -- symbols, BPE --> ids
  *
- * Order and rules are those of the Hugging Face library, down to its odd ones
- * (they are named where they matter).  In a tokenizer with space marks U+2581
- * and the space are one and the same after the normaliser.
+ * Order and rules are those of the Hugging Face library, including its oddities (named where they
+ * matter).  In a tokenizer with space marks, U+2581 and the space are identical after the
+ * normaliser.
  */
 #include "text/tokenizer_view.h"
 
@@ -63,12 +63,12 @@ void tern_ids_free(struct tern_ids *ids)
 
 /* ---- symbols ---- */
 
-/* The symbols of a piece before merging; never more than it has bytes. */
+/* Symbols of a piece before merging; at most one per byte. */
 struct symbols {
     const struct tern_tokenizer *t;
     uint32_t *ids;
     size_t n;
-    bool unk_waits; /* the unknown symbol comes before the next known one */
+    bool unk_waits; /* an unknown symbol is pending and precedes the next known one */
 };
 
 static void put_known(struct symbols *s, uint32_t id)
@@ -88,8 +88,8 @@ static void put_unknown(struct symbols *s)
     s->unk_waits = true;
 }
 
-/* True when every byte of the character has a token.  A waiting unknown symbol goes on waiting, as
- * in the reference. */
+/* Appends byte tokens if every byte of the character has one.  A pending unknown symbol stays
+ * pending, as in the reference. */
 static bool put_bytes(struct symbols *s, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -136,7 +136,7 @@ static size_t start_symbols(const struct tern_tokenizer *t, const char *text, si
 
 /* ---- pieces ---- */
 
-/* One piece of the splitter. */
+/* Encodes one piece of the splitter. */
 static bool encode_piece(struct encoder *e, const char *text, size_t n)
 {
     if (!ids_reserve(e->out, n))
@@ -158,7 +158,7 @@ static bool encode_piece(struct encoder *e, const char *text, size_t n)
     return n_ids > 0;
 }
 
-/* Text as it comes from the stages before; at most TN_MAX_SPLIT_STAGES calls deep. */
+/* Encodes text from the previous stage; recurses at most TN_MAX_SPLIT_STAGES deep. */
 static bool encode_stage(struct encoder *e, unsigned stage, const char *text, size_t n)
 {
     tn_split_fn split = e->t->splitter->stages[stage];
@@ -182,7 +182,7 @@ static bool begins_with_space(const char *text, size_t n)
            (n >= TN_SPACE_MARK_BYTES && memcmp(text, TN_SPACE_MARK, TN_SPACE_MARK_BYTES) == 0);
 }
 
-/* Text without added tokens, n > 0; `first`: it is the start of the whole text. */
+/* Encodes n > 0 bytes without added tokens; `first`: they start the whole text. */
 static bool encode_plain(struct encoder *e, const char *text, size_t n, bool first)
 {
     const uint32_t flags = e->flags;
@@ -209,12 +209,12 @@ static bool is_word_at(const char *text, size_t n, size_t i)
     return i < n && (tn_utf8_next(text + i, n - i, &c), tn_char_is(c, TN_CHAR_WORD));
 }
 
-/* A match in a text that is taken apart from left to right. */
+/* A match of an added token, in a text that is scanned from left to right. */
 struct match {
-    bool has_marks;       /* the spaces of this text stand for marks, which are no white space */
-    size_t done;          /* where the rest begins that was not given on */
-    size_t start, end;    /* of the match, with the white space that it takes */
-    size_t space_run_end; /* of the last white space that was looked through */
+    bool has_marks;       /* spaces of this text represent marks, which are not white space */
+    size_t done;          /* offset of the first byte not yet passed to the next stage */
+    size_t start, end;    /* the match including the white space that its flags strip */
+    size_t space_run_end; /* end of the white space run that was scanned last */
 };
 
 static bool is_space(const struct match *m, uint32_t c)
@@ -222,7 +222,7 @@ static bool is_space(const struct match *m, uint32_t c)
     return tn_char_class(c) == TN_CHAR_SPACE && !(c == ' ' && m->has_marks);
 }
 
-/* Start of the white space before the match, as far as it is not given on. */
+/* Start of the white space before the match, not before m->done. */
 static size_t space_start(const struct match *m, const char *text)
 {
     size_t i = m->start;
@@ -250,7 +250,7 @@ static size_t space_end(const struct match *m, const char *text, size_t n)
     return i;
 }
 
-/* Widens a match by its flags; false when single_word forbids it. */
+/* Extends a match by the white space its flags strip.  false: single_word forbids the match. */
 static bool place_match(struct match *m, const struct tern_file_added *added, const char *text,
                         size_t n)
 {
@@ -270,8 +270,9 @@ static bool place_match(struct match *m, const struct tern_file_added *added, co
 static bool encode_stretch(struct encoder *e, const char *text, size_t n, uint32_t normalized,
                            bool first);
 
-/* Finds added tokens with this "normalized" flag; what lies between them goes to the next step.
- * A special token that is not to be parsed is text over its whole length, as in the reference. */
+/* Finds added tokens with this "normalized" flag and passes the text between them to the next
+ * stage.  A special token that is not to be parsed is plain text over its whole length, as in the
+ * reference. */
 static bool encode_added(struct encoder *e, const char *text, size_t n, uint32_t normalized,
                          bool first)
 {
@@ -303,7 +304,7 @@ static bool encode_added(struct encoder *e, const char *text, size_t n, uint32_t
            encode_stretch(e, text + m.done, n - m.done, normalized, first && m.done == 0);
 }
 
-/* What lies between added tokens of this kind, n > 0. */
+/* Encodes n > 0 bytes between added tokens of this kind. */
 static bool encode_stretch(struct encoder *e, const char *text, size_t n, uint32_t normalized,
                            bool first)
 {
@@ -345,7 +346,8 @@ tern_status tern_tokenizer_encode(const struct tern_tokenizer *tokenizer, const 
     return encode_finish(&e, ok, n_before, err);
 }
 
-/* The special token at text[0..n), all of whose bytes come from the template; NULL: none. */
+/* The special token that starts text[0..n) and whose bytes all come from the template; NULL: none.
+ */
 static const struct tern_file_added *template_special(const struct tern_tokenizer *t,
                                                       const char *text,
                                                       const unsigned char *user_map, size_t n,

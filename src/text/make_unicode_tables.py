@@ -5,7 +5,7 @@
     make_unicode_tables.py unicode_classes.json > unicode_tables.c
 
 The classes L, N and s come from a list of code point ranges (Unicode 16.0); everything else is
-asked of the package `tokenizers` (0.23.3), code point by code point, because its parts follow
+probed from the package `tokenizers` (0.23.3), code point by code point, because its parts follow
 different Unicode versions: regular expressions 16.0, its Punctuation about 8, its NFC about 9.
 The tables are pinned, so that the Unicode library of a system cannot change token ids.
 """
@@ -40,14 +40,14 @@ def blocks_of(points):
 
 
 def regex_class(pattern):
-    """The characters that a regular expression of a normalizer or Split matches."""
+    """Characters that a regular expression of a normalizer or Split matches."""
     drop = normalizers.Replace(Regex(f"[^{pattern}]"), "")
     return {ord(c) for block in blocks_of(POINTS)
             for c in drop.normalize_str("".join(map(chr, block)))}
 
 
 def cut_class(pre_tokenizer):
-    """The characters that a pre-tokenizer with the behaviour "removed" removes."""
+    """Characters that a pre-tokenizer with the behaviour "removed" removes."""
     out = set()
     for block in blocks_of(POINTS):
         pieces = pre_tokenizer.pre_tokenize_str("".join(map(chr, block)))
@@ -57,7 +57,7 @@ def cut_class(pre_tokenizer):
 
 
 def word_class():
-    """What keeps an added token with single_word from being found behind it."""
+    """Characters after which an added token with single_word does not match."""
     tokenizer = Tokenizer(models.BPE({"Y": 0}, []))
     tokenizer.add_tokens([AddedToken("X", single_word=True, normalized=False)])
     out = set()
@@ -69,7 +69,7 @@ def word_class():
 
 
 def combining_classes():
-    """0: a starter that NFC leaves alone and joins to nothing before it; TOUCHED: another one."""
+    """Combining classes; 0: NFC never changes or composes this starter; TOUCHED: other starters."""
     table = bytearray(0x110000)
     high, low = "\u0301", "\u0334"      # classes 230 and 1
     for c in POINTS:

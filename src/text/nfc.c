@@ -2,11 +2,10 @@
  *
  * Normalisation form C (Unicode Standard Annex 15).
  *
- * Works segment by segment: a starter and the combining marks behind it.  What
- * is known of decompositions, compositions and combining classes is what the
- * reference tokenizers know (unicode_tables.c), which is older than the classes
- * of the splitters.  Only whether a text changes is asked for most texts: all of
- * ASCII and Latin-1, CJK and Cyrillic letters are passed by that test.
+ * Works segment by segment: a starter and the combining marks after it.  Decompositions,
+ * compositions and combining classes are those of the reference tokenizers (unicode_tables.c),
+ * which are older than the classes of the splitters.  Most texts need only the quick check, which
+ * skips ASCII, Latin-1, CJK and Cyrillic letters.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@
 #include "base/compiler.h"
 #include "text/unicode.h"
 
-/* Stands for byte b that is not UTF-8: no code point. */
+/* Represents the invalid byte b as a pseudo character beyond Unicode. */
 #define RAW_BYTE 0x110000u
 
 #define HANGUL_S 0xAC00u
@@ -27,14 +26,14 @@
 
 struct mark {
     uint32_t c;
-    uint8_t class; /* combining class, 0 for a starter */
+    uint8_t class; /* canonical combining class, 0 for a starter */
 };
 
-/* The segment in work: its first character is a starter, except at the start of a text. */
+/* The current segment: its first character is a starter, except at the start of a text. */
 struct segment {
     struct mark *marks;
     size_t n, room;
-    struct mark *sorted; /* room for `room` marks, made when a long segment needs it */
+    struct mark *sorted; /* scratch of sort_long, [room], allocated on demand */
     size_t n_sorted;
     struct tn_buf *out;
     bool failed;
@@ -83,7 +82,7 @@ static void sort_short(struct mark *marks, size_t n)
     }
 }
 
-/* Stable, by counting. */
+/* Stable counting sort. */
 static void sort_long(struct segment *s, struct mark *marks, size_t n)
 {
     if (n > s->n_sorted) {
@@ -114,7 +113,7 @@ static uint32_t compose_hangul(uint32_t a, uint32_t b)
     return 0;
 }
 
-/* What a and b make together; 0: nothing. */
+/* The primary composite of a and b; 0: none. */
 static uint32_t compose(uint32_t a, uint32_t b)
 {
     uint32_t low = 0, high = tn_unicode_n_compositions;
@@ -134,7 +133,7 @@ static uint32_t compose(uint32_t a, uint32_t b)
     return compose_hangul(a, b);
 }
 
-/* Once per segment: sorts the marks and joins to the starter what is not blocked from it. */
+/* Once per segment: sorts the marks and composes those that are not blocked with the starter. */
 static void finish_marks(struct segment *s)
 {
     if (s->n == 0)
@@ -175,7 +174,7 @@ static void put_segment(struct segment *s)
     s->n = 0;
 }
 
-/* A character that does not decompose. */
+/* Adds a character without a decomposition. */
 static void add(struct segment *s, uint32_t c)
 {
     struct mark mark = {c, combining_class(c)};

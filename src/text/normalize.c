@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The normaliser of a tokenizer.
+ * Applies the normaliser of a tokenizer before the splitter: NFC, then space marks.
+ *
+ * Texts that need no change are returned in place, without a copy.
  */
 #include "text/normalize.h"
 

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every splitter is a chain of stages: the second one cuts the pieces of the
- * first as texts of their own, and so on.
+ * Pre-tokenizers as chains of stages: each stage splits the pieces of the one before.
  *
- * The expressions of GPT-2 and LLaMA-3 are lists of alternatives, tried in order
- * at each position.  Each piece looks at most one character beyond itself, white
- * space at the rest of its run (which is scanned at most three times).  Stages
- * that isolate matches look at what lies before a match twice.  So a text costs
- * O(n).
+ * The expressions of GPT-2 and LLaMA-3 are alternatives tried in order at each position.  A piece
+ * looks ahead by one character, or to the end of a white space run (scanned at most three times).
+ * Stages that isolate matches scan the text between matches twice.  So a text costs O(n).
  */
 #include "text/pretok.h"
 
@@ -38,11 +35,11 @@ static size_t split_gpt2(const char *text, size_t n)
     return space_piece(n, end, last);
 }
 
-/* How the expressions of LLaMA-3's kind differ. */
+/* Parameters in which LLaMA-3's expression and its relatives differ. */
 struct llama3_rule {
     unsigned max_digits;
     bool marks_are_letters;
-    const char *tail; /* what a run of punctuation takes after it */
+    const char *tail; /* characters that may follow a run of punctuation */
 };
 
 static inline struct character rule_character(const char *text, size_t n, size_t i,
@@ -67,8 +64,9 @@ static inline size_t rule_run_end(const char *text, size_t n, size_t i, enum tn_
 
 /* (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*
  * |\s*[\r\n]+|\s+(?!\S)|\s+
- * Qwen2: \p{N} alone; Qwen3.5: besides, \p{M} wherever \p{L} stands but in the first set.
- * Seed-Coder: as Qwen2, but [\r\n]* is absent. */
+ *
+ * Qwen2: \p{N} alone.  Qwen3.5: in addition [\p{L}\p{M}] for \p{L}, except in the first set.
+ * Seed-Coder: as Qwen2, without [\r\n]*. */
 static inline size_t split_llama3_kind(const char *text, size_t n, struct llama3_rule rule)
 {
     size_t length = contraction(text, n, true);
@@ -109,7 +107,7 @@ static size_t split_seed_coder(const char *text, size_t n)
     return split_llama3_kind(text, n, (struct llama3_rule){1, false, ""});
 }
 
-/* ---- stages that isolate ---- */
+/* ---- stages that isolate matches ---- */
 
 static size_t match_newline(const char *text, size_t n)
 {
@@ -188,13 +186,13 @@ static size_t split_east_asian(const char *text, size_t n)
     return isolate(text, n, match_east_asian);
 }
 
-/* Every number by itself. */
+/* Isolates each digit. */
 static size_t split_digits(const char *text, size_t n)
 {
     return isolate(text, n, match_number);
 }
 
-/* Runs of punctuation, runs of everything else. */
+/* Runs of punctuation and runs of everything else. */
 static size_t split_old_punctuation(const char *text, size_t n)
 {
     uint32_t c;
@@ -203,14 +201,14 @@ static size_t split_old_punctuation(const char *text, size_t n)
                        tn_char_is(c, TN_CHAR_OLD_PUNCTUATION));
 }
 
-/* The bytes whose characters in the byte alphabet are numbers. */
+/* Bytes whose characters in the byte alphabet are numbers. */
 static bool is_digit_byte(unsigned char b)
 {
     return (b >= '0' && b <= '9') || b == 0xB2 || b == 0xB3 || b == 0xB9 ||
            (b >= 0xBC && b <= 0xBE);
 }
 
-/* Runs of such bytes, runs of others: cuts characters. */
+/* Runs of such bytes and runs of others; splits characters. */
 static size_t split_byte_digits(const char *text, size_t n)
 {
     size_t i = 1;
@@ -240,14 +238,14 @@ static size_t split_three_digits(const char *text, size_t n)
 
 /* ---- space marks ---- */
 
-/* A piece begins at every space: what Metaspace with "split" does. */
+/* Begins a piece at every space: Metaspace with "split". */
 static size_t split_space(const char *text, size_t n)
 {
     const char *space = n > 1 ? memchr(text + 1, ' ', n - 1) : NULL;
     return space ? (size_t)(space - text) : n;
 }
 
-/* A piece begins at every space behind something else. */
+/* Begins a piece at every space that follows another character. */
 static size_t split_space_run(const char *text, size_t n)
 {
     size_t i = 0;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * The splitters of GPT-4o and of Mistral's Tekken, which cut words where a
- * capital letter follows a small one.
+ * The splitters of GPT-4o and of Mistral's Tekken, which split words where an upper-case letter
+ * follows a lower-case one.
  *
  *   [^\r\n\p{L}\p{N}]?[U]*[S]+T|[^\r\n\p{L}\p{N}]?[U]+[S]*T|\p{N}{1,3}
  *   | ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
  *
  * U is \p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}, S is \p{Ll}\p{Lm}\p{Lo}\p{M}; T is
- * (?i:'s|'t|'re|'ve|'m|'ll|'d)?.  Tekken has \p{N} alone and no T.
- *
- * A piece may look at the rest of a run of U, which the next piece takes whole:
- * a text costs O(n).
+ * (?i:'s|'t|'re|'ve|'m|'ll|'d)?.  Tekken has \p{N} alone and no T.  A piece may look ahead over a
+ * run of U, which the next piece takes whole, so a text costs O(n).
  */
 #include "text/pretok_parts.h"
 
@@ -26,8 +24,8 @@ static bool is_lower(uint32_t c)
            (tn_char_class(c) == TN_CHAR_LETTER && !tn_char_is(c, TN_CHAR_CAPITAL));
 }
 
-/* [U]*[S]+ from `start`: the end, or 0.  If no small letter follows the run of U, that gives back
- * what it has after its last character of both sets. */
+/* End of [U]*[S]+ from `start`, or 0.  If no lower-case letter follows the run of U, backtracks to
+ * after its last character that is in both sets. */
 static size_t lower_word_end(const char *text, size_t n, size_t start)
 {
     size_t end = start, shared_end = 0;
@@ -44,7 +42,7 @@ static size_t lower_word_end(const char *text, size_t n, size_t start)
     return lower_end > end ? lower_end : shared_end;
 }
 
-/* The first two alternatives without T: the end, or 0. */
+/* End of the first two alternatives without T, or 0. */
 static size_t word_end(const char *text, size_t n, struct character first)
 {
     const bool is_prefix = first.class != TN_CHAR_LETTER && first.class != TN_CHAR_NUMBER &&

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
  * Stages of the splitters of DeepSeek-LLM and of DeepSeek-V3 and R1.
+ *
+ * pretok.c chains them; each quotes its regular expression.
  */
 #include "base/compiler.h"
 #include "text/pretok_parts.h"
 
 /* ---- DeepSeek-LLM ---- */
 
-/* Its letters: those with a case, as Unicode had them, but for mathematical ones. */
+/* Its letters: those with case in an older Unicode version, except mathematical ones. */
 static const uint32_t cased_letters[][2] = {
     {0x41, 0x5A}, {0x61, 0x7A}, {0xB5, 0xB5}, {0xC0, 0xD6}, {0xD8, 0xF6}, {0xF8, 0x1BA},
     {0x1BC, 0x1BF}, {0x1C4, 0x293}, {0x295, 0x2AF}, {0x370, 0x373}, {0x376, 0x376}, {0x377, 0x377},
@@ -41,7 +43,7 @@ static bool is_cased_letter(uint32_t c)
     return low < TN_COUNT_OF(cased_letters) && c >= cased_letters[low][0];
 }
 
-/* Its signs; the range from the colon on has all letters of ASCII. */
+/* Its symbols; the range from the colon on includes all ASCII letters. */
 static bool is_sign(uint32_t c)
 {
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '~') || (c >= 0xFF01 && c <= 0xFF0F) ||
@@ -49,7 +51,7 @@ static bool is_sign(uint32_t c)
            (c >= 0x3000 && c <= 0x3002);
 }
 
-/* \s?[set]+, backtracking: white space that is in the set may be all of it. */
+/* \s?[set]+ with backtracking: white space in the set may itself be the match. */
 static size_t match_run(const char *text, size_t n, bool (*is_in)(uint32_t))
 {
     struct character first = character_at(text, n, 0);
@@ -85,7 +87,7 @@ size_t tn_split_signs(const char *text, size_t n)
 /* \s+$ */
 size_t tn_split_last_space(const char *text, size_t n)
 {
-    size_t end = 0; /* behind the last character that is no white space */
+    size_t end = 0; /* end of the last character that is not white space */
     for (size_t i = 0; i < n;) {
         struct character ch = character_at(text, n, i);
         i += ch.n_bytes;
@@ -139,7 +141,7 @@ static bool is_punctuation_or_symbol(uint32_t c)
     return tn_char_is(c, TN_CHAR_PUNCTUATION) || tn_char_is(c, TN_CHAR_SYMBOL);
 }
 
-/* [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+: a sign of ASCII and letters. */
+/* [!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+: an ASCII symbol and letters. */
 static size_t match_sign_and_letters(const char *text, size_t n, uint32_t first)
 {
     const size_t end = first < 0x80 && is_punctuation_or_symbol(first)
@@ -160,7 +162,7 @@ static size_t match_word(const char *text, size_t n, struct character first)
     return run_of(text, n, 0, is_letter_or_mark);
 }
 
-/* [sign of ASCII][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*
+/* [ASCII symbol][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*
  * |\s*[\r\n]+|\s+(?!\S)|\s+ */
 static size_t match_deepseek_v3(const char *text, size_t n)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the splitters of pretok.c, pretok_cased.c and pretok_deepseek.c share:
- * characters with their classes, runs, alternatives that many expressions have.
- * All positions and lengths are bytes.
+ * Building blocks of the splitters in pretok.c, pretok_cased.c and pretok_deepseek.c: characters
+ * with their classes, runs, and alternatives that several expressions share.
+ *
+ * All positions and lengths are in bytes.
  */
 #ifndef TN_PRETOK_PARTS_H
 #define TN_PRETOK_PARTS_H
@@ -14,7 +15,7 @@
 #include "text/unicode.h"
 
 struct character {
-    size_t n_bytes; /* 0 at the end of the text */
+    size_t n_bytes; /* 0: end of the text */
     uint32_t c;
     enum tn_char_class class;
 };
@@ -58,7 +59,7 @@ static inline size_t run_of(const char *text, size_t n, size_t i, bool (*is_in)(
     return i;
 }
 
-/* End of the run of characters of `tail`, all of them ASCII, that starts at i. */
+/* End of the run of `tail` characters (all ASCII) that starts at i. */
 static inline size_t tail_end(const char *text, size_t n, size_t i, const char *tail)
 {
     while (i < n && text[i] && strchr(tail, text[i]))
@@ -66,7 +67,7 @@ static inline size_t tail_end(const char *text, size_t n, size_t i, const char *
     return i;
 }
 
-/* End of the run of at most `max` numbers that text begins with: \p{N}{1,max}. */
+/* End of the leading run of at most `max` numbers: \p{N}{1,max}. */
 static inline size_t numbers_end(const char *text, size_t n, unsigned max)
 {
     size_t i = 0;
@@ -79,7 +80,7 @@ static inline size_t numbers_end(const char *text, size_t n, unsigned max)
     return i;
 }
 
-/* 's 't 're 've 'm 'll 'd: the length, or 0.  With `fold` in any case, and U+017F (long s) is an s:
+/* Length of 's 't 're 've 'm 'll 'd, or 0.  With `fold` in any case, and U+017F (long s) equals s:
  * the only character beyond ASCII that the reference engines fold to one of these. */
 static inline size_t contraction(const char *text, size_t n, bool fold)
 {
@@ -97,13 +98,13 @@ static inline size_t contraction(const char *text, size_t n, bool fold)
     return fold && memcmp(text + 1, "\xC5\xBF", 2) == 0 ? 3 : 0;
 }
 
-/* \s+(?!\S)|\s+ on a run of white space of `end` bytes, the last of its characters at `last`. */
+/* \s+(?!\S)|\s+ on a white space run of `end` bytes whose last character starts at `last`. */
 static inline size_t space_piece(size_t n, size_t end, size_t last)
 {
     return end == n || last == 0 ? end : last;
 }
 
-/* \s*[\r\n]+|\s+(?!\S)|\s+ at white space. */
+/* \s*[\r\n]+|\s+(?!\S)|\s+ at the start of white space. */
 static inline size_t split_line_space(const char *text, size_t n)
 {
     size_t end = 0, last = 0, newline_end = 0;
@@ -119,12 +120,12 @@ static inline size_t split_line_space(const char *text, size_t n)
     return newline_end ? newline_end : space_piece(n, end, last);
 }
 
-/* ---- stages that isolate ---- */
+/* ---- stages that isolate matches ---- */
 
-/* Length of the match at text[0], n > 0; 0: none begins here. */
+/* Length of the match at text[0], n > 0; 0: no match. */
 typedef size_t (*match_fn)(const char *text, size_t n);
 
-/* Pieces are the matches and what lies between them. */
+/* Pieces are the matches and the texts between them. */
 static inline size_t isolate(const char *text, size_t n, match_fn match)
 {
     size_t length = match(text, n);
@@ -139,11 +140,11 @@ static inline size_t isolate(const char *text, size_t n, match_fn match)
     return n;
 }
 
-/* pretok_cased.c */
+/* ---- pretok_cased.c ---- */
 size_t tn_split_gpt4o(const char *text, size_t n);
 size_t tn_split_tekken(const char *text, size_t n);
 
-/* pretok_deepseek.c; stages of its three generations. */
+/* ---- pretok_deepseek.c: stages of its splitters ---- */
 size_t tn_split_cased_letters(const char *text, size_t n);
 size_t tn_split_signs(const char *text, size_t n);
 size_t tn_split_last_space(const char *text, size_t n);

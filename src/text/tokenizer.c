@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * BPE tokenizer on the tables of a mapped model file: opening and looking up.
- * encode.c makes ids of texts, decoder.c texts of ids.
+ * BPE tokenizer over the tables of a mapped model file: opening and lookups.  encode.c converts
+ * text to ids, decoder.c ids to text.
  *
- * Opening checks every size and offset once and copies what is small: the
- * header, the ids of the bytes, the added tokens.  What is read later out of the
- * tables that stay in the file (offsets, ids, ranks, slots) is loaded once and
- * checked where it is used: somebody may write to the file (file/model_file.h).
+ * Opening checks every size and offset once and copies the small tables: the header, the ids of the
+ * bytes, the added tokens.  Values in the large tables (offsets, ids, ranks, slots) are loaded once
+ * and checked at use, because another process may write to the file (file/model_file.h).
  */
 #include "text/tokenizer_view.h"
 
@@ -35,7 +34,7 @@ struct section {
     tern_status status;
 };
 
-/* The table that `ref` describes, of exactly n_items items; NULL sets the status. */
+/* The table that `ref` describes, of exactly n_items items; NULL: the status is set. */
 static const void *section_table(struct section *s, struct tern_file_ref ref, const char *name,
                                  uint64_t n_items, uint64_t item_bytes)
 {
@@ -52,14 +51,14 @@ static const void *section_table(struct section *s, struct tern_file_ref ref, co
     return s->base + ref.offset;
 }
 
-/* A table of u32 slots, 2^k of them. */
+/* A table of 2^k u32 slots. */
 static const uint32_t *section_slots(struct section *s, struct tern_file_ref ref, const char *name,
                                      uint32_t *n_slots)
 {
     *n_slots = ref.bytes / 4;
     if (s->status == TERN_OK && (*n_slots == 0 || (*n_slots & (*n_slots - 1)) != 0))
         s->status = tn_fail(s->err, TERN_INPUT,
-                            "tokenizer: table %s has %u slots, which is no power of two", name,
+                            "tokenizer: table %s has %u slots, which is not a power of two", name,
                             *n_slots);
     return section_table(s, ref, name, *n_slots, 4);
 }
@@ -131,7 +130,8 @@ static int compare_bytes(const char *a, size_t n_a, const char *b, size_t n_b)
     return order ? order : (n_a > n_b) - (n_a < n_b);
 }
 
-/* Behind a token of one byte anything may follow. */
+/* Records the first two bytes of an added token; after a one-byte token any second byte may follow.
+ */
 static void note_added_start(struct tern_tokenizer *t, const unsigned char *bytes, size_t n_bytes)
 {
     uint64_t *row = t->added_starts + bytes[0] * (size_t)4;
@@ -142,13 +142,13 @@ static void note_added_start(struct tern_tokenizer *t, const unsigned char *byte
 }
 
 /* The text of an added token that was checked. */
-static const char *added_text(const struct tern_tokenizer *t, uint32_t place, size_t *n_bytes)
+static const char *added_text(const struct tern_tokenizer *t, uint32_t index, size_t *n_bytes)
 {
-    *n_bytes = t->added[place].text.bytes;
-    return t->added_text + t->added[place].text.offset;
+    *n_bytes = t->added[index].text.bytes;
+    return t->added_text + t->added[index].text.offset;
 }
 
-/* The search relies on ascending order and on ids and lengths in range. */
+/* The search relies on ascending order, and on ids and lengths in range. */
 static tern_status check_added(struct tern_tokenizer *t, struct tern_error *err)
 {
     const uint32_t known = TERN_ADDED_SPECIAL | TERN_ADDED_LSTRIP | TERN_ADDED_RSTRIP |
@@ -181,7 +181,7 @@ static tern_status check_added(struct tern_tokenizer *t, struct tern_error *err)
     return TERN_OK;
 }
 
-/* Tables whose numbers are used without another look. */
+/* Copies the tables whose values are used unchecked. */
 static tern_status copy_small(struct tern_tokenizer *t, const uint32_t *byte_ids,
                               const struct tern_file_added *added, struct tern_error *err)
 {
@@ -269,9 +269,10 @@ void tn_tokenizer_close(struct tern_tokenizer *tokenizer)
     tn_free(tokenizer);
 }
 
-/* ---- looking up ---- */
+/* ---- lookups ---- */
 
-/* Every byte of a text is in a token: no byte is unknown, and no token swallows white space. */
+/* Does every byte of a text end up in a token?  Not if bytes can be unknown or a token strips white
+ * space. */
 static bool keeps_bytes(const struct tern_tokenizer *t)
 {
     for (size_t i = 0; i < TN_COUNT_OF(t->byte_ids); i++)
@@ -283,7 +284,7 @@ static bool keeps_bytes(const struct tern_tokenizer *t)
     return true;
 }
 
-/* Composed characters have at least a third of the bytes, a space has one of a mark's three. */
+/* NFC keeps at least a third of the bytes; a space has one byte of a mark's three. */
 #define MAX_SHRINKING 3u
 
 size_t tern_tokenizer_min_ids(const struct tern_tokenizer *t, size_t n_bytes)
@@ -329,7 +330,7 @@ uint32_t tn_vocab_find(const struct tern_tokenizer *t, const char *bytes, size_t
     uint32_t slot = (uint32_t)tn_token_hash(bytes, n) & mask;
     for (uint32_t probes = 0; probes < TERN_MAX_PROBES; probes++) {
         uint32_t id = tn_load_once_u32(&t->vocab_slots[slot]) - 1;
-        if (id >= t->head->n_tokens) /* empty, or damaged */
+        if (id >= t->head->n_tokens) /* empty slot, or a damaged file */
             return TERN_NO_ID;
         size_t n_token;
         const char *token = tn_token_at(t, id, &n_token);
@@ -340,16 +341,15 @@ uint32_t tn_vocab_find(const struct tern_tokenizer *t, const char *bytes, size_t
     return TERN_NO_ID;
 }
 
-/* Byte number `depth` of the added token at `place`; -1 behind its end. */
-static int added_byte(const struct tern_tokenizer *t, uint32_t place, size_t depth)
+/* Byte `depth` of the added token at `index`; -1: past its end. */
+static int added_byte(const struct tern_tokenizer *t, uint32_t index, size_t depth)
 {
     size_t n_bytes;
-    const char *bytes = added_text(t, place, &n_bytes);
+    const char *bytes = added_text(t, index, &n_bytes);
     return depth < n_bytes ? (unsigned char)bytes[depth] : -1;
 }
 
-/* First place in [low, high), which agree in the bytes before `depth`, whose byte there is at
- * least `byte`. */
+/* Lower bound of `byte` at `depth` among the tokens [low, high), which share the bytes before. */
 static uint32_t added_bound(const struct tern_tokenizer *t, uint32_t low, uint32_t high,
                             size_t depth, int byte)
 {
@@ -363,7 +363,7 @@ static uint32_t added_bound(const struct tern_tokenizer *t, uint32_t low, uint32
     return low;
 }
 
-/* Walks down the sorted list byte by byte, as down a trie. */
+/* Descends the sorted list byte by byte, like a trie. */
 const struct tern_file_added *tn_added_match(const struct tern_tokenizer *t, const char *text,
                                              size_t n, uint32_t normalized, size_t *n_bytes)
 {
@@ -382,7 +382,7 @@ const struct tern_file_added *tn_added_match(const struct tern_tokenizer *t, con
     return best;
 }
 
-/* The texts that are searched for may be normalised: the tokens themselves are compared. */
+/* tn_added_match compares normalised text; this compares the tokens themselves. */
 uint32_t tern_tokenizer_find(const struct tern_tokenizer *tokenizer, const char *text,
                              size_t n_bytes)
 {

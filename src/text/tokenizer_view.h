@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An open tokenizer as tokenizer.c (opening, looking up), encode.c and decoder.c
- * see it: views into the mapped section, checked once when it was opened.
+ * The struct of an open tokenizer: views into the mapped section, checked once at opening.
+ *
+ * Included by tokenizer.c (opening, lookups), encode.c and decoder.c only.
  */
 #ifndef TN_TOKENIZER_VIEW_H
 #define TN_TOKENIZER_VIEW_H
@@ -14,10 +15,10 @@
 
 struct tern_tokenizer {
     struct tern_file_tokenizer head_copy;
-    const struct tern_file_tokenizer *head; /* the copy */
+    const struct tern_file_tokenizer *head; /* -> head_copy */
     uint32_t byte_ids[256];                 /* each < n_tokens or TERN_NO_ID */
     struct tern_file_added *own_added;      /* [n_added], heap */
-    uint32_t longest;                       /* bytes of a token */
+    uint32_t longest;                       /* maximum bytes of a token */
     const uint32_t *token_offsets;
     const char *token_bytes;
     const uint32_t *vocab_slots;
@@ -27,12 +28,12 @@ struct tern_tokenizer {
     const uint8_t *special_bits;
     const struct tn_splitter *splitter;
     struct tn_bpe_tables bpe;
-    uint32_t ascii_ids[128];           /* vocabulary ids of single characters, or TERN_NO_ID */
-    uint64_t added_starts[65536 / 64]; /* bit set: two bytes that an added token can start with */
+    uint32_t ascii_ids[128];           /* ids of single ASCII characters, or TERN_NO_ID */
+    uint64_t added_starts[65536 / 64]; /* bitmap of the first two bytes of added tokens */
 };
 
-/* The bytes of an id that is in range, at most `longest` inside token_bytes.  None where the
- * offsets have been changed and say something else. */
+/* The bytes of an id in range: at most `longest`, inside token_bytes.  Empty if the offsets in the
+ * file were changed to invalid values. */
 static inline const char *tn_token_at(const struct tern_tokenizer *t, uint32_t id, size_t *n_bytes)
 {
     const uint32_t begin = tn_load_once_u32(&t->token_offsets[id]);
@@ -43,18 +44,18 @@ static inline const char *tn_token_at(const struct tern_tokenizer *t, uint32_t i
     return t->token_bytes + (fits ? begin : 0);
 }
 
-/* The id of model.vocab with these bytes, or TERN_NO_ID. */
+/* The id with these bytes in model.vocab, or TERN_NO_ID. */
 uint32_t tn_vocab_find(const struct tern_tokenizer *t, const char *bytes, size_t n);
 
-/* False when no added token can start at text[0], n > 0. */
+/* Can an added token start at text[0]?  n > 0. */
 static inline bool tn_may_start_added(const struct tern_tokenizer *t, const char *text, size_t n)
 {
     unsigned char first = (unsigned char)text[0], second = n > 1 ? (unsigned char)text[1] : 0;
     return t->added_starts[first * (size_t)4 + second / 64] >> second % 64 & 1;
 }
 
-/* The longest added token that text[0..n) starts with and whose flag "normalized" is `normalized`
- * (0 or TERN_ADDED_NORMALIZED); NULL when there is none. */
+/* The longest added token at the start of text[0..n) whose flag "normalized" equals `normalized` (0
+ * or TERN_ADDED_NORMALIZED); NULL: none. */
 const struct tern_file_added *tn_added_match(const struct tern_tokenizer *t, const char *text,
                                              size_t n, uint32_t normalized, size_t *n_bytes);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Case, classes and strip of characters.
+ * Case, classes and white space of characters.
+ *
+ * Case and printability come from utf8proc: templates show them, and they never decide token ids.
  */
 #include "text/unicode.h"
 

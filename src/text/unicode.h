@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Character classes, case and NFC.  unicode.c is the only user of utf8proc.
+ * Character classes, case and NFC.
  *
- * What decides token ids comes from tables pinned to the reference's Unicode
- * versions (unicode_tables.c), never from the system's library.
+ * Whatever decides token ids comes from tables pinned to the reference's Unicode versions
+ * (unicode_tables.c), never from a library of the system.  unicode.c uses utf8proc for case and
+ * printability only.
  */
 #ifndef TN_UNICODE_H
 #define TN_UNICODE_H
@@ -32,10 +33,11 @@ static inline enum tn_char_class tn_char_class(uint32_t c)
     return (enum tn_char_class)(bits >> (c & 3) * 2 & 3);
 }
 
-/* Further properties, independent of the class and of each other. */
+/* Properties independent of the class and of each other. */
 enum tn_char_flag {
     TN_CHAR_PUNCTUATION = 1,     /* \p{P} */
-    TN_CHAR_OLD_PUNCTUATION = 2, /* the reference's Punctuation: ASCII, and P of Unicode 8 */
+    /* the reference's Punctuation: ASCII punctuation, and P of Unicode 8 */
+    TN_CHAR_OLD_PUNCTUATION = 2,
     TN_CHAR_WORD = 4,            /* \w */
     TN_CHAR_MARK = 8,            /* \p{M} */
     TN_CHAR_CAPITAL = 16,        /* \p{Lu}, \p{Lt} */
@@ -50,24 +52,24 @@ static inline bool tn_char_is(uint32_t c, enum tn_char_flag flag)
     return tn_unicode_flag_bits[tn_unicode_flag_block[c >> 8]][c & 0xFF] & flag;
 }
 
-/* True when NFC would not change the text.  Bytes that are not UTF-8 are starters of their own. */
+/* Is the text in NFC already?  An invalid byte is a starter. */
 bool tn_nfc_is_normal(const char *text, size_t n);
-/* Appends the text in NFC; false when memory is short.  O(n log n); work memory for the longest run
- * of combining marks. */
+/* Appends the text in NFC.  false: out of memory.  O(n log n); needs work memory for the longest
+ * run of combining marks. */
 bool tn_nfc_append(struct tn_buf *out, const char *text, size_t n);
 
 /* Python's str.lstrip() and rstrip(): White_Space and U+001C..001F. */
 void tn_text_skip_space(const char **text, size_t *n);
 void tn_text_strip_end(const char *text, size_t *n);
-/* Moves over characters up to the next of those. */
+/* Skips characters up to the next white space. */
 void tn_text_skip_word(const char **text, size_t *n);
 
-/* Case of one character (simple mappings); others come back unchanged. */
+/* Simple case mapping of a character; itself if it has none. */
 uint32_t tn_char_title(uint32_t c);
 uint32_t tn_char_upper(uint32_t c);
 uint32_t tn_char_lower(uint32_t c);
-/* Python's str.isprintable() of one character: no control, format, surrogate, private or unassigned
- * character, and no separator but the blank. */
+/* Python's str.isprintable() for one character: not a control, format, surrogate, private-use or
+ * unassigned character, nor a separator other than the blank. */
 bool tn_char_is_printable(uint32_t c);
 
 #endif

@@ -339,7 +339,7 @@ static void test_corners(void **state)
     tern_text_free(text);
     assert_null(render("qwen3", NULL, 0, NULL, NULL, &err));
     assert_int_equal(err.status, TERN_USAGE);
-    assert_non_null(strstr(err.detail, "\"role\" is wanted of a value that is not defined"));
+    assert_non_null(strstr(err.detail, "attribute \"role\" of an undefined value"));
     /* Published tokens when none are given, and the given ones. */
     check_render("falcon3", "assistant", "a", NULL, NULL,
                  "<|assistant|>\na<|endoftext|>\n<|user|>\nu\n<|assistant|>\n");

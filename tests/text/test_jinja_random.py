@@ -373,8 +373,8 @@ b'", r"'\101\q\''", "'a' 'b'", r'"\U0001F600"')
 
 
 def is_of_this_python(source, difference):
-    """Python 3.13 takes any argument of splitlines for a truth value; tern wants a number, as the
-    versions before."""
+    """Python 3.13 takes any argument of splitlines for a truth value; tern requires a number,
+    as earlier versions do."""
     return (sys.version_info >= (3, 13) and "splitlines(" in source and
             "must be an integer" in difference)
 

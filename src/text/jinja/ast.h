@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tree that a chat template is parsed into.  Nodes lie in the template's
- * pool and never change after parsing.
+ * The syntax tree of a chat template.
+ *
+ * Nodes are allocated in the template's pool and are immutable after parsing, so any number of
+ * threads may render one tree.
  */
 #ifndef TN_JINJA_AST_H
 #define TN_JINJA_AST_H
@@ -13,7 +15,7 @@
 #include "text/jinja/value.h"
 
 enum tn_jnode_type {
-    /* expressions; a, b, c and list are what the comment names */
+    /* expressions; the comments say what a, b, c and list contain */
     TN_N_CONST,      /* value */
     TN_N_NAME,       /* name */
     TN_N_LIST,       /* list: items */
@@ -49,7 +51,7 @@ enum tn_jnode_type {
     TN_N_CALL_BLOCK, /* {% call(other) a %} list */
     TN_N_FILTER_BLOCK, /* through the filter a: list */
     TN_N_WITH,       /* other: TN_N_SET; body in list */
-    TN_N_SCOPE,      /* list with names of its own: {% generation %} */
+    TN_N_SCOPE,      /* list in its own scope: {% generation %} */
     TN_N_BREAK,
     TN_N_CONTINUE,
 };
@@ -70,8 +72,8 @@ struct tn_jname {
     size_t n;
 };
 
-/* What the body of a macro or call block names, itself or in macros within: only then it takes
- * arguments beyond its parameters. */
+/* Implicit variables that the body of a macro or call block names, directly or in a nested macro.
+ * Only then does it accept arguments beyond its parameters. */
 enum tn_juses { TN_USES_VARARGS = 1, TN_USES_KWARGS = 2, TN_USES_CALLER = 4 };
 
 struct tn_jnode {
@@ -79,14 +81,14 @@ struct tn_jnode {
     enum tn_joperator op;
     uint32_t uses; /* enum tn_juses */
     uint32_t line;
-    uint32_t depth; /* of the deepest node below, plus 1 */
+    uint32_t depth; /* height of the subtree */
     struct tn_jname name;
     struct tn_jvalue value;
     struct tn_jnode *a, *b, *c;
     struct tn_jnodes list, other;
 };
 
-/* Nodes nest at most so deep: evaluation recurses. */
+/* Nesting limit: evaluation recurses. */
 #define TN_JINJA_MAX_DEPTH 200u
 
 #endif

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Attributes, items, arguments and calls.
+ * Attribute and item access, argument binding, and calls of functions, methods and macros.
+ *
+ * Binding follows Jinja2: surplus arguments are an error unless the macro's body uses varargs or
+ * kwargs.
  */
 #include <string.h>
 
@@ -34,7 +37,7 @@ static struct tn_jvalue loop_attribute(const struct tn_jloop *loop, struct tn_jn
     if (tn_jname_is(name, "revindex0"))
         return tn_j_int(n - i - 1);
     if (tn_jname_is(name, "depth"))
-        return tn_j_int(1); /* of recursion, which there is not */
+        return tn_j_int(1); /* recursion depth: recursive loops are not supported */
     if (tn_jname_is(name, "depth0"))
         return tn_j_int(0);
     if (tn_jname_is(name, "previtem") || tn_jname_is(name, "nextitem"))
@@ -59,7 +62,7 @@ struct tn_jvalue tn_jrun_attribute(struct tn_jrun *run, struct tn_jvalue object,
     if (run->status != TERN_OK)
         return object;
     if (object.type == TN_J_UNDEFINED)
-        return tn_jrun_fail(run, TERN_USAGE, "\"%.*s\" is wanted of a value that is not defined",
+        return tn_jrun_fail(run, TERN_USAGE, "attribute \"%.*s\" of an undefined value",
                             (int)TN_MIN(name.n, (size_t)60), name.text);
     if (object.type == TN_J_DICT || object.type == TN_J_NAMESPACE)
         item = tn_j_dict_find(object.dict, name.text, name.n);
@@ -99,7 +102,7 @@ struct tn_jvalue tn_jrun_item(struct tn_jrun *run, struct tn_jvalue object, stru
         return tn_jrun_attribute(run, object, (struct tn_jname){key.string->bytes, key.string->n},
                                  true);
     if (object.type == TN_J_UNDEFINED)
-        return tn_jrun_fail(run, TERN_USAGE, "an item is wanted of a value that is not defined");
+        return tn_jrun_fail(run, TERN_USAGE, "an item of an undefined value");
     const struct tn_jvalue *item =
         object.type == TN_J_DICT ? tn_j_dict_get(object.dict, key, &run->work) : NULL;
     return item ? *item : (struct tn_jvalue){.type = TN_J_UNDEFINED};
@@ -140,7 +143,7 @@ static bool is_same(struct tn_jname a, struct tn_jname b)
     return a.n == b.n && memcmp(a.text, b.text, a.n) == 0;
 }
 
-/* Does the argument give a parameter that no argument without a name gives? */
+/* Does this named argument bind a parameter that no positional argument binds? */
 static bool gives_parameter(const struct tn_jnode *node, size_t n_unnamed, struct tn_jname name)
 {
     for (size_t i = n_unnamed; i < node->other.n; i++)
@@ -149,7 +152,7 @@ static bool gives_parameter(const struct tn_jnode *node, size_t n_unnamed, struc
     return false;
 }
 
-/* The named arguments that give no parameter, but for `caller` where the body calls that. */
+/* The named arguments that bind no parameter, except `caller` where the body calls it. */
 static struct tn_jvalue dict_of_rest(struct tn_jrun *run, const struct tn_jnode *node,
                                      const struct tn_jargs *args)
 {
@@ -179,7 +182,7 @@ static const struct tn_jvalue *find_argument(const struct tn_jargs *args, size_t
     return NULL;
 }
 
-/* What the parameters leave over is there for a body that names it, and wrong for any other. */
+/* Binds varargs, kwargs and caller where the body names them; elsewhere surplus arguments fail. */
 static void bind_rest(struct tn_jrun *run, const struct tn_jnode *node, const struct tn_jargs *args)
 {
     if (node->uses & TN_USES_CALLER)
@@ -199,7 +202,7 @@ static void bind_rest(struct tn_jrun *run, const struct tn_jnode *node, const st
     tn_jrun_define(run, run->frame, (struct tn_jname){"kwargs", 6}, named);
 }
 
-/* Names of the macro's parameters, in the frame that is now run->frame. */
+/* Binds a macro's parameters in the current frame. */
 static void bind_arguments(struct tn_jrun *run, const struct tn_jnode *node,
                            const struct tn_jargs *args)
 {
@@ -239,7 +242,7 @@ struct tn_jvalue tn_jrun_call(struct tn_jrun *run, struct tn_jvalue callee,
     case TN_J_METHOD:
         return tn_jrun_method(run, callee.method, args);
     case TN_J_UNDEFINED:
-        return tn_jrun_fail(run, TERN_USAGE, "what is called is not defined");
+        return tn_jrun_fail(run, TERN_USAGE, "the called value is undefined");
     default:
         return tn_jrun_fail(run, TERN_USAGE, "a %s cannot be called", tn_j_type_name(callee));
     }

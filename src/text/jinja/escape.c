@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Escapes of string literals.
+ * Decodes the escapes of string literals by Python's rules.
+ *
+ * Called by the lexer for each string literal; the result is never longer than the literal.
  */
 #include "text/jinja/escape.h"
 
@@ -18,7 +20,7 @@ static int digit_of(char c, unsigned base)
     return d < (int)base ? d : -1;
 }
 
-/* Reads up to `most` digits; returns how many. */
+/* Reads up to `most` digits.  Returns their number. */
 static size_t read_digits(uint32_t *value, const char *src, size_t n, size_t most, unsigned base)
 {
     size_t i = 0;
@@ -36,7 +38,7 @@ static bool put_character(char *dst, size_t *n_dst, uint32_t c)
     return true;
 }
 
-/* \x, \u, \U with exactly n_digits digits behind; *at moves over them. */
+/* Decodes \x, \u or \U with exactly n_digits digits and advances *at past them. */
 static bool unescape_hex(char *dst, size_t *n_dst, const char *src, size_t n, size_t *at,
                          size_t n_digits)
 {
@@ -62,7 +64,7 @@ bool tn_jinja_unescape(char *dst, size_t *n_dst, const char *src, size_t n)
         const char *simple = memchr(from, c, sizeof from - 1);
         uint32_t octal;
         if (c == '\n')
-            continue; /* the line goes on */
+            continue; /* line continuation */
         if (simple) {
             dst[(*n_dst)++] = to[simple - from];
         } else if (c == 'x' || c == 'u' || c == 'U') {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The value of an expression.
+ * Evaluates expressions.
+ *
+ * Recurses over the syntax tree; depth and steps are charged to the run.  Values follow Python's
+ * semantics, where Jinja2 inherits them.
  */
 #include "text/jinja/eval.h"
 
@@ -81,7 +84,7 @@ static struct tn_jvalue eval_concat(struct tn_jrun *run, const struct tn_jnode *
     return tn_jsink_take(run, &sink);
 }
 
-/* a < b < c: true if every pair is. */
+/* a < b < c holds if every adjacent pair does. */
 static struct tn_jvalue eval_compare(struct tn_jrun *run, const struct tn_jnode *node)
 {
     struct tn_jvalue left = tn_jrun_eval(run, node->a);
@@ -103,12 +106,12 @@ static struct tn_jvalue eval_sign(struct tn_jrun *run, const struct tn_jnode *no
     if (!tn_j_is_number(v))
         return tn_jrun_fail(run, TERN_USAGE, "a %s has no sign", tn_j_type_name(v));
     if (v.type == TN_J_FLOAT)
-        return tn_j_float(node->type == TN_N_PLUS ? v.real : -v.real); /* -0.0 */
+        return tn_j_float(node->type == TN_N_PLUS ? v.real : -v.real); /* keeps the sign of -0.0 */
     return node->type == TN_N_PLUS ? tn_jrun_binary(run, TN_OP_ADD, tn_j_int(0), v)
                                    : tn_jrun_binary(run, TN_OP_SUB, tn_j_int(0), v);
 }
 
-/* `and` and `or` give one of their operands, as in Python. */
+/* `and` and `or` return one of their operands, as in Python. */
 static struct tn_jvalue eval_logic(struct tn_jrun *run, const struct tn_jnode *node)
 {
     struct tn_jvalue a = tn_jrun_eval(run, node->a);
@@ -200,7 +203,7 @@ static struct tn_jvalue eval_node(struct tn_jrun *run, const struct tn_jnode *no
     case TN_N_COMPARE:
         return eval_compare(run, node);
     default:
-        return tn_jrun_fail(run, TERN_INTERNAL, "a statement stands for an expression");
+        return tn_jrun_fail(run, TERN_INTERNAL, "found a statement instead of an expression");
     }
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Filters: value | name(arguments).
+ *
+ * Holds the table of all filters and those on single values; filters_list.c has those on sequences.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 
 /* ---- text ---- */
 
-/* Most text filters take str() of what they are given. */
+/* Most text filters convert their input with str() first. */
 static const struct tn_jstring *text_of(struct tn_jrun *run, struct tn_jvalue v)
 {
     static const struct tn_jstring empty = {"", NULL, 0};
@@ -92,8 +94,8 @@ static struct tn_jvalue filter_join(struct tn_jrun *run, struct tn_jvalue v,
     return tn_jrun_join(run, text_of(run, separator), items.list);
 }
 
-/* Puts `width` blanks (or a text) before every line but the empty ones; the first one only if
- * asked, and then also when it is empty. */
+/* Inserts `width` blanks (or a string) before every line that is not empty; before the first line
+ * only with `first`, and then even if it is empty. */
 static struct tn_jvalue filter_indent(struct tn_jrun *run, struct tn_jvalue v,
                                       const struct tn_jargs *args)
 {
@@ -119,7 +121,7 @@ static struct tn_jvalue filter_indent(struct tn_jrun *run, struct tn_jvalue v,
     return tn_jsink_take(run, &sink);
 }
 
-/* Runs of letters, digits and underscores. */
+/* Counts runs of letters, digits and underscores. */
 static struct tn_jvalue filter_wordcount(struct tn_jrun *run, struct tn_jvalue v,
                                          const struct tn_jargs *args)
 {
@@ -151,7 +153,7 @@ static struct tn_jvalue filter_abs(struct tn_jrun *run, struct tn_jvalue v,
     return tn_jrun_binary(run, TN_OP_SUB, tn_j_int(0), v);
 }
 
-/* The number that a string is, all of it; false when it is none. */
+/* Parses a string that must be a number as a whole. */
 static bool parse_number(const struct tn_jstring *s, int base, bool is_float, struct tn_jvalue *out)
 {
     char digits[64], *end;
@@ -179,7 +181,7 @@ static struct tn_jvalue filter_int(struct tn_jrun *run, struct tn_jvalue v,
     struct tn_jvalue otherwise = tn_jargs_or(args, 0, "default", tn_j_int(0)), x;
     int64_t base = tn_jrun_integer(run, tn_jargs_or(args, 1, "base", tn_j_int(10)), "base of int");
     if (v.type == TN_J_UNDEFINED)
-        return tn_jrun_fail(run, TERN_USAGE, "int does not work on a value that is not defined");
+        return tn_jrun_fail(run, TERN_USAGE, "int does not work on an undefined value");
     if (v.type == TN_J_INT || v.type == TN_J_BOOL)
         return tn_j_int(tn_j_integer(v));
     if (v.type == TN_J_STRING && base >= 2 && base <= 36 &&
@@ -197,7 +199,7 @@ static struct tn_jvalue filter_float(struct tn_jrun *run, struct tn_jvalue v,
 {
     struct tn_jvalue x;
     if (v.type == TN_J_UNDEFINED)
-        return tn_jrun_fail(run, TERN_USAGE, "float does not work on a value that is not defined");
+        return tn_jrun_fail(run, TERN_USAGE, "float does not work on an undefined value");
     if (tn_j_is_number(v))
         return tn_j_float(tn_j_real(v));
     if (v.type == TN_J_STRING && parse_number(v.string, 10, true, &x))
@@ -205,7 +207,7 @@ static struct tn_jvalue filter_float(struct tn_jrun *run, struct tn_jvalue v,
     return tn_jargs_or(args, 0, "default", tn_j_float(0));
 }
 
-/* To a multiple of 10^-places, half to even; of integers for places below 0. */
+/* Rounds to a multiple of 10^-places, half to even; changes an integer only for places < 0. */
 static struct tn_jvalue round_integer(struct tn_jrun *run, int64_t x, int64_t places)
 {
     int64_t unit = 1;
@@ -220,7 +222,7 @@ static struct tn_jvalue round_integer(struct tn_jrun *run, int64_t x, int64_t pl
                : tn_j_int(above);
 }
 
-/* Correctly rounded from all digits of x, as Python's. */
+/* Rounds correctly from all digits of x, like Python. */
 static double round_float(double x, int64_t places)
 {
     char digits[700];
@@ -232,7 +234,7 @@ static double round_float(double x, int64_t places)
     return strtod(digits, NULL);
 }
 
-/* Python's round, or "ceil" and "floor" by name. */
+/* Python's round(), or "ceil" and "floor" by name. */
 static struct tn_jvalue filter_round(struct tn_jrun *run, struct tn_jvalue v,
                                      const struct tn_jargs *args)
 {
@@ -248,12 +250,12 @@ static struct tn_jvalue filter_round(struct tn_jrun *run, struct tn_jvalue v,
     if (tn_j_is_text(method, "floor", 5))
         return tn_j_float(floor(x) / scale);
     if (!tn_j_is_text(method, "common", 6))
-        return tn_jrun_fail(run, TERN_USAGE, "round knows common, ceil and floor");
+        return tn_jrun_fail(run, TERN_USAGE, "the methods of round are common, ceil and floor");
     return v.type == TN_J_FLOAT ? tn_j_float(round_float(v.real, places))
                                 : round_integer(run, tn_j_integer(v), places);
 }
 
-/* ---- what is there ---- */
+/* ---- size, type ---- */
 
 static struct tn_jvalue filter_default(struct tn_jrun *run, struct tn_jvalue v,
                                        const struct tn_jargs *args)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The filters that work on sequences (filters_list.c), for the table of all filters (filters.c).
+ * The filters on sequences (filters_list.c), for the table of all filters (filters.c).
+ *
+ * All take the value, then the arguments in parentheses.
  */
 #ifndef TN_JINJA_FILTERS_H
 #define TN_JINJA_FILTERS_H
@@ -15,7 +17,7 @@ tn_jfilter_fn tn_jfilter_dictsort, tn_jfilter_first, tn_jfilter_groupby, tn_jfil
     tn_jfilter_reject, tn_jfilter_rejectattr, tn_jfilter_reverse, tn_jfilter_select,
     tn_jfilter_selectattr, tn_jfilter_sort, tn_jfilter_sum, tn_jfilter_unique;
 
-/* The list of item.a.b for all items; `otherwise` (may be NULL) for items that lack it. */
+/* The list of item.a.b for all items; `otherwise` (may be NULL) replaces missing attributes. */
 struct tn_jvalue tn_jrun_map_attribute(struct tn_jrun *run, struct tn_jvalue items,
                                        struct tn_jvalue attribute,
                                        const struct tn_jvalue *otherwise);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Filters on sequences.
+ * Filters on sequences: selection, order, grouping.
+ *
+ * Python evaluates several of them lazily; here they are computed at once and marked as iterators,
+ * so that templates see the same errors.
  */
 #include "text/jinja/filters.h"
 
@@ -13,7 +16,7 @@ static struct tn_jvalue new_list(struct tn_jrun *run)
     return tn_jrun_made(run, tn_j_list(run->pool, TN_J_LIST, 0));
 }
 
-/* Python walks over these lazily; here they are computed at once, and then behave like that. */
+/* Python returns a lazy iterator here; the computed list behaves like one. */
 static struct tn_jvalue as_iterator(struct tn_jvalue list)
 {
     if (list.type == TN_J_LIST)
@@ -26,7 +29,7 @@ static struct tn_jname name_of(const struct tn_jstring *s)
     return (struct tn_jname){s->bytes, s->n};
 }
 
-/* item.a.b.0: attributes and indexes along dots; or item[number]. */
+/* item.a.b.0: attributes and indexes separated by dots; or item[number]. */
 static struct tn_jvalue follow(struct tn_jrun *run, struct tn_jvalue item,
                                struct tn_jvalue attribute)
 {
@@ -64,7 +67,7 @@ struct tn_jvalue tn_jrun_map_attribute(struct tn_jrun *run, struct tn_jvalue ite
     return list;
 }
 
-/* Arguments from `first` on. */
+/* The arguments from `first` on. */
 static struct tn_jargs rest_of(const struct tn_jargs *args, size_t first)
 {
     struct tn_jargs rest = *args;
@@ -97,8 +100,8 @@ struct tn_jvalue tn_jfilter_map(struct tn_jrun *run, struct tn_jvalue v,
 
 /* ---- select and its relatives ---- */
 
-/* Items for which the test named by argument `first` (none: truth) gives `wanted`; with an
- * attribute it is made on that. */
+/* Keeps the items whose test (argument `first`; default: truth) yields `wanted`; by_attribute tests
+ * an attribute of each item. */
 static struct tn_jvalue select_items(struct tn_jrun *run, struct tn_jvalue v,
                                      const struct tn_jargs *args, bool by_attribute, bool wanted)
 {
@@ -145,7 +148,7 @@ struct tn_jvalue tn_jfilter_rejectattr(struct tn_jrun *run, struct tn_jvalue v,
     return select_items(run, v, args, true, false);
 }
 
-/* ---- ends, copies ---- */
+/* ---- first, last, list, reverse ---- */
 
 struct tn_jvalue tn_jfilter_first(struct tn_jrun *run, struct tn_jvalue v,
                                   const struct tn_jargs *args)
@@ -161,13 +164,13 @@ struct tn_jvalue tn_jfilter_last(struct tn_jrun *run, struct tn_jvalue v,
     (void)args;
     if (v.type == TN_J_ITERATOR)
         return tn_jrun_fail(run, TERN_USAGE,
-                            "what a filter gives has no last item; make a list of it");
+                            "the result of a filter has no last item; convert it with |list");
     struct tn_jvalue items = tn_jrun_items(run, v);
     return run->status == TERN_OK && items.list->n ? items.list->items[items.list->n - 1]
                                                    : (struct tn_jvalue){0};
 }
 
-/* A list of the items that can be changed without changing v. */
+/* A copy of the items that can be reordered without changing v. */
 static struct tn_jvalue copy_items(struct tn_jrun *run, struct tn_jvalue v)
 {
     struct tn_jvalue items = tn_jrun_items(run, v), list = new_list(run);
@@ -209,7 +212,8 @@ struct tn_jvalue tn_jfilter_items(struct tn_jrun *run, struct tn_jvalue v,
 
 /* ---- order ---- */
 
-/* What an item is ordered by: itself or an attribute, without its case unless that is wanted. */
+/* The sort key of an item: itself or an attribute, folded to lower case unless is_case_sensitive.
+ */
 static struct tn_jvalue order_key(struct tn_jrun *run, struct tn_jvalue item,
                                   const struct tn_jvalue *attribute, bool is_case_sensitive)
 {
@@ -220,8 +224,8 @@ static struct tn_jvalue order_key(struct tn_jrun *run, struct tn_jvalue item,
                : item;
 }
 
-/* A list of (key, item) in the order of keys; equal ones stay as they were (also when reversed).
- * may_be_equal: keys that have no order may stand there if they are all equal, such as none. */
+/* Sorts pairs by key.  Stable, also when reversed.  may_be_equal: keys without an order (such as
+ * none) are allowed if all of them are equal. */
 static void sort_pairs(struct tn_jrun *run, struct tn_jpair *pairs, size_t n, bool is_reverse,
                        bool may_be_equal)
 {
@@ -243,7 +247,7 @@ static void sort_pairs(struct tn_jrun *run, struct tn_jpair *pairs, size_t n, bo
         }
 }
 
-/* Items with their keys, not yet ordered; NULL on failure. */
+/* Items with their sort keys, unsorted; NULL on failure. */
 static struct tn_jpair *make_pairs(struct tn_jrun *run, struct tn_jvalue items,
                                    const struct tn_jvalue *attribute, bool is_case_sensitive)
 {
@@ -279,7 +283,7 @@ struct tn_jvalue tn_jfilter_sort(struct tn_jrun *run, struct tn_jvalue v,
     return list_of_values(run, pairs, items.list->n);
 }
 
-/* By key, or by="value". */
+/* Sorts by key, or by value with by="value". */
 struct tn_jvalue tn_jfilter_dictsort(struct tn_jrun *run, struct tn_jvalue v,
                                      const struct tn_jargs *args)
 {
@@ -349,7 +353,7 @@ struct tn_jvalue tn_jfilter_unique(struct tn_jrun *run, struct tn_jvalue v,
     return as_iterator(list);
 }
 
-/* A list of (key, items with this key) in the order of keys. */
+/* A list of (key, items with that key), sorted by key. */
 struct tn_jvalue tn_jfilter_groupby(struct tn_jrun *run, struct tn_jvalue v,
                                     const struct tn_jargs *args)
 {

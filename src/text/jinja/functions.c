@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Functions that every template knows.
+ * Global functions of every template: range, dict, namespace, raise_exception, strftime_now.
+ *
+ * A template sees only the time that the caller passed in, never the clock.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,7 +82,7 @@ static void print_number(char *dst, size_t n, int value, int width, bool is_bare
     snprintf(dst, n, "%0*d", is_bare ? 1 : width, value);
 }
 
-/* The text of one directive; false when it is not known. `is_bare`: "%-d", without zeros. */
+/* Formats one directive.  false: unknown.  `is_bare`: "%-d", without leading zeros. */
 static bool format_directive(char *dst, size_t n, const struct tn_jinja_time *t, char directive,
                              bool is_bare)
 {
@@ -153,7 +155,7 @@ static struct tn_jvalue call_strftime_now(struct tn_jrun *run, const struct tn_j
     const struct tn_jstring *format = tn_jrun_string(
         run, tn_jargs_or(args, 0, "format", (struct tn_jvalue){0}), "the format of strftime_now");
     if (!run->now)
-        return tn_jrun_fail(run, TERN_USAGE, "the template asks for the date; none was given");
+        return tn_jrun_fail(run, TERN_USAGE, "the template uses the date, but none was given");
     for (size_t i = 0; i < format->n && run->status == TERN_OK; i++) {
         if (format->bytes[i] != '%' || i + 1 == format->n) {
             tn_jsink_put_string(run, &sink, format, i, i + 1);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chat templates: parsing and rendering as a whole.
+ * Entry points of the interpreter: parse, compare, render.
+ *
+ * Bounds the memory of parsing and rendering and turns an exhausted pool into a status.
  */
 #include "text/jinja/jinja.h"
 
@@ -13,7 +15,7 @@
 #include "text/jinja/lex.h"
 #include "text/jinja/parse.h"
 
-/* Tokens and tree of a source of 1 MiB: about 100 bytes for each of its bytes at the worst. */
+/* Tokens and tree of a 1 MiB source: about 100 bytes per source byte in the worst case. */
 #define MAX_TREE_BYTES ((size_t)256 << 20)
 
 struct tn_jinja {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * tojson: values as JSON, as Python's json.dumps(ensure_ascii=False) writes them.
+ * tojson: writes values as Python's json.dumps(ensure_ascii=False) does.
+ *
+ * The output keeps the marks of the strings, so text of a user stays text of a user.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +12,7 @@
 struct writer {
     struct tn_jrun *run;
     struct tn_jsink sink;
-    int64_t indent; /* below 0: all in one line */
+    int64_t indent; /* below 0: on one line */
     int64_t level;
     bool sorts_keys;
     bool ascii_only;
@@ -85,7 +87,7 @@ static void put_list(struct writer *w, const struct tn_jlist *list)
     tn_jsink_puts(w->run, &w->sink, "]");
 }
 
-/* Keys become strings, as in Python. */
+/* Converts a key to a string, as Python does. */
 static void put_key(struct writer *w, struct tn_jvalue key)
 {
     if (key.type == TN_J_STRING) {
@@ -101,7 +103,7 @@ static void put_key(struct writer *w, struct tn_jvalue key)
     tn_jsink_puts(w->run, &w->sink, "\"");
 }
 
-/* The pair that comes after `last` in the order of keys; NULL when there is none. */
+/* The pair after `last` in sorted order; NULL: none. */
 static const struct tn_jpair *next_pair(struct writer *w, const struct tn_jdict *dict,
                                         const struct tn_jpair *last)
 {
@@ -179,7 +181,7 @@ static void put_json(struct writer *w, struct tn_jvalue v)
     }
 }
 
-/* separators=(',', ':') */
+/* Reads separators=(',', ':'). */
 static void read_separators(struct writer *w, const struct tn_jargs *args)
 {
     const struct tn_jvalue *given = tn_jargs_get(args, 2, "separators");

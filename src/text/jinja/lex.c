@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * Cutting a template into tokens.  The rules of white space are those of
- * Jinja2's lexer (3.1) with trim_blocks and lstrip_blocks:
+ * Splits a template into tokens.  White space follows Jinja2's lexer (3.1) with trim_blocks and
+ * lstrip_blocks:
  *
  *   {%- {{- {#-   remove all white space before the tag
- *   {% {#         remove blanks between the start of the line and the tag, if there is
- *                 nothing else; {%+ keeps them
- *   -%} -}} -#}   remove all white space behind the tag
- *   %} #}         remove one newline behind the tag; +%} keeps it
+ *   {% {#         remove blanks from the start of the line to the tag if there is nothing else;
+ *                 {%+ keeps them
+ *   -%} -}} -#}   remove all white space after the tag
+ *   %} #}         remove one newline after the tag; +%} keeps it
  */
 #include "text/jinja/lex.h"
 
@@ -22,7 +22,7 @@
 struct lexer {
     struct tn_jtokens *out;
     struct tn_pool *pool;
-    const char *source; /* newlines are LF, the last one is gone */
+    const char *source; /* with LF newlines, without the final one */
     size_t n;
     size_t at;
     uint32_t line;
@@ -52,7 +52,7 @@ static tern_status add(struct lexer *l, struct tn_jtoken token)
     return TERN_OK;
 }
 
-/* Moves on to `end` and counts lines. */
+/* Advances to `end` and counts lines. */
 static void advance(struct lexer *l, size_t end)
 {
     for (; l->at < end; l->at++)
@@ -65,7 +65,7 @@ static bool looking_at(const struct lexer *l, size_t at, const char *text)
     return l->n - at >= n && memcmp(l->source + at, text, n) == 0;
 }
 
-/* ---- white space; Python's, as \s and strip() see it ---- */
+/* ---- white space, as Python's \s and strip() define it ---- */
 
 static size_t skip_space(const struct lexer *l, size_t at)
 {
@@ -75,7 +75,7 @@ static size_t skip_space(const struct lexer *l, size_t at)
     return l->n - n;
 }
 
-/* End of source[begin, end) without its white space at the end. */
+/* The end of source[begin, end) without trailing white space. */
 static size_t strip_end(const struct lexer *l, size_t begin, size_t end)
 {
     size_t n = end - begin;
@@ -83,7 +83,7 @@ static size_t strip_end(const struct lexer *l, size_t begin, size_t end)
     return begin + n;
 }
 
-/* The end of data [begin, end) before a tag with this sign. */
+/* The end of the text [begin, end) before a tag with this sign. */
 static size_t end_of_data(const struct lexer *l, size_t begin, size_t end, char sign, bool is_print)
 {
     if (sign == '-')
@@ -105,7 +105,7 @@ static tern_status add_data(struct lexer *l, size_t begin, size_t end)
                (struct tn_jtoken){.type = TN_T_DATA, .text = l->source + begin, .n = end - begin});
 }
 
-/* Length of the end of a tag at `at`, 0 if there is none: `close` is "%}", "}}" or "#}". */
+/* Length of the tag end ("%}", "}}" or "#}", with an optional sign) at `at`; 0: none. */
 static size_t tag_end(const struct lexer *l, size_t at, const char *close)
 {
     bool is_print = close[0] == '}';
@@ -118,7 +118,7 @@ static size_t tag_end(const struct lexer *l, size_t at, const char *close)
     return 2 + (!is_print && at + 2 < l->n && l->source[at + 2] == '\n');
 }
 
-/* ---- words of a tag ---- */
+/* ---- tokens inside a tag ---- */
 
 static bool is_digit(char c)
 {
@@ -149,7 +149,7 @@ static size_t skip_digits(const struct lexer *l, size_t at)
     return at;
 }
 
-/* End of the fraction and exponent of a number whose integer part ends at `at`.  Behind a point it
+/* End of a number's fraction and exponent, given the end of its integer part.  After a dot a number
  * has none: x.0.1 is an item of an item. */
 static size_t skip_fraction(const struct lexer *l, size_t at)
 {
@@ -247,8 +247,8 @@ static tern_status lex_word(struct lexer *l, int *depth)
     return lex_operator(l, depth);
 }
 
-/* From behind "{%" or "{{" and its sign to behind the end of the tag.  Inside brackets an end does
- * not count: {{ {'a': {}} }}. */
+/* Reads from after "{%" or "{{" and its sign through the end of the tag.  A tag end inside brackets
+ * does not count: {{ {'a': {}} }}. */
 static tern_status lex_tag(struct lexer *l, bool is_print)
 {
     const char *close = is_print ? "}}" : "%}";
@@ -273,7 +273,7 @@ static tern_status lex_tag(struct lexer *l, bool is_print)
 
 /* ---- comments and raw blocks ---- */
 
-/* One that begins at the very end of the source counts as closed, in Jinja2. */
+/* A comment that begins at the very end of the source counts as closed, as in Jinja2. */
 static tern_status lex_comment(struct lexer *l)
 {
     if (l->at == l->n)
@@ -289,7 +289,7 @@ static tern_status lex_comment(struct lexer *l)
                    l->line);
 }
 
-/* If "{% WORD" stands at `at`: the position behind the word, else 0; *sign is the tag's. */
+/* If "{% WORD" is at `at`: the offset after the word, else 0; *sign is the tag's sign. */
 static size_t match_block_word(const struct lexer *l, size_t at, const char *word, char *sign)
 {
     if (!looking_at(l, at, "{%"))
@@ -300,8 +300,8 @@ static size_t match_block_word(const struct lexer *l, size_t at, const char *wor
     return looking_at(l, at, word) ? skip_space(l, at + strlen(word)) : 0;
 }
 
-/* "{% raw %}" at l->at: *end is behind it.  One newline behind it stays, other than behind other
- * tags. */
+/* Matches "{% raw %}" at l->at; *end is the offset after it.  Unlike after other tags, a newline
+ * after it is kept. */
 static bool match_raw_begin(const struct lexer *l, size_t *end)
 {
     char sign;
@@ -336,7 +336,7 @@ static tern_status lex_raw(struct lexer *l, size_t begin)
 
 /* ---- the whole source ---- */
 
-/* From the current position to behind the next tag, or to the end. */
+/* Reads from the current position through the next tag, or to the end. */
 static tern_status lex_piece(struct lexer *l)
 {
     size_t begin = l->at, tag = begin;
@@ -362,7 +362,7 @@ static tern_status lex_piece(struct lexer *l)
     return kind == '#' ? lex_comment(l) : lex_tag(l, kind == '{');
 }
 
-/* CR LF and CR become LF; the last newline goes. */
+/* Converts CR LF and CR to LF and removes the final newline. */
 static char *normalise(struct tn_pool *pool, const char *source, size_t *n)
 {
     char *out = tn_pool_take(pool, *n + 1);

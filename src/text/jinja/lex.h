@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * A template's source cut into tokens, as Jinja2 cuts it with trim_blocks and
- * lstrip_blocks on: white space around tags is gone, comments and raw blocks are
- * resolved, string literals decoded.
+ * Splits a template's source into tokens, as Jinja2 does with trim_blocks and lstrip_blocks.
+ *
+ * White space around tags is removed, comments and raw blocks are resolved, string literals
+ * decoded.
  */
 #ifndef TN_JINJA_LEX_H
 #define TN_JINJA_LEX_H
@@ -14,14 +15,14 @@
 #include "text/jinja/pool.h"
 
 enum tn_jtoken_type {
-    TN_T_END,         /* of the source */
+    TN_T_END,         /* end of the source */
     TN_T_DATA,        /* text between tags */
     TN_T_BLOCK_BEGIN, /* {% */
     TN_T_BLOCK_END,
     TN_T_PRINT_BEGIN, /* {{ */
     TN_T_PRINT_END,
     TN_T_NAME,
-    TN_T_STRING, /* text: the literal's value */
+    TN_T_STRING, /* text: the decoded literal */
     TN_T_INT,
     TN_T_FLOAT,
     TN_T_OPERATOR, /* text: one of + - / // * % ** ~ [ ] ( ) { } == != > >= < <= = . : | , ; */
@@ -37,13 +38,13 @@ struct tn_jtoken {
 };
 
 struct tn_jtokens {
-    struct tn_jtoken *items; /* ends with a TN_T_END */
+    struct tn_jtoken *items; /* terminated by TN_T_END */
     size_t n;
     size_t capacity;
 };
 
-/* Tokens and what they point to lie in the pool.  TERN_UNSUPPORTED names the line of what is no
- * template; TERN_MEMORY. */
+/* Tokens and their texts are allocated in the pool.  TERN_UNSUPPORTED: invalid syntax, with its
+ * line; TERN_MEMORY. */
 tern_status tn_jinja_lex(struct tn_jtokens *out, struct tn_pool *pool, const char *source, size_t n,
                          struct tern_error *err);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Methods of strings, dictionaries, lists and loops.
+ *
+ * Methods that would change a value are refused, as in the sandbox that templates are written for.
  */
 #include <string.h>
 
@@ -12,7 +14,7 @@ typedef struct tn_jvalue method_fn(struct tn_jrun *run, struct tn_jvalue self,
 
 /* ---- strings ---- */
 
-/* Argument i as a string; NULL when it is absent or none. */
+/* Argument i as a string; NULL: absent or none. */
 static const struct tn_jstring *optional_string(struct tn_jrun *run, const struct tn_jargs *args,
                                                 size_t i, const char *name)
 {
@@ -118,7 +120,7 @@ static struct tn_jvalue str_join(struct tn_jrun *run, struct tn_jvalue self,
 
 typedef bool fits_fn(const struct tn_jstring *s, const struct tn_jstring *part);
 
-/* startswith, endswith: with one string or a tuple of them. */
+/* startswith, endswith: with a string or a tuple of strings. */
 static struct tn_jvalue str_fits(struct tn_jrun *run, struct tn_jvalue self,
                                  const struct tn_jargs *args, fits_fn *fits)
 {
@@ -164,7 +166,7 @@ static struct tn_jvalue str_removesuffix(struct tn_jrun *run, struct tn_jvalue s
                : self;
 }
 
-/* Position of the part in characters; -1 when it is not there. */
+/* Position of the substring in characters; -1: not found. */
 static struct tn_jvalue str_position(struct tn_jrun *run, struct tn_jvalue self,
                                      const struct tn_jargs *args, bool is_last)
 {
@@ -196,7 +198,7 @@ static struct tn_jvalue str_index(struct tn_jrun *run, struct tn_jvalue self,
 {
     struct tn_jvalue at = str_position(run, self, args, false);
     return at.type == TN_J_INT && at.integer < 0
-               ? tn_jrun_fail(run, TERN_USAGE, "index: the part is not in the string")
+               ? tn_jrun_fail(run, TERN_USAGE, "index: substring not found")
                : at;
 }
 
@@ -216,7 +218,7 @@ static struct tn_jvalue str_count(struct tn_jrun *run, struct tn_jvalue self,
     return tn_j_int(n);
 }
 
-/* Are all characters (at least one) of this kind? */
+/* True if the string is not empty and all its characters are of this kind. */
 static struct tn_jvalue all_are(struct tn_jrun *run, struct tn_jvalue self,
                                 bool (*is_kind)(uint32_t c))
 {
@@ -250,7 +252,7 @@ static bool is_blank(uint32_t c)
     return tn_char_class(c) == TN_CHAR_SPACE || (c >= 0x1C && c <= 0x1F);
 }
 
-/* ASCII digits only: others are rare and their kinds many. */
+/* ASCII digits only: others are rare, and Python distinguishes several kinds of them. */
 static struct tn_jvalue str_isdigit(struct tn_jrun *run, struct tn_jvalue self,
                                     const struct tn_jargs *args)
 {
@@ -279,7 +281,7 @@ static struct tn_jvalue str_isspace(struct tn_jrun *run, struct tn_jvalue self,
     return all_are(run, self, is_blank);
 }
 
-/* isupper: some character has a case, and none is of the other. */
+/* isupper, islower: some character has a case, and none has the other. */
 static struct tn_jvalue has_only(struct tn_jrun *run, struct tn_jvalue self, bool wants_upper)
 {
     bool any = false;
@@ -387,7 +389,7 @@ static struct tn_jvalue list_index(struct tn_jrun *run, struct tn_jvalue self,
     return tn_jrun_fail(run, TERN_USAGE, "index: the value is not in the list");
 }
 
-/* What changes a value is refused, as in the sandbox that the templates are written for. */
+/* Mutating methods, which the sandbox forbids. */
 static struct tn_jvalue refuse_change(struct tn_jrun *run, struct tn_jvalue self,
                                       const struct tn_jargs *args)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Arithmetic, comparison, membership and slices, as Python defines them.
+ *
+ * Integers have 64 bits: an overflow is an error, never a wrong value.
  */
 #include <math.h>
 #include <string.h>
@@ -21,7 +23,7 @@ static struct tn_jvalue fail_overflow(struct tn_jrun *run)
     return tn_jrun_fail(run, TERN_LIMIT, "an integer does not fit into 64 bits");
 }
 
-/* Rounded towards minus infinity; b is not 0. */
+/* Rounds towards minus infinity.  b != 0. */
 static struct tn_jvalue floor_divide(struct tn_jrun *run, int64_t a, int64_t b, bool want_rest)
 {
     if (b == -1)
@@ -34,13 +36,13 @@ static struct tn_jvalue floor_divide(struct tn_jrun *run, int64_t a, int64_t b, 
     return tn_j_int(want_rest ? rest : quotient);
 }
 
-/* Python's: 0 has no negative powers, and there are no complex numbers here. */
+/* Like Python, except that complex results fail. */
 static struct tn_jvalue float_power(struct tn_jrun *run, double a, double b)
 {
     if (a == 0 && b < 0)
         return tn_jrun_fail(run, TERN_USAGE, "0 to a negative power");
     if (a < 0 && isfinite(b) && floor(b) != b)
-        return tn_jrun_fail(run, TERN_UNSUPPORTED, "a negative number to a broken power");
+        return tn_jrun_fail(run, TERN_UNSUPPORTED, "a negative number to a fractional power");
     double power = pow(a, b);
     if (isinf(power) && isfinite(a) && isfinite(b))
         return tn_jrun_fail(run, TERN_USAGE, "a power is too large");
@@ -224,8 +226,8 @@ bool tn_jrun_compare(struct tn_jrun *run, enum tn_joperator op, struct tn_jvalue
 
 /* ---- slices ---- */
 
-/* A bound of a slice over n items, Python's rules: negative ones count from the end, what is
- * outside is moved to the edge [low, high]. */
+/* Clamps a slice bound over n items by Python's rules: negative bounds count from the end, others
+ * are moved into [low, high]. */
 static int64_t clamp_bound(struct tn_jrun *run, struct tn_jvalue v, int64_t otherwise, int64_t n,
                            int64_t low, int64_t high)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statements of the template language.
+ * Parses the statements of a template.
+ *
+ * Recursive descent; every node knows its height, so nesting is bounded here and not when the tree
+ * is evaluated.
  */
 #include "text/jinja/parse.h"
 
@@ -18,7 +21,7 @@ static bool expect_block_end(struct tn_jparser *p)
 
 static struct tn_jnode *parse_statement(struct tn_jparser *p);
 
-/* Does "{% word" come next, for one of the words (with blanks between them)? */
+/* Does "{% word" follow, for one of these space-separated words? */
 static bool at_block(const struct tn_jparser *p, const char *words)
 {
     if (p->token->type != TN_T_BLOCK_BEGIN || p->token[1].type != TN_T_NAME)
@@ -51,7 +54,8 @@ static struct tn_jnode *parse_print(struct tn_jparser *p)
     return tn_jinja_node(p, TN_N_PRINT, a, NULL);
 }
 
-/* Text and tags up to "{% word" for one of the words, which stays; "" is the end of the source. */
+/* Parses text and tags up to "{% word" for one of the words, without consuming it; "" is the end of
+ * the source. */
 static bool parse_body(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
                        const char *words)
 {
@@ -73,7 +77,7 @@ static bool parse_body(struct tn_jparser *p, struct tn_jnode *parent, struct tn_
     return p->status == TERN_OK;
 }
 
-/* "%}", a body and "{% end %}". */
+/* Parses "%}", a body and "{% end %}". */
 static bool parse_block(struct tn_jparser *p, struct tn_jnode *parent, struct tn_jnodes *list,
                         const char *end)
 {
@@ -83,9 +87,9 @@ static bool parse_block(struct tn_jparser *p, struct tn_jnode *parent, struct tn
     return expect_block_end(p);
 }
 
-/* ---- statements; the token behind the statement's name is next ---- */
+/* ---- statements; the parser is after the statement's name ---- */
 
-/* The rest of an if: in {% else %} and {% elif %} the next `if` stands in `other`. */
+/* The rest of an if; {% else %} and {% elif %} chain the next `if` in `other`. */
 static struct tn_jnode *parse_if(struct tn_jparser *p)
 {
     struct tn_jnode *condition = tn_jinja_parse_tuple(p, false);
@@ -106,7 +110,7 @@ static struct tn_jnode *parse_if(struct tn_jparser *p)
     return expect_block_end(p) ? node : NULL;
 }
 
-/* The names that a value is given to: a, or a, b */
+/* Assignment targets: a, or a, b. */
 static struct tn_jnode *parse_target(struct tn_jparser *p)
 {
     struct tn_jnode *name = tn_jinja_node(p, TN_N_NAME, NULL, NULL);
@@ -156,7 +160,7 @@ static struct tn_jnode *parse_for(struct tn_jparser *p)
     return expect_block_end(p) ? node : NULL;
 }
 
-/* What {% set %} writes to: names, or a name of a namespace. */
+/* The target of {% set %}: names, or an attribute of a namespace. */
 static struct tn_jnode *parse_set_target(struct tn_jparser *p)
 {
     const struct tn_jtoken *t = p->token;
@@ -186,7 +190,7 @@ static struct tn_jnode *parse_set(struct tn_jparser *p)
     return node && parse_block(p, node, &node->list, "endset") ? node : NULL;
 }
 
-/* "(a, b=1)" of a macro into node->other. */
+/* Parses the "(a, b=1)" of a macro into node->other. */
 static bool parse_signature(struct tn_jparser *p, struct tn_jnode *node)
 {
     if (!tn_jinja_expect_operator(p, "("))
@@ -206,7 +210,7 @@ static bool parse_signature(struct tn_jparser *p, struct tn_jnode *node)
     return tn_jinja_expect_operator(p, ")");
 }
 
-/* Loops around a macro or a call block do not reach into it. */
+/* break and continue cannot leave a macro or call block for a loop around it. */
 static bool parse_callable(struct tn_jparser *p, struct tn_jnode *node, const char *end)
 {
     uint32_t loop_depth = p->loop_depth, uses = p->uses;

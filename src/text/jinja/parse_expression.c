@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Expressions of the template language, by Jinja2's grammar:
+ * Parses expressions by Jinja2's grammar, from lowest to highest precedence:
  *
  *   if-else > or > and > not > comparison > + - > ~ > * / // % > ** > unary
  *   > primary > .name [index] (call) > | filter, is test
@@ -47,7 +47,7 @@ static struct tn_jnode *parse_name(struct tn_jparser *p)
     return node && tn_jinja_take_name(p, &node->name) ? node : NULL;
 }
 
-/* Literals that stand side by side are one. */
+/* Adjacent literals are concatenated. */
 static struct tn_jnode *parse_string(struct tn_jparser *p)
 {
     size_t n = 0;
@@ -94,7 +94,7 @@ static struct tn_jnode *parse_dict(struct tn_jparser *p)
     return dict && tn_jinja_expect_operator(p, "}") ? dict : NULL;
 }
 
-/* Behind "(": an expression in brackets or a tuple. */
+/* After "(": a parenthesised expression or a tuple. */
 static struct tn_jnode *parse_brackets(struct tn_jparser *p)
 {
     if (tn_jinja_skip_operator(p, ")"))
@@ -130,7 +130,7 @@ static struct tn_jnode *parse_primary(struct tn_jparser *p)
                          token->n ? token->text : "");
 }
 
-/* ---- behind a primary ---- */
+/* ---- postfixes ---- */
 
 static struct tn_jnode *parse_argument(struct tn_jparser *p, bool *is_keyword)
 {
@@ -151,7 +151,7 @@ static struct tn_jnode *parse_argument(struct tn_jparser *p, bool *is_keyword)
     return node;
 }
 
-/* Behind "(": arguments up to ")" into node->list; those with names come last. */
+/* After "(": parses arguments through ")" into node->list; named ones come last. */
 static bool parse_arguments(struct tn_jparser *p, struct tn_jnode *node)
 {
     bool seen_keyword = false, is_keyword;
@@ -174,25 +174,25 @@ static struct tn_jnode *parse_call(struct tn_jparser *p, struct tn_jnode *callee
     return node && parse_arguments(p, node) ? node : NULL;
 }
 
-/* One part of begin:end:step; *part is NULL when it is left out. */
-static bool parse_slice_part(struct tn_jparser *p, struct tn_jnode **part)
+/* Parses one bound of begin:end:step; *bound is NULL if omitted. */
+static bool parse_slice_bound(struct tn_jparser *p, struct tn_jnode **bound)
 {
-    *part = NULL;
+    *bound = NULL;
     if (tn_jinja_is_operator(p, ":") || tn_jinja_is_operator(p, "]"))
         return true;
-    *part = tn_jinja_parse_expression(p, true);
-    return *part != NULL;
+    *bound = tn_jinja_parse_expression(p, true);
+    return *bound != NULL;
 }
 
-/* Behind "[": an index or a slice, and "]". */
+/* After "[": an index or a slice, and "]". */
 static struct tn_jnode *parse_subscript(struct tn_jparser *p, struct tn_jnode *of)
 {
     struct tn_jnode *parts[3] = {0};
     size_t n = 0;
     do {
         if (n == 3)
-            return tn_jinja_fail(p, "a slice has at most three parts");
-        if (!parse_slice_part(p, &parts[n++]))
+            return tn_jinja_fail(p, "a slice has at most three bounds");
+        if (!parse_slice_bound(p, &parts[n++]))
             return NULL;
     } while (tn_jinja_skip_operator(p, ":"));
     if (!tn_jinja_expect_operator(p, "]"))
@@ -207,7 +207,7 @@ static struct tn_jnode *parse_subscript(struct tn_jparser *p, struct tn_jnode *o
     return node;
 }
 
-/* Behind ".": a name, or an index such as message.0 */
+/* After ".": a name, or an index as in message.0. */
 static struct tn_jnode *parse_attribute(struct tn_jparser *p, struct tn_jnode *of)
 {
     if (p->token->type == TN_T_INT) {
@@ -245,8 +245,8 @@ static struct tn_jnode *parse_filter(struct tn_jparser *p, struct tn_jnode *of)
     return node;
 }
 
-/* Does an argument without brackets follow the name of a test? "is divisibleby 3"; to Jinja2 `if`
- * is such an argument too. */
+/* Does an argument without parentheses follow the name of a test?  "is divisibleby 3"; Jinja2 takes
+ * even `if` for such an argument. */
 static bool begins_argument(const struct tn_jparser *p)
 {
     const struct tn_jtoken *t = p->token;
@@ -258,7 +258,7 @@ static bool begins_argument(const struct tn_jparser *p)
     return tn_jinja_is_operator(p, "[") || tn_jinja_is_operator(p, "{");
 }
 
-/* Behind "is". */
+/* After "is". */
 static struct tn_jnode *parse_test(struct tn_jparser *p, struct tn_jnode *of)
 {
     bool is_negated = tn_jinja_skip_name(p, "not");
@@ -321,7 +321,8 @@ struct binary {
     enum tn_joperator op;
 };
 
-/* The operator of the list (ended by a NULL text) that comes next, consumed; NULL: none. */
+/* Consumes the next token if it is an operator of the list (terminated by a NULL text); NULL: it is
+ * not. */
 static const struct binary *skip_binary(struct tn_jparser *p, const struct binary *operators)
 {
     for (; operators->text; operators++)
@@ -456,7 +457,7 @@ static struct tn_jnode *parse_or(struct tn_jparser *p)
     return node;
 }
 
-/* Behind "if" of "a if b else c". */
+/* After "if" of "a if b else c". */
 static struct tn_jnode *parse_if_else(struct tn_jparser *p, struct tn_jnode *a)
 {
     struct tn_jnode *condition = parse_or(p);
@@ -481,7 +482,7 @@ struct tn_jnode *tn_jinja_parse_expression(struct tn_jparser *p, bool with_if_el
     return node;
 }
 
-/* Can an expression begin here?  A tuple may end in a comma. */
+/* Is the next token unable to start an expression?  A tuple may end with a comma. */
 static bool ends_tuple(const struct tn_jparser *p)
 {
     return p->token->type == TN_T_BLOCK_END || p->token->type == TN_T_PRINT_END ||

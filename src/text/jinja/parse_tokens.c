@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What both halves of the parser share: errors, nodes, and the next token.
+ * Helpers of the parser: errors with their line, node allocation, and access to the next token.
+ *
+ * Called by parse.c and parse_expression.c.
  */
 #include "text/jinja/parse.h"
 

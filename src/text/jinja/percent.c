@@ -5,7 +5,7 @@
  *   %[(key)][flags][width][.precision]type    flags: - + blank 0 #; width, precision: digits or *
  *   types: s r d i u x X o e E f F g G c %
  *
- * What a string argument brings keeps its marks.
+ * Text from a string argument keeps its marks.
  */
 #include <math.h>
 #include <stdio.h>
@@ -24,13 +24,13 @@ struct directive {
     char type;
 };
 
-/* One use of the operator. */
+/* One application of the operator. */
 struct formatter {
     struct tn_jrun *run;
     const struct tn_jstring *format;
-    size_t at; /* the next byte of it */
+    size_t at; /* offset of the next byte in format */
     struct tn_jvalue args;
-    size_t n_used; /* items of a tuple, or the one value */
+    size_t n_used; /* consumed items of a tuple, or of the single value */
     struct tn_jsink sink;
 };
 
@@ -44,13 +44,13 @@ static struct tn_jvalue next_argument(struct formatter *f)
     return is_tuple ? f->args.list->items[f->n_used++] : (f->n_used++, f->args);
 }
 
-/* Behind "%(". */
+/* After "%(". */
 static struct tn_jvalue keyed_argument(struct formatter *f)
 {
     const size_t begin = f->at;
     const char *end = memchr(f->format->bytes + begin, ')', f->format->n - begin);
     if (!end)
-        return tn_jrun_fail(f->run, TERN_USAGE, "a key of a format string lacks its )");
+        return tn_jrun_fail(f->run, TERN_USAGE, "a key in a format string has no closing )");
     const size_t n = (size_t)(end - f->format->bytes) - begin;
     f->at = begin + n + 1;
     const struct tn_jvalue *found =
@@ -58,7 +58,7 @@ static struct tn_jvalue keyed_argument(struct formatter *f)
             ? tn_j_dict_find(f->args.dict, f->format->bytes + begin, n)
             : NULL;
     return found ? *found
-                 : tn_jrun_fail(f->run, TERN_USAGE, "the format string wants the key \"%.*s\"",
+                 : tn_jrun_fail(f->run, TERN_USAGE, "the format string needs the key \"%.*s\"",
                                 (int)TN_MIN(n, (size_t)60), f->format->bytes + begin);
 }
 
@@ -83,7 +83,7 @@ static void read_flags(struct formatter *f, struct directive *d)
     }
 }
 
-/* Digits, or * for the next argument. */
+/* Reads digits, or takes the next argument for *. */
 static int64_t read_number(struct formatter *f, int64_t most)
 {
     int64_t n = 0;
@@ -142,7 +142,7 @@ static void put_text(struct formatter *f, const struct directive *d, const struc
     pad(f, " ", d->is_left ? d->width - n : 0);
 }
 
-/* Sign, prefix and digits; zeros go between them and the digits. */
+/* Writes sign, prefix and digits; zero padding goes between prefix and digits. */
 static void put_number(struct formatter *f, const struct directive *d, bool is_negative,
                        const char *prefix, const char *digits)
 {
@@ -164,7 +164,7 @@ static void put_integer(struct formatter *f, const struct directive *d, struct t
     if (is_decimal && v.type == TN_J_FLOAT && fabs(v.real) < 0x1p63)
         v = tn_j_int((int64_t)v.real);
     if (v.type != TN_J_INT && v.type != TN_J_BOOL) {
-        tn_jrun_fail(f->run, TERN_USAGE, "%%%c wants an integer, not a %s", d->type,
+        tn_jrun_fail(f->run, TERN_USAGE, "%%%c needs an integer, not a %s", d->type,
                      tn_j_type_name(v));
         return;
     }
@@ -188,7 +188,7 @@ static void put_float(struct formatter *f, const struct directive *d, struct tn_
 {
     char digits[MAX_PRECISION + 400], spec[8];
     if (!tn_j_is_number(v)) {
-        tn_jrun_fail(f->run, TERN_USAGE, "%%%c wants a number, not a %s", d->type,
+        tn_jrun_fail(f->run, TERN_USAGE, "%%%c needs a number, not a %s", d->type,
                      tn_j_type_name(v));
         return;
     }
@@ -212,7 +212,7 @@ static void put_character(struct formatter *f, const struct directive *d, struct
         const struct tn_jstring s = {utf8, NULL, tn_utf8_put((uint32_t)tn_j_integer(v), utf8)};
         put_text(f, d, &s);
     } else {
-        tn_jrun_fail(f->run, TERN_USAGE, "%%c wants a character or its number, not a %s",
+        tn_jrun_fail(f->run, TERN_USAGE, "%%c needs a character or its number, not a %s",
                      tn_j_type_name(v));
     }
 }
@@ -239,9 +239,9 @@ static void put_value(struct formatter *f, const struct directive *d, struct tn_
     }
 }
 
-/* ---- all ---- */
+/* ---- whole format ---- */
 
-/* Behind a %. */
+/* After a %. */
 static void put_directive(struct formatter *f)
 {
     const bool is_keyed = peek(f) == '(';
@@ -282,6 +282,6 @@ struct tn_jvalue tn_jrun_percent(struct tn_jrun *run, const struct tn_jstring *f
     const size_t n_args = args.type == TN_J_TUPLE ? args.list->n : 1;
     const bool may_ignore = args.type == TN_J_DICT || args.type == TN_J_LIST;
     if (run->status == TERN_OK && f.n_used < n_args && !may_ignore)
-        tn_jrun_fail(run, TERN_USAGE, "more values than the format string takes");
+        tn_jrun_fail(run, TERN_USAGE, "more values than the format string uses");
     return tn_jsink_take(run, &f.sink);
 }

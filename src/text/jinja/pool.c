@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory that is freed all at once.
+ * A bounded arena: memory that is freed all at once.
+ *
+ * Blocks grow with the demand; large requests get a block each.
  */
 #include "text/jinja/pool.h"
 

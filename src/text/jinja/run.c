@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every part of a rendering uses: failing, counting work, memory, arguments.
+ * Helpers of a rendering: failures, step accounting, memory, arguments.
+ *
+ * Every other file of the interpreter calls them; none of them evaluates anything.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,7 +13,7 @@
 #include "text/jinja/eval.h"
 #include "text/unicode.h"
 
-/* ---- failing, memory ---- */
+/* ---- failures, memory ---- */
 
 struct tn_jvalue tn_jrun_fail(struct tn_jrun *run, tern_status status, const char *format, ...)
 {
@@ -51,7 +53,7 @@ size_t tn_jrun_offset(struct tn_jrun *run, const struct tn_jstring *s, size_t i)
     return tn_jrun_step(run, TN_MIN(i, s->n) / 16) ? tn_j_offset(s, i) : 0;
 }
 
-/* Deeper than a tree can be, since macros call each other. */
+/* Above the depth of any tree, because macros call each other. */
 #define MAX_DEPTH 400u
 
 bool tn_jrun_enter(struct tn_jrun *run)

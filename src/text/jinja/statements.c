@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Carrying out statements.
+ * Executes statements.
  *
- * Scopes are those of Jinja2: a loop's body, its else, a macro, a call block, a
- * filter block and a with block have names of their own for each pass; `if` has
- * not.  One difference is left: where a name is set behind an inner scope that
- * reads it, that scope sees the value of outside, and nothing in Jinja2.
+ * Scopes follow Jinja2: a loop's body and its else, a macro, a call block, a filter block and a
+ * with block each have a new scope per pass; `if` has none.  One difference remains: where a name
+ * is set after an inner scope that reads it, that scope sees the outer value, and nothing in
+ * Jinja2.
  */
 #include <string.h>
 
@@ -70,7 +70,7 @@ static void assign(struct tn_jrun *run, const struct tn_jnode *target, struct tn
         struct tn_jvalue key =
             tn_jrun_made(run, tn_j_text(run->pool, target->name.text, target->name.n, false));
         if (run->status == TERN_OK && space.type != TN_J_NAMESPACE)
-            tn_jrun_fail(run, TERN_USAGE, "\"%.*s\" is no namespace: its names cannot be set",
+            tn_jrun_fail(run, TERN_USAGE, "\"%.*s\" is not a namespace: its names cannot be set",
                          (int)target->a->name.n, target->a->name.text);
         tn_jrun_set(run, space, key, value);
     }
@@ -78,7 +78,7 @@ static void assign(struct tn_jrun *run, const struct tn_jnode *target, struct tn
 
 /* ---- loops ---- */
 
-/* One pass of a loop's body over item i. */
+/* Runs one pass of a loop's body, over item i. */
 static void run_pass(struct tn_jrun *run, const struct tn_jnode *node, struct tn_jframe *outer,
                      struct tn_jloop *loop, size_t i)
 {
@@ -92,7 +92,7 @@ static void run_pass(struct tn_jrun *run, const struct tn_jnode *node, struct tn
     tn_jrun_body(run, &node->list);
 }
 
-/* The items for which the condition of the loop holds. */
+/* The items that satisfy the loop's condition. */
 static struct tn_jvalue select_items(struct tn_jrun *run, const struct tn_jnode *node,
                                      const struct tn_jlist *items)
 {
@@ -110,7 +110,7 @@ static struct tn_jvalue select_items(struct tn_jrun *run, const struct tn_jnode 
     return list;
 }
 
-/* A body with names of its own. */
+/* Runs a body in a new scope. */
 static void run_scope(struct tn_jrun *run, const struct tn_jnodes *body)
 {
     struct tn_jframe *outer = run->frame;
@@ -120,7 +120,7 @@ static void run_scope(struct tn_jrun *run, const struct tn_jnodes *body)
     run->frame = outer;
 }
 
-/* `else` is for a loop of which no pass came to its end: break and continue leave that open. */
+/* `else` runs if no pass completed: neither break nor continue completes a pass. */
 static void run_for(struct tn_jrun *run, const struct tn_jnode *node)
 {
     struct tn_jframe *outer = run->frame;
@@ -145,7 +145,7 @@ static void run_for(struct tn_jrun *run, const struct tn_jnode *node)
         run_scope(run, &node->other);
 }
 
-/* ---- the others ---- */
+/* ---- other statements ---- */
 
 struct tn_jvalue tn_jrun_capture(struct tn_jrun *run, const struct tn_jnodes *body)
 {
@@ -156,7 +156,7 @@ struct tn_jvalue tn_jrun_capture(struct tn_jrun *run, const struct tn_jnodes *bo
     return tn_jsink_take(run, &sink);
 }
 
-/* The text through a chain of filters whose innermost value is open. */
+/* Pipes a text through a chain of filters; the chain's innermost value is NULL. */
 static struct tn_jvalue apply_filters(struct tn_jrun *run, const struct tn_jnode *filter,
                                       struct tn_jvalue v)
 {
@@ -218,11 +218,11 @@ static void run_filter_block(struct tn_jrun *run, const struct tn_jnode *node)
     if (run->status == TERN_OK)
         text = apply_filters(run, node->a, text);
     if (run->status == TERN_OK && text.type != TN_J_STRING)
-        tn_jrun_fail(run, TERN_USAGE, "the filter gives a %s, not text", tn_j_type_name(text));
+        tn_jrun_fail(run, TERN_USAGE, "the filter returns a %s, not text", tn_j_type_name(text));
     tn_jsink_put_str(run, run->sink, text);
 }
 
-/* All values of {% with %} are computed outside, then named inside. */
+/* {% with %} evaluates all values in the outer scope, then names them in the new one. */
 static void run_with(struct tn_jrun *run, const struct tn_jnode *node)
 {
     struct tn_jframe *outer = run->frame;
@@ -293,7 +293,7 @@ static void run_statement(struct tn_jrun *run, const struct tn_jnode *node)
         run->flow = TN_FLOW_CONTINUE;
         break;
     default:
-        tn_jrun_fail(run, TERN_INTERNAL, "an expression stands for a statement");
+        tn_jrun_fail(run, TERN_INTERNAL, "found an expression instead of a statement");
     }
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations on strings that filters and methods share.
+ * String operations shared by filters and methods.
+ *
+ * All keep the marks of the bytes they copy, and charge steps by the bytes they scan.
  */
 #include "text/jinja/strings.h"
 
@@ -30,8 +32,8 @@ static bool is_raised(uint32_t before, bool is_first, enum tn_jcase target)
     return is_first || (target != TN_CASE_CAPITAL && begins_word(before, target));
 }
 
-/* The character in its new case; returns the bytes.  Of the characters that become several only
- * the German sharp s does here. */
+/* Writes the character in the target case.  Returns the number of bytes.  Only the German sharp s
+ * expands to two characters. */
 static size_t change_case(char *dst, uint32_t c, bool is_big, enum tn_jcase target)
 {
     bool is_title = target == TN_CASE_CAPITAL || target == TN_CASE_TITLE;
@@ -45,7 +47,7 @@ static size_t change_case(char *dst, uint32_t c, bool is_big, enum tn_jcase targ
                        dst);
 }
 
-/* Bytes that are not UTF-8 stay. */
+/* Invalid UTF-8 is copied unchanged. */
 struct tn_jvalue tn_jrun_case(struct tn_jrun *run, const struct tn_jstring *s, enum tn_jcase target)
 {
     struct tn_jsink sink = {0};
@@ -139,9 +141,9 @@ bool tn_jstring_ends(const struct tn_jstring *s, const struct tn_jstring *part)
     return part->n <= s->n && matches(s, s->n - part->n, part);
 }
 
-/* Rabin-Karp: a rolling hash of a window, which moves by a byte in constant time; where it equals
- * that of `part` the bytes are compared.  A search takes time in proportion to the bytes, except
- * for texts made to collide, whose comparisons are charged. */
+/* Rabin-Karp search: the rolling hash of a window moves by a byte in constant time, and bytes are
+ * compared where hashes are equal.  Time is linear in the bytes, except for texts made to collide,
+ * whose comparisons are charged. */
 #define HASH_BASE UINT64_C(0x9E3779B97F4A7C15)
 #define WINDOWS_PER_CHARGE 4096u
 
@@ -162,8 +164,8 @@ static uint64_t hash_power(size_t n)
     return power;
 }
 
-/* The first window of `part` in bytes [begin, end) of s, or the last one, which is the first of the
- * reversed bytes; s->n + 1: none. part->n is 1 to end - begin. */
+/* The first window equal to `part` in bytes [begin, end) of s, or the last one (the first of the
+ * reversed bytes); s->n + 1: none.  1 <= part->n <= end - begin. */
 static size_t find_window(struct tn_jrun *run, const struct tn_jstring *s,
                           const struct tn_jstring *part, size_t begin, size_t end, bool is_last)
 {
@@ -206,7 +208,7 @@ size_t tn_jstring_find_last(struct tn_jrun *run, const struct tn_jstring *s,
 
 /* ---- replace ---- */
 
-/* An empty `old` stands before every character and at the end. */
+/* An empty `old` matches before every character and at the end. */
 static void replace_empty(struct tn_jrun *run, struct tn_jsink *sink, const struct tn_jstring *s,
                           const struct tn_jstring *replacement, int64_t most)
 {
@@ -270,7 +272,7 @@ static void reverse(struct tn_jlist *list)
     }
 }
 
-/* From the end, the last part first; turned round afterwards. */
+/* Splits from the end, last piece first, then reverses the list. */
 static void split_from_end(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s,
                            const struct tn_jstring *separator, int64_t most)
 {
@@ -287,7 +289,7 @@ static void split_from_end(struct tn_jrun *run, struct tn_jvalue list, const str
         reverse(list.list);
 }
 
-/* Words between runs of white space; the rest behind `most` of them keeps its inner white space. */
+/* Splits at runs of white space; after `most` words the remainder keeps its inner white space. */
 static void split_words(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s,
                         int64_t most)
 {
@@ -331,7 +333,7 @@ struct tn_jvalue tn_jrun_split(struct tn_jrun *run, const struct tn_jstring *s,
     return list;
 }
 
-/* Bytes of the line end at `at`, 0 if there is none. Python's, but for FS, GS and RS. */
+/* Bytes of the line break at `at`; 0: none.  Python's set, except FS, GS and RS. */
 static size_t line_end(const struct tn_jstring *s, size_t at)
 {
     uint32_t c;

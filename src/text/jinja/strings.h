@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Operations on strings that filters and methods share.  All keep the marks of
- * the bytes that they pass on.
+ * String operations shared by filters (filters.c) and methods (methods.c).
+ *
+ * All keep the marks of the bytes that they copy.
  */
 #ifndef TN_JINJA_STRINGS_H
 #define TN_JINJA_STRINGS_H
@@ -12,26 +13,26 @@ enum tn_jcase {
     TN_CASE_UPPER,
     TN_CASE_LOWER,
     TN_CASE_CAPITAL, /* the first character in title case, the others in lower case */
-    TN_CASE_TITLE,   /* str.title(): every letter behind something that is none */
-    TN_CASE_WORDS,   /* the filter title: every character behind a blank, - ( { [ or < */
+    TN_CASE_TITLE,   /* str.title(): every letter after a non-letter */
+    TN_CASE_WORDS,   /* the filter title: every character after a blank or - ( { [ < */
 };
-/* Simple case mappings (one character to one), but for U+00DF, whose capital is "SS". */
+/* Simple case mappings (one character to one), except U+00DF, whose upper case is "SS". */
 struct tn_jvalue tn_jrun_case(struct tn_jrun *run, const struct tn_jstring *s,
                               enum tn_jcase target);
 
 enum tn_jside { TN_SIDE_LEFT = 1, TN_SIDE_RIGHT = 2, TN_SIDE_BOTH = 3 };
-/* Without the characters of `chars` (NULL: white space) at its sides. */
+/* Removes the characters in `chars` (NULL: white space) from these sides. */
 struct tn_jvalue tn_jrun_strip(struct tn_jrun *run, const struct tn_jstring *s,
                                const struct tn_jstring *chars, enum tn_jside sides);
 
-/* The first `most` (below 0: all) occurrences of `old` replaced; an empty one stands before every
- * character and at the end. */
+/* Replaces the first `most` (below 0: all) occurrences of `old`; an empty `old` matches before
+ * every character and at the end. */
 struct tn_jvalue tn_jrun_replace(struct tn_jrun *run, const struct tn_jstring *s,
                                  const struct tn_jstring *old, const struct tn_jstring *replacement,
                                  int64_t most);
 
-/* Offset of the first occurrence at or behind `from`, of the last one with tn_jstring_find_last;
- * s->n + 1 when there is none. */
+/* Offset of the first occurrence at or after `from`; tn_jstring_find_last: of the last one before
+ * `end`.  s->n + 1: none. */
 size_t tn_jstring_find(struct tn_jrun *run, const struct tn_jstring *s,
                        const struct tn_jstring *part, size_t from);
 size_t tn_jstring_find_last(struct tn_jrun *run, const struct tn_jstring *s,
@@ -39,7 +40,7 @@ size_t tn_jstring_find_last(struct tn_jrun *run, const struct tn_jstring *s,
 bool tn_jstring_starts(const struct tn_jstring *s, const struct tn_jstring *part);
 bool tn_jstring_ends(const struct tn_jstring *s, const struct tn_jstring *part);
 
-/* str.split; separator NULL: runs of white space. most below 0: no limit. */
+/* str.split; separator NULL: runs of white space.  most < 0: no limit. */
 struct tn_jvalue tn_jrun_split(struct tn_jrun *run, const struct tn_jstring *s,
                                const struct tn_jstring *separator, int64_t most, bool from_end);
 struct tn_jvalue tn_jrun_split_lines(struct tn_jrun *run, const struct tn_jstring *s,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Tests: value is name(arguments).
+ *
+ * A table of names with their number of arguments; the simple ones are made by TYPE_TEST.
  */
 #include "text/jinja/eval.h"
 #include "text/unicode.h"
@@ -30,7 +32,7 @@ TYPE_TEST(sequence, v.type == TN_J_STRING || v.type == TN_J_LIST || v.type == TN
 TYPE_TEST(iterable, v.type == TN_J_STRING || v.type == TN_J_LIST || v.type == TN_J_TUPLE ||
                         v.type == TN_J_DICT || v.type == TN_J_UNDEFINED || v.type == TN_J_LOOP ||
                         v.type == TN_J_ITERATOR)
-/* What is not defined can be called, in Jinja2, to fail then. */
+/* Jinja2 calls an undefined value callable; the call then fails. */
 TYPE_TEST(callable, v.type == TN_J_MACRO || v.type == TN_J_FUNCTION || v.type == TN_J_METHOD ||
                         v.type == TN_J_LOOP || v.type == TN_J_UNDEFINED)
 
@@ -75,7 +77,7 @@ static bool test_odd(struct tn_jrun *run, struct tn_jvalue v, const struct tn_ja
     return run->status == TERN_OK && tn_j_real(rest) == 1;
 }
 
-/* The same object: for numbers, strings and none that is the same value. */
+/* The same object; for numbers, strings and none: an equal value of the same type. */
 static bool test_sameas(struct tn_jrun *run, struct tn_jvalue v, const struct tn_jargs *args)
 {
     struct tn_jvalue other = argument(args);

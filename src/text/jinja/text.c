@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values as text: str() and repr() as Python writes them, and the sinks that
- * collect text with its marks.
+ * Converts values to text: str() and repr() as Python writes them, and the sinks that collect
+ * output with its marks.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -84,13 +84,13 @@ struct tn_jvalue tn_jrun_text(struct tn_jrun *run, const char *text)
 
 /* ---- repr ---- */
 
-/* Python's quotes: single ones, unless only those are inside. */
+/* Python's choice of quotes: single ones, unless the string contains only those. */
 static char quote_of(const struct tn_jstring *s)
 {
     return memchr(s->bytes, '\'', s->n) && !memchr(s->bytes, '"', s->n) ? '"' : '\'';
 }
 
-/* One character of a string in quotes. */
+/* Writes one character of a quoted string. */
 static void put_escaped(struct tn_jrun *run, struct tn_jsink *sink, const struct tn_jstring *s,
                         size_t at, size_t length, uint32_t c, char quote)
 {
@@ -217,7 +217,7 @@ struct tn_jvalue tn_jrun_str(struct tn_jrun *run, struct tn_jvalue v)
     return tn_jsink_take(run, &sink);
 }
 
-/* ---- walking ---- */
+/* ---- iteration ---- */
 
 static void add_characters(struct tn_jrun *run, struct tn_jvalue list, const struct tn_jstring *s)
 {
@@ -248,6 +248,6 @@ struct tn_jvalue tn_jrun_items(struct tn_jrun *run, struct tn_jvalue v)
         for (size_t i = 0; i < v.dict->n; i++)
             tn_jrun_add(run, list, v.dict->pairs[i].key);
     else
-        tn_jrun_fail(run, TERN_USAGE, "a %s cannot be walked over", tn_j_type_name(v));
+        tn_jrun_fail(run, TERN_USAGE, "a %s is not iterable", tn_j_type_name(v));
     return list;
 }

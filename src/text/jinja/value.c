@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Values: making, comparing, looking up.
+ * Construction, comparison and lookup of values.
+ *
+ * Comparison charges steps, because values may share parts and then take far longer to compare than
+ * to build.
  */
 #include "text/jinja/value.h"
 
@@ -9,7 +12,7 @@
 
 #include "base/compiler.h"
 
-/* ---- makers ---- */
+/* ---- constructors ---- */
 
 struct tn_jvalue tn_j_view(struct tn_pool *pool, const char *bytes, const uint8_t *marks, size_t n)
 {
@@ -33,7 +36,7 @@ struct tn_jvalue tn_j_text(struct tn_pool *pool, const char *bytes, size_t n, bo
     return tn_j_view(pool, copy, marks, n);
 }
 
-/* Room for one more item of n_item bytes behind n items; the items may move. */
+/* Makes room for one more item of n_item bytes after n; the items may move. */
 static bool make_room(struct tn_pool *pool, void **items, size_t n, size_t *capacity, size_t n_item)
 {
     if (n < *capacity)
@@ -63,8 +66,8 @@ struct tn_jvalue tn_j_list(struct tn_pool *pool, enum tn_jtype type, size_t capa
     return (struct tn_jvalue){.type = type, .list = list};
 }
 
-/* Notes in *depth that a container holds v; false when that is too deep.  A namespace counts as
- * flat: nothing walks into it. */
+/* Updates *depth for a container that holds v.  false: too deep.  A namespace counts as flat
+ * because nothing recurses into it. */
 static bool deepen(struct tn_pool *pool, uint32_t *depth, struct tn_jvalue v)
 {
     bool is_list = v.type == TN_J_LIST || v.type == TN_J_TUPLE || v.type == TN_J_ITERATOR;
@@ -131,7 +134,7 @@ const struct tn_jvalue *tn_j_dict_find(const struct tn_jdict *dict, const char *
     return NULL;
 }
 
-/* ---- work ---- */
+/* ---- steps ---- */
 
 bool tn_jwork_take(struct tn_jwork *work, uint64_t n)
 {
@@ -151,7 +154,7 @@ bool tn_jwork_take(struct tn_jwork *work, uint64_t n)
     return work->steps_left > 0;
 }
 
-/* ---- questions ---- */
+/* ---- comparison ---- */
 
 double tn_j_real(struct tn_jvalue v)
 {
@@ -187,7 +190,7 @@ bool tn_j_is_true(struct tn_jvalue v)
     }
 }
 
-/* -1, 0 or 1; 2: one of the two is not a number. */
+/* -1, 0 or 1; 2: one of them is NaN. */
 static int order_numbers(struct tn_jvalue a, struct tn_jvalue b)
 {
     if (a.type != TN_J_FLOAT && b.type != TN_J_FLOAT) {
@@ -250,11 +253,11 @@ bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, struct tn_jwork *work)
     case TN_J_DICT:
         return equal_dicts(a.dict, b.dict, work);
     default:
-        return a.loop == b.loop; /* the same object */
+        return a.loop == b.loop; /* identity */
     }
 }
 
-/* UTF-8 sorts as its code points do. */
+/* UTF-8 byte order equals code point order. */
 static int order_strings(const struct tn_jstring *a, const struct tn_jstring *b)
 {
     size_t n = a->n < b->n ? a->n : b->n;

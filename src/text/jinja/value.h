@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The values that a chat template computes with: Python's, as far as templates
- * can see them.  Every byte of a string remembers whether it comes from outside
- * (a message, a tool) or from the template, so that no text of a user can ever
- * become a special token.
+ * The values that a chat template computes with; they behave like Python's as far as templates can
+ * tell.
  *
- * All memory comes from a pool and is never freed singly; values are immutable
- * once made, apart from namespaces.
+ * Every byte of a string is marked as user text (a message, a tool) or template text, so that text
+ * of a user can never become a special token.
+ *
+ * Memory comes from a pool and is freed with it.  Values are immutable, except namespaces.
  */
 #ifndef TN_JINJA_VALUE_H
 #define TN_JINJA_VALUE_H
@@ -26,18 +26,19 @@ enum tn_jtype {
     TN_J_STRING,
     TN_J_LIST,
     TN_J_TUPLE,
-    TN_J_ITERATOR, /* what select, map and the like give: true, no length, walked over once */
+    /* result of select, map and the like: truthy, without length, iterated over once */
+    TN_J_ITERATOR,
     TN_J_DICT,
     TN_J_NAMESPACE,
     TN_J_LOOP, /* the variable `loop` */
     TN_J_MACRO,
     TN_J_FUNCTION, /* a global such as range */
-    TN_J_METHOD,   /* a method of a value, not yet called */
+    TN_J_METHOD,   /* bound method of a value */
 };
 
 struct tn_jstring {
     const char *bytes;    /* [n] UTF-8 */
-    const uint8_t *marks; /* [n] 1: from outside; NULL: all from the template */
+    const uint8_t *marks; /* [n] 1: user text; NULL: template text throughout */
     size_t n;
 };
 
@@ -48,24 +49,24 @@ struct tn_jvalue {
         int64_t integer;
         double real;
         const struct tn_jstring *string;
-        struct tn_jlist *list; /* also of tuples and iterators */
-        struct tn_jdict *dict; /* also of namespaces */
+        struct tn_jlist *list; /* also for tuples and iterators */
+        struct tn_jdict *dict; /* also for namespaces */
         struct tn_jloop *loop;
         struct tn_jmacro *macro;
         const struct tn_jfunction *function;
         const struct tn_jmethod *method;
-        const char *missing; /* of an undefined value: what was not found, or NULL */
+        const char *missing; /* name that was not found, or NULL */
     };
 };
 
-/* Lists and dictionaries nest at most so deep, since recursion walks over them. */
+/* Nesting limit of lists and dictionaries: functions recurse over them. */
 #define TN_J_MAX_DEPTH 100u
 
 struct tn_jlist {
     struct tn_jvalue *items;
     size_t n;
     size_t capacity;
-    uint32_t depth; /* of the deepest item, plus 1 */
+    uint32_t depth; /* height: 1 + maximum over the items */
 };
 
 struct tn_jpair {
@@ -73,7 +74,7 @@ struct tn_jpair {
     struct tn_jvalue value;
 };
 
-/* In the order of insertion, as Python's. */
+/* In insertion order, like Python's. */
 struct tn_jdict {
     struct tn_jpair *pairs;
     size_t n;
@@ -81,23 +82,23 @@ struct tn_jdict {
     uint32_t depth;
 };
 
-/* Between two looks: some milliseconds of the slowest steps, and more than usual templates take. */
+/* Steps between two calls of should_stop: a few milliseconds of the slowest steps, and more than
+ * usual templates take in total. */
 #define TN_J_STEPS_PER_LOOK ((uint64_t)1 << 15)
 
-/* The work that a rendering may still do, counted in steps. */
+/* The remaining budget of a rendering, in steps. */
 struct tn_jwork {
     uint64_t steps_left;
-    uint64_t next_look; /* should_stop is asked when steps_left is below it */
+    uint64_t next_look; /* call should_stop when steps_left is below this */
     bool (*should_stop)(void *arg); /* NULL: never */
     void *arg;
-    bool is_stopped; /* should_stop said so; no step is left */
+    bool is_stopped; /* should_stop returned true; no steps are left */
 };
 
-/* Takes n steps. False when there are too few, or should_stop says so: then none is left. */
+/* Charges n steps.  false: too few, or should_stop returned true; then none are left. */
 bool tn_jwork_take(struct tn_jwork *work, uint64_t n);
 
-/* ---- makers; those that allocate return false or an undefined value without memory, or beyond
- * TN_J_MAX_DEPTH, which pool->is_deep then says ---- */
+/* ---- constructors; on failure (memory, TN_J_MAX_DEPTH: pool->is_deep) false or undefined ---- */
 
 static inline struct tn_jvalue tn_j_none(void)
 {
@@ -119,29 +120,29 @@ static inline struct tn_jvalue tn_j_float(double f)
     return (struct tn_jvalue){.type = TN_J_FLOAT, .real = f};
 }
 
-/* A string over bytes that outlive the pool's user; marks as in struct tn_jstring. */
+/* A string view of bytes that outlive the pool; marks as in struct tn_jstring. */
 struct tn_jvalue tn_j_view(struct tn_pool *pool, const char *bytes, const uint8_t *marks, size_t n);
-/* A copy of the bytes, all of them from outside or all from the template. */
+/* A copy of bytes that are user text as a whole, or template text. */
 struct tn_jvalue tn_j_text(struct tn_pool *pool, const char *bytes, size_t n, bool from_outside);
 
 struct tn_jvalue tn_j_list(struct tn_pool *pool, enum tn_jtype type, size_t capacity);
 bool tn_j_list_add(struct tn_pool *pool, struct tn_jlist *list, struct tn_jvalue item);
 struct tn_jvalue tn_j_dict(struct tn_pool *pool, enum tn_jtype type);
-/* Replaces the value of an equal key. */
+/* Replaces the value if an equal key exists. */
 bool tn_j_dict_set(struct tn_pool *pool, struct tn_jdict *dict, struct tn_jvalue key,
                    struct tn_jvalue value, struct tn_jwork *work);
-/* NULL when there is none. */
+/* NULL: not found. */
 const struct tn_jvalue *tn_j_dict_get(const struct tn_jdict *dict, struct tn_jvalue key,
                                       struct tn_jwork *work);
 const struct tn_jvalue *tn_j_dict_find(const struct tn_jdict *dict, const char *key, size_t n_key);
 
-/* ---- questions ---- */
+/* ---- predicates, comparison ---- */
 
 bool tn_j_is_true(struct tn_jvalue v);
-/* Values may share parts, so that comparing them takes far longer than making them did: each
- * comparison is taken from *work, and where none is left the answer is false. */
+/* Values may share parts, so comparing them can take far longer than building them: each comparison
+ * is charged to *work, and the result is false when it is exhausted. */
 bool tn_j_equal(struct tn_jvalue a, struct tn_jvalue b, struct tn_jwork *work);
-/* -1, 0, 1, or 2 for NaN; false: the two cannot be ordered. */
+/* *order: -1, 0, 1, or 2 for NaN.  false: the two have no order. */
 bool tn_j_compare(struct tn_jvalue a, struct tn_jvalue b, int *order, struct tn_jwork *work);
 /* Python's name of the type: "str", "dict", ... */
 const char *tn_j_type_name(struct tn_jvalue v);
@@ -154,15 +155,15 @@ static inline bool tn_j_is_number(struct tn_jvalue v)
 {
     return v.type == TN_J_INT || v.type == TN_J_FLOAT || v.type == TN_J_BOOL;
 }
-/* Of a number. */
+/* The value of a number. */
 double tn_j_real(struct tn_jvalue v);
-int64_t tn_j_integer(struct tn_jvalue v); /* of an int or bool */
+int64_t tn_j_integer(struct tn_jvalue v); /* of an int or a bool */
 
-/* Can it be a key of a dictionary? Each value looked at is taken from *work. */
+/* Can it be a key of a dictionary?  Each value visited is charged to *work. */
 bool tn_j_is_hashable(struct tn_jvalue v, struct tn_jwork *work);
 
-/* Characters of a string. Both look at every byte before the place: tn_jrun_n_characters and
- * tn_jrun_offset charge for it. */
+/* Number of characters.  This and tn_j_offset scan the bytes; tn_jrun_n_characters and
+ * tn_jrun_offset charge for that. */
 size_t tn_j_n_characters(const struct tn_jstring *s);
 /* Byte offset of character i <= n_characters. */
 size_t tn_j_offset(const struct tn_jstring *s, size_t i);
