@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Collecting and showing candidates.
+ * Collects completion candidates and lays them out in columns.
+ *
+ * A completer of the caller supplies commands and names; file names are read from the folder here.
  */
 #include "repl/completion.h"
 
@@ -28,8 +30,7 @@ static bool make_room(struct tn_candidates *c)
     return texts != NULL;
 }
 
-/* Adds a cleaned copy: names of files may hold anything.  What cleaning changes could not be typed
- * and is left out. */
+/* Adds a cleaned copy.  A name that cleaning changes is skipped: it could not be typed. */
 static void add_text(struct tn_candidates *c, const char *text, size_t n)
 {
     struct tn_buf clean = {0};
@@ -46,17 +47,17 @@ static void add_candidate(void *to, const char *candidate)
     add_text(to, candidate, strlen(candidate));
 }
 
-/* ---- names of files ---- */
+/* ---- file names ---- */
 
 struct file_word {
     struct tn_candidates *c;
-    const char *dir; /* n_dir bytes of the word, up to its last separator */
+    const char *dir; /* n_dir bytes of the word, through its last separator */
     size_t n_dir;
-    const char *base; /* n_base bytes: how the name begins */
+    const char *base; /* n_base bytes: prefix of the name */
     size_t n_base;
 };
 
-/* Takes a name that begins as the word does; a folder is followed by what separates it. */
+/* Adds a name that starts with the prefix; a folder's name ends with a separator. */
 static bool add_file(void *arg, const char *name)
 {
     const struct file_word *word = arg;
@@ -146,7 +147,7 @@ size_t tn_candidates_common(const struct tn_candidates *c)
     return tn_grapheme_snap(first, n_first, n) == n ? n : tn_grapheme_previous(first, n_first, n);
 }
 
-/* Of a path only the name is shown. */
+/* Only the last component of a path is shown. */
 static const char *shown_part(const char *text)
 {
     const char *part = text;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every change of the text goes through change_text(), which notes it for undo.
+ * The text being typed: movement, changes, kills, undo.
+ *
+ * Every change goes through change_text(), which records it for undo.  The cursor is always on a
+ * grapheme boundary.
  */
 #include "repl/edit.h"
 
@@ -12,14 +15,14 @@
 
 #define MAX_CHANGES 1000
 #define MAX_CHANGE_BYTES ((size_t)32 << 20)
-#define TYPED_TOGETHER 64 /* bytes that one undo takes back at most */
+#define TYPED_TOGETHER 64 /* maximum bytes that one undo removes */
 
 struct tn_edit_change {
     size_t at;
     size_t cursor_before;
     size_t n_removed;
     size_t n_inserted;
-    char *bytes; /* what was removed, then what was inserted */
+    char *bytes; /* the removed bytes, then the inserted ones */
 };
 
 /* ---- changes ---- */
@@ -53,7 +56,7 @@ static bool make_room_for_change(struct tn_edit *e)
     return changes != NULL;
 }
 
-/* Does text typed at `at` belong to the last change?  A new word does not. */
+/* Does text typed at `at` extend the last change?  A new word does not. */
 static bool joins_last_change(const struct tn_edit *e, size_t at, const char *text)
 {
     if (e->last != TN_EDIT_TYPED || e->i_change == 0 || e->i_change != e->n_changes)
@@ -99,7 +102,7 @@ static bool note_change(struct tn_edit *e, size_t at, size_t n_removed, const ch
     return true;
 }
 
-/* Replaces n_removed bytes; there is room. */
+/* Replaces n_removed bytes; the buffer has room. */
 static void splice(struct tn_edit *e, size_t at, size_t n_removed, const char *text, size_t n)
 {
     struct tn_buf *buf = &e->text;
@@ -109,7 +112,7 @@ static void splice(struct tn_edit *e, size_t at, size_t n_removed, const char *t
     buf->n_bytes = buf->n_bytes - n_removed + n;
 }
 
-/* A change can join its neighbours to one cluster: the cursor stays on a boundary. */
+/* A change can join its neighbours into one cluster, so the cursor snaps to a boundary. */
 void tn_edit_move_to(struct tn_edit *e, size_t offset)
 {
     e->cursor = tn_grapheme_snap(e->text.data, e->text.n_bytes, offset);
@@ -121,7 +124,8 @@ static bool change_text(struct tn_edit *e, size_t at, size_t n_removed, const ch
 {
     if (n_removed == 0 && n == 0)
         return false;
-    if (!tn_buf_reserve(&e->text, n + 1)) /* never without memory: offsets of nothing are awkward */
+    /* always allocated: offsets into NULL would need special cases */
+    if (!tn_buf_reserve(&e->text, n + 1))
         return false;
     const bool joins = action == TN_EDIT_TYPED && n_removed == 0 && joins_last_change(e, at, text);
     if (!(joins ? note_typed(e, text, n) : note_change(e, at, n_removed, text, n)))
@@ -178,7 +182,7 @@ bool tn_edit_replace(struct tn_edit *e, size_t start, size_t end, const char *te
     return insert_clean(e, start, end, text, n, TN_EDIT_OTHER);
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static bool is_word_at(const struct tn_edit *e, size_t pos)
 {
@@ -190,14 +194,14 @@ static bool is_blank_at(const struct tn_edit *e, size_t pos)
     return strchr(" \t\n", e->text.data[pos]) != NULL;
 }
 
-/* The boundary after the cluster that begins at pos, without a look at what precedes it. */
+/* End of the cluster that begins at pos; unlike tn_grapheme_next it does not look back. */
 static size_t cluster_end(const struct tn_edit *e, size_t pos)
 {
     return pos + tn_cluster_first(e->text.data + pos, e->text.n_bytes - pos).n_bytes;
 }
 
-/* Back to where the character before is of the class (`inside`), or is not; 0 at last. In stretches
- * from one certain boundary to the next, each read forward once, so that the time is linear. */
+/* Moves left to where the class of the preceding character changes; 0 at the start.  Scans
+ * stretches between certain boundaries, each forward once, so the time is linear. */
 static size_t skip_left(const struct tn_edit *e, size_t pos,
                         bool (*is_inside)(const struct tn_edit *e, size_t pos), bool inside)
 {
@@ -271,7 +275,7 @@ bool tn_edit_delete(struct tn_edit *e, enum tn_edit_to to)
     return change_text(e, start, TN_MAX(there, e->cursor) - start, NULL, 0, TN_EDIT_OTHER);
 }
 
-/* Keeps a killed text: as a new one, or joined to the last when the kills are consecutive. */
+/* Records killed text: a new entry, or appended to the last one if the kills are consecutive. */
 static bool keep_kill(struct tn_edit *e, const char *text, size_t n, bool is_before)
 {
     struct tn_buf kill = {0};
@@ -321,7 +325,7 @@ bool tn_edit_yank_pop(struct tn_edit *e)
     size_t i = (e->i_yank + 1) % TN_EDIT_KILLS;
     if (e->kills[i].n_bytes == 0)
         i = 0;
-    /* The bytes of the old one: a snapped cursor may stand behind more. */
+    /* The length of the previous text: the cursor may have snapped beyond it. */
     const size_t n_old = e->kills[e->i_yank].n_bytes, start = e->yank_start;
     if (!change_text(e, start, n_old, e->kills[i].data, e->kills[i].n_bytes, TN_EDIT_YANKED))
         return false;

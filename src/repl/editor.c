@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What keys do.
+ * Maps keys to edits, history, search and completion, and redraws the screen.
+ *
+ * Decodes nothing and writes nothing itself: line_editor.c feeds keys and sends `out`.
  */
 #include "repl/editor.h"
 
@@ -30,7 +32,7 @@ static bool lay_out_search(struct tn_editor *ed)
                           found ? entry->n_bytes : 0, found ? s->at : 0, ed->size.columns);
 }
 
-/* Without memory for a picture of the text nothing is shown, until there is some again. */
+/* Out of memory, nothing is drawn; the next draw tries again. */
 static void draw_at(struct tn_editor *ed, size_t cursor)
 {
     const struct tn_search *s = &ed->search;
@@ -55,7 +57,7 @@ void tn_editor_leave(struct tn_editor *ed, const char *mark)
     draw_at(ed, ed->edit.text.n_bytes);
     tn_buf_append_text(&ed->out, mark);
     tn_screen_leave(&ed->screen, &ed->out);
-    ed->needs_draw = true; /* if it goes on */
+    ed->needs_draw = true; /* in case the user continues */
 }
 
 void tn_editor_resize(struct tn_editor *ed, struct tn_terminal_size size)
@@ -80,7 +82,7 @@ static void show_entry(struct tn_editor *ed, size_t i)
     const size_t n = ed->history.n_entries;
     if (i > n || i == ed->i_history)
         return;
-    if (ed->i_history == n) { /* from what was typed */
+    if (ed->i_history == n) { /* leaving the typed text */
         tn_buf_clear(&ed->typed);
         if (!tn_buf_append(&ed->typed, ed->edit.text.data, ed->edit.text.n_bytes))
             return;
@@ -115,7 +117,7 @@ static void begin_search(struct tn_editor *ed)
     ed->search.i_found = ed->history.n_entries;
     ed->search.at = 0;
     tn_buf_clear(&ed->search.query);
-    find(ed, 0, false); /* shows the empty query */
+    find(ed, 0, false); /* shows an empty query */
     ed->search.i_found = ed->history.n_entries;
 }
 
@@ -130,7 +132,7 @@ static void end_search(struct tn_editor *ed, bool takes_entry)
     tn_edit_move_to(&ed->edit, s->at);
 }
 
-/* A longer query may still be held by the same entry. */
+/* The current entry may also contain the longer query. */
 static void extend_query(struct tn_editor *ed, const char *text, size_t n)
 {
     (void)tn_clean_append(&ed->search.query, text, n);
@@ -145,7 +147,8 @@ static void shorten_query(struct tn_editor *ed)
     find(ed, ed->history.n_entries, false);
 }
 
-/* True when the key was for the search; else it has ended, and the key acts on the text. */
+/* true: the search consumed the key.  false: the search has ended, and the key applies to the text.
+ */
 static bool search_key(struct tn_editor *ed, const struct tn_key *key)
 {
     switch (key->kind) {
@@ -182,7 +185,7 @@ static void insert_completion(struct tn_editor *ed, const struct tn_candidates *
     struct tn_edit *e = &ed->edit;
     const char *text = c->texts[0];
     (void)tn_edit_replace(e, c->start, e->cursor, text, n);
-    /* A command is whole; behind a name there may be more of a path. */
+    /* A command is complete; after a name the path may continue. */
     if (c->n_texts == 1 && c->start == 0 && e->cursor == e->text.n_bytes)
         (void)tn_edit_insert(e, " ", 1);
 }
@@ -200,7 +203,7 @@ static void complete(struct tn_editor *ed)
     struct tn_edit *e = &ed->edit;
     if (!ed->completer.complete)
         return;
-    struct tn_buf line = {0}; /* up to the cursor */
+    struct tn_buf line = {0}; /* the line up to the cursor */
     struct tn_candidates c = {0};
     tn_buf_append(&line, e->text.data, e->cursor);
     if (!line.failed)
@@ -218,7 +221,7 @@ static void complete(struct tn_editor *ed)
 
 /* ---- keys ---- */
 
-/* One row up or down; over the first or the last row into the history. */
+/* Moves one row up or down; beyond the first or last row into the history. */
 static void go_row(struct tn_editor *ed, bool is_down)
 {
     struct tn_edit *e = &ed->edit;
@@ -302,7 +305,7 @@ static const struct {
     {TN_KEY_KILL_WORD_RIGHT, TN_EDIT_WORD_RIGHT},
 };
 
-/* Keys that are rows of the tables; false: the key is none of them. */
+/* Keys that map to one edit; false: not one of them. */
 static bool table_key(struct tn_edit *e, enum tn_key_kind kind)
 {
     for (size_t i = 0; i < TN_COUNT_OF(moves); i++) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The line editor without its terminal: keys come in, bytes for the terminal come out.  It holds
- * the text, the history, the search in it and what is on the screen.  line_editor.c feeds it.
+ * The line editor without a terminal: keys come in, bytes for the terminal go out.
+ *
+ * It holds the text, the history, the history search and the state of the screen.  line_editor.c
+ * feeds it; tests drive it directly.
  */
 #ifndef TN_EDITOR_H
 #define TN_EDITOR_H
@@ -19,7 +21,7 @@
 #include "repl/layout.h"
 #include "repl/screen.h"
 
-/* Ctrl-R: the query, and the entry that holds it. */
+/* Ctrl-R: the query, and the entry that contains it. */
 struct tn_search {
     bool is_active;
     struct tn_buf query;
@@ -32,52 +34,53 @@ struct tn_search {
 struct tn_editor {
     struct tn_edit edit;
     struct tn_history history;
-    size_t i_history;    /* the entry that is shown; n_entries: what was typed */
-    struct tn_buf typed; /* that, while an entry is shown */
+    size_t i_history;    /* the entry shown; n_entries: the typed text */
+    struct tn_buf typed; /* the typed text while an entry is shown */
     struct tn_search search;
-    struct tn_completer completer; /* complete NULL: none */
-    struct tn_buf preset;          /* the next message begins so */
-    bool was_preset;               /* this one did */
+    struct tn_completer completer; /* complete may be NULL */
+    struct tn_buf preset;          /* initial text of the next message */
+    bool was_preset;               /* the current message began with a preset */
     struct tn_layout layout;
     struct tn_screen screen;
     struct tn_prompts prompts;
     struct tn_terminal_size size;
-    uint32_t goal_column; /* where Up and Down go */
-    const char *dim;      /* the sequence for pale text, "" without colours */
+    uint32_t goal_column; /* target column of Up and Down */
+    const char *dim;      /* escape sequence for dim text, "" without colours */
     bool needs_draw;
-    struct tn_buf out; /* to be written to the terminal, and cleared */
+    struct tn_buf out; /* pending output; the caller writes and clears it */
 };
 
 void tn_editor_fini(struct tn_editor *ed);
 
-/* Begins a message, in column 0 of a row. */
+/* Starts a message.  The cursor must be in column 0. */
 void tn_editor_start(struct tn_editor *ed, const struct tn_prompts *prompts,
                      struct tn_terminal_size size);
 
-/* What a key leads to. */
+/* What the caller has to do after a key. */
 enum tn_editor_step {
     TN_EDITOR_ON,
-    TN_EDITOR_SEND,      /* the message is whole */
-    TN_EDITOR_END,       /* Ctrl-D on an empty line; on Windows Ctrl-Z, too */
-    TN_EDITOR_INTERRUPT, /* Ctrl-C on an empty line or a preset one; else it empties the line */
+    TN_EDITOR_SEND,      /* the message is complete */
+    TN_EDITOR_END,       /* Ctrl-D on an empty line; on Windows also Ctrl-Z */
+    TN_EDITOR_INTERRUPT, /* Ctrl-C on an empty or preset line; otherwise it empties the line */
     TN_EDITOR_SUSPEND,
     TN_EDITOR_QUIT,
-    TN_EDITOR_EXTERNAL /* Ctrl-X Ctrl-E: the text is to be edited elsewhere */
+    TN_EDITOR_EXTERNAL /* Ctrl-X Ctrl-E: open the text in another editor */
 };
 enum tn_editor_step tn_editor_key(struct tn_editor *ed, const struct tn_key *key);
-/* Ctrl-C that came as a signal. */
+/* Handles Ctrl-C that arrived as a signal. */
 enum tn_editor_step tn_editor_interrupt(struct tn_editor *ed);
 
-/* Shows what has changed. */
+/* Draws what has changed. */
 void tn_editor_draw(struct tn_editor *ed);
-/* Shows the end of the text, `mark` behind it, and goes to the row below. */
+/* Draws the end of the text, then `mark`, and moves to the row below. */
 void tn_editor_leave(struct tn_editor *ed, const char *mark);
-/* The terminal is of another size now. */
+/* The terminal's size has changed. */
 void tn_editor_resize(struct tn_editor *ed, struct tn_terminal_size size);
-/* Others have written to the terminal: draws everything, from the row of the cursor on. */
+/* Another program wrote to the terminal: draws everything, starting at the cursor's row. */
 void tn_editor_begin_anew(struct tn_editor *ed, struct tn_terminal_size size);
 
-/* Appends the message that is to be sent, and remembers what was typed.  False: no memory. */
+/* Appends the message to be sent, and records the typed text in the history.  false: out of memory.
+ */
 bool tn_editor_take(struct tn_editor *ed, struct tn_buf *message);
 
 #endif

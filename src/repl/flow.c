@@ -1,4 +1,9 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT
+ *
+ * Wraps and styles text that arrives in pieces.
+ *
+ * Decides line by line (text, heading, table, fence, code) and word by word; the first word of a
+ * line decides its kind.  Called for the answers of tern chat and for --help. */
 #include "repl/flow.h"
 
 #include <string.h>
@@ -37,7 +42,7 @@ static void put_blanks(struct tn_flow *f, uint32_t n)
     f->column += n;
 }
 
-/* The last column stays free, as terminals differ in what follows a character there. */
+/* The last column stays free: terminals differ in how they wrap there. */
 static uint32_t limit_of(const struct tn_flow *f)
 {
     return TN_MAX(f->columns, MIN_COLUMNS) - 1;
@@ -55,7 +60,7 @@ static void begin_row(struct tn_flow *f)
     put_blanks(f, f->indent);
 }
 
-/* In the style that is set; a word that is wider than a row continues in the next one. */
+/* Writes clusters in the current style; a word wider than a row continues in the next one. */
 static void put_clusters(struct tn_flow *f, const char *text, size_t n)
 {
     size_t start = 0;
@@ -89,7 +94,7 @@ static size_t run_length(const char *text, size_t n, char c)
     return i;
 }
 
-/* Backquotes open inline code, and as many close it. */
+/* A run of backquotes opens inline code, and an equal run closes it. */
 static bool toggles_code(struct tn_flow *f, size_t n_run)
 {
     if (f->n_ticks != 0 && f->n_ticks != n_run)
@@ -107,7 +112,7 @@ static bool toggles_bold(struct tn_flow *f, size_t n_run, bool has_before, bool 
     return true;
 }
 
-/* Bytes of a mark at word[i] that changes something, which it has then done; 0: there is none. */
+/* Applies the mark at word[i].  Returns its length in bytes; 0: there is none. */
 static size_t take_mark(struct tn_flow *f, const char *word, size_t n, size_t i, bool has_more)
 {
     const char c = word[i];
@@ -156,7 +161,7 @@ static bool is_bullet(const char *word, size_t n)
     return n == 1 && strchr("-*+", word[0]);
 }
 
-/* What the first word says about its line.  True: the word is a mark as a whole. */
+/* Classifies the line by its first word.  true: the whole word is a mark. */
 static bool begin_line(struct tn_flow *f, const char *word, size_t n, bool has_more)
 {
     const char c = word[0];
@@ -178,7 +183,7 @@ static bool begin_line(struct tn_flow *f, const char *word, size_t n, bool has_m
     return f->line == TN_FLOW_HEADING;
 }
 
-/* A line in two parts, which tn_flow_append keeps apart. */
+/* Notes where the second part of a two-part line begins (tn_flow_append). */
 static void note_second_part(struct tn_flow *f)
 {
     const uint32_t column = f->column + f->n_blanks;
@@ -188,7 +193,7 @@ static void note_second_part(struct tn_flow *f)
     f->indent = column;
 }
 
-/* Writes the first n bytes of the word, after the blanks before it or on a new row. */
+/* Writes the first n bytes of the word, after its blanks or on a new row. */
 static void put_word(struct tn_flow *f, size_t n, bool has_more)
 {
     bool is_mark = false;
@@ -222,8 +227,8 @@ static void put_word(struct tn_flow *f, size_t n, bool has_more)
     f->word_has_begun = has_more;
 }
 
-/* Punctuation that does not begin a row: ideographic comma and full stop, closing brackets, marks
- * that lengthen or repeat, and the wide forms of , . ! ? : ; ). */
+/* Punctuation that must not begin a row: ideographic comma and full stop, closing brackets,
+ * lengthening and repetition marks, and the wide forms of , . ! ? : ; ). */
 static bool is_closing(const char *text, size_t n)
 {
     static const uint16_t closing[] = {0x3001, 0x3002, 0x3005, 0x3009, 0x300B, 0x300D,
@@ -237,8 +242,8 @@ static bool is_closing(const char *text, size_t n)
     return false;
 }
 
-/* Text without blanks may be broken at wide characters: all but the last one, which marks may still
- * follow, is a word. */
+/* Text without blanks may be broken at wide characters: all but the last character, which combining
+ * marks may still follow, becomes a word. */
 static void put_wide(struct tn_flow *f)
 {
     const char *word = f->word.data;
@@ -251,7 +256,7 @@ static void put_wide(struct tn_flow *f)
         put_word(f, last, true);
 }
 
-/* Is the word's last character, of n bytes, or the one before it other than ASCII? */
+/* Is either of the word's last two characters not ASCII?  The last one has n bytes. */
 static bool may_be_wide(const struct tn_flow *f, size_t n)
 {
     const char *last = f->word.data + f->word.n_bytes - n;
@@ -269,7 +274,7 @@ static void end_line(struct tn_flow *f)
     f->n_ticks = f->n_blanks = f->column = f->indent = 0;
 }
 
-/* A line of code; its start is held back while it may close the block. */
+/* Writes a byte of code; the start of a line is held back while it may close the block. */
 static void take_code(struct tn_flow *f, char c)
 {
     if (!f->line_has_begun && (c == ' ' || c == f->fence)) {
@@ -292,7 +297,7 @@ static void take_code(struct tn_flow *f, char c)
         put(f, &c, 1);
 }
 
-/* The whole word; the line continues with `c`. */
+/* Writes the complete word; the line continues with `c`. */
 static void end_word(struct tn_flow *f, char c)
 {
     const bool is_whole = c == ' ' || c == '\t' || c == '\n';
@@ -312,7 +317,7 @@ static void take_blank(struct tn_flow *f, char c)
         f->n_blanks++;
 }
 
-/* Bytes of the character at text[0]. */
+/* UTF-8 length of the character at text[0]. */
 static size_t character_length(const char *text, size_t n)
 {
     uint32_t c;

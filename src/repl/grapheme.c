@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Grapheme clusters and widths, by utf8proc's tables.
+ * Grapheme clusters and display widths, by the tables of utf8proc.
+ *
+ * Scans forward only; to move left, callers start from a boundary that is certain without context.
  */
 #include "repl/grapheme.h"
 
@@ -14,7 +16,7 @@ static bool is_ascii(char c)
     return (unsigned char)c < 0x80;
 }
 
-/* The code point at text[pos], and its bytes. */
+/* The code point at text[pos].  Returns its bytes. */
 static size_t point_at(const char *text, size_t n, size_t pos, uint32_t *c)
 {
     size_t length = tn_utf8_character(text + pos, n - pos, c);
@@ -47,11 +49,11 @@ static int class_of(uint32_t c)
     return utf8proc_get_property((utf8proc_int32_t)c)->boundclass;
 }
 
-/* Is there a boundary between two characters whatever precedes them? What comes earlier counts
- * between halves of flags, after a joiner, and in Indian scripts between a mark and a letter. */
+/* Is there a boundary between these two characters whatever precedes them?  Earlier text matters
+ * between flag halves, after a joiner, and in Indic scripts between a mark and a letter. */
 static bool always_breaks(uint32_t before, uint32_t after)
 {
-    if (before < 0x80 && after < 0x80) /* no CR here */
+    if (before < 0x80 && after < 0x80) /* CR does not occur in clean text */
         return true;
     const int class = class_of(before);
     if (class == UTF8PROC_BOUNDCLASS_REGIONAL_INDICATOR || class == UTF8PROC_BOUNDCLASS_ZWJ)
@@ -123,15 +125,16 @@ static bool is_mark(uint32_t c)
            category == UTF8PROC_CATEGORY_ME;
 }
 
-/* Joiner, emoji style, skin tones, halves of flags: what makes one picture of several points. */
+/* Characters that join several code points into one emoji: joiner, variation selector, skin tones,
+ * flag halves. */
 static bool makes_picture(uint32_t c)
 {
     return c == 0x200D || c == 0xFE0F || (c >= 0x1F3FB && c <= 0x1F3FF) ||
            (c >= 0x1F1E6 && c <= 0x1F1FF);
 }
 
-/* Columns of one code point in a cluster: vowels and ends of Korean syllables lie in the column of
- * what they begin with. */
+/* Columns of one code point in a cluster: Korean vowels and final consonants share the column of
+ * the initial one. */
 static uint32_t point_width(uint32_t c, bool is_first)
 {
     if (!is_first && ((c >= 0x1160 && c <= 0x11FF) || (c >= 0xD7B0 && c <= 0xD7FF)))
@@ -139,8 +142,8 @@ static uint32_t point_width(uint32_t c, bool is_first)
     return (uint32_t)TN_MAX(utf8proc_charwidth((utf8proc_int32_t)c), 0);
 }
 
-/* Pictures are two columns wide. Others are as wide as their parts together; marks without a base
- * are shown on a blank. */
+/* An emoji is two columns wide, other clusters are as wide as their code points together; marks
+ * without a base are drawn on a blank. */
 struct tn_cluster tn_cluster_first(const char *text, size_t n)
 {
     size_t end = cluster_end(text, n, 0);
@@ -187,7 +190,7 @@ bool tn_is_word(const char *text, size_t n)
 
 /* ---- cleaning ---- */
 
-/* Bytes from text[0] that are kept as they are. */
+/* Length of the prefix that is kept unchanged. */
 static size_t clean_run(const char *bytes, size_t n)
 {
     size_t at = 0;

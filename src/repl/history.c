@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * History in memory and on disk.
+ * The message history in memory and on disk.
+ *
+ * Saving reads the file again, appends the unsaved entries and replaces the file, so that entries
+ * of other processes survive.
  */
 #include "repl/history.h"
 
@@ -58,7 +61,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* A query without capitals finds them too; of ASCII only. */
+/* A query without capitals ignores case; ASCII only. */
 static bool is_equal(const char *text, const char *query, size_t n, bool ignores_case)
 {
     if (!ignores_case)
@@ -120,7 +123,7 @@ static bool add_line(struct tn_history *h, struct tn_buf *entry, const char *lin
         i += is_escape;
         ok = tn_buf_append(entry, is_escape && line[i] == 'n' ? "\n" : line + i, 1);
     }
-    /* Another program may have written the file: what is shown is clean. */
+    /* The file may come from another program: clean it before it is shown. */
     ok = ok && tn_clean_append(&clean, entry->data, entry->n_bytes) &&
          tn_history_add(h, clean.data, clean.n_bytes);
     tn_buf_fini(&clean);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The messages that were sent, for the arrow keys and Ctrl-R: in memory, and in a file when one is
- * given.  The file is one entry per line (\\ and \n stand for a backslash and a line end), only its
- * owner may read it, and it is always replaced as a whole: other programs see the old one or the
- * new one.  Several programs may share it: what others added is kept.
+ * The sent messages, for the arrow keys and Ctrl-R: in memory, and optionally in a file.
+ *
+ * The file has one entry per line (\\ and \n encode a backslash and a line end), is readable by its
+ * owner only, and is replaced atomically.  Several processes may share it: entries that others
+ * added are kept.
  */
 #ifndef TN_HISTORY_H
 #define TN_HISTORY_H
@@ -14,7 +15,7 @@
 #include "tern/status.h"
 
 #define TN_HISTORY_ENTRIES 1000
-/* Longer entries are kept in memory, not in the file. */
+/* Longer entries are kept in memory only. */
 #define TN_HISTORY_MAX_SAVED ((size_t)64 << 10)
 
 struct tn_history_entry {
@@ -24,23 +25,25 @@ struct tn_history_entry {
 
 /* Zero-initialise; tn_history_fini frees. */
 struct tn_history {
-    struct tn_history_entry *entries; /* [TN_HISTORY_ENTRIES], the oldest first */
+    struct tn_history_entry *entries; /* [TN_HISTORY_ENTRIES], oldest first */
     size_t n_entries;
-    size_t n_unsaved; /* the newest ones that are not in the file yet */
+    size_t n_unsaved; /* newest entries not yet in the file */
     const char *path; /* NULL: none */
 };
 
 void tn_history_fini(struct tn_history *h);
-/* An entry that is equal to the newest one is not added, nor is an empty one; the oldest goes when
- * there are too many.  False: no memory, nothing is added. */
+/* Skips empty entries and a repetition of the newest; drops the oldest when full.  false: out of
+ * memory, nothing is added. */
 bool tn_history_add(struct tn_history *h, const char *text, size_t n);
-/* Reads the file that `path` names from now on (it must live as long as h); absent is fine. */
+/* Reads the file at `path`, which is used from now on and must outlive h; a missing file is fine.
+ */
 tern_status tn_history_open(struct tn_history *h, const char *path, struct tern_error *err);
-/* Adds to the file what is not there yet; nothing without one. */
+/* Writes the unsaved entries to the file; does nothing without a file. */
 tern_status tn_history_save(struct tn_history *h, struct tern_error *err);
 
-/* The newest entry with index < from (or, is_newer, the oldest with index > from) that holds the n
- * bytes, whatever their case when they have no capitals; n_entries: none.  *at: where in it. */
+/* The newest entry with index < from (is_newer: the oldest with index > from) that contains the n
+ * bytes; n_entries: none.  Without capitals in the query, case is ignored.  *at: offset in the
+ * entry. */
 size_t tn_history_find(const struct tn_history *h, size_t from, bool is_newer, const char *bytes,
                        size_t n, size_t *at);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decoding of keys: tables for control keys, letters behind ESC, and CSI sequences (ECMA-48 with
- * the modifiers of xterm: 1 + shift + 2 alt + 4 ctrl).
+ * Decodes terminal input: tables for control keys, for letters after ESC, and for CSI sequences
+ * (ECMA-48 with xterm's modifiers: 1 + shift + 2 alt + 4 ctrl).
  */
 #include "repl/keys.h"
 
@@ -15,7 +15,7 @@
 #define CTRL_X ('X' & 31)
 #define PASTE_END "\x1b[201~"
 #define N_PASTE_END (sizeof PASTE_END - 1)
-#define MAX_SEQUENCE 64 /* longer ones are none */
+#define MAX_SEQUENCE 64 /* longer input is no sequence */
 
 /* ---- tables ---- */
 
@@ -46,7 +46,7 @@ static const unsigned char control_keys[33] = {
     ['_' & 31] = TN_KEY_UNDO,
 };
 
-/* ESC and one character: what Alt with a key sends. */
+/* ESC and one character: Alt with a key. */
 static const struct {
     char c;
     unsigned char kind;
@@ -57,7 +57,7 @@ static const struct {
     {'<', TN_KEY_OLDEST},          {'>', TN_KEY_NEWEST},
 };
 
-/* The last byte of a sequence; `with` when Ctrl or Alt is held. */
+/* Final byte of a sequence; `with` applies when Ctrl or Alt is held. */
 static const struct {
     char last;
     unsigned char kind, with;
@@ -65,7 +65,7 @@ static const struct {
     {'A', TN_KEY_UP, TN_KEY_UP},          {'B', TN_KEY_DOWN, TN_KEY_DOWN},
     {'C', TN_KEY_RIGHT, TN_KEY_WORD_RIGHT}, {'D', TN_KEY_LEFT, TN_KEY_WORD_LEFT},
     {'H', TN_KEY_HOME, TN_KEY_TEXT_START}, {'F', TN_KEY_END, TN_KEY_TEXT_END},
-    {'M', TN_KEY_ENTER, TN_KEY_NEWLINE}, /* the number pad's, as ESC O M */
+    {'M', TN_KEY_ENTER, TN_KEY_NEWLINE}, /* numeric keypad, sent as ESC O M */
 };
 
 /* ESC [ number ~ */
@@ -78,7 +78,7 @@ static const struct {
     {8, TN_KEY_END, TN_KEY_TEXT_END},
 };
 
-/* ---- the bytes ---- */
+/* ---- input bytes ---- */
 
 void tn_keys_fini(struct tn_keys *keys)
 {
@@ -131,8 +131,8 @@ static const char *find_paste_end(const char *bytes, size_t n)
     return NULL;
 }
 
-/* The whole paste as one key.  Its end may have come in pieces, so that the last bytes that were
- * searched are looked at again. */
+/* Returns the whole paste as one key.  Its end mark may arrive in pieces, so the last searched
+ * bytes are searched again. */
 static bool next_paste(struct tn_keys *keys, bool is_final, struct tn_key *key)
 {
     size_t n;
@@ -154,7 +154,7 @@ static bool next_paste(struct tn_keys *keys, bool is_final, struct tn_key *key)
 
 /* ---- sequences ---- */
 
-/* ESC [ parameters last, or ESC O [modifier] last: a control sequence of n bytes. */
+/* Decodes a control sequence of n bytes: ESC [ parameters final, or ESC O [modifier] final. */
 static enum tn_key_kind csi_kind(const char *sequence, size_t n)
 {
     const char last = sequence[n - 1];
@@ -183,25 +183,25 @@ static enum tn_key_kind csi_kind(const char *sequence, size_t n)
     return TN_KEY_UNKNOWN;
 }
 
-/* Bytes of the control sequence that begins with ESC [ or ESC O; 0: more must come. */
+/* Length of the control sequence that begins with ESC [ or ESC O; 0: incomplete. */
 static size_t sequence_length(const char *bytes, size_t n)
 {
     for (size_t i = 2; i < n && i < MAX_SEQUENCE; i++) {
         if (bytes[i] >= 0x40 && bytes[i] <= 0x7E && !(i == 2 && bytes[1] == '[' && bytes[i] == '['))
             return i + 1;
         if ((unsigned char)bytes[i] < 0x20 || (unsigned char)bytes[i] > 0x7E)
-            return i; /* broken off; what follows is a key of its own */
+            return i; /* aborted; the rest is a key by itself */
     }
     return n >= MAX_SEQUENCE ? MAX_SEQUENCE : 0;
 }
 
-/* What begins with ESC.  Returns its bytes, 0 when more must come. */
+/* Decodes input that begins with ESC.  Returns its length, 0 if incomplete. */
 static size_t next_escape(const char *bytes, size_t n, bool is_final, enum tn_key_kind *kind)
 {
     *kind = TN_KEY_ESCAPE;
     if (n == 1)
         return is_final;
-    if (bytes[1] == ESC) /* the first was pressed for itself */
+    if (bytes[1] == ESC) /* the first ESC is a key by itself */
         return 1;
     *kind = TN_KEY_UNKNOWN;
     if (bytes[1] == '[' || bytes[1] == 'O') {
@@ -223,16 +223,16 @@ static size_t next_escape(const char *bytes, size_t n, bool is_final, enum tn_ke
     return 1;
 }
 
-/* What begins with Ctrl-X, which waits for its second key as long as that takes.  Returns its
- * bytes, 0 when more must come. */
+/* Decodes input that begins with Ctrl-X, which waits for its second key without a timeout. Returns
+ * its length, 0 if incomplete. */
 static size_t next_prefixed(const char *bytes, size_t n, enum tn_key_kind *kind)
 {
     *kind = n > 1 && bytes[1] == ('E' & 31) ? TN_KEY_EDITOR : TN_KEY_UNKNOWN;
     return n == 1 ? 0 : *kind == TN_KEY_EDITOR ? 2 : 1;
 }
 
-/* Characters up to the next key of another kind.  One that is not complete yet stays, unless it
- * never will be. */
+/* Length of the characters before the next other key, without an incomplete character at the end
+ * unless `is_final`. */
 static size_t text_length(const char *bytes, size_t n, bool is_final)
 {
     size_t at = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * From the bytes of a terminal to keys: text, control keys, escape sequences that may arrive in
- * pieces, pastes in brackets (ESC[200~ ... ESC[201~).  Knows no terminal and no time: the caller
- * says when nothing more comes.
+ * Turns terminal input into keys: text, control keys, escape sequences (possibly in pieces), and
+ * bracketed pastes (ESC[200~ ... ESC[201~).
+ *
+ * Knows neither terminal nor time: the caller says when no more input will follow.
  */
 #ifndef TN_KEYS_H
 #define TN_KEYS_H
@@ -14,10 +15,10 @@
 
 enum tn_key_kind {
     TN_KEY_NONE,
-    TN_KEY_TEXT,  /* text, n_text: characters as they were typed, one or many */
+    TN_KEY_TEXT,  /* text, n_text: one or more typed characters */
     TN_KEY_PASTE, /* text, n_text: a whole paste, cleaned */
     TN_KEY_ENTER,
-    TN_KEY_NEWLINE, /* Alt-Enter: a line end in the message */
+    TN_KEY_NEWLINE, /* Alt-Enter: a line break within the message */
     TN_KEY_TAB,
     TN_KEY_BACKSPACE,
     TN_KEY_DELETE,
@@ -51,11 +52,11 @@ enum tn_key_kind {
     TN_KEY_ESCAPE,
     TN_KEY_REDRAW,    /* Ctrl-L */
     TN_KEY_INTERRUPT, /* Ctrl-C */
-    TN_KEY_EOF,       /* Ctrl-D: the end on an empty line, else delete */
+    TN_KEY_EOF,       /* Ctrl-D: end of input on an empty line, else delete */
     TN_KEY_SUSPEND,
     TN_KEY_QUIT,
     TN_KEY_EDITOR, /* Ctrl-X Ctrl-E */
-    TN_KEY_UNKNOWN, /* a sequence that means nothing here */
+    TN_KEY_UNKNOWN, /* a sequence without a meaning here */
 };
 
 struct tn_key {
@@ -66,25 +67,25 @@ struct tn_key {
 
 /* Zero-initialise; tn_keys_fini frees. */
 struct tn_keys {
-    struct tn_buf bytes; /* not decoded yet: from `next` on */
+    struct tn_buf bytes; /* pending input, from `next` on */
     size_t next;
-    size_t n_searched; /* of a paste: bytes that hold no end of it */
+    size_t n_searched; /* bytes of a paste already searched for its end mark */
     bool in_paste;
-    struct tn_buf paste; /* the last one, cleaned */
+    struct tn_buf paste; /* the last paste, cleaned */
 };
 
 void tn_keys_fini(struct tn_keys *keys);
-/* More bytes came. False: no memory, and they are lost. */
+/* Adds input.  false: out of memory, and the bytes are lost. */
 bool tn_keys_feed(struct tn_keys *keys, const char *bytes, size_t n);
-/* The next key; false when there is none, or only the beginning of one.  is_final: nothing more
- * comes, so that a lone ESC is the key, and a paste or a character without an end ends. */
+/* The next key; false: none, or incomplete.  is_final: no more input follows, so a lone ESC is a
+ * key, and an unfinished paste or character ends here. */
 bool tn_keys_next(struct tn_keys *keys, bool is_final, struct tn_key *key);
-/* Is something begun that further bytes may complete soon? Not a lone Ctrl-X, after which people
- * take their time. */
+/* Is there an incomplete key that further input may complete soon?  Not a lone Ctrl-X, after which
+ * users may pause. */
 bool tn_keys_is_partial(const struct tn_keys *keys);
-/* Bytes that came and are not decoded, n_bytes of them. */
+/* The bytes not yet decoded, *n_bytes of them. */
 const char *tn_keys_pending(const struct tn_keys *keys, size_t *n_bytes);
-/* Forgets the first n of them. */
+/* Discards the first n of them. */
 void tn_keys_drop(struct tn_keys *keys, size_t n);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Breaking a text into rows.
+ * Breaks a text into terminal rows and finds the cursor in them.
+ *
+ * Computed anew for every draw; screen.c sends only the difference.
  */
 #include "repl/layout.h"
 
@@ -11,7 +13,7 @@
 
 /* ---- prefixes and widths ---- */
 
-/* A prompt that is too long for the terminal loses its end. */
+/* A prompt that is too long for the terminal is truncated. */
 static struct tn_prefix cut_prefix(const char *text, uint32_t max_width)
 {
     struct tn_prefix prefix = {text, 0, 0};
@@ -92,7 +94,7 @@ bool tn_layout_make(struct tn_layout *layout, const struct tn_prompts *prompts, 
             if (!(row = add_row(layout, at, TN_ROW_WRAPPED)))
                 break;
             column = widths[TN_ROW_WRAPPED];
-            continue; /* a tab may be of another width there */
+            continue; /* the width of a tab depends on its column */
         }
         if (at == cursor)
             place_cursor(layout, column);
@@ -117,7 +119,7 @@ size_t tn_layout_offset(const struct tn_layout *layout, const char *text, size_t
     size_t at = row->start;
     while (at < row->end) {
         struct tn_cluster cluster = tn_layout_cluster(text + at, row->end - at, here);
-        /* Behind the last cluster of a row that wraps, the cursor stands in the next row. */
+        /* After the last cluster of a row that wraps, the cursor is in the next row. */
         bool is_last = at + cluster.n_bytes == row->end && i_row + 1 < layout->n_rows &&
                        layout->rows[i_row + 1].kind == TN_ROW_WRAPPED;
         if (here + cluster.width > column || is_last)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where a text of several lines comes to lie on a terminal of a given width: rows, each with a
- * prefix (the prompt, or as many blanks).  Pure; screen.h draws the rows.
+ * Arranges a text of several lines in rows of a given width, each with a prefix (the prompt, or
+ * blanks of the same width).  No output: screen.h draws the rows.
  *
- * A row never takes the last column, so that no terminal wraps by itself.
+ * A row never uses the last column, so no terminal wraps by itself.
  */
 #ifndef TN_LAYOUT_H
 #define TN_LAYOUT_H
@@ -15,17 +15,17 @@
 #include "repl/grapheme.h"
 
 #define TN_TAB_COLUMNS 4
-#define TN_MIN_COLUMNS 8 /* narrower terminals are taken to be that wide */
+#define TN_MIN_COLUMNS 8 /* narrower terminals are treated as this wide */
 
 enum tn_row_kind { TN_ROW_FIRST, TN_ROW_LINE, TN_ROW_WRAPPED };
 
 struct tn_row {
-    size_t start; /* bytes of the text: [start, end), without the line end */
+    size_t start; /* [start, end) of the text, without the line end */
     size_t end;
     enum tn_row_kind kind;
 };
 
-/* What stands before the rows: `first`, `more` for lines, blanks for wrapped rows. */
+/* Prompt strings: the first line, continuation lines; wrapped rows get blanks. */
 struct tn_prompts {
     const char *first;
     const char *more;
@@ -39,19 +39,19 @@ struct tn_layout {
     struct tn_prompts prompts;
     uint32_t columns;
     size_t cursor_row;
-    uint32_t cursor_column; /* with the prefix */
+    uint32_t cursor_column; /* including the prefix */
 };
 
 void tn_layout_fini(struct tn_layout *layout);
-/* Lays out the text and finds the cursor; the prompts must live as long as the layout is used.
- * False: no memory. */
+/* Lays out the text and locates the cursor; the prompts must outlive the layout.  false: out of
+ * memory. */
 bool tn_layout_make(struct tn_layout *layout, const struct tn_prompts *prompts, const char *text,
                     size_t n, size_t cursor, uint32_t columns);
-/* The boundary in a row that is nearest to a column, from the left. */
+/* The boundary in a row nearest to a column, from the left. */
 size_t tn_layout_offset(const struct tn_layout *layout, const char *text, size_t i_row,
                         uint32_t column);
 
-/* The prefix of a row: bytes, and how many of them fit; the width is that of its columns. */
+/* The prefix of a row: the bytes that fit, and their columns. */
 struct tn_prefix {
     const char *text; /* NULL: blanks */
     size_t n_bytes;
@@ -59,7 +59,7 @@ struct tn_prefix {
 };
 struct tn_prefix tn_layout_prefix(const struct tn_prompts *prompts, enum tn_row_kind kind,
                                   uint32_t columns);
-/* The cluster at text[0] when it begins in `column`: tabs reach to the next stop. */
+/* The cluster at text[0] if it begins in `column`: a tab extends to the next tab stop. */
 struct tn_cluster tn_layout_cluster(const char *text, size_t n, uint32_t column);
 
 #endif

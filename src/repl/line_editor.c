@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The loop of the line editor: bytes of the terminal become keys, the editor's bytes are written.
- * It draws when nothing more has come, so that a burst of keys is one redraw.
+ * The event loop of the line editor: reads terminal bytes, feeds keys to the editor, writes its
+ * output.
+ *
+ * It draws only when no more input is pending, so a burst of keys causes one redraw.
  */
 #include "repl/line_editor.h"
 
@@ -15,15 +17,15 @@
 #include "repl/editor.h"
 #include "repl/keys.h"
 
-#define ESCAPE_MS 50  /* a lone ESC is a key when nothing follows it in this time */
-#define PASTE_MS 5000 /* a paste whose end does not come ends */
+#define ESCAPE_MS 50  /* an ESC is a key if nothing follows for this long */
+#define PASTE_MS 5000 /* an unterminated paste ends after this time */
 #define CTRL_C 3
 
 struct line_editor {
     struct tn_keys keys;
     struct tn_editor editor;
     uint64_t sent_ns; /* when the last message was sent */
-    tn_edit_text_fn *edit_text; /* NULL: there is no other editor */
+    tn_edit_text_fn *edit_text; /* NULL: no external editor */
 };
 
 static void flush(struct line_editor *le)
@@ -43,7 +45,7 @@ static void leave(struct line_editor *le)
 
 /* ---- events ---- */
 
-/* The text goes to the user's editor and comes back.  Keys that come meanwhile are the editor's. */
+/* Runs the user's editor on the text.  Keys typed meanwhile belong to that editor. */
 static void edit_externally(struct line_editor *le)
 {
     struct tn_edit *e = &le->editor.edit;
@@ -60,7 +62,7 @@ static void edit_externally(struct line_editor *le)
     tn_editor_begin_anew(&le->editor, tn_terminal_size());
 }
 
-/* The keys that have come, up to one that ends the message. */
+/* Handles the pending keys, up to one that ends the message. */
 static enum tn_editor_step handle_keys(struct line_editor *le, bool is_final)
 {
     enum tn_editor_step step = TN_EDITOR_ON;
@@ -82,7 +84,7 @@ static enum tn_editor_step handle_keys(struct line_editor *le, bool is_final)
     return step;
 }
 
-/* Ctrl-C as a signal, or the end of the program is asked for. */
+/* Handles Ctrl-C as a signal, or a request to terminate the process. */
 static enum tn_editor_step handle_interrupt(struct line_editor *le)
 {
     if (tn_terminate_requested())
@@ -140,7 +142,7 @@ static enum tn_editor_step edit_message(struct line_editor *le, tern_status *sta
         if (event == TN_TERMINAL_FAILED) {
             *status = err->status;
         } else if (event == TN_TERMINAL_BYTES && !tn_keys_feed(&le->keys, bytes, n)) {
-            *status = tn_fail(err, TERN_MEMORY, "no memory for what is typed");
+            *status = tn_fail(err, TERN_MEMORY, "no memory for the typed text");
             return TN_EDITOR_END;
         }
         step = handle_event(le, event);
@@ -150,8 +152,8 @@ static enum tn_editor_step edit_message(struct line_editor *le, tern_status *sta
 
 /* ---- messages ---- */
 
-/* A Ctrl-C that was typed right behind the message, before it could be a signal, is one; what was
- * typed before it is gone, as a terminal does it. */
+/* A Ctrl-C typed right after the message, before the terminal turned it into a signal, counts as an
+ * interrupt; input before it is discarded, as a terminal does. */
 static void look_for_interrupt(struct line_editor *le)
 {
     char bytes[4096];
@@ -164,13 +166,13 @@ static void look_for_interrupt(struct line_editor *le)
     while (i < n && pending[i] != CTRL_C &&
            !(n - i >= 6 && memcmp(pending + i, "\x1b[200~", 6) == 0))
         i++;
-    if (i == n || pending[i] != CTRL_C) /* none before a paste */
+    if (i == n || pending[i] != CTRL_C) /* not before a paste */
         return;
     tn_keys_drop(&le->keys, i + 1);
     tn_terminal_note_interrupt();
 }
 
-/* Stopping an answer also stops what is typed ahead. */
+/* Stopping an answer also discards typed-ahead input. */
 static void drop_stopped(struct line_editor *le)
 {
     size_t n;
@@ -207,7 +209,7 @@ static enum tn_line read_message(void *state, const char *prompt, const char *mo
     tn_editor_start(&le->editor, &(struct tn_prompts){prompt, more}, tn_terminal_size());
     tn_editor_draw(&le->editor);
     flush(le);
-    /* The file of the history waits until nobody else does; it is not worth an error. */
+    /* Save the history while nobody waits for a prompt; a failure is not worth reporting. */
     (void)tn_history_save(&le->editor.history, NULL);
     enum tn_editor_step step = edit_message(le, &status, err);
     if (step == TN_EDITOR_SEND)

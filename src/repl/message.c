@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages of several lines.
+ * Decides when a typed message is complete, and strips its continuation marks.
+ *
+ * Used by both line readers, so that terminals and pipes accept the same syntax.
  */
 #include "repl/message.h"
 

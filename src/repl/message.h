@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * When Enter sends what is typed, and what is sent: `\` at the end continues on the next line, and
- * so does a block that begins with three quotes until three quotes end it.
+ * When Enter sends the typed text, and the text that is sent: a `\` at the end continues on the next line,
+ * and a block that begins with three quotes continues until three quotes end it.
  */
 #ifndef TN_MESSAGE_H
 #define TN_MESSAGE_H
@@ -13,14 +13,14 @@
 
 enum tn_message_state {
     TN_MESSAGE_WHOLE,
-    TN_MESSAGE_BACKSLASH, /* its last byte stands for a line end */
-    TN_MESSAGE_OPEN       /* a line end is part of it */
+    TN_MESSAGE_BACKSLASH, /* its last byte represents a line end */
+    TN_MESSAGE_OPEN       /* the line end is part of the message */
 };
 enum tn_message_state tn_message_state(const char *text, size_t n);
 
-/* Appends what is sent of a whole message: without the quotes of a block, and without the line ends
- * that a paste left at the end. A block that begins with a slash is no command: it gets a second
- * one. False: no memory. */
+/* Appends the text to send of a complete message: without the quotes of a block, and without trailing
+ * line ends of a paste.  A block that begins with a slash is not a command: the slash is doubled.
+ * false: out of memory. */
 bool tn_message_take(struct tn_buf *out, const char *text, size_t n);
 
 #endif

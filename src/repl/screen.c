@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Drawing rows.  A drawn row is remembered as its bytes: those that are equal to the new ones, up
- * to a cluster that both have, stay.
+ * Draws rows.  A drawn row is remembered as its bytes; a common prefix with the new row, up to a
+ * cluster boundary of both, is not drawn again.
  */
 #include "repl/screen.h"
 
@@ -33,7 +33,7 @@ static bool make_room(struct tn_screen *screen, size_t n_rows)
 
 /* ---- moving ---- */
 
-/* To a row that is drawn. */
+/* Moves to a row that is drawn already. */
 static void move_row(struct tn_screen *screen, struct tn_buf *out, size_t row)
 {
     if (row < screen->cursor_row)
@@ -54,8 +54,8 @@ static void move_column(struct tn_screen *screen, struct tn_buf *out, uint32_t c
     screen->cursor_column = column;
 }
 
-/* To a new row below the last one: the terminal scrolls when it has to. A line end goes to column
- * 0, for what is written is not raw. */
+/* Opens a new row below the last one, scrolling if necessary.  A line end moves to column 0,
+ * because the output is not raw. */
 static void open_row(struct tn_screen *screen, struct tn_buf *out, size_t row)
 {
     if (row > 0) {
@@ -71,19 +71,19 @@ static void open_row(struct tn_screen *screen, struct tn_buf *out, size_t row)
 struct drawing {
     struct tn_screen *screen;
     struct tn_buf *out;
-    bool wraps; /* the terminal may wrap by itself: switched off where widths are uncertain */
+    bool wraps; /* the terminal may wrap; disabled where widths are uncertain */
 };
 
 static void draw_cluster(struct drawing *d, const char *text, const struct tn_cluster *cluster)
 {
     struct tn_screen *screen = d->screen;
-    if (!cluster->is_certain) { /* it may leave columns free that it has here, or take more */
+    if (!cluster->is_certain) { /* the terminal may use more or fewer columns than computed */
         tn_buf_append_text(d->out, d->wraps ? "\x1b[?7l\x1b[K" : "\x1b[K");
         d->wraps = false;
     }
     if (text[0] == '\t') {
         tn_buf_append(d->out, "        ", cluster->width);
-    } else if (cluster->width > 0) { /* others are not to be seen, and may turn the line around */
+    } else if (cluster->width > 0) { /* other clusters are invisible and could reverse the line */
         if (cluster->is_bare)
             tn_buf_append_text(d->out, " ");
         tn_buf_append(d->out, text, cluster->n_bytes);
@@ -111,7 +111,7 @@ static uint32_t row_width(const struct tn_drawn_row *row)
     return width;
 }
 
-/* Draws a row from byte `from` on, which is a boundary in `column`. */
+/* Draws a row from the boundary `from`, which is in `column`. */
 static void draw_from(struct drawing *d, const struct tn_drawn_row *row, size_t from,
                       uint32_t column)
 {
@@ -130,7 +130,7 @@ static void draw_from(struct drawing *d, const struct tn_drawn_row *row, size_t 
         tn_buf_append_text(d->out, "\x1b[0m");
 }
 
-/* Where two rows begin to differ: a boundary of both, and its column. */
+/* The first boundary common to both rows from which they differ, and its column. */
 static size_t find_difference(const struct tn_drawn_row *old, const struct tn_drawn_row *row,
                               uint32_t *column)
 {
@@ -150,7 +150,7 @@ static size_t find_difference(const struct tn_drawn_row *old, const struct tn_dr
     return at;
 }
 
-/* The bytes of a row as it is drawn. */
+/* Composes the bytes of a row: prefix and text. */
 static bool compose_row(struct tn_drawn_row *out, const struct tn_layout *layout, const char *text,
                         const struct tn_row *row)
 {
@@ -165,7 +165,7 @@ static bool compose_row(struct tn_drawn_row *out, const struct tn_layout *layout
     return ok && tn_buf_append(&out->bytes, text + row->start, row->end - row->start);
 }
 
-/* Makes row i of the screen show `row`, and keeps it; *row is the old one then. */
+/* Updates row i of the screen to `row` and stores it; *row receives the old one. */
 static void update_row(struct drawing *d, size_t i, struct tn_drawn_row *row)
 {
     struct tn_screen *screen = d->screen;
