@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Answers: what the model sees, what it says, and what becomes of both.
+ * Answers a conversation: selects the turns that fit the context, generates, and stores the result
+ * as a turn.
+ *
+ * The three operations (answer, continue, regenerate) restore the conversation when they fail.
  */
 #include "chat/conversation.h"
 
@@ -11,19 +14,19 @@
 #include "tern/thinking.h"
 #include "text/tokenizer.h"
 
-/* ---- what the model sees ---- */
+/* ---- fitting the context ---- */
 
 struct view {
-    size_t first; /* turns [first, n) are seen */
+    size_t first; /* the model sees turns [first, n) */
     size_t n;
-    size_t n_behind; /* ids of a begun answer, which follow them */
+    size_t n_begun; /* ids of a begun answer, appended after them */
     size_t n_dropped;
     struct tern_ids ids;
     const struct tern_answer_params *params;
 };
 
-/* A view with more bytes than this for each token of the context is known not to fit without being
- * encoded: tokens have about 4 bytes, seldom more than 16. */
+/* A view with more bytes per token of context than this cannot fit and is not encoded: tokens
+ * average 4 bytes and rarely exceed 16. */
 #define MAX_BYTES_PER_TOKEN 64u
 
 static bool is_long(const struct tern_conversation *c, size_t first, size_t n, uint64_t n_ctx)
@@ -42,7 +45,7 @@ static tern_status encode_from(struct view *v, const struct tern_conversation *c
     return tn_conversation_encode_turns(c, first, v->n, &v->ids, err);
 }
 
-/* Do the turns from `first` on fill three quarters of the context at most? */
+/* Do the turns from `first` on fill at most three quarters of the context? */
 static tern_status try_from(bool *fits, struct view *v, const struct tern_conversation *c,
                             size_t first, uint64_t n_ctx, struct tern_error *err)
 {
@@ -50,11 +53,11 @@ static tern_status try_from(bool *fits, struct view *v, const struct tern_conver
     if (is_long(c, first, v->n, n_ctx))
         return TERN_OK;
     tern_status status = encode_from(v, c, first, err);
-    *fits = status == TERN_OK && v->ids.n + v->n_behind <= n_ctx * 3 / 4;
+    *fits = status == TERN_OK && v->ids.n + v->n_begun <= n_ctx * 3 / 4;
     return status;
 }
 
-/* The questions after v->first, one of which a shorter view begins with; *n of them. */
+/* The questions after v->first, *n of them: a shorter view must begin with one. */
 static tern_status list_starts(size_t **starts, size_t *n, const struct view *v,
                                const struct tern_conversation *c, struct tern_error *err)
 {
@@ -68,9 +71,9 @@ static tern_status list_starts(size_t **starts, size_t *n, const struct view *v,
     return TERN_OK;
 }
 
-/* The first of n > 0 starts whose view fits, the last one if none does. Views of 1, 2, 4, ... turns
- * from the end are tried until one does not fit, then bisection: what is encoded depends on the
- * context, not on the length of the conversation. */
+/* The first of n > 0 starts whose view fits, or the last one if none does.  Tries views of 1, 2, 4,
+ * ... turns from the end until one does not fit, then bisects: the cost depends on the context, not
+ * on the length of the conversation. */
 static tern_status choose_start(size_t *start, struct view *v, const struct tern_conversation *c,
                                 const size_t *starts, size_t n, uint64_t n_ctx,
                                 struct tern_error *err)
@@ -92,8 +95,8 @@ static tern_status choose_start(size_t *start, struct view *v, const struct tern
     return status;
 }
 
-/* Leaves the oldest turns out. Three quarters of the context stay filled at most, so that not every
- * answer has to compute everything anew. */
+/* Drops the oldest turns until at most three quarters of the context are filled, so that not every
+ * answer has to recompute everything. */
 static tern_status shorten_view(struct view *v, const struct tern_conversation *c, uint64_t n_ctx,
                                 struct tern_error *err)
 {
@@ -109,7 +112,7 @@ static tern_status shorten_view(struct view *v, const struct tern_conversation *
     return status == TERN_OK ? encode_from(v, c, v->first, err) : status;
 }
 
-/* What of the conversation goes to the model, so that there is room for an answer. */
+/* Selects the turns that the model sees, leaving room for an answer. */
 static tern_status fit_view(struct view *v, const struct tern_conversation *c, uint64_t n_ctx,
                             struct tern_error *err)
 {
@@ -118,29 +121,29 @@ static tern_status fit_view(struct view *v, const struct tern_conversation *c, u
     tern_status status = TERN_OK;
     if (!is_full) {
         status = encode_from(v, c, v->first, err);
-        is_full = v->ids.n + v->n_behind + n_room > n_ctx &&
-                  v->ids.n + v->n_behind > n_ctx * 3 / 4;
+        is_full = v->ids.n + v->n_begun + n_room > n_ctx &&
+                  v->ids.n + v->n_begun > n_ctx * 3 / 4;
     }
     if (status == TERN_OK && is_full)
         status = shorten_view(v, c, n_ctx, err);
-    if (status == TERN_OK && v->ids.n + v->n_behind >= n_ctx)
+    if (status == TERN_OK && v->ids.n + v->n_begun >= n_ctx)
         return tn_fail(err, TERN_LIMIT, "the message is too long: %zu tokens, the context is %llu",
-                       v->ids.n + v->n_behind, (unsigned long long)n_ctx);
+                       v->ids.n + v->n_begun, (unsigned long long)n_ctx);
     return status;
 }
 
-/* ---- what it says ---- */
+/* ---- generation ---- */
 
-struct speech {
+struct generation {
     const struct tern_answer_params *params;
     struct tn_turn *turn;
     struct tern_thinking *thinking;
-    bool is_short; /* of memory */
+    bool is_short; /* out of memory */
 };
 
 static bool on_part(void *arg, enum tern_part part, const char *text, size_t n)
 {
-    struct speech *s = arg;
+    struct generation *s = arg;
     enum tn_field field = part == TERN_PART_ANSWER ? TN_FIELD_CONTENT : TN_FIELD_REASONING;
     s->turn->has[field] = true;
     if (!tn_buf_append(&s->turn->fields[field], text, n)) {
@@ -152,7 +155,7 @@ static bool on_part(void *arg, enum tern_part part, const char *text, size_t n)
 
 static bool on_text(void *arg, const char *text, size_t n)
 {
-    struct speech *s = arg;
+    struct generation *s = arg;
     const tern_status status = tern_thinking_push(s->thinking, text, n, NULL);
     s->is_short = s->is_short || status == TERN_MEMORY;
     return status == TERN_OK;
@@ -160,7 +163,7 @@ static bool on_text(void *arg, const char *text, size_t n)
 
 static void on_token(void *arg, uint32_t id)
 {
-    struct speech *s = arg;
+    struct generation *s = arg;
     const struct tern_generate_params *g = &s->params->generate;
     s->is_short = !tn_ids_append(&s->turn->ids, &id, 1) || s->is_short;
     if (g->on_token)
@@ -169,13 +172,13 @@ static void on_token(void *arg, uint32_t id)
 
 static void on_prefill(void *arg, size_t n_done, size_t n_total)
 {
-    const struct tern_generate_params *g = &((struct speech *)arg)->params->generate;
+    const struct tern_generate_params *g = &((struct generation *)arg)->params->generate;
     if (g->on_prefill)
         g->on_prefill(g->arg, n_done, n_total);
 }
 
-/* Some templates open the reasoning themselves. */
-static tern_status start_thinking(struct speech *s, const struct tern_conversation *c,
+/* Some templates open the reasoning block themselves. */
+static tern_status start_thinking(struct generation *s, const struct tern_conversation *c,
                                   const struct tern_ids *prompt, struct tern_error *err)
 {
     const char *close;
@@ -187,10 +190,10 @@ static tern_status start_thinking(struct speech *s, const struct tern_conversati
     return status;
 }
 
-/* Samples behind v->ids into `turn`, whose ids become what continues them: without a stop id, and
- * none where a stop string was cut off. */
-static tern_status speak(struct tern_conversation *c, struct tern_session *session,
-                         struct speech *s, const struct view *v,
+/* Generates after v->ids into `turn`.  Its ids become those that continue the conversation: without
+ * the stop id, and none where a stop string was cut off. */
+static tern_status generate_turn(struct tern_conversation *c, struct tern_session *session,
+                         struct generation *s, const struct view *v,
                          struct tern_generate_result *result, struct tern_error *err)
 {
     struct tern_generate_params generate = s->params->generate;
@@ -237,14 +240,14 @@ static void report(struct tern_answer_result *result, struct tern_conversation *
     c->n_forgotten = v->first;
 }
 
-/* ---- the three kinds of answers ---- */
+/* ---- answer, continue, regenerate ---- */
 
 tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_session *session,
                                      const struct tern_answer_params *params,
                                      struct tern_answer_result *result, struct tern_error *err)
 {
     struct view v = {.first = c->n_forgotten, .n = c->n_turns, .params = params};
-    struct speech s = {.params = params};
+    struct generation s = {.params = params};
     *result = (struct tern_answer_result){0};
     tern_status status = fit_view(&v, c, tern_session_n_ctx(session), err);
     if (status == TERN_OK && !(s.turn = tn_conversation_push(c, "assistant")))
@@ -252,7 +255,7 @@ tern_status tern_conversation_answer(struct tern_conversation *c, struct tern_se
     if (status == TERN_OK) {
         status = start_thinking(&s, c, &v.ids, err);
         if (status == TERN_OK)
-            status = speak(c, session, &s, &v, &result->generate, err);
+            status = generate_turn(c, session, &s, &v, &result->generate, err);
         if (status == TERN_OK)
             report(result, c, &v);
         else
@@ -276,11 +279,11 @@ tern_status tern_conversation_regenerate(struct tern_conversation *c, struct ter
     if (status == TERN_OK)
         tn_turn_fini(&old);
     else
-        c->turns[c->n_turns++] = old; /* where it was */
+        c->turns[c->n_turns++] = old; /* restore its position */
     return status;
 }
 
-/* Message i below n_turns, of role user; n_turns: there is none. */
+/* Index below n_turns of the last message with role user; n_turns: none. */
 static size_t last_question(const struct tern_conversation *c, size_t n_turns)
 {
     for (size_t i = n_turns; i-- > 0;)
@@ -296,7 +299,7 @@ tern_status tern_conversation_replace(struct tern_conversation *c, struct tern_s
     *result = (struct tern_answer_result){0};
     const size_t at = c->n_turns > 0 ? c->n_turns - 1 : 0, first = last_question(c, at);
     if (first == at || !tn_turn_is(&c->turns[at], "user"))
-        return tn_fail(err, TERN_USAGE, "there is no question that could be replaced");
+        return tn_fail(err, TERN_USAGE, "there is no question to replace");
     const size_t n = at - first, n_forgotten = c->n_forgotten;
     struct tn_turn *old = tn_alloc(n * sizeof *old);
     if (!old)
@@ -305,14 +308,14 @@ tern_status tern_conversation_replace(struct tern_conversation *c, struct tern_s
     c->turns[first] = c->turns[at];
     c->n_turns = first + 1;
     if (c->n_forgotten >= first)
-        c->n_forgotten = 0; /* there is room for them again */
+        c->n_forgotten = 0; /* there may be room for them again */
     tern_status status = tern_conversation_answer(c, session, params, result, err);
     if (status == TERN_OK) {
         for (size_t i = 0; i < n; i++)
             tn_turn_fini(&old[i]);
     } else {
         c->turns[at] = c->turns[first];
-        memcpy(c->turns + first, old, n * sizeof *old); /* where they were */
+        memcpy(c->turns + first, old, n * sizeof *old); /* restore their positions */
         c->n_turns = at + 1;
         c->n_forgotten = n_forgotten;
     }
@@ -320,8 +323,8 @@ tern_status tern_conversation_replace(struct tern_conversation *c, struct tern_s
     return status;
 }
 
-/* The text that an answer was, with what told its parts apart. */
-static void put_together(struct tn_buf *out, const struct tn_turn *turn)
+/* Reassembles an answer's text, including the tags around its reasoning. */
+static void join_parts(struct tn_buf *out, const struct tn_turn *turn)
 {
     struct tern_text reasoning = tn_turn_text(turn, TN_FIELD_REASONING);
     struct tern_text content = tn_turn_text(turn, TN_FIELD_CONTENT);
@@ -334,15 +337,15 @@ static void put_together(struct tn_buf *out, const struct tn_turn *turn)
     tn_buf_append(out, content.bytes ? content.bytes : "", content.n);
 }
 
-/* Gives `turn` ids where those that were sampled are not known: of a loaded answer, or one that a
- * stop string ended. */
+/* Computes the ids of a turn whose sampled ids are unknown: it was loaded, or a stop string ended
+ * it. */
 static tern_status find_ids(struct tern_conversation *c, struct tn_turn *turn,
                             struct tern_error *err)
 {
     struct tn_buf text = {0};
     if (turn->ids.n > 0)
         return TERN_OK;
-    put_together(&text, turn);
+    join_parts(&text, turn);
     tern_status status = text.failed
                              ? tn_fail(err, TERN_MEMORY, "no memory for an answer")
                              : tern_tokenizer_encode(c->tokenizer, text.data ? text.data : "",
@@ -363,9 +366,9 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
     status = c->t ? find_ids(c, turn, err) : TERN_OK;
     struct view v = {.first = c->n_forgotten,
                      .n = c->n_turns - 1,
-                     .n_behind = turn->ids.n,
+                     .n_begun = turn->ids.n,
                      .params = params};
-    struct speech s = {.params = params, .turn = turn};
+    struct generation s = {.params = params, .turn = turn};
     if (status == TERN_OK)
         status = fit_view(&v, c, tern_session_n_ctx(session), err);
     if (status == TERN_OK && !tn_ids_append(&v.ids, turn->ids.ids, turn->ids.n))
@@ -376,7 +379,7 @@ tern_status tern_conversation_continue(struct tern_conversation *c, struct tern_
     if (status == TERN_OK) {
         if (n_ids > 0)
             tern_thinking_resume(s.thinking, turn->is_thinking);
-        status = speak(c, session, &s, &v, &result->generate, err);
+        status = generate_turn(c, session, &s, &v, &result->generate, err);
         if (status == TERN_OK)
             report(result, c, &v);
         else

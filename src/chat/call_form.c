@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Which form of calls a template asks for: read from what it writes when there are tools.
+ * Detects the format of tool calls that a template requests.
+ *
+ * Renders a small conversation with tools and looks for the marks of known formats; the template's
+ * source is not read.
  */
 #include <jansson.h>
 #include <string.h>
@@ -12,7 +15,7 @@
 #include "base/json_load.h"
 #include "tern/calls.h"
 
-/* What templates of a form write by themselves. */
+/* Marks that templates of a format write themselves. */
 static const struct {
     const char *mark;
     enum tern_call_form form;
@@ -21,7 +24,7 @@ static const struct {
     {"{\"name\": function name, \"parameters\":", TERN_CALLS_BARE},
 };
 
-/* True where bytes of the template are the mark: what a user writes does not count. */
+/* Does the mark occur in bytes of the template?  User text does not count. */
 static bool contains(const char *text, const unsigned char *user_map, size_t n, const char *mark)
 {
     const size_t n_mark = strlen(mark);
@@ -31,7 +34,7 @@ static bool contains(const char *text, const unsigned char *user_map, size_t n, 
     return false;
 }
 
-/* The conversation without its tools, as new memory; NULL: no memory. */
+/* A copy of the conversation without its tools; NULL: out of memory. */
 static char *without_tools(const char *json, size_t n)
 {
     json_t *request;
@@ -43,7 +46,7 @@ static char *without_tools(const char *json, size_t n)
     return text;
 }
 
-/* Does the template write the same when there are no tools?  One that needs them knows them. */
+/* Does the template write the same without the tools?  Then it does not support them. */
 static tern_status compare(bool *is_same, const struct tern_chat_template *t, const char *json,
                            size_t n_json, const struct tern_chat_params *params, const char *text,
                            size_t n_text, struct tern_error *err)
@@ -82,9 +85,9 @@ tern_status tern_chat_call_form(enum tern_call_form *out, const struct tern_chat
     tern_text_free(text);
     tern_text_free(user_map);
     if (status == TERN_OK && is_same)
-        return tn_fail(err, TERN_UNSUPPORTED, "the model's chat template knows no tools");
+        return tn_fail(err, TERN_UNSUPPORTED, "the model's chat template does not support tools");
     if (status == TERN_OK && !is_known)
         return tn_fail(err, TERN_UNSUPPORTED,
-                       "the model's chat template asks for calls in a form that is not known");
+                       "the model's chat template uses an unknown format for tool calls");
     return status;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reading calls of tools.
+ * Splits an answer into text and tool calls while it is generated.
+ *
+ * Tagged formats mark calls with tags; in the bare format the whole answer may be a call.  Bytes
+ * that may still become a tag or a call are held back.
  */
 #include "tern/calls.h"
 
@@ -16,7 +19,7 @@
 
 static const char open_tag[] = "<tool_call>", close_tag[] = "</tool_call>";
 
-#define MAX_HEAD 1024u /* bytes in front of the arguments, beyond which nobody waits for them */
+#define MAX_HEAD 1024u /* maximum bytes before the arguments while a call is parsed incrementally */
 
 struct call {
     char *name;
@@ -24,26 +27,26 @@ struct call {
     size_t n_text;
 };
 
-/* How far the call between the tags was read while it came. */
-enum part { PART_HEAD, PART_ARGUMENTS, PART_REST };
+/* Progress within the current call. */
+enum phase { PHASE_NAME, PHASE_ARGUMENTS, PHASE_REST };
 
 struct tern_calls {
     enum tern_call_form form;
     bool is_early;
-    struct tn_buf held;  /* not decided */
-    size_t n_searched;   /* bytes of it in which no closing tag begins */
-    struct tn_buf text;  /* decided, and not taken from n_taken on */
+    struct tn_buf held;  /* bytes whose meaning is undecided */
+    size_t n_searched;   /* prefix of them that contains no start of a closing tag */
+    struct tn_buf text;  /* decided text; not yet taken from n_taken on */
     size_t n_taken;
-    size_t n_past;       /* bytes of text that were taken and are forgotten */
-    bool is_inside; /* tagged: behind an opening tag; bare: all of it may be a call */
-    bool is_text;   /* bare: it is none */
-    bool has_text;  /* some was given */
-    struct call *calls; /* [n_calls], and one more when is_begun */
+    size_t n_past;       /* bytes of text already taken and discarded */
+    bool is_inside; /* tagged: after an opening tag; bare: the answer may be a call */
+    bool is_text;   /* bare: it is text */
+    bool has_text;  /* text was emitted */
+    struct call *calls; /* [n_calls], plus the call in progress */
     size_t n_calls, capacity;
-    bool is_begun; /* a call whose arguments come */
-    enum part part;
-    size_t n_read; /* held bytes that are in its arguments, or in front of them */
-    uint32_t depth; /* of braces and brackets in its arguments */
+    bool is_begun; /* a call whose arguments are arriving */
+    enum phase phase;
+    size_t n_read; /* held bytes already parsed */
+    uint32_t depth; /* nesting of its arguments */
     bool is_string, is_escaped;
 };
 
@@ -52,9 +55,9 @@ static bool is_space(char ch)
     return memchr(" \t\r\n", ch, 4) != NULL;
 }
 
-/* ---- a call ---- */
+/* ---- the list of calls ---- */
 
-/* A call behind the others, without arguments; it does not count yet. */
+/* Appends a call without arguments, which does not count yet. */
 static bool begin_call(struct tern_calls *c, const char *name, size_t n_name)
 {
     struct call *calls = tn_grow(c->calls, sizeof *calls, c->n_calls, &c->capacity);
@@ -77,7 +80,7 @@ static void free_call(struct call *call)
     tn_buf_fini(&call->arguments);
 }
 
-/* The one that was begun counts, or it is forgotten. */
+/* Counts the call in progress, or discards it. */
 static void end_call(struct tern_calls *c, bool counts)
 {
     if (c->is_begun && !counts)
@@ -86,7 +89,7 @@ static void end_call(struct tern_calls *c, bool counts)
     c->is_begun = false;
 }
 
-/* A call whose members do not stand as expected. */
+/* Appends a call whose members are in an unusual order. */
 static bool add_call(struct tern_calls *c, const json_t *call)
 {
     const char *name = json_string_value(json_object_get(call, "name"));
@@ -107,10 +110,10 @@ static bool is_call(const json_t *call)
     return name && name[0] && json_is_object(arguments);
 }
 
-/* ---- a call while it comes ---- */
+/* ---- incremental parsing ---- */
 
-/* Steps over white space and the word behind it.  false: something else stands at *at, or it may
- * still come, and *at is the end. */
+/* Skips white space and then `word`.  false: it differs, or may still arrive, in which case *at is
+ * the end. */
 static bool skip_word(const struct tn_buf *held, size_t *at, const char *word)
 {
     while (*at < held->n_bytes && is_space(held->data[*at]))
@@ -122,7 +125,7 @@ static bool skip_word(const struct tn_buf *held, size_t *at, const char *word)
     return n_there == n;
 }
 
-/* The same for a string without escapes, of which the first quote is behind. */
+/* Skips a string without escapes, from after its opening quote. */
 static bool skip_name(const struct tn_buf *held, size_t *at)
 {
     while (*at < held->n_bytes && held->data[*at] != '"' && held->data[*at] != '\\')
@@ -139,7 +142,7 @@ static bool skip_key(const struct tn_buf *held, size_t *at)
     return is_there;
 }
 
-/* The same for {"name": "f", "arguments": and the brace behind it. */
+/* Skips {"name": "f", "arguments": and the brace after it. */
 static bool skip_head(const struct tn_buf *held, size_t *at, size_t *name_at, size_t *n_name)
 {
     if (!skip_word(held, at, "{") || !skip_word(held, at, "\"name\"") ||
@@ -153,24 +156,24 @@ static bool skip_head(const struct tn_buf *held, size_t *at, size_t *name_at, si
            skip_word(held, at, "{");
 }
 
-/* Begins a call when its name is in the first n held bytes and its arguments come. */
+/* Starts a call if the first n held bytes contain its name and the start of its arguments. */
 static bool read_head(struct tern_calls *c, size_t n)
 {
     const struct tn_buf held = {.data = c->held.data, .n_bytes = n};
     size_t at = 0, name_at, n_name;
     if (skip_head(&held, &at, &name_at, &n_name) && n_name > 0) {
-        c->part = PART_ARGUMENTS;
+        c->phase = PHASE_ARGUMENTS;
         c->n_read = at - 1;
         c->depth = 0;
         c->is_string = c->is_escaped = false;
         return begin_call(c, held.data + name_at, n_name);
     }
     if (at < n || at > MAX_HEAD)
-        c->part = PART_REST; /* of another form: known when all of it is there */
+        c->phase = PHASE_REST; /* another format: parsed when complete */
     return true;
 }
 
-/* A byte of the arguments, of which white space between values is left out. */
+/* Reads a byte of the arguments; white space between values is dropped. */
 static bool read_byte(struct tern_calls *c, char ch)
 {
     const bool was_string = c->is_string;
@@ -183,25 +186,25 @@ static bool read_byte(struct tern_calls *c, char ch)
         c->depth -= ch == '}' || ch == ']';
     }
     if (c->depth == 0)
-        c->part = PART_REST;
+        c->phase = PHASE_REST;
     return (!was_string && is_space(ch)) ||
            tn_buf_append(&c->calls[c->n_calls].arguments, &ch, 1);
 }
 
-/* Reads the first n held bytes of a call as far as they say something. */
-static bool read_part(struct tern_calls *c, size_t n)
+/* Parses the first n held bytes of a call as far as possible. */
+static bool read_held(struct tern_calls *c, size_t n)
 {
-    bool is_good = c->part != PART_HEAD || read_head(c, n);
-    while (is_good && c->part == PART_ARGUMENTS && c->n_read < n)
+    bool is_good = c->phase != PHASE_NAME || read_head(c, n);
+    while (is_good && c->phase == PHASE_ARGUMENTS && c->n_read < n)
         is_good = read_byte(c, c->held.data[c->n_read++]);
     return is_good && (!c->is_begun || tn_buf_reserve(&c->calls[c->n_calls].arguments, 1));
 }
 
-/* The first n held bytes are all of what may be a call.  TERN_INPUT: it is none; TERN_MEMORY. */
+/* Parses the first n held bytes, which are complete.  TERN_INPUT: not a call; TERN_MEMORY. */
 static tern_status read_call(struct tern_calls *c, size_t n)
 {
     json_t *call;
-    if (!read_part(c, n))
+    if (!read_held(c, n))
         return TERN_MEMORY;
     tern_status status =
         tn_json_load(&call, "call", c->held.data, n, TN_JSON_LARGE_AS_REAL, NULL);
@@ -213,14 +216,15 @@ static tern_status read_call(struct tern_calls *c, size_t n)
     else if (status != TERN_MEMORY)
         status = is_whole || (was_begun && c->is_early) ? TERN_OK : TERN_INPUT;
     json_decref(call);
-    c->part = PART_HEAD;
+    c->phase = PHASE_NAME;
     return status;
 }
 
-/* ---- the answer ---- */
+/* ---- splitting the answer ---- */
 
-/* The first n held bytes are text; but white space between calls and the first text is none. */
-static void give(struct tern_calls *c, size_t n)
+/* Emits the first n held bytes as text, except white space between calls and before the first text.
+ */
+static void emit(struct tern_calls *c, size_t n)
 {
     size_t first = 0;
     while (c->n_calls > 0 && !c->has_text && first < n && is_space(c->held.data[first]))
@@ -236,7 +240,7 @@ static void drop(struct tern_calls *c, size_t n)
     c->n_searched = 0;
 }
 
-/* Where a tag begins in the held bytes, from `at` on; n_bytes: nowhere. */
+/* Offset of a tag in the held bytes at or after `at`; n_bytes: none. */
 static size_t find_tag(const struct tern_calls *c, const char *tag, size_t at)
 {
     const size_t n = strlen(tag);
@@ -246,7 +250,7 @@ static size_t find_tag(const struct tern_calls *c, const char *tag, size_t at)
     return c->held.n_bytes;
 }
 
-/* Where the beginning of a tag begins that is the end of the held bytes. */
+/* Offset of a proper prefix of the tag at the end of the held bytes. */
 static size_t partial_tag(const struct tern_calls *c, const char *tag)
 {
     for (size_t n = TN_MIN(strlen(tag) - 1, c->held.n_bytes); n > 0; n--)
@@ -255,7 +259,7 @@ static size_t partial_tag(const struct tern_calls *c, const char *tag)
     return c->held.n_bytes;
 }
 
-/* The same for an opening tag and the white space in front of it. */
+/* The same for an opening tag and the white space before it. */
 static size_t undecided_from(const struct tern_calls *c)
 {
     size_t end = partial_tag(c, open_tag);
@@ -264,27 +268,27 @@ static size_t undecided_from(const struct tern_calls *c)
     return end;
 }
 
-/* As give, but white space at their end is none. */
-static void give_trimmed(struct tern_calls *c, size_t n)
+/* Emits text without its trailing white space. */
+static void emit_trimmed(struct tern_calls *c, size_t n)
 {
     while (n > 0 && is_space(c->held.data[n - 1]))
         n--;
-    give(c, n);
+    emit(c, n);
 }
 
-/* What stands between two tags is a call, or it is text as it came. */
+/* The bytes between two tags: a call, or text verbatim. */
 static tern_status take_inside(struct tern_calls *c, size_t n, bool is_closed)
 {
     const tern_status status = read_call(c, n);
     if (status == TERN_INPUT) {
         tn_buf_append_text(&c->text, open_tag);
-        give(c, n);
+        emit(c, n);
         tn_buf_append_text(&c->text, is_closed ? close_tag : "");
     }
     return status == TERN_MEMORY ? TERN_MEMORY : TERN_OK;
 }
 
-/* Decides what can be decided; false when more has to come. */
+/* Decides as much as possible.  false: more input is needed. */
 static bool step_tagged(struct tern_calls *c, tern_status *status)
 {
     if (!c->is_inside) {
@@ -292,16 +296,16 @@ static bool step_tagged(struct tern_calls *c, tern_status *status)
         c->is_inside = at < c->held.n_bytes;
         const size_t n = c->is_inside ? at : undecided_from(c);
         if (c->is_inside)
-            give_trimmed(c, n);
+            emit_trimmed(c, n);
         else
-            give(c, n);
+            emit(c, n);
         drop(c, n + (c->is_inside ? strlen(open_tag) : 0));
         return c->is_inside;
     }
     const size_t at = find_tag(c, close_tag, c->n_searched);
     if (at == c->held.n_bytes) {
         c->n_searched = at > strlen(close_tag) ? at - strlen(close_tag) : 0;
-        *status = read_part(c, partial_tag(c, close_tag)) ? TERN_OK : TERN_MEMORY;
+        *status = read_held(c, partial_tag(c, close_tag)) ? TERN_OK : TERN_MEMORY;
         return false;
     }
     *status = take_inside(c, at, true);
@@ -310,7 +314,7 @@ static bool step_tagged(struct tern_calls *c, tern_status *status)
     return *status == TERN_OK;
 }
 
-/* A bare call is told from text by its first letter, and known at the end. */
+/* Bare format: the first character rules out a call, otherwise the end of the answer decides. */
 static bool step_bare(struct tern_calls *c)
 {
     size_t i = 0;
@@ -319,10 +323,10 @@ static bool step_bare(struct tern_calls *c)
     c->is_inside = c->is_inside || (i < c->held.n_bytes && c->held.data[i] == '{');
     c->is_text = c->is_text || (i < c->held.n_bytes && !c->is_inside);
     if (c->is_text) {
-        give(c, c->held.n_bytes);
+        emit(c, c->held.n_bytes);
         drop(c, c->held.n_bytes);
     }
-    return !c->is_inside || read_part(c, c->held.n_bytes);
+    return !c->is_inside || read_held(c, c->held.n_bytes);
 }
 
 static tern_status result(const struct tern_calls *c, tern_status status, struct tern_error *err)
@@ -357,13 +361,13 @@ tern_status tern_calls_end(struct tern_calls *c, struct tern_error *err)
     } else if (c->form == TERN_CALLS_BARE && c->is_inside) {
         status = read_call(c, n);
         if (status == TERN_INPUT) {
-            give(c, n);
+            emit(c, n);
             status = TERN_OK;
         }
     } else if (c->n_calls > 0) {
-        give_trimmed(c, n);
+        emit_trimmed(c, n);
     } else {
-        give(c, n);
+        emit(c, n);
     }
     drop(c, n);
     return result(c, status, err);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Conversations as JSON: for `tern tokenize --chat` and for programs.  JSON becomes the values that
- * templates see; every string of it counts as from outside, but for the names of known roles.
+ * Conversations as JSON: for `tern tokenize --chat` and for programs.
+ *
+ * JSON becomes the values that templates see.  Every string counts as user text, except the names
+ * of known roles, so that no message can contain a special token.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -26,7 +28,7 @@ struct request {
 
 /* ---- reading ---- */
 
-/* A member that is there and not null. */
+/* The member if it is present and not null. */
 static const json_t *member(const json_t *object, const char *key)
 {
     const json_t *m = json_object_get(object, key);
@@ -76,7 +78,8 @@ static tern_status read_date(struct request *r, struct tern_error *err)
     return status;
 }
 
-/* Text, or parts as an array or an object; a message of tool calls or thoughts may have none. */
+/* Text, or content parts as an array or an object; a message with tool calls or reasoning may have
+ * none. */
 static bool has_content(const json_t *item)
 {
     static const char *const instead[] = {"tool_calls", "reasoning_content", "reasoning",
@@ -156,7 +159,7 @@ static bool put(struct tn_pool *pool, struct tn_jvalue dict, const char *key, si
            tn_j_dict_set(pool, dict.dict, name, value, &unbounded);
 }
 
-/* Members of a message and of the request that are null are absent. */
+/* Null members of a message or of the request are treated as absent. */
 static struct tn_jvalue object_value(struct tn_pool *pool, const json_t *json, bool is_message)
 {
     const char *key;
@@ -190,7 +193,7 @@ static struct tn_jvalue array_value(struct tn_pool *pool, const json_t *json, bo
     return list;
 }
 
-/* Undefined without memory, or when it nests too deeply (pool->is_deep). */
+/* Undefined: out of memory, or nested too deeply (pool->is_deep). */
 static struct tn_jvalue to_value(struct tn_pool *pool, const json_t *json)
 {
     switch (json_typeof(json)) {
@@ -212,8 +215,8 @@ static struct tn_jvalue to_value(struct tn_pool *pool, const json_t *json)
     }
 }
 
-/* The variables of the template: messages, tools and documents (none when absent, as Hugging Face
- * passes them) and the members of kwargs. */
+/* Builds the template's variables: messages, tools and documents (none if absent, as in Hugging
+ * Face) and the members of kwargs. */
 static struct tn_jvalue make_context(struct tn_pool *pool, const struct request *r)
 {
     static const char *const optional[] = {"tools", "documents"};
@@ -252,8 +255,8 @@ static tern_status render_values(const struct tern_chat_template *t, const struc
     return status;
 }
 
-/* A member that published templates render and the built-in ones do not: leaving it out in silence
- * would give the ids of another conversation. NULL: there is none. */
+/* A member that published templates render and the built-in ones do not.  Ignoring it silently
+ * would yield the ids of another conversation.  NULL: there is none. */
 static const char *foreign_member(const json_t *item)
 {
     static const char *const names[] = {"tool_calls", "reasoning_content"};
@@ -275,7 +278,7 @@ static tern_status read_plain_message(struct tern_message *out, const json_t *it
                        "message %zu: \"role\" and \"content\" must both be strings", i);
     if (foreign)
         return tn_fail(err, TERN_USAGE,
-                       "message %zu: a built-in template knows \"role\" and \"content\", not "
+                       "message %zu: a built-in template supports \"role\" and \"content\", not "
                        "\"%s\"; the model's own template, or --template FILE, may",
                        i, foreign);
     *out = (struct tern_message){json_string_value(role), json_string_length(role),
@@ -283,7 +286,7 @@ static tern_status read_plain_message(struct tern_message *out, const json_t *it
     return TERN_OK;
 }
 
-/* A built-in template: messages of a role and a content. */
+/* For a built-in template: messages with role and content only. */
 static tern_status render_plain(const struct tern_chat_template *t, const struct request *r,
                                 char **text, size_t *n_text, unsigned char **user_map,
                                 struct tern_error *err)
@@ -292,7 +295,7 @@ static tern_status render_plain(const struct tern_chat_template *t, const struct
     tern_status status = TERN_OK;
     if (member(r->object, "tools") || json_object_size(member(r->object, "kwargs")))
         return tn_fail(err, TERN_USAGE,
-                       "a built-in template knows no tools and no settings; the model's own "
+                       "a built-in template supports neither tools nor settings; the model's own "
                        "template, or --template FILE, may");
     struct tern_message *messages = tn_alloc_zeroed(n ? n : 1, sizeof *messages);
     if (!messages)
@@ -342,7 +345,7 @@ tern_status tern_chat_encode_json_within(const struct tern_tokenizer *tokenizer,
     tern_text_free(text);
     tern_text_free(user_map);
     *n_least = n;
-    return tn_fail(err, TERN_LIMIT, "a prompt of at least %zu ids, at most %zu fit", n, max_ids);
+    return tn_fail(err, TERN_LIMIT, "the prompt has at least %zu ids; at most %zu fit", n, max_ids);
 }
 
 tern_status tern_chat_encode_json(const struct tern_tokenizer *tokenizer,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where later conversations probably leave this one: found by rendering less of it and comparing
- * ids, so that it works with any template.
+ * Finds where later conversations are likely to diverge from this one, which is where caching state
+ * pays off.
+ *
+ * Renders shorter conversations and compares ids, so it works with any template.
  */
 #include <jansson.h>
 #include <string.h>
@@ -10,8 +12,8 @@
 #include "base/json_load.h"
 #include "tern/chat.h"
 
-/* Ids that the conversation with other messages shares with `ids`; 0 when the template refuses
- * them. */
+/* Number of ids that a conversation with other messages shares with `ids`; 0: the template refuses
+ * it. */
 static uint32_t common(const struct tern_tokenizer *tokenizer, const struct tern_chat_template *t,
                        json_t *object, const struct tern_chat_params *params,
                        const struct tern_ids *ids)
@@ -34,7 +36,7 @@ static bool is_user(const json_t *message)
     return role && strcmp(role, "user") == 0;
 }
 
-/* The first n messages, in a new array. */
+/* A new array of the first n messages. */
 static json_t *first_messages(const json_t *messages, size_t n)
 {
     json_t *out = json_array();

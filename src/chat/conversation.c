@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * Messages and what makes ids of them.
+ * Messages of a conversation, and their encoding to ids.
  *
- * A built-in template takes messages of a role and a content; everything else goes to a parsed one
- * as JSON.  A built-in one knows no reasoning: the published templates of its families leave
- * earlier reasoning out, and so does this file.
+ * A built-in template gets messages with role and content; everything else goes to a parsed
+ * template as JSON.  Built-in templates know no reasoning: the published templates of their
+ * families drop earlier reasoning, and so does this file.
  */
 #include "chat/conversation.h"
 
@@ -67,7 +67,7 @@ struct tn_turn *tn_conversation_push(struct tern_conversation *c, const char *ro
     return &c->turns[c->n_turns++];
 }
 
-/* ---- the whole ---- */
+/* ---- creation, copies ---- */
 
 tern_status tern_conversation_create(struct tern_conversation **out, struct tern_error *err)
 {
@@ -110,7 +110,7 @@ void tern_conversation_set_template(struct tern_conversation *c,
     c->tokenizer = tokenizer;
     c->t = t;
     c->params = *params;
-    c->n_forgotten = 0; /* the context may be another one */
+    c->n_forgotten = 0; /* the next context may be larger */
     for (size_t i = 0; i < c->n_turns; i++)
         tern_ids_free(&c->turns[i].ids);
 }
@@ -131,7 +131,7 @@ static tern_status set_text(struct tn_buf *buf, bool *has, const char *text, siz
     return tn_ok(err);
 }
 
-/* Does the template take a question with this system message? */
+/* Does the template accept a question with this system message? */
 static tern_status try_system(const struct tern_conversation *c, const char *text, size_t n,
                               struct tern_error *err)
 {
@@ -142,7 +142,7 @@ static tern_status try_system(const struct tern_conversation *c, const char *tex
     return status;
 }
 
-/* A saved conversation holds nothing else. */
+/* Saved conversations hold UTF-8 only. */
 static tern_status check_utf8(const char *what, const char *text, size_t n, struct tern_error *err)
 {
     size_t bad = text ? tn_utf8_find_invalid(text, n) : n;
@@ -167,7 +167,7 @@ struct tern_text tern_conversation_system(const struct tern_conversation *c)
     return (struct tern_text){c->system.data ? c->system.data : "", c->system.n_bytes};
 }
 
-/* Levels of arrays and objects; no more than tn_json_load reads. */
+/* Nesting depth; tn_json_load limits it. */
 static uint32_t count_levels(const json_t *value)
 {
     const char *key;
@@ -183,7 +183,7 @@ static uint32_t count_levels(const json_t *value)
     return most + (json_is_array(value) || json_is_object(value));
 }
 
-/* JSON that a conversation holds, and how many levels a saved conversation has around it. */
+/* A kind of JSON in a conversation, and how deep a saved conversation nests it. */
 struct json_kind {
     const char *what;
     bool is_array;
@@ -207,7 +207,7 @@ static tern_status check_kind(const json_t *value, const struct json_kind *kind,
     return TERN_OK;
 }
 
-/* Appends the JSON without blanks: a conversation that was saved and loaded has it so. */
+/* Appends the JSON without white space, the form it has after saving and loading. */
 static tern_status append_json(struct tn_buf *out, const struct json_kind *kind, const char *json,
                                size_t n, struct tern_error *err)
 {
@@ -335,12 +335,12 @@ void tern_conversation_truncate(struct tern_conversation *c, size_t n_turns)
     while (c->n_turns > n_turns)
         tn_turn_fini(&c->turns[--c->n_turns]);
     if (c->n_forgotten >= c->n_turns)
-        c->n_forgotten = 0; /* there is room for them again */
+        c->n_forgotten = 0; /* there may be room for them again */
 }
 
 /* ---- ids ---- */
 
-/* JSON stays JSON, every other field is a string. */
+/* JSON is written verbatim, every other field as a string. */
 static void write_field(struct tn_buf *out, const struct tn_turn *turn, enum tn_field field)
 {
     struct tern_text text = tn_turn_text(turn, field);
@@ -406,7 +406,7 @@ static tern_status encode_plain(const struct tern_conversation *c, size_t first,
     return status;
 }
 
-/* What append_json has written; NULL: no memory. */
+/* Parses the output of append_json; NULL: out of memory. */
 static json_t *read_own(const struct tn_buf *json)
 {
     json_t *value;
@@ -414,7 +414,7 @@ static json_t *read_own(const struct tn_buf *json)
     return value;
 }
 
-/* Appends the variables, with the overrides above them. */
+/* Appends the variables; overrides take precedence. */
 static void append_variables(struct tn_buf *out, const struct tern_conversation *c)
 {
     if (!c->has_overrides) {
@@ -429,7 +429,7 @@ static void append_variables(struct tn_buf *out, const struct tern_conversation 
     json_decref(above);
 }
 
-/* The conversation as tern_chat_encode_json takes it. */
+/* Writes the conversation as tern_chat_encode_json expects it. */
 static void write_json(struct tn_buf *json, const struct tern_conversation *c, size_t first,
                        size_t n)
 {

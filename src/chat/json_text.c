@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * JSON strings (RFC 8259, section 7).
+ * Writes JSON strings (RFC 8259, section 7) and values without an intermediate copy.
+ *
+ * Only quotes, backslashes and control characters are escaped; other characters stay UTF-8.
  */
 #include "chat/json_text.h"
 
@@ -16,7 +18,7 @@ bool tn_json_put_value(struct tn_buf *out, const json_t *value)
     return json_dump_callback(value, append_piece, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
 }
 
-/* The letter behind the backslash, or 0: none. */
+/* The letter of a two-character escape; 0: none. */
 static char short_escape(unsigned char c)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";

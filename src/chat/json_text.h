@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing JSON into a buffer, without memory of its own: a shortage shows in out->failed.
+ * Writes JSON into a buffer.  A lack of memory is recorded in out->failed, so callers check once at
+ * the end.
  */
 #ifndef TN_JSON_TEXT_H
 #define TN_JSON_TEXT_H
@@ -9,9 +10,9 @@
 
 #include "base/buf.h"
 
-/* Any value, without blanks. False: no memory. */
+/* Any value, without white space.  false: out of memory. */
 bool tn_json_put_value(struct tn_buf *out, const json_t *value);
-/* n bytes of UTF-8 between quotes: quotes, backslashes and control characters escaped. */
+/* n bytes of UTF-8 in quotes; quotes, backslashes and control characters are escaped. */
 void tn_json_put_string(struct tn_buf *out, const char *text, size_t n);
 
 #endif

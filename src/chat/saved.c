@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Saved conversations: JSON that people can read and that notices damage.
+ * Saved conversations: readable JSON that detects damage.
  *
  *   {"format": "tern conversation", "version": 1,
  *    "model": {"name", "hash"}, "settings": {...}, "system", "tools", "variables",
  *    "forgotten", "answers", "messages": [...],
  *    "checksum": "0123456789abcdef"}
  *
- * The checksum is the XXH3-64 of all bytes before the line that it stands on; that line has one
- * form only.  What is absent from the conversation is absent from the file.
+ * The checksum is the XXH3-64 of all bytes before its line, which has exactly one spelling.
+ * Members that the conversation lacks are absent from the file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ uint64_t tern_conversation_checksum(const char *text, size_t n)
     return XXH3_64bits(text, n);
 }
 
-/* The line behind n bytes of text. */
+/* The checksum line for n bytes of text. */
 static void make_last_line(char line[LAST_LINE_BYTES + 1], const char *text, size_t n)
 {
     snprintf(line, LAST_LINE_BYTES + 1, "\"checksum\": \"%016" PRIx64 "\"}\n",
@@ -85,17 +85,17 @@ static tern_status check_whole(const char *path, const char *text, size_t n, str
     static const char begin[] = "{\"format\": \"" FORMAT "\"";
     char line[LAST_LINE_BYTES + 1];
     if (n < sizeof begin - 1 || memcmp(text, begin, sizeof begin - 1) != 0)
-        return tn_fail(err, TERN_INPUT, "%s: no saved conversation", path);
+        return tn_fail(err, TERN_INPUT, "%s: not a saved conversation", path);
     if (n >= LAST_LINE_BYTES) {
         make_last_line(line, text, n - LAST_LINE_BYTES);
         if (memcmp(text + n - LAST_LINE_BYTES, line, LAST_LINE_BYTES) == 0)
             return TERN_OK;
     }
-    return tn_fail(err, TERN_INPUT, "%s: damaged: the checksum does not belong to its %zu bytes",
+    return tn_fail(err, TERN_INPUT, "%s: damaged: the checksum does not match its %zu bytes",
                    path, n);
 }
 
-/* A string member; *out.bytes NULL when absent. */
+/* Reads a string member; out->bytes is NULL if absent. */
 static bool get_text(struct tern_text *out, const json_t *object, const char *key)
 {
     const json_t *m = json_object_get(object, key);
@@ -127,7 +127,7 @@ static tern_status add_message(struct tern_conversation *c, const json_t *m, str
                    get_text(&turn.name, m, "name") &&
                    get_text(&turn.tool_call_id, m, "tool_call_id");
     if (!is_good)
-        return tn_fail(err, TERN_INPUT, "a message lacks its role, or holds what is no text");
+        return tn_fail(err, TERN_INPUT, "a message has no role, or a member that is not text");
     char *text = calls ? dump_json(calls, &turn.tool_calls.n) : NULL;
     turn.tool_calls.bytes = text;
     tern_status status = calls && !text ? tn_fail(err, TERN_MEMORY, "no memory for a message")
@@ -161,7 +161,7 @@ static tern_status check_model(const json_t *root, const struct tern_saved *expe
     char own[17];
     snprintf(own, sizeof own, "%016" PRIx64, expected->model_hash);
     if (!name || !hash)
-        return tn_fail(err, TERN_INPUT, "no model is named");
+        return tn_fail(err, TERN_INPUT, "the file names no model");
     if (strcmp(hash, own) != 0)
         return tn_fail(err, TERN_INPUT,
                        "saved with the model %.80s (%.16s), the model here is %.80s (%s)", name,
@@ -190,7 +190,7 @@ static tern_status read_conversation(struct tern_conversation *c, const json_t *
     if (!json_is_array(messages) || !get_text(&system, root, "system") ||
         !get_count(&n_forgotten, root, "forgotten") || !get_count(&c->n_answers, root, "answers") ||
         n_forgotten > json_array_size(messages))
-        return tn_fail(err, TERN_INPUT, "no saved conversation");
+        return tn_fail(err, TERN_INPUT, "not a saved conversation");
     status = tern_conversation_set_system(c, system.bytes, system.n, err);
     if (status == TERN_OK)
         status = set_json(c, root, "tools", tern_conversation_set_tools, err);
@@ -202,7 +202,7 @@ static tern_status read_conversation(struct tern_conversation *c, const json_t *
     return status;
 }
 
-/* Into memory that tern_text_free takes. */
+/* Copies into memory for tern_text_free. */
 static tern_status copy_settings(char **out, const json_t *root, struct tern_error *err)
 {
     const json_t *m = json_object_get(root, "settings");
@@ -248,7 +248,7 @@ static tern_status read_file(char **text, size_t *n, const char *path, struct te
     return status;
 }
 
-/* The file as it is, also in a process that is asked to end: that is when a conversation has to be
+/* Reads the file even when the process has been asked to terminate: that is when a conversation is
  * saved. */
 static tern_status read_regular(struct tn_buf *out, const char *path, struct tern_error *err)
 {
@@ -258,7 +258,7 @@ static tern_status read_regular(struct tn_buf *out, const char *path, struct ter
         return status;
     const uint64_t n = tn_file_size(file);
     if (n > MAX_BYTES)
-        status = tn_fail(err, TERN_INPUT, "%s: no saved conversation", path);
+        status = tn_fail(err, TERN_INPUT, "%s: not a saved conversation", path);
     else if (!tn_buf_reserve(out, (size_t)n))
         status =
             tn_fail(err, TERN_MEMORY, "%s: no memory for %llu bytes", path, (unsigned long long)n);
@@ -270,7 +270,7 @@ static tern_status read_regular(struct tn_buf *out, const char *path, struct ter
     return status;
 }
 
-/* What is there already may be replaced only when it is what it would become. */
+/* Refuses to replace a file that is not a saved conversation. */
 static tern_status check_target(const char *path, struct tern_error *err)
 {
     struct tn_buf text = {0};
@@ -308,7 +308,7 @@ tern_status tern_conversation_save(const struct tern_conversation *c, const char
     return status;
 }
 
-/* The messages, settings and counts of `from` for those of c. */
+/* Exchanges messages, settings and counts with those of `from`. */
 static void swap_contents(struct tern_conversation *c, struct tern_conversation *from)
 {
     struct tern_conversation old = *c;

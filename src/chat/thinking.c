@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tags that published models write around their reasoning.
+ * Separates an answer's reasoning from the rest, by the tags that published models write.
+ *
+ * Works on a stream: text that may be the start of a closing tag is held back.
  */
 #include "tern/thinking.h"
 
@@ -15,11 +17,11 @@ enum state { START, INSIDE, GAP, ANSWER };
 
 struct tern_thinking {
     enum state state;
-    const char *close; /* the tag that ends the reasoning */
+    const char *close; /* tag that ends the reasoning */
     struct tn_buf held;
-    size_t n_pushed;    /* bytes in all */
-    size_t answer_at;   /* of them, in front of the answer */
-    bool has_reasoning; /* some was given */
+    size_t n_pushed;    /* total bytes received */
+    size_t answer_at;   /* offset in them where the answer begins */
+    bool has_reasoning; /* reasoning was emitted */
     bool is_refused;    /* on_part returned false */
     bool (*on_part)(void *arg, enum tern_part part, const char *text, size_t n);
     void *arg;
@@ -67,7 +69,7 @@ const char *tern_thinking_opened_by(const char *prompt_end, size_t n)
     return NULL;
 }
 
-#define N_LAST_IDS 16u /* enough for a tag and the line ends behind it */
+#define N_LAST_IDS 16u /* enough for a tag and the line ends after it */
 
 tern_status tern_thinking_opened_by_ids(const char **close, const struct tern_tokenizer *tokenizer,
                                         const struct tern_ids *prompt, struct tern_error *err)
@@ -130,8 +132,8 @@ size_t tern_thinking_answer_at(const struct tern_thinking *t)
     return t->answer_at;
 }
 
-/* Gives the first n held bytes away. */
-static void give(struct tern_thinking *t, enum tern_part part, size_t n)
+/* Emits the first n held bytes. */
+static void emit(struct tern_thinking *t, enum tern_part part, size_t n)
 {
     if (part == TERN_PART_ANSWER && t->answer_at == SIZE_MAX)
         t->answer_at = t->n_pushed - t->held.n_bytes;
@@ -146,7 +148,7 @@ static void drop(struct tern_thinking *t, size_t n)
     memmove(t->held.data, t->held.data + n, t->held.n_bytes);
 }
 
-enum progress { WAIT, GO_ON }; /* for more text; the state has changed */
+enum progress { WAIT, PROGRESS }; /* more text is needed; the state has changed */
 
 static enum progress at_start(struct tern_thinking *t)
 {
@@ -160,17 +162,17 @@ static enum progress at_start(struct tern_thinking *t)
             drop(t, skip + n_tag);
             t->state = INSIDE;
             t->close = tags[i].close;
-            return GO_ON;
+            return PROGRESS;
         }
         may_become = true;
     }
     if (may_become)
         return WAIT;
     t->state = ANSWER;
-    return GO_ON;
+    return PROGRESS;
 }
 
-/* Where the closing tag begins; n_bytes: nowhere yet. */
+/* Offset of the closing tag; n_bytes: none yet. */
 static size_t find_close(const struct tern_thinking *t)
 {
     size_t n_close = strlen(t->close), i = 0;
@@ -180,8 +182,8 @@ static size_t find_close(const struct tern_thinking *t)
     return t->held.n_bytes;
 }
 
-/* Bytes that surely are reasoning: without a beginning of the closing tag and white space before
- * it. */
+/* Length of the held bytes that are certainly reasoning: without a partial closing tag and the
+ * white space before it. */
 static size_t decided_reasoning(const struct tern_thinking *t)
 {
     size_t n = t->held.n_bytes, n_part = TN_MIN(strlen(t->close) - 1, n);
@@ -198,11 +200,11 @@ static enum progress while_thinking(struct tern_thinking *t)
     size_t at = find_close(t);
     bool is_closed = at < t->held.n_bytes;
     size_t n = is_closed ? without_space_at_end(t->held.data, at) : decided_reasoning(t);
-    give(t, TERN_PART_REASONING, n);
+    emit(t, TERN_PART_REASONING, n);
     drop(t, is_closed ? at + strlen(t->close) : n);
     if (is_closed)
         t->state = GAP;
-    return is_closed ? GO_ON : WAIT;
+    return is_closed ? PROGRESS : WAIT;
 }
 
 static enum progress step(struct tern_thinking *t)
@@ -217,9 +219,9 @@ static enum progress step(struct tern_thinking *t)
         if (t->held.n_bytes == 0)
             return WAIT;
         t->state = ANSWER;
-        return GO_ON;
+        return PROGRESS;
     default:
-        give(t, TERN_PART_ANSWER, t->held.n_bytes);
+        emit(t, TERN_PART_ANSWER, t->held.n_bytes);
         t->held.n_bytes = 0;
         return WAIT;
     }
@@ -236,7 +238,7 @@ tern_status tern_thinking_push(struct tern_thinking *t, const char *text, size_t
     if (n > 0 && !tn_buf_append(&t->held, text, n))
         return tn_fail(err, TERN_MEMORY, "no memory for an answer");
     t->n_pushed += n;
-    while (n > 0 && step(t) == GO_ON)
+    while (n > 0 && step(t) == PROGRESS)
         ;
     return result(t, err);
 }
@@ -245,9 +247,9 @@ tern_status tern_thinking_end(struct tern_thinking *t, struct tern_error *err)
 {
     const size_t n = t->held.n_bytes;
     if (n > 0 && t->state == INSIDE)
-        give(t, TERN_PART_REASONING, without_space_at_end(t->held.data, n));
+        emit(t, TERN_PART_REASONING, without_space_at_end(t->held.data, n));
     else if (n > 0)
-        give(t, TERN_PART_ANSWER, n);
+        emit(t, TERN_PART_ANSWER, n);
     t->held.n_bytes = 0;
     return result(t, err);
 }

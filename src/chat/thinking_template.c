@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a chat template knows about reasoning: read from what it writes.
+ * Detects how a chat template handles reasoning, from what it writes.
+ *
+ * Renders small conversations with and without the usual variables; the template's source is not
+ * read, so any template works.
  */
 #include <string.h>
 
@@ -15,7 +18,7 @@ struct rendered {
     size_t n;
 };
 
-/* TERN_MEMORY. */
+/* Renders a conversation; a refusal is no error.  TERN_MEMORY. */
 static tern_status render(struct rendered *out, const struct tern_chat_template *t,
                           const char *conversation, const struct tern_chat_params *params,
                           struct tern_error *err)
@@ -31,7 +34,7 @@ static bool is_other(const struct rendered *a, const struct rendered *b)
     return a->text && b->text && (a->n != b->n || memcmp(a->text, b->text, a->n) != 0);
 }
 
-/* Does it write the same with the variables true and false? */
+/* Does the output depend on the variable that switches reasoning? */
 static tern_status find_switch(bool *has_switch, const struct tern_chat_template *t,
                                const struct tern_chat_params *params, struct tern_error *err)
 {
@@ -59,7 +62,7 @@ static tern_status find_opening(bool *is_opened, const struct tern_chat_template
     return status;
 }
 
-/* Does it leave the reasoning of an earlier answer out? */
+/* Does the template drop the reasoning of earlier answers? */
 static tern_status find_leaving_out(bool *leaves_out, const struct tern_chat_template *t,
                                     const struct tern_chat_params *params, struct tern_error *err)
 {

@@ -257,7 +257,7 @@ class Sessions(command.TestCase):
     def test_other_files_are_not_replaced(self):
         with open(self.path, "wb") as f:
             f.write(b"my diary\n")
-        self.assertIn("no saved conversation", self.refuse())
+        self.assertIn("not a saved conversation", self.refuse())
         for path, code in ((self.path, 4), (self.dir, 4), (os.path.join(self.dir, "no", "x"), 4)):
             result = self.chat(["/save " + path])
             self.assertEqual(result.code, code, result.err)
